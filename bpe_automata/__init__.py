@@ -19,15 +19,14 @@ Words that are this package's, or that it means one thing by:
     state pair     a state of the byte DFA with one of the text automaton
     configuration  a state pair with a set of hypotheses: all that a mask depends on but the last id
 
-Public are the names in `__all__` of this package and of `tokenizer`, `automata`, `token_automata`,
-`constructions`, `decoding`, `schemas`, `sampling`, `banning`, `models`, `reference` and `testing`,
-the modules of `integrations` (by what their docstrings show), and `errors`. All other modules and
-names may change without a word. Importing the package imports nothing else: each of its names
-brings what it needs.
+Public are the names in `__all__` of this package and of `schemas`, `sampling`, `banning`, `viz`,
+`models`, `reference` and `testing`, the modules of `integrations`, and `errors`: all that has no
+underscore in its path. What has one may change without a word. Importing the package imports
+nothing else: each of its names brings what it needs.
 """
 
 import lazy_loader
 
-from bpe_automata.version import __version__ as __version__
+from bpe_automata._version import __version__ as __version__
 
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

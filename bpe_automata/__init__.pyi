@@ -1,16 +1,60 @@
-from .automata.compile import Budget as Budget, compile_regex as compile_regex
-from .automata.dfa import ByteDFA as ByteDFA
-from .decoding import (
-    Constraint as Constraint,
-    Matcher as Matcher,
-    constrain as constrain,
-    explain as explain,
-    heal as heal,
-    verify as verify,
+from ._automata.compile import Budget as Budget, compile_regex as compile_regex
+from ._automata.dfa import BrokenAutomatonError as BrokenAutomatonError, ByteDFA as ByteDFA
+from ._automata.sources import from_interegular as from_interegular, from_strings as from_strings
+from ._constructions.canonical import (
+    CanonicalAutomaton as CanonicalAutomaton,
+    canonical_automaton as canonical_automaton,
 )
+from ._constructions.cartesian_merge import CartesianMerge as CartesianMerge
+from ._constructions.engine import Engine as Engine, TextEngine as TextEngine
+from ._constructions.explicit import (
+    Explored as Explored,
+    Listed as Listed,
+    explore as explore,
+    explored as explored,
+)
+from ._constructions.geometry import Geometry as Geometry
+from ._constructions.lift import Lift as Lift
+from ._constructions.segments_cache import SegmentCache as SegmentCache
+from ._decoding.batches import batch_masks as batch_masks
+from ._decoding.chopping import chop as chop
+from ._decoding.constraint import (
+    Constraint as Constraint,
+    Method as Method,
+    constrain as constrain,
+)
+from ._decoding.drafts import (
+    accept_draft as accept_draft,
+    checked_draft as checked_draft,
+    draft_masks as draft_masks,
+    tree_masks as tree_masks,
+)
+from ._decoding.explanation import Explanation as Explanation, explain as explain
+from ._decoding.forced import (
+    Forced as Forced,
+    forced_bytes as forced_bytes,
+    forced_tokens as forced_tokens,
+)
+from ._decoding.healing import Healed as Healed, heal as heal
+from ._decoding.matcher import (
+    Generation as Generation,
+    Healing as Healing,
+    Matcher as Matcher,
+    matcher_of as matcher_of,
+)
+from ._decoding.removed import Removed as Removed
+from ._decoding.token_table import TokenTable as TokenTable
+from ._decoding.verification import Verification as Verification, verify as verify
+from ._token_automata.algebra import Counterexample as Counterexample
+from ._token_automata.automaton import TokenAutomaton as TokenAutomaton
+from ._token_automata.explain import Acceptance as Acceptance
+from ._tokenizer.description import (
+    AddedToken as AddedToken,
+    Description as Description,
+    SplitRule as SplitRule,
+)
+from ._tokenizer.tokenizer import AddedTokens as AddedTokens, Tokenizer as Tokenizer
 from .errors import BpeAutomataError as BpeAutomataError
-from .reference.published import cartesian_merge as cartesian_merge, direct_merge as direct_merge
-from .token_automata import TokenAutomaton as TokenAutomaton
-from .tokenizer import Tokenizer as Tokenizer
+from .reference._published import cartesian_merge as cartesian_merge, direct_merge as direct_merge
 
 __version__: str

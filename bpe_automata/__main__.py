@@ -2,7 +2,7 @@
 
 import sys
 
-from bpe_automata.cli import main
+from bpe_automata._cli import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -14,7 +14,7 @@ import tokenizers
 from tokenizers import models
 
 from bpe_automata import Tokenizer, constrain, heal, verify
-from bpe_automata.automata import compile_regex
+from bpe_automata._automata.compile import compile_regex
 from bpe_automata.errors import (
     ArgumentError,
     BpeAutomataError,

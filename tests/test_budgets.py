@@ -1,4 +1,4 @@
-"""Budgets of time bound whatever is started, and Ctrl-C ends it: see `budget`, `kernels.watch`."""
+"""Budgets of time bound whatever is started, and Ctrl-C ends it: see `budget`, `_kernels.watch`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from support import long_calls
 from support.long_calls import HARD, LONG, ROOM
 
 from bpe_automata import Budget, compile_regex
-from bpe_automata.budget import (
+from bpe_automata._budget import (
     check,
     check_bytes,
     excuse,
@@ -28,8 +28,8 @@ from bpe_automata.budget import (
     spending,
     with_room,
 )
+from bpe_automata._kernels.watch import armed, poll, raise_what_stopped
 from bpe_automata.errors import BudgetExceededError
-from bpe_automata.kernels.watch import armed, poll, raise_what_stopped
 from experiments.shared.resources import called_after
 
 ROOT = Path(__file__).parents[1]

@@ -8,6 +8,7 @@ import ast
 import doctest
 import importlib
 import importlib.util
+import re
 import sys
 from importlib.metadata import distribution
 from pathlib import Path
@@ -17,11 +18,14 @@ import pytest
 from support import process
 
 import bpe_automata
-from bpe_automata.cli import main
+from bpe_automata._cli import main
 from bpe_automata.errors import MissingDependencyError
 
 PACKAGE = Path(bpe_automata.__file__).parent
 STUBS = sorted(PACKAGE.rglob("__init__.pyi"))
+PRIVATE = re.compile(
+    r"import .*\bbpe_automata[.\w]*\._\w+|from bpe_automata[.\w]*\._\w*|import _\w+"
+)
 LAZY = [path.parent.relative_to(PACKAGE.parent).as_posix().replace("/", ".") for path in STUBS]
 
 
@@ -47,6 +51,15 @@ def test_names_on_demand_are_those_that_type_checkers_see(name, stub):
         _ = package.nothing
 
 
+def test_what_is_shown_to_users_is_public():
+    """Documents and notebooks import nothing private."""
+    root = PACKAGE.parent
+    shown = [root / "README.md", *root.glob("paper_figures/*.md"), *root.glob("notebooks/*.ipynb")]
+    found = [(p.name, m) for p in shown for m in PRIVATE.findall(p.read_text(encoding="utf-8"))]
+    assert len(shown) > 30
+    assert found == []
+
+
 @pytest.mark.parametrize("name", LAZY)
 def test_no_module_takes_the_place_of_a_name(name):
     package = importlib.import_module(name)
@@ -57,13 +70,19 @@ def test_no_module_takes_the_place_of_a_name(name):
 def test_the_package_alone_brings_in_nothing():
     found = modules_after("import bpe_automata")
     own = {name for name in found if name.startswith("bpe_automata.")}
-    assert own == {"bpe_automata.version"}
+    assert own == {"bpe_automata._version"}
     assert not found & {"numpy", "numba", "tokenizers"}
 
 
 def test_a_constraint_brings_in_no_segments_horizons_or_pictures():
     found = modules_after("from bpe_automata import Constraint, Tokenizer, constrain")
-    unwanted = ("constructions.segments", "constructions.horizon", "viz", "schemas", "token_autom")
+    unwanted = (
+        "_constructions.segments",
+        "_constructions.horizon",
+        "viz",
+        "schemas",
+        "_token_autom",
+    )
     assert not [n for n in found if n.startswith(tuple(f"bpe_automata.{u}" for u in unwanted))]
 
 
@@ -82,16 +101,16 @@ def test_a_tokenizer_that_is_kept_brings_in_no_readers_and_no_library(tmp_path, 
     first, second = modules_after(FIRST_MASK), modules_after(FIRST_MASK)
     libraries = {"gguf", "tokenizers", "tiktoken", "sentencepiece", "google.protobuf"}
     modules = ("sources.gguf", "sources.tokenizer_json", "normalizer_filters")
-    readers = {f"bpe_automata.tokenizer.{name}" for name in modules}
+    readers = {f"bpe_automata._tokenizer.{name}" for name in modules}
     assert {"gguf", "tokenizers"} | readers <= first
     assert not second & (libraries | readers)
-    unwanted = ("constructions.segments", "constructions.horizon", "constructions.lift", "viz")
+    unwanted = ("_constructions.segments", "_constructions.horizon", "_constructions.lift", "viz")
     assert not [n for n in second if n.startswith(tuple(f"bpe_automata.{u}" for u in unwanted))]
 
 
 def test_the_constructions_are_found_by_their_names(smollm2_gguf):
     """As their docstrings show them."""
-    from bpe_automata.reference import published
+    from bpe_automata.reference import _published as published
 
     found = doctest.testmod(published)
     assert found.attempted == 6
@@ -108,7 +127,7 @@ def test_the_version_is_said(capsys):
 def test_importing_compiles_nothing(tmp_path):
     """Else who runs `bpe-automata warm` is told to run it."""
     script = (
-        "import bpe_automata.cli.warm\nfrom bpe_automata.kernels.linking import compiled\n"
+        "import bpe_automata._cli.warm\nfrom bpe_automata._kernels.linking import compiled\n"
         "print(compiled())"
     )
     done = process(script, NUMBA_CACHE_DIR=tmp_path)
@@ -150,7 +169,8 @@ MODULES = sorted(PACKAGE.rglob("*.py")) + sorted(PACKAGE.rglob("*.pyi"))
 
 
 def floor(path: Path) -> str:
-    return path.relative_to(PACKAGE).parts[0].partition(".")[0]
+    first = path.relative_to(PACKAGE).parts[0].partition(".")[0]
+    return first if first.startswith("__") else first.removeprefix("_")
 
 
 def imported(path: Path) -> list[tuple[str, str]]:
@@ -176,7 +196,7 @@ def test_imports_go_down(path: Path) -> None:
         if top != "bpe_automata":
             assert top != "experiments"
             continue
-        target = rest[0] if rest else "__init__"
+        target = rest[0].removeprefix("_") if rest else "__init__"
         lower = FLOORS[target] < FLOORS[own]
         assert lower or target == own, f"{path.name} of floor {own} imports {name}"
 
@@ -212,8 +232,8 @@ STRICT = [
     ("vllm_runner", "vllm.v1.worker.gpu.sample.logits_processor"),
     ("sglang", "sglang.srt.constrained.base_grammar_backend"),
     ("outlines", "outlines.processors.base_logits_processor"),
-    ("bitmask_triton", "triton"),
-    ("bitmask_triton", "torch"),
+    ("_bitmask_triton", "triton"),
+    ("_bitmask_triton", "torch"),
     ("torch_table", "torch"),
     ("transformers", "torch"),
     ("transformers", "transformers"),
@@ -225,7 +245,7 @@ def test_no_host_is_imported_at_import_time():
     modules = [
         "bpe_automata",
         "bpe_automata.integrations",
-        "bpe_automata.decoding.drafts",
+        "bpe_automata._decoding.drafts",
         *WITHOUT_HOSTS,
     ]
     script = f"""

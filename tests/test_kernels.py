@@ -20,19 +20,26 @@ from numba.core import event
 from numba.core.caching import IndexDataCacheFile
 from support import process
 
-from bpe_automata import kernels
-from bpe_automata.kernels import bits, linking, references
-from bpe_automata.kernels.hashing import EMPTY, build_table, look_up, slot_of, table_size, with_room
+from bpe_automata import _kernels as kernels
+from bpe_automata._kernels import bits, linking, references
+from bpe_automata._kernels.hashing import (
+    EMPTY,
+    build_table,
+    look_up,
+    slot_of,
+    table_size,
+    with_room,
+)
 
 # A hang in a kernel answers no signal: it is looked for in a process of its own.
 MANY_GROUPS = """
 import numpy as np
 from bpe_automata import compile_regex
-from bpe_automata.constructions.collapsed import vocabulary_trie
-from bpe_automata.constructions.collapsed import NOTHING
-from bpe_automata.kernels.edges import Nodes, Vocabulary, grouped_edges
-from bpe_automata.kernels.fewest_tokens import ANYWHERE, NEVER
-from bpe_automata.kernels.watch import watched
+from bpe_automata._constructions.collapsed import vocabulary_trie
+from bpe_automata._constructions.collapsed import NOTHING
+from bpe_automata._kernels.edges import Nodes, Vocabulary, grouped_edges
+from bpe_automata._kernels.fewest_tokens import ANYWHERE, NEVER
+from bpe_automata._kernels.watch import watched
 dfa, words = compile_regex("[a-z]*"), [chr(97 + i % 26) * (1 + i // 26) for i in range(3000)]
 trie = vocabulary_trie([word.encode() for word in words], range(3000))
 kinds, nothing = np.arange(1, 3001, dtype=np.int32), np.zeros((1, 256), np.int32)
@@ -47,9 +54,9 @@ SHIPPED = """
 import sys
 from pathlib import Path
 import numba, numpy as np
-from bpe_automata.kernels import linking
+from bpe_automata._kernels import linking
 linking.SHIPPED = Path(sys.argv[1])
-from bpe_automata.kernels.hashing import build_table, look_up, with_room
+from bpe_automata._kernels.hashing import build_table, look_up, with_room
 slots, values = with_room(*build_table(np.array([3, 8])), 100)
 print(look_up(slots, values, 8), linking.compiled())
 """
@@ -142,7 +149,7 @@ def test_numba_keeps_its_stamp_where_we_put_ours():
 INDEX = """
 import sys
 import numpy as np
-from bpe_automata.kernels.bits import set_bits
+from bpe_automata._kernels.bits import set_bits
 set_bits(np.zeros(2, np.int32), np.array([int(sys.argv[1])]))
 """
 
@@ -164,8 +171,8 @@ def test_indices_are_checked_where_that_is_asked_for(tmp_path):
 GROWN = """
 import sys
 import numpy as np
-from bpe_automata.kernels.linking import compiled
-from bpe_automata.kernels.hashing import EMPTY, with_room
+from bpe_automata._kernels.linking import compiled
+from bpe_automata._kernels.hashing import EMPTY, with_room
 slots, values = with_room(np.full(16, EMPTY), np.zeros(16, np.int64), 100)
 print(len(slots), (slots == EMPTY).all(), compiled(), "numba.typed.typeddict" in sys.modules)
 """
@@ -270,7 +277,7 @@ def test_kernels_that_poll_are_called_through_watched():
     assert {"determinize", "minimise", "readable_ids", "settle", "narrow"} <= public
     for path in sorted(package.rglob("*.py")):
         text = path.read_text(encoding="utf-8")
-        if path.parent.name == "kernels" or "bpe_automata.kernels" not in text:
+        if path.parent.name == "kernels" or "bpe_automata._kernels" not in text:
             continue
         tree = ast.parse(text)
         imported = {
@@ -295,7 +302,7 @@ from numba.core.caching import CacheImpl
 CacheImpl._locator_classes = []
 with warnings.catch_warnings(record=True) as seen:
     warnings.simplefilter("always")
-    from bpe_automata.kernels.bits import members
+    from bpe_automata._kernels.bits import members
     import numpy as np
     print(members(np.array([5], dtype=np.int32)).tolist())
 print([w.category.__name__ for w in seen], "NUMBA_CACHE_DIR" in str(seen[0].message))

@@ -10,17 +10,24 @@ from support import process
 from support.files import rank_lines, ranks
 
 from bpe_automata import Budget, ByteDFA, Tokenizer, compile_regex, constrain
-from bpe_automata.automata import dfa as byte_dfa
-from bpe_automata.automata import sources
-from bpe_automata.automata.dfa import BrokenAutomatonError
-from bpe_automata.banning import Ban, spellings
-from bpe_automata.constructions import hypothesis_sets, product_parts, product_tables, token_actions
-from bpe_automata.constructions.prefixed import prefixed
+from bpe_automata._automata import dfa as byte_dfa
+from bpe_automata._automata import sources
+from bpe_automata._automata.dfa import BrokenAutomatonError
+from bpe_automata._constructions import (
+    hypothesis_sets,
+    product_parts,
+    product_tables,
+    token_actions,
+)
+from bpe_automata._constructions.prefixed import prefixed
+from bpe_automata._token_automata import algebra
+from bpe_automata._token_automata.automaton import TokenAutomaton
+from bpe_automata._tokenizer import tokenizer as tokenizers
+from bpe_automata._tokenizer.description import Prefix
+from bpe_automata.banning import Ban
+from bpe_automata.banning import _spellings as spellings
 from bpe_automata.errors import BpeAutomataError, BudgetExceededError
 from bpe_automata.testing import small_tokenizer
-from bpe_automata.token_automata import TokenAutomaton, algebra
-from bpe_automata.tokenizer import tokenizer as tokenizers
-from bpe_automata.tokenizer.description import Prefix
 
 # Kernels do not check their indices: what goes wrong may end the process.
 LONG_TOKEN = """

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from bpe_automata.cli import _parser
+from bpe_automata._cli import _parser
 
 ROOT = Path(__file__).parents[1]
 WRITTEN = ("using_it", "how_it_works", "findings", "measuring_again", "supported")

@@ -6,7 +6,7 @@ the banned words over a vocabulary, and `Watch` follows a sequence along it: wha
 `sampling.decode_without` rolls back by, for models that only give logits.
 """
 
-from bpe_automata.banning.spellings import Spellings, Watch
-from bpe_automata.banning.words import AppliedBan, Ban, Found
+from bpe_automata.banning._spellings import Spellings, Watch
+from bpe_automata.banning._words import AppliedBan, Ban, Found
 
 __all__ = ["AppliedBan", "Ban", "Found", "Spellings", "Watch"]

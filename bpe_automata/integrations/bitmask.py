@@ -15,10 +15,10 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from bpe_automata._kernels.bits import apply_bitmask as apply_kernel
+from bpe_automata._optional import require
 from bpe_automata.errors import ArgumentError, BufferShapeError
-from bpe_automata.integrations.transfer import to_device
-from bpe_automata.kernels.bits import apply_bitmask as apply_kernel
-from bpe_automata.optional import require
+from bpe_automata.integrations._transfer import to_device
 
 Backend: TypeAlias = Literal["auto", "numba", "triton", "torch"]
 Rows: TypeAlias = Sequence[int] | np.ndarray
@@ -62,7 +62,7 @@ def apply_bitmask(
         pattern = MINUS_INFINITY[dtype]
         apply_kernel(_patterns(logits, pattern), _as_numpy(bitmask), targets, sources, pattern)
     elif backend == "triton":
-        kernels = require("bpe_automata.integrations.bitmask_triton", "pip install triton")
+        kernels = require("bpe_automata.integrations._bitmask_triton", "pip install triton")
         kernels.apply(logits, bitmask.to(logits.device), targets, sources)
     else:
         _apply_torch(logits, bitmask.to(logits.device), targets, sources)

@@ -17,16 +17,16 @@ from typing import Any
 
 import numpy as np
 
-from bpe_automata.decoding.constraint import Constraint
+from bpe_automata._decoding.constraint import Constraint
+from bpe_automata._kernels.bits import packed
+from bpe_automata._optional import require
 from bpe_automata.errors import (
     BufferShapeError,
     DecodingError,
     UnsupportedFeatureError,
 )
+from bpe_automata.integrations._follow import Follower
 from bpe_automata.integrations.bitmask import apply_bitmask
-from bpe_automata.integrations.follow import Follower
-from bpe_automata.kernels.bits import packed
-from bpe_automata.optional import require
 
 INSTALL = "pip install llama-cpp-python"
 logger = logging.getLogger(__name__)

@@ -17,18 +17,18 @@ from typing import Any
 
 import numpy as np
 
-from bpe_automata.decoding.constraint import Constraint, Method, constrain
+from bpe_automata._decoding.constraint import Constraint, Method, constrain
+from bpe_automata._kernels.bits import packed
+from bpe_automata._optional import require
+from bpe_automata._tokenizer.tokenizer import Tokenizer
 from bpe_automata.errors import (
     BufferShapeError,
     DecodingError,
     UnsupportedFeatureError,
 )
+from bpe_automata.integrations._follow import Follower
+from bpe_automata.integrations._requests import listed_ids
 from bpe_automata.integrations.bitmask import apply_bitmask
-from bpe_automata.integrations.follow import Follower
-from bpe_automata.integrations.requests import listed_ids
-from bpe_automata.kernels.bits import packed
-from bpe_automata.optional import require
-from bpe_automata.tokenizer import Tokenizer
 
 INSTALL = "pip install outlines"
 LIBRARIES = ("torch", "numpy")

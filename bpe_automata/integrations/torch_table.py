@@ -15,8 +15,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bpe_automata.arguments import integer
-from bpe_automata.decoding.token_table import TokenTable
+from bpe_automata._arguments import integer
+from bpe_automata._decoding.token_table import TokenTable
 from bpe_automata.errors import (
     BufferShapeError,
     LogitsError,
@@ -50,7 +50,7 @@ class Dense:
 @dataclass(frozen=True)
 class Sparse:
     """offsets: int64 [n_states + 2]; symbols: int64 [m + 1], the last unused; keys, targets: see
-    `decoding.token_table.Keys`; longest: transitions of the longest row; n_ids."""
+    `_decoding.token_table.Keys`; longest: transitions of the longest row; n_ids."""
 
     offsets: torch.Tensor
     symbols: torch.Tensor

@@ -19,8 +19,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from bpe_automata._optional import require
 from bpe_automata.errors import UnsupportedFeatureError
-from bpe_automata.integrations.vllm_requests import (
+from bpe_automata.integrations._vllm_requests import (
     INSTALL,
     RequestRow,
     constraints_of,
@@ -29,7 +30,6 @@ from bpe_automata.integrations.vllm_requests import (
     masks_of,
     validate,
 )
-from bpe_automata.optional import require
 
 _host: Any = require("vllm.v1.sample.logits_processor", INSTALL)
 

@@ -2,6 +2,6 @@
 ids and gives logits can replace them; see `bpe_automata.sampling.Model`.
 """
 
-from bpe_automata.models.examples import CompressionModel, NGramModel, character_tokenizer
+from bpe_automata.models._examples import CompressionModel, NGramModel, character_tokenizer
 
 __all__ = ["CompressionModel", "NGramModel", "character_tokenizer"]

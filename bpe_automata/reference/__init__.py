@@ -19,15 +19,15 @@ every token with a partial regex match. Tests, notebooks and experiments
 compare the package with them; the package itself never imports them.
 """
 
-from bpe_automata.reference.all_texts import (
+from bpe_automata.reference._all_texts import (
     AllTexts,
     all_pairs,
     all_texts,
     ranks_of,
     spelled_in_symbols,
 )
-from bpe_automata.reference.bpe import bpe, breaks_by_spines, is_canonical, merge_ranks, readings
-from bpe_automata.reference.direct_merge import (
+from bpe_automata.reference._bpe import bpe, breaks_by_spines, is_canonical, merge_ranks, readings
+from bpe_automata.reference._direct_merge import (
     Merge,
     direct_merge,
     merge_pair,
@@ -35,8 +35,8 @@ from bpe_automata.reference.direct_merge import (
     replay,
     steps,
 )
-from bpe_automata.reference.encode import Encoder
-from bpe_automata.reference.naive import (
+from bpe_automata.reference._encode import Encoder
+from bpe_automata.reference._naive import (
     Mismatch,
     Naive,
     Trie,
@@ -45,9 +45,9 @@ from bpe_automata.reference.naive import (
     lift_mask,
     naive_constraint,
 )
-from bpe_automata.reference.product import CartesianProduct, lift, product_mask
-from bpe_automata.reference.token_dfa import TokenDFA
-from bpe_automata.reference.tokenized import (
+from bpe_automata.reference._product import CartesianProduct, lift, product_mask
+from bpe_automata.reference._token_dfa import TokenDFA
+from bpe_automata.reference._tokenized import (
     direct_merged,
     explicit,
     merges_in_order,

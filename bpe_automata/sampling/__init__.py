@@ -7,13 +7,13 @@ given the language, but comes with the weights that correct for it (`weights`: `
 `banning.Ban`: by the mask, or by going back from what is banned.
 """
 
-from bpe_automata.sampling.banned import BannedGeneration, Rollback, decode_allowed
-from bpe_automata.sampling.logits import Model, draw, log_probabilities
-from bpe_automata.sampling.loop import decode
-from bpe_automata.sampling.rejection import Adaptive, Rejections, adaptive, rejection
-from bpe_automata.sampling.rollback import decode_without
-from bpe_automata.sampling.smc import Population, smc, weighted
-from bpe_automata.sampling.weights import (
+from bpe_automata.sampling._banned import BannedGeneration, Rollback, decode_allowed
+from bpe_automata.sampling._logits import Model, draw, log_probabilities
+from bpe_automata.sampling._loop import decode
+from bpe_automata.sampling._rejection import Adaptive, Rejections, adaptive, rejection
+from bpe_automata.sampling._rollback import decode_without
+from bpe_automata.sampling._smc import Population, smc, weighted
+from bpe_automata.sampling._weights import (
     Estimate,
     LogNormaliser,
     distribution,

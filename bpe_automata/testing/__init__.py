@@ -25,7 +25,7 @@ except ImportError as error:
         "bpe_automata.testing needs hypothesis; install it with: pip install hypothesis"
     ) from error
 
-from bpe_automata.testing.inputs import (
+from bpe_automata.testing._inputs import (
     ADVERSARIAL,
     byte_dfas,
     cyclic_regexes,
@@ -33,7 +33,7 @@ from bpe_automata.testing.inputs import (
     resegmentations,
     texts,
 )
-from bpe_automata.testing.small import (
+from bpe_automata.testing._small import (
     MergeTable,
     added_token,
     bpe_tokenizers,
@@ -46,7 +46,7 @@ from bpe_automata.testing.small import (
     split,
     split_patterns,
 )
-from bpe_automata.testing.trained import REFUSALS, tokenizer_files, trained_tokenizers
+from bpe_automata.testing._trained import REFUSALS, tokenizer_files, trained_tokenizers
 
 __all__ = [
     "ADVERSARIAL",

@@ -5,7 +5,7 @@ Nothing here depends on automata: an automaton makes a `Drawing` of itself for `
 
 from __future__ import annotations
 
-from bpe_automata.viz.drawing import (
+from bpe_automata.viz._drawing import (
     BrokenDrawingError,
     Drawing,
     Edge,
@@ -14,9 +14,9 @@ from bpe_automata.viz.drawing import (
     edge_label,
     visible,
 )
-from bpe_automata.viz.figures import density, figure, plot, rectangles
-from bpe_automata.viz.picture import GraphvizError, Picture, UnknownFormatError, check_target
-from bpe_automata.viz.side_by_side import Pieces, SideBySide, side_by_side
+from bpe_automata.viz._figures import density, figure, plot, rectangles
+from bpe_automata.viz._picture import GraphvizError, Picture, UnknownFormatError, check_target
+from bpe_automata.viz._side_by_side import Pieces, SideBySide, side_by_side
 
 __all__ = [
     "BrokenDrawingError",

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from bpe_automata import Tokenizer
-from bpe_automata.constructions import Geometry
+from bpe_automata._constructions.geometry import Geometry
+from bpe_automata._tokenizer.derivation import derive
 from bpe_automata.reference import (
     AllTexts,
     Merge,
@@ -25,9 +26,8 @@ from bpe_automata.reference import (
     explicit,
     merges_in_order,
 )
-from bpe_automata.reference.token_dfa import Token
+from bpe_automata.reference._token_dfa import Token
 from bpe_automata.testing import small_tokenizer
-from bpe_automata.tokenizer.derivation import derive
 from experiments.article.forks import forked, peak_mb, serve, settle
 from experiments.run.executors import Row
 from experiments.shared.resources import repeated, timed

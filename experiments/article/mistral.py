@@ -12,7 +12,7 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 from bpe_automata import Tokenizer
-from bpe_automata.automata.dfa import ByteDFA
+from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata.errors import ArgumentError
 from bpe_automata.reference import (
     AllTexts,
@@ -24,7 +24,7 @@ from bpe_automata.reference import (
     spelled_in_symbols,
     symbol_dfa,
 )
-from bpe_automata.reference.token_dfa import Token
+from bpe_automata.reference._token_dfa import Token
 
 MISTRAL = "mistral-v1"
 """The tokenizer of Mistral-7B-v0.1, out of the package mistral-common."""

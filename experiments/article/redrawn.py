@@ -23,9 +23,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bpe_automata import Constraint, Tokenizer, compile_regex, constrain
-from bpe_automata.constructions import Lift
+from bpe_automata._constructions.lift import Lift
+from bpe_automata._kernels.bits import members
 from bpe_automata.errors import BpeAutomataError, MissingFileError
-from bpe_automata.kernels.bits import members
 from experiments.article.growth_worker import WARM
 from experiments.article.mistral import MISTRAL, mistral, mistral_table
 from experiments.article.redrawn_pages import PAGES

@@ -12,9 +12,11 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from bpe_automata import TokenAutomaton, Tokenizer, compile_regex
-from bpe_automata.constructions import CartesianMerge, Lift, explore, explored
-from bpe_automata.constructions.segments import Segments
-from bpe_automata.kernels.bits import members
+from bpe_automata._constructions.cartesian_merge import CartesianMerge
+from bpe_automata._constructions.explicit import explore, explored
+from bpe_automata._constructions.lift import Lift
+from bpe_automata._constructions.segments import Segments
+from bpe_automata._kernels.bits import members
 from bpe_automata.reference import (
     CartesianProduct,
     TokenDFA,

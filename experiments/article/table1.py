@@ -21,11 +21,13 @@ from typing import Any, Literal
 import numpy as np
 
 from bpe_automata import TokenAutomaton, Tokenizer, compile_regex
-from bpe_automata.constructions import CartesianMerge, Lift, explore
-from bpe_automata.decoding.constraint import Method
+from bpe_automata._constructions.cartesian_merge import CartesianMerge
+from bpe_automata._constructions.explicit import explore
+from bpe_automata._constructions.lift import Lift
+from bpe_automata._decoding.constraint import Method
+from bpe_automata._tokenizer.description import Description
 from bpe_automata.reference import TokenDFA, direct_merge, explicit, merges_in_order, replay
 from bpe_automata.testing import small_tokenizer
-from bpe_automata.tokenizer.description import Description
 from experiments.article.mistral import MERGES_HELP, Reference, mistral_table, name_of
 from experiments.run import config
 from experiments.run.config import option

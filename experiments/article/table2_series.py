@@ -11,11 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from bpe_automata import Tokenizer
-from bpe_automata.automata.dfa import ByteDFA
-from bpe_automata.constructions import CanonicalAutomaton, CartesianMerge, Lift, SegmentCache
-from bpe_automata.constructions.segments_eager import all_configurations, prepared, settle
+from bpe_automata._automata.dfa import ByteDFA
+from bpe_automata._constructions.canonical import CanonicalAutomaton
+from bpe_automata._constructions.cartesian_merge import CartesianMerge
+from bpe_automata._constructions.lift import Lift
+from bpe_automata._constructions.segments_cache import SegmentCache
+from bpe_automata._constructions.segments_eager import all_configurations, prepared, settle
+from bpe_automata._kernels.bits import has, members
 from bpe_automata.errors import BpeAutomataError, MissingFileError
-from bpe_automata.kernels.bits import has, members
 from bpe_automata.reference import CartesianProduct, lift, product_mask
 from bpe_automata.schemas import compile_json_schema
 from experiments.article.forks import DONE, failed, forked, limits

@@ -20,6 +20,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 
 from bpe_automata import Tokenizer
+from bpe_automata._kernels.bits import has
 from bpe_automata.errors import (
     BpeAutomataError,
     BudgetExceededError,
@@ -27,7 +28,6 @@ from bpe_automata.errors import (
     UnsatisfiableSchemaError,
     UnsupportedSchemaError,
 )
-from bpe_automata.kernels.bits import has
 from experiments.run.executors import Row
 from experiments.run.provenance import version_of
 

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from bpe_automata import Tokenizer
+from bpe_automata._kernels.bits import set_bits
 from bpe_automata.errors import TokenizerError
-from bpe_automata.kernels.bits import set_bits
 from experiments.engines.interface import (
     SEPARATORS,
     Begin,

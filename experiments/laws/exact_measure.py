@@ -16,9 +16,9 @@ from typing import Any
 from unittest.mock import patch
 
 from bpe_automata import Constraint, Tokenizer, constrain
-from bpe_automata.constructions import canonical_automaton
+from bpe_automata._constructions.canonical import canonical_automaton
+from bpe_automata._tokenizer.sources.named import names
 from bpe_automata.errors import MissingDependencyError, MissingFileError, TokenizerError
-from bpe_automata.tokenizer.sources.named import names
 from experiments.laws import exact_sequences
 from experiments.laws.exact_sequences import Adversary, Case, Found, approximations
 from experiments.run import config

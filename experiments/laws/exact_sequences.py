@@ -28,10 +28,10 @@ from typing import Any
 import numpy as np
 
 from bpe_automata import ByteDFA, Constraint, Tokenizer
-from bpe_automata.constructions import canonical_automaton
+from bpe_automata._constructions.canonical import canonical_automaton
+from bpe_automata._kernels.bits import members
+from bpe_automata._kernels.distance import NEVER
 from bpe_automata.errors import EmptyLanguageError
-from bpe_automata.kernels.bits import members
-from bpe_automata.kernels.distance import NEVER
 from bpe_automata.reference import canonical_trie, compare
 from bpe_automata.testing import ADVERSARIAL
 from experiments.shared.walks import CannotFinishError, adds, ends, finish, walk

@@ -22,10 +22,10 @@ from hypothesis import seed as seeded
 from numba.core.event import install_recorder
 
 from bpe_automata import Budget, ByteDFA, Constraint, Tokenizer, compile_regex, constrain, heal
+from bpe_automata._constructions.canonical import canonical_automaton
+from bpe_automata._constructions.segments_cache import SegmentCache
+from bpe_automata._decoding.matcher import Matcher, matcher_of
 from bpe_automata.banning import Ban
-from bpe_automata.constructions import SegmentCache, canonical_automaton
-from bpe_automata.decoding import matcher_of
-from bpe_automata.decoding.matcher import Matcher
 from bpe_automata.errors import (
     BudgetExceededError,
     BudgetTooSmallError,

@@ -20,9 +20,10 @@ from pathlib import Path
 from typing import Any
 
 from bpe_automata import Tokenizer
+from bpe_automata._storage import cache_folder
+from bpe_automata._tokenizer.sources import published
+from bpe_automata._tokenizer.sources.named import TABLE
 from bpe_automata.errors import MissingFileError
-from bpe_automata.storage import cache_folder
-from bpe_automata.tokenizer.sources import TABLE, published
 from experiments.run.files import require
 
 _LONGEST_WAIT = 1200  # seconds for a package

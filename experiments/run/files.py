@@ -61,7 +61,7 @@ def require(name: str, install: str = INSTALL) -> ModuleType:
 
 def cache_name() -> str:
     """What the installed transformers calls a model's key and value cache."""
-    return str(require("bpe_automata.integrations.transformers.model").CACHE)
+    return str(require("bpe_automata.integrations.transformers._model").CACHE)
 
 
 def package_file(package: str, pattern: str, install: str) -> Path:

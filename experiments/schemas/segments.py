@@ -26,18 +26,20 @@ import numpy as np
 import pandas as pd
 
 from bpe_automata import Tokenizer, compile_regex
-from bpe_automata.automata.dfa import ByteDFA
-from bpe_automata.constructions import CartesianMerge, SegmentCache, canonical_automaton, explore
-from bpe_automata.constructions.cartesian_merge import ProductState
-from bpe_automata.constructions.segments_eager import (
+from bpe_automata._automata.dfa import ByteDFA
+from bpe_automata._constructions.canonical import canonical_automaton
+from bpe_automata._constructions.cartesian_merge import CartesianMerge, ProductState
+from bpe_automata._constructions.explicit import explore
+from bpe_automata._constructions.segments_cache import SegmentCache
+from bpe_automata._constructions.segments_eager import (
     SharedRelevance,
     all_configurations,
     assembled,
     prepared,
 )
-from bpe_automata.constructions.segments_joints import neighbours
+from bpe_automata._constructions.segments_joints import neighbours
+from bpe_automata._token_automata.automaton import TokenAutomaton
 from bpe_automata.errors import BpeAutomataError, BudgetExceededError
-from bpe_automata.token_automata import TokenAutomaton
 from experiments.article.table2_series import Item, Source, item_of, sources_of
 from experiments.laws.exact_measure import shown
 from experiments.run import config

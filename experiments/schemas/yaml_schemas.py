@@ -23,15 +23,15 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from bpe_automata.automata.dfa import ByteDFA
-from bpe_automata.budget import Budget
+from bpe_automata._automata.dfa import ByteDFA
+from bpe_automata._budget import Budget
 from bpe_automata.errors import (
     ArgumentError,
     BpeAutomataError,
 )
 from bpe_automata.schemas import compile_yaml_schema
-from bpe_automata.schemas.yaml_scalars import key_names
-from bpe_automata.schemas.yaml_style import INDENT, yaml_text
+from bpe_automata.schemas._yaml_scalars import key_names
+from bpe_automata.schemas._yaml_style import INDENT, yaml_text
 from experiments.engines.interface import status_of
 from experiments.run import config
 from experiments.run.config import option

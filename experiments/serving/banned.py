@@ -18,13 +18,13 @@ from typing import Any
 import numpy as np
 
 from bpe_automata import Constraint, Tokenizer
+from bpe_automata._decoding.constraint import rebuilt
+from bpe_automata._decoding.matcher import Generation
 from bpe_automata.banning import AppliedBan, Ban, Spellings
-from bpe_automata.decoding.constraint import rebuilt
-from bpe_automata.decoding.matcher import Generation
 from bpe_automata.errors import EmptyLanguageError, LogitsError, ModelError
 from bpe_automata.sampling import BannedGeneration, decode, decode_allowed, decode_without
-from bpe_automata.sampling.banned import free, tail
-from bpe_automata.sampling.loop import asked
+from bpe_automata.sampling._banned import free, tail
+from bpe_automata.sampling._loop import asked
 from experiments.run.config import option
 from experiments.run.executors import Cell, Row
 from experiments.run.measuring import Run

@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import Any
 
 from bpe_automata import Constraint, Tokenizer, constrain
-from bpe_automata.automata.dfa import ByteDFA
+from bpe_automata._automata.dfa import ByteDFA
+from bpe_automata._tokenizer.sources.named import names
 from bpe_automata.errors import ArgumentError, BpeAutomataError
 from bpe_automata.sampling import decode
-from bpe_automata.tokenizer.sources.named import names
 from experiments.engines.peers import OutlinesCore
 from experiments.run.config import option
 from experiments.run.executors import FAILURE, Cell, Row

@@ -17,14 +17,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from bpe_automata import Tokenizer, constrain
-from bpe_automata.automata.compile import Budget, compile_regex
-from bpe_automata.automata.dfa import ByteDFA
-from bpe_automata.constructions import CartesianMerge, Engine
-from bpe_automata.constructions.canonical import CanonicalState
-from bpe_automata.decoding.chopping import chopped, encoded
-from bpe_automata.decoding.forced import forced_tokens
+from bpe_automata._automata.compile import Budget, compile_regex
+from bpe_automata._automata.dfa import ByteDFA
+from bpe_automata._constructions.canonical import CanonicalState
+from bpe_automata._constructions.cartesian_merge import CartesianMerge
+from bpe_automata._constructions.engine import Engine
+from bpe_automata._decoding.chopping import chopped, encoded
+from bpe_automata._decoding.forced import forced_tokens
+from bpe_automata._kernels.bits import has
 from bpe_automata.errors import BpeAutomataError
-from bpe_automata.kernels.bits import has
 from experiments.engines.interface import INSTALL
 from experiments.run.executors import Row
 from experiments.run.files import require

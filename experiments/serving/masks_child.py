@@ -22,8 +22,8 @@ from pathlib import Path
 import numpy as np
 
 from bpe_automata import Tokenizer
+from bpe_automata._kernels.bits import has
 from bpe_automata.errors import ArgumentError, BpeAutomataError
-from bpe_automata.kernels.bits import has
 from experiments.engines.interface import (
     Begin,
     PeerError,

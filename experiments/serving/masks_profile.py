@@ -20,9 +20,9 @@ from unittest.mock import patch
 import numpy as np
 
 from bpe_automata import Tokenizer, constrain
-from bpe_automata.constructions import product_tables
-from bpe_automata.decoding.constraint import Method
-from bpe_automata.kernels import watch
+from bpe_automata._constructions import product_tables
+from bpe_automata._decoding.constraint import Method
+from bpe_automata._kernels import watch
 from experiments.serving.masks_child import CONSTRAINTS
 
 LONGEST = 2

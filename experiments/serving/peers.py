@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 
 from bpe_automata import Tokenizer
-from bpe_automata.kernels.bits import packed
+from bpe_automata._kernels.bits import packed
 from bpe_automata.reference import canonical_trie
 from experiments.engines.interface import ordinary
 from experiments.engines.named import OURS, PEERS, check_known, missing, versions

@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 
 from bpe_automata import Tokenizer
+from bpe_automata._kernels.bits import has, packed
 from bpe_automata.errors import BpeAutomataError
-from bpe_automata.kernels.bits import has, packed
 from experiments.engines.interface import (
     Begin,
     Engine,

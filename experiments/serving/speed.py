@@ -19,16 +19,16 @@ import numpy as np
 import pandas as pd
 
 from bpe_automata import Tokenizer
-from bpe_automata.cli import common
-from bpe_automata.cli.warm import warm_kernels
-from bpe_automata.constructions.canonical import CanonicalAutomaton, build_parts
-from bpe_automata.constructions.collapsed import vocabulary_trie
-from bpe_automata.constructions.geometry import Geometry
-from bpe_automata.constructions.hypothesis_sets import HypothesisSets
-from bpe_automata.constructions.stored import Parts, cached
-from bpe_automata.constructions.token_actions import classify, find_unmade
-from bpe_automata.tokenizer.derivation import derive
-from bpe_automata.tokenizer.pipeline import compile_pipeline
+from bpe_automata._cli import common
+from bpe_automata._cli.warm import warm_kernels
+from bpe_automata._constructions.canonical import CanonicalAutomaton, build_parts
+from bpe_automata._constructions.collapsed import vocabulary_trie
+from bpe_automata._constructions.geometry import Geometry
+from bpe_automata._constructions.hypothesis_sets import HypothesisSets
+from bpe_automata._constructions.stored import Parts, cached
+from bpe_automata._constructions.token_actions import classify, find_unmade
+from bpe_automata._tokenizer.derivation import derive
+from bpe_automata._tokenizer.pipeline import compile_pipeline
 from experiments.run import config
 from experiments.run.config import option
 from experiments.run.executors import Cell, Row

@@ -24,7 +24,7 @@ def start(file: str, eos_ids: tuple[int, ...]) -> dict[str, Any]:
     """Seconds from nothing to the first mask of `(true|false)`, by part."""
     clock = [time.perf_counter()]
     from bpe_automata import Tokenizer, constrain
-    from bpe_automata.constructions.canonical import canonical_automaton
+    from bpe_automata._constructions.canonical import canonical_automaton
 
     clock.append(time.perf_counter())
     tokenizer = Tokenizer.load(file)
@@ -42,7 +42,7 @@ def memory(file: str, eos_ids: tuple[int, ...]) -> dict[str, Any]:
     """Resident megabytes (10^6 bytes) after each stage, and the peak."""
     stages = {"python": resident("VmRSS")}
     from bpe_automata import Tokenizer, constrain
-    from bpe_automata.constructions.canonical import canonical_automaton
+    from bpe_automata._constructions.canonical import canonical_automaton
 
     stages["import"] = resident("VmRSS")
     tokenizer = Tokenizer.load(file)
@@ -69,8 +69,8 @@ def classes(file: str, eos_ids: tuple[int, ...]) -> dict[str, Any]:
     """Seconds to compile the pipeline: asking the engine for its character classes, and from the
     disk. A first time loads the kernels."""
     from bpe_automata import Tokenizer
-    from bpe_automata.tokenizer import alphabet
-    from bpe_automata.tokenizer.pipeline import compile_pipeline
+    from bpe_automata._tokenizer import alphabet
+    from bpe_automata._tokenizer.pipeline import compile_pipeline
 
     tokenizer = Tokenizer.load(file)
     compile_pipeline(tokenizer.description, tokenizer.backend.engine)
@@ -89,7 +89,7 @@ def classes(file: str, eos_ids: tuple[int, ...]) -> dict[str, Any]:
 def kernels(file: str, eos_ids: tuple[int, ...]) -> dict[str, Any]:
     """Seconds of `warm_kernels` the first time (compiling or loading) and the second."""
     from bpe_automata import Tokenizer
-    from bpe_automata.cli.warm import warm_kernels
+    from bpe_automata._cli.warm import warm_kernels
     from experiments.shared.resources import timed
 
     tokenizer = Tokenizer.load(file)

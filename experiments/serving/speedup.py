@@ -22,14 +22,14 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 
 from bpe_automata import Constraint, compile_regex, constrain
-from bpe_automata.automata.dfa import ByteDFA
-from bpe_automata.constructions import TextEngine
-from bpe_automata.decoding.chopping import chop
-from bpe_automata.decoding.constraint import Method
-from bpe_automata.decoding.forced import Forced, bytes_from, forced_tokens, live_bytes
+from bpe_automata._automata.dfa import ByteDFA
+from bpe_automata._constructions.engine import TextEngine
+from bpe_automata._decoding.chopping import chop
+from bpe_automata._decoding.constraint import Method
+from bpe_automata._decoding.forced import Forced, bytes_from, forced_tokens, live_bytes
+from bpe_automata._kernels.bits import only
 from bpe_automata.errors import ArgumentError, BpeAutomataError
-from bpe_automata.kernels.bits import only
-from bpe_automata.sampling.logits import Model, draw, log_probabilities
+from bpe_automata.sampling._logits import Model, draw, log_probabilities
 from bpe_automata.schemas import compile_json_schema
 from experiments.run.config import option
 from experiments.run.executors import Cell, Row

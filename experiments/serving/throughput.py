@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from bpe_automata import Constraint, constrain
-from bpe_automata.decoding.constraint import Method
+from bpe_automata._decoding.constraint import Method
 from bpe_automata.errors import ArgumentError
 from experiments.engines.named import check_known
 from experiments.run import config

@@ -11,7 +11,7 @@ the model's own arithmetic. So it does not depend on how many are drawn at a tim
 
     populations = sample_populations(loaded.model, prompt_ids, constraint, 32, 8, seed=3)
 
-draws weighted populations of 8 texts, `bpe_automata.sampling.smc` in the same loop:
+draws weighted populations of 8 texts, `bpe_automata.sampling._smc` in the same loop:
 
     w <- w m_t                       m_t: the mass that the mask leaves, before anything is drawn
     resample if ESS(w) < n / 2       within a population of n, systematically
@@ -34,12 +34,12 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from bpe_automata.arguments import at_least
+from bpe_automata._arguments import at_least
 from bpe_automata.errors import LogitsError, PromptError
 from bpe_automata.integrations.bitmask import apply_bitmask
-from bpe_automata.sampling.logits import checked, has_ended
-from bpe_automata.sampling.smc import resample
-from bpe_automata.sampling.weights import effective_sample_size, log_normaliser, normalised
+from bpe_automata.sampling._logits import checked, has_ended
+from bpe_automata.sampling._smc import resample
+from bpe_automata.sampling._weights import effective_sample_size, log_normaliser, normalised
 from experiments.run.files import cache_name, require
 
 # The rows of a batch on the host: what was read, which go on, and what each may read next.
@@ -156,7 +156,7 @@ class Drawn:
     in a language that has none, nothing can follow.
 
     log_weight: the sum of the natural logs of the mass that the masks left, 0 without a constraint,
-    -inf for what was cut off, as in `sampling.weights`; log_prob: of all ids that were read, the
+    -inf for what was cut off, as in `sampling._weights`; log_prob: of all ids that were read, the
     end too, under the model alone at the temperature. Both are nan where none were asked for.
     """
 

@@ -24,9 +24,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from bpe_automata import Tokenizer
+from bpe_automata._storage import cache_folder
+from bpe_automata._tokenizer.sources.gguf import read_fields, sentencepiece_proto
 from bpe_automata.errors import MissingFileError, TokenizerError
-from bpe_automata.storage import cache_folder
-from bpe_automata.tokenizer.sources.gguf import read_fields, sentencepiece_proto
 from experiments.run import config
 from experiments.run.config import option
 from experiments.run.executors import FAILURE, Cell, Row

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bpe_automata import Constraint, Tokenizer
-from bpe_automata.kernels.bits import members
+from bpe_automata._kernels.bits import members
 
 STEPS = 400
 """Ids that a completion may take beyond one for each byte of the shortest end."""

@@ -26,10 +26,10 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from bpe_automata import Constraint, constrain
-from bpe_automata.automata.sources import from_strings
-from bpe_automata.decoding.constraint import Method
+from bpe_automata._automata.sources import from_strings
+from bpe_automata._decoding.constraint import Method
+from bpe_automata._kernels.bits import members
 from bpe_automata.errors import BpeAutomataError
-from bpe_automata.kernels.bits import members
 from experiments.engines.named import check_known
 from experiments.run import config
 from experiments.run.config import option

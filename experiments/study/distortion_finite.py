@@ -5,7 +5,7 @@ The latter is simulated on a trie whose log-probabilities are known:
 
 - *importance*: n sequences drawn under the mask, each with the weight p / q that
   `bpe_automata.sampling.weighted` gives it; one of them is taken in proportion to the weights;
-- *SMC*: the same with resampling on the way, as in `bpe_automata.sampling.smc`: systematic, where
+- *SMC*: the same with resampling on the way, as in `bpe_automata.sampling._smc`: systematic, where
   the effective sample size is below half of n.
 
 The distribution of the sequence that is taken is the mean, over many such populations, of their
@@ -24,7 +24,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from bpe_automata import Tokenizer
-from bpe_automata.decoding.matcher import Healing
+from bpe_automata._decoding.matcher import Healing
 from bpe_automata.errors import BudgetExceededError
 from experiments.run import config
 from experiments.run.config import option

@@ -45,9 +45,9 @@ from functools import lru_cache
 import numpy as np
 
 from bpe_automata import Constraint, Tokenizer, constrain
-from bpe_automata.decoding.healing import heal
-from bpe_automata.sampling import weights
-from bpe_automata.sampling.weights import effective_sample_size
+from bpe_automata._decoding.healing import heal
+from bpe_automata.sampling import _weights as weights
+from bpe_automata.sampling._weights import effective_sample_size
 from experiments.engines.interface import PeerError
 from experiments.engines.peers import OutlinesCore
 from experiments.run.executors import Row

@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from bpe_automata import Tokenizer
-from bpe_automata.decoding.visible import visible_tokens
+from bpe_automata._decoding.visible import visible_tokens
 from bpe_automata.errors import ArgumentError
 from experiments.engines.named import check_known
 from experiments.run import config

@@ -20,13 +20,13 @@ from dataclasses import dataclass, field, replace
 from functools import reduce
 
 from bpe_automata import Constraint, Matcher, Tokenizer, constrain, explain
-from bpe_automata.constructions.canonical import (
+from bpe_automata._constructions.canonical import (
     CanonicalAutomaton,
     CanonicalState,
     canonical_automaton,
 )
-from bpe_automata.constructions.hypothesis_sets import NONE
-from bpe_automata.decoding.visible import visible_tokens
+from bpe_automata._constructions.hypothesis_sets import NONE
+from bpe_automata._decoding.visible import visible_tokens
 from bpe_automata.errors import PromptError, TokenNotAllowedError
 
 # All texts, as a constraint: what may follow is what some canonical text goes on with.

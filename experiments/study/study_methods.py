@@ -6,7 +6,7 @@ whole, and as languages, which are sampled text by text.
 - *outlines*: what the index of outlines-core holds (ordinary tokens alone, and not every text of
   every regex); absent where the package is not installed;
 - *chop*: the lift, but wherever the published heuristic turns forced text into ids, these are
-  appended instead of sampled (see `bpe_automata.decoding.chopping`). An id that is appended is the
+  appended instead of sampled (see `bpe_automata._decoding.chopping`). An id that is appended is the
   only way on, so it has probability 1 at its step.
 
 Where an answer cannot follow the prompt canonically, the last ids of the prompt are given back
@@ -23,14 +23,14 @@ from typing import Any
 import numpy as np
 
 from bpe_automata import Tokenizer, constrain
-from bpe_automata.automata.dfa import ByteDFA
-from bpe_automata.automata.sources import from_strings
-from bpe_automata.constructions import TextEngine
-from bpe_automata.decoding.chopping import chop
-from bpe_automata.decoding.constraint import Constraint, Method
-from bpe_automata.decoding.healing import heal
-from bpe_automata.decoding.matcher import Healing, Matcher
-from bpe_automata.kernels.bits import clear_bits, has, members, packed
+from bpe_automata._automata.dfa import ByteDFA
+from bpe_automata._automata.sources import from_strings
+from bpe_automata._constructions.engine import TextEngine
+from bpe_automata._decoding.chopping import chop
+from bpe_automata._decoding.constraint import Constraint, Method
+from bpe_automata._decoding.healing import heal
+from bpe_automata._decoding.matcher import Healing, Matcher
+from bpe_automata._kernels.bits import clear_bits, has, members, packed
 from experiments.engines.interface import PeerError, one_eos, refusals
 from experiments.engines.peers import OutlinesCore, outlines_vocabulary
 from experiments.study.token_trie import Automaton, Walker

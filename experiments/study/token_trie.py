@@ -16,8 +16,8 @@ from typing import Protocol
 
 import numpy as np
 
+from bpe_automata._token_automata.automaton import TokenAutomaton
 from bpe_automata.errors import BudgetExceededError
-from bpe_automata.token_automata import TokenAutomaton
 from experiments.run.executors import Row
 
 

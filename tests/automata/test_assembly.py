@@ -10,8 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from support import examples, same_arrays
 
-from bpe_automata.automata import Budget, ByteDFA, compile_regex, from_strings
-from bpe_automata.automata.algebra import (
+from bpe_automata._automata.algebra import (
     any_of,
     concatenation,
     difference,
@@ -19,7 +18,10 @@ from bpe_automata.automata.algebra import (
     repeated,
     union,
 )
-from bpe_automata.automata.assembly import Assembly, Network
+from bpe_automata._automata.assembly import Assembly, Network
+from bpe_automata._automata.compile import Budget, compile_regex
+from bpe_automata._automata.dfa import ByteDFA
+from bpe_automata._automata.sources import from_strings
 from bpe_automata.errors import BudgetExceededError
 from bpe_automata.testing import byte_dfas, cyclic_regexes
 

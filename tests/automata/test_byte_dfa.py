@@ -15,15 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support import examples, same_arrays
 
-from bpe_automata.automata import (
-    BrokenAutomatonError,
-    Budget,
-    ByteDFA,
-    algebra,
-    compile_regex,
-    from_strings,
-)
-from bpe_automata.automata.codepoints import (
+from bpe_automata._automata import algebra
+from bpe_automata._automata.codepoints import (
     N_CODE_POINTS,
     all_code_points,
     complement,
@@ -31,12 +24,15 @@ from bpe_automata.automata.codepoints import (
     union,
     without,
 )
-from bpe_automata.automata.program import cased_code_points, members
-from bpe_automata.automata.syntax import parse
+from bpe_automata._automata.compile import Budget, compile_regex
+from bpe_automata._automata.dfa import BrokenAutomatonError, ByteDFA
+from bpe_automata._automata.program import cased_code_points, members
+from bpe_automata._automata.sources import from_strings
+from bpe_automata._automata.syntax import parse
+from bpe_automata._kernels.distance import ENDLESS, longest_ways
+from bpe_automata._kernels.inclusion import widest
+from bpe_automata._kernels.watch import watched
 from bpe_automata.errors import BudgetExceededError, EmptyLanguageError, UnsupportedRegexError
-from bpe_automata.kernels.distance import ENDLESS, longest_ways
-from bpe_automata.kernels.inclusion import widest
-from bpe_automata.kernels.watch import watched
 from bpe_automata.testing import byte_dfas, cyclic_regexes
 
 FINITE = ["", "a?(b|é)?", "(a|b){0,3}", "(foo|foobar)", "[ab]{2}|c", "日?本?", "a{0,2}b{0,2}"]

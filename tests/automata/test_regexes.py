@@ -16,9 +16,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from support import same_arrays
 
-from bpe_automata.automata import Budget, ByteDFA, compile_regex, from_interegular
-from bpe_automata.automata.compile import _by_atoms, _program, _wide_dfa
-from bpe_automata.automata.syntax import parse
+from bpe_automata._automata.compile import Budget, _by_atoms, _program, _wide_dfa, compile_regex
+from bpe_automata._automata.dfa import ByteDFA
+from bpe_automata._automata.sources import from_interegular
+from bpe_automata._automata.syntax import parse
 from bpe_automata.errors import BudgetExceededError, RegexSyntaxError, UnsupportedRegexError
 
 EXAMPLES = [

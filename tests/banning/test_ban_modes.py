@@ -31,11 +31,14 @@ from tiny_bans import (
 )
 
 from bpe_automata import constrain
-from bpe_automata.banning import AppliedBan, Ban, spellings
+from bpe_automata.banning import AppliedBan, Ban
+from bpe_automata.banning import _spellings as spellings
 from bpe_automata.errors import ArgumentError, EmptyLanguageError, LogitsError, ModelError
-from bpe_automata.sampling import banned, decode, rollback
-from bpe_automata.sampling.banned import decode_allowed
-from bpe_automata.sampling.rollback import decode_without
+from bpe_automata.sampling import _banned as banned
+from bpe_automata.sampling import _rollback as rollback
+from bpe_automata.sampling import decode
+from bpe_automata.sampling._banned import decode_allowed
+from bpe_automata.sampling._rollback import decode_without
 from bpe_automata.testing import small_tokenizer
 
 MODES = (decode_allowed, decode_without)

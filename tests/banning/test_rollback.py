@@ -26,8 +26,8 @@ from bpe_automata import constrain
 from bpe_automata.banning import Ban, Spellings
 from bpe_automata.errors import ArgumentError, EmptyLanguageError
 from bpe_automata.models import character_tokenizer
-from bpe_automata.sampling.banned import decode_allowed
-from bpe_automata.sampling.rollback import decode_without
+from bpe_automata.sampling._banned import decode_allowed
+from bpe_automata.sampling._rollback import decode_without
 
 
 def greedy(ban, *texts, **options):

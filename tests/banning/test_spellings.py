@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from support import examples
 
 from bpe_automata import Budget, Tokenizer, constrain
+from bpe_automata._kernels.bits import members
 from bpe_automata.banning import Ban, Found, Spellings, Watch
-from bpe_automata.banning.spellings import MATCH
+from bpe_automata.banning._spellings import MATCH
 from bpe_automata.errors import (
     ArgumentError,
     BudgetExceededError,
@@ -25,7 +26,6 @@ from bpe_automata.errors import (
     RegexSyntaxError,
     UnsupportedRegexError,
 )
-from bpe_automata.kernels.bits import members
 from bpe_automata.reference import lift_mask
 from bpe_automata.testing import byte_level, byte_spelling, small_tokenizer
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from support import tiny_llama
 
-from bpe_automata.cli import main
+from bpe_automata._cli import main
 from bpe_automata.testing import byte_level, byte_spelling, small_tokenizer
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"

@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from bpe_automata import TokenAutomaton, Tokenizer, kernels
-from bpe_automata.cli import main
-from bpe_automata.cli.constraints import _load, _model_source
+from bpe_automata import TokenAutomaton, Tokenizer
+from bpe_automata import _kernels as kernels
+from bpe_automata._cli import main
+from bpe_automata._cli.constraints import _load, _model_source
 
 COMMANDS = ["inspect", "compile", "generate", "verify", "explain", "warm"]
 
@@ -107,7 +108,7 @@ def test_compile_refuses_what_cannot_be_saved_at_once(
     run, path, tmp_path, monkeypatch, name, message
 ) -> None:
     """Before the tokenizer is loaded and the regex compiled."""
-    monkeypatch.setattr("bpe_automata.cli.constraints.load_tokenizer", None)
+    monkeypatch.setattr("bpe_automata._cli.constraints.load_tokenizer", None)
     (tmp_path / "o.json").mkdir()
     code, _, err = run("compile", path, "--regex", " order", "--save", str(tmp_path / name))
     assert (code, err.count("\n")) == (2, 1)
@@ -145,7 +146,7 @@ def test_verify_tells_a_counterexample(run, path, monkeypatch) -> None:
     """An encoder that disagrees with the merge table, and that nobody has tried before."""
     from bpe_automata import Tokenizer
 
-    monkeypatch.setattr("bpe_automata.constructions.canonical.try_automaton", lambda it: None)
+    monkeypatch.setattr("bpe_automata._constructions.canonical.try_automaton", lambda it: None)
     monkeypatch.setattr(
         Tokenizer, "encode_batch", lambda self, texts: [[*self.encode(text), 0] for text in texts]
     )
@@ -256,7 +257,7 @@ def test_generate_from_a_gguf_file(monkeypatch, tmp_path) -> None:
         asked.append((names, options))
         return Model()
 
-    monkeypatch.setattr("bpe_automata.cli.constraints.from_hub", loaded)
+    monkeypatch.setattr("bpe_automata._cli.constraints.from_hub", loaded)
     (tmp_path / "m.gguf").touch()
     _load(str(tmp_path / "m.gguf"))
     names = ("AutoModelForCausalLM", str(tmp_path))
@@ -265,7 +266,7 @@ def test_generate_from_a_gguf_file(monkeypatch, tmp_path) -> None:
 
 def test_names_of_tokenizers_are_no_models(run, monkeypatch) -> None:
     """And nothing is looked for on a hub."""
-    monkeypatch.setattr("bpe_automata.cli.constraints.from_hub", None)
+    monkeypatch.setattr("bpe_automata._cli.constraints.from_hub", None)
     code, _, err = run("generate", "--model", "gpt2", "--regex", "a", "--prompt", "b")
     assert (code, "of which no package brings the weights: give --model" in err) == (2, True)
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
@@ -356,7 +357,7 @@ def test_interrupt(run, path, monkeypatch) -> None:
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("bpe_automata.cli.examine.load_tokenizer", interrupted)
+    monkeypatch.setattr("bpe_automata._cli.examine.load_tokenizer", interrupted)
     code, _, err = run("inspect", path)
     assert (code, err) == (2, "error: interrupted\n")
 

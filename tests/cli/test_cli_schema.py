@@ -11,10 +11,10 @@ import pytest
 from numba.core import event
 
 from bpe_automata import TokenAutomaton, Tokenizer, constrain
-from bpe_automata.cli import main
-from bpe_automata.cli.warm import Progress, all_kernels, clear, prepare
-from bpe_automata.constructions import collapsed
-from bpe_automata.kernels.bits import members
+from bpe_automata._cli import main
+from bpe_automata._cli.warm import Progress, all_kernels, clear, prepare
+from bpe_automata._constructions import collapsed
+from bpe_automata._kernels.bits import members
 from bpe_automata.testing import byte_level, byte_spelling, small_tokenizer
 
 

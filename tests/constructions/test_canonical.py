@@ -16,10 +16,11 @@ from support import examples
 from support.steps import metaspace
 
 from bpe_automata import compile_regex, constrain
-from bpe_automata.automata import from_strings
-from bpe_automata.constructions import canonical_automaton, explore, explored
+from bpe_automata._automata.sources import from_strings
+from bpe_automata._constructions.canonical import canonical_automaton
+from bpe_automata._constructions.explicit import explore, explored
+from bpe_automata._kernels.bits import members
 from bpe_automata.errors import BudgetExceededError, EmptyLanguageError
-from bpe_automata.kernels.bits import members
 from bpe_automata.testing import (
     bpe_tokenizers,
     byte_level,
@@ -31,7 +32,7 @@ from bpe_automata.testing import (
     split,
     texts,
 )
-from bpe_automata.testing.inputs import own_pieces
+from bpe_automata.testing._inputs import own_pieces
 from experiments.shared.walks import VARIED, finish, walk
 
 

@@ -14,14 +14,16 @@ from support import examples
 from support.drawn import ACCENTED, composing_tokenizers
 
 from bpe_automata import ByteDFA, compile_regex, constrain
-from bpe_automata.constructions import CartesianMerge, Lift, collapsed, explored, product_tables
-from bpe_automata.constructions.collapsed import NOTHING, CollapsedVocabularies, vocabulary_trie
-from bpe_automata.constructions.product_parts import Proven, with_room_for
-from bpe_automata.constructions.token_actions import MUST_END
-from bpe_automata.constructions.within import horizon_of
-from bpe_automata.errors import BudgetExceededError, EmptyLanguageError
-from bpe_automata.kernels.bits import members
-from bpe_automata.kernels.collapsed import (
+from bpe_automata._constructions import collapsed, product_tables
+from bpe_automata._constructions.cartesian_merge import CartesianMerge
+from bpe_automata._constructions.collapsed import NOTHING, CollapsedVocabularies, vocabulary_trie
+from bpe_automata._constructions.explicit import explored
+from bpe_automata._constructions.lift import Lift
+from bpe_automata._constructions.product_parts import Proven, with_room_for
+from bpe_automata._constructions.token_actions import MUST_END
+from bpe_automata._constructions.within import horizon_of
+from bpe_automata._kernels.bits import members
+from bpe_automata._kernels.collapsed import (
     LEAVES,
     UNREAD,
     Collapsed,
@@ -29,10 +31,11 @@ from bpe_automata.kernels.collapsed import (
     n_readable,
     partition,
 )
-from bpe_automata.kernels.product import IN_VAIN
-from bpe_automata.kernels.watch import watched
+from bpe_automata._kernels.product import IN_VAIN
+from bpe_automata._kernels.watch import watched
+from bpe_automata.errors import BudgetExceededError, EmptyLanguageError
 from bpe_automata.testing import bpe_tokenizers, byte_dfas, cyclic_regexes, small_tokenizer, split
-from bpe_automata.testing.inputs import own_pieces
+from bpe_automata.testing._inputs import own_pieces
 
 MARKED = (".{2,9}b", "[a-zé\u0301]{1,5}", "[^a]*a.*")
 WIDE = (r".{0,40}", r'([^"\\]|\\["\\n]){0,20}', "[a-zé ]{3,30}\n?", r"(\w+[^\w]?)+", "[^a]*a[^b]*b")

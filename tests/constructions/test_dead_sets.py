@@ -18,19 +18,15 @@ from support import examples
 from support.drawn import ACCENTED, composing_tokenizers
 
 from bpe_automata import Tokenizer, compile_regex
-from bpe_automata.constructions import (
-    CartesianMerge,
-    Geometry,
-    canonical_automaton,
-    explored,
-    geometry,
-    product_tables,
-)
-from bpe_automata.constructions.product_parts import fixed_set_for
-from bpe_automata.errors import BudgetExceededError, EmptyLanguageError, ImproperMergeTableError
-from bpe_automata.kernels.bits import has, members, set_bits
-from bpe_automata.kernels.dead_sets import AGAIN, DONE
-from bpe_automata.kernels.geometry import (
+from bpe_automata._constructions import geometry, product_tables
+from bpe_automata._constructions.canonical import canonical_automaton
+from bpe_automata._constructions.cartesian_merge import CartesianMerge
+from bpe_automata._constructions.explicit import explored
+from bpe_automata._constructions.geometry import Geometry
+from bpe_automata._constructions.product_parts import fixed_set_for
+from bpe_automata._kernels.bits import has, members, set_bits
+from bpe_automata._kernels.dead_sets import AGAIN, DONE
+from bpe_automata._kernels.geometry import (
     all_positions,
     exceeds,
     forbid,
@@ -41,12 +37,13 @@ from bpe_automata.kernels.geometry import (
     placed,
     positions_of,
 )
-from bpe_automata.kernels.product import ALIVE, PARTLY, key_number, key_state_pair
+from bpe_automata._kernels.product import ALIVE, PARTLY, key_number, key_state_pair
+from bpe_automata._tokenizer.derivation import derive
+from bpe_automata.errors import BudgetExceededError, EmptyLanguageError, ImproperMergeTableError
 from bpe_automata.reference import bpe, breaks_by_spines, is_canonical, merge_ranks, replay
-from bpe_automata.reference.bpe import base_symbols
+from bpe_automata.reference._bpe import base_symbols
 from bpe_automata.testing import byte_dfas, merge_tables, small_tokenizer, split
-from bpe_automata.testing.small import byte_level, byte_spelling
-from bpe_automata.tokenizer.derivation import derive
+from bpe_automata.testing._small import byte_level, byte_spelling
 
 
 class Table:
@@ -391,7 +388,7 @@ def test_dead_sets_are_those_of_the_definition(table, dfa):
 @examples(40)
 @given(merge_tables(), st.data())
 def test_sets_of_positions_are_sets_of_ids(table, data):
-    """What `kernels.geometry` makes of ids and of sets of them, pair by pair."""
+    """What `_kernels.geometry` makes of ids and of sets of them, pair by pair."""
     tokenizer = small_tokenizer(table.vocabulary, table.merges)
     ids, allowed = pairs_of(tokenizer)
     geometry = canonical_automaton(tokenizer).geometry

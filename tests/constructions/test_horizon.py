@@ -12,16 +12,16 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from support import examples
 
-from bpe_automata.automata import compile_regex
-from bpe_automata.constructions import horizon_search
-from bpe_automata.constructions.horizon import GraphHorizon
-from bpe_automata.constructions.horizon_graph import NEVER, Facts, Graph, Spread
-from bpe_automata.constructions.horizon_lift import LiftHorizon
-from bpe_automata.constructions.horizon_search import Search
-from bpe_automata.constructions.lift import Lift
-from bpe_automata.constructions.within import horizon_of
-from bpe_automata.kernels.bits import members, set_bits, without
-from bpe_automata.sharing import BYTES
+from bpe_automata._automata.compile import compile_regex
+from bpe_automata._constructions import horizon_search
+from bpe_automata._constructions.horizon import GraphHorizon
+from bpe_automata._constructions.horizon_graph import NEVER, Facts, Graph, Spread
+from bpe_automata._constructions.horizon_lift import LiftHorizon
+from bpe_automata._constructions.horizon_search import Search
+from bpe_automata._constructions.lift import Lift
+from bpe_automata._constructions.within import horizon_of
+from bpe_automata._kernels.bits import members, set_bits, without
+from bpe_automata._sharing import BYTES
 
 N_IDS = 8
 FAR = 40

@@ -16,9 +16,12 @@ from support import examples, process
 from support.steps import PREPEND, SPACED, in_turn
 
 from bpe_automata import ByteDFA, compile_regex, constrain
-from bpe_automata.constructions import Lift
-from bpe_automata.constructions.collapsed import vocabulary_trie
-from bpe_automata.decoding.constraint import rebuilt
+from bpe_automata._constructions.collapsed import vocabulary_trie
+from bpe_automata._constructions.lift import Lift
+from bpe_automata._decoding.constraint import rebuilt
+from bpe_automata._kernels.bits import members
+from bpe_automata._kernels.trie import Spelled, settle_alive
+from bpe_automata._kernels.watch import watched
 from bpe_automata.errors import (
     ArgumentError,
     EmptyLanguageError,
@@ -27,12 +30,9 @@ from bpe_automata.errors import (
     UnsupportedRegexError,
     UnsupportedTokenizerError,
 )
-from bpe_automata.kernels.bits import members
-from bpe_automata.kernels.trie import Spelled, settle_alive
-from bpe_automata.kernels.watch import watched
 from bpe_automata.models import NGramModel, character_tokenizer
 from bpe_automata.reference import Naive, lift_mask, naive_constraint
-from bpe_automata.reference.naive import _characters
+from bpe_automata.reference._naive import _characters
 from bpe_automata.sampling import decode
 from bpe_automata.testing import (
     bpe_tokenizers,
@@ -43,7 +43,7 @@ from bpe_automata.testing import (
     resegmentations,
     small_tokenizer,
 )
-from bpe_automata.testing.inputs import own_pieces
+from bpe_automata.testing._inputs import own_pieces
 from experiments.shared.walks import VARIED
 
 EOS = (0, 2)
@@ -174,7 +174,7 @@ def test_a_long_counted_repeat_ends(name):
     regex, vocabulary = LONG[name]
     code = f"""
 from bpe_automata import compile_regex
-from bpe_automata.constructions import Lift
+from bpe_automata._constructions import Lift
 from bpe_automata.testing import byte_level, byte_spelling, small_tokenizer
 all_bytes = [byte_spelling(bytes([byte])) for byte in range(256)]
 tokenizer = small_tokenizer({vocabulary}, pretokenizer=byte_level(), decoder=byte_level())

@@ -14,15 +14,15 @@ from hypothesis import strategies as st
 from support import examples, named
 
 from bpe_automata import compile_regex, constrain, verify
-from bpe_automata.constructions import collapsed, product_tables
-from bpe_automata.constructions.canonical import canonical_automaton
+from bpe_automata._constructions import collapsed, product_tables
+from bpe_automata._constructions.canonical import canonical_automaton
+from bpe_automata._kernels.bits import has, members
+from bpe_automata._kernels.trie import wide_atoms
 from bpe_automata.errors import (
     BudgetExceededError,
     EmptyLanguageError,
     PromptError,
 )
-from bpe_automata.kernels.bits import has, members
-from bpe_automata.kernels.trie import wide_atoms
 from bpe_automata.reference import canonical_trie, compare
 from bpe_automata.testing import (
     added_token,
@@ -33,7 +33,7 @@ from bpe_automata.testing import (
     small_tokenizer,
     texts,
 )
-from bpe_automata.testing.inputs import own_pieces
+from bpe_automata.testing._inputs import own_pieces
 from experiments.shared.walks import FINITE
 
 

@@ -15,33 +15,29 @@ from support import examples, named
 from support.steps import metaspace
 
 from bpe_automata import constrain
-from bpe_automata.constructions import (
-    SegmentCache,
-    canonical_automaton,
-    explored,
-    segments_cache,
-    segments_eager,
-    stored,
-)
-from bpe_automata.constructions.segments import Segments
-from bpe_automata.constructions.segments_eager import (
+from bpe_automata._constructions import segments_cache, segments_eager, stored
+from bpe_automata._constructions.canonical import canonical_automaton
+from bpe_automata._constructions.explicit import explored
+from bpe_automata._constructions.segments import Segments
+from bpe_automata._constructions.segments_cache import SegmentCache
+from bpe_automata._constructions.segments_eager import (
     SharedRelevance,
     all_configurations,
     assembled,
     prepared,
 )
-from bpe_automata.constructions.segments_joints import meetings, neighbours
+from bpe_automata._constructions.segments_joints import meetings, neighbours
+from bpe_automata._kernels.bits import members
+from bpe_automata._storage import CorruptCacheWarning, arrays_path
 from bpe_automata.errors import (
     ArgumentError,
     BudgetExceededError,
     EmptyLanguageError,
     PromptError,
 )
-from bpe_automata.kernels.bits import members
-from bpe_automata.storage import CorruptCacheWarning, arrays_path
 from bpe_automata.testing import added_token, bpe_tokenizers, cyclic_regexes, small_tokenizer, texts
-from bpe_automata.testing.inputs import own_pieces
-from bpe_automata.testing.trained import trained_tokenizers
+from bpe_automata.testing._inputs import own_pieces
+from bpe_automata.testing._trained import trained_tokenizers
 
 NAMES = ("smollm2", "mistral-v1", "llama-3")
 PLAIN = '"[ !#-[^-~]*"'  # ASCII: few enough configurations to make the rows of all of them
@@ -282,7 +278,7 @@ def test_parts_that_end_in_an_added_token_are_told_apart():
 
 def test_room_for_places_may_run_out_at_any_time(monkeypatch):
     """Where an id ends inside a character, the state_pairs after it are new ones."""
-    monkeypatch.setattr("bpe_automata.constructions.product_tables._SPARE_STATE_PAIRS", 2)
+    monkeypatch.setattr("bpe_automata._constructions.product_tables._SPARE_STATE_PAIRS", 2)
     compare(named("smollm2"), "(a|<\\|im|é|日本|\U0001f600){1,3},(日|é|<)*", SegmentCache())
 
 

@@ -20,11 +20,12 @@ import pytest
 
 import bpe_automata
 from bpe_automata import Budget, Tokenizer, constrain
-from bpe_automata import budget as budgets
-from bpe_automata.constructions import SegmentCache, product_tables
-from bpe_automata.decoding.constraint import Constraint
+from bpe_automata import _budget as budgets
+from bpe_automata._constructions import product_tables
+from bpe_automata._constructions.segments_cache import SegmentCache
+from bpe_automata._decoding.constraint import Constraint
+from bpe_automata._kernels import watch
 from bpe_automata.errors import BpeAutomataError, BudgetExceededError
-from bpe_automata.kernels import watch
 from bpe_automata.testing import byte_level, byte_spelling, sequence, small_tokenizer, split
 
 PACKAGE = str(Path(bpe_automata.__file__).parent)

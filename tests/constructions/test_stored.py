@@ -20,16 +20,16 @@ from hypothesis import strategies as st
 from support import examples, named
 
 from bpe_automata import Tokenizer, constrain
-from bpe_automata.constructions import hypothesis_sets, stored
-from bpe_automata.constructions.canonical import _SETS as SETS
-from bpe_automata.constructions.canonical import (
+from bpe_automata._constructions import hypothesis_sets, stored
+from bpe_automata._constructions.canonical import _SETS as SETS
+from bpe_automata._constructions.canonical import (
     CanonicalAutomaton,
     build_parts,
     canonical_automaton,
 )
-from bpe_automata.constructions.collapsed import vocabulary_trie
-from bpe_automata.constructions.hypothesis_sets import HypothesisSet, KnownSets
-from bpe_automata.constructions.stored import (
+from bpe_automata._constructions.collapsed import vocabulary_trie
+from bpe_automata._constructions.hypothesis_sets import HypothesisSet, KnownSets
+from bpe_automata._constructions.stored import (
     DECLARED,
     Parts,
     cache_path,
@@ -38,8 +38,7 @@ from bpe_automata.constructions.stored import (
     flattened,
     restored,
 )
-from bpe_automata.errors import UnsupportedTokenizerError
-from bpe_automata.storage import (
+from bpe_automata._storage import (
     CorruptCacheWarning,
     CorruptFileError,
     UntrustedCacheWarning,
@@ -47,15 +46,16 @@ from bpe_automata.storage import (
     load_arrays,
     store_arrays,
 )
-from bpe_automata.testing.small import (
+from bpe_automata._tokenizer import alphabet
+from bpe_automata._tokenizer.engines import Oniguruma
+from bpe_automata.errors import UnsupportedTokenizerError
+from bpe_automata.testing._small import (
     added_token,
     bpe_tokenizers,
     byte_level,
     byte_spelling,
     small_tokenizer,
 )
-from bpe_automata.tokenizer import alphabet
-from bpe_automata.tokenizer.engines import Oniguruma
 
 SMALL = "smollm2"
 REAL = (SMALL, "whisper", "llama-3", "mistral-v3", "qwen")
@@ -626,7 +626,7 @@ def test_any_flipped_bit_is_noticed(bit: int, place: int) -> None:
 _WRITER = """
 import sys
 import numpy as np
-from bpe_automata.storage import load_arrays, store_arrays
+from bpe_automata._storage import load_arrays, store_arrays
 number = int(sys.argv[1])
 for turn in range(150):
     store_arrays("both", "key", "", {"a": np.full(20_000, number), "b": np.full(7, number)})

@@ -17,8 +17,10 @@ from hypothesis import strategies as st
 from support import examples
 
 from bpe_automata import Matcher, TokenAutomaton, Tokenizer, constrain
-from bpe_automata.budget import Budget, check, spending
-from bpe_automata.decoding import batch_masks, batches, matcher_of
+from bpe_automata._budget import Budget, check, spending
+from bpe_automata._decoding import batches
+from bpe_automata._decoding.batches import batch_masks
+from bpe_automata._decoding.matcher import matcher_of
 from bpe_automata.errors import ArgumentError, BudgetExceededError, BufferShapeError
 from bpe_automata.testing import byte_level, byte_spelling, small_tokenizer
 

@@ -12,10 +12,13 @@ from hypothesis import strategies as st
 from support import examples
 
 from bpe_automata import Matcher, compile_regex, constrain
-from bpe_automata.constructions import CartesianMerge, Explored, Lift, explored
-from bpe_automata.constructions.explicit import Listed
-from bpe_automata.constructions.horizon import GraphHorizon
-from bpe_automata.constructions.within import EngineReader, Within, horizon_of, min_tokens
+from bpe_automata._constructions.cartesian_merge import CartesianMerge
+from bpe_automata._constructions.explicit import Explored, Listed, explored
+from bpe_automata._constructions.horizon import GraphHorizon
+from bpe_automata._constructions.lift import Lift
+from bpe_automata._constructions.within import EngineReader, Within, horizon_of, min_tokens
+from bpe_automata._kernels.bits import members, set_bits
+from bpe_automata._token_automata.automaton import TokenAutomaton
 from bpe_automata.errors import (
     ArgumentError,
     BudgetExceededError,
@@ -23,7 +26,6 @@ from bpe_automata.errors import (
     EmptyLanguageError,
     PromptError,
 )
-from bpe_automata.kernels.bits import members, set_bits
 from bpe_automata.testing import (
     bpe_tokenizers,
     byte_level,
@@ -34,8 +36,7 @@ from bpe_automata.testing import (
     small_tokenizer,
     texts,
 )
-from bpe_automata.testing.inputs import own_pieces
-from bpe_automata.token_automata import TokenAutomaton
+from bpe_automata.testing._inputs import own_pieces
 
 MOST_EDGES = 3000
 

@@ -13,19 +13,19 @@ from support import examples, named
 from support.drawn import spaced, with_prefix
 
 from bpe_automata import compile_regex, constrain
-from bpe_automata.constructions import Listed
-from bpe_automata.decoding import Matcher
-from bpe_automata.decoding.forced import forced_bytes, forced_tokens
+from bpe_automata._constructions.explicit import Listed
+from bpe_automata._decoding.forced import forced_bytes, forced_tokens
+from bpe_automata._decoding.matcher import Matcher
+from bpe_automata._kernels.bits import only, set_bits
 from bpe_automata.errors import (
     ArgumentError,
     BudgetExceededError,
     EmptyLanguageError,
     UnsupportedFeatureError,
 )
-from bpe_automata.kernels.bits import only, set_bits
 from bpe_automata.reference import canonical_trie
 from bpe_automata.testing import bpe_tokenizers, cyclic_regexes, finite_regexes, small_tokenizer
-from bpe_automata.testing.inputs import own_pieces
+from bpe_automata.testing._inputs import own_pieces
 
 METHODS = ("canonical", "lift")
 PERSON = r'\{"name_of_the_person"[ ]?:[ ]?"[a-z]+",("orderId":[0-9]+|"orderName":"[a-z]+")\}'

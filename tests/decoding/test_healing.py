@@ -11,9 +11,9 @@ from support import examples, named
 from support.drawn import spaced, with_prefix
 
 from bpe_automata import ByteDFA, constrain, heal
-from bpe_automata.automata.algebra import prepended
-from bpe_automata.automata.compile import compile_regex
-from bpe_automata.decoding.chopping import chop, chopped, encoded, in_context, spans
+from bpe_automata._automata.algebra import prepended
+from bpe_automata._automata.compile import compile_regex
+from bpe_automata._decoding.chopping import chop, chopped, encoded, in_context, spans
 from bpe_automata.errors import (
     ArgumentError,
     BudgetExceededError,
@@ -28,7 +28,7 @@ from bpe_automata.testing import (
     finite_regexes,
     small_tokenizer,
 )
-from bpe_automata.testing.inputs import own_pieces
+from bpe_automata.testing._inputs import own_pieces
 
 
 @given(st.binary(max_size=4), st.sampled_from(["a*", "(ab|b)+", "", "é?x", "[^a]*"]), st.binary())

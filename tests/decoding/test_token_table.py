@@ -12,8 +12,9 @@ from support import examples
 from support.drawn import Listing, listings
 
 from bpe_automata import TokenAutomaton
-from bpe_automata.constructions import Listed
-from bpe_automata.decoding import Matcher, TokenTable, matcher_of
+from bpe_automata._constructions.explicit import Listed
+from bpe_automata._decoding.matcher import Matcher, matcher_of
+from bpe_automata._decoding.token_table import TokenTable
 from bpe_automata.errors import (
     ArgumentError,
     EmptyLanguageError,

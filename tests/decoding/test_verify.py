@@ -13,13 +13,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bpe_automata import constrain
-from bpe_automata.constructions import CartesianMerge
-from bpe_automata.constructions.canonical import canonical_automaton
-from bpe_automata.decoding import explain, verify
-from bpe_automata.decoding.explanation import divide
-from bpe_automata.decoding.walks import Walker
+from bpe_automata._constructions.canonical import canonical_automaton
+from bpe_automata._constructions.cartesian_merge import CartesianMerge
+from bpe_automata._decoding.explanation import divide, explain
+from bpe_automata._decoding.verification import verify
+from bpe_automata._decoding.walks import Walker
+from bpe_automata._kernels.bits import clear_bits, set_bits
 from bpe_automata.errors import EmptyLanguageError, PromptError, TokenOutOfRangeError
-from bpe_automata.kernels.bits import clear_bits, set_bits
 from bpe_automata.testing import (
     bpe_tokenizers,
     cyclic_regexes,

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from served import END, REGEXES, V, constraint, ids_of_mask, tokenizer
 from support import examples
 
-from bpe_automata.decoding.drafts import accept, checked_draft, draft_masks, tree_masks
+from bpe_automata._decoding.drafts import accept_draft, checked_draft, draft_masks, tree_masks
 from bpe_automata.errors import ArgumentError, BufferShapeError, DecodingError, TokenNotAllowedError
 from bpe_automata.integrations.bitmask import MINUS_INFINITY, apply_bitmask
 
@@ -146,7 +146,7 @@ def test_triton_is_launched_on_the_gpu_of_the_logits(monkeypatch):
     """Without a GPU: what is current while the kernel is launched."""
     pytest.importorskip("torch")
     pytest.importorskip("triton", reason="triton is missing: pip install triton")
-    kernels = importlib.import_module("bpe_automata.integrations.bitmask_triton")
+    kernels = importlib.import_module("bpe_automata.integrations._bitmask_triton")
     current, seen = [], []
 
     @contextmanager
@@ -332,13 +332,13 @@ def test_accept_reads_all_or_nothing(data):
     n = data.draw(st.integers(0, len(ids)))
     before = matcher.ids
     if n <= count:
-        accept(matcher, ids, n)
+        accept_draft(matcher, ids, n)
         assert matcher.ids == before + tuple(ids[:n])
     else:
         with pytest.raises(DecodingError):
-            accept(matcher, ids, n)
+            accept_draft(matcher, ids, n)
         assert matcher.ids == before
-        accept(matcher, ids, count)
+        accept_draft(matcher, ids, count)
         assert matcher.ids == before + tuple(ids[:count])
 
 
@@ -384,9 +384,9 @@ def test_bad_drafts_are_typed_errors_and_change_nothing():
     ab = tokenizer().encode("ab")[0]
     for n in (-1, 3):
         with pytest.raises(ArgumentError, match=f"cannot accept {n} of 2"):
-            accept(matcher, [ab, ab], n)
+            accept_draft(matcher, [ab, ab], n)
     with pytest.raises(TokenNotAllowedError):
-        accept(matcher, [ab, END])
+        accept_draft(matcher, [ab, END])
     for parents in ([0], [-2], [-1, 1], [], [-1, -1, -1]):
         with pytest.raises(ArgumentError, match="parent"):
             tree_masks(matcher, [ab] * max(1, len(parents) % 3), parents)

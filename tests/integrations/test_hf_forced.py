@@ -12,7 +12,7 @@ from hypothesis import given  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 from support import examples  # noqa: E402
 
-from bpe_automata.decoding import TokenTable  # noqa: E402
+from bpe_automata._decoding.token_table import TokenTable  # noqa: E402
 from bpe_automata.errors import ArgumentError, UnsupportedFeatureError  # noqa: E402
 from bpe_automata.integrations.transformers import (  # noqa: E402
     ConstraintLogitsProcessor,
@@ -20,7 +20,7 @@ from bpe_automata.integrations.transformers import (  # noqa: E402
     TokenTableProcessor,
     padded,
 )
-from bpe_automata.integrations.transformers.model import CACHE  # noqa: E402
+from bpe_automata.integrations.transformers._model import CACHE  # noqa: E402
 
 MODELS = {kind: tiny(kind) for kind in ("llama", "gpt2", "mistral")}
 OPTIONS = {"max_new_tokens": 25, "eos_token_id": [END], "pad_token_id": PAD}

@@ -25,7 +25,7 @@ from hf_tiny import (  # noqa: E402
 )
 from served import constraint as of_another_tokenizer  # noqa: E402
 
-from bpe_automata.decoding import TokenTable  # noqa: E402
+from bpe_automata._decoding.token_table import TokenTable  # noqa: E402
 from bpe_automata.errors import (  # noqa: E402
     ArgumentError,
     BudgetTooSmallError,

@@ -15,7 +15,7 @@ from hypothesis import strategies as st  # noqa: E402
 from served import constraint as of_another_tokenizer  # noqa: E402
 from support import examples  # noqa: E402
 
-from bpe_automata.decoding import TokenTable  # noqa: E402
+from bpe_automata._decoding.token_table import TokenTable  # noqa: E402
 from bpe_automata.errors import (  # noqa: E402
     ArgumentError,
     BufferShapeError,

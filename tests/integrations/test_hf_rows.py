@@ -40,7 +40,7 @@ from bpe_automata.integrations.transformers import (  # noqa: E402
     padded,
     prefix_allowed_tokens_fn,
 )
-from bpe_automata.integrations.transformers.model import CACHE  # noqa: E402
+from bpe_automata.integrations.transformers._model import CACHE  # noqa: E402
 
 MODEL = tiny()
 OPTIONS = {"max_new_tokens": 12, "eos_token_id": [END], "pad_token_id": PAD}

@@ -15,8 +15,9 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 from bpe_automata import TokenAutomaton, constrain  # noqa: E402
-from bpe_automata.constructions import Listed  # noqa: E402
-from bpe_automata.decoding import Matcher, TokenTable, matcher_of  # noqa: E402
+from bpe_automata._constructions.explicit import Listed  # noqa: E402
+from bpe_automata._decoding.matcher import Matcher, matcher_of  # noqa: E402
+from bpe_automata._decoding.token_table import TokenTable  # noqa: E402
 from bpe_automata.errors import (  # noqa: E402
     BufferShapeError,
     DecodingError,
@@ -25,8 +26,8 @@ from bpe_automata.errors import (  # noqa: E402
     UnsupportedFeatureError,
 )
 from bpe_automata.integrations.torch_table import TorchTable  # noqa: E402
-from bpe_automata.integrations.transformers.processor import ConstraintLogitsProcessor  # noqa: E402
-from bpe_automata.integrations.transformers.table_processor import TokenTableProcessor  # noqa: E402
+from bpe_automata.integrations.transformers._processor import ConstraintLogitsProcessor  # noqa: E402
+from bpe_automata.integrations.transformers._table_processor import TokenTableProcessor  # noqa: E402
 from bpe_automata.testing import byte_level, byte_spelling, small_tokenizer  # noqa: E402
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")

@@ -18,6 +18,7 @@ from hypothesis import strategies as st  # noqa: E402
 from support import examples, tiny_llama  # noqa: E402
 
 from bpe_automata import constrain  # noqa: E402
+from bpe_automata._kernels.bits import packed  # noqa: E402
 from bpe_automata.errors import (  # noqa: E402
     DecodingError,
     PromptError,
@@ -26,7 +27,6 @@ from bpe_automata.errors import (  # noqa: E402
 )
 from bpe_automata.integrations.bitmask import unpacked  # noqa: E402
 from bpe_automata.integrations.transformers import CausalModel, generate  # noqa: E402
-from bpe_automata.kernels.bits import packed  # noqa: E402
 
 VOCABULARY = 49_152
 REGEXES = [r"[0-9]{1,3}(\.[0-9]{2})?", r" (yes|no|maybe) (sir|madam)", r'\{"a": (true|false)\}']
@@ -278,7 +278,7 @@ def test_positions_that_change_with_the_length_are_refused(rope, limit):
 
 
 def test_the_decoding_loop_takes_it():
-    loop = pytest.importorskip("bpe_automata.sampling.loop")
+    loop = pytest.importorskip("bpe_automata.sampling._loop")
     from hf_tiny import REGEXES, constraint
 
     asked, model, one_of = CausalModel(MODELS["llama"]), MODELS["llama"], constraint(REGEXES[0])

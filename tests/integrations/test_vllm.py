@@ -17,10 +17,10 @@ from served import END, REGEXES, START, V, mask_after, tokenizer
 from standins import class_of, fields, imported_with, methods, parameters, real_source
 from support import examples
 
-from bpe_automata.budget import Budget
-from bpe_automata.decoding import constraint as kept
+from bpe_automata._budget import Budget
+from bpe_automata._decoding import constraint as kept
 from bpe_automata.errors import ArgumentError, TokenizerError, UnsupportedFeatureError
-from bpe_automata.integrations import requests
+from bpe_automata.integrations import _requests as requests
 
 torch = pytest.importorskip("torch")
 OURS = ["bpe_automata.integrations.vllm"]

@@ -21,7 +21,7 @@ from standins import imported_with
 from support import examples
 
 from bpe_automata.errors import ArgumentError, DecodingError
-from bpe_automata.integrations import requests, vllm_requests
+from bpe_automata.integrations import _requests, _vllm_requests
 
 torch = pytest.importorskip("torch")
 SLOTS, LENGTH = 4, 64
@@ -207,7 +207,7 @@ def test_a_worker_does_not_check_a_regex_again(ours, monkeypatch):
     def refused(options):
         raise AssertionError
 
-    for where in (requests, vllm_requests):
+    for where in (_requests, _vllm_requests):
         monkeypatch.setattr(where, "check_language", refused)
     Runner(ours).add(0, "abab", "canonical", [START])
 

@@ -6,8 +6,8 @@ import random
 from itertools import islice
 
 from bpe_automata import compile_regex, constrain
-from bpe_automata.constructions import canonical_automaton
-from bpe_automata.decoding import verify
+from bpe_automata._constructions.canonical import canonical_automaton
+from bpe_automata._decoding.verification import verify
 from bpe_automata.errors import BudgetExceededError, EmptyLanguageError, PromptError
 from bpe_automata.reference import canonical_trie, compare
 

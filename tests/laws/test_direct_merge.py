@@ -20,9 +20,12 @@ from hypothesis import strategies as st
 from support import examples
 
 from bpe_automata import ByteDFA, Tokenizer, compile_regex
-from bpe_automata.constructions import CartesianMerge, Geometry, explore
+from bpe_automata._constructions.cartesian_merge import CartesianMerge
+from bpe_automata._constructions.explicit import explore
+from bpe_automata._constructions.geometry import Geometry
+from bpe_automata._kernels.bits import members
+from bpe_automata._tokenizer.derivation import derive
 from bpe_automata.errors import EmptyLanguageError, ImproperMergeTableError
-from bpe_automata.kernels.bits import members
 from bpe_automata.reference import (
     CartesianProduct,
     TokenDFA,
@@ -43,7 +46,6 @@ from bpe_automata.reference import (
     symbol_dfa,
 )
 from bpe_automata.testing import byte_dfas, merge_tables, small_tokenizer
-from bpe_automata.tokenizer.derivation import derive
 
 SYMBOLS = ("a", "b", "c")
 LONGEST = 6
@@ -54,7 +56,7 @@ def _taken_as_they_are():
     """Each table is compared with others made of it; the texts that a tokenizer is tried on when
     it is loaded, which is what takes longest, say nothing more here."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("bpe_automata.tokenizer.tokenizer.check_decoding", lambda tokenizer: None)
+        patch.setattr("bpe_automata._tokenizer.tokenizer.check_decoding", lambda tokenizer: None)
         yield
 
 

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from support import examples
 
 from bpe_automata import Tokenizer, compile_regex, constrain
-from bpe_automata.constructions import explore
+from bpe_automata._constructions.explicit import explore
+from bpe_automata._tokenizer.sources.named import names
 from bpe_automata.errors import (
     BudgetExceededError,
     EmptyLanguageError,
@@ -26,8 +27,7 @@ from bpe_automata.testing import (
     small_tokenizer,
     trained_tokenizers,
 )
-from bpe_automata.testing.inputs import own_pieces
-from bpe_automata.tokenizer.sources import names
+from bpe_automata.testing._inputs import own_pieces
 
 MOST_EDGES = 20_000
 REGEXES = (

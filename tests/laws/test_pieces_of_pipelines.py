@@ -16,11 +16,11 @@ from support.files import NORMAL, USER, sentencepiece_proto
 from support.steps import PREPEND, SPACED, in_turn, metaspace
 
 from bpe_automata import Tokenizer, constrain
-from bpe_automata.constructions import canonical_automaton
-from bpe_automata.decoding import explain
+from bpe_automata._constructions.canonical import canonical_automaton
+from bpe_automata._decoding.explanation import explain
+from bpe_automata._tokenizer.description import Prefix
 from bpe_automata.errors import EmptyLanguageError, PromptError, UnsupportedTokenizerError
 from bpe_automata.testing import added_token, byte_level, byte_spelling, small_tokenizer
-from bpe_automata.tokenizer.description import Prefix
 
 BYTES = [f"<0x{byte:02X}>" for byte in range(256)]
 PREPENDED = in_turn(PREPEND, SPACED)

@@ -17,7 +17,7 @@ from laws import (
 )
 
 from bpe_automata import Tokenizer
-from bpe_automata.constructions import canonical_automaton
+from bpe_automata._constructions.canonical import canonical_automaton
 from bpe_automata.testing import (
     REFUSALS,
     cyclic_regexes,
@@ -26,7 +26,7 @@ from bpe_automata.testing import (
     texts,
     tokenizer_files,
 )
-from bpe_automata.testing.inputs import own_pieces
+from bpe_automata.testing._inputs import own_pieces
 
 _QUOTED = re.compile(r"'[^']*'|\d+")
 """What differs between two errors of one reason."""

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from exact_distribution import LONGEST, TableModel, constraint_of, exact
 
-from bpe_automata.constructions import Lift
+from bpe_automata._constructions.lift import Lift
 from bpe_automata.errors import ArgumentError
 from bpe_automata.models import NGramModel, character_tokenizer
 from bpe_automata.reference import Naive, naive_constraint
@@ -27,8 +27,8 @@ from bpe_automata.sampling import (
     smc,
     weighted,
 )
-from bpe_automata.sampling.rejection import first_allowed, without_replacement
-from bpe_automata.sampling.smc import SCHEMES
+from bpe_automata.sampling._rejection import first_allowed, without_replacement
+from bpe_automata.sampling._smc import SCHEMES
 from experiments.run.statistics import clopper_pearson
 
 SIGMAS = 4.5  # about 7 in a million; a seed is fixed, so a test that passes passes always

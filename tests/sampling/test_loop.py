@@ -20,7 +20,7 @@ from bpe_automata.errors import ArgumentError, LogitsError, ModelError, TokenOut
 from bpe_automata.models import CompressionModel, NGramModel, character_tokenizer
 from bpe_automata.reference import naive_constraint
 from bpe_automata.sampling import decode, draw, log_probabilities
-from bpe_automata.sampling.logits import has_ended, only_the_end_follows
+from bpe_automata.sampling._logits import has_ended, only_the_end_follows
 from bpe_automata.testing import small_tokenizer
 
 TOKENIZER = small_tokenizer(["a", "b", "c", "ab", "bc"], [("a", "b"), ("b", "c")], None, ["<end>"])

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import examples
 
-from bpe_automata.decoding import Generation
+from bpe_automata._decoding.matcher import Generation
 from bpe_automata.errors import ArgumentError
 from bpe_automata.sampling import (
     decode,
@@ -23,7 +23,7 @@ from bpe_automata.sampling import (
     log_weights,
     normalised,
 )
-from bpe_automata.sampling.smc import SCHEMES, resample
+from bpe_automata.sampling._smc import SCHEMES, resample
 
 EOS = [(4,), (4, 5), ()]
 WHOLE = st.lists(st.integers(0, 9), min_size=1, max_size=8).filter(any)

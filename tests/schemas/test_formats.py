@@ -16,10 +16,10 @@ import pytest
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import FormatError
 
-from bpe_automata.automata.algebra import difference
+from bpe_automata._automata.algebra import difference
 from bpe_automata.errors import ArgumentError, UnsatisfiableSchemaError, UnsupportedSchemaError
 from bpe_automata.schemas import compile_json_schema, compile_yaml_schema
-from bpe_automata.schemas.formats import (
+from bpe_automata.schemas._formats import (
     DEFINED,
     SUPPORTED,
     UNDERSTATED,

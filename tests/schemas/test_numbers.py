@@ -18,10 +18,11 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from support import examples
 
-from bpe_automata.automata.dfa import ByteDFA
+from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata.errors import ArgumentError, BudgetExceededError
-from bpe_automata.schemas import compile_json_schema, numbers
-from bpe_automata.schemas.numbers import NumberSet
+from bpe_automata.schemas import _numbers as numbers
+from bpe_automata.schemas import compile_json_schema
+from bpe_automata.schemas._numbers import NumberSet
 
 DIGITS = st.text("0123456789", max_size=6)
 WHOLE = st.one_of(st.just("0"), st.builds(str.__add__, st.sampled_from("123456789"), DIGITS))

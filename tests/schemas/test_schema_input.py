@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from bpe_automata.budget import Budget, excused, spending
+from bpe_automata._budget import Budget, excused, spending
 from bpe_automata.errors import (
     ArgumentError,
     BudgetExceededError,
@@ -23,12 +23,12 @@ from bpe_automata.errors import (
     UnsupportedSchemaError,
 )
 from bpe_automata.schemas import compile_json_schema
-from bpe_automata.schemas.documents import Document
-from bpe_automata.schemas.limits import MAX_LEVELS, limited_steps
-from bpe_automata.schemas.reader import Reader
-from bpe_automata.schemas.regularity import check_regular
-from bpe_automata.schemas.sources import MAX_NESTING, schema_of
-from bpe_automata.schemas.values import ALL, limit_recursion
+from bpe_automata.schemas._documents import Document
+from bpe_automata.schemas._limits import MAX_LEVELS, limited_steps
+from bpe_automata.schemas._reader import Reader
+from bpe_automata.schemas._regularity import check_regular
+from bpe_automata.schemas._sources import MAX_NESTING, schema_of
+from bpe_automata.schemas._values import ALL, limit_recursion
 
 
 def cycle() -> list[Any]:

@@ -17,19 +17,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import examples, same_arrays
 
-from bpe_automata.automata.algebra import all_texts, intersection
-from bpe_automata.automata.compile import compile_regex
-from bpe_automata.automata.dfa import ByteDFA
-from bpe_automata.automata.sources import from_strings
-from bpe_automata.budget import Budget
+from bpe_automata._automata.algebra import all_texts, intersection
+from bpe_automata._automata.compile import compile_regex
+from bpe_automata._automata.dfa import ByteDFA
+from bpe_automata._automata.sources import from_strings
+from bpe_automata._budget import Budget
 from bpe_automata.errors import (
     ArgumentError,
     BudgetExceededError,
     RegexSyntaxError,
     UnsupportedRegexError,
 )
-from bpe_automata.schemas.escapes import Escapes, json_string
-from bpe_automata.schemas.strings import ecma_pattern, length_between, within_length
+from bpe_automata.schemas._escapes import Escapes, json_string
+from bpe_automata.schemas._strings import ecma_pattern, length_between, within_length
 
 CHARACTERS = 'ab\x00"\x7f\x80é߿ࠀ日\ud7ff\ue000\uffff\U00010000😀\U0010ffff'
 TEXTS = st.text(st.one_of(st.sampled_from(CHARACTERS), st.characters(exclude_categories=("Cs",))))

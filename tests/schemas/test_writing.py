@@ -11,18 +11,20 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from support import examples, same_arrays
 
-from bpe_automata.automata import Budget, compile_regex, from_strings
+from bpe_automata._automata.compile import Budget, compile_regex
+from bpe_automata._automata.sources import from_strings
 from bpe_automata.errors import (
     ArgumentError,
     BudgetExceededError,
     SchemaTooLargeError,
     UnsupportedSchemaError,
 )
-from bpe_automata.schemas import numbers, writing
-from bpe_automata.schemas.json_style import JsonStyle
-from bpe_automata.schemas.regularity import check_regular
-from bpe_automata.schemas.style import NameOrder
-from bpe_automata.schemas.values import (
+from bpe_automata.schemas import _numbers as numbers
+from bpe_automata.schemas import _writing as writing
+from bpe_automata.schemas._json_style import JsonStyle
+from bpe_automata.schemas._regularity import check_regular
+from bpe_automata.schemas._style import NameOrder
+from bpe_automata.schemas._values import (
     ALL,
     ALL_STRINGS,
     NONE,
@@ -35,7 +37,7 @@ from bpe_automata.schemas.values import (
     any_value,
     limit_recursion,
 )
-from bpe_automata.schemas.writing import depth_of_anything, write
+from bpe_automata.schemas._writing import depth_of_anything, write
 
 NAMES = ("a", "b", "c")
 SCALARS = (None, True, 0, 1, "a", "")

@@ -13,15 +13,16 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from support import examples, same_arrays
 
-from bpe_automata.automata.algebra import all_texts, difference
-from bpe_automata.automata.compile import compile_regex
-from bpe_automata.automata.sources import from_strings
+from bpe_automata._automata.algebra import all_texts, difference
+from bpe_automata._automata.compile import compile_regex
+from bpe_automata._automata.sources import from_strings
 from bpe_automata.errors import ArgumentError, UnsupportedSchemaError
-from bpe_automata.schemas import compile_yaml_schema, yaml_scalars
-from bpe_automata.schemas.numbers import ALL_NUMBERS, NumberSet, integers
-from bpe_automata.schemas.values import any_value
-from bpe_automata.schemas.writing import write
-from bpe_automata.schemas.yaml_scalars import (
+from bpe_automata.schemas import _yaml_scalars as yaml_scalars
+from bpe_automata.schemas import compile_yaml_schema
+from bpe_automata.schemas._numbers import ALL_NUMBERS, NumberSet, integers
+from bpe_automata.schemas._values import any_value
+from bpe_automata.schemas._writing import write
+from bpe_automata.schemas._yaml_scalars import (
     escaped,
     in_quotes,
     key_names,
@@ -30,7 +31,7 @@ from bpe_automata.schemas.yaml_scalars import (
     spelled,
     spellings,
 )
-from bpe_automata.schemas.yaml_style import YamlStyle, yaml_text
+from bpe_automata.schemas._yaml_style import YamlStyle, yaml_text
 
 PLACES = (
     ("{}\n", lambda t: t),

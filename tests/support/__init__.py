@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from bpe_automata import Tokenizer
-from bpe_automata.automata import ByteDFA
+from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata.errors import MissingDependencyError
 
 

@@ -23,12 +23,12 @@ from pathlib import Path
 import numpy as np
 
 from bpe_automata import Budget, TokenAutomaton, Tokenizer, compile_regex, constrain, heal
-from bpe_automata.automata.dfa import ByteDFA
+from bpe_automata._automata.dfa import ByteDFA
+from bpe_automata._budget import spending
+from bpe_automata._constructions.canonical import canonical_automaton
+from bpe_automata._decoding.constraint import Constraint
 from bpe_automata.banning import Ban
-from bpe_automata.banning.spellings import Spellings
-from bpe_automata.budget import spending
-from bpe_automata.constructions import canonical_automaton
-from bpe_automata.decoding.constraint import Constraint
+from bpe_automata.banning._spellings import Spellings
 from bpe_automata.errors import BudgetExceededError
 from bpe_automata.schemas import compile_json_schema
 from bpe_automata.testing import (

@@ -25,7 +25,7 @@ import tokenizers
 from tokenizers import models, pre_tokenizers, trainers
 
 from bpe_automata import Tokenizer, compile_regex, constrain
-from bpe_automata.constructions import canonical_automaton
+from bpe_automata._constructions.canonical import canonical_automaton
 from bpe_automata.errors import (
     BpeAutomataError,
     EmptyLanguageError,
@@ -34,7 +34,7 @@ from bpe_automata.errors import (
 )
 from bpe_automata.reference import canonical_trie, compare
 from bpe_automata.testing import added_token
-from bpe_automata.testing.small import matching_decoder
+from bpe_automata.testing._small import matching_decoder
 
 TEXTS, REGEXES, RESPELLINGS = 200, 3, 2
 

@@ -10,10 +10,10 @@ from unittest import mock
 import pytest
 
 from bpe_automata import Tokenizer
+from bpe_automata._tokenizer.sources.gguf import WORDS, gemma4_json, pretokenizer_of
+from bpe_automata._tokenizer.sources.named import TABLE, names
+from bpe_automata._tokenizer.sources.published import GPT2
 from bpe_automata.errors import MissingDependencyError, TokenizerError, UnsupportedTokenizerError
-from bpe_automata.tokenizer.sources import TABLE, names
-from bpe_automata.tokenizer.sources.gguf import WORDS, gemma4_json, pretokenizer_of
-from bpe_automata.tokenizer.sources.published import GPT2
 from support import files
 from support.files import NORMAL, PIECES, TEXT, UNUSED, USER
 from support.making import Case, library, named, obey, texts_of

@@ -10,9 +10,9 @@ from __future__ import annotations
 import base64
 import struct
 
+from bpe_automata._tokenizer.sources import published
+from bpe_automata._tokenizer.sources.json_vocabulary import byte_to_char
 from bpe_automata.testing import byte_level, byte_spelling, sequence, split
-from bpe_automata.tokenizer.sources import published
-from bpe_automata.tokenizer.sources.json_vocabulary import byte_to_char
 from support.making import SPACE, exact, refused
 
 ALPHABET = (*"abéeEA²2ﬁ \u0301\u200b", "e\u0301", "ab", "fi")

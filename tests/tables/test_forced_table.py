@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from bpe_automata import constrain
-from bpe_automata.decoding.chopping import chop
+from bpe_automata._decoding.chopping import chop
 from bpe_automata.errors import MissingFileError
 from bpe_automata.testing import small_tokenizer
 from experiments.run.measuring import Run, Settings, read_run

@@ -11,10 +11,10 @@ from types import SimpleNamespace
 import pytest
 
 from bpe_automata import TokenAutomaton, Tokenizer
-from bpe_automata.constructions import Geometry
+from bpe_automata._constructions.geometry import Geometry
+from bpe_automata._tokenizer.derivation import derive
 from bpe_automata.errors import ArgumentError
 from bpe_automata.reference import all_texts, merges_in_order
-from bpe_automata.tokenizer.derivation import derive
 from experiments.article import geometry, growth, growth_report, mistral
 from experiments.article.forks import forked, limits, peak_mb, worker
 from experiments.article.geometry_worker import compared

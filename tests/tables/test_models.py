@@ -12,8 +12,8 @@ import pytest
 from tiny import tiny_llama
 
 from bpe_automata import Tokenizer
+from bpe_automata._tokenizer.sources.sentencepiece import SPACE, PieceType
 from bpe_automata.errors import MissingDependencyError, MissingFileError
-from bpe_automata.tokenizer.sources.sentencepiece import SPACE, PieceType
 from experiments.run.artefact import ARTEFACTS
 from experiments.run.files import package_file, require
 from experiments.run.measuring import Settings

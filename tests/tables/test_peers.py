@@ -8,7 +8,7 @@ import re
 import pytest
 
 from bpe_automata import compile_regex, constrain
-from bpe_automata.kernels.bits import members, packed
+from bpe_automata._kernels.bits import members, packed
 from bpe_automata.models import character_tokenizer
 from bpe_automata.reference import lift_mask
 from experiments.engines.interface import PeerError, ordinary

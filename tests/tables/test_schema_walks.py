@@ -10,10 +10,10 @@ from decimal import Decimal
 import pytest
 from tiny import CLOSED, case, measured, write_lines, write_tokenizer
 
-from bpe_automata.automata.compile import compile_regex
-from bpe_automata.automata.sources import from_strings
+from bpe_automata._automata.compile import compile_regex
+from bpe_automata._automata.sources import from_strings
 from bpe_automata.schemas import compile_json_schema
-from bpe_automata.schemas.yaml_style import yaml_text
+from bpe_automata.schemas._yaml_style import yaml_text
 from experiments.run.measuring import read_run
 from experiments.schemas import walks, yaml_schemas
 from experiments.schemas.judge import Verdicts, for_python

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from bpe_automata import compile_regex, constrain
-from bpe_automata.automata.sources import from_strings
+from bpe_automata._automata.sources import from_strings
 from bpe_automata.errors import PromptError
 from experiments.study.cases import (
     ASSISTANT,

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from tiny import BruteForce, tiny_llama
 
-from bpe_automata.decoding.chopping import chop
+from bpe_automata._decoding.chopping import chop
 from experiments.study.answer_distributions import Aims, distributions, explore
 from experiments.study.study_methods import CHOP_TOKENS, OutlinesIndex, Poser
 from experiments.study.token_trie import Automaton, unroll

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bpe_automata.constructions import SegmentCache
+from bpe_automata._constructions.segments_cache import SegmentCache
 from bpe_automata.errors import MissingFileError
 from bpe_automata.testing import small_tokenizer
 from experiments.article import table2, table2_series

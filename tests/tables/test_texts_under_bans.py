@@ -12,7 +12,7 @@ import pytest
 from bpe_automata import constrain
 from bpe_automata.banning import Ban
 from bpe_automata.sampling import decode
-from bpe_automata.sampling.banned import free
+from bpe_automata.sampling._banned import free
 from bpe_automata.testing import byte_spelling, small_tokenizer
 from experiments.run.measuring import Run, Settings, read_run
 from experiments.run.tables import frame

@@ -16,23 +16,24 @@ from hypothesis import HealthCheck, Phase, given, settings
 from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers, trainers
 
 from bpe_automata import Tokenizer, constrain, explain, heal, verify
-from bpe_automata.automata.dfa import ByteDFA
+from bpe_automata._automata.dfa import ByteDFA
+from bpe_automata._constructions.canonical import canonical_automaton
+from bpe_automata._constructions.explicit import Listed
+from bpe_automata._constructions.segments_cache import SegmentCache
+from bpe_automata._constructions.segments_eager import prepared
+from bpe_automata._decoding.batches import batch_masks
+from bpe_automata._decoding.constraint import Constraint
+from bpe_automata._decoding.matcher import Matcher
+from bpe_automata._kernels.bits import members
+from bpe_automata._token_automata.automaton import TokenAutomaton
 from bpe_automata.banning import Ban
-from bpe_automata.banning.spellings import Spellings
-from bpe_automata.banning.words import AppliedBan
-from bpe_automata.constructions import SegmentCache, canonical_automaton
-from bpe_automata.constructions.explicit import Listed
-from bpe_automata.constructions.segments_eager import prepared
-from bpe_automata.decoding import batch_masks
-from bpe_automata.decoding.constraint import Constraint
-from bpe_automata.decoding.matcher import Matcher
+from bpe_automata.banning._spellings import Spellings
+from bpe_automata.banning._words import AppliedBan
 from bpe_automata.errors import BpeAutomataError
-from bpe_automata.integrations.requests import Constraints, Options
-from bpe_automata.kernels.bits import members
+from bpe_automata.integrations._requests import Constraints, Options
 from bpe_automata.schemas import compile_json_schema
 from bpe_automata.testing import tokenizer_files
-from bpe_automata.testing.trained import accepted as is_accepted
-from bpe_automata.token_automata import TokenAutomaton
+from bpe_automata.testing._trained import accepted as is_accepted
 
 _TEXT = """the cat sat on the mat. the dog barks, and the cats sleep: "a" is 1, "b" is null.
 {"a": "abab", "b": 1} {"a": "", "b": null} boolean: true, false or maybe; 12 aab ba é A

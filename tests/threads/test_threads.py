@@ -30,9 +30,9 @@ from jobs import (
 )
 
 from bpe_automata import Tokenizer
-from bpe_automata.automata.dfa import ByteDFA
-from bpe_automata.budget import Budget, spending
-from bpe_automata.decoding import batches
+from bpe_automata._automata.dfa import ByteDFA
+from bpe_automata._budget import Budget, spending
+from bpe_automata._decoding import batches
 from bpe_automata.schemas import compile_json_schema
 
 N_THREADS = 8

@@ -26,17 +26,17 @@ from jobs import JOBS, SCHEMA, WORDS, Shared, traced, trained
 
 import bpe_automata
 from bpe_automata import Constraint, Matcher, TokenAutomaton, Tokenizer, compile_regex, constrain
+from bpe_automata._budget import Budget, spending
+from bpe_automata._constructions.canonical import canonical_automaton
+from bpe_automata._constructions.explicit import Listed
+from bpe_automata._decoding.token_table import TokenTable
+from bpe_automata._sharing import Lock, cached, locked
+from bpe_automata._tokenizer.source import Source
 from bpe_automata.banning import Ban
-from bpe_automata.banning.words import AppliedBan
-from bpe_automata.budget import Budget, spending
-from bpe_automata.constructions import canonical_automaton
-from bpe_automata.constructions.explicit import Listed
-from bpe_automata.decoding import TokenTable
+from bpe_automata.banning._words import AppliedBan
 from bpe_automata.errors import BudgetExceededError, TokenizerError, UnsupportedFeatureError
 from bpe_automata.reference import naive_constraint
 from bpe_automata.schemas import compile_json_schema
-from bpe_automata.sharing import Lock, cached, locked
-from bpe_automata.tokenizer.source import Source
 
 REGEX = r"(the |cat|ab+|é){1,4}\."
 JSON = trained()[0]

@@ -13,11 +13,13 @@ from support import examples
 from support.drawn import LONGEST, SYMBOLS, automata, language, of, parts, words
 
 from bpe_automata import constrain
-from bpe_automata.constructions.cartesian_merge import _BYTES_OF_ID
-from bpe_automata.constructions.explicit import explore, explored
+from bpe_automata._constructions.cartesian_merge import _BYTES_OF_ID
+from bpe_automata._constructions.explicit import explore, explored
+from bpe_automata._token_automata import strings
+from bpe_automata._token_automata.algebra import Counterexample
+from bpe_automata._token_automata.automaton import TokenAutomaton
 from bpe_automata.errors import BudgetExceededError, EmptyLanguageError, InfiniteLanguageError
 from bpe_automata.testing import byte_level, small_tokenizer
-from bpe_automata.token_automata import Counterexample, TokenAutomaton, strings
 
 
 @examples(200)

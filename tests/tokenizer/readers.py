@@ -6,13 +6,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from bpe_automata.tokenizer import boundaries
-from bpe_automata.tokenizer.alphabet import engine_class
-from bpe_automata.tokenizer.boundaries import Splitter
-from bpe_automata.tokenizer.filter_table import TableFilter
-from bpe_automata.tokenizer.pattern import tree_of
-from bpe_automata.tokenizer.pike import Program
-from bpe_automata.tokenizer.sources.published import GPT2, LLAMA3
+from bpe_automata._tokenizer import boundaries
+from bpe_automata._tokenizer.alphabet import engine_class
+from bpe_automata._tokenizer.boundaries import Splitter
+from bpe_automata._tokenizer.filter_table import TableFilter
+from bpe_automata._tokenizer.pattern import tree_of
+from bpe_automata._tokenizer.pike import Program
+from bpe_automata._tokenizer.sources.published import GPT2, LLAMA3
 
 Cuts = tuple[int, ...]
 UPPER, LOWER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"

@@ -16,11 +16,13 @@ from hypothesis import strategies as st
 from support import examples
 
 from bpe_automata import Budget, Tokenizer, constrain
-from bpe_automata.budget import spending
-from bpe_automata.constructions import canonical_automaton
+from bpe_automata._budget import spending
+from bpe_automata._constructions.canonical import canonical_automaton
+from bpe_automata._tokenizer.derivation import bpe as fast_bpe
+from bpe_automata._tokenizer.derivation import derive
 from bpe_automata.errors import BrokenTokenizerError, BudgetExceededError, UnsupportedTokenizerError
 from bpe_automata.reference import bpe, merge_ranks
-from bpe_automata.reference.bpe import base_symbols
+from bpe_automata.reference._bpe import base_symbols
 from bpe_automata.testing import (
     added_token,
     bpe_tokenizers,
@@ -30,8 +32,6 @@ from bpe_automata.testing import (
     small_tokenizer,
     texts,
 )
-from bpe_automata.tokenizer.derivation import bpe as fast_bpe
-from bpe_automata.tokenizer.derivation import derive
 
 SPECIAL = st.text(st.sampled_from("ab<"), min_size=1, max_size=3)
 FLAGS = st.dictionaries(

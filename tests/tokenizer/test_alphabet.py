@@ -15,9 +15,15 @@ from readers import DEPLOYED
 from support import examples
 from tokenizers import Regex, pre_tokenizers
 
+from bpe_automata._storage import load_arrays, store_arrays
+from bpe_automata._tokenizer import alphabet
+from bpe_automata._tokenizer.alphabet import engine_class, from_pairs
+from bpe_automata._tokenizer.engines import NAMED_KINDS, FancyRegex, Oniguruma
+from bpe_automata._tokenizer.pipeline import compile_pipeline
+from bpe_automata._tokenizer.sources.json_vocabulary import byte_to_char
+from bpe_automata._tokenizer.sources.published import LLAMA3
 from bpe_automata.errors import BrokenTokenizerError, BudgetExceededError, UnsupportedTokenizerError
 from bpe_automata.reference import readings
-from bpe_automata.storage import load_arrays, store_arrays
 from bpe_automata.testing import (
     ADVERSARIAL,
     byte_level,
@@ -28,13 +34,7 @@ from bpe_automata.testing import (
     split_patterns,
     texts,
 )
-from bpe_automata.testing.small import BEHAVIORS
-from bpe_automata.tokenizer import alphabet
-from bpe_automata.tokenizer.alphabet import engine_class, from_pairs
-from bpe_automata.tokenizer.engines import NAMED_KINDS, FancyRegex, Oniguruma
-from bpe_automata.tokenizer.pipeline import compile_pipeline
-from bpe_automata.tokenizer.sources.json_vocabulary import byte_to_char
-from bpe_automata.tokenizer.sources.published import LLAMA3
+from bpe_automata.testing._small import BEHAVIORS
 
 CLASSES = (r"\s", r"\p{L}", r"[a-c\x{3042}-\x{4E00}]")
 READABLE = from_pairs([(0, 0x3100), (0x10000, 0x10400)])

@@ -11,14 +11,14 @@ from readers import DEPLOYED, SplitMachine, own_pieces, readings_of, tiktoken_pi
 from support import examples
 from tokenizers import Regex, pre_tokenizers
 
-from bpe_automata.budget import Budget, spending
-from bpe_automata.constructions import canonical_automaton
+from bpe_automata._budget import Budget, spending
+from bpe_automata._constructions.canonical import canonical_automaton
+from bpe_automata._tokenizer.description import SplitRule
+from bpe_automata._tokenizer.engines import FancyRegex, Oniguruma
+from bpe_automata._tokenizer.pattern import parse
+from bpe_automata._tokenizer.pike import Program
 from bpe_automata.errors import BudgetExceededError, UnsupportedTokenizerError
 from bpe_automata.testing import ADVERSARIAL, small_tokenizer
-from bpe_automata.tokenizer.description import SplitRule
-from bpe_automata.tokenizer.engines import FancyRegex, Oniguruma
-from bpe_automata.tokenizer.pattern import parse
-from bpe_automata.tokenizer.pike import Program
 
 ADVERSE = st.lists(st.sampled_from(ADVERSARIAL), max_size=14).map("".join)
 SMALL = st.text(st.sampled_from("aaabbbcAB1 \n'é日"), max_size=9)

@@ -14,12 +14,12 @@ from readers import SplitMachine, readings_of
 from support import examples
 from support.steps import metaspace, prefixed
 
+from bpe_automata._tokenizer.description import Prefix
+from bpe_automata._tokenizer.engines import Oniguruma
+from bpe_automata._tokenizer.sources.json_pretokenizer import Pretokenizer, read_pretokenizer
+from bpe_automata._tokenizer.sources.json_vocabulary import char_to_byte
 from bpe_automata.errors import BrokenTokenizerError, BudgetExceededError, UnsupportedTokenizerError
 from bpe_automata.testing import ADVERSARIAL, byte_level, sequence, split
-from bpe_automata.tokenizer.description import Prefix
-from bpe_automata.tokenizer.engines import Oniguruma
-from bpe_automata.tokenizer.sources.json_pretokenizer import Pretokenizer, read_pretokenizer
-from bpe_automata.tokenizer.sources.json_vocabulary import char_to_byte
 
 BEHAVIORS = ("Isolated", "Removed", "MergedWithPrevious", "MergedWithNext", "Contiguous")
 TEXTS = st.one_of(

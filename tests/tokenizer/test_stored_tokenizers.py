@@ -15,14 +15,14 @@ import pytest
 from support import files
 
 from bpe_automata import Tokenizer
+from bpe_automata._storage import CorruptCacheWarning
+from bpe_automata._tokenizer import stored
+from bpe_automata._tokenizer import tokenizer as loading
+from bpe_automata._tokenizer.description import Description
+from bpe_automata._tokenizer.sources import detect, named
 from bpe_automata.errors import BrokenTokenizerError
-from bpe_automata.storage import CorruptCacheWarning
 from bpe_automata.testing import added_token, byte_level, small_tokenizer
-from bpe_automata.testing.small import byte_spelling
-from bpe_automata.tokenizer import stored
-from bpe_automata.tokenizer import tokenizer as loading
-from bpe_automata.tokenizer.description import Description
-from bpe_automata.tokenizer.sources import detect, named
+from bpe_automata.testing._small import byte_spelling
 
 BYTES = [byte_spelling(bytes([byte])) for byte in range(256)]
 RANKS = {bytes([b]): b for b in range(256)} | {b"ab": 256, b" ab": 257, b"": 258}

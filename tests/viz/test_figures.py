@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 from support import examples
 from support.drawn import a_star_b_star, automaton, drawings, many_arrows
 
-from bpe_automata.automata import ByteDFA, compile_regex, from_strings
-from bpe_automata.automata.dfa import byte_ranges
+from bpe_automata._automata.compile import compile_regex
+from bpe_automata._automata.dfa import ByteDFA, byte_ranges
+from bpe_automata._automata.sources import from_strings
+from bpe_automata._token_automata.automaton import TokenAutomaton
 from bpe_automata.errors import ArgumentError
-from bpe_automata.token_automata import TokenAutomaton
 from bpe_automata.viz import (
     BrokenDrawingError,
     Drawing,
@@ -25,12 +26,12 @@ from bpe_automata.viz import (
     Picture,
     density,
     figure,
-    layout,
     plot,
     rectangles,
 )
-from bpe_automata.viz.figures import cell_edges
-from bpe_automata.viz.layout import lay_out, points, route, spread
+from bpe_automata.viz import _layout as layout
+from bpe_automata.viz._figures import cell_edges
+from bpe_automata.viz._layout import lay_out, points, route, spread
 
 
 def distances(drawing: Drawing) -> dict[int, int]:
@@ -214,7 +215,7 @@ def test_density_is_the_count_of_covered_pairs(chunk: int, case) -> None:
         covered[top:bottom, left:right] = True
     rows, columns = (cell_edges(n, g) for n, g in zip(shape, grid, strict=True))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("bpe_automata.viz.figures._CHUNK", chunk)
+        patch.setattr("bpe_automata.viz._figures._CHUNK", chunk)
         found = density(*sides, shape, grid)
     assert found.shape == (min(grid[0], shape[0]), min(grid[1], shape[1]))
     for i in range(found.shape[0]):

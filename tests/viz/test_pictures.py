@@ -19,13 +19,13 @@ from support import examples
 from support.drawn import TEXTS, a_star_b_star, drawings
 
 from bpe_automata import viz
-from bpe_automata.automata import compile_regex
+from bpe_automata._automata.compile import compile_regex
 from bpe_automata.errors import ArgumentError, MissingDependencyError, MissingFileError
 from bpe_automata.viz import Drawing, Edge, GraphvizError, Node, Picture, edge_label, visible
-from bpe_automata.viz import picture as dot_module
-from bpe_automata.viz import picture as module
-from bpe_automata.viz.drawing import columns, printable, wrapped
-from bpe_automata.viz.picture import quoted, to_svg
+from bpe_automata.viz import _picture as dot_module
+from bpe_automata.viz import _picture as module
+from bpe_automata.viz._drawing import columns, printable, wrapped
+from bpe_automata.viz._picture import quoted, to_svg
 
 PICTURE = viz.Picture(a_star_b_star())
 
@@ -124,7 +124,7 @@ def test_a_broken_graphviz_gives_the_table_and_says_why(monkeypatch) -> None:
     def fail(dot: str) -> str:
         raise viz.GraphvizError("dot did not draw: <no fonts>")
 
-    monkeypatch.setattr("bpe_automata.viz.picture.to_svg", fail)
+    monkeypatch.setattr("bpe_automata.viz._picture.to_svg", fail)
     picture = viz.Picture(a_star_b_star())
     html = picture._repr_mimebundle_()["text/html"]
     assert html.endswith(picture.html())

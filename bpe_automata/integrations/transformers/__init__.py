@@ -18,17 +18,17 @@ except ImportError as error:
     message = f"{error.name} is missing; install it with: pip install 'bpe-automata[torch]'"
     raise MissingDependencyError(message) from error
 
-from bpe_automata.decoding.matcher import Generation
-from bpe_automata.integrations.transformers.forced import ForcedDecoding
-from bpe_automata.integrations.transformers.generate import generate
-from bpe_automata.integrations.transformers.model import CausalModel
-from bpe_automata.integrations.transformers.processor import (
+from bpe_automata._decoding.matcher import Generation
+from bpe_automata.integrations.transformers._forced import ForcedDecoding
+from bpe_automata.integrations.transformers._generate import generate
+from bpe_automata.integrations.transformers._model import CausalModel
+from bpe_automata.integrations.transformers._processor import (
     ConstraintLogitsProcessor,
     only_plain_batching,
     prefix_allowed_tokens_fn,
 )
-from bpe_automata.integrations.transformers.rows import padded
-from bpe_automata.integrations.transformers.table_processor import TokenTableProcessor
+from bpe_automata.integrations.transformers._rows import padded
+from bpe_automata.integrations.transformers._table_processor import TokenTableProcessor
 
 __all__ = [
     "CausalModel",

@@ -16,8 +16,16 @@ from support import files
 from support.steps import metaspace
 
 from bpe_automata import Tokenizer, constrain
-from bpe_automata.constructions import canonical_automaton
-from bpe_automata.constructions.canonical import CanonicalAutomaton, build_parts, try_automaton
+from bpe_automata._constructions.canonical import (
+    CanonicalAutomaton,
+    build_parts,
+    canonical_automaton,
+    try_automaton,
+)
+from bpe_automata._tokenizer.sample_texts import fixed_texts
+from bpe_automata._tokenizer.source import Source
+from bpe_automata._tokenizer.sources.detect import read_path
+from bpe_automata._tokenizer.tokenizer import sample_texts
 from bpe_automata.errors import (
     BrokenTokenizerError,
     EncodingError,
@@ -27,11 +35,7 @@ from bpe_automata.errors import (
     UnsupportedTokenizerError,
 )
 from bpe_automata.testing import added_token, byte_level, small_tokenizer, split
-from bpe_automata.testing.small import byte_spelling
-from bpe_automata.tokenizer.sample_texts import fixed_texts
-from bpe_automata.tokenizer.source import Source
-from bpe_automata.tokenizer.sources import read_path
-from bpe_automata.tokenizer.tokenizer import sample_texts
+from bpe_automata.testing._small import byte_spelling
 
 RANKS = files.rank_lines(files.ranks())
 RANK_OPTIONS = {"pattern": r"\S+|\s+", "special_tokens": {"<e>": 300}}
@@ -46,7 +50,7 @@ def tekken() -> bytes:
 
 
 def sentencepiece_model(first_piece: str = "<unk>") -> bytes:
-    from bpe_automata.tokenizer.sources.sentencepiece import model_proto
+    from bpe_automata._tokenizer.sources.sentencepiece import model_proto
 
     proto = model_proto()
     proto.pieces.add(piece=first_piece, score=0.0, type=2)
@@ -88,7 +92,7 @@ def test_a_sentencepiece_model_by_content(tmp_path, first_piece: str) -> None:
 @pytest.mark.parametrize("first", ["trainer_spec", "normalizer_spec"])
 def test_a_sentencepiece_model_whose_pieces_do_not_come_first(tmp_path, first: str) -> None:
     pytest.importorskip("sentencepiece")
-    from bpe_automata.tokenizer.sources.sentencepiece import model_proto
+    from bpe_automata._tokenizer.sources.sentencepiece import model_proto
 
     whole = model_proto()
     whole.ParseFromString(sentencepiece_model())

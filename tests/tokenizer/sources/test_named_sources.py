@@ -13,16 +13,18 @@ from contextlib import contextmanager
 
 import pytest
 
-from bpe_automata.errors import MissingDependencyError, MissingFileError, TokenizerError
-from bpe_automata.reference.encode import Encoder
-from bpe_automata.tokenizer.source import Source
-from bpe_automata.tokenizer.sources import TABLE, named, names, published, read_named, read_path
-from bpe_automata.tokenizer.sources.published import (
+from bpe_automata._tokenizer.source import Source
+from bpe_automata._tokenizer.sources import named, published
+from bpe_automata._tokenizer.sources.detect import read_path
+from bpe_automata._tokenizer.sources.named import TABLE, names, read_named
+from bpe_automata._tokenizer.sources.published import (
     llama3_specials,
     llama4_specials,
     qwen_specials,
     whisper_specials,
 )
+from bpe_automata.errors import MissingDependencyError, MissingFileError, TokenizerError
+from bpe_automata.reference._encode import Encoder
 
 _LONG = ("mistral-v2", "mistral-v7", "llama-4", "tekken-240718")  # each much like another
 _LIBRARY = {"mistral": "sentencepiece", "smollm2": "gguf", "deepseek": "tokenizers"}

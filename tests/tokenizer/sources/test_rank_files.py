@@ -16,6 +16,14 @@ from support.files import gguf_file, rank_lines, tekken_json
 from support.files import ranks as ranks_of
 
 from bpe_automata import Tokenizer
+from bpe_automata._tokenizer.source import Source
+from bpe_automata._tokenizer.sources import gguf
+from bpe_automata._tokenizer.sources.detect import read_path
+from bpe_automata._tokenizer.sources.gguf import gpt2_json, pretokenizer_of, read_fields, read_gguf
+from bpe_automata._tokenizer.sources.json_vocabulary import byte_to_char
+from bpe_automata._tokenizer.sources.named import TABLE, read_named
+from bpe_automata._tokenizer.sources.published import GPT2, LLAMA3, TEKKEN
+from bpe_automata._tokenizer.sources.tiktoken import read_tekken, read_tiktoken
 from bpe_automata.errors import (
     BrokenTokenizerError,
     MissingDependencyError,
@@ -23,13 +31,7 @@ from bpe_automata.errors import (
     TokenizerError,
     UnsupportedTokenizerError,
 )
-from bpe_automata.reference.encode import Encoder
-from bpe_automata.tokenizer.source import Source
-from bpe_automata.tokenizer.sources import TABLE, gguf, read_named, read_path
-from bpe_automata.tokenizer.sources.gguf import gpt2_json, pretokenizer_of, read_fields, read_gguf
-from bpe_automata.tokenizer.sources.json_vocabulary import byte_to_char
-from bpe_automata.tokenizer.sources.published import GPT2, LLAMA3, TEKKEN
-from bpe_automata.tokenizer.sources.tiktoken import read_tekken, read_tiktoken
+from bpe_automata.reference._encode import Encoder
 
 tiktoken = pytest.importorskip("tiktoken")
 library = pytest.importorskip("gguf")
@@ -345,7 +347,7 @@ def test_llama_is_a_sentencepiece_model(tmp_path) -> None:
 
 def test_llama_gives_the_model_that_it_was_made_of(tmp_path) -> None:
     pytest.importorskip("sentencepiece")
-    from bpe_automata.tokenizer.sources.sentencepiece import model_proto
+    from bpe_automata._tokenizer.sources.sentencepiece import model_proto
 
     try:
         source = read_named("mistral-v3")

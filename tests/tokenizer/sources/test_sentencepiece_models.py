@@ -14,21 +14,21 @@ from support import examples
 from support.files import CONTROL, NORMAL, UNUSED, USER, sentencepiece_proto
 
 from bpe_automata import Tokenizer
-from bpe_automata.constructions import canonical_automaton
+from bpe_automata._constructions.canonical import canonical_automaton
+from bpe_automata._tokenizer.description import Prefix
+from bpe_automata._tokenizer.source import Source
+from bpe_automata._tokenizer.sources.implied_merges import leftmost_first, run_merges
 from bpe_automata.errors import (
     BrokenTokenizerError,
     MissingDependencyError,
     UnsupportedTokenizerError,
 )
-from bpe_automata.reference.encode import Encoder
-from bpe_automata.tokenizer.description import Prefix
-from bpe_automata.tokenizer.source import Source
-from bpe_automata.tokenizer.sources.implied_merges import leftmost_first, run_merges
+from bpe_automata.reference._encode import Encoder
 
 pytest.importorskip("sentencepiece")
 pytest.importorskip("google.protobuf")
 
-from bpe_automata.tokenizer.sources.sentencepiece import read_sentencepiece
+from bpe_automata._tokenizer.sources.sentencepiece import read_sentencepiece
 
 
 def model(pieces: list[Any], *, dummy: bool = True, fallback: bool = True) -> Any:

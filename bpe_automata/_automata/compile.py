@@ -1,0 +1,332 @@
+"""Regex -> minimal byte DFA.
+
+    L(compile_regex(r)) = { s.encode() : re.fullmatch(r, s) }
+
+pattern -> tree -> Thompson program over atoms of code points -> DFA -> minimal DFA -> UTF-8 bytes.
+Where there are too many atoms for that, the automaton is put together from those of the regex's
+parts (`_wide_dfa`).
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterator
+from itertools import chain, groupby
+from re import _parser  # type: ignore[attr-defined]
+from typing import Any
+
+import numpy as np
+
+from bpe_automata._automata.assembly import Assembly
+from bpe_automata._automata.codepoints import SURROGATES, Inversion, Substituted
+from bpe_automata._automata.dfa import ByteDFA
+from bpe_automata._automata.program import REPEATS, Program, kept_flags, members
+from bpe_automata._automata.syntax import Parsed, Unsupported, parse, parse_text
+from bpe_automata._budget import Budget, check, out_of_memory, out_of_states, spending
+from bpe_automata._kernels.determinize import OUT_OF_MEMORY, OUT_OF_STATES, determinize, partition
+from bpe_automata._kernels.minimise import minimise
+from bpe_automata._kernels.utf8 import byte_table
+from bpe_automata._kernels.watch import watched
+from bpe_automata.errors import BudgetExceededError, UnsupportedRegexError
+
+__all__ = ["Budget", "atoms", "compile_regex", "determinized", "finish"]
+
+_FIRST_STATES, _FIRST_POOL = 64, 256
+_EDGE_BYTES = 48  # what minimisation keeps for one edge
+
+
+def compile_regex(pattern: str, budget: Budget = Budget()) -> ByteDFA:  # noqa: B008 - frozen
+    """The minimal DFA of `re.fullmatch(pattern, text)` over the UTF-8 bytes of text.
+
+    Syntax and meaning are those of Python's `re` on str, with inline flags, plus `\\p{...}` and
+    `\\P{...}` as the `regex` package reads them. An empty language gives a DFA that `is_empty`.
+    Raises RegexSyntaxError, UnsupportedRegexError (both with a position), BudgetExceededError.
+    """
+    with spending(budget):
+        try:
+            parsed = parse(pattern)
+            program = _program(parsed, budget)
+            if _is_narrow(program, budget):
+                return _by_atoms(program, budget)
+            return _wide_dfa(parsed, lambda part: _by_atoms(_program(part, budget), budget), budget)
+        except RecursionError:
+            advice = "groups are nested too deeply for the parser of the standard library"
+            raise BudgetExceededError("stack frames", sys.getrecursionlimit(), advice) from None
+
+
+def _is_narrow(program: Program, budget: Budget) -> bool:
+    """Do tables over atoms surely fit, with as many atoms as classes, and as many states as the
+    program has lines? `determinize` doubles them, with the old and the new there at once, and keeps
+    room for one more row."""
+    atoms = len(program.classes)
+    return 24 * (program.n_instructions + atoms) * atoms <= budget.max_bytes
+
+
+def _by_atoms(program: Program, budget: Budget) -> ByteDFA:
+    if 2 * len(program.classes) ** 2 > budget.max_bytes:  # which atom is of which class
+        raise out_of_memory(budget)
+    starts, atom_of, member = atoms(program.classes)
+    trans, accepting = determinized(program.rows(), member, budget)
+    return finish(trans, accepting, 1, starts, atom_of, budget)
+
+
+def finish(
+    trans: np.ndarray,
+    accepting: np.ndarray,
+    start: int,
+    starts: np.ndarray,
+    atom_of: np.ndarray,
+    budget: Budget,
+) -> ByteDFA:
+    """The minimal byte DFA of a DFA over atoms of code points.
+
+    trans: int32 [n, n_atoms], state 0 dead, column 0 all 0; accepting: bool [n]; starts, atom_of:
+    int32, the atom of each interval of code points, surrogates in atom 0.
+    """
+    if trans.size * _EDGE_BYTES > budget.max_bytes and (
+        np.count_nonzero(trans) * _EDGE_BYTES > budget.max_bytes
+    ):
+        raise out_of_memory(budget)
+    trans, accepting, start, column = watched(minimise, trans, accepting, start)
+    ok, table, byte_class, accepting, start = watched(
+        byte_table, trans, accepting, start, starts, column[atom_of], budget.max_bytes
+    )
+    if not ok:
+        raise out_of_memory(budget)
+    return ByteDFA(table, byte_class, accepting, int(start))
+
+
+def _program(parsed: Parsed, budget: Budget) -> Program:
+    try:
+        return Program(parsed, budget)
+    except Unsupported as error:
+        raise _unsupported(parsed.source, error.op, parsed.flags) from None
+
+
+def atoms(classes: list[Inversion]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The atoms of the classes, no surrogate in any of them; see
+    `_kernels.determinize.partition`."""
+    lists = (*classes, SURROGATES)
+    ptr = np.zeros(len(lists) + 1, np.int32)
+    np.cumsum([len(members) for members in lists], out=ptr[1:])
+    toggles = np.fromiter(chain.from_iterable(lists), np.int32, int(ptr[-1]))
+    return watched(partition, toggles, np.argsort(toggles), ptr)
+
+
+def determinized(
+    rows: np.ndarray, member: np.ndarray, budget: Budget
+) -> tuple[np.ndarray, np.ndarray]:
+    """The reachable states of the subset construction: (trans, accepting), the start being 1.
+
+    rows: as `Program.rows` gives them; member: uint8 [n_atoms, n_classes], as `atoms` does. Raises
+    BudgetExceededError.
+    """
+    limits = np.array((budget.max_states, budget.max_bytes))
+    counters = np.zeros(2, np.int64)
+    tables: tuple[np.ndarray, ...] = (
+        np.zeros((_FIRST_STATES, member.shape[0]), np.int32),
+        np.zeros(_FIRST_POOL, np.int32),
+        np.zeros(_FIRST_STATES, np.int32),
+        np.zeros(_FIRST_STATES, np.bool_),
+        np.zeros(_FIRST_STATES, np.uint64),
+        np.zeros(2 * _FIRST_STATES, np.int32),
+    )
+    status, trans, accepting = watched(determinize, rows, member, limits, counters, *tables)
+    if status == OUT_OF_STATES:
+        raise out_of_states(budget)
+    if status == OUT_OF_MEMORY:
+        raise out_of_memory(budget)
+    return trans[: counters[0]], accepting[: counters[0]]
+
+
+# Regexes with many different characters, such as a choice between thousands of Chinese words.
+#
+# A table over atoms has a column for each character that the regex tells apart, so its size is
+# (states x characters), though each state of such a choice reads only a few of them. Here literal
+# strings are put together as bytes, of which there are 256, and only what lies between them is
+# compiled by way of atoms.
+
+_MANY = 64  # different literals; what has more is put together from its parts
+
+
+def _wide_dfa(parsed: Parsed, narrow: Callable[[Parsed], ByteDFA], budget: Budget) -> ByteDFA:
+    """The minimal DFA, numbered as that of `narrow`, which makes one by way of atoms.
+
+    Raises BudgetExceededError. `parsed` holds nothing that `Program` refuses.
+    """
+    parts = _Parts(parsed, narrow)
+    start, end = parts.net.state(), parts.net.state()
+    parts.sequence(parsed.tree, parsed.flags, start, end)
+    parts.net.accept(end)
+    return parts.net.dfa(start, budget)
+
+
+class _Parts:
+    """The parts of a regex, put between states of one assembly."""
+
+    def __init__(self, parsed: Parsed, narrow: Callable[[Parsed], ByteDFA]) -> None:
+        self.net = Assembly()
+        self._parsed, self._narrow = parsed, narrow
+
+    def sequence(self, items: Any, flags: int, one: int, other: int) -> None:
+        """Whatever the items read leads from state `one` to state `other`."""
+        for wide, run in _runs(list(items)):
+            check()
+            after = self.net.state()
+            if (literal := self._literal(run, flags)) is not None:
+                self.net.read(one, literal, after)
+            elif wide and run[0][0] is not _parser.LITERAL:
+                self._item(run[0], flags, one, after)
+            else:
+                part = Parsed(self._parsed.source, run, flags)
+                self.net.put(one, self._narrow(part), after)
+            one = after
+        self.net.skip(one, other)
+
+    def _item(self, item: Any, flags: int, one: int, other: int) -> None:
+        op, av = item
+        if op is _parser.SUBPATTERN:
+            self.sequence(av[3], kept_flags(av, flags), one, other)
+        elif op is _parser.BRANCH:
+            for body in av[1]:
+                self.sequence(body, flags, one, other)
+        else:
+            self._repeat(av, flags, one, other)
+
+    def _repeat(self, bounds: Any, flags: int, one: int, other: int) -> None:
+        least, most, body = bounds
+        for _ in range(least):
+            after = self.net.state()
+            self.sequence(body, flags, one, after)
+            one = after
+        if most == _parser.MAXREPEAT:
+            loop = self.net.state()
+            self.net.skip(one, loop)
+            self.sequence(body, flags, loop, loop)
+            self.net.skip(loop, other)
+            return
+        for _ in range(most - least):
+            after = self.net.state()
+            self.net.skip(one, other)
+            self.sequence(body, flags, one, after)
+            one = after
+        self.net.skip(one, other)
+
+    def _literal(self, items: list[Any], flags: int) -> bytes | None:
+        """The only string that the items read, None if they may read another."""
+        text = []
+        for op, av in items:
+            if op is not _parser.LITERAL:
+                return None
+            found = members(op, av, flags, self._parsed.properties)
+            if len(found) != 2 or found[1] - found[0] != 1:
+                return None
+            text.append(chr(found[0]))
+        return "".join(text).encode()
+
+
+def _runs(items: list[Any]) -> Iterator[tuple[bool, list[Any]]]:
+    """(is it wide, items), in order: long runs that are not wide, and each wide item or literal
+    string alone."""
+    pieces: list[tuple[bool, list[Any]]] = []
+    for literal, group in groupby(items, lambda item: item[0] is _parser.LITERAL):
+        run = list(group)
+        pieces += [(_is_wide(part), part) for part in ([run] if literal else [[i] for i in run])]
+    for wide, parts in groupby(pieces, lambda piece: piece[0]):
+        if wide:
+            yield from parts
+        else:
+            yield False, [item for _, part in parts for item in part]
+
+
+def _is_wide(items: list[Any]) -> bool:
+    return len(set(_literals(items))) > _MANY
+
+
+def _literals(items: Any) -> Iterator[int]:
+    """The code points of all literals, at any depth."""
+    for op, av in items:
+        if op is _parser.LITERAL:
+            yield av
+        elif op is _parser.SUBPATTERN:
+            yield from _literals(av[3])
+        elif op is _parser.BRANCH:
+            for body in av[1]:
+                yield from _literals(body)
+        elif op in REPEATS:
+            yield from _literals(av[2])
+
+
+# Where in the pattern an unsupported construct stands. The standard library's tree has no
+# positions, so the pattern is read once more, after it was refused.
+
+_TOKEN = re.compile(
+    r"""
+      (?P<comment> \(\?\#[^)]*\)? )
+    | (?P<lookaround> \(\?<?[=!] )
+    | (?P<conditional> \(\?\( )
+    | (?P<atomic> \(\?> )
+    | (?P<backreference> \(\?P=[^)]*\) | \\(?![0-3]?[0-7]{3}) [1-9][0-9]? )
+    | (?P<boundary> \\[bB] )
+    | (?P<anchor> \\[AZ] | \^ | \$ )
+    | (?P<class> \[\^?\]?(?:[^\]\\]|\\.)*\] )
+    | (?P<possessive> (?:[*+?]|\{[0-9]*,?[0-9]*\})\+ )
+    | (?P<other> \\. | [*+?] | . )
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_VERBOSE_COMMENT = re.compile(r"#[^\n]*")
+_REASONS = {
+    "lookaround": "lookaround is not supported",
+    "conditional": "a conditional group is not supported",
+    "atomic": "an atomic group is not supported",
+    "backreference": "a backreference is not regular",
+    "boundary": "a word boundary is not supported",
+    "possessive": "a possessive repeat is not supported",
+    "anchor": "an anchor that is not at the start or end of the whole regex is not supported",
+}
+
+
+def _unsupported(source: Substituted, op: Any, flags: int) -> UnsupportedRegexError:
+    """The error for a pattern whose tree holds the unsupported node `op`."""
+    tokens = list(_tokens(source.text, bool(flags & re.VERBOSE)))
+    anchors = [start for kind, start, _ in tokens if kind == "anchor"]
+    for kind, start, text in tokens:
+        refused = _alone_is_refused(source, start, text, tokens) if kind == "anchor" else True
+        if kind in _REASONS and refused:
+            return UnsupportedRegexError(source.pattern, source.position(start), _REASONS[kind])
+    first = source.position(anchors[0]) if anchors else 0
+    return UnsupportedRegexError(source.pattern, first, f"{str(op).lower()} is not supported")
+
+
+def _tokens(text: str, verbose: bool) -> Iterator[tuple[str, int, str]]:
+    """(kind, start, text) of each construct, comments left out."""
+    at = 0
+    while at < len(text):
+        comment = _VERBOSE_COMMENT.match(text, at) if verbose else None
+        match = comment or _TOKEN.match(text, at)
+        if match is None:
+            return
+        if comment is None and match.lastgroup not in (None, "comment"):
+            yield str(match.lastgroup), at, match.group()
+        at = match.end()
+
+
+def _alone_is_refused(
+    source: Substituted, start: int, anchor: str, tokens: list[tuple[str, int, str]]
+) -> bool:
+    """Whether an anchor is still in the tree when all the others are replaced by `(?:)`."""
+    text, end = "", 0
+    for kind, at, token in tokens:
+        if kind == "anchor" and at != start:
+            text += source.text[end:at] + "(?:)"
+            end = at + len(token)
+    text += source.text[end:]
+    return _has_anchor(parse_text(Substituted(text, text)))
+
+
+def _has_anchor(node: Any) -> bool:
+    if isinstance(node, _parser.SubPattern):
+        return any(op is _parser.AT or _has_anchor(av) for op, av in node)
+    return isinstance(node, (tuple, list)) and any(_has_anchor(part) for part in node)

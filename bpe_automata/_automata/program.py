@@ -1,0 +1,283 @@
+"""Thompson's construction: a parsed regex as a program of characters, splits and jumps.
+
+    L(program) = { w : some path from instruction 0 to MATCH reads w }
+
+All jumps are relative, so that a repeated body is copied as a block. Copies of the body of a
+bounded repeat know how far they are from the first one (rows `near` and `far`), by which
+`_kernels.determinize` drops the copies that add nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from array import array
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from itertools import chain
+from re import _compiler, _parser  # type: ignore[attr-defined]
+from typing import Any
+
+import numpy as np
+
+from bpe_automata._automata.codepoints import (
+    EVERYTHING,
+    N_CODE_POINTS,
+    Inversion,
+    all_code_points,
+    complement,
+    property_members,
+    union,
+    without,
+)
+from bpe_automata._automata.syntax import Parsed, Unsupported
+from bpe_automata._budget import Budget, check, out_of_instructions
+from bpe_automata._kernels.determinize import JUMP, MATCH, SPLIT
+
+_TYPE_FLAGS = re.ASCII | re.LOCALE | re.UNICODE
+_CHARACTERS = frozenset((_parser.LITERAL, _parser.NOT_LITERAL, _parser.ANY, _parser.IN))
+REPEATS = frozenset((_parser.MAX_REPEAT, _parser.MIN_REPEAT))
+
+
+def kept_flags(group: Any, flags: int) -> int:
+    """The flags inside a group, such as `(?i:...)`, that stands where `flags` hold."""
+    _, add, remove, _ = group
+    kept = flags & ~_TYPE_FLAGS if add & _TYPE_FLAGS else flags
+    inside: int = (kept | add) & ~remove
+    return inside
+
+
+class Program:
+    """A program under construction: rows `code, arg, near, far`, and the classes it reads."""
+
+    def __init__(self, parsed: Parsed, budget: Budget) -> None:
+        self.classes: list[Inversion] = []
+        self._parsed, self._budget = parsed, budget
+        self._code, self._arg = array("i"), array("i")
+        self._near, self._far = array("i"), array("i")
+        self._literal: dict[tuple[int, int], int] = {}
+        self._class: dict[Inversion, int] = {}
+        self._sequence(parsed.tree, parsed.flags)
+        self._add(MATCH, 0)
+
+    @property
+    def n_instructions(self) -> int:
+        return len(self._code)
+
+    def rows(self) -> np.ndarray:
+        """int32 [4, n], as `_kernels.determinize` takes it."""
+        rows = np.empty((4, len(self._code)), np.int32)
+        rows[0], rows[1], rows[2], rows[3] = self._code, self._arg, self._near, self._far
+        return rows
+
+    def _add(self, code: int, arg: int) -> None:
+        self._code.append(code)
+        self._arg.append(arg)
+        self._near.append(-1)
+        self._far.append(-1)
+
+    def _sequence(self, items: Any, flags: int) -> None:
+        for op, av in items:
+            check()
+            if op in _CHARACTERS:
+                self._add(self._class_of(op, av, flags), 0)
+            elif op is _parser.SUBPATTERN:
+                self._sequence(av[3], kept_flags(av, flags))
+            elif op is _parser.BRANCH:
+                self._branch(av[1], flags)
+            elif op in REPEATS:
+                self._repeat(av, flags)
+            else:
+                raise Unsupported(op)
+
+    def _class_of(self, op: Any, av: Any, flags: int) -> int:
+        """The number of a class; equal sets of code points get equal numbers."""
+        plain = op is _parser.LITERAL
+        if plain and (number := self._literal.get((av, flags))) is not None:
+            return number
+        if op is _parser.IN and self._parsed.properties:
+            self._parsed.refuse_property_ranges(av)
+        found = members(op, av, flags, self._parsed.properties)
+        number = self._class.setdefault(found, len(self.classes))
+        if number == len(self.classes):
+            self.classes.append(found)
+        if plain:
+            self._literal[av, flags] = number
+        return number
+
+    def _branch(self, alternatives: list[Any], flags: int) -> None:
+        jumps = []
+        for body in alternatives[:-1]:
+            split = len(self._code)
+            self._add(SPLIT, 0)
+            self._sequence(body, flags)
+            jumps.append(len(self._code))
+            self._add(JUMP, 0)
+            self._arg[split] = len(self._code) - split
+        self._sequence(alternatives[-1], flags)
+        for jump in jumps:
+            self._arg[jump] = len(self._code) - jump
+
+    def _repeat(self, bounds: Any, flags: int) -> None:
+        least, most, body = bounds
+        if body.getwidth()[0] == 0:
+            least = 0  # what can be empty can be there as often as one likes
+        start = len(self._code)
+        if least == 0:
+            self._add(SPLIT, 0)
+        first = len(self._code)
+        self._sequence(body, flags)
+        length = len(self._code) - first
+        copies = max(least, 1) if most == _parser.MAXREPEAT else most
+        if start + copies * (length + 1) > self._budget.max_instructions:
+            raise out_of_instructions(self._budget)
+        self._copy(first, length, max(least, 1) - 1)
+        if most == _parser.MAXREPEAT:
+            self._add(SPLIT, -length)
+        elif most > max(least, 1):
+            self._optional_copies(length, most - max(least, 1))
+        if least == 0:
+            self._arg[start] = len(self._code) - start
+        if most == 0:
+            self._truncate(start)
+
+    def _truncate(self, start: int) -> None:
+        for row in (self._code, self._arg, self._near, self._far):
+            del row[start:]
+
+    def _copy(self, first: int, length: int, times: int) -> None:
+        """Append `times` copies of the body at `first`."""
+        for row in (self._code, self._arg, self._near, self._far):
+            row.extend(row[first : first + length] * times)
+
+    def _optional_copies(self, length: int, times: int) -> None:
+        """Append (SPLIT past all, body) `times` times, and tie the copies to the last body."""
+        first = len(self._code) - length
+        stride = length + 1
+        near, far = (np.array(row[first:], np.int32) for row in (self._near, self._far))
+        inner, outer = near < 0, (near >= 0) & (far < 0)
+        body_code, body_arg = self._code[first:], self._arg[first:]
+        self._code.extend((array("i", [SPLIT]) + body_code) * times)
+        self._arg.extend((array("i", [0]) + body_arg) * times)
+        self._arg[first + length :: stride] = array("i", range(times * stride, 0, -stride))
+        for row, values, mine in ((self._near, near, inner), (self._far, far, outer)):
+            block = np.full((times + 1, stride), -1, np.int32)
+            block[:, 1:] = values
+            distance = np.arange(times + 1, dtype=np.int32)[:, None] * stride
+            block[:, 1:] = np.where(mine, distance, block[:, 1:])
+            del row[first:]
+            row.frombytes(block.ravel()[1:].tobytes())
+
+
+# Classes of the parsed tree -> sets of code points, as `re` itself reads them.
+#
+#     members(item, flags) == { c : re.fullmatch(item, c, flags) }
+#
+# Literals, ranges and `.` are read off the tree. Categories such as `\w` are answered by `re` once
+# per process, over all code points. Ignoring case matters only for code points that have case, so
+# there `re` is asked about those few thousand, and the rest is read off the tree.
+
+Item = tuple[Any, Any]
+_MEANING = re.IGNORECASE | re.ASCII | re.DOTALL  # the flags that change what a class holds
+_NOT_NEWLINE: Inversion = (0, 10, 11, N_CODE_POINTS)
+
+
+def members(op: Any, av: Any, flags: int, properties: Mapping[int, str]) -> Inversion:
+    """The code points of a LITERAL, NOT_LITERAL, ANY or IN node.
+
+    `properties` maps the code points that stand for `\\p{...}` to its text.
+    """
+    if op is _parser.ANY:
+        return EVERYTHING if flags & re.DOTALL else _NOT_NEWLINE
+    items = av if op is _parser.IN else [(_parser.LITERAL, av)]
+    negated = op is _parser.NOT_LITERAL or items[0][0] is _parser.NEGATE
+    items = tuple(item for item in items if item[0] is not _parser.NEGATE)
+    names = tuple(properties[x] for o, x in items if o is _parser.LITERAL and x in properties)
+    if names:
+        items = tuple(i for i in items if i[0] is not _parser.LITERAL or i[1] not in properties)
+    return _members(items, names, negated, flags & _MEANING)
+
+
+@lru_cache(maxsize=4096)
+def _members(
+    items: tuple[Item, ...], names: tuple[str, ...], negated: bool, flags: int
+) -> Inversion:
+    sets = [property_members(name, bool(flags & re.IGNORECASE)) for name in names]
+    plain = union(_item_members(item, flags) for item in items)
+    if flags & re.IGNORECASE and items:
+        plain = union((without(plain, _cased_set()), _ask_cased(items, flags)))
+    found = union((plain, *sets)) if sets else plain
+    return complement(found) if negated else found
+
+
+def _item_members(item: Item, flags: int) -> Inversion:
+    """One part of a class, case respected."""
+    op, av = item
+    if op is _parser.LITERAL:
+        return (av, av + 1)
+    if op is _parser.RANGE:
+        return (av[0], av[1] + 1)
+    return _category(item, flags & re.ASCII)
+
+
+@lru_cache(maxsize=32)
+def _category(item: Item, flags: int) -> Inversion:
+    """The members of `\\w` and the like.
+
+    `[item]+|[^item]+` cuts the code points into runs that are in and out by turns. Searching for
+    `[item]+` alone would crawl over what lies between the runs.
+    """
+    inside, outside = _run((item,), flags), _run(((_parser.NEGATE, None), item), flags)
+    both = _compiled([(_parser.BRANCH, (None, [inside, outside]))], flags)
+    starts = [m.start() for m in both.finditer(all_code_points())]
+    if not _compiled(inside, flags).match("\0"):
+        del starts[0]
+    return tuple(starts) if len(starts) % 2 == 0 else (*starts, N_CODE_POINTS)
+
+
+def _run(items: tuple[Item, ...], flags: int) -> Any:
+    """The tree of `[items]+`."""
+    body = _parser.SubPattern(_state(flags), [(_parser.IN, list(items))])
+    repeat = (_parser.MAX_REPEAT, (1, _parser.MAXREPEAT, body))
+    return _parser.SubPattern(body.state, [repeat])
+
+
+def _state(flags: int) -> Any:
+    state = _parser.State()
+    state.flags = flags if flags & re.ASCII else flags | re.UNICODE
+    return state
+
+
+def _compiled(tree: Any, flags: int) -> re.Pattern[str]:
+    state = _state(flags)
+    compiled: re.Pattern[str] = _compiler.compile(
+        _parser.SubPattern(state, list(tree)), state.flags
+    )
+    return compiled
+
+
+def _ask_cased(items: tuple[Item, ...], flags: int) -> Inversion:
+    """The code points with case that `re` matches."""
+    cased = cased_code_points()
+    found = chain.from_iterable(
+        m.group() for m in _compiled(_run(items, flags), flags).finditer(cased)
+    )
+    return union((ord(c), ord(c) + 1) for c in found)
+
+
+@lru_cache(maxsize=1)
+def _cased_set() -> Inversion:
+    return union((ord(c), ord(c) + 1) for c in cased_code_points())
+
+
+@lru_cache(maxsize=1)
+def cased_code_points() -> str:
+    """All code points that some case mapping changes, or makes."""
+    mappings: tuple[Callable[[str], str], ...] = (str.lower, str.upper, str.title)
+    text, found = all_code_points(), set[str]()
+    for start in range(0, N_CODE_POINTS, 512):
+        block = text[start : start + 512]
+        if any(change(block) != block for change in mappings[:2]):
+            for c in block:
+                changed = {c, *chain.from_iterable(change(c) for change in mappings)}
+                found |= changed if len(changed) > 1 else set()
+    return "".join(sorted(found))

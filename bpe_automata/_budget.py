@@ -1,0 +1,270 @@
+"""What a call may spend before it gives up with `BudgetExceededError`: states, seconds, bytes.
+
+`spending(budget)` is where a call begins to count; whatever it calls, in the same thread, says
+`check()` in its long loops (compiled ones: see `_kernels.watch`). Calls within calls have budgets
+within budgets: the one that ends first counts, and the error names it.
+
+Seconds are CPU seconds of the thread, so that what is refused does not depend on what else the
+machine does. One exception: for a lock that another thread holds (`sharing.locked`) a call waits
+at most as long, by the clock on the wall, as it has seconds left. Compiling kernels, once on a
+machine, and loading them are not counted.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextvars import copy_context
+from dataclasses import dataclass
+from functools import wraps
+from typing import Concatenate, ParamSpec, Protocol, TypeVar
+
+import numpy as np
+
+from bpe_automata._limits import NUMBERS
+from bpe_automata.errors import ArgumentError, BudgetExceededError
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_SMALLER = "use smaller repeat counts, or split the regex, or pass a larger Budget"
+_FEWER = "use fewer alternatives or smaller repeat counts, or pass a larger Budget"
+_NEVER = sys.maxsize
+_WATCH_SIZE = 16
+_LONGEST = 1e9  # seconds; more is no limit
+_CALLS_AROUND = 120  # of a caller; what is below has nearly all of Python's 1,000 for itself
+
+
+@dataclass(frozen=True)
+class Budget:
+    """Limits of one call.
+
+    max_states: states of an automaton over characters; 10 times as many instructions of the program
+        that it is made from. (Over bytes `.` alone needs 7 more per state; max_bytes bounds those.)
+    max_seconds: of the thread's own work, see the module's docstring; exceeded by a fifth or half a
+        second at most.
+    max_bytes: memory of the tables of any one step, estimated before they are made. More than
+        8 GiB counts as that: their cells are numbered with 32 bits.
+    """
+
+    max_states: int = 100_000
+    max_seconds: float = 10.0
+    max_bytes: int = 500_000_000
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "max_bytes", min(self.max_bytes, 4 * NUMBERS))
+
+    @property
+    def max_instructions(self) -> int:
+        """Places of the Thompson program that the regex is written out to."""
+        return min(10 * self.max_states, NUMBERS // 2)
+
+
+READING = Budget(max_seconds=300.0, max_bytes=8_000_000_000)
+"""What reading a tokenizer, or making its automaton, may take where nothing else is said."""
+
+
+class spending(type(threading.RLock())):  # type: ignore[misc]  # noqa: N801 - as `suppress`
+    """Inside, the thread spends of a budget (None: of no further one): `with spending(budget):`.
+
+    It is a lock, which the thread holds as long as it is inside, because a lock is left in C: the
+    handler of a signal cannot come between, and no deadline is ever left behind.
+    """
+
+    def __new__(cls, budget: Budget | None) -> spending:
+        return super().__new__(cls)
+
+    def __init__(self, budget: Budget | None) -> None:
+        thread = _local.thread
+        self.around = around = thread.current()
+        if around is None:
+            self.deadline, self.seconds, self.max_bytes = _NEVER, math.inf, _NEVER
+        else:
+            self.deadline, self.seconds = around.deadline, around.seconds
+            self.max_bytes = around.max_bytes
+        if budget is not None:
+            if not isinstance(budget, Budget):
+                raise ArgumentError(f"the budget is a {type(budget).__name__}: give a Budget")
+            self.max_bytes = min(self.max_bytes, budget.max_bytes)
+            if budget.max_seconds < _LONGEST:
+                deadline = time.thread_time_ns() + int(budget.max_seconds * 1e9)
+                if deadline < self.deadline:
+                    self.deadline, self.seconds = deadline, budget.max_seconds
+        thread.inner = self
+
+
+class _Thread:
+    """inner: what the thread spends of, the innermost first; excused: ns that were not counted;
+    watch: see `watch`."""
+
+    __slots__ = ("excused", "inner", "watch")
+
+    def __init__(self) -> None:
+        self.inner: spending | None = None
+        self.excused = 0
+        self.watch = np.zeros(_WATCH_SIZE, np.int64)
+
+    def current(self) -> spending | None:
+        """Those that were left are let go."""
+        inner = self.inner
+        while inner is not None and not inner._is_owned():
+            inner = self.inner = inner.around
+        return inner
+
+    def deadline(self) -> int:
+        """ns of the thread's clock."""
+        inner = self.inner and self.current()
+        return inner.deadline if inner else _NEVER
+
+
+class _Local(threading.local):
+    def __init__(self) -> None:
+        self.thread = _Thread()
+
+
+_local = _Local()
+
+
+class _Spender(Protocol):
+    @property
+    def budget(self) -> Budget | None: ...
+
+
+S = TypeVar("S", bound=_Spender)
+
+
+def spent(method: Callable[Concatenate[S, P], T]) -> Callable[Concatenate[S, P], T]:
+    """The method, each call of which spends of `self.budget`."""
+
+    @wraps(method)
+    def bounded(self: S, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        with spending(self.budget):
+            return method(self, *args, **kwargs)
+
+    return bounded
+
+
+def check() -> None:
+    """Raise BudgetExceededError once the time is up; for loops that may be long. It takes a tenth
+    of a microsecond where nothing is being spent, else under one."""
+    thread = _local.thread
+    if thread.inner is not None and time.thread_time_ns() >= thread.deadline():
+        raise out_of_time()
+
+
+def check_bytes(count: int, made: str) -> None:
+    """Before a table of so many bytes is made. made: what they are, for the message: "the trie".
+    Raises BudgetExceededError."""
+    inner = _local.thread.current()
+    if inner is not None and count > inner.max_bytes:
+        advice = f"{made} would take {count:,}; pass a larger Budget"
+        raise BudgetExceededError("bytes", inner.max_bytes, advice)
+
+
+def seconds_left() -> float:
+    """Until the thread has spent its budget, inf where it spends none: how long to wait for a lock
+    at most. Not negative."""
+    deadline = _local.thread.deadline()
+    return math.inf if deadline == _NEVER else max(0.0, (deadline - time.thread_time_ns()) / 1e9)
+
+
+def excuse(nanoseconds: int) -> None:
+    """Do not count so much of the work that the thread has done."""
+    thread = _local.thread
+    thread.excused += nanoseconds
+    inner = thread.current()
+    while inner is not None:
+        if inner.deadline != _NEVER:
+            inner.deadline += nanoseconds
+        inner = inner.around
+    thread.watch[0] = thread.deadline()
+
+
+def excused() -> int:
+    """ns of the thread's work that were not counted so far."""
+    return _local.thread.excused
+
+
+def with_room(find: Callable[[], T]) -> T:
+    """find(), with room for all its calls: in a thread with a stack of its own if the caller's is
+    deep already. So what recurs to a bounded depth is refused everywhere or nowhere. What it
+    spends, the caller's budgets bound as ever."""
+    if _is_shallow():
+        return find()
+    found: list[T] = []
+    errors: list[BaseException] = []
+    within, spent_there = handed_on(), [0]
+
+    def run() -> None:
+        try:
+            with within():
+                found.append(find())
+        except BaseException as error:  # goes on in the caller's thread
+            errors.append(error)
+        spent_there[0] = time.thread_time_ns() - excused()
+
+    thread = threading.Thread(target=copy_context().run, args=(run,), daemon=True)
+    thread.start()
+    thread.join()
+    excuse(-spent_there[0])
+    if errors:
+        raise errors[0]
+    return found[0]
+
+
+def handed_on() -> Callable[[], spending]:
+    """What is left to the thread, for another that works for it: `with within():` there, where
+    `within = handed_on()` here. Each of them may spend as much."""
+    around, left = _local.thread.current(), seconds_left()
+
+    def within() -> spending:
+        if around is None:
+            return spending(None)
+        there = spending(Budget(max_seconds=left))
+        there.seconds, there.max_bytes = around.seconds, around.max_bytes
+        return there
+
+    return within
+
+
+def _is_shallow() -> bool:
+    frame = sys._getframe()
+    for _ in range(_CALLS_AROUND):
+        if frame.f_back is None:
+            return True
+        frame = frame.f_back
+    return False
+
+
+def watch() -> np.ndarray:
+    """int64: the array of the calling thread for its kernels. Place 0 is when the time is up, in ns
+    of the thread's clock; the others are theirs (`_kernels.watch`)."""
+    thread = _local.thread
+    thread.watch[0] = thread.deadline()
+    return thread.watch
+
+
+def out_of_time() -> BudgetExceededError:
+    """The error for what took too long."""
+    inner = _local.thread.current()
+    return BudgetExceededError("seconds", inner.seconds if inner else 0, _SMALLER)
+
+
+def out_of_states(budget: Budget) -> BudgetExceededError:
+    """The error for an automaton with too many states."""
+    return BudgetExceededError("states", budget.max_states, f"the automaton is larger; {_SMALLER}")
+
+
+def out_of_memory(budget: Budget) -> BudgetExceededError:
+    """The error for tables that would be too large."""
+    advice = "the tables are larger (states x what is told apart: distinct characters or bytes)"
+    return BudgetExceededError("bytes", budget.max_bytes, f"{advice}; {_FEWER}")
+
+
+def out_of_instructions(budget: Budget) -> BudgetExceededError:
+    """The error for a regex that is too long once its repeats are written out."""
+    advice = f"the regex is longer than that once its repeats are written out; {_SMALLER}"
+    return BudgetExceededError("instructions", budget.max_instructions, advice)

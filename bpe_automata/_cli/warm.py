@@ -1,0 +1,261 @@
+"""Compiles the kernels in advance and prepares tokenizers: `bpe-automata warm [TOKENIZER ...]`.
+
+Compiled kernels are kept on disk (numba's cache: next to the sources, or `$NUMBA_CACHE_DIR`). They
+are run on a small tokenizer trained in memory, so nothing else has to be installed. A few small
+kernels, which enlarge tables or read the text after an added token, are still compiled later.
+
+A tokenizer is prepared by computing masks of common languages. The results that depend on the
+tokenizer alone (its automaton, vocabularies collapsed for classes of bytes, sets of boundary
+hypotheses) are kept in the cache on disk.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import pkgutil
+import random
+import sys
+import time
+from importlib import import_module
+from itertools import product
+from typing import TextIO, get_args
+
+import numpy as np
+from numba.core import event
+from numba.core.dispatcher import Dispatcher
+from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers, trainers
+from tokenizers import Tokenizer as Trained
+
+import bpe_automata._kernels as kernels
+from bpe_automata._automata.compile import compile_regex
+from bpe_automata._automata.sources import from_strings
+from bpe_automata._cli.common import Commands, add_command, load_tokenizer, show
+from bpe_automata._constructions.cartesian_merge import CartesianMerge
+from bpe_automata._constructions.lift import Lift
+from bpe_automata._constructions.segments_cache import SegmentCache
+from bpe_automata._decoding.constraint import Constraint, Method, constrain
+from bpe_automata._decoding.explanation import explain
+from bpe_automata._decoding.matcher import Matcher, matcher_of
+from bpe_automata._decoding.verification import verify
+from bpe_automata._kernels.linking import compiled
+from bpe_automata._tokenizer.sources.implied_merges import all_splits
+from bpe_automata._tokenizer.tokenizer import Tokenizer
+from bpe_automata.banning import Ban, Spellings
+from bpe_automata.integrations.bitmask import apply_bitmask
+from bpe_automata.schemas._compile import compile_json_schema
+from bpe_automata.schemas._escapes import json_string
+from bpe_automata.schemas._strings import within_length
+
+_WIDTH = 40  # of the bar
+METHODS: tuple[Method, ...] = get_args(Method)
+_SMALL = (
+    r"(true|false)",
+    r"(?i)[a-c]{0,9}é?日?",
+    r"(\w| ){0,40}[^\n]*",
+    r"<[\s\S]*",
+    r"(a|é|日)*é(a|é|日){11}",
+)
+# Repetition with a count gives each position of a string a state, so many rows are computed.
+_COMMON = (
+    r'"([^"\\\x00-\x1f]|\\["\\/bfnrt]|\\u[0-9a-fA-F]{4}){0,200}"',
+    r'"([^"\\\x00-\x1f\x7f-\x9f]|\\["\\]){0,200}"',
+    r"[\s\S]{0,200}",
+    r"[^\n]{0,200}",
+    r"[ -~]{0,200}",
+    r"\w{1,20}( \w{1,20}){0,9}",
+    r"[a-z]{1,20}( [a-z]{1,20}){0,9}",
+    r"[A-Za-z]{1,20}( [A-Za-z]{1,20}){0,9}",
+    r"[A-Z][a-z]{1,20}( [A-Z][a-z]{1,20}){0,9}",
+    r"[a-zA-Z0-9_.-]{0,99}",
+    r"[a-zA-Z0-9 .,;:!?'-]{0,99}",
+    r"[0-9a-f]{0,99}",
+    r"\s{0,99}[0-9]{0,99}\s{0,99}",
+)
+_TEXTS = (
+    '"She wrote: \\"Née in 1984\\", a naïve café\\nfor 3.5 % of the 日本語 text, \\u00e9 🎉 -- see '
+    'https://example.org/a_b?c=1&d=2#e."',
+    "The quick brown fox, it's said, couldn't jump over 12,345 lazy dogs; WHY NOT?\n\n\tdef f(x_1):"
+    "\r\n        return {'a': [x_1 + 1, None]}  # done\n",
+    "Überraschung für Ada Lovelace, Привет мир, γειά σου, 你好世界。 שלום مرحبا ไทย 한국어",
+    "0123456789abcdef",
+    "  \t \n\n  42",
+    "hello world this is text",
+    "Hello World",
+)
+_READ = "the answer is true, the answers are false: there was no other answer to it than that"
+
+
+def add_warm(commands: Commands) -> None:
+    """Add the command `warm`."""
+    summary = "compile the kernels beforehand (a minute or two, once on a machine)"
+    parser = add_command(commands, "warm", summary, _run_warm)
+    parser.add_argument(
+        "tokenizers",
+        nargs="*",
+        metavar="TOKENIZER",
+        help="keep on disk what masks of common languages need of these: later processes begin "
+        "with it",
+    )
+
+
+def _run_warm(arguments: argparse.Namespace) -> int:
+    begin, before = time.perf_counter(), compiled()
+    tokenizers = list(map(load_tokenizer, arguments.tokenizers))
+    quiet = logging.getLogger("bpe_automata")
+    level = quiet.level
+    with event.install_listener("numba:compile", Progress(sys.stderr)):
+        quiet.setLevel(logging.ERROR)  # the logger advises to run this very command
+        try:
+            warm_kernels(trained())
+        finally:
+            quiet.setLevel(level)
+            clear(sys.stderr)
+    for tokenizer in tokenizers:
+        prepare(tokenizer)
+    taken = round(time.perf_counter() - begin, 1)
+    done = {"kernels_compiled": compiled() - before, "tokenizers_prepared": arguments.tokenizers}
+    if not arguments.json:
+        done["tokenizers_prepared"] = ", ".join(arguments.tokenizers) or None
+    show(done | {"seconds": taken}, arguments.json)
+    return 0
+
+
+def prepare(tokenizer: Tokenizer) -> None:
+    """Compute masks of common languages along a few texts. Raises the errors of `constrain`."""
+    engines: tuple[type[CartesianMerge | Lift], ...] = CartesianMerge, Lift
+    for dfa, made in product(map(compile_regex, _COMMON), engines):
+        engine = made(tokenizer, dfa, tokenizer.eos_ids)
+        for text in _TEXTS:
+            matcher = Matcher(engine)
+            for token in tokenizer.encode(text):
+                if not matcher.mask()[token]:
+                    break
+                matcher.advance(token)
+        engine.keep()
+
+
+class Progress(event.Listener):  # type: ignore[misc]
+    """Draws the number of kernels that are ready, compiled or loaded, after each that is compiled,
+    if the screen is a terminal."""
+
+    def __init__(self, screen: TextIO) -> None:
+        """screen: the stream to draw on."""
+        self._screen, self._begun = screen, time.perf_counter()
+        self._kernels = all_kernels()
+
+    def on_start(self, compiling: event.Event) -> None:
+        """Draw nothing."""
+
+    def on_end(self, compiling: event.Event) -> None:
+        """Draw the bar."""
+        if not self._screen.isatty():
+            return
+        ready, total = sum(bool(kernel.overloads) for kernel in self._kernels), len(self._kernels)
+        bar = "#" * (_WIDTH * ready // total)
+        seconds = time.perf_counter() - self._begun
+        line = f"\r[{bar:<{_WIDTH}}] {ready} of {total} kernels, {seconds:.0f} s"
+        print(line, end="", file=self._screen, flush=True)
+
+
+def clear(screen: TextIO) -> None:
+    """Erase the bar."""
+    if screen.isatty():
+        print("\r\x1b[K", end="", file=screen, flush=True)
+
+
+def all_kernels() -> list[Dispatcher]:
+    """Every kernel of the package."""
+    found = {
+        id(value): value
+        for info in pkgutil.iter_modules(kernels.__path__)
+        for value in vars(import_module(f"{kernels.__name__}.{info.name}")).values()
+        if isinstance(value, Dispatcher)
+    }
+    return list(found.values())
+
+
+def warm_kernels(tokenizer: Tokenizer) -> None:
+    """Run small constraints of both methods, which use almost every kernel."""
+    _warm_rare_kernels()
+    added = tuple(token.id for token in tokenizer.description.added if token.special)[-1:]
+    eos_ids = tokenizer.eos_ids or added
+    for dfa in (from_strings(("yes", "no")), *map(compile_regex, _SMALL)):
+        dfa.accepts(b"true")
+        for method in METHODS:
+            _walk(constrain(tokenizer, dfa, method, eos_ids=eos_ids))
+    for method in METHODS:
+        verify(tokenizer, constrain(tokenizer, _SMALL[0], method, eos_ids=eos_ids), n=2)
+    explain(tokenizer, [*tokenizer.encode("Hi 1"), *tokenizer.encode(" there")])
+    explain(tokenizer, [token for letter in "other" for token in tokenizer.encode(letter)])
+    _steered(tokenizer, eos_ids)
+
+
+def _steered(tokenizer: Tokenizer, eos_ids: tuple[int, ...]) -> None:
+    """Budgets, forced ids, bans and masks of batches."""
+    for method in METHODS:
+        # With the last one, the search for the least number of ids is long.
+        for regex in (r'"(\w| ){0,40}"|[a-z]+é', "(the answers? ){3}", "(answer|is|re ){60}"):
+            steered = constrain(tokenizer, regex, method, eos_ids=eos_ids)
+            _walk(steered.within(steered.matcher().min_tokens_to_accept()))
+    ban = Ban(["a b"], whole_word=True, ignore_case=True)
+    _walk(ban.constrain(tokenizer, r"[a-z ]{1,20}", eos_ids=eos_ids))
+    spellings = Spellings(tokenizer, ban, eos_ids)
+    spellings.automaton()
+    spellings.step(spellings.begun(spellings.context(b""), b"a"), b" ")
+    for regex in (_SMALL[0], r'"(a|é|日|<){0,2}"é?(<there>)?'):
+        constrain(tokenizer, regex, eos_ids=eos_ids).automaton(segments=SegmentCache())
+    logits = np.zeros((1, tokenizer.n_ids), dtype=np.float32)
+    words = np.zeros((1, (tokenizer.n_ids + 31) // 32), dtype=np.int32)
+    apply_bitmask(logits, words)
+
+
+def _warm_rare_kernels() -> None:
+    """Run the kernels of other tokenizers: merges out of order, no pretokenizer, rank files."""
+    vocabulary = ("a", "b", "c", "ab", "abc", "cab")
+    merges = [("ab", "c"), ("c", "ab"), ("a", "b")]
+    bare = Trained(models.BPE({token: k for k, token in enumerate(vocabulary)}, merges))
+    bare.decoder = decoders.Fuse()
+    bare.add_tokens([AddedToken("<x>", normalized=False)])
+    bare.add_special_tokens(["<end>"])
+    tokenizer, ends = Tokenizer.load(bare), [len(vocabulary) + 1]
+    for method in METHODS:
+        constraint = constrain(tokenizer, r"(ab|c){0,9}(bb|<x>)", method, eos_ids=ends)
+        _walk(constraint.within(9))
+        automaton = constraint.automaton()
+        own = automaton.minimised()
+        own.equivalent(automaton), own.intersection(automaton).total(), own.complement()
+        matcher_of(own, ends, tokenizer.n_ids).min_tokens_to_accept()
+    ranks = {bytes([byte]): byte for byte in range(256)} | {b"ab": 256, b"abc": 257}
+    all_splits(ranks)
+    json_string(within_length(compile_regex(_SMALL[1]), 1, 3))
+    compile_json_schema({"type": "object", "properties": {"a": {"type": "integer"}}})
+
+
+def trained() -> Tokenizer:
+    """A byte-level tokenizer with about 300 tokens."""
+    made = Trained(models.BPE())
+    made.normalizer = normalizers.NFC()
+    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    made.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=300,
+        special_tokens=["<|end|>"],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    made.train_from_iterator([_READ], trainer)
+    made.add_tokens([AddedToken("<there>", normalized=False)])
+    return Tokenizer.load(made)
+
+
+def _walk(constraint: Constraint, steps: int = 12) -> None:
+    """A short random walk with a matcher."""
+    matcher, rng = constraint.matcher(), random.Random(0)
+    for _ in range(steps):
+        if matcher.is_finished:
+            return
+        matcher.mask()
+        matcher.forced_tokens()
+        matcher.min_tokens_to_accept()
+        matcher.advance(rng.choice(matcher.allowed_ids().tolist()))

@@ -1,0 +1,318 @@
+"""The automaton of BPE alone: which tokens may stand side by side inside one pretoken.
+
+    allowed(L, R)  iff  BPE(bytes(L) + bytes(R)) = L R,        for reachable L, R
+
+By the pair lemma a sequence of reachable tokens is BPE's output iff every adjacent pair is allowed.
+Put the tokens in preorder of the forest "parent = right part", children by decreasing birth, and
+again for "parent = left part": then one merge forbids one rectangle (an interval of left tokens
+times an interval of right tokens), and the forbidden pairs are the union of those rectangles, and
+of single pairs where merges are tied (see `ties`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bpe_automata._kernels.bpe import BY_COLUMN, BY_ROW, EACH, Tried, broken_pairs
+from bpe_automata._kernels.geometry import (
+    Half,
+    Pairs,
+    breaking_merge,
+    clear_followers,
+    clear_intervals,
+    merge_intervals,
+    preorder,
+)
+from bpe_automata._kernels.hashing import build_table
+from bpe_automata._kernels.references import packed
+from bpe_automata._kernels.watch import watched
+from bpe_automata._tokenizer.derivation import Derivation
+from bpe_automata.errors import ImproperMergeTableError
+
+# Pairs of tokens about which no rectangle is certain: those are tried one by one.
+#
+# Merges of one *epoch* (see `_tokenizer.derivation`) are carried out from left to right, each with
+# the late ones that it made possible, before the next. So of two of them neither comes first
+# everywhere. Let (u, v) be a merge of epoch e that could cross the joint of L and R, where L
+# carries u and R carries v until epoch e at least:
+#
+# - If a later epoch uses them up, or none, both are still there when epoch e ends. No encoder
+#   leaves them so: the pair is broken. That is the merge's rectangle.
+# - If epoch e itself uses up u inside L, or v inside R, it depends on which is farther left, and on
+#   what they are made of. BPE of both tokens tells (except for the first merge of an epoch with a v
+#   that epoch e uses up: the joint is farther left, so it is broken, and in the rectangle too).
+#
+# Epochs of one merge have no such pairs, and most tables have no other epochs.
+
+_MOST_STEPS = 500_000_000
+
+
+class Forest(NamedTuple):
+    """The reachable tokens by one of their parts. start: int32 [n_ids + 1] and children: int32, CSR
+    of the tokens that have each as that part, by decreasing birth; position, end, order: as in
+    `geometry.Side`."""
+
+    start: np.ndarray
+    children: np.ndarray
+    position: np.ndarray
+    end: np.ndarray
+    order: np.ndarray
+
+
+class Ties(NamedTuple):
+    """pairs: int32 [k, 2], the pairs that are broken, but by no rectangle, sorted; ordered: are
+    encoders doing the same as carrying out one derivation after the other, as `proper` has them?"""
+
+    pairs: np.ndarray
+    ordered: bool
+
+
+def tied_pairs(
+    derivation: Derivation,
+    rows: Forest,
+    columns: Forest,
+    table: tuple[np.ndarray, np.ndarray],
+) -> Ties:
+    """`rows`, `columns`: by the right part and by the left one; `table`: slots and values of the
+    derivations. Raises ImproperMergeTableError where trying all pairs would take too long, and
+    BudgetExceededError."""
+    d = derivation
+    tried = Tried(
+        d.left,
+        d.right,
+        d.birth,
+        _numbers(d),
+        d.starts,
+        d.symbols,
+        d.listed,
+        *table,
+    )
+    boxes = _boxes(d, rows, columns)
+    pairs, ordered, done = watched(
+        broken_pairs, boxes, rows.order, columns.order, _MOST_STEPS, tried
+    )
+    if not done:
+        raise ImproperMergeTableError(
+            f"{int(d.late.sum())} merges come before the merges that make their parts, and too "
+            "many pairs of tokens would have to be tried to tell which merge comes first in which "
+            "text. Put each merge after those that make its parts, or retrain"
+        )
+    return Ties(np.unique(pairs, axis=0), ordered)
+
+
+def _numbers(derivation: Derivation) -> np.ndarray:
+    """int32 [n_ids]: where the derivation of each token stands in `proper`, -1: nowhere."""
+    numbers = np.full(len(derivation.birth), -1, dtype=np.int32)
+    numbers[derivation.proper[:, 2]] = np.arange(len(derivation.proper), dtype=np.int32)
+    return numbers
+
+
+def _boxes(derivation: Derivation, rows: Forest, columns: Forest) -> np.ndarray:
+    """int64 [n, 6]: the pairs whose joint a merge may cross while its own epoch uses up one of its
+    parts inside, as `_kernels.bpe.broken_pairs` takes them.
+
+    What happens up to that epoch is the same for all R that carry v beyond it, v itself among them,
+    which is the first of its interval: so (L, v) tells for most of them; likewise for u."""
+    first = derivation.birth[derivation.proper[:, 2]]
+    size = np.bincount(first, minlength=len(first))[first]
+    tied = size > 1
+    left, right, _ = derivation.proper[tied].T
+    row, row_tie, row_end = _carriers(derivation, rows, left, first[tied])
+    column, column_tie, column_end = _carriers(derivation, columns, right, first[tied])
+    end = (first + size)[tied]
+    boxes = [
+        (row_tie, row_end, column, column_tie, end, np.full_like(end, BY_ROW)),
+        (row, row_tie, column_tie, column_end, end, np.full_like(end, BY_COLUMN)),
+        (row_tie, row_end, column_tie, column_end, end, np.full_like(end, EACH)),
+    ]
+    found = np.concatenate([np.stack(box, axis=1) for box in boxes]).astype(np.int64)
+    kept: np.ndarray = found[(found[:, 0] < found[:, 1]) & (found[:, 2] < found[:, 3])]
+    return kept
+
+
+def _carriers(
+    derivation: Derivation, forest: Forest, parts: np.ndarray, first: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Positions (low, tie, high) for each part and the first merge of an epoch: low:high carry the
+    part until that epoch at least, and tie:high of them until that epoch only."""
+    parts, tree = np.ascontiguousarray(parts), (forest.start, forest.children)
+    span = (derivation.birth, forest.position, forest.end)
+    low, tie = merge_intervals(parts, first, 0, *tree, *span)
+    _, high = merge_intervals(parts, first, 1, *tree, *span)
+    return low, tie, high
+
+
+@dataclass(frozen=True)
+class Side:
+    """One forest. part: int32 [n_ids], the parent (-1: none); position, end: int32 [n_ids], the
+    preorder interval of a token's subtree; order: int32, position -> token; by_part: int32
+    [n_ids + 1] and merges: int32, CSR from a token to the ranks of the merges that it is this part
+    of, ascending; low, high: int32 [m], the interval of tokens that carry each merge's part."""
+
+    part: np.ndarray
+    position: np.ndarray
+    end: np.ndarray
+    order: np.ndarray
+    by_part: np.ndarray
+    merges: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+
+
+@dataclass(frozen=True)
+class Tables:
+    """What `Geometry` computes: its attributes of these names."""
+
+    slots: np.ndarray
+    values: np.ndarray
+    rows: Side
+    columns: Side
+    ordered: bool
+
+
+class Geometry:
+    """Rectangles of a merge table.
+
+    `rows`: the forest of left tokens (parent = right part); `columns`: that of right tokens (parent
+    = left part); merge m forbids rows.low[m]:rows.high[m] x columns.low[m]:columns.high[m],
+    in preorder positions. Merges are the derivations, numbered as in `derivation.proper`; behind
+    them come the pairs that only trying shows to be broken, as if they were merges of two tokens
+    that nothing uses up, with rectangles of one pair. slots, values: hash table of all these, from
+    left * n_ids + right to their number; ordered: see `ties.Ties`. `tables` holds all of them.
+    before, after, pairs: what the kernels need to tell what may not come before an id, what may not
+    follow it, and whether a pair is broken.
+    """
+
+    def __init__(self, derivation: Derivation, tables: Tables | None = None) -> None:
+        """`tables`: those of this derivation where they are known already.
+
+        Raises ImproperMergeTableError."""
+        self.derivation = derivation
+        self.tables = tables or _tabulated(derivation)
+        self.slots, self.values = self.tables.slots, self.tables.values
+        self.rows, self.columns = self.tables.rows, self.tables.columns
+        self.ordered = self.tables.ordered
+        self.before = _half(self.columns, self.rows)
+        self.after = _half(self.rows, self.columns)
+        d = derivation
+        self.pairs = Pairs(d.left, d.right, d.birth, self.slots, self.values, self.before)
+
+    @property
+    def n_words(self) -> int:
+        return (len(self.derivation.birth) + 31) // 32
+
+    def clear_followers(self, token: int, bits: np.ndarray) -> None:
+        """Clear in `bits` (int32 [n_words], packed by id) what may not follow `token`."""
+        given: tuple[Any, ...] = packed(self.pairs), packed(self.after)
+        clear_followers(token, bits, *given)
+
+    def clear_predecessors(self, token: int, bits: np.ndarray) -> None:
+        """Clear in `bits` (int32 [n_words], packed by id) what may not come before `token`."""
+        d, r, c = self.derivation, self.rows, self.columns
+        clear_intervals(
+            token, d.left, d.birth, 1, c.by_part, c.merges, r.low, r.high, r.order, bits
+        )
+
+    def breaking_merge(self, left: int, right: int) -> int:
+        """The rank of the first merge that breaks the pair, -1 if it is canonical."""
+        d = self.derivation
+        table = self.slots, self.values
+        return int(breaking_merge(left, right, d.left, d.right, d.birth, *table))
+
+    def forbidden_share(self) -> float:
+        """Share of forbidden pairs among all pairs of reachable tokens, exactly."""
+        count = len(self.rows.order)
+        if not count:
+            return 0.0
+        rows, columns = self.rows, self.columns
+        area = _union_area(rows.low, rows.high, columns.low, columns.high)
+        return area / (count * count)
+
+
+def _tabulated(derivation: Derivation) -> Tables:
+    left, right, _ = np.ascontiguousarray(derivation.proper.T)
+    rows, columns = _forest(derivation, derivation.right), _forest(derivation, derivation.left)
+    ties = tied_pairs(derivation, rows, columns, _table(left, right, derivation))
+    first, second = np.concatenate([derivation.proper[:, :2], ties.pairs]).T
+    return Tables(
+        *_table(first, second, derivation),
+        _side(derivation, derivation.right, rows, left, ties.pairs[:, 0], slack=0),
+        _side(derivation, derivation.left, columns, right, ties.pairs[:, 1], slack=1),
+        ties.ordered,
+    )
+
+
+def _table(
+    left: np.ndarray, right: np.ndarray, derivation: Derivation
+) -> tuple[np.ndarray, np.ndarray]:
+    return build_table(left.astype(np.int64) * len(derivation.birth) + right)
+
+
+def _half(here: Side, there: Side) -> Half:
+    return Half(here.part, here.by_part, here.merges, there.low, there.high, there.order)
+
+
+def _side(
+    derivation: Derivation,
+    part: np.ndarray,
+    forest: Forest,
+    parts: np.ndarray,
+    single: np.ndarray,
+    slack: int,
+) -> Side:
+    """The forest by `part`, and for each merge the interval that carries its part `parts[m]`; then
+    the `single` tokens of pairs."""
+    n_ids, position = len(part), forest.position
+    ranks = np.arange(len(parts) + len(single), dtype=np.int32)
+    low, high = merge_intervals(
+        parts,
+        ranks,
+        slack,
+        forest.start,
+        forest.children,
+        derivation.birth,
+        position,
+        forest.end,
+    )
+    low, high = np.append(low, position[single]), np.append(high, position[single] + 1)
+    parts = np.append(parts, single)
+    merges = np.argsort(parts.astype(np.int64) * len(parts) + ranks).astype(np.int32)
+    by_part = np.zeros(n_ids + 1, dtype=np.int32)
+    np.cumsum(np.bincount(parts, minlength=n_ids), out=by_part[1:])
+    return Side(part, position, forest.end, forest.order, by_part, merges, low, high)
+
+
+def _forest(derivation: Derivation, part: np.ndarray) -> Forest:
+    """The reachable tokens by one part (`derivation.left` or `right`), each family by decreasing
+    birth."""
+    child = np.flatnonzero(derivation.reachable & (part >= 0)).astype(np.int32)
+    by_family = part[child].astype(np.int64) * len(part) - derivation.birth[child]
+    children = child[np.argsort(by_family)]
+    start = np.zeros(len(part) + 1, dtype=np.int32)
+    np.cumsum(np.bincount(part[children], minlength=len(part)), out=start[1:])
+    roots = np.flatnonzero(derivation.reachable & (part < 0)).astype(np.int32)
+    return Forest(start, children, *preorder(start, children, roots))
+
+
+def _union_area(
+    row_low: np.ndarray, row_high: np.ndarray, low: np.ndarray, high: np.ndarray
+) -> int:
+    """Area of a union of rectangles [row_low, row_high) x [low, high), by a sweep over the rows."""
+    n_columns = int(high.max(initial=0))
+    depth = np.zeros(n_columns, dtype=np.int32)
+    covered = area = 0
+    events = np.concatenate([row_low, row_high])
+    sign = np.repeat([1, -1], len(row_low))
+    which = np.tile(np.arange(len(row_low)), 2)
+    previous = 0
+    for at in np.argsort(events, kind="stable"):
+        area += covered * (int(events[at]) - previous)
+        previous = int(events[at])
+        span = depth[low[which[at]] : high[which[at]]]
+        before = np.count_nonzero(span)
+        span += sign[at]
+        covered += int(np.count_nonzero(span)) - int(before)
+    return area

@@ -1,0 +1,92 @@
+"""A byte DFA over what ids spell, where `encode` puts a space before the text.
+
+    { ' ' w : w in L }  at the beginning of a text,   L  after a prompt
+
+So for a state q where a piece of text may begin there is a state before(q), which reads the space
+and goes on to q, and accepts what q accepts. Whether the space must be there is said by the text
+automaton; the lift may leave it out, since decoding takes it away only where it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from bpe_automata._automata.dfa import ByteDFA
+from bpe_automata._budget import check
+from bpe_automata._tokenizer.description import Prefix
+from bpe_automata._tokenizer.tokenizer import Tokenizer
+
+_ONCE = (Prefix.TEXT, Prefix.FIRST_UNLESS_SPACE)
+
+
+_EACH_PIECE = (Prefix.PIECE, Prefix.PIECE_UNLESS_SPACE)
+
+
+_SPACE = 0x20
+
+
+@dataclass(frozen=True)
+class PrefixedDfa:
+    """dfa: L's states, then those before them; before: the state at the beginning of a text;
+    added_from: int32 [n_states], where an added token's text is read from; after_added: int32
+    [n_states], the state after an added token whose text ends there."""
+
+    dfa: ByteDFA
+    before: int
+    added_from: np.ndarray
+    after_added: np.ndarray
+
+    def start_after(self, tokenizer: Tokenizer, prompt: Sequence[int]) -> int:
+        """The state at the beginning of the constrained text, after the ids of a prompt."""
+        if not prompt or prompt[-1] in tokenizer.description.controls:
+            return self.before
+        if prompt[-1] in tokenizer.added_ids:
+            return int(self.after_added[self.dfa.start])
+        return self.dfa.start
+
+
+def prefixed(dfa: ByteDFA, prefix: Prefix) -> PrefixedDfa:
+    """`dfa` with the states that the prefix needs; with none, the same automaton. Raises
+    BudgetExceededError."""
+    n = dfa.n_states
+    if prefix in _ONCE:
+        after = np.array([dfa.start], dtype=np.int32)
+    elif prefix in _EACH_PIECE:
+        after = np.arange(n, dtype=np.int32)
+    else:
+        after = np.empty(0, dtype=np.int32)
+    itself = np.arange(n, dtype=np.int32)
+    if not len(after):
+        return PrefixedDfa(dfa, dfa.start, itself, itself)
+    columns, byte_class = _space_apart(dfa)
+    trans = np.empty((n + len(after), len(columns)), dtype=np.int32)
+    # Written at once, and in place: tables may have hundreds of megabytes.
+    np.take(dfa.trans, columns, axis=1, out=trans[:n], mode="clip")
+    check()
+    np.take(trans[:n], after, axis=0, out=trans[n:], mode="clip")
+    check()
+    trans[n:, byte_class[_SPACE]] = after
+    trans[n:][after == 0] = 0
+    accepting = np.concatenate([dfa.accepting, dfa.accepting[after]])
+    bigger = ByteDFA(trans, byte_class, accepting, dfa.start)
+    check()
+    before = n if prefix in _ONCE else n + dfa.start
+    after_added = np.arange(n + len(after), dtype=np.int32)
+    if prefix in _EACH_PIECE:
+        after_added[1:n] += n
+    return PrefixedDfa(bigger, before, np.concatenate([itself, after]), after_added)
+
+
+def _space_apart(dfa: ByteDFA) -> tuple[np.ndarray, np.ndarray]:
+    """(columns of the table, byte_class), so that the space has a column of its own."""
+    column = dfa.byte_class[_SPACE]
+    if (dfa.byte_class == column).sum() == 1:
+        return np.arange(dfa.trans.shape[1]), dfa.byte_class
+    # Columns that no byte has are left out: with one for the space there are at most 256 then.
+    used, byte_class = np.unique(dfa.byte_class, return_inverse=True)
+    byte_class = byte_class.astype(np.uint8)
+    byte_class[_SPACE] = len(used)
+    return np.array([*used.tolist(), int(column)]), byte_class

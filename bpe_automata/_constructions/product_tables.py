@@ -1,0 +1,473 @@
+"""The arrays that the product kernels run on, and their growth."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any, TypeVar
+
+import numpy as np
+
+from bpe_automata._budget import check
+from bpe_automata._constructions.canonical import CanonicalAutomaton
+from bpe_automata._constructions.collapsed import NOTHING, Regions
+from bpe_automata._constructions.prefixed import PrefixedDfa
+from bpe_automata._constructions.product_parts import (
+    SHOWN,
+    Columns,
+    Proofs,
+    Proven,
+    SetArrays,
+    fixed_set_for,
+    forbidden_sets_of,
+    fragments_of,
+    reading_of,
+    resized,
+    with_room_for,
+)
+from bpe_automata._constructions.text_quotient import TextQuotient, text_for
+from bpe_automata._kernels.collapsed import Collapsed
+from bpe_automata._kernels.dead_sets import AGAIN, DONE, settle
+from bpe_automata._kernels.edges import (
+    MOST_STATE_PAIRS,
+    MOST_TOKEN_CLASSES,
+    Vocabulary,
+    grouped_edges,
+    intern_state_pairs,
+)
+from bpe_automata._kernels.fewest_tokens import ANYWHERE, NEVER
+from bpe_automata._kernels.hashing import EMPTY, table_size, with_room
+from bpe_automata._kernels.leading_ids import Tokens, add_witnessed
+from bpe_automata._kernels.masks import readable_ids
+from bpe_automata._kernels.product import (
+    ALIVE,
+    SET_BITS,
+    Added,
+    Dfa,
+    Memo,
+    Product,
+    Sets,
+    intern_state_pair,
+)
+from bpe_automata._kernels.references import Packed, packed
+from bpe_automata._kernels.settled import Dead, Settled, add_settled, unsettled
+from bpe_automata._kernels.shortest_texts import NOT_YET, Shortest, all_at_most, unsure
+from bpe_automata._kernels.status import ROWS, Certificates, statuses_of
+from bpe_automata._kernels.trie import states_after, walk
+from bpe_automata._kernels.watch import armed, called, watched
+from bpe_automata._limits import NUMBERS, check_fits
+from bpe_automata._sharing import Lock, cached, locked
+
+T = TypeVar("T")
+
+_SPARE_STATE_PAIRS = 1024
+# Times as many: what a search has found is lost when there is no room for more.
+_MORE_STATE_PAIRS = 4
+_STATES_PER_SPARE_PAIR = 64
+_SMALLER = "use smaller repeat counts, or split the language"
+_ROOM = 4096
+_ROOM_OF_SETS = 8
+_ROOM_OF_STATES = 256
+_MOST_CERTIFICATES, _COLUMNS = 384, 160  # Llama-4, which has most, needs 306 and 137
+_ALL_BYTES = np.ones(256, dtype=bool)
+
+
+class ProductTables:
+    """Kernel arguments for one DFA over one canonical automaton.
+
+    `memo` grows by doubling when a kernel finds it full. Kernels that write into it run one at a
+    time, under a lock of these tables alone: those of other products run beside them. A state pair,
+    once it has a number, is what it is in every later `memo`, so it is read freely.
+    """
+
+    def __init__(
+        self, canonical: CanonicalAutomaton, prefixed: PrefixedDfa, banned: set[int]
+    ) -> None:
+        """banned: ids of added tokens that may not be read as text. Raises BudgetExceededError."""
+        self.canonical, self.lock = canonical, Lock()
+        dfa = prefixed.dfa
+        token_classes, texts = len(canonical.actions.classes), len(canonical.pipeline.text.next)
+        # Deployed tokenizers have some hundreds of either.
+        check_fits(
+            "token classes",
+            token_classes,
+            MOST_TOKEN_CLASSES,
+            "more than this tokenizer may have",
+        )
+        check_fits("state pairs", dfa.n_states * texts, MOST_STATE_PAIRS, _SMALLER)
+        self._text = text = text_for(canonical, dfa)
+        lock = canonical.tokenizer.lock
+        self._regions = Regions(dfa, lock, canonical.trie, lambda: text.vocabularies)
+        derived = canonical.tokenizer.derived
+        self._set_arrays = derived("set arrays", lambda _: SetArrays(canonical))
+        n_rows = len(canonical.pipeline.alphabet.utf8)
+        self._proven = derived("proven", lambda _: Proven(n_rows))
+        self._columns, self._proofs = self._set_arrays.current(), self._proven.begun()
+        fragments = derived("fragments", lambda _: fragments_of(canonical))
+        self._product = Product(
+            dfa=Dfa(
+                dfa.trans, dfa.byte_class, dfa.accepting, prefixed.added_from, prefixed.after_added
+            ),
+            reading=derived("reading", lambda _: reading_of(canonical)),
+            added=_added(canonical, self._text, banned),
+            sets=Sets(*self._columns, *self._proofs[:2]),
+            memo=_memo(
+                dfa.n_states,
+                canonical.pipeline.boundaries.n,
+                max(_SPARE_STATE_PAIRS, dfa.n_states // _STATES_PER_SPARE_PAIR),
+                _ROOM,
+            ),
+            fragments=fragments._replace(covers=self._proofs.covers),
+            pairs=canonical.geometry.pairs,
+            fixed_set=fixed_set_for(canonical, dfa),
+            witnesses=self._proofs.witnesses,
+            watch=armed(),
+        )
+        self._proven.give_back(self._proofs)
+        self.forbidden_sets = derived("forbidden sets", lambda _: forbidden_sets_of(canonical))
+        self.settled = _settled(len(self.forbidden_sets.before.order))
+        self._certificates = _no_certificates()
+        self._known_rows: object = None
+        n_words = canonical.geometry.n_words
+        self._no_ids = derived("no ids", lambda _: np.zeros(2 * n_words, dtype=np.int32))
+
+    @property
+    def memo(self) -> Memo:
+        """What is known so far."""
+        return self._product.memo
+
+    @property
+    def text_quotient_key(self) -> str:
+        """What tells apart the texts that the DFA sees from those that others see."""
+        return self._text.digest
+
+    def state_pair(self, state: int, text: int) -> int:
+        """The number of a state pair. `text`: a state of the text automaton."""
+        text = int(self._text.same[text])
+        if text == 0:
+            return state
+        return int(self.ask(intern_state_pair, state, text))
+
+    def state_pair_after(self, state_pair: int, number: int, token: int) -> int:
+        """The state pair that an id of BPE leads to from a configuration, -1: it cannot be read
+        there."""
+        dfa, memo, canonical = self._product.dfa, self.memo, self.canonical
+        data = np.frombuffer(canonical.tokenizer.spellings[token], dtype=np.uint8)
+        state = int(walk(dfa.trans, dfa.byte_class, int(memo.state[state_pair]), data))
+        before, utf8_row = int(memo.added[state_pair]), canonical.sets.sets[number].utf8_row
+        if before and utf8_row == 0 and canonical.actions.first[token] < 0:
+            # The beginning of a character: see `_kernels.edges._text_at`.
+            before = before if self._collapsed(state_pair, utf8_row)[1][data[0]] else 0
+        text = canonical.text_after(before, number, token) if state else -1
+        return -1 if text < 0 else self.state_pair(state, text)
+
+    @locked
+    def readable(self, state_pair: int, number: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(both, open) of `_kernels.masks`; a packed set, not to be written to, that `both` is
+        mostly like where a collapsed vocabulary was used, or where the row is short."""
+        free, bound = self.canonical.sets.successors(number)
+        collapsed, alone = self._collapsed(state_pair, self.canonical.sets.sets[number].utf8_row)
+        full, certificates = collapsed.ids, _no_certificates()
+        if collapsed is not NOTHING:
+            full = self._text.vocabularies.full_row(collapsed, number, free, bound)
+            certificates = self._certificates = self._room_for_certificates()
+        given = alone, packed(collapsed), full, packed(certificates), free, bound
+        both, open_ = self.ask(readable_ids, state_pair, number, *given, packed(self.vocabulary))
+        return both, open_, self._no_ids if collapsed is NOTHING else full
+
+    def _collapsed(self, state_pair: int, utf8_row: int) -> tuple[Collapsed, np.ndarray]:
+        """The collapsed vocabulary for a state pair, at a character's end, or NOTHING; bool [256],
+        the bytes of which tokens are read alone, see `_kernels.edges`."""
+        state, text = int(self.memo.state[state_pair]), int(self.memo.added[state_pair])
+        collapsed = self._regions.at(state) if utf8_row == 0 else NOTHING
+        outside = self._regions.outside(state)
+        if text == 0:
+            return collapsed, outside
+        alphabet = self.canonical.pipeline.alphabet
+        return collapsed, self._text.begins_otherwise(text, alphabet) | outside
+
+    def keep(self) -> None:
+        """Put the collapsed vocabularies on the disk."""
+        self._regions.keep()
+
+    def _room_for_certificates(self) -> Certificates:
+        """Those known, with room for all sets and for more states."""
+        known, n_sets = self._certificates, len(self.canonical.sets.sets)
+        if not len(known.at):
+            n_texts = len(self._text.next)
+            known = _certificates(
+                len(self._product.dfa.trans), len(self._product.reading.utf8), n_texts
+            )
+        if len(known.of_set) < n_sets:
+            known = known._replace(of_set=resized(known.of_set, 2 * n_sets, -1))
+        if 2 * known.counts[ROWS] > len(known.asked):
+            known.counts[ROWS] = min(known.counts[ROWS], len(known.asked))
+            bits = known.asked, known.holds, known.seen
+            asked, holds, seen = (resized(array, 2 * len(array)) for array in bits)
+            known = known._replace(asked=asked, holds=holds, seen=seen)
+        return known
+
+    @locked
+    def statuses(self, state_pairs: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+        """uint8: the status of each configuration, see `_kernels.product`. state pairs, numbers:
+        int64."""
+        while 2 * (int(self.memo.n_configurations[0]) + len(state_pairs)) >= len(
+            self.memo.configurations
+        ):
+            self._grow_configurations()  # else the kernel could not remember what it finds
+        return self.ask(statuses_of, state_pairs, numbers)
+
+    @property
+    def fixed_set(self) -> int:
+        """The number of the set that reading leaves as it is, -1 if there is none."""
+        return self._product.fixed_set.number
+
+    def state_pairs(self, states: np.ndarray, texts: np.ndarray) -> np.ndarray:
+        """int64: `state_pair` of each."""
+        states, texts = states.astype(np.int64), self._text.same[texts].astype(np.int64)
+        found: np.ndarray = self.ask(intern_state_pairs, states, texts) if texts.any() else states
+        return found
+
+    @locked
+    def add_lively(self, open_: np.ndarray, free: np.ndarray, bound: np.ndarray) -> None:
+        """Set in packed rows the ids of open ones (see `_kernels.masks`) that are not dead
+        where they lead."""
+        if len(unsettled(open_, self.settled)):
+            open_ = open_[np.lexsort((open_[:, 1], open_[:, 2]))]
+            for number in set(open_[:, 2].tolist()):
+                self._set_arrays.know(number)
+            given = open_, free, bound, self.settled, self._tokens(), packed(self.forbidden_sets)
+            open_ = open_[self.ask(add_witnessed, *given)]
+            if not len(open_):
+                return
+            self.settle(unsettled(open_, self.settled))
+        add_settled(open_, free, bound, self.settled, self.forbidden_sets.left_at)
+
+    @locked
+    def settle(self, configurations: np.ndarray) -> None:
+        """Find what is dead at configurations (int64, `_kernels.product.configuration_key`):
+        `settled` says it then."""
+        if not len(configurations):
+            return
+        nearest = np.argsort(
+            self._product.fixed_set.distance[self.memo.state[configurations >> SET_BITS]]
+        )
+        configurations, wanted = configurations[nearest], AGAIN
+        while wanted != DONE:
+            check()
+            if wanted != AGAIN:
+                self._set_arrays.know(wanted)
+            tokens = self._tokens()
+            # Interrupted while the kernel adds to it, all of it is forgotten.
+            known, self.settled = self.settled, _settled(len(self.forbidden_sets.before.order))
+            given = configurations, known, tokens, packed(self.forbidden_sets)
+            (arrays, dead), wanted = self.ask(settle, *given)
+            self.settled = Settled(*arrays, Dead(*dead))
+
+    def _tokens(self) -> Packed:
+        known, classes = self._set_arrays.known_rows(), self.canonical.actions.of_token
+        if known is not self._known_rows:  # it takes as long as a kernel to write it out
+            given = self.vocabulary, _ALL_BYTES, NOTHING, *known, classes
+            self._known_rows, self._packed_tokens = known, packed(Tokens(*given))
+        return self._packed_tokens
+
+    def edges(
+        self,
+        state_pair: int,
+        utf8_row: int,
+        vocabulary: Vocabulary | None = None,
+        left: int = NEVER,
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """All tokens that can be read at a state pair from UTF-8 row `utf8_row` if the hypotheses
+        allow it, in groups that lead alike: (state_pairs int64, classes int64, start int32 [groups
+        + 1] into, ids int32). Added tokens are left out, and what `vocabulary.towards` says is more
+        than `left` tokens from acceptance."""
+        dfa, memo = self._product.dfa, self.memo
+        collapsed, alone = self._collapsed(state_pair, utf8_row)
+        begin = int(memo.state[state_pair]), int(memo.added[state_pair]), utf8_row, alone
+        given = packed(collapsed), packed(vocabulary or self.vocabulary), left
+        rows, start, ids = watched(grouped_edges, *begin, dfa.trans, dfa.byte_class, *given)
+        return self.state_pairs(rows[:, 0], rows[:, 1]), rows[:, 2].astype(np.int64), start, ids
+
+    @locked
+    def unsure(
+        self, state_pair: int, number: int, live: tuple[np.ndarray, np.ndarray], most: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """(state pairs, sets), int64, of configurations that ids lead to from a configuration,
+        added tokens left out: all those where an id that leads on at all may need more than `most`
+        others to acceptance, and perhaps others. live: the configuration's row,
+        `Relevance.readable`."""
+        sets = self.canonical.sets
+        utf8_row, sides = sets.sets[number].utf8_row, sets.successors(number)
+        collapsed, alone = self._collapsed(state_pair, utf8_row)
+        vocabulary = packed(collapsed), packed(NOTHING), packed(self.vocabulary)
+        certificates = self._certificates = self._room_for_certificates()
+        begin = state_pair, utf8_row, alone
+        while True:
+            after = sides, live, self._set_arrays.known_rows(), most
+            given = *begin, *vocabulary, *after, packed(certificates), self._shortest
+            states, texts, numbers = self.ask(unsure, *given).T
+            partial = [n for n in np.unique(numbers).tolist() if sets.sets[n].utf8_row]
+            if not sum(not self._set_arrays.know(n) for n in partial):
+                return self.state_pairs(states, texts), numbers.astype(np.int64)
+
+    @cached
+    def vocabulary(self) -> Vocabulary:
+        """The tokens that BPE makes, with the text automaton as the DFA sees it."""
+        text, utf8 = self._text, self.canonical.pipeline.alphabet.utf8
+        return Vocabulary(text.trie, text.nodes, utf8, text.next, ANYWHERE)
+
+    def at_most(self, state_pairs: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+        """int32: bounds on the ids from configurations to acceptance, whatever the last id was;
+        NEVER where none is known. state pairs, numbers: int64."""
+        return self.ask(all_at_most, state_pairs, numbers, self._shortest)
+
+    @cached
+    def _shortest(self) -> Shortest:
+        n_states, n_hypotheses = len(self._product.dfa.trans), len(self._product.reading.ends)
+        reads, begins, *others = np.zeros((4, n_states, -(-n_hypotheses // 64)), dtype=np.int64)
+        atom, longer = np.full((2, n_states), NOT_YET, dtype=np.int32)
+        return Shortest(atom, reads, begins, longer, others[0], others[1])
+
+    def ids_ending_in(self, utf8_row: int) -> np.ndarray:
+        """int64: the tokens that can end inside a character, in this UTF-8 row."""
+        fragments = self._product.fragments
+        low, high = fragments.open_start[utf8_row : utf8_row + 2]
+        return fragments.open_ids[low:high].astype(np.int64)
+
+    def added_steps(self, state_pair: int) -> tuple[np.ndarray, np.ndarray]:
+        """(ids, state pairs), int64: the added tokens that can be read at a state pair between
+        pretokens, and where each leads."""
+        dfa, added = self._product.dfa, self._product.added
+        begin = int(dfa.added_from[self.memo.state[state_pair]])
+        text = int(self.memo.added[state_pair])
+        every = np.arange(len(added.ids))
+        ends = states_after(dfa.trans, dfa.byte_class, begin, added.start, added.data, every)
+        states, texts = dfa.after_added[ends], added.after[added.after_row[text]]
+        read = np.flatnonzero((added.ids >= 0) & (states > 0) & (texts >= 0))
+        return added.ids[read].astype(np.int64), self.state_pairs(states[read], texts[read])
+
+    @locked
+    def ask(self, kernel: Callable[..., T], *arguments: Any) -> T:
+        """What a kernel answers that takes the `Product` last; asked again where the memo had no
+        room for its state pairs. Raises BudgetExceededError."""
+        proofs = self._proven.taken()
+        try:
+            # Only now, so that it has all sets that the proofs speak of.
+            columns = self._set_arrays.current()
+            proofs = with_room_for(proofs, len(columns.utf8_row))
+            while True:
+                watch = self._armed(columns, proofs)
+                answer = called(watch, kernel, *arguments, packed(self._product))
+                # Half full it takes no more: a call is to find room for as much again.
+                if 4 * int(self.memo.n_configurations[0]) >= len(self.memo.configurations):
+                    self._grow_configurations()
+                if int(self.memo.n_state_pairs[0]) <= len(self.memo.state):
+                    return answer
+                self._grow_state_pairs()
+        finally:
+            self._proven.give_back(proofs)
+
+    def _armed(self, columns: Columns, proofs: Proofs) -> np.ndarray:
+        """Hand all that may have changed to the kernels; returns the watch."""
+        watch, product = armed(), self._product
+        if columns is not self._columns or proofs is not self._proofs:
+            self._product = product._replace(
+                sets=Sets(*columns, proofs.given_up, proofs.shown),
+                fragments=product.fragments._replace(covers=proofs.covers),
+                witnesses=proofs.witnesses,
+                watch=watch,
+            )
+            self._columns, self._proofs = columns, proofs
+        elif watch is not product.watch:
+            self._product = product._replace(watch=watch)
+        return watch
+
+    def _grow_configurations(self) -> None:
+        old = self.memo
+        configurations, status = with_room(old.configurations, old.status, len(old.configurations))
+        self._product = self._product._replace(
+            memo=old._replace(configurations=configurations, status=status)
+        )
+
+    def _grow_state_pairs(self) -> None:
+        old, size = self.memo, len(self.memo.state)
+        n_states, n_configurations = len(self._product.dfa.trans), len(old.configurations) // 2
+        new = _memo(
+            n_states, old.text.shape[1], _MORE_STATE_PAIRS * (size - n_states), n_configurations
+        )
+        # Texts that were found are texts. All else may rest on a state pair that was not there.
+        new.text[:size] = np.where(old.text == ALIVE, ALIVE, 0)
+        new.state[:size], new.added[:size] = old.state, old.added
+        new.n_state_pairs[0] = size
+        keys, values = with_room(old.keys, old.values, len(new.state) - n_states)
+        self._product = self._product._replace(memo=new._replace(keys=keys, values=values))
+        self._certificates.asked[:] = 0
+        self._certificates.holds[:] = 0
+
+
+def _added(canonical: CanonicalAutomaton, seen: TextQuotient, banned: set[int]) -> Added:
+    text = canonical.pipeline.text
+    ids = text.ids.copy()
+    ids[np.isin(ids, list(banned))] = -1
+    return Added(seen.next, text.ends, text.after_row, seen.after, text.token_start, text.data, ids)
+
+
+def _memo(n_states: int, n: int, spare: int, configurations: int) -> Memo:
+    """`spare` state pairs besides the DFA's states, and room for what is known of `configurations`
+    configurations."""
+    state_pairs, slots, room = n_states + spare, table_size(spare), table_size(configurations)
+    check_fits("state pairs", state_pairs, NUMBERS, _SMALLER)
+    state = np.zeros(state_pairs, dtype=np.int32)
+    state[:n_states] = np.arange(n_states)
+    return Memo(
+        configurations=np.full(room, EMPTY, dtype=np.int64),
+        status=np.zeros(room, dtype=np.uint8),
+        n_configurations=np.zeros(1, dtype=np.int64),
+        text=np.zeros((state_pairs, n), dtype=np.uint8),
+        order=np.zeros((state_pairs, n), dtype=np.int32),
+        free=np.zeros((state_pairs, n), dtype=np.uint8),
+        keys=np.full(slots, EMPTY, dtype=np.int64),
+        values=np.full(slots, -1, dtype=np.int32),
+        state=state,
+        added=np.zeros(state_pairs, dtype=np.int32),
+        n_state_pairs=np.array([n_states], dtype=np.int64),
+    )
+
+
+def _certificates(n_states: int, n_rows: int, n_texts: int) -> Certificates:
+    """None yet."""
+    room, n = table_size(_MOST_CERTIFICATES), _MOST_CERTIFICATES
+    return Certificates(
+        of_set=np.empty(0, dtype=np.int32),
+        keys=np.full(room, EMPTY, dtype=np.int64),
+        values=np.zeros(room, dtype=np.int32),
+        shown=np.zeros((n, *SHOWN), dtype=np.int32),
+        ends=np.zeros(n, dtype=bool),
+        whole=np.zeros(n, dtype=bool),
+        at=np.full(n_states, -1, dtype=np.int32),
+        asked=np.zeros((_ROOM_OF_STATES, -(-n // 64)), dtype=np.int64),
+        holds=np.zeros((_ROOM_OF_STATES, -(-n // 64)), dtype=np.int64),
+        column=np.full(n_rows, -1, dtype=np.int32),
+        seen=np.zeros((_ROOM_OF_STATES, _COLUMNS), dtype=np.int64),
+        texts=np.zeros(n_texts, dtype=np.int32),
+        counts=np.zeros(4, dtype=np.int64),
+    )
+
+
+@cache  # not while this is imported: it would compile a kernel
+def _no_certificates() -> Certificates:
+    return _certificates(0, 1, 0)
+
+
+def _settled(n_ids: int) -> Settled:
+    """Nothing yet, of a tokenizer with so many ids that BPE makes."""
+    room, words = table_size(_ROOM_OF_SETS), (n_ids + 63) >> 6
+    dead = Dead(
+        np.empty((_ROOM_OF_SETS, words), dtype=np.int64),
+        np.full(room, EMPTY, dtype=np.int64),
+        np.zeros(room, dtype=np.int32),
+        np.zeros(1, dtype=np.int64),
+    )
+    slots, values = np.full(room, EMPTY, dtype=np.int64), np.zeros(room, dtype=np.int32)
+    return Settled(slots, values, np.zeros(1, dtype=np.int64), dead)

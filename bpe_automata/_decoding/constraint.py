@@ -1,0 +1,240 @@
+"""A constraint: a regular language over a tokenizer, ready to be matched."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from bpe_automata._arguments import sequence_of_ids, short
+from bpe_automata._automata.compile import compile_regex
+from bpe_automata._automata.dfa import ByteDFA
+from bpe_automata._budget import Budget, spending
+from bpe_automata._constructions.canonical import canonical_automaton
+from bpe_automata._constructions.engine import TextEngine, travelling
+from bpe_automata._decoding.matcher import Matcher
+from bpe_automata._sharing import Immutable, cached
+from bpe_automata._tokenizer.tokenizer import AddedTokens, Tokenizer
+from bpe_automata.errors import (
+    ArgumentError,
+    EmptyLanguageError,
+    TokenOutOfRangeError,
+    UnsupportedFeatureError,
+)
+
+if TYPE_CHECKING:
+    from bpe_automata._constructions.segments_cache import SegmentCache
+    from bpe_automata._decoding.removed import Removed
+    from bpe_automata._token_automata.automaton import TokenAutomaton
+
+Method = Literal["canonical", "lift"]
+_DEFAULT = Budget()
+
+
+@dataclass(frozen=True)
+class Constraint(Immutable):
+    """Immutable; memoises what matchers visit, so it is worth keeping and sharing, also between any
+    number of threads, each with a matcher of its own. Pickled, it is what it was made of: another
+    process makes it again, of the parts that the disk keeps.
+
+    tokenizer, dfa: what it is made of; method: "canonical" or "lift"; engine: the lazy automaton;
+    added_tokens: which added tokens may be read as text; budget: of each call: of a mask as of
+    `automaton`. What goes over it raises BudgetExceededError, and leaves the constraint and its
+    matchers as they were.
+    """
+
+    tokenizer: Tokenizer
+    dfa: ByteDFA
+    method: Method
+    engine: TextEngine[Any]
+    added_tokens: AddedTokens = "plain"
+    budget: Budget = _DEFAULT
+
+    def __getstate__(self) -> dict[str, object]:
+        """Raises UnsupportedFeatureError for an engine by hand that does not say how it travels."""
+        travelling(self.engine)
+        return super().__getstate__()
+
+    @property
+    def n_ids(self) -> int:
+        """One more than the largest id of the tokenizer."""
+        return self.tokenizer.n_ids
+
+    @property
+    def eos_ids(self) -> tuple[int, ...]:
+        """The end-of-sequence ids."""
+        return self.engine.eos_ids
+
+    @cached
+    def unread(self) -> frozenset[int]:
+        """The ids that are never read as text: end-of-sequence, and the added tokens that
+        `added_tokens` leaves out."""
+        text = self.tokenizer.added_as_text(self.added_tokens)
+        return frozenset(self.eos_ids) | (self.tokenizer.added_ids - text)
+
+    @cached
+    def removed(self) -> Removed | None:
+        """What the tokenizer's normalizer removes from the language; None if nothing, or for
+        method "lift". Raises BudgetExceededError where that could not be settled."""
+        if self.method == "lift":
+            return None
+        from bpe_automata._decoding.removed import removed_by_normalizer
+
+        with spending(self.budget):
+            return removed_by_normalizer(self.tokenizer, self.dfa)
+
+    def matcher(self, prefix: Sequence[int] = ()) -> Matcher:
+        """A matcher at the beginning of the constrained text, after the prompt ids `prefix`. See
+        `heal` for prompts that end where the answer would merge with them.
+
+        Raises PromptError if the prompt is not canonical or makes the constraint impossible, and
+        ArgumentError for what is no sequence of ids.
+        """
+        return Matcher(self.engine, prefix)
+
+    def within(self, max_tokens: int) -> Constraint:
+        """The texts that take at most `max_tokens` ids, end-of-sequence not counted: every mask
+        keeps only ids after which the text can be complete with the ids that are left. Where no
+        text can, after the prompt, `matcher` raises BudgetTooSmallError. Within another budget the
+        smaller one counts. Raises ArgumentError.
+        """
+        with spending(self.budget):
+            from bpe_automata._constructions.within import TextWithin
+
+            return replace(self, engine=TextWithin(self.engine, max_tokens))
+
+    def automaton(
+        self,
+        prefix: Sequence[int] = (),
+        max_edges: int = 1_000_000,
+        *,
+        segments: SegmentCache | None = None,
+    ) -> TokenAutomaton:
+        """All id sequences that may follow `prefix`, written out: to count, draw, compare, export.
+        End-of-sequence is left out; accepting states say where it may come. Not minimised.
+
+        segments: keeps parts that stand in many languages (the values and keys of schemas), so that
+        each is written once; the language is the same, in other states. Only for method
+        "canonical", and not after `within`.
+
+        Raises PromptError, ArgumentError, and BudgetExceededError over `max_edges` transitions.
+        """
+        with spending(self.budget):
+            if segments is not None:
+                return self._assembled(prefix, max_edges, segments)
+            from bpe_automata._constructions.explicit import explore
+
+            return explore(self.engine, self.engine.initial(sequence_of_ids(prefix)), max_edges)
+
+    def _assembled(
+        self, prefix: Sequence[int], max_edges: int, segments: SegmentCache
+    ) -> TokenAutomaton:
+        from bpe_automata._constructions.cartesian_merge import CartesianMerge
+        from bpe_automata._constructions.segments_cache import SegmentCache
+        from bpe_automata._constructions.segments_eager import assembled
+
+        if not isinstance(segments, SegmentCache):
+            raise ArgumentError(f"segments is {short(segments)}: give a SegmentCache")
+        if not isinstance(self.engine, CartesianMerge):
+            raise ArgumentError(
+                f"segments are of no use to the engine {type(self.engine).__name__}, only to that "
+                'of method "canonical" without `within`: leave them out'
+            )
+        start = self.engine.initial(sequence_of_ids(prefix))
+        return assembled(self.engine, start, segments, max_edges)
+
+
+def constrain(
+    tokenizer: Tokenizer,
+    language: str | ByteDFA,
+    method: Method = "canonical",
+    eos_ids: Iterable[int] | None = None,
+    *,
+    added_tokens: AddedTokens = "plain",
+    budget: Budget | None = None,
+) -> Constraint:
+    """Constrain a model to a language.
+
+    language: a regex (Python syntax, `re.fullmatch` semantics) or a byte DFA. method: "canonical"
+    (the tokenizer's own tokenization of each text) or "lift" (all tokenizations). eos_ids: ids that
+    end the text, allowed exactly where it is complete; by default those that the tokenizer's source
+    names. added_tokens: which added tokens may be read as the text that they spell: by default
+    "plain", those that the tokenizer does not mark as special, for a special one means something to
+    the model and is left out where text is shown; True: all but end-of-sequence; False: none. Under
+    "canonical" a text that spells any other added token is not in the language, since `encode`
+    would write it with that id; under "lift" it is, spelled by ordinary tokens.
+    budget: of this call, the automaton of the tokenizer included where it is not made yet (see
+    `canonical_automaton`), and of each call of what is made; by default `Budget()`, without that
+    automaton.
+
+    Raises ArgumentError, RegexError, BudgetExceededError, EmptyLanguageError, TokenOutOfRangeError
+    and, for method "canonical", UnsupportedTokenizerError and ImproperMergeTableError.
+    """
+    if not isinstance(tokenizer, Tokenizer):
+        raise ArgumentError(
+            f"the tokenizer is {short(tokenizer)}: give a Tokenizer, as Tokenizer.load makes of a "
+            "path, a name or another library's tokenizer"
+        )
+    if added_tokens not in ("plain", True, False):
+        raise ArgumentError(f"added_tokens is {added_tokens!r}: give 'plain', True or False")
+    if method not in get_args(Method):
+        raise ArgumentError(f"method {method!r} is neither 'canonical' nor 'lift'")
+    if not isinstance(language, str | ByteDFA):
+        raise ArgumentError(
+            f"the language is a {type(language).__name__}: give a regex or a ByteDFA; an automaton "
+            "over ids is followed by `decoding.matcher_of`"
+        )
+    eos = tokenizer.eos_ids if eos_ids is None else _ends(eos_ids, tokenizer.n_ids)
+    if method == "canonical" and budget is None:
+        canonical_automaton(tokenizer)
+    budget = _DEFAULT if budget is None else budget
+    with spending(budget):
+        dfa = compile_regex(language, budget) if isinstance(language, str) else language
+        if dfa.is_empty:
+            shown = repr(language) if isinstance(language, str) else "the constraint"
+            raise EmptyLanguageError(f"no text matches {shown}")
+        engine = _engine(method)(tokenizer, dfa, eos, added_tokens, budget=budget)
+    return Constraint(tokenizer, dfa, method, engine, added_tokens, budget)
+
+
+def _engine(method: Method) -> Callable[..., TextEngine[Any]]:
+    if method == "canonical":
+        from bpe_automata._constructions.cartesian_merge import CartesianMerge
+
+        return CartesianMerge
+    from bpe_automata._constructions.lift import Lift
+
+    return Lift
+
+
+def _ends(ids: Iterable[int], n_ids: int) -> tuple[int, ...]:
+    """Each once. Raises ArgumentError, TokenOutOfRangeError."""
+    if not isinstance(ids, Iterable) or isinstance(ids, str | bytes):
+        raise ArgumentError(f"eos_ids is {short(ids)}: give a list of ids, such as [2]")
+    found = tuple(dict.fromkeys(sequence_of_ids(ids)))
+    for token in found:
+        if not 0 <= token < n_ids:
+            raise TokenOutOfRangeError(f"end-of-sequence id {token} is not in 0 .. {n_ids - 1}")
+    return found
+
+
+def rebuilt(constraint: Constraint, dfa: ByteDFA) -> Constraint:
+    """The same constraint, its budget included, over another language. Raises what `constrain`
+    raises, and UnsupportedFeatureError where it runs on an engine that `constrain` did not make
+    (that of `reference.naive_constraint`): that one's masks need not be those of `method`."""
+    from bpe_automata._constructions.within import TextWithin
+
+    engine = constraint.engine
+    inner = engine.inner if isinstance(engine, TextWithin) else engine
+    if type(inner) is not _engine(constraint.method):
+        why = "only engines made by `constrain` can be made anew over another language"
+        raise UnsupportedFeatureError(f"the engine {type(inner).__name__}", why)
+    made = constrain(
+        constraint.tokenizer,
+        dfa,
+        constraint.method,
+        constraint.eos_ids,
+        added_tokens=constraint.added_tokens,
+        budget=constraint.budget,
+    )
+    return made.within(engine.max_tokens) if isinstance(engine, TextWithin) else made

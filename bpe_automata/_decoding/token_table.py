@@ -1,0 +1,340 @@
+"""A token automaton given by hand, as arrays that a whole batch is stepped on at once.
+
+    step(states, ids)[b] = the state after ids[b] in states[b], 0 if it is not allowed there
+
+States are numbered from 1; 0 is dead. Where that is small the table is dense, int32
+[states + 1, vocabulary + 1], its last column for all ids beyond the vocabulary; else it is in CSR
+form. Nothing in it changes: whoever steps carries the states.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from bpe_automata._arguments import short
+from bpe_automata._constructions.explicit import END_IS_LISTED, check_ids, checked_vocabulary
+from bpe_automata._sharing import Immutable, cached
+from bpe_automata._token_automata import table as tables
+from bpe_automata._token_automata.automaton import TokenAutomaton
+from bpe_automata._token_automata.table import Table, checked_states, from_edges, with_only
+from bpe_automata._token_automata.transitions import Transition
+from bpe_automata.errors import (
+    ArgumentError,
+    EmptyLanguageError,
+    MalformedAutomatonError,
+    NondeterministicError,
+    TokenOutOfRangeError,
+)
+
+LARGEST_DENSE_MB = 64.0
+"""A table over this many megabytes (10**6 bytes) is kept in CSR form."""
+
+_NO_KEY = np.iinfo(np.int64).max
+
+
+class Cut(NamedTuple):
+    """A state of the list that is not in the table, because no accepted sequence passes it."""
+
+    state: Hashable
+    why: Literal["not reachable from the start", "no accepting state is reachable from it"]
+
+
+class Keys(NamedTuple):
+    """key: int64 [m + 1], state * (n_ids + 1) + id of each transition, ascending, then a last one
+    that is no transition's; target: int32 [m + 1], 0 for the last."""
+
+    key: np.ndarray
+    target: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class TokenTable(Immutable):
+    """{ ids : start --ids--> accepting }. Make one with `from_transitions` or `of`. Immutable: any
+    number of threads may use it.
+
+    n_ids: one more than the largest id. rows: the transitions; its states are 0 (dead) to
+    n_states. dense: int32 [n_states + 1, n_ids + 1], or None for CSR. eos_ids: they lead from every
+    accepting state to `end`, the last state, which nothing leaves. names: of each state what the
+    list calls it; None for 0 and `end`. cut: the states of the list that are left out.
+    """
+
+    n_ids: int
+    rows: Table
+    dense: np.ndarray | None
+    eos_ids: tuple[int, ...]
+    names: tuple[Hashable, ...]
+    cut: tuple[Cut, ...]
+
+    @classmethod
+    def from_transitions(
+        cls,
+        transitions: Iterable[Transition],
+        start: Hashable,
+        accepting: Iterable[Hashable] | None = None,
+        *,
+        n_ids: int,
+        eos_ids: Iterable[int] = (),
+        endless: bool | None = None,
+        dense: bool | None = None,
+        limit_mb: float = LARGEST_DENSE_MB,
+    ) -> TokenTable:
+        """The table of (state, id, next state), in any order; states are any hashable values.
+
+        accepting: where a sequence may end; by default the states that no transition leaves.
+        endless: may a sequence go on for ever without coming by an accepting state, until whoever
+        writes it stops? By default where no accepting state is named: then every walk is allowed.
+        eos_ids: allowed exactly there. Without them end-of-sequence is an id like any other: list
+        its transition, to a state that nothing leaves. n_ids: of the model's vocabulary, one more
+        than the largest id. dense: True or False forces the form, else a dense table of up to
+        `limit_mb` megabytes is made.
+
+        States that no such sequence passes are left out, see `cut`. Raises
+        MalformedAutomatonError (what is no transition, a negative id, a start or an accepting state
+        that is no state, a transition on one of `eos_ids`), NondeterministicError (two next
+        states), TokenOutOfRangeError, EmptyLanguageError, ArgumentError.
+        """
+        if not isinstance(transitions, Iterable):
+            raise MalformedAutomatonError(f"transitions is {short(transitions)}: give a list")
+        listed, (ends, count) = list(transitions), checked_vocabulary(eos_ids, n_ids)
+        automaton = _automaton(listed, start)
+        _refuse_ids(listed, ends, count)
+        names = _names(listed, start)
+        if accepting is None:
+            final = np.diff(automaton.offsets) == 0
+        else:
+            final = _named(names, checked_states(accepting, "accepting"))
+        if not listed and (accepting is None or not final.any()):
+            raise MalformedAutomatonError(f"the start {start!r} is no state: nothing else names it")
+        automaton = TokenAutomaton.of(replace(automaton, accepting=final))
+        if endless is None:
+            endless = accepting is None or not final.any()
+        return _made(automaton, ends, count, names, endless, dense, limit_mb)
+
+    @classmethod
+    def of(
+        cls,
+        automaton: TokenAutomaton,
+        eos_ids: Iterable[int],
+        n_ids: int,
+        *,
+        endless: bool = False,
+        dense: bool | None = None,
+        limit_mb: float = LARGEST_DENSE_MB,
+    ) -> TokenTable:
+        """The table of an automaton; names are its numbers. See `from_transitions`."""
+        ends, count = checked_vocabulary(eos_ids, n_ids)
+        check_ids(automaton, ends, count)
+        return _made(automaton, ends, count, tuple(automaton.states()), endless, dense, limit_mb)
+
+    @property
+    def start(self) -> int:
+        """The state before any id."""
+        return self.rows.start
+
+    @property
+    def n_states(self) -> int:
+        """The number of the last state; 0, which is dead, is not counted."""
+        return self.rows.n_states - 1
+
+    @property
+    def end(self) -> int | None:
+        """The state after end-of-sequence; None if there are no `eos_ids`."""
+        return self.n_states if self.eos_ids else None
+
+    @property
+    def accepting(self) -> np.ndarray:
+        """bool [n_states + 1]: is the sequence complete? `end` is, 0 is not."""
+        return self.rows.accepting
+
+    @property
+    def finished(self) -> np.ndarray:
+        """bool [n_states + 1]: can nothing be read? So it is with 0 and `end`."""
+        return np.diff(self.rows.offsets) == 0
+
+    def begin(self, batch: int) -> np.ndarray:
+        """int32 [batch]: the start, for each row."""
+        return np.full(batch, self.start, dtype=np.int32)
+
+    def allowed(self, states: Any) -> np.ndarray:
+        """bool [B, n_ids], of states [B]: what each row may read next. Raises ArgumentError."""
+        at = self._checked_states(states)
+        if self.dense is not None:
+            return self.dense[at, :-1] > 0
+        sizes = np.diff(self.rows.offsets)[at]
+        begins = np.cumsum(sizes) - sizes
+        edges = np.arange(sizes.sum()) + np.repeat(self.rows.offsets[at] - begins, sizes)
+        out = np.zeros((len(at), self.n_ids), dtype=np.bool_)
+        out[np.repeat(np.arange(len(at)), sizes), self.rows.symbols[edges]] = True
+        return out
+
+    def packed(self, states: Any) -> np.ndarray:
+        """`allowed` as int32 [B, ceil(n_ids / 32)]: bit i % 32 of word i // 32 for id i."""
+        allowed = self.allowed(states)
+        wide = np.zeros((len(allowed), -(-self.n_ids // 32) * 32), dtype=np.bool_)
+        wide[:, : self.n_ids] = allowed
+        return np.packbits(wide, axis=1, bitorder="little").view(np.int32)
+
+    def step(self, states: Any, ids: Any) -> np.ndarray:
+        """int32 [B]: the state of each row after its id; 0 where the id is not allowed, or is none
+        of the vocabulary's. states, ids: integers [B]. Raises ArgumentError."""
+        at, tokens = self._checked_states(states), _integers(ids, "ids")
+        if len(at) != len(tokens):
+            raise ArgumentError(f"{len(at)} states, but {len(tokens)} ids: give one of each a row")
+        column = np.where((tokens >= 0) & (tokens < self.n_ids), tokens, self.n_ids)
+        if self.dense is not None:
+            return self.dense[at, column]
+        wanted = at * (self.n_ids + 1) + column
+        found = np.searchsorted(self.keys.key, wanted)
+        hit = self.keys.key[found] == wanted
+        return np.where(hit, self.keys.target[found], np.int32(0))
+
+    @cached
+    def keys(self) -> Keys:
+        """The transitions, to be searched."""
+        key = self.rows.sources().astype(np.int64) * (self.n_ids + 1) + self.rows.symbols
+        return Keys(np.append(key, _NO_KEY), np.append(self.rows.targets, np.int32(0)))
+
+    def _checked_states(self, states: Any) -> np.ndarray:
+        """int64 [B]."""
+        found = _integers(states, "states")
+        wrong = np.flatnonzero((found < 0) | (found > self.n_states))
+        if len(wrong):
+            raise ArgumentError(
+                f"states[{wrong[0]}] is {found[wrong[0]]}: a state is 0 to {self.n_states}"
+            )
+        return found
+
+    def __repr__(self) -> str:
+        form = "CSR" if self.dense is None else "dense"
+        edges = f"{self.rows.n_transitions:,} transitions"
+        return f"TokenTable({self.n_states:,} states, {edges}, {self.n_ids:,} ids, {form})"
+
+
+# ---------------------------------------------------------------- on the way in
+
+
+def _made(
+    automaton: TokenAutomaton,
+    ends: tuple[int, ...],
+    n_ids: int,
+    names: tuple[Hashable, ...],
+    endless: bool,
+    dense: bool | None,
+    limit_mb: float,
+) -> TokenTable:
+    wanted = automaton.accepting | tables.endless(automaton) if endless else automaton.accepting
+    relevant = _relevant(automaton, wanted)
+    if not relevant[automaton.start]:
+        raise EmptyLanguageError(
+            f"no accepting state is reachable from the start {names[automaton.start]!r}"
+        )
+    rows = _rows(with_only(automaton, np.flatnonzero(relevant)), ends)
+    kept = [names[state] for state in np.flatnonzero(relevant)]
+    end = (None,) if ends else ()
+    small = 4 * rows.n_states * (n_ids + 1) <= limit_mb * 1e6
+    table = _dense(rows, n_ids) if (small if dense is None else dense) else None
+    return TokenTable(
+        n_ids, rows, table, ends, (None, *kept, *end), _cuts(automaton, relevant, names)
+    )
+
+
+def _rows(automaton: Table, ends: tuple[int, ...]) -> Table:
+    """The automaton with a dead state before its own and, if there are `ends`, one after them."""
+    final = automaton.n_states + 1
+    complete = np.flatnonzero(automaton.accepting) + 1
+    accepting = np.concatenate(([False], automaton.accepting, [True] * bool(ends)))
+    return from_edges(
+        automaton.start + 1,
+        accepting.astype(np.bool_),
+        np.concatenate((automaton.sources() + 1, np.repeat(complete, len(ends)))),
+        np.concatenate((automaton.symbols, np.tile(np.array(ends, np.int32), len(complete)))),
+        np.concatenate((automaton.targets + 1, np.full(len(complete) * len(ends), final))),
+    )
+
+
+def _dense(rows: Table, n_ids: int) -> np.ndarray:
+    table = np.zeros((rows.n_states, n_ids + 1), dtype=np.int32)
+    table[rows.sources(), rows.symbols] = rows.targets
+    table.flags.writeable = False
+    return table
+
+
+def _relevant(automaton: TokenAutomaton, wanted: np.ndarray) -> np.ndarray:
+    """bool [states]: reachable, and one of the `wanted`, bool [states], is reachable from it."""
+    return tables.relevant(replace(automaton, accepting=wanted))
+
+
+def _cuts(
+    automaton: TokenAutomaton, relevant: np.ndarray, names: tuple[Hashable, ...]
+) -> tuple[Cut, ...]:
+    reached = _relevant(automaton, np.ones_like(automaton.accepting))
+    return tuple(
+        Cut(
+            names[state],
+            "no accepting state is reachable from it"
+            if reached[state]
+            else "not reachable from the start",
+        )
+        for state in np.flatnonzero(~relevant).tolist()
+    )
+
+
+def _automaton(listed: list[Transition], start: Hashable) -> TokenAutomaton:
+    """What the list says, with no accepting state yet."""
+    try:
+        return TokenAutomaton.from_transitions(listed, start, ())
+    except NondeterministicError as error:
+        advice = (
+            "give each state and id one next state, or let `TokenAutomaton.from_transitions(..., "
+            "determinise=True)` do so and take `TokenTable.of` it"
+        )
+        raise NondeterministicError(error.first, error.second, advice) from None
+
+
+def _names(listed: list[Transition], start: Hashable) -> tuple[Hashable, ...]:
+    """The states in the order in which `TokenAutomaton.from_transitions` numbers them."""
+    named = dict.fromkeys(state for source, _, target in listed for state in (source, target))
+    if listed and start not in named:
+        raise MalformedAutomatonError(f"the start {start!r} is in no transition: correct it")
+    return tuple(dict.fromkeys((start, *named)))
+
+
+def _named(names: tuple[Hashable, ...], wanted: list[Hashable]) -> np.ndarray:
+    """bool [states]: the wanted ones."""
+    number = {name: i for i, name in enumerate(names)}
+    found = np.zeros(len(names), dtype=np.bool_)
+    for state in wanted:
+        if state not in number:
+            raise MalformedAutomatonError(
+                f"the accepting state {state!r} is in no transition: correct it"
+            )
+        found[number[state]] = True
+    return found
+
+
+def _refuse_ids(listed: list[Transition], ends: tuple[int, ...], n_ids: int) -> None:
+    def reads(position: int) -> str:
+        return f"transition {position}, {short(listed[position])}, reads"
+
+    for position, (_, token, _) in enumerate(listed):
+        if token is None or isinstance(token, bool):
+            raise MalformedAutomatonError(f"{reads(position)} {token!r}, no id: give an integer")
+        if int(token) >= n_ids:
+            raise TokenOutOfRangeError(f"{reads(position)} id {token}, not in 0 .. {n_ids - 1}")
+        if int(token) in ends:
+            raise MalformedAutomatonError(
+                f"{reads(position)} the end-of-sequence id: {END_IS_LISTED}"
+            )
+
+
+def _integers(values: Any, name: str) -> np.ndarray:
+    """int64 [B]. Raises ArgumentError."""
+    found = np.asarray(values)
+    if found.ndim != 1 or (found.size and found.dtype.kind not in "iu"):
+        shown = f"{found.dtype} of shape {found.shape}"
+        raise ArgumentError(f"{name} is {shown}: give one integer a row")
+    return found.astype(np.int64)

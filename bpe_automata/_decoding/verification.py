@@ -1,0 +1,316 @@
+"""Does an automaton say what the tokenizer does? Random walks and random strings, compared with
+`encode` itself.
+
+    every walk that ends:   bytes(ids) in L,  and  encode(prompt + text) = prompt ids + ids
+    every string s of L:    encode(prompt + s), or for the lift any ids that spell s, are allowed
+                            one by one, and accepted
+    along the way:          accepting  <=>  both hold;  no refused id would complete a text
+
+Nothing of the construction under test is used to judge it.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from bpe_automata._arguments import sequence_of_ids
+from bpe_automata._automata.dfa import ByteDFA
+from bpe_automata._decoding.constraint import Constraint, Method, constrain
+from bpe_automata._decoding.visible import visible
+from bpe_automata._decoding.walks import Walker
+from bpe_automata._kernels.bits import has
+from bpe_automata._sharing import cached
+from bpe_automata._tokenizer.tokenizer import Tokenizer
+
+_BATCH = 50
+
+
+@dataclass(frozen=True)
+class Verification:
+    """method: what the ids had to be; walks, strings: how many were compared; skipped: strings
+    that have no ids of their own (bytes without a token, an id spelled out that is never text, a
+    prompt that merges with them); counterexample: the first one found; seconds: wall time."""
+
+    method: Method
+    walks: int
+    strings: int
+    skipped: int
+    counterexample: Counterexample | None
+    seconds: float
+
+    @property
+    def ok(self) -> bool:
+        """Was no counterexample found?"""
+        return self.counterexample is None
+
+    def __str__(self) -> str:
+        done = (
+            f"{self.walks} walks and {self.strings} strings ({self.skipped} skipped) in "
+            f"{self.seconds:.1f} s, method {self.method}"
+        )
+        if self.counterexample is None:
+            return f"ok: no counterexample in {done}"
+        return f"counterexample found, after {done}\n{self.counterexample}"
+
+
+def verify(
+    tokenizer: Tokenizer,
+    constraint: str | ByteDFA | Constraint,
+    n: int = 1000,
+    seed: int = 0,
+    method: Method | None = None,
+    prefix: Sequence[int] = (),
+    *,
+    progress: Callable[[int, int], None] | None = None,
+) -> Verification:
+    """Compare `n` random walks and `n` random strings with the tokenizer's own `encode`.
+
+    constraint: a regex or byte DFA, constrained by `method` here; or a `Constraint`, whose ids are
+    then held against `method`. method: "canonical" (ids must be the tokenizer's own; the default)
+    or "lift" (their bytes must match); by default that of a given `Constraint`. prefix: ids of a
+    prompt. progress: called with (done, n). Stops at the first counterexample. Raises what
+    `constrain` and `Constraint.matcher` raise.
+    """
+    started = time.perf_counter()
+    if isinstance(constraint, Constraint):
+        method = method or constraint.method
+    else:
+        method = method or "canonical"
+        constraint = constrain(tokenizer, constraint, method)
+    oracle = Oracle(tokenizer, constraint, method, sequence_of_ids(prefix), seed)
+    tally = Tally()
+    for done in range(0, n, _BATCH):
+        if progress:
+            progress(done, n)
+        count = min(_BATCH, n - done)
+        found = oracle.check_walks(count, tally) or oracle.check_strings(count, tally)
+        if found:
+            break
+    else:
+        found = None
+    seconds = time.perf_counter() - started
+    return Verification(method, tally.walks, tally.strings, tally.skipped, found, seconds)
+
+
+# What is compared, one batch at a time, and how a counterexample reads.
+
+_REFUSED = 8  # refused ids tried at the sampled prefix of each walk
+
+
+@dataclass(frozen=True)
+class Counterexample:
+    """Where automaton and tokenizer differ.
+
+    claim: what the automaton said that is wrong; prompt_ids, ids: the sequence, without
+    end-of-sequence; tokens: the bytes of `ids`; text: what they spell; expected_ids: what `encode`
+    makes of prompt and text together.
+    """
+
+    claim: str
+    prompt_ids: tuple[int, ...]
+    ids: tuple[int, ...]
+    tokens: tuple[bytes, ...]
+    text: str
+    expected_ids: tuple[int, ...]
+
+    def __str__(self) -> str:
+        lines = [
+            self.claim,
+            f"  text      {self.text!r}",
+            f"  ids       {' '.join(map(str, self.ids))}",
+            f"  tokens    {'+'.join(map(visible, self.tokens))}",
+            f"  encode    {' '.join(map(str, self.expected_ids))}",
+        ]
+        if self.prompt_ids:
+            lines.insert(1, f"  prompt    {' '.join(map(str, self.prompt_ids))}")
+        return "\n".join(lines)
+
+
+@dataclass
+class Tally:
+    """How much was compared so far; see `Verification`."""
+
+    walks: int = 0
+    strings: int = 0
+    skipped: int = 0
+
+
+class Oracle:
+    """One constraint beside the truth about it, after one prompt."""
+
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        constraint: Constraint,
+        method: Method,
+        prefix: tuple[int, ...],
+        seed: int,
+    ) -> None:
+        self.tokenizer, self.constraint, self.method = tokenizer, constraint, method
+        # What stands before a control id is another text.
+        self.prefix = tokenizer.last_text(prefix)
+        self.walker = Walker(tokenizer, constraint.engine)
+        self.begin = self.walker.start(prefix)
+        self.rng = random.Random(seed)
+
+    # ------------------------------------------------------------ walks
+
+    def check_walks(self, count: int, tally: Tally) -> Counterexample | None:
+        """The first counterexample among `count` new walks."""
+        for _ in range(count):
+            tally.walks += 1
+            path, finished = self.walker.walk(self.begin, self.rng)
+            if not finished:
+                return self._found("nothing can finish this, yet it was allowed", path.ids)
+            found = self._check_prefixes(path.ids) or self._check_refused(path.ids)
+            if found:
+                return found
+        return None
+
+    def _check_prefixes(self, ids: tuple[int, ...]) -> Counterexample | None:
+        """accepting, and end-of-sequence in the mask, iff the text is complete, at every prefix."""
+        prefixes = [ids[:k] for k in range(len(ids) + 1)]
+        engine, path = self.constraint.engine, self.begin
+        for prefix, true in zip(prefixes, self._complete(prefixes), strict=True):
+            if prefix:
+                path = self.walker.step(path, prefix[-1])
+            accepting = engine.accepting(path.state)
+            if accepting != true:
+                return self._wrong_end("accepted" if accepting else "not accepted", prefix)
+            mask = engine.mask(path.state)
+            if any(has(mask, token) != accepting for token in engine.eos_ids):
+                said = "refused" if accepting else "allowed"
+                return self._found(f"end-of-sequence is {said} here, wrongly", prefix)
+        return None
+
+    def _check_refused(self, ids: tuple[int, ...]) -> Counterexample | None:
+        """At a random prefix: refused ids that would complete a text of the language."""
+        path = self.begin
+        for token in ids[: self.rng.randrange(len(ids) + 1)]:
+            path = self.walker.step(path, token)
+        refused = self.walker.distances(path) == 0
+        refused[self.walker.allowed(path)] = False
+        refused[list(self.constraint.unread)] = False
+        candidates = np.flatnonzero(refused).tolist()
+        chosen = self.rng.sample(candidates, min(_REFUSED, len(candidates)))
+        tried = [(*path.ids, token) for token in chosen]
+        for longer, true in zip(tried, self._complete(tried), strict=True):
+            if true:
+                return self._found(f"id {longer[-1]} is refused after the others", longer)
+        return None
+
+    def _wrong_end(self, said: str, ids: tuple[int, ...]) -> Counterexample:
+        if said == "accepted" and not self._matches(ids):
+            return self._found("accepted, but the text does not match", ids)
+        why = "its own tokenization" if self.method == "canonical" else "a matching text"
+        wrong = f"but it is not {why}" if said == "accepted" else f"though it is {why}"
+        return self._found(f"{said}, {wrong}", ids)
+
+    # ------------------------------------------------------------ strings
+
+    def check_strings(self, count: int, tally: Tally) -> Counterexample | None:
+        """The first counterexample among `count` new strings of the language."""
+        for _ in range(count):
+            string = self.constraint.dfa.sample(self.rng)
+            ids = self._ids_of(string) if self.method == "canonical" else self._any_ids(string)
+            if ids is None:
+                tally.skipped += 1
+                continue
+            tally.strings += 1
+            found = self._check_allowed(ids)
+            if found:
+                return found
+        return None
+
+    def _ids_of(self, string: bytes) -> tuple[int, ...] | None:
+        """What `encode` makes of the string after the prompt; None if that is not its own ids."""
+        prompt = self.tokenizer.text_bytes(self.prefix)
+        try:
+            ids = tuple(self.tokenizer.encode((prompt + string).decode("utf-8")))
+        except UnicodeDecodeError:
+            return None
+        own = ids[len(self.prefix) :]
+        if ids[: len(self.prefix)] != self.prefix or self._bytes(own) != string:
+            return None
+        return None if self.constraint.unread.intersection(own) else own
+
+    def _any_ids(self, string: bytes) -> tuple[int, ...] | None:
+        """Random ids that decode to the string; None where none are found."""
+        ids: list[int] = []
+        text = string
+        if self.constraint.engine.dfa_state(self.begin.state) != self.constraint.dfa.start:
+            string = b" " + string  # where decoding takes one away
+        at = 0
+        while at < len(string):
+            last = min(len(string), at + self._longest)
+            ends = [end for end in range(at + 1, last + 1) if string[at:end] in self._spelled]
+            if not ends:
+                return None
+            end = self.rng.choice(ends)
+            ids.append(self._spelled[string[at:end]])
+            at = end
+        # Decoding may also take a space away after an added token.
+        return tuple(ids) if self._bytes(tuple(ids)) == text else None
+
+    @cached
+    def _spelled(self) -> dict[bytes, int]:
+        """What ids spell, those left out that are never text."""
+        ends = self.constraint.unread
+        spellings = enumerate(self.tokenizer.spellings)
+        return {spelled: token for token, spelled in spellings if spelled and token not in ends}
+
+    @cached
+    def _longest(self) -> int:
+        return max(map(len, self._spelled), default=0)
+
+    def _check_allowed(self, ids: tuple[int, ...]) -> Counterexample | None:
+        engine, path = self.constraint.engine, self.begin
+        for position, token in enumerate(ids):
+            if not has(engine.mask(path.state), token):
+                return self._found(f"id {token} is refused at position {position}", ids)
+            path = self.walker.step(path, token)
+        if not engine.accepting(path.state):
+            return self._wrong_end("not accepted", ids)
+        return None
+
+    # ------------------------------------------------------------ the truth
+
+    def _complete(self, sequences: list[tuple[int, ...]]) -> list[bool]:
+        """For each sequence: does its text match, and is it what the method allows?"""
+        complete = [self._matches(ids) for ids in sequences]
+        if self.method == "lift":
+            return complete
+        readable: list[tuple[int, str]] = []
+        for index, ids in enumerate(sequences):
+            try:
+                whole = self.tokenizer.text_bytes((*self.prefix, *ids))
+                readable.append((index, whole.decode("utf-8")))
+            except UnicodeDecodeError:
+                complete[index] = False
+        encoded = self.tokenizer.encode_batch([text for _, text in readable])
+        for (index, _), expected in zip(readable, encoded, strict=True):
+            complete[index] &= tuple(expected) == (*self.prefix, *sequences[index])
+        return complete
+
+    def _matches(self, ids: tuple[int, ...]) -> bool:
+        return self.constraint.dfa.accepts(self._bytes(ids))
+
+    def _bytes(self, ids: tuple[int, ...]) -> bytes:
+        """What the ids add to the prompt's text."""
+        return self.tokenizer.text_bytes(ids, self.prefix)
+
+    def _found(self, claim: str, ids: tuple[int, ...]) -> Counterexample:
+        whole = self.tokenizer.decode((*self.prefix, *ids))
+        return Counterexample(
+            claim=claim,
+            prompt_ids=self.prefix,
+            ids=ids,
+            tokens=tuple(map(self.tokenizer.token_bytes, ids)),
+            text=self.tokenizer.decode(ids, self.prefix),
+            expected_ids=tuple(self.tokenizer.encode(whole)),
+        )

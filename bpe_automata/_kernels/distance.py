@@ -1,0 +1,85 @@
+"""Distance to acceptance: distance(q) = min { |w| : q --w--> accepting }; and the longest ways."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bpe_automata._kernels import kernel
+from bpe_automata._kernels.watch import poll
+
+NEVER = -1
+ENDLESS = 2**30
+_UNSEEN, _OPEN = -1, -2
+
+
+@kernel
+def distances_by_head(ptr: np.ndarray, tail: np.ndarray, accepting: np.ndarray) -> np.ndarray:
+    """int32 [n]: edges to the nearest accepting state, NEVER if there is none. ptr: int64 [n + 1],
+    tail: int32, the tails of the edges into each state."""
+    n = len(accepting)
+    found, queue, count, done = np.full(n, NEVER, np.int32), np.empty(n, np.int32), 0, 0
+    for s in range(n):
+        if accepting[s]:
+            found[s], queue[count] = 0, s
+            count += 1
+    while done < count:
+        head = queue[done]
+        done += 1
+        for edge in range(ptr[head], ptr[head + 1]):
+            if found[tail[edge]] == NEVER:
+                found[tail[edge]], queue[count] = found[head] + 1, tail[edge]
+                count += 1
+    return found
+
+
+@kernel
+def distances(trans: np.ndarray, accepting: np.ndarray) -> np.ndarray:
+    """int32 [n]: steps from each state to the nearest accepting one, NEVER if there is none.
+
+    trans: int32 [n, k], 0: the dead state; accepting: bool [n]. Breadth-first over the reversed
+    edges; neighbouring columns mostly agree, and an edge is kept once of those.
+    """
+    n, k = trans.shape
+    ptr = np.zeros(n + 2, np.int64)
+    for s in range(n):
+        for a in range(k):
+            if trans[s, a] != 0 and (a == 0 or trans[s, a] != trans[s, a - 1]):
+                ptr[trans[s, a] + 2] += 1
+    ptr = ptr.cumsum()
+    tail = np.empty(ptr[n + 1], np.int32)
+    for s in range(n):
+        for a in range(k):
+            if trans[s, a] != 0 and (a == 0 or trans[s, a] != trans[s, a - 1]):
+                tail[ptr[trans[s, a] + 1]] = s
+                ptr[trans[s, a] + 1] += 1
+    return distances_by_head(ptr[: n + 1].copy(), tail, accepting)
+
+
+@kernel
+def longest_ways(trans: np.ndarray, watch: np.ndarray) -> np.ndarray:
+    """int32 [n]: steps of the longest way from each state, ENDLESS where there is no longest.
+
+    trans: int32 [n, k], 0 where there is no step. Depth-first: each step is looked at once."""
+    n, k = trans.shape
+    found, best = np.full(n, _UNSEEN, np.int32), np.zeros(n, np.int32)
+    stack, column = np.empty(n, np.int32), np.zeros(n, np.int32)
+    for root in range(1, n):
+        top = 0
+        if found[root] == _UNSEEN:
+            stack[0], found[root], top = root, _OPEN, 1
+        while top > 0 and not poll(watch):
+            state = stack[top - 1]
+            if column[state] == k:
+                found[state] = best[state]
+                top -= 1
+                continue
+            after = trans[state, column[state]]
+            if after != 0 and found[after] == _UNSEEN:
+                stack[top], found[after] = after, _OPEN
+                top += 1
+                continue  # and look at this step again when that is known
+            column[state] += 1
+            if after != 0:
+                way = ENDLESS if found[after] == _OPEN else min(found[after] + 1, ENDLESS)
+                best[state] = max(best[state], way)
+    return found

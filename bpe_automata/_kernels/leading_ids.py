@@ -1,0 +1,241 @@
+"""The ids that lead on from a configuration where no boundary can come, for `_kernels.dead_sets`;
+and one among them that may follow an id, its witness."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from bpe_automata._kernels import kernel
+from bpe_automata._kernels.collapsed import Collapsed
+from bpe_automata._kernels.edges import Vocabulary, edges, text_after
+from bpe_automata._kernels.fewest_tokens import NEVER
+from bpe_automata._kernels.geometry import ForbiddenSets, forbid
+from bpe_automata._kernels.hashing import EMPTY, slot_of
+from bpe_automata._kernels.masks import known_lively, status_of, witness_slot
+from bpe_automata._kernels.product import (
+    ALIVE,
+    IN_VAIN,
+    PARTLY,
+    UNKNOWN,
+    Product,
+    configuration_key,
+    intern_state_pair,
+    key_number,
+    key_state_pair,
+)
+from bpe_automata._kernels.references import by_reference
+from bpe_automata._kernels.settled import UNSETTLED, Settled, settled_at
+from bpe_automata._kernels.status import status_at
+from bpe_automata._kernels.trie import walk
+from bpe_automata._kernels.watch import poll, stopped
+
+SHALLOW = 2  # bytes: where much can follow, tokens this short are looked at first
+_MOST_LOOKED_FOR = 16  # rows that lead to one configuration
+_MOST_LOOKED_FOR_LONG = 2  # the same, where long ids are looked through
+_MUCH = 16  # bytes that a state reads
+
+
+@by_reference
+class Tokens(NamedTuple):
+    """Of the tokenizer: the vocabulary; alone: bool [256], all True, see `edges`; none: no
+    collapsed vocabulary; row_of int32 [n_sets] into bound_after int32 [rows, n_classes]: the rows
+    of hypothesis sets, -1 where it is not known. class_of: int32 [n_ids], the class of each id."""
+
+    vocabulary: Vocabulary
+    alone: np.ndarray
+    none: Collapsed
+    row_of: np.ndarray
+    bound_after: np.ndarray
+    class_of: np.ndarray
+
+
+@kernel
+def leading_ids(
+    key: int, deepest: int, tokens: Tokens, w: Product
+) -> tuple[bool, np.ndarray, np.ndarray]:
+    """key: of a configuration whose hypothesis set has a known row. Returns (are these all of its
+    ids?; int64 [k], ids that surely lead on; int64 [n, 2], (id, key of the configuration that it
+    leads to) for those of which that is not known). Where the DFA reads many bytes, only ids of at
+    most `deepest` bytes are among them."""
+    state_pair, number = key_state_pair(key), key_number(key)
+    configurations, statuses = w.memo.configurations, w.memo.status
+    state, bound_after = w.memo.state[state_pair], tokens.bound_after[tokens.row_of[number]]
+    if deepest < tokens.vocabulary.trie.deepest and not reads_much(state, w):
+        deepest = tokens.vocabulary.trie.deepest
+    found, _, _ = edges(
+        state, w.memo.added[state_pair], w.sets.utf8_row[number], tokens.alone, w.dfa.trans,
+        w.dfa.byte_class, tokens.none, tokens.vocabulary, deepest, NEVER, w.watch,
+    )  # fmt: skip
+    sure, rows = np.empty(len(found), np.int64), np.empty((len(found), 2), np.int64)
+    n_sure, n_rows = 0, 0
+    for i in range(len(found)):
+        q, a, after, token = found[i, 0], found[i, 1], bound_after[found[i, 2]], found[i, 3]
+        if after < 0:
+            continue
+        status = UNKNOWN
+        if a == 0:  # looked up here, as most tokens need no more: a call costs as much again
+            status = statuses[slot_of(configurations, configuration_key(q, after))]
+        if status == UNKNOWN:
+            status = status_of(q, a, after, w)
+            if stopped(w.watch):
+                break
+        if status == PARTLY:
+            target = intern_state_pair(q, a, w)
+            status = known_lively(token, target, after, tokens.vocabulary.trie, w)
+            if status == UNKNOWN:
+                rows[n_rows, 0], rows[n_rows, 1] = token, configuration_key(target, after)
+                n_rows += 1
+        if status == ALIVE:
+            sure[n_sure] = token
+            n_sure += 1
+    return deepest == tokens.vocabulary.trie.deepest, sure[:n_sure].copy(), rows[:n_rows].copy()
+
+
+@kernel
+def leading_among(
+    some: np.ndarray, key: int, tokens: Tokens, w: Product
+) -> tuple[np.ndarray, np.ndarray]:
+    """Of some ids (int64) the same; none where the configuration is not at a character's end in
+    state 0 of the text automaton."""
+    state_pair, number, trie = key_state_pair(key), key_number(key), tokens.vocabulary.trie
+    ids, n_ids = np.empty(len(some), np.int64), 0
+    rows, n_rows = np.empty((len(some), 2), np.int64), 0
+    bound_after = tokens.bound_after[tokens.row_of[number]]
+    for token in some:
+        after = bound_after[tokens.class_of[token]]
+        if after < 0 or w.memo.added[state_pair] != 0 or w.sets.utf8_row[number] != 0:
+            continue
+        data = trie.data[trie.start[token] : trie.start[token + 1]]
+        q = walk(w.dfa.trans, w.dfa.byte_class, w.memo.state[state_pair], data)
+        a = text_after(0, 0, data, w.reading.utf8, w.added.next)
+        if q == 0 or a < 0:
+            continue
+        target = intern_state_pair(q, a, w)
+        status = status_at(target, after, w)
+        if status == ALIVE:
+            ids[n_ids] = token
+            n_ids += 1
+        elif status == PARTLY:
+            rows[n_rows, 0], rows[n_rows, 1] = token, configuration_key(target, after)
+            n_rows += 1
+    return ids[:n_ids], rows[:n_rows]
+
+
+@kernel
+def reads_much(state: int, w: Product) -> bool:
+    """Does a DFA state read so many bytes that not all ids are looked at first?"""
+    count = 0
+    for byte in range(256):
+        count += w.dfa.trans[state, w.dfa.byte_class[byte]] != 0
+    return count >= _MUCH
+
+
+@kernel
+def add_witnessed(
+    rows: np.ndarray,
+    free: np.ndarray,
+    bound: np.ndarray,
+    known: Settled,
+    tokens: Tokens,
+    forbidden_sets: ForbiddenSets,
+    w: Product,
+) -> np.ndarray:
+    """One id that may follow, and surely leads on, is all that it takes: for each open row look for
+    one among short ids, or among all where few rows lead to a configuration; remember it as a
+    witness, and set the row's id in `free` or `bound`, packed int32. rows: as `readable_ids` has
+    them, those that lead to one configuration side by side. Returns bool [n], which are undecided:
+    also all that lead to a configuration that is settled, or that many lead to, for which `settle`
+    costs less."""
+    undecided = np.ones(len(rows), np.bool_)
+    forbidden = np.empty((len(forbidden_sets.after.order) + 63) >> 6, np.int64)
+    complete, ids, maybe, end = False, np.empty(0, np.int64), np.empty((0, 2), np.int64), 0
+    looked_for, few = False, False
+    for i in range(len(rows)):
+        token, bits, number = rows[i, 0], bound, rows[i, 2]
+        key = configuration_key(rows[i, 1], number)
+        if i == end:
+            while end < len(rows) and configuration_key(rows[end, 1], rows[end, 2]) == key:
+                end += 1
+            looked_for = end - i <= _MOST_LOOKED_FOR and settled_at(key, known) == UNSETTLED
+            few = end - i <= _MOST_LOOKED_FOR_LONG
+            if looked_for:
+                deepest = (
+                    SHALLOW if w.sets.utf8_row[number] == 0 else tokens.vocabulary.trie.deepest
+                )
+                complete, ids, maybe = leading_ids(key, deepest, tokens, w)
+        if not looked_for:
+            continue
+        if is_void(w):
+            break
+        forbid(token, forbidden_sets.birth, 0, forbidden_sets.after, forbidden)
+        follower = first_allowed(ids, forbidden, forbidden_sets.right_at)
+        if follower < 0 and not complete and few and not _in_vain(token, number, w):
+            # A long one serves other states too: what all settle for themselves otherwise.
+            complete, ids, maybe = leading_ids(key, tokens.vocabulary.trie.deepest, tokens, w)
+            if is_void(w):
+                break
+            follower = first_allowed(ids, forbidden, forbidden_sets.right_at)
+            if follower < 0:
+                _remember_witness(token, number, IN_VAIN, -1, w)
+        if follower >= 0:
+            if rows[i, 3]:
+                bits = free
+            bits[token >> 5] |= np.int32(1) << np.int32(token & 31)
+        elif not complete or first_allowed(maybe[:, 0], forbidden, forbidden_sets.right_at) >= 0:
+            continue
+        undecided[i] = False
+        after = tokens.bound_after[tokens.row_of[number]]
+        if follower >= 0:
+            _remember_witness(token, number, follower, after[tokens.class_of[follower]], w)
+        elif not _any_follows(after, tokens.class_of, forbidden, forbidden_sets.right_at):
+            _remember_witness(token, number, -1, -1, w)
+    return undecided
+
+
+@kernel
+def _in_vain(token: int, number: int, w: Product) -> bool:
+    """Was a long follower looked for before, where none led on?"""
+    key = configuration_key(token, number)
+    at = witness_slot(key, w.witnesses)
+    return bool(w.witnesses.key[at] == key and w.witnesses.id[at] == IN_VAIN)
+
+
+@kernel
+def first_allowed(ids: np.ndarray, forbidden: np.ndarray, right_at: np.ndarray) -> int:
+    """The first of some ids that may follow, -1 if there is none."""
+    for token in ids:
+        at = right_at[token]
+        if not (forbidden[at >> 6] >> (at & 63)) & 1:
+            return token
+    return -1
+
+
+@kernel
+def _any_follows(
+    after: np.ndarray, class_of: np.ndarray, forbidden: np.ndarray, right_at: np.ndarray
+) -> bool:
+    """May some id follow, of those with a set after them?"""
+    for token in range(len(class_of)):
+        at = right_at[token]
+        if after[class_of[token]] >= 0 and at >= 0 and not (forbidden[at >> 6] >> (at & 63)) & 1:
+            return True
+    return False
+
+
+@kernel
+def _remember_witness(token: int, number: int, follower: int, after: int, w: Product) -> None:
+    """See `product.Witnesses`."""
+    key = configuration_key(token, number)
+    at = witness_slot(key, w.witnesses)
+    w.witnesses.key[at] = EMPTY
+    w.witnesses.id[at], w.witnesses.after[at] = follower, after
+    w.witnesses.key[at] = key
+
+
+@kernel
+def is_void(w: Product) -> bool:
+    """Was the search stopped, or was there no room for a state pair? Then what was found is
+    nothing."""
+    return poll(w.watch) or stopped(w.watch) or w.memo.n_state_pairs[0] > len(w.memo.state)

@@ -1,0 +1,282 @@
+"""Text-level reachability: which hypotheses at which state pairs lead on to acceptance.
+
+Text is explored character by character: any text between two boundaries has a canonical spelling,
+so at this level only the hypotheses and the added tokens restrict it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from bpe_automata._kernels import kernel
+from bpe_automata._kernels.hashing import (
+    EMPTY,
+    grown,
+    grown_rows,
+    keys_with_room,
+    slot_of,
+    table_size,
+)
+from bpe_automata._kernels.product import (
+    ALIVE,
+    DEAD,
+    UNKNOWN,
+    Product,
+    added_step,
+    intern_state_pair,
+    step_range,
+)
+from bpe_automata._kernels.watch import poll
+
+# Where one character leads: the steps of a byte DFA over the atoms of the alphabet.
+
+
+@kernel
+def ascii_steps(state: int, w: Product) -> tuple[np.ndarray, np.ndarray]:
+    """(atoms, states): where one-byte characters lead, neighbouring repeats left out."""
+    atoms, states = np.empty(128, np.int32), np.empty(128, np.int32)
+    count = 0
+    for byte in range(128):
+        after = w.dfa.trans[state, w.dfa.byte_class[byte]]
+        entry = w.reading.utf8[0, byte]
+        if after == 0 or entry > -2:
+            continue
+        if count == 0 or atoms[count - 1] != -2 - entry or states[count - 1] != after:
+            atoms[count], states[count] = -2 - entry, after
+            count += 1
+    return atoms[:count], states[:count]
+
+
+@kernel
+def wide_steps(utf8_row: int, state: int, w: Product) -> tuple[np.ndarray, np.ndarray]:
+    """(atoms, states): where characters of several bytes lead, or (utf8_row > 0) the rest of
+    one."""
+    atoms, states = np.empty(256, np.int32), np.empty(256, np.int32)
+    rows, at = np.empty(256, np.int32), np.empty(256, np.int32)
+    seen = np.full(table_size(2048), EMPTY, np.int64)
+    n_seen, count, open_ = 0, 0, 1
+    rows[0], at[0] = utf8_row, state
+    while open_ > 0:
+        open_ -= 1
+        r, q = rows[open_], at[open_]
+        # Room for all bytes at once: an array that a loop replaces has its references counted.
+        if open_ + 128 > len(rows):
+            rows, at = grown(rows, len(rows)), grown(at, len(at))
+        if count + 128 > len(atoms):
+            atoms, states = grown(atoms, len(atoms)), grown(states, len(states))
+        if 2 * (n_seen + 128) > len(seen):
+            seen = keys_with_room(seen, 2 * (n_seen + 128))
+        for byte in range(0x80, 0x100):
+            after = w.dfa.trans[q, w.dfa.byte_class[byte]]
+            entry = w.reading.utf8[r, byte]
+            if after == 0 or entry == -1:
+                continue
+            key = np.int64(after) * (1 << 32) + (entry if entry > 0 else (1 << 31) - entry)
+            slot = slot_of(seen, key)
+            if seen[slot] == key:
+                continue
+            seen[slot] = key
+            n_seen += 1
+            if entry > 0:
+                rows[open_], at[open_] = entry, after
+                open_ += 1
+            else:
+                atoms[count], states[count] = -2 - entry, after
+                count += 1
+    return atoms[:count], states[:count]
+
+
+_ON_SEARCH = 3  # in `Memo.text`: met in the search that is running
+_RECENT = 32
+_KEPT, _MOST_STEPS = 64, 1024
+
+
+class Recent(NamedTuple):
+    """The steps of states that a search met last. state, size: int32 [kept], of which state they
+    are (-1: of none) and how many; atoms, states: int32 [kept, most of a state]."""
+
+    state: np.ndarray
+    size: np.ndarray
+    atoms: np.ndarray
+    states: np.ndarray
+
+
+@kernel
+def _pushed(
+    q: int, a: int, h: int, pool: np.ndarray, first: int, count: int, w: Product
+) -> tuple[np.ndarray, int]:
+    """Append (state pair, hypothesis) unless it is dead, or one of the last few from `first` on:
+    the pool holds what is left at each step of a path, which may be as long as a text."""
+    state_pair = intern_state_pair(q, a, w)
+    if w.memo.text[state_pair, h] == DEAD:
+        return pool, count
+    for i in range(max(first, count - _RECENT), count):
+        if pool[i, 0] == state_pair and pool[i, 1] == h:
+            return pool, count
+    if count == len(pool):
+        pool = grown_rows(pool)
+    pool[count, 0], pool[count, 1] = state_pair, h
+    return pool, count + 1
+
+
+@kernel
+def _wide_steps(q: int, recent: Recent, w: Product) -> tuple[np.ndarray, np.ndarray]:
+    """Of state q, as `characters.wide_steps`. Some hundreds of hypotheses may ask for the same."""
+    at = q % _KEPT
+    if recent.state[at] != q:
+        atoms, states = wide_steps(0, q, w)
+        if len(atoms) > _MOST_STEPS:
+            return atoms, states
+        recent.state[at], recent.size[at] = q, len(atoms)
+        recent.atoms[at, : len(atoms)], recent.states[at, : len(atoms)] = atoms, states
+    count = recent.size[at]
+    return recent.atoms[at, :count], recent.states[at, :count]
+
+
+@kernel
+def _successors(
+    state_pair: int, h: int, wide: bool, pool: np.ndarray, count: int, recent: Recent, w: Product
+) -> tuple[np.ndarray, int]:
+    """Append to `pool` the (state pair, hypothesis) that one character leads to: an ASCII one, or,
+    if `wide`, any other or an added token. The one that is nearest to acceptance comes first."""
+    first, q, a = count, w.memo.state[state_pair], w.memo.added[state_pair]
+    if wide:
+        atoms, states = _wide_steps(q, recent, w)
+    else:
+        atoms, states = ascii_steps(q, w)
+    for i in range(len(atoms)):
+        a2 = w.added.next[a, atoms[i]]
+        if a2 < 0:
+            continue
+        for b in range(2):
+            low, high = step_range(b, h, atoms[i], w)
+            for j in range(low, high):
+                to = w.reading.step_to[j]
+                pool, count = _pushed(states[i], a2, to, pool, first, count, w)
+    if wide and w.reading.ends[h]:
+        for k in range(len(w.added.ids)):
+            a2, q2 = added_step(q, a, k, w)
+            if a2 >= 0 and q2 != 0:
+                pool, count = _pushed(q2, a2, 0, pool, first, count, w)
+    _nearest_first(pool[first:count], w)
+    return pool, count
+
+
+@kernel
+def _nearest_first(found: np.ndarray, w: Product) -> None:
+    """Acceptance is met early on a short path, and a long one is costly."""
+    best, least = 0, -1
+    for i in range(len(found)):
+        distance = w.fixed_set.distance[w.memo.state[found[i, 0]]]
+        if least < 0 or distance < least:
+            best, least = i, distance
+    if best > 0:
+        for j in range(2):
+            found[0, j], found[best, j] = found[best, j], found[0, j]
+
+
+@kernel
+def reads(state_pair: int, hypothesis: int, w: Product) -> bool:
+    """Does some text lead from (state pair, hypothesis), at a character's end, to acceptance?"""
+    known = w.memo.text[state_pair, hypothesis]
+    if known in (ALIVE, DEAD):
+        return known == ALIVE
+    if (
+        w.dfa.accepting[w.memo.state[state_pair]]
+        and w.added.ends[w.memo.added[state_pair]]
+        and w.reading.ends[hypothesis]
+    ):
+        w.memo.text[state_pair, hypothesis] = ALIVE
+        return True
+    return _search(state_pair, hypothesis, w)
+
+
+@kernel
+def _search(p: int, h: int, w: Product) -> bool:
+    """Tarjan's depth-first search for strong components, stopped at the first success.
+
+    A component that is left without success is dead for good; on success everything still on the
+    component stack leads to the current path, and so to acceptance. So nothing is met twice, and
+    there are no more turns than state pairs times hypotheses and the steps out of them. Of what is
+    on that stack when the search is stopped nothing is known.
+    """
+    pool, n_pool = np.empty((256, 2), np.int32), 0
+    # Of the first: state pair, hypothesis, low link, as first met; of a frame: which of them, next
+    # and end in the pool, is it wide.
+    configurations, count = np.empty((64, 3), np.int32), 0
+    frames, n_frames = np.empty((64, 4), np.int32), 0
+    component, n_component = np.empty((64, 1), np.int32), 0
+    recent = Recent(
+        np.full(_KEPT, -1, np.int32),
+        np.empty(_KEPT, np.int32),
+        np.empty((_KEPT, _MOST_STEPS), np.int32),
+        np.empty((_KEPT, _MOST_STEPS), np.int32),
+    )
+    text, order, entering, found = w.memo.text, w.memo.order, True, False
+    while not found and not poll(w.watch):
+        if entering:
+            entering = False
+            if count == len(configurations):
+                configurations, frames = grown_rows(configurations), grown_rows(frames)
+                component = grown_rows(component)
+            configurations[count, 0], configurations[count, 1], configurations[count, 2] = (
+                p,
+                h,
+                count,
+            )
+            text[p, h], order[p, h] = _ON_SEARCH, count
+            component[n_component, 0] = count
+            frames[n_frames, 0], frames[n_frames, 1], frames[n_frames, 3] = count, n_pool, 0
+            pool, n_pool = _successors(p, h, False, pool, n_pool, recent, w)
+            frames[n_frames, 2] = n_pool
+            count, n_component, n_frames = count + 1, n_component + 1, n_frames + 1
+        top = frames[n_frames - 1]
+        configuration = top[0]
+        if top[1] < top[2]:
+            p, h = pool[top[1], 0], pool[top[1], 1]
+            top[1] += 1
+            known = text[p, h]
+            q, a = w.memo.state[p], w.memo.added[p]
+            if known == ALIVE or (w.dfa.accepting[q] and w.added.ends[a] and w.reading.ends[h]):
+                text[p, h] = ALIVE
+                found = True
+            elif known == _ON_SEARCH:
+                configurations[configuration, 2] = min(
+                    configurations[configuration, 2], order[p, h]
+                )
+            entering = known == UNKNOWN and not found
+        elif top[3] == 0:
+            top[3] = 1
+            pool, n_pool = _successors(
+                configurations[configuration, 0],
+                configurations[configuration, 1],
+                True,
+                pool,
+                n_pool,
+                recent,
+                w,
+            )
+            top[2] = n_pool
+        else:
+            n_frames -= 1
+            while (
+                configurations[configuration, 2] == configuration
+                and n_component > 0
+                and component[n_component - 1, 0] >= configuration
+            ):
+                n_component -= 1
+                other = configurations[component[n_component, 0]]
+                text[other[0], other[1]] = DEAD
+            if n_frames == 0:
+                break
+            above = frames[n_frames - 1]
+            configurations[above[0], 2] = min(
+                configurations[above[0], 2], configurations[configuration, 2]
+            )
+            n_pool = above[2]
+    for i in range(n_component):
+        met = configurations[component[i, 0]]
+        text[met[0], met[1]] = ALIVE if found else UNKNOWN
+    return found

@@ -1,0 +1,362 @@
+"""The vocabulary as a trie of bytes in depth-first order, the walk of it and of single tokens under
+a byte DFA, and tokens read as characters."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from bpe_automata._kernels import kernel
+from bpe_automata._kernels.distance import distances_by_head
+from bpe_automata._kernels.hashing import EMPTY, grown, keys_with_room, slot_of, table_size
+from bpe_automata._kernels.references import by_reference
+from bpe_automata._kernels.watch import poll
+
+
+@by_reference
+class Trie(NamedTuple):
+    """Nodes in depth-first order, without the root: label uint8, depth int32 (root's children: 1),
+    skip int32 (the next node outside the subtree), token int32 (-1: none); first int32 [257]: where
+    the nodes below each first byte begin; deepest: int. `start` int32 [n_ids + 1] and `data` uint8:
+    CSR of every token's bytes."""
+
+    label: np.ndarray
+    depth: np.ndarray
+    skip: np.ndarray
+    token: np.ndarray
+    first: np.ndarray
+    deepest: int
+    start: np.ndarray
+    data: np.ndarray
+
+
+@kernel
+def build_nodes(
+    order: np.ndarray, start: np.ndarray, data: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Trie of the tokens `order` (int32, sorted by their bytes, none empty), of fewer than 2**31
+    bytes in all. Tokens that spell the same end in sibling nodes with equal labels."""
+    size = 0
+    for token in order:
+        size += start[token + 1] - start[token]
+    label = np.empty(size, np.uint8)
+    depth = np.empty(size, np.int32)
+    token_at = np.full(size, -1, np.int32)
+    count = 0
+    previous = -1
+    for token in order:
+        low, n = start[token], start[token + 1] - start[token]
+        shared = 0
+        if previous >= 0:
+            before, m = start[previous], start[previous + 1] - start[previous]
+            while shared < n and shared < m and data[low + shared] == data[before + shared]:
+                shared += 1
+            if shared == n and shared == m:
+                shared -= 1
+        for i in range(shared, n):
+            label[count] = data[low + i]
+            depth[count] = i + 1
+            count += 1
+        token_at[count - 1] = token
+        previous = token
+    return (
+        label[:count].copy(),
+        depth[:count].copy(),
+        skips(depth[:count]),
+        token_at[:count].copy(),
+    )
+
+
+@kernel
+def skips(depth: np.ndarray) -> np.ndarray:
+    """For each node the next one that is not deeper."""
+    skip = np.empty(len(depth), np.int32)
+    open_nodes = np.empty(len(depth) + 1, np.int32)
+    n_open = 0
+    for node in range(len(depth)):
+        while n_open > 0 and depth[open_nodes[n_open - 1]] >= depth[node]:
+            n_open -= 1
+            skip[open_nodes[n_open]] = node
+        open_nodes[n_open] = node
+        n_open += 1
+    for i in range(n_open):
+        skip[open_nodes[i]] = len(depth)
+    return skip
+
+
+@kernel
+def walk(trans: np.ndarray, byte_class: np.ndarray, state: int, data: np.ndarray) -> int:
+    """The DFA's state after the bytes `data`; 0 (dead) stays 0."""
+    for byte in data:
+        state = trans[state, byte_class[byte]]
+        if state == 0:
+            return 0
+    return state
+
+
+# Where many tokens lead from one state, and from which states they lead to acceptance.
+#
+# Tokens come as CSR of every id's bytes, start int32 [n_ids + 1] and data uint8, with the ids that
+# are asked for, int64.
+
+
+@by_reference
+class Spelled(NamedTuple):
+    """What ids may be read. token_classes: int32 [nodes of the trie], 0: left out; added: int64,
+    added tokens; added_from, after_added: int32 [n_states], where these are read from (0: not
+    here), and what the state where they end stands for then."""
+
+    trie: Trie
+    token_classes: np.ndarray
+    added: np.ndarray
+    added_from: np.ndarray
+    after_added: np.ndarray
+
+
+@kernel
+def states_after(
+    trans: np.ndarray,
+    byte_class: np.ndarray,
+    state: int,
+    start: np.ndarray,
+    data: np.ndarray,
+    tokens: np.ndarray,
+) -> np.ndarray:
+    """int32: the byte DFA's state after each token; 0 (dead) stays 0."""
+    found = np.empty(len(tokens), np.int32)
+    for k in range(len(tokens)):
+        here = state
+        for at in range(start[tokens[k]], start[tokens[k] + 1]):
+            here = trans[here, byte_class[data[at]]]
+            if here == 0:
+                break
+        found[k] = here
+    return found
+
+
+@kernel
+def settle_alive(
+    trans: np.ndarray,
+    byte_class: np.ndarray,
+    alive: np.ndarray,
+    open_: np.ndarray,
+    spelled: Spelled,
+    watch: np.ndarray,
+) -> None:
+    """Make those of the states `open_` (int32) alive from which tokens lead on to an alive one.
+
+    alive: bool [n_states]. Each open state is asked once where tokens lead, and each pair of open
+    states that a token joins is followed once, backwards from what is alive.
+    """
+    n = len(alive)
+    seen, found = np.full(n, -1, np.int32), np.empty(n, np.int32)
+    tails, heads, count = np.empty(64, np.int32), np.empty(64, np.int32), 0
+    for state in open_:
+        if poll(watch):
+            return
+        n_found = _leads_to(state, trans, byte_class, alive, spelled, seen, found)
+        alive[state] = n_found < 0
+        for k in range(n_found):
+            tails, heads = grown(tails, count), grown(heads, count)
+            tails[count], heads[count] = state, found[k]
+            count += 1
+    ptr = np.zeros(n + 2, np.int64)
+    for k in range(count):
+        ptr[heads[k] + 2] += 1
+    ptr = ptr.cumsum()
+    by_head = np.empty(count, np.int32)
+    for k in range(count):
+        by_head[ptr[heads[k] + 1]] = tails[k]
+        ptr[heads[k] + 1] += 1
+    far = distances_by_head(ptr[: n + 1].copy(), by_head, alive)
+    for state in open_:
+        alive[state] = far[state] >= 0
+
+
+@kernel
+def after_added(
+    state: int, token: int, trans: np.ndarray, byte_class: np.ndarray, spelled: Spelled
+) -> int:
+    """The DFA state after an added token, 0 where it cannot be read."""
+    trie = spelled.trie
+    data = trie.data[trie.start[token] : trie.start[token + 1]]
+    return spelled.after_added[walk(trans, byte_class, spelled.added_from[state], data)]
+
+
+@kernel
+def _leads_to(
+    state: int,
+    trans: np.ndarray,
+    byte_class: np.ndarray,
+    alive: np.ndarray,
+    spelled: Spelled,
+    seen: np.ndarray,
+    found: np.ndarray,
+) -> int:
+    """-1: some token leads to an alive state; else how many states, now in `found`, tokens lead to.
+    seen: int32 [n_states], scratch: for each state the last one that leads there."""
+    trie, count = spelled.trie, 0
+    path = np.empty(trie.deepest + 1, np.int32)
+    path[0], node = state, 0
+    while node < len(trie.label):
+        depth = trie.depth[node]
+        after = trans[path[depth - 1], byte_class[trie.label[node]]]
+        if after == 0:
+            node = trie.skip[node]
+            continue
+        path[depth] = after
+        if spelled.token_classes[node] != 0 and alive[after]:
+            return -1
+        if spelled.token_classes[node] != 0 and seen[after] != state:
+            seen[after], found[count] = state, after
+            count += 1
+        node += 1
+    for token in spelled.added:
+        after = after_added(state, token, trans, byte_class, spelled)
+        if alive[after]:
+            return -1
+        if after != 0 and seen[after] != state:
+            seen[after], found[count] = state, after
+            count += 1
+    return count
+
+
+# Tokens read as characters: leading fragment, whole characters, trailing fragment.
+
+BROKEN = -1
+_MOST_LOOKS = 30_000_000  # some 50 ms
+
+
+@kernel
+def spell_tokens(
+    usable: np.ndarray,
+    root: np.ndarray,
+    start: np.ndarray,
+    data: np.ndarray,
+    utf8: np.ndarray,
+    text_next: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Read every usable token with the UTF-8 automaton (see `_tokenizer.alphabet`), from the row
+    root[token].
+
+    Returns lead uint8 [n]: number of leading continuation bytes; atom_start int32 [n+1] and atoms
+    int32: CSR of its whole characters; tail int32 [n]: the UTF-8 row where it ends (0: at a
+    character's end, BROKEN: it is no part of any readable text, or not usable); after int32 [n]:
+    state of the text automaton after it from state 0 (-1: no text goes on so), for tokens that
+    begin at a character's beginning.
+    """
+    n = len(usable)
+    lead = np.zeros(n, np.uint8)
+    tail = np.full(n, BROKEN, np.int32)
+    after = np.zeros(n, np.int32)
+    atom_start = np.zeros(n + 1, np.int32)
+    atoms = np.empty(len(data), np.int32)
+    count = 0
+    for token in range(n):
+        atom_start[token] = count
+        if not usable[token]:
+            continue
+        at, end = start[token], start[token + 1]
+        while at < end and 0x80 <= data[at] < 0xC0 and at - start[token] < 4:
+            at += 1
+        lead[token] = at - start[token]
+        row = root[token]
+        while at < end and row >= 0:
+            entry = utf8[row, data[at]]
+            if entry <= -2:
+                atom = -2 - entry
+                atoms[count] = atom
+                count += 1
+                if after[token] >= 0:
+                    after[token] = text_next[after[token], atom]
+                entry = root[token]
+            row = entry
+            at += 1
+        tail[token] = 0 if row == root[token] else row
+        if row < 0 or lead[token] > 3:
+            tail[token] = BROKEN
+            count = atom_start[token]
+    atom_start[n] = count
+    return lead, atom_start, atoms[:count].copy(), tail, after
+
+
+@kernel
+def fold_words(
+    current: np.ndarray,
+    atom_start: np.ndarray,
+    atoms: np.ndarray,
+    table: np.ndarray,
+) -> tuple[int, int]:
+    """Run each token's atoms through `table` (int32 [elements, n_atoms], -1: not known yet) from
+    element current[token], in place. Stops at the first unknown entry and returns it, or (-1, -1).
+
+    A token whose element is -2 - e has been finished before with element e.
+    """
+    for token in range(len(current)):
+        element = current[token]
+        if element < 0:
+            continue
+        for i in range(atom_start[token], atom_start[token + 1]):
+            after = table[element, atoms[i]]
+            if after < 0:
+                return element, atoms[i]
+            element = after
+        current[token] = -2 - element
+    return -1, -1
+
+
+@kernel
+def wide_atoms(
+    trans: np.ndarray, byte_class: np.ndarray, utf8: np.ndarray, n_atoms: int
+) -> np.ndarray:
+    """bool [n_atoms]: the atoms of which a byte DFA can read a character of several bytes, from any
+    of its states; all of them where that takes more than _MOST_LOOKS.
+
+    trans: int32 [n, k], row 0 dead. Each pair of a UTF-8 row and a state is looked at once, and
+    none of a row whose atoms are all found.
+    """
+    found, whole = np.zeros(n_atoms, np.bool_), np.zeros(len(utf8), np.bool_)
+    seen, n_seen, looks = np.full(table_size(512), EMPTY, np.int64), 0, 0
+    rows, states = np.empty(64, np.int32), np.empty(64, np.int32)
+    for start in range(1, len(trans)):
+        rows[0], states[0], n_open = 0, start, 1
+        while n_open > 0:
+            n_open -= 1
+            row, state = rows[n_open], states[n_open]
+            whole[row] = whole[row] or _is_whole(utf8[row], found, whole)
+            if whole[row]:
+                continue
+            looks += 128
+            for byte in range(0x80, 0x100):
+                entry, after = utf8[row, byte], trans[state, byte_class[byte]]
+                if after == 0 or entry == -1:
+                    continue
+                if entry < -1:
+                    found[-2 - entry] = True
+                    continue
+                key = entry * len(trans) + after
+                slot = slot_of(seen, key)
+                if whole[entry] or seen[slot] == key:
+                    continue
+                seen[slot] = key
+                n_seen += 1
+                if 2 * n_seen > len(seen):
+                    seen = keys_with_room(seen, 2 * n_seen)
+                rows, states = grown(rows, n_open), grown(states, n_open)
+                rows[n_open], states[n_open] = entry, after
+                n_open += 1
+            if looks > _MOST_LOOKS:
+                found[:] = True
+                return found
+    return found
+
+
+@kernel
+def _is_whole(entries: np.ndarray, found: np.ndarray, whole: np.ndarray) -> bool:
+    """Are all atoms that a UTF-8 row leads to found, by characters of several bytes?"""
+    for byte in range(0x80, 0x100):
+        entry = entries[byte]
+        if (entry < -1 and not found[-2 - entry]) or (entry > 0 and not whole[entry]):
+            return False
+    return True

@@ -1,0 +1,238 @@
+"""Text filters: minimal automata over characters that accept the texts a normalizer leaves alone.
+
+A filter is described by a function over labels: `labels[c]` is the label of code point c, `follow`
+the transition function. Its reachable states are tabulated, then minimised (Moore 1956), and labels
+with equal transitions become one class. The product of several filters runs over the atoms of an
+alphabet. All pairs of states are tabulated (54 times 202 for the two filters of NFC): that is
+faster than to search for the reachable ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+
+from bpe_automata._budget import check
+from bpe_automata._storage import CorruptFileError, checked_load, store_arrays
+from bpe_automata._tokenizer.alphabet import LAST_CODE_POINT, Ranges, inside
+from bpe_automata.errors import BudgetExceededError
+
+State = TypeVar("State", bound=Hashable)
+DEAD = -1
+N_CODE_POINTS = LAST_CODE_POINT + 1
+MOST_STATES = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class TableFilter:
+    """classes: disjoint; table: int32 [n_states, n_classes + 1], the transitions, the last column
+    for characters in no class, -1 for dead; accepting: bool [n_states]. State 0 is the start."""
+
+    classes: tuple[Ranges, ...]
+    table: np.ndarray
+    accepting: np.ndarray
+    start: int = 0
+
+    def step(self, state: int, inside: frozenset[int]) -> int | None:
+        column = next(iter(inside), len(self.classes))
+        after = int(self.table[state, column])
+        return None if after == DEAD else after
+
+    def ends(self, state: int) -> bool:
+        return bool(self.accepting[state])
+
+
+def tabulate(
+    labels: np.ndarray,
+    start: State,
+    follow: Callable[[State, int], State | None],
+    ends: Callable[[State], bool],
+) -> TableFilter:
+    """The minimal filter of the automaton that starts in `start`; `labels`: int32 [0x110000],
+    numbered from 0 without gaps. Raises BudgetExceededError over `MOST_STATES` states."""
+    n_labels = int(labels.max()) + 1
+    numbers, order, rows = {start: 0}, [start], []
+    for state in order:  # grows while we go
+        check()
+        row = []
+        for label in range(n_labels):
+            after = follow(state, label)
+            if after is not None and after not in numbers:
+                numbers[after] = len(order)
+                order.append(after)
+            row.append(DEAD if after is None else numbers[after])
+        rows.append(row)
+        if len(order) > MOST_STATES:
+            raise BudgetExceededError(
+                "states of a normalizer's filter", MOST_STATES, "its pattern is too intricate"
+            )
+    accepting = np.array([ends(state) for state in order])
+    table, accepting = _minimal(*_trimmed(np.array(rows, dtype=np.int32), accepting))
+    return _with_merged_classes(labels, table, accepting)
+
+
+def _trimmed(table: np.ndarray, accepting: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """States from which nothing is accepted become dead, except for state 0."""
+    alive = accepting
+    while True:
+        check()
+        leads = (np.append(alive, False)[table]).any(axis=1)
+        if np.array_equal(alive, grown := alive | leads):
+            break
+        alive = grown
+    return np.where(np.append(alive, False)[table], table, DEAD), accepting
+
+
+def _minimal(table: np.ndarray, accepting: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Merge states that accept the same texts, drop unreachable ones; state 0 stays first."""
+    block = np.unique(accepting, return_inverse=True)[1].astype(np.int32)
+    while True:
+        check()
+        refined = np.column_stack([block, np.append(block, DEAD)[table]])
+        finer = np.unique(refined, axis=0, return_inverse=True)[1].ravel().astype(np.int32)
+        if finer.max() == block.max():
+            break
+        block = finer
+    member = np.unique(block, return_index=True)[1]  # one state of each block
+    small = np.append(block, DEAD)[table[member]]
+    return _in_order(small, accepting[member], int(block[0]))
+
+
+def _in_order(
+    table: np.ndarray, accepting: np.ndarray, first: int
+) -> tuple[np.ndarray, np.ndarray]:
+    order = {first: 0}
+    for state in (queue := [first]):  # grows while we go
+        check()
+        for after in np.unique(table[state]).tolist():
+            if after != DEAD and after not in order:
+                order[after] = len(order)
+                queue.append(after)
+    number = np.full(len(table) + 1, DEAD, dtype=np.int32)
+    number[queue] = np.arange(len(queue))
+    return number[table[queue]].astype(np.int32), accepting[queue]
+
+
+def _with_merged_classes(
+    labels: np.ndarray, table: np.ndarray, accepting: np.ndarray
+) -> TableFilter:
+    """Labels with equal columns become one class; the largest class is the unnamed last one."""
+    columns, merged = np.unique(table, axis=1, return_inverse=True)
+    column_of = merged.ravel()[labels]
+    usual = int(np.bincount(column_of).argmax())
+    others = [k for k in range(columns.shape[1]) if k != usual]
+    classes = ranges_of(column_of, others)
+    return TableFilter(classes, np.ascontiguousarray(columns[:, [*others, usual]]), accepting)
+
+
+def ranges_of(numbers: np.ndarray, wanted: list[int]) -> tuple[Ranges, ...]:
+    """For each wanted number the code points that have it; `numbers`: int [0x110000]."""
+    cuts = np.concatenate([[0], np.flatnonzero(np.diff(numbers)) + 1, [len(numbers)]])
+    value = numbers[cuts[:-1]]
+    pairs = np.column_stack([cuts[:-1], cuts[1:]]).astype(np.int32)
+    return tuple(pairs[value == k] for k in wanted)
+
+
+def label_by(keys: list[np.ndarray]) -> np.ndarray:
+    """int32 [0x110000]: equal where all `keys` (bool or int [0x110000]) are equal."""
+    code = np.zeros(N_CODE_POINTS, dtype=np.int64)
+    for key in keys:
+        _, code = np.unique(code * (int(key.max()) + 1) + key, return_inverse=True)
+    return code.ravel().astype(np.int32)
+
+
+def mask_of(ranges: Ranges) -> np.ndarray:
+    """bool [0x110000]: which code points are in the ranges."""
+    change = np.zeros(N_CODE_POINTS + 1, dtype=np.int8)
+    change[ranges[:, 0]] += 1
+    change[ranges[:, 1]] -= 1
+    return np.cumsum(change[:-1]).astype(bool)
+
+
+# ---------------------------------------------------------------- stored on disk
+
+
+def stored(key: str, build: Callable[[], TableFilter]) -> TableFilter:
+    """The filter stored under `key`; if there is none, that of `build`, which is then stored."""
+    found = checked_load("filter", key, "", lambda a: _unpacked(a["classes"], a["table"]))
+    if found is not None:
+        return found
+    made = build()
+    numbered = [np.insert(r, 2, k, axis=1) for k, r in enumerate(made.classes)]
+    ranges = np.concatenate([np.zeros((0, 3), np.int32), *numbered]).astype(np.int32)
+    table = np.column_stack([made.table, made.accepting]).astype(np.int32)
+    store_arrays("filter", key, "", {"classes": ranges, "table": table})
+    return made
+
+
+def _unpacked(ranges: np.ndarray, table: np.ndarray) -> TableFilter:
+    """Raises CorruptFileError for arrays that are no filter."""
+    if not _sound(ranges, table):
+        raise CorruptFileError("it holds no filter")
+    ranges, table = ranges.copy(), table.copy()
+    order = np.argsort(ranges[:, 2], kind="stable")
+    cuts = np.searchsorted(ranges[order, 2], np.arange(1, table.shape[1] - 2))
+    parts = np.split(ranges[order, :2], cuts) if table.shape[1] > 2 else []
+    return TableFilter(tuple(parts), table[:, :-1], table[:, -1].astype(bool))
+
+
+def _sound(ranges: np.ndarray, table: np.ndarray) -> bool:
+    """Do these two arrays have the form of one filter?"""
+    if ranges.dtype != np.int32 or table.dtype != np.int32 or ranges.ndim != 2 or table.ndim != 2:
+        return False
+    n_states, width = table.shape
+    if ranges.shape[1] != 3 or not n_states or width < 2:
+        return False
+    if ranges[:, :2].min(initial=0) < 0 or ranges[:, :2].max(initial=0) > N_CODE_POINTS:
+        return False
+    numbered = np.array_equal(np.unique(ranges[:, 2]), np.arange(width - 2))
+    return bool(numbered and table.min() >= DEAD and table[:, :-1].max() < n_states)
+
+
+# ---------------------------------------------------------------- products
+
+
+class FilterProduct(NamedTuple):
+    """next: int64 [n, n_atoms], the transitions, -1 for dead; ends: bool [n], accepting states.
+    State 0 is the start."""
+
+    next: np.ndarray
+    ends: np.ndarray
+
+
+def product(filters: tuple[TableFilter, ...], rows: np.ndarray) -> FilterProduct:
+    """Accepts what all filters accept. rows: bool [n_classes, n_atoms], which atoms are in the
+    classes of the filters, one filter after the other."""
+    table = np.zeros((1, rows.shape[1]), dtype=np.int64)
+    ends, first = np.array([True]), 0
+    for filter_ in filters:
+        own = rows[first : first + len(filter_.classes)]
+        first += len(filter_.classes)
+        table = _crossed(table, filter_.table[:, _columns(own)])
+        ends = (ends[:, None] & filter_.accepting[None]).ravel()
+    return FilterProduct(table, ends)
+
+
+def classes_of(filters: tuple[TableFilter, ...], points: np.ndarray) -> np.ndarray:
+    """bool [n_classes, n]: which of the code points are in each class, the `rows` of `product`."""
+    rows = [inside(ranges, points) for filter_ in filters for ranges in filter_.classes]
+    return np.array(rows, dtype=bool).reshape(len(rows), len(points))
+
+
+def _crossed(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """int64 [m * n, columns]: the product of two tables; state (a, b) is a * n + b."""
+    m, n = len(one), len(other)
+    pairs = one[:, None, :] * n + other[None, :, :]
+    dead = (one[:, None, :] == DEAD) | (other[None, :, :] == DEAD)
+    return np.where(dead, DEAD, pairs).reshape(m * n, one.shape[1])
+
+
+def _columns(rows: np.ndarray) -> np.ndarray:
+    """The column of each atom; an atom in no class has the last one."""
+    columns = np.full(rows.shape[1], len(rows))
+    for k, row in enumerate(rows):
+        columns[row] = k
+    return columns

@@ -1,0 +1,101 @@
+"""What a reader makes of a tokenizer file: a description, and the library that runs the tokenizer.
+
+The library's `encode` defines which ids are canonical, and its regex engine defines what a class of
+characters is. An `Origin` says where a tokenizer would be read from, without reading it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from bpe_automata._tokenizer.description import Description
+
+INSTALL_TIKTOKEN = "pip install 'bpe-automata[tiktoken]'"
+
+
+class CharacterEngine(Protocol):
+    """Says which characters a one-character pattern matches.
+
+    `name`: library and version, the key under which its classes are stored; `dialect`: the syntax
+    of its patterns, "oniguruma" or "fancy-regex"."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def dialect(self) -> str: ...
+
+    def members(self, kind: str, pattern: str, text: str) -> Iterator[tuple[int, int]]:
+        """The spans (start, end) of `text` that consist of matching characters; they may touch.
+
+        kind: "regex" (`pattern` is a one-character regex), or the name of a class such as "digits".
+        Raises BrokenTokenizerError for a pattern that the engine rejects."""
+
+
+class Backend(Protocol):
+    """The library that runs a tokenizer. `name`: library and version; `engine`: its regexes."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def engine(self) -> CharacterEngine: ...
+
+    def encode(self, text: str) -> list[int]:
+        """The ids of `text`, added tokens recognized, without ids put before or after."""
+
+    def encode_batch(self, texts: list[str]) -> list[list[int]]:
+        """`encode` of many texts."""
+
+    def decode(self, ids: list[int]) -> str:
+        """The text of the ids as the library gives it, special tokens included."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """What a reader makes of a tokenizer file. `fingerprint`: sha256 (hex) of the tokenizer's own
+    bytes and of everything else that its `encode` depends on; `json`: the content of an equal
+    `tokenizer.json`, or a function that reads it, None where there is none; `checked`: has it been
+    compared with the library before? `extent`: how many bytes at the beginning of the file define
+    the tokenizer, None for all."""
+
+    description: Description
+    backend: Backend
+    name: str
+    fingerprint: str
+    eos_ids: tuple[int, ...] = ()
+    json: str | Callable[[], str] | None = None
+    checked: bool = False
+    extent: int | None = None
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What a tokenizer is read from. key: digest of all of it, None where only reading tells;
+    read: reads it; read_again: reads it anew later, holding no content in memory meanwhile; key_of:
+    the key, known once it has been read (None if the file was replaced since)."""
+
+    key: str | None
+    name: str
+    read: Callable[[], Source]
+    read_again: Callable[[], Source]
+    key_of: Callable[[Source], str | None] = lambda _: None
+
+
+def fingerprint(*parts: bytes | str) -> str:
+    """sha256 (hex) of the parts, each with its length, so that `ab, c` differs from `a, bc`."""
+    digest = hashlib.sha256()
+    for part in parts:
+        data = part.encode("utf-8", "surrogatepass") if isinstance(part, str) else part
+        digest.update(len(data).to_bytes(8, "little"))
+        digest.update(data)
+    return digest.hexdigest()
+
+
+def config_beside(path: Path) -> Path:
+    """The file that names the end of sequence of a `tokenizer.json`."""
+    return path.with_name("tokenizer_config.json")

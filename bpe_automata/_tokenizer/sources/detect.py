@@ -1,0 +1,225 @@
+"""The entry point for tokenizers that have a path: the content of a file tells its kind."""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bpe_automata._storage import checked_load, store_arrays
+from bpe_automata._tokenizer.source import Origin, Source, config_beside, fingerprint
+from bpe_automata.errors import (
+    ONLY_BPE,
+    BpeAutomataError,
+    BrokenTokenizerError,
+    MissingFileError,
+    TokenizerError,
+)
+
+_IN_FOLDERS = (
+    "tokenizer.json",
+    "tokenizer.model",
+    "tekken.json",
+    "tokenizer.model.*",
+    "tekken*.json",
+    "*.model",
+    "*.tiktoken",
+    "*.gguf",
+)
+_RANK_LINE = re.compile(rb"\s*[A-Za-z0-9+/]*={0,2}[ \t]+[0-9]+[ \t]*(\r?\n|$)")
+_RANK_OPTIONS = ("pattern", "special_tokens", "normalize", "eos")
+_GGUF_OPTIONS = ("pretokenizer",)
+
+_START = 4096  # bytes that determine the kind of a file
+_HEADER = 1 << 16  # bytes that distinguish GGUF files
+_EXTENTS = "extents"
+
+_PROTO_FIELDS = (b"\n", b"\x12", b"\x1a")
+"""How a SentencePiece model can begin: the pieces, the trainer's or the normalizer's settings."""
+
+_GARBLED = (
+    *(ValueError, TypeError, LookupError, ArithmeticError, AttributeError, struct.error),
+    *(RecursionError, MemoryError),
+)
+"""What readers raise on a file that was damaged, or crafted to break them."""
+
+
+def read_path(path: Path, name: str | None = None, **options: Any) -> Source:
+    """The tokenizer at `path`: a file, or a folder that holds one (a `tokenizer.json` first, then
+    `tokenizer.model`, `tekken.json`, then others by their suffixes).
+
+    `name`: what the tokenizer is called instead of its path; `options`: for a tiktoken rank file,
+    see `read_tiktoken`.
+
+    Raises MissingFileError, MissingDependencyError, BrokenTokenizerError,
+    UnsupportedTokenizerError; TokenizerError for options that are missing or superfluous."""
+    return path_origin(path, name, **options).read()
+
+
+def path_origin(path: Path, name: str | None = None, **options: Any) -> Origin:
+    """The origin of `read_path`. Raises MissingFileError."""
+    file = _inside(path) if path.is_dir() else path
+    if not file.is_file():
+        raise MissingFileError(
+            f"there is no tokenizer at {path}: give a file, a folder that holds one of "
+            f"{', '.join(_IN_FOLDERS)}, a name out of bpe_automata._tokenizer.sources.names(), or "
+            "(with tiktoken installed) the name of an encoding of tiktoken or of its model"
+        )
+    read_again = partial(read_path, file, name, **options)
+    with file.open("rb") as stream:
+        start = stream.read(_START)
+        kind = _kind(file, start, options)
+        content = b"" if kind == "gguf" else start + stream.read()
+    read = partial(_read, file, kind, content, name or str(file), options)
+    if kind == "gguf":
+        key_of = partial(_gguf_key_once_read, file, _identity(file), options)
+        return Origin(_gguf_key(file, options), name or str(file), read, read_again, key_of)
+    beside = config_beside(file)
+    config = beside.read_bytes() if kind == "json" and beside.is_file() else None
+    key = fingerprint(kind, content, _written(options), "" if config is None else b"+" + config)
+    return Origin(key, name or str(file), partial(read, config=config), read_again)
+
+
+def _read(
+    file: Path,
+    kind: str,
+    content: bytes,
+    name: str,
+    options: dict[str, Any],
+    config: bytes | None = None,
+) -> Source:
+    """`config`: the content of the `tokenizer_config.json` beside a `tokenizer.json`."""
+    try:
+        match kind:
+            case "ranks":
+                from bpe_automata._tokenizer.sources.tiktoken import read_tiktoken
+
+                return read_tiktoken(content, name, **_rank_options(file, options))
+            case "gguf":
+                from bpe_automata._tokenizer.sources.gguf import read_gguf
+
+                return read_gguf(file, name, **options)
+            case "json":
+                from bpe_automata._tokenizer.sources.tokenizer_json import read_json_file
+
+                return read_json_file(file, content, name, config)
+            case _:
+                from bpe_automata._tokenizer.sources.sentencepiece import read_sentencepiece
+
+                return read_sentencepiece(content, name)
+    except BpeAutomataError:
+        raise
+    except _GARBLED as error:
+        raise BrokenTokenizerError(
+            f"{file} is damaged, or no tokenizer: {type(error).__name__} {error}"
+        ) from error
+
+
+def _kind(file: Path, start: bytes, options: dict[str, Any]) -> str:
+    """The kind of file. Raises TokenizerError for options that its kind does not take."""
+    if _RANK_LINE.match(start) and file.suffix != ".json":
+        return "ranks"
+    is_gguf = start.startswith(b"GGUF") or file.suffix == ".gguf"
+    if unknown := set(options).difference(_GGUF_OPTIONS if is_gguf else ()):
+        raise TokenizerError(
+            f"{file} is no tiktoken rank file, so it takes no options: {', '.join(sorted(unknown))}"
+        )
+    if is_gguf:
+        return "gguf"
+    if _is_json(start) or file.suffix == ".json":
+        return "json"
+    if start[:1] in _PROTO_FIELDS:
+        return "sentencepiece"
+    raise BrokenTokenizerError(
+        f"{file} is not a tokenizer of a kind that is read: not JSON, GGUF, a SentencePiece model "
+        f"or tiktoken ranks; it begins with {start[:20]!r}. CLIP's and RWKV's vocabularies are "
+        f"not read: {ONLY_BPE}"
+    )
+
+
+def _written(options: dict[str, Any]) -> str:
+    """The options as part of a key."""
+    items = sorted(options.items())
+    return repr([(k, dict(v) if isinstance(v, Mapping) else v) for k, v in items])
+
+
+# ---------------------------------------------------------------- the beginning of a GGUF file
+
+
+def _gguf_key(file: Path, options: dict[str, Any]) -> str | None:
+    """Digest of the metadata, without the gigabytes of tensors after them. Where they end is known
+    if a file with the same beginning was read before; None otherwise."""
+    begun = fingerprint(_beginning(file, _HEADER))
+    known = checked_load(_EXTENTS, begun, "", lambda arrays: int(arrays["extent"][0]))
+    if known is None:
+        return None
+    return fingerprint("gguf", _beginning(file, known), _written(options))
+
+
+def _gguf_key_once_read(
+    file: Path, identity: object, options: dict[str, Any], source: Source
+) -> str | None:
+    """The same, once the file was read; stores where its metadata end."""
+    begun, extent = fingerprint(_beginning(file, _HEADER)), source.extent
+    if extent is None:
+        return None
+    key = fingerprint("gguf", _beginning(file, extent), _written(options))
+    if _identity(file) != identity:  # replaced since it was read
+        return None
+    store_arrays(_EXTENTS, begun, "", {"extent": np.array([extent])})
+    return key
+
+
+def _identity(file: Path) -> object:
+    stat = file.stat()
+    return stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns
+
+
+def _beginning(file: Path, size: int) -> bytes:
+    with file.open("rb") as stream:
+        return stream.read(size)
+
+
+# ---------------------------------------------------------------- folders, options
+
+
+def _inside(folder: Path) -> Path:
+    """The tokenizer file of a folder."""
+    for pattern in _IN_FOLDERS:
+        found = sorted(file for file in folder.glob(pattern) if file.is_file())
+        if len(found) > 1:
+            raise MissingFileError(
+                f"{folder} holds several tokenizers, "
+                f"{', '.join(file.name for file in found)}: give the path of one"
+            )
+        if found:
+            return found[0]
+    return folder
+
+
+def _is_json(start: bytes) -> bool:
+    """Does a JSON object begin here? A SentencePiece model may look alike, but has zero bytes."""
+    return start.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"{" and b"\0" not in start
+
+
+def _rank_options(file: Path, options: dict[str, Any]) -> dict[str, Any]:
+    unknown = sorted(set(options).difference(_RANK_OPTIONS))
+    missing = sorted({"pattern", "special_tokens"}.difference(options))
+    if unknown:
+        raise TokenizerError(
+            f"{file} is a tiktoken rank file; its options are {', '.join(_RANK_OPTIONS)}, "
+            f"not {', '.join(unknown)}"
+        )
+    if missing:
+        raise TokenizerError(
+            f"{file} is a tiktoken rank file, which does not say how the text is split, nor the "
+            f"special tokens. Give both: Tokenizer.load({str(file)!r}, pattern=r'...', "
+            "special_tokens={'<|endoftext|>': 50256}). Tokenizer.load('llama-3') and the other "
+            "names in bpe_automata._tokenizer.sources.names() bring their own"
+        )
+    return options

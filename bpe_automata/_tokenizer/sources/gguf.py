@@ -1,0 +1,357 @@
+"""The reader of the tokenizer inside a GGUF file.
+
+Three kinds of model are read: `gpt2` (byte-level BPE with merges) and `gemma4` (BPE of characters
+with merges) are equal to a `tokenizer.json`; `llama` (pieces with scores) is equal to a
+SentencePiece model. GGUF contains less than either: no normalizer is named, so none is applied (as
+in llama.cpp; Qwen's, MPT and Command-R were trained with NFC), and the pretokenizer is one word.
+
+The words, and which of them ignore merges, are those of llama.cpp, src/llama-vocab.cpp. Where that
+rewrites the model's own pretokenizer for its own engine, the model's own is taken: the model was
+trained with it, and llama.cpp's tests compare with it. In three of these they differ:
+
+    falcon    llama.cpp leaves out `Digits`, which separates a number from the space before it
+    kimi-k2   llama.cpp does not split words where small letters are followed by capitals
+    tekken    llama.cpp takes `[^a-z]` and `[^A-Z]` for the upper and lower case of its pattern
+
+The metadata is read by the package `gguf`, without the tensors. Its `GGUFReader` makes a NumPy view
+for each number of each array, which takes ten seconds for a vocabulary of 262,144 tokens; here an
+array is read at once, and so are the strings.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bpe_automata._optional import require
+from bpe_automata._tokenizer.source import Source
+from bpe_automata._tokenizer.sources import published
+from bpe_automata._tokenizer.sources.sentencepiece import SPACE, PieceType, model_proto, source_of
+from bpe_automata._tokenizer.sources.tokenizer_json import read_json
+from bpe_automata.errors import (
+    MASK_OTHERWISE,
+    ONLY_BPE,
+    BrokenTokenizerError,
+    TokenizerError,
+    UnsupportedTokenizerError,
+)
+
+Json = dict[str, Any]
+
+
+def read_gguf(path: Path, name: str | None = None, pretokenizer: str | None = None) -> Source:
+    """The tokenizer of a GGUF file; `name`: what it is called instead of its path; `pretokenizer`:
+    the word for its pretokenizer (one of `WORDS`), instead of the file's.
+
+    Raises MissingDependencyError without the packages that read it, BrokenTokenizerError for a file
+    that is not GGUF or holds no tokenizer, UnsupportedTokenizerError for other kinds."""
+    fields, extent = read_metadata(path)
+    return replace(_source(fields, path, name, pretokenizer), extent=extent)
+
+
+def _source(fields: Fields, path: Path, name: str | None, pretokenizer: str | None) -> Source:
+    model = fields("tokenizer.ggml.model")
+    if model == "gpt2":
+        data = gpt2_json(fields, str(path), pretokenizer)
+        return read_json(data, _eos(fields), name or str(path))
+    if pretokenizer is not None:
+        raise TokenizerError(f"{path} holds a {model} model, which takes no pretokenizer")
+    if model == "gemma4":
+        return read_json(gemma4_json(fields, str(path)), _eos(fields), name or str(path))
+    if model == "llama":
+        proto = sentencepiece_proto(fields, str(path))
+        return source_of(proto, proto.SerializeToString(), name or str(path), _eos(fields))
+    raise UnsupportedTokenizerError(
+        "GGUF tokenizer model",
+        model,
+        f"gpt2 and gemma4 (BPE with merges) and llama (SentencePiece) are read. {ONLY_BPE}",
+    )
+
+
+def _eos(fields: Fields) -> tuple[int, ...]:
+    number = fields("tokenizer.ggml.eos_token_id", None)
+    return () if number is None else (int(number),)
+
+
+def _tokens(fields: Fields, where: str) -> tuple[list[str], list[PieceType]]:
+    tokens: list[str] = fields("tokenizer.ggml.tokens")
+    types: list[int] = fields("tokenizer.ggml.token_type")
+    if len(tokens) != len(types):
+        raise BrokenTokenizerError(f"{where} has {len(tokens)} tokens, but {len(types)} types")
+    try:
+        return tokens, [PieceType(number) for number in types]
+    except ValueError as error:
+        raise BrokenTokenizerError(f"{where} has a token of an unknown type: {error}") from error
+
+
+# ---------------------------------------------------------------- gpt2, gemma4
+
+
+def gpt2_json(fields: Fields, where: str, word: str | None = None) -> Json:
+    """The content of a `tokenizer.json` that is equal to a gpt2 model. `word`: for its
+    pretokenizer, instead of the file's."""
+    splitter, ignore_merges = pretokenizer_of(word or fields("tokenizer.ggml.pre", None))
+    model = {"ignore_merges": ignore_merges}
+    return _json(fields, where, model, pre_tokenizer=splitter, decoder=BYTE_LEVEL)
+
+
+def gemma4_json(fields: Fields, where: str) -> Json:
+    """The content of a `tokenizer.json` that is equal to a gemma4 model: spaces are written `▁`,
+    and nothing is split."""
+    tokens, kinds = _tokens(fields, where)
+    model: Json = {"byte_fallback": PieceType.BYTE in kinds, "fuse_unk": True}
+    unknown = fields("tokenizer.ggml.unknown_token_id", None)
+    if unknown is not None and 0 <= unknown < len(tokens):
+        model["unk_token"] = tokens[unknown]
+    back = {"type": "Replace", "pattern": {"String": SPACE}, "content": " "}
+    decoders = [back, {"type": "ByteFallback"}, {"type": "Fuse"}]
+    return _json(
+        fields,
+        where,
+        model,
+        normalizer={"type": "Replace", "pattern": {"String": " "}, "content": SPACE},
+        decoder={"type": "Sequence", "decoders": decoders},
+    )
+
+
+def _json(fields: Fields, where: str, model: Json, **parts: Json) -> Json:
+    """A `tokenizer.json` with the tokens and merges; `model`: further fields of its model."""
+    tokens, kinds = _tokens(fields, where)
+    added = [
+        _added(number, tokens[number], kind)
+        for number, kind in enumerate(kinds)
+        if kind in (PieceType.CONTROL, PieceType.USER_DEFINED)
+    ]
+    merges: list[str] = fields("tokenizer.ggml.merges")
+    none = dict.fromkeys(("normalizer", "pre_tokenizer", "post_processor", "decoder"))
+    bpe = {
+        "type": "BPE",
+        "vocab": {token: number for number, token in enumerate(tokens)},
+        "merges": [merge.split(" ") for merge in merges],
+    }
+    return {"version": "1.0", "added_tokens": added, **none, **parts, "model": bpe | model}
+
+
+def _added(number: int, content: str, kind: PieceType) -> Json:
+    flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
+    return {"id": number, "content": content, **flags, "special": kind is PieceType.CONTROL}
+
+
+# ---------------------------------------------------------------- llama
+
+
+def sentencepiece_proto(fields: Fields, where: str) -> Any:
+    """The SentencePiece model that is equal to a llama model.
+
+    The converters to GGUF write user-defined pieces with plain spaces and all others with `▁`. Some
+    mark the unknown piece as a control piece and give its id separately, and mark pieces that pad
+    the vocabulary (Phi-3's `[PAD32011]`) as unknown; those are unused."""
+    tokens, kinds = _tokens(fields, where)
+    scores: list[float] = fields("tokenizer.ggml.scores")
+    if len(scores) != len(tokens):
+        raise BrokenTokenizerError(f"{where} has {len(tokens)} tokens, but {len(scores)} scores")
+    unknown = fields("tokenizer.ggml.unknown_token_id", None)
+    if unknown is not None and 0 <= unknown < len(kinds):
+        kinds = [PieceType.UNUSED if kind is PieceType.UNKNOWN else kind for kind in kinds]
+        kinds[unknown] = PieceType.UNKNOWN
+    proto = model_proto()
+    for token, score, kind in zip(tokens, scores, kinds, strict=True):
+        text = token.replace(" ", SPACE) if kind is PieceType.USER_DEFINED else token
+        proto.pieces.add(piece=text, score=score, type=int(kind))
+    proto.trainer_spec.model_type = proto.trainer_spec.BPE
+    proto.trainer_spec.byte_fallback = PieceType.BYTE in kinds
+    normalizer = proto.normalizer_spec
+    normalizer.name = "identity"
+    normalizer.add_dummy_prefix = bool(fields("tokenizer.ggml.add_space_prefix", True))
+    normalizer.remove_extra_whitespaces = bool(
+        fields("tokenizer.ggml.remove_extra_whitespaces", False)
+    )
+    normalizer.precompiled_charsmap = bytes(fields("tokenizer.ggml.precompiled_charsmap", ()))
+    return proto
+
+
+# ---------------------------------------------------------------- pretokenizers
+
+BYTE_LEVEL: Json = {
+    "type": "ByteLevel",
+    "add_prefix_space": False,
+    "trim_offsets": True,
+    "use_regex": True,
+}
+_MAPPED: Json = {**BYTE_LEVEL, "use_regex": False}
+_DIGITS: Json = {"type": "Digits", "individual_digits": True}
+_NUMBERS: Json = {"type": "Digits", "individual_digits": False}
+_PUNCTUATION: Json = {"type": "Punctuation", "behavior": "Contiguous"}
+
+
+def _split(pattern: str) -> Json:
+    regex = {"Regex": pattern}
+    return {"type": "Split", "pattern": regex, "behavior": "Isolated", "invert": False}
+
+
+def _sequence(*steps: Json) -> Json:
+    return {"type": "Sequence", "pretokenizers": list(steps)}
+
+
+def _splits(*patterns: str) -> Json:
+    return _sequence(*map(_split, patterns), _MAPPED)
+
+
+_FALCON = _sequence(_PUNCTUATION, BYTE_LEVEL, _NUMBERS, _split("[0-9][0-9][0-9]"))
+_DEEPSEEK_LLM = _sequence(*map(_split, published.DEEPSEEK_LLM), _DIGITS, _MAPPED)
+_DEEPSEEK_CODER = _sequence(*map(_split, published.DEEPSEEK_CODER), _DIGITS, _MAPPED)
+_VIKING = _sequence(_split(published.BLOOM), _DIGITS, _MAPPED)
+
+_GROUPS: tuple[tuple[str, Json, bool], ...] = (
+    ("gpt-2 phi-2 mpt gpt-neox aquila olmo jais gigachat a.x-4.0 mellum modern-bert exaone4 "
+     "granite-docling trillion", BYTE_LEVEL, False),
+    ("smollm starcoder refact command-r codeshell exaone minerva-7b mellum2",
+     _sequence(_DIGITS, BYTE_LEVEL), False),
+    ("falcon", _FALCON, False),
+    ("llama-bpe llama3 llama-v3 falcon3 falcon-h1 pixtral lfm2 midm-2.0 jina-v5-nano glm4 glm5",
+     _splits(published.LLAMA3), True),
+    ("dbrx smaug-bpe chatglm-bpe", _splits(published.LLAMA3), False),
+    ("qwen2 deepseek-r1-qwen kormo f2llmv2 megrez stablelm2 hunyuan solar-open grok-2",
+     _splits(published.QWEN), False),
+    ("qwen35", _splits(published.QWEN35), False),
+    ("deepseek-llm", _DEEPSEEK_LLM, False),
+    ("deepseek-coder", _DEEPSEEK_CODER, False),
+    ("deepseek-v3 hunyuan-dense joyai-llm hy_v4", _splits(*published.DEEPSEEK_V3), False),
+    ("tekken", _splits(published.TEKKEN), True),
+    ("gpt-4o llama4 kanana2 talkie minimax-m2", _splits(published.O200K), False),
+    ("kimi-k2", _splits(published.KIMI), False),
+    ("exaone-moe", _splits(published.EXAONE_MOE), False),
+    ("minicpm5", _splits(*published.MINICPM5), True),
+    ("ufakzeka", _splits(published.UFAKZEKA), False),
+    ("tiny_aya cohere2moe", _splits(published.GROUPED_DIGITS, published.O200K), False),
+    ("bailingmoe bailingmoe2 llada-moe", _splits(published.BAILING), False),
+    ("seed-coder", _splits(published.SEED_CODER), False),
+    ("bloom poro-chat gpt3-finnish", _splits(published.BLOOM), False),
+    ("viking", _VIKING, False),
+)  # fmt: skip
+"""(words, pretokenizer, does the model ignore merges?). gpt-neox and aquila are not words of
+llama.cpp, but names of models whose files have no word."""
+
+WORDS = {word: (step, ignores) for words, step, ignores in _GROUPS for word in words.split()}
+
+
+def pretokenizer_of(word: str | None) -> tuple[Json, bool]:
+    """(pretokenizer, does the model ignore merges?). Raises UnsupportedTokenizerError."""
+    if word is None or word == "default":
+        raise UnsupportedTokenizerError(
+            "GGUF pretokenizer",
+            word,
+            "the file does not say how its model splits text; if you know which it is like, say "
+            "so: Tokenizer.load(path, pretokenizer='gpt-2')",
+        )
+    if word == "jais-2":
+        raise UnsupportedTokenizerError(
+            "GGUF pretokenizer",
+            word,
+            rf"it counts white space up to \s{{512}}, and each count is a state: {MASK_OTHERWISE}",
+        )
+    if word not in WORDS:
+        raise UnsupportedTokenizerError(
+            "GGUF pretokenizer",
+            word,
+            f"known are {', '.join(WORDS)}; the model's tokenizer.json says how it splits text, "
+            "load that instead",
+        )
+    return WORDS[word]
+
+
+# ---------------------------------------------------------------- metadata
+
+_REQUIRED = object()
+
+Fields = Callable[..., Any]
+"""(name, default) -> value of a metadata field."""
+
+
+def read_fields(path: Path) -> Fields:
+    """The metadata fields by name. The returned function raises BrokenTokenizerError for a missing
+    field, unless it is given a default.
+
+    Raises MissingDependencyError, BrokenTokenizerError."""
+    return read_metadata(path)[0]
+
+
+def read_metadata(path: Path) -> tuple[Fields, int]:
+    """The fields as in `read_fields`, and how many bytes at the beginning of the file they take."""
+    reader_class = _metadata_reader()
+    try:
+        reader = reader_class(path)
+    except (ValueError, IndexError, KeyError, OverflowError, struct.error) as error:
+        raise BrokenTokenizerError(f"{path} is not a readable GGUF file: {error}") from error
+
+    def field(name: str, absent: Any = _REQUIRED) -> Any:
+        found = reader.get_field(name)
+        if found is not None:
+            return found.contents()
+        if absent is _REQUIRED:
+            raise BrokenTokenizerError(f"{path} has no field {name!r}")
+        return absent
+
+    return field, reader.extent
+
+
+@cache
+def _metadata_reader() -> type:
+    gguf: Any = require("gguf", "pip install 'bpe-automata[gguf]'")
+    kinds, base = gguf.GGUFValueType, gguf.GGUFReader
+
+    class MetadataReader(base):  # type: ignore[valid-type, misc]
+        """Reads no tensors, and arrays of one dimension at once. extent: bytes of metadata, before
+        the descriptions of the tensors."""
+
+        extent = 0
+
+        @property
+        def data(self) -> np.ndarray:
+            return self._plain
+
+        @data.setter
+        def data(self, value: np.ndarray) -> None:
+            self._plain = np.asarray(value)  # slicing a memmap itself is several times slower
+
+        def _build_tensor_info(self, offs: int, count: int) -> tuple[int, list[Any]]:
+            self.extent = int(offs)
+            return offs, []
+
+        def _get_field_parts(self, orig_offs: int, raw_type: int) -> Any:
+            if raw_type != kinds.ARRAY or self.byte_order == "S":
+                return super()._get_field_parts(orig_offs, raw_type)
+            item = kinds(struct.unpack_from("<I", self._plain.data, orig_offs)[0])
+            start = orig_offs + 12
+            (count,) = struct.unpack_from("<Q", self._plain.data, orig_offs + 4)
+            if item == kinds.STRING:
+                end, parts = _strings(self._plain, start, count)
+            elif item == kinds.ARRAY:
+                return super()._get_field_parts(orig_offs, raw_type)
+            else:
+                parts = [self._get(start, self.gguf_scalar_to_np[item], count)]
+                end = start + parts[0].nbytes
+                if len(parts[0]) != count:
+                    raise ValueError("it ends inside an array")
+            return end - orig_offs, parts, list(range(len(parts))), [kinds(raw_type), item]
+
+    return MetadataReader
+
+
+def _strings(data: np.ndarray, start: int, count: int) -> tuple[int, list[np.ndarray]]:
+    """(end, bytes of each): `count` strings, each preceded by its length."""
+    length_of = struct.Struct("<Q").unpack_from
+    buffer, at, found = data.data, start, []
+    for _ in range(count):
+        begin = at + 8
+        at = begin + length_of(buffer, at)[0]
+        if at > len(data):
+            raise ValueError("it ends inside a string")
+        found.append(data[begin:at])
+    return at, found

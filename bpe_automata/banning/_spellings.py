@@ -1,0 +1,293 @@
+"""The token automaton of all spellings of the banned texts over a vocabulary.
+
+    { t1 ... tk : a banned text begins in t1, and tk is the first id with which one that begins
+      there is complete }
+
+The first id may begin before the banned text, the last one may go on after it. For whole words the
+last one is the one that shows that the word has ended: by a character of no word, or, as an
+end-of-sequence id, by the end of the text. Every tokenization is in it, not the tokenizer's own
+alone. It is lazy: a state is a set of threads (see `_kernels.occurrences`), and for a finite list
+of words the threads only ever get nearer to their ends, so that it has no cycle. `automaton` writes
+it down. Banned texts that begin elsewhere are not seen: `Watch` begins anew at each id.
+
+This is the token FSM of the rollback scheme that Clay published ("Using Finite State Machine (FSM)
+and Rollback Mechanism to Restrict LLM from Generating Banned Words", 2024), which lists the paths
+of tokens that spell a word from the beginning of a token to the end of one. Ours is made from the
+DFA of the words, and words may begin and end inside tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+
+from bpe_automata._automata.dfa import ByteDFA
+from bpe_automata._budget import Budget, check, spent
+from bpe_automata._kernels import occurrences as kernels
+from bpe_automata._kernels.watch import watched
+from bpe_automata._limits import NUMBERS, check_fits
+from bpe_automata._token_automata.automaton import TokenAutomaton
+from bpe_automata._tokenizer.tokenizer import AddedTokens, Tokenizer
+from bpe_automata.banning._patterns import not_of_word, word_may_begin
+from bpe_automata.banning._words import Ban
+from bpe_automata.errors import BudgetExceededError, DecodingError
+
+Threads = tuple[int, ...]
+"""The threads of one state, ascending: COMPLETE for a match, none if all have failed."""
+MATCH: Threads = (kernels.COMPLETE,)
+_ADVICE = "the spellings are too many to list; raise max_edges, or follow them with Watch"
+_Row = tuple[np.ndarray, list[Threads]]
+
+
+class Spellings:
+    """The spellings of what a ban forbids, over the ids of a tokenizer. Lazy and immutable."""
+
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        ban: Ban,
+        eos_ids: Iterable[int] | None = None,
+        added_tokens: AddedTokens = False,
+    ) -> None:
+        """eos_ids: by default the tokenizer's. added_tokens: which added tokens are read as the
+        text they spell. Raises BudgetExceededError."""
+        self.tokenizer, self.ban = tokenizer, ban
+        self.eos_ids = tokenizer.eos_ids if eos_ids is None else tuple(eos_ids)
+        silent = {*self.eos_ids, *tokenizer.added_ids - tokenizer.added_as_text(added_tokens)}
+        ids = [i for i, s in enumerate(tokenizer.spellings) if s and i not in silent]
+        self._ids = np.array(ids, dtype=np.int64)
+        self._bytes = tokenizer.derived("bytes of ids", _bytes_of_ids)
+        anywhere = kernels.Dfa(
+            np.zeros((1, 1), np.int32), np.zeros(256, np.uint8), np.ones(1, np.bool_), 0
+        )
+        nothing = anywhere._replace(accepting=np.zeros(1, np.bool_))
+        self._search = kernels.Search(
+            _arrays(ban.occurrence),
+            _arrays(not_of_word()) if ban.whole_word else nothing,
+            _arrays(word_may_begin()) if ban.whole_word else anywhere,
+            ban.whole_word,
+        )
+        threads = ban.occurrence.n_states * len(self._search.follows.trans)
+        check_fits("threads", threads, NUMBERS, "ban fewer or shorter words at once")
+
+    # ------------------------------------------------------------ step by step
+
+    def context(self, text: bytes, context: int | None = None) -> int:
+        """What of the text before matters for whether a word may begin: a number. `context`: that
+        of the text before `text`, None for nothing."""
+        before = self._search.before
+        state = before.start if context is None else context
+        for byte in text:
+            state = int(before.trans[state, before.byte_class[byte]])
+        return state
+
+    def begun(self, context: int, data: bytes) -> Threads:
+        """The state after a first id that spells `data`."""
+        return _state(
+            watched(kernels.begun, self._search, context, np.frombuffer(data, np.uint8)).tolist()
+        )
+
+    def step(self, threads: Threads, data: bytes) -> Threads:
+        """The state after one more id that spells `data`."""
+        array = np.frombuffer(data, np.uint8)
+        return _state(kernels.thread_after(self._search, thread, array) for thread in threads)
+
+    def ends(self, threads: Threads) -> bool:
+        """Is a banned whole word complete if the text ends here?"""
+        follows = self._search.follows
+        wide = len(follows.trans)
+        return self.ban.whole_word and any(thread % wide == follows.start for thread in threads)
+
+    def pending(self, before: str) -> Threads:
+        """The threads of what has begun in `before` and has not ended there."""
+        data, dfa = before.encode(), self.ban.occurrence
+        context, found = self._search.before.start, list[int]()
+        for k in range(len(data)):
+            if self._search.before.accepting[context] and (state := dfa.walk(data[k:])):
+                found.append(state * len(self._search.follows.trans))
+            context = self.context(data[k : k + 1], context)
+        return _state(found)
+
+    # ------------------------------------------------------------ written down
+
+    @property
+    def budget(self) -> Budget:
+        """That of the ban."""
+        return self.ban.budget
+
+    @spent
+    def automaton(self, before: str = "", max_edges: int = 1_000_000) -> TokenAutomaton:
+        """All of it, minimal: what follows a text `before`, which matters for whole words only.
+
+        Raises BudgetExceededError over `max_edges` transitions before minimising, and where it
+        takes longer than the budget of the ban.
+        """
+        states: list[Threads] = []  # state k + 1 of the automaton; 0 is its start
+        number: dict[Threads, int] = {}
+        columns: list[tuple[np.ndarray, np.ndarray, int]] = []
+        rows, size = iter([self._first_row(self.context(before.encode()))]), 0
+        for source, (symbols, after) in enumerate(self._rows(rows, states)):
+            check()
+            for threads in after:
+                if threads not in number:
+                    states.append(threads)
+                    number[threads] = len(states)
+            targets = np.array([number[threads] for threads in after], dtype=np.int64)
+            columns.append((symbols, targets, source))
+            size += len(symbols)
+            if size > max_edges:
+                raise BudgetExceededError("edges", max_edges, _ADVICE)
+        return self._listed(columns, [False, *(threads == MATCH for threads in states)])
+
+    def _rows(self, first: Iterator[_Row], states: list[Threads]) -> Iterator[_Row]:
+        """The rows of the start and of the states, which grow while we go."""
+        yield from first
+        for threads in states:
+            yield self._row(threads)
+
+    def _first_row(self, context: int) -> _Row:
+        return _by_token(watched(kernels.all_begun, self._search, context, *self._bytes, self._ids))
+
+    def _row(self, threads: Threads) -> _Row:
+        if threads == MATCH:
+            return np.empty(0, np.int64), []
+        found = [
+            watched(kernels.all_after, self._search, thread, *self._bytes, self._ids)
+            for thread in threads
+        ]
+        symbols, after = _by_token(np.concatenate(found))
+        if not self.ends(threads) or not self.eos_ids:
+            return symbols, after
+        eos = np.array(self.eos_ids, dtype=np.int64)
+        return np.concatenate([symbols, eos]), after + [MATCH] * len(eos)
+
+    def _listed(
+        self, columns: list[tuple[np.ndarray, np.ndarray, int]], accepting: list[bool]
+    ) -> TokenAutomaton:
+        sizes = [len(symbols) for symbols, _, _ in columns]
+        sources = np.repeat(np.arange(len(columns)), sizes)
+        symbols = np.concatenate([symbols for symbols, _, _ in columns])
+        targets = np.concatenate([targets for _, targets, _ in columns])
+        order = np.lexsort((symbols, sources))
+        offsets = np.concatenate([[0], np.cumsum(sizes)])
+        alphabet = np.union1d(self._ids, np.array(self.eos_ids, dtype=np.int64))
+        parts = np.array(accepting), offsets, symbols[order], targets[order], alphabet
+        return TokenAutomaton(0, *parts, self.tokenizer.spellings).minimised()
+
+
+def _state(threads: Iterable[int]) -> Threads:
+    """The state of these threads: a match if one of them is complete."""
+    found = set(threads)
+    if kernels.COMPLETE in found:
+        return MATCH
+    return tuple(sorted(found - {kernels.DEAD}))
+
+
+def _by_token(rows: np.ndarray) -> _Row:
+    """(tokens, ascending; the state of the threads of each) of rows (token, thread)."""
+    rows = rows[np.lexsort((rows[:, 1], rows[:, 0]))]
+    tokens, first = np.unique(rows[:, 0], return_index=True)
+    ends = np.append(first, len(rows))[1:]
+    threads = rows[:, 1].tolist()
+    pairs = zip(first.tolist(), ends.tolist(), strict=True)
+    return tokens.astype(np.int64), [_state(threads[low:high]) for low, high in pairs]
+
+
+def _arrays(dfa: ByteDFA) -> kernels.Dfa:
+    return kernels.Dfa(dfa.trans, dfa.byte_class, dfa.accepting, dfa.start)
+
+
+def _bytes_of_ids(tokenizer: Tokenizer) -> tuple[np.ndarray, np.ndarray]:
+    """(start int32 [n_ids + 1], data uint8): what each id spells."""
+    spellings = tokenizer.spellings
+    start = np.zeros(len(spellings) + 1, dtype=np.int32)
+    np.cumsum(np.fromiter(map(len, spellings), np.int64, len(spellings)), out=start[1:])
+    return start, np.frombuffer(b"".join(spellings), dtype=np.uint8)
+
+
+# Following a sequence of ids, and noticing what is banned as soon as it is complete.
+#
+#     push(id)  ->  the positions of the first ids of the banned texts that this id completes
+#
+# A banned text is complete with the id that holds its end, a whole word with the id that shows that
+# the word has ended. Of two banned texts, one inside the other, the one that ends first is complete
+# first; of several that one id completes, the one that begins first comes first.
+
+
+class Watch:
+    """Where one sequence is among the spellings. Mutable, like a matcher; `back` is cheap."""
+
+    def __init__(self, spellings: Spellings, prompt: Sequence[int] = (), before: str = "") -> None:
+        """prompt: the ids before the first one. before: the text that they end in, in which words
+        may have begun."""
+        self._spellings, self._prompt = spellings, tuple(prompt)
+        self._before = before.encode()
+        self._ids: list[int] = []
+        self._data: list[bytes] = []
+        self._contexts = [spellings.context(before.encode())]
+        begun = spellings.pending(before)
+        self._threads: list[list[tuple[int, Threads]]] = [[(0, begun)] if begun else []]
+
+    @property
+    def ban(self) -> Ban:
+        """What is looked for."""
+        return self._spellings.ban
+
+    @property
+    def ids(self) -> tuple[int, ...]:
+        """What has been read."""
+        return tuple(self._ids)
+
+    @property
+    def pieces(self) -> tuple[bytes, ...]:
+        """What each id spells."""
+        return tuple(self._data)
+
+    def text(self, first: int = 0) -> bytes:
+        """What the ids from position `first` on spell."""
+        return b"".join(self._data[first:])
+
+    def push(self, token: int) -> tuple[int, ...]:
+        """Read one id, of ordinary text; the positions of the first ids of the banned texts that it
+        completes, ascending, each once."""
+        spellings, here = self._spellings, len(self._ids)
+        before = (*self._prompt, *self._ids)[-1:]
+        data = spellings.tokenizer.text_bytes((token,), before)
+        after = [(first, spellings.step(threads, data)) for first, threads in self._threads[-1]]
+        after.append((here, spellings.begun(self._contexts[-1], data)))
+        self._ids.append(token)
+        self._data.append(data)
+        self._contexts.append(spellings.context(data, self._contexts[-1]))
+        alive = [(first, threads) for first, threads in after if threads and threads != MATCH]
+        self._threads.append(alive)
+        return _distinct(first for first, threads in after if threads == MATCH)
+
+    def ended(self) -> tuple[int, ...]:
+        """The positions of the first ids of what is complete if the text ends here, ascending."""
+        ends = self._spellings.ends
+        return _distinct(first for first, threads in self._threads[-1] if ends(threads))
+
+    def word(self, first: int, ended: bool) -> str:
+        """What is banned of the text and begins in the id at position `first`. ended: does the text
+        end here?"""
+        low = len(self._before) + len(self.text()) - len(self.text(first))
+        high = low + len(self._data[first])
+        data = self._before + self.text()
+        for start, end in self._spellings.ban.spans(data, len(self._before), ended):
+            if start < high and (start >= low or not first):
+                return data[start:end].decode()
+        raise DecodingError(f"nothing that begins in the id at position {first} is banned")
+
+    def back(self, n: int) -> None:
+        """Take back the last n ids. Raises DecodingError if there are fewer."""
+        if not 0 <= n <= len(self._ids):
+            raise DecodingError(f"cannot take back {n} of {len(self._ids)} ids")
+        if n:
+            del self._ids[-n:], self._data[-n:], self._contexts[-n:], self._threads[-n:]
+
+
+def _distinct(positions: Iterable[int]) -> tuple[int, ...]:
+    """Each position once: what begins before the first id is told apart from what begins in it, and
+    has the same position."""
+    return tuple(dict.fromkeys(positions))

@@ -1,0 +1,306 @@
+"""What is banned, as automata over text.
+
+    L(ban.occurrence) = the banned texts themselves
+    L(ban.contains)   = { t : some part of t is banned },   L(ban.allowed) = UTF-8 - L(ban.contains)
+
+A constraint over `allowed` cannot write a banned word, whatever its tokens: all that counts is the
+text they spell. So there is no list of tokens, nothing depends on spaces before words, and a
+boundary mark or a leading space is banned only where it is part of the word as it was given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from typing import NamedTuple
+
+from bpe_automata._automata import algebra
+from bpe_automata._automata.compile import compile_regex
+from bpe_automata._automata.dfa import ByteDFA
+from bpe_automata._budget import Budget, spending
+from bpe_automata._decoding.constraint import Constraint, Method, constrain, rebuilt
+from bpe_automata._sharing import Immutable, cached
+from bpe_automata._tokenizer.tokenizer import AddedTokens, Tokenizer
+from bpe_automata.banning._patterns import (
+    checked_regex,
+    not_of_word,
+    word_has_ended,
+    word_may_begin,
+    word_pattern,
+)
+from bpe_automata.errors import ArgumentError, EmptyLanguageError
+
+_CONTINUES = range(0x80, 0xC0)
+
+
+class Found(NamedTuple):
+    """A banned part of a text: text[start:end] == word, positions in characters."""
+
+    start: int
+    end: int
+    word: str
+
+
+@dataclass(frozen=True)
+class Ban(Immutable):
+    """Texts that must not be written.
+
+    words: each as it is, leading spaces and marks included. regexes: Python syntax as
+    `compile_regex` takes it, looked for anywhere, so without anchors. whole_word: only where no
+    word character (`\\w` of Python's `re`, Unicode) stands right before or right after; else
+    anywhere, inside words too. ignore_case: as `re.IGNORECASE`, and for words also by full case
+    folding, see `banning._patterns`. Texts are compared as they are, not normalized: `é` written as
+    two characters is another text. budget: of each automaton.
+
+    Raises ArgumentError (nothing is banned, an empty word, one given twice), RegexError,
+    EmptyLanguageError (a regex that matches the empty text would forbid everything),
+    BudgetExceededError.
+    """
+
+    words: Sequence[str] = ()
+    regexes: Sequence[str] = ()
+    whole_word: bool = False
+    ignore_case: bool = False
+    budget: Budget = field(default=Budget(), kw_only=True)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "words", _strings(self.words, "words"))
+        object.__setattr__(self, "regexes", _strings(self.regexes, "regexes"))
+        if not self.words and not self.regexes:
+            raise ArgumentError("nothing is banned: give at least one word or regex")
+        _check_words(self.words, self.ignore_case)
+        _refuse_repeated(self.regexes, self.regexes, "regex")
+        with spending(self.budget):
+            _ = self._patterns  # refuses regexes that cannot be used
+
+    @cached
+    def _patterns(self) -> tuple[str, ...]:
+        """One regex for all words, then the regexes, each a group."""
+        words = [word_pattern(word, self.ignore_case) for word in self.words]
+        regexes = [checked_regex(r, self.ignore_case, self.budget) for r in self.regexes]
+        return (*([f"(?:{'|'.join(words)})"] if words else []), *regexes)
+
+    @cached
+    def occurrence(self) -> ByteDFA:
+        """The banned texts themselves, without what must stand around them."""
+        return self._union(self._patterns)
+
+    @cached
+    def _ending(self) -> ByteDFA:
+        """Texts that a banned one ends, what must come after it not being asked."""
+        before = r"(?:[\s\S]*\W)?" if self.whole_word else r"[\s\S]*"
+        return self._union(before + pattern for pattern in self._patterns)
+
+    @cached
+    def contains(self) -> ByteDFA:
+        """The texts in which something is banned. Raises BudgetExceededError."""
+        return self.contains_after("")
+
+    @cached
+    def allowed(self) -> ByteDFA:
+        """The texts in which nothing is banned. Raises BudgetExceededError."""
+        return self.allowed_after("")
+
+    def contains_after(self, before: str) -> ByteDFA:
+        """{ t : something in before + t is banned, and not all of it is in `before` }. So a word
+        that `before` begins and t completes counts, and one that `before` holds does not."""
+        return self._contains_from(self.context(before))
+
+    def allowed_after(self, before: str) -> ByteDFA:
+        """The texts that are not in `contains_after(before)`."""
+        state = self.context(before)
+        if state not in self._allowed_from:
+            with spending(self.budget):
+                found = algebra.complement(self._contains_from(state), self.budget)
+            self._allowed_from.setdefault(state, found)
+        return self._allowed_from[state]
+
+    def context(self, before: str) -> int:
+        """A number; after texts before with the same one, the same is banned."""
+        return self._ending.walk(_encoded(before))
+
+    @cached
+    def _allowed_from(self) -> dict[int, ByteDFA]:
+        """State of `_ending` that the text before leads to -> what is allowed then."""
+        return {}
+
+    def _contains_from(self, state: int) -> ByteDFA:
+        follows = word_has_ended() if self.whole_word else algebra.all_texts()
+        return algebra.followed(self._ending, state, follows, self.budget)
+
+    def found_in(self, text: str, before: str = "") -> tuple[Found, ...]:
+        """What is banned in `text`, in order: from each position the shortest part. A part that
+        begins in the text `before` has a negative start; parts that end there are left out."""
+        first = _encoded(before)
+        whole, shift = before + text, len(before)
+        position = _characters(first + _encoded(text))
+        return tuple(
+            Found(position[a] - shift, position[b] - shift, whole[position[a] : position[b]])
+            for a, b in self.spans(first + _encoded(text), len(first))
+        )
+
+    def spans(self, data: bytes, past: int = 0, ended: bool = True) -> Iterator[tuple[int, int]]:
+        """(start, end) in bytes of what is banned in the text `data` and ends after `past`: from
+        each position the shortest. ended: does a word end where the text does? (Else it may go
+        on.)"""
+        begins = _may_begin(data) if self.whole_word else None
+        for start in range(len(data)):
+            if data[start] not in _CONTINUES and (begins is None or begins[start]):
+                end = self._shortest(data, start, past, ended)
+                if end is not None:
+                    yield start, end
+
+    def _shortest(self, data: bytes, start: int, past: int, ended: bool) -> int | None:
+        """Where the shortest banned part from `start` ends."""
+        dfa, state = self.occurrence, self.occurrence.start
+        for end in range(start + 1, len(data) + 1):
+            state = dfa.step(state, data[end - 1])
+            if state == 0:
+                return None
+            ends = dfa.accepting[state] and end > past
+            if ends and (not self.whole_word or _has_ended(data[end : end + 4], ended)):
+                return end
+        return None
+
+    def constrain(
+        self,
+        tokenizer: Tokenizer,
+        language: str | ByteDFA | None = None,
+        method: Method = "canonical",
+        eos_ids: Iterable[int] | None = None,
+        *,
+        after: str = "",
+        added_tokens: AddedTokens = False,
+        budget: Budget | None = None,
+    ) -> Constraint:
+        """A constraint to the texts of `language` (None: all) in which nothing is banned.
+
+        after: text that comes before, the end of the prompt: a word that it begins cannot be
+        completed. added_tokens: which added tokens may be read as the text they spell. Here by
+        default none: a decoder that skips special tokens would join what stands around them, so
+        that `tal`, `<|im_start|>`, `k` is shown as a banned `talk`. budget: of the intersection (by
+        default that of the ban), then as that of `constrain`.
+
+        An unfinished text may still end in what is a whole word only if nothing follows; see
+        `sampling.decode_allowed`, which cuts it off. Raises what `constrain` raises, and
+        EmptyLanguageError if the ban leaves nothing.
+        """
+        allowed = self.allowed_in(language, after, budget)
+        return constrain(
+            tokenizer, allowed, method, eos_ids, added_tokens=added_tokens, budget=budget
+        )
+
+    def allowed_in(
+        self, language: str | ByteDFA | None, after: str = "", budget: Budget | None = None
+    ) -> ByteDFA:
+        """The texts of `language` (None: all) in which nothing is banned, after the text `after`.
+        Raises EmptyLanguageError if the ban leaves nothing, RegexError, BudgetExceededError."""
+        budget = budget or self.budget
+        with spending(budget):
+            allowed = self.allowed_after(after)
+            if language is None:
+                return allowed
+            given = compile_regex(language, budget) if isinstance(language, str) else language
+            both = algebra.intersection(given, allowed, budget)
+        if both.is_empty and not given.is_empty:
+            raise EmptyLanguageError(f"every text of the constraint is banned by {self}")
+        return both
+
+    def __str__(self) -> str:
+        shown = [*map(repr, self.words), *(f"regex {r!r}" for r in self.regexes)]
+        return "the ban of " + ", ".join(shown[:5]) + (", ..." if len(shown) > 5 else "")
+
+    def _union(self, patterns: Iterable[str]) -> ByteDFA:
+        with spending(self.budget):
+            compiled = [compile_regex(pattern, self.budget) for pattern in patterns]
+            return reduce(lambda a, b: algebra.union(a, b, self.budget), compiled)
+
+
+def _strings(given: object, name: str) -> tuple[str, ...]:
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise ArgumentError(f"{name} is {given!r}, not a list of strings")
+    found = tuple(given)
+    for entry in found:
+        if not isinstance(entry, str):
+            raise ArgumentError(f"{name} holds {entry!r}, which is not a string")
+    return found
+
+
+def _check_words(words: Sequence[str], ignore_case: bool) -> None:
+    for word in words:
+        if not word:
+            raise ArgumentError("an empty word is in every text; leave it out of words")
+        _encoded(word)
+    folded = [word.casefold() for word in words] if ignore_case else words
+    _refuse_repeated(words, folded, "word")
+
+
+def _refuse_repeated(given: Sequence[str], keys: Sequence[str], what: str) -> None:
+    seen: dict[str, str] = {}
+    for entry, key in zip(given, keys, strict=True):
+        if key in seen:
+            raise ArgumentError(f"the {what} {entry!r} is given twice, before as {seen[key]!r}")
+        seen[key] = entry
+
+
+def _encoded(text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        lone = text[error.start]
+        raise ArgumentError(f"{text!r} has a lone surrogate, {lone!r}: no text holds it") from None
+
+
+def _characters(data: bytes) -> list[int]:
+    """For each position between bytes: how many characters have begun before it."""
+    found = [0]
+    for byte in data:
+        found.append(found[-1] + (byte not in _CONTINUES))
+    return found
+
+
+def _may_begin(data: bytes) -> list[bool]:
+    """For each position of a text: may a word begin there?"""
+    dfa = word_may_begin()
+    state, found = dfa.start, [True]
+    for byte in data:
+        state = dfa.step(state, byte)
+        found.append(bool(dfa.accepting[state]))
+    return found
+
+
+def _has_ended(rest: bytes, ended: bool) -> bool:
+    """Does a whole word end before this? (At the end of the text, or before a character that is of
+    no word; not before the beginning of a character that is not complete.)"""
+    if not rest:
+        return ended
+    return any(not_of_word().accepts(rest[:n]) for n in range(1, len(rest) + 1))
+
+
+# A ban applied to a constraint: prepared once, for many texts.
+
+
+@dataclass(frozen=True)
+class AppliedBan(Immutable):
+    """after(before) = the constraint, its method and budget included, to the texts of `constraint`
+    in which nothing is banned after the text `before`.
+
+    Memoises the constraints, one for each part of a banned text that a text before may end in, so
+    it is worth keeping and sharing. It knows its ban, so it cannot be taken for another's.
+    """
+
+    ban: Ban
+    constraint: Constraint
+
+    def after(self, before: str = "") -> Constraint:
+        """Raises EmptyLanguageError if the ban leaves nothing, and BudgetExceededError."""
+        context = self.ban.context(before)
+        if context not in self._made:
+            allowed = self.ban.allowed_in(self.constraint.dfa, before)
+            self._made.setdefault(context, rebuilt(self.constraint, allowed))
+        return self._made[context]
+
+    @cached
+    def _made(self) -> dict[int, Constraint]:
+        return {}

@@ -1,0 +1,258 @@
+"""What a request of a server asks for, and the constraints that are kept between requests."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+from bpe_automata._arguments import short
+from bpe_automata._automata.compile import Budget, compile_regex
+from bpe_automata._automata.dfa import ByteDFA
+from bpe_automata._constructions.canonical import canonical_automaton
+from bpe_automata._decoding.constraint import Constraint, Method, constrain
+from bpe_automata._sharing import Lock, locked
+from bpe_automata._tokenizer.tokenizer import AddedTokens, Tokenizer
+from bpe_automata.errors import ArgumentError, BpeAutomataError, BudgetExceededError
+from bpe_automata.schemas import compile_json_schema
+
+KEY = "bpe_automata"
+"""The key of a request's extra arguments under which its constraint is."""
+
+METHODS: tuple[Method, ...] = ("canonical", "lift")
+MOST = 64
+"""How many constraints are kept. One may hold a few times 64 MB of rows that were visited."""
+
+SECONDS = "BPE_AUTOMATA_MAX_SECONDS"
+"""The environment variable by which a server bounds each call of a constraint, in seconds."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """The constraint of one request.
+
+    regex: Python syntax, `re.fullmatch` semantics; or else schema: JSON text, as
+    `compile_json_schema` with its defaults. method: "canonical" or "lift". prefix: begin
+    after the prompt's own ids; False: as if the text stood alone. added_tokens: as `constrain`.
+    eos_ids: None for those of the model. max_seconds: of each call (see `Budget`), at most what the
+    server allows.
+    """
+
+    regex: str | None
+    method: Method = "canonical"
+    prefix: bool = True
+    added_tokens: AddedTokens = "plain"
+    eos_ids: tuple[int, ...] | None = None
+    schema: str | None = None
+    max_seconds: float | None = None
+
+    @property
+    def budget(self) -> Budget:
+        """Of each call. Raises ArgumentError if the server's own setting is none."""
+        budget = Budget()
+        most = _read_seconds(os.environ.get(SECONDS, budget.max_seconds), SECONDS)
+        return replace(budget, max_seconds=min(most, self.max_seconds or most))
+
+    def compiled(self) -> ByteDFA:
+        """The language. Raises what `compile_regex` or `compile_json_schema` raise."""
+        if self.schema is None:
+            return compile_regex(self.regex or "", self.budget)
+        return compile_json_schema(self.schema, budget=self.budget)
+
+
+def is_asked(extra_args: Mapping[str, Any] | None) -> bool:
+    """Does a request have a constraint, be it a good one or not?"""
+    return bool(_given(extra_args or {}))
+
+
+def _given(extra_args: Mapping[str, Any]) -> dict[str, Any]:
+    """What the request says under keys of ours, None left out."""
+    return {
+        key: value
+        for key, value in extra_args.items()
+        if value is not None and (key == KEY or str(key).startswith(f"{KEY}_"))
+    }
+
+
+def read_options(extra_args: Mapping[str, Any] | None) -> Options | None:
+    """The options under `KEY`, a mapping or the JSON text of one, or else under keys of their own
+    (`bpe_automata_regex`, ...), as servers need them that take flat values only; None if the
+    request has no constraint. Raises ArgumentError."""
+    found = _given(extra_args or {})
+    if not found:
+        return None
+    given = _nested(found[KEY]) if KEY in found else _flat(found)
+    if KEY in found and len(found) > 1:
+        raise ArgumentError(f"give either {KEY} or {max(found)}, not both")
+    known = set(Options.__dataclass_fields__)
+    if unknown := set(given) - known:
+        raise ArgumentError(f"{KEY} has no option {min(map(str, unknown))!r}, only {sorted(known)}")
+    regex, schema = given.get("regex"), _read_schema(given.get("schema"))
+    if not isinstance(regex, str | None) or (regex is None) == (schema is None):
+        raise ArgumentError(
+            f'{KEY} is {short(given)}; give {{"regex": "...", "method": "canonical"}}, or a '
+            '"schema" in place of the regex'
+        )
+    seconds = given.get("max_seconds")
+    options = Options(
+        **{
+            **given,
+            "regex": regex,
+            "schema": schema,
+            "eos_ids": _read_eos_ids(given.get("eos_ids")),
+            "max_seconds": None if seconds is None else _read_seconds(seconds, "max_seconds"),
+        }
+    )
+    if options.method not in METHODS:
+        raise ArgumentError(f"method {options.method!r} of {KEY} is none of {METHODS}")
+    if not isinstance(options.prefix, bool):
+        raise ArgumentError(f"prefix of {KEY} is {given['prefix']!r}, neither True nor False")
+    if options.added_tokens not in ("plain", True, False):
+        given_is = f"added_tokens of {KEY} is {options.added_tokens!r}"
+        raise ArgumentError(f"{given_is}, neither 'plain' nor True nor False")
+    return options
+
+
+def _nested(given: Any) -> Mapping[str, Any]:
+    if isinstance(given, str):
+        with suppress(ValueError, RecursionError):
+            given = json.loads(given)
+    if not isinstance(given, Mapping):
+        raise ArgumentError(f'{KEY} is {short(given)}; give {{"regex": "...", "method": "lift"}}')
+    return given
+
+
+def _flat(found: Mapping[str, Any]) -> dict[str, Any]:
+    """Flat values have no True and False: 1 and 0, "true" and "false" are taken for them."""
+    given = {key.removeprefix(f"{KEY}_"): value for key, value in found.items()}
+    for name in ("prefix", "added_tokens"):
+        word = str(given.get(name)).lower()
+        if word in ("1", "true", "0", "false"):
+            given[name] = word in ("1", "true")
+    return given
+
+
+def _read_schema(given: Any) -> str | None:
+    """JSON text."""
+    if given is None or isinstance(given, str):
+        return given
+    if not isinstance(given, bool | Mapping):
+        raise ArgumentError(f"schema of {KEY} is {short(given)}: give an object, or JSON text")
+    try:
+        return json.dumps(given)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ArgumentError(f"schema of {KEY} is no JSON: {error}") from error
+
+
+def _read_seconds(given: object, name: str) -> float:
+    try:
+        seconds = float(given) if isinstance(given, str | int | float) else 0.0
+    except (ValueError, OverflowError):
+        seconds = 0.0
+    if isinstance(given, bool) or not 0 < seconds < math.inf:
+        raise ArgumentError(f"{name} is {short(given)}: give a number of seconds over 0")
+    return seconds
+
+
+def _read_eos_ids(given: object) -> tuple[int, ...] | None:
+    if given is None:
+        return None
+    listed = list(given) if isinstance(given, Sequence) else []
+    if not listed or not all(type(token) is int and token >= 0 for token in listed):
+        raise ArgumentError(f"eos_ids of {KEY} is {given!r}; give a list of ids")
+    return tuple(listed)
+
+
+def listed_ids(found: Iterable[int] | int | None) -> list[int]:
+    """End-of-sequence ids as configurations name them: one, several, or None."""
+    if found is None:
+        return []
+    return [found] if isinstance(found, int) else sorted(found)
+
+
+def check_language(options: Options) -> None:
+    """Refuse, before a request is queued, a regex or a schema that does not compile or that nothing
+    matches. Raises ArgumentError."""
+    try:
+        if _is_empty(options):
+            raise ArgumentError(f"no text matches {options.regex!r}")
+    except BpeAutomataError as error:
+        raise ArgumentError(f"{KEY}: {told(error)}") from error
+
+
+@lru_cache(MOST)
+def _is_empty(options: Options) -> bool:
+    """Only the answer is kept, so that a regex that comes again is not compiled again."""
+    return options.compiled().is_empty
+
+
+def told(error: BpeAutomataError) -> str:
+    """What the client of a server is told: of budgets, which the server sets, only the limit."""
+    if not isinstance(error, BudgetExceededError):
+        return str(error)
+    return (
+        f"the constraint takes more than {error.limit:g} {error.resource}: use smaller repeat "
+        "counts, or a shorter regex or schema"
+    )
+
+
+class Constraints:
+    """The constraints of one tokenizer, made when first asked for; the `MOST` last used are kept.
+    For any number of threads. eos_ids: where a request names none; by default the tokenizer's.
+    Raises ArgumentError."""
+
+    def __init__(self, tokenizer: Tokenizer, eos_ids: Sequence[int] = ()) -> None:
+        self.tokenizer = tokenizer
+        self.eos_ids = tuple(dict.fromkeys(eos_ids)) or tokenizer.eos_ids
+        known = all(0 <= token < tokenizer.n_ids for token in self.eos_ids)
+        if not self.eos_ids or not known:
+            raise ArgumentError(
+                f"end-of-sequence ids {self.eos_ids} of {tokenizer!r}: at least one is needed, and "
+                "each in its range"
+            )
+        self.lock = Lock()
+        self._kept: dict[tuple[object, ...], Constraint] = {}
+
+    def ends_of(self, options: Options) -> tuple[int, ...]:
+        """The end-of-sequence ids of a request. Raises ArgumentError for one out of range."""
+        if options.eos_ids is None:
+            return self.eos_ids
+        if max(options.eos_ids) >= self.tokenizer.n_ids:
+            raise ArgumentError(
+                f"eos_ids of {KEY} is {list(options.eos_ids)}; the last id of the tokenizer is "
+                f"{self.tokenizer.n_ids - 1}"
+            )
+        return options.eos_ids
+
+    def of(self, options: Options) -> Constraint:
+        """Raises what `ends_of` and `constrain` raise."""
+        eos_ids = self.ends_of(options)
+        budget = options.budget
+        language = options.regex, options.schema
+        key = (*language, options.method, options.added_tokens, eos_ids, budget.max_seconds)
+        found = self._kept.get(key)
+        if found is None:
+            if options.method == "canonical":
+                canonical_automaton(self.tokenizer)  # that of the server is no request's expense
+            found = constrain(
+                self.tokenizer,
+                options.compiled(),
+                method=options.method,
+                eos_ids=eos_ids,
+                added_tokens=options.added_tokens,
+                budget=budget,
+            )
+        return self._used(key, found)
+
+    @locked
+    def _used(self, key: tuple[object, ...], made: Constraint) -> Constraint:
+        """The constraint that is kept, which another thread may have made meanwhile."""
+        self._kept[key] = found = self._kept.pop(key, made)
+        if len(self._kept) > MOST:
+            del self._kept[next(iter(self._kept))]
+        return found

@@ -1,0 +1,222 @@
+"""The logits processor: the mask of each row, from the ids of that row.
+
+The processor keeps no counter of steps. `generate` reorders rows (beam search), pads prompts on the
+left, and goes on calling after a row has ended, so the state of a row is always derived from the
+ids of that row; a memo of the last step makes that one transition instead of many.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+from transformers import LogitsProcessor
+
+from bpe_automata._constructions.engine import Engine
+from bpe_automata._decoding.constraint import Constraint
+from bpe_automata._decoding.matcher import Generation, Reason
+from bpe_automata._kernels.bits import has, members, only, packed
+from bpe_automata._tokenizer.tokenizer import Tokenizer
+from bpe_automata.errors import PromptError, TokenNotAllowedError, UnsupportedFeatureError
+from bpe_automata.integrations.bitmask import unpacked
+from bpe_automata.integrations.torch_table import check_masked, check_shape
+from bpe_automata.integrations.transformers._rows import ENDED, Rows, State, continuous_batching
+
+
+class ConstraintLogitsProcessor(LogitsProcessor):  # type: ignore[misc]
+    """Masks the logits of each row by the constraint of its prompt.
+
+    `constraints`: one for all prompts, or one per prompt, all over the same tokenizer; their
+    end-of-sequence ids may differ.
+    `input_ids`: int[prompts, width] as given to `model.generate`, padded on the left;
+    `attention_mask`: int[prompts, width], 0 on padding (None: no padding).
+    `prefix`: start from the state after the prompt, so that prompt and completion together are
+    canonical; False: as if the completion stood alone.
+    `pad_id`: allowed, beside the end-of-sequence ids, once a row has ended.
+
+    `model.generate` may hold several rows per prompt (beams, return sequences), next to each other.
+    A row with an id that was not allowed comes up in beam search only, with score -inf, when fewer
+    continuations exist than beams. It counts as ended: masking all of it would make softmax NaN.
+
+    Raises `PromptError` if a prompt makes its constraint impossible, is padded on the right (as
+    `attention_mask` says, or without one, where one of several prompts ends with `pad_id`) or is
+    not one that the processor was made for, `BufferShapeError` if shapes of ids, masks or the
+    number of rows do not fit, `TokenOutOfRangeError` for negative ids, `ArgumentError` for what is
+    no constraint or one over another tokenizer, `DecodingError` without any end-of-sequence id, and
+    `UnsupportedFeatureError` under continuous batching (see `only_plain_batching`).
+    """
+
+    def __init__(
+        self,
+        constraints: Constraint | Sequence[Constraint],
+        input_ids: torch.Tensor,
+        attention_mask: torch.Tensor | None = None,
+        *,
+        prefix: bool = True,
+        pad_id: int | None = None,
+    ) -> None:
+        self._rows = Rows(constraints, input_ids, attention_mask, prefix, pad_id)
+        self._asked = False
+
+    @property
+    def n_ids(self) -> int:
+        """Ids of the tokenizer; logits may be wider (padding), never narrower."""
+        return self._rows.engines[0].n_ids
+
+    @property
+    def supports_continuous_batching(self) -> bool:
+        """What a continuous batching manager asks first. Raises UnsupportedFeatureError."""
+        raise continuous_batching()
+
+    def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        """`scores`: float[rows, V]; a new tensor with -inf where an id is not allowed.
+
+        Raises LogitsError for what is no such tensor and, naming the row, where an allowed id has
+        NaN or +inf, or all of them have -inf; the last not for rows that have ended, nor where a
+        prompt has several rows: beam search goes on with the others.
+        """
+        self._asked = True
+        completions, each = self._rows.completions(input_ids)
+        check_shape(scores, len(completions), self.n_ids)
+        states = self._rows.states(completions, each)
+        masks = self._rows.masks(states)
+        allowed = unpacked(torch.from_numpy(masks).to(scores.device), scores.shape[1])
+        masked = scores.masked_fill(~allowed, -torch.inf)
+        spared = [each > 1 or state is ENDED for _, state in states]
+        check_masked(masked, torch.tensor(spared, device=masked.device))
+        return masked
+
+    def forced(self, input_ids: torch.Tensor) -> np.ndarray:
+        """int64[rows]: the one id that each row of `input_ids` allows next; -1 if not one."""
+        self._asked = True
+        completions, each = self._rows.completions(input_ids)
+        states = self._rows.states(completions, each)
+        return np.array([only(mask) for mask in self._rows.masks(states)], dtype=np.int64)
+
+    def result(
+        self, tokenizer: Tokenizer, row: int, ids: Sequence[int], prompt: Sequence[int] = ()
+    ) -> Generation:
+        """How the completion `ids` of prompt number `row` ended; `ids` may end with padding.
+        `prompt`: the ids that the text comes after (where it would begin a space may be dropped).
+
+        Raises `TokenNotAllowedError` for ids that the processor would not have allowed, and
+        `UnsupportedFeatureError` if nothing ever asked it: then the host dropped it.
+        """
+        if len(ids) and not self._asked:
+            raise UnsupportedFeatureError(
+                "a host that drops logits processors",
+                "these ids were written without the constraint; did cache_implementation="
+                '"paged" or generate_batch turn to continuous batching?',
+            )
+        engine = self._rows.engines[row]
+        state, kept, ended = self._rows.starts[row], list[int](), False
+        for token_id in ids:
+            if ended := token_id in engine.eos_ids:
+                break
+            if not (0 <= token_id < engine.n_ids and has(engine.mask(state), token_id)):
+                raise TokenNotAllowedError(token_id, len(kept), "it is not in the mask")
+            state = engine.step(state, token_id)
+            kept.append(token_id)
+        complete = engine.accepting(state)
+        ended = complete and (ended or not goes_on(engine, state))
+        reason: Reason = "complete" if ended else "truncated"
+        return Generation(tokenizer.decode(kept, prompt), tuple(kept), complete, reason)
+
+
+def goes_on(engine: Engine[Any], state: State) -> bool:
+    """Can any id follow, besides the end of sequence?"""
+    ends = packed(engine.eos_ids, engine.n_ids)
+    return bool(np.any(engine.mask(state) & ~ends))
+
+
+# The constraint in the form of `model.generate(prefix_allowed_tokens_fn=...)`.
+
+
+def prefix_allowed_tokens_fn(
+    constraints: Constraint | Sequence[Constraint],
+    input_ids: torch.Tensor,
+    attention_mask: torch.Tensor | None = None,
+    *,
+    prefix: bool = True,
+    pad_id: int | None = None,
+) -> Callable[[int, torch.Tensor], list[int]]:
+    """fn(number of a prompt, its row so far) = the ids that `ConstraintLogitsProcessor` allows.
+
+    The arguments are those of the processor, and so are the masks, in beam search too. It is slower
+    by the making of lists of ids. transformers itself refuses it under continuous batching.
+
+    With several return sequences and one beam, transformers before 5.24 counts rows instead of
+    prompts: fn then raises `UnsupportedFeatureError` (repeat the prompt instead). Raises
+    `PromptError` for a row of another prompt, and the errors of the processor.
+    """
+    rows = Rows(constraints, input_ids, attention_mask, prefix, pad_id)
+    prompts, width = rows.given.shape
+
+    def allowed(prompt: int, row: torch.Tensor) -> list[int]:
+        if prompt >= prompts:
+            raise UnsupportedFeatureError(
+                "num_return_sequences",
+                f"row {prompt} was asked for, there are {prompts} prompts; repeat the prompt",
+            )
+        ids = np.ascontiguousarray(row.cpu().numpy()).astype(np.int64, copy=False)
+        if not np.array_equal(ids[:width], rows.given[prompt]):
+            raise PromptError(f"row {prompt} does not begin with prompt {prompt}")
+        state = rows.state(prompt, ids[width:])
+        found: list[int] = members(rows.mask(prompt, state)).tolist()
+        return found
+
+    return allowed
+
+
+# Continuous batching, which honours no logits processor of a caller.
+#
+# In transformers 5.23 (`generation/continuous_batching/`), a manager builds its own list of
+# processors from the generation config. What a caller gives is never looked at:
+#
+# | call | what becomes of `logits_processor=[...]` |
+# |---|---|
+# | `generate(cache_implementation="paged", ...)` | not handed on, without a word |
+# | `generate_batch(...)` | swallowed by `**kwargs`, without a word |
+# | `model._get_logits_processor` overridden | asked `supports_continuous_batching`: refused |
+# | written into the manager's list | called with one id per sequence: refused |
+#
+# The first two cannot be refused by the processor, which nobody asks: `only_plain_batching` refuses
+# them on the model, and `ConstraintLogitsProcessor.result` refuses ids it was not asked about.
+
+_ENTRY = "init_continuous_batching"
+
+
+@contextmanager
+def only_plain_batching(model: Any) -> Iterator[None]:
+    """Inside, every way into continuous batching of this model raises UnsupportedFeatureError.
+
+    All of them, `generate(cache_implementation="paged")` and `generate_batch` too, go through the
+    model's `init_continuous_batching`; inside, that is shadowed on this one model and, where it
+    wraps another (as PEFT does), on whatever model in it generates.
+    """
+
+    def refuse(*_: object, **__: object) -> None:
+        raise continuous_batching()
+
+    shadowed = _generating(model)
+    before = [vars(one).get(_ENTRY) for one in shadowed]
+    for one in shadowed:
+        setattr(one, _ENTRY, refuse)
+    try:
+        yield
+    finally:
+        for one, own in zip(shadowed, before, strict=True):
+            delattr(one, _ENTRY)
+            if own is not None:
+                setattr(one, _ENTRY, own)
+
+
+def _generating(model: Any) -> list[Any]:
+    """The model, that whose `generate` it lends, and those of its parts that can generate."""
+    parts = model.modules() if isinstance(model, torch.nn.Module) else ()
+    inner = (part for part in parts if hasattr(type(part), _ENTRY))
+    found = [model, getattr(model.generate, "__self__", model), *inner]
+    return list({id(one): one for one in found}.values())

@@ -1,0 +1,226 @@
+"""Decoding under a ban: what its two modes share, and the exact one, in which nothing banned ever
+gets into the mask. The other, by going back, is `rollback`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+import numpy as np
+
+from bpe_automata._automata.algebra import all_texts
+from bpe_automata._decoding.constraint import Constraint, constrain
+from bpe_automata._decoding.matcher import Generation, Matcher
+from bpe_automata._tokenizer.tokenizer import Tokenizer
+from bpe_automata.banning import AppliedBan, Ban
+from bpe_automata.errors import ArgumentError
+from bpe_automata.sampling._logits import (
+    Model,
+    checked,
+    draw,
+    has_ended,
+    log_probabilities,
+    only_the_end_follows,
+)
+from bpe_automata.sampling._loop import asked
+
+_UNKNOWN = "\N{REPLACEMENT CHARACTER}".encode()
+
+
+@dataclass(frozen=True)
+class Rollback:
+    """One time that decoding went back. position: how many ids stayed; token: the id that is banned
+    there from then on (with a penalty: made less likely); word: what was banned in the text, None
+    if all ids at the position after this one were; discarded: the ids that were thrown away, the
+    banned one first. token None: all ids that a text could begin with were banned, so the bans were
+    lifted, but those of ids that complete what is banned."""
+
+    position: int
+    token: int | None
+    word: str | None
+    discarded: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class BannedGeneration(Generation):
+    """A generation under a ban, and how often the ban acted.
+
+    acted: in exact mode the steps at which it took ids from the mask, in rollback mode how often
+    decoding went back. log_mass_removed: exact mode; natural log, at most 0: the sum over the steps
+    of the log share of the mask's mass that the ban left. rollbacks: in order. discarded: how many
+    ids were thrown away, those that a truncated text was cut by among them. passed: with a penalty,
+    the banned words that are in the text all the same, in order, see `Ban.found_in`.
+    """
+
+    acted: int = 0
+    log_mass_removed: float | None = None
+    rollbacks: tuple[Rollback, ...] = ()
+    discarded: int = 0
+    passed: tuple[str, ...] = ()
+
+
+def free(tokenizer: Tokenizer) -> Constraint:
+    """Any tokenization of any text, added tokens (but end-of-sequence) left out: what a model
+    writes on its own, save for bytes that are no text."""
+    return constrain(tokenizer, all_texts(), "lift", added_tokens=False)
+
+
+def tail(tokenizer: Tokenizer, prompt: Sequence[int]) -> str:
+    """The text that a prompt ends in: what its ids spell after the last added or control token."""
+    silent = tokenizer.added_ids | tokenizer.description.controls
+    first = max((k + 1 for k, token in enumerate(prompt) if token in silent), default=0)
+    return tokenizer.decode(tuple(prompt[first:]), tuple(prompt[:first]))
+
+
+def kept(ban: Ban, before: str, pieces: Sequence[bytes]) -> int:
+    """How many ids may stay of a text that ran out of them, so that nothing in it is banned now
+    that nothing follows: whole words that end where it does, and what is banned of a text in which
+    the beginning of a character is shown as U+FFFD.
+
+    before: the text before. pieces: what each id spells; nothing may be banned in them if the text
+    goes on.
+    """
+    first, n = before.encode(), len(pieces)
+    ends = [*accumulate(map(len, pieces), initial=len(first))]  # of the first k ids
+    while n:
+        data = first + b"".join(pieces[:n])
+        whole = len(data) - _unfinished(data)
+        if not ban.whole_word and whole == len(data):
+            return n
+        shown = data if whole == len(data) else data[:whole] + _UNKNOWN
+        found = next(ban.spans(shown, len(first)), None)
+        if found is None:
+            return n
+        n = max((k for k in range(n) if ends[k] <= found[0]), default=0)
+    return 0
+
+
+def _unfinished(data: bytes) -> int:
+    """How many bytes at the end are the beginning of a character."""
+    for size in range(1, min(3, len(data)) + 1):
+        byte = data[-size]
+        if byte >= 0xC0:
+            return size if size < 2 + (byte >= 0xE0) + (byte >= 0xF0) else 0
+        if byte < 0x80:
+            return 0
+    return 0
+
+
+# The exact mode.
+#
+#     ids drawn under the constraint to L - { texts in which something is banned }
+#
+# No rollback is needed: the mask sees whether what is banned can still be avoided.
+
+
+def decode_allowed(
+    model: Model,
+    ban: Ban,
+    tokenizer: Tokenizer,
+    prompt: Sequence[int] = (),
+    *,
+    constraint: Constraint | None = None,
+    after: str | None = None,
+    max_new_tokens: int = 128,
+    temperature: float = 1.0,
+    seed: int | np.random.Generator | None = None,
+    banned: AppliedBan | None = None,
+) -> BannedGeneration:
+    """A text in which nothing is banned, drawn under the mask that knows it.
+
+    constraint: what else constrains; by default `free`. after: the text before, in which a banned
+    word may begin; None: that of the prompt, see `tail`. The rest as for `decode`. A text that runs
+    out of ids may end in what is a whole word only because nothing follows: it is cut before that.
+
+    banned: `AppliedBan(ban, constraint)`, to use it for several calls, whatever comes before.
+
+    Raises what `decode` raises, ArgumentError if `banned` is of another ban or constraint, and
+    EmptyLanguageError if the ban leaves nothing.
+    """
+    prompt, max_new_tokens, temperature = checked(prompt, max_new_tokens, temperature)
+    applied = _applied(ban, tokenizer, constraint, banned)
+    before = tail(tokenizer, prompt) if after is None else after
+    matcher, plain = applied.after(before).matcher(prompt), applied.constraint.matcher(prompt)
+    run = _Run(model, matcher, plain, prompt, temperature)
+    rng = np.random.default_rng(seed)
+    while not run.matcher.is_finished and len(run.matcher.ids) < max_new_tokens:
+        run.step(rng)
+    return run.result(applied, before)
+
+
+def _applied(
+    ban: Ban, tokenizer: Tokenizer, constraint: Constraint | None, banned: AppliedBan | None
+) -> AppliedBan:
+    """What was prepared, if it is for this ban and constraint; else made now."""
+    if banned is None:
+        return AppliedBan(ban, constraint or free(tokenizer))
+    if not isinstance(banned, AppliedBan):
+        raise ArgumentError(
+            f"banned is a {type(banned).__name__}; give AppliedBan(ban, constraint), which knows "
+            "what it bans"
+        )
+    if banned.ban != ban:
+        raise ArgumentError(f"banned is prepared for {banned.ban}, not for {ban}")
+    if constraint is not None and banned.constraint is not constraint:
+        raise ArgumentError(
+            "banned is prepared for another constraint than the one given; leave that out, or "
+            "prepare AppliedBan(ban, constraint)"
+        )
+    return banned
+
+
+@dataclass
+class _Run:
+    """One sequence on its way, under both masks."""
+
+    model: Model
+    matcher: Matcher
+    plain: Matcher
+    prompt: tuple[int, ...]
+    temperature: float
+    log_weight: float = 0.0
+    log_mass_removed: float = 0.0
+    acted: int = 0
+    passes: int = 0
+
+    def step(self, rng: np.random.Generator) -> None:
+        """Read one more id."""
+        allowed, without = self.matcher.mask(), self.plain.mask()
+        self.passes += 1
+        logits = asked(self.model, self.prompt, self.matcher.ids)
+        log_p = log_probabilities(logits, len(allowed), self.temperature)
+        token, log_mass = draw(log_p, allowed, rng.random(), greedy=not self.temperature)
+        self.log_weight += log_mass
+        if (without & ~allowed).any():
+            self.acted += 1
+            self.log_mass_removed += min(0.0, log_mass - draw(log_p, without, 0.0)[1])
+        self.matcher.advance(token)
+        self.plain.advance(token)
+
+    def result(self, applied: AppliedBan, before: str) -> BannedGeneration:
+        """How it ended."""
+        constraint = applied.constraint
+        tokenizer, eos_ids = constraint.tokenizer, constraint.eos_ids
+        ids = [token for token in self.matcher.ids if token not in eos_ids]
+        ended = only_the_end_follows(self.matcher, constraint)
+        seen = self.temperature and has_ended(self.matcher, constraint)
+        pieces = [
+            tokenizer.text_bytes((token,), (*self.prompt, *ids[:k])[-1:])
+            for k, token in enumerate(ids)
+        ]
+        n = len(ids) if ended else kept(applied.ban, before, pieces)
+        if n < len(ids):
+            self.matcher.rollback(len(ids) - n)
+        return BannedGeneration(
+            b"".join(pieces[:n]).decode("utf-8", "replace"),
+            tuple(ids[:n]),
+            self.matcher.is_accepting,
+            "complete" if ended else "truncated",
+            log_weight=self.log_weight if seen else None,
+            passes=self.passes,
+            forced=0,
+            acted=self.acted,
+            log_mass_removed=self.log_mass_removed,
+            discarded=len(ids) - n,
+        )

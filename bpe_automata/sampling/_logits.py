@@ -1,0 +1,143 @@
+"""From logits to one id, what every loop checks first, and where a sequence ends.
+
+draw(log p, allowed, u) = min { i allowed : p(allowed up to i) > u p(allowed) },  u in [0, 1)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from bpe_automata._arguments import at_least, number, sequence_of_ids
+from bpe_automata._decoding.constraint import Constraint
+from bpe_automata._decoding.matcher import Matcher
+from bpe_automata._kernels.bits import clear_bits
+from bpe_automata.errors import ArgumentError, LogitsError
+
+Model: TypeAlias = Callable[[Sequence[int]], np.ndarray]
+"""ids so far, prompt and generated -> the logits of the next id: floating or integer [V],
+V >= n_ids. A torch tensor does where numpy can read it: on the CPU, without gradient, not
+bfloat16."""
+
+
+def log_probabilities(logits: np.ndarray, n_ids: int, temperature: float = 1.0) -> np.ndarray:
+    """Natural logs of the distribution of the next id, float64 [n_ids].
+
+    logits: floating or integer [V]; where V > n_ids, the ids beyond keep their mass and are cut
+    off, so that the exponentials may add up to less than 1. temperature: over 0 (or 0, for a greedy
+    choice: the distribution is then that of temperature 1), and finite. Raises LogitsError,
+    ArgumentError.
+    """
+    temperature = checked_temperature(temperature)
+    found = _numbers(logits)
+    if found.ndim != 1 or len(found) < n_ids:
+        raise LogitsError(
+            f"the model gave logits of shape {found.shape} for a tokenizer of {n_ids} ids: "
+            "one vector is needed, at least as long"
+        )
+    wide = found.astype(np.float64)
+    _check(wide)
+    scaled = (wide - wide.max()) / (temperature or 1.0)
+    result: np.ndarray = scaled[:n_ids] - np.log(np.exp(scaled).sum())
+    return result
+
+
+def _numbers(logits: Any) -> np.ndarray:
+    """Real numbers; what would have to be cast to them is refused."""
+    advice = "give real numbers (of a torch tensor: logits.detach().float().cpu().numpy())"
+    try:
+        found = np.asarray(logits)
+    except Exception as error:
+        raise LogitsError(f"numpy cannot read the model's logits ({error}): {advice}") from error
+    if found.dtype.kind not in "fiu":
+        raise LogitsError(f"the model gave logits of dtype {found.dtype}: {advice}")
+    return found
+
+
+def _check(logits: np.ndarray) -> None:
+    high = logits.max()  # NaN if one of them is
+    if np.isfinite(high):
+        return
+    if high == -np.inf:
+        raise LogitsError("all logits are -inf: no id has any mass")
+    first = int(np.flatnonzero(~(logits < np.inf))[0])
+    raise LogitsError(f"the logit of id {first} is {logits[first]}")
+
+
+def draw(
+    log_p: np.ndarray, allowed: np.ndarray, u: float, greedy: bool = False
+) -> tuple[int, float]:
+    """One id of the allowed ones, and the natural log of their mass.
+
+    log_p: float64 [n]; allowed: bool [n]; u: uniform in [0, 1). greedy: the likeliest, the first of
+    equals. Raises LogitsError if the model gives none of them any mass.
+    """
+    left = np.where(allowed, log_p, -np.inf)
+    best = int(np.argmax(left))
+    highest = left[best]
+    if highest == -np.inf:
+        raise LogitsError(
+            f"the model gives no mass to any of the {int(np.count_nonzero(allowed))} ids allowed"
+        )
+    cumulative = np.cumsum(np.exp(left - highest))
+    log_mass = float(highest + np.log(cumulative[-1]))
+    if greedy:
+        return best, log_mass
+    # u times the total may round up to the total: then the last id with any mass is meant.
+    found = int(np.searchsorted(cumulative, u * cumulative[-1], side="right"))
+    last = int(np.searchsorted(cumulative, cumulative[-1], side="left"))
+    return min(found, last), log_mass
+
+
+# Where a sequence ends, for all loops.
+
+
+def has_ended(matcher: Matcher, constraint: Constraint) -> bool:
+    """Was end-of-sequence read or, in a language that has none, can nothing follow? Then the model
+    has been asked about all of the text. A mask is computed only where it decides."""
+    if constraint.eos_ids:
+        return _was_read(matcher, constraint)
+    return only_the_end_follows(matcher, constraint)
+
+
+def only_the_end_follows(matcher: Matcher, constraint: Constraint) -> bool:
+    """Is the text complete, and can nothing follow but end-of-sequence? So too once that was read.
+    A sequence that ran into a dead end, as those of the naive engine may, is not complete."""
+    if _was_read(matcher, constraint):
+        return True
+    if not matcher.is_accepting:
+        return False
+    bits = np.empty((1, (constraint.n_ids + 31) // 32), dtype=np.int32)
+    matcher.mask(bits)
+    clear_bits(bits[0], np.array(constraint.eos_ids, dtype=np.int64))
+    return not bits.any()
+
+
+def _was_read(matcher: Matcher, constraint: Constraint) -> bool:
+    return bool(matcher.ids) and matcher.ids[-1] in constraint.eos_ids
+
+
+# The arguments of every loop, checked before the model is asked anything.
+
+
+def checked(
+    prompt: Sequence[int], max_new_tokens: int, temperature: float, *, greedy: bool = True
+) -> tuple[tuple[int, ...], int, float]:
+    """The three as they are meant. greedy: may the temperature be 0? Raises ArgumentError."""
+    return (
+        sequence_of_ids(prompt),
+        at_least(0, max_new_tokens, "max_new_tokens"),
+        checked_temperature(temperature, greedy=greedy),
+    )
+
+
+def checked_temperature(temperature: Any, *, greedy: bool = True) -> float:
+    """0 (if `greedy`) <= temperature < inf. Raises ArgumentError."""
+    found = number(temperature, "temperature")
+    if not 0 <= found < np.inf:
+        raise ArgumentError(f"temperature {found} is not 0 or more, and finite")
+    if not found and not greedy:
+        raise ArgumentError("temperature 0 has no distribution to draw from: give one over 0")
+    return found

@@ -1,0 +1,249 @@
+"""Rejection sampling, of whole sequences and of single ids. Of whole sequences: generate freely,
+keep what is in the language.
+
+    X ~ p,  kept iff X in L,    so X | kept ~ p( . | L),  exactly
+
+A try is given up at the first id that no text of the language goes on with, which changes nothing
+but the time. On average 1 / p(L) tries are needed for one sample: for languages that the model
+writes anyway, or as the truth that other methods are held against.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from bpe_automata._arguments import at_least
+from bpe_automata._decoding.constraint import Constraint
+from bpe_automata._decoding.matcher import Generation, Matcher
+from bpe_automata.sampling._logits import Model, checked, has_ended, log_probabilities
+from bpe_automata.sampling._loop import asked, generation, weighted_generation
+
+
+@dataclass(frozen=True)
+class Rejections:
+    """generations: exact samples, independent, without weights; tries: sequences that were begun;
+    truncated: tries that were still in the language after `max_new_tokens`, so not kept; passes:
+    calls of the model in all; wanted: samples asked for."""
+
+    generations: tuple[Generation, ...]
+    tries: int
+    truncated: int
+    passes: int
+    wanted: int
+
+    @property
+    def probability(self) -> float:
+        """An unbiased estimate of Z (see `weights`): kept / tries where the tries were used up,
+        else (n - 1) / (tries - 1), since the last try is a kept one by design (Haldane 1945). 1
+        sample wanted and found tells nothing: NaN."""
+        kept = len(self.generations)
+        if kept < self.wanted:
+            return kept / self.tries
+        return (kept - 1) / (self.tries - 1) if kept > 1 else float("nan")
+
+
+def rejection(
+    model: Model,
+    constraint: Constraint,
+    prompt: Sequence[int] = (),
+    *,
+    n: int = 1,
+    max_new_tokens: int = 128,
+    temperature: float = 1.0,
+    seed: int | np.random.Generator | None = None,
+    max_tries: int = 10_000,
+) -> Rejections:
+    """`n` exact samples of the model's distribution conditioned on the language, or as many as
+    `max_tries` tries give: fewer are no less exact.
+
+    For model, prompt, max_new_tokens and seed see `decode`; for the distribution see `weights`. The
+    distribution of temperature T is the model's own at that temperature. Raises PromptError,
+    LogitsError, ArgumentError, and ModelError if the model raises.
+    """
+    prompt, max_new_tokens, temperature = checked(prompt, max_new_tokens, temperature, greedy=False)
+    n, max_tries = at_least(1, n, "n"), at_least(1, max_tries, "max_tries")
+    rng = np.random.default_rng(seed)
+    kept: list[Generation] = []
+    tries = truncated = passes = 0
+    start = constraint.matcher(prompt)
+    while len(kept) < n and tries < max_tries:
+        tries += 1
+        attempt = _Attempt(model, constraint, start.copy(), prompt)
+        while attempt.goes_on(max_new_tokens):
+            attempt.step(temperature, rng)
+        passes += attempt.passes
+        if attempt.has_ended:
+            kept.append(generation(constraint, attempt.matcher, prompt, passes=attempt.passes))
+        elif not attempt.rejected:
+            truncated += 1
+    return Rejections(tuple(kept), tries, truncated, passes, n)
+
+
+class _Attempt:
+    """One sequence that the model writes freely."""
+
+    def __init__(
+        self, model: Model, constraint: Constraint, matcher: Matcher, prompt: Sequence[int]
+    ) -> None:
+        self.model, self.constraint, self.matcher = model, constraint, matcher
+        self.prompt, self.rejected, self.passes = tuple(prompt), False, 0
+
+    @property
+    def has_ended(self) -> bool:
+        """Is it a complete sequence of the language?"""
+        return not self.rejected and has_ended(self.matcher, self.constraint)
+
+    def goes_on(self, max_new_tokens: int) -> bool:
+        """Has it neither left the language, nor ended, nor run out of ids?"""
+        room = len(self.matcher.ids) < max_new_tokens
+        return room and not self.rejected and not self.has_ended
+
+    def step(self, temperature: float, rng: np.random.Generator) -> None:
+        """Draw one id out of all."""
+        self.passes += 1
+        logits = asked(self.model, self.prompt, self.matcher.ids)
+        distribution = np.exp(log_probabilities(logits, self.constraint.n_ids, temperature))
+        token = int(np.searchsorted(np.cumsum(distribution), rng.random(), side="right"))
+        # Beyond the tokenizer's ids lies the padding of the logits, which is never allowed.
+        if self.matcher.allows(token):
+            self.matcher.advance(token)
+        else:
+            self.rejected = True
+
+
+# Adaptive rejection, per token: ask about single ids instead of computing a mask.
+#
+# Draw an id from the model's distribution; if it is not allowed, remove it and draw from the rest,
+# until one is allowed. That one has the distribution p( . | allowed), as under a mask. The mass
+# that the mask would have left is then not known, but it can be estimated. With S the ids not drawn
+# yet,
+#
+#     m = p(allowed) = p(allowed ids drawn so far) + p(allowed ids in S)
+#
+# Stop at any time, draw one more id y from S, and take
+#
+#     M = p(allowed ids drawn so far) + p(S) [y allowed]
+#
+# Given everything drawn before, y is allowed with probability p(allowed ids in S) / p(S). So
+# E[M | the draws before y] = m, whichever id was allowed first: M is unbiased, and its product over
+# the steps is a proper weight (Naesseth, Lindsten, Schoen 2019, *Elements of Sequential Monte
+# Carlo*). It is at most 1, and above 0 where any id with mass is allowed.
+#
+# Source: Lipkin et al. 2025, *Fast Controlled Generation from Language Models with Adaptive
+# Weighted Rejection Sampling*, for the method; the estimate and its proof are written out here.
+
+
+class Found(NamedTuple):
+    """token: the first allowed id, None if no id with any mass is allowed; mass: the estimate M;
+    tested: ids that were asked about."""
+
+    token: int | None
+    mass: float
+    tested: int
+
+
+@dataclass(frozen=True)
+class Adaptive:
+    """generations: weighted samples, independent; tested: ids that were asked about in all, where
+    masks would have asked about every id at each step; passes: calls of the model in all."""
+
+    generations: tuple[Generation, ...]
+    tested: int
+    passes: int
+
+
+def adaptive(
+    model: Model,
+    constraint: Constraint,
+    prompt: Sequence[int] = (),
+    *,
+    n: int = 1,
+    max_new_tokens: int = 128,
+    temperature: float = 1.0,
+    seed: int | np.random.Generator | None = None,
+    accepts: int = 1,
+) -> Adaptive:
+    """`n` samples with weights, drawn without masks. Pays where testing one id is far cheaper than
+    a mask (the naive engine, the lift where it is cold); the canonical engine computes and keeps
+    its masks anyway, so there this is for comparison.
+
+    accepts: allowed ids to draw at each step before the last look; more of them make the weights
+    less noisy. For the other arguments see `decode`, for the distribution `weights`. Raises
+    PromptError, LogitsError, ArgumentError, and ModelError if the model raises.
+    """
+    prompt, max_new_tokens, temperature = checked(prompt, max_new_tokens, temperature, greedy=False)
+    n, accepts = at_least(1, n, "n"), at_least(1, accepts, "accepts")
+    rng = np.random.default_rng(seed)
+    start = constraint.matcher(prompt)
+    found: list[Generation] = []
+    tested = passes = 0
+    for _ in range(n):
+        matcher, log_weight, begun = start.copy(), 0.0, passes
+        while len(matcher.ids) < max_new_tokens and not has_ended(matcher, constraint):
+            passes += 1
+            logits = asked(model, prompt, matcher.ids)
+            distribution = np.exp(log_probabilities(logits, constraint.n_ids, temperature))
+            step = _advance(matcher, distribution, rng, accepts)
+            tested += step.tested
+            if step.token is None:
+                break
+            log_weight += float(np.log(step.mass))
+        found.append(weighted_generation(constraint, matcher, prompt, log_weight, passes - begun))
+    return Adaptive(tuple(found), tested, passes)
+
+
+def _advance(
+    matcher: Matcher, distribution: np.ndarray, rng: np.random.Generator, accepts: int
+) -> Found:
+    """Read one more id, if there is one."""
+    step = first_allowed(
+        distribution, without_replacement(distribution, rng), matcher.allows, accepts
+    )
+    if step.token is not None:
+        matcher.advance(step.token)
+    return step
+
+
+def first_allowed(
+    distribution: np.ndarray,
+    order: Iterator[int],
+    allows: Callable[[int], bool],
+    accepts: int = 1,
+) -> Found:
+    """The first allowed id and the estimate of the allowed mass.
+
+    distribution: float64 [n], adding up to at most 1; order: the ids with any mass, drawn without
+    replacement; accepts: allowed ids to draw before y.
+    """
+    left = distribution.copy()
+    token, mass, tested, count = None, 0.0, 0, 0
+    for drawn in order:
+        tested += 1
+        allowed = allows(drawn)
+        if count == accepts:  # this is y
+            mass += float(left.sum()) if allowed else 0.0
+            break
+        left[drawn] = 0.0
+        if allowed:
+            token, count = drawn if token is None else token, count + 1
+            mass += float(distribution[drawn])
+    return Found(token, mass, tested)
+
+
+def without_replacement(distribution: np.ndarray, rng: np.random.Generator) -> Iterator[int]:
+    """The ids with any mass, each drawn from the distribution of those not drawn yet. Lazy; one
+    uniform number each."""
+    left = distribution.copy()
+    while True:
+        cumulative = np.cumsum(left)
+        if not cumulative[-1] > 0:
+            return
+        found = np.searchsorted(cumulative, rng.random() * cumulative[-1], side="right")
+        last = np.searchsorted(cumulative, cumulative[-1], side="left")
+        drawn = int(min(found, last))
+        yield drawn
+        left[drawn] = 0.0

@@ -1,0 +1,244 @@
+"""Decoding under a ban by going back, for models that only give logits.
+
+Ids are drawn as if nothing were banned. As soon as something banned is complete, decoding goes back
+to the first id of it, bans that id there (after just these ids), and goes on. Where every id is
+banned, the id before is. End-of-sequence completes whole words.
+
+What can be written is what can be written in exact mode; how likely it is, is not: an id that was
+banned once stays banned at its position, whatever else it might have led to. Such bans may come to
+forbid every beginning, although there are texts left. Then only those bans stay that are certain:
+of ids that complete something banned, and of ids after which every id is so banned.
+
+The scheme is that of Clay, "Using Finite State Machine (FSM) and Rollback Mechanism to Restrict LLM
+from Generating Banned Words" (2024); going further back, the cap, words that begin or end inside
+tokens, and the penalty are ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+import numpy as np
+
+from bpe_automata._arguments import at_least, number
+from bpe_automata._decoding.constraint import Constraint
+from bpe_automata._tokenizer.tokenizer import Tokenizer
+from bpe_automata.banning import Ban, Spellings, Watch
+from bpe_automata.errors import ArgumentError, EmptyLanguageError
+from bpe_automata.sampling._banned import BannedGeneration, Rollback, free, kept, tail
+from bpe_automata.sampling._logits import (
+    Model,
+    checked,
+    draw,
+    log_probabilities,
+    only_the_end_follows,
+)
+from bpe_automata.sampling._loop import asked
+
+_KEPT = 32  # positions whose distribution is kept, so that going back asks the model nothing anew
+_End = Literal["complete", "truncated"] | None
+_Bans = dict[tuple[int, ...], set[int]]
+
+
+def decode_without(
+    model: Model,
+    ban: Ban,
+    tokenizer: Tokenizer,
+    prompt: Sequence[int] = (),
+    *,
+    constraint: Constraint | None = None,
+    after: str | None = None,
+    max_new_tokens: int = 128,
+    temperature: float = 1.0,
+    seed: int | np.random.Generator | None = None,
+    max_rollbacks: int = 1000,
+    penalty: float | None = None,
+    spellings: Spellings | None = None,
+) -> BannedGeneration:
+    """A text in which nothing is banned, by going back from what is.
+
+    constraint: what else constrains, its ban left out; by default `banned.free`. after: the text
+    before, in which a banned word may begin; None: that of the prompt. max_new_tokens: of the text
+    and its end-of-sequence, ids that were thrown away not counted. max_rollbacks: a text that would
+    need more is cut before what is banned, and truncated. One uniform number is drawn for each id,
+    those thrown away among them.
+
+    penalty: instead of banning an id for what it began, take this many nats off its logit there;
+    if it begins something banned there again, that passes. `passed` is what is banned of the text.
+    spellings: those of the ban, to use them for several calls.
+
+    Raises PromptError, LogitsError, ArgumentError, ModelError, and EmptyLanguageError if every text
+    of the constraint that the model gives any mass is banned.
+    """
+    prompt, max_new_tokens, temperature = checked(prompt, max_new_tokens, temperature)
+    max_rollbacks = at_least(0, max_rollbacks, "max_rollbacks")
+    if penalty is not None and not 0 <= number(penalty, "penalty") < np.inf:
+        raise ArgumentError(f"penalty {penalty} is not a finite number of nats, 0 or more")
+    plain = constraint or free(tokenizer)
+    spellings = spellings or Spellings(tokenizer, ban, plain.eos_ids, plain.added_tokens)
+    if spellings.ban != ban or spellings.tokenizer is not tokenizer:
+        raise ArgumentError(
+            f"spellings are of {spellings.ban} or a tokenizer that are not those given"
+        )
+    before = tail(tokenizer, prompt) if after is None else after
+    watch = Watch(spellings, prompt, before)
+    run = _Run(model, plain, prompt, watch, before, temperature, np.random.default_rng(seed))
+    run.max_rollbacks, run.penalty = max_rollbacks, penalty
+    end: _End = None
+    while end is None:
+        end = run.step() if len(watch.ids) < max_new_tokens else run.out_of_ids()
+    return run.result(end)
+
+
+class _Run:
+    """One sequence on its way. `_taken`: what was banned (or penalised) after which ids; `_dead`:
+    the certain part of that; `_distributions`: log-probabilities at the last positions."""
+
+    max_rollbacks = 0
+    penalty: float | None = None
+
+    def __init__(
+        self,
+        model: Model,
+        constraint: Constraint,
+        prompt: Sequence[int],
+        watch: Watch,
+        before: str,
+        temperature: float,
+        rng: np.random.Generator,
+    ) -> None:
+        self._model, self._prompt, self._rng = model, tuple(prompt), rng
+        self._eos_ids, self._temperature = set(constraint.eos_ids), temperature
+        self._constraint, self._matcher = constraint, constraint.matcher(prompt)
+        self._watch, self._before = watch, before
+        self._taken: _Bans = {}
+        self._dead: _Bans = {}
+        self._distributions: dict[int, np.ndarray] = {}
+        self._rollbacks: list[Rollback] = []
+        self._passes = self._cut = 0
+
+    def step(self) -> _End:
+        """Read one more id, or go back."""
+        mask = self._matcher.mask()
+        if not mask.any():  # nothing can follow, so the text ends
+            return self._ended()
+        ids = self._watch.ids
+        distribution, taken = self._distribution(len(mask)), list(self._taken.get(ids, ()))
+        if self.penalty is not None:
+            distribution = distribution.copy()
+            distribution[taken] -= self.penalty
+        else:
+            possible = mask & (distribution > -np.inf)
+            mask[taken] = False
+            if taken and not (mask & possible).any():
+                return self._emptied(set(np.flatnonzero(possible).tolist()))
+        token, _ = draw(distribution, mask, self._rng.random(), greedy=not self._temperature)
+        if token in self._eos_ids:
+            return self._ended()
+        self._matcher.advance(token)
+        return self._matched(self._watch.push(token), ended=False)
+
+    def out_of_ids(self) -> _End:
+        """No more ids may be read: the text ends if only its end could follow."""
+        ended = only_the_end_follows(self._matcher, self._constraint)
+        return self._ended() if ended else "truncated"
+
+    def _distribution(self, n_ids: int) -> np.ndarray:
+        """float64 [n_ids], of the next id; asked for once as long as it is kept."""
+        position = len(self._watch.ids)
+        if position not in self._distributions:
+            self._passes += 1
+            logits = asked(self._model, self._prompt, self._watch.ids)
+            self._distributions[position] = log_probabilities(logits, n_ids, self._temperature)
+            self._distributions.pop(position - _KEPT, None)
+        return self._distributions[position]
+
+    def _ended(self) -> _End:
+        """The text ends here, if nothing banned is complete by that."""
+        before, ids = len(self._rollbacks), self._watch.ids
+        could_follow = set(self._matcher.allowed_ids().tolist()) - self._eos_ids
+        end = self._matched(self._watch.ended(), ended=True)
+        if len(self._rollbacks) == before:
+            return end or "complete"
+        self._ban(self._dead, ids, self._eos_ids)
+        if not could_follow:  # seen here: without end-of-sequence ids, no id is left to be banned
+            self._ban(self._dead, ids[:-1], ids[-1:])
+        return None
+
+    def _matched(self, positions: Sequence[int], ended: bool) -> _End:
+        """Go back to the first of the positions, in order of the text, that is not let through."""
+        ids = self._watch.ids
+        for first in positions:
+            if self.penalty is None or ids[first] not in self._taken.get(ids[:first], ()):
+                if not ended:
+                    self._ban(self._dead, ids[:-1], ids[-1:])
+                return self._back(first, self._watch.word(first, ended))
+        return None
+
+    def _emptied(self, possible: set[int]) -> _End:
+        """All that could follow is banned, so the last id is. possible: what could follow."""
+        ids = self._watch.ids
+        certain = possible <= self._dead.get(ids, set())
+        if ids:
+            if certain:
+                self._ban(self._dead, ids[:-1], ids[-1:])
+            return self._back(len(ids) - 1, None)
+        if certain:
+            raise EmptyLanguageError(
+                f"whatever the text begins with, {self._watch.ban} forbids it, or the model gives "
+                "it no mass"
+            )
+        if len(self._rollbacks) == self.max_rollbacks:
+            return "truncated"
+        self._rollbacks.append(Rollback(0, None, None, ()))
+        self._taken = {where: set(tokens) for where, tokens in self._dead.items()}
+        return None
+
+    def _ban(self, bans: _Bans, ids: tuple[int, ...], tokens: Iterable[int]) -> None:
+        bans.setdefault(ids, set()).update(tokens)
+
+    def _back(self, first: int, word: str | None) -> _End:
+        """Take back the ids from position `first` on, and ban the first of them there."""
+        ids = self._watch.ids
+        discarded = ids[first:]
+        self._take_back(len(discarded))
+        if len(self._rollbacks) == self.max_rollbacks:
+            self._cut += len(discarded)
+            return "truncated"
+        self._rollbacks.append(Rollback(first, discarded[0], word, discarded))
+        self._ban(self._taken, ids[:first], discarded[:1])
+        return None
+
+    def _take_back(self, n: int) -> None:
+        self._matcher.rollback(n)
+        self._watch.back(n)
+        self._distributions = {
+            k: distribution
+            for k, distribution in self._distributions.items()
+            if k <= len(self._watch.ids)
+        }
+
+    def result(self, end: Literal["complete", "truncated"]) -> BannedGeneration:
+        """How it ended."""
+        watch, passed = self._watch, tuple[str, ...]()
+        if end == "truncated" and self.penalty is None:
+            n = len(watch.ids) - kept(watch.ban, self._before, watch.pieces)
+            self._matcher.rollback(n)
+            watch.back(n)
+            self._cut += n
+        text = watch.text().decode("utf-8", "replace")
+        if self.penalty is not None:
+            passed = tuple(found.word for found in watch.ban.found_in(text, self._before))
+        return BannedGeneration(
+            text,
+            watch.ids,
+            self._matcher.is_accepting,
+            end,
+            passes=self._passes,
+            forced=0,
+            acted=len(self._rollbacks),
+            rollbacks=tuple(self._rollbacks),
+            discarded=self._cut + sum(len(r.discarded) for r in self._rollbacks),
+            passed=passed,
+        )

@@ -1,0 +1,397 @@
+"""Computes unions, intersections, differences and complements of sets of JSON values.
+
+The operations are exact, and lazy inside arrays and objects. A set of arrays or objects is a union
+of terms, so an intersection multiplies their numbers; more than MAX_TERMS terms are refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import replace
+from typing import Any, cast
+
+from bpe_automata.errors import BudgetExceededError
+from bpe_automata.schemas._limits import step
+from bpe_automata.schemas._scalar_sets import (
+    contains_name,
+    finite,
+    intersect_numbers,
+    intersect_strings,
+    subtract_numbers,
+    subtract_strings,
+    unite_numbers,
+    unite_strings,
+)
+from bpe_automata.schemas._values import (
+    ALL,
+    ANY_ARRAY,
+    ANY_OBJECT,
+    NONE,
+    NOTHING,
+    ArrayShape,
+    Child,
+    ObjectShape,
+    Property,
+    Shape,
+    Term,
+    Unfinished,
+    Values,
+    child_is_empty,
+    shape_is_empty,
+)
+
+Terms = tuple[Term[Shape], ...]
+
+MAX_TERMS = 1024
+_MAX_PIECES = 4  # shapes of a difference; beyond, automata are subtracted
+_WIDEST = (ANY_ARRAY, ANY_OBJECT)
+_OPEN = object()  # stands for a result that is being computed
+
+
+def union(one: Values, other: Values) -> Values:
+    """{ v : v in one or v in other }. Raises BudgetExceededError, as do the three below."""
+    if one is other or one is ALL or other is NONE:
+        return one
+    if other is ALL or one is NONE:
+        return other
+    return Values(
+        one.null or other.null,
+        one.booleans | other.booleans,
+        unite_numbers(one.numbers, other.numbers),
+        unite_strings(one.strings, other.strings),
+        _joined(one.arrays, other.arrays),
+        _joined(one.objects, other.objects),
+        one.loops | other.loops,
+        one.entry or other.entry,
+    )
+
+
+def intersection(one: Values, other: Values) -> Values:
+    """{ v : v in one and v in other }."""
+    if one is other or other is ALL or one is NONE:
+        return one
+    if one is ALL or other is NONE:
+        return other
+    return _remembered(one, other, "and", _intersection)
+
+
+def difference(one: Values, other: Values) -> Values:
+    """{ v : v in one and not v in other }."""
+    if one is other or other is ALL or one is NONE:
+        return NONE
+    if other is NONE:
+        return one
+    if one is ALL:  # it is never freed, so its memo would keep `other` alive for ever
+        return complement(other)
+    return _remembered(one, other, "less", _difference)
+
+
+def complement(values: Values) -> Values:
+    """{ v : not v in values }."""
+    if values is ALL or values is NONE:
+        return NONE if values is ALL else ALL
+    back = _once(values, "not", lambda: _difference(ALL, values))
+    back.memo["not"] = values
+    return cast(Values, back)
+
+
+def _remembered(
+    one: Values, other: Values, name: str, find: Callable[[Values, Values], Values]
+) -> Values:
+    """find(one, other), kept in the memo of `one` together with `other`, so that the id of `other`
+    stays unique."""
+    found = _once(one, (name, id(other)), lambda: (find(one, other), other))[0]
+    if name == "and":
+        other.memo[(name, id(one))] = (found, one)
+    return cast(Values, found)
+
+
+def _once(values: Values, key: Hashable, find: Callable[[], Any]) -> Any:
+    """find(), computed once. Raises Unfinished where computing it needs the result itself, as when
+    a recursive schema asks whether a part of it is empty."""
+    if key not in values.memo:
+        values.memo[key] = _OPEN
+        try:
+            values.memo[key] = find()
+        finally:
+            if values.memo[key] is _OPEN:
+                del values.memo[key]
+    if values.memo[key] is _OPEN:
+        raise Unfinished("a set that is made of itself")
+    return values.memo[key]
+
+
+def _intersection(one: Values, other: Values) -> Values:
+    return Values(
+        one.null and other.null,
+        one.booleans & other.booleans,
+        intersect_numbers(one.numbers, other.numbers),
+        intersect_strings(one.strings, other.strings),
+        _met(one.arrays, other.arrays),
+        _met(one.objects, other.objects),
+        one.loops | other.loops,
+        one.entry or other.entry,
+    )
+
+
+def _difference(one: Values, other: Values) -> Values:
+    return Values(
+        one.null and not other.null,
+        one.booleans - other.booleans,
+        subtract_numbers(one.numbers, other.numbers),
+        subtract_strings(one.strings, other.strings),
+        _less(one.arrays, other.arrays),
+        _less(one.objects, other.objects),
+        one.loops | other.loops,
+        one.entry or other.entry,
+    )
+
+
+def _joined(one: Terms[Shape], other: Terms[Shape]) -> Terms[Shape]:
+    """The terms of both, each once; if one of them is all arrays or all objects, only that."""
+    for term in one + other:
+        if term.shape in _WIDEST and not term.minus:
+            return (term,)
+    return _few(one + tuple(term for term in other if not any(term is seen for seen in one)))
+
+
+def _met(one: Terms[Shape], other: Terms[Shape]) -> Terms[Shape]:
+    for widest, narrower in ((one, other), (other, one)):
+        if len(widest) == 1 and widest[0].shape in _WIDEST and not widest[0].minus:
+            return narrower
+    if len(one) * len(other) > 64 * MAX_TERMS:
+        raise _too_many()
+    return _few(found for a in one for b in other for found in _met_terms(a, b))
+
+
+def _met_terms(one: Term[Shape], other: Term[Shape]) -> list[Term[Shape]]:
+    """The intersection of two terms, as terms."""
+    step()
+    if one is other:
+        return [one]
+    shape = intersect_shapes(one.shape, other.shape)
+    if shape_is_empty(shape):
+        return []
+    terms = [Term(shape)]
+    for minus in one.minus + tuple(n for n in other.minus if not any(n is m for m in one.minus)):
+        terms = [found for term in terms for found in _less_shape(term, minus)]
+    return terms
+
+
+def _less(one: Terms[Shape], other: Terms[Shape]) -> Terms[Shape]:
+    for theirs in other:
+        one = _few(found for term in one for found in _less_term(term, theirs))
+    return one
+
+
+def _less_term(term: Term[Shape], other: Term[Shape]) -> list[Term[Shape]]:
+    """p - (n - k) = (p - n) + (p and k)."""
+    if term is other:
+        return []
+    found = _less_shape(term, other.shape)
+    for minus in other.minus:
+        found += _met_terms(term, Term(intersect_shapes(other.shape, minus)))
+    return found
+
+
+def _less_shape(term: Term[Shape], other: Shape) -> list[Term[Shape]]:
+    """The term without one more shape: split into few terms if possible, else added to `minus`."""
+    step()
+    if shape_is_empty(intersect_shapes(term.shape, other)):
+        return [term]
+    pieces = shape_difference(term.shape, other)
+    if pieces is None or len(pieces) > _MAX_PIECES:
+        return [Term(term.shape, term.minus + (other,))]  # noqa: RUF005 - mypy needs this form
+    return [_without(piece, term.minus) for piece in pieces]
+
+
+def _without(shape: Shape, minus: tuple[Shape, ...]) -> Term[Shape]:
+    """The shape without those of `minus` that it has values in common with."""
+    return Term(shape, tuple(n for n in minus if not shape_is_empty(intersect_shapes(shape, n))))
+
+
+def intersect_shapes(one: Shape, other: Shape) -> Shape:
+    """{ v : v has both shapes }, with the names of the first, then those of the second."""
+    if one is other or other in _WIDEST:
+        return one
+    if one in _WIDEST:
+        return other
+    if isinstance(one, ObjectShape) and isinstance(other, ObjectShape):
+        return _meet_objects(one, other)
+    if isinstance(one, ArrayShape) and isinstance(other, ArrayShape):
+        return _meet_arrays(one, other)
+    raise TypeError("an object and an array are never compared")
+
+
+def _meet_objects(one: ObjectShape, other: ObjectShape) -> ObjectShape:
+    names = [*one.named, *(name for name in other.named if name not in one.named)]
+    named = {
+        name: _meet_members(property_of(one, name), property_of(other, name)) for name in names
+    }
+    rest = []
+    for mine, a in one.rest:
+        for theirs, b in other.rest:
+            both = intersect_strings(mine, theirs)
+            if not both.is_empty:
+                rest.append((both, intersect_children(a, b)))
+    most = _fewer(one.most, other.most)
+    more = one if one.fewest >= other.fewest else other
+    return ObjectShape(named, tuple(rest), more.fewest, most, more.pointer, more.counting)
+
+
+def _meet_members(one: Property, other: Property) -> Property:
+    return Property(intersect_children(one.child, other.child), one.required or other.required)
+
+
+def _meet_arrays(one: ArrayShape, other: ArrayShape) -> ArrayShape:
+    count = max(len(one.prefix), len(other.prefix))
+    return ArrayShape(
+        tuple(intersect_children(one.item(at), other.item(at)) for at in range(count)),
+        intersect_children(one.rest, other.rest),
+        max(one.fewest, other.fewest),
+        _fewer(one.most, other.most),
+        one.unique or other.unique,
+        other.pointer if other.unique else one.pointer,
+    )
+
+
+def intersect_children(one: Child, other: Child) -> Child:
+    """The child with the values of both, computed when they are needed."""
+    if one is other or other.known is ALL or one is NOTHING:
+        return one
+    if one.known is ALL or other is NOTHING:
+        return other
+    return Child(lambda: intersection(one.values, other.values))
+
+
+def _fewer(one: int | None, other: int | None) -> int | None:
+    return min((most for most in (one, other) if most is not None), default=None)
+
+
+def _few(terms: Iterable[Term[Shape]]) -> Terms[Shape]:
+    found = []
+    for term in terms:
+        found.append(term)
+        if len(found) > MAX_TERMS:
+            raise _too_many()
+    return tuple(found)
+
+
+def _too_many() -> BudgetExceededError:
+    advice = "alternatives multiply under allOf, oneOf, not, if or dependencies; use fewer of them"
+    return BudgetExceededError("terms", MAX_TERMS, advice)
+
+
+# The difference of two shapes as a union of shapes.
+#
+#     p - n = union of { v in p : v violates c } over the conditions c of n
+#
+# The values that violate a condition on a named property, on the item at one index, or on a count
+# have a shape. Those that violate a condition on some property or item out of many do not.
+
+_MAX_ITEMS = 16  # that are compared one by one
+
+
+def shape_difference(shape: Shape, other: Shape) -> list[Shape] | None:
+    """Shapes whose union is `shape` without `other`; None where no such shapes are found."""
+    if isinstance(shape, ObjectShape) and isinstance(other, ObjectShape):
+        pieces = _object_difference(shape, other)
+    elif isinstance(shape, ArrayShape) and isinstance(other, ArrayShape):
+        pieces = _array_difference(shape, other)
+    else:
+        raise TypeError("an object and an array are never compared")
+    return None if pieces is None else [p for p in pieces if not shape_is_empty(p)]
+
+
+def property_of(shape: ObjectShape, name: str) -> Property:
+    """The property with a name, whether it is in `named` or not."""
+    found = shape.named.get(name)
+    if found is not None:
+        return found
+    for names, child in shape.rest:
+        if contains_name(names, name, shape.pointer):
+            return Property(child)
+    return Property(NOTHING)
+
+
+def _object_difference(shape: ObjectShape, other: ObjectShape) -> list[ObjectShape] | None:
+    if _rest_may_violate(shape, other):
+        return None
+    pieces = []
+    for name in [*shape.named, *(n for n in other.named if n not in shape.named)]:
+        have, need = property_of(shape, name), property_of(other, name)
+        if need.required and not have.required:
+            pieces.append(_with(shape, name, Property(NOTHING)))
+        bad = _excess(have.child, need.child)
+        if bad is not None:
+            pieces.append(_with(shape, name, Property(bad, required=True)))
+    if other.most is not None and (shape.most is None or shape.most > other.most):
+        more = max(shape.fewest, other.most + 1)
+        why = "maxProperties"
+        pieces.append(replace(shape, fewest=more, pointer=other.pointer, counting=why))
+    return pieces + _too_few(shape, other)
+
+
+def _with(shape: ObjectShape, name: str, found: Property) -> ObjectShape:
+    return replace(shape, named={**shape.named, name: found})
+
+
+def _excess(have: Child, need: Child) -> Child | None:
+    """The values of `have` that `need` lacks; None if there are none."""
+    if have is need:
+        return None
+    bad = Child(lambda: difference(have.values, need.values))
+    return None if child_is_empty(bad) else bad
+
+
+def _rest_may_violate(shape: ObjectShape, other: ObjectShape) -> bool:
+    """Whether a property that neither shape names may violate a condition of `other`."""
+    if shape.rest == other.rest:
+        return False
+    named = finite(frozenset((*shape.named, *other.named)))
+    for names, have in shape.rest:
+        unmatched = subtract_strings(names, named)
+        for theirs, need in other.rest:
+            if intersect_strings(unmatched, theirs).is_empty:
+                continue
+            if _excess(have, need) is not None:
+                return True
+            unmatched = subtract_strings(unmatched, theirs)
+        if not unmatched.is_empty and not child_is_empty(have):
+            return True
+    return False
+
+
+def _array_difference(shape: ArrayShape, other: ArrayShape) -> list[ArrayShape] | None:
+    if other.unique and not shape.unique and (shape.most is None or shape.most > 1):
+        return None
+    count = max(len(shape.prefix), len(other.prefix))
+    if _excess(shape.rest, other.rest) is not None:
+        if shape.most is None or shape.most > _MAX_ITEMS:
+            return None
+        count = max(count, shape.most)
+    if shape.most is not None:
+        count = min(count, shape.most)
+    pieces = []
+    for at in range(count):
+        bad = _excess(shape.item(at), other.item(at))
+        if bad is not None:
+            pieces.append(_with_item(shape, at, bad))
+    if other.most is not None and (shape.most is None or shape.most > other.most):
+        pieces.append(replace(shape, fewest=max(shape.fewest, other.most + 1)))
+    return pieces + _too_few(shape, other)
+
+
+def _with_item(shape: ArrayShape, at: int, bad: Child) -> ArrayShape:
+    """The arrays of the shape that have an item `at`, with a value of `bad`."""
+    before = tuple(shape.item(i) for i in range(at))
+    prefix = (*before, bad, *shape.prefix[at + 1 :])
+    return replace(shape, prefix=prefix, fewest=max(shape.fewest, at + 1))
+
+
+def _too_few(shape: Shape, other: Shape) -> list[Shape]:
+    """The values of the shape with fewer properties or items than `other` requires."""
+    if other.fewest <= shape.fewest:
+        return []
+    most = other.fewest - 1 if shape.most is None else min(shape.most, other.fewest - 1)
+    return [replace(shape, most=most)]

@@ -1,0 +1,144 @@
+"""Compiles a JSON Schema to the byte DFA of the texts of its valid instances, in one style.
+
+    L(compile_json_schema(S)) = { text of v : v is valid under S, nested to a bounded depth }
+
+The steps: schema (a dict, JSON text, a pydantic model, a function) -> document -> set of values ->
+those of bounded nesting -> automaton. Every accepted text is that of a valid instance. Not accepted
+are other orders of properties, other white space, deeper nesting, and other spellings of numbers
+and characters; decimals that a parser of doubles would round to an invalid number (such as
+9.99999999999999999 where it must be below 10; see `decimals`); and, where a string must *not* be of
+a format, strings for which that is not decided (see `formats`). All other valid instances are.
+
+Numbers are compared by their exact decimal values, of any length. Some validators differ:
+`jsonschema` divides doubles and so denies that 0.3 is a multiple of 0.1; Python's `json.loads`
+reads no integer of more than 4,300 digits (`sys.set_int_max_str_digits`). Such numbers are accepted
+if the schema allows them; bounds in the schema exclude them.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from math import inf
+from typing import TYPE_CHECKING, Any, Literal
+
+from bpe_automata._arguments import at_least, short
+from bpe_automata._automata.dfa import ByteDFA
+from bpe_automata._budget import Budget, spending, with_room
+from bpe_automata._sharing import Lock
+from bpe_automata.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from bpe_automata.schemas._style import Style
+
+
+_DEFAULT = Budget()
+_DEPTH = 3
+
+
+def compile_json_schema(
+    schema: Any,
+    *,
+    whitespace: Literal["compact", "spaced", "flexible"] = "compact",
+    escapes: Literal["minimal", "any"] = "minimal",
+    depth: int = _DEPTH,
+    closed: bool = False,
+    formats: Literal["draft", "all"] = "draft",
+    unique_names: bool = False,
+    budget: Budget = _DEFAULT,
+) -> ByteDFA:
+    """The automaton of the JSON texts that are valid under a schema.
+
+    schema: a dict or boolean, JSON text, a pydantic model or type adapter, or a function (the
+    schema of its arguments). whitespace: "compact", "spaced" (as `json.dumps` writes by default),
+    or "flexible" (both, and line breaks with indents of at most 2 spaces a level). escapes:
+    "minimal", or "any" for those that are not needed, too. depth: how often a schema may contain
+    itself, and how deeply a value may be nested that no schema describes. closed: an object schema
+    that does not mention additional properties forbids them. formats: "draft" asserts the formats
+    that the draft of the schema defines, "all" also the others. unique_names: no name comes twice
+    in an object; as a consequence, each pattern of names (or "any other name") allows at most one
+    property beyond those named by the schema. Otherwise a name that the schema does not list may be
+    repeated, each time with a valid value; readers of YAML other than PyYAML reject that.
+
+    Raises InvalidSchemaError, UnsupportedSchemaError, UnsatisfiableSchemaError and
+    SchemaTooLargeError, all with the JSON pointer; ArgumentError, MissingDependencyError.
+    """
+    from bpe_automata.schemas._json_style import JsonStyle  # builds automata when imported
+
+    style = JsonStyle(whitespace, escapes, budget)
+    return _compiled(schema, style, depth, closed, formats, unique_names, budget)
+
+
+def compile_yaml_schema(
+    schema: Any,
+    *,
+    depth: int = _DEPTH,
+    closed: bool = False,
+    formats: Literal["draft", "all"] = "draft",
+    unique_names: bool = False,
+    budget: Budget = _DEFAULT,
+) -> ByteDFA:
+    """The automaton of the YAML texts, in block style, that are valid under a schema.
+
+    Each item and property begins a line, indented by two spaces a level; scalars are plain where
+    readers of YAML 1.1 and 1.2 agree on the value, and otherwise quoted. Arguments and errors are
+    those of `compile_json_schema`.
+    """
+    from bpe_automata.schemas._yaml_style import YamlStyle
+
+    return _compiled(schema, YamlStyle(budget), depth, closed, formats, unique_names, budget)
+
+
+def _compiled(
+    schema: Any,
+    style: Style,
+    depth: int,
+    closed: bool,
+    formats: str,
+    unique_names: bool,
+    budget: Budget,
+) -> ByteDFA:
+    from bpe_automata.schemas._documents import Document
+    from bpe_automata.schemas._limits import as_too_large, limited_steps
+    from bpe_automata.schemas._reader import Reader
+    from bpe_automata.schemas._regularity import check_regular, unsatisfiable
+    from bpe_automata.schemas._sources import schema_of
+    from bpe_automata.schemas._values import limit_recursion
+    from bpe_automata.schemas._writing import write
+
+    if formats not in ("draft", "all"):
+        raise ArgumentError(f"formats is {short(formats)}: give 'draft' or 'all'")
+    rounds = at_least(0, depth, "depth")
+    if schema is not _SMALL:
+        _load_kernels()
+
+    def find() -> ByteDFA:
+        with _compiling, spending(budget), limited_steps(), as_too_large("#"):
+            document = Document(schema_of(schema), formats == "all")
+            reader = Reader(document, closed)
+            values = limit_recursion(reader.values("#"), rounds)
+            check_regular(values)
+            found = write(values, style, budget, unique_names=unique_names)
+            if not found.start:  # trimmed, so empty: `is_empty` would measure all of it
+                raise unsatisfiable(reader)
+        return found
+
+    return with_room(find)
+
+
+_compiling = Lock()
+"""Sets of values keep memos, and all schemas share some of them: one thread compiles at a time."""
+
+_SMALL: dict[str, Any] = {
+    "properties": {
+        "a": {"type": "string", "minLength": 1, "maxLength": 3, "pattern": "^x"},
+        "b": {"type": "number", "minimum": 0, "multipleOf": 0.5},
+    },
+    "oneOf": [{"required": ["a"]}, {"required": ["b"], "additionalProperties": False}],
+}
+
+
+@lru_cache(maxsize=1)
+def _load_kernels() -> None:
+    """Compile a small schema without a limit of seconds: the first use of the kernels may take
+    longer than the budget of a schema."""
+    compile_json_schema(_SMALL, budget=Budget(max_seconds=inf))

@@ -1,0 +1,364 @@
+"""Builds the automata of decimal spellings that compare a number with a bound or divide it.
+
+    T = -?(0|[1-9][0-9]*)(\\.[0-9]+)?        (the numbers of JSON without an exponent)
+
+Values are exact, whatever the digits of a bound. `of_comparison` and `of_multiples` say which
+decimals change sides when a parser rounds them to doubles.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from functools import lru_cache
+
+import numpy as np
+
+from bpe_automata._automata.algebra import any_of, intersection, reduced
+from bpe_automata._automata.compile import compile_regex
+from bpe_automata._automata.dfa import ByteDFA
+from bpe_automata._budget import Budget
+from bpe_automata.errors import ArgumentError, BudgetExceededError
+
+MAX_DIGITS = 20_000  # of a bound, written out: 1e308 has 309
+_DEFAULT = Budget()
+_MINUS, _DOT, _ZERO = 1, 2, 3  # columns; the ten digits begin at _ZERO, all other bytes are 0
+_COLUMNS = _ZERO + 10
+_LESS, _EQUAL, _GREATER = 1, 2, 3
+_Outcomes = tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class Digits:
+    """The digits of a decimal before the dot (at least one) and after it (without final zeros)."""
+
+    negative: bool
+    whole: tuple[int, ...]
+    fraction: tuple[int, ...]
+
+
+def digits_of(value: Decimal) -> Digits:
+    """The digits of a number. Raises ArgumentError for infinities and NaN, BudgetExceededError for
+    more than MAX_DIGITS digits."""
+    sign, digits, exponent = value.as_tuple()
+    if not isinstance(exponent, int):
+        raise ArgumentError(f"{value} is no number to compare with: give a finite one")
+    if value == 0:
+        return Digits(False, (0,), ())
+    if max(abs(exponent), len(digits)) > MAX_DIGITS:
+        advice = f"a bound has more when it is written out: {value:.3e}"
+        raise BudgetExceededError("digits", MAX_DIGITS, advice)
+    text = "".join(map(str, digits)) + "0" * max(exponent, 0)
+    text = text.rjust(max(-exponent, 0) + 1, "0")
+    point = len(text) + min(exponent, 0)
+    whole, fraction = text[:point].lstrip("0") or "0", text[point:].rstrip("0")
+    return Digits(bool(sign), tuple(map(int, whole)), tuple(map(int, fraction)))
+
+
+@lru_cache(maxsize=512)
+def compared(bound: Decimal, less: bool, equal: bool, greater: bool) -> ByteDFA:
+    """{ x in T : x < bound (if `less`), x = bound (if `equal`), x > bound (if `greater`) }"""
+    digits = digits_of(bound)
+    table = _Comparison()
+    zero = Digits(False, (0,), ())
+    if digits.negative:
+        plus = table.magnitude(zero, (_GREATER, _GREATER, _GREATER))
+        minus = table.magnitude(digits, (_GREATER, _EQUAL, _LESS))
+    else:
+        plus = table.magnitude(digits, (_LESS, _EQUAL, _GREATER))
+        at_zero = _EQUAL if digits == zero else _LESS
+        minus = table.magnitude(zero, (_LESS, at_zero, _LESS))
+    start = table.state(0)
+    table.rows[start] = [*table.rows[plus]]
+    table.rows[start][_MINUS] = minus
+    wanted = np.array((False, less, equal, greater))
+    return _dfa(np.array(table.rows, np.int32), wanted[np.array(table.labels)], start)
+
+
+class _Comparison:
+    """An automaton under construction whose states are labelled with the result of a comparison.
+
+    A label is _LESS, _EQUAL, _GREATER, or 0 if no number ends in the state.
+    """
+
+    def __init__(self) -> None:
+        self.rows: list[list[int]] = [[0] * _COLUMNS]
+        self.labels = [0]
+
+    def state(self, label: int) -> int:
+        """A new state without transitions."""
+        self.rows.append([0] * _COLUMNS)
+        self.labels.append(label)
+        return len(self.rows) - 1
+
+    def magnitude(self, bound: Digits, outcomes: _Outcomes) -> int:
+        """The state in which a number without sign begins that is compared with `bound`.
+        outcomes: the labels of smaller, equal and larger numbers."""
+        smaller, equal, larger = outcomes
+        below = self._any_fraction(smaller)
+        same = self._fraction(bound.fraction, outcomes)
+        beyond = self._any_fraction(larger)
+        longer = self._whole(larger, beyond)
+        self.rows[longer][_ZERO:] = [longer] * 10
+        whole = bound.whole
+        label = smaller if bound.fraction else equal
+        after = (self._whole(smaller, below), self._whole(label, same), self._whole(larger, beyond))
+        for state in after:
+            self.rows[state][_ZERO:] = [longer] * 10
+        for digit in reversed(whole[1:]):
+            after = self._one_earlier(digit, after, (smaller, below))
+        start = self.state(0)
+        self._choose(start, whole[0], after)
+        lone = self._whole(label, same) if whole == (0,) else self._whole(smaller, below)
+        self.rows[start][_ZERO] = lone  # a first digit 0, which no other may follow
+        return start
+
+    def _whole(self, label: int, fraction: int) -> int:
+        """A state before the dot."""
+        state = self.state(label)
+        self.rows[state][_DOT] = fraction
+        return state
+
+    def _one_earlier(
+        self, digit: int, after: _Outcomes, shorter: tuple[int, int]
+    ) -> tuple[int, int, int]:
+        """The three states before a digit of the bound: so far smaller, equal, larger. A number
+        that ends here has fewer digits than the bound, so it is smaller."""
+        states = tuple(self._whole(*shorter) for _ in range(3))
+        self.rows[states[0]][_ZERO:] = [after[0]] * 10
+        self._choose(states[1], digit, after)
+        self.rows[states[2]][_ZERO:] = [after[2]] * 10
+        return states[0], states[1], states[2]
+
+    def _choose(self, state: int, digit: int, after: _Outcomes) -> None:
+        """Add the transitions by a smaller digit, the same, or a larger one."""
+        for read in range(10):
+            self.rows[state][_ZERO + read] = after[(read >= digit) + (read > digit)]
+
+    def _any_fraction(self, label: int) -> int:
+        """The state after the dot where the result is already known."""
+        dot, digits = self.state(0), self.state(label)
+        for state in (dot, digits):
+            self.rows[state][_ZERO:] = [digits] * 10
+        return dot
+
+    def _fraction(self, fraction: tuple[int, ...], outcomes: _Outcomes) -> int:
+        """The state after the dot where all digits so far are those of the bound."""
+        smaller, equal, larger = outcomes
+        dot = state = self.state(0)
+        below, above = self._any_fraction(smaller) + 1, self._any_fraction(larger) + 1
+        for i, digit in enumerate(fraction, start=1):
+            following = self.state(equal if i == len(fraction) else smaller)
+            self._choose(state, digit, (below, following, above))
+            state = following
+        zeros = self.state(equal)
+        for last in (state, zeros):
+            self._choose(last, 0, (below, zeros, above))
+        return dot
+
+
+@lru_cache(maxsize=128)
+def divisible(divisor: Decimal, budget: Budget = _DEFAULT) -> ByteDFA:
+    """{ x in T : x = n * divisor for an integer n }, for a divisor > 0.
+
+    Raises BudgetExceededError for too many remainders.
+    """
+    digits = digits_of(divisor)
+    places = len(digits.fraction)
+    text = "".join(map(str, digits.whole + digits.fraction))
+    significant = text.rstrip("0")
+    zeros = len(text) - len(significant)
+    number = int(significant[:18])
+    if len(significant) > 18 or number * (places + 2) + zeros > budget.max_states:
+        raise BudgetExceededError(
+            "states", budget.max_states, f"to divide by {divisor:.12g} takes one per remainder"
+        )
+    table = _remainders(number, zeros) if places == 0 else _with_places(number, places)
+    return _dfa(*table)
+
+
+def _remainders(number: int, zeros: int) -> tuple[np.ndarray, np.ndarray, int]:
+    """(table, accepting, start) for multiples of number * 10**zeros, where 10 does not divide
+    number: a multiple of `number`, then `zeros` zeros, and only zeros after the dot.
+
+    States from 1: the remainders, then the number of zeros at the end, up to `zeros`.
+    """
+    first_run = number + 1
+    n = first_run + zeros
+    trans = np.zeros((n + 5, _COLUMNS), np.int32)
+    remainder = np.arange(number)[:, None] * 10 + np.arange(10)
+    trans[1:first_run, _ZERO:] = remainder % number + 1
+    trans[first_run:n, _ZERO:] = np.arange(10) % number + 1
+    runs = np.array([1, *range(first_run, n)])
+    trans[runs, _ZERO] = np.append(runs[1:], runs[-1])
+    accepting = np.zeros(n + 5, np.bool_)
+    start, minus, zero, dot, tail = range(n, n + 5)
+    accepting[[runs[-1], zero, tail]] = True
+    trans[[runs[-1], zero], _DOT] = dot
+    trans[[dot, tail], _ZERO] = tail
+    trans[[start, minus], _ZERO:] = trans[1, _ZERO:]
+    if zeros and number == 1:
+        trans[[start, minus], _ZERO:] = 1
+    trans[[start, minus], _ZERO] = zero
+    trans[start, _MINUS] = minus
+    return trans, accepting, start
+
+
+def _with_places(number: int, places: int) -> tuple[np.ndarray, np.ndarray, int]:
+    """(table, accepting, start) for multiples of number / 10**places. A state is the remainder of
+    the digits so far and how many of them are after the dot; after `places` only zeros may come.
+
+    States from 1: the remainders before the dot, then after 1 to `places` digits of the fraction,
+    then right after the dot.
+    """
+    dots = 1 + (places + 1) * number
+    start = dots + number
+    trans = np.zeros((start + 3, _COLUMNS), np.int32)
+    accepting = np.zeros(start + 3, np.bool_)
+    remainder = np.arange(number)
+    following = (remainder[:, None] * 10 + np.arange(10)) % number
+    for level in range(places + 1):
+        base = 1 + level * number
+        if level < places:
+            trans[base : base + number, _ZERO:] = following + base + (number if level else 0)
+        power = pow(10, places - level, number)
+        accepting[base : base + number] = remainder * power % number == 0
+    last = 1 + places * number
+    trans[last, _ZERO] = last
+    trans[1 : 1 + number, _DOT] = dots + remainder
+    trans[dots:start, _ZERO:] = following + 1 + number
+    minus, zero = start + 1, start + 2
+    trans[[start, minus], _ZERO:] = trans[1, _ZERO:]
+    trans[[start, minus], _ZERO] = zero
+    trans[start, _MINUS] = minus
+    trans[zero, _DOT], accepting[zero] = dots, True
+    return trans, accepting, start
+
+
+def _dfa(trans: np.ndarray, accepting: np.ndarray, start: int) -> ByteDFA:
+    byte_class = np.zeros(256, np.uint8)
+    byte_class[ord("-")], byte_class[ord(".")] = _MINUS, _DOT
+    byte_class[ord("0") : ord("9") + 1] = np.arange(_ZERO, _COLUMNS)
+    return reduced((trans, byte_class), accepting, start, _DEFAULT)
+
+
+# Decimals that change sides when they are rounded to doubles, as most parsers do.
+#
+#     leaving:  t is in the set, double(t) may not be       9.99999999999999999 < 10
+#     entering: t is not in the set, double(t) may be       0.99999999999999999 is no integer
+#
+# A `Doubt` describes a set that contains such decimals, and perhaps others; all have a dot, since
+# integers are read exactly. The value of a double is the decimal that is printed for it or, for a
+# whole number, its exact value. Rounding never changes the order of two numbers, so a doubt about a
+# bound lies between the neighbouring doubles.
+
+_SURE = 15  # decimals with so many digits are different doubles
+_BITS = 53  # of a double's significand
+_TINY = Decimal("1e-20")  # used for the smallest double, which would need 324 states
+
+
+@dataclass(frozen=True)
+class Between:
+    """The decimals between two numbers; None: no bound."""
+
+    low: Decimal | None
+    high: Decimal | None
+
+
+Doubt = Between | str  # a str: a regex
+Doubts = frozenset[Doubt]
+NO_DOUBT: Doubts = frozenset()
+
+
+def of_comparison(bound: Decimal, less: bool, equal: bool, greater: bool) -> tuple[Doubts, Doubts]:
+    """(leaving, entering) of { x : x < bound (if `less`), = (if `equal`), > (if `greater`) }."""
+    low, is_double, high = _neighbours(bound)
+    if not is_double:
+        whole = frozenset((Between(low, high),))
+        return whole, whole
+    sides = ((Between(low, bound), less), (Between(bound, high), greater))
+    leaving = frozenset(side for side, is_in in sides if is_in and not equal)
+    entering = frozenset(side for side, is_in in sides if equal and not is_in)
+    return leaving, entering
+
+
+def of_multiples(divisor: Decimal) -> tuple[Doubts, Doubts]:
+    """(leaving, entering) of { n * divisor : n an integer }."""
+    places = len(digits_of(divisor).fraction)
+    if not places:
+        return frozenset((rf"-?[0-9]{{{_SURE + 1},}}\.0+",)), frozenset((_NEAR_INTEGERS,))
+    if places <= _BITS // 2 and (Fraction(divisor) * 2**places).denominator == 1:
+        far = Decimal(2 ** (_BITS - places))  # up to here all of them are doubles
+        return frozenset((Between(far, None), Between(None, -far))), frozenset((_LONG,))
+    long = [  # more than `_SURE` digits, by the index of the last one that is not 0
+        rf"[0-9]{{{max(_SURE + 1 - at, 1)},}}\.[0-9]{{{at - 1}}}[1-9]0*"
+        for at in range(1, places + 1)
+    ]
+    return frozenset((rf"-?({'|'.join(long)}|[0-9]{{{_SURE + 1},}}\.0+)",)), frozenset((_LONG,))
+
+
+def _near_integers() -> str:
+    """A regex of the decimals that may be rounded to an integer.
+
+    Half the distance of two doubles near x is less than 1.12e-16 x. So a decimal that is rounded to
+    an integer of k digits has 16 - k zeros or nines after the dot; or, if it begins with 9, one
+    less, and then at most 1.12 or at least 8.88 of the next unit.
+    """
+    near = [rf"0\.(0{{{_SURE + 1}}}|9{{{_SURE + 1}}})[0-9]*"]
+    for k in range(1, _SURE + 1):
+        zeros, more = _SURE + 1 - k, f"[0-9]{{{k - 1}}}"
+        near.append(rf"[1-8]{more}\.(0{{{zeros}}}|9{{{zeros}}})[0-9]*")
+        near.append(rf"9{more}\.(0{{{zeros - 1}}}[01]|9{{{zeros - 1}}}[89])[0-9]*")
+    return rf"-?({'|'.join(near)}|[0-9]{{{_SURE + 1},}}\.[0-9]+)"
+
+
+def _long() -> str:
+    """A regex of the decimals with so many digits that two of them may be one double."""
+    long = [rf"[0-9]{{{k}}}\.[0-9]{{{_SURE + 1 - k},}}" for k in range(1, _SURE + 1)]
+    return rf"-?({'|'.join(long)}|[0-9]{{{_SURE + 1},}}\.[0-9]+)"
+
+
+_NEAR_INTEGERS = _near_integers()
+_LONG = _long()
+
+
+def doubtful(doubts: Iterable[Doubt]) -> ByteDFA:
+    """The union of some doubts."""
+    return any_of(map(_doubtful, doubts))
+
+
+@lru_cache(maxsize=256)
+def _doubtful(doubt: Doubt) -> ByteDFA:
+    if isinstance(doubt, str):
+        return compile_regex(doubt)
+    found = compile_regex(r"-?(0|[1-9][0-9]*)\.[0-9]+")
+    if doubt.low is not None:
+        found = intersection(found, compared(doubt.low, False, False, True))
+    if doubt.high is not None:
+        found = intersection(found, compared(doubt.high, True, False, False))
+    return found
+
+
+def _neighbours(bound: Decimal) -> tuple[Decimal | None, bool, Decimal | None]:
+    """The double below the bound, whether the bound itself is read as a double, and the double
+    above. An integer that is no double is read exactly."""
+    if bound == 0:
+        return -_TINY, True, _TINY
+    near = float(bound)
+    value = _value(near)
+    is_double = value == bound or bound != bound.to_integral_value()
+    below = not is_double and value is not None and value < bound
+    above = not is_double and value is not None and value > bound
+    low = near if below else math.nextafter(near, -math.inf)
+    high = near if above else math.nextafter(near, math.inf)
+    return _value(low), is_double, _value(high)
+
+
+def _value(double: float) -> Decimal | None:
+    """The value of a double, see above; None for an infinity."""
+    if math.isinf(double):
+        return None
+    return Decimal(double) if double.is_integer() else Decimal(repr(double))

@@ -1,0 +1,276 @@
+"""Finds every schema of a document, resolves references between them, and checks keyword values.
+
+A schema is identified by its JSON pointer. `$id` gives it a URI, which is the base of references
+inside it; `$anchor` gives it a name inside the nearest `$id`. Other documents are never fetched.
+Source: JSON Schema Core (2020-12), sections 8 and 9.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any
+from urllib.parse import unquote, urldefrag, urljoin
+
+from bpe_automata._arguments import short
+from bpe_automata._budget import check
+from bpe_automata.errors import InvalidSchemaError, SchemaTooLargeError, UnsupportedSchemaError
+from bpe_automata.schemas._drafts import (
+    ASSERTING,
+    DEFINITIONS,
+    DRAFT_2020,
+    EXPECTED,
+    TYPES,
+    Draft,
+    below,
+    draft_of,
+    is_schema,
+    parts,
+    tokens_of,
+)
+from bpe_automata.schemas._formats import DEFINED, SUPPORTED
+from bpe_automata.schemas._sources import MAX_NESTING, check_json, too_deep
+
+MAX_PARTS = 50_000
+_NAMES = ("$anchor", "$dynamicAnchor")
+_ANCHOR = re.compile(r"[A-Za-z_][-A-Za-z0-9._:]*")
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """A schema somewhere in the document. schema: its keywords that its draft knows. base: the URI
+    against which its references are resolved. given: all of it, which pointers go through."""
+
+    pointer: str
+    schema: Any
+    base: str
+    draft: Draft
+    given: Any = None
+
+
+class Document:
+    """All schemas of one document. all_formats: whether formats that the draft of a schema does not
+    define are asserted too. Raises InvalidSchemaError, UnsupportedSchemaError, SchemaTooLargeError.
+    """
+
+    def __init__(self, schema: Any, all_formats: bool = False) -> None:
+        if not is_schema(schema):
+            kind = type(schema).__name__
+            raise InvalidSchemaError("#", f"a schema is an object or a boolean, not a {kind}")
+        check_json(schema)
+        self._parts: dict[str, Part] = {}
+        self._resources: dict[str, str] = {}  # URI -> pointer
+        self._anchors: dict[tuple[str, str], str] = {}  # (base, name) -> pointer
+        self._dynamic: dict[str, list[str]] = {}  # name of a $dynamicAnchor -> pointers
+        self.root, self._all_formats = schema, all_formats
+        self._scan(Part("#", schema, "", _draft("#", schema, DRAFT_2020)))
+
+    def part(self, pointer: str) -> Part:
+        """The schema at a pointer that is known to lead to one."""
+        return self._parts[pointer]
+
+    def target(self, part: Part, keyword: str) -> Part:
+        """The schema that `$ref`, `$dynamicRef` or `$recursiveRef` of another one refers to."""
+        reference = part.schema[keyword]
+        uri, fragment = urldefrag(reference)
+        base = urldefrag(urljoin(part.base, uri))[0] if uri else part.base
+        where = below(part.pointer, keyword)
+        resource = self._resources.get(base)
+        if resource is None:
+            why = f"{reference!r} is another document; put it under $defs, with its $id"
+            raise UnsupportedSchemaError(keyword, where, why)
+        if keyword == "$recursiveRef" or unquote(fragment) in self._dynamic:
+            self._only_one(keyword, where, unquote(fragment))
+        if fragment and not fragment.startswith("/"):
+            found = self._anchors.get((base, unquote(fragment)))
+            if found is None:
+                raise InvalidSchemaError(where, f"{reference!r} leads nowhere: no such $anchor")
+            return self._parts[found]
+        return self._at(self._parts[resource], tokens_of(fragment), where, reference)
+
+    def _only_one(self, keyword: str, where: str, name: str) -> None:
+        """Raises UnsupportedSchemaError for a dynamic reference that has more than one target; one
+        with a single target is a plain reference."""
+        if keyword != "$ref" and len(self._dynamic.get(name, ())) > 1:
+            why = f"where it leads depends on the way to it: {len(self._dynamic[name])} targets"
+            raise UnsupportedSchemaError(keyword, where, why)
+
+    def _at(self, start: Part, tokens: list[str], where: str, reference: str) -> Part:
+        """The schema at the end of a pointer. It may stand where no keyword expects a schema."""
+        here, pointer, nearest = start.given, start.pointer, start
+        for token in tokens:
+            here = _step(here, token)
+            if here is _NOWHERE:
+                raise InvalidSchemaError(where, f"{reference!r} leads nowhere")
+            pointer = below(pointer, token)
+            nearest = self._parts.get(pointer, nearest)
+        if pointer not in self._parts:
+            if not is_schema(here):
+                raise InvalidSchemaError(where, f"{reference!r} leads to what is no schema")
+            self._scan(Part(pointer, here, nearest.base, nearest.draft))
+        return self._parts[pointer]
+
+    def _scan(self, start: Part) -> None:
+        """Add a schema and all its subschemas to the tables."""
+        waiting = [(start, 0)]
+        while waiting:
+            check()
+            part, level = waiting.pop()
+            if len(self._parts) + len(waiting) >= MAX_PARTS:
+                advice = "the schema has more parts; take out what is not needed"
+                raise SchemaTooLargeError(part.pointer, "schemas", MAX_PARTS, advice)
+            if level > MAX_NESTING:
+                raise too_deep(part.pointer)
+            part = self._noted(part)
+            waiting += [(inner, level + 1) for inner in islice(_inner(part), MAX_PARTS)]
+
+    def _noted(self, part: Part) -> Part:
+        """The schema with its own base and the keywords of its draft, added to all tables."""
+        part = replace(part, given=part.schema)
+        if isinstance(part.schema, dict):
+            part = self._named(part)
+            part = replace(part, schema=self._known(part))
+            schema = part.schema
+            for keyword in _NAMES:
+                name = schema.get(keyword)
+                if isinstance(name, str) and _ANCHOR.fullmatch(name):
+                    self._anchors[part.base, name] = part.pointer
+                    if keyword == "$dynamicAnchor":
+                        self._dynamic.setdefault(name, []).append(part.pointer)
+            if schema.get("$recursiveAnchor") is True:
+                self._dynamic.setdefault("", []).append(part.pointer)
+        elif part.pointer == "#":
+            self._resources[""] = "#"
+        self._parts[part.pointer] = part
+        return part
+
+    def _known(self, part: Part) -> Any:
+        """The keywords that are known to the draft of the schema, or to no draft at all."""
+        schema, draft = part.given, part.draft
+        unknown = {keyword for keyword in schema if not draft.knows(keyword)}
+        if "format" in schema and not (self._all_formats or draft.defines(schema["format"])):
+            unknown.add("format")
+        if not unknown:
+            return schema
+        return {keyword: value for keyword, value in schema.items() if keyword not in unknown}
+
+    def _named(self, part: Part) -> Part:
+        """The schema with the base that its `$id` sets. The root has an entry without one, too."""
+        schema, draft = part.schema, part.draft
+        name = schema.get(draft.id_keyword)
+        if part.pointer == "#" and not isinstance(name, str):
+            name = schema.get("id") or schema.get("$id")  # the keyword of another draft
+        if part.pointer == "#":
+            self._resources[""] = "#"
+        if not isinstance(name, str) or (draft.ref_alone and "$ref" in schema):
+            return part
+        uri, anchor = urldefrag(urljoin(part.base, name))
+        if anchor and name.startswith("#"):  # how drafts up to 7 spell an $anchor
+            self._anchors[part.base, anchor] = part.pointer
+            return part
+        self._resources.setdefault(uri, part.pointer)
+        inner = _draft(part.pointer, schema, draft)
+        return replace(part, base=uri, draft=inner)
+
+
+_NOWHERE = object()
+
+
+def _step(here: Any, token: str) -> Any:
+    """The member or item that one token of a pointer leads to."""
+    if isinstance(here, dict):
+        return here.get(token, _NOWHERE)
+    if isinstance(here, list) and re.fullmatch("0|[1-9][0-9]{0,8}", token):
+        return here[int(token)] if int(token) < len(here) else _NOWHERE
+    return _NOWHERE
+
+
+def _inner(part: Part) -> Iterator[Part]:
+    """The direct subschemas of a schema."""
+    if not isinstance(part.schema, dict):
+        return
+    for keyword, value in part.schema.items():
+        if keyword in ASSERTING or keyword in DEFINITIONS:
+            for path, schema in parts(keyword, value):
+                if is_schema(schema):
+                    yield Part(below(part.pointer, keyword, *path), schema, part.base, part.draft)
+
+
+def _draft(pointer: str, schema: Any, above: Draft) -> Draft:
+    """The draft that `$schema` names, else that of the schema around it."""
+    uri = schema.get("$schema") if isinstance(schema, dict) else None
+    if uri is None:
+        return above
+    if not isinstance(uri, str):
+        raise InvalidSchemaError(below(pointer, "$schema"), f"$schema is {uri!r}, not a string")
+    found = draft_of(uri)
+    if found is None:
+        why = f"{uri!r} is none of the drafts 4, 6, 7, 2019-09 and 2020-12"
+        raise UnsupportedSchemaError("$schema", below(pointer, "$schema"), why)
+    return found
+
+
+# Checks of a schema before it is read: the value of each keyword, and keywords that are not
+# supported. A keyword that the specification does not know is a note, and ignored.
+
+_TEXTS = ("required", "const", "enum", "pattern", "dependentRequired")
+_BY_NAME = ("properties", "patternProperties", "dependentSchemas", "dependencies")
+
+
+def check_keywords(part: Part) -> None:
+    """Raises InvalidSchemaError, UnsupportedSchemaError with the pointer of the first fault."""
+    schema = part.schema
+    if not isinstance(schema, dict):
+        return
+    if part.draft.ref_alone and "$ref" in schema:
+        schema = {"$ref": schema["$ref"]}
+    for keyword, value in schema.items():
+        fits, wanted = EXPECTED.get(keyword, (None, ""))
+        if fits is not None and not fits(value):
+            where = below(part.pointer, keyword)
+            raise InvalidSchemaError(where, f"{keyword} is {short(value)}, not {wanted}")
+    if isinstance(schema.get("items"), list) and "prefixItems" in schema:
+        where = below(part.pointer, "items")
+        raise InvalidSchemaError(where, "beside prefixItems, items is one schema, not a list")
+    _check_texts(part.pointer, schema)
+    _check_format(part.pointer, schema)
+
+
+def _check_texts(pointer: str, schema: dict[str, Any]) -> None:
+    """Raises UnsupportedSchemaError for a name or a string with an unpaired surrogate, which has no
+    UTF-8."""
+    for keyword in _TEXTS + _BY_NAME:
+        value = schema.get(keyword)
+        try:
+            _encoded(list(value) if keyword in _BY_NAME and value else value)
+        except UnicodeEncodeError:
+            why = "half of a surrogate pair in it has no UTF-8"
+            raise UnsupportedSchemaError(keyword, below(pointer, keyword), why) from None
+
+
+def _encoded(value: Any) -> None:
+    """Raises UnicodeEncodeError for an unpaired surrogate in a JSON value."""
+    waiting = [value]
+    while waiting:
+        here = waiting.pop()
+        if isinstance(here, str):
+            here.encode()
+        elif isinstance(here, list | tuple):
+            waiting += here
+        elif isinstance(here, dict):
+            waiting += [*here, *here.values()]
+
+
+def _check_format(pointer: str, schema: dict[str, Any]) -> None:
+    name = schema.get("format")
+    if name in DEFINED and name not in SUPPORTED and "string" in types_of(schema):
+        why = f"{name!r} is no set of texts that is known here exactly"
+        raise UnsupportedSchemaError("format", below(pointer, "format"), why)
+
+
+def types_of(schema: dict[str, Any]) -> frozenset[str]:
+    """The types that a schema's own `type` allows."""
+    types = schema.get("type", TYPES)
+    return frozenset((types,) if isinstance(types, str) else types)

@@ -1,0 +1,167 @@
+"""Writes values as JSON (RFC 8259), with one of three kinds of white space.
+
+    compact   {"a":1,"b":[1,2]}
+    spaced    {"a": 1, "b": [1, 2]}          as `json.dumps` writes by default
+    flexible  after { [ , and before } ] nothing, one space, or a line feed and up to 2 spaces for
+              each level of the line; after a colon nothing or one space
+
+Flexible accepts the two others, `json.dumps(indent=2)` and mixtures of them. No white space comes
+before or after the whole value.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Literal, get_args
+
+from bpe_automata._automata.algebra import concatenation, union
+from bpe_automata._automata.compile import compile_regex
+from bpe_automata._automata.dfa import ByteDFA
+from bpe_automata._automata.sources import from_strings
+from bpe_automata._budget import Budget
+from bpe_automata.errors import ArgumentError
+from bpe_automata.schemas._escapes import Escapes, json_string
+from bpe_automata.schemas._numbers import SCIENTIFIC, NumberSet
+from bpe_automata.schemas._style import Brackets, Context, IdentityMemo, Piece
+
+Whitespace = Literal["compact", "spaced", "flexible"]
+_SHARED: defaultdict[tuple[Whitespace, Escapes], IdentityMemo] = defaultdict(IdentityMemo)
+_INDENT = 2  # spaces for each level, at most
+
+
+class JsonStyle:
+    """JSON. A context is a level of nesting, 0 for the whole text; without line breaks always 0."""
+
+    def __init__(
+        self,
+        whitespace: Whitespace = "compact",
+        escapes: Escapes = "minimal",
+        budget: Budget = Budget(),  # noqa: B008 - frozen
+    ) -> None:
+        if whitespace not in get_args(Whitespace):
+            known = ", ".join(map(repr, get_args(Whitespace)))
+            raise ArgumentError(f"whitespace is {whitespace!r}: give one of {known}")
+        if escapes not in get_args(Escapes):
+            known = ", ".join(map(repr, get_args(Escapes)))
+            raise ArgumentError(f"escapes is {escapes!r}: give one of {known}")
+        self._whitespace, self._escapes, self._budget = whitespace, escapes, budget
+        self._memo: dict[tuple[object, int], tuple[object, ByteDFA]] = {}
+        self._brackets: dict[tuple[bytes, Context], Brackets] = {}
+        self._colon: Piece = _after_colon(whitespace)
+
+    @property
+    def shared(self) -> IdentityMemo:
+        """The cache of all styles with the same two options."""
+        return _SHARED[self._whitespace, self._escapes]
+
+    @property
+    def root(self) -> Context:
+        """Level 0."""
+        return 0
+
+    def around(self, context: Context) -> tuple[Piece, Piece]:
+        """No text."""
+        return b"", b""
+
+    def objects(self, context: Context) -> Brackets:
+        """Braces."""
+        return self._between(b"{}", context)
+
+    def arrays(self, context: Context) -> Brackets:
+        """Brackets."""
+        return self._between(b"[]", context)
+
+    def null(self) -> Piece:
+        """The literal."""
+        return b"null"
+
+    def boolean(self, value: bool) -> Piece:
+        """The literal."""
+        return b"true" if value else b"false"
+
+    def numbers(self, numbers: NumberSet, upper: bool) -> ByteDFA:
+        """Decimals, and spellings with an exponent if all of them belong to the set."""
+        if not upper:
+            purpose = ("numbers", numbers.scientific, numbers.leaving, numbers.spelled)
+            return self._once(purpose, numbers.decimals, numbers.written)
+        purpose = ("upper", numbers.scientific, numbers.entering, numbers.spelled)
+        return self._once(purpose, numbers.decimals, lambda: self._possible(numbers))
+
+    def strings(self, strings: ByteDFA, context: Context) -> ByteDFA:
+        """In quotes."""
+        return self._once("strings", strings, lambda: self._quoted(strings))
+
+    def key(self, name: str) -> Piece:
+        """In quotes, with a colon."""
+        if self._escapes == "minimal" and isinstance(self._colon, bytes):
+            return _literal(name) + self._colon
+        return concatenation(self._quoted(from_strings((name,))), self._colon)
+
+    def keys(self, names: ByteDFA) -> ByteDFA:
+        """In quotes, with a colon."""
+        return self._once("keys", names, lambda: self._with_colon(names))
+
+    def _possible(self, numbers: NumberSet) -> ByteDFA:
+        """All spellings that may belong to the set."""
+        found = numbers.possible()
+        if numbers.scientific == "none":
+            return found
+        return union(found, SCIENTIFIC, self._budget)
+
+    def _quoted(self, strings: ByteDFA) -> ByteDFA:
+        return json_string(strings, self._escapes, self._budget)
+
+    def _with_colon(self, names: ByteDFA) -> ByteDFA:
+        return concatenation(self._quoted(names), self._colon, budget=self._budget)
+
+    def _once(self, purpose: object, of: object, find: Callable[[], ByteDFA]) -> ByteDFA:
+        """find(), computed once for a purpose and an object; large results are not shared with
+        other styles."""
+        key = (purpose, id(of))
+        if key not in self._memo:
+            self._memo[key] = (of, self.shared.once(purpose, of, find))
+        return self._memo[key][1]
+
+    def _between(self, pair: bytes, context: Context) -> Brackets:
+        level = context if isinstance(context, int) else 0
+        key = (pair, level)
+        if key not in self._brackets:
+            self._brackets[key] = self._layout(pair[:1], pair[1:], level)
+        return self._brackets[key]
+
+    def _layout(self, opening: bytes, closing: bytes, level: int) -> Brackets:
+        if self._whitespace == "compact":
+            return Brackets(opening, b",", closing, opening + closing, 0)
+        if self._whitespace == "spaced":
+            return Brackets(opening, b", ", closing, opening + closing, 0)
+        deep, here = _gap(level + 1), _gap(level)
+        return Brackets(
+            concatenation(opening, deep),
+            concatenation(b",", deep),
+            concatenation(here, closing),
+            concatenation(opening, here, closing),
+            level + 1,
+        )
+
+
+def _after_colon(whitespace: Whitespace) -> Piece:
+    if whitespace == "flexible":
+        return compile_regex(r": ?")
+    return b":" if whitespace == "compact" else b": "
+
+
+@lru_cache(maxsize=64)
+def _gap(level: int) -> ByteDFA:
+    """Nothing, a space, or a line feed and up to 2 * level spaces."""
+    return compile_regex(rf" ?|\n {{0,{_INDENT * level}}}")
+
+
+_SHORT = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
+
+def _literal(name: str) -> bytes:
+    """The spelling of a name with minimal escapes."""
+    spelled = "".join(_SHORT.get(c) or (f"\\u{ord(c):04x}" if c < " " else c) for c in name)
+    return f'"{spelled}"'.encode()

@@ -1,0 +1,401 @@
+"""Computes the set of strings, numbers, arrays or objects that the keywords of one type allow.
+
+  strings  minLength, maxLength, pattern, format
+  numbers  minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf
+  arrays   prefixItems, items, additionalItems, unevaluatedItems, minItems, maxItems, uniqueItems,
+           contains, minContains
+  objects  properties, patternProperties, additionalProperties, propertyNames, required,
+           unevaluatedProperties, minProperties, maxProperties
+  all      enum, const
+
+Sources: JSON Schema Validation (2020-12), section 6, and Core, sections 10 and 11.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
+from functools import lru_cache, reduce
+from typing import Any, TypeVar
+
+from bpe_automata._automata.dfa import ByteDFA
+from bpe_automata._budget import check
+from bpe_automata.errors import (
+    BudgetExceededError,
+    InvalidSchemaError,
+    RegexError,
+    RegexSyntaxError,
+    SchemaTooLargeError,
+    UnsupportedSchemaError,
+)
+from bpe_automata.schemas._boolean import complement, intersect_children, property_of
+from bpe_automata.schemas._documents import Part
+from bpe_automata.schemas._drafts import below
+from bpe_automata.schemas._formats import SUPPORTED, format_language, format_upper_bound
+from bpe_automata.schemas._limits import as_too_large
+from bpe_automata.schemas._numbers import (
+    ALL_NUMBERS,
+    NO_NUMBER,
+    NumberSet,
+    at_least,
+    at_most,
+    greater_than,
+    integers,
+    less_than,
+    multiples_of,
+    of_value,
+)
+from bpe_automata.schemas._scalar_sets import (
+    Bounded,
+    bounded,
+    canonical,
+    contains,
+    contains_name,
+    finite,
+    intersect_numbers,
+    intersect_strings,
+    subtract_strings,
+    unite_numbers,
+    upper_bound,
+)
+from bpe_automata.schemas._strings import ecma_pattern, within_length
+from bpe_automata.schemas._values import (
+    ALL_STRINGS,
+    ANYTHING,
+    NONE,
+    NOTHING,
+    ArrayShape,
+    Child,
+    ObjectShape,
+    Property,
+    Term,
+    Unfinished,
+    Values,
+)
+
+ReadChild = Callable[[str], Child]  # the values of the subschema at a pointer, see `Reader.child`
+_MAX_COUNT = 100_000  # items or properties, each of which takes states of its own
+_MAX_CLASSES = 64
+_FEW_NAMES = 32  # a set of at most so many names is spelled out where properties are counted
+
+
+def read_strings(part: Part) -> ByteDFA:
+    """The strings, not escaped, that the keywords of strings allow."""
+    schema, found = part.schema, ALL_STRINGS
+    if schema.get("format") in SUPPORTED:
+        found = _of_format(schema["format"])
+    if "pattern" in schema:
+        with _at(part, "pattern"):
+            found = intersect_strings(
+                found, _pattern_language(schema["pattern"], part.pointer, "pattern")
+            )
+    fewest, most = int(schema.get("minLength", 0)), schema.get("maxLength")
+    if fewest or most is not None:
+        with _at(part, "minLength" if most is None else "maxLength"):
+            found = _within(found, fewest, None if most is None else int(most))
+    return found
+
+
+def _at(part: Part, keyword: str) -> AbstractContextManager[None]:
+    """A block in which an exceeded budget is reported with the pointer of a keyword."""
+    return as_too_large(below(part.pointer, keyword))
+
+
+@lru_cache(maxsize=len(SUPPORTED))
+def _of_format(name: str) -> ByteDFA:
+    return bounded(format_language(name), format_upper_bound(name))
+
+
+@lru_cache(maxsize=128)
+def _within(texts: ByteDFA, fewest: int, most: int | None) -> ByteDFA:
+    if isinstance(texts, Bounded):
+        low, high = (_within(bound, fewest, most) for bound in (texts.lower, texts.upper))
+        return bounded(low, high)
+    return canonical(within_length(texts, fewest, most))
+
+
+def _pattern_language(pattern: str, pointer: str, *path: str) -> ByteDFA:
+    """The strings in which a regex of ECMA-262 matches; below(pointer, *path) leads to it."""
+    where = below(pointer, *path)
+    try:
+        with as_too_large(where):
+            return canonical(ecma_pattern(pattern))
+    except RegexSyntaxError as error:
+        raise InvalidSchemaError(where, str(error)) from None
+    except RegexError as error:
+        raise UnsupportedSchemaError(path[0], where, str(error)) from None
+
+
+_BOUNDS: tuple[tuple[str, Callable[[Any], NumberSet], Callable[[Any], NumberSet]], ...] = (
+    ("inimum", at_least, greater_than),
+    ("aximum", at_most, less_than),
+)
+
+
+def read_numbers(part: Part, only_integers: bool) -> NumberSet:
+    """The numbers that the keywords of numbers allow. only_integers: whether the type is
+    `integer`."""
+    schema, found = part.schema, ALL_NUMBERS
+    if only_integers:
+        found = integers(by_text=part.draft.integers_by_text)
+    for name, inclusive, exclusive in _BOUNDS:
+        bound, other = schema.get("m" + name), schema.get("exclusiveM" + name)
+        if bound is not None:
+            with _at(part, "m" + name):
+                # In draft 4, `exclusiveMinimum: true` says that the minimum itself is too small.
+                found = intersect_numbers(found, (exclusive if other is True else inclusive)(bound))
+        if other is not None and not isinstance(other, bool):
+            with _at(part, "exclusiveM" + name):
+                found = intersect_numbers(found, exclusive(other))
+    if "multipleOf" in schema:
+        with _at(part, "multipleOf"):
+            found = intersect_numbers(found, multiples_of(schema["multipleOf"]))
+    return found
+
+
+def read_listed(values: Iterable[Any], pointer: str) -> Values:
+    """The set of some JSON values."""
+    texts, numbers, booleans, null = set(), [], set(), False
+    arrays: list[Term[ArrayShape]] = []
+    objects: list[Term[ObjectShape]] = []
+    for value in values:
+        check()
+        if value is None:
+            null = True
+        elif isinstance(value, bool):
+            booleans.add(value)
+        elif isinstance(value, str):
+            texts.add(value)
+        elif isinstance(value, list | tuple):
+            arrays.append(Term(_array(value, pointer)))
+        elif isinstance(value, dict):
+            objects.append(Term(_object(value, pointer)))
+        else:
+            numbers.append(of_value(value))
+    strings = finite(frozenset(texts))
+    joined = _joined(numbers, unite_numbers, NO_NUMBER)
+    return Values(null, frozenset(booleans), joined, strings, tuple(arrays), tuple(objects))
+
+
+def _array(items: list[Any] | tuple[Any, ...], pointer: str) -> ArrayShape:
+    prefix = tuple(_one(item, pointer) for item in items)
+    return ArrayShape(prefix, NOTHING, len(prefix), len(prefix), pointer=pointer)
+
+
+def _object(members: dict[str, Any], pointer: str) -> ObjectShape:
+    named = {name: Property(_one(value, pointer), required=True) for name, value in members.items()}
+    return ObjectShape(named, pointer=pointer)
+
+
+def _one(value: Any, pointer: str) -> Child:
+    """A single value, which is read when it is needed: it may be nested deeply."""
+    return Child(lambda: read_listed((value,), pointer))
+
+
+T = TypeVar("T")
+
+
+def _joined(found: list[T], join: Callable[[T, T], T], nothing: T) -> T:
+    """The union of all, in pairs, so that automata of about equal size are joined."""
+    while len(found) > 1:
+        pairs = zip(found[::2], found[1::2], strict=False)
+        odd = found[-1:] if len(found) % 2 else []
+        found = [join(a, b) for a, b in pairs] + odd
+    return reduce(join, found, nothing)
+
+
+_IN_PLACE = (
+    "$ref",
+    "$dynamicRef",
+    "$recursiveRef",
+    "allOf",
+    "anyOf",
+    "oneOf",
+    "if",
+    "dependentSchemas",
+    "dependencies",
+)
+
+
+def _check_evaluated(part: Part, keyword: str) -> None:
+    """Raises UnsupportedSchemaError if another keyword applies a schema to the same instance: what
+    it evaluates depends on the instance."""
+    others = _IN_PLACE if keyword == "unevaluatedProperties" else (*_IN_PLACE, "contains")
+    for other in others:
+        if other in part.schema:
+            why = f"what {other} beside it has looked at depends on the value"
+            raise UnsupportedSchemaError(keyword, below(part.pointer, keyword), why)
+
+
+def read_array(part: Part, child: ReadChild) -> ArrayShape:
+    """The arrays that all keywords of arrays but `contains` allow."""
+    schema = part.schema
+    keyword, others = ("prefixItems", "items")
+    if isinstance(schema.get("items"), list):  # the older spelling
+        keyword, others = ("items", "additionalItems")
+    listed = schema.get(keyword, [])
+    prefix = tuple(child(below(part.pointer, keyword, at)) for at in range(len(listed)))
+    rest = child(below(part.pointer, others)) if others in schema else _unevaluated(part, child)
+    fewest, most = _count(schema, "minItems") or 0, _count(schema, "maxItems")
+    if rest.known is NONE:  # no items but those of the prefix
+        fewest = min(fewest, len(prefix) + 1)
+        most = None if most is None else min(most, len(prefix))
+    _check_count(fewest, part.pointer, "minItems")
+    _check_count(most, part.pointer, "maxItems")
+    return ArrayShape(
+        prefix,
+        rest,
+        fewest,
+        most,
+        bool(schema.get("uniqueItems")) and (most is None or most > 1),
+        part.pointer,
+    )
+
+
+def _unevaluated(part: Part, child: ReadChild) -> Child:
+    """The values of items that neither `prefixItems` nor `items` describes."""
+    if "unevaluatedItems" not in part.schema or part.schema["unevaluatedItems"] is True:
+        return ANYTHING
+    _check_evaluated(part, "unevaluatedItems")
+    return child(below(part.pointer, "unevaluatedItems"))
+
+
+def without_contained(part: Part, child: ReadChild) -> ArrayShape | None:
+    """The arrays that `contains` forbids, those without a fitting item; None if it allows all."""
+    schema = part.schema
+    fewest = _count(schema, "minContains")
+    if "contains" not in schema:
+        return None
+    if "maxContains" in schema or (fewest or 0) > 1:
+        keyword = "maxContains" if "maxContains" in schema else "minContains"
+        why = "the items that fit would have to be counted"
+        raise UnsupportedSchemaError(keyword, below(part.pointer, keyword), why)
+    if fewest == 0:
+        return None
+    where = below(part.pointer, "contains")
+    wanted = child(where)
+    bad = NOTHING if wanted is ANYTHING else Child(lambda: complement(wanted.values))
+    return ArrayShape((), bad, pointer=where)
+
+
+# Names of properties fall into classes by the patterns that they match; all properties with names
+# of one class have the same set of values.
+
+Rest = tuple[tuple[ByteDFA, Child], ...]
+
+
+def read_object(part: Part, child: ReadChild, closed: bool) -> ObjectShape:
+    """The objects that the keywords of objects allow. closed: see `Reader`."""
+    schema = part.schema
+    allowed = _allowed_names(part, child)
+    patterns = _patterns(part, child)
+    others = _others(part, child, closed)
+    rest = _classes(allowed, patterns, others)
+    by_rest = ObjectShape(rest=rest, pointer=part.pointer)
+    given, required = schema.get("properties", {}), frozenset(schema.get("required", ()))
+    named: dict[str, Property] = {}
+    for name in given:
+        own = child(below(part.pointer, "properties", name))
+        allowed_name = contains_name(allowed, name, part.pointer)
+        found = _of_name(name, own, patterns) if allowed_name else NOTHING
+        named[name] = Property(found, name in required)
+    for name in schema.get("required", ()):
+        if name not in named:
+            named[name] = Property(property_of(by_rest, name).child, required=True)
+    fewest, most = _count(schema, "minProperties") or 0, _count(schema, "maxProperties")
+    if most is not None and not rest and most >= len(named):
+        most = None  # no objects have more properties
+    _check_count(most, part.pointer, "maxProperties")
+    if fewest > 1:
+        rest = _few_others(named, rest, part.pointer)
+    return ObjectShape(named, rest, fewest, most, part.pointer)
+
+
+def _allowed_names(part: Part, child: ReadChild) -> ByteDFA:
+    if "propertyNames" not in part.schema:
+        return ALL_STRINGS
+    where = below(part.pointer, "propertyNames")
+    try:
+        return child(where).values.strings
+    except Unfinished:  # names are needed at once, while other children can wait
+        why = "the schema of the names leads back to the schema of the object"
+        raise UnsupportedSchemaError("propertyNames", where, why) from None
+
+
+def _patterns(part: Part, child: ReadChild) -> list[tuple[ByteDFA, Child]]:
+    """(names, child) of each pattern of patternProperties."""
+    return [
+        (
+            _pattern_language(pattern, part.pointer, "patternProperties", pattern),
+            child(below(part.pointer, "patternProperties", pattern)),
+        )
+        for pattern in part.schema.get("patternProperties", {})
+    ]
+
+
+def _others(part: Part, child: ReadChild, closed: bool) -> Child:
+    """The values of properties that neither `properties` nor `patternProperties` describes."""
+    schema = part.schema
+    if "additionalProperties" in schema:
+        return child(below(part.pointer, "additionalProperties"))
+    if "unevaluatedProperties" in schema:
+        if schema["unevaluatedProperties"] is True:
+            return ANYTHING
+        _check_evaluated(part, "unevaluatedProperties")
+        return child(below(part.pointer, "unevaluatedProperties"))
+    is_object_schema = schema.get("type") == "object" or "properties" in schema
+    return NOTHING if closed and is_object_schema else ANYTHING
+
+
+def _of_name(name: str, child: Child, patterns: list[tuple[ByteDFA, Child]]) -> Child:
+    """The values of a named property: of its own schema, and of all patterns that match it."""
+    for names, also in patterns:
+        if contains(names, name):
+            child = intersect_children(child, also)
+    return child
+
+
+def _classes(allowed: ByteDFA, patterns: list[tuple[ByteDFA, Child]], others: Child) -> Rest:
+    """The allowed names in disjoint, nonempty classes by the patterns that they match."""
+    classes: list[tuple[ByteDFA, Child | None]] = [(allowed, None)]
+    for names, child in patterns:
+        split: list[tuple[ByteDFA, Child | None]] = []
+        for known, before in classes:
+            inside = intersect_strings(known, names)
+            split.append((inside, intersect_children(before, child) if before else child))
+            split.append((subtract_strings(known, names), before))
+        classes = [(known, before) for known, before in split if not known.is_empty]
+        if len(classes) > _MAX_CLASSES:
+            advice = "patterns that overlap make more classes of names; make them disjoint"
+            raise BudgetExceededError("classes of names", _MAX_CLASSES, advice)
+    found = ((known, before or others) for known, before in classes)
+    return tuple((known, child) for known, child in found if child.known is not NOTHING.known)
+
+
+def _few_others(named: dict[str, Property], rest: Rest, pointer: str) -> Rest:
+    """The classes of names that are too large to be spelled out; the names of the others are added
+    to `named`, so that their properties can be counted."""
+    many = []
+    for names, child in rest:
+        try:
+            listed = [text.decode() for text in upper_bound(names).strings(_FEW_NAMES)]
+        except BudgetExceededError:
+            many.append((names, child))
+        else:
+            for name in listed:
+                if name not in named and contains_name(names, name, pointer):
+                    named[name] = Property(child)
+    return tuple(many)
+
+
+def _count(schema: dict[str, Any], keyword: str) -> int | None:
+    """The integer value of a keyword that counts (3.0 is 3); None if it is absent."""
+    return int(schema[keyword]) if keyword in schema else None
+
+
+def _check_count(count: int | None, pointer: str, keyword: str) -> None:
+    """Raises SchemaTooLargeError for a count of more than _MAX_COUNT."""
+    if count is not None and count > _MAX_COUNT:
+        advice = f"{keyword} asks for more to be counted; use a smaller one, or leave it out"
+        where = below(pointer, keyword)
+        raise SchemaTooLargeError(where, "items or members", _MAX_COUNT, advice)

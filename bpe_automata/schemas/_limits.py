@@ -1,0 +1,65 @@
+"""Limits the work that reading one schema may take.
+
+It is counted in steps (a schema read, two shapes compared) and in nested levels, so that a schema
+is refused on every machine or on none; seconds are a last resort.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+from bpe_automata._budget import check
+from bpe_automata.errors import BudgetExceededError, SchemaError, SchemaTooLargeError
+
+MAX_STEPS = 100_000  # 10 to 100 microseconds each
+MAX_LEVELS = 80  # sets that are read or compared, each because of the one before: some 7 calls each
+_remaining: ContextVar[list[int] | None] = ContextVar("remaining", default=None)
+
+
+@contextmanager
+def limited_steps(steps: int = MAX_STEPS) -> Iterator[None]:
+    """Inside, `step` raises BudgetExceededError once it has been called `steps` times."""
+    token = _remaining.set([steps])
+    try:
+        yield
+    finally:
+        _remaining.reset(token)
+
+
+def step() -> None:
+    """Count one step. Raises BudgetExceededError, also for the seconds of the budget."""
+    check()
+    remaining = _remaining.get()
+    if remaining is None:
+        return
+    remaining[0] -= 1
+    if remaining[0] < 0:
+        advice = "alternatives have to be compared too often; use fewer under oneOf, allOf or not"
+        raise BudgetExceededError("comparisons", MAX_STEPS, advice)
+
+
+def check_levels(levels: int) -> None:
+    """Raises BudgetExceededError for more levels than certainly fit onto Python's stack."""
+    if levels > MAX_LEVELS:
+        advice = (
+            "schemas are applied inside one another, or compared, more deeply; use fewer levels"
+        )
+        raise BudgetExceededError("levels", MAX_LEVELS, advice)
+
+
+@contextmanager
+def as_too_large(pointer: str) -> Iterator[None]:
+    """Inside, an exceeded budget is reported as a SchemaTooLargeError at `pointer`."""
+    try:
+        yield
+    except SchemaError:
+        raise
+    except BudgetExceededError as error:
+        advice = str(error).partition("exceeded: ")[2]
+        raise SchemaTooLargeError(pointer, error.resource, error.limit, advice) from error
+    except RecursionError:
+        advice = "schemas are nested more deeply than calls may be; use fewer levels"
+        raise SchemaTooLargeError(pointer, "calls", sys.getrecursionlimit(), advice) from None

@@ -1,0 +1,182 @@
+"""Finds the schemas of a document that refer to themselves, and those with equal content.
+
+The schemas are the nodes of a graph, with edges to their subschemas and to the targets of their
+references. A loop is a strongly connected component with an edge inside (Tarjan 1972, without
+recursion).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from bpe_automata._budget import check
+from bpe_automata.schemas._documents import Document, Part
+from bpe_automata.schemas._drafts import ASSERTING, below, parts
+
+REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
+
+
+@dataclass
+class Loops:
+    """of: the number of the loop that a schema is on, by pointer. entries: the pointers of schemas
+    that are the target of a $ref from their own loop."""
+
+    of: dict[str, int] = field(default_factory=dict)
+    entries: set[str] = field(default_factory=set)
+
+
+def references(part: Part) -> list[str]:
+    """The keywords of a schema that refer to another one."""
+    return [k for k in REFERENCES if isinstance(part.schema, dict) and k in part.schema]
+
+
+def find_loops(document: Document, check: Callable[[Part], None]) -> Loops:
+    """The loops that can be reached from the root. check: called once with each schema reached."""
+    walk = _Walk(document, check)
+    walk.run(document.part("#"))
+    loops = Loops()
+    for number, members in enumerate(walk.components):
+        if len(members) > 1 or members[0] in walk.to[members[0]]:
+            loops.of.update(dict.fromkeys(members, number))
+    for source, target in walk.referred:
+        if source in loops.of and loops.of[source] == loops.of.get(target):
+            loops.entries.add(target)
+    return loops
+
+
+class _Walk:
+    """Depth-first search with the components found so far."""
+
+    def __init__(self, document: Document, check: Callable[[Part], None]) -> None:
+        self._document, self._check = document, check
+        self.components: list[list[str]] = []
+        self.referred: list[tuple[str, str]] = []
+        self.to: dict[str, list[str]] = {}
+        self._low: dict[str, int] = {}
+        self._open: list[str] = []
+        self._is_open: set[str] = set()
+        self._path: list[tuple[str, int, Iterator[str]]] = []
+
+    def run(self, start: Part) -> None:
+        """Search from one schema."""
+        self._enter(start.pointer)
+        while self._path:
+            check()
+            here, order, others = self._path[-1]
+            for other in others:
+                if other not in self._low:
+                    self._enter(other)
+                    break
+                if other in self._is_open:
+                    self._low[here] = min(self._low[here], self._low[other])
+            else:
+                self._path.pop()
+                self._leave(here, order)
+
+    def _enter(self, pointer: str) -> None:
+        part = self._document.part(pointer)
+        self._check(part)
+        self.to[pointer] = list(self._next(part))
+        order = len(self._low)
+        self._low[pointer] = order
+        self._open.append(pointer)
+        self._is_open.add(pointer)
+        self._path.append((pointer, order, iter(self.to[pointer])))
+
+    def _leave(self, pointer: str, order: int) -> None:
+        if self._path:
+            above = self._path[-1][0]
+            self._low[above] = min(self._low[above], self._low[pointer])
+        if self._low[pointer] == order:
+            at = _last(self._open, pointer)
+            self.components.append(self._open[at:])
+            self._is_open.difference_update(self._open[at:])
+            del self._open[at:]
+
+    def _next(self, part: Part) -> Iterator[str]:
+        """The pointers of the targets of its references, and of its subschemas."""
+        for keyword in references(part):
+            target = self._document.target(part, keyword)
+            self.referred.append((part.pointer, target.pointer))
+            yield target.pointer
+        if not isinstance(part.schema, dict) or (part.draft.ref_alone and "$ref" in part.schema):
+            return
+        for keyword, value in part.schema.items():
+            if keyword in ASSERTING:
+                for path, _ in parts(keyword, value):
+                    yield below(part.pointer, keyword, *path)
+
+
+def _last(items: list[str], item: str) -> int:
+    """The last index of an item."""
+    at = len(items) - 1
+    while items[at] != item:
+        at -= 1
+    return at
+
+
+# Equal schemas get equal numbers, so that each content is read and written only once. The order of
+# properties counts, since it is the order in which they are written.
+
+_NOTES = frozenset(("title", "description", "$comment", "markdownDescription"))
+# The role of a value inside a schema: a schema or a list of them, an object from names (not
+# keywords) to schemas, or a constant that instances are compared with.
+Role = Literal["schema", "map", "constant"]
+_ROLES: dict[str, Role] = {
+    **dict.fromkeys(("enum", "const"), "constant"),
+    **dict.fromkeys(("properties", "patternProperties", "$defs", "definitions"), "map"),
+    **dict.fromkeys(("dependencies", "dependentRequired", "dependentSchemas"), "map"),
+}
+
+
+class Contents:
+    """Numbers schemas by their content: two have the same number iff they are equal JSON, apart
+    from notes such as "title". A schema is known by its id, so it must outlive this object."""
+
+    def __init__(self) -> None:
+        self._of: dict[tuple[int, Role], int] = {}
+        self._numbers: dict[tuple[object, ...], int] = {}
+
+    def number(self, value: Any, role: Role = "schema") -> int:
+        """The number of a schema, or of a value inside one in the given role."""
+        stack = [(value, role)]
+        while stack:  # from the inside out, without recursion: schemas may be nested deeply
+            check()
+            missing = [(v, r) for _, v, r in _members(*stack[-1]) if self._known(v, r) is None]
+            stack += missing
+            if not missing:
+                self._add(*stack.pop())
+        return self._known(value, role) or 0
+
+    def _known(self, value: Any, role: Role) -> int | None:
+        """The number of a value, None for an object or a list that has none yet."""
+        if isinstance(value, dict | list):
+            return self._of.get((id(value), role))
+        return self._number((type(value), value))
+
+    def _add(self, value: Any, role: Role) -> None:
+        """Number a value whose members all have numbers."""
+        if isinstance(value, dict | list):
+            members = ((name, self._known(v, r)) for name, v, r in _members(value, role))
+            self._of[id(value), role] = self._number((type(value), *members))
+
+    def _number(self, key: tuple[object, ...]) -> int:
+        return self._numbers.setdefault(key, len(self._numbers) + 1)
+
+
+def _members(value: Any, role: Role) -> list[tuple[str | int, Any, Role]]:
+    """(name or index, value, role) of each member, without notes."""
+    if isinstance(value, list):
+        return [(index, inner, role) for index, inner in enumerate(value)]
+    if not isinstance(value, dict):
+        return []
+    if role == "schema":
+        return [
+            (name, inner, _ROLES.get(name, "schema"))
+            for name, inner in value.items()
+            if name not in _NOTES or not isinstance(inner, str)
+        ]
+    inside: Role = "schema" if role == "map" else "constant"
+    return [(name, inner, inside) for name, inner in value.items()]

@@ -1,0 +1,380 @@
+"""Computes the set of JSON values that are valid under a schema, exactly and lazily.
+
+    Reader(document).values("#") = { v : v is valid under the schema }
+
+    v is valid  iff  it has the type, fits the keywords of its type, `enum` and `const`, and fits
+                     $ref, allOf, anyOf, oneOf, not, if, dependentRequired, dependentSchemas
+
+The schemas of properties and items are read when they are first needed, so a schema may refer to
+itself there. A schema that refers to itself without such a step says nothing and is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import reduce
+from typing import TypeVar
+
+from bpe_automata.errors import InvalidSchemaError
+from bpe_automata.schemas._boolean import difference, intersection, union
+from bpe_automata.schemas._documents import Document, Part, check_keywords, types_of
+from bpe_automata.schemas._drafts import below
+from bpe_automata.schemas._keywords import (
+    read_array,
+    read_listed,
+    read_numbers,
+    read_object,
+    read_strings,
+    without_contained,
+)
+from bpe_automata.schemas._limits import as_too_large, check_levels, step
+from bpe_automata.schemas._loops import Contents, Loops, find_loops, references
+from bpe_automata.schemas._numbers import ALL_NUMBERS, NO_NUMBER
+from bpe_automata.schemas._scalar_sets import (
+    subtract_numbers,
+    subtract_strings,
+    unite_numbers,
+    unite_strings,
+)
+from bpe_automata.schemas._values import (
+    ALL,
+    ALL_STRINGS,
+    ANY_ARRAY,
+    ANY_OBJECT,
+    ANYTHING,
+    BOOLEANS,
+    NO_STRING,
+    NONE,
+    NOTHING,
+    ArrayShape,
+    Child,
+    ObjectShape,
+    Property,
+    Term,
+    Unfinished,
+    Values,
+    is_empty,
+)
+
+
+class Reader:
+    """Reads each schema of a document once.
+
+    closed: an object schema that does not mention additional properties forbids them. `open` is the
+    reader of schemas whose values are taken away from others (`not`, `if`, the other branches of
+    `oneOf`): closing those would allow more values, not fewer.
+    """
+
+    def __init__(
+        self, document: Document, closed: bool = False, loops: Loops | None = None
+    ) -> None:
+        """loops: those of the document, if they have been found already. Raises
+        InvalidSchemaError and UnsupportedSchemaError for a keyword with a wrong value."""
+        self._loops = loops or find_loops(document, check_keywords)
+        self.document, self.closed = document, closed
+        self.open = Reader(document, loops=self._loops) if closed else self
+        self._read: dict[str, Values] = {}
+        self._children: dict[str, Child] = {}
+        self._reading: list[str | None] = []  # None: a step into a property or an item
+        self._contents = Contents()
+        self._first: dict[tuple[object, ...], str] = {}  # content of a schema -> its first pointer
+
+    def values(self, pointer: str) -> Values:
+        """The values that the schema at a pointer allows, where it applies to the same instance as
+        the schema that is being read."""
+        pointer = self._first_equal(pointer)
+        found = self._read.get(pointer)
+        if found is None:
+            with self._inside(pointer):
+                found = self._in_loop(pointer, self._found(pointer))
+            self._read[pointer] = found
+        return found
+
+    def child(self, pointer: str) -> Child:
+        """The values that the schema at a pointer allows, where it applies to a property or an
+        item of the instance."""
+        pointer = self._first_equal(pointer)
+        if pointer not in self._children:
+            schema = self.document.part(pointer).schema
+            if isinstance(schema, bool):
+                self._children[pointer] = Child.of(ALL if schema else NONE)
+            else:
+                self._children[pointer] = Child(lambda: self._below(pointer))
+        return self._children[pointer]
+
+    def _first_equal(self, pointer: str) -> str:
+        """The pointer of the first schema with this content: large schemas repeat themselves."""
+        part = self.document.part(pointer)
+        loop = (self._loops.of.get(pointer), pointer in self._loops.entries)
+        key = (self._contents.number(part.schema), part.base, part.draft, *loop)
+        return self._first.setdefault(key, pointer)
+
+    def _below(self, pointer: str) -> Values:
+        self._reading.append(None)
+        try:
+            return self.values(pointer)
+        finally:
+            self._reading.pop()
+
+    def _found(self, pointer: str) -> Values:
+        part = self.document.part(pointer)
+        if isinstance(part.schema, bool):
+            return ALL if part.schema else NONE
+        step()
+        with as_too_large(pointer):
+            return _read(self, part)
+
+    def _in_loop(self, pointer: str, values: Values) -> Values:
+        """The values, marked with the loop that the schema itself is on."""
+        number = self._loops.of.get(pointer)
+        entry = pointer in self._loops.entries
+        if number is None or values is NONE or (number in values.loops and entry <= values.entry):
+            return values
+        loops = values.loops | {number}
+        return replace(values, loops=loops, entry=values.entry or entry, memo={})
+
+    @contextmanager
+    def _inside(self, pointer: str) -> Iterator[None]:
+        """While a schema is being read. Raises InvalidSchemaError if it refers to itself as it is,
+        Unfinished if it does so through a property or an item."""
+        if pointer in self._reading:
+            at = len(self._reading) - 1 - self._reading[::-1].index(pointer)
+            if None in self._reading[at:]:
+                raise Unfinished(pointer)
+            path = " -> ".join(map(str, (*self._reading[at:], pointer)))
+            raise InvalidSchemaError(pointer, f"the schema refers to itself in place: {path}")
+        with as_too_large(pointer):
+            check_levels(len(self._reading))
+        self._reading.append(pointer)
+        try:
+            yield
+        finally:
+            self._reading.pop()
+
+
+_STRINGS = frozenset(("pattern", "minLength", "maxLength", "format"))
+_BOUNDS = frozenset(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"))
+_ARRAYS = frozenset(
+    (
+        "prefixItems",
+        "items",
+        "additionalItems",
+        "unevaluatedItems",
+        "minItems",
+        "maxItems",
+        "uniqueItems",
+    )
+)
+_OBJECTS = frozenset(
+    (
+        "properties",
+        "patternProperties",
+        "additionalProperties",
+        "unevaluatedProperties",
+        "propertyNames",
+        "required",
+        "minProperties",
+        "maxProperties",
+    )
+)
+_OF_ONE_TYPE = _STRINGS | _BOUNDS | _ARRAYS | _OBJECTS | {"type"}
+
+
+def _read(reader: Reader, part: Part) -> Values:
+    """The values that a schema in the form of an object allows."""
+    schema = part.schema
+    if part.draft.ref_alone and "$ref" in schema:
+        return _referred(reader, part, "$ref")
+    found = _of_type(reader, part)
+    if "const" in schema:
+        found = intersection(found, read_listed((schema["const"],), part.pointer))
+    if "enum" in schema:
+        found = intersection(found, read_listed(schema["enum"], part.pointer))
+    for keyword in references(part):
+        found = intersection(found, _referred(reader, part, keyword))
+    for apply in (_all_of, _any_of, _one_of, _not, _if, _contains, _dependent):
+        found = apply(reader, part, found)
+    return found
+
+
+def _referred(reader: Reader, part: Part, keyword: str) -> Values:
+    return reader.values(reader.document.target(part, keyword).pointer)
+
+
+def _of_type(reader: Reader, part: Part) -> Values:
+    """The values that `type` and the keywords for a single type allow."""
+    schema, types = part.schema, types_of(part.schema)
+    if not schema.keys() & _OF_ONE_TYPE:
+        return ALL
+    is_number = bool(types & {"number", "integer"})
+    numbers = ALL_NUMBERS if is_number else NO_NUMBER
+    if is_number and ("number" not in types or _BOUNDS & schema.keys()):
+        numbers = read_numbers(part, "number" not in types)
+    strings = ALL_STRINGS if "string" in types else NO_STRING
+    if "string" in types and _STRINGS & schema.keys():
+        strings = read_strings(part)
+    arrays: tuple[Term[ArrayShape], ...] = (Term(ANY_ARRAY),) if "array" in types else ()
+    if arrays and _ARRAYS & schema.keys():
+        arrays = (Term(read_array(part, reader.child)),)
+    objects: tuple[Term[ObjectShape], ...] = (Term(ANY_OBJECT),) if "object" in types else ()
+    if objects and (_OBJECTS & schema.keys() or reader.closed):
+        objects = (Term(read_object(part, reader.child, reader.closed)),)
+    return Values(
+        "null" in types,
+        BOOLEANS if "boolean" in types else frozenset(),
+        numbers,
+        strings,
+        arrays,
+        objects,
+    )
+
+
+def _branches(reader: Reader, part: Part, keyword: str) -> list[Values]:
+    count = len(part.schema[keyword])
+    return [reader.values(below(part.pointer, keyword, at)) for at in range(count)]
+
+
+def _all_of(reader: Reader, part: Part, found: Values) -> Values:
+    if "allOf" not in part.schema:
+        return found
+    return reduce(intersection, _branches(reader, part, "allOf"), found)
+
+
+def _any_of(reader: Reader, part: Part, found: Values) -> Values:
+    if "anyOf" not in part.schema:
+        return found
+    branches = (intersection(found, branch) for branch in _branches(reader, part, "anyOf"))
+    return reduce(union, branches, NONE)
+
+
+def _one_of(reader: Reader, part: Part, found: Values) -> Values:
+    if "oneOf" not in part.schema:
+        return found
+    branches = [intersection(found, v) for v in _branches(reader, part, "oneOf")]
+    if reader.open is reader:
+        return exactly_one(branches, branches)
+    others = [intersection(found, v) for v in _branches(reader.open, part, "oneOf")]
+    return exactly_one(branches, others)
+
+
+def _not(reader: Reader, part: Part, found: Values) -> Values:
+    if "not" not in part.schema:
+        return found
+    return difference(found, reader.open.values(below(part.pointer, "not")))
+
+
+def _if(reader: Reader, part: Part, found: Values) -> Values:
+    schema = part.schema
+    if "if" not in schema or not schema.keys() & {"then", "else"}:
+        return found
+    condition = reader.open.values(below(part.pointer, "if"))
+    yes, no = intersection(found, condition), difference(found, condition)
+    if "then" in schema and not is_empty(yes):
+        yes = intersection(yes, reader.values(below(part.pointer, "then")))
+    if "else" in schema and not is_empty(no):
+        no = intersection(no, reader.values(below(part.pointer, "else")))
+    return union(yes, no)
+
+
+def _contains(reader: Reader, part: Part, found: Values) -> Values:
+    without = without_contained(part, reader.open.child) if found.arrays else None
+    return found if without is None else difference(found, _only_array(without))
+
+
+def _dependent(reader: Reader, part: Part, found: Values) -> Values:
+    """dependentRequired, dependentSchemas, and `dependencies`, the older name of both."""
+    for keyword in ("dependentRequired", "dependentSchemas", "dependencies"):
+        for name, needed in part.schema.get(keyword, {}).items():
+            where = below(part.pointer, keyword, name)
+            if isinstance(needed, dict | bool):
+                found = _if_present(found, name, reader.values(where), where)
+                continue
+            for other in [needed] if isinstance(needed, str) else needed:
+                if other != name:
+                    found = difference(found, _one_without_other(name, other, where))
+    return found
+
+
+def _if_present(found: Values, name: str, then: Values, pointer: str) -> Values:
+    """Objects with the property `name` must be in `then`."""
+    present = _only_object({name: Property(ANYTHING, required=True)}, pointer)
+    with_it, without = intersection(found, present), difference(found, present)
+    return union(without, intersection(with_it, then))
+
+
+def _one_without_other(name: str, other: str, pointer: str) -> Values:
+    """The objects with the property `name` and without `other`."""
+    named = {other: Property(NOTHING), name: Property(ANYTHING, required=True)}
+    return _only_object(named, pointer)
+
+
+def _only_object(named: dict[str, Property], pointer: str) -> Values:
+    shape = ObjectShape(named, ANY_OBJECT.rest, pointer=pointer)
+    return Values(False, frozenset(), NO_NUMBER, NO_STRING, (), (Term(shape),))
+
+
+def _only_array(shape: ArrayShape) -> Values:
+    return Values(False, frozenset(), NO_NUMBER, NO_STRING, (Term(shape),), ())
+
+
+# `oneOf`: the values that are in exactly one of some sets.
+#
+#     exactly_one(A) = union over i of  A_i - union over j != i of A_j
+#
+# Strings and numbers take one pass, which remembers what was seen once and what was seen at all.
+# From the arrays and objects of each branch those of the others are subtracted; that costs nothing
+# where branches exclude each other, as most do by a type or a constant.
+
+T = TypeVar("T")
+
+
+def exactly_one(branches: Sequence[Values], others: Sequence[Values]) -> Values:
+    """{ v : v in branches[i] for some i, and in others[j] for no j != i }, where branches[i] is a
+    subset of others[i]. Raises BudgetExceededError."""
+    if len(branches) == 1:
+        return branches[0]
+    found = reduce(union, _structured(branches, others), NONE)
+    nulls = sum(v.null for v in others)
+    return replace(
+        found,
+        null=nulls == 1 and any(v.null for v in branches),
+        booleans=frozenset(b for b in (False, True) if sum(b in v.booleans for v in others) == 1),
+        numbers=_exactly_once(
+            [v.numbers for v in branches], unite_numbers, subtract_numbers, NO_NUMBER
+        ),
+        strings=_exactly_once(
+            [v.strings for v in branches], unite_strings, subtract_strings, NO_STRING
+        ),
+        memo={},
+    )
+
+
+def _structured(branches: Sequence[Values], others: Sequence[Values]) -> list[Values]:
+    """The arrays and objects of each branch that are in no other."""
+    found = [_bare(branch) for branch in branches]
+    bare = found if others is branches else [_bare(other) for other in others]
+    some = [(j, other) for j, other in enumerate(bare) if other.arrays or other.objects]
+    return [
+        reduce(difference, (other for j, other in some if j != i), branch)
+        for i, branch in enumerate(found)
+        if branch.arrays or branch.objects
+    ]
+
+
+def _bare(values: Values) -> Values:
+    """The arrays and objects of a set."""
+    return replace(
+        values, null=False, booleans=frozenset(), numbers=NO_NUMBER, strings=NO_STRING, memo={}
+    )
+
+
+def _exactly_once(
+    sets: list[T], join: Callable[[T, T], T], less: Callable[[T, T], T], nothing: T
+) -> T:
+    """The elements that are in exactly one of some sets."""
+    once, seen = nothing, nothing
+    for found in sets:
+        once, seen = join(less(once, found), less(found, seen)), join(seen, found)
+    return once

@@ -1,0 +1,224 @@
+"""Computes Boolean operations on sets of strings and sets of numbers, with results kept in caches.
+
+Strings are not escaped. Of some sets S only two bounds are known, lower <= S <= upper. A union or
+an intersection applies to each bound by itself, and
+
+    lower(A - B) = lower(A) - upper(B)        upper(A - B) = upper(A) - lower(B)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from bpe_automata._automata import algebra
+from bpe_automata._automata.dfa import ByteDFA
+from bpe_automata._automata.sources import from_strings
+from bpe_automata.errors import UnsupportedSchemaError
+from bpe_automata.schemas._numbers import ALL_NUMBERS, NO_NUMBER, NumberSet
+from bpe_automata.schemas._values import ALL_STRINGS, NO_STRING
+
+_CACHED = 1024
+
+
+@dataclass(frozen=True, eq=False)
+class Finite(ByteDFA):
+    """An automaton with the set of its strings. Most sets come from `enum` and `const`, and Python
+    compares sets of strings much faster than automata."""
+
+    elements: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, eq=False)
+class Bounded(ByteDFA):
+    """A set of strings of which two bounds are known. As an automaton it is the lower one; it is
+    empty only if the upper one is."""
+
+    lower: ByteDFA = NO_STRING
+    upper: ByteDFA = NO_STRING
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the set is known to have no string."""
+        return self.upper.is_empty
+
+
+def lower_bound(strings: ByteDFA) -> ByteDFA:
+    """The strings that are known to be in the set."""
+    return strings.lower if isinstance(strings, Bounded) else strings
+
+
+def upper_bound(strings: ByteDFA) -> ByteDFA:
+    """The strings that are not known to be outside of the set."""
+    return strings.upper if isinstance(strings, Bounded) else strings
+
+
+def bounded(low: ByteDFA, high: ByteDFA) -> ByteDFA:
+    """A set with two bounds, the first a subset of the second."""
+    if low is high or _same(low, high):
+        return low
+    return Bounded(low.trans, low.byte_class, low.accepting, low.start, low, high)
+
+
+@lru_cache(maxsize=_CACHED)
+def finite(strings: frozenset[str]) -> ByteDFA:
+    """The set of some strings. Raises UnsupportedRegexError for one that has no UTF-8."""
+    if not strings:
+        return NO_STRING
+    dfa = from_strings(strings)
+    return Finite(dfa.trans, dfa.byte_class, dfa.accepting, dfa.start, strings)
+
+
+def contains(strings: ByteDFA, string: str) -> bool:
+    """Whether a string is known to be in the set."""
+    if isinstance(strings, Finite):
+        return string in strings.elements
+    return strings is ALL_STRINGS or strings.accepts(string.encode())
+
+
+def intersect_strings(one: ByteDFA, other: ByteDFA) -> ByteDFA:
+    """{ w : w in one and in other }. Raises BudgetExceededError, as do the two below."""
+    if one is other or other is ALL_STRINGS:
+        return one
+    if one is ALL_STRINGS:
+        return other
+    if NO_STRING in (one, other):
+        return NO_STRING
+    if isinstance(one, Bounded) or isinstance(other, Bounded):
+        return _bounds(intersect_strings, one, other)
+    for few, many in ((one, other), (other, one)):
+        if isinstance(few, Finite):
+            return finite(frozenset(string for string in few.elements if contains(many, string)))
+    return _meet(one, other)
+
+
+def unite_strings(one: ByteDFA, other: ByteDFA) -> ByteDFA:
+    """{ w : w in one or in other }."""
+    if one is other or other is NO_STRING:
+        return one
+    if one is NO_STRING:
+        return other
+    if ALL_STRINGS in (one, other):
+        return ALL_STRINGS
+    if isinstance(one, Bounded) or isinstance(other, Bounded):
+        return _bounds(unite_strings, one, other)
+    if isinstance(one, Finite) and isinstance(other, Finite):
+        return finite(one.elements | other.elements)
+    return _join(one, other)
+
+
+def subtract_strings(one: ByteDFA, other: ByteDFA) -> ByteDFA:
+    """{ w : w in one and not in other }."""
+    if one is other or other is ALL_STRINGS or one is NO_STRING:
+        return NO_STRING
+    if other is NO_STRING:
+        return one
+    if isinstance(one, Bounded) or isinstance(other, Bounded):
+        return _less_bounds(one, other)
+    if isinstance(one, Finite):
+        return finite(frozenset(string for string in one.elements if not contains(other, string)))
+    return _less(one, other)
+
+
+@lru_cache(maxsize=_CACHED)
+def _bounds(
+    operation: Callable[[ByteDFA, ByteDFA], ByteDFA], one: ByteDFA, other: ByteDFA
+) -> ByteDFA:
+    """The bounds of a result of union or intersection."""
+    low = operation(lower_bound(one), lower_bound(other))
+    return bounded(low, operation(upper_bound(one), upper_bound(other)))
+
+
+@lru_cache(maxsize=_CACHED)
+def _less_bounds(one: ByteDFA, other: ByteDFA) -> ByteDFA:
+    return bounded(
+        subtract_strings(lower_bound(one), upper_bound(other)),
+        subtract_strings(upper_bound(one), lower_bound(other)),
+    )
+
+
+def canonical(dfa: ByteDFA) -> ByteDFA:
+    """The same set; if it equals ALL_STRINGS or NO_STRING, that constant."""
+    if dfa.is_empty:
+        return NO_STRING
+    return ALL_STRINGS if _same(dfa, ALL_STRINGS) else dfa
+
+
+def _same(one: ByteDFA, other: ByteDFA) -> bool:
+    """Whether two sets are equal: minimal automata have canonical numbers, so arrays decide."""
+    return (
+        np.array_equal(one.trans, other.trans)
+        and np.array_equal(one.byte_class, other.byte_class)
+        and np.array_equal(one.accepting, other.accepting)
+    )
+
+
+@lru_cache(maxsize=_CACHED)
+def _meet(one: ByteDFA, other: ByteDFA) -> ByteDFA:
+    return canonical(algebra.intersection(one, other))
+
+
+@lru_cache(maxsize=_CACHED)
+def _join(one: ByteDFA, other: ByteDFA) -> ByteDFA:
+    return canonical(algebra.union(one, other))
+
+
+@lru_cache(maxsize=_CACHED)
+def _less(one: ByteDFA, other: ByteDFA) -> ByteDFA:
+    return canonical(algebra.difference(one, other))
+
+
+def intersect_numbers(one: NumberSet, other: NumberSet) -> NumberSet:
+    """{ x : x in one and in other }. Raises BudgetExceededError, as do the two below."""
+    if one is other or other is ALL_NUMBERS or one is NO_NUMBER:
+        return one
+    return other if one is ALL_NUMBERS or other is NO_NUMBER else _meet_numbers(one, other)
+
+
+def unite_numbers(one: NumberSet, other: NumberSet) -> NumberSet:
+    """{ x : x in one or in other }."""
+    if one is other or other is NO_NUMBER or one is ALL_NUMBERS:
+        return one
+    return other if one is NO_NUMBER or other is ALL_NUMBERS else _join_numbers(one, other)
+
+
+def subtract_numbers(one: NumberSet, other: NumberSet) -> NumberSet:
+    """{ x : x in one and not in other }."""
+    if one is other or other is ALL_NUMBERS:
+        return NO_NUMBER
+    return one if other is NO_NUMBER or one is NO_NUMBER else _less_numbers(one, other)
+
+
+@lru_cache(maxsize=_CACHED)
+def _meet_numbers(one: NumberSet, other: NumberSet) -> NumberSet:
+    return _known(one & other)
+
+
+@lru_cache(maxsize=_CACHED)
+def _join_numbers(one: NumberSet, other: NumberSet) -> NumberSet:
+    return _known(one | other)
+
+
+@lru_cache(maxsize=_CACHED)
+def _less_numbers(one: NumberSet, other: NumberSet) -> NumberSet:
+    return _known(one & ~other)
+
+
+def _known(numbers: NumberSet) -> NumberSet:
+    """The same set; if it equals ALL_NUMBERS or NO_NUMBER, that constant."""
+    if numbers.scientific == "none" and numbers.decimals.is_empty:
+        return NO_NUMBER
+    if numbers.scientific == "all" and _same(numbers.decimals, ALL_NUMBERS.decimals):
+        return ALL_NUMBERS
+    return numbers
+
+
+def contains_name(names: ByteDFA, name: str, pointer: str) -> bool:
+    """Whether a name is in a set. Raises UnsupportedSchemaError if that is not known."""
+    if contains(names, name) != contains(upper_bound(names), name):
+        why = f"it is not decided whether the name {name!r} is of the format"
+        raise UnsupportedSchemaError("format", pointer, why)
+    return contains(names, name)

@@ -1,0 +1,231 @@
+"""Turns a schema that a caller gives (a dict, JSON text, pydantic model or function) into JSON.
+
+pydantic makes the schemas of its models and of annotations; it is imported only for those.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping
+from decimal import Decimal
+from typing import Any
+
+from bpe_automata._arguments import short
+from bpe_automata._budget import check
+from bpe_automata.errors import (
+    ArgumentError,
+    InvalidSchemaError,
+    MissingDependencyError,
+    SchemaTooLargeError,
+)
+from bpe_automata.schemas._drafts import below
+
+MAX_NESTING = 400  # nested schemas; those for one instance (allOf, not) are limited further
+MAX_LEVELS = 801  # nested values: two for each nested schema
+MAX_DIGITS = 20_000  # of a number written out: 1e99999999 is short, but its automaton is not
+_LEAST_TOO_LONG = 10**MAX_DIGITS
+_INT_DIGITS = 4300  # that Python turns into an int
+_KNOWN = (
+    "give a schema as a dict, a boolean or JSON text, a pydantic model or TypeAdapter, a type, "
+    "or a function with annotations"
+)
+_OTHERS = "**"  # a name that no parameter can have
+
+
+def schema_of(source: Any) -> Any:
+    """The JSON schema that `source` is or describes; that of a function describes its arguments by
+    name, as one object.
+
+    Raises InvalidSchemaError for text that is no JSON, ArgumentError for a source without a schema,
+    MissingDependencyError for one that needs pydantic.
+    """
+    if isinstance(source, bool | dict):
+        return source
+    if isinstance(source, Mapping):
+        return dict(source)
+    if isinstance(source, str | bytes | bytearray):
+        return _parsed(_decoded(source))
+    if hasattr(source, "model_json_schema"):  # a pydantic model
+        return _from_pydantic(source, lambda: source.model_json_schema())
+    if hasattr(source, "json_schema"):  # a TypeAdapter
+        return _from_pydantic(source, lambda: source.json_schema())
+    if inspect.isfunction(source) or inspect.ismethod(source) or inspect.isbuiltin(source):
+        return _of_function(source)
+    if source is None or isinstance(source, int | float | list | tuple):
+        raise ArgumentError(f"{short(source)} is no schema: {_KNOWN}")
+    return _of_type(source)
+
+
+def _decoded(text: str | bytes | bytearray) -> str:
+    if isinstance(text, str):
+        return text
+    try:
+        return bytes(text).decode()
+    except UnicodeDecodeError as error:
+        raise ArgumentError(f"the schema is no UTF-8 text: {error}") from None
+
+
+def _pydantic() -> Any:
+    try:
+        import pydantic
+    except ImportError as error:
+        raise MissingDependencyError(
+            "the schema of an annotation takes pydantic: pip install pydantic"
+        ) from error
+    return pydantic
+
+
+def _of_type(annotation: Any) -> Any:
+    """The schema of any type that pydantic knows: a dataclass, a TypedDict, list[int], ..."""
+    pydantic = _pydantic()
+    return _from_pydantic(annotation, lambda: pydantic.TypeAdapter(annotation).json_schema())
+
+
+def _from_pydantic(source: Any, schema: Callable[[], Any]) -> Any:
+    """The schema that pydantic returns. Its errors (no schema for a type, an incomplete model, an
+    unknown name) have only Python's own classes in common."""
+    try:
+        return schema()
+    except (RuntimeError, TypeError, NameError, ValueError, AttributeError) as error:
+        first = str(error).partition("\n")[0]
+        raise ArgumentError(f"{short(source)} has no schema: {first}; {_KNOWN}") from error
+
+
+def _of_function(function: Callable[..., Any]) -> Any:
+    """An object with a property for each parameter, required if it has no default; `**name` allows
+    additional properties."""
+    pydantic = _pydantic()
+    fields: dict[str, Any] = {}
+    extra = "forbid"
+    try:
+        parameters = inspect.signature(function, eval_str=True).parameters.values()
+    except (NameError, ValueError) as error:
+        raise ArgumentError(f"the signature of {short(function)} cannot be read: {error}") from None
+    for parameter in parameters:
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            why = "its place in an object of arguments is not known"
+            raise ArgumentError(f"*{parameter.name} of {short(function)} has no schema: {why}")
+        name = parameter.name
+        if parameter.kind is parameter.VAR_KEYWORD:
+            extra, name = "allow", _OTHERS
+        fields[f"field_{len(fields)}"] = _field(pydantic, parameter, name)
+    settings = {"extra": extra, "arbitrary_types_allowed": False}
+    title = getattr(function, "__name__", "arguments")
+    found = _from_pydantic(
+        function,
+        lambda: pydantic.create_model(title, __config__=settings, **fields).model_json_schema(),
+    )
+    return _with_others(found)
+
+
+def _with_others(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema in which the field for `**name` has become `additionalProperties`."""
+    if _OTHERS in schema.get("properties", {}):
+        schema["additionalProperties"] = schema["properties"].pop(_OTHERS)
+        schema["required"] = [name for name in schema["required"] if name != _OTHERS]
+    return schema
+
+
+def _field(pydantic: Any, parameter: inspect.Parameter, name: str) -> tuple[Any, Any]:
+    """(annotation, default) for pydantic. The name is passed as an alias, since some names, such as
+    `_x` or `copy`, cannot be fields."""
+    empty = inspect.Parameter.empty
+    annotation = Any if parameter.annotation is empty else parameter.annotation
+    default = ... if parameter.default is empty else None
+    return annotation, pydantic.Field(default, alias=name)
+
+
+def _parsed(text: str) -> Any:
+    """A schema from JSON text, its fractions exact. Raises InvalidSchemaError."""
+    try:
+        return json.loads(text, parse_float=Decimal, parse_int=_integer)
+    except (ValueError, ArithmeticError) as error:  # for instance a number too long for Python
+        raise InvalidSchemaError("#", f"the text is no JSON that can be read: {error}") from None
+    except RecursionError:
+        raise too_deep("#") from None
+
+
+def _integer(digits: str) -> int | Decimal:
+    """An int, or a Decimal where Python refuses to convert so many digits."""
+    return int(digits) if len(digits) <= _INT_DIGITS else Decimal(digits)
+
+
+# Whether a Python value is JSON: a schema that a program passes may hold anything.
+
+_Path = tuple[()] | tuple["_Path", str | int]  # (all tokens but the last, the last token)
+
+
+def check_json(schema: Any) -> None:
+    """Raises InvalidSchemaError, with the pointer, for values that JSON does not have: a set, a
+    tuple, a NaN, a name that is no string, a list that contains itself. Raises SchemaTooLargeError
+    for a number of more than MAX_DIGITS digits, and for more than MAX_LEVELS nested values."""
+    done: set[int] = set()  # containers known to hold only JSON
+    open_: set[int] = set()  # those that the walk is inside of
+    stack: list[tuple[_Path, Any, bool]] = [((), schema, False)]
+    while stack:
+        check()
+        path, value, is_end = stack.pop()
+        if is_end:
+            open_.discard(id(value))
+            done.add(id(value))
+            continue
+        if not isinstance(value, dict | list):
+            _check_scalar(path, value)
+            continue
+        if id(value) in open_:
+            raise InvalidSchemaError(_pointer(path), "a value that contains itself is no JSON")
+        if id(value) in done:
+            continue
+        open_.add(id(value))
+        if len(open_) > MAX_LEVELS:
+            advice = "lists and objects are nested more deeply; use $defs and $ref, or fewer levels"
+            raise SchemaTooLargeError(_pointer(path), "levels", MAX_LEVELS, advice)
+        stack.append((path, value, True))
+        stack += [((path, token), inner, False) for token, inner in _members(path, value)]
+
+
+def _pointer(path: _Path) -> str:
+    tokens = []
+    while path:
+        path, token = path
+        tokens.append(token)
+    return below("#", *reversed(tokens))
+
+
+def _members(path: _Path, value: dict[Any, Any] | list[Any]) -> Iterable[tuple[str | int, Any]]:
+    if isinstance(value, list):
+        return enumerate(value)
+    for name in value:
+        if not isinstance(name, str):
+            raise InvalidSchemaError(_pointer(path), f"the name {name!r} of a member is no string")
+    return value.items()
+
+
+def _check_scalar(path: _Path, value: Any) -> None:
+    if value is None or isinstance(value, str):
+        return
+    if isinstance(value, int):
+        if abs(value) >= _LEAST_TOO_LONG:
+            raise _too_long(path)
+        return
+    if isinstance(value, Decimal) and value.is_finite():
+        if max(abs(value.adjusted()), len(value.as_tuple().digits)) >= MAX_DIGITS:
+            raise _too_long(path)
+        return
+    if isinstance(value, float) and math.isfinite(value):
+        return
+    shown = f"a {type(value).__name__}" if not isinstance(value, float | Decimal) else repr(value)
+    raise InvalidSchemaError(_pointer(path), f"{shown} is no JSON value")
+
+
+def _too_long(path: _Path) -> SchemaTooLargeError:
+    advice = "written out, the number has more; use a shorter one"
+    return SchemaTooLargeError(_pointer(path), "digits", MAX_DIGITS, advice)
+
+
+def too_deep(pointer: str) -> SchemaTooLargeError:
+    """The error for schemas that are nested too deeply."""
+    advice = "schemas are nested more deeply; use $defs and $ref"
+    return SchemaTooLargeError(pointer, "levels", MAX_NESTING, advice)

@@ -1,0 +1,284 @@
+"""Represents sets of JSON values, the form between a schema and its automaton.
+
+    Values = null? + booleans + numbers + strings + arrays + objects
+
+Each type has its own part, so that "not a string" or "a string or null" leaves the other parts
+alone. Strings are not escaped, and numbers are decimal spellings; a style (JSON, YAML) decides how
+they are written. Arrays and objects are unions of terms, and a term is a shape without some other
+shapes; this makes the sets closed under union, intersection and complement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Any, Generic, TypeVar
+
+from bpe_automata._automata.algebra import all_texts
+from bpe_automata._automata.dfa import ByteDFA
+from bpe_automata._automata.sources import from_strings
+from bpe_automata._budget import check
+from bpe_automata._sharing import cached
+from bpe_automata.schemas._numbers import ALL_NUMBERS, NO_NUMBER, NumberSet
+
+
+class Unfinished(Exception):  # noqa: N818 - a signal between modules, never seen by a caller
+    """A child is needed while the schema that it refers back to is still being read."""
+
+
+class Child:
+    """The set of values of an item or a property, computed when it is first needed: a recursive
+    schema is unfolded only as far as its values can appear."""
+
+    def __init__(self, find: Callable[[], Values]) -> None:
+        self._find = find
+
+    @classmethod
+    def of(cls, values: Values) -> Child:
+        """A child whose values are known already."""
+        child = cls(lambda: values)
+        child.__dict__["values"] = values
+        return child
+
+    @cached
+    def values(self) -> Values:
+        """The set of values."""
+        return self._find()
+
+    @property
+    def known(self) -> Values | None:
+        """The values if they have been computed, else None."""
+        return self.__dict__.get("values")
+
+
+@dataclass(frozen=True, eq=False)
+class Property:
+    """The values of a property with a given name. If there are none and it is not required, it must
+    be absent."""
+
+    child: Child
+    required: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class ObjectShape:
+    """Objects with `fewest` to `most` properties (None: no bound), each with an allowed value.
+
+    named: in the order in which they are written. rest: (names, child) for names that are not in
+    `named`; the sets of names are disjoint and not escaped, and a name in none of them must be
+    absent. For messages: pointer, to the schema, and counting, the keyword that set `fewest`.
+    """
+
+    named: Mapping[str, Property] = field(default_factory=dict)
+    rest: tuple[tuple[ByteDFA, Child], ...] = ()
+    fewest: int = 0
+    most: int | None = None
+    pointer: str = "#"
+    counting: str = "minProperties"
+
+
+@dataclass(frozen=True, eq=False)
+class ArrayShape:
+    """Arrays with `fewest` to `most` items (None: no bound); item i is in prefix[i], or in `rest`
+    if there is no such child. unique: no two items are equal; only for small finite sets of items.
+    """
+
+    prefix: tuple[Child, ...]
+    rest: Child
+    fewest: int = 0
+    most: int | None = None
+    unique: bool = False
+    pointer: str = "#"
+
+    def item(self, at: int) -> Child:
+        """The child of item `at`."""
+        return self.prefix[at] if at < len(self.prefix) else self.rest
+
+
+Shape = TypeVar("Shape", ObjectShape, ArrayShape)
+
+
+@dataclass(frozen=True, eq=False)
+class Term(Generic[Shape]):
+    """{ v : v has `shape` and none of the shapes `minus` }"""
+
+    shape: Shape
+    minus: tuple[Shape, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Values:
+    """A set of JSON values. Compare by identity, as memos do: a schema gives one object.
+
+    strings: not escaped, as a byte DFA over UTF-8. loops: the numbers of the schema's loops that it
+    is on; entry: whether a step to it begins a new round of one. Both serve `limit_recursion`.
+    """
+
+    null: bool
+    booleans: frozenset[bool]
+    numbers: NumberSet
+    strings: ByteDFA
+    arrays: tuple[Term[ArrayShape], ...]
+    objects: tuple[Term[ObjectShape], ...]
+    loops: frozenset[int] = frozenset()
+    entry: bool = False
+    memo: dict[Any, Any] = field(default_factory=dict, repr=False)
+
+
+# The smallest and the largest sets: no value, every value, all values of one type.
+
+ALL_STRINGS = all_texts()
+NO_STRING = from_strings(())
+BOOLEANS = frozenset((False, True))
+_ANY_LOOP = -1  # "any value" contains itself, like a schema with a $ref to itself
+
+NONE = Values(False, frozenset(), NO_NUMBER, NO_STRING, (), ())
+NOTHING = Child.of(NONE)
+
+ANYTHING = Child(lambda: ALL)  # ALL contains itself
+ANY_ARRAY = ArrayShape((), ANYTHING)
+ANY_OBJECT = ObjectShape(rest=((ALL_STRINGS, ANYTHING),))
+ALL: Values = Values(
+    True,
+    BOOLEANS,
+    ALL_NUMBERS,
+    ALL_STRINGS,
+    (Term(ANY_ARRAY),),
+    (Term(ANY_OBJECT),),
+    frozenset((_ANY_LOOP,)),
+    True,
+)
+ANYTHING.__dict__["values"] = ALL
+
+
+# Whether a set of JSON values is empty. True is a proof; False may also mean "not decided": a set
+# that is empty because of required members more than FUEL levels inside, one whose schema is still
+# being read, or a term that its `minus` covers.
+
+FUEL = 5
+# A child may be a difference, and computing it asks which sets one level further inside are empty.
+# Such nested questions share the fuel; otherwise a recursive schema would never end.
+_nested: ContextVar[int] = ContextVar("nested", default=0)
+
+
+def is_empty(values: Values, fuel: int = FUEL) -> bool:
+    """Whether the set is known to have no value."""
+    if values.null or values.booleans:
+        return False
+    known = values.memo.get("empty", (False, -1))
+    if known[0] or known[1] >= fuel:
+        return bool(known[0])
+    try:
+        found = _is_empty(values, fuel)
+    except Unfinished:
+        return False
+    values.memo["empty"] = (found, fuel)
+    return found
+
+
+def _is_empty(values: Values, fuel: int) -> bool:
+    return (
+        not any(True for term in values.objects if not shape_is_empty(term.shape, fuel))
+        and not any(True for term in values.arrays if not shape_is_empty(term.shape, fuel))
+        and values.numbers.is_empty
+        and values.strings.is_empty
+    )
+
+
+def shape_is_empty(shape: ObjectShape | ArrayShape, fuel: int = FUEL) -> bool:
+    """Whether the shape is known to have no value."""
+    if shape.most is not None and shape.fewest > shape.most:
+        return True
+    if isinstance(shape, ArrayShape):
+        return any(child_is_empty(child, fuel) for child in _needed_items(shape))
+    return _too_few(shape) or any(
+        child_is_empty(member.child, fuel) for member in shape.named.values() if member.required
+    )
+
+
+def child_is_empty(child: Child, fuel: int = FUEL) -> bool:
+    """Whether the child is known to have no value."""
+    nested = _nested.get()
+    fuel = min(fuel, FUEL - nested)
+    if fuel <= 0:
+        return False
+    token = _nested.set(nested + 1)
+    try:
+        return is_empty(child.values, fuel - 1)
+    except Unfinished:
+        return False
+    finally:
+        _nested.reset(token)
+
+
+def _needed_items(shape: ArrayShape) -> list[Child]:
+    """The children of the required items, each once."""
+    needed = list(shape.prefix[: shape.fewest])
+    return [*needed, shape.rest] if shape.fewest > len(shape.prefix) else needed
+
+
+def _too_few(shape: ObjectShape) -> bool:
+    """Whether the shape requires more properties than it has names for, or than it allows."""
+    required = sum(member.required for member in shape.named.values())
+    if shape.most is not None and required > shape.most:
+        return True
+    return not shape.rest and shape.fewest > len(shape.named)
+
+
+def limit_recursion(values: Values, rounds: int) -> Values:
+    """The values of the set that go through no loop more than `rounds` times; lazy. The `minus` of
+    a term is left as it is, since the term is cut off already."""
+    return _Limit(rounds).values(values, rounds)
+
+
+@lru_cache(maxsize=64)
+def any_value(depth: int) -> Values:
+    """All values with at most `depth` levels of arrays and objects inside the outermost one."""
+    return limit_recursion(ALL, depth)
+
+
+class _Limit:
+    """Limits each set once."""
+
+    def __init__(self, rounds: int) -> None:
+        self._rounds = rounds
+        self._made: dict[tuple[int, int], tuple[Values, Values]] = {}
+
+    def values(self, values: Values, rounds: int) -> Values:
+        key = (id(values), rounds)
+        if key not in self._made:
+            arrays = tuple(
+                Term(self._array(t.shape, values, rounds), t.minus) for t in values.arrays
+            )
+            objects = tuple(
+                Term(self._object(t.shape, values, rounds), t.minus) for t in values.objects
+            )
+            found = replace(values, arrays=arrays, objects=objects, memo={})
+            self._made[key] = (found, values)  # keeping `values` keeps its id unique
+        return self._made[key][0]
+
+    def _array(self, shape: ArrayShape, above: Values, rounds: int) -> ArrayShape:
+        check()
+        prefix = tuple(self._child(child, above, rounds) for child in shape.prefix)
+        return replace(shape, prefix=prefix, rest=self._child(shape.rest, above, rounds))
+
+    def _object(self, shape: ObjectShape, above: Values, rounds: int) -> ObjectShape:
+        check()
+        named = {
+            name: Property(self._child(member.child, above, rounds), member.required)
+            for name, member in shape.named.items()
+        }
+        rest = tuple((names, self._child(child, above, rounds)) for names, child in shape.rest)
+        return replace(shape, named=named, rest=rest)
+
+    def _child(self, child: Child, above: Values, rounds: int) -> Child:
+        return Child(lambda: self._below(child.values, above, rounds))
+
+    def _below(self, values: Values, above: Values, rounds: int) -> Values:
+        if not values.loops & above.loops:
+            return self.values(values, self._rounds)
+        if not values.entry:
+            return self.values(values, rounds)
+        return self.values(values, rounds - 1) if rounds else NONE

@@ -1,0 +1,181 @@
+"""Writes values as a block of YAML 1.1, each value in a single way.
+
+    text({k: x, l: y}) = key(k): text(x)        text([x, y]) = - text(x)
+                         key(l): text(y)                       - text(y)
+
+Each property and each item begins a line, and every line ends with a line feed. An array or object
+that is the value of a key begins on the next line, indented by two more spaces; one that is an item
+begins on the line of the dash. Empty ones are `{}` and `[]`, scalars are as in `yaml_scalars`, and
+null, true and false are these words. There are no comments, anchors, tags, block scalars or folded
+lines.
+
+Every text is one document from which `yaml.safe_load` returns the value. Some names of properties
+that the schema does not list are not written, see `yaml_scalars.keys`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+from bpe_automata._automata.algebra import intersection, union
+from bpe_automata._automata.dfa import ByteDFA
+from bpe_automata._budget import Budget
+from bpe_automata.errors import ArgumentError
+from bpe_automata.schemas import _yaml_scalars as yaml_scalars
+from bpe_automata.schemas._numbers import NumberSet
+from bpe_automata.schemas._style import Brackets, Context, IdentityMemo, Piece
+from bpe_automata.schemas._yaml_scalars import key, keys, spelled, spellings
+
+INDENT = 2  # spaces a level
+_SHARED = IdentityMemo()
+
+
+class LineContext(NamedTuple):
+    """A context: the level at which the lines of an array or object begin, and whether the value
+    follows a key."""
+
+    level: int
+    after_key: bool
+
+
+class YamlStyle:
+    """Block YAML. budget: for the spellings of one set of strings or names."""
+
+    def __init__(self, budget: Budget = Budget()) -> None:  # noqa: B008 - frozen
+        self._budget = budget
+        self._memo: dict[tuple[object, ...], tuple[object, ByteDFA]] = {}
+        self._brackets: dict[tuple[Context, bool], Brackets] = {}
+
+    @property
+    def shared(self) -> IdentityMemo:
+        """The cache of all YAML styles, which write in the same way."""
+        return _SHARED
+
+    @property
+    def root(self) -> Context:
+        """The context of the whole text."""
+        return LineContext(0, after_key=False)
+
+    def around(self, context: Context) -> tuple[Piece, Piece]:
+        """A space after a key, and the line feed that ends the line."""
+        return (b" " if _line(context).after_key else b""), b"\n"
+
+    def objects(self, context: Context) -> Brackets:
+        """One or more lines for each property."""
+        return self._block(_line(context), b"", b"{}\n", after_key=True)
+
+    def arrays(self, context: Context) -> Brackets:
+        """One or more lines for each item."""
+        return self._block(_line(context), b"- ", b"[]\n", after_key=False)
+
+    def _block(self, line: LineContext, mark: bytes, empty: bytes, after_key: bool) -> Brackets:
+        key = (line, after_key)
+        if key not in self._brackets:
+            margin = b" " * (INDENT * line.level)
+            first = b"\n" + margin + mark if line.after_key else mark
+            empty = b" " + empty if line.after_key else empty
+            inside = LineContext(line.level + 1, after_key)
+            self._brackets[key] = Brackets(first, margin + mark, b"", empty, inside)
+        return self._brackets[key]
+
+    def null(self) -> Piece:
+        """One of the four spellings of YAML 1.1."""
+        return b"null"
+
+    def boolean(self, value: bool) -> Piece:
+        """One of the spellings of YAML 1.1."""
+        return b"true" if value else b"false"
+
+    def numbers(self, numbers: NumberSet, upper: bool) -> ByteDFA:
+        """The spellings that YAML 1.1 reads in the same way as JSON."""
+        return self._once(("numbers", upper), numbers, lambda: _numbers(numbers, upper))
+
+    def strings(self, strings: ByteDFA, context: Context) -> ByteDFA:
+        """Plain, or else in double quotes."""
+        return self._once(("strings",), strings, lambda: spellings(strings, self._budget))
+
+    def key(self, name: str) -> Piece:
+        """The name as a scalar, with a colon. Raises UnsupportedSchemaError if it is too long."""
+        return key(name)
+
+    def keys(self, names: ByteDFA) -> ByteDFA:
+        """The spellings of names, each with a colon; see `yaml_scalars.keys`."""
+        return self._once(("keys",), names, lambda: keys(names, self._budget))
+
+    def _once(
+        self, purpose: tuple[object, ...], of: object, find: Callable[[], ByteDFA]
+    ) -> ByteDFA:
+        """find(), computed once for a purpose and an object. The object is kept, so that its id
+        stays unique."""
+        key = (*purpose, id(of))
+        if key not in self._memo:
+            self._memo[key] = (of, find())
+        return self._memo[key][1]
+
+
+def _line(context: Context) -> LineContext:
+    if not isinstance(context, LineContext):
+        raise ArgumentError(f"{context!r} is no place in YAML; begin with the root of the style")
+    return context
+
+
+def _numbers(numbers: NumberSet, upper: bool) -> ByteDFA:
+    """The spellings of some numbers; upper: of all that may be among them."""
+    if not upper:
+        return intersection(numbers.written(), yaml_scalars.number_spellings())
+    if numbers.scientific == "none":
+        return numbers.possible()
+    return union(numbers.possible(), yaml_scalars.scientific_spellings())
+
+
+def yaml_text(value: Any) -> str:
+    """The text of a JSON value in this style, with keys in the order of the value.
+
+        yaml.safe_load(yaml_text(value)) == value
+
+    As with `yaml.safe_dump`, integers have no fraction, and only floats from 1e16 on have an
+    exponent. Raises ArgumentError for values that are not JSON: other types, keys that are no
+    strings, NaN and infinities.
+    """
+    return "".join(_lines(value, 0, after_key=False))
+
+
+def _lines(value: Any, level: int, after_key: bool) -> list[str]:
+    """Pieces of the text of a value, without the margin before its first line."""
+    if not isinstance(value, dict | list) or not value:
+        return [" " * after_key, _scalar(value), "\n"]
+    margin = " " * (INDENT * level)
+    found = ["\n", margin] if after_key else []
+    for number, member in enumerate(value.items() if isinstance(value, dict) else value):
+        found += [margin] if number else []
+        if isinstance(value, dict):
+            found += [f"{_key(member[0])}:", *_lines(member[1], level + 1, after_key=True)]
+        else:
+            found += ["- ", *_lines(member, level + 1, after_key=False)]
+    return found
+
+
+def _key(key: Any) -> str:
+    if not isinstance(key, str):
+        raise ArgumentError(f"{key!r} is a key of JSON only if it is a string")
+    return spelled(key)
+
+
+def _scalar(value: Any) -> str:
+    if isinstance(value, str):
+        return spelled(value)
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    if isinstance(value, dict | list):
+        return "{}" if isinstance(value, dict) else "[]"
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, float) and value - value == 0:
+        mantissa, _, exponent = repr(value).partition("e+")
+        if exponent:
+            return f"{mantissa if '.' in mantissa else f'{mantissa}.0'}e+{exponent}"
+        text = f"{Decimal(repr(value)):f}"
+        return text if "." in text else f"{text}.0"
+    raise ArgumentError(f"{value!r} is no value of JSON")

@@ -1,3 +1,0 @@
-from .algebra import Counterexample as Counterexample
-from .automaton import TokenAutomaton as TokenAutomaton
-from .explain import Explanation as Explanation
