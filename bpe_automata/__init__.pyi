@@ -9,7 +9,6 @@ from ._constructions.cartesian_merge import CartesianMerge as CartesianMerge
 from ._constructions.engine import Engine as Engine, TextEngine as TextEngine
 from ._constructions.explicit import (
     Explored as Explored,
-    Listed as Listed,
     explore as explore,
     explored as explored,
 )
@@ -43,7 +42,7 @@ from ._decoding.matcher import (
     matcher_of as matcher_of,
 )
 from ._decoding.removed import Removed as Removed
-from ._decoding.token_table import TokenTable as TokenTable
+from ._decoding.token_table import Listed as Listed, TokenTable as TokenTable
 from ._decoding.verification import Verification as Verification, verify as verify
 from ._token_automata.algebra import Counterexample as Counterexample
 from ._token_automata.automaton import TokenAutomaton as TokenAutomaton

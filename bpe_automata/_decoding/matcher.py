@@ -193,7 +193,7 @@ def matcher_of(automaton: TokenAutomaton, eos_ids: Iterable[int], n_ids: int) ->
     many matchers of one automaton keep `engine = Listed(automaton, eos_ids, n_ids)` and make
     `Matcher(engine)`: they share its masks. Raises what `Listed` raises.
     """
-    from bpe_automata._constructions.explicit import Listed
+    from bpe_automata._decoding.token_table import Listed
 
     return Matcher(Listed(automaton, eos_ids, n_ids))
 

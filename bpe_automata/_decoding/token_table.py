@@ -1,23 +1,23 @@
-"""A token automaton given by hand, as arrays that a whole batch is stepped on at once.
+"""A token automaton that is written down, run: for a whole batch at once, or by a matcher.
 
     step(states, ids)[b] = the state after ids[b] in states[b], 0 if it is not allowed there
 
 States are numbered from 1; 0 is dead. Where that is small the table is dense, int32
 [states + 1, vocabulary + 1], its last column for all ids beyond the vocabulary; else it is in CSR
-form. Nothing in it changes: whoever steps carries the states.
+form. Nothing in it changes: whoever steps carries the states. `Listed` is the engine over such a
+table that a `Matcher` follows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from bpe_automata._arguments import short
-from bpe_automata._constructions.explicit import END_IS_LISTED, check_ids, checked_vocabulary
-from bpe_automata._sharing import Immutable, cached
+from bpe_automata._arguments import integer, short
+from bpe_automata._sharing import BoundedMemo, Immutable, cached
 from bpe_automata._token_automata import table as tables
 from bpe_automata._token_automata.automaton import TokenAutomaton
 from bpe_automata._token_automata.table import Table, checked_states, from_edges, with_only
@@ -33,6 +33,10 @@ from bpe_automata.errors import (
 LARGEST_DENSE_MB = 64.0
 """A table over this many megabytes (10**6 bytes) is kept in CSR form."""
 
+END_IS_LISTED = (
+    "it is allowed where the automaton accepts, so leave out this transition and make its state "
+    "accepting, or give no eos_ids"
+)
 _NO_KEY = np.iinfo(np.int64).max
 
 
@@ -127,7 +131,7 @@ class TokenTable(Immutable):
     ) -> TokenTable:
         """The table of an automaton; names are its numbers. See `from_transitions`."""
         ends, count = checked_vocabulary(eos_ids, n_ids)
-        check_ids(automaton, ends, count)
+        _check_ids(automaton, ends, count)
         return _made(automaton, ends, count, tuple(automaton.states()), endless, dense, limit_mb)
 
     @property
@@ -212,6 +216,52 @@ class TokenTable(Immutable):
         form = "CSR" if self.dense is None else "dense"
         edges = f"{self.rows.n_transitions:,} transitions"
         return f"TokenTable({self.n_states:,} states, {edges}, {self.n_ids:,} ids, {form})"
+
+
+class Listed(Immutable):
+    """An `Engine` over a token automaton that is written down: a list of transitions, a file,
+    `Constraint.automaton`, or what set algebra makes of others. Its states are those of the
+    `table`. It knows no text, so no prompt either: `prefix` is looked at by nobody, and what may
+    follow a prompt is what the automaton says."""
+
+    def __init__(self, automaton: TokenAutomaton, eos_ids: Iterable[int], n_ids: int) -> None:
+        """eos_ids: ids that end the sequence where it is complete; no transition may read one (an
+        automaton that has its own transitions for the end takes none here). n_ids: one more than
+        the largest id. Raises what `TokenTable.of` raises."""
+        self._automaton = automaton
+        self.table = TokenTable.of(automaton, eos_ids, n_ids, dense=False)
+        self._masks: BoundedMemo[int, np.ndarray] = BoundedMemo(self.n_ids // 8)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Listed, (self._automaton, self.eos_ids, self.n_ids)
+
+    @property
+    def n_ids(self) -> int:
+        return self.table.n_ids
+
+    @property
+    def eos_ids(self) -> tuple[int, ...]:
+        return self.table.eos_ids
+
+    def initial(self, prefix: Sequence[int] = ()) -> int:
+        return self.table.start
+
+    def accepting(self, state: int) -> bool:
+        return bool(self.table.accepting[state])
+
+    def mask(self, state: int) -> np.ndarray:
+        bits = self._masks.get(state)
+        if bits is None:
+            bits = self.table.packed([state])[0]
+            bits.flags.writeable = False
+            self._masks.put(state, bits)
+        return bits
+
+    def step(self, state: int, token: int) -> int:
+        return self.steps(state, np.array([token]))[0]
+
+    def steps(self, state: int, tokens: np.ndarray) -> list[int]:
+        return self.table.step(np.full(len(tokens), state), tokens).tolist()
 
 
 # ---------------------------------------------------------------- on the way in
@@ -338,3 +388,42 @@ def _integers(values: Any, name: str) -> np.ndarray:
         shown = f"{found.dtype} of shape {found.shape}"
         raise ArgumentError(f"{name} is {shown}: give one integer a row")
     return found.astype(np.int64)
+
+
+def checked_vocabulary(eos_ids: Iterable[int], n_ids: int) -> tuple[tuple[int, ...], int]:
+    """(`eos_ids` without repetitions, `n_ids`). Raises TokenOutOfRangeError, ArgumentError."""
+    count = integer(n_ids, "n_ids")
+    if count < 1:
+        raise ArgumentError(f"n_ids is {count}: give one more than the largest id")
+    ends = tuple(
+        dict.fromkeys(integer(token, "an end-of-sequence id") for token in _iterable(eos_ids))
+    )
+    for token in ends:
+        if not 0 <= token < count:
+            raise TokenOutOfRangeError(f"end-of-sequence id {token} is not in 0 .. {count - 1}")
+    return ends, count
+
+
+def _check_ids(automaton: TokenAutomaton, ends: tuple[int, ...], count: int) -> None:
+    """Every transition must read an id below `count` that is none of `ends`. Raises
+    TokenOutOfRangeError, MalformedAutomatonError."""
+    symbols = automaton.symbols
+    if len(beyond := np.flatnonzero(symbols >= count)):
+        found = f"id {symbols[beyond[0]]}, which is not in 0 .. {count - 1}"
+        raise TokenOutOfRangeError(f"{_reader(automaton, beyond[0])} reads {found}")
+    if len(end := np.flatnonzero(np.isin(symbols, ends))):
+        raise MalformedAutomatonError(
+            f"{_reader(automaton, end[0])} reads the end-of-sequence id {symbols[end[0]]}: "
+            f"{END_IS_LISTED}"
+        )
+
+
+def _reader(automaton: TokenAutomaton, edge: np.intp) -> str:
+    """For a message: the state that the transition leaves."""
+    return f"state {int(np.searchsorted(automaton.offsets, edge, side='right')) - 1}"
+
+
+def _iterable(eos_ids: Any) -> list[Any]:
+    if isinstance(eos_ids, Iterable) and not isinstance(eos_ids, str | bytes):
+        return list(eos_ids)
+    raise ArgumentError(f"eos_ids is {short(eos_ids)}: give a list of ids")

@@ -33,8 +33,8 @@ from bpe_automata._automata.compile import compile_regex
 from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._automata.syntax import parse
 from bpe_automata._constructions.engine import Engine
-from bpe_automata._constructions.explicit import checked_vocabulary
 from bpe_automata._decoding.constraint import Constraint
+from bpe_automata._decoding.token_table import checked_vocabulary
 from bpe_automata._kernels.bits import members, packed
 from bpe_automata._kernels.distance import NEVER
 from bpe_automata._tokenizer.description import Prefix

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from bpe_automata import ByteDFA, Constraint, Matcher, Tokenizer, compile_regex, constrain
-from bpe_automata._constructions.explicit import Listed
 from bpe_automata._decoding.batches import batch_masks
 from bpe_automata._decoding.constraint import Method
+from bpe_automata._decoding.token_table import Listed
 from bpe_automata.errors import (
     ArgumentError,
     BpeAutomataError,

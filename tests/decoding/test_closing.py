@@ -13,10 +13,11 @@ from support import examples
 
 from bpe_automata import Matcher, compile_regex, constrain
 from bpe_automata._constructions.cartesian_merge import CartesianMerge
-from bpe_automata._constructions.explicit import Explored, Listed, explored
+from bpe_automata._constructions.explicit import Explored, explored
 from bpe_automata._constructions.horizon import GraphHorizon
 from bpe_automata._constructions.lift import Lift
 from bpe_automata._constructions.within import EngineReader, Within, horizon_of, min_tokens
+from bpe_automata._decoding.token_table import Listed
 from bpe_automata._kernels.bits import members, set_bits
 from bpe_automata._token_automata.automaton import TokenAutomaton
 from bpe_automata.errors import (
@@ -368,8 +369,9 @@ def test_any_engine(data):
     )
     assume(automaton.relevant()[automaton.start])
     automaton = automaton.trimmed()
-    whole = Explored(automaton, tuple(automaton.states()))
-    check(Listed(automaton, (5,), 6), order=data.draw(st.integers(0, 9)), whole=whole)
+    engine = Listed(automaton, (5,), 6)
+    whole = Explored(automaton, tuple(map(engine.table.names.index, automaton.states())))
+    check(engine, order=data.draw(st.integers(0, 9)), whole=whole)
 
 
 class Brackets:

@@ -13,9 +13,9 @@ from support import examples, named
 from support.drawn import spaced, with_prefix
 
 from bpe_automata import compile_regex, constrain
-from bpe_automata._constructions.explicit import Listed
 from bpe_automata._decoding.forced import forced_bytes, forced_tokens
 from bpe_automata._decoding.matcher import Matcher
+from bpe_automata._decoding.token_table import Listed
 from bpe_automata._kernels.bits import only, set_bits
 from bpe_automata.errors import (
     ArgumentError,

@@ -18,8 +18,8 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, multip
 from support.drawn import Listing
 
 from bpe_automata import Matcher, constrain
-from bpe_automata._constructions.explicit import Listed
 from bpe_automata._decoding.matcher import matcher_of
+from bpe_automata._decoding.token_table import Listed
 from bpe_automata.errors import (
     ArgumentError,
     BufferShapeError,

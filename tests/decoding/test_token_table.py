@@ -12,9 +12,8 @@ from support import examples
 from support.drawn import Listing, listings
 
 from bpe_automata import TokenAutomaton
-from bpe_automata._constructions.explicit import Listed
 from bpe_automata._decoding.matcher import Matcher, matcher_of
-from bpe_automata._decoding.token_table import TokenTable
+from bpe_automata._decoding.token_table import Listed, TokenTable
 from bpe_automata.errors import (
     ArgumentError,
     EmptyLanguageError,
@@ -288,5 +287,5 @@ def test_a_listed_automaton_must_fit_its_vocabulary():
     with pytest.raises(MalformedAutomatonError, match="state 1 reads the end-of-sequence id 9"):
         Listed(automaton, [9], 10)
     nothing = TokenAutomaton.from_transitions([(0, 1, 1)], 0, [])
-    with pytest.raises(EmptyLanguageError, match="accepts no sequence"):
+    with pytest.raises(EmptyLanguageError, match="no accepting state is reachable"):
         Listed(nothing, [0], 10)

@@ -15,9 +15,11 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 from bpe_automata import TokenAutomaton, constrain  # noqa: E402
-from bpe_automata._constructions.explicit import Listed  # noqa: E402
 from bpe_automata._decoding.matcher import Matcher, matcher_of  # noqa: E402
-from bpe_automata._decoding.token_table import TokenTable  # noqa: E402
+from bpe_automata._decoding.token_table import (  # noqa: E402
+    Listed,
+    TokenTable,
+)
 from bpe_automata.errors import (  # noqa: E402
     BufferShapeError,
     DecodingError,

@@ -18,12 +18,12 @@ from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers
 from bpe_automata import Tokenizer, constrain, explain, heal, verify
 from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._constructions.canonical import canonical_automaton
-from bpe_automata._constructions.explicit import Listed
 from bpe_automata._constructions.segments_cache import SegmentCache
 from bpe_automata._constructions.segments_eager import prepared
 from bpe_automata._decoding.batches import batch_masks
 from bpe_automata._decoding.constraint import Constraint
 from bpe_automata._decoding.matcher import Matcher
+from bpe_automata._decoding.token_table import Listed
 from bpe_automata._kernels.bits import members
 from bpe_automata._token_automata.automaton import TokenAutomaton
 from bpe_automata.banning import Ban

@@ -28,8 +28,7 @@ import bpe_automata
 from bpe_automata import Constraint, Matcher, TokenAutomaton, Tokenizer, compile_regex, constrain
 from bpe_automata._budget import Budget, spending
 from bpe_automata._constructions.canonical import canonical_automaton
-from bpe_automata._constructions.explicit import Listed
-from bpe_automata._decoding.token_table import TokenTable
+from bpe_automata._decoding.token_table import Listed, TokenTable
 from bpe_automata._sharing import Lock, cached, locked
 from bpe_automata._tokenizer.source import Source
 from bpe_automata.banning import Ban
@@ -375,4 +374,4 @@ def test_no_property_is_found_under_a_lock_of_its_class() -> None:
     package = Path(bpe_automata.__file__).parent
     sources = {path.relative_to(package).as_posix(): path for path in package.rglob("*.py")}
     using = [name for name, path in sources.items() if "@cached_property" in path.read_text()]
-    assert sorted(using) == ["kernels/linking.py"]
+    assert sorted(using) == ["_kernels/linking.py"]
