@@ -38,7 +38,7 @@ from experiments.article.redrawn_panels import (
     numbered,
 )
 from experiments.article.table1 import IN_THE_TEXT, MERGES, PUBLISHED, TOKENS, automata
-from experiments.study.distortion import BOOLEAN
+from experiments.study.distortion.artefact import BOOLEAN
 
 # Figure 1: from a regex to masks. The automaton over characters, the lift of it to tokens, and
 # what the lift allows while a text is decoded.

@@ -28,6 +28,9 @@ from bpe_automata._decoding.constraint import Method
 from bpe_automata._tokenizer.description import Description
 from bpe_automata.reference import TokenDFA, direct_merge, explicit, merges_in_order, replay
 from bpe_automata.testing import small_tokenizer
+from experiments.answers.cases import PRESIDENT
+from experiments.answers.logprobs import pick_evaluator
+from experiments.answers.trie import along_paths, masked_steps, per_answer
 from experiments.article.mistral import MERGES_HELP, Reference, mistral_table, name_of
 from experiments.run import config
 from experiments.run.config import option
@@ -38,10 +41,7 @@ from experiments.run.readme import wrapped
 from experiments.run.report import Report
 from experiments.run.tables import Table, fixed
 from experiments.shared import models
-from experiments.study.cases import PRESIDENT
-from experiments.study.distortion import BOOLEAN, METHODS, Spanned, span
-from experiments.study.token_trie import along_paths, masked_steps, per_answer
-from experiments.study.tree_logprobs import pick_evaluator
+from experiments.study.distortion.artefact import BOOLEAN, METHODS, Spanned, span
 
 # The size of the automata of the article's example.
 

@@ -159,10 +159,10 @@ def _short(value: Any) -> str:
 
 GROUPS = {
     "What constraints do to a model": {
-        "distortion": "study.distortion",
-        "distortion-study": "study.distortion_study",
-        "spontaneous": "study.spontaneous",
-        "poisoning": "study.poisoning",
+        "distortion": "study.distortion.artefact",
+        "distortion-study": "study.distortion_study.artefact",
+        "spontaneous": "study.spontaneous.artefact",
+        "poisoning": "study.poisoning.artefact",
     },
     "What is gained, and what it costs": {
         "forced": "serving.forced",

@@ -19,7 +19,7 @@ from experiments.run.files import package_file, require
 from experiments.run.measuring import Settings
 from experiments.run.report import labelled
 from experiments.shared import models
-from experiments.study import distortion_finite
+from experiments.study.enumerated import rows as distortion_finite
 
 gguf = pytest.importorskip("gguf")
 

@@ -17,11 +17,11 @@ from experiments.run.config import changed, plain
 from experiments.run.statistics import clopper_pearson
 from experiments.run.tables import frame
 from experiments.shared import models
-from experiments.study import spontaneous
-from experiments.study.poisoning_words import OrdinaryTokens
-from experiments.study.spontaneous import PROMPTS, draw, prompts_of, sample
-from experiments.study.spontaneous_judge import ADDED, BROKEN, END, PAIR, SPELLING, SPLIT, Judge
-from experiments.study.spontaneous_report import of_joints, of_texts, texts_of
+from experiments.shared.canonical_texts import ADDED, BROKEN, END, PAIR, SPELLING, SPLIT, Judge
+from experiments.study.poisoning.words import OrdinaryTokens
+from experiments.study.spontaneous import artefact as spontaneous
+from experiments.study.spontaneous.artefact import PROMPTS, draw, prompts_of, sample
+from experiments.study.spontaneous.report import of_joints, of_texts, texts_of
 
 MERGES = ["a b", "Ġ a", "Ġ Ġ", "b a"]
 SPACED = small_tokenizer(

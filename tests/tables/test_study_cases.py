@@ -11,7 +11,7 @@ import pytest
 from bpe_automata import compile_regex, constrain
 from bpe_automata._automata.sources import from_strings
 from bpe_automata.errors import PromptError
-from experiments.study.cases import (
+from experiments.answers.cases import (
     ASSISTANT,
     CASES,
     PROMPTS,

@@ -10,10 +10,10 @@ import pytest
 from tiny import BruteForce, tiny_llama
 
 from bpe_automata._decoding.chopping import chop
-from experiments.study.answer_distributions import Aims, distributions, explore
-from experiments.study.study_methods import CHOP_TOKENS, OutlinesIndex, Poser
-from experiments.study.token_trie import Automaton, unroll
-from experiments.study.tree_logprobs import PackedReader
+from experiments.answers.distributions import Aims, distributions, explore
+from experiments.answers.logprobs import PackedReader
+from experiments.answers.methods import CHOP_TOKENS, OutlinesIndex, Poser
+from experiments.answers.trie import Automaton, unroll
 
 ANSWERS = (' "low"', ' "medium"', ' "high"')
 

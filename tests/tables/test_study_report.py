@@ -8,8 +8,9 @@ import math
 import pytest
 
 from experiments.run.tables import frame
-from experiments.study import study_report, study_tables
-from experiments.study.study_points import (
+from experiments.study.distortion_study import report as study_report
+from experiments.study.enumerated import tables as study_tables
+from experiments.study.enumerated.points import (
     THREE,
     at_draws,
     at_every_temperature,

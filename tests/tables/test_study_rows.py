@@ -13,16 +13,18 @@ from tiny import BruteForce, tiny_llama
 
 from bpe_automata import constrain
 from bpe_automata.errors import ArgumentError, BudgetExceededError
+from experiments.answers.cases import CASES as CASES_OF_STUDY
+from experiments.answers.cases import StudyCase
+from experiments.answers.methods import ChopLanguage, OutlinesIndex
+from experiments.answers.trie import Automaton
 from experiments.engines.peers import OutlinesCore
 from experiments.shared import models
-from experiments.study import distortion_finite, distortion_large, distortion_study
-from experiments.study.cases import CASES as CASES_OF_STUDY
-from experiments.study.cases import StudyCase
-from experiments.study.distortion_finite import Config
-from experiments.study.distortion_large import Part, Texts, distances, features, one_hot
-from experiments.study.distortion_study import chosen_cases
-from experiments.study.study_methods import ChopLanguage, OutlinesIndex
-from experiments.study.token_trie import Automaton
+from experiments.study.distortion_study import artefact as distortion_study
+from experiments.study.distortion_study.artefact import chosen_cases
+from experiments.study.enumerated import rows as distortion_finite
+from experiments.study.enumerated.rows import Config
+from experiments.study.sampled import rows as distortion_large
+from experiments.study.sampled.rows import Part, Texts, distances, features, one_hot
 
 CASES = (
     StudyCase("a", "yes_no", "q", "plain", "space", "Answer:", (" yes", " no"), truth=(" no",)),

@@ -20,13 +20,13 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 
+from experiments.answers.distributions import tv_between
+from experiments.answers.methods import METHODS
 from experiments.run.executors import Row
 from experiments.run.statistics import bootstrap, weighted_mean, weighted_quantile
 from experiments.run.tables import Group, records
-from experiments.study.answer_distributions import tv_between
-from experiments.study.distortion_finite import PARTICLES
-from experiments.study.shown import Estimate, estimate
-from experiments.study.study_methods import METHODS
+from experiments.shared.shown import Estimate, estimate
+from experiments.study.enumerated.rows import PARTICLES
 
 SETTLED = 0.01
 """How far at most a distance may be from exact to enter a summary."""

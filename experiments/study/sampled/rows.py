@@ -48,12 +48,13 @@ from bpe_automata import Constraint, Tokenizer, constrain
 from bpe_automata._decoding.healing import heal
 from bpe_automata.sampling import _weights as weights
 from bpe_automata.sampling._weights import effective_sample_size
+from experiments.answers.cases import StudyCase
+from experiments.answers.methods import MOST_GIVEN_BACK, ChopLanguage, outlines_language
 from experiments.engines.interface import PeerError
 from experiments.engines.peers import OutlinesCore
 from experiments.run.executors import Row
 from experiments.shared.batched import Drawn, Language, sample_batch, sample_populations
-from experiments.study.cases import StudyCase
-from experiments.study.distortion_finite import (
+from experiments.study.enumerated.rows import (
     PARTICLES,
     Config,
     Opened,
@@ -62,7 +63,6 @@ from experiments.study.distortion_finite import (
     opened,
     row_seed,
 )
-from experiments.study.study_methods import MOST_GIVEN_BACK, ChopLanguage, outlines_language
 
 # Distances of distributions that are known from samples.
 

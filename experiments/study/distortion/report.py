@@ -11,12 +11,12 @@ from typing import Any
 
 import pandas as pd
 
+from experiments.answers.cases import PRESIDENT, PROMPTS
 from experiments.run.executors import FAILURE, Row
 from experiments.run.readme import wrapped
 from experiments.run.report import Figure, Report, grid, panels
 from experiments.run.tables import Column, Table, fixed, percent, small, table, whole
-from experiments.study.cases import PRESIDENT, PROMPTS
-from experiments.study.shown import PALE
+from experiments.shared.shown import PALE
 
 LIKELY = 0.01
 """Mass of answers from which on they are called likely."""

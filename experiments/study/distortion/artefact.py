@@ -30,16 +30,9 @@ from bpe_automata._automata.sources import from_strings
 from bpe_automata._decoding.constraint import Method
 from bpe_automata._kernels.bits import members
 from bpe_automata.errors import BpeAutomataError
-from experiments.engines.named import check_known
-from experiments.run import config
-from experiments.run.config import option
-from experiments.run.executors import FAILURE, Cell, Row
-from experiments.run.measuring import Run
-from experiments.run.statistics import clopper_pearson
-from experiments.shared import models
-from experiments.study import distortion_report
-from experiments.study.cases import PROMPTS, Case
-from experiments.study.token_trie import (
+from experiments.answers.cases import PROMPTS, Case
+from experiments.answers.logprobs import PROBE, Evaluator, pick_evaluator
+from experiments.answers.trie import (
     Automaton,
     TokenTrie,
     along_paths,
@@ -52,7 +45,14 @@ from experiments.study.token_trie import (
     total_variation,
     unroll,
 )
-from experiments.study.tree_logprobs import PROBE, Evaluator, pick_evaluator
+from experiments.engines.named import check_known
+from experiments.run import config
+from experiments.run.config import option
+from experiments.run.executors import FAILURE, Cell, Row
+from experiments.run.measuring import Run
+from experiments.run.statistics import clopper_pearson
+from experiments.shared import models
+from experiments.study.distortion import report as distortion_report
 
 
 class SamplerMismatchError(BpeAutomataError):

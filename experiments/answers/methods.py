@@ -31,9 +31,9 @@ from bpe_automata._decoding.constraint import Constraint, Method
 from bpe_automata._decoding.healing import heal
 from bpe_automata._decoding.matcher import Healing, Matcher
 from bpe_automata._kernels.bits import clear_bits, has, members, packed
+from experiments.answers.trie import Automaton, Walker
 from experiments.engines.interface import PeerError, one_eos, refusals
 from experiments.engines.peers import OutlinesCore, outlines_vocabulary
-from experiments.study.token_trie import Automaton, Walker
 
 METHODS = ("lift", "canonical", "outlines", "chop")
 MOST_GIVEN_BACK = 8

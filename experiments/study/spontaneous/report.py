@@ -29,9 +29,9 @@ from experiments.run.tables import (
     table,
     whole,
 )
+from experiments.shared.canonical_texts import KINDS
 from experiments.shared.models import labels
-from experiments.study.shown import model_notes
-from experiments.study.spontaneous_judge import KINDS
+from experiments.shared.shown import model_notes
 
 TITLE = "How often models leave their tokenizer's own tokenization"
 ALPHA = 0.05

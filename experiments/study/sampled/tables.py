@@ -23,8 +23,8 @@ from experiments.run.tables import (
     table,
     whole,
 )
-from experiments.study.study_points import in_order, label
-from experiments.study.study_tables import absent, by, named
+from experiments.study.enumerated.points import in_order, label
+from experiments.study.enumerated.tables import absent, by, named
 
 METHODS = {
     "lift": "lift",

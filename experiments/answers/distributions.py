@@ -47,8 +47,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from experiments.run.executors import Row
-from experiments.study.token_trie import (
+from experiments.answers.logprobs import Reader, scores
+from experiments.answers.trie import (
     TokenTrie,
     Walker,
     along_paths,
@@ -59,7 +59,7 @@ from experiments.study.token_trie import (
     per_answer,
     total_variation,
 )
-from experiments.study.tree_logprobs import Reader, scores
+from experiments.run.executors import Row
 
 Spelled = Callable[[int, int | None], bytes]
 """(id, the id before it, None at the beginning of the prompt) -> the bytes that it adds."""

@@ -32,8 +32,7 @@ from experiments.run.tables import (
     values,
     whole,
 )
-from experiments.study.distortion_finite import PARTICLES
-from experiments.study.study_points import (
+from experiments.study.enumerated.points import (
     CLEARLY,
     MASSES,
     SETTLED,
@@ -54,6 +53,7 @@ from experiments.study.study_points import (
     settled,
     share_of_lift,
 )
+from experiments.study.enumerated.rows import PARTICLES
 
 SAME = f"The cases are those within {SETTLED} of exact at every temperature"
 INTERVALS = (

@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from experiments.answers.cases import PLAIN
 from experiments.run import statistics
 from experiments.run.executors import Row
 from experiments.run.files import require
 from experiments.run.report import Figure, grid, panels
 from experiments.run.tables import Table, markdown, records
-from experiments.study import study_large_tables, study_tables
-from experiments.study.cases import PLAIN
-from experiments.study.distortion_report import CANONICAL, LIFT
-from experiments.study.shown import PALE, mark
-from experiments.study.study_points import (
+from experiments.shared.shown import PALE, mark
+from experiments.study.distortion.report import CANONICAL, LIFT
+from experiments.study.enumerated import tables as study_tables
+from experiments.study.enumerated.points import (
     CLEARLY,
     MASSES,
     PARTS,
@@ -36,6 +36,7 @@ from experiments.study.study_points import (
     settled,
     share_of_lift,
 )
+from experiments.study.sampled import tables as study_large_tables
 
 TITLE = "How much a constraint distorts a model, where it comes from, and what removes it"
 

@@ -9,13 +9,13 @@ be listed is summed up exactly, on the trie of all tokenizations, at all tempera
 from __future__ import annotations
 
 from bpe_automata.errors import ArgumentError
+from experiments.answers.cases import CASES, StudyCase
 from experiments.engines.peers import OutlinesCore
 from experiments.run.executors import FAILURE, Cell, Row
 from experiments.run.measuring import Run
-from experiments.study.cases import CASES, StudyCase
-from experiments.study.distortion_finite import Config, finite_row, model_row
-from experiments.study.distortion_large import large_row
-from experiments.study.study_report import TITLE, facts, figures, readme, tables
+from experiments.study.distortion_study.report import TITLE, facts, figures, readme, tables
+from experiments.study.enumerated.rows import Config, finite_row, model_row
+from experiments.study.sampled.rows import large_row
 
 VERSION = 2
 SMOKE = Config(

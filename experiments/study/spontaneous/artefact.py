@@ -1,9 +1,9 @@
 """How often a model that samples freely leaves its tokenizer's own tokenization.
 
 For each model, temperature and kind of text: texts of some tokens, drawn without any constraint
-after each of the prompts in `spontaneous_prompts.json`, until a special token or the last id. A
+after each of the prompts in `prompts.json`, until a special token or the last id. A
 text counts as canonical if `encode` makes these ids of it (after its prompt); one that was cut off,
-if some longer text has them (`spontaneous_judge`). A joint is the position before an id; it is at
+if some longer text has them (`shared.canonical_texts`). A joint is the position before an id; it is at
 fault where the ids leave the canonical sequences.
 
 Texts are independent of one another; the joints of one text are not. So intervals of shares of
@@ -31,16 +31,16 @@ from experiments.run.executors import Cell, Row
 from experiments.run.files import cache_name, require
 from experiments.run.measuring import Run
 from experiments.shared import models
+from experiments.shared.canonical_texts import Judge
 from experiments.shared.models import Device, Dtype, models_there
-from experiments.study.spontaneous_judge import Judge
-from experiments.study.spontaneous_report import TITLE, complete, facts, figures, readme, tables
+from experiments.study.spontaneous.report import TITLE, complete, facts, figures, readme, tables
 
 __all__ = ["SMOKE", "TITLE", "VERSION", "Config", "complete", "facts", "figures", "measure"]
 __all__ += ["readme", "tables"]
 
 VERSION = 1
 PROMPTS: dict[str, list[str]] = json.loads(
-    Path(__file__).with_name("spontaneous_prompts.json").read_text(encoding="utf-8")
+    Path(__file__).with_name("prompts.json").read_text(encoding="utf-8")
 )
 """By kind of text, fixed before any was measured. None ends with a space or, where words are
 divided by spaces, inside a word: the next id would have to mend that."""

@@ -26,21 +26,21 @@ import numpy as np
 from bpe_automata import Tokenizer
 from bpe_automata._decoding.matcher import Healing
 from bpe_automata.errors import BudgetExceededError
-from experiments.run import config
-from experiments.run.config import option
-from experiments.run.executors import Row
-from experiments.shared import models
-from experiments.study.answer_distributions import (
+from experiments.answers.cases import StudyCase, chat_format, prompt_text
+from experiments.answers.distributions import (
     Aims,
     Explored,
     distributions,
     explore,
     tv_between,
 )
-from experiments.study.cases import StudyCase, chat_format, prompt_text
-from experiments.study.study_methods import Posed, Poser
-from experiments.study.token_trie import along_paths, masked_steps, unroll
-from experiments.study.tree_logprobs import PROBE, pick_reader
+from experiments.answers.logprobs import PROBE, pick_reader
+from experiments.answers.methods import Posed, Poser
+from experiments.answers.trie import along_paths, masked_steps, unroll
+from experiments.run import config
+from experiments.run.config import option
+from experiments.run.executors import Row
+from experiments.shared import models
 
 PARTICLES = (8, 32)
 """Of the populations that are weighted."""
