@@ -1,4 +1,5 @@
-"""An artefact: a table or a figure that can be made again, in a module of its own.
+"""An artefact: a table or a figure that can be made again, in a module of its own; where it has a
+folder, that is the module `artefact` in it.
 
 The module has
 

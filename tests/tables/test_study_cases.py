@@ -23,8 +23,8 @@ from experiments.answers.cases import (
     read,
 )
 
-FINITE = [case for case in CASES if case.is_finite()]
-PATTERNS = [case for case in CASES if not case.is_finite()]
+FINITE = [case for case in CASES if case.is_enumerated()]
+PATTERNS = [case for case in CASES if not case.is_enumerated()]
 FAMILIES = {
     "names": 45,
     "choices": 45,

@@ -68,10 +68,13 @@ def test_equals_one_pass_per_node(evaluate, size, two_tries, tiny_model, naive_l
 
 def test_each_temperature_divides_the_logits():
     torch = pytest.importorskip("torch")
-    logits, heats = torch.randn(3, 8, generator=torch.Generator().manual_seed(1)).double(), (0.5, 3)
-    found = scores(logits, np.array([0, 2]), np.array([5, 6]), heats)
-    for heat, row in zip(heats, found, strict=True):
-        own = torch.log_softmax(logits / heat, -1)
+    logits, temperatures = (
+        torch.randn(3, 8, generator=torch.Generator().manual_seed(1)).double(),
+        (0.5, 3),
+    )
+    found = scores(logits, np.array([0, 2]), np.array([5, 6]), temperatures)
+    for temperature, row in zip(temperatures, found, strict=True):
+        own = torch.log_softmax(logits / temperature, -1)
         assert row == pytest.approx([float(own[0, 5]), float(own[2, 6])], abs=1e-12)
 
 

@@ -10,6 +10,7 @@ import pytest
 from tiny import PIECES, lift_of
 
 from experiments.answers.distributions import Explored
+from experiments.answers.populations import Populations, _systematic
 from experiments.answers.trie import Automaton, along_paths, masked_steps, unroll
 from experiments.run.statistics import clopper_pearson
 from experiments.study.distortion.artefact import (
@@ -17,7 +18,6 @@ from experiments.study.distortion.artefact import (
     SamplerMismatchError,
     sample_free,
 )
-from experiments.study.enumerated.rows import Populations, _systematic
 
 ANSWERS = ("abcab", "caa", "bbc")
 AUTOMATON = lift_of(ANSWERS)

@@ -16,7 +16,7 @@ from experiments.run.executors import FAILURE, Row
 from experiments.run.readme import wrapped
 from experiments.run.report import Figure, Report, grid, panels
 from experiments.run.tables import Column, Table, fixed, percent, small, table, whole
-from experiments.shared.shown import PALE
+from experiments.shared.shown import CANONICAL, LIFT, PALE
 
 LIKELY = 0.01
 """Mass of answers from which on they are called likely."""
@@ -34,7 +34,7 @@ SHOWN = ("president", "json_bool", "json_enum_quoted", "russian")
 """The prompts that the README's example shows; the first is the founding one."""
 METHODS = ("free", "lift", "canonical")
 MASKED = METHODS[1:]
-LIFT, CANONICAL, FREE = "#d1495b", "#00798c", "#333333"
+FREE = "#333333"
 FLOOR = 1e-6
 """Distances below it are drawn at it, on the axis' last tick, which says so."""
 

@@ -14,16 +14,15 @@ from experiments.run.executors import Row
 from experiments.run.files import require
 from experiments.run.report import Figure, grid, panels
 from experiments.run.tables import Table, markdown, records
-from experiments.shared.shown import PALE, mark
-from experiments.study.distortion.report import CANONICAL, LIFT
-from experiments.study.enumerated import tables as study_tables
+from experiments.shared.shown import CANONICAL, LIFT, PALE, mark
+from experiments.study.enumerated import tables as enumerated
 from experiments.study.enumerated.points import (
     CLEARLY,
     MASSES,
     PARTS,
-    SETTLED,
     SHAPLEY,
     THREE,
+    TOLERANCE,
     Points,
     at_draws,
     at_every_temperature,
@@ -33,10 +32,10 @@ from experiments.study.enumerated.points import (
     of_methods,
     pairs_of,
     points,
-    settled,
     share_of_lift,
+    within_tolerance,
 )
-from experiments.study.sampled import tables as study_large_tables
+from experiments.study.sampled import tables as sampled
 
 TITLE = "How much a constraint distorts a model, where it comes from, and what removes it"
 
@@ -45,15 +44,15 @@ def tables(rows: pd.DataFrame, manifest: Row) -> list[Table]:
     """Those that have a line."""
     del manifest
     every, large = points(rows), records(rows[rows["kind"] == "large"])
-    finite = [] if every.empty else study_tables.tables(every, asked_models(rows))
-    made = [*finite[:-1], *study_large_tables.tables(large), *finite[-1:]]
+    exact = [] if every.empty else enumerated.tables(every, asked_models(rows))
+    made = [*exact[:-1], *sampled.tables(large), *exact[-1:]]
     return [table for table in made if table.rows]
 
 
 def figures(rows: pd.DataFrame, manifest: Row) -> list[Figure]:
     """None where there is no point."""
     del manifest
-    found = settled(points(rows))
+    found = within_tolerance(points(rows))
     if found.empty:
         return []
     return [by_case(at_draws(found)), by_family(at_draws(found)), by_way(found)]
@@ -73,11 +72,15 @@ def asked_models(rows: pd.DataFrame) -> list[str]:
 
 
 def facts(rows: pd.DataFrame, manifest: Row) -> Row:
-    """By model, at the temperature of the draws; what the README needs and others may read. finite,
-    large: different cases, under however many models; finite: that are settled."""
+    """By model, at the temperature of the draws; what the README needs and others may read.
+
+    finite: how many cases have enumerated answers and are within `TOLERANCE` of exact; large: how
+    many are sampled; both under however many models. points, settled: cases under one model at one
+    temperature, and those of them within `TOLERANCE`.
+    """
     del manifest
     every = points(rows)
-    found = settled(every)
+    found = within_tolerance(every)
     kinds = {kind: records(group) for kind, group in rows.groupby("kind")}
     methods = of_methods(found)
     return {
@@ -180,7 +183,7 @@ def _paragraph(facts: Row) -> str:
     return "\n".join(
         [
             f"`python -m experiments run distortion-study` asks {facts['finite']} cases of "
-            f"listed answers exactly (or within {SETTLED}), and {facts['large']} of larger "
+            f"listed answers exactly (or within {TOLERANCE}), and {facts['large']} of larger "
             f"languages by sampling, under {len(facts['models'])} models "
             "([all tables](paper_figures/distortion-study.md)). The error is the total variation "
             "distance to the model's own distribution of id sequences that end where an answer "
@@ -290,7 +293,7 @@ def by_case(drawn: Points) -> Figure:
     note = (
         f"A mark is a case: one of {drawn['name'].nunique()} questions under one model. "
         f"Clearly: by more than {CLEARLY}; the other cases are grey.\n"
-        f"Temperature {_temperature(drawn)}; exact, or each distance within {SETTLED} of it."
+        f"Temperature {_temperature(drawn)}; exact, or each distance within {TOLERANCE} of it."
     )
     return Figure("distortion_study_cases", figure, headline, note)
 
@@ -359,7 +362,7 @@ def by_way(found: Points) -> Figure:
     axes[0].legend(handles=handles, frameon=False, fontsize=9, ncols=2, loc="upper left")
     note = (
         f"Left: means over the {len(at_draws(complete))} cases of {len(drawn)} that are within "
-        f"{SETTLED} of exact at every temperature. Middle, right: mean difference to the same "
+        f"{TOLERANCE} of exact at every temperature. Middle, right: mean difference to the same "
         "question asked the\nother way, in pairs. Lines: 95 % intervals by drawing questions with "
         "replacement; in brackets: pairs of all models"
     )
@@ -370,7 +373,7 @@ def _way_headline(found: Points) -> str:
     """found: the same cases at every temperature."""
     means = found.groupby("temperature")[["lift", "canonical"]].mean()
     if means.empty:
-        return "No case is settled at every temperature"
+        return "No case is exact enough at every temperature"
     first, last = means.iloc[0], means.iloc[-1]
     return (
         f"From temperature {first.name:g} to {last.name:g} the lift's mean error goes from "

@@ -1,5 +1,5 @@
-"""The tables of the listed languages: how far methods are from the free distribution, where that
-comes from, what it depends on, and single cases in full."""
+"""The tables of the cases whose answers are enumerated: how far methods are from the free
+distribution, where that comes from, what it depends on, and single cases in full."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import spearmanr
 
+from experiments.answers.populations import PARTICLES
 from experiments.run.executors import Row
 from experiments.run.tables import (
     Column,
@@ -35,27 +36,26 @@ from experiments.run.tables import (
 from experiments.study.enumerated.points import (
     CLEARLY,
     MASSES,
-    SETTLED,
     SHAPLEY,
     THREE,
+    TOLERANCE,
     Points,
     at_draws,
     at_every_temperature,
     farther,
-    finite,
     in_order,
-    infinite,
+    infinite_kl,
     label,
     mean,
     median,
     of_methods,
     pairs_of,
-    settled,
     share_of_lift,
+    where_kl_is_finite,
+    within_tolerance,
 )
-from experiments.study.enumerated.rows import PARTICLES
 
-SAME = f"The cases are those within {SETTLED} of exact at every temperature"
+SAME = f"The cases are those within {TOLERANCE} of exact at every temperature"
 INTERVALS = (
     "[ ]: 95 % intervals by drawing questions with replacement, variants together; each for "
     "itself, so of a hundred of them some miss"
@@ -66,7 +66,7 @@ WORST = 10
 
 def tables(every: Points, notes: Sequence[str]) -> list[Table]:
     """notes: on the models."""
-    found = settled(every)
+    found = within_tolerance(every)
     drawn = at_draws(found)
     methods = of_methods(found)
     complete = at_every_temperature(found)
@@ -95,7 +95,7 @@ def tables(every: Points, notes: Sequence[str]) -> list[Table]:
         canonical_share(complete),
         accuracy(methods),
         engines(drawn, methods),
-        unsettled(every[~every["is_settled"]]),
+        beyond_tolerance(every[~every["is_within_tolerance"]]),
     ]
 
 
@@ -118,8 +118,8 @@ def named(name: str, field: str) -> Column:
 def distances(drawn: Points, methods: pd.DataFrame, more: Sequence[str] = ()) -> Table:
     """All methods."""
     there = methods[methods["tv"].notna()]
-    every = (kinds for row in drawn["row"] for kinds in row["draws"].values())
-    sizes = (size for kinds in every for each in kinds.values() for size in each.values())
+    samplers = (each for row in drawn["row"] for each in row["draws"].values())
+    sizes = (size for each in samplers for one in each.values() for size in one.values())
     error = max((size["error"] for size in sizes), default=0.0)
     columns = [
         named("method", "method"),
@@ -129,9 +129,9 @@ def distances(drawn: Points, methods: pd.DataFrame, more: Sequence[str] = ()) ->
         Column("TV 90 %", quantiles("tv", 0.9), several(fixed(3))),
         Column("TV worst", highest("tv"), fixed(3)),
         Column("TV over\n0.1", lambda group: (group["tv"] > 0.1).mean(), percent()),
-        Column("KL median", finite(median("kl")), interval(fixed(4))),
-        Column("KL mean", finite(mean("kl")), interval(fixed(3))),
-        Column("KL infinite\ncases", infinite, whole),
+        Column("KL median", where_kl_is_finite(median("kl")), interval(fixed(4))),
+        Column("KL mean", where_kl_is_finite(mean("kl")), interval(fixed(3))),
+        Column("KL infinite\ncases", infinite_kl, whole),
     ]
     notes = [
         "at the temperature nearest to 1, at which draws are simulated, as where none is named",
@@ -142,7 +142,8 @@ def distances(drawn: Points, methods: pd.DataFrame, more: Sequence[str] = ()) ->
         "given that it writes one; ids that run past the end of an answer are not counted, and no "
         "end of sequence is asked for",
         "TV: total variation distance to the free distribution, with no answer as an outcome where "
-        f"a method has dead ends; cases: those where it is within {SETTLED} of exact. {INTERVALS}",
+        f"a method has dead ends; cases: those where it is within {TOLERANCE} of exact. "
+        f"{INTERVALS}",
         "KL: divergence of the method's distribution from the free one, KL(free || method), in "
         "nats; median and mean of the cases where it is finite. It is infinite where an answer "
         "that the model gives was not found under the method",
@@ -282,18 +283,18 @@ def healing(drawn: Points) -> Table:
         "last ids are given back; free: without a mask, so that the prompt alone does it. "
         f"{INTERVALS}",
         f"{len(healed) - len(lines) // 2} cases are left out: they may be off by more than "
-        f"{SETTLED}",
+        f"{TOLERANCE}",
     ]
     groups = by(in_order(in_order(lines, "model"), "way", ("free", "lift")), "way")
     return table("Prompts that end inside a token", groups, columns, notes)
 
 
 def _as_it_stands(healed: Points) -> list[Row]:
-    """Two lines for each point that is within `SETTLED` of exact."""
+    """Two lines for each point that is within `TOLERANCE` of exact."""
     lines = []
     for point in records(healed):
-        kept = point["row"]["healing"]["temperatures"][point["heat"]]
-        if point["at"]["free_slack"] + kept["slack"] <= SETTLED:
+        kept = point["row"]["healing"]["temperatures"][str(point["temperature"])]
+        if point["at"]["free_slack"] + kept["slack"] <= TOLERANCE:
             asked = {"model": point["model"], "base": point["base"]}
             lines += [{**asked, "way": way, "tv": kept[f"tv_{way}"]} for way in ("free", "lift")]
     return lines
@@ -316,7 +317,8 @@ def canonical_share(found: Points) -> Table:
         Column("under 0.9", lambda group: int((group["other"] > 0.1).sum()), whole),
     ]
     notes = [
-        f"share of the free probability of a case's answers that is canonically tokenized. {SAME}"
+        f"share of the free probability of a case's answers that is canonically tokenized. {SAME}",
+        "10 %, 1 %: quantiles over the cases; in so many of them the share is no higher",
     ]
     groups = by(found.assign(other=other.astype(float)), "temperature")
     return table("How much of the free mass is canonical", groups, columns, notes)
@@ -414,7 +416,7 @@ def _answers(chosen: Sequence[Row]) -> Iterator[Row]:
             }
 
 
-def unsettled(found: Points) -> Table:
+def beyond_tolerance(found: Points) -> Table:
     """Points that enter no summary."""
     fields = pd.json_normalize(found["at"].tolist()).assign(
         name=[
@@ -433,6 +435,6 @@ def unsettled(found: Points) -> Table:
     ]
     notes = [
         "probability of each distribution that belongs to no answer yet. Left out of all "
-        f"summaries: a distance may be off by more than {SETTLED}"
+        f"summaries: a distance may be off by more than {TOLERANCE}"
     ]
     return table("Cases that are too large for their budget", fields, columns, notes)

@@ -37,6 +37,7 @@ from experiments.run.files import cache_name, require
 from experiments.run.measuring import Run
 from experiments.shared import models
 from experiments.shared.canonical_texts import after
+from experiments.shared.free_texts import padded
 from experiments.shared.models import Device, Dtype, LoadedModel, models_there, special_ids
 from experiments.study.poisoning.report import TITLE, complete, facts, figures, readme, tables
 from experiments.study.poisoning.words import (
@@ -53,7 +54,6 @@ from experiments.study.poisoning.words import (
     sentence_of,
     with_another_word,
 )
-from experiments.study.spontaneous.artefact import padded
 
 __all__ = ["SMOKE", "TITLE", "VERSION", "Config", "complete", "facts", "figures", "measure"]
 __all__ += ["readme", "tables"]
