@@ -319,7 +319,7 @@ def probabilities(row: Row | None) -> Table:
     ]
     if row is not None:
         lines += _lines(f"{row['model']} (measured)", row, _shares(row))
-        step_by_step = [f"{row['masked'][method][0]:.6f}" for method in ("lift", "canonical")]
+        step_by_step = [f"{row['masked'][method][0]:.6f}" for method in OUR_METHODS]
         lines.append(["", "the same, decoding step by step", "", *step_by_step])
         question = row["prompt"].replace("\n", " ")
         notes = [f"prompt: {question}", *notes, *([row["note"]] if row["note"] else [])]

@@ -65,9 +65,9 @@ def chosen_cases(asked: Config) -> list[StudyCase]:
         raise ArgumentError(f"--cases: {unknown[0]!r} is no case and no family of the study")
     if asked.cases:
         return [case for case in CASES if {case.name, case.family} & set(asked.cases)]
-    finite, large = [case for case in CASES if case.is_enumerated()], list[StudyCase]()
+    enumerated, larger = [case for case in CASES if case.is_enumerated()], list[StudyCase]()
     for case in CASES:
-        before = sum(other.family == case.family for other in large)
+        before = sum(other.family == case.family for other in larger)
         if not case.is_enumerated() and (asked.large is None or before < asked.large):
-            large.append(case)
-    return [*finite, *large]
+            larger.append(case)
+    return [*enumerated, *larger]

@@ -17,6 +17,9 @@ from experiments.run.executors import Row
 from experiments.shared import models
 from experiments.shared.models import Device, Dtype
 
+ENUMERATED, SAMPLED = "finite", "large"
+"""What a case's row says under "kind", in the words of the rows that are published."""
+
 
 @dataclass(frozen=True)
 class Config(config.Config):

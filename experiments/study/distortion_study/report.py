@@ -9,12 +9,14 @@ import numpy as np
 import pandas as pd
 
 from experiments.answers.cases import PLAIN
+from experiments.answers.methods import OUR_METHODS
 from experiments.run import statistics
 from experiments.run.executors import Row
 from experiments.run.files import require
 from experiments.run.report import Figure, grid, panels
 from experiments.run.tables import Table, markdown, records
 from experiments.shared.shown import CANONICAL, LIFT, PALE, mark
+from experiments.study.distortion_study.asked import SAMPLED
 from experiments.study.enumerated import tables as enumerated
 from experiments.study.enumerated.points import (
     CLEARLY,
@@ -43,7 +45,7 @@ TITLE = "How much a constraint distorts a model, where it comes from, and what r
 def tables(rows: pd.DataFrame, manifest: Row) -> list[Table]:
     """Those that have a line."""
     del manifest
-    every, large = points(rows), records(rows[rows["kind"] == "large"])
+    every, large = points(rows), records(rows[rows["kind"] == SAMPLED])
     exact = [] if every.empty else enumerated.tables(every, asked_models(rows))
     made = [*exact[:-1], *sampled.tables(large), *exact[-1:]]
     return [table for table in made if table.rows]
@@ -85,7 +87,7 @@ def facts(rows: pd.DataFrame, manifest: Row) -> Row:
     methods = of_methods(found)
     return {
         "finite": int(at_draws(found)["name"].nunique()),
-        "large": len({row["name"] for row in kinds.get("large", [])}),
+        "large": len({row["name"] for row in kinds.get(SAMPLED, [])}),
         "points": len(every),
         "settled": len(found),
         "models": {
@@ -110,7 +112,7 @@ def _model_facts(drawn: Points, methods: pd.DataFrame) -> Row:
         "masses": {
             str(name): {
                 "cases": len(some),
-                **{part: float(some[part].mean()) for part in ("lift", "canonical")},
+                **{part: float(some[part].mean()) for part in OUR_METHODS},
             }
             for name, some in drawn.groupby("masses")
         },
@@ -172,7 +174,7 @@ def _in_short(facts: Row) -> str:
     columns = "model", "cases", "lift: mean", "median", "canonical: mean", "median"
     lines = []
     for model, found in facts["models"].items():
-        errors = [found["parts"][way] for way in ("lift", "canonical")]
+        errors = [found["parts"][way] for way in OUR_METHODS]
         shown = [f"{error[kind]:.3f}" for error in errors for kind in ("mean", "median")]
         lines.append((label(model), str(found["cases"]), *shown))
     return markdown(columns, lines)

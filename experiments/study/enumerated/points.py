@@ -27,6 +27,7 @@ from experiments.run.executors import Row
 from experiments.run.statistics import bootstrap, weighted_mean, weighted_quantile
 from experiments.run.tables import Group, records
 from experiments.shared.shown import Estimate, estimate
+from experiments.study.distortion_study.asked import ENUMERATED
 
 TOLERANCE = 0.01
 """How far at most a distance may be from exact to enter a summary."""
@@ -56,7 +57,7 @@ Points: TypeAlias = pd.DataFrame
 
 def points(rows: pd.DataFrame) -> Points:
     """All of the cases whose answers are enumerated; models in the order of the rows."""
-    enumerated = records(rows[rows["kind"] == "finite"])
+    enumerated = records(rows[rows["kind"] == ENUMERATED])
     lines = [_point(row, temperature) for row in enumerated for temperature in row["temperatures"]]
     return in_order(pd.DataFrame(lines, columns=list(FIELDS)), "model").astype(
         {"is_drawn": bool, "is_within_tolerance": bool}

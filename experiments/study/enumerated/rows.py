@@ -23,6 +23,7 @@ from experiments.answers.populations import PARTICLES, Estimated, Populations
 from experiments.answers.trie import unroll
 from experiments.run.executors import Row
 from experiments.study.distortion_study.asked import (
+    ENUMERATED,
     Config,
     Opened,
     described,
@@ -45,7 +46,7 @@ def enumerated_row(config: Config, source: str, case: StudyCase) -> Row:
         for number, temperature in enumerate(config.temperatures)
     }
     row = {
-        "kind": "finite",
+        "kind": ENUMERATED,
         **described(source, case),
         "prompt_tokens": len(ids),
         "nodes": len(found.trie),
@@ -117,8 +118,8 @@ def is_lift(found: Explored, column: int) -> bool:
 def draws(
     config: Config, found: Explored, methods: Sequence[str], n: int, seed: Sequence[int]
 ) -> Row:
-    """By method, kind and number of particles: the distribution of what one takes of a population.
-    Methods that allow what the lift allows are left out."""
+    """By method, sampler and number of particles: the distribution of what one takes of a
+    population. Methods that allow what the lift allows are left out."""
     rng = np.random.default_rng(seed)
     result: Row = {}
     for column, method in enumerate(methods):
@@ -126,10 +127,10 @@ def draws(
             continue
         scores = found.scores[config.draws()]
         populations = Populations(found, scores, found.trie.alive(column), n)
-        kinds = {"importance": populations.importance, "smc": populations.smc}
+        samplers = {"importance": populations.importance, "smc": populations.smc}
         result[method] = {
-            kind: {str(k): _estimate(draw(k, config.populations, rng)) for k in PARTICLES}
-            for kind, draw in kinds.items()
+            sampler: {str(k): _estimate(draw(k, config.populations, rng)) for k in PARTICLES}
+            for sampler, draw in samplers.items()
         }
     return result
 

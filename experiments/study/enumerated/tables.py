@@ -60,6 +60,9 @@ INTERVALS = (
     "[ ]: 95 % intervals by drawing questions with replacement, variants together; each for "
     "itself, so of a hundred of them some miss"
 )
+CASES = Column("cases", count, whole)
+FARTHER = Column("lift : canonical\nfarther", farther, several(whole, " : "))
+THREE_DIGITS, FOUR_DIGITS = interval(fixed(3)), interval(fixed(4))
 WORST = 10
 """Cases in each of the two tables of worst ones."""
 
@@ -123,14 +126,14 @@ def distances(drawn: Points, methods: pd.DataFrame, more: Sequence[str] = ()) ->
     error = max((size["error"] for size in sizes), default=0.0)
     columns = [
         named("method", "method"),
-        Column("cases", count, whole),
-        Column("TV median", median("tv"), interval(fixed(4))),
-        Column("TV mean", mean("tv"), interval(fixed(3))),
+        CASES,
+        Column("TV median", median("tv"), FOUR_DIGITS),
+        Column("TV mean", mean("tv"), THREE_DIGITS),
         Column("TV 90 %", quantiles("tv", 0.9), several(fixed(3))),
         Column("TV worst", highest("tv"), fixed(3)),
         Column("TV over\n0.1", lambda group: (group["tv"] > 0.1).mean(), percent()),
-        Column("KL median", where_kl_is_finite(median("kl")), interval(fixed(4))),
-        Column("KL mean", where_kl_is_finite(mean("kl")), interval(fixed(3))),
+        Column("KL median", where_kl_is_finite(median("kl")), FOUR_DIGITS),
+        Column("KL mean", where_kl_is_finite(mean("kl")), THREE_DIGITS),
         Column("KL infinite\ncases", infinite_kl, whole),
     ]
     notes = [
@@ -168,16 +171,16 @@ def parts(
     shares = interval(lambda value: "-" if is_missing(value) else percent()(value))
     columns = [
         first,
-        Column("cases", count, whole),
-        Column("TV lift\nmedian", median("lift"), interval(fixed(4))),
-        Column("TV canonical\nmedian", median("canonical"), interval(fixed(4))),
-        *(Column(f"{_TV[part]}\nmean", mean(part), interval(fixed(3))) for part in _TV),
+        CASES,
+        Column("TV lift\nmedian", median("lift"), FOUR_DIGITS),
+        Column("TV canonical\nmedian", median("canonical"), FOUR_DIGITS),
+        *(Column(f"{_TV[part]}\nmean", mean(part), THREE_DIGITS) for part in _TV),
         *(Column(f"{part}\nshare", share_of_lift(part), shares) for part in THREE),
         *(
             Column(f"{name}\nShapley", share_of_lift(part), shares)
             for name, part in zip(THREE, SHAPLEY, strict=False)
         ),
-        Column("lift : canonical\nfarther", farther, several(whole, " : ")),
+        FARTHER,
     ]
     told = [
         "TV lift = tokenization (TV lift - TV canonical) + myopia (TV canonical - TV canonical "
@@ -200,11 +203,11 @@ def paired(drawn: Points) -> Table:
     """The lift against canonical, case by case."""
     columns = [
         Column("model", lambda group: label(group["model"].iloc[0])),
-        Column("cases", count, whole),
-        Column("TV lift - TV canonical\nmean", mean("tokenization"), interval(fixed(4))),
-        Column("median", median("tokenization"), interval(fixed(4))),
+        CASES,
+        Column("TV lift - TV canonical\nmean", mean("tokenization"), FOUR_DIGITS),
+        Column("median", median("tokenization"), FOUR_DIGITS),
         Column("quartiles", quantiles("tokenization", 0.25, 0.75), several(fixed(4))),
-        Column("lift : canonical\nfarther", farther, several(whole, " : ")),
+        FARTHER,
     ]
     notes = [
         "the median of the differences is far below the difference of the medians: in most cases "
@@ -250,7 +253,7 @@ def variants(
     for part in ("lift", "canonical", "rest"):
         columns += [
             Column(f"TV {part}\nmean", mean(part), lambda found: fixed(3)(found[0])),
-            Column(f"against\n{reference}", mean(f"{part}_difference"), interval(fixed(3))),
+            Column(f"against\n{reference}", mean(f"{part}_difference"), THREE_DIGITS),
         ]
     columns.append(Column("healed", lambda group: int(_is_healed(group).sum()), whole))
     told = [
@@ -273,9 +276,9 @@ def healing(drawn: Points) -> Table:
     lines = pd.DataFrame(_as_it_stands(healed), columns=names).astype({"tv": float})
     columns = [
         named("as the prompt stands", "way"),
-        Column("cases", count, whole),
-        Column("median", median("tv"), interval(fixed(3))),
-        Column("mean", mean("tv"), interval(fixed(3))),
+        CASES,
+        Column("median", median("tv"), THREE_DIGITS),
+        Column("mean", mean("tv"), THREE_DIGITS),
         Column("worst", highest("tv"), fixed(3)),
     ]
     notes = [
@@ -309,7 +312,7 @@ def canonical_share(found: Points) -> Table:
 
     columns = [
         named("model: temperature", "temperature"),
-        Column("cases", count, whole),
+        CASES,
         Column("median", least(0.5), small),
         Column("10 %", least(0.9), small),
         Column("1 %", least(0.99), small),
@@ -328,9 +331,9 @@ def accuracy(methods: pd.DataFrame) -> Table:
     """Where right answers are known."""
     columns = [
         named("method", "method"),
-        Column("cases", count, whole),
-        Column("P(right)\nmean", mean("p_right"), interval(fixed(3))),
-        Column("above free", mean("above_free"), interval(fixed(3))),
+        CASES,
+        Column("P(right)\nmean", mean("p_right"), THREE_DIGITS),
+        Column("above free", mean("above_free"), THREE_DIGITS),
         Column("likeliest\nis right", share("is_right"), percent(1)),
         Column("likeliest is\nthe free one", share("same_answer"), percent(1)),
     ]
@@ -342,12 +345,12 @@ def engines(drawn: Points, methods: pd.DataFrame) -> Table:
     """Where outlines-core and chop are not the lift."""
     columns = [
         named("method", "method"),
-        Column("cases", count, whole),
+        CASES,
         Column("other\nsequences", total("other"), whole),
         Column(f"nearer by\nover {CLEARLY}", total("nearer"), whole),
         Column(f"farther by\nover {CLEARLY}", total("farther"), whole),
         Column("most\nlost", highest("lost"), small),
-        Column("free mass it\ncan write, mean", mean("share"), interval(fixed(4))),
+        Column("free mass it\ncan write, mean", mean("share"), FOUR_DIGITS),
         Column("least", lambda group: min(values(group, "share")), small),
     ]
     notes = [

@@ -46,6 +46,7 @@ from experiments.run.executors import Row
 from experiments.run.statistics import LEAST, Distribution, Part, distances, estimated, one_hot
 from experiments.shared.batched import Drawn, Language, sample_batch, sample_populations
 from experiments.study.distortion_study.asked import (
+    SAMPLED,
     Config,
     Opened,
     described,
@@ -95,21 +96,21 @@ def features(
 ) -> Row:
     """By feature: values, distributions, and distances to the model's distribution; nothing where a
     method has no whole text. is_own: bool, which samples of the lift are canonical."""
-    kinds: dict[str, Callable[[bytes], str]] = {
+    readers: dict[str, Callable[[bytes], str]] = {
         "first": lambda text: text.decode("utf-8", "replace").lstrip(" ")[:1],
         "length": lambda text: f"{(low := len(text) // WIDTH * WIDTH)}-{low + WIDTH - 1}",
     }
     if truth:
         right = {answer.encode() for answer in truth}
-        kinds["right"] = lambda text: "right" if text in right else "wrong"
+        readers["right"] = lambda text: "right" if text in right else "wrong"
     pooled = [*texts.values(), *(one for found in populations.values() for one in found)]
     if not all((found.log_weights > -np.inf).any() for found in texts.values()):
         return {}
     made = {}
-    for name, kind in kinds.items():
-        seen = Counter(kind(text) for found in pooled for text in found.whole())
+    for name, value_of in readers.items():
+        seen = Counter(value_of(text) for found in pooled for text in found.whole())
         values = sorted(value for value, n in seen.items() if n >= SEEN or name == "right")
-        made[name] = _compared(_Coded([*values, REST], kind), texts, populations, is_own, rng)
+        made[name] = _compared(_Coded([*values, REST], value_of), texts, populations, is_own, rng)
     return made
 
 
@@ -118,12 +119,12 @@ class _Coded:
     """values: of a feature, the rest last."""
 
     values: list[str]
-    kind: Callable[[bytes], str]
+    value_of: Callable[[bytes], str]
 
     def added(self, texts: Texts, mass: np.ndarray) -> np.ndarray:
         """float64 [texts, values]."""
         number = {value: k for k, value in enumerate(self.values)}
-        codes = [number.get(self.kind(text), len(self.values) - 1) for text in texts.spelled]
+        codes = [number.get(self.value_of(text), len(self.values) - 1) for text in texts.spelled]
         return one_hot(np.array(codes), mass, len(self.values))
 
 
@@ -228,7 +229,7 @@ def sampled_row(config: Config, source: str, case: StudyCase) -> Row:
     texts = {method: asked.texts(found) for method, found in drawn.items()}
     groups = {m: [asked.texts(one) for one in found] for m, found in populations.items()}
     return {
-        "kind": "large",
+        "kind": SAMPLED,
         **described(source, case),
         "pattern": case.pattern,
         "prompt_tokens": len(ids),
