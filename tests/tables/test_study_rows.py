@@ -122,8 +122,8 @@ def test_rows_of_another_outlines_core_are_not_gone_on_with(monkeypatch):
 def test_a_model_of_an_unknown_name_is_asked_all_cases(ready, monkeypatch, loaded):
     monkeypatch.setattr(models, "opened", lambda *_: replace(loaded, name="mine"))
     asked.opened.cache_clear()
-    ready = asked.opened("mine", "cpu", "float32")
-    marked = loaded.tokenizer.decode(ready.prompt_ids(CASES[2]))
+    mine = asked.opened("mine", "cpu", "float32")
+    marked = loaded.tokenizer.decode(mine.prompt_ids(CASES[2]))
     assert marked == "<|im_start|>user\nWho?<|im_end|>\n<|im_start|>assistant\n"
     monkeypatch.setattr(asked.Opened, "added", lambda _: frozenset())
     row = enumerated.enumerated_row(CONFIG, "mine", CASES[2])

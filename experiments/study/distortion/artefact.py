@@ -21,7 +21,7 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -49,7 +49,7 @@ from experiments.run.executors import FAILURE, Cell, Row
 from experiments.run.measuring import Run
 from experiments.run.statistics import clopper_pearson
 from experiments.shared import models
-from experiments.study.distortion import report as distortion_report
+from experiments.study.distortion import report
 
 
 class SamplerMismatchError(BpeAutomataError):
@@ -155,7 +155,7 @@ def _split(
 
 
 VERSION = 1
-render, readme = distortion_report.render, distortion_report.readme
+render, readme = report.render, report.readme
 
 
 @dataclass(frozen=True)
@@ -163,7 +163,7 @@ class Config(config.Config):
     """The defaults are those of `make demo`."""
 
     model: str = option(models.SMOLLM2, "smollm2, gemma-3-270m, a local folder or a hub id")
-    device: Literal["auto", "cpu", "cuda"] = option("auto", "where the model runs")
+    device: models.Device = option("auto", "where the model runs")
     samples: int = option(2000, "per prompt and method, to hold against the exact distribution")
     prompts: tuple[str, ...] = option((), "names of prompts, all if empty")
 
@@ -192,9 +192,7 @@ def chosen_cases(asked: Config) -> list[Case]:
 
 def alpha_per_interval(cases: Sequence[Case]) -> float:
     """The level of an interval is Bonferroni's."""
-    return distortion_report.ALPHA / (
-        (1 + len(OUR_METHODS)) * sum(len(case.answers) for case in cases)
-    )
+    return report.ALPHA / ((1 + len(OUR_METHODS)) * sum(len(case.answers) for case in cases))
 
 
 @lru_cache(maxsize=1)
