@@ -24,7 +24,7 @@ from experiments.run.tables import (
     table,
     whole,
 )
-from experiments.study.shown import PALE, in_lines
+from experiments.shared.shown import PALE, in_lines
 
 SHORT = {
     DIRECT: "DirectMerge\n(reference)",

@@ -42,8 +42,8 @@ from experiments.run.report import Figure, Report, panels
 from experiments.run.statistics import median, quantile
 from experiments.run.tables import Column, Table, frame, table, whole
 from experiments.shared.resources import timed
+from experiments.shared.shown import in_lines
 from experiments.shared.walks import walk
-from experiments.study.shown import in_lines
 
 VERSION = 2
 

@@ -27,6 +27,7 @@ from bpe_automata.reference import (
 )
 from bpe_automata.testing import small_tokenizer
 from bpe_automata.viz import Drawing, Edge
+from experiments.answers.cases import BOOLEAN
 from experiments.article.mistral import MISTRAL, NAME, Reference, mistral, mistral_table
 from experiments.article.redrawn_panels import (
     Page,
@@ -38,7 +39,6 @@ from experiments.article.redrawn_panels import (
     numbered,
 )
 from experiments.article.table1 import IN_THE_TEXT, MERGES, PUBLISHED, TOKENS, automata
-from experiments.study.distortion import BOOLEAN
 
 # Figure 1: from a regex to masks. The automaton over characters, the lift of it to tokens, and
 # what the lift allows while a text is decoded.

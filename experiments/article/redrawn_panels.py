@@ -16,7 +16,7 @@ from bpe_automata.viz import Drawing, Edge, Node, edge_label, figure, plot
 from experiments.run.executors import Row
 from experiments.run.files import require
 from experiments.run.report import Figure, noted
-from experiments.study.shown import in_lines
+from experiments.shared.shown import in_lines
 
 # ---------------------------------------------------------------- automata
 

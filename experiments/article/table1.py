@@ -28,6 +28,10 @@ from bpe_automata._decoding.constraint import Method
 from bpe_automata._tokenizer.description import Description
 from bpe_automata.reference import TokenDFA, direct_merge, explicit, merges_in_order, replay
 from bpe_automata.testing import small_tokenizer
+from experiments.answers.cases import BOOLEAN, PRESIDENT
+from experiments.answers.logprobs import pick_evaluator
+from experiments.answers.methods import OUR_METHODS, Spanned, span
+from experiments.answers.trie import along_paths, masked_steps, per_answer
 from experiments.article.mistral import MERGES_HELP, Reference, mistral_table, name_of
 from experiments.run import config
 from experiments.run.config import option
@@ -38,10 +42,6 @@ from experiments.run.readme import wrapped
 from experiments.run.report import Report
 from experiments.run.tables import Table, fixed
 from experiments.shared import models
-from experiments.study.cases import PRESIDENT
-from experiments.study.distortion import BOOLEAN, METHODS, Spanned, span
-from experiments.study.token_trie import along_paths, masked_steps, per_answer
-from experiments.study.tree_logprobs import pick_evaluator
 
 # The size of the automata of the article's example.
 
@@ -181,8 +181,8 @@ def distributions_row(model: str, device: str) -> Row:
         "prompt": PRESIDENT.prompt,
         "answers": list(PRESIDENT.answers),
         "free": answer_mass(item, scores),
-        **{method: deciding_mass(item, scores, method) for method in METHODS},
-        "masked": {method: masked_distribution(item, scores, method) for method in METHODS},
+        **{method: deciding_mass(item, scores, method) for method in OUR_METHODS},
+        "masked": {method: masked_distribution(item, scores, method) for method in OUR_METHODS},
     }
 
 
@@ -196,14 +196,14 @@ def answer_mass(item: Spanned, steps: np.ndarray) -> list[float]:
 
 def masked_distribution(item: Spanned, scores: np.ndarray, method: Method) -> list[float]:
     """The same where each step is renormalised over what `method` admits."""
-    alive = item.trie.alive(METHODS.index(method))
+    alive = item.trie.alive(OUR_METHODS.index(method))
     return answer_mass(item, masked_steps(item.trie, scores, alive))
 
 
 def deciding_mass(item: Spanned, scores: np.ndarray, method: Method) -> list[float]:
     """For each answer the probability, under the model, of the shortest sequences of ids that
     `method` admits and that lead to this answer only."""
-    trie, alive = item.trie, item.trie.alive(METHODS.index(method))
+    trie, alive = item.trie, item.trie.alive(OUR_METHODS.index(method))
     answers = int(item.answer_of.max()) + 1
     # Of the answers that each node can still become, the first and the last by their numbers.
     first, last = np.full(len(trie), answers), np.full(len(trie), -1)
@@ -319,7 +319,7 @@ def probabilities(row: Row | None) -> Table:
     ]
     if row is not None:
         lines += _lines(f"{row['model']} (measured)", row, _shares(row))
-        step_by_step = [f"{row['masked'][method][0]:.6f}" for method in ("lift", "canonical")]
+        step_by_step = [f"{row['masked'][method][0]:.6f}" for method in OUR_METHODS]
         lines.append(["", "the same, decoding step by step", "", *step_by_step])
         question = row["prompt"].replace("\n", " ")
         notes = [f"prompt: {question}", *notes, *([row["note"]] if row["note"] else [])]

@@ -1,4 +1,5 @@
-"""An artefact: a table or a figure that can be made again, in a module of its own.
+"""An artefact: a table or a figure that can be made again, in a module of its own; where it has a
+folder, that is the module `artefact` in it.
 
 The module has
 
@@ -159,10 +160,10 @@ def _short(value: Any) -> str:
 
 GROUPS = {
     "What constraints do to a model": {
-        "distortion": "study.distortion",
-        "distortion-study": "study.distortion_study",
-        "spontaneous": "study.spontaneous",
-        "poisoning": "study.poisoning",
+        "distortion": "study.distortion.artefact",
+        "distortion-study": "study.distortion_study.artefact",
+        "spontaneous": "study.spontaneous.artefact",
+        "poisoning": "study.poisoning.artefact",
     },
     "What is gained, and what it costs": {
         "forced": "serving.forced",

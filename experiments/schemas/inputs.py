@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from bpe_automata import Tokenizer
 from bpe_automata.errors import MissingFileError
 from experiments.run.executors import Row
 from experiments.run.files import ROOT, lines_of
@@ -125,6 +126,12 @@ def yaml_cases(path: Path) -> list[Row]:
     if not path.is_file():
         raise missing(f"{path} is not there", "yaml-schemas")
     return list(lines_of(path))
+
+
+def spelled(tokenizer: Tokenizer, text: str) -> list[int] | None:
+    """`encode`, if what it makes decodes to the text."""
+    ids = tokenizer.encode(text)
+    return ids if tokenizer.text_bytes(ids) == text.encode() else None
 
 
 def shuffled(cases: Sequence[Case], n: int | None, seed: int) -> list[Case]:

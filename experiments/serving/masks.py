@@ -39,7 +39,7 @@ from experiments.run.files import ROOT
 from experiments.run.measuring import Run, progress
 from experiments.run.report import Report
 from experiments.run.tables import frame
-from experiments.schemas.inputs import SCHEMAS, SMOKE_SCHEMAS, Case, schema_cases, shuffled
+from experiments.schemas.inputs import SCHEMAS, SMOKE_SCHEMAS, Case, schema_cases, shuffled, spelled
 from experiments.serving.masks_child import (
     BATCH,
     BATCHES,
@@ -51,8 +51,6 @@ from experiments.serving.masks_child import (
     constraints,
 )
 from experiments.serving.masks_report import readme, report
-from experiments.serving.peers import spelled
-from experiments.serving.peers_child import Ids
 from experiments.shared.watched import Limits, WatchedProcess
 
 __all__ = ["readme"]
@@ -153,7 +151,7 @@ class Task:
     name: str
     is_schema: bool
     source: Row
-    ids: list[Ids]
+    ids: list[list[int]]
 
 
 def known(source: str, cache: Path) -> None:

@@ -30,6 +30,7 @@ from experiments.run.config import option
 from experiments.run.executors import FAILURE, Row
 from experiments.run.files import lines_of
 from experiments.run.measuring import Run, progress
+from experiments.schemas.inputs import spelled
 from experiments.serving.peers_child import Exam, Ids
 from experiments.serving.peers_report import readme, render
 from experiments.shared.watched import Limits, WatchedProcess
@@ -187,12 +188,6 @@ def exam(tokenizer: Tokenizer, case: Case, offers: int, rng: random.Random) -> E
         canonical,
         possible,
     )
-
-
-def spelled(tokenizer: Tokenizer, text: str) -> Ids | None:
-    """`encode`, if what it makes decodes to the text."""
-    ids = tokenizer.encode(text)
-    return ids if tokenizer.text_bytes(ids) == text.encode() else None
 
 
 def respellings(

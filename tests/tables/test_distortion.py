@@ -8,11 +8,11 @@ import pytest
 from tiny import BruteForce, tiny_llama
 
 from bpe_automata.errors import ArgumentError
+from experiments.answers.cases import Case
+from experiments.answers.logprobs import packed_log_probs
 from experiments.run.measuring import Run, Settings, read_run
 from experiments.shared import models
-from experiments.study import distortion
-from experiments.study.cases import Case
-from experiments.study.tree_logprobs import packed_log_probs
+from experiments.study.distortion import artefact as distortion
 
 CASES = (
     Case("words", "Answer:", (" yes", " no")),
@@ -56,7 +56,7 @@ def run(loaded, tmp_path, monkeypatch):
     """A run over CASES and the small model, in this process."""
     monkeypatch.setattr(models, "load_model", lambda *_: loaded)
     monkeypatch.setattr(distortion, "PROMPTS", CASES)
-    monkeypatch.setattr("experiments.study.distortion_report.PROMPTS", CASES)
+    monkeypatch.setattr("experiments.study.distortion.report.PROMPTS", CASES)
     forget()
     settings = Settings(executor="inline")
     yield Run("distortion", 1, distortion.Config(samples=150), tmp_path, settings)

@@ -11,10 +11,10 @@ import pytest
 
 from bpe_automata import compile_regex
 from bpe_automata.errors import MissingFileError
+from experiments.answers.cases import PROMPTS, AnswerSetError, Case
 from experiments.shared import corpus as module
 from experiments.shared.corpus import KINDS, LONGEST, Corpus, Source, open_corpus
 from experiments.shared.walks import FINITE, VARIED
-from experiments.study.cases import PROMPTS, AnswerSetError, Case
 
 POEM = "def f():\r\n    return 1\n\n\n    # Ünïcödé e\u0301\n"
 

@@ -1,5 +1,6 @@
 """Intervals keep their promise: Clopper-Pearson and the sign test computed exactly, the bootstrap
-by its laws; a quantile is the smallest value that enough do not exceed."""
+by its laws, and those of distances between distributions by how often they cover; a quantile is the
+smallest value that enough do not exceed."""
 
 from __future__ import annotations
 
@@ -10,9 +11,12 @@ import pytest
 from scipy import stats
 
 from experiments.run.statistics import (
+    Part,
     bootstrap,
     clopper_pearson,
+    distances,
     median_interval,
+    one_hot,
     quantile,
     weighted_mean,
     weighted_quantile,
@@ -86,3 +90,47 @@ def test_the_interval_holds_the_median_often_enough_and_no_narrower_one_does(n):
     low, high = found
     assert low + high == n + 1
     assert misses(low) <= 0.05 < misses(low + 1)
+
+
+ZIPF = 1 / np.arange(1, 7)
+ZIPF /= ZIPF.sum()
+UNIFORM = np.full(6, 1 / 6)
+
+
+@pytest.mark.parametrize(("p", "q"), [(UNIFORM, UNIFORM), (ZIPF, ZIPF), (UNIFORM, ZIPF)])
+def test_intervals_cover_the_distance_of_two_distributions(p, q, rng):
+    truth, covered, noise, values = np.abs(p - q).sum() / 2, 0, [], []
+    for _ in range(100):
+        distributions = [
+            [Part(name, one_hot(rng.choice(6, size=64, p=distribution), np.ones(64), 6))]
+            for name, distribution in {"one": p, "two": q}.items()
+        ]
+        found = distances({"m": distributions[0]}, distributions[1], rng)["m"]
+        covered += found["low"] <= truth <= found["high"]
+        noise.append(found["noise"])
+        values.append(found["value"])
+    assert covered >= 88  # at 0.95 a binomial of 100 falls below 88 once in 400
+    if truth == 0:
+        assert np.mean(noise) == pytest.approx(np.mean(values), rel=0.15)
+
+
+def test_intervals_cover_where_the_weights_come_of_the_same_samples(rng):
+    """As canonical's do: the weights tell nothing of the value, so the truth is 0."""
+    covered = 0
+    for _ in range(100):
+        codes, weights = rng.choice(6, size=64, p=ZIPF), rng.lognormal(size=64)
+        plain, weighted = (one_hot(codes, mass, 6) for mass in (np.ones(64), weights))
+        found = distances({"m": [Part("s", plain)]}, [Part("s", weighted)], rng)["m"]
+        covered += found["low"] == 0
+    assert covered >= 88
+
+
+def test_intervals_are_no_wider_than_what_differs(rng):
+    """A distance that is there is seen: 0.4 with 400 samples each."""
+    codes = [rng.choice(2, size=400, p=p) for p in ([0.5, 0.5], [0.9, 0.1])]
+    one, two = ([Part(str(k), one_hot(c, np.ones(400), 2))] for k, c in enumerate(codes))
+    found = distances({"m": one}, two, rng)["m"]
+    assert 0.25 < found["low"] < 0.4 < found["high"] < 0.55
+    one = [Part("s", np.ones((1, 1)))]
+    alone = distances({"m": one}, one, rng)["m"]  # one unit cannot tell
+    assert alone == {"value": 0.0, "noise": None, "low": None, "high": None}

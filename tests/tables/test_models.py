@@ -19,7 +19,7 @@ from experiments.run.files import package_file, require
 from experiments.run.measuring import Settings
 from experiments.run.report import labelled
 from experiments.shared import models
-from experiments.study import distortion_finite
+from experiments.study.distortion_study import asked
 
 gguf = pytest.importorskip("gguf")
 
@@ -48,7 +48,7 @@ def test_a_model_that_is_not_there_is_one_failure(name, tmp_path, monkeypatch):
 
     monkeypatch.setattr(models, "load_model", missing)
     models.opened.cache_clear()
-    distortion_finite.opened.cache_clear()
+    asked.opened.cache_clear()
     artefact, settings = ARTEFACTS[name], Settings(results=tmp_path, executor="inline")
     artefact.measure(artefact.smoke(), settings)
     (row,), manifest = artefact.rows(artefact.smoke(), settings)

@@ -14,8 +14,9 @@ from experiments.run.config import plain
 from experiments.run.statistics import weighted_mean
 from experiments.run.tables import frame
 from experiments.shared import models
-from experiments.study import poisoning
-from experiments.study.poisoning import (
+from experiments.shared.shown import estimate
+from experiments.study.poisoning import artefact as poisoning
+from experiments.study.poisoning.artefact import (
     canonical_next,
     compared,
     divergences,
@@ -25,8 +26,8 @@ from experiments.study.poisoning import (
     ratios,
     variations,
 )
-from experiments.study.poisoning_report import ALL_WAYS, MEDIAN, measured, of_way
-from experiments.study.poisoning_words import (
+from experiments.study.poisoning.report import ALL_WAYS, MEDIAN, measured, of_way
+from experiments.study.poisoning.words import (
     ANOTHER,
     CUT,
     NOISE,
@@ -42,7 +43,6 @@ from experiments.study.poisoning_words import (
     sentence_of,
     with_another_word,
 )
-from experiments.study.shown import estimate
 
 torch = pytest.importorskip("torch")
 

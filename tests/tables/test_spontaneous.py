@@ -17,11 +17,12 @@ from experiments.run.config import changed, plain
 from experiments.run.statistics import clopper_pearson
 from experiments.run.tables import frame
 from experiments.shared import models
-from experiments.study import spontaneous
-from experiments.study.poisoning_words import OrdinaryTokens
-from experiments.study.spontaneous import PROMPTS, draw, prompts_of, sample
-from experiments.study.spontaneous_judge import ADDED, BROKEN, END, PAIR, SPELLING, SPLIT, Judge
-from experiments.study.spontaneous_report import of_joints, of_texts, texts_of
+from experiments.shared.canonical_texts import ADDED, BROKEN, END, PAIR, SPELLING, SPLIT, Judge
+from experiments.shared.free_texts import draw, sample
+from experiments.study.poisoning.words import OrdinaryTokens
+from experiments.study.spontaneous import artefact as spontaneous
+from experiments.study.spontaneous.artefact import PROMPTS, prompts_of
+from experiments.study.spontaneous.report import of_joints, of_texts, texts_of
 
 MERGES = ["a b", "Ġ a", "Ġ Ġ", "b a"]
 SPACED = small_tokenizer(
@@ -155,15 +156,15 @@ def test_a_cell_is_drawn_again_alike(tiny):
 def test_texts_follow_the_distribution_of_one_pass_for_each_id(tiny):
     """Two prompts of different length, padded; against the inverse of the cumulated masses."""
     torch = pytest.importorskip("torch")
-    prompts, heats = [[1, 2, 3, 4, 5], [7, 8]], [0.8, 1.4, 1.0]
+    prompts, temperatures = [[1, 2, 3, 4, 5], [7, 8]], [0.8, 1.4, 1.0]
     which, drawn = [0, 1, 1], np.random.default_rng(0).random((3, 6))
-    found = sample(tiny.model, prompts, which, heats, drawn, ends={20})
+    found = sample(tiny.model, prompts, which, temperatures, drawn, ends={20})
     for k, text in enumerate(found):
         ids = list(prompts[which[k]])
         for number in drawn[k][: len(text.ids) + text.ended]:
             with torch.no_grad():
                 logits = tiny.model(torch.tensor([ids])).logits[0, -1].double()
-            until = (logits / heats[k]).softmax(-1).cumsum(0)
+            until = (logits / temperatures[k]).softmax(-1).cumsum(0)
             ids.append(int((until <= number).sum()))
         assert ids[len(prompts[which[k]]) :] == [*text.ids, *[20] * text.ended]
 
@@ -203,9 +204,9 @@ def text(*faults, n=10, ended=False):
     return made | ({"faults": [*faults]} if faults else {})
 
 
-def row(model, kind, heat, texts):
-    texts = [text | {"temperature": heat} for text in texts]
-    return {"key": f"{model} {kind} {heat}", "model": model, "kind": kind, "texts": texts}
+def row(model, kind, temperature, texts):
+    texts = [text | {"temperature": temperature} for text in texts]
+    return {"key": f"{model} {kind} {temperature}", "model": model, "kind": kind, "texts": texts}
 
 
 CHOSEN = spontaneous.Config(models=("one", "two"), kinds=("prose", "code"), temperatures=(0.5, 1.0))
@@ -267,10 +268,10 @@ def test_a_report_of_some_rows():
 def test_the_order_of_rows_changes_nothing():
     rng = random.Random(6)
     rows = [
-        row(model, kind, heat, [text(*[FAULT] * rng.choice([0, 0, 1, 3])) for _ in range(7)])
+        row(model, kind, temperature, [text(*[FAULT] * rng.choice([0, 0, 1, 3])) for _ in range(7)])
         for model in ("one", "two")
         for kind in ("prose", "code")
-        for heat in (0.5, 1.0)
+        for temperature in (0.5, 1.0)
     ]
     made = ARTEFACT.report(rows, MANIFEST)
     assert made.complete

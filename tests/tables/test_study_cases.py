@@ -11,7 +11,7 @@ import pytest
 from bpe_automata import compile_regex, constrain
 from bpe_automata._automata.sources import from_strings
 from bpe_automata.errors import PromptError
-from experiments.study.cases import (
+from experiments.answers.cases import (
     ASSISTANT,
     CASES,
     PROMPTS,
@@ -23,8 +23,8 @@ from experiments.study.cases import (
     read,
 )
 
-FINITE = [case for case in CASES if case.is_finite()]
-PATTERNS = [case for case in CASES if not case.is_finite()]
+ENUMERATED = [case for case in CASES if case.is_enumerated()]
+PATTERNS = [case for case in CASES if not case.is_enumerated()]
 FAMILIES = {
     "names": 45,
     "choices": 45,
@@ -68,14 +68,14 @@ def test_no_case_is_repeated_and_each_family_has_its_share():
     assert len({case.name for case in CASES}) == len(CASES)
     assert len({(case.prompt, case.answers, case.pattern) for case in CASES}) == len(CASES)
     assert not {case.prompt for case in PROMPTS} & {smollm2_prompt(case) for case in CASES}
-    counts = Counter(case.family for case in FINITE)
+    counts = Counter(case.family for case in ENUMERATED)
     assert counts.keys() == FAMILIES.keys()
     assert all(counts[family] >= least for family, least in FAMILIES.items())
     assert {case.style for case in CASES} == STYLES
     assert {case.boundary for case in CASES} == BOUNDARIES
     assert all(case.name.startswith(case.family) for case in CASES)
-    assert all(2 <= len(case.answers) <= 8 for case in FINITE)
-    assert all(len(case.truth) < len(case.answers) for case in FINITE)
+    assert all(2 <= len(case.answers) <= 8 for case in ENUMERATED)
+    assert all(len(case.truth) < len(case.answers) for case in ENUMERATED)
 
 
 def test_text_is_in_nfc_and_has_no_mark_outside_of_chats():
@@ -88,7 +88,7 @@ def test_text_is_in_nfc_and_has_no_mark_outside_of_chats():
         assert ASSISTANT not in text
 
 
-@pytest.mark.parametrize("case", FINITE, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", ENUMERATED, ids=lambda case: case.name)
 def test_the_boundary_is_what_it_says(case):
     prompt, answers = smollm2_prompt(case), case.answers
     firsts = [answer[0].isspace() for answer in answers]
@@ -127,7 +127,7 @@ def test_variants_differ_in_one_thing_and_list_the_same_answers():
 
 @pytest.mark.parametrize("every", [12, pytest.param(1, marks=pytest.mark.long)])
 def test_a_matcher_starts_after_each_prompt_that_no_answer_changes(every, smollm2_tokenizer):
-    asked = FINITE[::every] + [case for case in FINITE if case.name in JOINED]
+    asked = ENUMERATED[::every] + [case for case in ENUMERATED if case.name in JOINED]
     refused, joined = set(), set()
     for case in asked:
         prompt = smollm2_tokenizer.encode(smollm2_prompt(case))
@@ -153,7 +153,7 @@ def test_all_tokenizations_can_be_summed(smollm2_tokenizer):
             ways[end] = sum(ways[s] for s in starts if text[s:end] in tokens)
         return sum(ways) - 1
 
-    cost = {case.name: sum(nodes(a.encode()) for a in case.answers) for case in FINITE}
+    cost = {case.name: sum(nodes(a.encode()) for a in case.answers) for case in ENUMERATED}
     assert max(cost.values()) <= MOST_NODES
     assert all(count > 0 for count in cost.values())
 

@@ -10,10 +10,10 @@ import pytest
 from tiny import BruteForce, tiny_llama
 
 from bpe_automata._decoding.chopping import chop
-from experiments.study.answer_distributions import Aims, distributions, explore
-from experiments.study.study_methods import CHOP_TOKENS, OutlinesIndex, Poser
-from experiments.study.token_trie import Automaton, unroll
-from experiments.study.tree_logprobs import PackedReader
+from experiments.answers.distributions import Aims, distributions, explore
+from experiments.answers.logprobs import PackedReader
+from experiments.answers.methods import CHOP_TOKENS, OutlinesIndex, Poser
+from experiments.answers.trie import Automaton, unroll
 
 ANSWERS = (' "low"', ' "medium"', ' "high"')
 
@@ -122,7 +122,7 @@ def test_ids_of_the_prompt_are_given_back_for_all_methods_alike(poser, tokenizer
 
 
 EXACT = Aims(1e-300, 1e-300, 10**6)
-HEATS = np.array([0.5, 1.0, 1.5])
+TEMPERATURES = np.array([0.5, 1.0, 1.5])
 CASES = (("Answer:", (" yes", " no", " maybe")), ('A "', ('low"', 'mid"')), ("—", (" да", " é")))
 
 
@@ -136,7 +136,7 @@ def explored(loaded, posed, walkers, aims=EXACT):
         return loaded.tokenizer.token_bytes(token)
 
     reader, last = PackedReader(loaded.model, posed.prompt_ids), posed.prompt_ids[-1]
-    return explore(reader, walkers, posed.answers, spelled, last, HEATS, aims)
+    return explore(reader, walkers, posed.answers, spelled, last, TEMPERATURES, aims)
 
 
 @pytest.fixture(scope="module")
@@ -149,12 +149,12 @@ def found_of(loaded, poser):
 
 
 @pytest.mark.parametrize(("prompt", "answers"), CASES)
-@pytest.mark.parametrize("heat", range(len(HEATS)))
-def test_distributions_equal_brute_force(prompt, answers, heat, found_of, loaded):
+@pytest.mark.parametrize("number", range(len(TEMPERATURES)))
+def test_distributions_equal_brute_force(prompt, answers, number, found_of, loaded):
     posed, found = found_of(prompt, answers)
     methods = tuple(posed.walkers)
-    row = distributions(found, heat, methods, len(answers), [1])
-    brute = BruteForce(loaded, prompt, float(HEATS[heat]))
+    row = distributions(found, number, methods, len(answers), [1])
+    brute = BruteForce(loaded, prompt, float(TEMPERATURES[number]))
     lift = [brute.tokenizations(answer.encode()) for answer in answers]
     own = [[brute.canonical(answer)] for answer in answers]
     mass = np.array([sum(map(brute.free, paths)) for paths in lift])
@@ -187,9 +187,9 @@ def test_what_is_left_out_is_bounded_by_the_slack(found_of):
     for tolerance in (0.3, 0.03, 0.003):
         _, part = found_of(prompt, answers, Aims(tolerance, tolerance, 10**6))
         asked.append(part.asked)
-        for heat in range(len(HEATS)):
-            exact = distributions(whole, heat, methods, len(answers), [])
-            rough = distributions(part, heat, methods, len(answers), [])
+        for number in range(len(TEMPERATURES)):
+            exact = distributions(whole, number, methods, len(answers), [])
+            rough = distributions(part, number, methods, len(answers), [])
             assert rough["free_slack"] <= tolerance
             assert gap(exact["free"], rough["free"]) <= rough["free_slack"] + 1e-12
             for method in methods:
@@ -221,15 +221,15 @@ def with_dead_ends(posed, tokenizer):
     return space, Automaton(0, (*numbered, {}))
 
 
-@pytest.mark.parametrize("heat", range(len(HEATS)))
-def test_what_is_lost_in_dead_ends_counts_as_no_answer(heat, loaded, poser):
+@pytest.mark.parametrize("number", range(len(TEMPERATURES)))
+def test_what_is_lost_in_dead_ends_counts_as_no_answer(number, loaded, poser):
     prompt, answers = CASES[0]
     posed = poser.posed(loaded.tokenizer.encode(prompt), answers)
     space, cut = with_dead_ends(posed, loaded.tokenizer)
     found = explored(loaded, posed, [posed.walkers["lift"], cut])
-    row = distributions(found, heat, ("lift", "outlines"), len(answers), (), {"outlines"})
+    row = distributions(found, number, ("lift", "outlines"), len(answers), (), {"outlines"})
     part = row["methods"]["outlines"]
-    brute = BruteForce(loaded, prompt, float(HEATS[heat]))
+    brute = BruteForce(loaded, prompt, float(TEMPERATURES[number]))
     paths = [p for answer in answers for p in brute.tokenizations(answer.encode())]
     alive = [path for path in paths if path[0] != space] + [(space,)]
     mass = dict.fromkeys(answers, 0.0)

@@ -1,4 +1,4 @@
-"""What is said of made-up rows: the parts of an error, groups, pairs, shares, what is settled."""
+"""What is said of made-up rows: the parts of an error, groups, pairs, shares, what is left out."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import math
 import pytest
 
 from experiments.run.tables import frame
-from experiments.study import study_report, study_tables
-from experiments.study.study_points import (
+from experiments.study.distortion_study import report as study_report
+from experiments.study.enumerated import tables as study_tables
+from experiments.study.enumerated.points import (
     THREE,
     at_draws,
     at_every_temperature,
@@ -20,8 +21,8 @@ from experiments.study.study_points import (
     of_methods,
     pairs_of,
     points,
-    settled,
     share_of_lift,
+    within_tolerance,
 )
 
 
@@ -80,13 +81,13 @@ def row(name, free, lift, canonical, weighted, mass=0.001, **other):
         "asked": 10,
         "healing": None,
         "draws_at": 1.0,
-        "draws": {"lift": {kind: dict.fromkeys(("8", "32"), drawn) for kind in KINDS}},
+        "draws": {"lift": {sampler: dict.fromkeys(("8", "32"), drawn) for sampler in SAMPLERS}},
         "temperatures": {"0.5": at, "1.0": at},
     }
     return own | other
 
 
-KINDS = ("importance", "smc")
+SAMPLERS = ("importance", "smc")
 ROWS = [
     row("lift bad", 0.9, 0.1, 0.85, 0.88),
     row("canonical bad", 0.5, 0.45, 0.1, 0.5),
@@ -162,7 +163,7 @@ def test_variants_are_compared_with_the_same_question():
     assert pairs["rest_difference"].tolist() == [0]
 
 
-def test_what_is_not_settled_enters_no_summary():
+def test_what_is_not_exact_enough_enters_no_summary():
     rows = [*ROWS, changed(free_slack=0.2)]
     made = facts_of(rows)
     assert made["points"] - made["settled"] == 1
@@ -173,14 +174,14 @@ def test_what_is_not_settled_enters_no_summary():
 def test_slacks_add_up_to_the_error_of_a_distance():
     """The free distribution may be off by 0.006 and the lift by 0.01 / 2: a distance by 0.011."""
     both = changed(method="lift", slack=0.01)
-    for slack, is_settled in ((0.006, False), (0.004, True)):
+    for slack, is_within_tolerance in ((0.006, False), (0.004, True)):
         both["temperatures"]["1.0"]["free_slack"] = slack
-        assert at_draws(points_of([both]))["is_settled"].tolist() == [is_settled]
+        assert at_draws(points_of([both]))["is_within_tolerance"].tolist() == [is_within_tolerance]
     limit = changed(method="canonical", weighted_slack=0.02)
-    assert at_draws(points_of([limit]))["is_settled"].tolist() == [False]
+    assert at_draws(points_of([limit]))["is_within_tolerance"].tolist() == [False]
 
 
-def test_other_methods_are_settled_one_by_one():
+def test_other_methods_are_left_out_one_by_one():
     rows = []
     for name, slack, limit in (("fine", 0.0, 0.0), ("masked", 0.1, 0.0), ("limit", 0.0, 0.1)):
         made = changed(name)
@@ -194,7 +195,7 @@ def test_other_methods_are_settled_one_by_one():
 
 
 def test_temperatures_are_compared_on_the_same_cases():
-    found = settled(points_of([*ROWS, changed("hard", free_slack=0.2)]))
+    found = within_tolerance(points_of([*ROWS, changed("hard", free_slack=0.2)]))
     assert len(found) == 7
     complete = at_every_temperature(found)
     assert set(complete["name"]) == {each["name"] for each in ROWS}
@@ -203,7 +204,7 @@ def test_temperatures_are_compared_on_the_same_cases():
     assert f"lift's mean error goes from {lift:.2f} to {lift:.2f}" in drawn.headline
 
 
-def test_a_prompt_as_it_stands_is_judged_where_it_is_settled():
+def test_a_prompt_as_it_stands_is_judged_where_it_is_within_tolerance():
     rows = []
     for name, slack in (("fine", 0.005), ("rough", 0.05)):
         kept = {"tv_free": 0.3, "tv_lift": 0.2, "slack": slack}

@@ -1,4 +1,4 @@
-"""Rows of the study on a small random model: of listed answers, against sums over all
+"""Rows of the study on a small random model: of enumerated answers, against sums over all
 tokenizations, and of larger languages, against sums over all their texts."""
 
 from __future__ import annotations
@@ -13,16 +13,19 @@ from tiny import BruteForce, tiny_llama
 
 from bpe_automata import constrain
 from bpe_automata.errors import ArgumentError, BudgetExceededError
+from experiments.answers.cases import CASES as CASES_OF_STUDY
+from experiments.answers.cases import StudyCase
+from experiments.answers.methods import ChopLanguage, OutlinesIndex
+from experiments.answers.trie import Automaton
 from experiments.engines.peers import OutlinesCore
 from experiments.shared import models
-from experiments.study import distortion_finite, distortion_large, distortion_study
-from experiments.study.cases import CASES as CASES_OF_STUDY
-from experiments.study.cases import StudyCase
-from experiments.study.distortion_finite import Config
-from experiments.study.distortion_large import Part, Texts, distances, features, one_hot
-from experiments.study.distortion_study import chosen_cases
-from experiments.study.study_methods import ChopLanguage, OutlinesIndex
-from experiments.study.token_trie import Automaton
+from experiments.study.distortion_study import artefact as distortion_study
+from experiments.study.distortion_study import asked
+from experiments.study.distortion_study.artefact import chosen_cases
+from experiments.study.distortion_study.asked import Config
+from experiments.study.enumerated import rows as enumerated
+from experiments.study.sampled import rows as sampled
+from experiments.study.sampled.rows import Texts, features
 
 CASES = (
     StudyCase("a", "yes_no", "q", "plain", "space", "Answer:", (" yes", " no"), truth=(" no",)),
@@ -45,9 +48,9 @@ def loaded(smollm2_tokenizer):
 @pytest.fixture
 def ready(loaded, monkeypatch):
     monkeypatch.setattr(models, "opened", lambda *_: loaded)
-    distortion_finite.opened.cache_clear()
+    asked.opened.cache_clear()
     yield
-    distortion_finite.opened.cache_clear()
+    asked.opened.cache_clear()
 
 
 def free_distribution(loaded, prompt, answers, temperature):
@@ -56,11 +59,11 @@ def free_distribution(loaded, prompt, answers, temperature):
     return mass / mass.sum()
 
 
-def test_a_finite_row_holds_the_distributions_at_each_temperature(ready, loaded):
-    row = distortion_finite.finite_row(CONFIG, "tiny", CASES[0])
+def test_a_row_of_enumerated_answers_holds_the_distributions_at_each_temperature(ready, loaded):
+    row = enumerated.enumerated_row(CONFIG, "tiny", CASES[0])
     json.dumps(row, allow_nan=False)
-    distortion_finite.finite_row(CONFIG, "tiny", CASES[2])
-    assert distortion_finite.finite_row(CONFIG, "tiny", CASES[0]) == row, "whatever was before"
+    enumerated.enumerated_row(CONFIG, "tiny", CASES[2])
+    assert enumerated.enumerated_row(CONFIG, "tiny", CASES[0]) == row, "whatever was before"
     for temperature in CONFIG.temperatures:
         free = free_distribution(loaded, "Answer:", CASES[0].answers, temperature)
         assert row["temperatures"][str(temperature)]["free"] == pytest.approx(free)
@@ -73,7 +76,7 @@ def test_a_finite_row_holds_the_distributions_at_each_temperature(ready, loaded)
 
 
 def test_a_prompt_that_ends_inside_a_token_is_judged_with_and_without_its_end(ready, loaded):
-    row = distortion_finite.finite_row(CONFIG, "tiny", CASES[1])
+    row = enumerated.enumerated_row(CONFIG, "tiny", CASES[1])
     healed = free_distribution(loaded, "Answer:", (" yes", " no"), 0.7)
     assert row["temperatures"]["0.7"]["free"] == pytest.approx(healed)
     kept = row["healing"]["temperatures"]["0.7"]
@@ -86,13 +89,13 @@ def test_a_prompt_that_ends_inside_a_token_is_judged_with_and_without_its_end(re
 def test_a_budget_that_reaches_no_answer_is_an_error(ready):
     long = replace(CASES[2], answers=("Annabellina", "Bobberino"))
     with pytest.raises(BudgetExceededError, match="raise --most-nodes"):
-        distortion_finite.finite_row(replace(CONFIG, most_nodes=1), "tiny", long)
+        enumerated.enumerated_row(replace(CONFIG, most_nodes=1), "tiny", long)
 
 
 def test_ids_of_answers_that_the_search_left_open(ready, loaded):
     answers = (*(f" {letter}" for letter in "ABCDEFGH"), " Zarathustra")
     case = replace(CASES[0], answers=answers, truth=())
-    row = distortion_finite.finite_row(replace(CONFIG, slack=0.99, unread=100.0), "tiny", case)
+    row = enumerated.enumerated_row(replace(CONFIG, slack=0.99, unread=100.0), "tiny", case)
     encode = loaded.tokenizer.encode
     ids = [len(encode("Answer:" + answer)) - len(encode("Answer:")) for answer in case.answers]
     assert row["canonical_tokens"] == ids
@@ -105,7 +108,7 @@ def test_an_engine_that_reaches_no_answer_is_absent_alone(ready, loaded, monkeyp
     nowhere = Automaton(0, ({space: 1}, {})), True
     monkeypatch.setattr(OutlinesIndex, "__init__", lambda self, tokenizer, eos_ids: None)
     monkeypatch.setattr(OutlinesIndex, "automaton", lambda self, answers: nowhere)
-    row = distortion_finite.finite_row(CONFIG, "tiny", CASES[0])
+    row = enumerated.enumerated_row(CONFIG, "tiny", CASES[0])
     assert row["absent"] == {"outlines": "can write no answer, it has dead ends alone"}
     for at in row["temperatures"].values():
         assert list(at["methods"]) == ["lift", "canonical", "chop"]
@@ -118,14 +121,14 @@ def test_rows_of_another_outlines_core_are_not_gone_on_with(monkeypatch):
 
 def test_a_model_of_an_unknown_name_is_asked_all_cases(ready, monkeypatch, loaded):
     monkeypatch.setattr(models, "opened", lambda *_: replace(loaded, name="mine"))
-    distortion_finite.opened.cache_clear()
-    opened = distortion_finite.opened("mine", "cpu", "float32")
-    marked = loaded.tokenizer.decode(opened.prompt_ids(CASES[2]))
+    asked.opened.cache_clear()
+    mine = asked.opened("mine", "cpu", "float32")
+    marked = loaded.tokenizer.decode(mine.prompt_ids(CASES[2]))
     assert marked == "<|im_start|>user\nWho?<|im_end|>\n<|im_start|>assistant\n"
-    monkeypatch.setattr(distortion_finite.Opened, "added", lambda _: frozenset())
-    row = distortion_finite.finite_row(CONFIG, "mine", CASES[2])
+    monkeypatch.setattr(asked.Opened, "added", lambda _: frozenset())
+    row = enumerated.enumerated_row(CONFIG, "mine", CASES[2])
     assert row["prompt_tokens"] == len(loaded.tokenizer.encode("Question: Who?\nAnswer:\n"))
-    assert distortion_finite.model_row(CONFIG, "mine")["chat_format"] == "plain"
+    assert asked.model_row(CONFIG, "mine")["chat_format"] == "plain"
 
 
 def test_cases_by_name_or_family(monkeypatch):
@@ -145,14 +148,14 @@ def measured(loaded):
     """Rows by case."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(models, "opened", lambda *_: loaded)
-        distortion_finite.opened.cache_clear()
+        asked.opened.cache_clear()
         healed = replace(LARGE, name="h", prompt="At ", pattern=r"[ab]{1,2}\.", truth=("b.",))
         small = replace(SAMPLED, samples=16)
         yield {
-            "d": distortion_large.large_row(SAMPLED, "tiny", LARGE),
-            "h": distortion_large.large_row(small, "tiny", healed),
+            "d": sampled.sampled_row(SAMPLED, "tiny", LARGE),
+            "h": sampled.sampled_row(small, "tiny", healed),
         }
-        distortion_finite.opened.cache_clear()
+        asked.opened.cache_clear()
 
 
 @pytest.fixture(scope="module")
@@ -227,9 +230,9 @@ def test_text_that_was_given_back_is_no_feature(measured):
 def test_ids_that_a_constraint_does_not_allow(smollm2_tokenizer):
     constraint = constrain(smollm2_tokenizer, r" yes\.", eos_ids=())
     ids = smollm2_tokenizer.encode(" yes.")
-    assert distortion_large.follows(constraint, [], ids)
+    assert sampled.follows(constraint, [], ids)
     split = [t for part in (" y", "es", ".") for t in smollm2_tokenizer.encode(part)]
-    assert not distortion_large.follows(constraint, [], split)
+    assert not sampled.follows(constraint, [], split)
 
 
 def test_chop_appends_its_ids_and_leaves_the_rest_to_the_lift(smollm2_tokenizer):
@@ -251,50 +254,6 @@ def test_chop_appends_its_ids_and_leaves_the_rest_to_the_lift(smollm2_tokenizer)
     assert matcher.is_accepting
 
 
-ZIPF = 1 / np.arange(1, 7)
-ZIPF /= ZIPF.sum()
-UNIFORM = np.full(6, 1 / 6)
-
-
-@pytest.mark.parametrize(("p", "q"), [(UNIFORM, UNIFORM), (ZIPF, ZIPF), (UNIFORM, ZIPF)])
-def test_intervals_cover_the_distance_of_two_distributions(p, q, rng):
-    truth, covered, noise, values = np.abs(p - q).sum() / 2, 0, [], []
-    for _ in range(100):
-        distributions = [
-            [Part(name, one_hot(rng.choice(6, size=64, p=distribution), np.ones(64), 6))]
-            for name, distribution in {"one": p, "two": q}.items()
-        ]
-        found = distances({"m": distributions[0]}, distributions[1], rng)["m"]
-        covered += found["low"] <= truth <= found["high"]
-        noise.append(found["noise"])
-        values.append(found["value"])
-    assert covered >= 88  # at 0.95 a binomial of 100 falls below 88 once in 400
-    if truth == 0:
-        assert np.mean(noise) == pytest.approx(np.mean(values), rel=0.15)
-
-
-def test_intervals_cover_where_the_weights_come_of_the_same_samples(rng):
-    """As canonical's do: the weights tell nothing of the value, so the truth is 0."""
-    covered = 0
-    for _ in range(100):
-        codes, weights = rng.choice(6, size=64, p=ZIPF), rng.lognormal(size=64)
-        plain, weighted = (one_hot(codes, mass, 6) for mass in (np.ones(64), weights))
-        found = distances({"m": [Part("s", plain)]}, [Part("s", weighted)], rng)["m"]
-        covered += found["low"] == 0
-    assert covered >= 88
-
-
-def test_intervals_are_no_wider_than_what_differs(rng):
-    """A distance that is there is seen: 0.4 with 400 samples each."""
-    codes = [rng.choice(2, size=400, p=p) for p in ([0.5, 0.5], [0.9, 0.1])]
-    one, two = ([Part(str(k), one_hot(c, np.ones(400), 2))] for k, c in enumerate(codes))
-    found = distances({"m": one}, two, rng)["m"]
-    assert 0.25 < found["low"] < 0.4 < found["high"] < 0.55
-    one = [Part("s", np.ones((1, 1)))]
-    alone = distances({"m": one}, one, rng)["m"]  # one unit cannot tell
-    assert alone == {"value": 0.0, "noise": None, "low": None, "high": None}
-
-
 def test_values_that_are_hardly_seen_are_the_rest(rng):
     texts = Texts([b"aa"] * 30 + [b"b", b"c", b""], np.zeros(33))
     made = features(dict.fromkeys(("lift", "canonical"), texts), {}, np.ones(33, bool), (), rng)
@@ -304,9 +263,11 @@ def test_values_that_are_hardly_seen_are_the_rest(rng):
 
 
 def test_of_each_family_the_first_larger_languages_are_asked():
-    first = {case.family: case.name for case in reversed(CASES_OF_STUDY) if not case.is_finite()}
+    first = {
+        case.family: case.name for case in reversed(CASES_OF_STUDY) if not case.is_enumerated()
+    }
     few = chosen_cases(Config(large=1))
-    assert sorted(case.name for case in few if not case.is_finite()) == sorted(first.values())
+    assert sorted(case.name for case in few if not case.is_enumerated()) == sorted(first.values())
     assert len(chosen_cases(Config(large=None))) == len(CASES_OF_STUDY)
-    named = next(case for case in CASES_OF_STUDY if not case.is_finite())
+    named = next(case for case in CASES_OF_STUDY if not case.is_enumerated())
     assert chosen_cases(Config(large=0, cases=(named.name,))) == [named]

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from tiny import PIECES, lift_of, single_paths, tokenizations
 
+from experiments.answers.methods import Spanned
+from experiments.answers.trie import unroll
 from experiments.article import table1
 from experiments.article.mistral import mistral_table
-from experiments.study.distortion import Spanned
-from experiments.study.token_trie import unroll
 
 ANSWERS = ("abc", "aab")
 OWN = ([5], [0, 3])  # abc, a ab

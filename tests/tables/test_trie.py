@@ -8,8 +8,7 @@ import pytest
 from tiny import lift_of, single_paths, tokenizations
 
 from bpe_automata.errors import BudgetExceededError, PromptError
-from experiments.study.token_trie import along_paths, masked_steps, size_of, unroll
-from experiments.study.tree_logprobs import (
+from experiments.answers.logprobs import (
     PackedReader,
     PaddedReader,
     packed_log_probs,
@@ -18,6 +17,7 @@ from experiments.study.tree_logprobs import (
     pick_reader,
     scores,
 )
+from experiments.answers.trie import along_paths, masked_steps, size_of, unroll
 
 PROMPT = [3, 1, 4, 1, 5]
 ANSWERS = ("abcab", "caa", "bbc")
@@ -68,10 +68,13 @@ def test_equals_one_pass_per_node(evaluate, size, two_tries, tiny_model, naive_l
 
 def test_each_temperature_divides_the_logits():
     torch = pytest.importorskip("torch")
-    logits, heats = torch.randn(3, 8, generator=torch.Generator().manual_seed(1)).double(), (0.5, 3)
-    found = scores(logits, np.array([0, 2]), np.array([5, 6]), heats)
-    for heat, row in zip(heats, found, strict=True):
-        own = torch.log_softmax(logits / heat, -1)
+    logits, temperatures = (
+        torch.randn(3, 8, generator=torch.Generator().manual_seed(1)).double(),
+        (0.5, 3),
+    )
+    found = scores(logits, np.array([0, 2]), np.array([5, 6]), temperatures)
+    for temperature, row in zip(temperatures, found, strict=True):
+        own = torch.log_softmax(logits / temperature, -1)
         assert row == pytest.approx([float(own[0, 5]), float(own[2, 6])], abs=1e-12)
 
 

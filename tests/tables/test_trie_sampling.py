@@ -9,11 +9,15 @@ import numpy as np
 import pytest
 from tiny import PIECES, lift_of
 
+from experiments.answers.distributions import Explored
+from experiments.answers.populations import Populations, _systematic
+from experiments.answers.trie import Automaton, along_paths, masked_steps, unroll
 from experiments.run.statistics import clopper_pearson
-from experiments.study.answer_distributions import Explored
-from experiments.study.distortion import ConstrainedSampler, SamplerMismatchError, sample_free
-from experiments.study.distortion_finite import Populations, _systematic
-from experiments.study.token_trie import Automaton, along_paths, masked_steps, unroll
+from experiments.study.distortion.artefact import (
+    ConstrainedSampler,
+    SamplerMismatchError,
+    sample_free,
+)
 
 ANSWERS = ("abcab", "caa", "bbc")
 AUTOMATON = lift_of(ANSWERS)

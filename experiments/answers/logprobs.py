@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bpe_automata.errors import PromptError
+from experiments.answers.trie import TokenTrie, Tree, ids_to
 from experiments.run.files import cache_name, require
-from experiments.study.token_trie import TokenTrie, Tree, ids_to
 
 CHECK_TOLERANCE = 1e-2
 """Nats. Far above rounding (1e-4 in float32), far below what a wrong attention mask does."""
@@ -91,16 +91,18 @@ def _log_probs(reader: Reader, trie: TokenTrie, size: int) -> np.ndarray:
     return result
 
 
-def scores(logits: Any, rows: np.ndarray, tokens: np.ndarray, heats: ArrayLike) -> np.ndarray:
-    """float64 [t, k]: log softmax of row `rows[i]` of `logits / heat` at `tokens[i]`; heats:
+def scores(
+    logits: Any, rows: np.ndarray, tokens: np.ndarray, temperatures: ArrayLike
+) -> np.ndarray:
+    """float64 [t, k]: log softmax of row `rows[i]` of `logits / T` at `tokens[i]`; temperatures:
     float64 [t], over 0. Sums are made in float32, or in float64 for logits of that type."""
-    torch, heats = require("torch"), np.asarray(heats, dtype=np.float64)
+    torch, divisors = require("torch"), np.asarray(temperatures, dtype=np.float64)
     wide = logits if logits.dtype == torch.float64 else logits.float()
-    each = [torch.logsumexp(wide / heat, dim=-1).double() for heat in heats.tolist()]
-    totals = torch.stack(each).cpu().numpy()
+    sums = [torch.logsumexp(wide / each, dim=-1).double() for each in divisors.tolist()]
+    totals = torch.stack(sums).cpu().numpy()
     places = (torch.from_numpy(rows).to(wide.device), torch.from_numpy(tokens).to(wide.device))
     own: np.ndarray = wide[places].double().cpu().numpy()
-    return own / heats[:, None] - totals[:, rows]
+    return own / divisors[:, None] - totals[:, rows]
 
 
 class PackedReader:

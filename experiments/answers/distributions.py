@@ -47,8 +47,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from experiments.run.executors import Row
-from experiments.study.token_trie import (
+from experiments.answers.logprobs import Reader, scores
+from experiments.answers.trie import (
     TokenTrie,
     Walker,
     along_paths,
@@ -59,7 +59,7 @@ from experiments.study.token_trie import (
     per_answer,
     total_variation,
 )
-from experiments.study.tree_logprobs import Reader, scores
+from experiments.run.executors import Row
 
 Spelled = Callable[[int, int | None], bytes]
 """(id, the id before it, None at the beginning of the prompt) -> the bytes that it adds."""
@@ -101,11 +101,11 @@ def explore(
     answers: Sequence[bytes],
     spelled: Spelled,
     last: int,
-    heats: np.ndarray,
+    temperatures: np.ndarray,
     aims: Aims,
 ) -> Explored:
-    """last: the prompt's last id; heats: float64 [t], temperatures. Raises PromptError."""
-    tree = _Growing(walkers, answers, spelled, last, heats)
+    """last: the prompt's last id; temperatures: float64 [t]. Raises PromptError."""
+    tree = _Growing(walkers, answers, spelled, last, temperatures)
     asked = 0
     while len(chosen := tree.urgent(aims)[: aims.most_nodes - asked]):
         tree.expand(chosen, reader)
@@ -123,17 +123,22 @@ class _Growing:
         answers: Sequence[bytes],
         spelled: Spelled,
         last: int,
-        heats: np.ndarray,
+        temperatures: np.ndarray,
     ) -> None:
-        self._walkers, self._spelled, self._last, self._heats = walkers, spelled, last, heats
+        self._walkers, self._spelled, self._last, self._temperatures = (
+            walkers,
+            spelled,
+            last,
+            temperatures,
+        )
         self._only = _only_answers(answers)
         self._whole = frozenset(answers)
         self.parent, self.token, self.depth = [-1], [-1], [0]
         self._text = [b""]
         self._states = [tuple(walker.start for walker in walkers)]
-        self._scores = [np.zeros((1, len(heats)))]
-        self.free = np.zeros((1, len(heats)))
-        self.masked = np.zeros((1, len(walkers), len(heats)))
+        self._scores = [np.zeros((1, len(temperatures)))]
+        self.free = np.zeros((1, len(temperatures)))
+        self.masked = np.zeros((1, len(walkers), len(temperatures)))
         self.open, self.complete = np.ones(1, dtype=bool), np.zeros(1, dtype=bool)
         self.answer = np.array([self._only[b""]])
 
@@ -161,7 +166,7 @@ class _Growing:
         logits = reader.logits(self, nodes)
         rows = np.repeat(np.arange(len(nodes)), [len(found) for found in each])
         tokens = np.array([token for found in each for token, _ in found], dtype=np.int64)
-        steps = scores(logits, rows, tokens, self._heats).T
+        steps = scores(logits, rows, tokens, self._temperatures).T
         states = [after for found in each for _, after in found]
         parents = nodes[rows]
         self._measure(parents, steps, np.array(states).reshape(len(states), len(self._walkers)))
@@ -219,20 +224,20 @@ Numbers = Sequence[float] | np.ndarray
 
 def distributions(
     found: Explored,
-    heat: int,
+    number: int,
     methods: Sequence[str],
     n: int,
     right: Sequence[int],
     unsure: Collection[str] = (),
 ) -> Row:
-    """All that is known at one temperature. heat: its number; methods: names of `states`' columns,
-    "lift" first; n: number of answers; right: the numbers of those that are right; unsure: methods
-    that may run into a dead end.
+    """All that is known at one temperature. number: its place among them; methods: names of
+    `states`' columns, "lift" first; n: number of answers; right: the numbers of those that are
+    right; unsure: methods that may run into a dead end.
 
     slack: probability of a method's distribution that is not assigned to an answer, or that a dead
     end may still take from it where the method is `unsure`; unread: of ending in a node that was
     not asked; lost: of a dead end."""
-    own = along_paths(found.trie, found.scores[heat])
+    own = along_paths(found.trie, found.scores[number])
     mass = per_leaf(found, found.complete, own, n)
     free = normalised(mass)
     result: Row = {
@@ -245,7 +250,7 @@ def distributions(
     for column, method in enumerate(methods):
         alive = found.trie.alive(column)
         ends = alive & (found.complete | found.open)
-        steps = masked_steps(found.trie, found.scores[heat], alive)
+        steps = masked_steps(found.trie, found.scores[number], alive)
         paths = along_paths(found.trie, steps)
         logs = per_leaf(found, ends, paths, n)
         lost = 1.0 - _sum(paths[ends])

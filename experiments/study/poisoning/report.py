@@ -28,7 +28,8 @@ from experiments.run.tables import (
     whole,
 )
 from experiments.shared.models import labels
-from experiments.study.poisoning_words import (
+from experiments.shared.shown import estimate, model_notes
+from experiments.study.poisoning.words import (
     ANOTHER,
     CUT,
     NOISE,
@@ -38,7 +39,6 @@ from experiments.study.poisoning_words import (
     SMALLEST,
     WAYS,
 )
-from experiments.study.shown import estimate, model_notes
 
 TITLE = "What one mis-tokenized word does to the next-token distributions after it"
 SHOWN = (0, 1, 2, 4, 8, 16)

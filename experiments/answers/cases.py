@@ -59,12 +59,14 @@ PROMPTS: tuple[Case, ...] = tuple(
     for row in lines_of(Path(__file__).with_name("prompts.jsonl"))
 )
 PRESIDENT = PROMPTS[0]
+BOOLEAN = "boolean: ((true)|(false))"
+"""The regex of the article's other example."""
 
 # The study. A family is what the constraint is of. Cases with the same `base` are variants of one
 # question: they list their answers in the same order, and differ in `style` only or in `boundary`
-# only. A case with a `pattern` has a language that is too large to be listed: bounded in length,
-# with an end that is clear, so that no string of it begins another. No case repeats a prompt of the
-# table.
+# only. A case with a `pattern` has a language that is too large to be enumerated: bounded in
+# length, with an end that is clear, so that no string of it begins another. No case repeats a
+# prompt of the table.
 #
 # The functions of `function_calls` are real ones. Source: the function documents in the PyPI
 # package `bfcl-eval` 2026.3.23 (Berkeley Function Calling Leaderboard; Apache-2.0,
@@ -82,8 +84,8 @@ class StudyCase:
     continues a word, or follows a mark (`list.`, `12:`) or a script without spaces, "mixed": the
     answers differ in what stands before their first word).
 
-    answers: the language, prefix-free, where it is small enough to be listed; else () and `pattern`
-    is a regex of it. truth: the answers that are right; () where nothing is known.
+    answers: the language, prefix-free, where it is small enough to be enumerated; else () and
+    `pattern` is a regex of it. truth: the answers that are right; () where nothing is known.
     """
 
     name: str
@@ -104,8 +106,8 @@ class StudyCase:
             message = f"{self.name}: the right answer {self.truth} is none of the answers"
             raise AnswerSetError(message)
 
-    def is_finite(self) -> bool:
-        """Is the language listed?"""
+    def is_enumerated(self) -> bool:
+        """Are its answers enumerated? Else its language is sampled."""
         return self.pattern is None
 
 

@@ -11,12 +11,13 @@ from typing import Any
 
 import pandas as pd
 
+from experiments.answers.cases import PRESIDENT, PROMPTS
+from experiments.answers.methods import OUR_METHODS
 from experiments.run.executors import FAILURE, Row
 from experiments.run.readme import wrapped
 from experiments.run.report import Figure, Report, grid, panels
 from experiments.run.tables import Column, Table, fixed, percent, small, table, whole
-from experiments.study.cases import PRESIDENT, PROMPTS
-from experiments.study.shown import PALE
+from experiments.shared.shown import CANONICAL, LIFT, PALE
 
 LIKELY = 0.01
 """Mass of answers from which on they are called likely."""
@@ -32,9 +33,8 @@ ALPHA = 0.01
 """Probability that any of all the intervals of a run misses its exact value, if all is right."""
 SHOWN = ("president", "json_bool", "json_enum_quoted", "russian")
 """The prompts that the README's example shows; the first is the founding one."""
-METHODS = ("free", "lift", "canonical")
-MASKED = METHODS[1:]
-LIFT, CANONICAL, FREE = "#d1495b", "#00798c", "#333333"
+METHODS = ("free", *OUR_METHODS)
+FREE = "#333333"
 FLOOR = 1e-6
 """Distances below it are drawn at it, on the axis' last tick, which says so."""
 
@@ -139,9 +139,9 @@ def distances(fields: pd.DataFrame) -> Table:
         Column("ids", lambda group: _tokens(group.iloc[0])),
         Column("mass", "free_mass", "{:.1e}".format),
         Column("not\ncanonical", "other_share", small),
-        *(Column(f"TV\n{m}", f"methods.{m}.total_variation", small) for m in MASKED),
+        *(Column(f"TV\n{m}", f"methods.{m}.total_variation", small) for m in OUR_METHODS),
         Column("TV given\ncanonical", "total_variation_given_canonical", small),
-        *(Column(f"KL\n{m}", f"methods.{m}.kl_nats", small) for m in MASKED),
+        *(Column(f"KL\n{m}", f"methods.{m}.kl_nats", small) for m in OUR_METHODS),
     ]
     notes = [
         "ids: length of the answers' canonical tokenizations; mass: of all answers together under "
@@ -155,16 +155,16 @@ def distances(fields: pd.DataFrame) -> Table:
 
 def sizes(fields: pd.DataFrame) -> Table:
     """One line per prompt: the automata in numbers."""
-    for m in MASKED:
+    for m in OUR_METHODS:
         own = {name: fields[f"methods.{m}.{name}"] for name in ("forced", "steps")}
         expected = fields[f"methods.{m}.expected_forced"] / fields[f"methods.{m}.expected_steps"]
         shares = own["forced"].astype(str) + "/" + own["steps"].astype(str)
         fields = fields.assign(**{f"{m} forced": shares, f"{m} expected": expected})
     columns = [Column("prompt", "name")]
     for name in ("states", "transitions"):
-        columns += [Column(f"{name}\n{m}", f"methods.{m}.{name}", whole) for m in MASKED]
-    columns += [Column(f"one option\n{m}", f"{m} forced") for m in MASKED]
-    columns += [Column(f"expected\n{m}", f"{m} expected", percent(1)) for m in MASKED]
+        columns += [Column(f"{name}\n{m}", f"methods.{m}.{name}", whole) for m in OUR_METHODS]
+    columns += [Column(f"one option\n{m}", f"{m} forced") for m in OUR_METHODS]
+    columns += [Column(f"expected\n{m}", f"{m} expected", percent(1)) for m in OUR_METHODS]
     notes = [
         "one option: states with a single transition, of those that have any; expected: share of "
         "the steps of a drawn answer that have a single option"
@@ -274,7 +274,7 @@ def _exact_lines(name: str, case: Row) -> Iterator[str]:
 
 
 def _tv_line(name: str, case: Row) -> str:
-    lift, canonical = (small(case["tv"][method]) for method in MASKED)
+    lift, canonical = (small(case["tv"][method]) for method in OUR_METHODS)
     return (
         f" {name:<17} {case['tokens']:<4} {case['mass']:>8.1e} {small(case['not_canonical']):>14} "
         f"{lift:>8} {canonical:>13} {small(case['tv_given_canonical']):>19}"
@@ -293,7 +293,7 @@ def figure(cases: Sequence[Row], model: Row) -> Figure:
 def headline(cases: Sequence[Row]) -> str:
     """The message, with the numbers of these rows."""
     farthest = {
-        single: [max(distance(row, method) for row in some) for method in MASKED]
+        single: [max(distance(row, method) for row in some) for method in OUR_METHODS]
         for single in (True, False)
         if (some := [row for row in cases if is_single(row) == single])
     }
@@ -345,7 +345,7 @@ def draw_distances(axes: Any, cases: Sequence[Row]) -> None:
     longer = sum(not is_single(row) for row in ordered)
     heights = [i + (i >= longer) for i in range(len(ordered))]
     for row, height in zip(ordered, heights, strict=True):
-        ends = [max(distance(row, method), FLOOR) for method in MASKED]
+        ends = [max(distance(row, method), FLOOR) for method in OUR_METHODS]
         axes.plot(ends, [height, height], color=PALE, linewidth=2, zorder=1)
         ring = {"facecolor": "white", "edgecolor": LIFT, "linewidth": 2}
         axes.scatter(ends[0], height, s=110, zorder=2, **ring)

@@ -36,9 +36,11 @@ from experiments.run.executors import Cell, Row
 from experiments.run.files import cache_name, require
 from experiments.run.measuring import Run
 from experiments.shared import models
+from experiments.shared.canonical_texts import after
+from experiments.shared.free_texts import padded
 from experiments.shared.models import Device, Dtype, LoadedModel, models_there, special_ids
-from experiments.study.poisoning_report import TITLE, complete, facts, figures, readme, tables
-from experiments.study.poisoning_words import (
+from experiments.study.poisoning.report import TITLE, complete, facts, figures, readme, tables
+from experiments.study.poisoning.words import (
     ANOTHER,
     NOISE,
     OWN,
@@ -52,8 +54,6 @@ from experiments.study.poisoning_words import (
     sentence_of,
     with_another_word,
 )
-from experiments.study.spontaneous import padded
-from experiments.study.spontaneous_judge import after
 
 __all__ = ["SMOKE", "TITLE", "VERSION", "Config", "complete", "facts", "figures", "measure"]
 __all__ += ["readme", "tables"]

@@ -16,7 +16,7 @@ from experiments.shared.models import labels
 
 Estimate: TypeAlias = tuple[float, float, float]
 """(value, low, high): with a 95 % interval."""
-PALE = "#bbbbbb"
+LIFT, CANONICAL, PALE = "#d1495b", "#00798c", "#bbbbbb"
 _CHARACTER = 0.103
 """Inches of one of a headline, on average."""
 

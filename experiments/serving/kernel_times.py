@@ -1,4 +1,4 @@
-"""Where cold masks spend time: `python -m experiments.serving.masks_profile TOKENIZER METHOD`.
+"""Where cold masks spend time: `python -m experiments.serving.kernel_times TOKENIZER METHOD`.
 
 Each regex of `masks_constraints.jsonl` is compiled anew in one process, and its masks are asked for
 along its texts; all of them have been compiled and asked once before, so what is known of the

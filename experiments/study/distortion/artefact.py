@@ -21,15 +21,27 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from bpe_automata import Constraint, constrain
-from bpe_automata._automata.sources import from_strings
 from bpe_automata._decoding.constraint import Method
 from bpe_automata._kernels.bits import members
 from bpe_automata.errors import BpeAutomataError
+from experiments.answers.cases import BOOLEAN, PROMPTS, Case
+from experiments.answers.logprobs import PROBE, Evaluator, pick_evaluator
+from experiments.answers.methods import OUR_METHODS, Spanned, span
+from experiments.answers.trie import (
+    TokenTrie,
+    along_paths,
+    kl_divergence,
+    masked_steps,
+    normalised,
+    per_answer,
+    size_of,
+    total_variation,
+)
 from experiments.engines.named import check_known
 from experiments.run import config
 from experiments.run.config import option
@@ -37,22 +49,7 @@ from experiments.run.executors import FAILURE, Cell, Row
 from experiments.run.measuring import Run
 from experiments.run.statistics import clopper_pearson
 from experiments.shared import models
-from experiments.study import distortion_report
-from experiments.study.cases import PROMPTS, Case
-from experiments.study.token_trie import (
-    Automaton,
-    TokenTrie,
-    along_paths,
-    automaton_of,
-    kl_divergence,
-    masked_steps,
-    normalised,
-    per_answer,
-    size_of,
-    total_variation,
-    unroll,
-)
-from experiments.study.tree_logprobs import PROBE, Evaluator, pick_evaluator
+from experiments.study.distortion import report
 
 
 class SamplerMismatchError(BpeAutomataError):
@@ -158,10 +155,7 @@ def _split(
 
 
 VERSION = 1
-render, readme = distortion_report.render, distortion_report.readme
-METHODS: tuple[Method, ...] = ("lift", "canonical")
-BOOLEAN = "boolean: ((true)|(false))"
-"""Of the model, which table 1 of the article reads as well."""
+render, readme = report.render, report.readme
 
 
 @dataclass(frozen=True)
@@ -169,27 +163,12 @@ class Config(config.Config):
     """The defaults are those of `make demo`."""
 
     model: str = option(models.SMOLLM2, "smollm2, gemma-3-270m, a local folder or a hub id")
-    device: Literal["auto", "cpu", "cuda"] = option("auto", "where the model runs")
+    device: models.Device = option("auto", "where the model runs")
     samples: int = option(2000, "per prompt and method, to hold against the exact distribution")
     prompts: tuple[str, ...] = option((), "names of prompts, all if empty")
 
 
 SMOKE = Config(prompts=("yes_no", "digit", "chinese"), samples=50)
-
-
-@dataclass(frozen=True)
-class Spanned:
-    """A case as automata: what both methods allow after the prompt, and the trie of it all.
-
-    `leaves`: int64[k], nodes of complete answers; `answer_of`: int64[k], their answers' numbers.
-    """
-
-    prompt_ids: list[int]
-    constraints: dict[Method, Constraint]
-    automata: dict[Method, Automaton]
-    trie: TokenTrie
-    leaves: np.ndarray
-    answer_of: np.ndarray
 
 
 def measure(run: Run[Config]) -> None:
@@ -213,7 +192,7 @@ def chosen_cases(asked: Config) -> list[Case]:
 
 def alpha_per_interval(cases: Sequence[Case]) -> float:
     """The level of an interval is Bonferroni's."""
-    return distortion_report.ALPHA / ((1 + len(METHODS)) * sum(len(case.answers) for case in cases))
+    return report.ALPHA / ((1 + len(OUR_METHODS)) * sum(len(case.answers) for case in cases))
 
 
 @lru_cache(maxsize=1)
@@ -232,7 +211,7 @@ def boolean_row(asked: Config) -> Row:
     """States and transitions of the article's own example, from the start of a text, by method."""
     loaded = models.opened(asked.model, asked.device, "float32")
     sizes = {}
-    for method in METHODS:
+    for method in OUR_METHODS:
         constraint = constrain(loaded.tokenizer, BOOLEAN, method=method, eos_ids=loaded.eos_ids)
         automaton = constraint.automaton()
         sizes[method] = {"states": automaton.n_states, "transitions": automaton.n_transitions}
@@ -251,30 +230,12 @@ def case_row(asked: Config, case: Case, alpha: float) -> Row:
     return row | {"evaluator": evaluate.__name__, "alpha_per_interval": alpha}
 
 
-def span(loaded: models.LoadedModel, case: Case) -> Spanned:
-    """Build both automata after the prompt, and unroll them into one trie."""
-    tokenizer, dfa = loaded.tokenizer, from_strings(case.answers)
-    prompt_ids = loaded.prompt_ids(case.prompt)
-    constraints = {
-        method: constrain(tokenizer, dfa, method=method, eos_ids=loaded.eos_ids)
-        for method in METHODS
-    }
-    explicit = {method: constraints[method].automaton(prompt_ids) for method in METHODS}
-    automata = {method: automaton_of(explicit[method]) for method in METHODS}
-    trie = unroll(list(automata.values()))
-    leaves = trie.leaves()
-    number = {answer.encode(): i for i, answer in enumerate(case.answers)}
-    spelled = [tokenizer.text_bytes(trie.ids(leaf), prompt_ids[-1:]) for leaf in leaves]
-    answer_of = np.array([number[text] for text in spelled])
-    return Spanned(prompt_ids, constraints, automata, trie, leaves, answer_of)
-
-
 def exact_row(case: Case, item: Spanned, scores: np.ndarray) -> Row:
     """Everything about one case that needs no sampling. Probabilities are in answer order."""
     trie, n = item.trie, len(case.answers)
     paths = along_paths(trie, scores)
     mass = per_answer(item.leaves, item.answer_of, paths, n)
-    own = trie.alive(METHODS.index("canonical"))[item.leaves]
+    own = trie.alive(OUR_METHODS.index("canonical"))[item.leaves]
     canonical_mass = per_answer(item.leaves[own], item.answer_of[own], paths, n)
     free, canonical_free = normalised(mass), normalised(canonical_mass)
     return {
@@ -292,7 +253,7 @@ def exact_row(case: Case, item: Spanned, scores: np.ndarray) -> Row:
         "canonical_share": float(np.exp(canonical_mass).sum() / np.exp(mass).sum()),
         "other_share": float(np.exp(paths[item.leaves[~own]]).sum() / np.exp(mass).sum()),
         "canonical_share_by_answer": np.exp(canonical_mass - mass).tolist(),
-        "methods": {m: _method(item, scores, free, m) for m in METHODS},
+        "methods": {m: _method(item, scores, free, m) for m in OUR_METHODS},
     }
 
 
@@ -304,7 +265,7 @@ def token_counts(item: Spanned, own: np.ndarray) -> list[int]:
 
 def _method(item: Spanned, scores: np.ndarray, free: np.ndarray, method: Method) -> Row:
     """Distribution, distances to the free distribution (nats), and size of one method."""
-    alive = item.trie.alive(METHODS.index(method))
+    alive = item.trie.alive(OUR_METHODS.index(method))
     paths = along_paths(item.trie, masked_steps(item.trie, scores, alive))
     log_distribution = per_answer(item.leaves, item.answer_of, paths, len(free))
     distribution = np.exp(log_distribution)
@@ -324,7 +285,7 @@ def sampled(
     passing, trials = sample_free(item.trie, scores, wanted, rng)
     counts = np.bincount(item.answer_of, passing[item.leaves], answers).astype(int)
     result = {"free_trials": trials, "free": compared(counts, row["free"], alpha)}
-    for column, method in enumerate(METHODS):
+    for column, method in enumerate(OUR_METHODS):
         constraint = item.constraints[method]
         sampler = ConstrainedSampler(constraint, item.prompt_ids, item.trie, column)
         drawn = [sampler.draw(scores, rng) for _ in range(wanted)]

@@ -8,22 +8,23 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from experiments.answers.cases import PLAIN
+from experiments.answers.methods import OUR_METHODS
 from experiments.run import statistics
 from experiments.run.executors import Row
 from experiments.run.files import require
 from experiments.run.report import Figure, grid, panels
 from experiments.run.tables import Table, markdown, records
-from experiments.study import study_large_tables, study_tables
-from experiments.study.cases import PLAIN
-from experiments.study.distortion_report import CANONICAL, LIFT
-from experiments.study.shown import PALE, mark
-from experiments.study.study_points import (
+from experiments.shared.shown import CANONICAL, LIFT, PALE, mark
+from experiments.study.distortion_study.asked import SAMPLED
+from experiments.study.enumerated import tables as enumerated
+from experiments.study.enumerated.points import (
     CLEARLY,
     MASSES,
     PARTS,
-    SETTLED,
     SHAPLEY,
     THREE,
+    TOLERANCE,
     Points,
     at_draws,
     at_every_temperature,
@@ -33,9 +34,10 @@ from experiments.study.study_points import (
     of_methods,
     pairs_of,
     points,
-    settled,
     share_of_lift,
+    within_tolerance,
 )
+from experiments.study.sampled import tables as sampled
 
 TITLE = "How much a constraint distorts a model, where it comes from, and what removes it"
 
@@ -43,16 +45,16 @@ TITLE = "How much a constraint distorts a model, where it comes from, and what r
 def tables(rows: pd.DataFrame, manifest: Row) -> list[Table]:
     """Those that have a line."""
     del manifest
-    every, large = points(rows), records(rows[rows["kind"] == "large"])
-    finite = [] if every.empty else study_tables.tables(every, asked_models(rows))
-    made = [*finite[:-1], *study_large_tables.tables(large), *finite[-1:]]
+    every, large = points(rows), records(rows[rows["kind"] == SAMPLED])
+    exact = [] if every.empty else enumerated.tables(every, asked_models(rows))
+    made = [*exact[:-1], *sampled.tables(large), *exact[-1:]]
     return [table for table in made if table.rows]
 
 
 def figures(rows: pd.DataFrame, manifest: Row) -> list[Figure]:
     """None where there is no point."""
     del manifest
-    found = settled(points(rows))
+    found = within_tolerance(points(rows))
     if found.empty:
         return []
     return [by_case(at_draws(found)), by_family(at_draws(found)), by_way(found)]
@@ -72,16 +74,20 @@ def asked_models(rows: pd.DataFrame) -> list[str]:
 
 
 def facts(rows: pd.DataFrame, manifest: Row) -> Row:
-    """By model, at the temperature of the draws; what the README needs and others may read. finite,
-    large: different cases, under however many models; finite: that are settled."""
+    """By model, at the temperature of the draws; what the README needs and others may read.
+
+    finite: how many cases have enumerated answers and are within `TOLERANCE` of exact; large: how
+    many are sampled; both under however many models. points, settled: cases under one model at one
+    temperature, and those of them within `TOLERANCE`.
+    """
     del manifest
     every = points(rows)
-    found = settled(every)
+    found = within_tolerance(every)
     kinds = {kind: records(group) for kind, group in rows.groupby("kind")}
     methods = of_methods(found)
     return {
         "finite": int(at_draws(found)["name"].nunique()),
-        "large": len({row["name"] for row in kinds.get("large", [])}),
+        "large": len({row["name"] for row in kinds.get(SAMPLED, [])}),
         "points": len(every),
         "settled": len(found),
         "models": {
@@ -106,7 +112,7 @@ def _model_facts(drawn: Points, methods: pd.DataFrame) -> Row:
         "masses": {
             str(name): {
                 "cases": len(some),
-                **{part: float(some[part].mean()) for part in ("lift", "canonical")},
+                **{part: float(some[part].mean()) for part in OUR_METHODS},
             }
             for name, some in drawn.groupby("masses")
         },
@@ -168,7 +174,7 @@ def _in_short(facts: Row) -> str:
     columns = "model", "cases", "lift: mean", "median", "canonical: mean", "median"
     lines = []
     for model, found in facts["models"].items():
-        errors = [found["parts"][way] for way in ("lift", "canonical")]
+        errors = [found["parts"][way] for way in OUR_METHODS]
         shown = [f"{error[kind]:.3f}" for error in errors for kind in ("mean", "median")]
         lines.append((label(model), str(found["cases"]), *shown))
     return markdown(columns, lines)
@@ -179,7 +185,7 @@ def _paragraph(facts: Row) -> str:
     return "\n".join(
         [
             f"`python -m experiments run distortion-study` asks {facts['finite']} cases of "
-            f"listed answers exactly (or within {SETTLED}), and {facts['large']} of larger "
+            f"listed answers exactly (or within {TOLERANCE}), and {facts['large']} of larger "
             f"languages by sampling, under {len(facts['models'])} models "
             "([all tables](paper_figures/distortion-study.md)). The error is the total variation "
             "distance to the model's own distribution of id sequences that end where an answer "
@@ -289,7 +295,7 @@ def by_case(drawn: Points) -> Figure:
     note = (
         f"A mark is a case: one of {drawn['name'].nunique()} questions under one model. "
         f"Clearly: by more than {CLEARLY}; the other cases are grey.\n"
-        f"Temperature {_temperature(drawn)}; exact, or each distance within {SETTLED} of it."
+        f"Temperature {_temperature(drawn)}; exact, or each distance within {TOLERANCE} of it."
     )
     return Figure("distortion_study_cases", figure, headline, note)
 
@@ -358,7 +364,7 @@ def by_way(found: Points) -> Figure:
     axes[0].legend(handles=handles, frameon=False, fontsize=9, ncols=2, loc="upper left")
     note = (
         f"Left: means over the {len(at_draws(complete))} cases of {len(drawn)} that are within "
-        f"{SETTLED} of exact at every temperature. Middle, right: mean difference to the same "
+        f"{TOLERANCE} of exact at every temperature. Middle, right: mean difference to the same "
         "question asked the\nother way, in pairs. Lines: 95 % intervals by drawing questions with "
         "replacement; in brackets: pairs of all models"
     )
@@ -369,7 +375,7 @@ def _way_headline(found: Points) -> str:
     """found: the same cases at every temperature."""
     means = found.groupby("temperature")[["lift", "canonical"]].mean()
     if means.empty:
-        return "No case is settled at every temperature"
+        return "No case is exact enough at every temperature"
     first, last = means.iloc[0], means.iloc[-1]
     return (
         f"From temperature {first.name:g} to {last.name:g} the lift's mean error goes from "

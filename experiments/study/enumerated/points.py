@@ -20,15 +20,16 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 
+from experiments.answers.distributions import tv_between
+from experiments.answers.methods import METHODS
+from experiments.answers.populations import PARTICLES
 from experiments.run.executors import Row
 from experiments.run.statistics import bootstrap, weighted_mean, weighted_quantile
 from experiments.run.tables import Group, records
-from experiments.study.answer_distributions import tv_between
-from experiments.study.distortion_finite import PARTICLES
-from experiments.study.shown import Estimate, estimate
-from experiments.study.study_methods import METHODS
+from experiments.shared.shown import Estimate, estimate
+from experiments.study.distortion_study.asked import ENUMERATED
 
-SETTLED = 0.01
+TOLERANCE = 0.01
 """How far at most a distance may be from exact to enter a summary."""
 CLEARLY = 0.01
 """A difference of two distances that is counted."""
@@ -45,33 +46,32 @@ that ends them."""
 PARTS = ("lift", "canonical", *THREE)
 ASKED = ("model", "name", "family", "base", "style", "boundary", "prompt")
 """What points take from their row."""
-SAID = ("is_drawn", "is_settled", "log10_mass", "masses", "ids", "row", "at")
-FIELDS = (*ASKED, "heat", "temperature", *PARTS, *SHAPLEY, *SAID)
-"""Of points. heat: the temperature as rows write it; lift, canonical: TV; is_drawn: is it the
-temperature of the draws, of which most is said? is_settled: are all parts within `SETTLED` of
-exact? log10_mass: of all answers under the model; masses: its range; ids: of the longest answer,
-canonically; row: of the case; at: its part at the temperature."""
+SAID = ("is_drawn", "is_within_tolerance", "log10_mass", "masses", "ids", "row", "at")
+FIELDS = (*ASKED, "temperature", *PARTS, *SHAPLEY, *SAID)
+"""Of points. lift, canonical: TV; is_drawn: is it the temperature of the draws, of which most is
+said? is_within_tolerance: are all parts within `TOLERANCE` of exact? log10_mass: of all answers
+under the model; masses: its range; ids: of the longest answer, canonically; row: of the case; at:
+its part at the temperature."""
 Points: TypeAlias = pd.DataFrame
 
 
 def points(rows: pd.DataFrame) -> Points:
-    """All of finite cases; models in the order of the rows."""
-    finite = records(rows[rows["kind"] == "finite"])
-    lines = [_point(row, heat) for row in finite for heat in row["temperatures"]]
+    """All of the cases whose answers are enumerated; models in the order of the rows."""
+    enumerated = records(rows[rows["kind"] == ENUMERATED])
+    lines = [_point(row, temperature) for row in enumerated for temperature in row["temperatures"]]
     return in_order(pd.DataFrame(lines, columns=list(FIELDS)), "model").astype(
-        {"is_drawn": bool, "is_settled": bool}
+        {"is_drawn": bool, "is_within_tolerance": bool}
     )
 
 
-def _point(row: Row, heat: str) -> Row:
-    at = row["temperatures"][heat]
+def _point(row: Row, temperature: str) -> Row:
+    at = row["temperatures"][temperature]
     lift, canonical = at["methods"]["lift"]["tv"], at["methods"]["canonical"]["tv"]
     rest = at["methods"]["canonical"]["weighted_tv"]
     needed = (("lift", ""), ("canonical", ""), ("canonical", WEIGHTED))
     return {
         **{name: row[name] for name in ASKED},
-        "heat": heat,
-        "temperature": float(heat),
+        "temperature": float(temperature),
         "lift": lift,
         "canonical": canonical,
         "tokenization": lift - canonical,
@@ -81,8 +81,8 @@ def _point(row: Row, heat: str) -> Row:
         "myopia_shapley": (lift + canonical - rest) / 2,
         "log10_mass": at["log10_mass"],
         "masses": next(name for name, end in MASSES.items() if at["log10_mass"] < end),
-        "is_drawn": float(heat) == row["draws_at"],
-        "is_settled": all(known(at, method, prefix) for method, prefix in needed),
+        "is_drawn": float(temperature) == row["draws_at"],
+        "is_within_tolerance": all(known(at, method, prefix) for method, prefix in needed),
         "ids": max(row["canonical_tokens"]),
         "row": row,
         "at": at,
@@ -91,7 +91,7 @@ def _point(row: Row, heat: str) -> Row:
 
 def known(at: Row, method: str, prefix: str = "") -> Row | None:
     """What a row says, at a temperature, of a method that is there and whose distance, masked or
-    weighted, is within `SETTLED` of exact; else None.
+    weighted, is within `TOLERANCE` of exact; else None.
 
     A distribution that lacks s of its probability is off by s / 2 in a distance; the free
     distribution and weighted distributions are scaled to 1, where it is s.
@@ -100,7 +100,7 @@ def known(at: Row, method: str, prefix: str = "") -> Row | None:
     if part is None:
         return None
     own = part["weighted_slack"] if prefix else part["slack"] / 2
-    return part if at["free_slack"] + own <= SETTLED else None
+    return part if at["free_slack"] + own <= TOLERANCE else None
 
 
 def in_order(found: pd.DataFrame, field: str, order: tuple[str, ...] | None = None) -> pd.DataFrame:
@@ -109,9 +109,9 @@ def in_order(found: pd.DataFrame, field: str, order: tuple[str, ...] | None = No
     return found.assign(**{field: pd.Categorical(found[field], list(names))})
 
 
-def settled(every: Points) -> Points:
+def within_tolerance(every: Points) -> Points:
     """Those that enter summaries."""
-    return every[every["is_settled"]]
+    return every[every["is_within_tolerance"]]
 
 
 def at_draws(found: Points) -> Points:
@@ -121,7 +121,7 @@ def at_draws(found: Points) -> Points:
 
 def at_every_temperature(found: Points) -> Points:
     """Those of cases that are there at every temperature: others would change what is compared."""
-    there = found.groupby(["model", "name"], observed=True)["heat"].transform("count")
+    there = found.groupby(["model", "name"], observed=True)["temperature"].transform("count")
     return found[there == found["row"].map(lambda row: len(row["temperatures"]))]
 
 
@@ -158,11 +158,11 @@ def of_methods(found: Points) -> pd.DataFrame:
 
 MEASURED = ("model", "base", "method", "tv", "kl", "beyond", "other", "lost", "share")
 JUDGED = ("p_right", "is_right", "same_answer")
-DRAWS = tuple((kind, size) for kind in ("importance", "smc") for size in PARTICLES)
+DRAWS = tuple((sampler, size) for sampler in ("importance", "smc") for size in PARTICLES)
 
 
-def _drawn_name(method: str, kind: str, size: int) -> str:
-    return f"{method}, {kind} of {size}"
+def _drawn_name(method: str, sampler: str, size: int) -> str:
+    return f"{method}, {sampler} of {size}"
 
 
 def _lines(point: Row) -> Iterator[Row]:
@@ -193,14 +193,14 @@ def _line(point: Row, method: str, part: Row, prefix: str = "") -> Row:
     return line
 
 
-def drawn_tv(row: Row, free: list[float], method: str, kind: str, size: int) -> float | None:
+def drawn_tv(row: Row, free: list[float], method: str, sampler: str, size: int) -> float | None:
     """Of the distribution of one draw from a weighted population, where nothing is drawn if no
     particle came to an answer; None where the method was not simulated. A method that
     allows what the lift allows has the value of the lift."""
     name = "lift" if method in row["as_lift"] else method
     if name not in row["draws"]:
         return None
-    distribution = row["draws"][name][kind][str(size)]["law"]
+    distribution = row["draws"][name][sampler][str(size)]["law"]
     return tv_between(distribution, free, max(0.0, 1.0 - sum(distribution)))
 
 
@@ -244,12 +244,12 @@ def share_of_lift(field: str) -> Callable[[Group], Estimate | None]:
     return of
 
 
-def finite(of: Callable[[Group], Any]) -> Callable[[Group], Any]:
+def where_kl_is_finite(of: Callable[[Group], Any]) -> Callable[[Group], Any]:
     """The same of the lines whose KL divergence is finite."""
     return lambda group: of(group[np.isfinite(group["kl"])])
 
 
-def infinite(group: Group) -> int | None:
+def infinite_kl(group: Group) -> int | None:
     """How many divergences are; None where there are none at all."""
     return int(np.isinf(group["kl"]).sum()) if group["kl"].notna().any() else None
 

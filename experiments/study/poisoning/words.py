@@ -1,6 +1,6 @@
 """A word in its sentence, in the tokenizer's own tokens and in others that spell the same.
 
-The words, by category, and the sentences that they stand in are in `poisoning_words.json`, fixed
+The words, by category, and the sentences that they stand in are in `words.json`, fixed
 before any was measured. In each sentence `{}` is the word; any word of its category fits there. The
 numbers published of the example "weasel shark" are there too, by animal: P(mammal) / P(fish) after
 the word's own ids, and after ` s`, `har`, `k`. Source: the notebook beside the article

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from experiments.answers.methods import OUR_METHODS
 from experiments.run.executors import Row
 from experiments.run.statistics import clopper_pearson
 from experiments.run.tables import (
@@ -23,8 +24,8 @@ from experiments.run.tables import (
     table,
     whole,
 )
-from experiments.study.study_points import in_order, label
-from experiments.study.study_tables import absent, by, named
+from experiments.study.enumerated.points import in_order, label
+from experiments.study.enumerated.tables import absent, by, named
 
 METHODS = {
     "lift": "lift",
@@ -37,7 +38,6 @@ METHODS = {
 }
 """In the order of the tables."""
 FEATURES = ("first", "length", "right")
-PLAIN = ("lift", "canonical")
 FEW = 10
 """Effective samples of the free distribution, below which intervals are not given."""
 ALPHA = 0.05
@@ -62,7 +62,7 @@ def _said_of(row: Row) -> Row:
         each = {"free": right["free"], **right["laws"]}
         p_right = {name: 0.0 if place is None else one[place] for name, one in each.items()}
     shown_tv = {
-        name: {method: _distance(features[name], method) for method in PLAIN}
+        name: {method: _distance(features[name], method) for method in OUR_METHODS}
         for name in FEATURES[:2]
         if name in features
     }
@@ -191,7 +191,7 @@ def in_full(cases: pd.DataFrame) -> Table:
     """The sampled cases, one line each."""
     columns = [
         Column("case", "shown"),
-        Column("whole", stored(*(f"methods.{m}.ended" for m in PLAIN)), several(whole, ", ")),
+        Column("whole", stored(*(f"methods.{m}.ended" for m in OUR_METHODS)), several(whole, ", ")),
         Column(
             "lift not\ncanonical",
             proportion("not_canonical.count", "not_canonical.of"),
@@ -202,18 +202,18 @@ def in_full(cases: pd.DataFrame) -> Table:
             stored("canonical_share.value", "canonical_share.error"),
             plus_minus(3),
         ),
-        *(Column(f"ESS\n{m}", f"methods.{m}.effective", fixed(1)) for m in PLAIN),
+        *(Column(f"ESS\n{m}", f"methods.{m}.effective", fixed(1)) for m in OUR_METHODS),
         *(
             Column(
                 f"log Z\n{m}{end}", stored(f"{path}.log_z", f"{path}.log_z_error"), plus_minus(2)
             )
-            for m in PLAIN
+            for m in OUR_METHODS
             for path, end in ((f"methods.{m}", ""), (f"smc.{m}", " SMC"))
         ),
         *(
             Column(f"TV {name}\n{m}", stored(f"shown_tv.{name}.{m}"), several(str))
             for name in FEATURES[:2]
-            for m in PLAIN
+            for m in OUR_METHODS
         ),
     ]
     notes = [

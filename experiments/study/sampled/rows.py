@@ -1,4 +1,4 @@
-"""One case of the study whose language is too large to be listed: by sampling.
+"""One case of the study whose language is too large to be enumerated: by sampling.
 
 Samples of the lift and of canonical carry weights w = p / q, so E[w f] is the sum of p f over all
 that the method can write. What the model writes is what canonical can write and what it cannot:
@@ -8,31 +8,15 @@ that the method can write. What the model writes is what canonical can write and
 
 (The lift's samples alone would do in the limit, but most of them lie where the model has no mass.)
 Besides both: populations of `PARTICLES` by sequential Monte Carlo, of which one text is taken in
-proportion to the weights; chop and outlines-core, unweighted. As in the finite cases a text ends
-where nothing can follow it, and end-of-sequence has no factor.
+proportion to the weights; chop and outlines-core, unweighted. As where answers are enumerated, a
+text ends where nothing can follow it, and end-of-sequence has no factor.
 
 What is compared are distributions of features of the texts: the first character, the length in
 bytes rounded down to a multiple of four, and, where a truth is known, whether the text is a right
 answer. (A total variation distance between distributions of whole texts could not be estimated from
 samples.) Values that are seen fewer than `SEEN` times in all samples together are one value, the
 rest: resampling says too little about what is seen once or twice. So the distance is one of coarser
-features, and at most that of the finer ones.
-
-The total variation distance of two empirical distributions is biased upwards: two samples of one
-distribution differ. Resampling adds that bias once more, so quantiles of resampled distances do not
-cover a small truth. What is resampled here is the difference of the distributions, a mean like any
-other:
-
-    D   the difference of the distributions; d: its estimate; d*: that of resampled samples
-    r   the 0.95 quantile of |d* - d| / 2, which stands for that of |d - D| / 2  (| |: l1)
-    v - r <= TV <= v + r     with v = |d| / 2, as | |d| - |D| | <= |d - D|
-
-The ball of radius r around d holds D with confidence 0.95, and the interval is the range of the
-norm in that ball: it covers at least as often (conservative, most where the truth is not 0). It
-holds 0 exactly where the bootstrap test of D = 0 does not reject at the 0.05 level. The mean of
-|d* - d| / 2 is the noise: what samples of these sizes and weights show where nothing differs.
-
-Source: Hall, *The Bootstrap and Edgeworth Expansion*, 1992, section 4.2 (confidence regions).
+features, and at most that of the finer ones. Its interval: `run.statistics`.
 """
 
 from __future__ import annotations
@@ -48,13 +32,21 @@ from bpe_automata import Constraint, Tokenizer, constrain
 from bpe_automata._decoding.healing import heal
 from bpe_automata.sampling import _weights as weights
 from bpe_automata.sampling._weights import effective_sample_size
+from experiments.answers.cases import StudyCase
+from experiments.answers.methods import (
+    MOST_GIVEN_BACK,
+    OUR_METHODS,
+    ChopLanguage,
+    outlines_language,
+)
+from experiments.answers.populations import PARTICLES
 from experiments.engines.interface import PeerError
 from experiments.engines.peers import OutlinesCore
 from experiments.run.executors import Row
+from experiments.run.statistics import LEAST, Distribution, Part, distances, estimated, one_hot
 from experiments.shared.batched import Drawn, Language, sample_batch, sample_populations
-from experiments.study.cases import StudyCase
-from experiments.study.distortion_finite import (
-    PARTICLES,
+from experiments.study.distortion_study.asked import (
+    SAMPLED,
     Config,
     Opened,
     described,
@@ -62,88 +54,6 @@ from experiments.study.distortion_finite import (
     opened,
     row_seed,
 )
-from experiments.study.study_methods import MOST_GIVEN_BACK, ChopLanguage, outlines_language
-
-# Distances of distributions that are known from samples.
-
-RESAMPLES = 1000
-LEVEL = 0.95
-LEAST = 1e-300
-
-
-@dataclass(frozen=True)
-class Part:
-    """What independent units of one source (texts, or whole populations) add to a distribution.
-
-    source: units of the same source are the same draws; added: float64 [units, values].
-    """
-
-    source: str
-    added: np.ndarray
-
-
-Distribution = Sequence[Part]
-"""The sum over parts of the mean over units, divided by its total."""
-
-
-def one_hot(codes: np.ndarray, masses: np.ndarray, n: int) -> np.ndarray:
-    """float64 [units, n]: the mass of each at its value."""
-    added = np.zeros((len(codes), n))
-    added[np.arange(len(codes)), codes] = masses
-    return added
-
-
-def distances(
-    distributions: Mapping[str, Distribution], reference: Distribution, rng: np.random.Generator
-) -> Row:
-    """Of each distribution to the reference. value, noise: see above; low, high: the interval; None
-    for them where a source has one unit, which cannot tell."""
-    parts = [part for distribution in (*distributions.values(), reference) for part in distribution]
-    sizes = {part.source: len(part.added) for part in parts}
-    taken = {source: _resampled(n, rng) for source, n in sizes.items()}
-    found = {}
-    for name, distribution in distributions.items():
-        value = estimated(distribution) - estimated(reference)
-        again = estimated(distribution, taken) - estimated(reference, taken)
-        known = min(sizes[part.source] for part in (*distribution, *reference)) > 1
-        found[name] = _interval(value[0], again if known else None)
-    return found
-
-
-def _resampled(n: int, rng: np.random.Generator) -> np.ndarray:
-    """float64 [RESAMPLES, n]: how often each of n units is drawn again."""
-    drawn = rng.integers(n, size=(RESAMPLES, n)) + n * np.arange(RESAMPLES)[:, None]
-    counts = np.bincount(drawn.ravel(), minlength=RESAMPLES * n)
-    return counts.reshape(RESAMPLES, n).astype(np.float64)
-
-
-def estimated(
-    distribution: Distribution, taken: Mapping[str, np.ndarray] | None = None
-) -> np.ndarray:
-    """float64 [count, values]. taken: of each source float64 [count, units], how often each unit is
-    counted; None: once, and count is 1."""
-
-    def counted(part: Part) -> np.ndarray:
-        return taken[part.source] if taken else np.ones((1, len(part.added)))
-
-    total = np.sum([counted(part) @ part.added / len(part.added) for part in distribution], axis=0)
-    result: np.ndarray = total / np.maximum(total.sum(axis=1, keepdims=True), LEAST)
-    return result
-
-
-def _interval(difference: np.ndarray, again: np.ndarray | None) -> Row:
-    value = float(np.abs(difference).sum() / 2)
-    if again is None:
-        return {"value": value, "noise": None, "low": None, "high": None}
-    off = np.abs(again - difference).sum(axis=1) / 2
-    radius = float(np.quantile(off, LEVEL))
-    return {
-        "value": value,
-        "noise": float(off.mean()),
-        "low": max(0.0, value - radius),
-        "high": min(1.0, value + radius),
-    }
-
 
 WIDTH = 4
 """Bytes of a class of lengths."""
@@ -168,7 +78,7 @@ class Texts:
 def masses(texts: Mapping[str, Texts]) -> dict[str, np.ndarray]:
     """Weights of the lift and of canonical, divided by one number so that they can be written
     down."""
-    logs = {method: texts[method].log_weights for method in ("lift", "canonical")}
+    logs = {method: texts[method].log_weights for method in OUR_METHODS}
     highest = max(float(found.max()) for found in logs.values())
     shift = highest if highest > -np.inf else 0.0
     return {
@@ -186,21 +96,21 @@ def features(
 ) -> Row:
     """By feature: values, distributions, and distances to the model's distribution; nothing where a
     method has no whole text. is_own: bool, which samples of the lift are canonical."""
-    kinds: dict[str, Callable[[bytes], str]] = {
+    readers: dict[str, Callable[[bytes], str]] = {
         "first": lambda text: text.decode("utf-8", "replace").lstrip(" ")[:1],
         "length": lambda text: f"{(low := len(text) // WIDTH * WIDTH)}-{low + WIDTH - 1}",
     }
     if truth:
         right = {answer.encode() for answer in truth}
-        kinds["right"] = lambda text: "right" if text in right else "wrong"
+        readers["right"] = lambda text: "right" if text in right else "wrong"
     pooled = [*texts.values(), *(one for found in populations.values() for one in found)]
     if not all((found.log_weights > -np.inf).any() for found in texts.values()):
         return {}
     made = {}
-    for name, kind in kinds.items():
-        seen = Counter(kind(text) for found in pooled for text in found.whole())
+    for name, value_of in readers.items():
+        seen = Counter(value_of(text) for found in pooled for text in found.whole())
         values = sorted(value for value, n in seen.items() if n >= SEEN or name == "right")
-        made[name] = _compared(_Coded([*values, REST], kind), texts, populations, is_own, rng)
+        made[name] = _compared(_Coded([*values, REST], value_of), texts, populations, is_own, rng)
     return made
 
 
@@ -209,12 +119,12 @@ class _Coded:
     """values: of a feature, the rest last."""
 
     values: list[str]
-    kind: Callable[[bytes], str]
+    value_of: Callable[[bytes], str]
 
     def added(self, texts: Texts, mass: np.ndarray) -> np.ndarray:
         """float64 [texts, values]."""
         number = {value: k for k, value in enumerate(self.values)}
-        codes = [number.get(self.kind(text), len(self.values) - 1) for text in texts.spelled]
+        codes = [number.get(self.value_of(text), len(self.values) - 1) for text in texts.spelled]
         return one_hot(np.array(codes), mass, len(self.values))
 
 
@@ -297,7 +207,7 @@ class _Asked:
         }
 
 
-def large_row(config: Config, source: str, case: StudyCase) -> Row:
+def sampled_row(config: Config, source: str, case: StudyCase) -> Row:
     """What samples of all methods say of one case under one model."""
     ready = opened(source, config.device, config.dtype)
     ids = ready.prompt_ids(case)
@@ -319,7 +229,7 @@ def large_row(config: Config, source: str, case: StudyCase) -> Row:
     texts = {method: asked.texts(found) for method, found in drawn.items()}
     groups = {m: [asked.texts(one) for one in found] for m, found in populations.items()}
     return {
-        "kind": "large",
+        "kind": SAMPLED,
         **described(source, case),
         "pattern": case.pattern,
         "prompt_tokens": len(ids),

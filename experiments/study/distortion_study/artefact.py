@@ -1,21 +1,22 @@
 """The distortion study: how much constraints distort a model, where it comes from, what removes it.
 
 Several models are asked prompts with constraints of several families (`cases`). A language that can
-be listed is summed up exactly, on the trie of all tokenizations, at all temperatures
-(`distortion_finite`); a larger one is sampled (`distortion_large`). How an error is taken apart:
-`answer_distributions`; what the methods are: `study_methods`.
+be enumerated is summed up exactly, on the trie of all tokenizations, at all temperatures
+(`study.enumerated`); a larger one is sampled (`study.sampled`). How an error is taken apart:
+`answers.distributions`; what the methods are: `answers.methods`.
 """
 
 from __future__ import annotations
 
 from bpe_automata.errors import ArgumentError
+from experiments.answers.cases import CASES, StudyCase
 from experiments.engines.peers import OutlinesCore
 from experiments.run.executors import FAILURE, Cell, Row
 from experiments.run.measuring import Run
-from experiments.study.cases import CASES, StudyCase
-from experiments.study.distortion_finite import Config, finite_row, model_row
-from experiments.study.distortion_large import large_row
-from experiments.study.study_report import TITLE, facts, figures, readme, tables
+from experiments.study.distortion_study.asked import Config, model_row
+from experiments.study.distortion_study.report import TITLE, facts, figures, readme, tables
+from experiments.study.enumerated.rows import enumerated_row
+from experiments.study.sampled.rows import sampled_row
 
 VERSION = 2
 SMOKE = Config(
@@ -50,7 +51,7 @@ def measure(run: Run[Config]) -> None:
             Cell(f"{source}/{case.name}", row, (asked, source, case))
             for source in there
             for case in chosen
-            for row in [finite_row if case.is_finite() else large_row]
+            for row in [enumerated_row if case.is_enumerated() else sampled_row]
         ]
     )
 
@@ -64,9 +65,9 @@ def chosen_cases(asked: Config) -> list[StudyCase]:
         raise ArgumentError(f"--cases: {unknown[0]!r} is no case and no family of the study")
     if asked.cases:
         return [case for case in CASES if {case.name, case.family} & set(asked.cases)]
-    finite, large = [case for case in CASES if case.is_finite()], list[StudyCase]()
+    enumerated, larger = [case for case in CASES if case.is_enumerated()], list[StudyCase]()
     for case in CASES:
-        before = sum(other.family == case.family for other in large)
-        if not case.is_finite() and (asked.large is None or before < asked.large):
-            large.append(case)
-    return [*finite, *large]
+        before = sum(other.family == case.family for other in larger)
+        if not case.is_enumerated() and (asked.large is None or before < asked.large):
+            larger.append(case)
+    return [*enumerated, *larger]

@@ -1,5 +1,5 @@
-"""The tables of the listed languages: how far methods are from the free distribution, where that
-comes from, what it depends on, and single cases in full."""
+"""The tables of the cases whose answers are enumerated: how far methods are from the free
+distribution, where that comes from, what it depends on, and single cases in full."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import spearmanr
 
+from experiments.answers.populations import PARTICLES
 from experiments.run.executors import Row
 from experiments.run.tables import (
     Column,
@@ -32,41 +33,43 @@ from experiments.run.tables import (
     values,
     whole,
 )
-from experiments.study.distortion_finite import PARTICLES
-from experiments.study.study_points import (
+from experiments.study.enumerated.points import (
     CLEARLY,
     MASSES,
-    SETTLED,
     SHAPLEY,
     THREE,
+    TOLERANCE,
     Points,
     at_draws,
     at_every_temperature,
     farther,
-    finite,
     in_order,
-    infinite,
+    infinite_kl,
     label,
     mean,
     median,
     of_methods,
     pairs_of,
-    settled,
     share_of_lift,
+    where_kl_is_finite,
+    within_tolerance,
 )
 
-SAME = f"The cases are those within {SETTLED} of exact at every temperature"
+SAME = f"The cases are those within {TOLERANCE} of exact at every temperature"
 INTERVALS = (
     "[ ]: 95 % intervals by drawing questions with replacement, variants together; each for "
     "itself, so of a hundred of them some miss"
 )
+CASES = Column("cases", count, whole)
+FARTHER = Column("lift : canonical\nfarther", farther, several(whole, " : "))
+THREE_DIGITS, FOUR_DIGITS = interval(fixed(3)), interval(fixed(4))
 WORST = 10
 """Cases in each of the two tables of worst ones."""
 
 
 def tables(every: Points, notes: Sequence[str]) -> list[Table]:
     """notes: on the models."""
-    found = settled(every)
+    found = within_tolerance(every)
     drawn = at_draws(found)
     methods = of_methods(found)
     complete = at_every_temperature(found)
@@ -95,7 +98,7 @@ def tables(every: Points, notes: Sequence[str]) -> list[Table]:
         canonical_share(complete),
         accuracy(methods),
         engines(drawn, methods),
-        unsettled(every[~every["is_settled"]]),
+        beyond_tolerance(every[~every["is_within_tolerance"]]),
     ]
 
 
@@ -118,20 +121,20 @@ def named(name: str, field: str) -> Column:
 def distances(drawn: Points, methods: pd.DataFrame, more: Sequence[str] = ()) -> Table:
     """All methods."""
     there = methods[methods["tv"].notna()]
-    every = (kinds for row in drawn["row"] for kinds in row["draws"].values())
-    sizes = (size for kinds in every for each in kinds.values() for size in each.values())
+    samplers = (each for row in drawn["row"] for each in row["draws"].values())
+    sizes = (size for each in samplers for one in each.values() for size in one.values())
     error = max((size["error"] for size in sizes), default=0.0)
     columns = [
         named("method", "method"),
-        Column("cases", count, whole),
-        Column("TV median", median("tv"), interval(fixed(4))),
-        Column("TV mean", mean("tv"), interval(fixed(3))),
+        CASES,
+        Column("TV median", median("tv"), FOUR_DIGITS),
+        Column("TV mean", mean("tv"), THREE_DIGITS),
         Column("TV 90 %", quantiles("tv", 0.9), several(fixed(3))),
         Column("TV worst", highest("tv"), fixed(3)),
         Column("TV over\n0.1", lambda group: (group["tv"] > 0.1).mean(), percent()),
-        Column("KL median", finite(median("kl")), interval(fixed(4))),
-        Column("KL mean", finite(mean("kl")), interval(fixed(3))),
-        Column("KL infinite\ncases", infinite, whole),
+        Column("KL median", where_kl_is_finite(median("kl")), FOUR_DIGITS),
+        Column("KL mean", where_kl_is_finite(mean("kl")), THREE_DIGITS),
+        Column("KL infinite\ncases", infinite_kl, whole),
     ]
     notes = [
         "at the temperature nearest to 1, at which draws are simulated, as where none is named",
@@ -142,7 +145,8 @@ def distances(drawn: Points, methods: pd.DataFrame, more: Sequence[str] = ()) ->
         "given that it writes one; ids that run past the end of an answer are not counted, and no "
         "end of sequence is asked for",
         "TV: total variation distance to the free distribution, with no answer as an outcome where "
-        f"a method has dead ends; cases: those where it is within {SETTLED} of exact. {INTERVALS}",
+        f"a method has dead ends; cases: those where it is within {TOLERANCE} of exact. "
+        f"{INTERVALS}",
         "KL: divergence of the method's distribution from the free one, KL(free || method), in "
         "nats; median and mean of the cases where it is finite. It is infinite where an answer "
         "that the model gives was not found under the method",
@@ -167,16 +171,16 @@ def parts(
     shares = interval(lambda value: "-" if is_missing(value) else percent()(value))
     columns = [
         first,
-        Column("cases", count, whole),
-        Column("TV lift\nmedian", median("lift"), interval(fixed(4))),
-        Column("TV canonical\nmedian", median("canonical"), interval(fixed(4))),
-        *(Column(f"{_TV[part]}\nmean", mean(part), interval(fixed(3))) for part in _TV),
+        CASES,
+        Column("TV lift\nmedian", median("lift"), FOUR_DIGITS),
+        Column("TV canonical\nmedian", median("canonical"), FOUR_DIGITS),
+        *(Column(f"{_TV[part]}\nmean", mean(part), THREE_DIGITS) for part in _TV),
         *(Column(f"{part}\nshare", share_of_lift(part), shares) for part in THREE),
         *(
             Column(f"{name}\nShapley", share_of_lift(part), shares)
             for name, part in zip(THREE, SHAPLEY, strict=False)
         ),
-        Column("lift : canonical\nfarther", farther, several(whole, " : ")),
+        FARTHER,
     ]
     told = [
         "TV lift = tokenization (TV lift - TV canonical) + myopia (TV canonical - TV canonical "
@@ -199,11 +203,11 @@ def paired(drawn: Points) -> Table:
     """The lift against canonical, case by case."""
     columns = [
         Column("model", lambda group: label(group["model"].iloc[0])),
-        Column("cases", count, whole),
-        Column("TV lift - TV canonical\nmean", mean("tokenization"), interval(fixed(4))),
-        Column("median", median("tokenization"), interval(fixed(4))),
+        CASES,
+        Column("TV lift - TV canonical\nmean", mean("tokenization"), FOUR_DIGITS),
+        Column("median", median("tokenization"), FOUR_DIGITS),
         Column("quartiles", quantiles("tokenization", 0.25, 0.75), several(fixed(4))),
-        Column("lift : canonical\nfarther", farther, several(whole, " : ")),
+        FARTHER,
     ]
     notes = [
         "the median of the differences is far below the difference of the medians: in most cases "
@@ -249,7 +253,7 @@ def variants(
     for part in ("lift", "canonical", "rest"):
         columns += [
             Column(f"TV {part}\nmean", mean(part), lambda found: fixed(3)(found[0])),
-            Column(f"against\n{reference}", mean(f"{part}_difference"), interval(fixed(3))),
+            Column(f"against\n{reference}", mean(f"{part}_difference"), THREE_DIGITS),
         ]
     columns.append(Column("healed", lambda group: int(_is_healed(group).sum()), whole))
     told = [
@@ -272,9 +276,9 @@ def healing(drawn: Points) -> Table:
     lines = pd.DataFrame(_as_it_stands(healed), columns=names).astype({"tv": float})
     columns = [
         named("as the prompt stands", "way"),
-        Column("cases", count, whole),
-        Column("median", median("tv"), interval(fixed(3))),
-        Column("mean", mean("tv"), interval(fixed(3))),
+        CASES,
+        Column("median", median("tv"), THREE_DIGITS),
+        Column("mean", mean("tv"), THREE_DIGITS),
         Column("worst", highest("tv"), fixed(3)),
     ]
     notes = [
@@ -282,18 +286,18 @@ def healing(drawn: Points) -> Table:
         "last ids are given back; free: without a mask, so that the prompt alone does it. "
         f"{INTERVALS}",
         f"{len(healed) - len(lines) // 2} cases are left out: they may be off by more than "
-        f"{SETTLED}",
+        f"{TOLERANCE}",
     ]
     groups = by(in_order(in_order(lines, "model"), "way", ("free", "lift")), "way")
     return table("Prompts that end inside a token", groups, columns, notes)
 
 
 def _as_it_stands(healed: Points) -> list[Row]:
-    """Two lines for each point that is within `SETTLED` of exact."""
+    """Two lines for each point that is within `TOLERANCE` of exact."""
     lines = []
     for point in records(healed):
-        kept = point["row"]["healing"]["temperatures"][point["heat"]]
-        if point["at"]["free_slack"] + kept["slack"] <= SETTLED:
+        kept = point["row"]["healing"]["temperatures"][str(point["temperature"])]
+        if point["at"]["free_slack"] + kept["slack"] <= TOLERANCE:
             asked = {"model": point["model"], "base": point["base"]}
             lines += [{**asked, "way": way, "tv": kept[f"tv_{way}"]} for way in ("free", "lift")]
     return lines
@@ -308,7 +312,7 @@ def canonical_share(found: Points) -> Table:
 
     columns = [
         named("model: temperature", "temperature"),
-        Column("cases", count, whole),
+        CASES,
         Column("median", least(0.5), small),
         Column("10 %", least(0.9), small),
         Column("1 %", least(0.99), small),
@@ -316,7 +320,8 @@ def canonical_share(found: Points) -> Table:
         Column("under 0.9", lambda group: int((group["other"] > 0.1).sum()), whole),
     ]
     notes = [
-        f"share of the free probability of a case's answers that is canonically tokenized. {SAME}"
+        f"share of the free probability of a case's answers that is canonically tokenized. {SAME}",
+        "10 %, 1 %: quantiles over the cases; in so many of them the share is no higher",
     ]
     groups = by(found.assign(other=other.astype(float)), "temperature")
     return table("How much of the free mass is canonical", groups, columns, notes)
@@ -326,9 +331,9 @@ def accuracy(methods: pd.DataFrame) -> Table:
     """Where right answers are known."""
     columns = [
         named("method", "method"),
-        Column("cases", count, whole),
-        Column("P(right)\nmean", mean("p_right"), interval(fixed(3))),
-        Column("above free", mean("above_free"), interval(fixed(3))),
+        CASES,
+        Column("P(right)\nmean", mean("p_right"), THREE_DIGITS),
+        Column("above free", mean("above_free"), THREE_DIGITS),
         Column("likeliest\nis right", share("is_right"), percent(1)),
         Column("likeliest is\nthe free one", share("same_answer"), percent(1)),
     ]
@@ -340,12 +345,12 @@ def engines(drawn: Points, methods: pd.DataFrame) -> Table:
     """Where outlines-core and chop are not the lift."""
     columns = [
         named("method", "method"),
-        Column("cases", count, whole),
+        CASES,
         Column("other\nsequences", total("other"), whole),
         Column(f"nearer by\nover {CLEARLY}", total("nearer"), whole),
         Column(f"farther by\nover {CLEARLY}", total("farther"), whole),
         Column("most\nlost", highest("lost"), small),
-        Column("free mass it\ncan write, mean", mean("share"), interval(fixed(4))),
+        Column("free mass it\ncan write, mean", mean("share"), FOUR_DIGITS),
         Column("least", lambda group: min(values(group, "share")), small),
     ]
     notes = [
@@ -414,7 +419,7 @@ def _answers(chosen: Sequence[Row]) -> Iterator[Row]:
             }
 
 
-def unsettled(found: Points) -> Table:
+def beyond_tolerance(found: Points) -> Table:
     """Points that enter no summary."""
     fields = pd.json_normalize(found["at"].tolist()).assign(
         name=[
@@ -433,6 +438,6 @@ def unsettled(found: Points) -> Table:
     ]
     notes = [
         "probability of each distribution that belongs to no answer yet. Left out of all "
-        f"summaries: a distance may be off by more than {SETTLED}"
+        f"summaries: a distance may be off by more than {TOLERANCE}"
     ]
     return table("Cases that are too large for their budget", fields, columns, notes)

@@ -29,27 +29,27 @@ from experiments.run.tables import (
     table,
     whole,
 )
+from experiments.shared.canonical_texts import KINDS
 from experiments.shared.models import labels
-from experiments.study.shown import model_notes
-from experiments.study.spontaneous_judge import KINDS
+from experiments.shared.shown import model_notes
 
 TITLE = "How often models leave their tokenizer's own tokenization"
 ALPHA = 0.05
 MOST_COMMON, SHOWN = 8, 110
 PROBE = "1"
 """The temperature of the headline and of the README."""
-_FIELDS = ["model", "kind", "heat", "canonical", "joints", "at_fault", "faults"]
+_FIELDS = ["model", "kind", "temperature", "canonical", "joints", "at_fault", "faults"]
 
 
 # Texts and faults as data frames.
 
 
 def texts_of(rows: pd.DataFrame, manifest: Row) -> pd.DataFrame:
-    """A row for each text, in the order of the keys: model (what it is called); kind; heat, the
+    """A row for each text, in the order of the keys: model (what it is called); kind;
     temperature; joints, that of an end included; at_fault, how many of them; canonical; faults."""
     called, chosen = labels(manifest), manifest["config"]
     found = [
-        {"model": called[row["model"]], "kind": row["kind"], "heat": text["temperature"]}
+        {"model": called[row["model"]], "kind": row["kind"], "temperature": text["temperature"]}
         | {"joints": len(text["ids"]) + text["ended"], "canonical": text["canonical"]}
         | {"at_fault": len(text.get("faults", ())), "faults": text.get("faults", [])}
         for row in sorted(records(rows), key=lambda row: str(row["key"]))
@@ -57,7 +57,11 @@ def texts_of(rows: pd.DataFrame, manifest: Row) -> pd.DataFrame:
         for text in row["texts"]
     ]
     texts = pd.DataFrame(found, columns=_FIELDS)
-    orders = {"model": called.values(), "kind": chosen["kinds"], "heat": chosen["temperatures"]}
+    orders = {
+        "model": called.values(),
+        "kind": chosen["kinds"],
+        "temperature": chosen["temperatures"],
+    }
     return texts.assign(
         **{by: pd.Categorical(texts[by], [*dict.fromkeys(of)]) for by, of in orders.items()}
     )
@@ -115,9 +119,9 @@ def facts(rows: pd.DataFrame, manifest: Row) -> Row:
     model wrote; tokens: at most in a text."""
     texts = texts_of(rows, manifest)
     found: dict[str, Row] = {}
-    for (model, heat), own in groups(texts, "model", "heat"):
+    for (model, temperature), own in groups(texts, "model", "temperature"):
         shares = {"texts": of_texts(own), "joints": of_joints(own)}
-        found.setdefault(model, {})[f"{heat:g}"] = shares
+        found.setdefault(model, {})[f"{temperature:g}"] = shares
     kinds = [kind for (kind,), _ in groups(texts, "kind")]
     return {"tokens": manifest["config"]["tokens"], "kinds": kinds, "models": found}
 
@@ -144,12 +148,14 @@ def readme(facts: Row) -> str:
 
 
 def _said(label: str, own: Row) -> str:
-    heat = PROBE if PROBE in own else next(iter(own))
-    texts, joints = own[heat]["texts"], own[heat]["joints"]
-    ends = dict.fromkeys(end for end in (min(own, key=float), max(own, key=float)) if end != heat)
+    temperature = PROBE if PROBE in own else next(iter(own))
+    texts, joints = own[temperature]["texts"], own[temperature]["joints"]
+    ends = dict.fromkeys(
+        end for end in (min(own, key=float), max(own, key=float)) if end != temperature
+    )
     others = [f"{own[end]['texts']['share'] * 100:.0f} % at {end}" for end in ends]
     return (
-        f"{label} {texts['share'] * 100:.0f} % of {texts['of']:,} at temperature {heat} "
+        f"{label} {texts['share'] * 100:.0f} % of {texts['of']:,} at temperature {temperature} "
         f"({texts['low'] * 100:.0f} to {texts['high'] * 100:.0f} %; "
         f"{joints['share'] * 1000:.1f} of 1,000 joints)"
         + (f", {' and '.join(others)}" if others else "")
@@ -162,15 +168,17 @@ def _said(label: str, own: Row) -> str:
 def tables(rows: pd.DataFrame, manifest: Row) -> list[Table]:
     """By temperature; by kind of text; what is wrong."""
     texts = texts_of(rows, manifest)
-    heats = manifest["config"]["temperatures"]
+    temperatures = manifest["config"]["temperatures"]
 
     def in_percent(found: Row) -> str:
         return _estimate(found, 100, 0)
 
     return [
         _by_temperature(texts, _notes(texts, manifest)),
-        _by_kind("Texts that are not canonical, %", texts, heats, of_texts, in_percent),
-        _by_kind("Joints at fault, per 1,000", texts, heats, of_joints, _joints_shown, NO_INTERVAL),
+        _by_kind("Texts that are not canonical, %", texts, temperatures, of_texts, in_percent),
+        _by_kind(
+            "Joints at fault, per 1,000", texts, temperatures, of_joints, _joints_shown, NO_INTERVAL
+        ),
         _kinds_of_fault(texts),
         _commonest(faults_of(texts)),
     ]
@@ -199,14 +207,19 @@ def _notes(texts: pd.DataFrame, manifest: Row) -> list[str]:
 def _by_temperature(texts: pd.DataFrame, notes: Sequence[str]) -> Table:
     """The interval of a share is left out where it says nothing."""
     lines = [
-        {"model": model, "heat": heat, "texts": of_texts(own), "joints": of_joints(own)}
-        for (model, heat), own in groups(texts, "model", "heat")
+        {
+            "model": model,
+            "temperature": temperature,
+            "texts": of_texts(own),
+            "joints": of_joints(own),
+        }
+        for (model, temperature), own in groups(texts, "model", "temperature")
     ]
     for line in lines:
         for found in (line["texts"], line["joints"]):
             ends = [found["low"], found["high"]]
             found["ends"] = ends if found["count"] or found["high"] else None
-    columns = [Column("model", "model"), Column("temperature", "heat", "{:g}".format)]
+    columns = [Column("model", "model"), Column("temperature", "temperature", "{:g}".format)]
     for of, unit, names in (
         ("texts", 100, ("texts", "not canonical", "%", "95 %")),
         ("joints", 1000, ("joints", "at fault", "per 1,000", "95 %")),
@@ -229,18 +242,22 @@ def _by_temperature(texts: pd.DataFrame, notes: Sequence[str]) -> Table:
 def _by_kind(
     title: str,
     texts: pd.DataFrame,
-    heats: Sequence[float],
+    temperatures: Sequence[float],
     of: Callable[[Group], Row],
     shown: Callable[[Row], str],
     *notes: str,
 ) -> Table:
     """A line per kind of text and model, a column per temperature. of: the share of some texts."""
 
-    def at(heat: float) -> Callable[[Group], Row | None]:
-        return lambda own: of(own[own["heat"] == heat]) if (own["heat"] == heat).any() else None
+    def at(temperature: float) -> Callable[[Group], Row | None]:
+        def shares(own: Group) -> Row | None:
+            there = own[own["temperature"] == temperature]
+            return None if there.empty else of(there)
+
+        return shares
 
     columns = [Column("kind of text", "kind"), Column("model", "model")]
-    columns += [Column(f"T = {heat:g}", at(heat), shown) for heat in heats]
+    columns += [Column(f"T = {each:g}", at(each), shown) for each in temperatures]
     title = f"{title}, with intervals of 95 %"
     return table(title, groups(texts, "kind", "model"), columns, notes)
 
@@ -336,18 +353,23 @@ def figures(rows: pd.DataFrame, manifest: Row) -> list[Figure]:
     return [Figure("spontaneous", drawn, headline(facts(rows, manifest)), note)]
 
 
-def _panel(axes: Any, texts: pd.DataFrame, models: Sequence[str], heats: Sequence[float]) -> None:
+def _panel(
+    axes: Any, texts: pd.DataFrame, models: Sequence[str], temperatures: Sequence[float]
+) -> None:
     for (model,), own in groups(texts, "model"):
         number = models.index(model)
-        found = [{"heat": heat} | of_texts(some) for (heat,), some in groups(own, "heat")]
+        found = [
+            {"temperature": temperature} | of_texts(some)
+            for (temperature,), some in groups(own, "temperature")
+        ]
         points = pd.DataFrame(found)
         shares = points[["share", "low", "high"]] * 100
         bars = [shares["share"] - shares["low"], shares["high"] - shares["share"]]
-        places = points["heat"] + APART * (number - (len(models) - 1) / 2)
+        places = points["temperature"] + APART * (number - (len(models) - 1) / 2)
         style = {"color": COLORS[number % 4], "marker": MARKS[number % 4], "markersize": 5}
         axes.errorbar(places, shares["share"], bars, capsize=2, linewidth=1.4, label=model, **style)
     axes.set_ylim(-3, 103)
-    axes.set_xticks(list(heats), [f"{heat:g}" for heat in heats])
+    axes.set_xticks(list(temperatures), [f"{temperature:g}" for temperature in temperatures])
     grid(axes, "y")
 
 
@@ -356,13 +378,16 @@ def headline(facts: Row) -> str:
     of text differ more than models do, so it says that the numbers are averages."""
     models = facts["models"]
     first, *others = models.values()
-    heats = [heat for heat in first if all(heat in other for other in others)]
-    if not heats:
+    temperatures = [
+        temperature for temperature in first if all(temperature in other for other in others)
+    ]
+    if not temperatures:
         return TITLE
-    heat = PROBE if PROBE in heats else heats[-1]
+    temperature = PROBE if PROBE in temperatures else temperatures[-1]
     what = ", averaged over these kinds of text" if len(facts["kinds"]) > 1 else ""
     said = [
-        f"{label}: {own[heat]['texts']['share'] * 100:.0f} %{what}" for label, own in models.items()
+        f"{label}: {own[temperature]['texts']['share'] * 100:.0f} %{what}"
+        for label, own in models.items()
     ]
-    opening = f"At temperature {heat}, texts that are not in their tokenizer's own ids"
+    opening = f"At temperature {temperature}, texts that are not in their tokenizer's own ids"
     return "\n".join([opening, *said])

@@ -1,0 +1,1 @@
+"""The part of the distortion study whose answers are enumerated: exact distributions."""

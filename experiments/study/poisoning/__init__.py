@@ -1,0 +1,1 @@
+"""What one mis-tokenized word does to a model."""

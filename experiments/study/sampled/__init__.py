@@ -1,0 +1,1 @@
+"""The part of the distortion study whose languages are too large to enumerate: samples."""

@@ -1,0 +1,1 @@
+"""How often a model leaves its tokenizer's own tokenization."""
