@@ -138,14 +138,14 @@ CASES = read(Path(__file__).with_suffix(".jsonl"))
 
 # The chat formats that are put around a question, per model.
 #
-# A prompt of style "chat" holds the bare question; it must go through `chat_prompt` before it is
+# A prompt of style "chat" holds the bare question; it must go through `prompt_text` before it is
 # encoded. What the assistant has written already stands behind `ASSISTANT`:
 #
 #     'How does this review sound?' + ASSISTANT + '{"sentiment": "'
 #
 # The formats hold special tokens, spelled as text: encode them as such. A token that begins every
 # text (Gemma's <bos>) is not part of a format, and neither is SmolLM2's default system message.
-# A model of which no format is known is asked in plain text.
+# A model of which no format is known, or that was not trained on chats, is asked in plain text.
 
 ASSISTANT = "\n<<assistant>>\n"
 """Divides a chat prompt into the user's question and the beginning of the assistant's turn."""
@@ -159,33 +159,35 @@ _MARKS = {"<|im_start|>": "smollm2", "<start_of_turn>": "gemma"}
 """Added token -> the format that it belongs to, for models of other names."""
 PLAIN = "plain"
 _PLAIN = ("Question: ", "\nAnswer:\n")
-"""For models without any of these tokens. It ends with a newline as the others do."""
+"""For the others. It ends with a newline as these do."""
 
 
 class ChatFormatError(BpeAutomataError):
     """A prompt has two assistant's turns."""
 
 
-def prompt_text(case: StudyCase, model_name: str, added: Collection[str] = ()) -> str:
-    """What the model reads before its answer: the prompt, in the chat format where it is a chat."""
-    return chat_prompt(case.prompt, model_name, added) if case.style == "chat" else case.prompt
+def prompt_text(case: StudyCase, chats: str = PLAIN) -> str:
+    """What the model reads before its answer: the prompt, in the format `chats` where it is one."""
+    return chat_prompt(case.prompt, chats) if case.style == "chat" else case.prompt
 
 
-def chat_prompt(question: str, model_name: str, added: Collection[str] = ()) -> str:
-    """`question` in the format of the model, up to the answer. Raises `ChatFormatError`. added: the
-    tokenizer's added tokens.
+def chat_prompt(question: str, chats: str = PLAIN) -> str:
+    """`question` in the format `chats`, up to the answer. Raises `ChatFormatError`.
 
     Without `ASSISTANT` in it the assistant's turn is empty, so the prompt ends with a newline.
     """
     asked, _, begun = question.partition(ASSISTANT)
     if ASSISTANT in begun:
         raise ChatFormatError(f"{question!r} holds ASSISTANT twice; write one turn of each side")
-    before, after = _FORMATS.get(chat_format(model_name, added), _PLAIN)
+    before, after = _FORMATS.get(chats, _PLAIN)
     return before + asked + after + begun
 
 
-def chat_format(model_name: str, added: Collection[str] = ()) -> str:
-    """The name of the format: by the model's name, else by its added tokens, else `PLAIN`."""
+def chat_format(model_name: str, added: Collection[str], instruct: bool) -> str:
+    """The name of a model's format: of one that was trained on chats (`instruct`) by its name, else
+    by its added tokens, else `PLAIN`."""
+    if not instruct:
+        return PLAIN
     named = (name for name in _FORMATS if name in model_name.lower())
     marked = (name for mark, name in _MARKS.items() if mark in added)
     return next(named, None) or next(marked, PLAIN)

@@ -4,7 +4,8 @@ tokenizations that matters, and how far each is from the free distribution.
 At temperature T the model's probability of a sequence is the product of softmax(logits / T) over
 its ids.
 
-- *free*: each answer summed over all its tokenizations, given that the model writes an answer;
+- *free*: each answer summed over all its tokenizations, given that the model writes an answer
+  (where no other target of `targets` is named);
 - a method's distribution: each step renormalised over the ids that the method allows;
 - a method's *weighted* distribution: what self-normalised importance weights or SMC converge to,
   the model given the sequences that the method can write. For the lift that is the free
@@ -37,17 +38,20 @@ until either `most_nodes` were asked or
         `paths`, under each method.
 
 How much is left open is known exactly, and stands beside each distribution as its slack. Small
-tries are thereby summed up completely.
+tries are thereby summed up completely. Then the model is asked what it expects after complete
+answers, the likeliest first, until the others are, relative to all of them, below `distributions`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from experiments.answers.logprobs import Reader, scores
+from experiments.answers.targets import COMPLETE, PREFIX, Targets, Vocabulary
 from experiments.answers.trie import (
     TokenTrie,
     Walker,
@@ -84,7 +88,8 @@ class Explored:
 
     scores: float64 [t, n], log-probability of each node's id at each temperature; complete: bool
     [n], the node is an answer; open: bool [n]; answer: int64 [n], the only answer that can come of
-    the node, -1 where several can; asked: how many nodes the model was asked about.
+    the node, -1 where several can; asked: how many nodes the model was asked about; targets: see
+    there; unended: float64 [t], log-probability of the complete answers after which it was not.
     """
 
     trie: TokenTrie
@@ -93,6 +98,8 @@ class Explored:
     open: np.ndarray
     answer: np.ndarray
     asked: int
+    targets: Targets
+    unended: np.ndarray
 
 
 def explore(
@@ -103,14 +110,18 @@ def explore(
     last: int,
     temperatures: np.ndarray,
     aims: Aims,
+    vocabulary: Vocabulary,
 ) -> Explored:
     """last: the prompt's last id; temperatures: float64 [t]. Raises PromptError."""
-    tree = _Growing(walkers, answers, spelled, last, temperatures)
+    tree = _Growing(walkers, answers, spelled, last, temperatures, vocabulary)
     asked = 0
     while len(chosen := tree.urgent(aims)[: aims.most_nodes - asked]):
         tree.expand(chosen, reader)
         asked += len(chosen)
-    return tree.frozen(asked)
+    likely = tree.likely_answers(aims.distributions)
+    for k in range(0, len(likely), ROUND):
+        tree.end(np.sort(likely[k : k + ROUND]), reader)
+    return tree.frozen(asked + len(likely))
 
 
 class _Growing:
@@ -124,13 +135,11 @@ class _Growing:
         spelled: Spelled,
         last: int,
         temperatures: np.ndarray,
+        vocabulary: Vocabulary,
     ) -> None:
-        self._walkers, self._spelled, self._last, self._temperatures = (
-            walkers,
-            spelled,
-            last,
-            temperatures,
-        )
+        self._walkers, self._spelled, self._last = walkers, spelled, last
+        self._temperatures = temperatures
+        self._targets = Targets(vocabulary, answers, len(temperatures))
         self._only = _only_answers(answers)
         self._whole = frozenset(answers)
         self.parent, self.token, self.depth = [-1], [-1], [0]
@@ -141,6 +150,7 @@ class _Growing:
         self.masked = np.zeros((1, len(walkers), len(temperatures)))
         self.open, self.complete = np.ones(1, dtype=bool), np.zeros(1, dtype=bool)
         self.answer = np.array([self._only[b""]])
+        self._ended = np.zeros(0, dtype=np.int64)
 
     def urgent(self, aims: Aims) -> np.ndarray:
         """The open nodes to be asked next, ascending; none where all aims are met."""
@@ -166,7 +176,7 @@ class _Growing:
         logits = reader.logits(self, nodes)
         rows = np.repeat(np.arange(len(nodes)), [len(found) for found in each])
         tokens = np.array([token for found in each for token, _ in found], dtype=np.int64)
-        steps = scores(logits, rows, tokens, self._temperatures).T
+        steps = self._read(logits, nodes, rows, tokens, whole=False).T
         states = [after for found in each for _, after in found]
         parents = nodes[rows]
         self._measure(parents, steps, np.array(states).reshape(len(states), len(self._walkers)))
@@ -178,6 +188,36 @@ class _Growing:
         self.complete = np.concatenate([self.complete, complete])
         self.open = np.concatenate([self.open, ~complete])
         self.answer = np.concatenate([self.answer, [self._only[text] for text in new]])
+
+    def _read(
+        self, logits: Any, nodes: np.ndarray, rows: np.ndarray, tokens: np.ndarray, whole: bool
+    ) -> np.ndarray:
+        """Log-probabilities, float64 [t, k], of id tokens[i] after node nodes[rows[i]]. On the way
+        the nodes are added to the targets. whole: they are complete answers."""
+        wanted = self._targets.wanted([self._text[node] for node in nodes.tolist()], whole)
+        every_row = np.concatenate([rows, wanted.rows])
+        found = scores(
+            logits, every_row, np.concatenate([tokens, wanted.tokens]), self._temperatures
+        )
+        steps, last = np.split(found, [len(rows)], axis=1)
+        self._targets.add(wanted, self.free[nodes[wanted.rows]].T + last, whole)
+        return steps
+
+    def likely_answers(self, left_out: float) -> np.ndarray:
+        """The complete answers, the likeliest first, without those whose probability is, taken
+        together, below that share of all, at each temperature."""
+        nodes = np.flatnonzero(self.complete)
+        own = np.exp(self.free[nodes])
+        shares = (own / own.sum(axis=0)).max(axis=1) if len(nodes) else np.zeros(0)
+        order = np.argsort(-shares)
+        rest = np.cumsum(shares[order][::-1])[::-1]
+        return nodes[order[rest > left_out]]
+
+    def end(self, nodes: np.ndarray, reader: Reader) -> None:
+        """Ask the model for end-of-sequence after these nodes, which are complete answers."""
+        none = np.empty(0, dtype=np.int64)
+        self._read(reader.logits(self, nodes), nodes, none, none, whole=True)
+        self._ended = np.concatenate([self._ended, nodes])
 
     def _measure(self, parents: np.ndarray, steps: np.ndarray, states: np.ndarray) -> None:
         """Probabilities of new nodes. steps: [k, t]; states: [k, methods]."""
@@ -203,7 +243,11 @@ class _Growing:
         columns = (self.parent, self.token, self.depth, self._states)
         trie = TokenTrie(*(np.array(column) for column in columns))
         steps = np.concatenate(self._scores).T
-        return Explored(trie, steps, self.complete, self.open, self.answer, asked)
+        silent = self.complete.copy()
+        silent[self._ended] = False
+        unended = np.logaddexp.reduce(self.free[silent], axis=0, initial=-np.inf)
+        targets = self._targets
+        return Explored(trie, steps, self.complete, self.open, self.answer, asked, targets, unended)
 
 
 def _only_answers(answers: Sequence[bytes]) -> dict[bytes, int]:
@@ -244,6 +288,7 @@ def distributions(
         "free": free.tolist(),
         "log10_mass": float(np.logaddexp.reduce(mass) / np.log(10)),
         "free_slack": _slack(found, own, np.ones(len(own), dtype=bool)),
+        "targets": _targets(found, number, mass, own),
         **judged(free, free, right, ""),
         "methods": {},
     }
@@ -276,6 +321,25 @@ def distributions(
             **judged(limit, free, right, "weighted_"),
         }
     return result
+
+
+def _targets(found: Explored, number: int, mass: np.ndarray, own: np.ndarray) -> Row:
+    """The free distribution under the other targets. mass: float64 [n], log-probability of each
+    answer as a sequence. slack: what may be missing, relative to what is there; at most."""
+    open_mass = np.logaddexp.reduce(own[found.open], initial=-np.inf)
+    unended = np.logaddexp(open_mass, found.unended[number])
+    logs = {
+        PREFIX: (np.logaddexp(mass, found.targets.past[number]), open_mass),
+        COMPLETE: (found.targets.ended[number], unended),
+    }
+    return {
+        target: {
+            "free": normalised(each).tolist(),
+            "log10_mass": float(np.logaddexp.reduce(each) / np.log(10)),
+            "slack": float(np.exp(min(0.0, missing - np.logaddexp.reduce(each)))),
+        }
+        for target, (each, missing) in logs.items()
+    }
 
 
 def per_leaf(found: Explored, leaves: np.ndarray, paths: np.ndarray, n: int) -> np.ndarray:

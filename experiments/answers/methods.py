@@ -32,6 +32,7 @@ from bpe_automata._decoding.healing import heal
 from bpe_automata._decoding.matcher import Healing, Matcher
 from bpe_automata._kernels.bits import clear_bits, has, members, packed
 from experiments.answers.cases import Case
+from experiments.answers.targets import Vocabulary
 from experiments.answers.trie import Automaton, TokenTrie, Walker, automaton_of, unroll
 from experiments.engines.interface import PeerError, one_eos, refusals
 from experiments.engines.peers import OutlinesCore, outlines_vocabulary
@@ -69,6 +70,11 @@ class Poser:
 
     def __init__(self, tokenizer: Tokenizer, eos_ids: tuple[int, ...]) -> None:
         self.tokenizer, self.eos_ids = tokenizer, eos_ids
+
+    @cached_property
+    def vocabulary(self) -> Vocabulary:
+        """What ids spell behind others."""
+        return Vocabulary(self.tokenizer.spellings, self.eos_ids)
 
     def posed(self, prompt_ids: Sequence[int], answers: Sequence[str]) -> Posed:
         """All methods, after ids of the prompt were given back where answers ask for it. Raises

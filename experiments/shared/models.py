@@ -56,7 +56,8 @@ class LoadedModel:
 
     `model`: a transformers model in eval mode on `device`; `note`: what a reader of its numbers
     must know (empty if nothing); `eos_ids`: ids that end a text; `seconds`: time of loading;
-    `start_ids`: what the model was trained to see before each text.
+    `start_ids`: what the model was trained to see before each text; `instruct`: was it trained on
+    chats? Of models that are not packaged: does their tokenizer have a chat template?
     """
 
     name: str
@@ -67,6 +68,7 @@ class LoadedModel:
     device: str
     seconds: float
     start_ids: tuple[int, ...] = ()
+    instruct: bool = False
 
     def prompt_ids(self, prompt: str) -> list[int]:
         """The ids of a text from its beginning: what the model expects first, then its own."""
@@ -106,6 +108,7 @@ def load_model(
         device,
         seconds,
         found.start_ids,
+        found.instruct,
     )
 
 
@@ -127,19 +130,22 @@ class Located:
     folder: str
     tokenizer: Tokenizer
     start_ids: tuple[int, ...] = ()
+    instruct: bool = False
 
 
 def located(source: str) -> Located:
     """Where a model is; a packaged one is converted first. Raises as `load_model` does."""
     if source == SMOLLM2:
         folder = default_folder(default_gguf())
-        return Located(DEFAULT_NAME, QUANTIZATION_NOTE, str(folder), Tokenizer.load(folder))
+        tokenizer = Tokenizer.load(folder)
+        return Located(DEFAULT_NAME, QUANTIZATION_NOTE, str(folder), tokenizer, instruct=True)
     if source == GEMMA:
         folder = gemma_folder()
         tokenizer = Tokenizer.load(folder)
         return Located(GEMMA_NAME, GEMMA_NOTE, str(folder), tokenizer, _first_ids(folder))
     theirs = _hub_tokenizer(source)
-    return Located(source, "", source, Tokenizer.load(theirs), _put_before(theirs))
+    instruct = bool(getattr(theirs, "chat_template", None))
+    return Located(source, "", source, Tokenizer.load(theirs), _put_before(theirs), instruct)
 
 
 def _first_ids(folder: Path) -> tuple[int, ...]:

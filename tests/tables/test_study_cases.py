@@ -14,6 +14,7 @@ from bpe_automata.errors import PromptError
 from experiments.answers.cases import (
     ASSISTANT,
     CASES,
+    PLAIN,
     PROMPTS,
     CasesError,
     ChatFormatError,
@@ -61,7 +62,7 @@ JOINED = {
 
 
 def smollm2_prompt(case):
-    return prompt_text(case, "SmolLM2-135M-Instruct")
+    return prompt_text(case, "smollm2")
 
 
 def test_no_case_is_repeated_and_each_family_has_its_share():
@@ -175,10 +176,10 @@ def test_patterns_are_finite_and_prefix_free_and_hold_what_is_right(case):
 
 def test_chat_formats(smollm2_tokenizer):
     question = f"Is it hot?{ASSISTANT}Answer:"
-    assert chat_prompt(question, "SmolLM2-135M-Instruct (Q4_1)") == (
+    assert chat_prompt(question, "smollm2") == (
         "<|im_start|>user\nIs it hot?<|im_end|>\n<|im_start|>assistant\nAnswer:"
     )
-    assert chat_prompt("Hi", "gemma-3-270m") == (
+    assert chat_prompt("Hi", "gemma") == (
         "<start_of_turn>user\nHi<end_of_turn>\n<start_of_turn>model\n"
     )
     with pytest.raises(ChatFormatError, match="twice"):
@@ -187,13 +188,15 @@ def test_chat_formats(smollm2_tokenizer):
     assert [smollm2_tokenizer.token_bytes(i) for i in ids].count(b"<|im_start|>") == 2
 
 
-def test_models_of_other_names_are_asked_by_their_marks_or_plainly():
+def test_models_are_asked_by_their_name_or_their_marks_and_plainly_if_they_know_no_chats():
     added = {"<|im_start|>", "<|im_end|>"}
-    assert chat_format("/models/mine", added) == "smollm2"
-    assert chat_format("mine", {"<start_of_turn>"}) == "gemma"
-    assert chat_format("gemma-3-270m", added) == "gemma"
-    assert chat_prompt("Hi", "mine", added).startswith("<|im_start|>user\nHi<|im_end|>")
-    assert chat_prompt(f"Is it?{ASSISTANT}So", "gpt2") == "Question: Is it?\nAnswer:\nSo"
+    assert chat_format("SmolLM2-135M-Instruct (Q4_1)", (), True) == "smollm2"
+    assert chat_format("/models/mine", added, True) == "smollm2"
+    assert chat_format("mine", {"<start_of_turn>"}, True) == "gemma"
+    assert chat_format("gemma-3-270m-it", added, True) == "gemma"
+    assert chat_format("gemma-3-270m", {"<start_of_turn>"}, False) == PLAIN
+    assert chat_format("gpt2", (), True) == PLAIN
+    assert chat_prompt(f"Is it?{ASSISTANT}So", PLAIN) == "Question: Is it?\nAnswer:\nSo"
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from bpe_automata._decoding.chopping import chop
 from experiments.answers.distributions import Aims, distributions, explore
 from experiments.answers.logprobs import PackedReader
 from experiments.answers.methods import CHOP_TOKENS, OutlinesIndex, Poser
+from experiments.answers.targets import Vocabulary
 from experiments.answers.trie import Automaton, unroll
 
 ANSWERS = (' "low"', ' "medium"', ' "high"')
@@ -136,7 +137,8 @@ def explored(loaded, posed, walkers, aims=EXACT):
         return loaded.tokenizer.token_bytes(token)
 
     reader, last = PackedReader(loaded.model, posed.prompt_ids), posed.prompt_ids[-1]
-    return explore(reader, walkers, posed.answers, spelled, last, TEMPERATURES, aims)
+    vocabulary = Vocabulary(loaded.tokenizer.spellings, loaded.eos_ids)
+    return explore(reader, walkers, posed.answers, spelled, last, TEMPERATURES, aims, vocabulary)
 
 
 @pytest.fixture(scope="module")
@@ -179,6 +181,38 @@ def test_distributions_equal_brute_force(prompt, answers, number, found_of, load
     assert canonical["share"] == pytest.approx(canonical_mass.sum() / mass.sum())
 
 
+@pytest.mark.parametrize(("prompt", "answers"), CASES)
+@pytest.mark.parametrize("number", range(len(TEMPERATURES)))
+def test_targets_equal_brute_force(prompt, answers, number, found_of, loaded):
+    """Ids that go past an answer, and the end behind it, tried one by one."""
+    posed, found = found_of(prompt, answers)
+    row = distributions(found, number, tuple(posed.walkers), len(answers), [])
+    brute = BruteForce(loaded, prompt, float(TEMPERATURES[number]))
+    spelled = [loaded.tokenizer.token_bytes(token) for token in range(loaded.tokenizer.n_ids)]
+    masses = {"prefix": [], "complete": []}
+    for answer in map(str.encode, answers):
+        paths = brute.tokenizations(answer)
+        began = {path[:k] for path in paths for k in range(len(path))}
+        past = sum(
+            brute.free((*begun, token))
+            for begun in began
+            for text in [b"".join(spelled[i] for i in begun)]
+            for token, more in enumerate(spelled)
+            if token not in loaded.eos_ids
+            and (text + more).startswith(answer)
+            and text + more != answer
+        )
+        masses["prefix"].append(sum(map(brute.free, paths)) + past)
+        ended = [brute.free((*path, end)) for path in paths for end in loaded.eos_ids]
+        masses["complete"].append(sum(ended))
+        assert past > 0
+    for target, mass in masses.items():
+        part = row["targets"][target]
+        assert part["free"] == pytest.approx(np.array(mass) / sum(mass))
+        assert part["log10_mass"] == pytest.approx(np.log10(sum(mass)))
+        assert part["slack"] == 0
+
+
 def test_what_is_left_out_is_bounded_by_the_slack(found_of):
     prompt, answers = CASES[0]
     posed, whole = found_of(prompt, answers)
@@ -192,6 +226,12 @@ def test_what_is_left_out_is_bounded_by_the_slack(found_of):
             rough = distributions(part, number, methods, len(answers), [])
             assert rough["free_slack"] <= tolerance
             assert gap(exact["free"], rough["free"]) <= rough["free_slack"] + 1e-12
+            for target, rough_target in rough["targets"].items():
+                exact_target = exact["targets"][target]
+                assert (
+                    gap(exact_target["free"], rough_target["free"]) <= rough_target["slack"] + 1e-12
+                )
+                assert rough_target["log10_mass"] <= exact_target["log10_mass"] + 1e-12
             for method in methods:
                 one, other = exact["methods"][method], rough["methods"][method]
                 assert other["slack"] <= tolerance

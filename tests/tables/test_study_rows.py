@@ -120,12 +120,13 @@ def test_rows_of_another_outlines_core_are_not_gone_on_with(monkeypatch):
 
 
 def test_a_model_of_an_unknown_name_is_asked_all_cases(ready, monkeypatch, loaded):
-    monkeypatch.setattr(models, "opened", lambda *_: replace(loaded, name="mine"))
+    mine = replace(loaded, name="mine", instruct=True)
+    monkeypatch.setattr(models, "opened", lambda *_: mine)
     asked.opened.cache_clear()
-    mine = asked.opened("mine", "cpu", "float32")
-    marked = loaded.tokenizer.decode(mine.prompt_ids(CASES[2]))
+    marked = loaded.tokenizer.decode(asked.opened("mine", "cpu", "f").prompt_ids(CASES[2]))
     assert marked == "<|im_start|>user\nWho?<|im_end|>\n<|im_start|>assistant\n"
-    monkeypatch.setattr(asked.Opened, "added", lambda _: frozenset())
+    mine = replace(mine, instruct=False)
+    asked.opened.cache_clear()
     row = enumerated.enumerated_row(CONFIG, "mine", CASES[2])
     assert row["prompt_tokens"] == len(loaded.tokenizer.encode("Question: Who?\nAnswer:\n"))
     assert asked.model_row(CONFIG, "mine")["chat_format"] == "plain"

@@ -3,6 +3,7 @@ where it disagrees with its automaton, and as weighted populations of one, two a
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -11,6 +12,7 @@ from tiny import PIECES, lift_of
 
 from experiments.answers.distributions import Explored
 from experiments.answers.populations import Populations, _systematic
+from experiments.answers.targets import Targets, Vocabulary
 from experiments.answers.trie import Automaton, along_paths, masked_steps, unroll
 from experiments.run.statistics import clopper_pearson
 from experiments.study.distortion.artefact import (
@@ -69,7 +71,9 @@ def found():
     for node, text in enumerate(texts):
         (*possible,) = (k for k, one in enumerate(ANSWERS) if one.startswith(text))
         answer[node] = possible[0] if len(possible) == 1 else -1
-    return Explored(trie, scores, complete, np.zeros(len(trie), dtype=bool), answer, 0)
+    targets = Targets(Vocabulary([], []), [], 1)
+    none = np.zeros(len(trie), dtype=bool)
+    return Explored(trie, scores, complete, none, answer, 0, targets, np.zeros(1))
 
 
 @pytest.fixture
@@ -169,13 +173,13 @@ def test_open_nodes_count_for_their_one_answer(found, rng):
     cut = found.trie.depth <= 1
     first = np.flatnonzero(cut)
     trie = type(found.trie)(*(column[first] for column in vars(found.trie).values()))
-    part = Explored(
-        trie,
-        found.scores[:, first],
-        found.complete[first],
-        ~found.complete[first] & (trie.depth == 1),
-        found.answer[first],
-        1,
+    part = replace(
+        found,
+        trie=trie,
+        scores=found.scores[:, first],
+        complete=found.complete[first],
+        open=~found.complete[first] & (trie.depth == 1),
+        answer=found.answer[first],
     )
     made = Populations(part, part.scores[0], trie.alive(0), len(ANSWERS)).importance(1, COUNT, rng)
     steps = np.exp(masked_steps(trie, part.scores[0], trie.alive(0)))

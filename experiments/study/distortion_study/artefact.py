@@ -18,7 +18,7 @@ from experiments.study.distortion_study.report import TITLE, facts, figures, rea
 from experiments.study.enumerated.rows import enumerated_row
 from experiments.study.sampled.rows import sampled_row
 
-VERSION = 2
+VERSION = 3
 SMOKE = Config(
     models=("smollm2",),
     cases=("yes_no_nile_space", "yes_no_nile_no_space", "choices_any_several"),

@@ -56,11 +56,13 @@ class Opened:
 
     def prompt_ids(self, case: StudyCase) -> list[int]:
         """What the model reads before its answer."""
-        return self.loaded.prompt_ids(prompt_text(case, self.loaded.name, self.added()))
+        return self.loaded.prompt_ids(prompt_text(case, self.chat_format))
 
-    def added(self) -> frozenset[str]:
-        """The added tokens: the marks of a chat format are among them."""
-        return frozenset(token.content for token in self.loaded.tokenizer.description.added)
+    @property
+    def chat_format(self) -> str:
+        """By name. The marks of a format are among the added tokens."""
+        added = {token.content for token in self.loaded.tokenizer.description.added}
+        return chat_format(self.loaded.name, added, self.loaded.instruct)
 
 
 @lru_cache(maxsize=1)
@@ -80,7 +82,7 @@ def model_row(config: Config, source: str) -> Row:
         **ready.loaded.provenance(),
         "dtype": config.dtype,
         "reader": ready.reader.__name__,
-        "chat_format": chat_format(ready.loaded.name, ready.added()),
+        "chat_format": ready.chat_format,
     }
 
 

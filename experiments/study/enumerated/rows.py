@@ -80,6 +80,7 @@ def explored(config: Config, ready: Opened, posed: Posed) -> tuple[Posed, Explor
         posed.prompt_ids[-1],
         np.array(config.temperatures),
         Aims(config.slack, config.unread, config.most_nodes, config.draws()),
+        ready.poser.vocabulary,
     )
     return reached(posed, found, config.most_nodes)
 
