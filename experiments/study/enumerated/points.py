@@ -23,6 +23,7 @@ import pandas as pd
 from experiments.answers.distributions import tv_between
 from experiments.answers.methods import METHODS
 from experiments.answers.populations import PARTICLES
+from experiments.answers.targets import COMPLETE, PREFIX, SEQUENCE
 from experiments.run.executors import Row
 from experiments.run.statistics import bootstrap, weighted_mean, weighted_quantile
 from experiments.run.tables import Group, records
@@ -101,6 +102,60 @@ def known(at: Row, method: str, prefix: str = "") -> Row | None:
         return None
     own = part["weighted_slack"] if prefix else part["slack"] / 2
     return part if at["free_slack"] + own <= TOLERANCE else None
+
+
+TARGET_LINES = {
+    SEQUENCE: "sequence",
+    PREFIX: "prefix",
+    "marked": "prefix, where an answer ends in a mark",
+    COMPLETE: "complete",
+    "read": "complete, of the ids that were read",
+}
+"""What is compared with what: the targets of `answers.targets`. An answer ends in a mark if its
+last character is neither a letter nor a digit. What is complete is bounded in the fourth line
+alone."""
+
+
+def of_targets(found: Points) -> pd.DataFrame:
+    """A line for each point at the temperature of the draws and each of `TARGET_LINES` that holds
+    for it: lift, canonical: TV to the free distribution under that target, tokenization: their
+    difference; moved: TV of that distribution to the one under the target "sequence"; mass: of all
+    answers, relative to that target's; turned: does the other of lift and canonical come out
+    clearly farther than under it?"""
+    lines = [line for point in records(at_draws(found)) for line in _of_targets(point)]
+    fields = ["model", "base", "target", "lift", "canonical", "tokenization", "moved", "mass"]
+    made = pd.DataFrame(lines, columns=[*fields, "turned"])
+    made["model"] = pd.Categorical(made["model"], found["model"].cat.categories)
+    return in_order(made, "target", tuple(TARGET_LINES))
+
+
+def _of_targets(point: Row) -> Iterator[Row]:
+    at, methods = point["at"], point["at"]["methods"]
+    own = {"free": at["free"], "log10_mass": at["log10_mass"], "slack": at["free_slack"]}
+    under = {SEQUENCE: own, **at.get("targets", {})}
+    marked = any(not answer[-1].isalnum() for answer in point["row"]["answers"])
+    for name in TARGET_LINES:
+        target = under.get({"marked": PREFIX, "read": COMPLETE}.get(name, name))
+        if target is None or (name == "marked" and not marked):
+            continue
+        if name != "read" and target["slack"] + methods["lift"]["slack"] / 2 > TOLERANCE:
+            continue
+        lift, canonical = (
+            tv_between(methods[method]["law"], target["free"], methods[method]["lost"])
+            for method in ("lift", "canonical")
+        )
+        more = lift - canonical
+        clearly = min(abs(more), abs(point["tokenization"])) > CLEARLY
+        yield {
+            **{field: point[field] for field in ("model", "base")},
+            "target": name,
+            "lift": lift,
+            "canonical": canonical,
+            "tokenization": more,
+            "moved": tv_between(target["free"], at["free"]),
+            "mass": 10 ** (target["log10_mass"] - at["log10_mass"]),
+            "turned": clearly and (more > 0) != (point["tokenization"] > 0),
+        }
 
 
 def in_order(found: pd.DataFrame, field: str, order: tuple[str, ...] | None = None) -> pd.DataFrame:

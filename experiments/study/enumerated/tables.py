@@ -37,6 +37,7 @@ from experiments.study.enumerated.points import (
     CLEARLY,
     MASSES,
     SHAPLEY,
+    TARGET_LINES,
     THREE,
     TOLERANCE,
     Points,
@@ -49,6 +50,7 @@ from experiments.study.enumerated.points import (
     mean,
     median,
     of_methods,
+    of_targets,
     pairs_of,
     share_of_lift,
     where_kl_is_finite,
@@ -79,6 +81,7 @@ def tables(every: Points, notes: Sequence[str]) -> list[Table]:
         paired(drawn),
         by_family(drawn),
         by_mass(drawn),
+        by_target(of_targets(found)),
         worst("the lift", drawn.sort_values("tokenization", ascending=False, kind="stable")),
         worst("canonical", drawn.sort_values("tokenization", kind="stable")),
         parts(
@@ -227,6 +230,36 @@ def by_mass(drawn: Points) -> Table:
     first = named("model: mass", "masses")
     groups = by(in_order(drawn, "masses", tuple(MASSES)), "masses")
     return parts("The effect of the mass of the answers", first, groups, [note, *correlations])
+
+
+def by_target(lines: pd.DataFrame) -> Table:
+    """What can be meant by "the model writes this answer", and what changes with it."""
+    columns = [
+        Column("model", lambda group: label(group["model"].iloc[0])),
+        Column("target", lambda group: TARGET_LINES[group["target"].iloc[0]]),
+        CASES,
+        Column("mass, of\nsequence's", lambda group: group["mass"].median(), small),
+        Column("TV to\nsequence, median", lambda group: group["moved"].median(), small),
+        Column(f"over\n{CLEARLY}", lambda group: int((group["moved"] > CLEARLY).sum()), whole),
+        Column("TV lift\nmean", mean("lift"), THREE_DIGITS),
+        Column("median", median("lift"), FOUR_DIGITS),
+        Column("TV canonical\nmean", mean("canonical"), THREE_DIGITS),
+        Column("median", median("canonical"), FOUR_DIGITS),
+        FARTHER,
+        Column("turned", total("turned"), whole),
+    ]
+    notes = [
+        "the free distribution given that the model writes an answer, which can mean: ids that "
+        "spell it exactly come next (sequence, as in all other tables); its text begins with it, "
+        "so that the last id may go past its end (prefix); ids that spell it, then the end "
+        "(complete)",
+        "turned: cases in which lift and canonical change places, both times by more than "
+        f"{CLEARLY}",
+        "complete: where it is rarely written, the ids that were not read might in theory hold "
+        "more of it than those that were; the last line has all cases, and the ids that "
+        f"make up 99.9 % of the sequence's mass. {INTERVALS}",
+    ]
+    return table("Three targets", by(lines, "target"), columns, notes)
 
 
 def _correlation(found: Points, part: str) -> str:

@@ -1,0 +1,99 @@
+"""Free draws: what ids are a draw of, and what the test of fit finds."""
+
+from __future__ import annotations
+
+import itertools
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from experiments.study import free_draws
+from experiments.study.free_draws import OUTCOMES, decided
+
+PIECES = (b"a", b"b", b"ab", b"ba", b"aba", b"", b"<end>")
+END = len(PIECES) - 1
+TOKENIZER = SimpleNamespace(token_bytes=PIECES.__getitem__)
+ANSWERS = (b"aa", b"ab", b"ba")
+
+
+def of_all_continuations(ids):
+    """The same from the definition: what becomes of ids of which the first `k` spell an answer, or
+    go past one."""
+    texts = [b"".join(PIECES[i] for i in ids[:k]) for k in range(len(ids) + 1)]
+    for k, (before, text) in enumerate(itertools.pairwise(texts)):
+        if ids[k] == END or not PIECES[ids[k]]:
+            return "other", -1, (), k + 1
+        for number, answer in enumerate(ANSWERS):
+            if text == answer and k + 1 < len(ids):
+                ended = ids[k + 1] == END
+                return "complete" if ended else "goes on", number, tuple(ids[: k + 1]), k + 2
+            if text == answer:
+                return None
+            if text.startswith(answer) and not before.startswith(answer):
+                return "past", number, (), k + 1
+        if not any(answer.startswith(text) for answer in ANSWERS):
+            return "other", -1, (), k + 1
+    return None
+
+
+@given(st.lists(st.integers(0, END), max_size=5))
+def test_a_draw_is_what_its_text_says(ids):
+    found, expected = decided(ids, ANSWERS, TOKENIZER, (END,)), of_all_continuations(ids)
+    assert (found and (found.outcome, found.answer, found.ids, found.read)) == expected
+
+
+def test_every_draw_is_decided_with_one_id_more_than_the_longest_answer_has_bytes():
+    for ids in itertools.product(range(len(PIECES)), repeat=3):
+        assert decided(ids, ANSWERS, TOKENIZER, (END,)) is not None
+
+
+EXACT = {"complete": [0.1, 0.05, 1e-4], "goes on": [0.3, 0.0, 1e-3], "past": [0.05, 0.02, 1e-5]}
+
+
+def row_of(shares, draws, seed):
+    """A row whose counts come from `shares`, and whose exact numbers are `EXACT`."""
+    flat = [p for outcome in OUTCOMES for p in shares[outcome]]
+    drawn = np.random.default_rng(seed).multinomial(draws, [*flat, 1 - sum(flat)])[:-1]
+    counts = dict(zip(OUTCOMES, drawn.reshape(3, -1).tolist(), strict=True))
+    mass = {t: sum(sum(EXACT[o]) for o in accepted) for t, accepted in free_draws.ACCEPTED.items()}
+    exact = {
+        "probability": EXACT,
+        "log10_mass": {target: float(np.log10(p)) for target, p in mass.items()},
+        "slack": dict.fromkeys(mass, 0.0),
+        "canonical": 0.9,
+        "tv": {},
+    }
+    return {
+        "model": "m",
+        "prompt": f"p{seed}",
+        "draws": draws,
+        "counts": counts,
+        "canonical": 3,
+        "read": 2 * draws,
+        "exact": exact,
+    }
+
+
+def test_draws_from_the_exact_probabilities_fit():
+    rows = pd.DataFrame([row_of(EXACT, 2000, seed) for seed in range(200)])
+    each = [point["p"] for point in free_draws.points(rows)]
+    assert free_draws.wrong(rows, {}) == []
+    assert 0.4 < np.mean(each) < 0.6  # p is uniform where the numbers are right
+
+
+@pytest.mark.parametrize(("outcome", "share"), [("past", 0.08), ("complete", 0.07)])
+def test_draws_from_others_do_not(outcome, share):
+    shares = EXACT | {outcome: [share, *EXACT[outcome][1:]]}
+    (said,) = free_draws.wrong(pd.DataFrame([row_of(shares, 4000, seed) for seed in range(5)]), {})
+    assert "do not fit" in said
+
+
+def test_what_rejection_costs():
+    (point,) = free_draws.points(pd.DataFrame([row_of(EXACT, 1000, 0)]))
+    for target, accepted in free_draws.ACCEPTED.items():
+        kept = sum(sum(row_of(EXACT, 1000, 0)["counts"][outcome]) for outcome in accepted)
+        assert point["cost"][target] == pytest.approx(2000 / kept)
