@@ -191,7 +191,7 @@ class CartesianMerge(Immutable):
         memo, text = self._tables.memo, self.canonical.pipeline.text
         return (
             bool(self.dfa.accepting[memo.state[state.state_pair]])
-            and bool(text.ends[memo.added[state.state_pair]])
+            and bool(text.ends[memo.text_state[state.state_pair]])
             and self.canonical.sets.ends(state.hypotheses)
         )
 
@@ -249,7 +249,7 @@ class CartesianMerge(Immutable):
 
     def _step_added(self, state: ProductState, token: int) -> ProductState:
         memo = self._tables.memo
-        text, q = int(memo.added[state.state_pair]), int(memo.state[state.state_pair])
+        text, q = int(memo.text_state[state.state_pair]), int(memo.state[state.state_pair])
         before = CanonicalState(text, state.hypotheses, state.last)
         after = self.canonical.step(before, token) or self.canonical.start
         data = np.frombuffer(self.tokenizer.spellings[token], dtype=np.uint8)

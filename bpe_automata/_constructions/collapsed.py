@@ -45,7 +45,7 @@ NOTHING = Collapsed(
     text=_NONE,
     start=np.zeros(1, dtype=np.int32),
     ids=_NONE,
-    left_at=_NONE,
+    leaving_from=_NONE,
     leaving=_NONE,
 )
 

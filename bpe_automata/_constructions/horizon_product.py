@@ -130,7 +130,7 @@ class ProductReader:
         lower, hint = self._lift.at_least[states], self._lift.hint[states]
         ends, which = np.unique(numbers, return_inverse=True)
         ending = np.array([self._canonical.sets.ends(int(number)) for number in ends])
-        accepts = (lower == 0) & text.ends[memo.added[state_pairs]] & ending[which.reshape(-1)]
+        accepts = (lower == 0) & text.ends[memo.text_state[state_pairs]] & ending[which.reshape(-1)]
         lower[(lower == 0) & ~accepts] = 1
         return Facts(lower, np.where(accepts, 0, NEVER), accepts, hint, accepts)
 

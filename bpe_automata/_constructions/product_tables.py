@@ -154,7 +154,7 @@ class ProductTables:
         dfa, memo, canonical = self._product.dfa, self.memo, self.canonical
         data = np.frombuffer(canonical.tokenizer.spellings[token], dtype=np.uint8)
         state = int(walk(dfa.trans, dfa.byte_class, int(memo.state[state_pair]), data))
-        before, utf8_row = int(memo.added[state_pair]), canonical.sets.sets[number].utf8_row
+        before, utf8_row = int(memo.text_state[state_pair]), canonical.sets.sets[number].utf8_row
         if before and utf8_row == 0 and canonical.actions.first[token] < 0:
             # The beginning of a character: see `_kernels.edges._text_at`.
             before = before if self._collapsed(state_pair, utf8_row)[1][data[0]] else 0
@@ -178,7 +178,7 @@ class ProductTables:
     def _collapsed(self, state_pair: int, utf8_row: int) -> tuple[Collapsed, np.ndarray]:
         """The collapsed vocabulary for a state pair, at a character's end, or NOTHING; bool [256],
         the bytes of which tokens are read alone, see `_kernels.edges`."""
-        state, text = int(self.memo.state[state_pair]), int(self.memo.added[state_pair])
+        state, text = int(self.memo.state[state_pair]), int(self.memo.text_state[state_pair])
         collapsed = self._regions.at(state) if utf8_row == 0 else NOTHING
         outside = self._regions.outside(state)
         if text == 0:
@@ -284,7 +284,7 @@ class ProductTables:
         than `left` tokens from acceptance."""
         dfa, memo = self._product.dfa, self.memo
         collapsed, alone = self._collapsed(state_pair, utf8_row)
-        begin = int(memo.state[state_pair]), int(memo.added[state_pair]), utf8_row, alone
+        begin = int(memo.state[state_pair]), int(memo.text_state[state_pair]), utf8_row, alone
         given = packed(collapsed), packed(vocabulary or self.vocabulary), left
         rows, start, ids = watched(grouped_edges, *begin, dfa.trans, dfa.byte_class, *given)
         return self.state_pairs(rows[:, 0], rows[:, 1]), rows[:, 2].astype(np.int64), start, ids
@@ -340,7 +340,7 @@ class ProductTables:
         pretokens, and where each leads."""
         dfa, added = self._product.dfa, self._product.added
         begin = int(dfa.added_from[self.memo.state[state_pair]])
-        text = int(self.memo.added[state_pair])
+        text = int(self.memo.text_state[state_pair])
         every = np.arange(len(added.ids))
         ends = states_after(dfa.trans, dfa.byte_class, begin, added.start, added.data, every)
         states, texts = dfa.after_added[ends], added.after[added.after_row[text]]
@@ -394,11 +394,11 @@ class ProductTables:
         old, size = self.memo, len(self.memo.state)
         n_states, n_configurations = len(self._product.dfa.trans), len(old.configurations) // 2
         new = _memo(
-            n_states, old.text.shape[1], _MORE_STATE_PAIRS * (size - n_states), n_configurations
+            n_states, old.at_end.shape[1], _MORE_STATE_PAIRS * (size - n_states), n_configurations
         )
         # Texts that were found are texts. All else may rest on a state pair that was not there.
-        new.text[:size] = np.where(old.text == ALIVE, ALIVE, 0)
-        new.state[:size], new.added[:size] = old.state, old.added
+        new.at_end[:size] = np.where(old.at_end == ALIVE, ALIVE, 0)
+        new.state[:size], new.text_state[:size] = old.state, old.text_state
         new.n_state_pairs[0] = size
         keys, values = with_room(old.keys, old.values, len(new.state) - n_states)
         self._product = self._product._replace(memo=new._replace(keys=keys, values=values))
@@ -424,13 +424,13 @@ def _memo(n_states: int, n: int, spare: int, configurations: int) -> Memo:
         configurations=np.full(room, EMPTY, dtype=np.int64),
         status=np.zeros(room, dtype=np.uint8),
         n_configurations=np.zeros(1, dtype=np.int64),
-        text=np.zeros((state_pairs, n), dtype=np.uint8),
+        at_end=np.zeros((state_pairs, n), dtype=np.uint8),
         order=np.zeros((state_pairs, n), dtype=np.int32),
         free=np.zeros((state_pairs, n), dtype=np.uint8),
         keys=np.full(slots, EMPTY, dtype=np.int64),
         values=np.full(slots, -1, dtype=np.int32),
         state=state,
-        added=np.zeros(state_pairs, dtype=np.int32),
+        text_state=np.zeros(state_pairs, dtype=np.int32),
         n_state_pairs=np.array([n_states], dtype=np.int64),
     )
 

@@ -142,7 +142,7 @@ class Segments:
             return None
         flags = self._flags_at(state_pair, found.members)
         live = sorted({h for h, _, _ in found.members if flags[h]})
-        entry = int(self._tables.memo.added[state_pair]), *live
+        entry = int(self._tables.memo.text_state[state_pair]), *live
         if (state, entry) not in self._begun:
             self._begun[state, entry] = self._entered(state, entry)
         segment = self._begun[state, entry]
@@ -158,7 +158,10 @@ class Segments:
         """Where a configuration is in this segment, its cuts included; None if it lies outside, or
         text gets there by a way that the segment does not have."""
         memo, found = self._tables.memo, self._canonical.sets.sets[hypotheses]
-        number, text = segment.number.get(int(memo.state[state_pair])), int(memo.added[state_pair])
+        number, text = (
+            segment.number.get(int(memo.state[state_pair])),
+            int(memo.text_state[state_pair]),
+        )
         if number is None:
             return None
         if found.utf8_row:
@@ -194,7 +197,7 @@ class Segments:
             memo, (state_pairs, after) = self._tables.memo, pairs[:count].T
             columns = (
                 memo.state[state_pairs].tolist(),
-                memo.added[state_pairs].tolist(),
+                memo.text_state[state_pairs].tolist(),
                 after.tolist(),
             )
             self._ends[key] = list(zip(*columns, strict=True))
@@ -204,7 +207,7 @@ class Segments:
         self, segment: Segment, number: int, state_pair: int, members: tuple[Member, ...]
     ) -> tuple[Member, ...] | None:
         """The members from which text goes on; None if the segment does not have one of them."""
-        whole, text, live = self._canonical.whole, int(self._tables.memo.added[state_pair]), []
+        whole, text, live = self._canonical.whole, int(self._tables.memo.text_state[state_pair]), []
         flags = self._flags_at(state_pair, members)
         for h, b, w in members:
             after, within = flags[h] & AFTER, flags[h] & WITHIN
@@ -220,7 +223,7 @@ class Segments:
         fresh = [h for h, _, _ in members if h not in known]
         if fresh:
             memo, hypotheses = self._tables.memo, np.array(fresh, dtype=np.int64)
-            text = memo.added[state_pair : state_pair + 1].astype(np.int64)
+            text = memo.text_state[state_pair : state_pair + 1].astype(np.int64)
             state = int(memo.state[state_pair])
             flags = self._tables.ask(all_flags, state, text, hypotheses)[0].tolist()
             known.update(zip(fresh, flags, strict=True))

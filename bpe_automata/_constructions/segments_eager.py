@@ -185,7 +185,7 @@ def prepared(engine: CartesianMerge, state: ProductState, cache: SegmentCache) -
     seen, todo, count = {start}, [start], 0
     while todo:
         check()
-        n_configurations, after = walk.beyond(todo.pop())
+        n_configurations, after = walk.to_cuts(todo.pop())
         count += n_configurations
         fresh = after - seen
         seen |= fresh
@@ -219,7 +219,7 @@ class _Walk:
         self._rows, self._segments = rows, rows.segments
         self._after: dict[Configuration, set[Configuration]] = {}
 
-    def beyond(self, start: Configuration) -> tuple[int, set[Configuration]]:
+    def to_cuts(self, start: Configuration) -> tuple[int, set[Configuration]]:
         """How many configurations there are from here to the next cuts, and those at the cuts; of a
         configuration in no segment, itself and where its ids lead."""
         located, cache = self._segments.of(*start), self._rows.cache
@@ -254,7 +254,7 @@ class _Walk:
 
     def _after_configuration(self, configuration: Configuration) -> set[Configuration]:
         if configuration not in self._after:
-            self._after[configuration] = beyond(
+            self._after[configuration] = successors(
                 self._rows.engine, configuration, self._rows.readable(*configuration)
             )
         return self._after[configuration]
@@ -291,12 +291,12 @@ def all_configurations(engine: CartesianMerge, state: ProductState) -> list[Wher
     while todo:
         check()
         here = todo.pop()
-        for configuration in beyond(engine, here, engine.relevance.readable(*here)):
+        for configuration in successors(engine, here, engine.relevance.readable(*here)):
             if configuration not in found:
                 found[configuration] = None
                 todo.append(configuration)
     memo = engine.tables.memo
-    return [Where(int(memo.state[p]), int(memo.added[p]), number) for p, number in found]
+    return [Where(int(memo.state[p]), int(memo.text_state[p]), number) for p, number in found]
 
 
 def settle(engine: CartesianMerge, configurations: Iterable[Where]) -> int:
@@ -312,7 +312,7 @@ def settle(engine: CartesianMerge, configurations: Iterable[Where]) -> int:
     return sum(map(relevance.any_dead, found))
 
 
-def beyond(
+def successors(
     engine: CartesianMerge, configuration: Configuration, row: Readable
 ) -> set[Configuration]:
     """Where the ids of a configuration's row lead, whatever the last id was."""

@@ -33,8 +33,9 @@ _NEAR_THE_ROOT = 2  # where the clock is looked at
 class Collapsed(NamedTuple):
     """classes: int16 [256], see `partition`. Nodes in depth-first order, the root first: label
     uint8, one byte of the class; parent int32; skip int32 as in `Trie`. Groups of ids, node by
-    node, int32: node, token_class and text, see `edges.Nodes`; start [groups + 1] into ids. left_at
-    int32: the nodes where a byte leaves, leaving int32: that byte's node in the trie."""
+    node, int32: node, token_class and text, see `edges.Nodes`; start [groups + 1] into ids.
+    leaving_from int32: the nodes where a byte leaves, leaving int32: that byte's node in the
+    trie."""
 
     classes: np.ndarray
     label: np.ndarray
@@ -45,7 +46,7 @@ class Collapsed(NamedTuple):
     text: np.ndarray
     start: np.ndarray
     ids: np.ndarray
-    left_at: np.ndarray
+    leaving_from: np.ndarray
     leaving: np.ndarray
 
 

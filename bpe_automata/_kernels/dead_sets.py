@@ -351,7 +351,7 @@ def _begun(
     ids, rows: of `leading_ids`. Returns (int64 [n, 2], what may take out more: (id, number of the
     configuration that it leads to); of `take_out`)."""
     number, state = key_number(key), w.memo.state[key_state_pair(key)]
-    if number == w.fixed_set.number and w.memo.added[key_state_pair(key)] == 0:
+    if number == w.fixed_set.number and w.memo.text_state[key_state_pair(key)] == 0:
         take_out_leading(w.fixed_set.leading[state], candidates, forbidden_sets)
     helped = take_out(ids, candidates, forbidden_sets, w.watch)
     lively, n_lively = np.empty(len(rows), np.int64), 0

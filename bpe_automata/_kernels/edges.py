@@ -151,7 +151,7 @@ def _leaving(collapsed: Collapsed, states: np.ndarray, trie: Trie) -> np.ndarray
     them ends, and the state above."""
     found, n = np.empty((len(collapsed.leaving), 3), np.int32), 0
     for i in range(len(collapsed.leaving)):
-        node, q = collapsed.leaving[i], states[collapsed.left_at[i]]
+        node, q = collapsed.leaving[i], states[collapsed.leaving_from[i]]
         if q != 0:
             found[n, 0], found[n, 1], found[n, 2] = node, trie.skip[node], q
             n += 1

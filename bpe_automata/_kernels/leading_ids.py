@@ -65,7 +65,7 @@ def leading_ids(
     if deepest < tokens.vocabulary.trie.deepest and not reads_much(state, w):
         deepest = tokens.vocabulary.trie.deepest
     found, _, _ = edges(
-        state, w.memo.added[state_pair], w.sets.utf8_row[number], tokens.alone, w.dfa.trans,
+        state, w.memo.text_state[state_pair], w.sets.utf8_row[number], tokens.alone, w.dfa.trans,
         w.dfa.byte_class, tokens.none, tokens.vocabulary, deepest, NEVER, w.watch,
     )  # fmt: skip
     sure, rows = np.empty(len(found), np.int64), np.empty((len(found), 2), np.int64)
@@ -105,7 +105,7 @@ def leading_among(
     bound_after = tokens.bound_after[tokens.row_of[number]]
     for token in some:
         after = bound_after[tokens.class_of[token]]
-        if after < 0 or w.memo.added[state_pair] != 0 or w.sets.utf8_row[number] != 0:
+        if after < 0 or w.memo.text_state[state_pair] != 0 or w.sets.utf8_row[number] != 0:
             continue
         data = trie.data[trie.start[token] : trie.start[token + 1]]
         q = walk(w.dfa.trans, w.dfa.byte_class, w.memo.state[state_pair], data)

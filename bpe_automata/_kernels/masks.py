@@ -64,7 +64,7 @@ def readable_ids(
     rows (id, state pair, set, is it free) of int32 for those at a PARTLY configuration of which it
     is not known yet.
     """
-    q0, a0, trie = w.memo.state[state_pair], w.memo.added[state_pair], vocabulary.trie
+    q0, a0, trie = w.memo.state[state_pair], w.memo.text_state[state_pair], vocabulary.trie
     n_words, after_sides = (len(trie.start) + 30) >> 5, (free_after, bound_after)
     tokens, states, apart = edges(
         q0, a0, w.sets.utf8_row[number], alone, w.dfa.trans, w.dfa.byte_class, collapsed,
@@ -210,7 +210,7 @@ def status_of(state: int, text: int, number: int, w: Product) -> int:
 def known_lively(token: int, state_pair: int, number: int, trie: Trie, w: Product) -> int:
     """What one remembered follower shows of an id at a configuration: ALIVE, it is not dead there;
     DEAD, no id may follow it at all; UNKNOWN."""
-    state, a = w.memo.state[state_pair], w.memo.added[state_pair]
+    state, a = w.memo.state[state_pair], w.memo.text_state[state_pair]
     if number == w.fixed_set.number and a == 0:
         return ALIVE if surely_lively(token, state, w.fixed_set, w.pairs) else UNKNOWN
     key = configuration_key(token, number)

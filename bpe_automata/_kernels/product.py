@@ -130,21 +130,21 @@ class Witnesses(NamedTuple):
 @by_reference
 class Memo(NamedTuple):
     """What is known. configurations int64, status uint8: hash table of statuses by
-    `configuration_key`; n_configurations int64 [1]; text uint8 [state pairs, n]: ALIVE or DEAD for
-    a hypothesis at a character's end; order int32, the same shape: scratch of the search; free
+    `configuration_key`; n_configurations int64 [1]; at_end uint8 [state pairs, n]: ALIVE or DEAD
+    for a hypothesis at a character's end; order int32, the same shape: scratch of the search; free
     uint8, the same shape: see `_kernels.split_characters`; keys int64, values int32: hash table of
-    state pairs; state, added int32 [state pairs]; n_state_pairs int64 [1]."""
+    state pairs; state, text_state int32 [state pairs]; n_state_pairs int64 [1]."""
 
     configurations: np.ndarray
     status: np.ndarray
     n_configurations: np.ndarray
-    text: np.ndarray
+    at_end: np.ndarray
     order: np.ndarray
     free: np.ndarray
     keys: np.ndarray
     values: np.ndarray
     state: np.ndarray
-    added: np.ndarray
+    text_state: np.ndarray
     n_state_pairs: np.ndarray
 
 
@@ -181,7 +181,7 @@ def intern_state_pair(state: int, added: int, w: Product) -> int:
         w.memo.keys[at] = key
         w.memo.values[at] = w.memo.n_state_pairs[0]
         w.memo.state[w.memo.n_state_pairs[0]] = state
-        w.memo.added[w.memo.n_state_pairs[0]] = added
+        w.memo.text_state[w.memo.n_state_pairs[0]] = added
         w.memo.n_state_pairs[0] += 1
     return w.memo.values[at]
 
@@ -211,14 +211,14 @@ def known_status(state_pair: int, number: int, memo: Memo) -> int:
 
 class StatusTables(NamedTuple):
     """What tells the status of a configuration without a search, out of `Product`: to hand over all
-    of that costs more than to look. configurations, status, n_configurations, text, free: of
+    of that costs more than to look. configurations, status, n_configurations, at_end, free: of
     `Memo`; trans, byte_class, accepting: of `Dfa`; text_next: `Added.next`; utf8_row, ends,
     given_up, shown: of `Sets`; watch."""
 
     configurations: np.ndarray
     status: np.ndarray
     n_configurations: np.ndarray
-    text: np.ndarray
+    at_end: np.ndarray
     free: np.ndarray
     trans: np.ndarray
     byte_class: np.ndarray
@@ -238,7 +238,7 @@ def status_tables(w: Product) -> StatusTables:
         w.memo.configurations,
         w.memo.status,
         w.memo.n_configurations,
-        w.memo.text,
+        w.memo.at_end,
         w.memo.free,
         w.dfa.trans,
         w.dfa.byte_class,
@@ -285,7 +285,7 @@ def shown_status(state: int, number: int, known: StatusTables) -> int:
     if known.accepting[state] and known.ends[number]:
         return ALIVE
     given_up = known.given_up[number]
-    then = known.text if known.utf8_row[number] == 0 or given_up else known.free
+    then = known.at_end if known.utf8_row[number] == 0 or given_up else known.free
     found = UNKNOWN
     for i in range(known.shown.shape[1]):
         code = known.shown[number, i, 1]

@@ -154,7 +154,7 @@ def _is_cut(
 @kernel
 def lives_on(state_pair: int, h: int, boundary: int, w: Product) -> bool:
     """Does some character lead on to acceptance, with or without a boundary before it?"""
-    q, a = w.memo.state[state_pair], w.memo.added[state_pair]
+    q, a = w.memo.state[state_pair], w.memo.text_state[state_pair]
     for wide in range(2):
         if wide == 1:
             atoms, states = wide_steps(0, int(q), w)
@@ -316,7 +316,7 @@ def all_flags(q: int, at: np.ndarray, hypotheses: np.ndarray, w: Product) -> np.
 
 @kernel
 def _flags_of(state_pair: int, h: int, w: Product) -> int:
-    q, a = w.memo.state[state_pair], w.memo.added[state_pair]
+    q, a = w.memo.state[state_pair], w.memo.text_state[state_pair]
     flags = WITHIN if lives_on(state_pair, h, 0, w) else 0
     if w.dfa.accepting[q] and w.added.ends[a] and w.reading.ends[h]:
         return flags | AFTER
@@ -435,7 +435,7 @@ def completions(
     """The live (state pair, hypothesis) that the rest of a character leads to, from UTF-8 row
     `utf8_row`; `hypothesis` is that before the character, `boundary` whether there is one there."""
     found, count = np.empty((64, 2), np.int32), 0
-    a = w.memo.added[state_pair]
+    a = w.memo.text_state[state_pair]
     atoms, states = wide_steps(utf8_row, int(w.memo.state[state_pair]), w)
     for i in range(len(atoms)):
         a2 = w.added.next[a, atoms[i]]

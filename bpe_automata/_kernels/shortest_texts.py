@@ -76,7 +76,7 @@ def unsure(
     `SetArrays.known_rows`; none: an empty one; the other arguments as of `edges`."""
     trie = vocabulary.trie
     tokens, states, apart = edges(
-        w.memo.state[state_pair], w.memo.added[state_pair], utf8_row, alone, w.dfa.trans,
+        w.memo.state[state_pair], w.memo.text_state[state_pair], utf8_row, alone, w.dfa.trans,
         w.dfa.byte_class, collapsed, vocabulary, ALL, NEVER, w.watch,
     )  # fmt: skip
     _, need, columns = needed(after_sides, certificates, w)
@@ -287,7 +287,7 @@ def all_at_most(
         if poll(w.watch):
             break
         state_pair = state_pairs[i]
-        state, text = w.memo.state[state_pair], w.memo.added[state_pair]
+        state, text = w.memo.state[state_pair], w.memo.text_state[state_pair]
         found[i] = ids_at_most(state, text, numbers[i], shortest, w)
     return found
 

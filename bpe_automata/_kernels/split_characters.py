@@ -79,7 +79,7 @@ def covered(state_pair: int, utf8_row: int, number: int, w: Product) -> bool:
             )
             ready = q != 0 and r < -1 and _then_free(state_pair, -2 - r, q, number, token, w)
         if ready:
-            if w.memo.added[state_pair] == 0 and not w.sets.given_up[number]:
+            if w.memo.text_state[state_pair] == 0 and not w.sets.given_up[number]:
                 _show(state_pair, utf8_row, number, cover, w)
             return True
     return False
@@ -147,7 +147,7 @@ def surely_completed(
     is no answer.) It is read in three steps at most, as many as UTF-8 has rows in a row."""
     utf8_row, state = sets.utf8_row[number], memo.state[state_pair]
     entry = utf8_row
-    if utf8_row == 0 or memo.added[state_pair] != 0:
+    if utf8_row == 0 or memo.text_state[state_pair] != 0:
         return False
     while entry > 0:
         utf8_row, entry = entry, -1
@@ -167,7 +167,7 @@ def surely_completed(
         index = sets.boundary[m] * n + sets.hypothesis[m]
         index = index * n_coarse + reading.coarse[atom]
         for j in range(reading.step_start[index], reading.step_start[index + 1]):
-            alive |= memo.text[state, reading.step_to[j]] == ALIVE
+            alive |= memo.at_end[state, reading.step_to[j]] == ALIVE
     return alive
 
 
@@ -227,7 +227,7 @@ def _read_fragment(
 def _then_free(state_pair: int, atom: int, state: int, number: int, token: int, w: Product) -> bool:
     """Having completed the character by `token`: from some member, can the text end or a boundary
     come, or any text at all where anything may follow the token?"""
-    a = w.added.next[w.memo.added[state_pair], atom]
+    a = w.added.next[w.memo.text_state[state_pair], atom]
     if a < 0:
         return False
     p = intern_state_pair(state, a, w)
@@ -247,7 +247,7 @@ def is_free(state_pair: int, hypothesis: int, w: Product) -> bool:
     """Can the text end at (state pair, hypothesis), or an ASCII character begin a new piece there
     and lead on? Memoised in `w.memo.free`."""
     if w.memo.free[state_pair, hypothesis] == UNKNOWN:
-        q, a = w.memo.state[state_pair], w.memo.added[state_pair]
+        q, a = w.memo.state[state_pair], w.memo.text_state[state_pair]
         free = w.dfa.accepting[q] and w.added.ends[a] and w.reading.ends[hypothesis]
         if not free:
             free = _begins_piece(q, a, hypothesis, w)

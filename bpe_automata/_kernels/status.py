@@ -58,7 +58,7 @@ def status_at(state_pair: int, number: int, w: Product) -> int:
     elif (
         (
             w.dfa.accepting[w.memo.state[state_pair]]
-            and w.added.ends[w.memo.added[state_pair]]
+            and w.added.ends[w.memo.text_state[state_pair]]
             and set_ends(number, w)
         )
         or candidates == 0
@@ -76,7 +76,7 @@ def status_at(state_pair: int, number: int, w: Product) -> int:
 def _found_by_shown(state_pair: int, number: int, w: Product) -> int:
     """`shown_status`, having found out where its texts lead: other sets share their ends."""
     shown, given_up = w.sets.shown[number], w.sets.given_up[number]
-    if w.memo.added[state_pair] != 0:
+    if w.memo.text_state[state_pair] != 0:
         return UNKNOWN
     for i in range(len(shown)):
         if shown[i, 1] == 0:
@@ -100,7 +100,7 @@ def _found_by_shown(state_pair: int, number: int, w: Product) -> int:
 def _fixed_set_candidates(state_pair: int, number: int, w: Product) -> int:
     """See `_kernels.fixed_set.candidates_left`; also NONE, -1, where the configuration is not one
     of the fixed set."""
-    state, text = w.memo.state[state_pair], w.memo.added[state_pair]
+    state, text = w.memo.state[state_pair], w.memo.text_state[state_pair]
     if number != w.fixed_set.number or w.fixed_set.distance[state] == 0:
         return -1
     begins = np.ones(256, np.bool_)
@@ -129,7 +129,7 @@ def statuses_of(state_pairs: np.ndarray, numbers: np.ndarray, w: Product) -> np.
             break
         # Most configurations of an automaton with strings are inside a character.
         state_pair, number, status = state_pairs[k], numbers[k], UNKNOWN
-        if w.memo.added[state_pair] == 0:
+        if w.memo.text_state[state_pair] == 0:
             status = quick_status(w.memo.state[state_pair], number, known)
         if (
             status == UNKNOWN
@@ -216,7 +216,7 @@ def _character_leads_on(
 ) -> int:
     """A hypothesis with which this character, which leads the DFA to `state`, leads on from some
     member of the set; -1 if there is none."""
-    a = w.added.next[w.memo.added[state_pair], atom]
+    a = w.added.next[w.memo.text_state[state_pair], atom]
     if a < 0:
         return -1
     for m in range(w.sets.start[number], w.sets.start[number + 1]):
@@ -238,7 +238,7 @@ def _added_leads_on(state_pair: int, number: int, w: Product) -> bool:
     """Does an added token lead on from here to acceptance?"""
     if not set_ends(number, w):
         return False
-    state, added = w.memo.state[state_pair], w.memo.added[state_pair]
+    state, added = w.memo.state[state_pair], w.memo.text_state[state_pair]
     for k in range(len(w.added.ids)):
         a2, q2 = added_step(state, added, k, w)
         if a2 < 0 or q2 == 0:

@@ -110,7 +110,7 @@ def _pushed(
     """Append (state pair, hypothesis) unless it is dead, or one of the last few from `first` on:
     the pool holds what is left at each step of a path, which may be as long as a text."""
     state_pair = intern_state_pair(q, a, w)
-    if w.memo.text[state_pair, h] == DEAD:
+    if w.memo.at_end[state_pair, h] == DEAD:
         return pool, count
     for i in range(max(first, count - _RECENT), count):
         if pool[i, 0] == state_pair and pool[i, 1] == h:
@@ -141,7 +141,7 @@ def _successors(
 ) -> tuple[np.ndarray, int]:
     """Append to `pool` the (state pair, hypothesis) that one character leads to: an ASCII one, or,
     if `wide`, any other or an added token. The one that is nearest to acceptance comes first."""
-    first, q, a = count, w.memo.state[state_pair], w.memo.added[state_pair]
+    first, q, a = count, w.memo.state[state_pair], w.memo.text_state[state_pair]
     if wide:
         atoms, states = _wide_steps(q, recent, w)
     else:
@@ -180,15 +180,15 @@ def _nearest_first(found: np.ndarray, w: Product) -> None:
 @kernel
 def reads(state_pair: int, hypothesis: int, w: Product) -> bool:
     """Does some text lead from (state pair, hypothesis), at a character's end, to acceptance?"""
-    known = w.memo.text[state_pair, hypothesis]
+    known = w.memo.at_end[state_pair, hypothesis]
     if known in (ALIVE, DEAD):
         return known == ALIVE
     if (
         w.dfa.accepting[w.memo.state[state_pair]]
-        and w.added.ends[w.memo.added[state_pair]]
+        and w.added.ends[w.memo.text_state[state_pair]]
         and w.reading.ends[hypothesis]
     ):
-        w.memo.text[state_pair, hypothesis] = ALIVE
+        w.memo.at_end[state_pair, hypothesis] = ALIVE
         return True
     return _search(state_pair, hypothesis, w)
 
@@ -214,7 +214,7 @@ def _search(p: int, h: int, w: Product) -> bool:
         np.empty((_KEPT, _MOST_STEPS), np.int32),
         np.empty((_KEPT, _MOST_STEPS), np.int32),
     )
-    text, order, entering, found = w.memo.text, w.memo.order, True, False
+    text, order, entering, found = w.memo.at_end, w.memo.order, True, False
     while not found and not poll(w.watch):
         if entering:
             entering = False
@@ -238,7 +238,7 @@ def _search(p: int, h: int, w: Product) -> bool:
             p, h = pool[top[1], 0], pool[top[1], 1]
             top[1] += 1
             known = text[p, h]
-            q, a = w.memo.state[p], w.memo.added[p]
+            q, a = w.memo.state[p], w.memo.text_state[p]
             if known == ALIVE or (w.dfa.accepting[q] and w.added.ends[a] and w.reading.ends[h]):
                 text[p, h] = ALIVE
                 found = True

@@ -91,7 +91,7 @@ def test_rows_are_those_of_the_plain_walk(data):
         for state in states:
             q, text, number = (
                 int(memo.state[state.state_pair]),
-                int(memo.added[state.state_pair]),
+                int(memo.text_state[state.state_pair]),
                 state[1],
             )
             here = engine.relevance.readable(state.state_pair, number)
@@ -114,7 +114,7 @@ def test_rows_after_letters_that_marks_may_follow_are_those_of_the_plain_walk(to
         states = states_of(engine)
         memo = engine.tables.memo
         for state_pair, number, _ in states:
-            q, text = int(memo.state[state_pair]), int(memo.added[state_pair])
+            q, text = int(memo.state[state_pair]), int(memo.text_state[state_pair])
             there = plain.tables.state_pair(q, text)
             for here, other in zip(
                 engine.relevance.readable(state_pair, number),
@@ -220,7 +220,7 @@ def led(engine, state_pair):
     """Where the edges lead: their groups by what the state_pair is and class, each with its ids."""
     state_pairs, token_classes, start, ids = engine.tables.edges(state_pair, 0)
     memo = engine.tables.memo
-    columns = memo.state[state_pairs], memo.added[state_pairs], token_classes
+    columns = memo.state[state_pairs], memo.text_state[state_pairs], token_classes
     groups = zip(*(column.tolist() for column in columns), strict=True)
     found = {group: {*ids[start[k] : start[k + 1]].tolist()} for k, group in enumerate(groups)}
     assert len(found) == len(state_pairs)
@@ -322,7 +322,7 @@ def test_a_collapsed_vocabulary_has_all_ids_where_their_words_end(words, data):
         for token in v.ids[v.start[g] : v.start[g + 1]].tolist():
             assert (v.token_class[g], v.text[g]) == (token_classes[token % 3], texts[token % 3])
             found[token] = spelled[node]
-    for node, below in zip(v.left_at.tolist(), v.leaving.tolist(), strict=True):
+    for node, below in zip(v.leaving_from.tolist(), v.leaving.tolist(), strict=True):
         for token in trie.token[below : trie.skip[below]].tolist():
             if token >= 0:
                 found[token] = (*spelled[node], LEAVES)

@@ -344,7 +344,7 @@ def test_where_room_for_state_pairs_runs_out_nothing_that_was_begun_is_kept(toke
     event(f"partly: {len(configurations) > 0}")
     dead = [engine.relevance.dead(configuration) for configuration in configurations]
     state_pairs = [
-        (int(memo.state[state_pair]), int(memo.added[state_pair]))
+        (int(memo.state[state_pair]), int(memo.text_state[state_pair]))
         for state_pair, _ in configurations
     ]
     with pytest.MonkeyPatch.context() as patch:

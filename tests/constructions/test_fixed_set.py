@@ -119,7 +119,7 @@ def test_every_visited_configuration_is_among_all(data):
     except (EmptyLanguageError, BudgetExceededError):
         assume(False)
     memo = engine._tables.memo
-    visited = {Where(int(memo.state[p]), int(memo.added[p]), h) for p, h, _ in states}
+    visited = {Where(int(memo.state[p]), int(memo.text_state[p]), h) for p, h, _ in states}
     fresh = CartesianMerge(tokenizer, compile_regex(regex))
     configurations = all_configurations(fresh, fresh.initial())
     assert visited <= {*configurations}
@@ -193,7 +193,7 @@ def test_texts_speak_for_configurations_inside_a_spelled_added_token(with_added_
     )
     n, inside = int(tables.memo.n_state_pairs[0]), 0
     for state_pair in range(1, n):
-        state, text = int(tables.memo.state[state_pair]), int(tables.memo.added[state_pair])
+        state, text = int(tables.memo.state[state_pair]), int(tables.memo.text_state[state_pair])
         here = np.array([state_pair]), np.array([searching.state_pair(state, text)])
         status = [
             int(t.statuses(p, np.array([fixed_set]))[0])

@@ -116,14 +116,14 @@ def _closed(transitions, states):
         states = grown
 
 
-def of(automaton, longest=LONGEST):
+def language_of(automaton, longest=LONGEST):
     """The language of an automaton, by its own transitions and nothing else of it."""
     accepting = [state for state in automaton.states() if automaton.accepting[state]]
     return language(list(automaton.transitions()), automaton.start, accepting, longest)
 
 
 @st.composite
-def parts(draw, nondeterministic=False, most_states=4, symbols=SYMBOLS):
+def automaton_parts(draw, nondeterministic=False, most_states=4, symbols=SYMBOLS):
     """(transitions, start, accepting) over states 0 to 3."""
     n = draw(st.integers(1, most_states))
     state = st.integers(0, n - 1)
@@ -142,7 +142,9 @@ def parts(draw, nondeterministic=False, most_states=4, symbols=SYMBOLS):
 def automata(draw, spelled=False, symbols=SYMBOLS):
     """Random automata over SYMBOLS, often with irrelevant states."""
     spellings = draw(st.lists(st.binary(max_size=3), max_size=10)) if spelled else None
-    return TokenAutomaton.from_transitions(*draw(parts(symbols=symbols)), SYMBOLS, spellings)
+    return TokenAutomaton.from_transitions(
+        *draw(automaton_parts(symbols=symbols)), SYMBOLS, spellings
+    )
 
 
 # Tokenizers in whose texts marks may follow letters, so that the text automaton remembers a letter,
@@ -198,7 +200,7 @@ def drawings(draw: st.DrawFn, texts: st.SearchStrategy[str] = SAMPLED) -> Drawin
     return Drawing(tuple(nodes), tuple(edges), draw(texts))
 
 
-def automaton(n: int, seed: int) -> Drawing:
+def random_drawing(n: int, seed: int) -> Drawing:
     """Connected, with loops, parallel edges, edges back and long labels."""
     rng = random.Random(seed)
     nodes = tuple(Node(f"q{i}", accepting=i % 5 == 4, start=i == 0) for i in range(n))

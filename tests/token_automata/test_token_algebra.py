@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support import examples
-from support.drawn import LONGEST, SYMBOLS, automata, language, of, parts, words
+from support.drawn import LONGEST, SYMBOLS, automata, automaton_parts, language, language_of, words
 
 from bpe_automata import constrain
 from bpe_automata._constructions.cartesian_merge import _BYTES_OF_ID
@@ -25,11 +25,11 @@ from bpe_automata.testing import byte_level, small_tokenizer
 @examples(200)
 @given(automata(), automata())
 def test_operations_are_those_on_sets(one, other):
-    a, b = set(of(one)), set(of(other))
-    assert set(of(one.union(other))) == a | b
-    assert set(of(one.intersection(other))) == a & b
-    assert set(of(one.difference(other))) == a - b
-    assert set(of(one.complement())) == set(words()) - a
+    a, b = set(language_of(one)), set(language_of(other))
+    assert set(language_of(one.union(other))) == a | b
+    assert set(language_of(one.intersection(other))) == a & b
+    assert set(language_of(one.difference(other))) == a - b
+    assert set(language_of(one.complement())) == set(words()) - a
 
 
 @examples(200)
@@ -78,10 +78,10 @@ def test_operations_have_a_budget():
 
 
 @examples(200)
-@given(parts(nondeterministic=True))
+@given(automaton_parts(nondeterministic=True))
 def test_determinised_with_moves_that_read_nothing(given_parts):
     automaton = TokenAutomaton.from_transitions(*given_parts, SYMBOLS, determinise=True)
-    assert of(automaton) == language(*given_parts)
+    assert language_of(automaton) == language(*given_parts)
 
 
 def test_the_message_over_a_budget_names_the_argument():
@@ -122,7 +122,7 @@ def test_relevant_states_by_definition(automaton):
 @given(automata())
 def test_trimmed_is_the_same_language_with_relevant_states_only(automaton):
     trimmed = automaton.trimmed()
-    assert of(trimmed) == of(automaton)
+    assert language_of(trimmed) == language_of(automaton)
     assert trimmed.relevant().all() or (automaton.is_empty and trimmed.n_states == 1)
     assert trimmed.n_states == max(1, int(automaton.relevant().sum()))
 
@@ -135,11 +135,11 @@ def test_minimised_has_one_state_for_each_myhill_nerode_class(automaton):
     after = {tuple(v for v in walks if automaton.accepts((*u, *v))) for u in walks}
     minimal = automaton.minimised()
     assert minimal.n_states == max(1, len(after - {()}))
-    assert of(minimal) == of(automaton)
+    assert language_of(minimal) == language_of(automaton)
 
 
 @examples(200)
-@given(parts(), st.randoms(use_true_random=False))
+@given(automaton_parts(), st.randoms(use_true_random=False))
 def test_equal_languages_give_equal_arrays(given_parts, rng):
     """The states renamed, one of them doubled: the same minimal automaton."""
     transitions, start, accepting = given_parts
@@ -159,7 +159,7 @@ def test_equal_languages_give_equal_arrays(given_parts, rng):
 def test_a_counterexample_is_the_first_difference(one, other):
     """Automata of n and m states that differ do so on less than n + m symbols."""
     longest = one.n_states + other.n_states
-    a, b = set(of(one, longest - 1)), set(of(other, longest - 1))
+    a, b = set(language_of(one, longest - 1)), set(language_of(other, longest - 1))
     first = min(a ^ b, key=lambda w: (len(w), w), default=None)
     expected = None if first is None else Counterexample(first, first in a)
     assert one.equivalent(other) == expected
@@ -191,10 +191,10 @@ class Chosen:
 
 
 @examples(200)
-@given(parts())
+@given(automaton_parts())
 def test_the_automaton_is_that_of_its_transitions(given_parts):
     automaton = TokenAutomaton.from_transitions(*given_parts, SYMBOLS)
-    assert of(automaton) == language(*given_parts)
+    assert language_of(automaton) == language(*given_parts)
     assert [w for w in words() if automaton.accepts(w)] == language(*given_parts)
     listed = list(automaton.transitions())
     assert listed == sorted(set(listed))
@@ -208,7 +208,7 @@ def test_the_automaton_is_that_of_its_transitions(given_parts):
 @examples(200)
 @given(automata())
 def test_count_enumerate_shortest(automaton):
-    accepted = of(automaton)
+    accepted = language_of(automaton)
     for length in range(LONGEST + 1):
         assert automaton.count(length) == sum(len(w) == length for w in accepted)
         expected = [w for w in accepted if len(w) <= length]
@@ -222,7 +222,7 @@ def test_count_enumerate_shortest(automaton):
 def test_finite_and_infinite_languages(automaton):
     """A cycle on the way to acceptance of n states gives a sequence of n to 2n - 1 symbols."""
     n = automaton.n_states
-    accepted = of(automaton, 2 * n - 1)
+    accepted = language_of(automaton, 2 * n - 1)
     finite = all(len(w) < n for w in accepted)
     assert automaton.is_finite == finite
     if finite:
@@ -243,12 +243,14 @@ def test_finite_and_infinite_languages(automaton):
 def test_each_random_number_gives_another_sequence(automaton):
     """So samples are exactly uniform, the generator's numbers being so."""
     for length in range(LONGEST):
-        expected = [w for w in of(automaton) if len(w) == length]
+        expected = [w for w in language_of(automaton) if len(w) == length]
         numbers = range(automaton.count(length))
         assert sorted(automaton.sample_uniform(Chosen(k), length) for k in numbers) == expected
     if automaton.is_finite:
         numbers = range(automaton.total())
-        assert sorted(automaton.sample_uniform(Chosen(k)) for k in numbers) == sorted(of(automaton))
+        assert sorted(automaton.sample_uniform(Chosen(k)) for k in numbers) == sorted(
+            language_of(automaton)
+        )
 
 
 def test_counts_are_exact_however_large():

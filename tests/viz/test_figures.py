@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support import examples
-from support.drawn import a_star_b_star, automaton, drawings, many_arrows
+from support.drawn import a_star_b_star, drawings, many_arrows, random_drawing
 
 from bpe_automata._automata.compile import compile_regex
 from bpe_automata._automata.dfa import ByteDFA, byte_ranges
@@ -102,7 +102,7 @@ def test_curves_join_their_nodes_and_all_is_deterministic(drawing: Drawing) -> N
 @pytest.mark.parametrize("n", [2, 6, 12, 44])
 @pytest.mark.parametrize("seed", range(3))
 def test_labels_do_not_stand_on_nodes(n: int, seed: int) -> None:
-    drawing = automaton(n, seed)
+    drawing = random_drawing(n, seed)
     layout = lay_out(drawing)
     routes = route(drawing, layout)
     for label, size in zip(routes.labels, layout.label_size, strict=True):
@@ -153,7 +153,7 @@ def test_spread_keeps_the_distances_and_is_nearest(
     "drawing",
     [
         a_star_b_star(),
-        automaton(12, 1),
+        random_drawing(12, 1),
         Drawing((), ()),
         Drawing((Node("$x"),), (Edge(0, 0, "$日$"),), "a_$b$"),
     ],
@@ -175,7 +175,7 @@ def test_plot_fills_given_axes_without_changing_proportions() -> None:
     matplotlib = pytest.importorskip("matplotlib.figure", reason="matplotlib is not installed")
     made = matplotlib.Figure(figsize=(8, 3))
     axes = made.add_subplot()
-    plot(automaton(12, 1), axes)
+    plot(random_drawing(12, 1), axes)
     assert axes.get_aspect() == 1
     assert not axes.axison
 
