@@ -163,6 +163,7 @@ GROUPS = {
         "distortion": "study.distortion.artefact",
         "distortion-study": "study.distortion_study.artefact",
         "free-draws": "study.free_draws",
+        "dose": "study.dose",
         "spontaneous": "study.spontaneous.artefact",
         "poisoning": "study.poisoning.artefact",
     },
