@@ -120,7 +120,7 @@ def test_all_kernels_that_are_called_are_known(name):
     source = (linking.resources.files(kernels.__name__) / f"{name}.py").read_text()
     homes = {getattr(value, "py_func", value) for value in vars(module).values() if callable(value)}
     called = {home.__module__.rpartition(".")[2] for home in homes if _is_kernel(home)}
-    assert called - {name, "kernels"} <= {*linking._IMPORT.findall(source)}
+    assert called - {name, "_kernels"} <= {*linking._IMPORT.findall(source)}
 
 
 def _is_kernel(function):
@@ -266,7 +266,7 @@ def test_kernels_that_poll_are_called_through_watched():
     """Elsewhere nobody would arm their watch, nor raise what stopped them."""
     package = Path(kernels.__file__).parents[1]
     calls: dict[tuple[str, str], set[str]] = {}
-    for path in sorted((package / "kernels").glob("*.py")):
+    for path in sorted((package / "_kernels").glob("*.py")):
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
             if isinstance(node, ast.FunctionDef):
                 calls[path.stem, node.name] = _calls(node)
@@ -277,7 +277,7 @@ def test_kernels_that_poll_are_called_through_watched():
     assert {"determinize", "minimise", "readable_ids", "settle", "narrow"} <= public
     for path in sorted(package.rglob("*.py")):
         text = path.read_text(encoding="utf-8")
-        if path.parent.name == "kernels" or "bpe_automata._kernels" not in text:
+        if path.parent.name == "_kernels" or "bpe_automata._kernels" not in text:
             continue
         tree = ast.parse(text)
         imported = {
@@ -452,7 +452,7 @@ def test_no_named_tuple_is_returned_inside_another_tuple():
 def python_calls():
     """The kernels that the rest of the package names."""
     package = Path(kernels.__file__).parents[1]
-    sources = [path for path in package.rglob("*.py") if path.parent.name != "kernels"]
+    sources = [path for path in package.rglob("*.py") if path.parent.name != "_kernels"]
     found = set()
     for node in (node for path in sources for node in ast.walk(ast.parse(path.read_text()))):
         if isinstance(node, ast.ImportFrom) and "kernels" in (node.module or ""):

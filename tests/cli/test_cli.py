@@ -292,7 +292,7 @@ def called_from_python() -> set[tuple[str, str]]:
     for file in package.rglob("*.py"):
         source = file.read_text(encoding="utf-8")
         for node in ast.walk(ast.parse(source)):
-            if file.parent.name == "kernels" or not isinstance(node, ast.ImportFrom):
+            if file.parent.name == "_kernels" or not isinstance(node, ast.ImportFrom):
                 continue
             if node.module == kernels.__name__:
                 for alias in node.names:

@@ -174,7 +174,7 @@ def test_a_long_counted_repeat_ends(name):
     regex, vocabulary = LONG[name]
     code = f"""
 from bpe_automata import compile_regex
-from bpe_automata._constructions import Lift
+from bpe_automata import Lift
 from bpe_automata.testing import byte_level, byte_spelling, small_tokenizer
 all_bytes = [byte_spelling(bytes([byte])) for byte in range(256)]
 tokenizer = small_tokenizer({vocabulary}, pretokenizer=byte_level(), decoder=byte_level())
