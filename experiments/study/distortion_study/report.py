@@ -10,6 +10,7 @@ import pandas as pd
 
 from experiments.answers.cases import PLAIN
 from experiments.answers.methods import OUR_METHODS
+from experiments.answers.targets import PREFIX
 from experiments.run import statistics
 from experiments.run.executors import Row
 from experiments.run.files import require
@@ -32,6 +33,7 @@ from experiments.study.enumerated.points import (
     label,
     mean,
     of_methods,
+    of_targets,
     pairs_of,
     points,
     share_of_lift,
@@ -84,7 +86,7 @@ def facts(rows: pd.DataFrame, manifest: Row) -> Row:
     every = points(rows)
     found = within_tolerance(every)
     kinds = {kind: records(group) for kind, group in rows.groupby("kind")}
-    methods = of_methods(found)
+    methods, targets = of_methods(found), of_targets(found)
     return {
         "finite": int(at_draws(found)["name"].nunique()),
         "large": len({row["name"] for row in kinds.get(SAMPLED, [])}),
@@ -92,6 +94,7 @@ def facts(rows: pd.DataFrame, manifest: Row) -> Row:
         "settled": len(found),
         "models": {
             str(model): _model_facts(some, methods[methods["model"] == model])
+            | {"targets": _target_facts(targets[targets["model"] == model])}
             for model, some in at_draws(found).groupby("model", observed=True)
         },
         "notes": {row["source"]: row["note"] for row in kinds.get("model", [])},
@@ -126,6 +129,18 @@ def _model_facts(drawn: Points, methods: pd.DataFrame) -> Row:
             name: {"case": p["name"], "lift": p["lift"], "canonical": p["canonical"]}
             for name, p in ((name, drawn.loc[place]) for name, place in worst.items())
         },
+    }
+
+
+def _target_facts(lines: pd.DataFrame) -> Row:
+    """By target: cases, the mean distances of both, and in how many cases they change places."""
+    return {
+        str(name): {
+            "cases": len(some),
+            "turned": int(some["turned"].sum()),
+            **{method: float(some[method].mean()) for method in OUR_METHODS},
+        }
+        for name, some in lines.groupby("target", observed=True)
     }
 
 
@@ -218,7 +233,7 @@ def _sentence(model: str, found: Row) -> str:
         told += (
             f" (most in `{worst['case']}`: {worst['canonical']:.2f} against {worst['lift']:.2f})"
         )
-    told += "."
+    told += f". {_by_target(found['targets'])}"
     single = found["single_parts"]
     if found["single"]:
         told += (
@@ -227,6 +242,19 @@ def _sentence(model: str, found: Row) -> str:
             "masks one step then, which bends nothing but by what is not canonical."
         )
     return told
+
+
+def _by_target(found: Row) -> str:
+    """Nothing of rows from before there were targets."""
+    if PREFIX not in found:
+        return ""
+    prefix, read = found[PREFIX], found["read"]
+    return (
+        f"Against the texts that begin with an answer the two are {prefix['lift']:.3f} and "
+        f"{prefix['canonical']:.3f} off (and change places in {prefix['turned']} cases), against "
+        f"the answer and then the end {read['lift']:.3f} and {read['canonical']:.3f} (in "
+        f"{read['turned']}): no mask knows that a model would go past an answer, or not end there."
+    )
 
 
 def _shares(found: Row) -> str:
