@@ -201,7 +201,7 @@ def test_temperatures_are_compared_on_the_same_cases():
     assert set(complete["name"]) == {each["name"] for each in ROWS}
     drawn = study_report.by_way(found)
     lift = (0.8 + 0.05 + 0.0) / 3
-    assert f"lift's mean error goes from {lift:.2f} to {lift:.2f}" in drawn.headline
+    assert f"SmolLM2 {lift:.2f} to {lift:.2f}, " in drawn.headline
 
 
 def test_a_prompt_as_it_stands_is_judged_where_it_is_within_tolerance():
