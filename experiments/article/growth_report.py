@@ -275,7 +275,8 @@ def _lines(panel: Any, of_family: Group, quantity: str) -> None:
         done = of_family[(of_family["method"] == method) & (of_family["status"] == DONE)]
         points = [(row["n"], row[quantity]) for row in records(done) if row[quantity]]
         if points:
-            style = {"color": color, "marker": marker, "markersize": 5, "zorder": 2 + order}
+            # Earlier ones are larger: they are seen around later ones of the same value.
+            style = {"color": color, "marker": marker, "markersize": 8 - order, "zorder": 2 + order}
             panel.plot(*zip(*points, strict=True), label=label, **style)
     tried = sorted({*of_family["n"]})
     panel.set_yscale("log")
@@ -289,12 +290,12 @@ def _lines(panel: Any, of_family: Group, quantity: str) -> None:
 def _crosses(panel: Any, of_family: Group, limit: float) -> None:
     """The limit of time, and a cross where a method was stopped by it or by its memory."""
     panel.axhline(limit, color=PALE, linewidth=0.8, linestyle=":")
-    for method, (_, color, _) in STYLE.items():
+    for order, (method, (_, color, _)) in enumerate(STYLE.items()):
         tried = of_family[of_family["method"] == method]
         done = records(tried[tried["status"] == DONE])
         for row in records(tried[tried["status"].isin((TIME, MEMORY))]):
-            cross = {"color": color, "markersize": 9, "markeredgewidth": 2, "zorder": 9}
-            panel.plot(row["n"], limit, "x", **cross)
+            cross = {"color": color, "markersize": 13 - 2 * order, "markeredgewidth": 2}
+            panel.plot(row["n"], limit, "x", zorder=9 + order, **cross)
             if done:
                 steps = [done[-1]["n"], row["n"]], [done[-1]["seconds"], limit]
                 panel.plot(*steps, color=color, linewidth=0.9, linestyle="--", zorder=1)

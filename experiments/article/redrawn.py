@@ -40,7 +40,7 @@ from experiments.run.files import lines_of, require
 from experiments.run.measuring import Run
 from experiments.run.report import Figure, Report, panels
 from experiments.run.statistics import median, quantile
-from experiments.run.tables import Column, Table, frame, table, whole
+from experiments.run.tables import Column, Table, duration, frame, table, whole
 from experiments.shared.resources import timed
 from experiments.shared.shown import in_lines
 from experiments.shared.walks import walk
@@ -211,9 +211,9 @@ CURVES = {
     "masks": ("CartesianMerge, a mask, complete tokenizer", "#7fc4cc", "-"),
 }
 PUBLISHED = {
-    0.687: "Outlines’ preprocessing,\npublished mean 0.687 s",
-    27.3: "relevant states,\npublished mean 27.3 s",
-    0.00153: "a mask,\npublished mean 0.00153 s",
+    0.687: "Outlines’ preprocessing",
+    27.3: "relevant states",
+    0.00153: "a mask",
 }
 """Seconds: means of the article's Table 2, for function-calling schemas with Mistral-7B."""
 NAME = "mask_times"
@@ -263,8 +263,8 @@ def summed_up(summaries: dict[str, Row]) -> Table:
         *(Column(name, field, _short) for field, name in names.items()),
         Column("n", "n", whole),
     ]
-    means = ", ".join(text.replace("\n", " ") for text in PUBLISHED.values())
-    notes = [f"published, other schemas on another machine: {means}"]
+    means = ", ".join(f"{name} {mean:g}" for mean, name in PUBLISHED.items())
+    notes = [f"means that are published, of other schemas on another machine: {means}"]
     return table("Preprocessing and mask times", lines, columns, notes)
 
 
@@ -275,17 +275,20 @@ def draw(times: dict[str, list[float]]) -> Any:
         label, color, line = CURVES[key]
         seconds = np.sort(found)
         share = np.arange(len(seconds) + 1) / len(seconds)
-        text = f"{label}: mean {_short(float(seconds.mean()))} s"
+        text = f"{label}: mean {duration(float(seconds.mean()))}"
         steps = np.insert(seconds, 0, seconds[0]), share
         axes.step(*steps, line, where="post", color=color, label=text, linewidth=2)
-    for mean, text in PUBLISHED.items():
+    for mean, name in PUBLISHED.items():
         axes.axvline(mean, color="#999999", linestyle="--", linewidth=1)
         # Far enough to the left of the fastest one that its label is clear of the curves.
         left = mean * (0.5 if mean == min(PUBLISHED) else 0.9)
+        text = f"{name},\npublished mean {duration(mean)}"
         axes.text(left, 0.04, text, ha="right", va="bottom", fontsize=8, color="#666666")
     axes.set_xscale("log")
+    axes.xaxis.set_major_formatter(lambda seconds, _: duration(seconds))
+    axes.minorticks_off()
     axes.set_ylim(0, 1.02)
-    axes.set_xlabel("seconds (log scale)")
+    axes.set_xlabel("time (log scale)")
     axes.set_ylabel("share that takes at most so long")
     above = {"loc": "upper center", "bbox_to_anchor": (0.5, 1.22), "ncols": 2}
     axes.legend(*axes.get_legend_handles_labels(), frameon=False, fontsize=9, **above)
@@ -299,7 +302,7 @@ def headline(summaries: dict[str, Row], what: str) -> str:
     alone, complete = (summaries[key]["mean"] for key in ("alone_first", "canonical_first"))
     return (
         f"{what}: CartesianMerge makes its first mask on average\n"
-        f"after {_short(alone)} s with BPE alone, after {_short(complete)} s with the complete "
+        f"after {duration(alone)} with BPE alone, after {duration(complete)} with the complete "
         "tokenizer"
     )
 

@@ -27,12 +27,15 @@ from experiments.run.tables import (
     frame,
     markdown,
     records,
+    several,
     table,
     total,
     values,
+    whole,
 )
 from experiments.schemas.comparison_worker import OURS, Histogram, of_rows
 from experiments.schemas.judge import GAVE_UP, JUDGE, UNEXPLAINED
+from experiments.shared.shown import in_lines
 
 TITLE = "Schemas: what compiles, what is wrong, and what it costs"
 QUANTILES = (0.5, 0.9, 0.99, 0.999, 1.0)
@@ -53,7 +56,8 @@ def cases_of(rows: pd.DataFrame, manifest: Row) -> pd.DataFrame:
 
     name: engine and tokenizer; valid, invalid: how many texts are, where the judge can say;
     rejected, let_through: which valid ones were not accepted, and which invalid ones were; why:
-    the reasons, and unexplained: which texts have none; refusal: why the case is not compiled.
+    the reasons, and unexplained: which texts have none; refusal: why the case is not compiled;
+    masked: it is, and masks were made along its valid texts.
     """
     verdicts = {row["id"]: row.get("accepted") or [] for row in judged(rows)}
     config = manifest["config"]
@@ -79,6 +83,7 @@ def _joined(row: Row, verdicts: Sequence[bool | None]) -> Row:
         "refusal": None if is_compiled else _refusal(row),
         "compile": row["compile"] if is_compiled else None,
         "to_first": row["compile"] + row["first"] if is_compiled else None,
+        "masked": is_compiled and bool((row.get("masks") or {}).get("counts")),
     }
 
 
@@ -115,6 +120,45 @@ def seconds(unit: Group, field: str) -> Histogram:
     for value in values(unit, field):
         made.add(value)
     return made
+
+
+def compared(cases: pd.DataFrame) -> list[tuple[str, ...]]:
+    """Engines that are compared on the same cases: all of them, and those that came to the most
+    cases, which their time did not stop."""
+    n = Counter(values(cases, "engine"))
+    thorough = tuple(engine for engine in n if n[engine] == max(n.values()))
+    return [engines for engines in dict.fromkeys((tuple(n), thorough)) if len(engines) > 1]
+
+
+def finished_by(engines: Sequence[str], cases: pd.DataFrame) -> pd.DataFrame:
+    """Rows of these engines, of the cases that every one of them compiled and made masks of, with
+    the same tokenizer."""
+    own = cases[cases["engine"].isin(engines) & cases["masked"]]
+    finished = own.groupby(["tokenizer", "id"])["engine"].transform("nunique")
+    return own[finished == len(engines)]
+
+
+def beside_peers(cases: pd.DataFrame) -> Iterator[tuple[str, str, Group, Group]]:
+    """(peer, tokenizer, its rows, those of this package) of the cases that both finished."""
+    for peer in dict.fromkeys(name for name in values(cases, "engine") if name != OURS):
+        both = finished_by((OURS, peer), cases)
+        for tokenizer, own in both.groupby("tokenizer", sort=False):
+            is_ours = own["engine"] == OURS
+            yield peer, str(tokenizer), own[~is_ours], own[is_ours]
+
+
+FASTER_AT = (0.5, 0.9, 0.99)
+"""A peer is called faster that is so at each of these percentiles, with each tokenizer."""
+
+
+def faster(cases: pd.DataFrame, field: str) -> list[str]:
+    """The peers that are faster than this package on the cases that both finished."""
+    found: dict[str, bool] = {}
+    for peer, _, its, ours in beside_peers(cases):
+        theirs, own = seconds(its, field), seconds(ours, field)
+        is_faster = all(theirs.quantile(q) < own.quantile(q) for q in FASTER_AT)
+        found[peer] = found.get(peer, True) and is_faster
+    return [peer for peer, is_faster in found.items() if is_faster]
 
 
 def peak_mb(unit: Group) -> float:
@@ -168,7 +212,7 @@ def tables(rows: pd.DataFrame, manifest: Row) -> list[Table]:
     """All that have a line, and the first one in any case."""
     cases = cases_of(rows, manifest)
     of_schemas = [] if manifest["config"]["regexes"] else [explained(cases), labels(rows)]
-    others = [costs(cases), refusals(cases), *of_schemas, goals(cases)]
+    others = [costs(cases), same_cases(cases), refusals(cases), *of_schemas, goals(cases)]
     return [outcomes(cases, rows, manifest), *(table for table in others if table.rows)]
 
 
@@ -242,6 +286,8 @@ def meanings(config: Row) -> list[str]:
 
 TIMED = {"compile": "compile", "to first mask": "to_first", "mask": "masks"}
 """What is timed: its name, and the field."""
+FIRST = ("compile", "to first mask")
+"""What is timed once a case."""
 
 
 def costs(cases: pd.DataFrame) -> Table:
@@ -266,9 +312,45 @@ def costs(cases: pd.DataFrame) -> Table:
         "compile: the engine's own compiling of a case, of the cases that compiled; to first mask: "
         "with the first mask; mask: before each of the first ids of valid texts, the tokenizer's "
         "own ids; states seen before are among them",
+        "each engine on the cases that it compiled, which differ from engine to engine; the next "
+        "table compares engines on the same cases",
         "MB (10^6 bytes): the most resident memory of the process, its tokenizer included",
     ]
     return table("What it costs", frame(lines), columns, notes)
+
+
+def same_cases(cases: pd.DataFrame) -> Table:
+    """Seconds of several engines, of the cases that all of them finished."""
+    groups = [
+        (name, unit.assign(compared=len(engines)))
+        for engines in compared(cases)
+        for _, own in finished_by(engines, cases).groupby("tokenizer", sort=False)
+        for name, unit in units(own)
+    ]
+    columns = [
+        Column("", "name"),
+        Column("engines\ncompared", "compared"),
+        Column("cases", count, whole),
+        *(Column(f"{what}\np50 / p90 / max", _spread(TIMED[what], 0.5, 0.9, 1)) for what in FIRST),
+        Column("masks", lambda unit: seconds(unit, "masks").n, whole),
+        Column("mask\np50 / p90 / p99 / max", _spread("masks", 0.5, 0.9, 0.99, 1)),
+    ]
+    notes = [
+        "only the cases that every one of the engines compared compiled within the limits and made "
+        "masks of, with the same tokenizer: above all engines, then those alone that were given "
+        "the time for every case; columns as in the table before, where each engine has the cases "
+        "that it compiled itself",
+        "an engine that rejects a valid text makes no masks after that, so numbers of masks differ",
+    ]
+    return table("What it costs, on the same cases", groups, columns, notes)
+
+
+def _spread(field: str, *shares: float) -> Callable[[Group], str]:
+    def of(unit: Group) -> str:
+        timed = seconds(unit, field)
+        return several(_duration)(timed.quantile(q) for q in shares)
+
+    return of
 
 
 def refusals(cases: pd.DataFrame) -> Table:
@@ -335,17 +417,31 @@ def _duration(value: float | None) -> str:
 
 def facts(rows: pd.DataFrame, manifest: Row) -> Row:
     """What the README says: seconds and shares of each engine with each tokenizer."""
-    said = judged(rows)
+    said, cases = judged(rows), cases_of(rows, manifest)
     return {
         "cases": len(said),
         "instances": sum(len(row["labels"]) for row in said),
         "minutes": round(manifest["wall_seconds"] / 60),
         "peer_seconds": manifest["config"]["peer_seconds"],
         "engines": [
-            _facts_of(unit, manifest.get("engine_versions", {}))
-            for _, unit in units(cases_of(rows, manifest))
+            _facts_of(unit, manifest.get("engine_versions", {})) for _, unit in units(cases)
+        ],
+        "masks_of_both": [
+            {
+                "engine": peer,
+                "tokenizer": tokenizer,
+                "cases": len(its),
+                "seconds": _p50_p99(its),
+                "seconds_of_this_package": _p50_p99(ours),
+            }
+            for peer, tokenizer, its, ours in beside_peers(cases)
         ],
     }
+
+
+def _p50_p99(unit: Group) -> list[float]:
+    """Of the masks."""
+    return [seconds(unit, "masks").quantile(q) for q in (0.5, 0.99)]
 
 
 def _facts_of(unit: Group, versions: Row) -> Row:
@@ -378,7 +474,26 @@ def readme(facts: Row) -> str:
     columns = [f"engine, tokenizer {first}", "cases", "compiled", "invalid accepted"]
     columns += ["valid rejected", "compile p50, p99, max"]
     shown = markdown(columns, [_line(engine) for engine in own])
-    return f"{wrapped(_circumstances(facts, own))}\n\n{shown}"
+    masks = _masks(facts, first)
+    return "\n\n".join([wrapped(_circumstances(facts, own)), shown, *masks])
+
+
+def _masks(facts: Row, tokenizer: str) -> list[str]:
+    """Those of peers beside this package's."""
+    lines = [
+        [
+            both["engine"],
+            f"{both['cases']:,}",
+            *(", ".join(map(duration, both[s])) for s in ("seconds", "seconds_of_this_package")),
+        ]
+        for both in facts["masks_of_both"]
+        if both["tokenizer"] == tokenizer
+    ]
+    if not lines:
+        return []
+    columns = ["engine", "cases", "its masks p50, p99", "this package's"]
+    said = "Masks, on the cases that the engine and this package both compiled and made masks of:"
+    return [said, markdown(columns, lines)]
 
 
 def _circumstances(facts: Row, own: list[Row]) -> str:
@@ -425,6 +540,7 @@ COLORS = {
 PERCENTILES = [k / 200 for k in range(200)] + [1 - 10 ** (-k / 20) for k in range(47, 100)]
 """Shares of 0 to 0.99999, closer to one another near the end."""
 TICKS = {0.5: "p50", 0.9: "p90", 0.99: "p99", 0.999: "p99.9", 0.9999: "p99.99"}
+_WIDTH = 11
 PANELS = {"compile, to the first mask": "to_first", "mask": "masks"}
 
 
@@ -436,19 +552,21 @@ def figures(rows: pd.DataFrame, manifest: Row) -> list[Figure]:
     if not len(compiled):
         return []
     tokenizers = compiled["tokenizer"].unique()
-    figure, grid = panels(len(tokenizers), 2, (9, 1 + 3.2 * len(tokenizers)), "both", sharex="col")
+    figure, grid = panels(
+        len(tokenizers), 2, (_WIDTH, 1 + 3.4 * len(tokenizers)), "both", sharex="col"
+    )
     for row, tokenizer in zip(grid, tokenizers, strict=True):
         here = cases[cases["tokenizer"] == tokenizer]
         for axes, (what, field) in zip(row, PANELS.items(), strict=True):
             for _, unit in units(here):
                 _draw(axes, seconds(unit, field), unit["engine"].iloc[0])
             _scale(axes)
+            axes.legend(frameon=False, fontsize=9, loc="lower right")
             axes.set_title(f"{tokenizer}: {what}", loc="left", fontsize=11)
         row[0].set_ylabel("seconds (log scale)")
     for axes in grid[-1]:
         axes.set_xlabel("percentile")
-    grid[0, 0].legend(frameon=False, fontsize=9, loc="lower right")
-    return [Figure("schemas", figure, headline(cases), note(manifest))]
+    return [Figure("schemas", figure, in_lines(headline(cases), _WIDTH), note(manifest))]
 
 
 def _scale(axes: Any) -> None:
@@ -464,26 +582,38 @@ def _draw(axes: Any, histogram: Histogram, engine: str) -> None:
     if shares:
         points = [(1 / (1 - share), histogram.quantile(share)) for share in shares]
         style = {"color": COLORS.get(engine, "#888888"), "linewidth": 1.6}
-        axes.plot(*zip(*points, strict=True), label=f"{engine} ({histogram.n})", **style)
+        axes.plot(*zip(*points, strict=True), label=f"{engine} ({histogram.n:,})", **style)
         axes.plot(histogram.n, histogram.largest, "o", color=style["color"], markersize=4)
 
 
 def headline(cases: pd.DataFrame) -> str:
-    """What this package got wrong, with the numbers of these rows."""
+    """What this package got wrong, and who is faster, with the numbers of these rows."""
     ours = [unit for _, unit in of_ours(cases)]
     if not ours:
         return "Compiling and masking, by percentile"
     through = max(texts("let_through")(unit) for unit in ours)
     rows = max(len(unit) for unit in ours)
     done = min(statuses("compiled")(unit) for unit in ours)
-    return f"{done} of {rows} cases compiled; invalid instances accepted: {through}"
+    said = f"{OURS} compiled {done:,} of {rows:,} cases and accepted {through} invalid instances"
+    if not any(True for _ in beside_peers(cases)):
+        return said
+    masks = _listed(faster(cases, "masks")) or "no other engine"
+    compiling = _listed(faster(cases, "to_first")) or "none"
+    return f"{said}.\nOn the same cases {masks} masked faster; {compiling} compiled faster"
+
+
+def _listed(names: Sequence[str]) -> str:
+    """One, two and three."""
+    return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
 
 
 def note(manifest: Row) -> str:
     """What the lines are."""
     config, jobs = manifest["config"], manifest.get("jobs", "?")
     return (
-        f"{data_of(manifest)}, style {config['whitespace']}. In brackets: how "
-        "many; a dot: the largest. Masks: along the tokenizer's own ids of valid texts.\n"
-        f"Each engine on the cases that it compiles; {jobs} processes at a time."
+        f"{data_of(manifest)}, style {config['whitespace']}. In brackets: how many cases, or "
+        "masks; a dot: the largest. Masks: along the tokenizer's own ids of valid texts.\n"
+        f"Lines: each engine on the cases that it compiles; {jobs} processes at a time. Headline: "
+        "on the cases that the engine and this package both finished; faster is who is so at p50, "
+        "p90 and p99 with each tokenizer."
     )

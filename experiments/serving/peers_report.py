@@ -19,6 +19,7 @@ from experiments.run.tables import (
     Column,
     Group,
     Table,
+    duration,
     fixed,
     highest,
     is_missing,
@@ -348,8 +349,8 @@ def figures(asked: pd.DataFrame) -> list[Figure]:
     names = list(dict.fromkeys(unit["name"].iloc[0] for unit in shown))
     size = (10.5, 1.9 + 0.42 * len(names))
     figure, ((*axes,),) = panels(1, 3, size, "x", sharey=True, width_ratios=(1, 1, 0.8))
-    _panel(axes[0], shown, _to_first, "from a regex to its first mask, ms", log=True)
-    _panel(axes[1], shown, _at_new, "a mask at a new prefix, µs", log=True)
+    _panel(axes[0], shown, _to_first, "from a regex to its first mask", log=True)
+    _panel(axes[1], shown, _at_new, "a mask at a new prefix", log=True)
     _panel(axes[2], shown, _admitted, "other ids that are admitted, %", log=False)
     axes[0].set_yticks(range(len(names)), names)
     axes[0].invert_yaxis()
@@ -379,13 +380,13 @@ def headline(asked: pd.DataFrame) -> str:
 
 
 def _to_first(unit: Group) -> Mark:
-    each = [1e3 * seconds for seconds in values(unit, "shared_to_first")]
+    each = values(unit, "shared_to_first")
     return median(each), min(each), max(each)
 
 
 def _at_new(unit: Group) -> Mark:
-    middle = 1e6 * median_of("shared_cold")(unit)
-    return middle, middle, 1e6 * _p99("shared_cold")(unit)
+    middle = median_of("shared_cold")(unit)
+    return middle, middle, _p99("shared_cold")(unit)
 
 
 def _admitted(unit: Group) -> Mark:
@@ -414,8 +415,9 @@ def _panel(
         axes.scatter([value], [y], **style | ({} if keeps(unit) else {"facecolor": "white"}))
     if log:
         axes.set_xscale("log")
-        axes.xaxis.set_major_locator(require("matplotlib.ticker").LogLocator(numticks=5))
-        axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.10g}")
+        axes.xaxis.set_major_locator(require("matplotlib.ticker").LogLocator(base=100))
+        axes.xaxis.set_major_formatter(lambda seconds, _: duration(seconds))
+        axes.minorticks_off()
     axes.set_xlabel(label)
     axes.tick_params(axis="y", length=0)
 

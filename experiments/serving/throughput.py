@@ -312,11 +312,12 @@ def figures(rows: pd.DataFrame, manifest: Row) -> list[Figure]:
     axes[0][0].set_ylabel("throughput under masks, of that without (%)")
     axes[0][-1].legend(fontsize=8, frameon=False)
     largest = rows[rows["batch"] == rows["batch"].max()]
-    low, high = largest["ratio"].min(), largest["ratio"].max()
-    headline = (
-        f"At batch {rows['batch'].max()} masks leave {100 * low:.1f} to {100 * high:.1f} % of the "
-        f"throughput ({devices})"
-    )
+    ends = largest.groupby("dtype", sort=False)["ratio"].agg(["min", "max"])
+    kept = [
+        f"{100 * low:.1f} to {100 * high:.1f} % in {dtype}"
+        for dtype, low, high in ends.itertuples()
+    ]
+    headline = f"Throughput that masks leave at batch {rows['batch'].max()} ({devices}):\n{', '.join(kept)}"
     note = (
         f"{devices}; {manifest['config']['model']}; n = {rows['rounds'].max()} rounds: medians of "
         "the ratio within a round, lines: 95 % intervals. Dashed: the goal, at batch "

@@ -19,8 +19,12 @@ from experiments.schemas import comparison
 from experiments.schemas.comparison import Config
 from experiments.schemas.comparison_report import (
     cases_of,
+    compared,
     disagreements,
     facts,
+    faster,
+    headline,
+    same_cases,
     seconds,
     wrong,
 )
@@ -242,6 +246,38 @@ def test_a_peer_whose_time_is_up_leaves_the_rest_out(monkeypatch, tmp_path):
         assert cases["engine"].value_counts().to_dict() == {OURS: 6, "xgrammar": 1}
     first = cases[cases["engine"] == "xgrammar"]["id"].item()
     assert first == shuffled(schema_cases(file, "compact"), None, 0)[0].id
+
+
+def timed_row(engine, name, mask_seconds, compiling=0.01, status="compiled"):
+    masks = Histogram()
+    for value in mask_seconds:
+        masks.add(value)
+    shared = {"engine": engine, "tokenizer": "x", "id": name, "status": status, "message": ""}
+    return shared | {"compile": compiling, "first": 0.0, "masks": masks.row()}
+
+
+@pytest.mark.parametrize(("theirs", "faster_masks"), [(1e-6, ["quick"]), (1e-3, [])])
+def test_engines_are_compared_on_the_cases_that_all_finished(theirs, faster_masks):
+    """Of three cases a peer refuses one and has no masks of one; another came to the first only."""
+    rows = [
+        *(timed_row(OURS, name, [1e-5]) for name in "abc"),
+        timed_row("quick", "a", [theirs], compiling=0.02),
+        timed_row("quick", "b", [theirs], status="refused"),
+        timed_row("quick", "c", []),
+        timed_row("late", "a", [1e-5]),
+    ]
+    engines = [OURS, "quick", "late"]
+    cases = cases_of(frame(rows), {"config": {"engines": engines, "tokenizers": ["x"]}})
+    assert compared(cases) == [(OURS, "quick", "late"), (OURS, "quick")]
+    lines = [line[:3] for line in same_cases(cases).rows]
+    assert lines == [
+        *([f"{engine}, x", "3", "1"] for engine in engines),
+        *([f"{engine}, x", "2", "1"] for engine in engines[:2]),
+    ]
+    assert faster(cases, "masks") == faster_masks
+    assert faster(cases, "to_first") == []
+    said = f"{faster_masks[0] if faster_masks else 'no other engine'} masked faster; none compiled"
+    assert said in headline(cases)
 
 
 def test_data_that_is_not_there_is_named_with_its_source(tmp_path):

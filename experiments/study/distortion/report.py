@@ -16,7 +16,7 @@ from experiments.answers.methods import OUR_METHODS
 from experiments.run.executors import FAILURE, Row
 from experiments.run.readme import wrapped
 from experiments.run.report import Figure, Report, grid, panels
-from experiments.run.tables import Column, Table, fixed, percent, small, table, whole
+from experiments.run.tables import Column, Table, fixed, percent, small, table, three, whole
 from experiments.shared.shown import CANONICAL, LIFT, PALE
 
 LIKELY = 0.01
@@ -35,8 +35,8 @@ SHOWN = ("president", "json_bool", "json_enum_quoted", "russian")
 """The prompts that the README's example shows; the first is the founding one."""
 METHODS = ("free", *OUR_METHODS)
 FREE = "#333333"
-FLOOR = 1e-6
-"""Distances below it are drawn at it, on the axis' last tick, which says so."""
+LINEAR = 1e-3
+"""Up to it the axis of distances is linear: differences between smaller ones mean nothing."""
 
 
 def render(rows: Sequence[Row], manifest: Row) -> Report:
@@ -283,10 +283,18 @@ def _tv_line(name: str, case: Row) -> str:
 
 def figure(cases: Sequence[Row], model: Row) -> Figure:
     """Of one case or more."""
-    drawn, axes = panels(1, 2, (11.5, 6.6), width_ratios=(1, 2.4))
-    draw_example(axes[0, 0], cases[0])
-    draw_distances(axes[0, 1], cases)
-    note = f"{model['model']}; n = {len(cases)} prompts; exact probabilities, not samples.\n"
+    drawn, ((example, distances, masses),) = panels(1, 3, (12.5, 6.6), width_ratios=(1, 1.9, 0.6))
+    draw_example(example, cases[0])
+    ordered = sorted(cases, key=lambda row: (is_single(row), distance(row, "lift")))
+    longer = sum(not is_single(row) for row in ordered)
+    heights = [i + (i >= longer) for i in range(len(ordered))]
+    draw_distances(distances, ordered, heights)
+    draw_masses(masses, ordered, heights)
+    note = (
+        f"{model['model']}; n = {len(cases)} prompts; exact probabilities, not samples. The axis "
+        f"of distances is linear up to {LINEAR:g}. Right: the probability that the model writes "
+        "any of the answers without a mask; where it is small, masks have most to bend.\n"
+    )
     return Figure("distortion", drawn, headline(cases), note + model["note"])
 
 
@@ -339,13 +347,10 @@ def draw_example(axes: Any, row: Row) -> None:
     axes.set_title(which, loc="left", fontsize=11)
 
 
-def draw_distances(axes: Any, cases: Sequence[Row]) -> None:
+def draw_distances(axes: Any, ordered: Sequence[Row], heights: Sequence[int]) -> None:
     """A dumbbell per prompt: answers of one token above, longer ones below, each sorted."""
-    ordered = sorted(cases, key=lambda row: (is_single(row), distance(row, "lift")))
-    longer = sum(not is_single(row) for row in ordered)
-    heights = [i + (i >= longer) for i in range(len(ordered))]
     for row, height in zip(ordered, heights, strict=True):
-        ends = [max(distance(row, method), FLOOR) for method in OUR_METHODS]
+        ends = [distance(row, method) for method in OUR_METHODS]
         axes.plot(ends, [height, height], color=PALE, linewidth=2, zorder=1)
         ring = {"facecolor": "white", "edgecolor": LIFT, "linewidth": 2}
         axes.scatter(ends[0], height, s=110, zorder=2, **ring)
@@ -353,20 +358,36 @@ def draw_distances(axes: Any, cases: Sequence[Row]) -> None:
     axes.set_yticks(heights, [row["name"].replace("_", " ") for row in ordered])
     axes.set_ylim(-0.8, heights[-1] + 1.4)
     axes.set_title("All prompts", loc="left", fontsize=11)
+    over = {False: "longer answers", True: "answers of one token"}
+    place = {"transform": axes.get_yaxis_transform(), "ha": "right", "va": "center"}
     grey = {"fontsize": 9, "color": "#555555", "style": "italic"}
-    if longer:
-        axes.text(FLOOR * 0.7, longer - 0.3, "longer answers", **grey)
-    if longer < len(ordered):
-        axes.text(FLOOR * 0.7, heights[-1] + 0.7, "answers of one token", **grey)
+    for single, said in over.items():
+        of = [at for row, at in zip(ordered, heights, strict=True) if is_single(row) == single]
+        if of:
+            axes.text(-0.01, of[-1] + 0.85, said, **place, **grey)
     # The two marks of the topmost prompt are named; that is the legend.
     bold = {"y": heights[-1] + 0.7, "fontweight": "bold", "fontsize": 9}
     axes.text(ends[0] * 1.5, s="any tokenization", color=LIFT, ha="right", **bold)
     axes.text(ends[1], s="its own tokenization", color=CANONICAL, ha="center", **bold)
-    axes.set_xscale("log")
-    axes.set_xlim(FLOOR * 0.6, 1.6)
-    ticks = ["≤ 0.000001", "0.00001", "0.0001", "0.001", "0.01", "0.1", "1"]
-    axes.set_xticks([10.0**k for k in range(-6, 1)], ticks)
+    axes.set_xscale("symlog", linthresh=LINEAR)
+    axes.set_xlim(-0.1 * LINEAR, 1.6)
+    ticks = [0, *(10.0**k for k in range(-3, 1))]
+    axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
     axes.minorticks_off()
     axes.tick_params(axis="y", length=0)
     grid(axes, "x")
-    axes.set_xlabel("total variation distance to the model's own distribution (log scale)")
+    axes.set_xlabel(f"total variation distance to the model's own\n(log scale above {LINEAR:g})")
+
+
+def draw_masses(axes: Any, ordered: Sequence[Row], heights: Sequence[int]) -> None:
+    """A bar per prompt beside its dumbbell: the mass of its answers."""
+    masses = [100 * row["free_mass"] for row in ordered]
+    axes.barh(heights, masses, color=PALE, height=0.5)
+    for height, mass in zip(heights, masses, strict=True):
+        axes.text(mass + 4, height, f"{three(mass)} %", va="center", fontsize=9)
+    axes.set_ylim(-0.8, heights[-1] + 1.4)
+    axes.set_yticks([])
+    axes.set_xlim(0, 160)
+    axes.set_xticks([0, 50, 100])
+    axes.set_xlabel("probability of any\nof the answers (%)")
+    axes.set_title("Mass of the answers", loc="left", fontsize=11)
