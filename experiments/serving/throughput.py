@@ -317,7 +317,8 @@ def figures(rows: pd.DataFrame, manifest: Row) -> list[Figure]:
         f"{100 * low:.1f} to {100 * high:.1f} % in {dtype}"
         for dtype, low, high in ends.itertuples()
     ]
-    headline = f"Throughput that masks leave at batch {rows['batch'].max()} ({devices}):\n{', '.join(kept)}"
+    batch = rows["batch"].max()
+    headline = f"Throughput that masks leave at batch {batch} ({devices}):\n{', '.join(kept)}"
     note = (
         f"{devices}; {manifest['config']['model']}; n = {rows['rounds'].max()} rounds: medians of "
         "the ratio within a round, lines: 95 % intervals. Dashed: the goal, at batch "
