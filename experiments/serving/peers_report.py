@@ -363,7 +363,8 @@ def figures(asked: pd.DataFrame) -> list[Figure]:
         f"language and are not `encode` of it. {LISTED}: over those that it answered.\n"
         "Marks: medians over constraints, over masks, and shares; lines: least to most, median to "
         "99th of 100, 95 % intervals (Clopper and Pearson).\n"
-        "Hollow: blocks some of the tokenizer's own ids."
+        "Hollow: blocks some of the tokenizer's own ids. Times on log scales. This package: "
+        f"{', '.join(e for e in OURS if e in {*every['engine']})}."
     )
     return [Figure("peers", figure, headline(every), note)]
 

@@ -311,13 +311,13 @@ def figures(rows: pd.DataFrame, manifest: Row) -> list[Figure]:
         axis.set_title(dtype, loc="left", fontsize=10)
     axes[0][0].set_ylabel("throughput under masks, of that without (%)")
     axes[0][-1].legend(fontsize=8, frameon=False)
-    largest = rows[rows["batch"] == rows["batch"].max()]
+    batch = rows["batch"].max()
+    largest = rows[rows["batch"] == batch]
     ends = largest.groupby("dtype", sort=False)["ratio"].agg(["min", "max"])
     kept = [
         f"{100 * low:.1f} to {100 * high:.1f} % in {dtype}"
         for dtype, low, high in ends.itertuples()
     ]
-    batch = rows["batch"].max()
     headline = f"Throughput that masks leave at batch {batch} ({devices}):\n{', '.join(kept)}"
     note = (
         f"{devices}; {manifest['config']['model']}; n = {rows['rounds'].max()} rounds: medians of "
