@@ -162,7 +162,7 @@ GROUPS = {
     "What constraints do to a model": {
         "distortion": "study.distortion.artefact",
         "distortion-study": "study.distortion_study.artefact",
-        "free-draws": "study.free_draws",
+        "free-draws": "study.free_draws.artefact",
         "dose": "study.dose",
         "spontaneous": "study.spontaneous.artefact",
         "poisoning": "study.poisoning.artefact",

@@ -281,6 +281,27 @@ def facts(rows: pd.DataFrame, manifest: Row) -> Row:
     }
 
 
+def readme(facts: Row) -> str:
+    """What the report says of it."""
+    told = []
+    for model in dict.fromkeys(found["model"] for found in facts.get("doses", ())):
+        plain, *noisy = (found for found in facts["doses"] if found["model"] == model)
+        if not noisy:
+            continue
+        each = "; ".join(
+            f"{found['lift']:.3f} and {found['canonical']:.3f} at {found['dose']:g} (the free "
+            f"distribution moves by {found['moved']:.3f} in the median)"
+            for found in noisy
+        )
+        told.append(
+            f"- *{model}*, {plain['cases']} cases: the lift and canonical are {plain['lift']:.3f} "
+            f"and {plain['canonical']:.3f} off without noise, {each}. Tokenization has a share of "
+            f"{plain['tokenization_shapley']:.0%} without noise, "
+            f"{noisy[-1]['tokenization_shapley']:.0%} at {noisy[-1]['dose']:g}."
+        )
+    return "\n".join(told)
+
+
 def figures(rows: pd.DataFrame, manifest: Row) -> list[Figure]:
     """Both distances by dose; a panel for each model."""
     found, names = compared(rows), labels(manifest)

@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiments.study import free_draws
-from experiments.study.free_draws import OUTCOMES, decided
+from experiments.study.free_draws import report as free_draws
+from experiments.study.free_draws.artefact import decided
+from experiments.study.free_draws.report import OUTCOMES
 
 PIECES = (b"a", b"b", b"ab", b"ba", b"aba", b"", b"<end>")
 END = len(PIECES) - 1

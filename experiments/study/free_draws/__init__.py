@@ -1,0 +1,1 @@
+"""Texts drawn without a mask, against the exact numbers."""
