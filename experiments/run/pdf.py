@@ -1,5 +1,5 @@
 """A page of Markdown as a PDF, drawn by matplotlib: headings, paragraphs, lists, tables and
-pictures, on A4. Equal pages make equal files."""
+those pictures that are there, on A4. Equal pages make equal files."""
 
 from __future__ import annotations
 
@@ -116,7 +116,8 @@ def _heading(text: str, size: float) -> Callable[[Pages], None]:
 def _paragraph(inline: Any, folder: Path, depth: int) -> Iterator[Callable[[Pages], None]]:
     pictures = [child for child in inline.children if child.type == "image"]
     if pictures:
-        yield from (_picture(folder / child.attrs["src"]) for child in pictures)
+        paths = [folder / child.attrs["src"] for child in pictures]
+        yield from (_picture(path) for path in paths if path.exists())
         return
     text, indent = _plain(inline), 0.2 * depth
 

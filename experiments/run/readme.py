@@ -4,8 +4,8 @@
 ...
 <!-- /numbers: PLACE -->
 
-A place is the name of an artefact, or begins with it, and is in one page: the README, or one of the
-pages beside the tables.
+A place is the name of an artefact, or begins with it. It is in the README, or in pages beside the
+tables; `report.md` among these is drawn as a PDF, too.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from textwrap import fill
 from typing import Any
 
 from bpe_automata.errors import BpeAutomataError
+from experiments.run import pdf
 from experiments.run.files import PAPER, ROOT, write_atomically
 
 # Prose for the README in lines of its width.
@@ -44,6 +45,7 @@ def wrapped_lines(text: str) -> str:
 
 
 README = ROOT / "README.md"
+REPORT = "report.md"
 _BEGIN = "<!-- numbers: "
 
 
@@ -111,5 +113,8 @@ def update(name: str, module: Any, facts: dict[str, Any], paths: Sequence[Path] 
             changed = with_said(changed, place, seen_from(path, inside))
         if changed != text:
             write_atomically(path, changed)
-        found |= any(said(changed, place) is not None for place in every)
+        is_there = any(said(changed, place) is not None for place in every)
+        if is_there and path.name == REPORT:
+            pdf.write(path, path.with_suffix(".pdf"))
+        found |= is_there
     return found

@@ -122,7 +122,7 @@ def tables(rows: pd.DataFrame, manifest: Row) -> list[Table]:
             column
             for target in ACCEPTED
             for column in (
-                Column(f"{target}\nexact", _of("mass", target), fixed(4)),
+                Column(f"{target}\nexact", _of("mass", target), small),
                 Column(f"{target}\ndrawn", _drawn(target)),
             )
         ),
