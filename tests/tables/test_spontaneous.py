@@ -291,6 +291,7 @@ def test_a_report_of_some_rows():
     found = made.facts["models"]["The One"]["1"]
     assert (found["texts"]["count"], found["texts"]["of"], found["joints"]["of"]) == (1, 10, 100)
     assert "0.5" not in made.facts["models"]["The One"]
+    assert made.facts["prompts"] == 10
     by_kind, joints_by_kind, kinds_, common = made.tables[1:]
     lines = [("prose", "The One"), ("prose", "two"), ("code", "The One")]
     assert [tuple(line[:2]) for line in by_kind.rows] == lines

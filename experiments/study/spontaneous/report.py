@@ -113,14 +113,15 @@ def faults_of(texts: pd.DataFrame) -> pd.DataFrame:
 
 def facts(rows: pd.DataFrame, manifest: Row) -> Row:
     """models: by name and temperature, the shares over all kinds of text; kinds: those that some
-    model wrote; tokens: at most in a text."""
+    model wrote; prompts: how many in all; tokens: at most in a text."""
     texts = texts_of(rows, manifest)
     found: dict[str, Row] = {}
     for (model, temperature), own in groups(texts, "model", "temperature"):
         shares = {"texts": of_texts(own), "joints": of_joints(own)}
         found.setdefault(model, {})[f"{temperature:g}"] = shares
     kinds = [kind for (kind,), _ in groups(texts, "kind")]
-    return {"tokens": manifest["config"]["tokens"], "kinds": kinds, "models": found}
+    counts = {"tokens": manifest["config"]["tokens"], "prompts": texts["prompt"].nunique()}
+    return counts | {"kinds": kinds, "models": found}
 
 
 def complete(rows: pd.DataFrame, manifest: Row) -> bool:
@@ -140,7 +141,7 @@ def readme(facts: Row) -> str:
     return (
         f"Left to themselves, models write texts of at most {facts['tokens']} tokens that are not "
         f"their tokenizer's own. On average over {len(kinds)} kinds of text ({', '.join(kinds)}), "
-        f"as many of each: {'; '.join(said)}."
+        f"as many of each, after {facts['prompts']} prompts: {'; '.join(said)}."
     )
 
 
@@ -195,7 +196,7 @@ def _notes(texts: pd.DataFrame, manifest: Row) -> list[str]:
         f"kind of text, in {chosen['dtype']}; fixed prompts ({texts['prompt'].nunique()} in all), "
         "those of a kind in turn.",
         "Intervals come from drawing prompts again, each with all of its texts (bootstrap): texts "
-        "of one prompt are no independent evidence.",
+        "of one prompt are no independent evidence. Here prompts of all kinds are drawn as one.",
         "A text that was cut off is canonical if a longer text has its ids.",
         "A joint is the position before an id, that after the prompt and that of an end included. "
         "Ids of a model that its tokenizer does not have are never drawn.",
