@@ -1,8 +1,9 @@
 """Quantiles, and confidence intervals: of a proportion and of a median, exactly; of a mean, a
 quantile or the distance of two distributions, by resampling.
 
-Sources: Clopper and Pearson, Biometrika 1934; Efron, *Bootstrap methods*, 1979, and for values that
-come in groups Field and Welsh, *Bootstrapping clustered data*, 2007.
+Sources: Clopper and Pearson, Biometrika 1934; Efron, *Bootstrap methods*, 1979; for values that
+come in groups Field and Welsh, *Bootstrapping clustered data*, 2007, and in groups of several kinds
+that cross each other Owen, *The pigeonhole bootstrap*, 2007.
 """
 
 from __future__ import annotations
@@ -63,21 +64,42 @@ def bootstrap(
     """The percentile interval of a statistic where whole groups are drawn with replacement: values
     of one group (variants of one question) say less than as many unrelated ones. (nan, nan) of
     nothing."""
+    return pigeonhole(values, [groups], statistic, level, seed)
+
+
+def pigeonhole(
+    values: Sequence[float],
+    crossed: Sequence[Sequence[Hashable]],
+    statistic: Statistic,
+    level: float = 0.95,
+    seed: int = 0,
+) -> tuple[float, float]:
+    """The same where values are in one group of each kind (its word, its template). Groups of each
+    kind are drawn by themselves, and a value is taken as often as the product of how often its
+    groups are. For means that is conservative: what is the value's own alone is counted up to three
+    times with two kinds of groups, so the interval is too wide where there is little else. Where
+    not all groups meet, a draw may take no value; such draws are left out.
+    """
     if not len(values):
         return math.nan, math.nan
-    found = statistic(np.asarray(values, dtype=np.float64), _taken(tuple(groups), seed))
+    taken = _taken(tuple(map(tuple, crossed)), seed)
+    found = statistic(np.asarray(values, dtype=np.float64), taken)
     low, high = np.quantile(found, ((1 - level) / 2, (1 + level) / 2))
     return float(low), float(high)
 
 
 @lru_cache(maxsize=2)
-def _taken(groups: tuple[Hashable, ...], seed: int) -> np.ndarray:
-    """float64 [RESAMPLES, n]: how often each value is taken. Kept, for many statistics are asked of
-    the same groups."""
-    number = {group: k for k, group in enumerate(dict.fromkeys(groups))}
-    m = len(number)
-    drawn = np.random.default_rng(seed).multinomial(m, np.full(m, 1 / m), size=RESAMPLES)
-    return drawn[:, [number[group] for group in groups]].astype(np.float64)
+def _taken(crossed: tuple[tuple[Hashable, ...], ...], seed: int) -> np.ndarray:
+    """float64 [RESAMPLES at most, n]: how often each value is taken. Kept, for many statistics are
+    asked of the same groups."""
+    rng = np.random.default_rng(seed)
+    taken = np.ones((RESAMPLES, 1))
+    for groups in crossed:
+        number = {group: k for k, group in enumerate(dict.fromkeys(groups))}
+        m = len(number)
+        drawn = rng.multinomial(m, np.full(m, 1 / m), size=RESAMPLES)
+        taken = taken * drawn[:, [number[group] for group in groups]]
+    return taken[taken.any(axis=1)]
 
 
 def weighted_mean(values: np.ndarray, taken: np.ndarray) -> np.ndarray:

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from experiments.run.executors import Row
-from experiments.run.statistics import Statistic, bootstrap
+from experiments.run.statistics import Statistic, pigeonhole
 from experiments.run.tables import Group
 from experiments.shared.models import labels
 
@@ -21,9 +21,10 @@ _CHARACTER = 0.103
 """Inches of one of a headline, on average."""
 
 
-def estimate(statistic: Statistic, field: str, by: str) -> Callable[[Group], Estimate | None]:
+def estimate(statistic: Statistic, field: str, *by: str) -> Callable[[Group], Estimate | None]:
     """A statistic of a field, where it is there; None of nothing. For the interval the values of
-    `by` are drawn again, each with all its rows: those say less than as many unrelated ones."""
+    `by` are drawn again, each with all its rows: those say less than as many unrelated ones. Of
+    several fields each is drawn by itself (`statistics.pigeonhole`)."""
 
     def of(group: Group) -> Estimate | None:
         there = group[group[field].notna()]
@@ -31,7 +32,8 @@ def estimate(statistic: Statistic, field: str, by: str) -> Callable[[Group], Est
             return None
         values = there[field].to_numpy(dtype=np.float64)
         value = float(statistic(values, np.ones((1, len(values))))[0])
-        return value, *bootstrap(values.tolist(), there[by].tolist(), statistic)
+        crossed = [there[one].tolist() for one in by]
+        return value, *pigeonhole(values.tolist(), crossed, statistic)
 
     return of
 

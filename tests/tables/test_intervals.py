@@ -1,9 +1,10 @@
 """Intervals keep their promise: Clopper-Pearson and the sign test computed exactly, the bootstrap
-by its laws, and those of distances between distributions by how often they cover; a quantile is the
-smallest value that enough do not exceed."""
+by its laws, and those of crossed groups and of distances between distributions by how often they
+cover; a quantile is the smallest value that enough do not exceed."""
 
 from __future__ import annotations
 
+from itertools import product
 from math import comb
 
 import numpy as np
@@ -17,6 +18,7 @@ from experiments.run.statistics import (
     distances,
     median_interval,
     one_hot,
+    pigeonhole,
     quantile,
     weighted_mean,
     weighted_quantile,
@@ -63,6 +65,78 @@ def test_bootstrap_is_seeded_and_empty_for_nothing():
     made = [bootstrap([1.0, 2.0, 5.0], "abc", weighted_quantile(0.5), seed=3) for _ in range(2)]
     assert made[0] == made[1]
     assert np.isnan(bootstrap([], [], weighted_mean)).all()
+
+
+# Crossed groups: values [rows, columns], in any order, some left out.
+
+
+def crossed(values):
+    rows, columns = np.indices(values.shape)
+    return values.ravel(), [rows.ravel().tolist(), columns.ravel().tolist()]
+
+
+def test_a_value_is_taken_as_often_as_its_row_times_its_column():
+    seen = []
+
+    def kept(values, taken):
+        seen.append(taken)
+        return weighted_mean(values, taken)
+
+    pigeonhole(*crossed(np.arange(12.0).reshape(3, 4)), kept)
+    taken = seen[0].reshape(-1, 3, 4)
+    rows, columns = taken.sum(axis=2) / 4, taken.sum(axis=1) / 3
+    assert (taken == rows[:, :, None] * columns[:, None, :]).all()
+    assert (rows.sum(axis=1) == 3).all()
+    assert (columns.sum(axis=1) == 4).all()
+    assert rows.mean(axis=0) == pytest.approx(1, abs=0.1)
+    assert columns.mean(axis=0) == pytest.approx(1, abs=0.1)
+    assert abs(np.corrcoef(rows[:, 0], columns[:, 0])[0, 1]) < 0.1
+
+
+def test_the_interval_of_crossed_groups_against_all_draws_there_are():
+    """Of 3 rows and 2 columns every draw, each as likely as any other."""
+    values = np.array([[1.0, 4.0], [2.0, 16.0], [7.0, 3.0]])
+    draws = product(product(range(3), repeat=3), product(range(2), repeat=2))
+    means = [values[np.ix_(rows, columns)].mean() for rows, columns in draws]
+    exact = np.quantile(means, [0.1, 0.9])
+    assert pigeonhole(*crossed(values), weighted_mean, level=0.8) == pytest.approx(exact, rel=0.05)
+
+
+def test_one_kind_of_groups_is_the_bootstrap_of_groups():
+    values, groups = [1.0, 2.0, 5.0, 8.0], "aabc"
+    assert pigeonhole(values, [groups], weighted_mean) == bootstrap(values, groups, weighted_mean)
+    crossing = pigeonhole(values, [groups, "xxxx"], weighted_mean)
+    assert crossing == bootstrap(values, groups, weighted_mean)
+
+
+def test_draws_that_take_no_value_are_left_out():
+    """Half of the draws take a row without its column: the others take one value or both."""
+    low, high = pigeonhole([1.0, 3.0], ["ab", "xy"], weighted_mean)
+    assert (low, high) == (1.0, 3.0)
+    assert pigeonhole([1.0, 3.0], ["ab", "xy"], weighted_quantile(0.5)) == (1.0, 3.0)
+    assert np.isnan(pigeonhole([], [[], []], weighted_mean)).all()
+
+
+@pytest.mark.parametrize(("of_rows", "of_columns"), [(1.0, 1.0), (1.0, 0.1), (0.1, 1.0)])
+def test_intervals_of_crossed_groups_cover(of_rows, of_columns, rng):
+    """Each row meets 3 of the columns in turn, as words meet templates; the truth is 0. One kind of
+    groups alone covers less often, where the other kind makes a difference."""
+    repeats, rows, columns = 200, 60, 30
+    row = np.repeat(np.arange(rows), 3)
+    column = (row + np.tile(np.arange(3), rows)) % columns
+    groups = {"both": [row, column], "rows": [row], "columns": [column]}
+    covered = dict.fromkeys(groups, 0)
+    for _ in range(repeats):
+        effects = (
+            of_rows * rng.normal(size=rows)[row] + of_columns * rng.normal(size=columns)[column]
+        )
+        values = effects + 0.5 * rng.normal(size=len(row))
+        for name, each in groups.items():
+            low, high = pigeonhole(values, [one.tolist() for one in each], weighted_mean)
+            covered[name] += low <= 0 <= high
+    assert covered["both"] >= 0.9 * repeats
+    assert min(covered["rows"], covered["columns"]) < 0.9 * repeats
+    assert covered["both"] >= max(covered["rows"], covered["columns"])
 
 
 @pytest.mark.parametrize("n", [1, 2, 7, 100, 300])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from itertools import product
 
 import numpy as np
 import pytest
@@ -26,21 +27,21 @@ from experiments.study.poisoning.artefact import (
     ratios,
     variations,
 )
-from experiments.study.poisoning.report import ALL_WAYS, MEDIAN, measured, of_way
+from experiments.study.poisoning.estimates import ALL_WAYS, MEDIAN, measured, of_way, of_words
 from experiments.study.poisoning.words import (
     ANOTHER,
     CUT,
     NOISE,
     OWN,
-    SENTENCES,
     SMALLEST,
+    TEMPLATES,
     WAYS,
     WORDS,
     OrdinaryTokens,
     SentenceError,
     other_ways,
     sentence,
-    sentence_of,
+    templates_of,
     with_another_word,
 )
 
@@ -52,18 +53,30 @@ def spelled(tokenizer, ids):
 
 
 @pytest.mark.parametrize("category", WORDS)
-def test_every_word_stands_in_a_sentence_that_is_long_enough(category, smollm2_tokenizer):
+def test_every_word_stands_in_templates_that_are_long_enough(category, smollm2_tokenizer):
     assert len(WORDS[category]) == len(set(WORDS[category])) >= 20
-    assert all(text.count("{}") == 1 for text in SENTENCES[category])
     places = poisoning.Config().distances[-1] + 1
-    for number, word in enumerate(WORDS[category]):
-        before, after = sentence_of(category, number)
+    for word, (_, before, after) in product(WORDS[category], TEMPLATES[category]):
         text = sentence(smollm2_tokenizer, before, word, after)
         whole = [*text.before, *text.word, *text.after]
         assert whole == smollm2_tokenizer.encode(before + word + after)
         assert word.encode() in spelled(smollm2_tokenizer, text.word)
         assert len(text.word) <= len(word.encode()) + 1
         assert len(text.after) >= places
+
+
+@pytest.mark.parametrize("category", WORDS)
+def test_templates_take_turns_and_are_shared_by_name(category):
+    every = TEMPLATES[category]
+    assert len({*every}) == len(every) >= 6
+    chosen = poisoning.Config()
+    found = [templates_of(category, k, chosen.templates) for k in range(chosen.words)]
+    assert found[1] == every[1:4]
+    assert found[len(every) - 1] == [every[-1], *every[:2]]
+    assert all(len({*some}) == 3 for some in found)
+    assert sorted(templates_of(category, 5, 99)) == sorted(every)
+    texts = {template.name: template for each in TEMPLATES.values() for template in each}
+    assert all(texts[template.name] == template for template in every)
 
 
 def test_other_ways_spell_the_same(smollm2_tokenizer):
@@ -159,13 +172,17 @@ def test_what_goes_on_canonically(loaded):
 def test_a_cell(loaded, monkeypatch):
     monkeypatch.setattr(models, "opened", lambda *_: loaded)
     chosen = poisoning.Config(distances=(0, 2))
-    row = poisoning.changed("tiny", "rare", 0, chosen)
-    assert row == poisoning.changed("tiny", "rare", 0, chosen)
-    assert row["word"] == "weasel"
+    template, other = templates_of("rare", 0, 2)
+    row = poisoning.changed("tiny", "rare", 0, template, chosen)
+    assert row == poisoning.changed("tiny", "rare", 0, template, chosen)
+    assert (row["word"], row["template"]) == ("weasel", "plain 0")
+    again = poisoning.changed("tiny", "rare", 0, other, chosen)
+    assert again["template"] == "plain 1"
+    assert all(again["found"][way]["ids"] == row["found"][way]["ids"] for way in (OWN, *WAYS))
     assert {OWN, ANOTHER} < set(row["found"])
     assert max(row["found"].pop(NOISE)["tv"]) < 1e-9
     assert all(len(found["loss"]) == 2 for found in row["found"].values())
-    assert NOISE not in poisoning.changed("tiny", "rare", 1, chosen)["found"]
+    assert NOISE not in poisoning.changed("tiny", "rare", 1, template, chosen)["found"]
 
 
 def test_the_published_example_against_one_pass_for_each_way(loaded):
@@ -184,13 +201,14 @@ def test_the_published_example_against_one_pass_for_each_way(loaded):
     assert len(set(shown)) == len(shown)
 
 
-def word(model, name, own, ways, category="rare"):
+def word(model, name, own, ways, template="plain 0"):
     found = {OWN: {"loss": own, "outside": [0.0] * len(own), "tokens": "own"}}
     for way, (tv, loss) in ways.items():
         kl = [4 * value for value in tv]
         found[way] = {"tv": tv, "kl": kl, "loss": loss, "outside": [0.5] * len(own), "tokens": way}
     found[NOISE] = {"tv": [1e-7] * len(own)}
-    row = {"key": name, "model": model, "category": category, "word": name, "found": found}
+    row = {"key": f"{name} {template}", "model": model, "category": "rare", "word": name}
+    row |= {"template": template, "found": found}
     return row | {"another": "other" if ANOTHER in ways else None}
 
 
@@ -211,11 +229,27 @@ def test_estimates_by_hand():
     words = measured(frame(ROWS), MANIFEST)
     near = words[words["d"] == 0]
     ways = of_way(near, ALL_WAYS)
-    assert estimate(MEDIAN, "tv", "key")(ways)[0] == pytest.approx(0.2)
-    assert estimate(MEDIAN, "kl", "key")(ways)[0] == pytest.approx(0.8)
-    assert estimate(weighted_mean, "extra", "key")(of_way(near, CUT))[0] == pytest.approx(0.5)
-    assert estimate(MEDIAN, "tv", "key")(of_way(near, ANOTHER)) == (0.9, 0.9, 0.9)
-    assert estimate(MEDIAN, "tv", "key")(of_way(near, "no such way")) is None
+    assert of_words(MEDIAN, "tv")(ways)[0] == pytest.approx(0.2)
+    assert of_words(MEDIAN, "kl")(ways)[0] == pytest.approx(0.8)
+    assert of_words(weighted_mean, "extra")(of_way(near, CUT))[0] == pytest.approx(0.5)
+    assert of_words(MEDIAN, "tv")(of_way(near, ANOTHER)) == (0.9, 0.9, 0.9)
+    assert of_words(MEDIAN, "tv")(of_way(near, "no such way")) is None
+
+
+@pytest.mark.parametrize("unit", ["word", "template"])
+def test_words_and_templates_are_both_drawn_again(unit):
+    """Where only one of them makes a difference, the interval is as wide as for that one alone."""
+    rows = [
+        word("m", f"w{k}", [1.0, 1.0], {CUT: ([value / 8] * 2, [1.0, 1.0])}, f"plain {j}")
+        for k in range(8)
+        for j in range(8)
+        for value in [k if unit == "word" else j]
+    ]
+    near = measured(frame(rows), MANIFEST).query("d == 0 and way == @CUT")
+    _, low, high = of_words(weighted_mean, "tv")(near)
+    alone = estimate(weighted_mean, "tv", unit)(near)
+    assert high - low == pytest.approx(alone[2] - alone[1], rel=0.1)
+    assert high - low > 0.3
 
 
 def test_a_report_of_some_rows():
@@ -223,17 +257,19 @@ def test_a_report_of_some_rows():
     example = {"key": "e", "model": "m", "animal": "cow", "ways": ways, "split": 2}
     made = ARTEFACT.report([*ROWS, example], MANIFEST)
     assert made.facts["models"]["The M"]["words"] == 2
+    assert made.facts["models"]["The M"]["templates"] == 1
     assert made.facts["models"]["The M"][ALL_WAYS]["0"][0] == pytest.approx(0.2)
     assert made.facts["example"]["The M"]["cow"] == {"own": 0.25, "others": 2, "raised": 1}
-    farthest = [(line[0], line[3], line[4]) for line in made.tables[-1].rows]
+    farthest = [(line[0], line[4], line[5]) for line in made.tables[-1].rows]
     assert farthest == [("a", SMALLEST, "0.300"), ("b", CUT, "0.200"), ("a", CUT, "0.100")]
 
 
 def test_the_order_of_rows_changes_nothing():
     rng = random.Random(8)
     rows = [
-        word("m", f"w{k}", [1.0, 1.0], {CUT: ([rng.random(), rng.random()], [2.0, 1.5])})
+        word("m", f"w{k}", [1.0, 1.0], {CUT: ([rng.random(), rng.random()], [2.0, 1.5])}, f"p {j}")
         for k in range(9)
+        for j in range(k % 3 + 1)
     ]
     made = ARTEFACT.report(rows, MANIFEST)
     for _ in range(3):

@@ -14,7 +14,6 @@ from bpe_automata.errors import ArgumentError
 from bpe_automata.testing import byte_level, small_tokenizer
 from experiments.run.artefact import ARTEFACTS
 from experiments.run.config import changed, plain
-from experiments.run.statistics import clopper_pearson
 from experiments.run.tables import frame
 from experiments.shared import models
 from experiments.shared.canonical_texts import ADDED, BROKEN, END, PAIR, SPELLING, SPLIT, Judge
@@ -114,6 +113,12 @@ def test_tokens_that_no_text_has_there():
     assert kinds(judge, [5, 2], ended=False) == [SPELLING]
 
 
+def test_prompts_divide_the_texts_evenly():
+    assert all(len({*prompts}) == len(prompts) >= 8 for prompts in PROMPTS.values())
+    for chosen in (spontaneous.Config(), spontaneous.SMOKE):
+        assert not any(chosen.texts % len(prompts) for prompts in PROMPTS.values())
+
+
 def test_every_prompt_is_canonical(smollm2_tokenizer):
     for kind in PROMPTS:
         for prompt in prompts_of(kind, smollm2_tokenizer):
@@ -145,7 +150,7 @@ def test_a_cell_is_drawn_again_alike(tiny):
     assert row == spontaneous.drawn("tiny", "prose", chosen)
     fewer = spontaneous.Config(texts=3, tokens=9, temperatures=(1.3,))
     assert spontaneous.drawn("tiny", "prose", fewer)["texts"] == row["texts"][5:8]
-    assert len(row["texts"]) == 10
+    assert [text["prompt"] for text in row["texts"]] == [0, 1, 2, 3, 4] * 2
     for text in row["texts"]:
         assert len(text["ids"]) <= 9
         assert text["ended"] or len(text["ids"]) == 9
@@ -204,8 +209,10 @@ def text(*faults, n=10, ended=False):
     return made | ({"faults": [*faults]} if faults else {})
 
 
-def row(model, kind, temperature, texts):
-    texts = [text | {"temperature": temperature} for text in texts]
+def row(model, kind, temperature, texts, prompts=99):
+    texts = [
+        text | {"temperature": temperature, "prompt": k % prompts} for k, text in enumerate(texts)
+    ]
     return {"key": f"{model} {kind} {temperature}", "model": model, "kind": kind, "texts": texts}
 
 
@@ -215,25 +222,53 @@ FAULT = [3, PAIR, "`a`+`b`", "why"]
 ARTEFACT = ARTEFACTS["spontaneous"]
 
 
-def group(texts):
-    return texts_of(frame([row("one", "prose", 1.0, texts)]), MANIFEST)
+def group(texts, prompts=99):
+    return texts_of(frame([row("one", "prose", 1.0, texts, prompts)]), MANIFEST)
 
 
 def test_shares_of_texts_and_joints():
     texts = group([text(), text(FAULT, [7, BROKEN, "`x`", ""]), text(n=9, ended=True), text()])
     share, joints = of_texts(texts), of_joints(texts)
     assert (share["count"], share["of"]) == (1, 4)
-    assert (share["low"], share["high"]) == pytest.approx(clopper_pearson(1, 4, 0.05), abs=1e-6)
+    assert share["low"] <= share["share"] <= share["high"]
     assert (joints["count"], joints["of"]) == (2, 40)
     assert joints["low"] <= joints["share"] <= joints["high"]
     assert of_joints(group([text(n=0)]))["of"] == 0
 
 
-def test_the_interval_of_joints():
-    """One text of four has a fault, so a draw has none with chance (3/4)^4 = 0.32, and at most
-    three (of the two quantiles, the upper one) with chance 1 - (1/4)^4: 3 * 1 of 40 joints."""
-    found = of_joints(group([text(FAULT), text(), text(), text()]))
-    assert [found[name] for name in ("share", "low", "high")] == [0.025, 0.0, 0.075]
+@pytest.mark.parametrize("each", [1, 3])
+def test_the_intervals_by_hand(each):
+    """Texts of one of four prompts have a fault, so a draw has none with chance (3/4)^4 = 0.32, and
+    at most three times that prompt (of the two quantiles, the upper one) with chance 1 - (1/4)^4.
+    More texts of each prompt, all alike, change nothing."""
+    some = group([text(FAULT), text(), text(), text()] * each, prompts=4)
+    for of, one in ((of_texts, 1.0), (of_joints, 0.1)):
+        found = [of(some)[name] for name in ("share", "low", "high")]
+        assert found == pytest.approx([one / 4, 0.0, one * 3 / 4])
+
+
+@pytest.mark.parametrize(
+    ("some", "prompts"), [([text()], 6), ([text(FAULT)], 6), ([text(FAULT), text()], 1)]
+)
+def test_where_prompts_drawn_again_give_the_same_there_is_no_interval(some, prompts):
+    """All texts are canonical, none is, or there is but one prompt."""
+    texts = group(some * 6, prompts)
+    for found in (of_texts(texts), of_joints(texts)):
+        assert (found["low"], found["high"]) == (None, None)
+
+
+def width(found):
+    return found["high"] - found["low"]
+
+
+def test_texts_of_one_prompt_are_no_independent_evidence():
+    """The same number of faults says less where one prompt has them all."""
+    apart = [text(FAULT) if k < 20 else text() for k in range(40)]
+    together = [text(FAULT) if k % 4 < 2 else text() for k in range(40)]
+    alone, shared = group(apart), group(together, prompts=4)
+    for of in (of_texts, of_joints):
+        assert of(alone)["share"] == of(shared)["share"]
+        assert width(of(shared)) > 2 * width(of(alone))
 
 
 def test_joints_of_one_text_are_no_independent_evidence():
@@ -242,7 +277,7 @@ def test_joints_of_one_text_are_no_independent_evidence():
     together = [text(*[FAULT] * 10) for _ in range(2)] + [text() for _ in range(38)]
     narrow, wide = of_joints(group(apart)), of_joints(group(together))
     assert narrow["share"] == wide["share"]
-    assert wide["high"] - wide["low"] > 2 * (narrow["high"] - narrow["low"])
+    assert width(wide) > 2 * width(narrow)
 
 
 def test_a_report_of_some_rows():
@@ -256,6 +291,7 @@ def test_a_report_of_some_rows():
     found = made.facts["models"]["The One"]["1"]
     assert (found["texts"]["count"], found["texts"]["of"], found["joints"]["of"]) == (1, 10, 100)
     assert "0.5" not in made.facts["models"]["The One"]
+    assert made.facts["prompts"] == 10
     by_kind, joints_by_kind, kinds_, common = made.tables[1:]
     lines = [("prose", "The One"), ("prose", "two"), ("code", "The One")]
     assert [tuple(line[:2]) for line in by_kind.rows] == lines

@@ -7,6 +7,9 @@ model's distribution of the next token is compared with the one after the word's
 variation, Kullback-Leibler divergence, and the loss of the token that does follow. The same text
 was read, so a model that looked at text alone would show no change at all.
 
+Each word stands in several templates of sentences. Both words and templates are samples of what
+might be asked, so intervals come from drawing both again.
+
 Two controls give the numbers a scale: another word of the same category, in its own ids, which is a
 change of meaning; and, for some words, the same ids once more, in a batch by themselves, which is
 the noise of the model's arithmetic. Also measured: the mass on ids that do not go on canonically,
@@ -49,16 +52,17 @@ from experiments.study.poisoning.words import (
     OrdinaryTokens,
     Sentence,
     SentenceError,
+    Template,
     other_ways,
     sentence,
-    sentence_of,
+    templates_of,
     with_another_word,
 )
 
 __all__ = ["SMOKE", "TITLE", "VERSION", "Config", "complete", "facts", "figures", "measure"]
 __all__ += ["readme", "tables"]
 
-VERSION = 2
+VERSION = 3
 NOISE_EVERY = 8
 """Of so many words, the noise of one is measured."""
 DIGITS = 6
@@ -70,7 +74,8 @@ class Config(config.Config):
 
     models: tuple[str, ...] = option((models.SMOLLM2, models.GEMMA), "packaged, folder or hub id")
     categories: tuple[str, ...] = option(tuple(WORDS), "of words")
-    words: int = option(40, "at most, of each category")
+    words: int = option(12, "at most, of each category")
+    templates: int = option(3, "of sentences that each word stands in, at most; they take turns")
     distances: tuple[int, ...] = option(
         (0, 1, 2, 3, 4, 6, 8, 12, 16), "tokens after the word, ascending"
     )
@@ -82,8 +87,8 @@ SMOKE = Config(models=(models.SMOLLM2,), categories=("rare",), words=1, distance
 
 
 def measure(run: Run[Config]) -> None:
-    """A row for each model; one for each animal of the published example and one for each word. A
-    model that is not there is one failure, and has none of these."""
+    """A row for each model; one for each animal of the published example and one for each word in
+    each of its templates. A model that is not there is one failure, and has none of these."""
     chosen = run.config
     check(chosen)
     there = models_there(run, chosen.models, chosen.device, chosen.dtype)
@@ -93,9 +98,14 @@ def measure(run: Run[Config]) -> None:
         for name in there
     ]
     cells += [
-        Cell(f"{name} {category} {word}", changed, (name, category, number, chosen))
+        Cell(
+            f"{name} {category} {word} {template.name}",
+            changed,
+            (name, category, number, template, chosen),
+        )
         for category in chosen.categories
         for number, word in enumerate(WORDS[category][: chosen.words])
+        for template in templates_of(category, number, chosen.templates)
         for name in there
     ]
     run.cells(cells, what="words")
@@ -110,10 +120,11 @@ def check(chosen: Config) -> None:
         raise ArgumentError(f"--distances {','.join(map(str, far))!r}: from 0 on, ascending")
 
 
-def changed(name: str, category: str, number: int, chosen: Config) -> Row:
-    """One word: the distributions after its own ids, after others, and after another word."""
+def changed(name: str, category: str, number: int, template: Template, chosen: Config) -> Row:
+    """One word in one template: the distributions after its own ids, after others, and after
+    another word."""
     loaded, far = models.opened(name, chosen.device, chosen.dtype), chosen.distances
-    words, (before, behind) = WORDS[category], sentence_of(category, number)
+    words, (named, before, behind) = WORDS[category], template
     text = sentence(loaded.tokenizer, before, words[number], behind)
     ways = other_ways(loaded.tokenizer, text.word, random.Random(f"{chosen.seed} {words[number]}"))
     spelled = {OWN: text.word, **ways}
@@ -125,6 +136,7 @@ def changed(name: str, category: str, number: int, chosen: Config) -> Row:
         "model": name,
         "category": category,
         "word": words[number],
+        "template": named,
         "another": another[0] if another else None,
         "found": compared(loaded, text, spelled, far),
     }

@@ -1,8 +1,4 @@
-"""What is said of mis-tokenized words: tables, figure, facts and README sentence.
-
-Medians, means and quantiles are over words and ways. Intervals of 95 % come from drawing words
-again (bootstrap): the ways to spell one word depend on one another.
-"""
+"""What is said of mis-tokenized words: tables, figure and README sentence."""
 
 from __future__ import annotations
 
@@ -15,20 +11,21 @@ import pandas as pd
 from experiments.run.executors import Row
 from experiments.run.report import Figure, grid, panels
 from experiments.run.statistics import Statistic, quantile, weighted_mean, weighted_quantile
-from experiments.run.tables import (
-    Column,
-    Group,
-    Table,
-    fixed,
-    frame,
-    interval,
-    is_missing,
-    records,
-    table,
-    whole,
-)
+from experiments.run.tables import Column, Group, Table, fixed, frame, interval, table, whole
 from experiments.shared.models import labels
-from experiments.shared.shown import estimate, model_notes
+from experiments.shared.shown import model_notes
+from experiments.study.poisoning.estimates import (
+    ALL_WAYS,
+    MEDIAN,
+    by_model,
+    facts,
+    measured,
+    of_example,
+    of_way,
+    of_words,
+    rows_with,
+    shown_distances,
+)
 from experiments.study.poisoning.words import (
     ANOTHER,
     CUT,
@@ -40,97 +37,17 @@ from experiments.study.poisoning.words import (
     WAYS,
 )
 
+__all__ = ["TITLE", "complete", "facts", "figures", "readme", "tables"]
+
 TITLE = "What one mis-tokenized word does to the next-token distributions after it"
-SHOWN = (0, 1, 2, 4, 8, 16)
-"""Distances that tables show, where they were measured; else the first ones that were."""
-ALL_WAYS = "all three"
 QUANTILES = {"10 %": 0.1, "median": 0.5, "90 %": 0.9}
 MOST_FAR = 10
-"""Words that are shown in full."""
-MEDIAN = weighted_quantile(0.5)
+"""Readings that are shown in full."""
 IDS = "ids of the word"
-_MEASURED = ("tv", "kl", "outside")
-_FIELDS = [
-    *("key", "word", "category", "another", "model", "way", "d", "tokens"),
-    *(*_MEASURED, "extra"),
-]
+DRAWN_AGAIN = "in brackets intervals of 95 %, words and templates drawn again"
 
 
-# The rows as data frames, and what is estimated from them.
-
-
-def rows_with(rows: pd.DataFrame, field: str) -> list[Row]:
-    """The rows that have a field, by their keys: words have "found", the example "animal"."""
-    there = (row for row in records(rows) if not is_missing(row.get(field)))
-    return sorted(there, key=lambda row: str(row["key"]))
-
-
-def measured(rows: pd.DataFrame, manifest: Row) -> pd.DataFrame:
-    """A row for each word, way and distance d: key, word, category, another (word); model (what it
-    is called); tokens; tv, kl, outside; extra: the loss less that after the word's own ids. What
-    was not measured is nan."""
-    called, chosen = labels(manifest), manifest["config"]
-    found = []
-    for row in rows_with(rows, "found"):
-        shared = {field: row[field] for field in ("key", "word", "category", "another")}
-        shared["model"] = called[row["model"]]
-        own = row["found"][OWN]["loss"]
-        for way, one in row["found"].items():
-            for k, d in enumerate(chosen["distances"]):
-                values = {field: one[field][k] for field in _MEASURED if field in one}
-                values["extra"] = one["loss"][k] - own[k] if "loss" in one else np.nan
-                found.append({"way": way, "d": d, "tokens": one.get("tokens")} | shared | values)
-    words = pd.DataFrame(found, columns=_FIELDS)
-    return words.assign(model=pd.Categorical(words["model"], [*dict.fromkeys(called.values())]))
-
-
-def by_model(words: pd.DataFrame) -> Iterator[tuple[Any, Group]]:
-    """(model, its words), in the order of the config."""
-    yield from words.groupby("model", observed=True)
-
-
-def of_way(words: Group, way: str) -> Group:
-    """way: one of WAYS, ALL_WAYS, OWN, or the name of a control."""
-    return words[words["way"].isin(WAYS if way == ALL_WAYS else (way,))]
-
-
-def shown_distances(manifest: Row) -> list[int]:
-    """Those of the tables."""
-    far = manifest["config"]["distances"]
-    return [d for d in SHOWN if d in far] or far[: len(SHOWN)]
-
-
-# Facts, and what the README says of them.
-
-
-def facts(rows: pd.DataFrame, manifest: Row) -> Row:
-    """models: of each, medians of the total variation and means of the extra loss, as [value, low,
-    high] by distance; example: ratios by model, as it is called, and animal."""
-    shown = shown_distances(manifest)
-
-    def at(words: Group, field: str, statistic: Statistic) -> dict[str, list[float]]:
-        of = estimate(statistic, field, "key")
-        each = {str(d): of(words[words["d"] == d]) for d in shown}
-        return {d: [float(f"{x:.6g}") for x in found] for d, found in each.items() if found}
-
-    models: dict[str, Row] = {}
-    for model, own in by_model(measured(rows, manifest)):
-        found = {
-            way: at(of_way(own, way), "tv", MEDIAN) for way in (ALL_WAYS, *WAYS, ANOTHER, NOISE)
-        }
-        found["extra_loss"] = at(of_way(own, ALL_WAYS), "extra", weighted_mean)
-        models[model] = {"words": own["key"].nunique()} | {k: v for k, v in found.items() if v}
-    examples: dict[str, dict[str, Row]] = {}
-    called = labels(manifest)
-    for row in rows_with(rows, "animal"):
-        examples.setdefault(called[row["model"]], {})[row["animal"]] = of_example(row)
-    return {"models": models, "example": examples}
-
-
-def of_example(row: Row) -> Row:
-    """own: the ratio after the word's own ids; others: how many; raised: how many are greater."""
-    own, *others = [ratio for _, ratio in row["ways"]]
-    return {"own": own, "others": len(others), "raised": sum(ratio > own for ratio in others)}
+# What the README says.
 
 
 def complete(rows: pd.DataFrame, manifest: Row) -> bool:
@@ -157,7 +74,7 @@ def _said(label: str, own: Row) -> str:
     (value, low, high), last, far = _ends(own[ALL_WAYS])
     text = (
         f"{label} {value:.2f} ({low:.2f} to {high:.2f}), {last[0]:.3f} after {far} tokens, over "
-        f"{own['words']} words"
+        f"{own['words']} words in {own['templates']} templates"
     )
     if ANOTHER in own:
         first, last, _ = _ends(own[ANOTHER])
@@ -208,7 +125,7 @@ def tables(rows: pd.DataFrame, manifest: Row) -> list[Table]:
     examples, compared = rows_with(rows, "animal"), (ALL_WAYS, *WAYS, ANOTHER)
 
     def by_way(title: str, ways: Sequence[str], field: str, of: Statistic, *notes: str) -> Table:
-        columns = _columns(IDS, shown, estimate(of, field, "key"))
+        columns = _columns(IDS, shown, of_words(of, field))
         return table(title, _lines(words, ways, field), columns, notes)
 
     return [
@@ -220,7 +137,10 @@ def tables(rows: pd.DataFrame, manifest: Row) -> list[Table]:
             MEDIAN,
             "Distance d: how many tokens of the sentence, in their own tokenization, stand after "
             "the word.",
-            "Medians over words and ways; in brackets intervals of 95 %, words drawn again.",
+            f"Medians over words, templates of sentences and ways; {DRAWN_AGAIN}.",
+            "Each word stands in several templates, so words and templates cross: a reading counts "
+            "as often as its word is drawn times as often as its template (pigeonhole bootstrap, "
+            "Owen 2007), which is rather too wide than too narrow where both are many.",
             "Whole vocabulary, float64, from logits in " + manifest["config"]["dtype"] + ".",
             f"{ANOTHER}: one of the same category in its own tokens, that is a change of meaning.",
             *model_notes(manifest, set(words["model"])),
@@ -277,7 +197,7 @@ def _divergences(lines: Iterable[tuple[str, Group]], shown: Sequence[int]) -> Ta
 
     def of(own: Group) -> Any:
         which = weighted_quantile(QUANTILES[own["quantile"].iloc[0]])
-        return estimate(which, "kl", "key")(own)
+        return of_words(which, "kl")(own)
 
     more = (
         Column("n", lambda own: (own["d"] == own["d"].iloc[0]).sum(), whole),
@@ -289,7 +209,7 @@ def _divergences(lines: Iterable[tuple[str, Group]], shown: Sequence[int]) -> Ta
         "nats"
     )
     notes = [
-        "n: words times ways; in brackets intervals of 95 %, words drawn again.",
+        f"n: readings, one for each word, template and way; {DRAWN_AGAIN}.",
         "KL(own || other): the sum over the vocabulary of own probability times the log of its "
         "ratio to the other.",
     ]
@@ -303,9 +223,10 @@ def _by_category(words: pd.DataFrame, categories: Sequence[str], shown: Sequence
             some = own[own["category"] == category]
             ways = of_way(some, ALL_WAYS)
             if len(ways):
-                lines.append((category, ways.assign(line=f"{category} ({some['key'].nunique()})")))
-    title = "Total variation by category of words (how many), all ways together, median"
-    return table(title, lines, _columns("category", shown, estimate(MEDIAN, "tv", "key")))
+                count = f"{some['word'].nunique()}, {some['template'].nunique()}"
+                lines.append((category, ways.assign(line=f"{category} ({count})")))
+    title = "Total variation by category (words, templates), all ways together, median"
+    return table(title, lines, _columns("category", shown, of_words(MEDIAN, "tv")))
 
 
 def _example(examples: Sequence[Row], called: dict[str, str]) -> Table:
@@ -343,20 +264,21 @@ def _example(examples: Sequence[Row], called: dict[str, str]) -> Table:
 
 
 def _farthest(words: pd.DataFrame, shown: Sequence[int]) -> list[Table]:
-    """The words that moved the distribution right after them the most, in full; no table of no
-    word."""
+    """The readings that moved the distribution right after the word the most, in full; no table of
+    none."""
     others = words[(words["d"] == shown[0]) & words["way"].isin(WAYS)]
     order = {"by": ["tv", "key", "way"], "ascending": [False, True, True]}
     found = words.set_index(["key", "way", "d"])
 
     def of(field: str, way: str = "", d: int = shown[0]) -> Callable[[Group], Any]:
-        """Of the same word: its field at a distance after one of the ways, by default that of the
-        line."""
+        """Of the same word and template: its field at a distance after one of the ways, by default
+        that of the line."""
         return lambda one: found[field].get((one["key"].iloc[0], way or one["way"].iloc[0], d))
 
     ends = dict.fromkeys((shown[0], shown[-1]))
     columns = [
         Column("word", "word"),
+        Column("template", "template"),
         Column("model", "model"),
         Column("own ids", of("tokens", OWN)),
         Column("other ids", "tokens"),
@@ -364,7 +286,7 @@ def _farthest(words: pd.DataFrame, shown: Sequence[int]) -> list[Table]:
         Column("another word", "another", missing=""),
         *(Column(f"TV, d = {d}", of("tv", ANOTHER, d), fixed(3), "") for d in ends),
     ]
-    title = f"The farthest moved of {len(others):,} words and ways, by total variation"
+    title = f"The farthest moved of {len(others):,} readings (word, template, way)"
     farthest = others.sort_values(**order).head(MOST_FAR)
     return [table(title, farthest, columns)] if len(others) else []
 
@@ -385,12 +307,13 @@ def figures(rows: pd.DataFrame, manifest: Row) -> list[Figure]:
     drawn, axes = panels(1, len(models), size, sharey=True)
     for panel, (label, own) in zip(axes[0], models.items(), strict=True):
         _panel(panel, own)
-        panel.set_title(f"{label}, {own['key'].nunique()} words", loc="left", fontsize=11)
+        counts = f"{own['word'].nunique()} words in {own['template'].nunique()} templates"
+        panel.set_title(f"{label}, {counts}", loc="left", fontsize=11)
     axes[0, 0].set_ylabel("total variation to the distribution after its own ids")
     axes[0, 0].legend(frameon=False, fontsize=8.5, loc="upper right")
     note = (
-        "Lines: medians; bands: 10 % to 90 % of words and ways. Another word: of the same "
-        "category, in its own tokenization. All over the whole vocabulary."
+        "Lines: medians; bands: 10 % to 90 % of words, templates and ways. Another word: of the "
+        "same category, in its own tokenization. All over the whole vocabulary."
     )
     return [Figure("poisoning", drawn, headline(facts(rows, manifest)), note)]
 

@@ -1,10 +1,11 @@
 """A word in its sentence, in the tokenizer's own tokens and in others that spell the same.
 
-The words, by category, and the sentences that they stand in are in `words.json`, fixed
-before any was measured. In each sentence `{}` is the word; any word of its category fits there. The
-numbers published of the example "weasel shark" are there too, by animal: P(mammal) / P(fish) after
-the word's own ids, and after ` s`, `har`, `k`. Source: the notebook beside the article
-(Tran-Thien, 2024), section on self-intoxication; Mistral-7B-v0.1 in 4 bits.
+The words, by category, and the templates of the sentences that they stand in are in `words.json`,
+chosen without looking at what models make of them. In each template `{}` is the word; any word of
+its category fits there. The numbers published of the example "weasel shark" are there too, by
+animal: P(mammal) / P(fish) after the word's own ids, and after ` s`, `har`, `k`. Source: the
+notebook beside the article (Tran-Thien, 2024), section on self-intoxication; Mistral-7B-v0.1 in 4
+bits.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from bpe_automata import Tokenizer
 from bpe_automata._tokenizer.alphabet import is_utf8
@@ -25,9 +26,6 @@ _DATA: dict[str, Any] = json.loads(Path(__file__).with_suffix(".json").read_text
 WORDS: dict[str, list[str]] = {
     category: own["words"].split() for category, own in _DATA["categories"].items()
 }
-SENTENCES: dict[str, list[str]] = {
-    category: _DATA["sentences"][own["sentences"]] for category, own in _DATA["categories"].items()
-}
 PUBLISHED: dict[str, tuple[float, float]] = _DATA["published"]
 
 CUT, RANDOM, SMALLEST = WAYS = ("one token cut in two", "cut at random", "single characters")
@@ -36,11 +34,28 @@ OWN, ANOTHER, NOISE = "own", "another word", "same ids, read again"
 _TRIES, _SHOWN = 30, 60
 
 
-def sentence_of(category: str, number: int) -> tuple[str, str]:
-    """What stands before and after the word of this number. Sentences take turns."""
-    sentences = SENTENCES[category]
-    before, after = sentences[number % len(sentences)].split("{}")
-    return before, after
+class Template(NamedTuple):
+    """A sentence without its word. name: the same in all categories that share it."""
+
+    name: str
+    before: str
+    after: str
+
+
+TEMPLATES: dict[str, list[Template]] = {
+    category: [
+        Template(f"{own['templates']} {k}", *text.split("{}"))
+        for k, text in enumerate(_DATA["templates"][own["templates"]])
+    ]
+    for category, own in _DATA["categories"].items()
+}
+
+
+def templates_of(category: str, number: int, count: int) -> list[Template]:
+    """Those that the word of this number stands in: so many (or all that there are), one after the
+    other from that of the word's own number on, so that no result decides which."""
+    every = TEMPLATES[category]
+    return [every[(number + k) % len(every)] for k in range(min(count, len(every)))]
 
 
 class SentenceError(BpeAutomataError):

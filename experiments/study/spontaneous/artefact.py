@@ -6,9 +6,9 @@ canonical if `encode` makes these ids of it (after its prompt); one that was cut
 text has them (`shared.canonical_texts`). A joint is the position before an id; it is at fault where
 the ids leave the canonical sequences.
 
-Texts are independent of one another; the joints of one text are not. So intervals of shares of
-texts are those of Clopper and Pearson, and intervals of shares of joints come from drawing whole
-texts again (bootstrap). Both speak of these prompts alone, which are fixed.
+Texts after one prompt are like one another: what a prompt asks for decides much of how often they
+leave the canonical sequences. So prompts are the unit, and intervals come from drawing prompts
+again, each with all of its texts (bootstrap): they speak of prompts like these.
 """
 
 from __future__ import annotations
@@ -37,12 +37,13 @@ from experiments.study.spontaneous.report import TITLE, complete, facts, figures
 __all__ = ["SMOKE", "TITLE", "VERSION", "Config", "complete", "facts", "figures", "measure"]
 __all__ += ["readme", "tables"]
 
-VERSION = 1
+VERSION = 2
 PROMPTS: dict[str, list[str]] = json.loads(
     Path(__file__).with_name("prompts.json").read_text(encoding="utf-8")
 )
-"""By kind of text, fixed before any was measured. None ends with a space or, where words are
-divided by spaces, inside a word: the next id would have to mend that."""
+"""By kind of text, as many of each, chosen without looking at what models make of them. None ends
+with a space or, where words are divided by spaces, inside a word: the next id would have to mend
+that."""
 TURN = "<|im_start|>"
 """Of the chat format that SmolLM2 was trained with; a model without it gets plain text."""
 
@@ -54,7 +55,9 @@ class Config(config.Config):
     models: tuple[str, ...] = option((models.SMOLLM2, models.GEMMA), "packaged, folder or hub id")
     temperatures: tuple[float, ...] = option((0.3, 0.7, 1.0, 1.3, 1.6), "of sampling")
     kinds: tuple[str, ...] = option(tuple(PROMPTS), "of text")
-    texts: int = option(32, "per model, temperature and kind, shared by its prompts")
+    texts: int = option(
+        32, "per model, temperature and kind, whose 8 prompts take turns: best a multiple of 8"
+    )
     tokens: int = option(48, "at most in each text")
     device: Device = option("auto", "where the models run")
     dtype: Dtype = option("bfloat16", "of the arithmetic")
@@ -88,7 +91,8 @@ def check(chosen: Config) -> None:
 
 
 def drawn(name: str, kind: str, chosen: Config) -> Row:
-    """The texts of one cell, judged; prompts take turns at each temperature."""
+    """The texts of one cell, judged, each with the number of its prompt; prompts take turns at each
+    temperature."""
     loaded = models.opened(name, chosen.device, chosen.dtype)
     prompts = [loaded.prompt_ids(text) for text in prompts_of(kind, loaded.tokenizer)]
     wanted = [(temperature, k) for temperature in chosen.temperatures for k in range(chosen.texts)]
@@ -104,7 +108,7 @@ def drawn(name: str, kind: str, chosen: Config) -> Row:
     )
     judges = [Judge(loaded.tokenizer, prompt) for prompt in prompts]
     judged = [
-        {"temperature": temperature} | described(judges[prompt], *text)
+        {"temperature": temperature, "prompt": prompt} | described(judges[prompt], *text)
         for (temperature, _), prompt, text in zip(wanted, which, texts, strict=True)
     ]
     return {"model": name, "kind": kind, "texts": judged}

@@ -1,7 +1,6 @@
 """What is said of texts that models wrote freely: tables, figure, facts and README sentence.
 
-Shares have intervals of 95 %: of texts Clopper and Pearson's, of joints by drawing whole texts
-again.
+Shares have intervals of 95 % that come from drawing prompts again, each with all of its texts.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ import pandas as pd
 
 from experiments.run.executors import Row
 from experiments.run.report import Figure, grid, panels
-from experiments.run.statistics import bootstrap, clopper_pearson
+from experiments.run.statistics import bootstrap
 from experiments.run.tables import (
     Column,
     Group,
@@ -34,23 +33,24 @@ from experiments.shared.models import labels
 from experiments.shared.shown import model_notes
 
 TITLE = "How often models leave their tokenizer's own tokenization"
-ALPHA = 0.05
 MOST_COMMON, SHOWN = 8, 110
 PROBE = "1"
 """The temperature of the headline and of the README."""
-_FIELDS = ["model", "kind", "temperature", "canonical", "joints", "at_fault", "faults"]
+_FIELDS = ["model", "kind", "prompt", "temperature", "off", "joints", "at_fault", "faults"]
 
 
 # Texts and faults as data frames.
 
 
 def texts_of(rows: pd.DataFrame, manifest: Row) -> pd.DataFrame:
-    """A row for each text, in the order of the keys: model (what it is called); kind;
-    temperature; joints, that of an end included; at_fault, how many of them; canonical; faults."""
+    """A row for each text, in the order of the keys: model (what it is called); kind; prompt, which
+    no other kind has; temperature; off, 1 if it is not canonical; joints, that of an end included;
+    at_fault, how many of them; faults."""
     called, chosen = labels(manifest), manifest["config"]
     found = [
         {"model": called[row["model"]], "kind": row["kind"], "temperature": text["temperature"]}
-        | {"joints": len(text["ids"]) + text["ended"], "canonical": text["canonical"]}
+        | {"prompt": f"{row['kind']} {text['prompt']}", "off": int(not text["canonical"])}
+        | {"joints": len(text["ids"]) + text["ended"]}
         | {"at_fault": len(text.get("faults", ())), "faults": text.get("faults", [])}
         for row in sorted(records(rows), key=lambda row: str(row["key"]))
         if not is_missing(row.get("texts"))
@@ -73,32 +73,29 @@ def groups(texts: pd.DataFrame, *by: str) -> Iterator[tuple[Any, Group]]:
 
 
 def of_texts(texts: Group) -> Row:
-    """count: of the texts those that are not canonical, with the interval of Clopper and Pearson
-    for their share; of: how many texts."""
-    number = int((~texts["canonical"].astype(bool)).sum())
-    return _share(number, len(texts), *clopper_pearson(number, len(texts), ALPHA))
+    """count: of the texts those that are not canonical; of: how many texts; share, low, high: what
+    that makes, with the interval that comes from drawing prompts again. Where that changes nothing
+    (all are canonical, say), it says nothing of other prompts, and low and high are None."""
+    return _share(texts, texts["off"].to_numpy(), np.ones(len(texts)))
 
 
 def of_joints(texts: Group) -> Row:
-    """The same for the joints at fault; the interval is that of whole texts drawn again, for the
-    joints of one text depend on one another. Where no text has a fault, drawing again finds none
-    either, and the interval says nothing: it is [0, 0]."""
-    at_fault, joints = texts["at_fault"].to_numpy(), texts["joints"].to_numpy()
-    if not joints.sum():
-        return _share(0, 0, 0.0, 1.0)
+    """The same for the joints, of which those at fault count."""
+    return _share(texts, texts["at_fault"].to_numpy(), texts["joints"].to_numpy())
+
+
+def _share(texts: Group, counts: np.ndarray, sizes: np.ndarray) -> Row:
+    """Of some texts: the counted part of their sizes."""
 
     def ratio(values: np.ndarray, taken: np.ndarray) -> np.ndarray:
-        found: np.ndarray = taken @ values / np.maximum(taken @ joints, 1)
+        found: np.ndarray = taken @ values / np.maximum(taken @ sizes, 1)
         return found
 
-    ends = bootstrap(at_fault.tolist(), range(len(texts)), ratio, 1 - ALPHA)
-    return _share(int(at_fault.sum()), int(joints.sum()), *ends)
-
-
-def _share(number: int, of: int, low: float, high: float) -> Row:
-    share = number / of if of else math.nan
-    ends = {"share": share, "low": low, "high": high}
-    return {"count": number, "of": of} | {name: round(end, 6) for name, end in ends.items()}
+    number, of = int(counts.sum()), int(sizes.sum())
+    low, high = bootstrap(counts.tolist(), texts["prompt"].tolist(), ratio)
+    ends = (round(low, 6), round(high, 6)) if low < high else (None, None)
+    share = round(number / of, 6) if of else math.nan
+    return {"count": number, "of": of, "share": share, "low": ends[0], "high": ends[1]}
 
 
 def faults_of(texts: pd.DataFrame) -> pd.DataFrame:
@@ -116,14 +113,15 @@ def faults_of(texts: pd.DataFrame) -> pd.DataFrame:
 
 def facts(rows: pd.DataFrame, manifest: Row) -> Row:
     """models: by name and temperature, the shares over all kinds of text; kinds: those that some
-    model wrote; tokens: at most in a text."""
+    model wrote; prompts: how many in all; tokens: at most in a text."""
     texts = texts_of(rows, manifest)
     found: dict[str, Row] = {}
     for (model, temperature), own in groups(texts, "model", "temperature"):
         shares = {"texts": of_texts(own), "joints": of_joints(own)}
         found.setdefault(model, {})[f"{temperature:g}"] = shares
     kinds = [kind for (kind,), _ in groups(texts, "kind")]
-    return {"tokens": manifest["config"]["tokens"], "kinds": kinds, "models": found}
+    counts = {"tokens": manifest["config"]["tokens"], "prompts": texts["prompt"].nunique()}
+    return counts | {"kinds": kinds, "models": found}
 
 
 def complete(rows: pd.DataFrame, manifest: Row) -> bool:
@@ -143,7 +141,7 @@ def readme(facts: Row) -> str:
     return (
         f"Left to themselves, models write texts of at most {facts['tokens']} tokens that are not "
         f"their tokenizer's own. On average over {len(kinds)} kinds of text ({', '.join(kinds)}), "
-        f"as many of each: {'; '.join(said)}."
+        f"as many of each, after {facts['prompts']} prompts: {'; '.join(said)}."
     )
 
 
@@ -154,10 +152,11 @@ def _said(label: str, own: Row) -> str:
         end for end in (min(own, key=float), max(own, key=float)) if end != temperature
     )
     others = [f"{own[end]['texts']['share'] * 100:.0f} % at {end}" for end in ends]
+    known = texts["low"] is not None
     return (
-        f"{label} {texts['share'] * 100:.0f} % of {texts['of']:,} at temperature {temperature} "
-        f"({texts['low'] * 100:.0f} to {texts['high'] * 100:.0f} %; "
-        f"{joints['share'] * 1000:.1f} of 1,000 joints)"
+        f"{label} {texts['share'] * 100:.0f} % of {texts['of']:,} at temperature {temperature} ("
+        + (f"{texts['low'] * 100:.0f} to {texts['high'] * 100:.0f} %; " if known else "")
+        + f"{joints['share'] * 1000:.1f} of 1,000 joints)"
         + (f", {' and '.join(others)}" if others else "")
     )
 
@@ -175,16 +174,18 @@ def tables(rows: pd.DataFrame, manifest: Row) -> list[Table]:
 
     return [
         _by_temperature(texts, _notes(texts, manifest)),
-        _by_kind("Texts that are not canonical, %", texts, temperatures, of_texts, in_percent),
-        _by_kind(
-            "Joints at fault, per 1,000", texts, temperatures, of_joints, _joints_shown, NO_INTERVAL
-        ),
+        _by_kind("Texts that are not canonical, %", texts, temperatures, of_texts, in_percent, FEW),
+        _by_kind("Joints at fault, per 1,000", texts, temperatures, of_joints, _joints_shown, FEW),
         _kinds_of_fault(texts),
         _commonest(faults_of(texts)),
     ]
 
 
-NO_INTERVAL = "Where no joint is at fault there is no interval: drawing texts again finds none."
+FEW = (
+    "A share has no interval where drawing prompts again always gives the same (all texts are "
+    "canonical, or none is). Prompts of one kind are few, for which such intervals are rather too "
+    "narrow."
+)
 
 
 def _notes(texts: pd.DataFrame, manifest: Row) -> list[str]:
@@ -192,9 +193,10 @@ def _notes(texts: pd.DataFrame, manifest: Row) -> list[str]:
     chosen = manifest["config"]
     return [
         f"{chosen['texts']} texts of at most {chosen['tokens']} tokens per model, temperature and "
-        f"kind of text, in {chosen['dtype']}, after fixed prompts.",
-        "Intervals of texts are those of Clopper and Pearson, of joints come from drawing whole "
-        "texts again.",
+        f"kind of text, in {chosen['dtype']}; fixed prompts ({texts['prompt'].nunique()} in all), "
+        "those of a kind in turn.",
+        "Intervals come from drawing prompts again, each with all of its texts (bootstrap): texts "
+        "of one prompt are no independent evidence. Here prompts of all kinds are drawn as one.",
         "A text that was cut off is canonical if a longer text has its ids.",
         "A joint is the position before an id, that after the prompt and that of an end included. "
         "Ids of a model that its tokenizer does not have are never drawn.",
@@ -205,7 +207,6 @@ def _notes(texts: pd.DataFrame, manifest: Row) -> list[str]:
 
 
 def _by_temperature(texts: pd.DataFrame, notes: Sequence[str]) -> Table:
-    """The interval of a share is left out where it says nothing."""
     lines = [
         {
             "model": model,
@@ -217,8 +218,7 @@ def _by_temperature(texts: pd.DataFrame, notes: Sequence[str]) -> Table:
     ]
     for line in lines:
         for found in (line["texts"], line["joints"]):
-            ends = [found["low"], found["high"]]
-            found["ends"] = ends if found["count"] or found["high"] else None
+            found["ends"] = None if found["low"] is None else [found["low"], found["high"]]
     columns = [Column("model", "model"), Column("temperature", "temperature", "{:g}".format)]
     for of, unit, names in (
         ("texts", 100, ("texts", "not canonical", "%", "95 %")),
@@ -263,8 +263,11 @@ def _by_kind(
 
 
 def _estimate(found: Row, factor: float, digits: int) -> str:
-    """A share with its interval, in another unit."""
-    return interval(scaled(factor, fixed(digits)))((found["share"], found["low"], found["high"]))
+    """A share with its interval, where it has one, in another unit."""
+    shown = scaled(factor, fixed(digits))
+    if found["low"] is None:
+        return shown(found["share"])
+    return interval(shown)((found["share"], found["low"], found["high"]))
 
 
 def _joints_shown(found: Row) -> str:
@@ -348,7 +351,7 @@ def figures(rows: pd.DataFrame, manifest: Row) -> list[Figure]:
     drawn.supylabel("texts that are not canonical, %", fontsize=10)
     note = (
         f"{chosen['texts']} texts of at most {chosen['tokens']} tokens each, drawn freely; bars: "
-        "intervals of 95 % (Clopper and Pearson)."
+        "intervals of 95 %, prompts drawn again."
     )
     return [Figure("spontaneous", drawn, headline(facts(rows, manifest)), note)]
 
@@ -363,7 +366,7 @@ def _panel(
             for (temperature,), some in groups(own, "temperature")
         ]
         points = pd.DataFrame(found)
-        shares = points[["share", "low", "high"]] * 100
+        shares = points[["share", "low", "high"]].astype(float) * 100
         bars = [shares["share"] - shares["low"], shares["high"] - shares["share"]]
         places = points["temperature"] + APART * (number - (len(models) - 1) / 2)
         style = {"color": COLORS[number % 4], "marker": MARKS[number % 4], "markersize": 5}
