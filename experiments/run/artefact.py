@@ -163,6 +163,7 @@ GROUPS = {
         "distortion": "study.distortion.artefact",
         "distortion-study": "study.distortion_study.artefact",
         "free-draws": "study.free_draws",
+        "free-text": "study.free_text",
         "spontaneous": "study.spontaneous.artefact",
         "poisoning": "study.poisoning.artefact",
     },
