@@ -33,7 +33,7 @@ WORDS, BYTES = 3, 8
 """How long the pieces are whose repetition is counted: words, and bytes where no space divides
 words."""
 FEWEST = 10
-"""Prompts that an interval takes."""
+"""Prompts with a changed text that an interval takes."""
 LEVEL = 0.95
 TITLE = "Free generation with and without the tokenizer's own tokenization"
 
@@ -101,13 +101,15 @@ def distinct(text: str, kind: str) -> float | None:
 
 
 def mean(field: str, changed: bool = False, level: float = LEVEL) -> Any:
-    """-> (mean, low, high) of a group, of the changed pairs alone or of all; prompts are drawn
-    again. None where they are fewer than `FEWEST`."""
+    """-> (mean, low, high) of the differences of a group, over the changed pairs alone or over all;
+    prompts are drawn again. None where pairs of fewer than `FEWEST` prompts were changed: all other
+    differences are 0, and to draw them again says nothing."""
 
     def of(group: Group) -> Estimate | None:
-        some = group[group[field].notna() & (group["changed"] | (not changed))]
-        if some["unit"].nunique() < FEWEST:
+        there = group[group[field].notna()]
+        if there["unit"][there["changed"]].nunique() < FEWEST:
             return None
+        some = there[there["changed"] | (not changed)]
         values = some[field].to_numpy(dtype=np.float64)
         ends = bootstrap(values.tolist(), some["unit"].tolist(), weighted_mean, level)
         return float(values.mean()), *ends
@@ -153,7 +155,8 @@ def tables(rows: pd.DataFrame, manifest: Row) -> list[Table]:
                 f"predicted; texts of at most {chosen['ids']} ids",
                 "changed: the mask forbade an id that was drawn; other pairs are one text, and "
                 "their difference is 0",
-                f"intervals: 95 %, bootstrap of prompts, where there are {FEWEST} or more",
+                "means are over texts; intervals: 95 %, bootstrap of prompts, where the mask "
+                f"changed texts of {FEWEST} prompts or more",
                 _multiplicity(facts(rows, manifest)),
                 *model_notes(manifest, set(names.values())),
             ],

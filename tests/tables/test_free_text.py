@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from tiny import tiny_llama
 
+from bpe_automata import constrain
 from bpe_automata.testing import byte_level, small_tokenizer
 from experiments.run.artefact import ARTEFACTS
 from experiments.run.config import plain
@@ -77,7 +78,8 @@ def test_whole_canonical_texts_are_what_encode_makes(pairs):
             )
             made = (TOKENIZER.encode(t.decode("utf-8", "replace")) for t in texts)
             assert any(each[: len(whole)] == whole for each in made)
-    assert ended and cut
+    assert ended
+    assert cut
 
 
 def test_a_pair_is_drawn_by_one_pass_for_each_id(tiny, pairs):
@@ -102,8 +104,6 @@ def test_a_pair_is_drawn_by_one_pass_for_each_id(tiny, pairs):
 
 
 def free_text_constraint(end):
-    from bpe_automata import constrain
-
     return constrain(TOKENIZER, r"(?s:.*)", "canonical", [end])
 
 
@@ -136,7 +136,7 @@ def test_the_loss_is_that_of_one_pass_for_each_id(tiny):
 
     asked = [("ab a", "b."), ("a", "b a"), ("a.", "é" * 7), ("b", ""), (". a", "b ab"), ("b", ".")]
     asked += [("ab" * k, "a.b" * k) for k in range(1, 9)]
-    assert TOKENIZER.encode(". a") != TOKENIZER.encode("a.a")
+    assert TOKENIZER.encode("a" + "b a")[:1] != TOKENIZER.encode("a")
     right = [log_prob(prompt) - log_prob(prompt + text) for prompt, text in asked]
     assert losses(tiny, asked) == pytest.approx(right, rel=1e-5, abs=1e-5)
 
@@ -149,7 +149,8 @@ def test_a_prompt_ends_a_word_and_the_passage_begins_with_its_ids(smollm2_tokeni
             ids = smollm2_tokenizer.encode(prompt)
             assert 30 <= len(ids) < 60
             assert smollm2_tokenizer.encode(prompt + rest)[: len(ids)] == ids
-            assert rest[0].isspace() and not prompt[-1].isspace()
+            assert rest[0].isspace()
+            assert not prompt[-1].isspace()
 
 
 def test_a_kind_that_the_system_does_not_have(monkeypatch, tmp_path):
@@ -231,5 +232,5 @@ def test_distinct_pieces():
 def test_the_report():
     made = ARTEFACTS["free-text"].report(rows_of().to_dict("records"), MANIFEST)
     assert [line[:5] for line in made.tables[0].rows] == [["One", "1", "20", "50.0 %", "1.0000"]]
-    assert any("leaves 0 out: none" in note or "One at 1" in note for note in made.tables[0].notes)
+    assert any(note.endswith("leaves 0 out: One at 1") for note in made.tables[0].notes)
     assert made.tables[2].rows[0][:3] == ["One", "prose", "20"]
