@@ -82,6 +82,17 @@ def test_whole_canonical_texts_are_what_encode_makes(pairs):
     assert cut
 
 
+def test_texts_are_cut_off_at_their_length(smollm2_tokenizer):
+    """The canonical rest of a text is drawn in a batch with longer ones; what its row reads beyond
+    its own length, an end as id 0 is one, is not of it."""
+    loaded = tiny_llama(smollm2_tokenizer, eos_ids=(0,))
+    prompt, numbers = smollm2_tokenizer.encode("So"), np.random.default_rng(2).random((40, 4, 2))
+    made = drawn_pairs(loaded, [prompt], [0] * 40, [1.0] * 40, numbers)
+    assert len({pair.fork for pair in made}) > 2
+    for free, canonical, _ in made:
+        assert all(text.ended == (len(text.ids) < 4) for text in (free, canonical))
+
+
 def test_a_pair_is_drawn_by_one_pass_for_each_id(tiny, pairs):
     """The canonical text: an id that is not allowed gives way to one with the second number."""
     torch = pytest.importorskip("torch")
