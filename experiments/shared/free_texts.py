@@ -7,8 +7,8 @@ than one of a narrow batch.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -20,6 +20,10 @@ BLOCK = 512
 LEAST = -87.0
 """Natural log of the least mass relative to the greatest one: below it float32 is denormal, and
 slow."""
+
+
+Settle: TypeAlias = Callable[[int, Any, Any], Any]
+"""(step, `masses` [n, V], int64 [n] the ids that were drawn) -> int64 [n], the ids to take."""
 
 
 class Text(NamedTuple):
@@ -37,6 +41,7 @@ def sample(
     numbers: np.ndarray,
     ends: Collection[int],
     n_ids: int | None = None,
+    settle: Settle | None = None,
 ) -> list[Text]:
     """A text for each of `which`, numbers of prompts, at its temperature (over 0).
 
@@ -44,7 +49,7 @@ def sample(
     its own numbers alone (but for the rounding of the model's arithmetic). ends: ids that end a
     text. n_ids: how many the tokenizer has. A model may have more, which fill its matrices up to a
     round number and spell nothing; the distribution is conditioned on none of them being drawn.
-    Raises PromptError for an empty prompt.
+    settle: has the last word on each id. Raises PromptError for an empty prompt.
     """
     torch = require("torch")
     if not all(prompts):
@@ -56,7 +61,10 @@ def sample(
     with torch.inference_mode():
         logits, cache, inputs = _begun(model, prompts, which)
         for step in range(numbers.shape[1]):
-            ids = draw(logits[:, :n_ids], divisors, thrown[:, step : step + 1])
+            mass = masses(logits[:, :n_ids], divisors)
+            ids = drawn(mass, thrown[:, step : step + 1])
+            if settle is not None:
+                ids = settle(step, mass, ids)
             for k, token in enumerate(ids.tolist()):
                 if not ended[k]:
                     ended[k] = token in ends
@@ -69,19 +77,25 @@ def sample(
     return [Text(tuple(ids), end) for ids, end in zip(found, ended, strict=True)]
 
 
-def draw(logits: Any, temperatures: Any, numbers: Any) -> Any:
-    """int64 [n]: min { i : p(ids up to i) > number }. logits: float32 [n, V], overwritten, for the
-    array is large; temperatures: float32 [n, 1]; numbers: float64 [n, 1].
+def masses(logits: Any, temperatures: Any) -> Any:
+    """float32 [n, V], not normalised: in the place of the logits, float32, for the array is large.
+    temperatures: float32 [n, 1]."""
+    torch = require("torch")
+    scaled = logits.sub_(logits.amax(1, keepdim=True)).div_(temperatures)
+    return torch.nn.functional.threshold_(scaled, LEAST, -torch.inf).exp_()
+
+
+def drawn(mass: Any, numbers: Any) -> Any:
+    """int64 [n]: min { i : p(ids up to i) > number }. mass: float32 [n, V], see `masses`;
+    numbers: float64 [n, 1].
 
     Masses are float32, their sums float64: first over blocks of ids, then inside the block where
     the number falls. That takes a third of the time of one long sum for a vocabulary of 262,144.
     """
     torch = require("torch")
-    scaled = logits.sub_(logits.amax(1, keepdim=True)).div_(temperatures)
-    masses = torch.nn.functional.threshold_(scaled, LEAST, -torch.inf).exp_()
-    if missing := -masses.shape[1] % BLOCK:
-        masses = torch.nn.functional.pad(masses, (0, missing))
-    blocks = masses.view(len(masses), -1, BLOCK)
+    if missing := -mass.shape[1] % BLOCK:
+        mass = torch.nn.functional.pad(mass, (0, missing))
+    blocks = mass.view(len(mass), -1, BLOCK)
     sums = blocks.sum(-1).double()
     until = sums.cumsum(1)
     goal = numbers * until[:, -1:]

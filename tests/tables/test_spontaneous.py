@@ -17,7 +17,7 @@ from experiments.run.config import changed, plain
 from experiments.run.tables import frame
 from experiments.shared import models
 from experiments.shared.canonical_texts import ADDED, BROKEN, END, PAIR, SPELLING, SPLIT, Judge
-from experiments.shared.free_texts import draw, sample
+from experiments.shared.free_texts import drawn, masses, sample
 from experiments.study.poisoning.words import OrdinaryTokens
 from experiments.study.spontaneous import artefact as spontaneous
 from experiments.study.spontaneous.artefact import PROMPTS, prompts_of
@@ -197,7 +197,7 @@ def test_drawing_over_many_blocks_of_ids():
         until = logits.double().softmax(-1).cumsum(1)
         right = (until <= number).sum(1).clamp(max=1299)
         numbers = torch.full((4, 1), number, dtype=torch.float64)
-        found = draw(logits.clone(), torch.ones(4, 1), numbers)
+        found = drawn(masses(logits.clone(), torch.ones(4, 1)), numbers)
         mass = logits.double().softmax(-1)
         assert all(mass[range(4), found] > 0)
         if number < 0.9999:

@@ -1,0 +1,124 @@
+"""Passages that a model can go on from, by kind of text, as they are installed: paragraphs of
+docstrings and functions of the standard library, and paragraphs of translated messages.
+
+Nothing is downloaded. The translations are those of the system's programs; a system that has none
+has no passages of these languages.
+"""
+
+from __future__ import annotations
+
+import ast
+import gettext
+import hashlib
+import random
+import re
+import sysconfig
+import textwrap
+from collections.abc import Iterable, Iterator
+from functools import cache
+from pathlib import Path
+
+from bpe_automata import Tokenizer
+from bpe_automata.errors import MissingFileError
+
+LANGUAGES = {"german": "de", "french": "fr", "russian": "ru", "chinese": "zh_CN"}
+"""The folder of translations of each."""
+KINDS = ("prose", "code", *LANGUAGES)
+UNSPACED = ("chinese",)
+"""Kinds whose words are not divided by spaces."""
+SHORTEST, SHORTEST_UNSPACED = 300, 100
+"""Characters of a passage."""
+MARKUP = re.compile(r"[{}<>\\|=_@`*\[\]%]|--|\.\.\.| -\w\b")
+"""What prose about programs has in it where it is a list of options, a template or a table."""
+SAME = 40
+"""Passages that have as many first characters in common count as one."""
+CATALOGUES = Path("/usr/share/locale")
+
+
+@cache
+def passages(kind: str, seed: int) -> tuple[str, ...]:
+    """All there are, in a random order. Raises MissingFileError where there are none."""
+    shortest = SHORTEST_UNSPACED if kind in UNSPACED else SHORTEST
+    found = {text[:SAME]: text for text in _all(kind) if len(text) >= shortest}
+    if not found:
+        raise MissingFileError(f"this system has no {kind} translations in {CATALOGUES}")
+    return tuple(random.Random(f"{seed} {kind}").sample(sorted(found.values()), len(found)))
+
+
+def digest(kinds: Iterable[str], seed: int) -> dict[str, str | None]:
+    """By kind, what names its passages; None where there are none."""
+    found: dict[str, str | None] = {}
+    for kind in kinds:
+        try:
+            text = "\0".join(passages(kind, seed))
+        except MissingFileError:
+            found[kind] = None
+        else:
+            found[kind] = hashlib.sha256(text.encode()).hexdigest()
+    return found
+
+
+def _all(kind: str) -> Iterator[str]:
+    if kind == "code":
+        return functions()
+    messages = docstrings() if kind == "prose" else translations(LANGUAGES[kind])
+    return (text for text in paragraphs(messages) if not MARKUP.search(text))
+
+
+def paragraphs(texts: Iterable[str]) -> Iterator[str]:
+    """Each in one line."""
+    for text in texts:
+        yield from (" ".join(part.split()) for part in re.split(r"\n[ \t]*\n", text))
+
+
+def translations(language: str) -> Iterator[str]:
+    """The messages of all catalogues that can be read."""
+    for path in sorted(CATALOGUES.glob(f"{language}/LC_MESSAGES/*.mo")):
+        try:
+            with path.open("rb") as file:
+                messages: dict[object, str] = gettext.GNUTranslations(file)._catalog  # type: ignore[attr-defined]
+        except (OSError, ValueError):  # UnicodeDecodeError among them
+            continue
+        yield from (text for original, text in messages.items() if original != "")
+
+
+def docstrings() -> Iterator[str]:
+    """Those of the modules of the standard library that are in no package."""
+    for _, tree in _modules():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Module | ast.FunctionDef | ast.ClassDef):
+                yield ast.get_docstring(node) or ""
+
+
+def functions() -> Iterator[str]:
+    """The functions of the same modules that have no docstring, from `def` to their end."""
+    for text, tree in _modules():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef) and ast.get_docstring(node) is None:
+                lines = text.splitlines()[node.lineno - 1 : node.end_lineno]
+                yield textwrap.dedent("\n".join(lines))
+
+
+def _modules() -> Iterator[tuple[str, ast.Module]]:
+    for path in sorted(Path(sysconfig.get_path("stdlib")).glob("*.py")):
+        text = path.read_text(encoding="utf-8")
+        yield text, ast.parse(text)
+
+
+# Where a prompt ends and what it leaves begins.
+
+
+def divided(
+    passage: str, tokenizer: Tokenizer, least: int, is_spaced: bool
+) -> tuple[str, str] | None:
+    """(prompt, rest): the shortest beginning of at least so many ids that ends a word, and whose
+    ids the whole passage begins with; None where none leaves a rest. Where words are not divided by
+    spaces, any character may be the last."""
+    whole = tokenizer.encode(passage)
+    for end in range(1, len(passage)):
+        if is_spaced and (passage[end - 1].isspace() or not passage[end].isspace()):
+            continue
+        ids = tokenizer.encode(passage[:end])
+        if len(ids) >= least and ids == whole[: len(ids)]:
+            return passage[:end], passage[end:]
+    return None
