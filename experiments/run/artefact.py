@@ -164,7 +164,6 @@ GROUPS = {
         "distortion-study": "study.distortion_study.artefact",
         "free-draws": "study.free_draws.artefact",
         "dose": "study.dose",
-        "free-draws": "study.free_draws",
         "free-text": "study.free_text",
         "spontaneous": "study.spontaneous.artefact",
         "poisoning": "study.poisoning.artefact",
