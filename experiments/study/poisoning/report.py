@@ -343,11 +343,8 @@ def _bands(words: Group) -> pd.DataFrame:
 
 def headline(facts: Row) -> str:
     """The message of the figure, with the numbers of these rows, in the order of the panels."""
-    there = {
-        way: [f"{_ends(own[way])[0][0]:.2f}" for own in facts["models"].values() if way in own]
-        for way in (ALL_WAYS, ANOTHER)
-    }
-    said = f"Median change after a word in other ids {' and '.join(there[ALL_WAYS])}"
-    if there[ANOTHER]:
-        said += f", after another word {' and '.join(there[ANOTHER])}"
-    return said
+    each = []
+    for label, own in facts["models"].items():
+        there = [f"{_ends(own[way])[0][0]:.2f}" for way in (ALL_WAYS, ANOTHER) if way in own]
+        each.append(f"{label.partition(' ')[0]} {', '.join(there)}")
+    return f"Median change after a word in other ids, after another word: {'; '.join(each)}"

@@ -387,10 +387,9 @@ def headline(facts: Row) -> str:
     if not temperatures:
         return TITLE
     temperature = PROBE if PROBE in temperatures else temperatures[-1]
-    what = ", averaged over these kinds of text" if len(facts["kinds"]) > 1 else ""
     said = [
-        f"{label}: {own[temperature]['texts']['share'] * 100:.0f} %{what}"
+        f"{label.partition(' ')[0]} {own[temperature]['texts']['share'] * 100:.0f} %"
         for label, own in models.items()
     ]
-    opening = f"At temperature {temperature}, texts that are not in their tokenizer's own ids"
-    return "\n".join([opening, *said])
+    what = ", mean of the kinds" if len(facts["kinds"]) > 1 else ""
+    return f"Not canonical at temperature {temperature}{what}: {', '.join(said)}"
