@@ -32,10 +32,10 @@ from experiments.shared.losses import losses
 from experiments.shared.models import Device, Dtype, models_there
 from experiments.shared.paired_texts import drawn_pairs
 from experiments.shared.passages import KINDS, UNSPACED, digest, divided, passages
-from experiments.study.free_text_report import TITLE, facts, figures, tables
+from experiments.study.free_text_report import TITLE, facts, figures, readme, tables
 
 __all__ = ["SMOKE", "TITLE", "VERSION", "Config", "facts", "figures", "inputs", "measure"]
-__all__ += ["tables"]
+__all__ += ["readme", "tables"]
 
 VERSION = 1
 
@@ -69,7 +69,7 @@ def measure(run: Run[Config]) -> None:
     """A row for each model, then the texts of each model and kind, then what each model makes of
     them. A kind without passages is one failure for each model, and nothing is read of it."""
     chosen = run.config
-    if cold := [heat for heat in chosen.temperatures if heat <= 0]:
+    if cold := [temperature for temperature in chosen.temperatures if temperature <= 0]:
         raise ArgumentError(f"--temperatures: {cold[0]:g} is not over 0")
     there = models_there(run, chosen.models, chosen.device, chosen.dtype)
     of = [(name, kind) for name in there for kind in chosen.kinds]
@@ -97,12 +97,18 @@ def written(name: str, kind: str, chosen: Config) -> Row:
     temperature; `canonical` is None where the mask changed nothing."""
     loaded = models.opened(name, chosen.device, chosen.dtype)
     prompts = prompts_of(kind, loaded.tokenizer, chosen)
-    wanted = [(heat, k) for heat in chosen.temperatures for k in range(len(prompts))]
+    wanted = [(temperature, k) for temperature in chosen.temperatures for k in range(len(prompts))]
     ids = [loaded.prompt_ids(prompt) for prompt, _ in prompts]
-    seeds = [f"{chosen.seed} {name} {kind} {heat:g} {k}".encode() for heat, k in wanted]
+    seeds = [
+        f"{chosen.seed} {name} {kind} {temperature:g} {k}".encode() for temperature, k in wanted
+    ]
     numbers = [np.random.default_rng(zlib.crc32(s)).random((chosen.ids, 2)) for s in seeds]
     pairs = drawn_pairs(
-        loaded, ids, [k for _, k in wanted], [heat for heat, _ in wanted], np.stack(numbers)
+        loaded,
+        ids,
+        [k for _, k in wanted],
+        [temperature for temperature, _ in wanted],
+        np.stack(numbers),
     )
 
     def described(k: int, text: Text) -> Row:
@@ -110,9 +116,14 @@ def written(name: str, kind: str, chosen: Config) -> Row:
         return {"text": shown, "ids": list(text.ids), "ended": text.ended}
 
     texts = [
-        {"prompt": k, "temperature": heat, "fork": pair.fork, "free": described(k, pair.free)}
+        {
+            "prompt": k,
+            "temperature": temperature,
+            "fork": pair.fork,
+            "free": described(k, pair.free),
+        }
         | {"canonical": None if pair.fork is None else described(k, pair.canonical)}
-        for (heat, k), pair in zip(wanted, pairs, strict=True)
+        for (temperature, k), pair in zip(wanted, pairs, strict=True)
     ]
     return {"model": name, "kind": kind, "prompts": [list(p) for p in prompts], "texts": texts}
 

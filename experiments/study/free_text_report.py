@@ -125,10 +125,10 @@ def plain_mean(field: str) -> Any:
 def tables(rows: pd.DataFrame, manifest: Row) -> list[Table]:
     """Losses by model and temperature, repetition by the same, losses by kind of passage."""
     pairs, names = pairs_of(rows, manifest), labels(manifest)
-    by_heat = pairs.groupby(["model", "temperature"], sort=False)
+    by_temperature = pairs.groupby(["model", "temperature"], sort=False)
     by_kind = pairs.groupby(["model", "kind"], sort=False)
     model = Column("written by", lambda g: names[g["model"].iloc[0]].partition(" ")[0])
-    heat = Column("temperature", "temperature", "{:g}".format)
+    temperature = Column("temperature", "temperature", "{:g}".format)
     changed = [Column("texts", count, whole), Column("changed", share("changed"), percent(1))]
     ends, shares = interval(fixed(4)), interval(fixed(3))
     levels = [
@@ -140,9 +140,9 @@ def tables(rows: pd.DataFrame, manifest: Row) -> list[Table]:
     return [
         table(
             TITLE,
-            by_heat,
+            by_temperature,
             [
-                *(model, heat, *changed, *levels),
+                *(model, temperature, *changed, *levels),
                 Column("difference,\nall texts", mean("other difference"), ends),
                 over_changed,
                 Column(
@@ -163,9 +163,9 @@ def tables(rows: pd.DataFrame, manifest: Row) -> list[Table]:
         ),
         table(
             "Repetition",
-            by_heat,
+            by_temperature,
             [
-                *(model, heat),
+                *(model, temperature),
                 *(
                     Column(f"distinct,\n{w}", plain_mean(f"distinct {w}"), percent(1))
                     for w in ("free", "canonical")
@@ -202,9 +202,9 @@ def facts(rows: pd.DataFrame, manifest: Row) -> Row:
     groups = list(pairs.groupby(["model", "temperature"], sort=False))
     level = 1 - (1 - LEVEL) / max(1, len(groups))
     found: dict[str, Row] = {}
-    for (name, heat), group in groups:
+    for (name, temperature), group in groups:
         corrected = mean("other difference", True, level)(group)
-        found.setdefault(names[name], {})[f"{heat:g}"] = {
+        found.setdefault(names[name], {})[f"{temperature:g}"] = {
             "texts": len(group),
             "changed": float(group["changed"].mean()),
             "all": mean("other difference")(group),
@@ -215,12 +215,32 @@ def facts(rows: pd.DataFrame, manifest: Row) -> Row:
     return {"tests": len(groups), "kinds": list(pairs["kind"].unique()), "models": found}
 
 
+def readme(said: Row) -> str:
+    """What the report says of it: a line for each model."""
+    lines = []
+    for name, by_temperature in said.get("models", {}).items():
+        told = [
+            f"at temperature {temperature} the mask changes {of['changed']:.0%} of {of['texts']} texts, and "
+            f"the loss of these, as the other model reads them, by {_signed(of['of_changed'])} nats "
+            "per byte"
+            for temperature, of in by_temperature.items()
+            if of["of_changed"]
+        ]
+        if told:
+            lines.append(f"- *{name.partition(' ')[0]}*: {'; '.join(told)}.")
+    return "\n".join(lines)
+
+
+def _signed(found: Estimate) -> str:
+    return "{:+.3f} ({:+.3f} to {:+.3f})".format(*found)
+
+
 def _multiplicity(said: Row) -> str:
     """Which differences are none of chance, though several were looked at."""
     kept = [
-        f"{name.partition(' ')[0]} at {heat}"
-        for name, by_heat in said["models"].items()
-        for heat, of in by_heat.items()
+        f"{name.partition(' ')[0]} at {temperature}"
+        for name, by_temperature in said["models"].items()
+        for temperature, of in by_temperature.items()
         if of["corrected"] and not of["corrected"][0] <= 0 <= of["corrected"][1]
     ]
     return (
@@ -239,8 +259,8 @@ def figures(rows: pd.DataFrame, manifest: Row) -> list[Figure]:
         axis.axhline(0, color="#888888", linewidth=1, zorder=0)
         for k, (name, group) in enumerate(pairs.groupby("model", sort=False)):
             color, sign = (CANONICAL, LIFT)[k % 2], "os^D"[k % 4]
-            for heat, some in group.groupby("temperature"):
-                mark(axis, heat + 0.02 * k, mean(field, True)(some), color, sign)
+            for temperature, some in group.groupby("temperature"):
+                mark(axis, temperature + 0.02 * k, mean(field, True)(some), color, sign)
             axis.scatter([], [], color=color, marker=sign, label=names[name].partition(" ")[0])
         axis.set_xticks(sorted(pairs["temperature"].unique()))
         axis.set_xlabel("temperature")
