@@ -1,14 +1,15 @@
-"""What "the model writes this answer" can mean, and what of it is no sequence of ids that spells
-the answer.
+"""Three events that "the model writes this answer" can mean, and the terms by which two of them
+differ from the first.
 
-- *sequence*: ids that spell exactly the answer come next. Each method of decoding chooses among
-  such sequences;
-- *prefix*: the text that the model writes begins with the answer. To the sequences come those whose
-  last id goes past its end (`",` where the answer ends in a quote), which no mask admits;
+- *sequence*: ids that spell exactly the answer come next, whatever comes after them. Each method of
+  decoding chooses among such sequences;
+- *prefix*: the text that the model writes begins with the answer, whatever comes after it. To the
+  sequences come those whose last id goes past its end (`",` where the answer ends in a quote),
+  which no mask admits;
 - *complete*: ids that spell exactly the answer come next, then end-of-sequence.
 
-    P(prefix)   = P(sequence) + sum over u, t of P(u) P(t | u)    u spells less than the answer, and
-                                                                 u t begins with it and is longer
+    P(prefix)   = P(sequence) + sum over u, t of P(u) P(t | u)    u spells a proper prefix of the
+                                                                 answer, which is one of u t
     P(complete) = sum over w of P(w) P(end | w)                   w spells the answer
 """
 
@@ -24,8 +25,8 @@ SEQUENCE, PREFIX, COMPLETE = TARGETS = ("sequence", "prefix", "complete")
 
 
 class Vocabulary:
-    """Ids in the order of the text that they spell. spellings: the bytes of each id behind another
-    one; eos_ids: what ends a sequence, and spells nothing."""
+    """Ids in the order of the text that they spell. spellings: the bytes of each id after another
+    id; eos_ids: what ends a sequence, and spells nothing."""
 
     def __init__(self, spellings: Sequence[bytes], eos_ids: Sequence[int]) -> None:
         self.eos_ids, ends = np.array(eos_ids, dtype=np.int64), set(eos_ids)
@@ -42,8 +43,8 @@ class Vocabulary:
 
 
 class Wanted(NamedTuple):
-    """Log-probabilities to look up: of id tokens[i] (int64 [k]) after prefix number rows[i]. They
-    belong to the answers, int64 [groups], in runs that begin at `first`, int64 [groups]."""
+    """Log-probabilities to look up: of id tokens[i] (int64 [k]) after prefix number rows[i]. Group
+    g is tokens[first[g] : first[g + 1]], and is of answer answers[g]; both int64 [groups]."""
 
     rows: np.ndarray
     tokens: np.ndarray

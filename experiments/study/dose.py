@@ -2,9 +2,9 @@
 
 The weights of the packaged models are quantized: in each block of 32, or of 16, they lie on a grid,
 whose step is the least distance of two of them. Each weight gets noise that is uniform over plus or
-minus `dose` steps. At a dose of one half the noise has the size of the error that quantization
-made. Cases of the distortion study are asked again under such weights, and each is compared with
-itself at dose 0.
+minus `dose` steps. At a dose of one half the noise is what rounding to the grid would make. Cases
+of the distortion study are asked again under such weights, and each is compared with itself at dose
+0.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ BLOCKS = (32, 16)
 """How many weights, side by side in a row of a matrix, have a grid of their own: 32 in most
 formats, 16 in others, which is taken where 32 lie on none."""
 OFF_GRID = 0.1
-"""Steps that a weight may lie beside its grid."""
+"""How far a weight may lie from its grid, in steps."""
 TOLERANCE = 0.01
-"""How far at most a distance may be from exact for its case to be compared."""
+"""Cases of which a distance may be farther from exact are left out."""
 
 
 @dataclass(frozen=True)
@@ -197,7 +197,7 @@ def compared(rows: pd.DataFrame) -> pd.DataFrame:
     keys = ["model", "name"]
     good["advantage"] = good["lift"] - good["canonical"]
     there = good.groupby(keys)["dose"].transform("count")
-    good = good[there == there.max()]
+    good = good[there == good.groupby("model")["dose"].transform("nunique")]
     parts = ["lift", "canonical", "advantage", "rest", "free"]
     plain = good.loc[good["dose"] == 0, [*keys, *parts]]
     both = good.merge(plain, on=keys, suffixes=("", "_before"))
@@ -243,7 +243,7 @@ def tables(rows: pd.DataFrame, manifest: Row) -> list[Table]:
         Column("TV canonical\nmean", _mean("canonical"), THREE),
         Column("change", _mean("canonical_change"), CHANGE),
         Column("lift - canonical\nchange", _mean("advantage_change"), CHANGE),
-        Column("tokenization\nShapley", _tokenization, lambda share: f"{100 * share:.0f} %"),
+        Column("tokenization\nShapley", _tokenization, _shown),
         Column("TV lift, rank\ncorrelation", _rank, fixed(2)),
     ]
     notes = [
@@ -295,11 +295,16 @@ def readme(facts: Row) -> str:
         )
         told.append(
             f"- *{model}*, {plain['cases']} cases: the lift and canonical are {plain['lift']:.3f} "
-            f"and {plain['canonical']:.3f} off without noise, {each}. Tokenization has a share of "
-            f"{plain['tokenization_shapley']:.0%} without noise, "
-            f"{noisy[-1]['tokenization_shapley']:.0%} at {noisy[-1]['dose']:g}."
+            f"and {plain['canonical']:.3f} off without noise, {each}. The Shapley value of "
+            "tokenization is "
+            f"{_shown(plain['tokenization_shapley'])} without noise, "
+            f"{_shown(noisy[-1]['tokenization_shapley'])} at {noisy[-1]['dose']:g}."
         )
     return "\n".join(told)
+
+
+def _shown(share: float | None) -> str:
+    return "-" if share is None else f"{share:.0%}"
 
 
 def figures(rows: pd.DataFrame, manifest: Row) -> list[Figure]:

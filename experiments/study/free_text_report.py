@@ -220,9 +220,9 @@ def readme(said: Row) -> str:
     lines = []
     for name, by_temperature in said.get("models", {}).items():
         told = [
-            f"at temperature {temperature} the mask changes {of['changed']:.0%} of {of['texts']} texts, and "
-            f"the loss of these, as the other model reads them, by {_signed(of['of_changed'])} nats "
-            "per byte"
+            f"at temperature {temperature} the mask changes {of['changed']:.0%} of {of['texts']} "
+            f"texts, and the loss of these, as the other model reads them, by "
+            f"{_signed(of['of_changed'])} nats per byte"
             for temperature, of in by_temperature.items()
             if of["of_changed"]
         ]

@@ -10,7 +10,7 @@ import pandas as pd
 
 from experiments.answers.cases import PLAIN
 from experiments.answers.methods import OUR_METHODS
-from experiments.answers.targets import PREFIX
+from experiments.answers.targets import COMPLETE, PREFIX
 from experiments.run import statistics
 from experiments.run.executors import Row
 from experiments.run.files import require
@@ -204,12 +204,14 @@ def _paragraph(facts: Row) -> str:
             f"languages by sampling, under {len(facts['models'])} models "
             "([all tables](paper_figures/distortion-study.md)). The error is the total variation "
             "distance to the model's own distribution of id sequences that end where an answer "
-            "does, given that it writes one. Two things can be taken away from the lift's error: "
-            "other *tokenizations* (by canonical ids), and the *myopia* of masking step by step "
-            "(by importance weights). What is taken away first matters, for weights alone make the "
-            "lift exact; so each has its mean over both orders, its Shapley value. The *rest* is "
-            "free mass that is not canonical. The questions were written for this, to cover kinds "
-            "of constraints; they are no sample of what people ask.",
+            "does, given that it writes one; *mass* is the probability that it does. Two things "
+            "can be taken away from the lift's error: other *tokenizations* (by canonical ids), "
+            "and the *myopia* of masking step by step (by importance weights). What is taken away "
+            "first matters: weights alone make the lift exact, so what is left to tokenization "
+            "after them is nothing, and the mean over both orders, its Shapley value, cannot "
+            "exceed one half. The *rest* is the effect of free mass that is not canonical. The "
+            "questions were written for this, to cover kinds of constraints; they are no sample of "
+            "what people ask.",
             "",
             *sentences,
         ]
@@ -239,7 +241,7 @@ def _sentence(model: str, found: Row) -> str:
         told += (
             f" Where each answer is one token ({found['single']} cases), the two are "
             f"{single['lift']['mean']:.3f} and {single['canonical']['mean']:.4f} off: canonical "
-            "masks one step then, which bends nothing but by what is not canonical."
+            "masks one step then, so only the mass on other tokenizations is lost."
         )
     return told
 
@@ -248,12 +250,16 @@ def _by_target(found: Row) -> str:
     """Nothing of rows from before there were targets."""
     if PREFIX not in found:
         return ""
-    prefix, read = found[PREFIX], found["read"]
+    told = [f"Against the texts that begin with an answer the two are {_off(found[PREFIX])}"]
+    if COMPLETE in found:
+        told.append(f"against answers with the end behind them {_off(found[COMPLETE])}")
+    return f"{', '.join(told)}: neither mask knows whether the model would stop there."
+
+
+def _off(target: Row) -> str:
     return (
-        f"Against the texts that begin with an answer the two are {prefix['lift']:.3f} and "
-        f"{prefix['canonical']:.3f} off (and change places in {prefix['turned']} cases), against "
-        f"the answer and then the end {read['lift']:.3f} and {read['canonical']:.3f} (in "
-        f"{read['turned']}): no mask knows that a model would go past an answer, or not end there."
+        f"{target['lift']:.3f} and {target['canonical']:.3f} off in {target['cases']} cases (their "
+        f"order is reversed in {target['turned']})"
     )
 
 
@@ -265,8 +271,9 @@ def _shares(found: Row) -> str:
     own, steps = (found[name]["value"] for name in SHAPLEY)
     rest = found["rest"]["value"]
     return (
-        f"The lift's errors, summed up, are {own:.0%} tokenization, {steps:.0%} myopia, {rest:.0%} "
-        f"rest ({first:.0%} and {then:.0%} if tokenization is taken away first). "
+        f"Of the lift's errors, summed up, canonical ids take away {first:.0%} if they come first "
+        f"(weights then {then:.0%}, and {rest:.0%} stay), and nothing if weights do; the Shapley "
+        f"values are {own:.0%} tokenization and {steps:.0%} myopia. "
     )
 
 

@@ -192,7 +192,8 @@ def parts(
         "below 0 where canonical, or the weights, make it worse",
         "Shapley: the same, as the mean of both orders in which other tokenizations and masking "
         "step by step can be taken away. The lift with weights is exact, so if masking is taken "
-        "away first, myopia is all of TV lift, and tokenization is -rest",
+        "away first, myopia is all of TV lift, and tokenization is -rest: its Shapley value cannot "
+        "exceed one half",
         "farther: in how many cases either is farther from the free distribution by more than "
         f"{CLEARLY}. {INTERVALS}",
     ]
@@ -213,8 +214,8 @@ def paired(drawn: Points) -> Table:
         FARTHER,
     ]
     notes = [
-        "the median of the differences is far below the difference of the medians: in most cases "
-        f"both are near, or far off together. {INTERVALS}"
+        "the median of the differences is far below the difference of the medians: where canonical "
+        f"is nearer, it often is by little. {INTERVALS}"
     ]
     return table("The lift against canonical, case by case", by(drawn), columns, notes)
 
@@ -253,8 +254,8 @@ def by_target(lines: pd.DataFrame) -> Table:
         "spell it exactly come next (sequence, as in all other tables); its text begins with it, "
         "so that the last id may go past its end (prefix); ids that spell it, then the end "
         "(complete)",
-        "turned: cases in which lift and canonical change places, both times by more than "
-        f"{CLEARLY}",
+        "turned: cases in which the order of lift and canonical is reversed, both times by more "
+        f"than {CLEARLY}",
         "complete: where it is rarely written, the ids that were not read might in theory hold "
         "more of it than those that were; the last line has all cases, and the ids that "
         f"make up 99.9 % of the sequence's mass. {INTERVALS}",
