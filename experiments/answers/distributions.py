@@ -207,8 +207,8 @@ class _Growing:
         """The complete answers, the likeliest first, without those whose probability is, taken
         together, below that share of all, at each temperature."""
         nodes = np.flatnonzero(self.complete)
-        own = np.exp(self.free[nodes])
-        shares = (own / own.sum(axis=0)).max(axis=1) if len(nodes) else np.zeros(0)
+        own = np.exp(self.free[nodes] - np.logaddexp.reduce(self.free[nodes], axis=0))
+        shares = own.max(axis=1) if len(nodes) else np.zeros(0)
         order = np.argsort(-shares)
         rest = np.cumsum(shares[order][::-1])[::-1]
         return nodes[order[rest > left_out]]
@@ -325,7 +325,9 @@ def distributions(
 
 def _targets(found: Explored, number: int, mass: np.ndarray, own: np.ndarray) -> Row:
     """The free distribution under the other targets. mass: float64 [n], log-probability of each
-    answer as a sequence. slack: what may be missing, relative to what is there; at most."""
+    answer as a sequence. slack: how far the distribution may be from exact, at most: what may be
+    missing, relative to what is there. At 1 nothing is known of it, and the mass is a bound
+    alone."""
     open_mass = np.logaddexp.reduce(own[found.open], initial=-np.inf)
     unended = np.logaddexp(open_mass, found.unended[number])
     logs = {

@@ -8,6 +8,8 @@ differ from the first.
   which no mask admits;
 - *complete*: ids that spell exactly the answer come next, then end-of-sequence.
 
+Texts u are those that ids can complete to an answer: every byte of the answers must have an id.
+
     P(prefix)   = P(sequence) + sum over u, t of P(u) P(t | u)    u spells a proper prefix of the
                                                                  answer, which is one of u t
     P(complete) = sum over w of P(w) P(end | w)                   w spells the answer

@@ -19,6 +19,8 @@ BODY, TABLE, SPACING = 9.5, 7.5, 1.35
 HEADINGS = {"h1": 17.0, "h2": 12.5, "h3": 10.5}
 FAMILY, CODE = "DejaVu Serif", "DejaVu Sans Mono"
 GAP = 0.09
+NARROWEST = 0.2
+"""Of a column."""
 POINT = 1 / 72
 
 
@@ -83,10 +85,10 @@ def _blocks(tokens: Sequence[Any], folder: Path) -> Iterator[Callable[[Pages], N
         elif token.type in ("bullet_list_close", "ordered_list_close"):
             items.pop()
         elif token.type == "heading_open":
-            yield _heading(_plain(tokens[k + 1]), HEADINGS[token.tag])
+            yield _heading(_plain(tokens[k + 1]), HEADINGS.get(token.tag, BODY))
         elif token.type == "paragraph_open":
             yield from _paragraph(tokens[k + 1], folder, depth=len(items))
-        elif token.type == "fence":
+        elif token.type in ("fence", "code_block"):
             yield _code(token.content.splitlines())
         elif token.type == "table_open":
             end = next(j for j in range(k, len(tokens)) if tokens[j].type == "table_close")
@@ -97,8 +99,12 @@ def _blocks(tokens: Sequence[Any], folder: Path) -> Iterator[Callable[[Pages], N
 
 def _plain(inline: Any) -> str:
     """Text without marks of emphasis and targets of links."""
-    said = (" " if c.type == "softbreak" else c.content for c in inline.children)
-    return "".join(said)
+    said = (
+        " " if c.type in ("softbreak", "hardbreak") else c.content
+        for c in inline.children
+        if c.type not in ("html_inline", "image")
+    )
+    return "".join(said).strip()
 
 
 def _heading(text: str, size: float) -> Callable[[Pages], None]:
@@ -118,8 +124,9 @@ def _paragraph(inline: Any, folder: Path, depth: int) -> Iterator[Callable[[Page
     if pictures:
         paths = [folder / child.attrs["src"] for child in pictures]
         yield from (_picture(path) for path in paths if path.exists())
-        return
     text, indent = _plain(inline), 0.2 * depth
+    if not text:
+        return
 
     def draw(pages: Pages) -> None:
         lines = wrapped(text, WIDTH - 2 * MARGIN - indent, BODY)
@@ -177,8 +184,8 @@ def _table(tokens: Sequence[Any]) -> Callable[[Pages], None]:
         columns = list(zip(*rows, strict=True))
         wide = [max(width_of(cell, size, True) for cell in column) for column in columns]
         left = WIDTH - 2 * MARGIN
-        # The widest columns give way until the table fits.
-        while sum(wide) + 0.15 * len(wide) > left:
+        # The widest columns give way until the table fits; one of very many columns does not.
+        while sum(wide) + 0.15 * len(wide) > left and max(wide) > NARROWEST:
             wide[wide.index(max(wide))] *= 0.95
         for number, row in enumerate(rows):
             cells = [wrapped(c, w, size, not number) for c, w in zip(row, wide, strict=True)]

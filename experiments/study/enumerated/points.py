@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 
 from experiments.answers.distributions import tv_between
-from experiments.answers.methods import METHODS
+from experiments.answers.methods import METHODS, OUR_METHODS
 from experiments.answers.populations import PARTICLES
 from experiments.answers.targets import COMPLETE, PREFIX, SEQUENCE
 from experiments.run.executors import Row
@@ -131,18 +131,19 @@ def of_targets(found: Points) -> pd.DataFrame:
 
 def _of_targets(point: Row) -> Iterator[Row]:
     at, methods = point["at"], point["at"]["methods"]
-    own = {"free": at["free"], "log10_mass": at["log10_mass"], "slack": at["free_slack"]}
-    under = {SEQUENCE: own, **at.get("targets", {})}
+    plain = {"free": at["free"], "log10_mass": at["log10_mass"], "slack": at["free_slack"]}
+    under = {SEQUENCE: plain, **at.get("targets", {})}
     marked = any(not answer[-1].isalnum() for answer in point["row"]["answers"])
     for name in TARGET_LINES:
         target = under.get({"marked": PREFIX, "read": COMPLETE}.get(name, name))
         if target is None or (name == "marked" and not marked):
             continue
-        if name != "read" and target["slack"] + methods["lift"]["slack"] / 2 > TOLERANCE:
+        own = max(methods[method]["slack"] for method in OUR_METHODS) / 2
+        if name != "read" and target["slack"] + own > TOLERANCE:
             continue
         lift, canonical = (
             tv_between(methods[method]["law"], target["free"], methods[method]["lost"])
-            for method in ("lift", "canonical")
+            for method in OUR_METHODS
         )
         more = lift - canonical
         clearly = min(abs(more), abs(point["tokenization"])) > CLEARLY

@@ -10,7 +10,7 @@ model's cache of the prompt is the only thing that they share. A draw goes on un
 - *other*: the text began with no answer.
 
 Beside the counts stand the probabilities that `answers.distributions` sums up over all
-tokenizations, and a chi-squared test of the counts of all outcomes of all answers. What rejection
+tokenizations, and an exact test of the counts of all outcomes of all answers. What rejection
 sampling costs comes from the same draws: ids until a draw is decided, over the share of draws that
 are accepted.
 """
@@ -24,10 +24,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 
 from bpe_automata import Tokenizer
+from bpe_automata.errors import ArgumentError, BpeAutomataError
 from experiments.answers.cases import PROMPTS, Case
 from experiments.answers.distributions import Aims, distributions, explore, per_leaf
 from experiments.answers.logprobs import PROBE, pick_reader
@@ -111,6 +113,8 @@ def _asked(name: str, device: str, dtype: str) -> tuple[models.LoadedModel, Pose
 def prompt_row(name: str, case: Case, chosen: Config) -> Row:
     """Exact numbers, and draws where the answers have `least_mass`."""
     loaded, poser, reader = _asked(name, chosen.device, chosen.dtype)
+    if not loaded.eos_ids:
+        raise ArgumentError(f"{name} names no end-of-sequence id: nothing is ever complete")
     posed = poser.posed(loaded.prompt_ids(case.prompt), case.answers)
     exact = exact_row(posed, poser, loaded, reader, chosen)
     row: Row = {"model": name, "prompt": case.name, "answers": list(case.answers), "exact": exact}
@@ -174,6 +178,10 @@ def exact_row(
 # ---------------------------------------------------------------- draws
 
 
+class UndecidedError(BpeAutomataError):
+    """A draw was cut off before it was known what it begins with: a bug of the artefact."""
+
+
 @dataclass(frozen=True)
 class Draw:
     """outcome: one of `OUTCOMES`, or "other"; answer: its number, -1 for "other"; ids: those that
@@ -217,9 +225,10 @@ def draws(loaded: models.LoadedModel, posed: Posed, seed: str, chosen: Config) -
         return decided(ids, posed.answers, loaded.tokenizer, loaded.eos_ids)
 
     rows = torch.tensor([posed.prompt_ids], device=loaded.model.device)
-    with torch.inference_mode():
-        first = transformers.DynamicCache(config=loaded.model.config)
-        loaded.model(input_ids=rows[:, :-1], **{cache_name(): first}, use_cache=True)
+    first = transformers.DynamicCache(config=loaded.model.config)
+    if rows.shape[1] > 1:
+        with torch.inference_mode():
+            loaded.model(input_ids=rows[:, :-1], **{cache_name(): first}, use_cache=True)
     options = transformers.GenerationConfig(
         do_sample=True,
         temperature=1.0,
@@ -242,12 +251,16 @@ def draws(loaded: models.LoadedModel, posed: Posed, seed: str, chosen: Config) -
         cache = copy.deepcopy(first)
         cache.batch_repeat_interleave(count)
         many = rows.repeat(count, 1)
-        made = loaded.model.generate(
-            many,
-            attention_mask=torch.ones_like(many),
-            generation_config=options,
-            stopping_criteria=[stop],
-            **{cache_name(): cache},
-        )
+        # What `options` leaves out is taken from the model's own config: a penalty, a least p.
+        with patch.object(loaded.model, "generation_config", options):
+            made = loaded.model.generate(
+                many,
+                attention_mask=torch.ones_like(many),
+                generation_config=options,
+                stopping_criteria=[stop],
+                **({cache_name(): cache} if rows.shape[1] > 1 else {}),
+            )
         found += map(judged, made[:, len(posed.prompt_ids) :].tolist())
+    if None in found:
+        raise UndecidedError(f"{found.count(None)} draws are not decided after {options}")
     return [one for one in found if one is not None]

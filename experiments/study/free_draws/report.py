@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy import stats
+from scipy.special import xlogy
 
 from experiments.answers.methods import OUR_METHODS
 from experiments.answers.targets import COMPLETE, PREFIX, SEQUENCE
@@ -23,10 +24,13 @@ OUTCOMES = ("complete", "goes on", "past")
 """Of a draw whose text begins with an answer."""
 ACCEPTED = {SEQUENCE: ("complete", "goes on"), PREFIX: OUTCOMES, COMPLETE: ("complete",)}
 """By target, the draws that rejection sampling keeps."""
-LEAST_EXPECTED = 5.0
-"""Outcomes that are expected less often are counted together."""
+SIMULATED = 100_000
+"""Draws of the test of fit; with fewer no p, times the number of tests, could be below `ALPHA`."""
+KNOWN = 0.01
+"""Of a target's mass, what may be missing at most where it is said to be exact."""
 ALPHA = 1e-3
-"""A corrected p below it is wrong: of a thousand runs of right numbers, one at most has any."""
+"""A corrected p below it is wrong. Of a thousand runs of right numbers one has such a p, at
+most."""
 
 TITLE = "What the models' own `generate` writes, and what the exact numbers say"
 
@@ -34,7 +38,7 @@ TITLE = "What the models' own `generate` writes, and what the exact numbers say"
 def points(rows: pd.DataFrame) -> list[Row]:
     """A line for each model and prompt that was drawn from. p: of the test of fit."""
     drawn = [row for row in records(rows) if row.get("draws")]
-    return [point | _cost(point) for point in map(_point, drawn)]
+    return [_point(row) for row in drawn]
 
 
 def _point(row: Row) -> Row:
@@ -52,6 +56,7 @@ def _point(row: Row) -> Row:
         "tv": exact["tv"],
         "slack": exact["slack"],
         "read": row["read"] / n,
+        "cost": _cost(row),
         "p": fit(row),
     }
 
@@ -60,35 +65,51 @@ def _accepted(row: Row, target: str) -> int:
     return sum(sum(row["counts"][outcome]) for outcome in ACCEPTED[target])
 
 
-def _cost(point: Row) -> Row:
-    """Ids that are read for one accepted text, by target; None where none was accepted."""
-    drawn = {target: found[0] for target, found in point["drawn"].items()}
-    return {"cost": {t: point["read"] / share if share else None for t, share in drawn.items()}}
+def _cost(row: Row) -> Row:
+    """Ids that rejection sampling reads for one accepted text, by target: those of a draw over the
+    exact share of draws that are accepted; None where that share is not known. The id behind an
+    answer that is spelled exactly is only needed to see whether the sequence ends."""
+    n, exact = row["draws"], row["exact"]
+    behind = {COMPLETE: 0, SEQUENCE: _accepted(row, SEQUENCE), PREFIX: _accepted(row, SEQUENCE)}
+    return {
+        target: (row["read"] - behind[target]) / n / 10 ** exact["log10_mass"][target]
+        if exact["slack"][target] <= KNOWN
+        else None
+        for target in ACCEPTED
+    }
 
 
-def fit(row: Row) -> float | None:
-    """p of the chi-squared test that the counts of all outcomes come from the exact probabilities;
-    None where all are expected together."""
-    n = row["draws"]
-    counts = np.concatenate([row["counts"][outcome] for outcome in OUTCOMES])
-    shares = np.concatenate([row["exact"]["probability"][outcome] for outcome in OUTCOMES])
-    counts = np.append(counts, n - counts.sum())
-    shares = np.append(shares, 1 - shares.sum()).clip(0)
-    often = n * shares >= LEAST_EXPECTED
-    observed = np.append(counts[often], counts[~often].sum())
-    expected = np.append(shares[often], shares[~often].sum()) * n
-    if expected[-1] < LEAST_EXPECTED and len(expected) > 1:
-        observed = np.append(observed[:-2], observed[-2:].sum())
-        expected = np.append(expected[:-2], expected[-2:].sum())
-    if len(expected) < 2:
-        return None
-    return float(stats.chisquare(observed, expected * n / expected.sum()).pvalue)
+def fit(row: Row) -> float:
+    """p of the exact test that the counts of all outcomes of all answers, and of none of them, come
+    from the exact probabilities: the share of `SIMULATED` multinomial draws whose likelihood ratio
+    is no less than that of the counts. 0 where something came that has probability 0."""
+    counts = [k for outcome in OUTCOMES for k in row["counts"][outcome]]
+    shares = [p for outcome in OUTCOMES for p in row["exact"]["probability"][outcome]]
+    return _fit(tuple(counts), tuple(shares), row["draws"])
+
+
+@lru_cache(maxsize=256)
+def _fit(counts: tuple[int, ...], shares: tuple[float, ...], n: int) -> float:
+    p = np.clip([*shares, 1 - sum(shares)], 0.0, 1.0)
+    observed = np.array([*counts, n - sum(counts)])
+    if (observed[p == 0] > 0).any():
+        return 0.0
+    there = p > 0
+    simulated = np.random.default_rng(0).multinomial(n, p[there] / p[there].sum(), SIMULATED)
+    expected = n * p[there]
+    as_far = _ratio(simulated, expected) >= _ratio(observed[there], expected) - 1e-9
+    return float((1 + as_far.sum()) / (1 + SIMULATED))
+
+
+def _ratio(counts: np.ndarray, expected: np.ndarray) -> np.ndarray:
+    """The log-likelihood ratio of each row, sum k log(k / expected)."""
+    total: np.ndarray = xlogy(counts, counts / expected).sum(axis=-1)
+    return total
 
 
 def corrected(found: Sequence[Row]) -> float | None:
     """The least p, times how many there are (Bonferroni)."""
-    each = [point["p"] for point in found if point["p"] is not None]
-    return min(1.0, min(each) * len(each)) if each else None
+    return min(1.0, min(point["p"] for point in found) * len(found)) if found else None
 
 
 def _of(field: str, *path: str) -> Callable[[pd.DataFrame], Any]:
@@ -97,6 +118,14 @@ def _of(field: str, *path: str) -> Callable[[pd.DataFrame], Any]:
         for name in path:
             value = value[name]
         return value
+
+    return of
+
+
+def _mass(target: str) -> Callable[[pd.DataFrame], str]:
+    def of(group: pd.DataFrame) -> str:
+        is_known = group["slack"].iloc[0][target] <= KNOWN
+        return ("" if is_known else "over ") + small(group["mass"].iloc[0][target])
 
     return of
 
@@ -122,7 +151,7 @@ def tables(rows: pd.DataFrame, manifest: Row) -> list[Table]:
             column
             for target in ACCEPTED
             for column in (
-                Column(f"{target}\nexact", _of("mass", target), small),
+                Column(f"{target}\nexact", _mass(target)),
                 Column(f"{target}\ndrawn", _drawn(target)),
             )
         ),
@@ -150,8 +179,9 @@ def tables(rows: pd.DataFrame, manifest: Row) -> list[Table]:
         "sequence: ids that spell an answer exactly; prefix: texts that begin with one; complete: "
         "an answer, then the end; intervals: 95 %, Clopper-Pearson",
         "canonical: of draws that spelled an answer exactly, those by the tokenizer's own ids",
-        "p: chi-squared, of the counts of every answer as complete, gone on from or gone past, and "
-        f"of none; the least of {len(found)}, times their number: "
+        "p: exact multinomial test (likelihood ratio, simulated) of the counts of every answer as "
+        f"complete, gone on from or gone past, and of none; the least of {len(found)}, times their "
+        "number: "
         f"{_shown(corrected(points(rows)))}",
         f"not drawn from, for their answers have less than {least:g}: {_left_out(out, names)}",
         *model_notes(manifest, set(names.values())),
@@ -162,15 +192,19 @@ def tables(rows: pd.DataFrame, manifest: Row) -> list[Table]:
             "What rejection sampling costs",
             found,
             costs,
-            ["a draw is read until it can begin with no answer any more, or has ended one"],
+            [
+                "ids of a draw until it can begin with no answer any more, or has spelled one "
+                "(and, for complete, the id behind it), over the exact probability; -: that is not "
+                "known"
+            ],
         ),
         table(
             "Total variation distance to each target",
             found,
             distances,
             [
-                "complete: over the tokenizations that were read; slack: what the others might be "
-                "of it, at most"
+                "complete: over the tokenizations that were read; slack: how far a distance to it "
+                "may be from exact, at most (at 1, nothing is known of it)"
             ],
         ),
     ]
@@ -191,6 +225,8 @@ def facts(rows: pd.DataFrame, manifest: Row) -> Row:
     found = points(rows)
     gaps = [abs(p["drawn"][PREFIX][0] - p["mass"][PREFIX]) for p in found]
     return {
+        "pairs": sum(map(bool, rows["exact"])) if "exact" in rows else 0,
+        "least_mass": manifest["config"]["least_mass"],
         "points": len(found),
         "prompts": len({point["prompt"] for point in found}),
         "draws": sum(point["draws"] for point in found),
@@ -209,24 +245,20 @@ def readme(facts: Row) -> str:
         return ""
     costs = {target: sorted(found) for target, found in facts["cost"].items()}
     told = [
-        f"{statistics.median(found):,.0f} ids in the median for one {name} (at most "
-        f"{found[-1]:,.0f}, in {len(found)} of {facts['points']})"
-        for target, name in (
-            (SEQUENCE, "that spells an answer exactly"),
-            (PREFIX, "that begins with one"),
-            (COMPLETE, "that ends with it"),
-        )
-        if (found := costs[target])
+        f"Of {facts['pairs']} pairs of a prompt and a model, {facts['points']} have answers of a "
+        f"mass over {facts['least_mass']:g}; {facts['draws']:,} texts were drawn after these with "
+        "`generate`, which knows no mask. They show no disagreement: the smallest p-value of the "
+        "tests of all outcomes, Bonferroni-corrected, is "
+        f"{facts['least_p']:.2g}, and no share of texts that begin with an answer is off by more "
+        f"than {facts['largest_gap']:.3f}."
     ]
-    return (
-        f"Of the 18 prompts, {facts['prompts']} have answers of a mass over 0.01 under one of the "
-        f"models at least, {facts['points']} prompts and models in all. {facts['draws']:,} texts "
-        "were drawn with `generate`, which knows no mask. The share that begins with an answer is "
-        f"nowhere more than {facts['largest_gap']:.3f} from the exact one, and of the tests of all "
-        f"outcomes the least has p = {facts['least_p']:.2g}, corrected for their number: the exact "
-        "numbers are the model's. Rejection sampling, which needs no mask either, reads "
-        f"{'; '.join(told)}."
-    )
+    for target, name in ((SEQUENCE, "spells an answer exactly"), (PREFIX, "begins with one")):
+        if found := costs[target]:
+            told.append(
+                f"Rejection sampling needs a median of {statistics.median(found):,.0f} ids for an "
+                f"accepted text that {name} (at most {found[-1]:,.0f})."
+            )
+    return " ".join(told)
 
 
 def wrong(rows: pd.DataFrame, manifest: Row) -> list[str]:
@@ -245,7 +277,8 @@ def figures(rows: pd.DataFrame, manifest: Row) -> list[Figure]:
     drawn, axes = panels(1, len(OUTCOMES), (11, 4.2), "both", sharex=True, sharey=True)
     for axis, outcome in zip(axes[0], OUTCOMES, strict=True):
         axis.plot([0, 1], [0, 1], color="#bbbbbb", linewidth=1, zorder=0)
-        for name, color in zip(manifest["config"]["models"], ("#1f77b4", "#d95f02"), strict=False):
+        for number, name in enumerate(manifest["config"]["models"]):
+            color = f"C{number}"
             some = [row for row in each if row["model"] == name]
             exact = [p for row in some for p in row["exact"]["probability"][outcome]]
             shares = [k / row["draws"] for row in some for k in row["counts"][outcome]]
