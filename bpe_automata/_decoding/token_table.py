@@ -1,8 +1,8 @@
-"""A token automaton that is written down, run: for a whole batch at once, or by a matcher.
+"""Runs an explicit token automaton: for a whole batch at once, or for a matcher.
 
     step(states, ids)[b] = the state after ids[b] in states[b], 0 if it is not allowed there
 
-States are numbered from 1; 0 is dead. Where that is small the table is dense, int32
+States are numbered from 1; 0 is dead. If the table is small it is dense, int32
 [states + 1, vocabulary + 1], its last column for all ids beyond the vocabulary; else it is in CSR
 form. Nothing in it changes: whoever steps carries the states. `Listed` is the engine over such a
 table that a `Matcher` follows.
@@ -221,7 +221,7 @@ class TokenTable(Immutable):
 class Listed(Immutable):
     """An `Engine` over a token automaton that is written down: a list of transitions, a file,
     `Constraint.automaton`, or what set algebra makes of others. Its states are those of the
-    `table`. It knows no text, so no prompt either: `prefix` is looked at by nobody, and what may
+    `table`. It knows no text, so no prompt either: `prefix` is ignored, and what may
     follow a prompt is what the automaton says."""
 
     def __init__(self, automaton: TokenAutomaton, eos_ids: Iterable[int], n_ids: int) -> None:

@@ -1,4 +1,4 @@
-"""Floor 2: small models that give logits, for tests and as examples. Anything callable that takes
+"""Small models that give logits, for tests and as examples. Anything callable that takes
 ids and gives logits can replace them; see `bpe_automata.sampling.Model`.
 """
 

@@ -1,4 +1,4 @@
-"""Floor 5: decoding loops for any model that gives logits, and faithful sampling.
+"""Decoding loops for any model that gives logits, and faithful sampling.
 
 `decode` draws one text under the mask. What it and `weighted` draw is not the model's distribution
 given the language, but comes with the weights that correct for it (`weights`: `estimate`,
