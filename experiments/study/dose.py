@@ -46,6 +46,7 @@ from experiments.shared import models
 from experiments.shared.models import Device, Dtype, labels, models_there
 from experiments.shared.shown import Estimate, estimate, model_notes
 from experiments.study.distortion_study.asked import Opened
+from experiments.study.enumerated.points import label
 
 VERSION = 1
 BLOCKS = (32, 16)
@@ -295,7 +296,7 @@ def readme(facts: Row) -> str:
             for found in noisy
         )
         told.append(
-            f"- *{model}*, {plain['cases']} cases: the lift and canonical are {plain['lift']:.3f} "
+            f"- *{label(model)}*, {plain['cases']} cases: the lift and canonical are {plain['lift']:.3f} "
             f"and {plain['canonical']:.3f} off without noise, {each}. The Shapley value of "
             "tokenization is "
             f"{_shown(plain['tokenization_shapley'])} without noise, "
