@@ -296,9 +296,9 @@ def readme(facts: Row) -> str:
             for found in noisy
         )
         told.append(
-            f"- *{label(model)}*, {plain['cases']} cases: the lift and canonical are {plain['lift']:.3f} "
-            f"and {plain['canonical']:.3f} off without noise, {each}. The Shapley value of "
-            "tokenization is "
+            f"- *{label(model)}*, {plain['cases']} cases: the lift and canonical are "
+            f"{plain['lift']:.3f} and {plain['canonical']:.3f} off without noise, {each}. The "
+            "Shapley value of tokenization is "
             f"{_shown(plain['tokenization_shapley'])} without noise, "
             f"{_shown(noisy[-1]['tokenization_shapley'])} at {noisy[-1]['dose']:g}."
         )
