@@ -346,5 +346,5 @@ def headline(facts: Row) -> str:
     each = []
     for label, own in facts["models"].items():
         there = [f"{_ends(own[way])[0][0]:.2f}" for way in (ALL_WAYS, ANOTHER) if way in own]
-        each.append(f"{label.partition(' ')[0]} {', '.join(there)}")
-    return f"Median change after a word in other ids, after another word: {'; '.join(each)}"
+        each.append(f"{label.partition(' ')[0]} {' : '.join(there)}")
+    return f"Respelled : another word, medians: {', '.join(each)}"
