@@ -48,7 +48,7 @@ from experiments.shared.shown import Estimate, estimate, model_notes
 from experiments.study.distortion_study.asked import Opened
 from experiments.study.enumerated.points import label
 
-VERSION = 1
+VERSION = 2
 BLOCKS = (32, 16)
 """How many weights, side by side in a row of a matrix, have a grid of their own: 32 in most
 formats, 16 in others, which is taken where 32 lie on none."""
@@ -129,8 +129,17 @@ def steps_of(weight: Any) -> Any:
     """float32 of the shape of a matrix: the step of the grid that each weight lies on; 0 in blocks
     where all weights are equal."""
     torch = require("torch")
-    (wide, is_grid), (narrow, _) = (_steps(weight, size) for size in BLOCKS)
-    return torch.where(is_grid, wide, narrow)
+    (wide, is_wide), (narrow, is_narrow) = (_steps(weight, size) for size in BLOCKS)
+    # Two grids side by side may happen to lie on one that is finer than both.
+    halves = is_narrow & ~torch.isclose(wide, narrow, rtol=0.01, atol=0.0)
+    return torch.where(is_wide & ~_in_block(halves), wide, narrow)
+
+
+def _in_block(halves: Any) -> Any:
+    """bool of the same shape: does it hold anywhere in the wide block?"""
+    torch, (rows, width) = require("torch"), halves.shape
+    padded = torch.nn.functional.pad(halves, (0, -width % BLOCKS[0]))
+    return padded.reshape(rows, -1, BLOCKS[0]).any(-1).repeat_interleave(BLOCKS[0], 1)[:, :width]
 
 
 def _steps(weight: Any, size: int) -> tuple[Any, Any]:
@@ -250,7 +259,7 @@ def tables(rows: pd.DataFrame, manifest: Row) -> list[Table]:
     notes = [
         "noise: uniform over plus or minus so many steps of the grid that the weights of a block "
         f"of {BLOCKS[0]}, or {BLOCKS[1]}, lie on, as it is found from the weights (in formats "
-        "whose scales have a divisor in common, Q6_K, it can come out too small); half a step is "
+        "whose scales have a divisor in common, Q6_K, it can rarely come out too small); half a step is "
         "what rounding to the grid makes",
         "TV: total variation distance to the model's own distribution, under the same weights; "
         "change: against dose 0, case by case; rank correlation: of TV lift with itself at dose 0; "

@@ -30,6 +30,17 @@ def test_the_step_is_that_of_the_grid(seed, rows, width, narrow):
     assert dose.steps_of(weight).numpy() == pytest.approx(steps, rel=1e-2)
 
 
+def test_two_grids_with_a_divisor_in_common_are_told_apart():
+    """As in formats whose scales are whole multiples of one number."""
+    rng = np.random.default_rng(5)
+    levels = rng.integers(0, 16, (50, 2, 16))
+    levels[..., :2] = 3, 4
+    steps = 0.001 * np.array([3, 5])[:, None]
+    weight = torch.tensor((levels * steps).reshape(50, 32), dtype=torch.float32)
+    expected = np.broadcast_to(steps, (50, 2, 16)).reshape(50, 32)
+    assert dose.steps_of(weight).numpy() == pytest.approx(expected, rel=1e-2)
+
+
 def test_equal_weights_have_no_step():
     assert (dose.steps_of(torch.full((2, 40), 0.3)) == 0).all()
     assert (dose.steps_of(torch.ones(1, 33))[0, -1] == 0).all()
