@@ -258,9 +258,9 @@ def tables(rows: pd.DataFrame, manifest: Row) -> list[Table]:
     ]
     notes = [
         "noise: uniform over plus or minus so many steps of the grid that the weights of a block "
-        f"of {BLOCKS[0]}, or {BLOCKS[1]}, lie on, as it is found from the weights (in formats "
-        "whose scales have a divisor in common, Q6_K, it can rarely come out too small); half a step is "
-        "what rounding to the grid makes",
+        f"of {BLOCKS[0]}, or {BLOCKS[1]}, lie on, as it is found from the weights (in "
+        "formats whose scales have a divisor in common, Q6_K, it can rarely come out too small); "
+        "half a step is what rounding to the grid makes",
         "TV: total variation distance to the model's own distribution, under the same weights; "
         "change: against dose 0, case by case; rank correlation: of TV lift with itself at dose 0; "
         "one draw of the noise for each model and dose",
