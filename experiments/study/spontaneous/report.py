@@ -346,8 +346,7 @@ def figures(rows: pd.DataFrame, manifest: Row) -> list[Figure]:
         if place + across >= len(kinds):
             panel.set_xlabel("temperature")
             panel.tick_params(labelbottom=True)
-    marks = axes[0, 0].get_legend_handles_labels()
-    drawn.legend(*marks, frameon=False, fontsize=10, loc="upper right")
+    axes[0, 0].legend(frameon=False, fontsize=8, loc="upper left")
     drawn.supylabel("texts that are not canonical, %", fontsize=10)
     note = (
         f"{chosen['texts']} texts of at most {chosen['tokens']} tokens each, drawn freely; bars: "
