@@ -21,7 +21,7 @@ import pandas as pd
 from scipy.stats import spearmanr
 
 from experiments.answers.cases import CASES, StudyCase
-from experiments.answers.distributions import Aims, distributions, explore, tv_between
+from experiments.answers.distributions import Aims, distributions, tv_between
 from experiments.answers.logprobs import PROBE, pick_reader
 from experiments.answers.methods import OUR_METHODS, Poser
 from experiments.run import config
@@ -164,17 +164,8 @@ def case_row(chosen: Config, name: str, dose: float, case: StudyCase) -> Row:
     with weights; slack: how far a distance may be from exact, at most."""
     ready = opened(name, chosen.device, chosen.dtype, dose, chosen.seed)
     posed = ready.poser.posed(ready.prompt_ids(case), case.answers)
-    tokenizer = ready.loaded.tokenizer
-    found = explore(
-        ready.reader(ready.loaded.model, posed.prompt_ids),
-        [posed.walkers[method] for method in OUR_METHODS],
-        posed.answers,
-        lambda token, before: tokenizer.text_bytes((token,), () if before is None else (before,)),
-        posed.prompt_ids[-1],
-        np.array([1.0]),
-        Aims(chosen.slack, 1.0, chosen.most_nodes),
-        ready.poser.vocabulary,
-    )
+    aims = Aims(chosen.slack, 1.0, chosen.most_nodes)
+    found = ready.explored(posed, (1.0,), aims, OUR_METHODS)
     at = distributions(found, 0, OUR_METHODS, len(case.answers), ())
     lift, canonical = (at["methods"][method] for method in OUR_METHODS)
     slacks = lift["slack"] / 2, canonical["slack"] / 2, canonical["weighted_slack"]

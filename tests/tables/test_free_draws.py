@@ -140,10 +140,10 @@ def test_draws_of_a_model_fit_its_exact_numbers(smollm2_tokenizer, monkeypatch):
     model.generation_config.repetition_penalty = 5.0
     model.generation_config.min_p = 0.3
     monkeypatch.setattr(artefact.models, "opened", lambda *_: loaded)
-    artefact._asked.cache_clear()
+    artefact.opened.cache_clear()
     chosen = artefact.Config(draws=4000, batch=500, least_mass=0.0)
     row = artefact.prompt_row("tiny", artefact.Case("tiny", "Is it?", texts), chosen)
-    artefact._asked.cache_clear()
+    artefact.opened.cache_clear()
     assert row["exact"]["log10_mass"]["sequence"] > -1.5
     assert sum(row["counts"]["complete"]) > 20
     assert free_draws.fit(row) > 1e-3

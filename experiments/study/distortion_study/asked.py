@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
+
 from bpe_automata._decoding.matcher import Healing
 from experiments.answers.cases import StudyCase, chat_format, prompt_text
+from experiments.answers.distributions import Aims, Explored, explore
 from experiments.answers.logprobs import PROBE, pick_reader
-from experiments.answers.methods import Poser
+from experiments.answers.methods import Posed, Poser
 from experiments.run import config
 from experiments.run.config import option
 from experiments.run.executors import Row
@@ -57,6 +61,25 @@ class Opened:
     def prompt_ids(self, case: StudyCase) -> list[int]:
         """What the model reads before its answer."""
         return self.loaded.prompt_ids(prompt_text(case, self.chat_format))
+
+    def explored(
+        self, posed: Posed, temperatures: Sequence[float], aims: Aims, methods: Sequence[str] = ()
+    ) -> Explored:
+        """The trie of a question, as far as it matters; by default under all of its methods."""
+
+        def spelled(token: int, before: int | None) -> bytes:
+            return self.loaded.tokenizer.text_bytes((token,), () if before is None else (before,))
+
+        return explore(
+            self.reader(self.loaded.model, posed.prompt_ids),
+            [posed.walkers[method] for method in methods or posed.walkers],
+            posed.answers,
+            spelled,
+            posed.prompt_ids[-1],
+            np.array(temperatures),
+            aims,
+            self.poser.vocabulary,
+        )
 
     @property
     def chat_format(self) -> str:

@@ -15,7 +15,6 @@ from experiments.answers.distributions import (
     Aims,
     Explored,
     distributions,
-    explore,
     tv_between,
 )
 from experiments.answers.methods import OUR_METHODS, Posed
@@ -67,21 +66,8 @@ def enumerated_row(config: Config, source: str, case: StudyCase) -> Row:
 def explored(config: Config, ready: Opened, posed: Posed) -> tuple[Posed, Explored]:
     """The trie of a question, as far as it matters; a method of others that reached no answer is
     absent from both. Raises BudgetExceededError where the lift or canonical reached none."""
-    tokenizer = ready.loaded.tokenizer
-
-    def spelled(token: int, before: int | None) -> bytes:
-        return tokenizer.text_bytes((token,), () if before is None else (before,))
-
-    found = explore(
-        ready.reader(ready.loaded.model, posed.prompt_ids),
-        list(posed.walkers.values()),
-        posed.answers,
-        spelled,
-        posed.prompt_ids[-1],
-        np.array(config.temperatures),
-        Aims(config.slack, config.unread, config.most_nodes, config.draws()),
-        ready.poser.vocabulary,
-    )
+    aims = Aims(config.slack, config.unread, config.most_nodes, config.draws())
+    found = ready.explored(posed, config.temperatures, aims)
     return reached(posed, found, config.most_nodes)
 
 

@@ -22,7 +22,6 @@ import zlib
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 from unittest.mock import patch
 
@@ -31,9 +30,8 @@ import numpy as np
 from bpe_automata import Tokenizer
 from bpe_automata.errors import ArgumentError, BpeAutomataError
 from experiments.answers.cases import PROMPTS, Case
-from experiments.answers.distributions import Aims, distributions, explore, per_leaf
-from experiments.answers.logprobs import PROBE, pick_reader
-from experiments.answers.methods import OUR_METHODS, Posed, Poser
+from experiments.answers.distributions import Aims, distributions, per_leaf
+from experiments.answers.methods import OUR_METHODS, Posed
 from experiments.answers.targets import COMPLETE, PREFIX, SEQUENCE
 from experiments.answers.trie import along_paths
 from experiments.engines.named import check_known
@@ -44,6 +42,7 @@ from experiments.run.files import cache_name, require
 from experiments.run.measuring import Run
 from experiments.shared import models
 from experiments.shared.models import Device, Dtype, models_there
+from experiments.study.distortion_study.asked import Opened, opened
 from experiments.study.free_draws.report import (
     OUTCOMES,
     TITLE,
@@ -103,20 +102,14 @@ def measure(run: Run[Config]) -> None:
     )
 
 
-@lru_cache(maxsize=1)
-def _asked(name: str, device: str, dtype: str) -> tuple[models.LoadedModel, Poser, Any]:
-    loaded = models.opened(name, device, dtype)
-    reader = pick_reader(loaded.model, loaded.prompt_ids("The"), PROBE)
-    return loaded, Poser(loaded.tokenizer, loaded.eos_ids), reader
-
-
 def prompt_row(name: str, case: Case, chosen: Config) -> Row:
     """Exact numbers, and draws where the answers have `least_mass`."""
-    loaded, poser, reader = _asked(name, chosen.device, chosen.dtype)
+    ready = opened(name, chosen.device, chosen.dtype)
+    loaded = ready.loaded
     if not loaded.eos_ids:
         raise ArgumentError(f"{name} names no end-of-sequence id: nothing is ever complete")
-    posed = poser.posed(loaded.prompt_ids(case.prompt), case.answers)
-    exact = exact_row(posed, poser, loaded, reader, chosen)
+    posed = ready.poser.posed(loaded.prompt_ids(case.prompt), case.answers)
+    exact = exact_row(posed, ready, chosen)
     row: Row = {"model": name, "prompt": case.name, "answers": list(case.answers), "exact": exact}
     if 10 ** exact["log10_mass"][PREFIX] < chosen.least_mass:
         return row
@@ -133,22 +126,12 @@ def prompt_row(name: str, case: Case, chosen: Config) -> Row:
     }
 
 
-def exact_row(
-    posed: Posed, poser: Poser, loaded: models.LoadedModel, reader: Any, chosen: Config
-) -> Row:
+def exact_row(posed: Posed, ready: Opened, chosen: Config) -> Row:
     """The probability of each outcome and answer; of all answers by target; of canonical ids among
     those that spell an answer; and the distance of each method from each target. slack: what may be
     missing of each target's mass, relative to it, at most."""
-    found = explore(
-        reader(loaded.model, posed.prompt_ids),
-        [posed.walkers[method] for method in OUR_METHODS],
-        posed.answers,
-        lambda token, before: loaded.tokenizer.text_bytes((token,), (before,) if before else ()),
-        posed.prompt_ids[-1],
-        np.array([1.0]),
-        Aims(chosen.slack, chosen.slack, chosen.most_nodes),
-        poser.vocabulary,
-    )
+    aims = Aims(chosen.slack, chosen.slack, chosen.most_nodes)
+    found = ready.explored(posed, (1.0,), aims, OUR_METHODS)
     n = len(posed.answers)
     each = distributions(found, 0, OUR_METHODS, n, ())
     own = along_paths(found.trie, found.scores[0])
