@@ -104,12 +104,18 @@ def catalogues(rng: random.Random) -> Iterator[str]:
     places = {Path(sys.base_prefix, "share/locale"), Path("/usr/share/locale")}
     paths = sorted(path for place in places for path in place.glob("*/LC_MESSAGES/*.mo"))
     for path in _some(paths, CATALOGUES, rng):
-        try:
-            with path.open("rb") as file:
-                messages = gettext.GNUTranslations(file)._catalog.values()  # type: ignore[attr-defined]
-        except (OSError, ValueError):  # UnicodeDecodeError among them
-            continue
-        yield _cut("\n".join(messages), rng)
+        if (messages := messages_of(path)) is not None:
+            yield _cut("\n".join(messages.values()), rng)
+
+
+def messages_of(path: Path) -> dict[object, str] | None:
+    """The messages of a catalogue of gettext by their originals; None where it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            found: dict[object, str] = gettext.GNUTranslations(file)._catalog  # type: ignore[attr-defined]
+    except (OSError, ValueError):  # UnicodeDecodeError among them
+        return None
+    return found
 
 
 def made_up(rng: random.Random) -> Iterator[str]:

@@ -8,7 +8,6 @@ has no passages of these languages.
 from __future__ import annotations
 
 import ast
-import gettext
 import hashlib
 import random
 import re
@@ -20,6 +19,7 @@ from pathlib import Path
 
 from bpe_automata import Tokenizer
 from bpe_automata.errors import MissingFileError
+from experiments.shared.corpus import messages_of
 
 LANGUAGES = {"german": "de", "french": "fr", "russian": "ru", "chinese": "zh_CN"}
 """The folder of translations of each."""
@@ -74,12 +74,7 @@ def paragraphs(texts: Iterable[str]) -> Iterator[str]:
 def translations(language: str) -> Iterator[str]:
     """The messages of all catalogues that can be read."""
     for path in sorted(CATALOGUES.glob(f"{language}/LC_MESSAGES/*.mo")):
-        try:
-            with path.open("rb") as file:
-                messages: dict[object, str] = gettext.GNUTranslations(file)._catalog  # type: ignore[attr-defined]
-        except (OSError, ValueError):  # UnicodeDecodeError among them
-            continue
-        yield from (text for original, text in messages.items() if original != "")
+        yield from (text for original, text in (messages_of(path) or {}).items() if original != "")
 
 
 def docstrings() -> Iterator[str]:
