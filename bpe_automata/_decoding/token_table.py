@@ -4,8 +4,8 @@
 
 States are numbered from 1; 0 is dead. If the table is small it is dense, int32
 [states + 1, vocabulary + 1], its last column for all ids beyond the vocabulary; else it is in CSR
-form. Nothing in it changes: whoever steps carries the states. `Listed` is the engine over such a
-table that a `Matcher` follows.
+form. Nothing in the table changes: whoever steps carries the states. `Listed` is the engine over
+such a table, always in CSR form, that a `Matcher` follows.
 """
 
 from __future__ import annotations

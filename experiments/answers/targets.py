@@ -1,5 +1,5 @@
-"""Three events that "the model writes this answer" can mean, and the terms by which two of them
-differ from the first.
+"""Three events that "the model writes this answer" can mean, and how two of them follow from the
+first. Answers are prefix-free.
 
 - *sequence*: ids that spell exactly the answer come next, whatever comes after them. Each method of
   decoding chooses among such sequences;
@@ -8,11 +8,12 @@ differ from the first.
   which no mask admits;
 - *complete*: ids that spell exactly the answer come next, then end-of-sequence.
 
-Texts u are those that ids can complete to an answer: every byte of the answers must have an id.
-
-    P(prefix)   = P(sequence) + sum over u, t of P(u) P(t | u)    u spells a proper prefix of the
-                                                                 answer, which is one of u t
+    P(prefix)   = P(sequence) + sum over u, t of P(u) P(t | u)    the ids u spell a proper prefix of
+                                                                 the answer, u and the id t spell
+                                                                 the answer and more
     P(complete) = sum over w of P(w) P(end | w)                   w spells the answer
+
+Every u must be a node of the trie of the answers: so every byte of theirs must have an id.
 """
 
 from __future__ import annotations
@@ -46,7 +47,8 @@ class Vocabulary:
 
 class Wanted(NamedTuple):
     """Log-probabilities to look up: of id tokens[i] (int64 [k]) after prefix number rows[i]. Group
-    g is tokens[first[g] : first[g + 1]], and is of answer answers[g]; both int64 [groups]."""
+    g goes from first[g] to the first of the next one, or the end, and is of answer answers[g]; both
+    int64 [groups]."""
 
     rows: np.ndarray
     tokens: np.ndarray

@@ -30,7 +30,7 @@ import numpy as np
 from bpe_automata import Tokenizer
 from bpe_automata.errors import ArgumentError, BpeAutomataError
 from experiments.answers.cases import PROMPTS, Case
-from experiments.answers.distributions import Aims, distributions, per_leaf
+from experiments.answers.distributions import Aims, distributions, per_leaf, tv_between
 from experiments.answers.methods import OUR_METHODS, Posed
 from experiments.answers.targets import COMPLETE, PREFIX, SEQUENCE
 from experiments.answers.trie import along_paths
@@ -147,10 +147,8 @@ def exact_row(posed: Posed, ready: Opened, chosen: Config) -> Row:
         "canonical": each["methods"]["canonical"]["share"],
         "tv": {
             target: {
-                method: float(
-                    np.abs(np.subtract(each["methods"][method]["law"], of["free"])).sum() / 2
-                )
-                for method in OUR_METHODS
+                method: tv_between(part["law"], of["free"], part["lost"])
+                for method, part in each["methods"].items()
             }
             for target, of in targets.items()
         },
@@ -234,7 +232,8 @@ def draws(loaded: models.LoadedModel, posed: Posed, seed: str, chosen: Config) -
         cache = copy.deepcopy(first)
         cache.batch_repeat_interleave(count)
         many = rows.repeat(count, 1)
-        # What `options` leaves out is taken from the model's own config: a penalty, a least p.
+        # `generate` would take what `options` leaves out (a penalty, a least p) from the model's
+        # own config: hence the patch.
         with patch.object(loaded.model, "generation_config", options):
             made = loaded.model.generate(
                 many,
