@@ -7,6 +7,12 @@ are made.
 
 from __future__ import annotations
 
+import math
+import mmap
+from typing import Any
+
+import numpy as np
+
 from bpe_automata.errors import BudgetExceededError
 
 NUMBERS = 2**31 - 1
@@ -18,3 +24,19 @@ def check_fits(resource: str, count: int, limit: int, advice: str) -> None:
     """Raises BudgetExceededError if `count` is over the limit; `advice`: what to do then."""
     if count > limit:
         raise BudgetExceededError(resource, limit, f"there are {count:,}, {advice}")
+
+
+_LARGE = 1 << 20
+_SEPARATE = getattr(mmap, "MAP_PRIVATE", 0) | getattr(mmap, "MAP_ANONYMOUS", 0)
+
+
+def untouched(shape: tuple[int, ...] | int, dtype: Any) -> np.ndarray:
+    """`np.zeros` of an array of which most is never written to. A large one takes the pages of
+    memory that are, and no time (numpy asks the system for pages of 2 MB, and malloc clears what it
+    has had before)."""
+    sizes = (shape,) if isinstance(shape, int) else shape
+    n_bytes = math.prod(sizes) * np.dtype(dtype).itemsize
+    if n_bytes < _LARGE or not _SEPARATE:
+        return np.zeros(shape, dtype)
+    memory = mmap.mmap(-1, n_bytes, flags=_SEPARATE)
+    return np.ndarray(sizes, dtype, memory)

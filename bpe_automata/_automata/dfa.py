@@ -97,11 +97,13 @@ class ByteDFA(Immutable):
     def _distance(self) -> np.ndarray:
         return distances(self.trans, self.accepting)
 
-    def shortest(self) -> bytes | None:
-        """The first string in length-lexicographic order; None if there is none."""
-        if self.is_empty:
+    def shortest(self, state: int | None = None) -> bytes | None:
+        """The first string in length-lexicographic order, from `state` (the start by default); None
+        if there is none."""
+        state = self.start if state is None else state
+        if self._distance[state] == NEVER:
             return None
-        found, state = bytearray(), self.start
+        found = bytearray()
         while not self.accepting[state]:
             row = self.trans[state][self.byte_class]
             byte = int(np.argmax(self._distance[row] == self._distance[state] - 1))
@@ -119,7 +121,7 @@ class ByteDFA(Immutable):
         found, state = bytearray(), self.start
         while True:
             check()
-            live = self._live_bytes(state)
+            live = self.live_bytes(state)
             after = self._distance[self.trans[state, self.byte_class[live]]]
             near = live[after < max_bytes - len(found)]
             if self.accepting[state] and (not near.size or rng.random() < _STOP):
@@ -147,7 +149,7 @@ class ByteDFA(Immutable):
                     yielded += 1
                     yield prefix
                 if state not in successors:
-                    live = self._live_bytes(state).tolist()
+                    live = self.live_bytes(state).tolist()
                     successors[state] = [(bytes((b,)), self.step(state, b)) for b in live]
             level = [(word + b, to) for word, state in level for b, to in successors[state]]
 
@@ -162,8 +164,8 @@ class ByteDFA(Immutable):
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
         return self.picture()._repr_mimebundle_()
 
-    def _live_bytes(self, state: int) -> np.ndarray:
-        """The bytes that keep an accepting state in reach, in order."""
+    def live_bytes(self, state: int) -> np.ndarray:
+        """int64: the bytes that keep an accepting state in reach, in order."""
         return np.flatnonzero(self._distance[self.trans[state]][self.byte_class] != NEVER)
 
 

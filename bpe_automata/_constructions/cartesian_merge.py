@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from bpe_automata._automata.dfa import ByteDFA
+from bpe_automata._automata.linked import ByteAutomaton
 from bpe_automata._budget import Budget, spent
 from bpe_automata._constructions.canonical import (
     NO_TOKEN,
@@ -127,7 +127,7 @@ class CartesianMerge(Immutable):
     def __init__(
         self,
         tokenizer: Tokenizer,
-        dfa: ByteDFA,
+        dfa: ByteAutomaton,
         eos_ids: tuple[int, ...] = (),
         added_tokens: AddedTokens = "plain",
         budget: Budget | None = None,

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
-from bpe_automata._automata.dfa import ByteDFA
+from bpe_automata._automata.linked import ByteAutomaton
 from bpe_automata._constructions.stored import fetched, keep
 from bpe_automata._kernels.collapsed import (
     Collapsed,
@@ -138,7 +138,7 @@ class Regions:
 
     def __init__(
         self,
-        dfa: ByteDFA,
+        dfa: ByteAutomaton,
         lock: Lock,
         trie: Trie,
         vocabularies: Callable[[], CollapsedVocabularies],

@@ -7,7 +7,7 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
-from bpe_automata._automata.dfa import ByteDFA
+from bpe_automata._automata.linked import ByteAutomaton
 from bpe_automata._tokenizer.tokenizer import Tokenizer
 from bpe_automata.errors import UnsupportedFeatureError
 
@@ -49,8 +49,10 @@ class TextEngine(Engine[State], Protocol[State]):
     """An engine that knows what its ids spell: one of a tokenizer and a byte DFA."""
 
     tokenizer: Tokenizer
-    dfa: ByteDFA
-    """The bytes that ids may spell, with the prefix that the tokenizer puts before a text."""
+
+    @property
+    def dfa(self) -> ByteAutomaton:
+        """The bytes that ids may spell, with the prefix that the tokenizer puts before a text."""
 
     def dfa_state(self, state: State) -> int:
         """Where in `dfa` the state is."""

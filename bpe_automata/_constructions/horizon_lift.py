@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from bpe_automata._automata.linked import explicit
 from bpe_automata._budget import spent
 from bpe_automata._constructions.horizon import Horizon
 from bpe_automata._constructions.lift import Lift
@@ -197,7 +198,7 @@ def _steps(lift: Lift) -> np.ndarray:
 def _nearest(lift: Lift, steps: np.ndarray) -> np.ndarray:
     """int32 [n_states]: the fewest steps to acceptance, -1 where it is out of reach."""
     if steps is lift.dfa.trans:
-        return lift.dfa.distance()
+        return explicit(lift.dfa, "a shortest way").distance()
     return distances(steps, lift.dfa.accepting)
 
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bpe_automata._automata.linked import explicit
 from bpe_automata._constructions.canonical import NO_TOKEN
 from bpe_automata._constructions.cartesian_merge import CartesianMerge, ProductState
 from bpe_automata._constructions.horizon_graph import NEVER, Facts, Spread
@@ -94,7 +95,9 @@ class ProductReader:
 
     def bounded(self, key: int, k: int) -> bool:
         state = self._tables.memo.state[key >> 32]
-        if self._engine.dfa.distance()[state] > k:  # as most are that are large, and bounded
+        if (
+            explicit(self._engine.dfa, "a shortest way").distance()[state] > k
+        ):  # as most are that are large, and bounded
             return False
         return bool(self._longest[state] <= k)
 

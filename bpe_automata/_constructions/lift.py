@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from bpe_automata._automata.dfa import ByteDFA
+from bpe_automata._automata.linked import ByteAutomaton, LinkedDFA, explicit
 from bpe_automata._budget import Budget, check, spent
 from bpe_automata._constructions.collapsed import (
     NOTHING,
@@ -30,7 +30,7 @@ from bpe_automata._kernels.fewest_tokens import ANYWHERE
 from bpe_automata._kernels.masks import lift_ids
 from bpe_automata._kernels.references import packed
 from bpe_automata._kernels.trie import Spelled, Trie, settle_alive, states_after, walk
-from bpe_automata._kernels.watch import watched
+from bpe_automata._kernels.watch import armed, called, watched
 from bpe_automata._sharing import BoundedMemo, Immutable, cached
 from bpe_automata._tokenizer.tokenizer import AddedTokens, Tokenizer
 from bpe_automata.errors import EmptyLanguageError, TokenOutOfRangeError
@@ -53,7 +53,7 @@ class Lift(Immutable):
     def __init__(
         self,
         tokenizer: Tokenizer,
-        dfa: ByteDFA,
+        dfa: ByteAutomaton,
         eos_ids: tuple[int, ...] = (),
         added_tokens: AddedTokens = "plain",
         budget: Budget | None = None,
@@ -63,6 +63,8 @@ class Lift(Immutable):
         language."""
         self._given = tokenizer, dfa, eos_ids, added_tokens, budget
         self.tokenizer, self.eos_ids, self.budget = tokenizer, eos_ids, budget
+        if isinstance(dfa, LinkedDFA):
+            dfa = dfa.live_by(_single_bytes(tokenizer, eos_ids))
         self.prefixed = prefixed(dfa, tokenizer.description.prefix)
         self.dfa = self.prefixed.dfa
         self.trie = tokenizer.derived("lift trie", _ordinary_trie)
@@ -102,7 +104,7 @@ class Lift(Immutable):
         if token in self.tokenizer.added_ids:
             return int(self.after_added(state, np.array([token]))[0])
         spelled = np.frombuffer(self.tokenizer.spellings[token], dtype=np.uint8)
-        return int(walk(self.dfa.trans, self.dfa.byte_class, state, spelled))
+        return int(called(armed(), walk, self.dfa.trans, self.dfa.byte_class, state, spelled))
 
     @spent
     def steps(self, state: int, tokens: np.ndarray) -> list[int]:
@@ -165,7 +167,8 @@ class Lift(Immutable):
 
     def _after(self, state: int, tokens: np.ndarray) -> np.ndarray:
         dfa, trie = self.dfa, self.trie
-        return states_after(dfa.trans, dfa.byte_class, state, trie.start, trie.data, tokens)
+        given = dfa.trans, dfa.byte_class, state, trie.start, trie.data, tokens
+        return called(armed(), states_after, *given)
 
     @cached
     def by_bytes(self) -> np.ndarray:
@@ -175,7 +178,7 @@ class Lift(Immutable):
         ids, bytes_ = self.tokenizer.derived("tokens of one byte", _tokens_of_one_byte)
         single = np.unique(dfa.byte_class[bytes_[~np.isin(ids, self._banned)]])
         if len(single) == dfa.trans.shape[1]:
-            return dfa.distance()
+            return explicit(dfa, "a shortest way").distance()
         return distances(np.ascontiguousarray(dfa.trans[:, single]), dfa.accepting)
 
     def _alive_states(self) -> np.ndarray:
@@ -183,6 +186,8 @@ class Lift(Immutable):
         that the bytes of all tokens do is needed; a state between the two is settled by tokens.
         """
         dfa, prefixed = self.dfa, self.prefixed
+        if isinstance(dfa, LinkedDFA):
+            return np.arange(dfa.n_states) > 0
         alive = self.by_bytes >= 0
         if alive[1:].all():
             return alive
@@ -229,6 +234,14 @@ def _tokens_of_one_byte(tokenizer: Tokenizer) -> tuple[np.ndarray, np.ndarray]:
     trie = tokenizer.derived("lift trie", _ordinary_trie)
     nodes = np.flatnonzero((trie.depth == 1) & (trie.token >= 0))
     return trie.token[nodes], trie.label[nodes]
+
+
+def _single_bytes(tokenizer: Tokenizer, eos_ids: tuple[int, ...]) -> np.ndarray:
+    """bool [256]: those that an id of text spells alone."""
+    ids, bytes_ = tokenizer.derived("tokens of one byte", _tokens_of_one_byte)
+    found = np.zeros(256, dtype=np.bool_)
+    found[bytes_[~np.isin(ids, np.array(eos_ids, dtype=np.int64))]] = True
+    return found
 
 
 def _bytes(tokenizer: Tokenizer) -> np.ndarray:

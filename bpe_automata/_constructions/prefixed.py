@@ -11,10 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
 from bpe_automata._automata.dfa import ByteDFA
+from bpe_automata._automata.linked import ByteAutomaton, LinkedDFA
 from bpe_automata._budget import check
 from bpe_automata._tokenizer.description import Prefix
 from bpe_automata._tokenizer.tokenizer import Tokenizer
@@ -34,7 +36,7 @@ class PrefixedDfa:
     added_from: int32 [n_states], where an added token's text is read from; after_added: int32
     [n_states], the state after an added token whose text ends there."""
 
-    dfa: ByteDFA
+    dfa: ByteAutomaton
     before: int
     added_from: np.ndarray
     after_added: np.ndarray
@@ -48,9 +50,15 @@ class PrefixedDfa:
         return self.dfa.start
 
 
-def prefixed(dfa: ByteDFA, prefix: Prefix) -> PrefixedDfa:
-    """`dfa` with the states that the prefix needs; with none, the same automaton. Raises
-    BudgetExceededError."""
+def prefixed(dfa: ByteAutomaton, prefix: Prefix) -> PrefixedDfa:
+    """`dfa` with the states that the prefix needs; with none, the same automaton. A linked one is
+    written out where every state needs another. Raises BudgetExceededError."""
+    if isinstance(dfa, LinkedDFA):
+        if prefix not in _EACH_PIECE:
+            itself = _itself(dfa.n_states)
+            before = dfa.state_before(_SPACE) if prefix in _ONCE else dfa.start
+            return PrefixedDfa(dfa, before, itself, itself)
+        dfa = dfa.to_dfa(dfa.budget)
     n = dfa.n_states
     if prefix in _ONCE:
         after = np.array([dfa.start], dtype=np.int32)
@@ -78,6 +86,12 @@ def prefixed(dfa: ByteDFA, prefix: Prefix) -> PrefixedDfa:
     if prefix in _EACH_PIECE:
         after_added[1:n] += n
     return PrefixedDfa(bigger, before, np.concatenate([itself, after]), after_added)
+
+
+@lru_cache(maxsize=8)
+def _itself(n: int) -> np.ndarray:
+    """int32 [n]: each state stands for itself. For all that have so many; not to be written to."""
+    return np.arange(n, dtype=np.int32)
 
 
 def _space_apart(dfa: ByteDFA) -> tuple[np.ndarray, np.ndarray]:

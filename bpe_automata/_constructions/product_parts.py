@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bpe_automata._automata.dfa import ByteDFA
+from bpe_automata._automata.linked import ByteAutomaton, LinkedDFA
 from bpe_automata._budget import check
 from bpe_automata._constructions.canonical import CanonicalAutomaton
 from bpe_automata._constructions.hypothesis_sets import BEGINNING, NONE
@@ -94,10 +94,14 @@ def _open_ends(
 _LEADING = 4
 
 
-def fixed_set_for(canonical: CanonicalAutomaton, dfa: ByteDFA) -> FixedSet:
-    """What the kernels need, for one DFA; where there is no fixed set, as good as nothing."""
+def fixed_set_for(canonical: CanonicalAutomaton, dfa: ByteAutomaton) -> FixedSet:
+    """What the kernels need, for one DFA; where there is no fixed set, as good as nothing. Of a
+    linked one the shortest texts would have to be written down all the way to their end."""
     fixed_set = canonical.tokenizer.derived("fixed set", lambda _: _fixed_set(canonical))
-    distance = distances(dfa.trans, dfa.accepting)
+    if isinstance(dfa, LinkedDFA):
+        fixed_set, distance = fixed_set._replace(number=NONE), dfa.far
+    else:
+        distance = distances(dfa.trans, dfa.accepting)
     n = dfa.n_states if fixed_set.number != NONE else 0
     leading = np.full((n, _LEADING), NONE, dtype=np.int32)
     unknown = np.full((2, n), NOT_YET, dtype=np.int32)

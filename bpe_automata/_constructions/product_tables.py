@@ -55,7 +55,7 @@ from bpe_automata._kernels.shortest_texts import NOT_YET, Shortest, all_at_most,
 from bpe_automata._kernels.status import ROWS, Certificates, statuses_of
 from bpe_automata._kernels.trie import states_after, walk
 from bpe_automata._kernels.watch import armed, called, watched
-from bpe_automata._limits import NUMBERS, check_fits
+from bpe_automata._limits import NUMBERS, check_fits, untouched
 from bpe_automata._sharing import Lock, cached, locked
 
 T = TypeVar("T")
@@ -153,7 +153,8 @@ class ProductTables:
         there."""
         dfa, memo, canonical = self._product.dfa, self.memo, self.canonical
         data = np.frombuffer(canonical.tokenizer.spellings[token], dtype=np.uint8)
-        state = int(walk(dfa.trans, dfa.byte_class, int(memo.state[state_pair]), data))
+        given = dfa.trans, dfa.byte_class, int(memo.state[state_pair]), data
+        state = int(called(armed(), walk, *given))
         before, utf8_row = int(memo.text_state[state_pair]), canonical.sets.sets[number].utf8_row
         if before and utf8_row == 0 and canonical.actions.first[token] < 0:
             # The beginning of a character: see `_kernels.edges._text_at`.
@@ -342,7 +343,8 @@ class ProductTables:
         begin = int(dfa.added_from[self.memo.state[state_pair]])
         text = int(self.memo.text_state[state_pair])
         every = np.arange(len(added.ids))
-        ends = states_after(dfa.trans, dfa.byte_class, begin, added.start, added.data, every)
+        given = dfa.trans, dfa.byte_class, begin, added.start, added.data, every
+        ends = called(armed(), states_after, *given)
         states, texts = dfa.after_added[ends], added.after[added.after_row[text]]
         read = np.flatnonzero((added.ids >= 0) & (states > 0) & (texts >= 0))
         return added.ids[read].astype(np.int64), self.state_pairs(states[read], texts[read])
@@ -424,13 +426,13 @@ def _memo(n_states: int, n: int, spare: int, configurations: int) -> Memo:
         configurations=np.full(room, EMPTY, dtype=np.int64),
         status=np.zeros(room, dtype=np.uint8),
         n_configurations=np.zeros(1, dtype=np.int64),
-        at_end=np.zeros((state_pairs, n), dtype=np.uint8),
-        order=np.zeros((state_pairs, n), dtype=np.int32),
-        free=np.zeros((state_pairs, n), dtype=np.uint8),
+        at_end=untouched((state_pairs, n), np.uint8),
+        order=untouched((state_pairs, n), np.int32),
+        free=untouched((state_pairs, n), np.uint8),
         keys=np.full(slots, EMPTY, dtype=np.int64),
         values=np.full(slots, -1, dtype=np.int32),
         state=state,
-        text_state=np.zeros(state_pairs, dtype=np.int32),
+        text_state=untouched(state_pairs, np.int32),
         n_state_pairs=np.array([n_states], dtype=np.int64),
     )
 

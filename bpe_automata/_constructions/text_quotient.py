@@ -13,7 +13,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from bpe_automata._automata.dfa import ByteDFA
+from bpe_automata._automata.linked import ByteAutomaton, LinkedDFA
 from bpe_automata._budget import check_bytes
 from bpe_automata._constructions.canonical import CanonicalAutomaton
 from bpe_automata._constructions.collapsed import CollapsedVocabularies
@@ -59,11 +59,11 @@ class TextQuotient:
         return CollapsedVocabularies(self.trie, self.nodes, self.key)
 
 
-def text_for(canonical: CanonicalAutomaton, dfa: ByteDFA) -> TextQuotient:
+def text_for(canonical: CanonicalAutomaton, dfa: ByteAutomaton) -> TextQuotient:
     """What a DFA sees of the tokenizer's text automaton: shared by those that can read the same
-    characters beyond ASCII."""
+    characters beyond ASCII. A linked automaton may yet come to read any."""
     derived, text = canonical.tokenizer.derived, canonical.pipeline.text
-    if not canonical.tokenizer.description.normalizers:
+    if not canonical.tokenizer.description.normalizers or isinstance(dfa, LinkedDFA):
         return derived("text unseen", lambda _: _over(canonical, np.arange(len(text.next))))
     utf8, n_atoms = canonical.pipeline.alphabet.utf8, text.next.shape[1]
     atoms = np.zeros(n_atoms, dtype=bool)

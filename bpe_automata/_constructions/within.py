@@ -14,6 +14,7 @@ from typing import Any, Generic, NamedTuple, TypeVar, cast
 import numpy as np
 
 from bpe_automata._arguments import at_least
+from bpe_automata._automata.linked import explicit
 from bpe_automata._budget import Budget
 from bpe_automata._constructions.cartesian_merge import CartesianMerge
 from bpe_automata._constructions.engine import Engine, TextEngine, travelling
@@ -86,7 +87,7 @@ class TextWithin(Within[State]):
 
     def __init__(self, engine: TextEngine[State], max_tokens: int) -> None:
         super().__init__(engine, max_tokens)
-        self.tokenizer, self.dfa = engine.tokenizer, engine.dfa
+        self.tokenizer, self.dfa = engine.tokenizer, explicit(engine.dfa, "`within`")
 
     def dfa_state(self, state: tuple[State, int]) -> int:
         return self.inner.dfa_state(state[0])

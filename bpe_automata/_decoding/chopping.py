@@ -18,9 +18,9 @@ from collections.abc import Hashable, Sequence
 from typing import Any
 
 from bpe_automata._arguments import at_least
-from bpe_automata._automata.dfa import ByteDFA
+from bpe_automata._automata.linked import ByteAutomaton
 from bpe_automata._constructions.engine import TextEngine
-from bpe_automata._decoding.forced import bytes_from, live_bytes, text_state
+from bpe_automata._decoding.forced import bytes_from, text_state
 from bpe_automata._tokenizer.description import Prefix
 from bpe_automata._tokenizer.tokenizer import Tokenizer
 
@@ -53,7 +53,7 @@ def encoded(
 
 
 def chopped(
-    tokenizer: Tokenizer, dfa: ByteDFA, state: int, ids: Sequence[int], max_tokens: int
+    tokenizer: Tokenizer, dfa: ByteAutomaton, state: int, ids: Sequence[int], max_tokens: int
 ) -> tuple[int, ...]:
     """Ids without the last ones that a longer token might replace. state: of `dfa`, after them."""
     kept = list(ids)
@@ -70,14 +70,14 @@ def chopped(
     return tuple(kept)
 
 
-def spans(tokenizer: Tokenizer, suffix: bytes, dfa: ByteDFA, state: int) -> bool:
+def spans(tokenizer: Tokenizer, suffix: bytes, dfa: ByteAutomaton, state: int) -> bool:
     """Is there a token that begins with `suffix` and goes on with one or more bytes that `dfa`
     allows from `state`? Added tokens are none: they are not made of text."""
     spelled = tokenizer.derived("sorted spellings", _sorted)
     at = bisect_left(spelled, suffix)
     if at == len(spelled) or not spelled[at].startswith(suffix):
         return False
-    for byte in live_bytes(dfa, state):
+    for byte in dfa.live_bytes(state).tolist():
         longer = suffix + bytes((byte,))
         at = bisect_left(spelled, longer)
         if at < len(spelled) and spelled[at] == longer:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from bpe_automata._arguments import sequence_of_ids, short
 from bpe_automata._automata.compile import compile_regex
 from bpe_automata._automata.dfa import ByteDFA
+from bpe_automata._automata.linked import ByteAutomaton, LinkedDFA, explicit
 from bpe_automata._budget import Budget, spending
 from bpe_automata._constructions.canonical import canonical_automaton
 from bpe_automata._constructions.engine import TextEngine, travelling
@@ -44,7 +45,7 @@ class Constraint(Immutable):
     """
 
     tokenizer: Tokenizer
-    dfa: ByteDFA
+    dfa: ByteAutomaton
     method: Method
     engine: TextEngine[Any]
     added_tokens: AddedTokens = "plain"
@@ -81,7 +82,9 @@ class Constraint(Immutable):
         from bpe_automata._decoding.removed import removed_by_normalizer
 
         with spending(self.budget):
-            return removed_by_normalizer(self.tokenizer, self.dfa)
+            dfa = self.dfa
+            dfa = dfa.to_dfa(self.budget) if isinstance(dfa, LinkedDFA) else dfa
+            return removed_by_normalizer(self.tokenizer, dfa)
 
     def matcher(self, prefix: Sequence[int] = ()) -> Matcher:
         """A matcher at the beginning of the constrained text, after the prompt ids `prefix`. See
@@ -135,6 +138,7 @@ class Constraint(Immutable):
 
         if not isinstance(segments, SegmentCache):
             raise ArgumentError(f"segments is {short(segments)}: give a SegmentCache")
+        explicit(self.dfa, "a segment cache")
         if not isinstance(self.engine, CartesianMerge):
             raise ArgumentError(
                 f"segments are of no use to the engine {type(self.engine).__name__}, only to that "
@@ -146,7 +150,7 @@ class Constraint(Immutable):
 
 def constrain(
     tokenizer: Tokenizer,
-    language: str | ByteDFA,
+    language: str | ByteAutomaton,
     method: Method = "canonical",
     eos_ids: Iterable[int] | None = None,
     *,
@@ -179,7 +183,7 @@ def constrain(
         raise ArgumentError(f"added_tokens is {added_tokens!r}: give 'plain', True or False")
     if method not in get_args(Method):
         raise ArgumentError(f"method {method!r} is neither 'canonical' nor 'lift'")
-    if not isinstance(language, str | ByteDFA):
+    if not isinstance(language, str | ByteDFA | LinkedDFA):
         raise ArgumentError(
             f"the language is a {type(language).__name__}: give a regex or a ByteDFA; an automaton "
             "over ids is followed by `decoding.matcher_of`"
@@ -218,7 +222,7 @@ def _ends(ids: Iterable[int], n_ids: int) -> tuple[int, ...]:
     return found
 
 
-def rebuilt(constraint: Constraint, dfa: ByteDFA) -> Constraint:
+def rebuilt(constraint: Constraint, dfa: ByteAutomaton) -> Constraint:
     """The same constraint, its budget included, over another language. Raises what `constrain`
     raises, and UnsupportedFeatureError where it runs on an engine that `constrain` did not make
     (that of `reference.naive_constraint`): that one's masks need not be those of `method`."""

@@ -14,16 +14,13 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-import numpy as np
-
 from bpe_automata._arguments import at_least
-from bpe_automata._automata.dfa import ByteDFA
+from bpe_automata._automata.linked import ByteAutomaton
 from bpe_automata._budget import check
 from bpe_automata._constructions.engine import Engine, TextEngine
 from bpe_automata._constructions.prefixed import PrefixedDfa
 from bpe_automata._constructions.within import Within
 from bpe_automata._kernels.bits import only
-from bpe_automata._kernels.distance import NEVER
 from bpe_automata.errors import UnsupportedFeatureError
 
 State = TypeVar("State", bound=Hashable)
@@ -73,24 +70,18 @@ def forced_bytes(engine: Engine[State], state: State, limit: int | None = None) 
     return bytes_from(engine.dfa, text_state(engine, state), limit)
 
 
-def bytes_from(dfa: ByteDFA, state: int, limit: int | None = None) -> bytes:
+def bytes_from(dfa: ByteAutomaton, state: int, limit: int | None = None) -> bytes:
     """The longest common beginning of { w : state --w--> accepting }, cut at the first accepting
     state. Raises ArgumentError for a limit below 0."""
     room = _counted(limit)
     found = bytearray()
     while len(found) < room and not dfa.accepting[state]:
-        live = live_bytes(dfa, state)
+        live = dfa.live_bytes(state).tolist()
         if len(live) != 1:
             break
         found.append(live[0])
         state = dfa.step(state, live[0])
     return bytes(found)
-
-
-def live_bytes(dfa: ByteDFA, state: int) -> list[int]:
-    """The bytes that keep an accepting state in reach, ascending."""
-    alive = dfa.distance()[dfa.trans[state]] != NEVER
-    return np.flatnonzero(alive[dfa.byte_class]).tolist()
 
 
 def text_state(engine: TextEngine[Any], state: Hashable) -> int:

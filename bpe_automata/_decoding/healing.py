@@ -14,12 +14,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 from bpe_automata._arguments import sequence_of_ids
 from bpe_automata._automata.algebra import prepended
-from bpe_automata._automata.dfa import ByteDFA
+from bpe_automata._automata.linked import ByteAutomaton, LinkedDFA
 from bpe_automata._budget import spending
 from bpe_automata._decoding.constraint import Constraint, rebuilt
 from bpe_automata._decoding.matcher import Healing
@@ -59,7 +59,7 @@ def _healed(constraint: Constraint, ids: tuple[int, ...], n: int) -> Healed:
     for k in range(_most(constraint.tokenizer, ids, n) + 1):
         kept, given = ids[: len(ids) - k], ids[len(ids) - k :]
         text = constraint.tokenizer.text_bytes(given, kept)
-        candidate = rebuilt(constraint, prepended(text, constraint.dfa)) if k else constraint
+        candidate = rebuilt(constraint, _begun_with(text, constraint.dfa)) if k else constraint
         try:
             candidate.engine.initial(kept)
         except (PromptError, EmptyLanguageError) as error:
@@ -100,13 +100,17 @@ def _lost(constraint: Constraint, prompt: tuple[int, ...], kept: tuple[int, ...]
     return None
 
 
-def _answers(dfa: ByteDFA) -> Iterator[str]:
+def _begun_with(text: bytes, dfa: ByteAutomaton) -> ByteAutomaton:
+    return dfa.begun_with(text) if isinstance(dfa, LinkedDFA) else prepended(text, dfa)
+
+
+def _answers(dfa: ByteAutomaton) -> Iterator[str]:
     """For each first byte the shortest answer; then samples."""
     rng = random.Random(0)
     found = dict.fromkeys([dfa.shortest() or b""])
     for byte in range(256):
         after = dfa.step(dfa.start, byte)
-        rest = replace(dfa, start=after).shortest() if after else None
+        rest = dfa.shortest(after) if after else None
         if rest is not None:
             found.setdefault(bytes([byte]) + rest)
     found.update(dict.fromkeys(dfa.sample(rng, 16) for _ in range(_SAMPLES)))

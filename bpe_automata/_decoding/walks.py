@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from bpe_automata._automata.linked import LinkedDFA
 from bpe_automata._constructions.engine import TextEngine
 from bpe_automata._kernels.bits import members
 from bpe_automata._sharing import BoundedMemo
@@ -113,8 +114,17 @@ class Walker:
             for k in range(int(self._lengths.max(initial=0))):
                 alive = alive[(self._lengths[alive] > k) & (states[alive] != 0)]
                 column = self.dfa.byte_class[self._data[self._begins[alive] + k]]
-                states[alive] = self.dfa.trans[states[alive], column]
+                states[alive] = self._steps(states[alive], column)
             states[self._lengths == 0] = 0
-            found = self.dfa.distance()[states]
+            far = self.dfa.far if isinstance(self.dfa, LinkedDFA) else self.dfa.distance()
+            found = np.where(states == 0, -1, far[states])
             self._after.put(dfa_state, found)
         return found
+
+    def _steps(self, states: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        """The state after one byte from each."""
+        after: np.ndarray = self.dfa.trans[states, columns]
+        if isinstance(self.dfa, LinkedDFA):
+            for entry in np.unique(after[after < 0]).tolist():
+                after[after == entry] = self.dfa.enter(entry)
+        return after

@@ -17,11 +17,13 @@ import numpy as np
 
 from bpe_automata._kernels import kernel
 from bpe_automata._kernels.hashing import EMPTY, slot_of, table_size
+from bpe_automata._kernels.links import followed
 from bpe_automata._kernels.references import by_reference
 from bpe_automata._kernels.trie import Trie, skips
 from bpe_automata._kernels.watch import poll
 
 UNREAD, LEAVES = -1, -2
+_LOW = 0xFFFFFFFF
 _WIDE = 16  # bytes with one target
 _OFTEN = 16
 _SMALL = 1024
@@ -85,7 +87,7 @@ def partition(
     outside = np.zeros(0 if again else 256, np.bool_)
     for byte in range(len(outside)):
         after = trans[state, byte_class[byte]]
-        outside[byte] = after != 0 and not 0 <= level[after] <= 3 * reach
+        outside[byte] = after != 0 and not _within(after, 3 * reach, level)
     for i in range(0 if again else 1, len(region)):
         s = region[i]
         held += 0 < level[s] <= 3 * reach
@@ -95,7 +97,7 @@ def partition(
         for c in range(n):
             after = trans[s, c]
             read[c] |= after != 0
-            leaves[c] |= after != 0 and not 0 <= level[after] <= level[s] + 1
+            leaves[c] |= after != 0 and not _within(after, level[s] + 1, level)
             alike &= after == trans[s, of_class[c]]
         if alike:
             continue
@@ -103,7 +105,7 @@ def partition(
         count = 0
         slots[:] = EMPTY
         for c in range(n):
-            key = classes[c] << 32 | trans[s, c]
+            key = classes[c] << 32 | (np.int64(trans[s, c]) & _LOW)
             at = slot_of(slots, key)
             if slots[at] != key:
                 slots[at], numbers[at] = key, count
@@ -116,6 +118,13 @@ def partition(
     for s in region:
         level[s] = -1
     return _by_first_byte(classes, read, leaves, byte_class), outside, region[:held].copy()
+
+
+@kernel
+def _within(after: int, most: int, level: np.ndarray) -> bool:
+    """Is a state of the region, no further than `most` steps? What is not written down yet (see
+    `_kernels.links`) is outside."""
+    return after > 0 and 0 <= level[after] <= most
 
 
 @kernel
@@ -169,10 +178,10 @@ def _region(
         q = found[at]
         at += 1
         for c in range(len(size)):
-            bytes_to[trans[q, c]] += size[c]
+            bytes_to[max(trans[q, c], 0)] += size[c]
         for c in range(len(size)):
             after = trans[q, c]
-            if after != 0 and (
+            if after > 0 and (
                 bytes_to[after] >= _WIDE or (frequent[c] and _has_wide_step(after, trans, size))
             ):
                 again |= after == state
@@ -180,7 +189,7 @@ def _region(
                     found[count], level[after] = after, level[q] + 1
                     count += 1
         for c in range(len(size)):
-            bytes_to[trans[q, c]] = 0
+            bytes_to[max(trans[q, c], 0)] = 0
     return found[:count].copy(), again
 
 
@@ -213,7 +222,7 @@ def beginnings(
     classes, apart, first = collapsed.classes, np.zeros(256, np.bool_), trie.first
     votes, after, target = np.zeros(256, np.int16), np.zeros(256, np.int32), np.zeros(256, np.int32)
     for byte in range(256):
-        c, q = classes[byte], trans[state, byte_class[byte]]
+        c, q = classes[byte], followed(trans[state, byte_class[byte]], trans)
         after[byte] = q
         if c < 0 or alone[byte]:
             continue
@@ -249,7 +258,9 @@ def states_after(
     node, found[0] = 1, state
     while node < len(label):
         above = parent[node]
-        q = trans[found[above], byte_class[label[node]]] if above > 0 else begin[label[node]]
+        q = begin[label[node]]
+        if above > 0:
+            q = followed(trans[found[above], byte_class[label[node]]], trans)
         found[node] = q
         node = node + 1 if q != 0 else skip[node]
     return found

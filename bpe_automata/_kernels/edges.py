@@ -18,6 +18,7 @@ from bpe_automata._kernels import kernel
 from bpe_automata._kernels.collapsed import Collapsed, beginnings, states_after
 from bpe_automata._kernels.fewest_tokens import NEVER, Towards
 from bpe_automata._kernels.hashing import EMPTY, slot_of, table_size, with_room
+from bpe_automata._kernels.links import followed
 from bpe_automata._kernels.product import Product, intern_state_pair
 from bpe_automata._kernels.references import by_reference
 from bpe_automata._kernels.trie import Trie
@@ -205,7 +206,7 @@ def _read_trie(
             depth, here = depths[node], node
             if depth <= _NEAR_THE_ROOT and poll(watch):
                 break
-            q = trans[path[depth - 1], byte_class[label[node]]]
+            q = followed(trans[path[depth - 1], byte_class[label[node]]], trans)
             if q == 0 or (depth == 1 and utf8[label[node]] == -1):
                 node = skip[node]
                 continue

@@ -20,6 +20,7 @@ from bpe_automata._kernels import kernel
 from bpe_automata._kernels.fixed_set import FixedSet
 from bpe_automata._kernels.geometry import Pairs
 from bpe_automata._kernels.hashing import slot_of
+from bpe_automata._kernels.links import followed
 from bpe_automata._kernels.references import by_reference
 from bpe_automata._kernels.trie import walk
 from bpe_automata._kernels.watch import stopped
@@ -295,7 +296,7 @@ def shown_status(state: int, number: int, known: StatusTables) -> int:
             return UNKNOWN
         q, packed = state, known.shown[number, i, 0]
         for _ in range(code & 3):
-            q = known.trans[q, known.byte_class[packed & 0xFF]]
+            q = followed(known.trans[q, known.byte_class[packed & 0xFF]], known.trans)
             packed >>= 8
         if then[q, (code >> 2) - 1] != ALIVE:
             return UNKNOWN

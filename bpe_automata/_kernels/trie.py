@@ -10,6 +10,7 @@ import numpy as np
 from bpe_automata._kernels import kernel
 from bpe_automata._kernels.distance import distances_by_head
 from bpe_automata._kernels.hashing import EMPTY, grown, keys_with_room, slot_of, table_size
+from bpe_automata._kernels.links import followed
 from bpe_automata._kernels.references import by_reference
 from bpe_automata._kernels.watch import poll
 
@@ -89,7 +90,7 @@ def skips(depth: np.ndarray) -> np.ndarray:
 def walk(trans: np.ndarray, byte_class: np.ndarray, state: int, data: np.ndarray) -> int:
     """The DFA's state after the bytes `data`; 0 (dead) stays 0."""
     for byte in data:
-        state = trans[state, byte_class[byte]]
+        state = followed(trans[state, byte_class[byte]], trans)
         if state == 0:
             return 0
     return state
@@ -128,7 +129,7 @@ def states_after(
     for k in range(len(tokens)):
         here = state
         for at in range(start[tokens[k]], start[tokens[k] + 1]):
-            here = trans[here, byte_class[data[at]]]
+            here = followed(trans[here, byte_class[data[at]]], trans)
             if here == 0:
                 break
         found[k] = here

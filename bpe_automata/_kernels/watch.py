@@ -38,7 +38,7 @@ _SECONDS, _NANOSECONDS, _KIND, _ERROR, _TRACEBACK = 8, 9, 10, 11, 12
 _SLOWEST, _FASTEST = 256, 8  # polls between two looks at the clock
 _SOON, _LATE = 1_000_000, 4_000_000  # ns between two looks that are close, or far apart
 _BETWEEN_SIGNALS = 50_000_000  # ns
-_NOT_STOPPED, _OUT_OF_TIME, _RAISED = 0, 1, 2
+_NOT_STOPPED, _OUT_OF_TIME, _RAISED, _FAILED = 0, 1, 2, 3
 _NO_LIMIT = np.iinfo(np.int64).max
 _CLOCK_ID = getattr(time, "CLOCK_THREAD_CPUTIME_ID", -1)
 _POLLS = _CLOCK_ID >= 0 and not numba.config.DISABLE_JIT
@@ -132,8 +132,25 @@ def armed() -> np.ndarray:
     return watch
 
 
+class _Local(threading.local):
+    error: BaseException | None = None
+
+
+_local = _Local()
+
+
+def stop_for(watch: np.ndarray, error: BaseException) -> None:
+    """Stop the kernel that has called the interpreter: `error` is raised after it."""
+    _local.error = error
+    watch[STOPPED], watch[_COUNTDOWN] = _FAILED, 0
+
+
 def raise_what_stopped(watch: np.ndarray) -> None:
-    """After the call. Raises BudgetExceededError, or what a signal's handler raised."""
+    """After the call. Raises BudgetExceededError, what a signal's handler raised, or what the
+    kernel's own call of the interpreter did."""
+    if watch[STOPPED] == _FAILED and _local.error is not None:
+        error, _local.error = _local.error, None
+        raise error
     if watch[STOPPED] == _RAISED:
         taken = (ctypes.c_void_p(int(watch[at])) for at in (_KIND, _ERROR, _TRACEBACK))
         ctypes.pythonapi.PyErr_Restore(*taken)  # ctypes looks for an error, and raises it

@@ -18,6 +18,7 @@ from typing import NamedTuple
 from bpe_automata._automata import algebra
 from bpe_automata._automata.compile import compile_regex
 from bpe_automata._automata.dfa import ByteDFA
+from bpe_automata._automata.linked import explicit
 from bpe_automata._budget import Budget, spending
 from bpe_automata._decoding.constraint import Constraint, Method, constrain, rebuilt
 from bpe_automata._sharing import Immutable, cached
@@ -297,7 +298,7 @@ class AppliedBan(Immutable):
         """Raises EmptyLanguageError if the ban leaves nothing, and BudgetExceededError."""
         context = self.ban.context(before)
         if context not in self._made:
-            allowed = self.ban.allowed_in(self.constraint.dfa, before)
+            allowed = self.ban.allowed_in(explicit(self.constraint.dfa, "a ban"), before)
             self._made.setdefault(context, rebuilt(self.constraint, allowed))
         return self._made[context]
 

@@ -21,8 +21,11 @@ from functools import lru_cache
 from math import inf
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
+
 from bpe_automata._arguments import at_least, short
 from bpe_automata._automata.dfa import ByteDFA
+from bpe_automata._automata.linked import LinkedDFA
 from bpe_automata._budget import Budget, spending, with_room
 from bpe_automata._sharing import Lock
 from bpe_automata.errors import ArgumentError
@@ -86,6 +89,42 @@ def compile_yaml_schema(
     from bpe_automata.schemas._yaml_style import YamlStyle
 
     return _compiled(schema, YamlStyle(budget), depth, closed, formats, unique_names, budget)
+
+
+def link_json_schema(
+    schema: Any,
+    *,
+    order: Literal["schema", "any"] = "schema",
+    whitespace: Literal["compact", "spaced"] = "compact",
+    escapes: Literal["minimal", "any"] = "minimal",
+    closed: bool = False,
+    formats: Literal["draft", "all"] = "draft",
+    unique_names: bool = False,
+    budget: Budget = _DEFAULT,
+) -> LinkedDFA:
+    from bpe_automata.schemas._documents import Document
+    from bpe_automata.schemas._json_style import JsonStyle
+    from bpe_automata.schemas._limits import as_too_large, limited_steps
+    from bpe_automata.schemas._linking import Linker
+    from bpe_automata.schemas._reader import Reader
+    from bpe_automata.schemas._regularity import check_regular, unsatisfiable
+    from bpe_automata.schemas._sources import schema_of
+
+    style = JsonStyle(whitespace, escapes, budget)
+
+    def find() -> LinkedDFA:
+        with _compiling, spending(budget), limited_steps(), as_too_large("#"):
+            document = Document(schema_of(schema), formats == "all")
+            reader = Reader(document, closed)
+            values = reader.values("#")
+            check_regular(values)
+            linker = Linker(style, budget, order, unique_names, _DEPTH)
+            found = linker.linked(values, np.arange(256, dtype=np.uint8))
+            if found is None:
+                raise unsatisfiable(reader)
+            return found
+
+    return with_room(find)
 
 
 def _compiled(

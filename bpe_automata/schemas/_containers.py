@@ -111,13 +111,13 @@ def _others(
     for names, child in shape.rest:
         spellings = inside(child, order and order.rest)
         if not spellings.is_empty:
-            keys = _keys_but(lower_bound(names), tuple(taken), style)
+            keys = keys_but(lower_bound(names), tuple(taken), style)
             if keys.start:
                 found.append(_Other(keys, spellings))
     return found
 
 
-def _keys_but(names: ByteDFA, taken: tuple[str, ...], style: Style) -> ByteDFA:
+def keys_but(names: ByteDFA, taken: tuple[str, ...], style: Style) -> ByteDFA:
     """The spellings of all names but those in `taken`. If those have one spelling each, they are
     removed from the spellings of all names, which is quicker."""
     spelled = [style.key(name) for name in taken]

@@ -153,6 +153,11 @@ class Writer:
 
         return self._guarded("#", find)
 
+    def compounds(self, values: Values) -> list[ByteDFA]:
+        """The languages of the arrays and objects of a set, at the root of the style."""
+        found = self._at_any_depth((values, self._style.root, None, False))
+        return [self._determinized(piece) for piece in found.compounds]
+
     def _at_any_depth(self, request: _Request) -> Spellings:
         """The texts of a set; sets deep inside are written first."""
         waiting = [request]

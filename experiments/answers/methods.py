@@ -24,6 +24,7 @@ import numpy as np
 
 from bpe_automata import Tokenizer, constrain
 from bpe_automata._automata.dfa import ByteDFA
+from bpe_automata._automata.linked import explicit
 from bpe_automata._automata.sources import from_strings
 from bpe_automata._constructions.engine import TextEngine
 from bpe_automata._decoding.chopping import chop
@@ -99,7 +100,7 @@ class Poser:
         canonical: Constraint,
         healing: Healing | None,
     ) -> Posed:
-        lift = self._constraint(canonical.dfa, "lift")
+        lift = self._constraint(explicit(canonical.dfa, "a question"), "lift")
         walkers: dict[str, Walker] = {
             "lift": Followed(lift.engine, prompt_ids),
             "canonical": Followed(canonical.engine, prompt_ids),

@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 
 from bpe_automata import ByteDFA, Constraint, Tokenizer
+from bpe_automata._automata.linked import explicit
 from bpe_automata._constructions.canonical import canonical_automaton
 from bpe_automata._kernels.bits import members
 from bpe_automata._kernels.distance import NEVER
@@ -354,7 +355,7 @@ def every_id(constraint: Constraint, name: str, n: int, rng: random.Random) -> F
     there, on the way that the automaton itself takes to acceptance."""
     counts: Counter[str] = Counter()
     wrong: list[Case] = []
-    completions = _Completions(constraint.dfa, rng)
+    completions = _Completions(explicit(constraint.dfa, "its completions"), rng)
     for most in range(n):
         try:
             ids, state = walk(constraint, rng, most) if most else ([], constraint.engine.initial())
@@ -404,7 +405,7 @@ def _readable(constraint: Constraint, ids: list[int], before: bytes) -> dict[int
     spellings, eos = constraint.tokenizer.spellings, set(constraint.eos_ids)
     tokens = np.array([i for i, spelled in enumerate(spellings) if spelled and i not in eos])
     states = ends(constraint, tokens, ids, constraint.dfa.walk(before))
-    alive = constraint.dfa.distance()[states] != NEVER
+    alive = explicit(constraint.dfa, "its ids").distance()[states] != NEVER
     return dict(zip(tokens[alive].tolist(), states[alive].tolist(), strict=True))
 
 

@@ -26,7 +26,7 @@ from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._constructions.engine import TextEngine
 from bpe_automata._decoding.chopping import chop
 from bpe_automata._decoding.constraint import Method
-from bpe_automata._decoding.forced import Forced, bytes_from, forced_tokens, live_bytes
+from bpe_automata._decoding.forced import Forced, bytes_from, forced_tokens
 from bpe_automata._kernels.bits import only
 from bpe_automata.errors import ArgumentError, BpeAutomataError
 from bpe_automata.sampling._logits import Model, draw, log_probabilities
@@ -154,7 +154,7 @@ def _unfit(task: Task, made: Config) -> str | None:
     if dfa.n_states > made.most_states:
         return f"more than {made.most_states:,} states"
     only = dfa.walk(bytes_from(dfa, dfa.start))
-    return None if live_bytes(dfa, only) else "one text only"
+    return None if len(dfa.live_bytes(only)) else "one text only"
 
 
 @lru_cache(maxsize=256)

@@ -1,0 +1,263 @@
+"""The parts of linked automata: small DFAs with labelled exits. Parts of the same texts and languages
+share one table (see `linked`)."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bpe_automata._automata.assembly import Assembly
+from bpe_automata._automata.dfa import ByteDFA
+from bpe_automata._budget import check
+from bpe_automata._sharing import Lock
+from bpe_automata.errors import BpeAutomataError
+
+FAR = 1 << 29
+"""Bytes to an end that is not in reach."""
+ROWS = 256
+"""Of a part, that are written down together."""
+_MOST_COSTS = 64  # of one table, and partitions of bytes, that are kept
+_MARKS = tuple(range(0xF8, 0x100))  # bytes that are in no text: labels, while a part is made
+
+
+class Table:
+    """A DFA with labelled exits, which many parts share.
+
+    trans int32 [n, k], row 0 all 0; byte_class uint8 [256]; start; exits: of each accepting state
+    its labels.
+    """
+
+    def __init__(
+        self,
+        trans: np.ndarray,
+        byte_class: np.ndarray,
+        start: int,
+        exits: dict[int, tuple[int, ...]],
+    ) -> None:
+        self.trans, self.byte_class, self.start, self.exits = trans, byte_class, start, exits
+        self._blocks: dict[bytes, list[Block]] = {}
+        self._far: dict[tuple[tuple[int, int], ...], np.ndarray] = {}
+
+    def far(self, costs: dict[int, int]) -> np.ndarray:
+        """int32 [n]: bytes from each state to an exit, and what that costs further; the least."""
+        key = tuple(sorted(costs.items()))
+        found = self._far.get(key)
+        if found is None:
+            begin = np.full(len(self.trans), FAR, np.int32)
+            for at, labels in self.exits.items():
+                begin[at] = min(FAR, *(costs[label] for label in labels))
+            found = _nearest(begin, self.trans)
+            if len(self._far) == _MOST_COSTS:
+                self._far.clear()
+            self._far[key] = found
+        return found
+
+    def is_left_by(self, readable: np.ndarray) -> bool:
+        """Does every state still lead to an exit by some bytes (bool [256]) alone?"""
+        columns = np.unique(self.byte_class[readable])
+        far = np.full(len(self.trans), FAR, np.int32)
+        far[list(self.exits)] = 0
+        return bool((_nearest(far, self.trans[:, columns])[1:] < FAR).all())
+
+    def blocks(self, byte_class: np.ndarray) -> list[Block]:
+        """Its rows over the columns of `byte_class`. Raises BpeAutomataError where a column does
+        not tell apart what it does."""
+        key = byte_class.tobytes()
+        found = self._blocks.get(key)
+        if found is None:
+            first = np.unique(byte_class, return_index=True)[1]
+            columns = self.byte_class[first]
+            if (self.byte_class != columns[byte_class]).any():
+                raise BpeAutomataError("a part tells bytes apart that its automaton does not")
+            is_exit = np.zeros(len(self.trans), np.bool_)
+            is_exit[list(self.exits)] = True
+            rows = self.trans[:, columns]
+            found = [_block(rows, is_exit, at) for at in range(0, len(rows), ROWS)]
+            if len(self._blocks) == _MOST_COSTS:
+                self._blocks.clear()
+            self._blocks[key] = found
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """A table, and what is behind its exits.
+
+    far: int32 [n], bytes from each state to the end of what the part stands for, of the shortest
+    text; follow: (context, label) to what comes after an exit; rest: bytes behind the end of that.
+    """
+
+    table: Table
+    far: np.ndarray
+    follow: Callable[[Any, int], Iterable[Place]]
+    rest: Callable[[Any], int]
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """ROWS rows of a part, or those that are left, which are written down together. table int32:
+    1 + the row of the block that a byte leads to; -1 - i where it leads to `away[i]`, a state that
+    is an exit or in another block."""
+
+    table: np.ndarray
+    away: list[int]
+
+
+def _block(table: np.ndarray, is_exit: np.ndarray, first: int) -> Block:
+    rows = table[first : first + ROWS]
+    inside = (rows >= first) & (rows < first + ROWS) & ~is_exit[rows]
+    left = (rows != 0) & ~inside
+    away, number = np.unique(rows[left], return_inverse=True)
+    found = np.where(inside & (rows != 0), rows - first + 1, 0).astype(np.int32)
+    found[left] = -1 - number.reshape(-1)
+    return Block(found, away.tolist())
+
+
+Place = tuple[Part | None, Any]
+"""The beginning of a part in a context, which is the same object as all that are equal to it;
+without a part, the end of the text."""
+
+
+# A part out of alternatives.
+
+Alternative = tuple[tuple[bytes | ByteDFA, ...], int]
+"""Texts and languages, one after another, and the label of the exit behind them, 0 or more."""
+_TABLES: OrderedDict[tuple[object, ...], tuple[Table, list[Alternative]]] = OrderedDict()
+_MOST_TABLES, _LARGEST = 4096, 100_000  # that are kept, and cells of one
+_lock = Lock()
+
+
+def labelled(
+    alternatives: list[Alternative],
+    costs: dict[int, int],
+    follow: Callable[[Any, int], Iterable[Place]],
+    rest: Callable[[Any], int],
+) -> Part:
+    """The part that reads one of some alternatives, and then is at the exit with its label. costs:
+    of each label, bytes of the shortest text from that exit to the end of what the part stands for.
+    Its table serves all that is made of the same alternatives. Raises BudgetExceededError."""
+    key = tuple(
+        (label, *(p if isinstance(p, bytes) else id(p) for p in pieces))
+        for pieces, label in alternatives
+    )
+    with _lock:
+        found = _TABLES.pop(key, None)
+        if found is not None:
+            _TABLES[key] = found
+    if found is None:
+        table = _trie(alternatives) or _assembled(alternatives)
+        found = table, alternatives  # which keeps the ids of languages their own
+        if table.trans.size <= _LARGEST:
+            with _lock:
+                _TABLES[key] = found
+                if len(_TABLES) > _MOST_TABLES:
+                    _TABLES.popitem(last=False)
+    return Part(found[0], found[0].far(costs), follow, rest)
+
+
+def _trie(alternatives: list[Alternative]) -> Table | None:
+    """The table, where all are texts."""
+    children: list[dict[int, int]] = [{}, {}]
+    exits: dict[int, tuple[int, ...]] = {}
+    for pieces, label in alternatives:
+        at = 1
+        for piece in pieces:
+            if not isinstance(piece, bytes):
+                return None
+            for byte in piece:
+                after = children[at].get(byte)
+                if after is None:
+                    after = children[at][byte] = len(children)
+                    children.append({})
+                at = after
+        exits[at] = (*exits.get(at, ()), label)
+    used = sorted({byte for row in children for byte in row})
+    byte_class = np.full(256, len(used), np.uint8)
+    byte_class[used] = np.arange(len(used))
+    if len(used) < 256 and (not used or used[0] > 0):  # columns are numbered by their first byte
+        byte_class = np.where(byte_class == len(used), 0, byte_class + 1).astype(np.uint8)
+    trans = np.zeros((len(children), int(byte_class.max()) + 1), np.int32)
+    edges = [(at, byte, to) for at, row in enumerate(children) for byte, to in row.items()]
+    if edges:
+        at_, byte_, to_ = np.array(edges).T
+        trans[at_, byte_class[byte_]] = to_
+    return Table(trans, byte_class, 1 if edges or exits else 0, exits)
+
+
+def _nearest(far: np.ndarray, trans: np.ndarray) -> np.ndarray:
+    """int32 [n]: the least of steps to a state and what `far` says of it. FAR of the dead state."""
+    far[0] = FAR
+    while True:
+        check()
+        nearer = np.minimum(far, far[trans].min(axis=1) + 1)
+        nearer[0] = FAR
+        if (nearer == far).all():
+            return nearer
+        far = nearer
+
+
+# While a table is made of languages, a text ends in the digits of its label, which are bytes that
+# no text has.
+
+
+def _assembled(alternatives: list[Alternative]) -> Table:
+    labels = 1 + max((label for _, label in alternatives), default=0)
+    digits = 1
+    while len(_MARKS) ** digits < labels:
+        digits += 1
+    parts = Assembly()
+    start, end = parts.state(), parts.state()
+    parts.accept(end)
+    for pieces, label in alternatives:
+        at = start
+        for piece in pieces:
+            after = parts.state()
+            parts.put(at, piece, after)
+            at = after
+        parts.read(at, _mark(label, digits), end)
+    dfa = parts.dfa(start)
+    marks = dfa.byte_class[list(_MARKS)]
+    of_marks = np.unique(dfa.trans[:, marks])
+    own = np.ones(dfa.n_states, np.bool_)
+    own[of_marks[of_marks > 0]] = False
+    exits = {
+        state: tuple(_read(dfa, state, marks, digits))
+        for state in np.flatnonzero(own & dfa.trans[:, marks].any(axis=1)).tolist()
+    }
+    kept = np.flatnonzero(own)
+    number = np.zeros(dfa.n_states, np.int32)
+    number[kept] = np.arange(len(kept), dtype=np.int32)
+    trans = number[dfa.trans[kept]]
+    byte_class = dfa.byte_class.copy()
+    byte_class[list(_MARKS)] = dfa.byte_class[0xFF]
+    trans[:, marks] = 0
+    used = marks[dfa.trans[:, marks].any(axis=0)]
+    if np.isin(dfa.byte_class[: _MARKS[0]], used).any():
+        raise BpeAutomataError("a text holds a byte that is in no UTF-8")
+    exits = {int(number[state]): found for state, found in exits.items()}
+    return Table(np.ascontiguousarray(trans), byte_class, int(number[dfa.start]), exits)
+
+
+def _mark(label: int, digits: int) -> bytes:
+    found = bytearray()
+    for _ in range(digits):
+        label, digit = divmod(label, len(_MARKS))
+        found.append(_MARKS[digit])
+    return bytes(found)
+
+
+def _read(dfa: ByteDFA, state: int, marks: np.ndarray, digits: int) -> Iterator[int]:
+    """The labels whose digits lead on from a state."""
+    level = [(state, 0)]
+    for place in range(digits):
+        level = [
+            (int(dfa.trans[at, column]), label + digit * len(_MARKS) ** place)
+            for at, label in level
+            for digit, column in enumerate(marks)
+            if dfa.trans[at, column]
+        ]
+    yield from (label for _, label in level)

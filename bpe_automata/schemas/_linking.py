@@ -1,0 +1,533 @@
+"""Builds the linked automaton of all JSON texts of a set of values (see `_automata.linked`).
+
+    value      its scalars, and the first brackets of its arrays and objects: one part
+    object     after each member, what may come next: one part for each set of members that may
+    array      after each item, a comma or the end: one part for each count that matters
+
+A context says in which object or array a value stands, with which members or items before it, and
+what surrounds that. So values may be nested without limit and counted without limit, and members
+may come in any order: what no text has led to is not written down.
+
+Sets that are differences of others, and arrays of items that must differ, are written as one part
+by `_writing`, in the order of the schema and to a bounded depth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from bpe_automata._automata.dfa import ByteDFA
+from bpe_automata._automata.linked import LinkedDFA
+from bpe_automata._automata.parts import FAR, Alternative, Part, Place, labelled
+from bpe_automata._budget import Budget, check
+from bpe_automata._sharing import Lock, cached
+from bpe_automata.schemas._containers import keys_but
+from bpe_automata.schemas._scalar_sets import lower_bound
+from bpe_automata.schemas._style import Brackets, Piece, Style
+from bpe_automata.schemas._values import (
+    NONE,
+    ArrayShape,
+    Child,
+    ObjectShape,
+    Term,
+    Values,
+    limit_recursion,
+)
+from bpe_automata.schemas._writing import Writer
+
+Order = Literal["schema", "any"]
+_LONGER = 1 << 20
+_DONE = 0
+"""The label of a value's end, and of a container's."""
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """The context of a value: the object or array that it is in, with the members or items up to
+    it, and the frame of that. rest: bytes from the end of the value to the end of the text, of the
+    shortest one. Without a container, the whole text."""
+
+    container: Members | Items | None
+    state: State
+    parent: Frame | None
+    rest: int
+
+
+State = tuple[int, int, int, bool]
+"""Of an object: which named members were seen (bits), or the number of the next one that may come
+(in the order of the schema); the least and the greatest number of distinct names so far; was one of
+the other names among them? Of an array: the number of items, and nothing else."""
+_ROOT = Frame(None, (0, 0, 0, False), None, 0)
+
+
+class Linker:
+    """Makes the parts of all sets of values of one schema, each when it is first entered."""
+
+    def __init__(
+        self, style: Style, budget: Budget, order: Order, unique_names: bool, rounds: int
+    ) -> None:
+        """rounds: how often a set that is written as one part may contain itself."""
+        self.style, self.budget, self.order, self.unique = style, budget, order, unique_names
+        self.lock = Lock()
+        self._rounds = rounds
+        self._values: dict[int, _Value] = {}
+        self._least: dict[int, int] = {}
+        self._frames: dict[tuple[int, State, int], Frame] = {}
+
+    def linked(self, values: Values, byte_class: np.ndarray) -> LinkedDFA | None:
+        """The automaton; None where no value has a text."""
+        if self.least(values) >= FAR:
+            return None
+        return LinkedDFA([(self.value(values).part, _ROOT)], byte_class, self.budget)
+
+    def value(self, values: Values) -> _Value:
+        """The texts of a set."""
+        found = self._values.get(id(values))
+        if found is None:
+            found = self._values[id(values)] = _Value(values, self)
+        return found
+
+    def frame(self, container: Members | Items, state: State, parent: Frame) -> Frame:
+        """The context of a member or an item, always the same object."""
+        key = id(container), state, id(parent)
+        found = self._frames.get(key)
+        if found is None:
+            rest = min(container.closing(state) + parent.rest, FAR)
+            found = self._frames[key] = Frame(container, state, parent, rest)
+        return found
+
+    def explicit(self, values: Values) -> list[ByteDFA]:
+        """The languages of the arrays and objects of a set, written out."""
+        writer = Writer(self.style, self.budget, self.unique)
+        return writer.compounds(limit_recursion(values, self._rounds))
+
+    def least(self, values: Values) -> int:
+        """Bytes of the shortest text of a set, FAR where it has none. Sets may contain themselves:
+        each needs those that it must contain, and from FAR all fall to the least solution."""
+        if id(values) not in self._least:
+            pending, needed = [values], dict[int, _Value]()
+            while pending:
+                check()
+                found = self.value(pending.pop())
+                if id(found.values) not in needed and id(found.values) not in self._least:
+                    needed[id(found.values)] = found
+                    pending += found.needed()
+            known, changed = {**self._least, **dict.fromkeys(needed, FAR)}, True
+            while changed:
+                check()
+                changed = False
+                for key, found in needed.items():
+                    nearer = found.measured(known)
+                    changed |= nearer < known[key]
+                    known[key] = nearer
+            self._least.update({key: known[key] for key in needed})
+        return self._least[id(values)]
+
+
+class _Value:
+    """The texts of a set: `values` stays alive, so that its id is its own."""
+
+    def __init__(self, values: Values, linker: Linker) -> None:
+        self.values, self._linker = values, linker
+
+    @cached
+    def _containers(self) -> list[Members | Items]:
+        """One for each term that is followed step by step."""
+        style, found = self._linker.style, list[Members | Items]()
+        for term in self.values.objects:
+            if not _is_explicit(term):
+                brackets = style.objects(style.root)
+                found.append(Members(term.shape, brackets, self._linker))
+        for items in self.values.arrays:
+            if not _is_explicit(items):
+                found.append(Items(items.shape, style.arrays(style.root), self._linker))
+        return found
+
+    @cached
+    def _whole(self) -> list[Piece]:
+        """Scalars, and the arrays and objects that are written out."""
+        style, values = self._linker.style, self.values
+        pieces: list[Piece] = [style.null()] if values.null else []
+        pieces += [style.boolean(value) for value in sorted(values.booleans)]
+        if not values.numbers.is_empty:
+            pieces.append(style.numbers(values.numbers, upper=False))
+        strings = lower_bound(values.strings)
+        if not strings.is_empty:
+            pieces.append(style.strings(strings, style.root))
+        arrays = tuple(term for term in values.arrays if _is_explicit(term))
+        objects = tuple(term for term in values.objects if _is_explicit(term))
+        if arrays or objects:
+            some = replace(NONE, arrays=arrays, objects=objects, loops=values.loops, memo={})
+            pieces += self._linker.explicit(some)
+        return [piece for piece in pieces if isinstance(piece, bytes) or piece.start]
+
+    def needed(self) -> list[Values]:
+        """The sets on which the length of the shortest text depends."""
+        return [values for one in self._containers for values in one.needed()]
+
+    def measured(self, known: dict[int, int]) -> int:
+        """Bytes of the shortest text, by those of the sets that it depends on."""
+        shortest = [_length(piece) for piece in self._whole]
+        shortest += [one.measured(known) for one in self._containers]
+        return min(shortest, default=FAR)
+
+    @cached
+    def part(self) -> Part:
+        """Scalars, and the beginnings of arrays and objects."""
+        alternatives: list[Alternative] = [((piece,), _DONE) for piece in self._whole]
+        costs = {_DONE: 0}
+        for label, one in enumerate(self._containers, 1):
+            if one.may_be_empty:
+                alternatives.append(((one.brackets.empty,), _DONE))
+            opening = one.opening()
+            if opening < FAR:
+                alternatives.append(((one.brackets.first,), label))
+                costs[label] = opening
+        return labelled(alternatives, costs, self._follow, _rest)
+
+    def _follow(self, frame: Frame, label: int) -> Iterable[Place]:
+        if label != _DONE:
+            return self._containers[label - 1].entered(frame)
+        if frame.container is None:
+            return ((None, frame),)
+        return ((frame.container.after(frame.state), frame),)
+
+
+def _is_explicit(term: Term[ObjectShape] | Term[ArrayShape]) -> bool:
+    shape = term.shape
+    unique = isinstance(shape, ArrayShape) and shape.unique
+    return bool(term.minus) or (unique and (shape.most is None or shape.most > 1))
+
+
+def _length(piece: Piece) -> int:
+    if isinstance(piece, bytes):
+        return len(piece)
+    return int(piece.distance()[piece.start])
+
+
+def _rest(frame: Frame) -> int:
+    return frame.rest
+
+
+def _rest_outside(frame: Frame) -> int:
+    return frame.parent.rest if frame.parent else 0
+
+
+@dataclass(frozen=True, eq=False)
+class _Member:
+    """Of a name, or of a set of names that come once at most. key: its spellings, with all text
+    between it and the value."""
+
+    key: Piece
+    values: Values
+    required: bool
+
+
+class Members:
+    """The objects of one shape. Labels of its parts: 0 for the end, 1 + i for member i."""
+
+    def __init__(self, shape: ObjectShape, brackets: Brackets, linker: Linker) -> None:
+        self.brackets, self._shape, self._linker = brackets, shape, linker
+        self._parts: dict[object, Part] = {}
+        self._last = _length(brackets.last)
+        self._between = _length(brackets.between)
+        self._is_any = linker.order == "any"
+
+    @cached
+    def _named(self) -> list[_Member]:
+        """Those that may come once, in the order of the schema."""
+        style, named = self._linker.style, self._shape.named
+        found = [
+            _Member(style.key(name), one.child.values, one.required) for name, one in named.items()
+        ]
+        return [*found, *self._others_of(self._linker.unique)]
+
+    @cached
+    def _others(self) -> list[_Member]:
+        """Those that may come again and again."""
+        return list(self._others_of(not self._linker.unique))
+
+    def _others_of(self, wanted: bool) -> Iterator[_Member]:
+        if not wanted or self._shape.most == 0:
+            return
+        for names, child in self._shape.rest:
+            keys = keys_but(lower_bound(names), tuple(self._shape.named), self._linker.style)
+            if keys.start:
+                yield _Member(keys, child.values, required=False)
+
+    @cached
+    def _required(self) -> tuple[int, ...]:
+        return tuple(i for i, one in enumerate(self._named) if one.required)
+
+    @cached
+    def _fewest(self) -> int:
+        """Distinct names, 0 where the required ones are as many."""
+        fewest = self._shape.fewest
+        return 0 if fewest <= len(self._required) else fewest
+
+    @cached
+    def _most(self) -> int | None:
+        most = self._shape.most
+        return None if most is None or (most >= len(self._named) and not self._others) else most
+
+    def _member(self, index: int) -> _Member:
+        n = len(self._named)
+        return self._named[index] if index < n else self._others[index - n]
+
+    # What may come next.
+
+    def _options(self, state: State) -> Iterator[tuple[int, State]]:
+        """(index of a member that may come next, the state after it)."""
+        at, few, many, later = state
+        if self._is_any:
+            for i, one in enumerate(self._named):
+                if not at >> i & 1 and self._has_text(one):
+                    yield from self._then(i, (at | 1 << i, few + 1, many + 1, later))
+        else:
+            for i in range(at, len(self._named)):
+                if self._has_text(self._named[i]):
+                    yield from self._then(i, (i + 1, few + 1, many + 1, False))
+                if self._named[i].required:
+                    return
+        for i, one in enumerate(self._others, len(self._named)):
+            if self._has_text(one):
+                after = at if self._is_any else len(self._named)
+                yield from self._then(i, (after, few + (not later), many + 1, True))
+
+    def _then(self, index: int, state: State) -> Iterator[tuple[int, State]]:
+        """The state with what matters of its counts, unless no object goes on from there."""
+        at, few, many, later = state
+        few = min(few, self._fewest)
+        counts = self._fewest > 0 or self._most is not None
+        state = at, few, many if self._most is not None else 0, later and counts
+        if self._closing(state) < FAR:
+            yield index, state
+
+    def _has_text(self, one: _Member) -> bool:
+        return self._linker.least(one.values) < FAR
+
+    def _left(self, state: State) -> tuple[list[int], list[int]]:
+        """The required members that are still to come, and the others of the named ones."""
+        at = state[0]
+        if self._is_any:
+            left = [i for i in range(len(self._named)) if not at >> i & 1]
+        else:
+            left = list(range(at, len(self._named)))
+        required = [i for i in left if self._named[i].required]
+        return required, [i for i in left if not self._named[i].required]
+
+    def closing(self, state: State) -> int:
+        """Bytes of the shortest text from the end of a member to that of the object."""
+        return self._closing(state)
+
+    def _closing(self, state: State, known: dict[int, int] | None = None) -> int:
+        _, few, many, later = state
+        required, optional = self._left(state)
+        missing = max(0, self._fewest - few - len(required))
+        if self._most is not None and many + len(required) + missing > self._most:
+            return FAR
+        length = self._last + sum(self._length_of(self._named[i], known) for i in required)
+        if missing:
+            spare = [self._length_of(self._named[i], known) for i in optional]
+            if not later and self._others:
+                spare.append(min(self._length_of(one, known) for one in self._others))
+            spare = sorted(one for one in spare if one < FAR)
+            length += sum(spare[:missing]) if len(spare) >= missing else FAR
+        return min(length, FAR)
+
+    def _length_of(self, one: _Member, known: dict[int, int] | None) -> int:
+        """With the text between it and another."""
+        value = self._linker.least(one.values) if known is None else known[id(one.values)]
+        return min(self._between + _length(one.key) + value, FAR)
+
+    # What is needed before that: is there a text at all?
+
+    def needed(self) -> list[Values]:
+        """See `_Value.needed`."""
+        some = [self._named[i] for i in self._required]
+        return [one.values for one in (some if not self._fewest else self._everything())]
+
+    def _everything(self) -> list[_Member]:
+        return [*self._named, *self._others]
+
+    def measured(self, known: dict[int, int]) -> int:
+        """See `_Value.measured`."""
+        if self._shape.most is not None and self._shape.fewest > self._shape.most:
+            return FAR
+        if self.may_be_empty:
+            return _length(self.brackets.empty)
+        closing = self._closing((0, 0, 0, False), known)
+        if closing >= FAR or (self._fewest == 0 and not self._required):
+            return FAR
+        return closing - self._between + _length(self.brackets.first)
+
+    @property
+    def may_be_empty(self) -> bool:
+        """Is {} one of them?"""
+        return not self._required and self._shape.fewest == 0
+
+    def opening(self) -> int:
+        """Bytes of the shortest text from the first bracket to the last, of an object that is not
+        empty. Where {} is shorter it does not matter, and nobody looks at the members for it."""
+        if self.may_be_empty:
+            return _LONGER if self._shape.most != 0 else FAR
+        found = [
+            self._length_of(self._member(index), None) - self._between + self._closing(after)
+            for index, after in self._options((0, 0, 0, False))
+        ]
+        return min(found, default=FAR)
+
+    # The parts.
+
+    def entered(self, frame: Frame) -> Iterable[Place]:
+        """What follows the first bracket."""
+        state = (0, 0, 0, False)
+        inside = self._linker.frame(self, state, frame)
+        return ((self._part(state, is_first=True), inside),)
+
+    def after(self, state: State) -> Part:
+        """What follows a member."""
+        return self._part(state, is_first=False)
+
+    def _part(self, state: State, is_first: bool) -> Part:
+        options = list(self._options(state))
+        ends = not is_first and self._may_end(state)
+        key = is_first, ends, tuple(options)
+        found = self._parts.get(key)
+        if found is None:
+            found = self._parts[key] = self._made(options, ends, is_first)
+        return found
+
+    def _may_end(self, state: State) -> bool:
+        required, _ = self._left(state)
+        return not required and state[1] >= self._fewest
+
+    def _made(self, options: list[tuple[int, State]], ends: bool, is_first: bool) -> Part:
+        before = () if is_first else (self.brackets.between,)
+        alternatives: list[Alternative] = []
+        costs = dict[int, int]()
+        if ends:
+            alternatives.append(((self.brackets.last,), _DONE))
+            costs[_DONE] = 0
+        after = dict[int, State]()
+        for label, (index, state) in enumerate(options, 1):
+            one = self._member(index)
+            alternatives.append(((*before, one.key), label))
+            costs[label] = self._linker.least(one.values) + self._closing(state)
+            after[label] = state
+        members = [self._member(index) for index, _ in options]
+
+        def follow(frame: Frame, label: int) -> Iterable[Place]:
+            outside = frame.parent or _ROOT
+            if label == _DONE:
+                return _after(outside)
+            inside = self._linker.frame(self, after[label], outside)
+            return ((self._linker.value(members[label - 1].values).part, inside),)
+
+        return labelled(alternatives, costs, follow, _rest_outside)
+
+
+class Items:
+    """The arrays of one shape. Labels of its parts: 0 for the end, 1 for another item."""
+
+    def __init__(self, shape: ArrayShape, brackets: Brackets, linker: Linker) -> None:
+        self.brackets, self._shape, self._linker = brackets, shape, linker
+        self._parts: dict[int, Part] = {}
+        self._last, self._between = _length(brackets.last), _length(brackets.between)
+        # From that many items on, one more makes no difference.
+        self._cap = None if shape.most is not None else max(len(shape.prefix), shape.fewest)
+
+    def _after(self, count: int) -> State:
+        return (count if self._cap is None else min(count, self._cap), 0, 0, False)
+
+    def _may_follow(self, count: int) -> bool:
+        """May there be one more than so many items?"""
+        most, child = self._shape.most, self._shape.item(count)
+        return (most is None or count < most) and self._linker.least(child.values) < FAR
+
+    def closing(self, state: State) -> int:
+        """Bytes of the shortest text from the end of an item to that of the array."""
+        return self._closing(state[0], None)
+
+    def _closing(self, count: int, known: dict[int, int] | None) -> int:
+        prefix = range(count, min(self._shape.fewest, len(self._shape.prefix)))
+        length = self._last + sum(self._length_of(self._shape.prefix[i], known) for i in prefix)
+        others = self._shape.fewest - max(count, len(self._shape.prefix))
+        if others > 0:
+            length += others * self._length_of(self._shape.rest, known)
+        return min(length, FAR)
+
+    def _length_of(self, child: Child, known: dict[int, int] | None) -> int:
+        value = self._linker.least(child.values) if known is None else known[id(child.values)]
+        return min(self._between + value, FAR)
+
+    def needed(self) -> list[Values]:
+        """See `_Value.needed`."""
+        some = [child.values for child in self._shape.prefix[: self._shape.fewest]]
+        return [*some, self._shape.rest.values] if self._shape.fewest > len(some) else some
+
+    def measured(self, known: dict[int, int]) -> int:
+        """See `_Value.measured`."""
+        if self._shape.most is not None and self._shape.fewest > self._shape.most:
+            return FAR
+        if self.may_be_empty:
+            return _length(self.brackets.empty)
+        found = self._closing(0, known) - self._between + _length(self.brackets.first)
+        return min(found, FAR)
+
+    @property
+    def may_be_empty(self) -> bool:
+        """Is [] one of them?"""
+        return self._shape.fewest == 0
+
+    def opening(self) -> int:
+        """See `Members.opening`."""
+        if self.may_be_empty:
+            return _LONGER if self._shape.most != 0 else FAR
+        first = self._linker.least(self._shape.item(0).values)
+        return min(first + self._closing(1, None), FAR)
+
+    def entered(self, frame: Frame) -> Iterable[Place]:
+        """What follows the first bracket."""
+        return (self._item(0, frame),) if self._may_follow(0) else ()
+
+    def after(self, state: State) -> Part:
+        """What follows an item."""
+        count = state[0]
+        found = self._parts.get(count)
+        if found is None:
+            found = self._parts[count] = self._made(count)
+        return found
+
+    def _item(self, count: int, outside: Frame) -> Place:
+        """The next item after so many, and its context."""
+        inside = self._linker.frame(self, self._after(count + 1), outside)
+        return self._linker.value(self._shape.item(count).values).part, inside
+
+    def _made(self, count: int) -> Part:
+        alternatives: list[Alternative] = []
+        costs = dict[int, int]()
+        if count >= self._shape.fewest:
+            alternatives.append(((self.brackets.last,), _DONE))
+            costs[_DONE] = 0
+        if self._may_follow(count):
+            alternatives.append(((self.brackets.between,), 1))
+            item = self._linker.least(self._shape.item(count).values)
+            costs[1] = min(item + self._closing(self._after(count + 1)[0], None), FAR)
+
+        def follow(frame: Frame, label: int) -> Iterable[Place]:
+            outside = frame.parent or _ROOT
+            return _after(outside) if label == _DONE else (self._item(count, outside),)
+
+        return labelled(alternatives, costs, follow, _rest_outside)
+
+
+def _after(frame: Frame) -> Iterable[Place]:
+    """What follows a value in its context."""
+    if frame.container is None:
+        return ((None, frame),)
+    return ((frame.container.after(frame.state), frame),)
