@@ -12,16 +12,16 @@ states are sets of rows again (the subset construction, one state at a time), so
 deterministic although parts may overlap. Every row can be left towards acceptance: whoever makes
 parts leaves out what cannot.
 
-The table has room for `Budget.max_states` states from the start, so it never moves (memory that
-nobody writes to is not taken). A step that is not written down yet is a negative entry: kernels
-follow it by `_kernels.links.followed`, everybody else by `LinkedDFA.step`.
+The table has room for three times `Budget.max_states` from the start, so it never moves (memory
+that nobody writes to is not taken). A step that is not written down yet is a negative entry:
+kernels follow it by `_kernels.links.followed`, everybody else by `LinkedDFA.step`.
 """
 
 from __future__ import annotations
 
 import random
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -77,12 +77,17 @@ class LinkedDFA(Immutable):
         byte_class: np.ndarray,
         budget: Budget = _DEFAULT,
         readable: np.ndarray | None = None,
+        *,
+        lock: Lock | None = None,
+        origin: tuple[Callable[..., LinkedDFA], tuple[Any, ...]] | None = None,
     ) -> None:
         """begin: where texts begin. byte_class: uint8 [256], columns that tell apart whatever its
-        parts do. budget: its states are those that may be written down. readable: bool [256], the
+        parts do. budget: three times its states may be written down. readable: bool [256], the
         bytes by which each state must lead to acceptance, all by default: entering a part where
-        that is not so raises UnsupportedFeatureError."""
-        self.lock = Lock()
+        that is not so raises UnsupportedFeatureError. lock: held while parts are made and entered.
+        origin: a function and its arguments that make the automaton anew, in another process."""
+        self.lock = lock or Lock()
+        self._origin = origin
         self._readable = None if readable is None or readable.all() else readable
         self.budget, self.byte_class = budget, byte_class
         self._begin = tuple(begin)
@@ -91,8 +96,8 @@ class LinkedDFA(Immutable):
         self.accepting = untouched(room, np.bool_)
         self.far = untouched(room, np.int32)
         self._count = 1
-        self._bases: list[int] = []
-        self._instances: list[_Instance] = []
+        self._bases: list[int] = []  # of instances, and the states that are sets
+        self._instance_with: dict[int, _Instance] = {}
         self._instance_of: dict[tuple[int, int, int], _Instance] = {}
         # A step that is not written down: the rows that it leads to, and whether a text may end;
         # or, of a step away from a block, the instance and the number in `away`.
@@ -107,7 +112,10 @@ class LinkedDFA(Immutable):
         self.start = self._state(rows, ends)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return LinkedDFA, (self._begin, self.byte_class, self.budget)
+        if self._origin is None:
+            why = "its parts are functions of this process: give it an origin"
+            raise UnsupportedFeatureError("pickling this linked automaton", why)
+        return self._origin
 
     @property
     def n_states(self) -> int:
@@ -211,7 +219,8 @@ class LinkedDFA(Immutable):
 
     def live_by(self, readable: np.ndarray) -> LinkedDFA:
         """The same automaton, whose states lead to acceptance by some bytes (bool [256]) alone."""
-        return LinkedDFA(self._begin, self.byte_class, self.budget, readable)
+        given = self._begin, self.byte_class, self.budget, readable
+        return LinkedDFA(*given, lock=self.lock, origin=(LinkedDFA.live_by, (self, readable)))
 
     @locked
     def state_before(self, byte: int) -> int:
@@ -228,7 +237,8 @@ class LinkedDFA(Immutable):
             return self
         rest = int(self.far[self.start])
         part = labelled([((data,), 0)], {0: 0}, lambda *_: self._begin, lambda _: rest)
-        return LinkedDFA([(part, None)], _told_apart(self.byte_class, data), self.budget)
+        given = [(part, None)], _told_apart(self.byte_class, data), self.budget, self._readable
+        return LinkedDFA(*given, lock=self.lock, origin=(LinkedDFA.begun_with, (self, data)))
 
     def _byte_home(self, state: int, live: list[int]) -> int:
         """The byte that leads to the state nearest to acceptance."""
@@ -317,8 +327,8 @@ class LinkedDFA(Immutable):
         self.far[base : base + n] = np.minimum(far, FAR)
         instance = _Instance(base, part, context, first, step, block)
         self._steps += [(instance, k) for k in range(len(block.away))]
+        self._instance_with[base] = instance
         self._bases.append(base)
-        self._instances.append(instance)
         return instance
 
     def _room(self, rows: int) -> int:
@@ -329,7 +339,7 @@ class LinkedDFA(Immutable):
         return self._count - rows
 
     def _instance_at(self, row: int) -> _Instance:
-        return self._instances[bisect_right(self._bases, row) - 1]
+        return self._instance_with[self._bases[bisect_right(self._bases, row) - 1]]
 
     def _state(self, rows: tuple[int, ...], ends: bool) -> int:
         """The state of a set of rows with all that follows them."""
@@ -352,7 +362,6 @@ class LinkedDFA(Immutable):
         """A new state that is no row of an instance."""
         found = self._room(1)
         self._bases.append(found)
-        self._instances.append(_NO_INSTANCE)
         self.accepting[found], self.far[found] = ends, far
         return found
 
@@ -383,13 +392,11 @@ class LinkedDFA(Immutable):
         key = tuple(sorted(found)), ends
         number = self._step_of.get(key)
         if number is None:
-            number = self._step_of[key] = len(self._steps)
+            number = len(self._steps)
             self._steps.append(key)
+            self._step_of[key] = number
         known = self._state_after.get(number)
         return -1 - number if known is None else known
-
-
-_NO_INSTANCE = _Instance(0, None, None, 0, -1, None)  # type: ignore[arg-type]
 
 
 ByteAutomaton = ByteDFA | LinkedDFA

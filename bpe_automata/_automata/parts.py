@@ -1,5 +1,5 @@
-"""The parts of linked automata: small DFAs with labelled exits. Parts of the same texts and languages
-share one table (see `linked`)."""
+"""The parts of linked automata (see `linked`): small DFAs with labelled exits. Parts of the same
+texts and languages share one table."""
 
 from __future__ import annotations
 

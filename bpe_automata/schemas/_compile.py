@@ -19,9 +19,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from math import inf
-from typing import TYPE_CHECKING, Any, Literal
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from bpe_automata._arguments import at_least, short
 from bpe_automata._automata.dfa import ByteDFA
@@ -102,29 +100,58 @@ def link_json_schema(
     unique_names: bool = False,
     budget: Budget = _DEFAULT,
 ) -> LinkedDFA:
+    """The automaton of the JSON texts that are valid under a schema, written down where texts lead.
+
+    It takes milliseconds, whatever the schema: values are nested without limit, counts may be as
+    large as they like, and members may come in any order. What is asked of all states at once
+    (`within`, a ban, `explain` of what a normalizer removes) takes `to_dfa` of it instead.
+
+    order: of the members that a schema names, "schema" for its own, "any" for all. whitespace:
+    "compact", or "spaced" as `json.dumps` writes by default. budget: of reading the schema; its
+    states bound what may be written down, which is some hundred for each value of a text. Objects
+    and arrays that are differences (under `not`, `oneOf`, `if`) or whose items must differ are
+    written out as `compile_json_schema` does it, in the order of the schema and to depth 3. The
+    other arguments, and the errors, are those of `compile_json_schema`; what is too large may show
+    only when a text leads there, as BudgetExceededError of that call.
+    """
     from bpe_automata.schemas._documents import Document
     from bpe_automata.schemas._json_style import JsonStyle
     from bpe_automata.schemas._limits import as_too_large, limited_steps
-    from bpe_automata.schemas._linking import Linker
+    from bpe_automata.schemas._linking import Linker, Order, columns
     from bpe_automata.schemas._reader import Reader
     from bpe_automata.schemas._regularity import check_regular, unsatisfiable
     from bpe_automata.schemas._sources import schema_of
 
+    _check_formats(formats)
+    for value, given, known in (
+        (order, "order", get_args(Order)),
+        (whitespace, "whitespace", ("compact", "spaced")),
+    ):
+        if value not in known:
+            raise ArgumentError(f"{given} is {short(value)}: give {' or '.join(map(repr, known))}")
     style = JsonStyle(whitespace, escapes, budget)
+    _load_kernels()
 
     def find() -> LinkedDFA:
         with _compiling, spending(budget), limited_steps(), as_too_large("#"):
-            document = Document(schema_of(schema), formats == "all")
-            reader = Reader(document, closed)
+            read = schema_of(schema)
+            reader = Reader(Document(read, formats == "all"), closed)
             values = reader.values("#")
             check_regular(values)
-            linker = Linker(style, budget, order, unique_names, _DEPTH)
-            found = linker.linked(values, np.arange(256, dtype=np.uint8))
-            if found is None:
+            begin = Linker(style, budget, order, unique_names, _DEPTH).begin(values)
+            if not begin:
                 raise unsatisfiable(reader)
-            return found
+            options = (order, whitespace, escapes, closed, formats, unique_names, budget)
+            origin = _linked_again, (read, *options)
+            return LinkedDFA(begin, columns(read), budget, lock=_compiling, origin=origin)
 
     return with_room(find)
+
+
+def _linked_again(schema: Any, *options: Any) -> LinkedDFA:
+    """In another process."""
+    names = "order", "whitespace", "escapes", "closed", "formats", "unique_names", "budget"
+    return link_json_schema(schema, **dict(zip(names, options, strict=True)))
 
 
 def _compiled(
@@ -144,8 +171,7 @@ def _compiled(
     from bpe_automata.schemas._values import limit_recursion
     from bpe_automata.schemas._writing import write
 
-    if formats not in ("draft", "all"):
-        raise ArgumentError(f"formats is {short(formats)}: give 'draft' or 'all'")
+    _check_formats(formats)
     rounds = at_least(0, depth, "depth")
     if schema is not _SMALL:
         _load_kernels()
@@ -164,8 +190,14 @@ def _compiled(
     return with_room(find)
 
 
+def _check_formats(formats: str) -> None:
+    if formats not in ("draft", "all"):
+        raise ArgumentError(f"formats is {short(formats)}: give 'draft' or 'all'")
+
+
 _compiling = Lock()
-"""Sets of values keep memos, and all schemas share some of them: one thread compiles at a time."""
+"""Sets of values keep memos, and all schemas share some of them: one thread compiles at a time, and
+enters what is linked."""
 
 _SMALL: dict[str, Any] = {
     "properties": {

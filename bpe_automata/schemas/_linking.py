@@ -14,17 +14,18 @@ by `_writing`, in the order of the schema and to a bounded depth.
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from bpe_automata._automata.dfa import ByteDFA
-from bpe_automata._automata.linked import LinkedDFA
 from bpe_automata._automata.parts import FAR, Alternative, Part, Place, labelled
 from bpe_automata._budget import Budget, check
-from bpe_automata._sharing import Lock, cached
+from bpe_automata._sharing import cached
 from bpe_automata.schemas._containers import keys_but
 from bpe_automata.schemas._scalar_sets import lower_bound
 from bpe_automata.schemas._style import Brackets, Piece, Style
@@ -72,17 +73,14 @@ class Linker:
     ) -> None:
         """rounds: how often a set that is written as one part may contain itself."""
         self.style, self.budget, self.order, self.unique = style, budget, order, unique_names
-        self.lock = Lock()
         self._rounds = rounds
         self._values: dict[int, _Value] = {}
         self._least: dict[int, int] = {}
         self._frames: dict[tuple[int, State, int], Frame] = {}
 
-    def linked(self, values: Values, byte_class: np.ndarray) -> LinkedDFA | None:
-        """The automaton; None where no value has a text."""
-        if self.least(values) >= FAR:
-            return None
-        return LinkedDFA([(self.value(values).part, _ROOT)], byte_class, self.budget)
+    def begin(self, values: Values) -> list[Place]:
+        """Where the texts of a set begin; nowhere, if it has none."""
+        return [(self.value(values).part, _ROOT)] if self.least(values) < FAR else []
 
     def value(self, values: Values) -> _Value:
         """The texts of a set."""
@@ -531,3 +529,19 @@ def _after(frame: Frame) -> Iterable[Place]:
     if frame.container is None:
         return ((None, frame),)
     return ((frame.container.after(frame.state), frame),)
+
+
+# The columns of the table. Most schemas tell no characters apart beyond ASCII; the bytes of UTF-8
+# are alike then where they may stand in the same places.
+
+_LEADING = (0x80, 0x90, 0xA0, 0xC0, 0xC2, 0xE0, 0xE1, 0xED, 0xEE, 0xF0, 0xF1, 0xF4, 0xF5)
+_FIRST = np.array((*range(0x20, 0x80), *_LEADING))  # of each column, that of controls left out
+_APART = re.compile(r'"pattern|"format":"(?!(date|time|date-time|uri|email|ipv4|ipv6|uuid)")')
+
+
+def columns(schema: Any) -> np.ndarray:
+    """uint8 [256]: the column of each byte, for all texts that are valid under a schema."""
+    spelled = json.dumps(schema, ensure_ascii=False, separators=(",", ":"))
+    if spelled.isascii() and not _APART.search(spelled):
+        return np.searchsorted(_FIRST, np.arange(256), "right").astype(np.uint8)
+    return np.arange(256, dtype=np.uint8)
