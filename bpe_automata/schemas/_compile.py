@@ -25,9 +25,11 @@ from bpe_automata._arguments import at_least, short
 from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._budget import Budget, spending, with_room
 from bpe_automata._sharing import Lock
-from bpe_automata.errors import ArgumentError
+from bpe_automata.errors import ArgumentError, SchemaError
 
 if TYPE_CHECKING:
+    from referencing import Registry
+
     from bpe_automata.schemas._style import Style
 
 
@@ -44,6 +46,7 @@ def compile_json_schema(
     closed: bool = False,
     formats: Literal["draft", "all"] = "draft",
     unique_names: bool = False,
+    registry: Registry[Any] | None = None,
     budget: Budget = _DEFAULT,
 ) -> ByteDFA:
     """The automaton of the JSON texts that are valid under a schema.
@@ -57,7 +60,9 @@ def compile_json_schema(
     that the draft of the schema defines, "all" also the others. unique_names: no name comes twice
     in an object; as a consequence, each pattern of names (or "any other name") allows at most one
     property beyond those named by the schema. Otherwise a name that the schema does not list may be
-    repeated, each time with a valid value; readers of YAML other than PyYAML reject that.
+    repeated, each time with a valid value; readers of YAML other than PyYAML reject that. registry:
+    a `referencing.Registry` of other documents that the schema refers to, or names as its
+    metaschema; the metaschemas of JSON Schema are known. Only the registry may fetch anything.
 
     Raises InvalidSchemaError, UnsupportedSchemaError, UnsatisfiableSchemaError and
     SchemaTooLargeError, all with the JSON pointer; ArgumentError, MissingDependencyError.
@@ -65,7 +70,7 @@ def compile_json_schema(
     from bpe_automata.schemas._json_style import JsonStyle  # builds automata when imported
 
     style = JsonStyle(whitespace, escapes, budget)
-    return _compiled(schema, style, depth, closed, formats, unique_names, budget)
+    return _compiled(schema, style, depth, closed, formats, unique_names, registry, budget)
 
 
 def compile_yaml_schema(
@@ -75,6 +80,7 @@ def compile_yaml_schema(
     closed: bool = False,
     formats: Literal["draft", "all"] = "draft",
     unique_names: bool = False,
+    registry: Registry[Any] | None = None,
     budget: Budget = _DEFAULT,
 ) -> ByteDFA:
     """The automaton of the YAML texts, in block style, that are valid under a schema.
@@ -85,7 +91,8 @@ def compile_yaml_schema(
     """
     from bpe_automata.schemas._yaml_style import YamlStyle
 
-    return _compiled(schema, YamlStyle(budget), depth, closed, formats, unique_names, budget)
+    style = YamlStyle(budget)
+    return _compiled(schema, style, depth, closed, formats, unique_names, registry, budget)
 
 
 def _compiled(
@@ -95,9 +102,10 @@ def _compiled(
     closed: bool,
     formats: str,
     unique_names: bool,
+    registry: Registry[Any] | None,
     budget: Budget,
 ) -> ByteDFA:
-    from bpe_automata.schemas._documents import Document
+    from bpe_automata.schemas._documents import Document, without_scope
     from bpe_automata.schemas._limits import as_too_large, limited_steps
     from bpe_automata.schemas._reader import Reader
     from bpe_automata.schemas._regularity import check_regular, unsatisfiable
@@ -107,13 +115,15 @@ def _compiled(
 
     if formats not in ("draft", "all"):
         raise ArgumentError(f"formats is {short(formats)}: give 'draft' or 'all'")
+    if not (registry is None or hasattr(registry, "get_or_retrieve")):
+        raise ArgumentError(f"registry is {short(registry)}: give a referencing.Registry")
     rounds = at_least(0, depth, "depth")
     if schema is not _SMALL:
         _load_kernels()
 
     def find() -> ByteDFA:
         with _compiling, spending(budget), limited_steps(), as_too_large("#"):
-            document = Document(schema_of(schema), formats == "all")
+            document = Document(schema_of(schema), formats == "all", registry)
             reader = Reader(document, closed)
             values = limit_recursion(reader.values("#"), rounds)
             check_regular(values)
@@ -122,7 +132,12 @@ def _compiled(
                 raise unsatisfiable(reader)
         return found
 
-    return with_room(find)
+    try:
+        return with_room(find)
+    except SchemaError as error:
+        pointer, found = error.pointer, without_scope(error.pointer)
+        error.args, error.pointer = (str(error).replace(pointer, found),), found
+        raise
 
 
 _compiling = Lock()

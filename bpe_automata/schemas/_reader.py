@@ -107,9 +107,9 @@ class Reader:
     def _first_equal(self, pointer: str) -> str:
         """The pointer of the first schema with this content: large schemas repeat themselves."""
         part = self.document.part(pointer)
-        loop = (self._loops.of.get(pointer), pointer in self._loops.entries)
-        key = (self._contents.number(part.schema), part.base, part.draft, *loop)
-        return self._first.setdefault(key, pointer)
+        loop = (self._loops.of.get(part.pointer), part.pointer in self._loops.entries)
+        key = (self._contents.number(part.schema), part.base, part.draft, part.scope, *loop)
+        return self._first.setdefault(key, part.pointer)
 
     def _below(self, pointer: str) -> Values:
         self._reading.append(None)
