@@ -21,7 +21,9 @@ from bpe_automata.errors import InvalidSchemaError
 from bpe_automata.schemas._boolean import difference, intersection, union
 from bpe_automata.schemas._documents import Document, Part, check_keywords, types_of
 from bpe_automata.schemas._drafts import below
+from bpe_automata.schemas._evaluated import Ways
 from bpe_automata.schemas._keywords import (
+    evaluated_elsewhere,
     read_array,
     read_listed,
     read_numbers,
@@ -79,6 +81,7 @@ class Reader:
         self._children: dict[str, Child] = {}
         self._reading: list[str | None] = []  # None: a step into a property or an item
         self._contents = Contents()
+        self.ways = Ways(document, self.open.values, self.open.child)
         self._first: dict[tuple[object, ...], str] = {}  # content of a schema -> its first pointer
 
     def values(self, pointer: str) -> Values:
@@ -194,7 +197,7 @@ def _read(reader: Reader, part: Part) -> Values:
         found = intersection(found, read_listed(schema["enum"], part.pointer))
     for keyword in references(part):
         found = intersection(found, _referred(reader, part, keyword))
-    for apply in (_all_of, _any_of, _one_of, _not, _if, _contains, _dependent):
+    for apply in (_all_of, _any_of, _one_of, _not, _if, _contains, _dependent, _unevaluated):
         found = apply(reader, part, found)
     return found
 
@@ -294,6 +297,16 @@ def _dependent(reader: Reader, part: Part, found: Values) -> Values:
             for other in [needed] if isinstance(needed, str) else needed:
                 if other != name:
                     found = difference(found, _one_without_other(name, other, where))
+    return found
+
+
+def _unevaluated(reader: Reader, part: Part, found: Values) -> Values:
+    if not evaluated_elsewhere(part.schema):
+        return found
+    for keyword in ("unevaluatedItems", "unevaluatedProperties"):
+        if keyword in part.schema:
+            child = reader.child(below(part.pointer, keyword))
+            found = reader.ways.within(part, found, keyword, child)
     return found
 
 
