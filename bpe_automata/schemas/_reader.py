@@ -11,11 +11,10 @@ itself there. A schema that refers to itself without such a step says nothing an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import reduce
-from typing import TypeVar
 
 from bpe_automata.errors import InvalidSchemaError
 from bpe_automata.schemas._boolean import difference, intersection, union
@@ -34,12 +33,7 @@ from bpe_automata.schemas._keywords import (
 from bpe_automata.schemas._limits import as_too_large, check_levels, step
 from bpe_automata.schemas._loops import Contents, Loops, find_loops, references
 from bpe_automata.schemas._numbers import ALL_NUMBERS, NO_NUMBER
-from bpe_automata.schemas._scalar_sets import (
-    subtract_numbers,
-    subtract_strings,
-    unite_numbers,
-    unite_strings,
-)
+from bpe_automata.schemas._one_of import exactly_one
 from bpe_automata.schemas._values import (
     ALL,
     ALL_STRINGS,
@@ -330,64 +324,3 @@ def _only_object(named: dict[str, Property], pointer: str) -> Values:
 
 def _only_array(shape: ArrayShape) -> Values:
     return Values(False, frozenset(), NO_NUMBER, NO_STRING, (Term(shape),), ())
-
-
-# `oneOf`: the values that are in exactly one of some sets.
-#
-#     exactly_one(A) = union over i of  A_i - union over j != i of A_j
-#
-# Strings and numbers take one pass, which remembers what was seen once and what was seen at all.
-# From the arrays and objects of each branch those of the others are subtracted; that costs nothing
-# where branches exclude each other, as most do by a type or a constant.
-
-T = TypeVar("T")
-
-
-def exactly_one(branches: Sequence[Values], others: Sequence[Values]) -> Values:
-    """{ v : v in branches[i] for some i, and in others[j] for no j != i }, where branches[i] is a
-    subset of others[i]. Raises BudgetExceededError."""
-    if len(branches) == 1:
-        return branches[0]
-    found = reduce(union, _structured(branches, others), NONE)
-    nulls = sum(v.null for v in others)
-    return replace(
-        found,
-        null=nulls == 1 and any(v.null for v in branches),
-        booleans=frozenset(b for b in (False, True) if sum(b in v.booleans for v in others) == 1),
-        numbers=_exactly_once(
-            [v.numbers for v in branches], unite_numbers, subtract_numbers, NO_NUMBER
-        ),
-        strings=_exactly_once(
-            [v.strings for v in branches], unite_strings, subtract_strings, NO_STRING
-        ),
-        memo={},
-    )
-
-
-def _structured(branches: Sequence[Values], others: Sequence[Values]) -> list[Values]:
-    """The arrays and objects of each branch that are in no other."""
-    found = [_bare(branch) for branch in branches]
-    bare = found if others is branches else [_bare(other) for other in others]
-    some = [(j, other) for j, other in enumerate(bare) if other.arrays or other.objects]
-    return [
-        reduce(difference, (other for j, other in some if j != i), branch)
-        for i, branch in enumerate(found)
-        if branch.arrays or branch.objects
-    ]
-
-
-def _bare(values: Values) -> Values:
-    """The arrays and objects of a set."""
-    return replace(
-        values, null=False, booleans=frozenset(), numbers=NO_NUMBER, strings=NO_STRING, memo={}
-    )
-
-
-def _exactly_once(
-    sets: list[T], join: Callable[[T, T], T], less: Callable[[T, T], T], nothing: T
-) -> T:
-    """The elements that are in exactly one of some sets."""
-    once, seen = nothing, nothing
-    for found in sets:
-        once, seen = join(less(once, found), less(found, seen)), join(seen, found)
-    return once
