@@ -17,21 +17,25 @@ if the schema allows them; bounds in the schema exclude them.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from math import inf
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
 from bpe_automata._arguments import at_least, short
 from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._automata.linked import LinkedDFA
 from bpe_automata._budget import Budget, spending, with_room
 from bpe_automata._sharing import Lock
-from bpe_automata.errors import ArgumentError
+from bpe_automata.errors import ArgumentError, SchemaError
 
 if TYPE_CHECKING:
+    from referencing import Registry
+
     from bpe_automata.schemas._style import Style
 
 
+T = TypeVar("T")
 _DEFAULT = Budget()
 _DEPTH = 3
 
@@ -45,6 +49,7 @@ def compile_json_schema(
     closed: bool = False,
     formats: Literal["draft", "all"] = "draft",
     unique_names: bool = False,
+    registry: Registry[Any] | None = None,
     budget: Budget = _DEFAULT,
 ) -> ByteDFA:
     """The automaton of the JSON texts that are valid under a schema.
@@ -58,7 +63,9 @@ def compile_json_schema(
     that the draft of the schema defines, "all" also the others. unique_names: no name comes twice
     in an object; as a consequence, each pattern of names (or "any other name") allows at most one
     property beyond those named by the schema. Otherwise a name that the schema does not list may be
-    repeated, each time with a valid value; readers of YAML other than PyYAML reject that.
+    repeated, each time with a valid value; readers of YAML other than PyYAML reject that. registry:
+    a `referencing.Registry` of other documents that the schema refers to, or names as its
+    metaschema; the metaschemas of JSON Schema are known. Only the registry may fetch anything.
 
     Raises InvalidSchemaError, UnsupportedSchemaError, UnsatisfiableSchemaError and
     SchemaTooLargeError, all with the JSON pointer; ArgumentError, MissingDependencyError.
@@ -66,7 +73,7 @@ def compile_json_schema(
     from bpe_automata.schemas._json_style import JsonStyle  # builds automata when imported
 
     style = JsonStyle(whitespace, escapes, budget)
-    return _compiled(schema, style, depth, closed, formats, unique_names, budget)
+    return _compiled(schema, style, depth, closed, formats, unique_names, registry, budget)
 
 
 def compile_yaml_schema(
@@ -76,6 +83,7 @@ def compile_yaml_schema(
     closed: bool = False,
     formats: Literal["draft", "all"] = "draft",
     unique_names: bool = False,
+    registry: Registry[Any] | None = None,
     budget: Budget = _DEFAULT,
 ) -> ByteDFA:
     """The automaton of the YAML texts, in block style, that are valid under a schema.
@@ -86,7 +94,8 @@ def compile_yaml_schema(
     """
     from bpe_automata.schemas._yaml_style import YamlStyle
 
-    return _compiled(schema, YamlStyle(budget), depth, closed, formats, unique_names, budget)
+    style = YamlStyle(budget)
+    return _compiled(schema, style, depth, closed, formats, unique_names, registry, budget)
 
 
 def link_json_schema(
@@ -98,6 +107,7 @@ def link_json_schema(
     closed: bool = False,
     formats: Literal["draft", "all"] = "draft",
     unique_names: bool = False,
+    registry: Registry[Any] | None = None,
     budget: Budget = _DEFAULT,
 ) -> LinkedDFA:
     """The automaton of the JSON texts that are valid under a schema, written down where texts lead.
@@ -122,7 +132,7 @@ def link_json_schema(
     from bpe_automata.schemas._regularity import check_regular, unsatisfiable
     from bpe_automata.schemas._sources import schema_of
 
-    _check_formats(formats)
+    _check_options(formats, registry)
     for value, given, known in (
         (order, "order", get_args(Order)),
         (whitespace, "whitespace", ("compact", "spaced")),
@@ -135,22 +145,31 @@ def link_json_schema(
     def find() -> LinkedDFA:
         with _compiling, spending(budget), limited_steps(), as_too_large("#"):
             read = schema_of(schema)
-            reader = Reader(Document(read, formats == "all"), closed)
+            reader = Reader(Document(read, formats == "all", registry), closed)
             values = reader.values("#")
             check_regular(values)
             begin = Linker(style, budget, order, unique_names, _DEPTH).begin(values)
             if not begin:
                 raise unsatisfiable(reader)
-            options = (order, whitespace, escapes, closed, formats, unique_names, budget)
+            options = order, whitespace, escapes, closed, formats, unique_names, registry, budget
             origin = _linked_again, (read, *options)
             return LinkedDFA(begin, columns(read), budget, lock=_compiling, origin=origin)
 
-    return with_room(find)
+    return _with_pointers(find)
 
 
 def _linked_again(schema: Any, *options: Any) -> LinkedDFA:
     """In another process."""
-    names = "order", "whitespace", "escapes", "closed", "formats", "unique_names", "budget"
+    names = [
+        "order",
+        "whitespace",
+        "escapes",
+        "closed",
+        "formats",
+        "unique_names",
+        "registry",
+        "budget",
+    ]
     return link_json_schema(schema, **dict(zip(names, options, strict=True)))
 
 
@@ -161,6 +180,7 @@ def _compiled(
     closed: bool,
     formats: str,
     unique_names: bool,
+    registry: Registry[Any] | None,
     budget: Budget,
 ) -> ByteDFA:
     from bpe_automata.schemas._documents import Document
@@ -171,14 +191,14 @@ def _compiled(
     from bpe_automata.schemas._values import limit_recursion
     from bpe_automata.schemas._writing import write
 
-    _check_formats(formats)
+    _check_options(formats, registry)
     rounds = at_least(0, depth, "depth")
     if schema is not _SMALL:
         _load_kernels()
 
     def find() -> ByteDFA:
         with _compiling, spending(budget), limited_steps(), as_too_large("#"):
-            document = Document(schema_of(schema), formats == "all")
+            document = Document(schema_of(schema), formats == "all", registry)
             reader = Reader(document, closed)
             values = limit_recursion(reader.values("#"), rounds)
             check_regular(values)
@@ -187,12 +207,26 @@ def _compiled(
                 raise unsatisfiable(reader)
         return found
 
-    return with_room(find)
+    return _with_pointers(find)
 
 
-def _check_formats(formats: str) -> None:
+def _with_pointers(find: Callable[[], T]) -> T:
+    """find(), with room for its calls; pointers of errors as people read them."""
+    from bpe_automata.schemas._documents import without_scope
+
+    try:
+        return with_room(find)
+    except SchemaError as error:
+        pointer, found = error.pointer, without_scope(error.pointer)
+        error.args, error.pointer = (str(error).replace(pointer, found),), found
+        raise
+
+
+def _check_options(formats: str, registry: object) -> None:
     if formats not in ("draft", "all"):
         raise ArgumentError(f"formats is {short(formats)}: give 'draft' or 'all'")
+    if not (registry is None or hasattr(registry, "get_or_retrieve")):
+        raise ArgumentError(f"registry is {short(registry)}: give a referencing.Registry")
 
 
 _compiling = Lock()

@@ -1,8 +1,14 @@
 """Finds every schema of a document, resolves references between them, and checks keyword values.
 
 A schema is identified by its JSON pointer. `$id` gives it a URI, which is the base of references
-inside it; `$anchor` gives it a name inside the nearest `$id`. Other documents are never fetched.
-Source: JSON Schema Core (2020-12), sections 8 and 9.
+inside it; `$anchor` gives it a name inside the nearest `$id`. Other documents come from a registry
+of the package `referencing`, the metaschemas from `jsonschema-specifications`.
+
+A `$dynamicRef` (and `$recursiveRef`) leads to the outermost schema resource on the way to it that
+has the anchor. So a schema is identified by its pointer and by the anchors of the resources on the
+way, its dynamic scope: the pointer "2:#/$defs/a" is that of `#/$defs/a` in the second scope.
+
+Source: JSON Schema Core (2020-12), sections 7.1, 8 and 9.
 """
 
 from __future__ import annotations
@@ -11,12 +17,18 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urldefrag, urljoin
 
 from bpe_automata._arguments import short
 from bpe_automata._budget import check
-from bpe_automata.errors import InvalidSchemaError, SchemaTooLargeError, UnsupportedSchemaError
+from bpe_automata.errors import (
+    ArgumentError,
+    InvalidSchemaError,
+    MissingDependencyError,
+    SchemaTooLargeError,
+    UnsupportedSchemaError,
+)
 from bpe_automata.schemas._drafts import (
     ASSERTING,
     DEFINITIONS,
@@ -29,46 +41,85 @@ from bpe_automata.schemas._drafts import (
     is_schema,
     parts,
     tokens_of,
+    without_vocabularies,
 )
 from bpe_automata.schemas._formats import DEFINED, SUPPORTED
 from bpe_automata.schemas._sources import MAX_NESTING, check_json, too_deep
 
+if TYPE_CHECKING:
+    from referencing import Registry
+
 MAX_PARTS = 50_000
 _NAMES = ("$anchor", "$dynamicAnchor")
+_METASCHEMAS = re.compile(r"https?://json-schema\.org/draft[-/]")
+_MAX_DOCUMENTS = 1000
+_MAX_METASCHEMAS = 8  # each of which names the next one in its $schema
+_SCOPE = re.compile("([0-9]+):(.*)", re.DOTALL)
+Scope = tuple[tuple[str, str], ...]  # (name of a dynamic anchor, pointer of the outermost one)
 _ANCHOR = re.compile(r"[A-Za-z_][-A-Za-z0-9._:]*")
 
 
 @dataclass(frozen=True, eq=False)
 class Part:
     """A schema somewhere in the document. schema: its keywords that its draft knows. base: the URI
-    against which its references are resolved. given: all of it, which pointers go through."""
+    against which its references are resolved. given: all of it, which pointers go through. scope:
+    where dynamic references inside it lead to."""
 
     pointer: str
     schema: Any
     base: str
     draft: Draft
     given: Any = None
+    scope: Scope = ()
 
 
 class Document:
-    """All schemas of one document. all_formats: whether formats that the draft of a schema does not
-    define are asserted too. Raises InvalidSchemaError, UnsupportedSchemaError, SchemaTooLargeError.
+    """All schemas of one document, and of those that it refers to. all_formats: whether formats
+    that the draft of a schema does not define are asserted too. registry: of other documents.
+    Raises InvalidSchemaError, UnsupportedSchemaError, SchemaTooLargeError, MissingDependencyError,
+    and ArgumentError for a registry with what is no schema.
     """
 
-    def __init__(self, schema: Any, all_formats: bool = False) -> None:
+    def __init__(
+        self, schema: Any, all_formats: bool = False, registry: Registry[Any] | None = None
+    ) -> None:
         if not is_schema(schema):
             kind = type(schema).__name__
             raise InvalidSchemaError("#", f"a schema is an object or a boolean, not a {kind}")
         check_json(schema)
         self._parts: dict[str, Part] = {}
+        self._plain: dict[str, Part] = {}  # without a scope
+        self._scopes: dict[Scope, int] = {(): 0}
+        self._documents = 0  # loaded from registries
         self._resources: dict[str, str] = {}  # URI -> pointer
         self._anchors: dict[tuple[str, str], str] = {}  # (base, name) -> pointer
-        self._dynamic: dict[str, list[str]] = {}  # name of a $dynamicAnchor -> pointers
-        self.root, self._all_formats = schema, all_formats
-        self._scan(Part("#", schema, "", _draft("#", schema, DRAFT_2020)))
+        self._dynamic: dict[str, dict[str, str]] = {}  # base -> name of a $dynamicAnchor -> pointer
+        self.root, self._all_formats, self._registry = schema, all_formats, registry
+        self._scan(Part("#", schema, "", self._draft("#", schema, DRAFT_2020)))
 
     def part(self, pointer: str) -> Part:
-        """The schema at a pointer that is known to lead to one."""
+        """The schema at a pointer that is known to lead to one. Its own pointer may be of a later
+        scope, if it is a resource with dynamic anchors."""
+        if pointer not in self._parts:
+            scoped = _SCOPE.fullmatch(pointer)
+            plain = self._plain[scoped[2] if scoped else pointer]
+            scope = list(self._scopes)[int(scoped[1])] if scoped else ()
+            self._parts[pointer] = self._within(plain, scope)
+        return self._parts[pointer]
+
+    def _within(self, part: Part, scope: Scope) -> Part:
+        """The schema as it is reached in a scope: anchors of its own resource come last."""
+        scope = tuple({**self._dynamic.get(part.base, {}), **dict(scope)}.items())
+        if not scope:
+            return part
+        scope = tuple(sorted(scope))
+        pointer = f"{self._scopes.setdefault(scope, len(self._scopes))}:{part.pointer}"
+        if pointer not in self._parts:
+            check()
+            if len(self._parts) >= MAX_PARTS:
+                advice = "dynamic references lead to more schemas; use fewer dynamic anchors"
+                raise SchemaTooLargeError(part.pointer, "schemas", MAX_PARTS, advice)
+            self._parts[pointer] = replace(part, pointer=pointer, scope=scope)
         return self._parts[pointer]
 
     def target(self, part: Part, keyword: str) -> Part:
@@ -76,26 +127,70 @@ class Document:
         reference = part.schema[keyword]
         uri, fragment = urldefrag(reference)
         base = urldefrag(urljoin(part.base, uri))[0] if uri else part.base
-        where = below(part.pointer, keyword)
-        resource = self._resources.get(base)
-        if resource is None:
-            why = f"{reference!r} is another document; put it under $defs, with its $id"
+        where, name = below(part.pointer, keyword), unquote(fragment)
+        if base not in self._resources and not self._load(base, part.draft, where):
+            why = f"{reference!r} is another document: give it in the registry, or under $defs"
             raise UnsupportedSchemaError(keyword, where, why)
-        if keyword == "$recursiveRef" or unquote(fragment) in self._dynamic:
-            self._only_one(keyword, where, unquote(fragment))
+        anchors, scope = self._dynamic.get(base, {}), dict(part.scope)
+        if keyword != "$ref" and name in anchors:
+            return self._within(self._plain[scope.get(name, anchors[name])], part.scope)
         if fragment and not fragment.startswith("/"):
-            found = self._anchors.get((base, unquote(fragment)))
-            if found is None:
+            anchored = self._anchors.get((base, name))
+            if anchored is None:
                 raise InvalidSchemaError(where, f"{reference!r} leads nowhere: no such $anchor")
-            return self._parts[found]
-        return self._at(self._parts[resource], tokens_of(fragment), where, reference)
+            return self._within(self._plain[anchored], part.scope)
+        start = self._plain[self._resources[base]]
+        return self._within(self._at(start, tokens_of(fragment), where, reference), part.scope)
 
-    def _only_one(self, keyword: str, where: str, name: str) -> None:
-        """Raises UnsupportedSchemaError for a dynamic reference that has more than one target; one
-        with a single target is a plain reference."""
-        if keyword != "$ref" and len(self._dynamic.get(name, ())) > 1:
-            why = f"where it leads depends on the way to it: {len(self._dynamic[name])} targets"
-            raise UnsupportedSchemaError(keyword, where, why)
+    def _load(self, uri: str, draft: Draft, where: str) -> bool:
+        """Add the document with a URI; False if it is not in the registry. draft: for one that does
+        not name its own. where: the pointer of the reference, for messages."""
+        found = self._retrieved(uri)
+        if found is None:
+            return False
+        if not is_schema(found):
+            raise InvalidSchemaError(where, f"{uri!r} is no schema")
+        check_json(found)
+        self._documents += 1
+        if self._documents > _MAX_DOCUMENTS:
+            advice = "the schema refers to more documents; put what is needed into fewer"
+            raise SchemaTooLargeError(where, "documents", _MAX_DOCUMENTS, advice)
+        self._resources[uri] = f"{uri}#"
+        self._scan(Part(f"{uri}#", found, uri, self._draft(f"{uri}#", found, draft)))
+        return True
+
+    def _retrieved(self, uri: str) -> Any:
+        """The document with a URI, from the registry or the metaschemas; None if neither has it."""
+        registries = [self._registry] if self._registry is not None else []
+        if _METASCHEMAS.match(uri):
+            registries.append(_metaschemas())
+        for registry in registries:
+            try:
+                return registry.get_or_retrieve(uri).value.contents
+            except LookupError:  # of `referencing`, where nothing can be retrieved
+                continue
+            except (AttributeError, TypeError) as error:  # of `referencing`, as it goes through all
+                why = f"a document of the registry is no schema: {error}"
+                raise ArgumentError(why) from error
+        return None
+
+    def _draft(self, pointer: str, schema: Any, above: Draft, levels: int = 0) -> Draft:
+        """The draft that `$schema` names, else that of the schema around it."""
+        uri = schema.get("$schema") if isinstance(schema, dict) else None
+        if uri is None:
+            return above
+        where = below(pointer, "$schema")
+        if not isinstance(uri, str):
+            raise InvalidSchemaError(where, f"$schema is {uri!r}, not a string")
+        found = draft_of(uri)
+        if found is not None:
+            return found
+        metaschema = self._retrieved(urldefrag(uri)[0]) if levels < _MAX_METASCHEMAS else None
+        if not isinstance(metaschema, dict) or "$schema" not in metaschema:
+            why = f"{uri!r} is none of the drafts 4, 6, 7, 2019-09 and 2020-12, nor in the registry"
+            raise UnsupportedSchemaError("$schema", where, why)
+        draft = self._draft(pointer, metaschema, above, levels + 1)
+        return without_vocabularies(draft, metaschema.get("$vocabulary"), where)
 
     def _at(self, start: Part, tokens: list[str], where: str, reference: str) -> Part:
         """The schema at the end of a pointer. It may stand where no keyword expects a schema."""
@@ -105,12 +200,12 @@ class Document:
             if here is _NOWHERE:
                 raise InvalidSchemaError(where, f"{reference!r} leads nowhere")
             pointer = below(pointer, token)
-            nearest = self._parts.get(pointer, nearest)
-        if pointer not in self._parts:
+            nearest = self._plain.get(pointer, nearest)
+        if pointer not in self._plain:
             if not is_schema(here):
                 raise InvalidSchemaError(where, f"{reference!r} leads to what is no schema")
             self._scan(Part(pointer, here, nearest.base, nearest.draft))
-        return self._parts[pointer]
+        return self._plain[pointer]
 
     def _scan(self, start: Part) -> None:
         """Add a schema and all its subschemas to the tables."""
@@ -118,7 +213,7 @@ class Document:
         while waiting:
             check()
             part, level = waiting.pop()
-            if len(self._parts) + len(waiting) >= MAX_PARTS:
+            if len(self._plain) + len(waiting) >= MAX_PARTS:
                 advice = "the schema has more parts; take out what is not needed"
                 raise SchemaTooLargeError(part.pointer, "schemas", MAX_PARTS, advice)
             if level > MAX_NESTING:
@@ -138,12 +233,12 @@ class Document:
                 if isinstance(name, str) and _ANCHOR.fullmatch(name):
                     self._anchors[part.base, name] = part.pointer
                     if keyword == "$dynamicAnchor":
-                        self._dynamic.setdefault(name, []).append(part.pointer)
+                        self._dynamic.setdefault(part.base, {})[name] = part.pointer
             if schema.get("$recursiveAnchor") is True:
-                self._dynamic.setdefault("", []).append(part.pointer)
+                self._dynamic.setdefault(part.base, {})[""] = part.pointer
         elif part.pointer == "#":
             self._resources[""] = "#"
-        self._parts[part.pointer] = part
+        self._plain[part.pointer] = part
         return part
 
     def _known(self, part: Part) -> Any:
@@ -171,7 +266,7 @@ class Document:
             self._anchors[part.base, anchor] = part.pointer
             return part
         self._resources.setdefault(uri, part.pointer)
-        inner = _draft(part.pointer, schema, draft)
+        inner = self._draft(part.pointer, schema, draft)
         return replace(part, base=uri, draft=inner)
 
 
@@ -198,18 +293,21 @@ def _inner(part: Part) -> Iterator[Part]:
                     yield Part(below(part.pointer, keyword, *path), schema, part.base, part.draft)
 
 
-def _draft(pointer: str, schema: Any, above: Draft) -> Draft:
-    """The draft that `$schema` names, else that of the schema around it."""
-    uri = schema.get("$schema") if isinstance(schema, dict) else None
-    if uri is None:
-        return above
-    if not isinstance(uri, str):
-        raise InvalidSchemaError(below(pointer, "$schema"), f"$schema is {uri!r}, not a string")
-    found = draft_of(uri)
-    if found is None:
-        why = f"{uri!r} is none of the drafts 4, 6, 7, 2019-09 and 2020-12"
-        raise UnsupportedSchemaError("$schema", below(pointer, "$schema"), why)
-    return found
+def _metaschemas() -> Registry[Any]:
+    try:
+        from jsonschema_specifications import REGISTRY
+    except ImportError as error:
+        raise MissingDependencyError(
+            "a reference to a metaschema takes jsonschema-specifications: "
+            "pip install jsonschema-specifications"
+        ) from error
+    return REGISTRY
+
+
+def without_scope(pointer: str) -> str:
+    """A pointer as people read it."""
+    scoped = _SCOPE.fullmatch(pointer)
+    return scoped[2] if scoped else pointer
 
 
 # Checks of a schema before it is read: the value of each keyword, and keywords that are not

@@ -7,11 +7,14 @@ other meaning; a keyword in a draft older than itself is a note. `Draft` has all
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 from urllib.parse import unquote
+
+from bpe_automata.errors import InvalidSchemaError, UnsupportedSchemaError
 
 TYPES = ("null", "boolean", "integer", "number", "string", "array", "object")
 
@@ -19,17 +22,19 @@ TYPES = ("null", "boolean", "integer", "number", "string", "array", "object")
 @dataclass(frozen=True)
 class Draft:
     """number: orders the drafts; later ones have their year. ref_alone: keywords next to a $ref are
-    ignored. integers_by_text: 1.0 is no integer. id_keyword: sets the URI of a schema."""
+    ignored. integers_by_text: 1.0 is no integer. id_keyword: sets the URI of a schema. unknown:
+    keywords that its metaschema leaves out."""
 
     name: str
     number: int
     ref_alone: bool = False
     integers_by_text: bool = False
     id_keyword: str = "$id"
+    unknown: frozenset[str] = frozenset()
 
     def knows(self, keyword: str) -> bool:
         """Whether the keyword has a meaning in this draft; otherwise it is a note."""
-        until = _UNTIL.get(keyword, self.number)
+        until = -1 if keyword in self.unknown else _UNTIL.get(keyword, self.number)
         return _SINCE.get(keyword, 0) <= self.number <= until
 
     def defines(self, format_name: object) -> bool:
@@ -193,6 +198,38 @@ def parts(keyword: str, value: Any) -> list[tuple[tuple[str | int, ...], Any]]:
     return [((), value)]
 
 
+# Vocabularies: the keywords that a metaschema of 2019-09 or later defines (Core, section 8.1.2).
+
+_VOCABULARY = re.compile(r"https://json-schema\.org/draft/(2019-09|2020-12)/vocab/(.+)")
+_NOTED = ("core", "meta-data", "content", "format", "format-annotation", "format-assertion")
+_UNEVALUATED = frozenset(("unevaluatedItems", "unevaluatedProperties"))
+
+
+def without_vocabularies(draft: Draft, given: Any, where: str) -> Draft:
+    """The draft without the keywords whose vocabulary is not among those that a metaschema lists in
+    its `$vocabulary`. where: the pointer for messages. Raises InvalidSchemaError, and
+    UnsupportedSchemaError for one that is required and not known here."""
+    if given is None:
+        return draft
+    if not isinstance(given, dict):
+        raise InvalidSchemaError(where, f"$vocabulary of the metaschema is {given!r}, no object")
+    listed = set()
+    for uri, required in given.items():
+        found = _VOCABULARY.fullmatch(uri)
+        if found and found[2] in ("applicator", "unevaluated", "validation", *_NOTED):
+            listed.add(found[2])
+        elif required:
+            raise UnsupportedSchemaError("$vocabulary", where, f"{uri!r} is not known here")
+    applying = (ASSERTING - {"dependencies"}) | {"$ref", "$dynamicRef", "$recursiveRef"}
+    others = EXPECTED.keys() - applying - {"format"}
+    unknown = set() if "validation" in listed else set(others)
+    if "applicator" not in listed:
+        unknown |= ASSERTING - _UNEVALUATED
+    if not listed & ({"unevaluated"} if draft.number >= 2020 else {"applicator"}):
+        unknown |= _UNEVALUATED
+    return replace(draft, unknown=frozenset(unknown))
+
+
 # JSON pointers in URI fragments (RFC 6901), such as `#/properties/a~1b`.
 
 
@@ -202,6 +239,6 @@ def below(pointer: str, *tokens: str | int) -> str:
 
 
 def tokens_of(fragment: str) -> list[str]:
-    """The tokens of a pointer such as "/properties/a~1b" or "#/properties/a%20b"."""
-    path = unquote(fragment.removeprefix("#"))
+    """The tokens of a pointer such as "/properties/a~1b", "#/properties/a%20b", "b.json#/items"."""
+    path = unquote(fragment[fragment.find("#") + 1 :])
     return [token.replace("~1", "/").replace("~0", "~") for token in path.split("/")[1:]]

@@ -204,27 +204,26 @@ def _joined(found: list[T], join: Callable[[T, T], T], nothing: T) -> T:
     return reduce(join, found, nothing)
 
 
-_IN_PLACE = (
-    "$ref",
-    "$dynamicRef",
-    "$recursiveRef",
-    "allOf",
-    "anyOf",
-    "oneOf",
-    "if",
-    "dependentSchemas",
-    "dependencies",
+_IN_PLACE = frozenset(
+    (
+        "$ref",
+        "$dynamicRef",
+        "$recursiveRef",
+        "allOf",
+        "anyOf",
+        "oneOf",
+        "if",
+        "dependentSchemas",
+        "dependencies",
+        "contains",
+    )
 )
 
 
-def _check_evaluated(part: Part, keyword: str) -> None:
-    """Raises UnsupportedSchemaError if another keyword applies a schema to the same instance: what
-    it evaluates depends on the instance."""
-    others = _IN_PLACE if keyword == "unevaluatedProperties" else (*_IN_PLACE, "contains")
-    for other in others:
-        if other in part.schema:
-            why = f"what {other} beside it has looked at depends on the value"
-            raise UnsupportedSchemaError(keyword, below(part.pointer, keyword), why)
+def evaluated_elsewhere(schema: dict[str, Any]) -> bool:
+    """Whether what `unevaluatedItems` or `unevaluatedProperties` applies to depends on keywords
+    other than those for the same kind of children; see `evaluated`."""
+    return not _IN_PLACE.isdisjoint(schema)
 
 
 def read_array(part: Part, child: ReadChild) -> ArrayShape:
@@ -254,9 +253,8 @@ def read_array(part: Part, child: ReadChild) -> ArrayShape:
 
 def _unevaluated(part: Part, child: ReadChild) -> Child:
     """The values of items that neither `prefixItems` nor `items` describes."""
-    if "unevaluatedItems" not in part.schema or part.schema["unevaluatedItems"] is True:
+    if "unevaluatedItems" not in part.schema or evaluated_elsewhere(part.schema):
         return ANYTHING
-    _check_evaluated(part, "unevaluatedItems")
     return child(below(part.pointer, "unevaluatedItems"))
 
 
@@ -326,11 +324,16 @@ def _patterns(part: Part, child: ReadChild) -> list[tuple[ByteDFA, Child]]:
     """(names, child) of each pattern of patternProperties."""
     return [
         (
-            _pattern_language(pattern, part.pointer, "patternProperties", pattern),
+            pattern_names(part, pattern),
             child(below(part.pointer, "patternProperties", pattern)),
         )
         for pattern in part.schema.get("patternProperties", {})
     ]
+
+
+def pattern_names(part: Part, pattern: str) -> ByteDFA:
+    """The names that one of the patterns of patternProperties matches."""
+    return _pattern_language(pattern, part.pointer, "patternProperties", pattern)
 
 
 def _others(part: Part, child: ReadChild, closed: bool) -> Child:
@@ -339,10 +342,8 @@ def _others(part: Part, child: ReadChild, closed: bool) -> Child:
     if "additionalProperties" in schema:
         return child(below(part.pointer, "additionalProperties"))
     if "unevaluatedProperties" in schema:
-        if schema["unevaluatedProperties"] is True:
-            return ANYTHING
-        _check_evaluated(part, "unevaluatedProperties")
-        return child(below(part.pointer, "unevaluatedProperties"))
+        elsewhere = evaluated_elsewhere(schema)
+        return ANYTHING if elsewhere else child(below(part.pointer, "unevaluatedProperties"))
     is_object_schema = schema.get("type") == "object" or "properties" in schema
     return NOTHING if closed and is_object_schema else ANYTHING
 

@@ -536,7 +536,9 @@ def _after(frame: Frame) -> Iterable[Place]:
 
 _LEADING = (0x80, 0x90, 0xA0, 0xC0, 0xC2, 0xE0, 0xE1, 0xED, 0xEE, 0xF0, 0xF1, 0xF4, 0xF5)
 _FIRST = np.array((*range(0x20, 0x80), *_LEADING))  # of each column, that of controls left out
-_APART = re.compile(r'"pattern|"format":"(?!(date|time|date-time|uri|email|ipv4|ipv6|uuid)")')
+_APART = re.compile(
+    r'"pattern|"\$(ref|dynamicRef)":"(?!#)|"format":"(?!(date|time|date-time|uri|email|ipv4|ipv6|uuid)")'
+)
 
 
 def columns(schema: Any) -> np.ndarray:

@@ -106,7 +106,7 @@ class _Walk:
         for keyword, value in part.schema.items():
             if keyword in ASSERTING:
                 for path, _ in parts(keyword, value):
-                    yield below(part.pointer, keyword, *path)
+                    yield self._document.part(below(part.pointer, keyword, *path)).pointer
 
 
 def _last(items: list[str], item: str) -> int:

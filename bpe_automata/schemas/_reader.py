@@ -11,17 +11,18 @@ itself there. A schema that refers to itself without such a step says nothing an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import reduce
-from typing import TypeVar
 
 from bpe_automata.errors import InvalidSchemaError
 from bpe_automata.schemas._boolean import difference, intersection, union
 from bpe_automata.schemas._documents import Document, Part, check_keywords, types_of
 from bpe_automata.schemas._drafts import below
+from bpe_automata.schemas._evaluated import Ways
 from bpe_automata.schemas._keywords import (
+    evaluated_elsewhere,
     read_array,
     read_listed,
     read_numbers,
@@ -32,12 +33,7 @@ from bpe_automata.schemas._keywords import (
 from bpe_automata.schemas._limits import as_too_large, check_levels, step
 from bpe_automata.schemas._loops import Contents, Loops, find_loops, references
 from bpe_automata.schemas._numbers import ALL_NUMBERS, NO_NUMBER
-from bpe_automata.schemas._scalar_sets import (
-    subtract_numbers,
-    subtract_strings,
-    unite_numbers,
-    unite_strings,
-)
+from bpe_automata.schemas._one_of import exactly_one
 from bpe_automata.schemas._values import (
     ALL,
     ALL_STRINGS,
@@ -79,6 +75,7 @@ class Reader:
         self._children: dict[str, Child] = {}
         self._reading: list[str | None] = []  # None: a step into a property or an item
         self._contents = Contents()
+        self.ways = Ways(document, self.open.values, self.open.child)
         self._first: dict[tuple[object, ...], str] = {}  # content of a schema -> its first pointer
 
     def values(self, pointer: str) -> Values:
@@ -107,9 +104,9 @@ class Reader:
     def _first_equal(self, pointer: str) -> str:
         """The pointer of the first schema with this content: large schemas repeat themselves."""
         part = self.document.part(pointer)
-        loop = (self._loops.of.get(pointer), pointer in self._loops.entries)
-        key = (self._contents.number(part.schema), part.base, part.draft, *loop)
-        return self._first.setdefault(key, pointer)
+        loop = (self._loops.of.get(part.pointer), part.pointer in self._loops.entries)
+        key = (self._contents.number(part.schema), part.base, part.draft, part.scope, *loop)
+        return self._first.setdefault(key, part.pointer)
 
     def _below(self, pointer: str) -> Values:
         self._reading.append(None)
@@ -194,7 +191,7 @@ def _read(reader: Reader, part: Part) -> Values:
         found = intersection(found, read_listed(schema["enum"], part.pointer))
     for keyword in references(part):
         found = intersection(found, _referred(reader, part, keyword))
-    for apply in (_all_of, _any_of, _one_of, _not, _if, _contains, _dependent):
+    for apply in (_all_of, _any_of, _one_of, _not, _if, _contains, _dependent, _unevaluated):
         found = apply(reader, part, found)
     return found
 
@@ -297,6 +294,16 @@ def _dependent(reader: Reader, part: Part, found: Values) -> Values:
     return found
 
 
+def _unevaluated(reader: Reader, part: Part, found: Values) -> Values:
+    if not evaluated_elsewhere(part.schema):
+        return found
+    for keyword in ("unevaluatedItems", "unevaluatedProperties"):
+        if keyword in part.schema:
+            child = reader.child(below(part.pointer, keyword))
+            found = reader.ways.within(part, found, keyword, child)
+    return found
+
+
 def _if_present(found: Values, name: str, then: Values, pointer: str) -> Values:
     """Objects with the property `name` must be in `then`."""
     present = _only_object({name: Property(ANYTHING, required=True)}, pointer)
@@ -317,64 +324,3 @@ def _only_object(named: dict[str, Property], pointer: str) -> Values:
 
 def _only_array(shape: ArrayShape) -> Values:
     return Values(False, frozenset(), NO_NUMBER, NO_STRING, (Term(shape),), ())
-
-
-# `oneOf`: the values that are in exactly one of some sets.
-#
-#     exactly_one(A) = union over i of  A_i - union over j != i of A_j
-#
-# Strings and numbers take one pass, which remembers what was seen once and what was seen at all.
-# From the arrays and objects of each branch those of the others are subtracted; that costs nothing
-# where branches exclude each other, as most do by a type or a constant.
-
-T = TypeVar("T")
-
-
-def exactly_one(branches: Sequence[Values], others: Sequence[Values]) -> Values:
-    """{ v : v in branches[i] for some i, and in others[j] for no j != i }, where branches[i] is a
-    subset of others[i]. Raises BudgetExceededError."""
-    if len(branches) == 1:
-        return branches[0]
-    found = reduce(union, _structured(branches, others), NONE)
-    nulls = sum(v.null for v in others)
-    return replace(
-        found,
-        null=nulls == 1 and any(v.null for v in branches),
-        booleans=frozenset(b for b in (False, True) if sum(b in v.booleans for v in others) == 1),
-        numbers=_exactly_once(
-            [v.numbers for v in branches], unite_numbers, subtract_numbers, NO_NUMBER
-        ),
-        strings=_exactly_once(
-            [v.strings for v in branches], unite_strings, subtract_strings, NO_STRING
-        ),
-        memo={},
-    )
-
-
-def _structured(branches: Sequence[Values], others: Sequence[Values]) -> list[Values]:
-    """The arrays and objects of each branch that are in no other."""
-    found = [_bare(branch) for branch in branches]
-    bare = found if others is branches else [_bare(other) for other in others]
-    some = [(j, other) for j, other in enumerate(bare) if other.arrays or other.objects]
-    return [
-        reduce(difference, (other for j, other in some if j != i), branch)
-        for i, branch in enumerate(found)
-        if branch.arrays or branch.objects
-    ]
-
-
-def _bare(values: Values) -> Values:
-    """The arrays and objects of a set."""
-    return replace(
-        values, null=False, booleans=frozenset(), numbers=NO_NUMBER, strings=NO_STRING, memo={}
-    )
-
-
-def _exactly_once(
-    sets: list[T], join: Callable[[T, T], T], less: Callable[[T, T], T], nothing: T
-) -> T:
-    """The elements that are in exactly one of some sets."""
-    once, seen = nothing, nothing
-    for found in sets:
-        once, seen = join(less(once, found), less(found, seen)), join(seen, found)
-    return once

@@ -1,0 +1,140 @@
+"""Computes `oneOf`: the values that are in exactly one of some sets.
+
+    exactly_one(A) = union over i of  A_i - union over j != i of A_j
+
+Strings and numbers take one pass, which remembers what was seen once and what was seen at all.
+From the arrays and objects of each branch those of the others are subtracted, but for the branches
+that a constant tells apart, as most do: a union of 300 tools, each with its name, is read in
+linear time.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import reduce
+from typing import TypeVar
+
+from bpe_automata.schemas._boolean import difference, union
+from bpe_automata.schemas._numbers import NO_NUMBER
+from bpe_automata.schemas._scalar_sets import (
+    Finite,
+    subtract_numbers,
+    subtract_strings,
+    unite_numbers,
+    unite_strings,
+)
+from bpe_automata.schemas._values import NO_STRING, NONE, Unfinished, Values
+
+_TRIED = 4  # names that may tell the branches apart
+
+T = TypeVar("T")
+
+
+def exactly_one(branches: Sequence[Values], others: Sequence[Values]) -> Values:
+    """{ v : v in branches[i] for some i, and in others[j] for no j != i }, where branches[i] is a
+    subset of others[i]. Raises BudgetExceededError."""
+    if len(branches) == 1:
+        return branches[0]
+    found = reduce(union, _structured(branches, others), NONE)
+    nulls = sum(v.null for v in others)
+    return replace(
+        found,
+        null=nulls == 1 and any(v.null for v in branches),
+        booleans=frozenset(b for b in (False, True) if sum(b in v.booleans for v in others) == 1),
+        numbers=_exactly_once(
+            [v.numbers for v in branches], unite_numbers, subtract_numbers, NO_NUMBER
+        ),
+        strings=_exactly_once(
+            [v.strings for v in branches], unite_strings, subtract_strings, NO_STRING
+        ),
+        memo={},
+    )
+
+
+def _structured(branches: Sequence[Values], others: Sequence[Values]) -> list[Values]:
+    """The arrays and objects of each branch that are in no other."""
+    found = [_bare(branch) for branch in branches]
+    bare = found if others is branches else [_bare(other) for other in others]
+    rivals = _rivals(bare)
+    return [
+        reduce(difference, (bare[j] for j in rivals(i)), branch)
+        for i, branch in enumerate(found)
+        if branch.arrays or branch.objects
+    ]
+
+
+def _rivals(bare: Sequence[Values]) -> Callable[[int], list[int]]:
+    """Maps the index of a set to those of the others that may have arrays or objects in common with
+    it: all but those that a constant under one name tells apart."""
+    counted = Counter(name for values in bare for name in _required(values))
+    keys: list[frozenset[object] | None] = [None] * len(bare)
+    for name, _ in counted.most_common(_TRIED):
+        found = [_constants(values, name) for values in bare]
+        if found.count(None) < keys.count(None):
+            keys = found
+    arrays = [j for j, values in enumerate(bare) if values.arrays]
+    objects = [j for j, values in enumerate(bare) if values.objects]
+    free = [j for j in objects if keys[j] is None]
+    having: dict[object, list[int]] = {}
+    for j, constants in enumerate(keys):
+        for constant in constants or ():
+            having.setdefault(constant, []).append(j)
+
+    def of(i: int) -> list[int]:
+        constants = keys[i]
+        found = set(arrays if bare[i].arrays else ())
+        if bare[i].objects and constants is None:
+            found.update(objects)
+        elif bare[i].objects:
+            found.update(free, *(having[constant] for constant in constants or ()))
+        return sorted(found - {i})
+
+    return of
+
+
+def _required(values: Values) -> set[str]:
+    """The names that all objects of the set are known to have."""
+    names = [{n for n, p in t.shape.named.items() if p.required} for t in values.objects]
+    return set.intersection(*names) if names else set()
+
+
+def _constants(values: Values, name: str) -> frozenset[object] | None:
+    """All values that a required member has; None if it may be missing, or has others than a few
+    strings, true, false and null. (A number has many spellings, of which no list is kept.)"""
+    found: set[object] = set()
+    for term in values.objects:
+        member = term.shape.named.get(name)
+        if member is None or not member.required:
+            return None
+        try:
+            given = member.child.values
+        except Unfinished:  # the schema refers back to what is being read
+            return None
+        strings = given.strings
+        if given.arrays or given.objects or not given.numbers.is_empty:
+            return None
+        if isinstance(strings, Finite):
+            found |= strings.elements
+        elif not strings.is_empty:
+            return None
+        found.update(given.booleans, (None,) if given.null else ())
+    return frozenset(found)
+
+
+def _bare(values: Values) -> Values:
+    """The arrays and objects of a set."""
+    return replace(
+        values, null=False, booleans=frozenset(), numbers=NO_NUMBER, strings=NO_STRING, memo={}
+    )
+
+
+def _exactly_once(
+    sets: list[T], join: Callable[[T, T], T], less: Callable[[T, T], T], nothing: T
+) -> T:
+    """The elements that are in exactly one of some sets."""
+    once, seen = nothing, nothing
+    for found in sets:
+        once, seen = join(less(once, found), less(found, seen)), join(seen, found)
+    return once

@@ -1,0 +1,198 @@
+"""The cases of the JSON-Schema-Test-Suite, as far as they are followed: see `suite/README.md`.
+
+A valid instance must be accepted in the order of members that the compiler writes, and an invalid
+one rejected in every order. What differs is counted by its cause in DIFFERENCES, exactly, so that a
+change in either direction is noticed. `python -m tests.schemas.test_official_suite` prints the
+table, and with the name of a cause its cases.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tarfile
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from referencing import Registry
+from referencing.jsonschema import DRAFT202012
+
+from bpe_automata import ByteDFA
+from bpe_automata.errors import (
+    SchemaTooLargeError,
+    UnsatisfiableSchemaError,
+    UnsupportedSchemaError,
+)
+from bpe_automata.schemas import compile_json_schema
+from experiments.schemas.judge import BOTH, CHANGES, DEPTH, EFFORTS, ORDER, Number, Search
+
+ARCHIVE = Path(__file__).parent / "suite" / "cases.tar.xz"
+DRAFTS = {
+    "draft4": "http://json-schema.org/draft-04/schema#",
+    "draft6": "http://json-schema.org/draft-06/schema#",
+    "draft7": "http://json-schema.org/draft-07/schema#",
+    "draft2019-09": "https://json-schema.org/draft/2019-09/schema",
+    "draft2020-12": "https://json-schema.org/draft/2020-12/schema",
+}
+AGREED = "agreed"
+
+
+@dataclass(frozen=True)
+class Case:
+    """A schema of the suite with its instances: (description, JSON text, whether it is valid)."""
+
+    draft: str
+    file: str
+    name: str
+    schema: Any
+    instances: tuple[tuple[str, str, bool], ...]
+
+
+@cache
+def files() -> dict[str, str]:
+    """The texts of the archive by their paths."""
+    with tarfile.open(ARCHIVE) as archive:
+        members = [member for member in archive if member.isfile()]
+        return {m.name: archive.extractfile(m).read().decode() for m in members}
+
+
+def cases(draft: str) -> Iterator[Case]:
+    """All cases of a draft."""
+    for path, text in files().items():
+        _, folder, *rest = path.split("/")
+        if not path.startswith("tests/") or folder != draft:
+            continue
+        file = "/".join(rest).removesuffix(".json")
+        for group in json.loads(text, parse_float=Number, parse_int=Number):
+            tests = group["tests"]
+            yield Case(
+                draft,
+                file,
+                group["description"],
+                _of_draft(json.loads(_written(group["schema"])), draft),
+                tuple((t["description"], _written(t["data"]), t["valid"]) for t in tests),
+            )
+
+
+@cache
+def remotes() -> Registry[Any]:
+    """The documents that schemas refer to, each by the URI under which it is served."""
+    found = []
+    for path, text in files().items():
+        if path.startswith("remotes/"):
+            uri = f"http://localhost:1234/{path.removeprefix('remotes/')}"
+            found.append((uri, DRAFT202012.create_resource(json.loads(text))))
+    return Registry().with_resources(found)
+
+
+def _written(value: Any) -> str:
+    """JSON in which numbers are spelled as they were read."""
+    if isinstance(value, Number):
+        return str(value)
+    if isinstance(value, list):
+        return f"[{','.join(map(_written, value))}]"
+    if isinstance(value, dict):
+        members = (f"{json.dumps(name)}:{_written(inner)}" for name, inner in value.items())
+        return f"{{{','.join(members)}}}"
+    return json.dumps(value)
+
+
+def _of_draft(schema: Any, draft: str) -> Any:
+    """The schema with the name of its draft."""
+    if isinstance(schema, dict) and "$schema" not in schema:
+        return {"$schema": DRAFTS[draft], **schema}
+    return schema
+
+
+def compiled(case: Case) -> ByteDFA | str | None:
+    """The automaton; None if no instance is valid; or why there is none."""
+    try:
+        return compile_json_schema(case.schema, registry=remotes())
+    except UnsatisfiableSchemaError:
+        return None
+    except UnsupportedSchemaError as error:
+        return f"refused: {case.file if error.keyword == 'format' else error.keyword}"
+    except SchemaTooLargeError as error:
+        return f"refused: too many {error.resource}"
+
+
+def outcomes(case: Case) -> Iterator[tuple[str, str]]:
+    """(description, AGREED or the cause of a difference) for each instance of a case."""
+    dfa = compiled(case)
+    # In draft 4, 1.0 is no integer: an instance is invalid as it is spelled.
+    spellings = ORDER if case.draft == "draft4" else BOTH
+    for name, text, valid in case.instances:
+        if isinstance(dfa, str):
+            yield name, dfa
+        elif _accepted(dfa, text, BOTH if valid else spellings) == valid:
+            yield name, AGREED
+        elif not valid:
+            yield name, f"accepted: {case.file}"
+        else:
+            yield name, f"rejected: {'depth' if _accepted(dfa, text, DEPTH) else case.file}"
+
+
+def _accepted(dfa: ByteDFA | None, text: str, changes: str) -> bool:
+    """Whether an automaton accepts a text of the same value, but for such changes."""
+    if dfa is None:
+        return False
+    value = json.loads(text, parse_float=Number, parse_int=Number)
+    search = Search(dfa, (",", ":"), CHANGES[changes], EFFORTS[-1])
+    return any(dfa.accepting[state] for state in search.after(value, dfa.start))
+
+
+DIFFERENCES: dict[str, tuple[int, ...]] = {
+    "accepted: optional/content": (0, 0, 4, 0, 0),
+    "refused: definitions": (2, 2, 2, 0, 0),
+    "refused: defs": (0, 0, 0, 2, 2),
+    "refused: format": (0, 0, 18, 18, 21),
+    "refused: maxContains": (0, 0, 0, 23, 23),
+    "refused: minContains": (0, 0, 0, 8, 8),
+    "refused: minProperties": (7, 7, 7, 8, 8),
+    "refused: optional/format/ecmascript-regex": (0, 0, 12, 12, 12),
+    "refused: optional/format/idn-email": (0, 0, 18, 18, 18),
+    "refused: optional/format/idn-hostname": (0, 0, 89, 90, 90),
+    "refused: optional/format/regex": (0, 0, 8, 8, 8),
+    "refused: ref": (2, 2, 2, 2, 2),
+    "refused: too many states": (1, 1, 1, 1, 1),
+    "refused: uniqueItems": (36, 36, 36, 36, 36),
+    "rejected: format": (0, 0, 0, 0, 16),
+    "rejected: optional/format/date-time": (2, 2, 2, 2, 2),
+    "rejected: optional/format/hostname": (1, 1, 15, 15, 15),
+    "rejected: optional/format/iri": (0, 0, 3, 3, 3),
+    "rejected: optional/format/relative-json-pointer": (0, 0, 1, 1, 1),
+    "rejected: optional/format/time": (0, 0, 6, 6, 6),
+    "rejected: optional/format/uri-template": (0, 2, 2, 2, 2),
+}
+"""Instances by the cause of a difference, in each draft of DRAFTS."""
+
+
+@pytest.mark.parametrize("draft", DRAFTS)
+def test_what_differs_from_the_suite_is_known(draft: str) -> None:
+    found = Counter(outcome for case in cases(draft) for _, outcome in outcomes(case))
+    assert found.pop(AGREED) > 850
+    at = list(DRAFTS).index(draft)
+    assert found == {cause: n[at] for cause, n in DIFFERENCES.items() if n[at]}
+
+
+def main(wanted: list[str]) -> None:
+    """Print how many instances of each draft have each outcome, after those that are wanted."""
+    table: dict[str, list[int]] = {}
+    for at, draft in enumerate(DRAFTS):
+        for case in cases(draft):
+            for name, outcome in outcomes(case):
+                table.setdefault(outcome, [0] * len(DRAFTS))[at] += 1
+                if outcome in wanted:
+                    print(f"{outcome} | {draft}/{case.file} | {case.name} | {name}")
+    print(f"{'outcome':40}", *(f"{name.removeprefix('draft'):>8}" for name in DRAFTS), "     all")
+    for outcome, row in sorted(table.items()):
+        print(f"{outcome:40}", *(f"{n:8,}" for n in (*row, sum(row))))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
