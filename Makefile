@@ -53,7 +53,9 @@ peers: $(STAMP)
 	@$(PIP) kbnf==0.4.2
 	@$(PIP) --no-deps $(MORE_PEERS)
 
-# Every table and figure. A run that was interrupted goes on.
+# Every table and figure, in two hours on two cores. Those that take long are drawn from the rows in
+# the repository; `python -m experiments all --long` measures these too, in three hours. A run that
+# was interrupted goes on.
 paper: gemma peers
 	@$(BIN)/python -m experiments all
 

@@ -6,6 +6,8 @@ The module has
     VERSION: int                                   goes up when its rows mean something else
     @dataclass(frozen=True) class Config(config.Config)    what determines its numbers
     SMOKE: Config                                  the same, so small that it takes seconds
+    LONG = True                                    (optional) `all` renders it from the rows that
+                                                   exist, and measures it with `--long` alone
     def measure(run: Run[Config]) -> None          says what rows there are, and adds them
     TITLE: str                                     of its page
     def tables(rows, manifest) -> list[Table]      from the rows alone, as are all that follow; rows
@@ -74,6 +76,10 @@ class Artefact:
         """The config of a run of seconds."""
         found: Config = self.load().SMOKE
         return found
+
+    def is_long(self) -> bool:
+        """Does `all` leave it unmeasured unless `--long` is given?"""
+        return bool(getattr(self.load(), "LONG", False))
 
     def folder(self, config: Config, results: Path) -> Path:
         """Where the rows of a config are: `results/NAME`, or `results/NAME-FIELD=VALUE...`."""

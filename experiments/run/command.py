@@ -2,11 +2,14 @@
 
     python -m experiments list
     python -m experiments run NAME... [--FIELD VALUE]...
-    python -m experiments all [--smoke]
+    python -m experiments all [--smoke | --long]
 
-A run goes on where an earlier one with the same config and the same code stopped. `--FIELD` is any
-field of the artefacts' configs (`run NAME --help` lists them); tables of other than the default
-config stay beside their rows in `results`.
+`all` measures what fits into two hours on two cores. Artefacts that take long (`LONG = True` in
+their modules) are rendered from the rows that exist, those in `results` or else those in the
+repository; `all --long` and `run NAME` measure them, and `--smoke` is short for all. A run goes on
+where an earlier one with the same config and the same code stopped. `--FIELD` is any field of the
+artefacts' configs (`run NAME --help` lists them); tables of other than the default config stay
+beside their rows in `results`.
 """
 
 from __future__ import annotations
@@ -49,7 +52,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     is_all = ALL in _before_options(given)
     codes, began = [], time.perf_counter()
     for name, config in configs.items():
-        codes.append(one(ARTEFACTS[name], config, settings, chosen.render))
+        artefact, render_only = ARTEFACTS[name], chosen.render
+        if is_all and artefact.is_long() and not (render_only or chosen.long or chosen.smoke):
+            print(f"{name} takes long: rendered from the rows that exist; `--long` measures it")
+            render_only = True
+        codes.append(one(artefact, config, settings, render_only))
         if codes[-1] == 2 and not is_all:
             break
     if is_all:
@@ -123,6 +130,7 @@ def _parser(artefacts: Sequence[Artefact]) -> argparse.ArgumentParser:
     )
     add = result.add_argument
     add("--smoke", action="store_true", help="the smallest config of each: seconds, no meaning")
+    add("--long", action="store_true", help="`all`: measure those that take long, too")
     add("--render", action="store_true", help="measure nothing; write what the rows on disk say")
     add("--again", action="store_true", help="put the rows aside and measure anew")
     add("--retry", action="store_true", help="measure the failures again")

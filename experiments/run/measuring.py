@@ -63,7 +63,7 @@ def read(folder: Path) -> list[Row]:
     """The rows of an earlier run. Raises MissingFileError where there is none."""
     kept, rows, _ = _read(folder / NAME)
     if kept is None:
-        raise MissingFileError(f"{folder / NAME} is not there; run without --render first")
+        raise MissingFileError(f"{folder / NAME} is not there: measure first, without --render")
     return list({row["key"]: row for row in rows}.values())
 
 
@@ -252,7 +252,7 @@ def read_run(folder: Path) -> tuple[list[Row], Row]:
     try:
         manifest: Row = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
     except FileNotFoundError as error:
-        message = f"{error.filename} is not there; run without --render first"
+        message = f"{error.filename} is not there: measure first, without --render"
         raise MissingFileError(message) from error
     return rows, manifest
 

@@ -49,6 +49,7 @@ from experiments.study.distortion_study.asked import Opened
 from experiments.study.enumerated.points import label
 
 VERSION = 2
+LONG = True
 BLOCKS = (32, 16)
 """How many weights, side by side in a row of a matrix, have a grid of their own: 32 in most
 formats, 16 in others, which is taken where 32 lie on none."""

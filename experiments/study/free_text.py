@@ -34,10 +34,11 @@ from experiments.shared.paired_texts import drawn_pairs
 from experiments.shared.passages import KINDS, UNSPACED, digest, divided, passages
 from experiments.study.free_text_report import TITLE, facts, figures, readme, tables
 
-__all__ = ["SMOKE", "TITLE", "VERSION", "Config", "facts", "figures", "inputs", "measure"]
+__all__ = ["LONG", "SMOKE", "TITLE", "VERSION", "Config", "facts", "figures", "inputs", "measure"]
 __all__ += ["readme", "tables"]
 
 VERSION = 1
+LONG = True
 
 
 @dataclass(frozen=True)

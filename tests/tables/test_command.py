@@ -10,8 +10,10 @@ import demo_artefact
 import pytest
 
 from experiments.run import command, readme, report
-from experiments.run.artefact import Artefact
+from experiments.run.artefact import ARTEFACTS, ROWS, Artefact
 from experiments.run.executors import FAILURE
+from experiments.run.files import PAPER
+from experiments.run.report import read_published
 from experiments.run.tables import Table
 
 
@@ -63,6 +65,46 @@ def test_render_measures_nothing(folders, capsys):
     assert "without --render" in capsys.readouterr().err
     assert command.main(["demo", *folders]) == 0
     assert command.main(["demo", "--render", *folders]) == 0
+
+
+def test_all_measures_what_takes_long_only_when_told_to(folders, tmp_path, monkeypatch, capsys):
+    """Else it is rendered from the rows that exist, and one line says so; `run` measures always."""
+    monkeypatch.setattr(demo_artefact, "LONG", True, raising=False)
+    calls = tmp_path / "calls"
+    monkeypatch.setenv(demo_artefact.CALLS, str(calls))
+    line = "demo takes long: rendered from the rows that exist; `--long` measures it"
+    assert command.main(["all", *folders]) == 2
+    said = capsys.readouterr()
+    assert line in said.out.splitlines()
+    assert "measure first" in said.err
+    assert not calls.exists()
+    assert command.main(["run", "demo", *folders]) == 0
+    assert command.main(["run", "other", *folders]) == 0
+    assert "takes long" not in capsys.readouterr().out
+    measured = calls.read_text()
+    (tmp_path / "paper" / "demo.json").unlink()
+    assert command.main(["all", *folders]) == 0
+    assert line in capsys.readouterr().out.splitlines()
+    assert calls.read_text() == measured
+    assert written(tmp_path, "demo")["facts"] == {"total": 14}
+    assert command.main(["all", "--smoke", *folders]) == 0
+    assert command.main(["all", "--long", "--n", "5", *folders]) == 0
+    assert "takes long" not in capsys.readouterr().out
+    assert len(calls.read_text().split()) == len(measured.split()) + 2 * (1 + 5)
+
+
+def test_all_takes_two_hours_at_most():
+    """By what the published runs took; `stress`, which publishes no rows, ends by itself."""
+    short = [artefact for artefact in ARTEFACTS.values() if not artefact.is_long()]
+    assert len(short) < len(ARTEFACTS)
+    seconds = {
+        artefact.name: read_published(path)[1]["wall_seconds"]
+        for artefact in short
+        if (path := PAPER / ROWS / f"{artefact.name}.jsonl.gz").exists()
+    }
+    seconds["stress"] = ARTEFACTS["stress"].default().seconds
+    assert {*seconds} == {artefact.name for artefact in short}
+    assert sum(seconds.values()) <= 2 * 3600
 
 
 def test_what_is_wrong_is_the_exit_code(folders, capsys):

@@ -54,7 +54,9 @@ from experiments.study.free_draws.report import (
 )
 
 VERSION = 1
+LONG = True
 __all__ = [
+    "LONG",
     "SMOKE",
     "TITLE",
     "VERSION",
