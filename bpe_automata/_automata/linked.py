@@ -224,10 +224,11 @@ class LinkedDFA(Immutable):
 
     @locked
     def state_before(self, byte: int) -> int:
-        """A state that reads one byte, and then is at the start; it accepts what the start does."""
+        """A state that accepts what the start does, but for one byte, after which it is there."""
         if (self.byte_class == self.byte_class[byte]).sum() != 1:
             raise BpeAutomataError(f"byte {byte} has no column of its own")
         found = self._set(bool(self.accepting[self.start]), int(self.far[self.start]) + 1)
+        self._hold(found, self.trans[self.start])
         self.trans[found, self.byte_class[byte]] = self.start
         return found
 
@@ -353,7 +354,7 @@ class LinkedDFA(Immutable):
         found = self._state_of.get(key)
         if found is None:
             found = self._set(ends, 0 if ends else int(self.far[list(rows)].min()))
-            self.trans[found] = self._merged(rows, found)
+            self._hold(found, self._merged(rows))
             self._rows_of[found] = key
             self._state_of[key] = found
         return found
@@ -365,8 +366,14 @@ class LinkedDFA(Immutable):
         self.accepting[found], self.far[found] = ends, far
         return found
 
-    def _merged(self, rows: tuple[int, ...], holder: int) -> np.ndarray:
-        """The row of a set of rows; steps that are not written down are noted to stand there."""
+    def _hold(self, state: int, row: np.ndarray) -> None:
+        """Write a row that holds steps of others, which are written down there as well, later."""
+        for entry in np.unique(row[row < 0]).tolist():
+            self._held.setdefault(-1 - entry, []).append(state)
+        self.trans[state] = row
+
+    def _merged(self, rows: tuple[int, ...]) -> np.ndarray:
+        """The row of a set of rows."""
         if not rows:
             return self.trans[0]
         table = self.trans[list(rows)]
@@ -375,9 +382,7 @@ class LinkedDFA(Immutable):
         for column in np.flatnonzero(read.sum(axis=0) > 1).tolist():
             entries = sorted(set(table[read[:, column], column].tolist()))
             merged[column] = entries[0] if len(entries) == 1 else self._step_to(entries)
-        for entry in np.unique(merged[merged < 0]).tolist():
-            self._held.setdefault(-1 - entry, []).append(holder)
-        return merged.astype(np.int32)
+        return merged
 
     def _step_to(self, entries: list[int]) -> int:
         """The entry of a step to several others at once."""

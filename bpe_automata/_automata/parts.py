@@ -13,7 +13,7 @@ import numpy as np
 from bpe_automata._automata.assembly import Assembly
 from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._budget import check
-from bpe_automata._sharing import Lock
+from bpe_automata._sharing import Lock, locked
 from bpe_automata.errors import BpeAutomataError
 
 FAR = 1 << 29
@@ -21,6 +21,7 @@ FAR = 1 << 29
 ROWS = 256
 """Of a part, that are written down together."""
 _MOST_COSTS = 64  # of one table, and partitions of bytes, that are kept
+_NEVER = 0xC0  # a byte that no text has, and no mark
 _MARKS = tuple(range(0xF8, 0x100))  # bytes that are in no text: labels, while a part is made
 
 
@@ -126,9 +127,38 @@ without a part, the end of the text."""
 
 Alternative = tuple[tuple[bytes | ByteDFA, ...], int]
 """Texts and languages, one after another, and the label of the exit behind them, 0 or more."""
-_TABLES: OrderedDict[tuple[object, ...], tuple[Table, list[Alternative]]] = OrderedDict()
-_MOST_TABLES, _LARGEST = 4096, 100_000  # that are kept, and cells of one
-_lock = Lock()
+_MOST_STATES, _LARGEST = 40_000, 1_000  # of all tables that are kept, and of one: 1 kB each
+
+
+class _Tables:
+    """Those that were used last, by what they are made of. For any number of threads."""
+
+    def __init__(self) -> None:
+        self.lock = Lock()
+        self._kept: OrderedDict[tuple[object, ...], tuple[Table, list[Alternative]]] = OrderedDict()
+        self._states = 0
+
+    @locked
+    def found(self, key: tuple[object, ...]) -> Table | None:
+        """None where it is not kept."""
+        kept = self._kept.get(key)
+        if kept is None:
+            return None
+        self._kept.move_to_end(key)
+        return kept[0]
+
+    @locked
+    def keep(self, key: tuple[object, ...], table: Table, made_of: list[Alternative]) -> None:
+        """With the languages that it is made of, so that their ids stay their own."""
+        if len(table.trans) > _LARGEST or key in self._kept:
+            return
+        self._kept[key] = table, made_of
+        self._states += len(table.trans)
+        while self._states > _MOST_STATES:
+            self._states -= len(self._kept.popitem(last=False)[1][0].trans)
+
+
+_tables = _Tables()
 
 
 def labelled(
@@ -144,19 +174,11 @@ def labelled(
         (label, *(p if isinstance(p, bytes) else id(p) for p in pieces))
         for pieces, label in alternatives
     )
-    with _lock:
-        found = _TABLES.pop(key, None)
-        if found is not None:
-            _TABLES[key] = found
-    if found is None:
+    table = _tables.found(key)
+    if table is None:
         table = _trie(alternatives) or _assembled(alternatives)
-        found = table, alternatives  # which keeps the ids of languages their own
-        if table.trans.size <= _LARGEST:
-            with _lock:
-                _TABLES[key] = found
-                if len(_TABLES) > _MOST_TABLES:
-                    _TABLES.popitem(last=False)
-    return Part(found[0], found[0].far(costs), follow, rest)
+        _tables.keep(key, table, alternatives)
+    return Part(table, table.far(costs), follow, rest)
 
 
 def _trie(alternatives: list[Alternative]) -> Table | None:
@@ -233,7 +255,7 @@ def _assembled(alternatives: list[Alternative]) -> Table:
     number[kept] = np.arange(len(kept), dtype=np.int32)
     trans = number[dfa.trans[kept]]
     byte_class = dfa.byte_class.copy()
-    byte_class[list(_MARKS)] = dfa.byte_class[0xFF]
+    byte_class[list(_MARKS)] = dfa.byte_class[_NEVER]
     trans[:, marks] = 0
     used = marks[dfa.trans[:, marks].any(axis=0)]
     if np.isin(dfa.byte_class[: _MARKS[0]], used).any():

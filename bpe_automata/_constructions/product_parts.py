@@ -95,13 +95,9 @@ _LEADING = 4
 
 
 def fixed_set_for(canonical: CanonicalAutomaton, dfa: ByteAutomaton) -> FixedSet:
-    """What the kernels need, for one DFA; where there is no fixed set, as good as nothing. Of a
-    linked one the shortest texts would have to be written down all the way to their end."""
+    """What the kernels need, for one DFA; where there is no fixed set, as good as nothing."""
     fixed_set = canonical.tokenizer.derived("fixed set", lambda _: _fixed_set(canonical))
-    if isinstance(dfa, LinkedDFA):
-        fixed_set, distance = fixed_set._replace(number=NONE), dfa.far
-    else:
-        distance = distances(dfa.trans, dfa.accepting)
+    distance = dfa.far if isinstance(dfa, LinkedDFA) else distances(dfa.trans, dfa.accepting)
     n = dfa.n_states if fixed_set.number != NONE else 0
     leading = np.full((n, _LEADING), NONE, dtype=np.int32)
     unknown = np.full((2, n), NOT_YET, dtype=np.int32)

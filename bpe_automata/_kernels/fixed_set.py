@@ -18,6 +18,7 @@ import numpy as np
 from bpe_automata._kernels import kernel
 from bpe_automata._kernels.distance import NEVER
 from bpe_automata._kernels.geometry import Pairs, all_positions, breaks, exceeds, forbid, keep
+from bpe_automata._kernels.links import followed
 from bpe_automata._kernels.references import by_reference
 from bpe_automata._kernels.trie import Trie
 
@@ -67,7 +68,7 @@ def candidates_left(
     candidates = all_positions(len(p.before.order))
     forbidden = np.empty_like(candidates)
     for byte in s.order:
-        after = trans[state, byte_class[byte]]
+        after = followed(trans[state, byte_class[byte]], trans)
         if not begins[byte] or after == 0 or s.distance[after] == NEVER:
             continue
         _spell(after, trans, byte_class, s, p)
@@ -106,14 +107,14 @@ def _spell(state: int, trans: np.ndarray, byte_class: np.ndarray, s: FixedSet, p
         path[count] = state
         count += 1
         for byte in s.order:
-            after = trans[state, byte_class[byte]]
+            after = followed(trans[state, byte_class[byte]], trans)
             if s.distance[after] == s.distance[state] - 1:
                 s.step[state] = byte
                 break
-        state = trans[state, byte_class[s.step[state]]]
+        state = followed(trans[state, byte_class[s.step[state]]], trans)
     for i in range(count - 1, -1, -1):
         byte = s.step[path[i]]
-        after = trans[path[i], byte_class[byte]]
+        after = followed(trans[path[i], byte_class[byte]], trans)
         s.first[path[i]] = _first_id(byte, after, trans, byte_class, s, p)
 
 
@@ -135,7 +136,7 @@ def _first_id(
         if s.distance[after] == 0:
             return NONE
         node = _child(node, s.step[after], s.trie)
-        after = trans[after, byte_class[s.step[after]]]
+        after = followed(trans[after, byte_class[s.step[after]]], trans)
     return NONE
 
 

@@ -26,6 +26,7 @@ from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._automata.parts import FAR, Alternative, Part, Place, labelled
 from bpe_automata._budget import Budget, check
 from bpe_automata._sharing import cached
+from bpe_automata.errors import BudgetExceededError
 from bpe_automata.schemas._containers import keys_but
 from bpe_automata.schemas._scalar_sets import lower_bound
 from bpe_automata.schemas._style import Brackets, Piece, Style
@@ -41,7 +42,8 @@ from bpe_automata.schemas._values import (
 from bpe_automata.schemas._writing import Writer
 
 Order = Literal["schema", "any"]
-_LONGER = 1 << 20
+_LONGER = 1 << 21
+_LONGEST = 1 << 20  # bytes of a shortest text
 _DONE = 0
 """The label of a value's end, and of a container's."""
 
@@ -122,8 +124,16 @@ class Linker:
                     nearer = found.measured(known)
                     changed |= nearer < known[key]
                     known[key] = nearer
-            self._least.update({key: known[key] for key in needed})
+            for key in needed:
+                if _LONGEST < known[key] < FAR:
+                    raise BudgetExceededError("bytes", _LONGEST, "the shortest text is longer")
+                self._least[key] = known[key]
         return self._least[id(values)]
+
+    def least_of_others(self, value: _Value) -> dict[int, int]:
+        """`least` by identity, at least of all that the shortest text of a set depends on."""
+        self.least(value.values)
+        return self._least
 
 
 class _Value:
@@ -178,7 +188,10 @@ class _Value:
         """Scalars, and the beginnings of arrays and objects."""
         alternatives: list[Alternative] = [((piece,), _DONE) for piece in self._whole]
         costs = {_DONE: 0}
+        least = self._linker.least_of_others(self)
         for label, one in enumerate(self._containers, 1):
+            if one.measured(least) >= FAR:
+                continue
             if one.may_be_empty:
                 alternatives.append(((one.brackets.empty,), _DONE))
             opening = one.opening()

@@ -28,7 +28,7 @@ from bpe_automata.schemas._numbers import NumberSet
 from bpe_automata.schemas._values import ArrayShape, Child, ObjectShape, Values
 
 _MAX_ENTRIES = 1024
-_LARGEST = 100_000  # entries of the table of an automaton that is kept; larger ones seldom recur
+_LARGEST = 20_000  # entries of the table of an automaton that is kept; larger ones seldom recur
 Found = TypeVar("Found")
 
 

@@ -1,0 +1,348 @@
+"""Linked automata of schemas: the same languages as those that are written out, and those that
+cannot be."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import pickle
+import random
+import threading
+import time
+
+import pytest
+from hypothesis import assume, given
+from support import examples, named, same_arrays
+from test_writing import LAYOUTS, TWICE, VALUES, has, orders, value_sets
+
+from bpe_automata import constrain
+from bpe_automata._automata.linked import LinkedDFA
+from bpe_automata._budget import Budget
+from bpe_automata.errors import (
+    ArgumentError,
+    BudgetExceededError,
+    SchemaError,
+    UnsatisfiableSchemaError,
+    UnsupportedFeatureError,
+    UnsupportedSchemaError,
+)
+from bpe_automata.schemas import compile_json_schema, link_json_schema
+from bpe_automata.schemas._json_style import JsonStyle
+from bpe_automata.schemas._linking import Linker, columns
+from bpe_automata.schemas._regularity import check_regular
+from bpe_automata.schemas._writing import write
+
+PERSON = {
+    "$defs": {"person": {"type": "object", "additionalProperties": False, "required": ["name"]}},
+    "$ref": "#/$defs/person",
+}
+PERSON["$defs"]["person"]["properties"] = {
+    "name": {"type": "string", "maxLength": 9},
+    "age": {"type": "integer", "minimum": 0},
+    "friends": {"type": "array", "items": {"$ref": "#/$defs/person"}, "maxItems": 5},
+}
+LINE = {"type": "array", "items": {"enum": [0, 1]}, "minItems": 20_000, "maxItems": 20_001}
+
+
+def linked(values, order="schema", unique_names=False):
+    """Of a set of values; None where it has no text."""
+    begin = Linker(JsonStyle(), Budget(), order, unique_names, 3).begin(values)
+    return LinkedDFA(begin, columns({"pattern": ""}), Budget()) if begin else None
+
+
+def subtracts(values):
+    """Is anything in it a difference?"""
+    inside = [m.child.values for t in values.objects for m in t.shape.named.values()]
+    return any(t.minus for t in (*values.objects, *values.arrays)) or any(map(subtracts, inside))
+
+
+# ---------------------------------------------------------------- laws
+
+
+@examples(60)
+@given(value_sets())
+def test_what_is_linked_is_what_is_written_out(values):
+    for unique in (False, True):
+        written = write(values, JsonStyle(), unique_names=unique)
+        found = linked(values, unique_names=unique)
+        assert (found is None) == written.is_empty
+        if found is not None:
+            assert found.shortest() == written.shortest() or (
+                len(found.shortest()) == len(written.shortest())
+                and written.accepts(found.shortest())
+            )
+            assert same_arrays(found.to_dfa(), written)
+
+
+@examples(40)
+@given(value_sets())
+def test_in_any_order_a_text_is_accepted_iff_its_value_is_valid(values):
+    """Of objects and arrays that are no differences: those are in the order of the schema."""
+    try:
+        check_regular(values)
+    except UnsupportedSchemaError:
+        assume(False)
+    assume(not subtracts(values))
+    found = linked(values, "any")
+    for value in VALUES:
+        for other in orders(value):
+            text = json.dumps(other, **LAYOUTS["compact"])
+            assert (found is not None and found.accepts(text.encode())) == has(values, value), text
+    for text in TWICE:
+        assert found is None or not found.accepts(text.encode()) or has(values, json.loads(text))
+
+
+@examples(25)
+@given(value_sets())
+def test_every_state_leads_to_acceptance_as_far_as_it_says(values):
+    found = linked(values)
+    assume(found is not None)
+    rng = random.Random(0)
+    for _ in range(5):
+        state, read = found.start, 0
+        while read < 40 and len(found.live_bytes(state)):
+            after = found.step(state, rng.choice(found.live_bytes(state).tolist()))
+            if after == 0:  # a bracket behind which nothing can be: the row has lost it now
+                break
+            state, read = after, read + 1
+        home = found.shortest(state)
+        assert found.accepting[found.walk(home, state)]
+
+
+CHAIN = {
+    "type": "object",
+    "properties": {"name": {"type": "string", "maxLength": 9}, "next": {"$ref": "#"}},
+    "additionalProperties": False,
+}
+SCHEMAS = (
+    CHAIN,
+    {"anyOf": [{"type": "integer"}, {"type": "number", "multipleOf": 0.5}, {"enum": ["1", 1.25]}]},
+    {"type": "object", "patternProperties": {"^x": {"type": "null"}, "y$": {"type": "boolean"}}},
+    {"type": "array", "prefixItems": [{"type": "string"}, {"type": "null"}], "minItems": 1},
+)
+
+
+@pytest.mark.parametrize("method", ["canonical", "lift"])
+@pytest.mark.parametrize("name", ["smollm2", "gpt2", "mistral-v1"])
+def test_masks_are_those_of_what_is_written_out(name, method):
+    """mistral-v1 has no pretokenizer, and puts a space before a text."""
+    tokenizer, rng, compared = named(name), random.Random(1), 0
+    for schema in SCHEMAS:
+        one = constrain(tokenizer, link_json_schema(schema), method)
+        dfa = compile_json_schema(schema, depth=6)
+        other = constrain(tokenizer, dfa, method)
+        for prompt in ((), tokenizer.encode("Answer:")):
+            for _ in range(4):
+                first, second = one.matcher(prompt), other.matcher(prompt)
+                for _ in range(25):
+                    ids = first.allowed_ids()
+                    assert list(ids) == list(second.allowed_ids())
+                    compared += 1
+                    text = [int(i) for i in ids if i not in one.eos_ids]
+                    if not text:
+                        break
+                    chosen = rng.choice(text)
+                    first.advance(chosen)
+                    second.advance(chosen)
+    assert compared > 100
+
+
+# ---------------------------------------------------------------- without limits
+
+
+def test_values_are_nested_without_limit():
+    found = link_json_schema({"type": ["object", "array"]})
+    text = b'{"a":[' * 1_000 + b"{}" + b"]}" * 1_000
+    assert found.accepts(text)
+    assert not found.accepts(text[:-1])
+    deep = link_json_schema(PERSON)
+    text = b'{"name":"","friends":[' * 500 + b'{"name":"x"}' + b"]}" * 500
+    assert deep.accepts(text)
+    assert not deep.accepts(text.replace(b'"x"', b"0"))
+
+
+def test_counts_are_as_large_as_they_like():
+    found = link_json_schema(LINE, budget=Budget(max_states=200_000))
+    for n in (19_999, 20_000, 20_001, 20_002):
+        assert found.accepts(b"[" + b",".join([b"0"] * n) + b"]") == (n in (20_000, 20_001))
+    assert len(link_json_schema(LINE).shortest()) == 2 * 20_000 + 1
+
+
+def test_members_come_in_any_order():
+    names = [f"m{k}" for k in range(30)]
+    schema = {
+        "properties": {name: {"type": "integer"} for name in names},
+        "required": names[::2],
+        "additionalProperties": False,
+        "type": "object",
+    }
+    found, rng = link_json_schema(schema, order="any"), random.Random(2)
+    for _ in range(20):
+        some = [name for name in names if name in names[::2] or rng.random() < 0.5]
+        rng.shuffle(some)
+        assert found.accepts(json.dumps(dict.fromkeys(some, 1), separators=(",", ":")).encode())
+        some.remove(rng.choice(names[::2]))
+        assert not found.accepts(json.dumps(dict.fromkeys(some, 1), separators=(",", ":")).encode())
+    assert not found.accepts(b'{"m0":1,"m0":1}')
+
+
+def test_only_what_texts_lead_to_is_written_down():
+    properties = {f"p{k}": {"type": "array", "items": {"type": "string"}} for k in range(500)}
+    found = link_json_schema({"type": "object", "properties": properties})
+    assert found.n_written < 100
+    assert found.accepts(b'{"p499":["x"]}')
+    assert found.n_written < 10_000
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        json.loads('{"items":' * 400 + "true" + "}" * 400),
+        {"enum": [f"value {k}" for k in range(100_000)]},
+        {"$ref": "#"},
+        {"allOf": [{"properties": {f"p{k}": {"type": "integer"}}} for k in range(500)]},
+        {"type": "string", "maxLength": 10**9},
+        {"type": "array", "minItems": 10**9, "maxItems": 10**9},
+        {"not": {"not": {"properties": {"a": {"$ref": "#"}}}}},
+    ],
+    ids=["nested", "enum", "loop", "allOf", "maxLength", "minItems", "not"],
+)
+def test_hostile_schemas_are_answered_or_refused(schema):
+    """Within seconds: those of the thread, so that nothing else counts."""
+    begun = time.thread_time()
+    try:
+        found = link_json_schema(schema, budget=Budget(max_seconds=4.5))
+    except SchemaError:
+        pass
+    else:
+        assert found.live_bytes(found.start).size
+    assert time.thread_time() - begun < 6
+
+
+# ---------------------------------------------------------------- errors, threads, processes
+
+
+def test_errors_are_those_of_compiling():
+    for schema in ({"type": "integer", "minimum": 2, "maximum": 1}, False):
+        with pytest.raises(UnsatisfiableSchemaError):
+            link_json_schema(schema)
+    loop = {"type": "object", "properties": {"a": {"$ref": "#"}}, "required": ["a"]}
+    with pytest.raises(UnsatisfiableSchemaError):  # a value would have no end
+        link_json_schema(loop)
+    for wrong in ({"order": "none"}, {"whitespace": "flexible"}, {"formats": 1}, {"registry": 2}):
+        with pytest.raises(ArgumentError):
+            link_json_schema({}, **wrong)
+
+
+def test_what_looks_at_all_states_is_refused_or_written_out():
+    tokenizer = named("smollm2")
+    constraint = constrain(tokenizer, link_json_schema(PERSON))
+    with pytest.raises(UnsupportedFeatureError, match="to_dfa"):
+        constraint.within(10)
+    with pytest.raises(BudgetExceededError):
+        link_json_schema(PERSON).to_dfa(Budget(max_states=1_000))
+
+
+def test_room_that_is_used_up_is_said_and_leaves_the_matcher_as_it_was():
+    found = link_json_schema({"type": "array"}, budget=Budget(max_states=200))
+    with pytest.raises(BudgetExceededError, match="states"):
+        found.walk(b"[" * 1_000)
+    assert found.accepts(b"[1]")
+    tokenizer = named("smollm2")
+    matcher, bracket = constrain(tokenizer, found).matcher(), tokenizer.encode("[")[0]
+
+    def nest():
+        for _ in range(300):
+            matcher.advance(bracket)
+
+    with pytest.raises(BudgetExceededError, match="states"):
+        nest()
+    state = matcher._state
+    with pytest.raises(BudgetExceededError, match="states"):
+        matcher.mask()
+    assert matcher._state == state
+
+
+def test_another_process_makes_it_again():
+    found = link_json_schema(PERSON, order="any", whitespace="spaced")
+    again = pickle.loads(pickle.dumps(found))
+    for text in (b'{"age": 1, "name": ""}', b'{"name": "", "age": 1}', b'{"age": 1}', b"{}"):
+        assert again.accepts(text) == found.accepts(text)
+    begun = pickle.loads(pickle.dumps(found.begun_with(b"> ")))
+    assert begun.accepts(b'> {"name": ""}')
+    constraint = pickle.loads(pickle.dumps(constrain(named("smollm2"), found)))
+    assert constraint.dfa.accepts(b'{"name": ""}')
+
+
+def test_threads_share_one():
+    """Each sees what it sees alone."""
+    tokenizer = named("smollm2")
+    texts = [
+        json.dumps(
+            {"name": "x" * k, "age": k, "friends": [{"name": ""}] * k}, separators=(",", ":")
+        )
+        for k in range(6)
+    ]
+
+    def seen(constraint, text):
+        matcher, found = constraint.matcher(), []
+        for token in tokenizer.encode(text):
+            found.append(matcher.mask().tobytes())
+            matcher.advance(token)
+        return found
+
+    alone = [seen(constrain(tokenizer, link_json_schema(PERSON)), text) for text in texts]
+    for method_number in range(3):
+        shared, results = constrain(tokenizer, link_json_schema(PERSON)), {}
+
+        def work(k, shared=shared, results=results):
+            results[k] = seen(shared, texts[k])
+
+        threads = [threading.Thread(target=work, args=(k,)) for k in range(len(texts))]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(timeout=120)
+        assert [results[k] for k in range(len(texts))] == alone, method_number
+
+
+def test_columns_tell_apart_what_parts_do():
+    """Names, patterns and formats beyond ASCII; in others, bytes of UTF-8 share columns."""
+    assert len(set(columns({"type": "string"}).tolist())) < 120
+    for schema, valid, invalid in (
+        ({"properties": {"\u00e9": {"type": "null"}}}, '{"\u00e9":null}', '{"\u00e9":1}'),
+        ({"type": "string", "pattern": "^[\u0430-\u044f]+$"}, '"\u0436"', '"\u0410"'),
+        ({"enum": ["\U0001f600"]}, '"\U0001f600"', '"\U0001f601"'),
+        ({"type": "string", "format": "date"}, '"2024-02-29"', '"\u0662024-02-29"'),
+    ):
+        found = link_json_schema(schema, formats="all")
+        assert found.accepts(valid.encode())
+        assert not found.accepts(invalid.encode())
+
+
+def test_answers_after_a_prompt_that_they_would_merge_with():
+    from bpe_automata._decoding.healing import heal
+
+    tokenizer = named("smollm2")
+    constraint = constrain(tokenizer, link_json_schema({"enum": [True, False]}))
+    healed = heal(constraint, tokenizer.encode("The answer is t"), 1)
+    explicit = heal(
+        constrain(tokenizer, compile_json_schema({"enum": [True, False]})),
+        tokenizer.encode("The answer is t"),
+        1,
+    )
+    assert healed.healing == explicit.healing
+    one, other = (
+        healed.constraint.matcher(healed.prefix),
+        explicit.constraint.matcher(healed.prefix),
+    )
+    assert list(one.allowed_ids()) == list(other.allowed_ids())
+
+
+def test_all_strings_are_listed_shortest_first():
+    schema = {"type": "array", "items": {"enum": [0, 12]}, "maxItems": 2}
+    found = list(link_json_schema(schema).strings(20))
+    assert found == list(compile_json_schema(schema).strings(20))
+    values = [json.dumps(list(v), separators=(",", ":")) for n in range(3)
+              for v in itertools.product((0, 12), repeat=n)]  # fmt: skip
+    assert sorted(found) == sorted(v.encode() for v in values)
