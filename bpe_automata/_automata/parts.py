@@ -20,7 +20,7 @@ FAR = 1 << 29
 """Bytes to an end that is not in reach."""
 ROWS = 256
 """Of a part, that are written down together."""
-_MOST_COSTS = 64  # of one table, and partitions of bytes, that are kept
+_MOST_COSTS, _MOST_COLUMNS = 64, 4  # that are kept of one table, with what is found for them
 _NEVER = 0xC0  # a byte that no text has, and no mark
 _MARKS = tuple(range(0xF8, 0x100))  # bytes that are in no text: labels, while a part is made
 
@@ -78,7 +78,7 @@ class Table:
             is_exit[list(self.exits)] = True
             rows = self.trans[:, columns]
             found = [_block(rows, is_exit, at) for at in range(0, len(rows), ROWS)]
-            if len(self._blocks) == _MOST_COSTS:
+            if len(self._blocks) == _MOST_COLUMNS:
                 self._blocks.clear()
             self._blocks[key] = found
         return found

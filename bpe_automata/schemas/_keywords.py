@@ -51,6 +51,7 @@ from bpe_automata.schemas._scalar_sets import (
     canonical,
     contains,
     contains_name,
+    counted,
     finite,
     intersect_numbers,
     intersect_strings,
@@ -111,7 +112,8 @@ def _within(texts: ByteDFA, fewest: int, most: int | None) -> ByteDFA:
     if isinstance(texts, Bounded):
         low, high = (_within(bound, fewest, most) for bound in (texts.lower, texts.upper))
         return bounded(low, high)
-    return canonical(within_length(texts, fewest, most))
+    long = canonical(within_length(texts, fewest, None))
+    return long if most is None or long.is_empty else counted(long, most)
 
 
 def _pattern_language(pattern: str, pointer: str, *path: str) -> ByteDFA:

@@ -28,7 +28,8 @@ from bpe_automata._budget import Budget, check
 from bpe_automata._sharing import cached
 from bpe_automata.errors import BudgetExceededError
 from bpe_automata.schemas._containers import keys_but
-from bpe_automata.schemas._scalar_sets import lower_bound
+from bpe_automata.schemas._ladders import Ladder, ladder
+from bpe_automata.schemas._scalar_sets import Counted, lower_bound
 from bpe_automata.schemas._style import Brackets, Piece, Style
 from bpe_automata.schemas._values import (
     NONE,
@@ -164,7 +165,7 @@ class _Value:
         if not values.numbers.is_empty:
             pieces.append(style.numbers(values.numbers, upper=False))
         strings = lower_bound(values.strings)
-        if not strings.is_empty:
+        if not strings.is_empty and self._ladder is None:
             pieces.append(style.strings(strings, style.root))
         arrays = tuple(term for term in values.arrays if _is_explicit(term))
         objects = tuple(term for term in values.objects if _is_explicit(term))
@@ -172,6 +173,17 @@ class _Value:
             some = replace(NONE, arrays=arrays, objects=objects, loops=values.loops, memo={})
             pieces += self._linker.explicit(some)
         return [piece for piece in pieces if isinstance(piece, bytes) or piece.start]
+
+    @cached
+    def _ladder(self) -> Ladder | None:
+        """Of strings with many characters."""
+        strings = self.values.strings
+        if not isinstance(strings, Counted):
+            return None
+        style = self._linker.style
+        spelled = style.strings(strings.base, style.root)
+        most = strings.most
+        return style.shared.once(("ladder", most), spelled, lambda: ladder(spelled, most))
 
     def needed(self) -> list[Values]:
         """The sets on which the length of the shortest text depends."""
@@ -181,6 +193,7 @@ class _Value:
         """Bytes of the shortest text, by those of the sets that it depends on."""
         shortest = [_length(piece) for piece in self._whole]
         shortest += [one.measured(known) for one in self._containers]
+        shortest += [self._ladder.shortest] if self._ladder else []
         return min(shortest, default=FAR)
 
     @cached
@@ -198,9 +211,14 @@ class _Value:
             if opening < FAR:
                 alternatives.append(((one.brackets.first,), label))
                 costs[label] = opening
+        if self._ladder:
+            alternatives.append(((b'"',), 1 + len(self._containers)))
+            costs[1 + len(self._containers)] = self._ladder.shortest - 1
         return labelled(alternatives, costs, self._follow, _rest)
 
     def _follow(self, frame: Frame, label: int) -> Iterable[Place]:
+        if self._ladder and label == 1 + len(self._containers):
+            return self._ladder.entered(frame, _after)
         if label != _DONE:
             return self._containers[label - 1].entered(frame)
         if frame.container is None:

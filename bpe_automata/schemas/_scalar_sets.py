@@ -17,11 +17,14 @@ import numpy as np
 from bpe_automata._automata import algebra
 from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._automata.sources import from_strings
+from bpe_automata._sharing import cached
 from bpe_automata.errors import UnsupportedSchemaError
 from bpe_automata.schemas._numbers import ALL_NUMBERS, NO_NUMBER, NumberSet
+from bpe_automata.schemas._strings import within_length
 from bpe_automata.schemas._values import ALL_STRINGS, NO_STRING
 
 _CACHED = 1024
+_FEW = 300  # characters that an automaton counts one by one
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +47,52 @@ class Bounded(ByteDFA):
     def is_empty(self) -> bool:
         """Whether the set is known to have no string."""
         return self.upper.is_empty
+
+
+class Counted(ByteDFA):
+    """The strings of a set that have at most `most` characters, many: where an automaton of all of
+    them is needed after all, it is made when it is first looked at. Raises BudgetExceededError
+    then. Only where the set has a string of so few bytes."""
+
+    def __init__(self, base: ByteDFA, most: int) -> None:
+        self.__dict__.update(base=base, most=most)  # the class is frozen
+        self.base: ByteDFA
+        self.most: int
+
+    @cached
+    def _written(self) -> ByteDFA:
+        return within_length(self.base, 0, self.most)
+
+    @property
+    def trans(self) -> np.ndarray:
+        return self._written.trans
+
+    @property
+    def byte_class(self) -> np.ndarray:
+        return self._written.byte_class
+
+    @property
+    def accepting(self) -> np.ndarray:
+        return self._written.accepting
+
+    @property
+    def start(self) -> int:
+        return self._written.start
+
+    @property
+    def is_empty(self) -> bool:
+        return False
+
+    def accepts(self, data: bytes) -> bool:
+        return self.base.accepts(data) and len(data.decode()) <= self.most
+
+
+def counted(base: ByteDFA, most: int) -> ByteDFA:
+    """Those of a set with at most `most` characters."""
+    shortest = base.shortest()
+    if most <= _FEW or isinstance(base, Bounded) or shortest is None or len(shortest) > most:
+        return canonical(within_length(base, 0, most))
+    return Counted(base, most)
 
 
 def lower_bound(strings: ByteDFA) -> ByteDFA:
@@ -89,6 +138,8 @@ def intersect_strings(one: ByteDFA, other: ByteDFA) -> ByteDFA:
         return NO_STRING
     if isinstance(one, Bounded) or isinstance(other, Bounded):
         return _bounds(intersect_strings, one, other)
+    if (isinstance(one, Counted) or isinstance(other, Counted)) and not _any_finite(one, other):
+        return _counted_both(one, other)
     for few, many in ((one, other), (other, one)):
         if isinstance(few, Finite):
             return finite(frozenset(string for string in few.elements if contains(many, string)))
@@ -120,7 +171,27 @@ def subtract_strings(one: ByteDFA, other: ByteDFA) -> ByteDFA:
         return _less_bounds(one, other)
     if isinstance(one, Finite):
         return finite(frozenset(string for string in one.elements if not contains(other, string)))
+    if isinstance(one, Counted) and not isinstance(other, Counted):
+        return _counted_less(one, other)
     return _less(one, other)
+
+
+def _any_finite(one: ByteDFA, other: ByteDFA) -> bool:
+    return isinstance(one, Finite) or isinstance(other, Finite)
+
+
+@lru_cache(maxsize=_CACHED)
+def _counted_both(one: ByteDFA, other: ByteDFA) -> ByteDFA:
+    bases = [s.base if isinstance(s, Counted) else s for s in (one, other)]
+    most = min(s.most for s in (one, other) if isinstance(s, Counted))
+    both = intersect_strings(*bases)
+    return both if both is NO_STRING else counted(both, most)
+
+
+@lru_cache(maxsize=_CACHED)
+def _counted_less(one: Counted, other: ByteDFA) -> ByteDFA:
+    left = subtract_strings(one.base, other)
+    return left if left is NO_STRING else counted(left, one.most)
 
 
 @lru_cache(maxsize=_CACHED)

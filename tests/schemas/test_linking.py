@@ -26,7 +26,13 @@ from bpe_automata.errors import (
     UnsupportedFeatureError,
     UnsupportedSchemaError,
 )
-from bpe_automata.schemas import compile_json_schema, link_json_schema
+from bpe_automata.schemas import (
+    _keywords,
+    _ladders,
+    _scalar_sets,
+    compile_json_schema,
+    link_json_schema,
+)
 from bpe_automata.schemas._json_style import JsonStyle
 from bpe_automata.schemas._linking import Linker, columns
 from bpe_automata.schemas._regularity import check_regular
@@ -346,3 +352,45 @@ def test_all_strings_are_listed_shortest_first():
     values = [json.dumps(list(v), separators=(",", ":")) for n in range(3)
               for v in itertools.product((0, 12), repeat=n)]  # fmt: skip
     assert sorted(found) == sorted(v.encode() for v in values)
+
+
+# ---------------------------------------------------------------- long strings
+
+PATTERNS = ("", "^(ab|c\u00e9|\U0001f600)*$", "^[a-z]+-[0-9]{2}", "^.{3}(xx)*$", '^["\\\\\\n]*a$')
+
+
+@pytest.mark.parametrize("escapes", ["minimal", "any"])
+@pytest.mark.parametrize("pattern", PATTERNS)
+@pytest.mark.parametrize("most", [5, 12, 31])
+def test_ladders_are_the_strings_of_so_many_characters(monkeypatch, pattern, most, escapes):
+    """Rungs of four characters, in place of 64, from two characters on, in place of 300."""
+    monkeypatch.setattr(_ladders, "_CHARACTERS", 4)
+    monkeypatch.setattr(_scalar_sets, "_FEW", 2)
+    _keywords._within.cache_clear()
+    schema = {"type": "string", "maxLength": most, "pattern": pattern, "minLength": most % 4}
+    try:
+        found = link_json_schema(schema, escapes=escapes)
+        dfa = compile_json_schema(schema, escapes=escapes)
+    finally:
+        _keywords._within.cache_clear()
+    assert same_arrays(found.to_dfa(), dfa)
+    state, twin = found.start, dfa.start
+    for byte in dfa.sample(random.Random(most), 200):
+        assert found.far[state] == dfa.distance()[twin]
+        state, twin = found.step(state, byte), dfa.step(twin, byte)
+    assert found.accepting[state]
+
+
+def test_strings_of_a_million_characters():
+    for schema in ({"maxLength": 10**6}, {"maxLength": 10**9, "minLength": 2, "pattern": "a$"}):
+        found = link_json_schema({"type": "string", **schema})
+        assert found.n_written < 2_000
+        assert found.accepts(b'"' + b"b" * 9_999 + b'a"')
+    both = {
+        "allOf": [{"type": "string", "maxLength": 5_000}, {"maxLength": 4_000, "pattern": "^a"}]
+    }
+    found = link_json_schema({**both, "not": {"pattern": "b"}})
+    assert found.accepts(b'"' + b"a" * 4_000 + b'"')
+    assert not found.accepts(b'"' + b"a" * 4_001 + b'"')
+    assert not found.accepts(b'"ab"')
+    assert not found.accepts(b'"c"')
