@@ -30,7 +30,7 @@ from bpe_automata.errors import BudgetExceededError
 from bpe_automata.schemas._containers import keys_but
 from bpe_automata.schemas._ladders import Ladder, ladder
 from bpe_automata.schemas._scalar_sets import Counted, lower_bound
-from bpe_automata.schemas._style import Brackets, Piece, Style
+from bpe_automata.schemas._style import Brackets, Context, Piece, Style
 from bpe_automata.schemas._values import (
     NONE,
     ArrayShape,
@@ -77,19 +77,21 @@ class Linker:
         """rounds: how often a set that is written as one part may contain itself."""
         self.style, self.budget, self.order, self.unique = style, budget, order, unique_names
         self._rounds = rounds
-        self._values: dict[int, _Value] = {}
+        self._values: dict[tuple[int, Context], _Value] = {}
         self._least: dict[int, int] = {}
         self._frames: dict[tuple[int, State, int], Frame] = {}
 
     def begin(self, values: Values) -> list[Place]:
         """Where the texts of a set begin; nowhere, if it has none."""
-        return [(self.value(values).part, _ROOT)] if self.least(values) < FAR else []
+        begin = self.value(values, self.style.root)
+        return [(begin.part, _ROOT)] if self.least(values) < FAR else []
 
-    def value(self, values: Values) -> _Value:
-        """The texts of a set."""
-        found = self._values.get(id(values))
+    def value(self, values: Values, context: Context) -> _Value:
+        """The texts of a set in a context of the style."""
+        key = id(values), context
+        found = self._values.get(key)
         if found is None:
-            found = self._values[id(values)] = _Value(values, self)
+            found = self._values[key] = _Value(values, context, self)
         return found
 
     def frame(self, container: Members | Items, state: State, parent: Frame) -> Frame:
@@ -101,19 +103,20 @@ class Linker:
             found = self._frames[key] = Frame(container, state, parent, rest)
         return found
 
-    def explicit(self, values: Values) -> list[ByteDFA]:
+    def explicit(self, values: Values, context: Context) -> list[ByteDFA]:
         """The languages of the arrays and objects of a set, written out."""
         writer = Writer(self.style, self.budget, self.unique)
-        return writer.compounds(limit_recursion(values, self._rounds))
+        return writer.compounds(limit_recursion(values, self._rounds), context)
 
     def least(self, values: Values) -> int:
-        """Bytes of the shortest text of a set, FAR where it has none. Sets may contain themselves:
-        each needs those that it must contain, and from FAR all fall to the least solution."""
+        """Bytes of the shortest text of a set, the same in all contexts; FAR where it has none.
+        Sets may contain themselves: each needs those that it must contain, and from FAR all fall to
+        the least solution."""
         if id(values) not in self._least:
             pending, needed = [values], dict[int, _Value]()
             while pending:
                 check()
-                found = self.value(pending.pop())
+                found = self.value(pending.pop(), self.style.root)
                 if id(found.values) not in needed and id(found.values) not in self._least:
                     needed[id(found.values)] = found
                     pending += found.needed()
@@ -138,10 +141,10 @@ class Linker:
 
 
 class _Value:
-    """The texts of a set: `values` stays alive, so that its id is its own."""
+    """The texts of a set in a context: `values` stays alive, so that its id is its own."""
 
-    def __init__(self, values: Values, linker: Linker) -> None:
-        self.values, self._linker = values, linker
+    def __init__(self, values: Values, context: Context, linker: Linker) -> None:
+        self.values, self._context, self._linker = values, context, linker
 
     @cached
     def _containers(self) -> list[Members | Items]:
@@ -149,11 +152,11 @@ class _Value:
         style, found = self._linker.style, list[Members | Items]()
         for term in self.values.objects:
             if not _is_explicit(term):
-                brackets = style.objects(style.root)
+                brackets = style.objects(self._context)
                 found.append(Members(term.shape, brackets, self._linker))
         for items in self.values.arrays:
             if not _is_explicit(items):
-                found.append(Items(items.shape, style.arrays(style.root), self._linker))
+                found.append(Items(items.shape, style.arrays(self._context), self._linker))
         return found
 
     @cached
@@ -166,12 +169,12 @@ class _Value:
             pieces.append(style.numbers(values.numbers, upper=False))
         strings = lower_bound(values.strings)
         if not strings.is_empty and self._ladder is None:
-            pieces.append(style.strings(strings, style.root))
+            pieces.append(style.strings(strings, self._context))
         arrays = tuple(term for term in values.arrays if _is_explicit(term))
         objects = tuple(term for term in values.objects if _is_explicit(term))
         if arrays or objects:
             some = replace(NONE, arrays=arrays, objects=objects, loops=values.loops, memo={})
-            pieces += self._linker.explicit(some)
+            pieces += self._linker.explicit(some, self._context)
         return [piece for piece in pieces if isinstance(piece, bytes) or piece.start]
 
     @cached
@@ -181,7 +184,7 @@ class _Value:
         if not isinstance(strings, Counted):
             return None
         style = self._linker.style
-        spelled = style.strings(strings.base, style.root)
+        spelled = style.strings(strings.base, self._context)
         most = strings.most
         return style.shared.once(("ladder", most), spelled, lambda: ladder(spelled, most))
 
@@ -455,7 +458,8 @@ class Members:
             if label == _DONE:
                 return _after(outside)
             inside = self._linker.frame(self, after[label], outside)
-            return ((self._linker.value(members[label - 1].values).part, inside),)
+            value = self._linker.value(members[label - 1].values, self.brackets.inside)
+            return ((value.part, inside),)
 
         return labelled(alternatives, costs, follow, _rest_outside)
 
@@ -535,7 +539,8 @@ class Items:
     def _item(self, count: int, outside: Frame) -> Place:
         """The next item after so many, and its context."""
         inside = self._linker.frame(self, self._after(count + 1), outside)
-        return self._linker.value(self._shape.item(count).values).part, inside
+        values = self._shape.item(count).values
+        return self._linker.value(values, self.brackets.inside).part, inside
 
     def _made(self, count: int) -> Part:
         alternatives: list[Alternative] = []

@@ -153,9 +153,9 @@ class Writer:
 
         return self._guarded("#", find)
 
-    def compounds(self, values: Values) -> list[ByteDFA]:
-        """The languages of the arrays and objects of a set, at the root of the style."""
-        found = self._at_any_depth((values, self._style.root, None, False))
+    def compounds(self, values: Values, context: Context) -> list[ByteDFA]:
+        """The languages of the arrays and objects of a set."""
+        found = self._at_any_depth((values, context, None, False))
         return [self._determinized(piece) for piece in found.compounds]
 
     def _at_any_depth(self, request: _Request) -> Spellings:

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from bpe_automata import ByteDFA, Constraint, Matcher, Tokenizer, compile_regex, constrain
+from bpe_automata import Constraint, Matcher, Tokenizer, compile_regex, constrain
+from bpe_automata._automata.linked import ByteAutomaton
 from bpe_automata._decoding.batches import batch_masks
 from bpe_automata._decoding.constraint import Method
 from bpe_automata._decoding.token_table import Listed
@@ -17,7 +18,8 @@ from bpe_automata.errors import (
     ArgumentError,
     BpeAutomataError,
 )
-from bpe_automata.schemas import compile_json_schema
+from bpe_automata.schemas import compile_json_schema, link_json_schema
+from bpe_automata.schemas._linking import Order
 from experiments.engines.interface import (
     Begin,
     Engine,
@@ -45,6 +47,8 @@ class Ours(Engine):
     """ "canonical" admits the tokenizer's own ids alone, "lift" any ids that spell the text.
 
     within: at most so many ids, and the text is complete; added_tokens: are they read as text?
+    order: of the members of objects. Schemas are linked, but written out where ids are counted to
+    the end.
     """
 
     def __init__(
@@ -53,9 +57,10 @@ class Ours(Engine):
         method: Method = "canonical",
         within: int | None = None,
         added_tokens: bool = True,
+        order: Order = "schema",
     ) -> None:
         self.tokenizer, self._method = tokenizer, method
-        self._within, self._added_tokens = within, added_tokens
+        self._within, self._added_tokens, self._order = within, added_tokens, order
 
     def prepare(self, regex: str) -> Begin:
         return self.beginning(self.constraint(regex))
@@ -65,19 +70,26 @@ class Ours(Engine):
             dfa = self.language({"schema": schema}, whitespace)
             return self.beginning(self.constraint(dfa))
 
-    def language(self, source: Row, whitespace: Whitespace, **options: Any) -> ByteDFA:
-        """The automaton of {"regex": text} or {"schema": value or text}. options: of
-        `compile_json_schema`. Raises RefusedError."""
+    def language(
+        self, source: Row, whitespace: Whitespace, depth: int | None = None
+    ) -> ByteAutomaton:
+        """The automaton of {"regex": text} or {"schema": value or text}; written out, if it has a
+        depth. Raises RefusedError."""
         try:
             if "regex" in source:
                 return compile_regex(source["regex"])
-            return compile_json_schema(source["schema"], whitespace=whitespace, **options)
+            schema = source["schema"]
+            if depth is not None:
+                return compile_json_schema(schema, whitespace=whitespace, depth=depth)
+            if self._within is not None:
+                return compile_json_schema(schema, whitespace=whitespace)
+            return link_json_schema(schema, whitespace=whitespace, order=self._order)
         except BpeAutomataError as error:
             message = f"{type(error).__name__}: {error}"[:300]
             keyword = getattr(error, "keyword", None)
             raise RefusedError(status_of(error), message, keyword) from error
 
-    def constraint(self, language: str | ByteDFA) -> Constraint:
+    def constraint(self, language: str | ByteAutomaton) -> Constraint:
         """A regex or an automaton, with this tokenizer."""
         return constrain(
             self.tokenizer,

@@ -23,7 +23,8 @@ from typing import Any
 
 import numpy as np
 
-from bpe_automata import ByteDFA, Tokenizer
+from bpe_automata import Tokenizer
+from bpe_automata._automata.linked import ByteAutomaton
 from bpe_automata.errors import BpeAutomataError
 from experiments.engines.interface import (
     SEPARATORS,
@@ -102,8 +103,8 @@ def of_rows(rows: Iterable[dict[str, Any]]) -> Histogram:
 
 
 OURS = "bpe_automata"
-"""This package among the engines of the comparison: canonical, added tokens not read as text, as
-no other engine reads them."""
+"""This package among the engines of the comparison: canonical, members in any order, added tokens
+not read as text, as no other engine reads them."""
 DEEPEST = 6
 """Depths that are tried for a valid instance that is rejected, before it counts as unexplained."""
 MASKED = 300
@@ -154,7 +155,7 @@ class OursCase:
                 return DEPTH
         return found or UNEXPLAINED
 
-    def _deeper(self, depth: int) -> ByteDFA | None:
+    def _deeper(self, depth: int) -> ByteAutomaton | None:
         """The same with more nesting; None if that cannot be made."""
         try:
             return self._engine.language(self._source, self._whitespace, depth=depth)
@@ -283,7 +284,8 @@ def opened(name: str, source: str, whitespace: Whitespace) -> tuple[Row, Answer]
         return {"peak_mb": resident("VmHWM")}, JudgeWorker().answer
     tokenizer = Tokenizer.load(source)
     is_ours = name == OURS
-    engine = Ours(tokenizer, added_tokens=False) if is_ours else engine_of(name, tokenizer)
+    ours = Ours(tokenizer, added_tokens=False, order="any") if is_ours else None
+    engine = ours or engine_of(name, tokenizer)
     worker = Worker(engine, tokenizer, whitespace)
     for case in WARMING:  # kernels and tables that are made once are no part of any case
         worker.answer({"compile": case})

@@ -15,7 +15,7 @@ from functools import lru_cache
 from itertools import islice, product
 from typing import Any
 
-from bpe_automata import ByteDFA
+from bpe_automata._automata.linked import ByteAutomaton
 from experiments.engines.interface import RefusedError
 
 JUDGE = "jsonschema"
@@ -151,7 +151,7 @@ class GivenUpError(Exception):
     """The search tried as much as it may."""
 
 
-def reason(dfa: ByteDFA, text: str, separators: tuple[str, str]) -> str | None:
+def reason(dfa: ByteAutomaton, text: str, separators: tuple[str, str]) -> str | None:
     """Which other text of the same value `dfa` accepts; None if there is none."""
     try:
         text.encode()
@@ -187,7 +187,7 @@ class Search:
 
     def __init__(
         self,
-        dfa: ByteDFA,
+        dfa: ByteAutomaton,
         separators: tuple[str, str],
         changes: frozenset[str],
         effort: int,

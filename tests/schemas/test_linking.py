@@ -47,13 +47,18 @@ PERSON["$defs"]["person"]["properties"] = {
     "age": {"type": "integer", "minimum": 0},
     "friends": {"type": "array", "items": {"$ref": "#/$defs/person"}, "maxItems": 5},
 }
+_COLUMNS = columns({"pattern": ""})
 LINE = {"type": "array", "items": {"enum": [0, 1]}, "minItems": 20_000, "maxItems": 20_001}
 
 
 def linked(values, order="schema", unique_names=False):
     """Of a set of values; None where it has no text."""
-    begin = Linker(JsonStyle(), Budget(), order, unique_names, 3).begin(values)
-    return LinkedDFA(begin, columns({"pattern": ""}), Budget()) if begin else None
+    begin = begins(values, JsonStyle(), order, unique_names)
+    return LinkedDFA(begin, _COLUMNS) if begin else None
+
+
+def begins(values, style, order="schema", unique_names=False):
+    return Linker(style, Budget(), order, unique_names, 3).begin(values)
 
 
 def subtracts(values):
@@ -78,6 +83,11 @@ def test_what_is_linked_is_what_is_written_out(values):
                 and written.accepts(found.shortest())
             )
             assert same_arrays(found.to_dfa(), written)
+    for layout in ("spaced", "flexible"):
+        written, begin = write(values, JsonStyle(layout)), begins(values, JsonStyle(layout))
+        assert bool(begin) != written.is_empty
+        if begin:
+            assert same_arrays(LinkedDFA(begin, _COLUMNS).to_dfa(), written)
 
 
 @examples(40)
@@ -235,7 +245,7 @@ def test_errors_are_those_of_compiling():
     loop = {"type": "object", "properties": {"a": {"$ref": "#"}}, "required": ["a"]}
     with pytest.raises(UnsatisfiableSchemaError):  # a value would have no end
         link_json_schema(loop)
-    for wrong in ({"order": "none"}, {"whitespace": "flexible"}, {"formats": 1}, {"registry": 2}):
+    for wrong in ({"order": "none"}, {"whitespace": "wide"}, {"formats": 1}, {"registry": 2}):
         with pytest.raises(ArgumentError):
             link_json_schema({}, **wrong)
 
