@@ -29,6 +29,7 @@ import numpy as np
 
 from bpe_automata import Tokenizer
 from bpe_automata.errors import ArgumentError, BpeAutomataError
+from experiments.answers.asked import Opened, opened
 from experiments.answers.cases import PROMPTS, Case
 from experiments.answers.distributions import Aims, distributions, per_leaf, tv_between
 from experiments.answers.methods import OUR_METHODS, Posed
@@ -42,7 +43,6 @@ from experiments.run.files import cache_name, require
 from experiments.run.measuring import Run
 from experiments.shared import models
 from experiments.shared.models import Device, Dtype, models_there
-from experiments.study.distortion_study.asked import Opened, opened
 from experiments.study.free_draws.report import (
     OUTCOMES,
     TITLE,
