@@ -183,11 +183,11 @@ def sample_batch(
     with require("torch").inference_mode(), ThreadPoolExecutor(1) as executor:
         for first in range(0, n, batch):
             count = min(batch, n - first)
-            numbers = np.stack([uniform(seed, first + k, longest) for k in range(count)])
+            uniforms = np.stack([uniform(seed, first + k, longest) for k in range(count)])
             rows = Rows(count, eos_ids)
             if constraint is not None:
                 rows = Masked(constraint, prompt, count, pinned)
-            found += Batch(model, prompt, rows, numbers, settings, executor).drawn()
+            found += Batch(model, prompt, rows, uniforms, settings, executor).drawn()
     return found
 
 
@@ -207,25 +207,25 @@ def settled(
 
 
 class Batch:
-    """One batch from its prompt to its end. numbers: float64 [rows, max_new_tokens]."""
+    """One batch from its prompt to its end. uniforms: float64 [rows, max_new_tokens]."""
 
     def __init__(
         self,
         model: Any,
         prompt: tuple[int, ...],
         rows: Rows,
-        numbers: np.ndarray,
+        uniforms: np.ndarray,
         settings: Settings,
         executor: ThreadPoolExecutor,
     ) -> None:
         torch = require("torch")
         self._model, self._rows, self._settings, self._executor = model, rows, settings, executor
-        self._numbers = torch.from_numpy(numbers).to(model.device)
-        self._sums = np.zeros((2, len(numbers)))
+        self._uniforms = torch.from_numpy(uniforms).to(model.device)
+        self._sums = np.zeros((2, len(uniforms)))
         read = model(input_ids=torch.tensor([prompt], device=model.device), use_cache=True)
         self._cache = read[cache_name()]
-        self._cache.batch_repeat_interleave(len(numbers))
-        self._logits = read.logits[:, -1].repeat(len(numbers), 1)
+        self._cache.batch_repeat_interleave(len(uniforms))
+        self._logits = read.logits[:, -1].repeat(len(uniforms), 1)
 
     def drawn(self) -> list[Drawn]:
         """Run to the end; the texts."""
@@ -243,7 +243,7 @@ class Batch:
     def _step(self, step: int) -> None:
         """Draw an id at each slot; then the matchers and the model read it, side by side."""
         self._give_up_slots()
-        ids, sums = self._draw(self._numbers[:, step : step + 1])
+        ids, sums = self._draw(self._uniforms[:, step : step + 1])
         tokens = ids.tolist()  # here the host waits for the device
         going = self._rows.going
         if any(token < 0 for token, goes in zip(tokens, going, strict=True) if goes):
@@ -270,11 +270,11 @@ class Batch:
         self._rows.keep(slots)
         chosen = require("torch").from_numpy(slots).to(self._model.device)
         self._cache.batch_select_indices(chosen)
-        self._logits, self._numbers = self._logits[chosen], self._numbers[chosen]
+        self._logits, self._uniforms = self._logits[chosen], self._uniforms[chosen]
 
-    def _draw(self, numbers: Any) -> tuple[Any, Any]:
+    def _draw(self, uniforms: Any) -> tuple[Any, Any]:
         """(int64 [slots], -1 where the model gives no distribution; float64 [2, slots], the logs of
-        the mass left and of the id's probability, or None). numbers: float64 [slots, 1].
+        the mass left and of the id's probability, or None). uniforms: float64 [slots, 1].
 
         min { i : p(ids up to i) > number p(all that are allowed) }
         """
@@ -287,7 +287,7 @@ class Batch:
         scaled, distribution = self._distribution(self._logits)
         cumulated = distribution.cumsum(1, dtype=torch.float64)
         total = cumulated[:, -1:].contiguous()
-        found = torch.searchsorted(cumulated, numbers * total, right=True)
+        found = torch.searchsorted(cumulated, uniforms * total, right=True)
         # The product may round up to the total: then the last id with any mass is meant.
         found = torch.minimum(found, torch.searchsorted(cumulated, total))
         ids = torch.where(total > 0, found, -1)[:, 0]  # not so for nan

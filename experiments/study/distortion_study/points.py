@@ -87,14 +87,14 @@ def _point(row: Row, temperature: str) -> Row:
         "log10_mass": at["log10_mass"],
         "masses": next(name for name, end in MASSES.items() if at["log10_mass"] < end),
         "is_drawn": float(temperature) == row["draws_at"],
-        "is_within_tolerance": all(known(at, method, prefix) for method, prefix in needed),
+        "is_within_tolerance": all(known(at, method, before) for method, before in needed),
         "ids": max(row["canonical_tokens"]),
         "row": row,
         "at": at,
     }
 
 
-def known(at: Row, method: str, prefix: str = "") -> Row | None:
+def known(at: Row, method: str, before: str = "") -> Row | None:
     """What a row says, at a temperature, of a method that is there and whose distance, masked or
     weighted, is within `TOLERANCE` of exact; else None.
 
@@ -104,7 +104,7 @@ def known(at: Row, method: str, prefix: str = "") -> Row | None:
     part: Row | None = at["methods"].get(method)
     if part is None:
         return None
-    own = part["weighted_slack"] if prefix else part["slack"] / 2
+    own = part["weighted_slack"] if before else part["slack"] / 2
     return part if at["free_slack"] + own <= TOLERANCE else None
 
 
@@ -234,15 +234,15 @@ def _lines(point: Row) -> Iterator[Row]:
             yield _line(point, f"{method}, weighted", part, WEIGHTED)
 
 
-def _line(point: Row, method: str, part: Row, prefix: str = "") -> Row:
-    """prefix: of the names of the fields; the free distribution has none of the distances."""
+def _line(point: Row, method: str, part: Row, before: str = "") -> Row:
+    """before: of the names of the fields; the free distribution has none of the distances."""
     line = {name: point[name] for name in ("model", "base")} | {"method": method}
-    if f"{prefix}tv" in part:
-        tv, kl = part[f"{prefix}tv"], part[f"{prefix}kl"]
+    if f"{before}tv" in part:
+        tv, kl = part[f"{before}tv"], part[f"{before}kl"]
         line |= {"tv": tv, "kl": math.inf if kl is None else kl, "beyond": tv - point["lift"]}
         line |= {name: part[name] for name in ("lost", "share")}
     if point["row"]["truth"]:
-        line |= {name: part[f"{prefix}{name}"] for name in JUDGED}
+        line |= {name: part[f"{before}{name}"] for name in JUDGED}
         line["above_free"] = line["p_right"] - point["at"]["p_right"]
     return line
 

@@ -154,7 +154,7 @@ def draw(walk: Walk, n: int, size: int, longest: int, seed: int) -> list[list[We
     is an unbiased estimate of Z. Raises LogitsError, and ArgumentError for a language that is no
     part of the lift."""
     nodes, logs = np.zeros((n, size), dtype=np.int64), np.zeros((n, size))
-    numbers = np.array([uniform(seed, k, longest) for k in range(n * size)]).reshape(n, size, -1)
+    uniforms = np.array([uniform(seed, k, longest) for k in range(n * size)]).reshape(n, size, -1)
     streams = [np.random.default_rng((seed, k, size)) for k in range(n)]
     for step in range(longest):
         goes_on = _by_node(nodes, lambda node: len(walk.allowed(node)) > 0).astype(bool)
@@ -166,7 +166,7 @@ def draw(walk: Walk, n: int, size: int, longest: int, seed: int) -> list[list[We
             if 0 < effective_sample_size(logs[k]) < THRESHOLD * size:
                 nodes[k] = nodes[k][resample(normalised(logs[k]), "systematic", streams[k])]
                 logs[k] = log_normaliser(logs[k]).value
-        _advance(walk, nodes, numbers[:, :, step])
+        _advance(walk, nodes, uniforms[:, :, step])
     whole = _by_node(nodes, walk.is_whole).astype(bool)
     logs = np.where(whole, logs, -np.inf)
     return [
@@ -181,11 +181,11 @@ def _by_node(nodes: np.ndarray, of: Any) -> np.ndarray:
     return np.array([of(node) for node in each.tolist()], dtype=np.float64)[place]
 
 
-def _advance(walk: Walk, nodes: np.ndarray, numbers: np.ndarray) -> None:
+def _advance(walk: Walk, nodes: np.ndarray, uniforms: np.ndarray) -> None:
     """Each text that can go on reads one more id: min { i : p(ids up to i) > number }."""
     for node in np.unique(nodes).tolist():
         if not len(walk.allowed(node)):
             continue
         here, (ids, _, cumulated) = np.nonzero(nodes == node), walk.step(node)
-        found = np.searchsorted(cumulated, numbers[here], side="right")
+        found = np.searchsorted(cumulated, uniforms[here], side="right")
         nodes[here] = [walk.trie.child(node, token) for token in ids[found].tolist()]
