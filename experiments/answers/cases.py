@@ -145,8 +145,8 @@ SHORT = (
 """Of families, the language of over 10,000 texts whose longest text is the shortest in bytes."""
 LEFT_OUT = (
     "one of each family, that of over 10,000 texts whose longest text is the shortest, so that all "
-    "are sampled in about an hour of one core; none of strings, yes_no and function_calls, where a "
-    "text takes over 7 ids of Gemma-3 on average, nor of choices, which has 340 texts"
+    "are sampled in less than an hour of one core; none of strings, yes_no and function_calls, "
+    "where a text takes over 7 ids of Gemma-3 on average, nor of choices, which has 340 texts"
 )
 """Why these larger languages and no others. No weight was looked at to choose."""
 
