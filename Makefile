@@ -54,7 +54,7 @@ peers: $(STAMP)
 	@$(PIP) --no-deps $(MORE_PEERS)
 
 # Every table and figure, in two hours on two cores. Those that take long are drawn from the rows in
-# the repository; `python -m experiments all --long` measures these too, in three hours. A run that
+# the repository; `python -m experiments all --long` measures these too, in four hours. A run that
 # was interrupted goes on.
 paper: gemma peers
 	@$(BIN)/python -m experiments all

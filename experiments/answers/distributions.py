@@ -262,7 +262,7 @@ def _only_answers(answers: Sequence[bytes]) -> dict[bytes, int]:
 
 ROUNDING = 1e-9
 """Probability that is taken for none."""
-Numbers = Sequence[float] | np.ndarray
+Probabilities = Sequence[float] | np.ndarray
 """A distribution in the order of the answers."""
 
 
@@ -350,19 +350,19 @@ def per_leaf(found: Explored, leaves: np.ndarray, paths: np.ndarray, n: int) -> 
     return per_answer(nodes, found.answer[nodes], paths, n)
 
 
-def judged(distribution: np.ndarray, free: np.ndarray, right: Sequence[int], prefix: str) -> Row:
+def judged(distribution: np.ndarray, free: np.ndarray, right: Sequence[int], before: str) -> Row:
     """Probability of the right answers, whether the likeliest answer is one of them (None where
-    nothing is known), and whether it is the free distribution's."""
+    nothing is known), and whether it is the free distribution's. before: the names of these."""
     best = int(np.argmax(distribution))
     known = bool(right)
     return {
-        f"{prefix}p_right": float(distribution[list(right)].sum()) if known else None,
-        f"{prefix}is_right": best in right if known else None,
-        f"{prefix}same_answer": best == int(np.argmax(free)),
+        f"{before}p_right": float(distribution[list(right)].sum()) if known else None,
+        f"{before}is_right": best in right if known else None,
+        f"{before}same_answer": best == int(np.argmax(free)),
     }
 
 
-def tv_between(p: Numbers, q: Numbers, lost: float = 0.0) -> float:
+def tv_between(p: Probabilities, q: Probabilities, lost: float = 0.0) -> float:
     """Total variation distance of two distributions in the order of the answers. lost: probability
     of no answer, under one of the two."""
     return total_variation(np.array(p), np.array(q)) + lost / 2

@@ -46,9 +46,9 @@ class Vocabulary:
 
 
 class Wanted(NamedTuple):
-    """Log-probabilities to look up: of id tokens[i] (int64 [k]) after prefix number rows[i]. Group
-    g goes from first[g] to the first of the next one, or the end, and is of answer answers[g]; both
-    int64 [groups]."""
+    """Log-probabilities to look up: of id tokens[i] (int64 [k]) after sequence number rows[i].
+    Group g goes from first[g] to the first of the next one, or the end, and is of answer
+    answers[g]; both int64 [groups]."""
 
     rows: np.ndarray
     tokens: np.ndarray
@@ -57,7 +57,7 @@ class Wanted(NamedTuple):
 
 
 class Targets:
-    """Sums over all prefixes that were read so far.
+    """Sums over all sequences that were read so far.
 
     past: float64 [t, answers], log-probability at each temperature of the sequences whose last id
     goes past the end of the answer; ended: float64 [t, answers], of the answer and then the end.
@@ -71,7 +71,7 @@ class Targets:
         self.ended = self.past.copy()
 
     def wanted(self, texts: Sequence[bytes], whole: bool) -> Wanted:
-        """After prefixes that spell these texts: the ids that go past the end of an answer, or,
+        """After sequences that spell these texts: the ids that go past the end of an answer, or,
         where the texts are `whole` answers, those that end a sequence."""
         found = [
             (row, number, self._vocabulary.eos_ids if whole else self._past(answer, text))
@@ -91,7 +91,7 @@ class Targets:
         return self._vocabulary.past(answer[len(text) :])
 
     def add(self, wanted: Wanted, logs: np.ndarray, whole: bool) -> None:
-        """logs: float64 [t, k], of whole sequences: prefix and id."""
+        """logs: float64 [t, k], of sequences with the id that is looked up after them."""
         if len(wanted.first):
             sums = np.logaddexp.reduceat(logs, wanted.first, axis=1)
             total = self.ended if whole else self.past

@@ -168,6 +168,7 @@ GROUPS = {
     "What constraints do to a model": {
         "distortion": "study.distortion.artefact",
         "distortion-study": "study.distortion_study.artefact",
+        "larger-languages": "study.sampled.artefact",
         "free-draws": "study.free_draws.artefact",
         "dose": "study.dose",
         "free-text": "study.free_text",

@@ -9,17 +9,6 @@ Sample k takes one number of `numpy.random.default_rng((seed, k))` for each id: 
 the weight, that `bpe_automata.sampling.decode` draws with that generator, but for the rounding of
 the model's own arithmetic. So it does not depend on how many are drawn at a time.
 
-    populations = sample_populations(loaded.model, prompt_ids, constraint, 32, 8, seed=3)
-
-draws weighted populations of 8 texts, `bpe_automata.sampling._smc` in the same loop:
-
-    w <- w m_t                       m_t: the mass that the mask leaves, before anything is drawn
-    resample if ESS(w) < n / 2       within a population of n, systematically
-    x_t ~ p( . | x_<t) under the mask
-
-A resampled text takes the keys and values of its origin along. Text k of all populations draws with
-the numbers of sample k, so where nothing is resampled the two functions give the same texts.
-
 While the model reads the ids that were drawn, another thread moves the matchers on and packs their
 next masks; those are copied to the device and applied there (`integrations.bitmask`). A step waits
 for the device once, when the ids come back.
@@ -29,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -38,8 +27,6 @@ from bpe_automata._arguments import at_least
 from bpe_automata.errors import LogitsError, PromptError
 from bpe_automata.integrations.bitmask import apply_bitmask
 from bpe_automata.sampling._logits import checked, has_ended
-from bpe_automata.sampling._smc import resample
-from bpe_automata.sampling._weights import effective_sample_size, log_normaliser, normalised
 from experiments.run.files import cache_name, require
 
 # The rows of a batch on the host: what was read, which go on, and what each may read next.
@@ -126,13 +113,6 @@ class Masked(Rows):
         self._written[: len(slots)] = self._written[slots]
         self.bits, self._written = self.bits[: len(slots)], self._written[: len(slots)]
 
-    def copy(self, chosen: np.ndarray) -> None:
-        """Slot k goes on with what slot chosen[k] has. No slot may have been given up."""
-        self._matchers = [self._matchers[k].copy() for k in chosen.tolist()]
-        self.ids = [list(self.ids[k]) for k in chosen.tolist()]
-        self.going, self._was_ended = self.going[chosen], self._was_ended[chosen]
-        self._written[:] = self._written[chosen]
-
     def ended(self) -> list[bool]:
         return [has_ended(matcher, self._constraint) for matcher in self._matchers]
 
@@ -203,11 +183,11 @@ def sample_batch(
     with require("torch").inference_mode(), ThreadPoolExecutor(1) as executor:
         for first in range(0, n, batch):
             count = min(batch, n - first)
-            numbers = np.stack([uniform(seed, first + k, longest) for k in range(count)])
+            uniforms = np.stack([uniform(seed, first + k, longest) for k in range(count)])
             rows = Rows(count, eos_ids)
             if constraint is not None:
                 rows = Masked(constraint, prompt, count, pinned)
-            found += Batch(model, prompt, rows, numbers, settings, executor).drawn()
+            found += Batch(model, prompt, rows, uniforms, settings, executor).drawn()
     return found
 
 
@@ -227,25 +207,25 @@ def settled(
 
 
 class Batch:
-    """One batch from its prompt to its end. numbers: float64 [rows, max_new_tokens]."""
+    """One batch from its prompt to its end. uniforms: float64 [rows, max_new_tokens]."""
 
     def __init__(
         self,
         model: Any,
         prompt: tuple[int, ...],
         rows: Rows,
-        numbers: np.ndarray,
+        uniforms: np.ndarray,
         settings: Settings,
         executor: ThreadPoolExecutor,
     ) -> None:
         torch = require("torch")
         self._model, self._rows, self._settings, self._executor = model, rows, settings, executor
-        self._numbers = torch.from_numpy(numbers).to(model.device)
-        self._sums = np.zeros((2, len(numbers)))
+        self._uniforms = torch.from_numpy(uniforms).to(model.device)
+        self._sums = np.zeros((2, len(uniforms)))
         read = model(input_ids=torch.tensor([prompt], device=model.device), use_cache=True)
         self._cache = read[cache_name()]
-        self._cache.batch_repeat_interleave(len(numbers))
-        self._logits = read.logits[:, -1].repeat(len(numbers), 1)
+        self._cache.batch_repeat_interleave(len(uniforms))
+        self._logits = read.logits[:, -1].repeat(len(uniforms), 1)
 
     def drawn(self) -> list[Drawn]:
         """Run to the end; the texts."""
@@ -263,7 +243,7 @@ class Batch:
     def _step(self, step: int) -> None:
         """Draw an id at each slot; then the matchers and the model read it, side by side."""
         self._give_up_slots()
-        ids, sums = self._draw(self._numbers[:, step : step + 1])
+        ids, sums = self._draw(self._uniforms[:, step : step + 1])
         tokens = ids.tolist()  # here the host waits for the device
         going = self._rows.going
         if any(token < 0 for token, goes in zip(tokens, going, strict=True) if goes):
@@ -290,11 +270,11 @@ class Batch:
         self._rows.keep(slots)
         chosen = require("torch").from_numpy(slots).to(self._model.device)
         self._cache.batch_select_indices(chosen)
-        self._logits, self._numbers = self._logits[chosen], self._numbers[chosen]
+        self._logits, self._uniforms = self._logits[chosen], self._uniforms[chosen]
 
-    def _draw(self, numbers: Any) -> tuple[Any, Any]:
+    def _draw(self, uniforms: Any) -> tuple[Any, Any]:
         """(int64 [slots], -1 where the model gives no distribution; float64 [2, slots], the logs of
-        the mass left and of the id's probability, or None). numbers: float64 [slots, 1].
+        the mass left and of the id's probability, or None). uniforms: float64 [slots, 1].
 
         min { i : p(ids up to i) > number p(all that are allowed) }
         """
@@ -307,7 +287,7 @@ class Batch:
         scaled, distribution = self._distribution(self._logits)
         cumulated = distribution.cumsum(1, dtype=torch.float64)
         total = cumulated[:, -1:].contiguous()
-        found = torch.searchsorted(cumulated, numbers * total, right=True)
+        found = torch.searchsorted(cumulated, uniforms * total, right=True)
         # The product may round up to the total: then the last id with any mass is meant.
         found = torch.minimum(found, torch.searchsorted(cumulated, total))
         ids = torch.where(total > 0, found, -1)[:, 0]  # not so for nan
@@ -330,103 +310,5 @@ def log_total(scaled: Any, softmax: Any) -> Any:
     return scaled.amax(1) - softmax.amax(1).log()
 
 
-# Populations: sequential Monte Carlo in the same loop.
-
-THRESHOLD = 0.5
-"""Resample where the effective sample size is below this share of a population."""
-
-
-def sample_populations(
-    model: Any,
-    prompt_ids: Sequence[int],
-    constraint: Language,
-    n: int,
-    particles: int,
-    *,
-    max_new_tokens: int = 128,
-    temperature: float = 1.0,
-    seed: int = 0,
-    batch: int = 64,
-    threshold: float = THRESHOLD,
-) -> list[list[Drawn]]:
-    """`n` independent populations of `particles` texts; as many at a time as `batch` texts hold, at
-    least one. threshold: 0 for never resampling. `log_weight` is that of the population, so the
-    mean weight of each is an unbiased estimate of Z. For the rest see `sample_batch`.
-    """
-    prompt, settings = settled(prompt_ids, max_new_tokens, temperature, weights=True)
-    n, particles = at_least(0, n, "the populations"), at_least(1, particles, "the particles")
-    at_once = max(1, at_least(1, batch, "the batch") // particles)
-    found = list[list[Drawn]]()
-    with require("torch").inference_mode(), ThreadPoolExecutor(1) as executor:
-        for first in range(0, n, at_once):
-            numbers = range(first, min(first + at_once, n))
-            rows = Masked(constraint, prompt, len(numbers) * particles, _pinned(model))
-            streams = [np.random.default_rng((seed, k, particles)) for k in numbers]
-            of_texts = range(first * particles, numbers.stop * particles)
-            uniforms = np.stack([uniform(seed, k, settings.max_new_tokens) for k in of_texts])
-            run = _Populations(model, prompt, rows, uniforms, settings, executor)
-            found += run.populations(streams, threshold)
-    return found
-
-
 def _pinned(model: Any) -> bool:
     return bool(model.device.type == "cuda")
-
-
-class _Populations(Batch):
-    """Populations one after the other in the slots of a batch."""
-
-    _rows: Masked
-    _weights: np.ndarray
-    _streams: Sequence[np.random.Generator]
-    _threshold: float
-
-    def populations(
-        self, streams: Sequence[np.random.Generator], threshold: float
-    ) -> list[list[Drawn]]:
-        """Run to the end. streams: of each population, what its resampling draws with."""
-        self._streams, self._threshold = streams, threshold
-        self._weights = np.zeros((len(streams), len(self._rows.going) // len(streams)))
-        drawn = self.drawn()
-        weights = self._weights.ravel().tolist()
-        weighed = [
-            replace(one, log_weight=weight if one.ended else -np.inf)
-            for one, weight in zip(drawn, weights, strict=True)
-        ]
-        size = self._weights.shape[1]
-        return [weighed[first : first + size] for first in range(0, len(weighed), size)]
-
-    def _step(self, step: int) -> None:
-        going = self._rows.going
-        self._weights.ravel()[going] += self._masses()[going]
-        chosen = np.arange(len(going)).reshape(self._weights.shape)
-        for number, (logs, rng) in enumerate(zip(self._weights, self._streams, strict=True)):
-            here = going.reshape(self._weights.shape)[number]
-            poor = 0 < effective_sample_size(logs) < self._threshold * len(logs)
-            if poor and here.any():
-                slots = resample(normalised(logs), "systematic", rng)
-                chosen[number] = chosen[number][slots]
-                self._weights[number] = log_normaliser(logs).value
-        if (chosen.ravel() != np.arange(chosen.size)).any():
-            self._reorder(chosen.ravel())
-        if self._rows.going.any():
-            super()._step(step)
-
-    def _masses(self) -> np.ndarray:
-        """float64 [slots]: the log of what the masks leave of each distribution."""
-        before = log_total(*self._distribution(self._logits))
-        left = self._logits.clone()
-        apply_bitmask(left, self._rows.bits.to(left.device))
-        masses: np.ndarray = (log_total(*self._distribution(left)) - before).cpu().numpy()
-        return masses
-
-    def _reorder(self, chosen: np.ndarray) -> None:
-        """Slot k goes on with what slot chosen[k] has."""
-        self._rows.copy(chosen)
-        origin = require("torch").from_numpy(chosen).to(self._model.device)
-        self._cache.batch_select_indices(origin)
-        self._logits = self._logits[origin]
-        self._sums = self._sums[:, chosen]
-
-    def _give_up_slots(self) -> None:
-        """None: texts that have ended take part in resampling."""

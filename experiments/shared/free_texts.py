@@ -38,15 +38,15 @@ def sample(
     prompts: Sequence[Sequence[int]],
     which: Sequence[int],
     temperatures: Sequence[float],
-    numbers: np.ndarray,
+    uniforms: np.ndarray,
     ends: Collection[int],
     n_ids: int | None = None,
     settle: Settle | None = None,
 ) -> list[Text]:
     """A text for each of `which`, numbers of prompts, at its temperature (over 0).
 
-    numbers: float64 [n, tokens] in [0, 1), one for each id that is drawn, so that a text depends on
-    its own numbers alone (but for the rounding of the model's arithmetic). ends: ids that end a
+    uniforms: float64 [n, tokens] in [0, 1), one for each id that is drawn, so that a text hangs on
+    its own alone (but for the rounding of the model's arithmetic). ends: ids that end a
     text. n_ids: how many the tokenizer has. A model may have more, which fill its matrices up to a
     round number and spell nothing; the distribution is conditioned on none of them being drawn.
     settle: has the last word on each id. Raises PromptError for an empty prompt.
@@ -55,12 +55,12 @@ def sample(
     if not all(prompts):
         raise PromptError("an empty prompt: the model needs at least one id to predict from")
     divisors = torch.tensor(temperatures, dtype=torch.float32, device=model.device)[:, None]
-    thrown = torch.from_numpy(numbers).to(model.device)
+    thrown = torch.from_numpy(uniforms).to(model.device)
     found: list[list[int]] = [[] for _ in which]
     ended = [False] * len(which)
     with torch.inference_mode():
         logits, cache, inputs = _begun(model, prompts, which)
-        for step in range(numbers.shape[1]):
+        for step in range(uniforms.shape[1]):
             mass = masses(logits[:, :n_ids], divisors)
             ids = drawn(mass, thrown[:, step : step + 1])
             if settle is not None:
@@ -69,7 +69,7 @@ def sample(
                 if not ended[k]:
                     ended[k] = token in ends
                     found[k] += [] if ended[k] else [token]
-            if all(ended) or step + 1 == numbers.shape[1]:
+            if all(ended) or step + 1 == uniforms.shape[1]:
                 break
             inputs = _next(inputs, ids)
             read = model(**inputs, **{cache_name(): cache}, use_cache=True)
@@ -85,9 +85,9 @@ def masses(logits: Any, temperatures: Any) -> Any:
     return torch.nn.functional.threshold_(scaled, LEAST, -torch.inf).exp_()
 
 
-def drawn(mass: Any, numbers: Any) -> Any:
+def drawn(mass: Any, uniforms: Any) -> Any:
     """int64 [n]: min { i : p(ids up to i) > number }. mass: float32 [n, V], see `masses`;
-    numbers: float64 [n, 1].
+    uniforms: float64 [n, 1].
 
     Masses are float32, their sums float64: first over blocks of ids, then inside the block where
     the number falls. That takes a third of the time of one long sum for a vocabulary of 262,144.
@@ -98,7 +98,7 @@ def drawn(mass: Any, numbers: Any) -> Any:
     blocks = mass.view(len(mass), -1, BLOCK)
     sums = blocks.sum(-1).double()
     until = sums.cumsum(1)
-    goal = numbers * until[:, -1:]
+    goal = uniforms * until[:, -1:]
     block = _first_over(until, goal)
     before = until.gather(1, block) - sums.gather(1, block)
     each = torch.arange(len(blocks), device=blocks.device)

@@ -36,10 +36,10 @@ class Mask:
     """Has the last word on the ids of a batch: see above."""
 
     def __init__(
-        self, matchers: dict[int, Matcher], numbers: np.ndarray, ends: Collection[int]
+        self, matchers: dict[int, Matcher], uniforms: np.ndarray, ends: Collection[int]
     ) -> None:
-        """matchers: by the number of their text; numbers: float64 [texts, ids]."""
-        self.matchers, self._numbers, self._ends = matchers, numbers, ends
+        """matchers: by the number of their text; uniforms: float64 [texts, ids]."""
+        self.matchers, self._uniforms, self._ends = matchers, uniforms, ends
 
     def __call__(self, step: int, mass: Any, ids: Any) -> Any:
         torch, tokens = require("torch"), ids.tolist()
@@ -49,9 +49,9 @@ class Mask:
             left = mass[refused] * torch.from_numpy(allowed).to(mass.device)
             if not bool((left.sum(1) > 0).all()):
                 raise LogitsError("the model gives no mass to any id that is allowed")
-            numbers = torch.from_numpy(self._numbers[refused, step, None]).to(mass.device)
+            uniforms = torch.from_numpy(self._uniforms[refused, step, None]).to(mass.device)
             ids = ids.clone()
-            ids[refused] = drawn(left, numbers)
+            ids[refused] = drawn(left, uniforms)
             tokens = ids.tolist()
         for k in list(self.matchers):
             self.matchers[k].advance(tokens[k])
@@ -82,18 +82,18 @@ def drawn_pairs(
     prompts: Sequence[Sequence[int]],
     which: Sequence[int],
     temperatures: Sequence[float],
-    numbers: np.ndarray,
+    uniforms: np.ndarray,
 ) -> list[Pair]:
-    """A pair after each of `which`, numbers of prompts. numbers: float64 [texts, ids, 2], for an id
-    and for the one in its place. The canonical text goes on from the fork, so that rounding cannot
-    make it another one before that."""
-    length, n_ids = numbers.shape[1], loaded.tokenizer.n_ids
+    """A pair after each of `which`, numbers of prompts. uniforms: float64 [texts, ids, 2], for an
+    id and for the one in its place. The canonical text goes on from the fork, so that rounding
+    cannot make it another one before that."""
+    length, n_ids = uniforms.shape[1], loaded.tokenizer.n_ids
     ends = sorted(special_ids(loaded))
     constraint = constrain(loaded.tokenizer, r"(?s:.*)", "canonical", ends)
     starts = [constraint.matcher(prompt) for prompt in prompts]
     matchers = {row: starts[k].copy() for row, k in enumerate(which)}
-    forks = Forks(matchers, numbers[:, :, 1], ends)
-    first = numbers[:, :, 0]
+    forks = Forks(matchers, uniforms[:, :, 1], ends)
+    first = uniforms[:, :, 0]
     free = sample(loaded.model, prompts, which, temperatures, first, ends, n_ids, forks)
     made: dict[int, Text] = {}
     going: dict[int, Matcher] = {}
@@ -105,7 +105,7 @@ def drawn_pairs(
     if going:
         later = np.zeros((len(going), length - 1, 2))
         for k, row in enumerate(going):
-            rest = numbers[row, len(made[row].ids) :]
+            rest = uniforms[row, len(made[row].ids) :]
             later[k, : len(rest)] = rest
         mask = Mask(dict(enumerate(going.values())), later[:, :, 1], ends)
         rests = sample(

@@ -1,17 +1,19 @@
 """What the reports of the studies and of the article share: estimates with intervals, figures of
-matplotlib, and notes on models."""
+matplotlib, notes on models, and tables of several of them."""
 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Container, Sequence
+from collections import Counter
+from collections.abc import Callable, Container, Iterable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
+import pandas as pd
 
 from experiments.run.executors import Row
 from experiments.run.statistics import Statistic, pigeonhole
-from experiments.run.tables import Group
+from experiments.run.tables import Column, Group
 from experiments.shared.models import labels
 
 Estimate: TypeAlias = tuple[float, float, float]
@@ -68,3 +70,42 @@ def in_lines(text: str, inches: float) -> str:
     """In lines that are as wide as a figure of so many inches, at most."""
     width = int((inches - 0.2) / _CHARACTER)
     return "\n".join(textwrap.fill(line, width) for line in text.split("\n"))
+
+
+# Tables of several models that are asked cases: rows have "model", and under "absent" why a method
+# is missing.
+
+LABELS = {"smollm2": "SmolLM2", "gemma-3-270m": "Gemma-3"}
+
+
+def label(model: str) -> str:
+    """How a model is called in tables."""
+    return LABELS.get(model, model)
+
+
+def in_order(found: pd.DataFrame, field: str, order: tuple[str, ...] | None = None) -> pd.DataFrame:
+    """With a field that groups are sorted by: in this order, by default that of the lines."""
+    names = found[field].unique() if order is None else order
+    return found.assign(**{field: pd.Categorical(found[field], list(names))})
+
+
+def by(found: pd.DataFrame, *fields: str) -> Iterable[tuple[Any, Group]]:
+    """Groups, sorted; models and methods in their order."""
+    return found.groupby(["model", *fields], observed=True)
+
+
+def named(name: str, field: str) -> Column:
+    """The first column of a table that has a line for each model and value of a field."""
+
+    def of(group: Group) -> str:
+        value = group[field].iloc[0]
+        shown = f"{value:g}" if isinstance(value, float) else value
+        return f"{label(group['model'].iloc[0])}: {shown}"
+
+    return Column(name, of)
+
+
+def absent(rows: Iterable[Row]) -> list[str]:
+    """Why methods are missing, once for each reason."""
+    reasons = Counter(reason for row in rows for reason in row["absent"].items())
+    return [f"{method} is absent in {n} cases: {why}" for (method, why), n in reasons.items()]

@@ -20,6 +20,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import spearmanr
 
+from experiments.answers.asked import Opened
 from experiments.answers.cases import CASES, StudyCase
 from experiments.answers.distributions import Aims, distributions, tv_between
 from experiments.answers.logprobs import PROBE, pick_reader
@@ -44,9 +45,7 @@ from experiments.run.tables import (
 )
 from experiments.shared import models
 from experiments.shared.models import Device, Dtype, labels, models_there
-from experiments.shared.shown import Estimate, estimate, model_notes
-from experiments.study.distortion_study.asked import Opened
-from experiments.study.enumerated.points import label
+from experiments.shared.shown import Estimate, estimate, label, model_notes
 
 VERSION = 2
 LONG = True

@@ -13,7 +13,7 @@ from bpe_automata.sampling import decode
 from bpe_automata.testing import byte_level, small_tokenizer
 from experiments.run.tables import frame
 from experiments.serving import throughput
-from experiments.shared.batched import sample_batch, sample_populations
+from experiments.shared.batched import sample_batch
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
@@ -113,9 +113,6 @@ def test_a_model_without_a_distribution_is_an_error(model):
         sample_batch(broken, PROMPT, None, 2, max_new_tokens=2)
 
 
-# ---------------------------------------------------------------- populations
-
-
 @pytest.fixture(scope="module")
 def whole(logits_of):
     """Of a constraint's texts: its constraint, and the model's probability of each id sequence."""
@@ -135,41 +132,6 @@ def whole(logits_of):
 
     walk(constraint.matcher(PROMPT), 0.0)
     return constraint, found
-
-
-@pytest.mark.parametrize("threshold", [0.5, 1.0])
-def test_populations_are_unbiased_for_each_text(model, whole, threshold):
-    """E[sum of the weights of those who wrote x] = n p(x), resampled or not."""
-    constraint, expected = whole
-    populations = sample_populations(
-        model, PROMPT, constraint, 500, 4, max_new_tokens=9, batch=400, threshold=threshold
-    )
-    for text, p in expected.items():
-        means = np.array(
-            [
-                sum(np.exp(one.log_weight) for one in some if one.ids == text) / 4
-                for some in populations
-            ]
-        )
-        assert abs(means.mean() - p) < 5 * means.std() / np.sqrt(500) + 1e-4
-    for some in populations:
-        for one in some:
-            assert np.exp(one.log_prob) == pytest.approx(expected[one.ids])
-
-
-@pytest.mark.parametrize("batch", [1, 7, 64])
-def test_populations_that_are_not_resampled_are_the_samples(model, whole, batch):
-    given = {"max_new_tokens": 3, "seed": 3, "temperature": 1.2}
-    plain = sample_batch(model, PROMPT, whole[0], 15, **given)
-    populations = sample_populations(
-        model, PROMPT, whole[0], 5, 3, batch=batch, threshold=0, **given
-    )
-    texts = [one for some in populations for one in some]
-    assert [len(some) for some in populations] == [3] * 5
-    assert [(one.ids, one.ended) for one in texts] == [(one.ids, one.ended) for one in plain]
-    assert {one.ended for one in texts} == {True, False}
-    for one, other in zip(texts, plain, strict=True):
-        assert one.log_weight == pytest.approx(other.log_weight)
 
 
 def test_ids_beyond_the_tokenizer_are_mass_that_masks_take_away(whole):

@@ -199,6 +199,22 @@ def test_intervals_cover_where_the_weights_come_of_the_same_samples(rng):
     assert covered >= 88
 
 
+@pytest.mark.parametrize(("sigma", "effective", "above"), [(1.0, 378, 0.08), (2.0, 55, 0.22)])
+def test_intervals_of_many_values_want_many_effective_samples(sigma, effective, above, rng):
+    """Where nothing differs they lie above 0 too often if few of the samples weigh most: what the
+    notes of the larger languages say."""
+    values, n, found, sizes = 30, 1024, [], []
+    zipf = 1 / np.arange(1, values + 1)
+    for _ in range(100):
+        codes = rng.choice(values, size=n, p=zipf / zipf.sum())
+        weights = rng.lognormal(sigma=sigma, size=n)
+        plain, weighted = (one_hot(codes, mass, values) for mass in (np.ones(n), weights))
+        found.append(distances({"m": [Part("s", plain)]}, [Part("s", weighted)], rng)["m"])
+        sizes.append(weights.sum() ** 2 / (weights**2).sum())
+    assert np.mean([one["low"] > 0 for one in found]) == pytest.approx(above, abs=0.11)
+    assert np.mean(sizes) == pytest.approx(effective, rel=0.2)
+
+
 def test_intervals_are_no_wider_than_what_differs(rng):
     """A distance that is there is seen: 0.4 with 400 samples each."""
     codes = [rng.choice(2, size=400, p=p) for p in ([0.5, 0.5], [0.9, 0.1])]

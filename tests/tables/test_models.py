@@ -14,12 +14,12 @@ from tiny import tiny_llama
 from bpe_automata import Tokenizer
 from bpe_automata._tokenizer.sources.sentencepiece import SPACE, PieceType
 from bpe_automata.errors import MissingDependencyError, MissingFileError
+from experiments.answers import asked
 from experiments.run.artefact import ARTEFACTS
 from experiments.run.files import package_file, require
 from experiments.run.measuring import Settings
 from experiments.run.report import labelled
 from experiments.shared import models
-from experiments.study.distortion_study import asked
 
 gguf = pytest.importorskip("gguf")
 

@@ -9,12 +9,12 @@ import pytest
 
 from experiments.run.tables import frame
 from experiments.study.distortion_study import report as study_report
-from experiments.study.enumerated import tables as study_tables
-from experiments.study.enumerated.points import (
+from experiments.study.distortion_study.points import (
     THREE,
     at_draws,
     at_every_temperature,
     drawn_tv,
+    facts,
     farther,
     mean,
     median,
@@ -108,7 +108,7 @@ def points_of(rows):
 
 
 def facts_of(rows):
-    return study_report.facts(frame(rows), {})
+    return facts(frame(rows), {})
 
 
 def lines_of(table):
@@ -146,7 +146,7 @@ def test_masses_have_their_ranges(mass, name):
 
 def test_the_worst_cases_are_those_that_the_other_method_does_better():
     for method, name in (("the lift", "lift bad"), ("canonical", "canonical bad")):
-        table = study_tables.worst(method, at_draws(points_of(ROWS)))
+        table = study_report.worst(method, at_draws(points_of(ROWS)))
         assert [line[0] for line in table.rows if line[0]] == [f"1. SmolLM2: {name}"]
         assert [line[1] for line in table.rows] == ["' a' *", "' b'"]
 
@@ -199,7 +199,7 @@ def test_temperatures_are_compared_on_the_same_cases():
     assert len(found) == 7
     complete = at_every_temperature(found)
     assert set(complete["name"]) == {each["name"] for each in ROWS}
-    drawn = study_report.by_way(found)
+    drawn = study_report.way_figure(found)
     lift = (0.8 + 0.05 + 0.0) / 3
     assert f"SmolLM2 {lift:.2f} to {lift:.2f}, " in drawn.headline
 
@@ -210,7 +210,7 @@ def test_a_prompt_as_it_stands_is_judged_where_it_is_within_tolerance():
         kept = {"tv_free": 0.3, "tv_lift": 0.2, "slack": slack}
         healing = {"text": " ", "temperatures": {"0.5": kept, "1.0": kept}}
         rows.append(changed(name) | {"healing": healing})
-    table = study_tables.healing(at_draws(points_of(rows)))
+    table = study_report.healing(at_draws(points_of(rows)))
     assert [line[0] for line in lines_of(table).values()] == ["1", "1"]
     assert table.notes[1].startswith("1 cases are left out")
 
@@ -227,7 +227,7 @@ def test_divergences_are_summed_up_where_they_are_finite():
     assert kl["lift"]["median"] == pytest.approx(value)
     assert kl["canonical"] == {"median": 0, "mean": pytest.approx(value / 3), "infinite": 0}
     drawn = at_draws(points_of(rows))
-    lines = lines_of(study_tables.distances(drawn, of_methods(drawn)))
+    lines = lines_of(study_report.distances(drawn, of_methods(drawn)))
     assert [lines[f"SmolLM2: {name}"][-1] for name in ("lift", "canonical")] == ["1", "0"]
     assert lines["SmolLM2: lift, smc of 8"][-3:] == ["-", "-", "-"]
 

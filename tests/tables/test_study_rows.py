@@ -5,27 +5,26 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import cache
 from itertools import product
 
 import numpy as np
 import pytest
 from tiny import BruteForce, tiny_llama
 
-from bpe_automata import constrain
+from bpe_automata import compile_regex, constrain
 from bpe_automata.errors import ArgumentError, BudgetExceededError
+from experiments.answers import asked
 from experiments.answers.cases import CASES as CASES_OF_STUDY
-from experiments.answers.cases import StudyCase
+from experiments.answers.cases import SHORT, StudyCase, chosen
 from experiments.answers.methods import ChopLanguage, OutlinesIndex
 from experiments.answers.trie import Automaton
 from experiments.engines.peers import OutlinesCore
 from experiments.shared import models
 from experiments.study.distortion_study import artefact as distortion_study
-from experiments.study.distortion_study import asked
-from experiments.study.distortion_study.artefact import chosen_cases
-from experiments.study.distortion_study.asked import Config
-from experiments.study.enumerated import rows as enumerated
-from experiments.study.sampled import rows as sampled
-from experiments.study.sampled.rows import Texts, features
+from experiments.study.distortion_study.artefact import Config
+from experiments.study.sampled import artefact as sampled
+from experiments.study.sampled.artefact import Texts, features
 
 CASES = (
     StudyCase("a", "yes_no", "q", "plain", "space", "Answer:", (" yes", " no"), truth=(" no",)),
@@ -33,11 +32,9 @@ CASES = (
     StudyCase("c", "names", "c", "chat", "newline", "Who?", ("Ann", "Bob")),
     StudyCase("d", "names", "d", "plain", "space", "At", (), r" [ab]{1,3}\.", (" a.", " bb.")),
 )
-CONFIG = Config(
-    models=("tiny",), temperatures=(0.7, 1.0), slack=1e-9, unread=1e-9, populations=40, samples=30
-)
+CONFIG = Config(models=("tiny",), temperatures=(0.7, 1.0), slack=1e-9, unread=1e-9, populations=40)
 LARGE = CASES[3]
-SAMPLED = Config(models=("tiny",), samples=96)
+SAMPLED = sampled.Config(models=("tiny",), samples=96, dtype="float32")
 
 
 @pytest.fixture(scope="module")
@@ -60,10 +57,10 @@ def free_distribution(loaded, prompt, answers, temperature):
 
 
 def test_a_row_of_enumerated_answers_holds_the_distributions_at_each_temperature(ready, loaded):
-    row = enumerated.enumerated_row(CONFIG, "tiny", CASES[0])
+    row = distortion_study.enumerated_row(CONFIG, "tiny", CASES[0])
     json.dumps(row, allow_nan=False)
-    enumerated.enumerated_row(CONFIG, "tiny", CASES[2])
-    assert enumerated.enumerated_row(CONFIG, "tiny", CASES[0]) == row, "whatever was before"
+    distortion_study.enumerated_row(CONFIG, "tiny", CASES[2])
+    assert distortion_study.enumerated_row(CONFIG, "tiny", CASES[0]) == row, "whatever was before"
     for temperature in CONFIG.temperatures:
         free = free_distribution(loaded, "Answer:", CASES[0].answers, temperature)
         assert row["temperatures"][str(temperature)]["free"] == pytest.approx(free)
@@ -76,7 +73,7 @@ def test_a_row_of_enumerated_answers_holds_the_distributions_at_each_temperature
 
 
 def test_a_prompt_that_ends_inside_a_token_is_judged_with_and_without_its_end(ready, loaded):
-    row = enumerated.enumerated_row(CONFIG, "tiny", CASES[1])
+    row = distortion_study.enumerated_row(CONFIG, "tiny", CASES[1])
     healed = free_distribution(loaded, "Answer:", (" yes", " no"), 0.7)
     assert row["temperatures"]["0.7"]["free"] == pytest.approx(healed)
     kept = row["healing"]["temperatures"]["0.7"]
@@ -89,13 +86,13 @@ def test_a_prompt_that_ends_inside_a_token_is_judged_with_and_without_its_end(re
 def test_a_budget_that_reaches_no_answer_is_an_error(ready):
     long = replace(CASES[2], answers=("Annabellina", "Bobberino"))
     with pytest.raises(BudgetExceededError, match="raise --most-nodes"):
-        enumerated.enumerated_row(replace(CONFIG, most_nodes=1), "tiny", long)
+        distortion_study.enumerated_row(replace(CONFIG, most_nodes=1), "tiny", long)
 
 
 def test_ids_of_answers_that_the_search_left_open(ready, loaded):
     answers = (*(f" {letter}" for letter in "ABCDEFGH"), " Zarathustra")
     case = replace(CASES[0], answers=answers, truth=())
-    row = enumerated.enumerated_row(replace(CONFIG, slack=0.99, unread=100.0), "tiny", case)
+    row = distortion_study.enumerated_row(replace(CONFIG, slack=0.99, unread=100.0), "tiny", case)
     encode = loaded.tokenizer.encode
     ids = [len(encode("Answer:" + answer)) - len(encode("Answer:")) for answer in case.answers]
     assert row["canonical_tokens"] == ids
@@ -108,7 +105,7 @@ def test_an_engine_that_reaches_no_answer_is_absent_alone(ready, loaded, monkeyp
     nowhere = Automaton(0, ({space: 1}, {})), True
     monkeypatch.setattr(OutlinesIndex, "__init__", lambda self, tokenizer, eos_ids: None)
     monkeypatch.setattr(OutlinesIndex, "automaton", lambda self, answers: nowhere)
-    row = enumerated.enumerated_row(CONFIG, "tiny", CASES[0])
+    row = distortion_study.enumerated_row(CONFIG, "tiny", CASES[0])
     assert row["absent"] == {"outlines": "can write no answer, it has dead ends alone"}
     for at in row["temperatures"].values():
         assert list(at["methods"]) == ["lift", "canonical", "chop"]
@@ -116,7 +113,8 @@ def test_an_engine_that_reaches_no_answer_is_absent_alone(ready, loaded, monkeyp
 
 def test_rows_of_another_outlines_core_are_not_gone_on_with(monkeypatch):
     monkeypatch.setattr(OutlinesCore, "version", classmethod(lambda _: "0.2.14"))
-    assert distortion_study.inputs(CONFIG) == {"peers": {"outlines_core": "0.2.14"}}
+    for made in (distortion_study.inputs(CONFIG), sampled.inputs(SAMPLED)):
+        assert made == {"peers": {"outlines_core": "0.2.14"}}
 
 
 def test_a_model_of_an_unknown_name_is_asked_all_cases(ready, monkeypatch, loaded):
@@ -127,16 +125,14 @@ def test_a_model_of_an_unknown_name_is_asked_all_cases(ready, monkeypatch, loade
     assert marked == "<|im_start|>user\nWho?<|im_end|>\n<|im_start|>assistant\n"
     mine = replace(mine, instruct=False)
     asked.opened.cache_clear()
-    row = enumerated.enumerated_row(CONFIG, "mine", CASES[2])
+    row = distortion_study.enumerated_row(CONFIG, "mine", CASES[2])
     assert row["prompt_tokens"] == len(loaded.tokenizer.encode("Question: Who?\nAnswer:\n"))
-    assert asked.model_row(CONFIG, "mine")["chat_format"] == "plain"
+    assert asked.model_row("mine", "cpu", "float32")["chat_format"] == "plain"
 
 
-def test_cases_by_name_or_family(monkeypatch):
-    monkeypatch.setattr(distortion_study, "CASES", CASES)
-
+def test_cases_by_name_or_family():
     def names(*words):
-        return [c.name for c in distortion_study.chosen_cases(replace(CONFIG, cases=words))]
+        return [case.name for case in chosen(CASES, words)]
 
     assert names() == ["a", "b", "c", "d"]
     assert names("names", "b") == ["b", "c", "d"]
@@ -263,12 +259,33 @@ def test_values_that_are_hardly_seen_are_the_rest(rng):
     assert set(made) == {"first", "length"}
 
 
-def test_of_each_family_the_first_larger_languages_are_asked():
-    first = {
-        case.family: case.name for case in reversed(CASES_OF_STUDY) if not case.is_enumerated()
+def test_of_each_family_the_shortest_larger_language_is_asked():
+    """Of those of over 10,000 texts: by the automaton of the bytes, which has no cycle."""
+    sizes = {case: size_of(case.pattern) for case in CASES_OF_STUDY if not case.is_enumerated()}
+    large = [case for case, (texts, _) in sizes.items() if texts > 10_000]
+    shortest = {
+        family: min((case for case in large if case.family == family), key=lambda c: sizes[c][1])
+        for family in dict.fromkeys(case.family for case in large)
     }
-    few = chosen_cases(Config(large=1))
-    assert sorted(case.name for case in few if not case.is_enumerated()) == sorted(first.values())
-    assert len(chosen_cases(Config(large=None))) == len(CASES_OF_STUDY)
-    named = next(case for case in CASES_OF_STUDY if not case.is_enumerated())
-    assert chosen_cases(Config(large=0, cases=(named.name,))) == [named]
+    left_out = {"strings", "yes_no", "function_calls"}
+    asked_for = {case.name for family, case in shortest.items() if family not in left_out}
+    assert asked_for == set(SHORT)
+
+
+def size_of(pattern):
+    """(texts, bytes of the longest)."""
+    dfa = compile_regex(pattern)
+    wide = np.bincount(dfa.byte_class, minlength=dfa.n_classes)
+
+    @cache
+    def after(state):
+        steps = [
+            (n, after(to))
+            for n, to in zip(wide.tolist(), dfa.trans[state].tolist(), strict=True)
+            if to
+        ]
+        ends = [(int(dfa.accepting[state]), 0)]
+        found = ends + [(n * texts, 1 + longest) for n, (texts, longest) in steps]
+        return sum(texts for texts, _ in found), max(longest for _, longest in found)
+
+    return after(dfa.start)

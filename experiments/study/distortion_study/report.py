@@ -1,298 +1,476 @@
-"""The distortion study as tables, facts, figures, and what the README says of it."""
+"""The distortion study in tables and figures: how far methods are from the free distribution, where
+that comes from, what it depends on, and single cases in full."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.stats import spearmanr
 
-from experiments.answers.cases import PLAIN
+from experiments.answers.asked import asked_models
 from experiments.answers.methods import OUR_METHODS
-from experiments.answers.targets import COMPLETE, PREFIX
-from experiments.run import statistics
+from experiments.answers.populations import PARTICLES
 from experiments.run.executors import Row
 from experiments.run.files import require
 from experiments.run.report import Figure, grid, panels
-from experiments.run.tables import Table, markdown, records
-from experiments.shared.shown import CANONICAL, LIFT, PALE, mark
-from experiments.study.distortion_study.asked import SAMPLED
-from experiments.study.enumerated import tables as enumerated
-from experiments.study.enumerated.points import (
+from experiments.run.tables import (
+    Column,
+    Group,
+    Table,
+    count,
+    fixed,
+    highest,
+    interval,
+    is_missing,
+    percent,
+    quantiles,
+    records,
+    several,
+    share,
+    small,
+    table,
+    total,
+    values,
+    whole,
+)
+from experiments.shared.shown import (
+    CANONICAL,
+    LIFT,
+    PALE,
+    absent,
+    by,
+    in_order,
+    label,
+    mark,
+    named,
+)
+from experiments.study.distortion_study.points import (
     CLEARLY,
     MASSES,
-    PARTS,
     SHAPLEY,
+    TARGET_LINES,
     THREE,
     TOLERANCE,
     Points,
     at_draws,
     at_every_temperature,
     farther,
-    label,
+    infinite_kl,
     mean,
+    median,
     of_methods,
     of_targets,
     pairs_of,
     points,
     share_of_lift,
+    where_kl_is_finite,
     within_tolerance,
 )
-from experiments.study.sampled import tables as sampled
 
-TITLE = "How much a constraint distorts a model, where it comes from, and what removes it"
+SAME = f"The cases are those within {TOLERANCE} of exact at every temperature"
+INTERVALS = (
+    "[ ]: 95 % intervals by drawing questions with replacement, variants together; each for "
+    "itself, so of a hundred of them some miss"
+)
+CASES = Column("cases", count, whole)
+FARTHER = Column("lift : canonical\nfarther", farther, several(whole, " : "))
+THREE_DIGITS, FOUR_DIGITS = interval(fixed(3)), interval(fixed(4))
+WORST = 10
+"""Cases in each of the two tables of worst ones."""
 
 
 def tables(rows: pd.DataFrame, manifest: Row) -> list[Table]:
     """Those that have a line."""
     del manifest
-    every, large = points(rows), records(rows[rows["kind"] == SAMPLED])
-    exact = [] if every.empty else enumerated.tables(every, asked_models(rows))
-    made = [*exact[:-1], *sampled.tables(large), *exact[-1:]]
+    every, notes = points(rows), asked_models(rows)
+    if every.empty:
+        return []
+    found = within_tolerance(every)
+    drawn = at_draws(found)
+    methods = of_methods(found)
+    complete = at_every_temperature(found)
+    lengths = drawn["ids"].map(lambda ids: str(ids) if ids < 4 else "4 or more")
+    made = [
+        distances(drawn, methods, notes),
+        paired(drawn),
+        by_family(drawn),
+        by_mass(drawn),
+        by_target(of_targets(found)),
+        worst("the lift", drawn.sort_values("tokenization", ascending=False, kind="stable")),
+        worst("canonical", drawn.sort_values("tokenization", kind="stable")),
+        parts(
+            "The effect of length: ids of the longest answer, canonically",
+            named("model: ids", "length"),
+            by(drawn.assign(length=lengths), "length"),
+        ),
+        parts(
+            "The effect of temperature",
+            named("model: temperature", "temperature"),
+            by(complete, "temperature"),
+            [f"the free distribution is the model's own at that temperature. {SAME}"],
+        ),
+        variants(drawn, "style", "plain", "The effect of the prompt's style", notes),
+        variants(drawn, "boundary", "space", "The effect of the boundary"),
+        healing(drawn),
+        canonical_share(complete),
+        accuracy(methods),
+        engines(drawn, methods),
+        beyond_tolerance(every[~every["is_within_tolerance"]]),
+    ]
     return [table for table in made if table.rows]
 
 
-def figures(rows: pd.DataFrame, manifest: Row) -> list[Figure]:
-    """None where there is no point."""
-    del manifest
-    found = within_tolerance(points(rows))
-    if found.empty:
-        return []
-    return [by_case(at_draws(found)), by_family(at_draws(found)), by_way(found)]
-
-
-def asked_models(rows: pd.DataFrame) -> list[str]:
-    """A note on each: which it is, and how it is asked in chats."""
-    notes = []
-    for row in records(rows[rows["kind"] == "model"]):
-        format_ = row["chat_format"]
-        chats = "in plain text" if format_ == PLAIN else f"with the marks of the format {format_}"
-        notes.append(
-            f"{label(row['source'])}: {row['model']}, its chats {chats}, without a system message. "
-            f"{row['note']}".strip()
-        )
-    return notes
-
-
-def facts(rows: pd.DataFrame, manifest: Row) -> Row:
-    """By model, at the temperature of the draws; what the README needs and others may read.
-
-    finite: how many cases have enumerated answers and are within `TOLERANCE` of exact; large: how
-    many are sampled; both under however many models. points, settled: cases under one model at one
-    temperature, and those of them within `TOLERANCE`.
-    """
-    del manifest
-    every = points(rows)
-    found = within_tolerance(every)
-    kinds = {kind: records(group) for kind, group in rows.groupby("kind")}
-    methods, targets = of_methods(found), of_targets(found)
-    return {
-        "finite": int(at_draws(found)["name"].nunique()),
-        "large": len({row["name"] for row in kinds.get(SAMPLED, [])}),
-        "points": len(every),
-        "settled": len(found),
-        "models": {
-            str(model): _model_facts(some, methods[methods["model"] == model])
-            | {"targets": _target_facts(targets[targets["model"] == model])}
-            for model, some in at_draws(found).groupby("model", observed=True)
-        },
-        "notes": {row["source"]: row["note"] for row in kinds.get("model", [])},
-    }
-
-
-def _model_facts(drawn: Points, methods: pd.DataFrame) -> Row:
-    lift, canonical = farther(drawn)
-    single = drawn[drawn["ids"] == 1]
-    worst = {"lift": drawn["tokenization"].idxmax(), "canonical": drawn["tokenization"].idxmin()}
-    divergences = dict([*methods.groupby("method", observed=True)["kl"]])
-    return {
-        "cases": len(drawn),
-        "lift_farther": lift,
-        "canonical_farther": canonical,
-        "parts": {name: _part_facts(drawn, name) for name in PARTS},
-        "shares": {name: _share_facts(drawn, name) for name in (*THREE, *SHAPLEY)},
-        "masses": {
-            str(name): {
-                "cases": len(some),
-                **{part: float(some[part].mean()) for part in OUR_METHODS},
-            }
-            for name, some in drawn.groupby("masses")
-        },
-        "kl": {
-            name: _kl_facts(divergences[name])
-            for name in ("lift", "canonical", "canonical, weighted")
-        },
-        "single": len(single),
-        "single_parts": {name: _part_facts(single, name) for name in PARTS},
-        "worst": {
-            name: {"case": p["name"], "lift": p["lift"], "canonical": p["canonical"]}
-            for name, p in ((name, drawn.loc[place]) for name, place in worst.items())
-        },
-    }
-
-
-def _target_facts(lines: pd.DataFrame) -> Row:
-    """By target: cases, the mean distances of both, and in how many cases they change places."""
-    return {
-        str(name): {
-            "cases": len(some),
-            "turned": int(some["turned"].sum()),
-            **{method: float(some[method].mean()) for method in OUR_METHODS},
-        }
-        for name, some in lines.groupby("target", observed=True)
-    }
-
-
-def _part_facts(found: Points, part: str) -> Row:
-    """Nothing of nothing."""
-    made = mean(part)(found)
-    if made is None:
-        return {}
-    value, low, high = made
-    values = found[part].tolist()
-    return {
-        "mean": value,
-        "mean_interval": (low, high),
-        "median": statistics.quantile(values, 0.5),
-        "upper": statistics.quantile(values, 0.9),
-        "highest": max(values),
-        "over_0.1": float(np.mean(found[part] > 0.1)),
-    }
-
-
-def _share_facts(found: Points, part: str) -> Row:
-    """Of the lift's error, summed up over the cases; None for what nothing can be said of."""
-    made = share_of_lift(part)(found) or (np.nan,) * 3
-    value, *ends = (None if np.isnan(v) else v for v in made)
-    return {"value": value, "interval": ends}
-
-
-def _kl_facts(found: pd.Series[float]) -> Row:
-    """In nats; None where no case is finite."""
-    finite = found[np.isfinite(found)].tolist()
-    return {
-        "median": statistics.quantile(finite, 0.5) if finite else None,
-        "mean": float(np.mean(finite)) if finite else None,
-        "infinite": len(found) - len(finite),
-    }
-
-
-def readme(facts: Row) -> dict[str, str]:
-    """A line of a table for each model, and the whole of it in a paragraph."""
-    if not facts:
-        return {}
-    return {"distortion-study": _paragraph(facts), "distortion-study in short": _in_short(facts)}
-
-
-def _in_short(facts: Row) -> str:
-    columns = "model", "cases", "lift: mean", "median", "canonical: mean", "median"
-    lines = []
-    for model, found in facts["models"].items():
-        errors = [found["parts"][way] for way in OUR_METHODS]
-        shown = [f"{error[kind]:.3f}" for error in errors for kind in ("mean", "median")]
-        lines.append((label(model), str(found["cases"]), *shown))
-    return markdown(columns, lines)
-
-
-def _paragraph(facts: Row) -> str:
-    sentences = [_sentence(model, found) for model, found in facts["models"].items()]
-    return "\n".join(
-        [
-            f"`python -m experiments run distortion-study` asks {facts['finite']} cases of "
-            f"listed answers exactly (or within {TOLERANCE}), and {facts['large']} of larger "
-            f"languages by sampling, under {len(facts['models'])} models "
-            "([all tables](paper_figures/distortion-study.md)). The error is the total variation "
-            "distance to the model's own distribution of id sequences that end where an answer "
-            "does, given that it writes one; *mass* is the probability that it does. Two things "
-            "can be taken away from the lift's error: other *tokenizations* (by canonical ids), "
-            "and the *myopia* of masking step by step (by importance weights). What is taken away "
-            "first matters: weights alone make the lift exact, so what is left to tokenization "
-            "after them is nothing, and the mean over both orders, its Shapley value, cannot "
-            "exceed one half. The *rest* is the effect of free mass that is not canonical. The "
-            "questions were written for this, to cover kinds of constraints; they are no sample of "
-            "what people ask.",
-            "",
-            *sentences,
-        ]
-    )
-
-
-def _sentence(model: str, found: Row) -> str:
-    parts, kl = found["parts"], found["kl"]
-    told = (
-        f"- *{label(model)}*, {found['cases']} cases: the lift's error is "
-        f"{parts['lift']['mean']:.3f} on average (median {parts['lift']['median']:.4f}), "
-        f"canonical's {parts['canonical']['mean']:.3f} ({parts['canonical']['median']:.4f}); case "
-        f"by case they differ by {parts['tokenization']['mean']:.3f} (median "
-        f"{parts['tokenization']['median']:.4f}). {_by_mass(found['masses'])}"
-        f"{_shares(found['shares'])}The median KL divergence is {_nats(kl['lift'])} of the "
-        f"lift, {_nats(kl['canonical'])} of canonical. By more than {CLEARLY}, the lift is farther "
-        f"off in {found['lift_farther']} cases, canonical in {found['canonical_farther']}"
-    )
-    if found["canonical_farther"]:
-        worst = found["worst"]["canonical"]
-        told += (
-            f" (most in `{worst['case']}`: {worst['canonical']:.2f} against {worst['lift']:.2f})"
-        )
-    told += f". {_by_target(found['targets'])}"
-    single = found["single_parts"]
-    if found["single"]:
-        told += (
-            f" Where each answer is one token ({found['single']} cases), the two are "
-            f"{single['lift']['mean']:.3f} and {single['canonical']['mean']:.4f} off: canonical "
-            "masks one step then, so only the mass on other tokenizations is lost."
-        )
-    return told
-
-
-def _by_target(found: Row) -> str:
-    """Nothing of rows from before there were targets."""
-    if PREFIX not in found:
-        return ""
-    told = [f"Against the texts that begin with an answer the two are {_off(found[PREFIX])}"]
-    if COMPLETE in found:
-        told.append(f"against answers with the end behind them {_off(found[COMPLETE])}")
-    return f"{', '.join(told)}: neither mask knows whether the model would stop there."
-
-
-def _off(target: Row) -> str:
-    return (
-        f"{target['lift']:.3f} and {target['canonical']:.3f} off in {target['cases']} cases (their "
-        f"order is reversed in {target['turned']})"
-    )
-
-
-def _shares(found: Row) -> str:
-    """Nothing where there is no error."""
-    if any(found[name]["value"] is None for name in THREE):
-        return ""
-    first, then = (found[name]["value"] for name in ("tokenization", "myopia"))
-    own, steps = (found[name]["value"] for name in SHAPLEY)
-    rest = found["rest"]["value"]
-    return (
-        f"Of the lift's errors, summed up, canonical ids take away {first:.0%} if they come first "
-        f"(weights then {then:.0%}, and {rest:.0%} stay), and nothing if weights do; the Shapley "
-        f"values are {own:.0%} tokenization and {steps:.0%} myopia. "
-    )
-
-
-def _by_mass(found: Row) -> str:
-    """How far both are off by how likely the answers are."""
-    told = [
-        f"{found[name]['lift']:.3f} and {found[name]['canonical']:.3f} where the answers have a "
-        f"mass {name} ({found[name]['cases']} cases)"
-        for name in MASSES
-        if name in found
+def distances(drawn: Points, methods: pd.DataFrame, more: Sequence[str] = ()) -> Table:
+    """All methods."""
+    there = methods[methods["tv"].notna()]
+    samplers = (each for row in drawn["row"] for each in row["draws"].values())
+    sizes = (size for each in samplers for one in each.values() for size in one.values())
+    error = max((size["error"] for size in sizes), default=0.0)
+    columns = [
+        named("method", "method"),
+        CASES,
+        Column("TV median", median("tv"), FOUR_DIGITS),
+        Column("TV mean", mean("tv"), THREE_DIGITS),
+        Column("TV 90 %", quantiles("tv", 0.9), several(fixed(3))),
+        Column("TV worst", highest("tv"), fixed(3)),
+        Column("TV over\n0.1", lambda group: (group["tv"] > 0.1).mean(), percent()),
+        Column("KL median", where_kl_is_finite(median("kl")), FOUR_DIGITS),
+        Column("KL mean", where_kl_is_finite(mean("kl")), THREE_DIGITS),
+        Column("KL infinite\ncases", infinite_kl, whole),
     ]
-    return f"The two are {', '.join(told)}. "
+    notes = [
+        "at the temperature nearest to 1, at which draws are simulated, as where none is named",
+        "the questions are no sample of a population: they were written to cover kinds of "
+        "constraints, before any was measured. Intervals say how much depends on which of them "
+        "are taken, not what holds for other questions",
+        "free: the model's own distribution of id sequences that end exactly where an answer does, "
+        "given that it writes one; ids that run past the end of an answer are not counted, and no "
+        "end of sequence is asked for",
+        "TV: total variation distance to the free distribution, with no answer as an outcome where "
+        f"a method has dead ends; cases: those where it is within {TOLERANCE} of exact. "
+        f"{INTERVALS}",
+        "KL: divergence of the method's distribution from the free one, KL(free || method), in "
+        "nats; median and mean of the cases where it is finite. It is infinite where an answer "
+        "that the model gives was not found under the method",
+        "weighted: what importance weights and SMC converge to, the free distribution given what "
+        "the method can write. The lift's is the free distribution itself; the others cannot reach "
+        'it where their sequences lack free mass (see "Engines beside the lift")',
+        f"of {' or '.join(map(str, PARTICLES))}: the distribution of one draw from a weighted "
+        "population of that size, simulated. On average each of these distances is off by at most "
+        f"{error:.3f} (half the sum of its standard errors, in the worst case), "
+        "which makes small ones larger; the KL of a simulated distribution says nothing",
+        "outlines: the index of outlines-core; chop: the lift with the published heuristic for "
+        "forced text",
+        *more,
+    ]
+    return table("Distance to the model's own distribution", by(there, "method"), columns, notes)
 
 
-def _nats(found: Row) -> str:
-    if found["median"] is None:
-        return "infinite"
-    more = f" (infinite in {found['infinite']} cases)" if found["infinite"] else ""
-    return f"{found['median']:.4f} nats{more}"
+def parts(
+    title: str, first: Column, groups: Iterable[tuple[Any, Group]], notes: Sequence[str] = ()
+) -> Table:
+    """The lift's error taken apart."""
+    shares = interval(lambda value: "-" if is_missing(value) else percent()(value))
+    columns = [
+        first,
+        CASES,
+        Column("TV lift\nmedian", median("lift"), FOUR_DIGITS),
+        Column("TV canonical\nmedian", median("canonical"), FOUR_DIGITS),
+        *(Column(f"{_TV[part]}\nmean", mean(part), THREE_DIGITS) for part in _TV),
+        *(Column(f"{part}\nshare", share_of_lift(part), shares) for part in THREE),
+        *(
+            Column(f"{name}\nShapley", share_of_lift(part), shares)
+            for name, part in zip(THREE, SHAPLEY, strict=False)
+        ),
+        FARTHER,
+    ]
+    told = [
+        "TV lift = tokenization (TV lift - TV canonical) + myopia (TV canonical - TV canonical "
+        "weighted) + rest (TV canonical weighted); means add up, medians do not",
+        "share: of the sum of TV lift over the cases, so that cases without error weigh nothing; "
+        "below 0 where canonical, or the weights, make it worse",
+        "Shapley: the same, as the mean of both orders in which other tokenizations and masking "
+        "step by step can be taken away. The lift with weights is exact, so if masking is taken "
+        "away first, myopia is all of TV lift, and tokenization is -rest: its Shapley value cannot "
+        "exceed one half",
+        "farther: in how many cases either is farther from the free distribution by more than "
+        f"{CLEARLY}. {INTERVALS}",
+    ]
+    return table(title, groups, columns, [*told, *notes])
+
+
+_TV = {"lift": "TV lift", **{part: part for part in THREE}}
+
+
+def paired(drawn: Points) -> Table:
+    """The lift against canonical, case by case."""
+    columns = [
+        Column("model", lambda group: label(group["model"].iloc[0])),
+        CASES,
+        Column("TV lift - TV canonical\nmean", mean("tokenization"), FOUR_DIGITS),
+        Column("median", median("tokenization"), FOUR_DIGITS),
+        Column("quartiles", quantiles("tokenization", 0.25, 0.75), several(fixed(4))),
+        FARTHER,
+    ]
+    notes = [
+        "the median of the differences is far below the difference of the medians: where canonical "
+        f"is nearer, it often is by little. {INTERVALS}"
+    ]
+    return table("The lift against canonical, case by case", by(drawn), columns, notes)
+
+
+def by_mass(drawn: Points) -> Table:
+    """How likely it is that the model writes any of the answers unasked."""
+    note = "mass: the model's probability of all answers of a case together, unasked"
+    correlations = [
+        f"{label(model)}: rank correlation of mass with TV lift {_correlation(some, 'lift')}, with "
+        f"TV canonical {_correlation(some, 'canonical')}"
+        for (model,), some in by(drawn)
+    ]
+    first = named("model: mass", "masses")
+    groups = by(in_order(drawn, "masses", tuple(MASSES)), "masses")
+    return parts("The effect of the mass of the answers", first, groups, [note, *correlations])
+
+
+def by_target(lines: pd.DataFrame) -> Table:
+    """What can be meant by "the model writes this answer", and what changes with it."""
+    columns = [
+        Column("model", lambda group: label(group["model"].iloc[0])),
+        Column("target", lambda group: TARGET_LINES[group["target"].iloc[0]]),
+        CASES,
+        Column("mass, of\nsequence's", lambda group: group["mass"].median(), small),
+        Column("TV to\nsequence, median", lambda group: group["moved"].median(), small),
+        Column(f"over\n{CLEARLY}", lambda group: int((group["moved"] > CLEARLY).sum()), whole),
+        Column("TV lift\nmean", mean("lift"), THREE_DIGITS),
+        Column("median", median("lift"), FOUR_DIGITS),
+        Column("TV canonical\nmean", mean("canonical"), THREE_DIGITS),
+        Column("median", median("canonical"), FOUR_DIGITS),
+        FARTHER,
+        Column("turned", total("turned"), whole),
+    ]
+    notes = [
+        "the free distribution given that the model writes an answer, which can mean: ids that "
+        "spell it exactly come next (sequence, as in all other tables); its text begins with it, "
+        "so that the last id may go past its end (prefix); ids that spell it, then the end "
+        "(complete)",
+        "turned: cases in which the order of lift and canonical is reversed, both times by more "
+        f"than {CLEARLY}",
+        "complete: where it is rarely written, the ids that were not read might in theory hold "
+        "more of it than those that were; the last line has all cases, and the ids that "
+        f"make up 99.9 % of the sequence's mass. {INTERVALS}",
+    ]
+    return table("Three targets", by(lines, "target"), columns, notes)
+
+
+def _correlation(found: Points, part: str) -> str:
+    """Of ranks; "-" where one of the two is the same everywhere."""
+    if min(found["log10_mass"].nunique(), found[part].nunique()) < 2:
+        return "-"
+    return f"{spearmanr(found['log10_mass'], found[part]).statistic:.2f}"
+
+
+def by_family(drawn: Points) -> Table:
+    """All families of a model together first."""
+    families = ("all", *sorted(drawn["family"].unique()))
+    every = pd.concat([drawn.assign(family="all"), drawn])
+    groups = by(in_order(every, "family", families), "family")
+    title = "Where the error comes from, by family"
+    return parts(title, named("model: family", "family"), groups)
+
+
+def variants(
+    drawn: Points, attribute: str, reference: str, title: str, notes: Sequence[str] = ()
+) -> Table:
+    """Of questions that are asked in several ways: each way against the reference, in pairs."""
+    columns = [named(f"model: {attribute}", attribute), Column("pairs", count, whole)]
+    for part in ("lift", "canonical", "rest"):
+        columns += [
+            Column(f"TV {part}\nmean", mean(part), lambda found: fixed(3)(found[0])),
+            Column(f"against\n{reference}", mean(f"{part}_difference"), THREE_DIGITS),
+        ]
+    columns.append(Column("healed", lambda group: int(_is_healed(group).sum()), whole))
+    told = [
+        f"against {reference}: mean difference to the same question with it. {INTERVALS}",
+        "healed: cases in which ids at the end of the prompt had to be given back, for all "
+        "methods; another table says what happens if they are not",
+    ]
+    pairs = pairs_of(drawn, attribute, reference)
+    return table(title, by(pairs, attribute), columns, [*told, *notes])
+
+
+def _is_healed(found: Points) -> pd.Series[bool]:
+    return found["row"].map(lambda row: row["healing"] is not None).astype(bool)
+
+
+def healing(drawn: Points) -> Table:
+    """What a prompt does to the answer that ends where no tokenizer would cut."""
+    healed = drawn[_is_healed(drawn)]
+    names = ["model", "base", "way", "tv"]
+    lines = pd.DataFrame(_as_it_stands(healed), columns=names).astype({"tv": float})
+    columns = [
+        named("as the prompt stands", "way"),
+        CASES,
+        Column("median", median("tv"), THREE_DIGITS),
+        Column("mean", mean("tv"), THREE_DIGITS),
+        Column("worst", highest("tv"), fixed(3)),
+    ]
+    notes = [
+        "total variation distance to the free distribution of the same answers once the prompt's "
+        "last ids are given back; free: without a mask, so that the prompt alone does it. "
+        f"{INTERVALS}",
+        f"{len(healed) - len(lines) // 2} cases are left out: they may be off by more than "
+        f"{TOLERANCE}",
+    ]
+    groups = by(in_order(in_order(lines, "model"), "way", ("free", "lift")), "way")
+    return table("Prompts that end inside a token", groups, columns, notes)
+
+
+def _as_it_stands(healed: Points) -> list[Row]:
+    """Two lines for each point that is within `TOLERANCE` of exact."""
+    lines = []
+    for point in records(healed):
+        kept = point["row"]["healing"]["temperatures"][str(point["temperature"])]
+        if point["at"]["free_slack"] + kept["slack"] <= TOLERANCE:
+            asked = {"model": point["model"], "base": point["base"]}
+            lines += [{**asked, "way": way, "tv": kept[f"tv_{way}"]} for way in ("free", "lift")]
+    return lines
+
+
+def canonical_share(found: Points) -> Table:
+    """How much of the answers' free mass is canonical."""
+    other = found["at"].map(lambda at: max(0.0, 1.0 - at["methods"]["canonical"]["share"]))
+
+    def least(q: float) -> Callable[[Group], float]:
+        return lambda group: 1 - float(np.quantile(group["other"], q, method="lower"))
+
+    columns = [
+        named("model: temperature", "temperature"),
+        CASES,
+        Column("median", least(0.5), small),
+        Column("10 %", least(0.9), small),
+        Column("1 %", least(0.99), small),
+        Column("least", least(1), small),
+        Column("under 0.9", lambda group: int((group["other"] > 0.1).sum()), whole),
+    ]
+    notes = [
+        f"share of the free probability of a case's answers that is canonically tokenized. {SAME}",
+        "10 %, 1 %: quantiles over the cases; in so many of them the share is no higher",
+    ]
+    groups = by(found.assign(other=other.astype(float)), "temperature")
+    return table("How much of the free mass is canonical", groups, columns, notes)
+
+
+def accuracy(methods: pd.DataFrame) -> Table:
+    """Where right answers are known."""
+    columns = [
+        named("method", "method"),
+        CASES,
+        Column("P(right)\nmean", mean("p_right"), THREE_DIGITS),
+        Column("above free", mean("above_free"), THREE_DIGITS),
+        Column("likeliest\nis right", share("is_right"), percent(1)),
+        Column("likeliest is\nthe free one", share("same_answer"), percent(1)),
+    ]
+    groups = by(methods[methods["p_right"].notna()], "method")
+    return table("Right answers", groups, columns, [f"above free: in pairs. {INTERVALS}"])
+
+
+def engines(drawn: Points, methods: pd.DataFrame) -> Table:
+    """Where outlines-core and chop are not the lift."""
+    columns = [
+        named("method", "method"),
+        CASES,
+        Column("other\nsequences", total("other"), whole),
+        Column(f"nearer by\nover {CLEARLY}", total("nearer"), whole),
+        Column(f"farther by\nover {CLEARLY}", total("farther"), whole),
+        Column("most\nlost", highest("lost"), small),
+        Column("free mass it\ncan write, mean", mean("share"), FOUR_DIGITS),
+        Column("least", lambda group: min(values(group, "share")), small),
+    ]
+    notes = [
+        "other sequences: cases in which it allows other ids than the lift; nearer, farther: to "
+        "the free distribution than the lift; lost: probability of running into a dead end",
+        f"free mass it can write: what it lacks is out of reach of its weights too. {INTERVALS}",
+        *absent(drawn["row"]),
+    ]
+    lines = methods[methods["method"].isin(("outlines", "chop"))]
+    other, beyond = lines["other"].astype(bool), lines["beyond"].astype(float)
+    lines = lines.assign(nearer=other & (beyond < -CLEARLY), farther=other & (beyond > CLEARLY))
+    return table("Engines beside the lift", by(lines, "method"), columns, notes)
+
+
+def worst(method: str, ordered: Points) -> Table:
+    """The cases in which a method is farther from the free distribution than the other of lift and
+    canonical, in full; those that differ most come first."""
+    is_worse = ordered["tokenization"] > 0 if method == "the lift" else ordered["tokenization"] < 0
+    chosen = records(ordered[is_worse].head(WORST))
+    columns = [
+        Column("case", "case", missing=""),
+        Column("answer", "answer"),
+        *(Column(name, name, fixed(4)) for name in ("free", "lift", "canonical")),
+        Column("canonical\nweighted", "weighted", fixed(4)),
+        Column("ids", "ids"),
+        Column("TV lift", "tv_lift", small, missing=""),
+        Column("TV canonical", "tv_canonical", small, missing=""),
+    ]
+    notes = []
+    for place, point in enumerate(chosen, start=1):
+        row, healed = point["row"], point["row"]["healing"]
+        given_back = f", {healed['text']!r} given back" if healed else ""
+        notes.append(f"{place}. after {row['prompt']!r} ({row['style']}{given_back})")
+    return table(
+        f"Worst cases: {method} is farther from the model's distribution",
+        pd.DataFrame(_answers(chosen), dtype=object),
+        columns,
+        ["*: a right answer; ids: of its own tokenization", *notes],
+    )
+
+
+def _answers(chosen: Sequence[Row]) -> Iterator[Row]:
+    """A line for each answer of each point; what is said of the point is in its first."""
+    for place, point in enumerate(chosen, start=1):
+        row, methods = point["row"], point["at"]["methods"]
+        own = {
+            "case": f"{place}. {label(point['model'])}: {point['name']}",
+            "tv_lift": point["lift"],
+            "tv_canonical": point["canonical"],
+        }
+        for k, answer in enumerate(row["answers"]):
+            yield {
+                **(own if k == 0 else dict.fromkeys(own)),
+                "answer": repr(answer) + (" *" if answer in row["truth"] else ""),
+                "free": point["at"]["free"][k],
+                "lift": methods["lift"]["law"][k],
+                "canonical": methods["canonical"]["law"][k],
+                "weighted": methods["canonical"]["weighted"][k],
+                "ids": row["canonical_tokens"][k],
+            }
+
+
+def beyond_tolerance(found: Points) -> Table:
+    """Points that enter no summary."""
+    fields = pd.json_normalize(found["at"].tolist()).assign(
+        name=[
+            f"{label(model)}: {name}, {temperature:g}"
+            for model, name, temperature in found[["model", "name", "temperature"]].to_numpy()
+        ],
+        asked=[row["asked"] for row in found["row"]],
+    )
+    columns = [
+        Column("case, temperature", "name"),
+        Column("positions", "asked", whole),
+        Column("free", "free_slack", small),
+        Column("lift", "methods.lift.slack", small),
+        Column("canonical", "methods.canonical.slack", small),
+        Column("canonical\nweighted", "methods.canonical.weighted_slack", small),
+    ]
+    notes = [
+        "probability of each distribution that belongs to no answer yet. Left out of all "
+        f"summaries: a distance may be off by more than {TOLERANCE}"
+    ]
+    return table("Cases that are too large for their budget", fields, columns, notes)
 
 
 # The three figures of the study: case by case, by family, and by how the question is put.
@@ -306,7 +484,16 @@ MARKERS = ("o", "s", "^", "D")
 """Of the models, in their order."""
 
 
-def by_case(drawn: Points) -> Figure:
+def figures(rows: pd.DataFrame, manifest: Row) -> list[Figure]:
+    """None where there is no point."""
+    del manifest
+    found = within_tolerance(points(rows))
+    if found.empty:
+        return []
+    return [case_figure(at_draws(found)), family_figure(at_draws(found)), way_figure(found)]
+
+
+def case_figure(drawn: Points) -> Figure:
     """A mark for each case: how far the lift and canonical are from the free distribution."""
     figure, axes = _panels(drawn["model"].nunique(), (5.6, 5.8))
     counts: dict[str, dict[str, int]] = {
@@ -343,7 +530,7 @@ def _side_color(more: float) -> str:
     return LIFT if more > 0 else CANONICAL
 
 
-def by_family(drawn: Points) -> Figure:
+def family_figure(drawn: Points) -> Figure:
     """Mean error of the lift, taken apart, for each family of constraints."""
     families = sorted(drawn["family"].unique(), reverse=True)
     size = (6.2, 1.6 + 0.55 * len(families))
@@ -382,7 +569,7 @@ def _family_headline(drawn: Points) -> str:
     return f"Of the lift's error tokenization and myopia are {', '.join(told)}"
 
 
-def by_way(found: Points) -> Figure:
+def way_figure(found: Points) -> Figure:
     """Mean errors of both by temperature, and differences by style and boundary in pairs."""
     figure, axes = _panels(3, (4.4, 5.2))
     complete, drawn = at_every_temperature(found), at_draws(found)

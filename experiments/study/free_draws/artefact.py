@@ -29,6 +29,7 @@ import numpy as np
 
 from bpe_automata import Tokenizer
 from bpe_automata.errors import ArgumentError, BpeAutomataError
+from experiments.answers.asked import Opened, opened
 from experiments.answers.cases import PROMPTS, Case
 from experiments.answers.distributions import Aims, distributions, per_leaf, tv_between
 from experiments.answers.methods import OUR_METHODS, Posed
@@ -42,7 +43,6 @@ from experiments.run.files import cache_name, require
 from experiments.run.measuring import Run
 from experiments.shared import models
 from experiments.shared.models import Device, Dtype, models_there
-from experiments.study.distortion_study.asked import Opened, opened
 from experiments.study.free_draws.report import (
     OUTCOMES,
     TITLE,
@@ -129,9 +129,13 @@ def prompt_row(name: str, case: Case, chosen: Config) -> Row:
 
 
 def exact_row(posed: Posed, ready: Opened, chosen: Config) -> Row:
-    """The probability of each outcome and answer; of all answers by target; of canonical ids among
-    those that spell an answer; and the distance of each method from each target. slack: what may be
-    missing of each target's mass, relative to it, at most."""
+    """The probability of each outcome and answer; of all answers by target; and the distance of
+    each method from each target. slack: what may be missing of each target's mass, relative to it,
+    at most. What is complete is summed over the tokenizations that were read: where its slack is
+    large, its mass is a lower bound alone, and its distances say little.
+
+    canonical: the share of the tokenizer's own ids in the mass of those that spell an answer; that
+    of `prompt_row` is how many draws have them."""
     aims = Aims(chosen.slack, chosen.slack, chosen.most_nodes)
     found = ready.explored(posed, (1.0,), aims, OUR_METHODS)
     n = len(posed.answers)

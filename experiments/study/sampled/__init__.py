@@ -1,1 +1,1 @@
-"""The part of the distortion study whose languages are too large to enumerate: samples."""
+"""Larger languages, which are sampled."""

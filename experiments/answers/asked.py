@@ -1,53 +1,30 @@
-"""What the distortion study asks: its config, an opened model, and what every row says."""
+"""Cases asked of models: a model with what is made once for it, a row for each model and for each
+of its cases, and what such rows say of the question."""
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from bpe_automata._decoding.matcher import Healing
-from experiments.answers.cases import StudyCase, chat_format, prompt_text
+from experiments.answers.cases import PLAIN, StudyCase, chat_format, prompt_text
 from experiments.answers.distributions import Aims, Explored, explore
 from experiments.answers.logprobs import PROBE, pick_reader
 from experiments.answers.methods import Posed, Poser
-from experiments.run import config
-from experiments.run.config import option
-from experiments.run.executors import Row
+from experiments.run.executors import FAILURE, Cell, Row
+from experiments.run.measuring import Run
+from experiments.run.tables import records
 from experiments.shared import models
-from experiments.shared.models import Device, Dtype
+from experiments.shared.shown import label
 
-ENUMERATED, SAMPLED = "finite", "large"
-"""What a case's row says under "kind", in the words of the rows that are published."""
-
-
-@dataclass(frozen=True)
-class Config(config.Config):
-    """Which cases under which models, how exactly, and how many samples."""
-
-    models: tuple[str, ...] = option(
-        ("smollm2", "gemma-3-270m"), "smollm2, gemma-3-270m, local folders, hub ids"
-    )
-    cases: tuple[str, ...] = option((), "names or families of cases, all if empty")
-    temperatures: tuple[float, ...] = option((0.5, 1.0, 1.5), "what logits are divided by")
-    slack: float = option(1e-3, "most probability of a distribution that may stay unassigned")
-    unread: float = option(0.05, "most probability of paths that are not followed to their end")
-    most_nodes: int = option(1500, "most forward positions per case")
-    populations: int = option(1000, "weighted populations per estimate")
-    large: int | None = option(1, "larger languages, which are sampled, of each family; none: all")
-    samples: int = option(64, "samples per method of a larger language")
-    longest: int = option(64, "ids of such a sample")
-    batch: int = option(64, "such samples at a time")
-    device: Device = option("auto", "where the models run")
-    dtype: Dtype = option("float32", "of the weights")
-
-    def draws(self) -> int:
-        """The number of the temperature at which anything is sampled: the one nearest to 1."""
-        return min(range(len(self.temperatures)), key=lambda k: abs(self.temperatures[k] - 1))
+MODEL = "model"
+"""What the row of a model says under "kind"."""
 
 
 @dataclass(frozen=True)
@@ -96,17 +73,52 @@ def opened(source: str, device: str, dtype: str) -> Opened:
     return Opened(loaded, Poser(loaded.tokenizer, loaded.eos_ids), reader)
 
 
-def model_row(config: Config, source: str) -> Row:
+def ask(
+    run: Run[Any], cases: Sequence[StudyCase], row: Callable[[Any, str, StudyCase], Row]
+) -> None:
+    """Measure a row for each model of the run's config, `model SOURCE`, then one for each model and
+    case, `SOURCE/CASE`. A model that is not there is one failure, and has no cases. row: of (the
+    config, the model, the case). The config has `models`, `device` and `dtype`."""
+    asked = run.config
+    keys = {source: f"model {source}" for source in asked.models}
+    models = [
+        Cell(key, model_row, (source, asked.device, asked.dtype)) for source, key in keys.items()
+    ]
+    run.cells(models, what="loading the models")
+    there = [source for source, key in keys.items() if not run.store.rows[key].get(FAILURE)]
+    run.cells(
+        [
+            Cell(f"{source}/{case.name}", row, (asked, source, case))
+            for source in there
+            for case in cases
+        ]
+    )
+
+
+def model_row(source: str, device: str, dtype: str) -> Row:
     """Which model it is, by hash."""
-    ready = opened(source, config.device, config.dtype)
+    ready = opened(source, device, dtype)
     return {
-        "kind": "model",
+        "kind": MODEL,
         "source": source,
         **ready.loaded.provenance(),
-        "dtype": config.dtype,
+        "dtype": dtype,
         "reader": ready.reader.__name__,
         "chat_format": ready.chat_format,
     }
+
+
+def asked_models(rows: pd.DataFrame) -> list[str]:
+    """A note on each: which it is, and how it is asked in chats."""
+    notes = []
+    for row in records(rows[rows["kind"] == MODEL]):
+        format_ = row["chat_format"]
+        chats = "in plain text" if format_ == PLAIN else f"with the marks of the format {format_}"
+        notes.append(
+            f"{label(row['source'])}: {row['model']}, its chats {chats}, without a system message. "
+            f"{row['note']}".strip()
+        )
+    return notes
 
 
 def described(source: str, case: StudyCase) -> Row:
@@ -124,6 +136,6 @@ def given_back(healing: Healing | None) -> Row | None:
     return {"given_back": len(healing.given_back), "text": text, "reason": healing.reason}
 
 
-def row_seed(config: Config, source: str, case: StudyCase) -> list[int]:
-    """Of all that is drawn for one row, whatever was drawn before it."""
-    return [config.seed, zlib.crc32(f"{source}/{case.name}".encode())]
+def row_seed(seed: int, source: str, case: StudyCase) -> list[int]:
+    """Of all that is drawn for one row, whatever was drawn before it. seed: of the config."""
+    return [seed, zlib.crc32(f"{source}/{case.name}".encode())]

@@ -1,13 +1,14 @@
-"""One case of the study whose language is too large to be enumerated: by sampling.
+"""Larger languages: how far constraints take a model where answers are too many to be enumerated.
 
-Samples of the lift and of canonical carry weights w = p / q, so E[w f] is the sum of p f over all
-that the method can write. What the model writes is what canonical can write and what it cannot:
+Models are asked prompts of the study (`answers.cases`) whose languages are sampled. Samples of the
+lift and of canonical carry weights w = p / q, so E[w f] is the sum of p f over all that the method
+can write. What the model writes is what canonical can write and what it cannot:
 
     Z f = E_canonical[w f] + E_lift[w f where not canonical]      Z: the same with f = 1
     free share of canonical sequences = E_canonical[w] / Z
 
 (The lift's samples alone would do in the limit, but most of them lie where the model has no mass.)
-Besides both: populations of `PARTICLES` by sequential Monte Carlo, of which one text is taken in
+Besides both: populations of `SIZE` by sequential Monte Carlo, of which one text is taken in
 proportion to the weights; chop and outlines-core, unweighted. As where answers are enumerated, a
 text ends where nothing can follow it, and end-of-sequence has no factor.
 
@@ -31,8 +32,8 @@ import numpy as np
 from bpe_automata import Constraint, Tokenizer, constrain
 from bpe_automata._decoding.healing import heal
 from bpe_automata.sampling import _weights as weights
-from bpe_automata.sampling._weights import effective_sample_size
-from experiments.answers.cases import StudyCase
+from experiments.answers.asked import Opened, ask, described, given_back, opened, row_seed
+from experiments.answers.cases import CASES, SHORT, StudyCase, chosen
 from experiments.answers.methods import (
     MOST_GIVEN_BACK,
     OUR_METHODS,
@@ -42,18 +43,52 @@ from experiments.answers.methods import (
 from experiments.answers.populations import PARTICLES
 from experiments.engines.interface import PeerError
 from experiments.engines.peers import OutlinesCore
+from experiments.run import config
+from experiments.run.config import option
 from experiments.run.executors import Row
+from experiments.run.measuring import Run
 from experiments.run.statistics import LEAST, Distribution, Part, distances, estimated, one_hot
-from experiments.shared.batched import Drawn, Language, sample_batch, sample_populations
-from experiments.study.distortion_study.asked import (
-    SAMPLED,
-    Config,
-    Opened,
-    described,
-    given_back,
-    opened,
-    row_seed,
-)
+from experiments.shared.batched import Language
+from experiments.shared.models import Device, Dtype
+from experiments.study.sampled.draws import ReadTrie, Walk, Weighted, draw
+from experiments.study.sampled.report import LANGUAGE, TITLE, facts, figures, readme, tables
+
+VERSION = 1
+LONG = True
+__all__ = ["LONG", "SMOKE", "TITLE", "VERSION", "Config", "facts", "figures", "inputs", "measure"]
+__all__ += ["readme", "tables"]
+
+
+@dataclass(frozen=True)
+class Config(config.Config):
+    """Which languages under which models, and how many samples."""
+
+    models: tuple[str, ...] = option(
+        ("smollm2", "gemma-3-270m"), "smollm2, gemma-3-270m, local folders, hub ids"
+    )
+    cases: tuple[str, ...] = option(SHORT, "names or families of cases, all if empty")
+    temperature: float = option(1.0, "what logits are divided by")
+    samples: int = option(1024, "samples per method of a larger language")
+    longest: int = option(64, "ids of such a sample")
+    device: Device = option("auto", "where the models run")
+    dtype: Dtype = option("float32", "of the arithmetic")
+
+
+SMOKE = Config(models=("smollm2",), cases=("choices_any_several",), samples=4, longest=12)
+
+
+def inputs(asked: Config) -> Row:
+    """The engine beside ours: rows with another version of it, or none, are not gone on with."""
+    del asked
+    return {"peers": {OutlinesCore.name: OutlinesCore.version()}}
+
+
+def measure(run: Run[Config]) -> None:
+    """A row for each model, then one for each model and language."""
+    run.note(**inputs(run.config))
+    larger = [case for case in CASES if not case.is_enumerated()]
+    ask(run, chosen(larger, run.config.cases), sampled_row)
+
 
 WIDTH = 4
 """Bytes of a class of lengths."""
@@ -148,15 +183,21 @@ def _compared(
         taken = np.stack([_taken(coded, population) for population in found])
         if taken.any():
             distributions[f"{method} SMC"] = [Part(f"{method} SMC", taken)]
-    with np.errstate(divide="ignore"):
-        logs = np.log(np.concatenate([mass["canonical"] / len(own.added), other / len(other)]))
     return {
         "values": coded.values,
         "free": estimated(free)[0].tolist(),
         "laws": {name: estimated(one)[0].tolist() for name, one in distributions.items()},
         "tv": distances(distributions, free, rng),
-        "effective": effective_sample_size(logs),
     }
+
+
+def effective(texts: Mapping[str, Texts], is_own: np.ndarray) -> float:
+    """How many samples the model's own distribution rests on, see above: those of canonical and
+    those of the lift that are not canonical, by their weights. is_own: as in `features`."""
+    mass = masses(texts)
+    parts = [mass["canonical"] / len(mass["canonical"]), mass["lift"] * ~is_own / len(is_own)]
+    with np.errstate(divide="ignore"):
+        return weights.effective_sample_size(np.log(np.concatenate(parts)))
 
 
 def _taken(coded: _Coded, population: Texts) -> np.ndarray:
@@ -172,39 +213,32 @@ SIZE = PARTICLES[0]
 
 @dataclass(frozen=True)
 class _Asked:
-    """ready: the model; prompt: the ids that stay; text: what was given back; seed: of the row."""
+    """trie: after the ids of the prompt that stay; text: what was given back; seed: of the row."""
 
     config: Config
-    ready: Opened
-    prompt: list[int]
+    trie: ReadTrie
+    tokenizer: Tokenizer
     text: bytes
     seed: list[int]
 
-    def drawn(self, followed: Language, number: int) -> list[Drawn]:
+    def drawn(self, walk: Walk, number: int) -> list[Weighted]:
         """Independent texts; the number is that of the method."""
-        given = (self.ready.loaded.model, self.prompt, followed)
-        return sample_batch(*given, self.config.samples, **self._settings(number))
+        return [text for (text,) in self._drawn(walk, self.config.samples, 1, number)]
 
-    def populations(self, followed: Language, number: int) -> list[list[Drawn]]:
+    def populations(self, walk: Walk, number: int) -> list[list[Weighted]]:
         """As many texts, in populations."""
-        given = (self.ready.loaded.model, self.prompt, followed)
-        count = max(2, self.config.samples // SIZE)
-        return sample_populations(*given, count, SIZE, **self._settings(number))
+        return self._drawn(walk, max(2, self.config.samples // SIZE), SIZE, number)
 
-    def texts(self, drawn: Sequence[Drawn]) -> Texts:
+    def _drawn(self, walk: Walk, n: int, size: int, number: int) -> list[list[Weighted]]:
+        seed = int(np.random.default_rng([*self.seed, number]).integers(2**31))
+        return draw(walk, n, size, self.config.longest, seed)
+
+    def texts(self, drawn: Sequence[Weighted]) -> Texts:
         """Without what was given back."""
-        tokenizer, last = self.ready.loaded.tokenizer, self.prompt[-1:]
-        whole = [tokenizer.text_bytes(one.ids, last) for one in drawn]
+        last = self.trie.prompt[-1:]
+        whole = [self.tokenizer.text_bytes(one.ids, last) for one in drawn]
         spelled = [text.removeprefix(self.text) for text in whole]
         return Texts(spelled, np.array([one.log_weight for one in drawn]))
-
-    def _settings(self, number: int) -> Row:
-        return {
-            "seed": int(np.random.default_rng([*self.seed, number]).integers(2**31)),
-            "max_new_tokens": self.config.longest,
-            "temperature": self.config.temperatures[self.config.draws()],
-            "batch": self.config.batch,
-        }
 
 
 def sampled_row(config: Config, source: str, case: StudyCase) -> Row:
@@ -214,42 +248,50 @@ def sampled_row(config: Config, source: str, case: StudyCase) -> Row:
     constraint = constrain(ready.loaded.tokenizer, case.pattern or "", eos_ids=())
     healed = heal(constraint, ids, MOST_GIVEN_BACK)
     text = healed.healing.text if healed.healing else b""
-    seed = row_seed(config, source, case)
-    asked = _Asked(config, ready, list(healed.prefix), text, seed)
-    own = healed.constraint
-    lift = constrain(ready.loaded.tokenizer, own.dfa, "lift", eos_ids=())
-    drawn = {"lift": asked.drawn(lift, 0), "canonical": asked.drawn(own, 1)}
-    populations = {"lift": asked.populations(lift, 2), "canonical": asked.populations(own, 3)}
-    drawn["chop"], absent = asked.drawn(ChopLanguage(lift), 4), dict[str, str]()
+    seed = row_seed(config.seed, source, case)
+    lift = constrain(ready.loaded.tokenizer, healed.constraint.dfa, "lift", eos_ids=())
+    prompt = list(healed.prefix)
+    reader = ready.reader(ready.loaded.model, prompt)
+    trie = ReadTrie(reader, lift, prompt, config.temperature)
+    asked = _Asked(config, trie, ready.loaded.tokenizer, text, seed)
+    own = Walk(trie, healed.constraint)
+    drawn = {"lift": asked.drawn(trie.lift, 0), "canonical": asked.drawn(own, 1)}
+    populations = {
+        "lift": asked.populations(trie.lift, 2),
+        "canonical": asked.populations(own, 3),
+    }
+    drawn["chop"], absent = asked.drawn(Walk(trie, ChopLanguage(lift)), 4), dict[str, str]()
     try:
-        drawn["outlines"] = asked.drawn(_outlines(asked, lift, case), 5)
+        drawn["outlines"] = asked.drawn(Walk(trie, _outlines(ready, lift, text, case)), 5)
     except (PeerError, UnicodeDecodeError) as error:
         absent["outlines"] = str(error)
-    is_own = np.array([follows(own, asked.prompt, one.ids) for one in drawn["lift"]])
+    is_own = np.array([follows(healed.constraint, prompt, one.ids) for one in drawn["lift"]])
     texts = {method: asked.texts(found) for method, found in drawn.items()}
     groups = {m: [asked.texts(one) for one in found] for m, found in populations.items()}
     return {
-        "kind": SAMPLED,
+        "kind": LANGUAGE,
         **described(source, case),
         "pattern": case.pattern,
         "prompt_tokens": len(ids),
         "healing": given_back(healed.healing),
         "samples": config.samples,
         "particles": SIZE,
-        "temperature": config.temperatures[config.draws()],
+        "read": len(trie),
+        "temperature": config.temperature,
         "methods": {m: summary(one, texts[m], case.truth) for m, one in drawn.items()},
         "smc": {m: smc_summary(found) for m, found in groups.items()},
         "absent": absent,
         "not_canonical": {"count": int((~is_own).sum()), "of": len(is_own)},
+        "effective": effective(texts, is_own),
         "canonical_share": canonical_share(texts, is_own),
         "features": features(texts, groups, is_own, case.truth, np.random.default_rng(seed)),
     }
 
 
-def _outlines(asked: _Asked, lift: Constraint, case: StudyCase) -> Language:
-    loaded = asked.ready.loaded
+def _outlines(ready: Opened, lift: Constraint, before: bytes, case: StudyCase) -> Language:
+    loaded = ready.loaded
     peer = _peer(loaded.tokenizer, loaded.eos_ids)
-    return outlines_language(peer, lift, asked.text, case.pattern or "", loaded.eos_ids[0])
+    return outlines_language(peer, lift, before, case.pattern or "", loaded.eos_ids[0])
 
 
 @lru_cache(maxsize=1)
@@ -267,7 +309,7 @@ def follows(constraint: Constraint, prompt: Sequence[int], ids: Sequence[int]) -
     return True
 
 
-def summary(drawn: Sequence[Drawn], texts: Texts, truth: Sequence[str]) -> Row:
+def summary(drawn: Sequence[Weighted], texts: Texts, truth: Sequence[str]) -> Row:
     """ended: how many texts are whole; right: how many are a right answer, None where none is
     known; log_z with its standard error and effective: of those that are whole, None where none
     is."""

@@ -1,4 +1,5 @@
-"""The rows of the distortion study as points: one case under one model at one temperature.
+"""The rows of the distortion study as points, and what these say as a whole. A point is one case
+under one model at one temperature.
 
 TV: total variation distance of a method's distribution to the free one, the model's own. The
 lift's is taken apart into
@@ -20,23 +21,26 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 
+from experiments.answers.asked import MODEL
 from experiments.answers.distributions import tv_between
 from experiments.answers.methods import METHODS, OUR_METHODS
 from experiments.answers.populations import PARTICLES
 from experiments.answers.targets import COMPLETE, PREFIX, SEQUENCE
+from experiments.run import statistics
 from experiments.run.executors import Row
 from experiments.run.statistics import bootstrap, weighted_mean, weighted_quantile
-from experiments.run.tables import Group, records
-from experiments.shared.shown import Estimate, estimate
-from experiments.study.distortion_study.asked import ENUMERATED
+from experiments.run.tables import Group, markdown, records
+from experiments.shared.shown import Estimate, estimate, in_order, label
 
+TITLE = "How much a constraint distorts a model, where it comes from, and what removes it"
+ENUMERATED = "finite"
+"""What the row of a case says under "kind", in the word of the rows that are published."""
 TOLERANCE = 0.01
 """How far at most a distance may be from exact to enter a summary."""
 CLEARLY = 0.01
 """A difference of two distances that is counted."""
 WEIGHTED = "weighted_"
 """Before the names of what a row says of a method with weights."""
-LABELS = {"smollm2": "SmolLM2", "gemma-3-270m": "Gemma-3"}
 THREE = ("tokenization", "myopia", "rest")
 """What the lift's error is taken apart into, tokenization first."""
 SHAPLEY = ("tokenization_shapley", "myopia_shapley")
@@ -83,14 +87,14 @@ def _point(row: Row, temperature: str) -> Row:
         "log10_mass": at["log10_mass"],
         "masses": next(name for name, end in MASSES.items() if at["log10_mass"] < end),
         "is_drawn": float(temperature) == row["draws_at"],
-        "is_within_tolerance": all(known(at, method, prefix) for method, prefix in needed),
+        "is_within_tolerance": all(known(at, method, before) for method, before in needed),
         "ids": max(row["canonical_tokens"]),
         "row": row,
         "at": at,
     }
 
 
-def known(at: Row, method: str, prefix: str = "") -> Row | None:
+def known(at: Row, method: str, before: str = "") -> Row | None:
     """What a row says, at a temperature, of a method that is there and whose distance, masked or
     weighted, is within `TOLERANCE` of exact; else None.
 
@@ -100,7 +104,7 @@ def known(at: Row, method: str, prefix: str = "") -> Row | None:
     part: Row | None = at["methods"].get(method)
     if part is None:
         return None
-    own = part["weighted_slack"] if prefix else part["slack"] / 2
+    own = part["weighted_slack"] if before else part["slack"] / 2
     return part if at["free_slack"] + own <= TOLERANCE else None
 
 
@@ -157,12 +161,6 @@ def _of_targets(point: Row) -> Iterator[Row]:
             "mass": 10 ** (target["log10_mass"] - at["log10_mass"]),
             "turned": clearly and (more > 0) != (point["tokenization"] > 0),
         }
-
-
-def in_order(found: pd.DataFrame, field: str, order: tuple[str, ...] | None = None) -> pd.DataFrame:
-    """With a field that groups are sorted by: in this order, by default that of the lines."""
-    names = found[field].unique() if order is None else order
-    return found.assign(**{field: pd.Categorical(found[field], list(names))})
 
 
 def within_tolerance(every: Points) -> Points:
@@ -236,15 +234,15 @@ def _lines(point: Row) -> Iterator[Row]:
             yield _line(point, f"{method}, weighted", part, WEIGHTED)
 
 
-def _line(point: Row, method: str, part: Row, prefix: str = "") -> Row:
-    """prefix: of the names of the fields; the free distribution has none of the distances."""
+def _line(point: Row, method: str, part: Row, before: str = "") -> Row:
+    """before: of the names of the fields; the free distribution has none of the distances."""
     line = {name: point[name] for name in ("model", "base")} | {"method": method}
-    if f"{prefix}tv" in part:
-        tv, kl = part[f"{prefix}tv"], part[f"{prefix}kl"]
+    if f"{before}tv" in part:
+        tv, kl = part[f"{before}tv"], part[f"{before}kl"]
         line |= {"tv": tv, "kl": math.inf if kl is None else kl, "beyond": tv - point["lift"]}
         line |= {name: part[name] for name in ("lost", "share")}
     if point["row"]["truth"]:
-        line |= {name: part[f"{prefix}{name}"] for name in JUDGED}
+        line |= {name: part[f"{before}{name}"] for name in JUDGED}
         line["above_free"] = line["p_right"] - point["at"]["p_right"]
     return line
 
@@ -258,11 +256,6 @@ def drawn_tv(row: Row, free: list[float], method: str, sampler: str, size: int) 
         return None
     distribution = row["draws"][name][sampler][str(size)]["law"]
     return tv_between(distribution, free, max(0.0, 1.0 - sum(distribution)))
-
-
-def label(model: str) -> str:
-    """How a model is called in tables."""
-    return LABELS.get(model, model)
 
 
 # What columns and figures show of groups of points, or of lines with a base.
@@ -315,3 +308,222 @@ def farther(found: Points) -> tuple[int, int]:
     is)."""
     more = found["tokenization"]
     return int((more > CLEARLY).sum()), int((more < -CLEARLY).sum())
+
+
+# What is said of the points as a whole: facts, and sentences for the README.
+
+
+def facts(rows: pd.DataFrame, manifest: Row) -> Row:
+    """By model, at the temperature of the draws; what the README needs and others may read.
+
+    finite: how many cases are within `TOLERANCE` of exact, under however many models. points,
+    settled: cases under one model at one temperature, and those of them within `TOLERANCE`.
+    """
+    del manifest
+    every = points(rows)
+    found = within_tolerance(every)
+    methods, targets = of_methods(found), of_targets(found)
+    return {
+        "finite": int(at_draws(found)["name"].nunique()),
+        "points": len(every),
+        "settled": len(found),
+        "models": {
+            str(model): _model_facts(some, methods[methods["model"] == model])
+            | {"targets": _target_facts(targets[targets["model"] == model])}
+            for model, some in at_draws(found).groupby("model", observed=True)
+        },
+        "notes": {row["source"]: row["note"] for row in records(rows[rows["kind"] == MODEL])},
+    }
+
+
+def _model_facts(drawn: Points, methods: pd.DataFrame) -> Row:
+    lift, canonical = farther(drawn)
+    single = drawn[drawn["ids"] == 1]
+    worst = {"lift": drawn["tokenization"].idxmax(), "canonical": drawn["tokenization"].idxmin()}
+    divergences = dict([*methods.groupby("method", observed=True)["kl"]])
+    return {
+        "cases": len(drawn),
+        "lift_farther": lift,
+        "canonical_farther": canonical,
+        "parts": {name: _part_facts(drawn, name) for name in PARTS},
+        "shares": {name: _share_facts(drawn, name) for name in (*THREE, *SHAPLEY)},
+        "masses": {
+            str(name): {
+                "cases": len(some),
+                **{part: float(some[part].mean()) for part in OUR_METHODS},
+            }
+            for name, some in drawn.groupby("masses")
+        },
+        "kl": {
+            name: _kl_facts(divergences[name])
+            for name in ("lift", "canonical", "canonical, weighted")
+        },
+        "single": len(single),
+        "single_parts": {name: _part_facts(single, name) for name in PARTS},
+        "worst": {
+            name: {"case": p["name"], "lift": p["lift"], "canonical": p["canonical"]}
+            for name, p in ((name, drawn.loc[place]) for name, place in worst.items())
+        },
+    }
+
+
+def _target_facts(lines: pd.DataFrame) -> Row:
+    """By target: cases, the mean distances of both, and in how many cases they change places."""
+    return {
+        str(name): {
+            "cases": len(some),
+            "turned": int(some["turned"].sum()),
+            **{method: float(some[method].mean()) for method in OUR_METHODS},
+        }
+        for name, some in lines.groupby("target", observed=True)
+    }
+
+
+def _part_facts(found: Points, part: str) -> Row:
+    """Nothing of nothing."""
+    made = mean(part)(found)
+    if made is None:
+        return {}
+    value, low, high = made
+    values = found[part].tolist()
+    return {
+        "mean": value,
+        "mean_interval": (low, high),
+        "median": statistics.quantile(values, 0.5),
+        "upper": statistics.quantile(values, 0.9),
+        "highest": max(values),
+        "over_0.1": float(np.mean(found[part] > 0.1)),
+    }
+
+
+def _share_facts(found: Points, part: str) -> Row:
+    """Of the lift's error, summed up over the cases; None for what nothing can be said of."""
+    made = share_of_lift(part)(found) or (np.nan,) * 3
+    value, *ends = (None if np.isnan(v) else v for v in made)
+    return {"value": value, "interval": ends}
+
+
+def _kl_facts(found: pd.Series[float]) -> Row:
+    """In nats; None where no case is finite."""
+    finite = found[np.isfinite(found)].tolist()
+    return {
+        "median": statistics.quantile(finite, 0.5) if finite else None,
+        "mean": float(np.mean(finite)) if finite else None,
+        "infinite": len(found) - len(finite),
+    }
+
+
+def readme(facts: Row) -> dict[str, str]:
+    """A line of a table for each model, and the whole of it in a paragraph."""
+    if not facts:
+        return {}
+    return {"distortion-study": _paragraph(facts), "distortion-study in short": _in_short(facts)}
+
+
+def _in_short(facts: Row) -> str:
+    columns = "model", "cases", "lift: mean", "median", "canonical: mean", "median"
+    lines = []
+    for model, found in facts["models"].items():
+        errors = [found["parts"][way] for way in OUR_METHODS]
+        shown = [f"{error[kind]:.3f}" for error in errors for kind in ("mean", "median")]
+        lines.append((label(model), str(found["cases"]), *shown))
+    return markdown(columns, lines)
+
+
+def _paragraph(facts: Row) -> str:
+    sentences = [_sentence(model, found) for model, found in facts["models"].items()]
+    return "\n".join(
+        [
+            f"`python -m experiments run distortion-study` asks {facts['finite']} cases of "
+            f"listed answers exactly (or within {TOLERANCE}), under {len(facts['models'])} models "
+            "([all tables](paper_figures/distortion-study.md)). The error is the total variation "
+            "distance to the model's own distribution of id sequences that end where an answer "
+            "does, given that it writes one; *mass* is the probability that it does. Two things "
+            "can be taken away from the lift's error: other *tokenizations* (by canonical ids), "
+            "and the *myopia* of masking step by step (by importance weights). What is taken away "
+            "first matters: weights alone make the lift exact, so what is left to tokenization "
+            "after them is nothing, and the mean over both orders, its Shapley value, cannot "
+            "exceed one half. The *rest* is the effect of free mass that is not canonical. The "
+            "questions were written for this, to cover kinds of constraints; they are no sample of "
+            "what people ask.",
+            "",
+            *sentences,
+        ]
+    )
+
+
+def _sentence(model: str, found: Row) -> str:
+    parts, kl = found["parts"], found["kl"]
+    told = (
+        f"- *{label(model)}*, {found['cases']} cases: the lift's error is "
+        f"{parts['lift']['mean']:.3f} on average (median {parts['lift']['median']:.4f}), "
+        f"canonical's {parts['canonical']['mean']:.3f} ({parts['canonical']['median']:.4f}); case "
+        f"by case they differ by {parts['tokenization']['mean']:.3f} (median "
+        f"{parts['tokenization']['median']:.4f}). {_by_mass(found['masses'])}"
+        f"{_shares(found['shares'])}The median KL divergence is {_nats(kl['lift'])} of the "
+        f"lift, {_nats(kl['canonical'])} of canonical. By more than {CLEARLY}, the lift is farther "
+        f"off in {found['lift_farther']} cases, canonical in {found['canonical_farther']}"
+    )
+    if found["canonical_farther"]:
+        worst = found["worst"]["canonical"]
+        told += (
+            f" (most in `{worst['case']}`: {worst['canonical']:.2f} against {worst['lift']:.2f})"
+        )
+    told += f". {_by_target(found['targets'])}"
+    single = found["single_parts"]
+    if found["single"]:
+        told += (
+            f" Where each answer is one token ({found['single']} cases), the two are "
+            f"{single['lift']['mean']:.3f} and {single['canonical']['mean']:.4f} off: canonical "
+            "masks one step then, so only the mass on other tokenizations is lost."
+        )
+    return told
+
+
+def _by_target(found: Row) -> str:
+    """Nothing of rows from before there were targets."""
+    if PREFIX not in found:
+        return ""
+    told = [f"Against the texts that begin with an answer the two are {_off(found[PREFIX])}"]
+    if COMPLETE in found:
+        told.append(f"against answers with the end behind them {_off(found[COMPLETE])}")
+    return f"{', '.join(told)}: neither mask knows whether the model would stop there."
+
+
+def _off(target: Row) -> str:
+    return (
+        f"{target['lift']:.3f} and {target['canonical']:.3f} off in {target['cases']} cases (their "
+        f"order is reversed in {target['turned']})"
+    )
+
+
+def _shares(found: Row) -> str:
+    """Nothing where there is no error."""
+    if any(found[name]["value"] is None for name in THREE):
+        return ""
+    first, then = (found[name]["value"] for name in ("tokenization", "myopia"))
+    own, steps = (found[name]["value"] for name in SHAPLEY)
+    rest = found["rest"]["value"]
+    return (
+        f"Of the lift's errors, summed up, canonical ids take away {first:.0%} if they come first "
+        f"(weights then {then:.0%}, and {rest:.0%} stay), and nothing if weights do; the Shapley "
+        f"values are {own:.0%} tokenization and {steps:.0%} myopia. "
+    )
+
+
+def _by_mass(found: Row) -> str:
+    """How far both are off by how likely the answers are."""
+    told = [
+        f"{found[name]['lift']:.3f} and {found[name]['canonical']:.3f} where the answers have a "
+        f"mass {name} ({found[name]['cases']} cases)"
+        for name in MASSES
+        if name in found
+    ]
+    return f"The two are {', '.join(told)}. "
+
+
+def _nats(found: Row) -> str:
+    if found["median"] is None:
+        return "infinite"
+    more = f" (infinite in {found['infinite']} cases)" if found["infinite"] else ""
+    return f"{found['median']:.4f} nats{more}"

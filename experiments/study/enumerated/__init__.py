@@ -1,1 +1,0 @@
-"""The part of the distortion study whose answers are enumerated: exact distributions."""
