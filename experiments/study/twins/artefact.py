@@ -72,7 +72,6 @@ __all__ += ["measure", "readme", "tables"]
 
 VERSION = 1
 LONG = True
-
 PARTS = 20
 """Of a training, whose mean losses are kept."""
 TRAINING = (
@@ -112,12 +111,9 @@ SMOKE = Config(
     seeds=2,
     width=16,
     layers=1,
-    batch=2,
     steps=4,
     passages=6,
     prompts=4,
-    texts=2,
-    length=12,
     contexts=1,
     most_nodes=100,
 )
@@ -211,8 +207,7 @@ def trained(twin: Twin) -> Row:
         require("safetensors.torch").save_model(model, str(scratch), {"row": json.dumps(row)})
         scratch.replace(twin.path)
     with require("safetensors").safe_open(str(twin.path), "pt") as file:
-        found: Row = json.loads(file.metadata()["row"])
-        return found
+        return json.loads(file.metadata()["row"])
 
 
 def train(twin: Twin) -> tuple[Any, Row]:
@@ -221,7 +216,6 @@ def train(twin: Twin) -> tuple[Any, Row]:
     models.use_threads()
     torch, chosen, begun = require("torch"), twin.chosen, time.process_time()
     read = twin.corpus
-    sizes = np.array([len(spelled) for spelled in read.tokenizer.spellings])
     torch.manual_seed(1000 * chosen.seed + twin.seed)
     model = new_model(chosen, read.eos_id).train()
     optimizer = torch.optim.AdamW(model.parameters(), betas=(0.9, 0.95), weight_decay=0.1)
@@ -238,7 +232,7 @@ def train(twin: Twin) -> tuple[Any, Row]:
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         losses.append(loss.item())
-        read_bytes += int(sizes[np.array(batch)[:, 1:]].sum())
+        read_bytes += sum(len(read.tokenizer.text_bytes(window[1:])) for window in batch)
     parts = [part.mean() for part in np.array_split(losses, PARTS) if len(part)]
     return model, {
         "parameters": sum(weight.numel() for weight in model.parameters()),
@@ -272,6 +266,7 @@ def measure(run: Run[Config]) -> None:
 
 
 def training(twin: Twin) -> Row:
+    """How it was trained."""
     return named(twin, training=trained(twin))
 
 
@@ -293,17 +288,19 @@ def losses(twin: Twin) -> Row:
     """Of passages [path, bytes, nats in the tokenizer's ids, nats in ids drawn with dropout]; what
     stands before is in the tokenizer's."""
     loaded, read, chosen = opened(twin), twin.corpus, twin.chosen
-    speller = read.speller
     some = passages(read, PROMPT, LENGTH, random.Random(f"{chosen.seed} losses"))
-    asked = list(islice(some, chosen.passages))
-    rng, nats = random.Random(f"{chosen.seed} drawn"), []
-    for dropout in (0.0, chosen.dropout):
-        ids = [
-            (list(speller.own_of(p.before)), list(speller.spelled(p.after, dropout, rng)))
-            for p in asked
+    asked, rng = list(islice(some, chosen.passages)), random.Random(f"{chosen.seed} drawn")
+    before = [tuple(read.speller.own_of(passage.before)) for passage in asked]
+    own = [tuple(read.speller.own_of(passage.after)) for passage in asked]
+    drawn = [tuple(read.speller.spelled(p.after, chosen.dropout, rng)) for p in asked]
+    nats = [
+        [
+            round(float(each.sum()), 4)
+            for each in id_losses(loaded.model, list(zip(before, after, strict=True)))
         ]
-        nats.append([round(float(each.sum()), 4) for each in id_losses(loaded.model, ids)])
-    sizes = [len(loaded.tokenizer.text_bytes(list(speller.own_of(p.after)))) for p in asked]
+        for after in (own, drawn)
+    ]
+    sizes = [len(loaded.tokenizer.text_bytes(ids)) for ids in own]
     each = zip((p.path for p in asked), sizes, *nats, strict=True)
     return named(twin, losses=[list(one) for one in each])
 
@@ -369,8 +366,8 @@ def judged(
     found = []
     for prompt, (ids, ended) in zip(which, written, strict=True):
         verdict = judges[prompt].verdict(ids, ended)
-        joints, off = len(ids) + ended, int(not verdict.canonical)
-        found.append([prompt, joints, len(verdict.faults), off])
+        counts = len(ids) + ended, len(verdict.faults), int(not verdict.canonical)
+        found.append([prompt, *counts])
     return found
 
 
