@@ -256,13 +256,12 @@ def opened(twin: Twin) -> LoadedModel:
 
 
 def measure(run: Run[Config]) -> None:
-    """A row for each twin's training, one for drawn ids, then one for each twin and question."""
+    """A row for drawn ids, then for each twin one for its training and one for each question."""
     chosen, folder = run.config, run.folder / "weights"
     twins = [Twin(chosen, arm, seed, folder) for seed in range(chosen.seeds) for arm in ARMS]
-    run.cells([Cell(f"{t.arm} {t.seed} training", training, (t,)) for t in twins], what="training")
-    asked = (losses, texts, cuts, answers)
+    asked = (training, losses, texts, cuts, answers)
     cells = [Cell(f"{t.arm} {t.seed} {ask.__name__}", ask, (t,)) for t in twins for ask in asked]
-    run.cells([Cell("drawn texts", drawn_texts, (chosen,)), *cells], what="questions")
+    run.cells([Cell("drawn texts", drawn_texts, (chosen,)), *cells], what="twins")
 
 
 def training(twin: Twin) -> Row:

@@ -166,8 +166,10 @@ def compared(rows: pd.DataFrame) -> dict[str, Row]:
 
 
 def facts(rows: pd.DataFrame, manifest: Row) -> Row:
-    """measures: see `compared`; drawn: of ids that BPE-dropout draws, the share of texts that are
-    not canonical in % and of joints at fault per 1,000; trainings: of each twin."""
+    """measures: see `compared`; first: by arm, the extra loss of the first id after a cut token,
+    nats; several: how many answers there are in all contexts, and how many of them are more than
+    one id of the tokenizer; drawn: of ids that BPE-dropout draws, the share of texts that are not
+    canonical in % and of joints at fault per 1,000; trainings: of each twin."""
     drawn = {}
     for name in (OFF, JOINTS):
         each = values(rows, MEASURES[name])
@@ -177,10 +179,13 @@ def facts(rows: pd.DataFrame, manifest: Row) -> Row:
     trainings = [
         {"arm": arm, "seed": seed, **found} for arm, seed, found in entries(rows, "training")
     ]
-    dropout = manifest["config"]["dropout"]
+    curves = list(entries(rows, "mean"))
+    first = {arm: [mean[0] for one, _, mean in curves if one == arm] for arm in ARMS}
+    asked: list[Row] = next((found for _, _, found in entries(rows, "answers")), [])
     return {
-        "dropout": dropout,
         "measures": compared(rows),
+        "several": {name: sum(one[name] for one in asked) for name in ("several", "answers")},
+        "first": {arm: float(np.mean(each)) for arm, each in first.items() if each},
         "drawn": drawn,
         "trainings": trainings,
     }
@@ -197,25 +202,29 @@ def complete(rows: pd.DataFrame, manifest: Row) -> bool:
 
 
 def verdict(found: Row) -> str:
-    """Of a loss or a distance of `compared`: what training on other tokenizations does to it, as
+    """Of a loss or a distance of `compared`: what it does where other ids were seen in training, as
     far as the intervals tell."""
-    (plain, low, _), (_, least, most) = found[PLAIN], found["difference"]
+    (plain, low, _), (difference, least, most) = found[PLAIN], found["difference"]
     if low <= 0:
-        return "without it nothing is lost that could be told from 0"
+        return "is not clear of 0 in the plain twins: nothing is to be explained"
     if most < 0:
-        return f"it falls by {min(1.0, -found['difference'][0] / plain):.0%}"
+        return f"falls by {min(1.0, -difference / plain):.0%}"
     if least > 0:
-        return f"it grows by {found['difference'][0] / plain:.0%}"
-    return "it does not clearly change"
+        return f"grows by {difference / plain:.0%}"
+    return "does not clearly change"
+
+
+SUFFERED = {NEAR: "the extra loss after a cut token", LIFTED: "the distance of the lift"}
+"""What a model may suffer from, by measure."""
 
 
 def headline(facts: Row) -> str:
-    """What follows from the rows, in one sentence for each of both questions."""
+    """What follows from the rows, a line for each of `SUFFERED`."""
     said = []
-    for name, what in ((NEAR, "Loss after a cut token"), (LIFTED, "distance of the lift")):
+    for name, what in SUFFERED.items():
         if found := facts["measures"].get(name):
-            ends = " to ".join(f"{found[arm][0]:.3f}" for arm in ARMS)
-            said.append(f"{what} with BPE-dropout: {ends}; {verdict(found)}")
+            ends = " : ".join(f"{found[arm][0]:.3f}" for arm in ARMS)
+            said.append(f"With BPE-dropout {what} {verdict(found)} ({ends})")
     return "\n".join(said)
 
 
@@ -232,18 +241,22 @@ def readme(facts: Row) -> str:
     def change(name: str) -> str:
         return interval("{:+.3f}".format)(found[name]["difference"])
 
-    seeds = len(found[NEAR]["seeds"][PLAIN])
+    answers = "; ".join(f"{what} {verdict(found[name])}" for name, what in SUFFERED.items())
+    drawn = facts["drawn"].get(JOINTS)
+    first = " and ".join(f"{facts['first'][arm]:.2f}" for arm in ARMS)
     return (
-        f"Of {seeds} pairs of twins (plain and BPE-dropout {facts['dropout']:g}, in this order):\n"
+        f"Where a twin saw other ids in training, {answers}. In the means of "
+        f"{len(found[NEAR]['seeds'][PLAIN])} pairs, plain and BPE-dropout:\n"
         f"- the loss after one token was cut in two rises by {both(NEAR, 3)} nats per id over the "
-        f"next 16 ids (difference {change(NEAR)}): with dropout {verdict(found[NEAR])}; over the "
-        f"17th to 48th by {both(FAR, 4)};\n"
+        f"next 16 ids (difference {change(NEAR)}), that of the first alone by {first} nats; over "
+        f"the 17th to 48th by {both(FAR, 4)};\n"
         f"- the lift is {both(LIFTED, 3)} from the free distribution of the answers (difference "
-        f"{change(LIFTED)}): {verdict(found[LIFTED])}; canonical {both(MASKED, 3)} ("
-        f"{change(MASKED)}), over {found[LIFTED]['items']} contexts;\n"
+        f"{change(LIFTED)}), canonical {both(MASKED, 3)} ({change(MASKED)}), over "
+        f"{found[LIFTED]['items']} contexts;\n"
         f"- of texts that they write freely {both(OFF, 0)} % are not canonical, {both(JOINTS, 1)} "
-        f"of 1,000 joints (in drawn ids: {facts['drawn'].get(JOINTS, float('nan')):.1f});\n"
-        f"- the loss of held-out text is {both(OWN, 3)} nats per byte in the tokenizer's ids, "
+        f"of 1,000 joints"
+        + (f" (of ids that BPE-dropout draws: {drawn:.1f})" if drawn is not None else "")
+        + f";\n- held-out text costs {both(OWN, 3)} nats per byte in the tokenizer's ids, "
         f"{both(ANY, 3)} in drawn ones."
     )
 
@@ -276,7 +289,7 @@ def _compared(told: Row, manifest: Row) -> Table:
         *(Column(f"{arm}\nmean (seeds)", arm) for arm in ARMS),
         Column("dropout - plain", "difference"),
     ]
-    chosen, drawn = manifest["config"], told["drawn"]
+    chosen, drawn, several = manifest["config"], told["drawn"], told["several"]
     notes = [
         "plain: trained on the tokenizer's own ids; dropout: on ids that BPE-dropout draws anew "
         f"each time, with probability {chosen['dropout']:g}; {chosen['seeds']} twins of each, with "
@@ -302,8 +315,8 @@ def _compared(told: Row, manifest: Row) -> Table:
         "place.",
         "TV: total variation distance to the twin's own distribution over the answers, all "
         "tokenizations summed up; contexts are places in held-out files that one of 4 to 12 "
-        f"answers follows; those are left out that are not within {TOLERANCE} of exact under each "
-        "twin.",
+        f"answers follows ({several['several']:,} of {several['answers']:,} answers are more than "
+        f"one id); those are left out that are not within {TOLERANCE} of exact under each twin.",
     ]
     return table("Twins side by side", frame(lines), columns, notes)
 
@@ -334,8 +347,8 @@ COLORS = {PLAIN: CANONICAL, DROPOUT: LIFT}
 
 
 def figures(rows: pd.DataFrame, manifest: Row) -> list[Figure]:
-    """Extra loss by distance from the cut token; distances of both methods. None where something
-    of it was not measured."""
+    """Extra loss up to each distance from the cut token; distances of both methods. None where
+    something of it was not measured."""
     told = facts(rows, manifest)
     curves = list(entries(rows, "mean"))
     if not curves or not {LIFTED, MASKED} <= set(told["measures"]):
@@ -346,14 +359,15 @@ def figures(rows: pd.DataFrame, manifest: Row) -> list[Figure]:
     items = {name: told["measures"][name]["items"] for name in (NEAR, LIFTED)}
     note = (
         f"Left: means over {items[NEAR]} words; thin: each seed. Right: means over {items[LIFTED]} "
-        "contexts; dots: each seed; lines: 95 % intervals by drawing seeds and contexts again."
+        "contexts; dots: each seed; lines: 95 % intervals by drawing seeds and contexts again. In "
+        "the headline plain : dropout, the loss in nats per id over the next 16 ids."
     )
     return [Figure("twins", drawn, headline(told), note)]
 
 
 def _curves(axes: Any, curves: list[tuple[str, int, list[float]]]) -> None:
     for arm, color in COLORS.items():
-        own = [mean for one, _, mean in curves if one == arm]
+        own = [np.cumsum(mean) for one, _, mean in curves if one == arm]
         places = range(1, 1 + min(map(len, own), default=0))
         for mean in own:
             axes.plot(places, mean, color=color, linewidth=0.7, alpha=0.5)
@@ -361,8 +375,8 @@ def _curves(axes: Any, curves: list[tuple[str, int, list[float]]]) -> None:
             axes.plot(places, np.mean(own, axis=0), color=color, linewidth=2.2, label=arm)
     axes.axhline(0, color="#555555", linewidth=0.8)
     axes.set_xlabel("distance: ids after the cut token")
-    axes.set_ylabel("extra loss, nats")
-    axes.legend(frameon=False)
+    axes.set_ylabel("extra loss up to there, nats")
+    axes.legend(frameon=False, loc="center right")
 
 
 def _distances(axes: Any, found: dict[str, Row]) -> None:
