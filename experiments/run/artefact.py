@@ -174,6 +174,7 @@ GROUPS = {
         "free-text": "study.free_text",
         "spontaneous": "study.spontaneous.artefact",
         "poisoning": "study.poisoning.artefact",
+        "twins": "study.twins.artefact",
     },
     "What is gained, and what it costs": {
         "forced": "serving.forced",

@@ -1,9 +1,12 @@
-"""The loss of texts after prompts, as a model reads them in ids of its own tokenizer's `encode`."""
+"""The loss of texts after prompts, as a model reads them in ids of its own tokenizer's `encode`, or
+in any ids that spell them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
+
+import numpy as np
 
 from experiments.run.files import require
 from experiments.shared.free_texts import padded
@@ -44,3 +47,19 @@ def _log_probs(loaded: LoadedModel, some: Sequence[tuple[tuple[int, ...], int]])
             each = at.gather(1, right)[:, 0] - at.logsumexp(1)
             sums.append(float(each.double().sum()))
     return sums
+
+
+def id_losses(model: Any, asked: Sequence[tuple[Sequence[int], Sequence[int]]]) -> list[np.ndarray]:
+    """Of (before, after), at least one id each: -log p of each id of `after`, nats, float64."""
+    torch, found = require("torch"), list[np.ndarray]()
+    for start in range(0, len(asked), AT_ONCE):
+        some = asked[start : start + AT_ONCE]
+        batch = padded([[*before, *after] for before, after in some])
+        inputs = {name: values.to(model.device) for name, values in batch.items()}
+        kept = max(len(after) for _, after in some) + 1
+        with torch.inference_mode():
+            logits = model(**inputs, use_cache=False, logits_to_keep=kept).logits
+        for (_, after), own in zip(some, logits.double().log_softmax(-1), strict=True):
+            right = torch.tensor(list(after), device=model.device)[:, None]
+            found.append(-own[-len(after) - 1 : -1].gather(1, right)[:, 0].cpu().numpy())
+    return found

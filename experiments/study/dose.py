@@ -163,12 +163,9 @@ def case_row(chosen: Config, name: str, dose: float, case: StudyCase) -> Row:
     """The free distribution, and the distances of lift and canonical from it. rest: of canonical
     with weights; slack: how far a distance may be from exact, at most."""
     ready = opened(name, chosen.device, chosen.dtype, dose, chosen.seed)
-    posed = ready.poser.posed(ready.prompt_ids(case), case.answers)
     aims = Aims(chosen.slack, 1.0, chosen.most_nodes)
-    found = ready.explored(posed, (1.0,), aims, OUR_METHODS)
-    at = distributions(found, 0, OUR_METHODS, len(case.answers), ())
+    at, slack = ours(ready, ready.prompt_ids(case), case.answers, aims)
     lift, canonical = (at["methods"][method] for method in OUR_METHODS)
-    slacks = lift["slack"] / 2, canonical["slack"] / 2, canonical["weighted_slack"]
     return {
         "model": name,
         "dose": dose,
@@ -179,8 +176,21 @@ def case_row(chosen: Config, name: str, dose: float, case: StudyCase) -> Row:
         "lift": lift["tv"],
         "canonical": canonical["tv"],
         "rest": canonical["weighted_tv"],
-        "slack": at["free_slack"] + max(slacks),
+        "slack": slack,
     }
+
+
+def ours(
+    ready: Opened, prompt_ids: Sequence[int], answers: Sequence[str], aims: Aims
+) -> tuple[Row, float]:
+    """(the `distributions` of lift and canonical over the answers at temperature 1, how far a
+    distance of theirs may be from exact, at most)."""
+    posed = ready.poser.posed(prompt_ids, answers)
+    found = ready.explored(posed, (1.0,), aims, OUR_METHODS)
+    at = distributions(found, 0, OUR_METHODS, len(answers), ())
+    lift, canonical = (at["methods"][method] for method in OUR_METHODS)
+    slacks = lift["slack"] / 2, canonical["slack"] / 2, canonical["weighted_slack"]
+    return at, at["free_slack"] + max(slacks)
 
 
 # ---------------------------------------------------------------- tables

@@ -1,0 +1,1 @@
+"""Two models alike but for the tokenizations that they were trained on."""
