@@ -11,6 +11,7 @@ second.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import lru_cache
@@ -41,6 +42,8 @@ MAX_SETS = 50_000
 Name = tuple[str, object]  # (type, value), which identifies a scalar
 _ADVICE = "no two items may be equal, which takes a state for each set of items: allow fewer values"
 _STATE_BYTES = 1000  # of the state before a property, with the transitions out of it
+Implied = tuple[tuple[str, str], ...]
+Settled = frozenset[tuple[int, bool]]  # (place of a later member, whether it must come or must not)
 Count = tuple[int, int]  # the least and the greatest number of distinct names so far
 
 
@@ -79,19 +82,36 @@ def object_network(
     """
     if shape.most is not None and shape.fewest > shape.most:
         return None
-    named = []
+    members = {}
     for name, tree, given in _in_order(shape, order):
         spellings = inside(given.child, tree)
         if not spellings.is_empty:
-            named.append(_Named(style.key(name), spellings, given.required))
-        elif given.required:
-            return None
+            members[name] = _Named(style.key(name), spellings, name in shape.required)
+    implied = _without_missing(members, shape.implied)
+    if not shape.required <= members.keys():
+        return None
+    named = list(members.values())
     others = [] if shape.most == 0 else _others(shape, style, inside, order)
     if unique and not upper:
         named += [_Named(other.keys, other.value, required=False) for other in others]
         others = []
-    writing = _Object(brackets, named, others, *_bounds(shape, named, others), upper)
+    bounds = _bounds(shape, named, others)
+    writing = _Object(brackets, named, others, *bounds, upper, implied)
     return writing.parts, writing.start
+
+
+def _without_missing(members: dict[str, _Named], implied: Implied) -> list[tuple[int, int]]:
+    """Removes the members that imply one that cannot be written; the others' implications by the
+    places of their names, without those of what is required anyway."""
+    while missing := [one for one, needed in implied if one in members and needed not in members]:
+        for name in missing:
+            members.pop(name, None)
+    place = {name: at for at, name in enumerate(members)}
+    return [
+        (place[one], place[needed])
+        for one, needed in implied
+        if one in members and not members[needed].required
+    ]
 
 
 def _in_order(
@@ -154,7 +174,8 @@ def _check_counts(named: list[_Named], others: list[_Other], fewest: int, most: 
 
 class _Object:
     """The network of objects: a state before each named property, in order, and one before the
-    others; several of each, by the count of names, where `fewest` or `most` must be compared."""
+    others; several of each, by the count of names, where `fewest` or `most` must be compared, and
+    by what those before have settled of those after, where they imply each other."""
 
     def __init__(
         self,
@@ -164,15 +185,18 @@ class _Object:
         fewest: int,
         most: int | None,
         upper: bool,
+        implied: list[tuple[int, int]],
     ) -> None:
         _check_counts(named, others, fewest, most)
         self.parts = Assembly()
         self._brackets, self._named, self._others = brackets, named, others
         self._fewest, self._most, self._upper = fewest, most, upper
+        self._after_present = _by_first((one, other) for one, other in implied if one < other)
+        self._after_absent = _by_first((other, one) for one, other in implied if other < one)
         needed = [at + 1 for at, one in enumerate(named) if one.required]
         self._last_required = needed[-1] if needed else 0
         self._cap = fewest if fewest > 1 else 0
-        self._keys: dict[tuple[int, Count, bool], int] = {}
+        self._keys: dict[tuple[int, Count, bool, Settled], int] = {}
         self._end = self.parts.state()
         self.parts.accept(self._end)
         self.start = self.parts.state()
@@ -180,39 +204,45 @@ class _Object:
             self.parts.put(self.start, brackets.empty, self._end)
         self._closing = self.parts.state()
         self.parts.put(self._closing, brackets.last, self._end)
-        self._pending: list[tuple[int, Count, bool]] = []
-        self.parts.put(self.start, brackets.first, self._key(0, (0, 0), False))
+        self._pending: list[tuple[int, Count, bool, Settled]] = []
+        self.parts.put(self.start, brackets.first, self._key(0, (0, 0), False, frozenset()))
         while self._pending:
             self._choose(*self._pending.pop())
 
-    def _key(self, at: int, count: Count, later: bool) -> int:
+    def _key(self, at: int, count: Count, later: bool, settled: Settled) -> int:
         """The state before the key of the next property, which is named[at] or a later one. later:
         whether one of the others has been read."""
-        key = (at, count, later and (self._cap > 0 or self._most is not None))
+        key = (at, count, later and (self._cap > 0 or self._most is not None), settled)
         if key not in self._keys:
+            if settled and len(self._keys) >= MAX_SETS:
+                advice = "members that others need are far from them; list them side by side"
+                raise BudgetExceededError("sets of members", MAX_SETS, advice)
             self._keys[key] = self.parts.state()
             self._pending.append(key)
         return self._keys[key]
 
-    def _choose(self, at: int, count: Count, later: bool) -> None:
+    def _choose(self, at: int, count: Count, later: bool, settled: Settled) -> None:
         """Add the properties that may follow."""
         check()
-        here = self._keys[at, count, later]
+        here = self._keys[at, count, later, settled]
         if at == len(self._named):
             self._choose_other(here, count, later)
             return
         one, after = self._named[at], self._counted(count, 1, 1)
-        if after is not None:
-            self._member(here, one.key, one.value, self._after(at + 1, after, False))
-        if not one.required:
-            self.parts.skip(here, self._key(at + 1, count, later))
+        left = settled - {(at, True), (at, False)}
+        if after is not None and (at, False) not in settled:
+            present = left.union((other, True) for other in self._after_present.get(at, ()))
+            self._member(here, one.key, one.value, self._after(at + 1, after, False, present))
+        if not one.required and (at, True) not in settled:
+            absent = left.union((other, False) for other in self._after_absent.get(at, ()))
+            self.parts.skip(here, self._key(at + 1, count, later, absent))
 
     def _choose_other(self, here: int, count: Count, later: bool) -> None:
         again = int(self._upper) if later else 1
         after = self._counted(count, again, 1 - again if later else 1)
         if after is None or not self._others:
             return
-        to = self._after(len(self._named), after, True)
+        to = self._after(len(self._named), after, True, frozenset())
         for other in self._others:
             self._member(here, other.keys, other.value, to)
 
@@ -229,14 +259,22 @@ class _Object:
         self.parts.put(here, key, after_key)
         value.put(self.parts, after_key, to)
 
-    def _after(self, at: int, count: Count, later: bool) -> int:
+    def _after(self, at: int, count: Count, later: bool, settled: Settled) -> int:
         """The state after a property, from which another one or the end follows."""
         state = self.parts.state()
         if at < len(self._named) or self._others:
-            self.parts.put(state, self._brackets.between, self._key(at, count, later))
-        if at >= self._last_required and count[0] >= self._cap:
+            self.parts.put(state, self._brackets.between, self._key(at, count, later, settled))
+        owing = any(must for _, must in settled)
+        if at >= self._last_required and count[0] >= self._cap and not owing:
             self.parts.skip(state, self._closing)
         return state
+
+
+def _by_first(pairs: Iterable[tuple[int, int]]) -> dict[int, list[int]]:
+    found: dict[int, list[int]] = {}
+    for one, other in pairs:
+        found.setdefault(one, []).append(other)
+    return found
 
 
 def array_network(

@@ -43,7 +43,6 @@ from bpe_automata.schemas._values import (
     BOOLEANS,
     NO_STRING,
     NONE,
-    NOTHING,
     ArrayShape,
     Child,
     ObjectShape,
@@ -288,9 +287,12 @@ def _dependent(reader: Reader, part: Part, found: Values) -> Values:
             if isinstance(needed, dict | bool):
                 found = _if_present(found, name, reader.values(where), where)
                 continue
-            for other in [needed] if isinstance(needed, str) else needed:
-                if other != name:
-                    found = difference(found, _one_without_other(name, other, where))
+            others = [needed] if isinstance(needed, str) else needed
+            implied = tuple((name, other) for other in dict.fromkeys(others) if other != name)
+            if implied:
+                named = {one: Property(ANYTHING) for pair in implied for one in pair[::-1]}
+                shape = ObjectShape(named, ANY_OBJECT.rest, pointer=where, implied=implied)
+                found = intersection(found, _no_object_but(shape))
     return found
 
 
@@ -311,15 +313,14 @@ def _if_present(found: Values, name: str, then: Values, pointer: str) -> Values:
     return union(without, intersection(with_it, then))
 
 
-def _one_without_other(name: str, other: str, pointer: str) -> Values:
-    """The objects with the property `name` and without `other`."""
-    named = {other: Property(NOTHING), name: Property(ANYTHING, required=True)}
-    return _only_object(named, pointer)
-
-
 def _only_object(named: dict[str, Property], pointer: str) -> Values:
     shape = ObjectShape(named, ANY_OBJECT.rest, pointer=pointer)
     return Values(False, frozenset(), NO_NUMBER, NO_STRING, (), (Term(shape),))
+
+
+def _no_object_but(shape: ObjectShape) -> Values:
+    """All values but the objects that do not have the shape."""
+    return replace(ALL, objects=(Term(shape),), loops=frozenset(), entry=False, memo={})
 
 
 def _only_array(shape: ArrayShape) -> Values:

@@ -125,9 +125,8 @@ class _Checks:
                     self._compare_rest(have, need, taken.pointer)
         both = intersect_shapes(shape, taken)
         _check_count(both)
-        required = sum(found.required for found in both.named.values())
         counts = taken.most is not None and (shape.most is None or shape.most > taken.most)
-        if counts and both.rest and (both.most or 0) > required:
+        if counts and both.rest and (both.most or 0) > len(both.required):
             raise _refused(taken.pointer, "members beyond the named ones would have to be counted")
 
     def _compare_rest(self, have: Child, need: Child, pointer: str) -> None:
@@ -207,8 +206,9 @@ def _check_names(*shapes: ObjectShape) -> None:
 def _check_count(shape: ObjectShape) -> None:
     """Raises UnsupportedSchemaError if the count needs more than one property that is not named:
     those might all have one name."""
-    required = sum(found.required for found in shape.named.values())
-    if shape.fewest <= required + 1 or all(child_is_empty(child) for _, child in shape.rest):
+    if shape.fewest <= len(shape.required) + 1 or all(
+        child_is_empty(child) for _, child in shape.rest
+    ):
         return
     why = "members beyond the named ones would have to be told apart to be counted"
     where = below(shape.pointer, shape.counting)

@@ -68,7 +68,8 @@ class ObjectShape:
 
     named: in the order in which they are written. rest: (names, child) for names that are not in
     `named`; the sets of names are disjoint and not escaped, and a name in none of them must be
-    absent. For messages: pointer, to the schema, and counting, the keyword that set `fewest`.
+    absent. implied: pairs of names in `named`; an object with the first has the second. For
+    messages: pointer, to the schema, and counting, the keyword that set `fewest`.
     """
 
     named: Mapping[str, Property] = field(default_factory=dict)
@@ -77,6 +78,19 @@ class ObjectShape:
     most: int | None = None
     pointer: str = "#"
     counting: str = "minProperties"
+    implied: tuple[tuple[str, str], ...] = ()
+
+    @cached
+    def required(self) -> frozenset[str]:
+        """The names that are required, also as others imply them."""
+        found = {name for name, member in self.named.items() if member.required}
+        left = list(found)
+        while left:
+            name = left.pop()
+            more = {needed for one, needed in self.implied if one == name} - found
+            found |= more
+            left += more
+        return frozenset(found)
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,7 +208,9 @@ def shape_is_empty(shape: ObjectShape | ArrayShape, fuel: int = FUEL) -> bool:
     if isinstance(shape, ArrayShape):
         return any(child_is_empty(child, fuel) for child in _needed_items(shape))
     return _too_few(shape) or any(
-        child_is_empty(member.child, fuel) for member in shape.named.values() if member.required
+        child_is_empty(member.child, fuel)
+        for name, member in shape.named.items()
+        if name in shape.required
     )
 
 
@@ -221,8 +237,7 @@ def _needed_items(shape: ArrayShape) -> list[Child]:
 
 def _too_few(shape: ObjectShape) -> bool:
     """Whether the shape requires more properties than it has names for, or than it allows."""
-    required = sum(member.required for member in shape.named.values())
-    if shape.most is not None and required > shape.most:
+    if shape.most is not None and len(shape.required) > shape.most:
         return True
     return not shape.rest and shape.fewest > len(shape.named)
 
