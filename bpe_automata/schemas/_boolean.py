@@ -30,6 +30,7 @@ from bpe_automata.schemas._values import (
     NOTHING,
     ArrayShape,
     Child,
+    Counted,
     ObjectShape,
     Property,
     Shape,
@@ -253,6 +254,7 @@ def _meet_arrays(one: ArrayShape, other: ArrayShape) -> ArrayShape:
         _fewer(one.most, other.most),
         one.unique or other.unique,
         other.pointer if other.unique else one.pointer,
+        tuple(dict.fromkeys(one.counted + other.counted)),
     )
 
 
@@ -382,9 +384,21 @@ def _array_difference(shape: ArrayShape, other: ArrayShape) -> list[ArrayShape] 
         bad = _excess(shape.item(at), other.item(at))
         if bad is not None:
             pieces.append(_with_item(shape, at, bad))
+    for counted in other.counted:
+        if counted not in shape.counted:
+            pieces += [
+                replace(shape, counted=(*shape.counted, other_count))
+                for other_count in _other_counts(counted)
+            ]
     if other.most is not None and (shape.most is None or shape.most > other.most):
         pieces.append(replace(shape, fewest=max(shape.fewest, other.most + 1)))
     return pieces + _too_few(shape, other)
+
+
+def _other_counts(counted: Counted) -> list[Counted]:
+    few = [replace(counted, fewest=0, most=counted.fewest - 1)] if counted.fewest else []
+    many = [] if counted.most is None else [replace(counted, fewest=counted.most + 1, most=None)]
+    return few + many
 
 
 def _with_item(shape: ArrayShape, at: int, bad: Child) -> ArrayShape:

@@ -16,14 +16,16 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import lru_cache
 
-from bpe_automata._automata.algebra import intersection, less_strings
+from bpe_automata._automata import algebra
+from bpe_automata._automata.algebra import less_strings
 from bpe_automata._automata.assembly import Assembly
 from bpe_automata._automata.compile import compile_regex
 from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._automata.sources import from_strings
 from bpe_automata._budget import check, check_bytes
 from bpe_automata.errors import BudgetExceededError
-from bpe_automata.schemas._boolean import property_of
+from bpe_automata.schemas._boolean import intersection, property_of
+from bpe_automata.schemas._counted import CountedArray
 from bpe_automata.schemas._numbers import NumberSet, of_value
 from bpe_automata.schemas._scalar_sets import lower_bound, subtract_strings
 from bpe_automata.schemas._style import Brackets, NameOrder, Piece, SpellChild, Spellings, Style
@@ -34,6 +36,7 @@ from bpe_automata.schemas._values import (
     ObjectShape,
     Property,
     Values,
+    is_empty,
     shape_is_empty,
 )
 
@@ -284,8 +287,17 @@ def array_network(
     BudgetExceededError for unique items that are too many or not scalars."""
     if shape.unique and (shape.most is None or shape.most > 1):
         return _unique_network(shape, brackets, inside, order)
+    if shape.counted:
+        last = last_item(shape)
+        counting = CountedArray(shape, brackets, inside, order and order.item, last)
+        return (counting.parts, counting.start) if counting.ends else None
     writing = _Array(shape, brackets, inside, order and order.item)
     return (writing.parts, writing.start) if writing.ends else None
+
+
+def last_item(shape: ArrayShape) -> int:
+    """The index of the last item, or of the one that may be repeated."""
+    return max(len(shape.prefix), shape.fewest - 1) if shape.most is None else shape.most - 1
 
 
 class _Array:
@@ -308,7 +320,7 @@ class _Array:
 
     def _items(self) -> None:
         """Add one item after another, the last of them repeated if there may be more."""
-        last, before = self._last(), self.parts.state()
+        last, before = last_item(self._shape), self.parts.state()
         self.parts.put(self.start, self._brackets.first, before)
         for count in range(last + 1):
             spellings = self._spellings(count)
@@ -323,12 +335,6 @@ class _Array:
                 before = self.parts.state()
             if count < last or self._shape.most is None:
                 self.parts.put(after, self._brackets.between, before)
-
-    def _last(self) -> int:
-        """The index of the last item, or of the one that may be repeated."""
-        if self._shape.most is not None:
-            return self._shape.most - 1
-        return max(len(self._shape.prefix), self._shape.fewest - 1)
 
     def _spellings(self, at: int) -> Spellings:
         return self._inside(self._shape.item(at), self._tree)
@@ -359,7 +365,7 @@ class _Unique:
         self._pending: list[frozenset[Name]] = []
         end, self.start = self.parts.state(), self.parts.state()
         self.parts.accept(end)
-        self.ends = shape.fewest == 0
+        self.ends = shape.fewest == 0 and self._counts_fit(frozenset())
         if self.ends:
             self.parts.put(self.start, brackets.empty, end)
         self._closing = self.parts.state()
@@ -388,9 +394,19 @@ class _Unique:
             spellings = self._inside(self._single[name], self._order and self._order.item)
             spellings.put(self.parts, self._before[used], after)
             self.parts.put(after, self._between, self._set(used | {name}))
-            if len(used) + 1 >= self._shape.fewest:
+            if len(used) + 1 >= self._shape.fewest and self._counts_fit(used | {name}):
                 self.parts.skip(after, self._closing)
                 self.ends = True
+
+    def _counts_fit(self, used: frozenset[Name]) -> bool:
+        """Whether as many of the values are of each counted set as must be."""
+        for one in self._shape.counted:
+            wanted = one.wanted.values
+            inside = (intersection(self._single[name].values, wanted) for name in used)
+            count = sum(not is_empty(values) for values in inside)
+            if count < one.fewest or (one.most is not None and count > one.most):
+                return False
+        return True
 
     def _names(self, at: int) -> list[Name]:
         """The values that item `at` may have."""
@@ -425,7 +441,7 @@ def single_values(values: Values) -> dict[Name, Values]:
 def _single_numbers(numbers: NumberSet) -> dict[Decimal, NumberSet]:
     """A set with a single number for each number of the set. Raises BudgetExceededError if there
     are more than MAX_VALUES, or one whose shortest decimal spelling is not in the set."""
-    short = intersection(numbers.decimals, _shortest())
+    short = algebra.intersection(numbers.decimals, _shortest())
     found = {}
     others = numbers
     for text in short.strings(MAX_VALUES):

@@ -17,18 +17,18 @@ from dataclasses import replace
 from functools import reduce
 
 from bpe_automata.errors import InvalidSchemaError
-from bpe_automata.schemas._boolean import difference, intersection, union
+from bpe_automata.schemas._boolean import complement, difference, intersection, union
 from bpe_automata.schemas._documents import Document, Part, check_keywords, types_of
 from bpe_automata.schemas._drafts import below
 from bpe_automata.schemas._evaluated import Ways
 from bpe_automata.schemas._keywords import (
+    counted_items,
     evaluated_elsewhere,
     read_array,
     read_listed,
     read_numbers,
     read_object,
     read_strings,
-    without_contained,
 )
 from bpe_automata.schemas._limits import as_too_large, check_levels, step
 from bpe_automata.schemas._loops import Contents, Loops, find_loops, references
@@ -43,6 +43,7 @@ from bpe_automata.schemas._values import (
     BOOLEANS,
     NO_STRING,
     NONE,
+    NOTHING,
     ArrayShape,
     Child,
     ObjectShape,
@@ -275,8 +276,17 @@ def _if(reader: Reader, part: Part, found: Values) -> Values:
 
 
 def _contains(reader: Reader, part: Part, found: Values) -> Values:
-    without = without_contained(part, reader.open.child) if found.arrays else None
-    return found if without is None else difference(found, _only_array(without))
+    counted = counted_items(part, reader.open.child) if found.arrays else None
+    if counted is None:
+        return found
+    if (counted.fewest, counted.most) == (1, None):  # without those that have no such item
+        bad = Child(lambda: complement(counted.wanted.values))
+        if counted.wanted is ANYTHING:
+            bad = NOTHING
+        where = below(part.pointer, "contains")
+        return difference(found, _only_array(ArrayShape((), bad, pointer=where)))
+    shape = replace(ANY_ARRAY, pointer=part.pointer, counted=(counted,))
+    return intersection(found, _all_but(arrays=(Term(shape),)))
 
 
 def _dependent(reader: Reader, part: Part, found: Values) -> Values:
@@ -292,7 +302,7 @@ def _dependent(reader: Reader, part: Part, found: Values) -> Values:
             if implied:
                 named = {one: Property(ANYTHING) for pair in implied for one in pair[::-1]}
                 shape = ObjectShape(named, ANY_OBJECT.rest, pointer=where, implied=implied)
-                found = intersection(found, _no_object_but(shape))
+                found = intersection(found, _all_but(objects=(Term(shape),)))
     return found
 
 
@@ -318,9 +328,12 @@ def _only_object(named: dict[str, Property], pointer: str) -> Values:
     return Values(False, frozenset(), NO_NUMBER, NO_STRING, (), (Term(shape),))
 
 
-def _no_object_but(shape: ObjectShape) -> Values:
-    """All values but the objects that do not have the shape."""
-    return replace(ALL, objects=(Term(shape),), loops=frozenset(), entry=False, memo={})
+def _all_but(
+    arrays: tuple[Term[ArrayShape], ...] = ALL.arrays,
+    objects: tuple[Term[ObjectShape], ...] = ALL.objects,
+) -> Values:
+    """All values, but only some of the arrays or of the objects."""
+    return replace(ALL, arrays=arrays, objects=objects, loops=frozenset(), entry=False, memo={})
 
 
 def _only_array(shape: ArrayShape) -> Values:

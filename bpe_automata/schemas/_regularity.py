@@ -28,6 +28,7 @@ from bpe_automata.errors import (
 )
 from bpe_automata.schemas._boolean import difference, intersect_shapes, intersection, property_of
 from bpe_automata.schemas._containers import MAX_VALUES, single_values
+from bpe_automata.schemas._counted import kinds
 from bpe_automata.schemas._drafts import below, tokens_of
 from bpe_automata.schemas._limits import as_too_large, check_levels, step
 from bpe_automata.schemas._loops import references
@@ -75,7 +76,7 @@ class _Checks:
             self._seen[id(here)] = here
             for term in here.arrays:
                 self._term(term)
-                waiting += [child.values for child in (*term.shape.prefix, term.shape.rest)]
+                waiting += _items(term.shape)
             for found in here.objects:
                 self._term(found)
                 waiting += [m.child.values for m in found.shape.named.values()]
@@ -113,7 +114,8 @@ class _Checks:
         if taken.unique and not shape.unique:
             raise _refused(taken.pointer, "items would have to be compared with one another")
         for at in range(max(len(shape.prefix), len(taken.prefix)) + 1):
-            self._compare_children(shape.item(at), taken.item(at))
+            for values, _ in kinds(taken.item(at).values, taken.counted):
+                self._compare_children(shape.item(at), Child.of(values))
 
     def _compare_objects(self, shape: ObjectShape, taken: ObjectShape) -> None:
         for name in {**shape.named, **taken.named}:
@@ -167,6 +169,12 @@ class _Checks:
         self._compared[key] = (one, other)
         pairs: list[tuple[Term[Any], Term[Any]]] = list(product(one.arrays, other.arrays))
         return pairs + list(product(one.objects, other.objects))
+
+
+def _items(shape: ArrayShape) -> list[Values]:
+    """The sets of items that are written, each for itself."""
+    children = (*shape.prefix, shape.rest)
+    return [part for one in children for part, _ in kinds(one.values, shape.counted)]
 
 
 def _common_children(shape: Shape, other: Shape) -> list[tuple[Child, Child]]:

@@ -94,9 +94,19 @@ class ObjectShape:
 
 
 @dataclass(frozen=True, eq=False)
+class Counted:
+    """A condition on arrays: `fewest` to `most` items (None: no bound) have values of `wanted`."""
+
+    wanted: Child
+    fewest: int
+    most: int | None
+
+
+@dataclass(frozen=True, eq=False)
 class ArrayShape:
     """Arrays with `fewest` to `most` items (None: no bound); item i is in prefix[i], or in `rest`
     if there is no such child. unique: no two items are equal; only for small finite sets of items.
+    counted: how many items are in some sets.
     """
 
     prefix: tuple[Child, ...]
@@ -105,6 +115,7 @@ class ArrayShape:
     most: int | None = None
     unique: bool = False
     pointer: str = "#"
+    counted: tuple[Counted, ...] = ()
 
     def item(self, at: int) -> Child:
         """The child of item `at`."""
@@ -206,6 +217,8 @@ def shape_is_empty(shape: ObjectShape | ArrayShape, fuel: int = FUEL) -> bool:
     if shape.most is not None and shape.fewest > shape.most:
         return True
     if isinstance(shape, ArrayShape):
+        if any(_never(counted, shape.most) for counted in shape.counted):
+            return True
         return any(child_is_empty(child, fuel) for child in _needed_items(shape))
     return _too_few(shape) or any(
         child_is_empty(member.child, fuel)
@@ -233,6 +246,12 @@ def _needed_items(shape: ArrayShape) -> list[Child]:
     """The children of the required items, each once."""
     needed = list(shape.prefix[: shape.fewest])
     return [*needed, shape.rest] if shape.fewest > len(shape.prefix) else needed
+
+
+def _never(counted: Counted, most: int | None) -> bool:
+    """Whether no array with at most so many items fits the counts."""
+    bounds = [bound for bound in (counted.most, most) if bound is not None]
+    return counted.fewest > min(bounds, default=counted.fewest)
 
 
 def _too_few(shape: ObjectShape) -> bool:

@@ -151,8 +151,6 @@ DIFFERENCES: dict[str, tuple[int, ...]] = {
     "refused: definitions": (2, 2, 2, 0, 0),
     "refused: defs": (0, 0, 0, 2, 2),
     "refused: format": (0, 0, 18, 18, 21),
-    "refused: maxContains": (0, 0, 0, 23, 23),
-    "refused: minContains": (0, 0, 0, 8, 8),
     "refused: minProperties": (7, 7, 7, 8, 8),
     "refused: optional/format/ecmascript-regex": (0, 0, 12, 12, 12),
     "refused: optional/format/idn-email": (0, 0, 18, 18, 18),
