@@ -26,6 +26,7 @@ from bpe_automata._budget import check, check_bytes
 from bpe_automata.errors import BudgetExceededError
 from bpe_automata.schemas._boolean import intersection, property_of
 from bpe_automata.schemas._counted import CountedArray
+from bpe_automata.schemas._finite import Name, single_compounds
 from bpe_automata.schemas._numbers import NumberSet, of_value
 from bpe_automata.schemas._scalar_sets import lower_bound, subtract_strings
 from bpe_automata.schemas._style import Brackets, NameOrder, Piece, SpellChild, Spellings, Style
@@ -37,12 +38,10 @@ from bpe_automata.schemas._values import (
     Property,
     Values,
     is_empty,
-    shape_is_empty,
 )
 
-MAX_VALUES = 8  # of one item, where items must differ
-MAX_SETS = 50_000
-Name = tuple[str, object]  # (type, value), which identifies a scalar
+MAX_VALUES = 64  # of one item, where items must differ
+MAX_SETS = 20_000
 _ADVICE = "no two items may be equal, which takes a state for each set of items: allow fewer values"
 _STATE_BYTES = 1000  # of the state before a property, with the transitions out of it
 Implied = tuple[tuple[str, str], ...]
@@ -284,7 +283,7 @@ def array_network(
     shape: ArrayShape, brackets: Brackets, inside: SpellChild, order: NameOrder | None
 ) -> tuple[Assembly, int] | None:
     """The network and its start state, or None if no array has the shape. Raises
-    BudgetExceededError for unique items that are too many or not scalars."""
+    BudgetExceededError for unique items that are too many."""
     if shape.unique and (shape.most is None or shape.most > 1):
         return _unique_network(shape, brackets, inside, order)
     if shape.counted:
@@ -421,7 +420,7 @@ class _Unique:
 
 def single_values(values: Values) -> dict[Name, Values]:
     """A set with a single value for each value of the set. Raises BudgetExceededError if there are
-    more than MAX_VALUES, or arrays or objects."""
+    more than MAX_VALUES."""
     found: dict[Name, Values] = {}
     if values.null:
         found["null", None] = replace(NONE, null=True, memo={})
@@ -431,9 +430,8 @@ def single_values(values: Values) -> dict[Name, Values]:
         found["string", text] = replace(NONE, strings=from_strings((text.decode(),)), memo={})
     for number, only in _single_numbers(values.numbers).items():
         found["number", number] = replace(NONE, numbers=only, memo={})
-    arrays = any(not shape_is_empty(term.shape) for term in values.arrays)
-    objects = any(not shape_is_empty(term.shape) for term in values.objects)
-    if len(found) > MAX_VALUES or arrays or objects:
+    found.update(single_compounds(values, MAX_VALUES, _ADVICE, single_values))
+    if len(found) > MAX_VALUES:
         raise BudgetExceededError("values", MAX_VALUES, _ADVICE)
     return found
 

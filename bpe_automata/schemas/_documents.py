@@ -364,7 +364,7 @@ def _encoded(value: Any) -> None:
 def _check_format(pointer: str, schema: dict[str, Any]) -> None:
     name = schema.get("format")
     if name in DEFINED and name not in SUPPORTED and "string" in types_of(schema):
-        why = f"{name!r} is no set of texts that is known here exactly"
+        why = f"{name!r} is no regular set: a label may be as long as its Punycode is short"
         raise UnsupportedSchemaError("format", below(pointer, "format"), why)
 
 

@@ -2,10 +2,11 @@
 
     L(format_language(name)) <= { w : w is of the format } <= L(format_upper_bound(name))
 
-SUPPORTED are those of the DEFINED formats for which there is such a set. The formats in UNDERSTATED
-have two different bounds: the lower one lacks strings whose test is not regular, or on which the
-sources and common validators differ; the upper one is a simple set that also has the strings that
-any of these validators accepts. The lower one lacks:
+SUPPORTED are the DEFINED formats but idn-hostname: a label must have 63 characters in Punycode at
+most, which takes arithmetic with code points. The formats in UNDERSTATED have two different bounds:
+the lower one lacks strings whose test is not regular, or on which the sources and common validators
+differ; the upper one is a simple set that also has the strings that any of these validators
+accepts. The lower one lacks:
 
   date, date-time: the year 0000. duration: lower-case letters. time, date-time: leap
   seconds in other zones than UTC, and on other days than the last of June and December.

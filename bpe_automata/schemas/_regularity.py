@@ -232,13 +232,13 @@ def _check_unique(shape: ArrayShape) -> None:
         reached.append(shape.rest)
     for child in reached:
         if not _few(child.values):
-            why = f"items out of more than {MAX_VALUES} values, or of arrays or objects"
+            why = f"items out of more than {MAX_VALUES} values would have to be compared"
             where = below(shape.pointer, "uniqueItems")
             raise UnsupportedSchemaError("uniqueItems", where, why)
 
 
 def _few(values: Values) -> bool:
-    """Whether there are at most MAX_VALUES values, all of them scalars."""
+    """Whether there are at most MAX_VALUES values."""
     if isinstance(values.strings, Bounded):
         return False
     try:

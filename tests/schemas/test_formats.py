@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import datetime
 import ipaddress
+import itertools
 import json
 import random
 import re
@@ -21,6 +22,7 @@ from bpe_automata._automata.algebra import difference
 from bpe_automata._budget import Budget
 from bpe_automata.errors import (
     ArgumentError,
+    SchemaTooLargeError,
     UnsatisfiableSchemaError,
     UnsupportedRegexError,
     UnsupportedSchemaError,
@@ -280,7 +282,7 @@ def test_names() -> None:
 def test_nothing_that_is_sure() -> None:
     with pytest.raises(UnsatisfiableSchemaError, match="not decided"):
         compile_json_schema({"const": "a b@c", "not": {"format": "email"}})
-    with pytest.raises(UnsupportedSchemaError, match="8 values"):
+    with pytest.raises(UnsupportedSchemaError, match="64 values"):
         compile_json_schema(
             {
                 "type": "array",
@@ -403,6 +405,16 @@ def test_names_are_not_taken_for_notes() -> None:
         ({"items": {"enum": [1, 1.5]}}, "[1.50,1]", "[1.5,1.50]"),
         ({"prefixItems": [{"enum": [1, 2]}, {"enum": ["a", 1]}], "maxItems": 2}, "[2,1]", "[1,1]"),
         ({"prefixItems": [{"enum": [1]}, {}], "maxItems": 1}, "[1]", "[1,1]"),
+        ({"items": {"enum": [[1], [2], {"a": 1}]}}, '[[1],{"a":1},[2]]', '[{"a":1},{"a":1}]'),
+        ({"items": {"enum": [[1.5], [1]]}}, "[[1.50],[1]]", "[[1.5],[1.50]]"),
+        ({"items": {"type": "array", "items": {"type": "boolean"}, "maxItems": 2}, "maxItems": 3},
+         "[[],[true],[false,true]]", "[[true,true],[],[true,true]]"),
+        ({"items": {"type": "object", "properties": {"a": {"type": "boolean"}, "b": {"const": 1}},
+                    "required": ["a"], "additionalProperties": False}},
+         '[{"a":true},{"a":true,"b":1},{"a":false}]', '[{"a":true,"b":1},{"a":true,"b":1}]'),
+        ({"items": {"enum": [f"tag {i}" for i in range(60)]}, "maxItems": 2}, '["tag 3","tag 4"]',
+         '["tag 3","tag 3"]'),
+        ({"items": {"enum": [*"abcdefghij"]}}, '["a","c","b","j"]', '["a","b","c","a"]'),
     ],
 )  # fmt: skip
 def test_unique_items_that_are_few(schema: dict[str, Any], right: str, wrong: str) -> None:
@@ -416,3 +428,26 @@ def test_unique_items_by_text_are_refused_or_exact() -> None:
     schema = {"$schema": URIS[4], "type": "array", "uniqueItems": True, "items": left}
     with pytest.raises(UnsupportedSchemaError):
         compile_json_schema(schema)
+
+
+def test_unique_items_out_of_compounds_against_jsonschema() -> None:
+    """Two orders of members, and two spellings of a number, are one value."""
+    items = [[], [1], {"a": 1}, {"a": 1, "b": 2}, {"b": 2}, None]
+    schema = {"type": "array", "items": {"enum": items}, "uniqueItems": True}
+    found, valid = compile_json_schema(schema), Draft202012Validator(schema).is_valid
+    for count in range(4):
+        for value in itertools.product(items, repeat=count):
+            text = json.dumps(value, separators=(",", ":"))
+            assert found.accepts(text.encode()) == valid(list(value)), text
+    twice = {"items": {"enum": [{"a": 1, "b": 2}, {"b": 2.0, "a": 1}]}, "uniqueItems": True}
+    found = compile_json_schema({"type": "array", **twice})
+    assert found.accepts(b'[{"a":1,"b":2}]')
+    assert not found.accepts(b'[{"a":1,"b":2},{"b":2,"a":1}]')
+
+
+def test_too_many_sets_of_unique_items_are_refused() -> None:
+    schema = {"type": "array", "items": {"enum": [*range(40)]}, "uniqueItems": True}
+    with pytest.raises(SchemaTooLargeError) as caught:
+        compile_json_schema(schema)
+    assert caught.value.resource == "sets of items"
+    assert compile_json_schema({**schema, "maxItems": 3}).accepts(b"[39,1,2]")
