@@ -160,6 +160,25 @@ DIFFERENCES: dict[str, tuple[int, ...]] = {
     "rejected: optional/format/time": (0, 0, 4, 4, 4),
 }
 """Instances by the cause of a difference, in each draft of DRAFTS."""
+_IDN = "idn-hostname: the length of a label is that of its Punycode, which is not regular"
+RULES = {
+    "accepted: optional/content": "content keywords are annotations",
+    "refused: format": _IDN,
+    "refused: minProperties": "whether names that are not listed differ is not regular",
+    "refused: optional/format/idn-hostname": _IDN,
+    "refused: too many states": "multiples of 0.123456789 take 123,456,789 states",
+    "refused: uniqueItems": "whether items out of infinitely many values differ is not regular",
+    "rejected: format": "formats are asserted in every draft, not only annotated",
+    "rejected: optional/format/date-time": "leap seconds only in UTC: see `_formats`",
+    "rejected: optional/format/ecmascript-regex": "regexes without names of groups: see `_formats`",
+    "rejected: optional/format/hostname": "whether Punycode can be decoded is not regular",
+    "rejected: optional/format/time": "leap seconds only in UTC: see `_formats`",
+}
+"""Why it is so."""
+
+
+def test_every_difference_has_its_rule() -> None:
+    assert RULES.keys() == DIFFERENCES.keys()
 
 
 @pytest.mark.parametrize("draft", DRAFTS)
@@ -181,7 +200,8 @@ def main(wanted: list[str]) -> None:
                     print(f"{outcome} | {draft}/{case.file} | {case.name} | {name}")
     print(f"{'outcome':40}", *(f"{name.removeprefix('draft'):>8}" for name in DRAFTS), "     all")
     for outcome, row in sorted(table.items()):
-        print(f"{outcome:40}", *(f"{n:8,}" for n in (*row, sum(row))))
+        rule = RULES.get(outcome, "")
+        print(f"{outcome:40}", *(f"{n:8,}" for n in (*row, sum(row))), f"  {rule}".rstrip())
 
 
 if __name__ == "__main__":
