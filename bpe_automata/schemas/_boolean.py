@@ -328,8 +328,9 @@ def _object_difference(shape: ObjectShape, other: ObjectShape) -> list[ObjectSha
         bad = _excess(have.child, need.child)
         if bad is not None:
             pieces.append(_with(shape, name, Property(bad, required=True)))
+    known = frozenset(shape.implied)
     for name, needed in other.implied:
-        if (name, needed) not in shape.implied and needed not in shape.required:
+        if (name, needed) not in known and needed not in shape.required:
             without = _with(shape, needed, Property(NOTHING))
             pieces.append(_with(without, name, replace(property_of(shape, name), required=True)))
     if other.most is not None and (shape.most is None or shape.most > other.most):

@@ -384,15 +384,14 @@ class _Unique:
 
     def _choose(self, used: frozenset[Name]) -> None:
         """Add the items that may follow."""
-        if len(used) == self._shape.most:
-            return
         for name in self._names(len(used)):
             if name in used:
                 continue
             after = self.parts.state()
             spellings = self._inside(self._single[name], self._order and self._order.item)
             spellings.put(self.parts, self._before[used], after)
-            self.parts.put(after, self._between, self._set(used | {name}))
+            if len(used) + 1 != self._shape.most:
+                self.parts.put(after, self._between, self._set(used | {name}))
             if len(used) + 1 >= self._shape.fewest and self._counts_fit(used | {name}):
                 self.parts.skip(after, self._closing)
                 self.ends = True

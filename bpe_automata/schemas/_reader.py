@@ -292,17 +292,19 @@ def _contains(reader: Reader, part: Part, found: Values) -> Values:
 def _dependent(reader: Reader, part: Part, found: Values) -> Values:
     """dependentRequired, dependentSchemas, and `dependencies`, the older name of both."""
     for keyword in ("dependentRequired", "dependentSchemas", "dependencies"):
+        implied: dict[tuple[str, str], None] = {}
         for name, needed in part.schema.get(keyword, {}).items():
             where = below(part.pointer, keyword, name)
             if isinstance(needed, dict | bool):
                 found = _if_present(found, name, reader.values(where), where)
-                continue
-            others = [needed] if isinstance(needed, str) else needed
-            implied = tuple((name, other) for other in dict.fromkeys(others) if other != name)
-            if implied:
-                named = {one: Property(ANYTHING) for pair in implied for one in pair[::-1]}
-                shape = ObjectShape(named, ANY_OBJECT.rest, pointer=where, implied=implied)
-                found = intersection(found, _all_but(objects=(Term(shape),)))
+            else:
+                others = [needed] if isinstance(needed, str) else needed
+                implied.update(((name, other), None) for other in others if other != name)
+        if implied:
+            named = {one: Property(ANYTHING) for pair in implied for one in pair[::-1]}
+            where = below(part.pointer, keyword)
+            shape = ObjectShape(named, ANY_OBJECT.rest, pointer=where, implied=tuple(implied))
+            found = intersection(found, _all_but(objects=(Term(shape),)))
     return found
 
 

@@ -84,10 +84,12 @@ class ObjectShape:
     def required(self) -> frozenset[str]:
         """The names that are required, also as others imply them."""
         found = {name for name, member in self.named.items() if member.required}
+        implied: dict[str, set[str]] = {}
+        for name, needed in self.implied:
+            implied.setdefault(name, set()).add(needed)
         left = list(found)
         while left:
-            name = left.pop()
-            more = {needed for one, needed in self.implied if one == name} - found
+            more = implied.get(left.pop(), set()) - found
             found |= more
             left += more
         return frozenset(found)
