@@ -89,7 +89,8 @@ class Document:
         check_json(schema)
         self._parts: dict[str, Part] = {}
         self._plain: dict[str, Part] = {}  # without a scope
-        self._scopes: dict[Scope, int] = {(): 0}
+        self._scopes: list[Scope] = [()]
+        self._scope_numbers: dict[Scope, int] = {(): 0}
         self._documents = 0  # loaded from registries
         self._resources: dict[str, str] = {}  # URI -> pointer
         self._anchors: dict[tuple[str, str], str] = {}  # (base, name) -> pointer
@@ -101,10 +102,11 @@ class Document:
         """The schema at a pointer that is known to lead to one. Its own pointer may be of a later
         scope, if it is a resource with dynamic anchors."""
         if pointer not in self._parts:
-            scoped = _SCOPE.fullmatch(pointer)
+            scoped = None if pointer in self._plain else _SCOPE.fullmatch(pointer)
             plain = self._plain[scoped[2] if scoped else pointer]
-            scope = list(self._scopes)[int(scoped[1])] if scoped else ()
-            self._parts[pointer] = self._within(plain, scope)
+            self._parts[pointer] = self._within(
+                plain, self._scopes[int(scoped[1] if scoped else 0)]
+            )
         return self._parts[pointer]
 
     def _within(self, part: Part, scope: Scope) -> Part:
@@ -113,7 +115,10 @@ class Document:
         if not scope:
             return part
         scope = tuple(sorted(scope))
-        pointer = f"{self._scopes.setdefault(scope, len(self._scopes))}:{part.pointer}"
+        number = self._scope_numbers.setdefault(scope, len(self._scopes))
+        if number == len(self._scopes):
+            self._scopes.append(scope)
+        pointer = f"{number}:{part.pointer}"
         if pointer not in self._parts:
             check()
             if len(self._parts) >= MAX_PARTS:

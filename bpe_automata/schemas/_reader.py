@@ -3,7 +3,8 @@
     Reader(document).values("#") = { v : v is valid under the schema }
 
     v is valid  iff  it has the type, fits the keywords of its type, `enum` and `const`, and fits
-                     $ref, allOf, anyOf, oneOf, not, if, dependentRequired, dependentSchemas
+                     $ref, allOf, anyOf, oneOf, not, if, contains, dependentRequired,
+                     dependentSchemas; and what none of these looks at fits unevaluated...
 
 The schemas of properties and items are read when they are first needed, so a schema may refer to
 itself there. A schema that refers to itself without such a step says nothing and is refused.

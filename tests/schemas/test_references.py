@@ -105,6 +105,7 @@ def test_the_outermost_dynamic_anchor_counts_on_every_way(outer: int) -> None:
                 "$id": f"http://e.org/{i}",
                 "properties": {"a": {"$ref": f"{i + 1}"}},
                 "minProperties": int(i == outer),
+                "additionalProperties": False,
                 **({"$dynamicAnchor": "x"} if has else {}),
             }
             for i, has in enumerate(have)
