@@ -190,7 +190,8 @@ class Document:
         found = draft_of(uri)
         if found is not None:
             return found
-        metaschema = self._retrieved(urldefrag(uri)[0]) if levels < _MAX_METASCHEMAS else None
+        own = levels < _MAX_METASCHEMAS and not _METASCHEMAS.match(uri)
+        metaschema = self._retrieved(urldefrag(uri)[0]) if own else None
         if not isinstance(metaschema, dict) or "$schema" not in metaschema:
             why = f"{uri!r} is none of the drafts 4, 6, 7, 2019-09 and 2020-12, nor in the registry"
             raise UnsupportedSchemaError("$schema", where, why)

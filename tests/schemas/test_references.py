@@ -178,6 +178,7 @@ def test_a_metaschema_without_its_package(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setitem(sys.modules, "jsonschema_specifications", None)
     with pytest.raises(MissingDependencyError, match="pip install jsonschema-specifications"):
         compile_json_schema({"$ref": D2020})
+    assert isinstance(fault({"$schema": D2020.replace("2020-12", "next")}), UnsupportedSchemaError)
 
 
 def test_documents_without_end_are_refused() -> None:
