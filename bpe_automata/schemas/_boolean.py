@@ -30,6 +30,7 @@ from bpe_automata.schemas._values import (
     NOTHING,
     ArrayShape,
     Child,
+    Counted,
     ObjectShape,
     Property,
     Shape,
@@ -236,7 +237,8 @@ def _meet_objects(one: ObjectShape, other: ObjectShape) -> ObjectShape:
                 rest.append((both, intersect_children(a, b)))
     most = _fewer(one.most, other.most)
     more = one if one.fewest >= other.fewest else other
-    return ObjectShape(named, tuple(rest), more.fewest, most, more.pointer, more.counting)
+    implied = tuple(dict.fromkeys(one.implied + other.implied))
+    return ObjectShape(named, tuple(rest), more.fewest, most, more.pointer, more.counting, implied)
 
 
 def _meet_members(one: Property, other: Property) -> Property:
@@ -252,6 +254,7 @@ def _meet_arrays(one: ArrayShape, other: ArrayShape) -> ArrayShape:
         _fewer(one.most, other.most),
         one.unique or other.unique,
         other.pointer if other.unique else one.pointer,
+        tuple(dict.fromkeys(one.counted + other.counted)),
     )
 
 
@@ -325,6 +328,11 @@ def _object_difference(shape: ObjectShape, other: ObjectShape) -> list[ObjectSha
         bad = _excess(have.child, need.child)
         if bad is not None:
             pieces.append(_with(shape, name, Property(bad, required=True)))
+    known = frozenset(shape.implied)
+    for name, needed in other.implied:
+        if (name, needed) not in known and needed not in shape.required:
+            without = _with(shape, needed, Property(NOTHING))
+            pieces.append(_with(without, name, replace(property_of(shape, name), required=True)))
     if other.most is not None and (shape.most is None or shape.most > other.most):
         more = max(shape.fewest, other.most + 1)
         why = "maxProperties"
@@ -377,9 +385,21 @@ def _array_difference(shape: ArrayShape, other: ArrayShape) -> list[ArrayShape] 
         bad = _excess(shape.item(at), other.item(at))
         if bad is not None:
             pieces.append(_with_item(shape, at, bad))
+    for counted in other.counted:
+        if counted not in shape.counted:
+            pieces += [
+                replace(shape, counted=(*shape.counted, other_count))
+                for other_count in _other_counts(counted)
+            ]
     if other.most is not None and (shape.most is None or shape.most > other.most):
         pieces.append(replace(shape, fewest=max(shape.fewest, other.most + 1)))
     return pieces + _too_few(shape, other)
+
+
+def _other_counts(counted: Counted) -> list[Counted]:
+    few = [replace(counted, fewest=0, most=counted.fewest - 1)] if counted.fewest else []
+    many = [] if counted.most is None else [replace(counted, fewest=counted.most + 1, most=None)]
+    return few + many
 
 
 def _with_item(shape: ArrayShape, at: int, bad: Child) -> ArrayShape:

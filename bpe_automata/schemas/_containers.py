@@ -11,18 +11,22 @@ second.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import lru_cache
 
-from bpe_automata._automata.algebra import intersection, less_strings
+from bpe_automata._automata import algebra
+from bpe_automata._automata.algebra import less_strings
 from bpe_automata._automata.assembly import Assembly
 from bpe_automata._automata.compile import compile_regex
 from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._automata.sources import from_strings
 from bpe_automata._budget import check, check_bytes
 from bpe_automata.errors import BudgetExceededError
-from bpe_automata.schemas._boolean import property_of
+from bpe_automata.schemas._boolean import intersection, property_of
+from bpe_automata.schemas._counted import CountedArray
+from bpe_automata.schemas._finite import Name, single_compounds
 from bpe_automata.schemas._numbers import NumberSet, of_value
 from bpe_automata.schemas._scalar_sets import lower_bound, subtract_strings
 from bpe_automata.schemas._style import Brackets, NameOrder, Piece, SpellChild, Spellings, Style
@@ -33,14 +37,15 @@ from bpe_automata.schemas._values import (
     ObjectShape,
     Property,
     Values,
-    shape_is_empty,
+    is_empty,
 )
 
-MAX_VALUES = 8  # of one item, where items must differ
-MAX_SETS = 50_000
-Name = tuple[str, object]  # (type, value), which identifies a scalar
+MAX_VALUES = 64  # of one item, where items must differ
+MAX_SETS = 20_000
 _ADVICE = "no two items may be equal, which takes a state for each set of items: allow fewer values"
 _STATE_BYTES = 1000  # of the state before a property, with the transitions out of it
+Implied = tuple[tuple[str, str], ...]
+Settled = frozenset[tuple[int, bool]]  # (place of a later member, whether it must come or must not)
 Count = tuple[int, int]  # the least and the greatest number of distinct names so far
 
 
@@ -79,19 +84,36 @@ def object_network(
     """
     if shape.most is not None and shape.fewest > shape.most:
         return None
-    named = []
+    members = {}
     for name, tree, given in _in_order(shape, order):
         spellings = inside(given.child, tree)
         if not spellings.is_empty:
-            named.append(_Named(style.key(name), spellings, given.required))
-        elif given.required:
-            return None
+            members[name] = _Named(style.key(name), spellings, name in shape.required)
+    implied = _without_missing(members, shape.implied)
+    if not shape.required <= members.keys():
+        return None
+    named = list(members.values())
     others = [] if shape.most == 0 else _others(shape, style, inside, order)
     if unique and not upper:
         named += [_Named(other.keys, other.value, required=False) for other in others]
         others = []
-    writing = _Object(brackets, named, others, *_bounds(shape, named, others), upper)
+    bounds = _bounds(shape, named, others)
+    writing = _Object(brackets, named, others, *bounds, upper, implied)
     return writing.parts, writing.start
+
+
+def _without_missing(members: dict[str, _Named], implied: Implied) -> list[tuple[int, int]]:
+    """Removes the members that imply one that cannot be written; the others' implications by the
+    places of their names, without those of what is required anyway."""
+    while missing := [one for one, needed in implied if one in members and needed not in members]:
+        for name in missing:
+            members.pop(name, None)
+    place = {name: at for at, name in enumerate(members)}
+    return [
+        (place[one], place[needed])
+        for one, needed in implied
+        if one in members and not members[needed].required
+    ]
 
 
 def _in_order(
@@ -154,7 +176,8 @@ def _check_counts(named: list[_Named], others: list[_Other], fewest: int, most: 
 
 class _Object:
     """The network of objects: a state before each named property, in order, and one before the
-    others; several of each, by the count of names, where `fewest` or `most` must be compared."""
+    others; several of each, by the count of names, where `fewest` or `most` must be compared, and
+    by what those before have settled of those after, where they imply each other."""
 
     def __init__(
         self,
@@ -164,15 +187,18 @@ class _Object:
         fewest: int,
         most: int | None,
         upper: bool,
+        implied: list[tuple[int, int]],
     ) -> None:
         _check_counts(named, others, fewest, most)
         self.parts = Assembly()
         self._brackets, self._named, self._others = brackets, named, others
         self._fewest, self._most, self._upper = fewest, most, upper
+        self._after_present = _by_first((one, other) for one, other in implied if one < other)
+        self._after_absent = _by_first((other, one) for one, other in implied if other < one)
         needed = [at + 1 for at, one in enumerate(named) if one.required]
         self._last_required = needed[-1] if needed else 0
         self._cap = fewest if fewest > 1 else 0
-        self._keys: dict[tuple[int, Count, bool], int] = {}
+        self._keys: dict[tuple[int, Count, bool, Settled], int] = {}
         self._end = self.parts.state()
         self.parts.accept(self._end)
         self.start = self.parts.state()
@@ -180,39 +206,45 @@ class _Object:
             self.parts.put(self.start, brackets.empty, self._end)
         self._closing = self.parts.state()
         self.parts.put(self._closing, brackets.last, self._end)
-        self._pending: list[tuple[int, Count, bool]] = []
-        self.parts.put(self.start, brackets.first, self._key(0, (0, 0), False))
+        self._pending: list[tuple[int, Count, bool, Settled]] = []
+        self.parts.put(self.start, brackets.first, self._key(0, (0, 0), False, frozenset()))
         while self._pending:
             self._choose(*self._pending.pop())
 
-    def _key(self, at: int, count: Count, later: bool) -> int:
+    def _key(self, at: int, count: Count, later: bool, settled: Settled) -> int:
         """The state before the key of the next property, which is named[at] or a later one. later:
         whether one of the others has been read."""
-        key = (at, count, later and (self._cap > 0 or self._most is not None))
+        key = (at, count, later and (self._cap > 0 or self._most is not None), settled)
         if key not in self._keys:
+            if settled and len(self._keys) >= MAX_SETS:
+                advice = "members that others need are far from them; list them side by side"
+                raise BudgetExceededError("sets of members", MAX_SETS, advice)
             self._keys[key] = self.parts.state()
             self._pending.append(key)
         return self._keys[key]
 
-    def _choose(self, at: int, count: Count, later: bool) -> None:
+    def _choose(self, at: int, count: Count, later: bool, settled: Settled) -> None:
         """Add the properties that may follow."""
         check()
-        here = self._keys[at, count, later]
+        here = self._keys[at, count, later, settled]
         if at == len(self._named):
             self._choose_other(here, count, later)
             return
         one, after = self._named[at], self._counted(count, 1, 1)
-        if after is not None:
-            self._member(here, one.key, one.value, self._after(at + 1, after, False))
-        if not one.required:
-            self.parts.skip(here, self._key(at + 1, count, later))
+        left = settled - {(at, True), (at, False)}
+        if after is not None and (at, False) not in settled:
+            present = left.union((other, True) for other in self._after_present.get(at, ()))
+            self._member(here, one.key, one.value, self._after(at + 1, after, False, present))
+        if not one.required and (at, True) not in settled:
+            absent = left.union((other, False) for other in self._after_absent.get(at, ()))
+            self.parts.skip(here, self._key(at + 1, count, later, absent))
 
     def _choose_other(self, here: int, count: Count, later: bool) -> None:
         again = int(self._upper) if later else 1
         after = self._counted(count, again, 1 - again if later else 1)
         if after is None or not self._others:
             return
-        to = self._after(len(self._named), after, True)
+        to = self._after(len(self._named), after, True, frozenset())
         for other in self._others:
             self._member(here, other.keys, other.value, to)
 
@@ -229,25 +261,42 @@ class _Object:
         self.parts.put(here, key, after_key)
         value.put(self.parts, after_key, to)
 
-    def _after(self, at: int, count: Count, later: bool) -> int:
+    def _after(self, at: int, count: Count, later: bool, settled: Settled) -> int:
         """The state after a property, from which another one or the end follows."""
         state = self.parts.state()
         if at < len(self._named) or self._others:
-            self.parts.put(state, self._brackets.between, self._key(at, count, later))
-        if at >= self._last_required and count[0] >= self._cap:
+            self.parts.put(state, self._brackets.between, self._key(at, count, later, settled))
+        owing = any(must for _, must in settled)
+        if at >= self._last_required and count[0] >= self._cap and not owing:
             self.parts.skip(state, self._closing)
         return state
+
+
+def _by_first(pairs: Iterable[tuple[int, int]]) -> dict[int, list[int]]:
+    found: dict[int, list[int]] = {}
+    for one, other in pairs:
+        found.setdefault(one, []).append(other)
+    return found
 
 
 def array_network(
     shape: ArrayShape, brackets: Brackets, inside: SpellChild, order: NameOrder | None
 ) -> tuple[Assembly, int] | None:
     """The network and its start state, or None if no array has the shape. Raises
-    BudgetExceededError for unique items that are too many or not scalars."""
+    BudgetExceededError for unique items that are too many."""
     if shape.unique and (shape.most is None or shape.most > 1):
         return _unique_network(shape, brackets, inside, order)
+    if shape.counted:
+        last = last_item(shape)
+        counting = CountedArray(shape, brackets, inside, order and order.item, last)
+        return (counting.parts, counting.start) if counting.ends else None
     writing = _Array(shape, brackets, inside, order and order.item)
     return (writing.parts, writing.start) if writing.ends else None
+
+
+def last_item(shape: ArrayShape) -> int:
+    """The index of the last item, or of the one that may be repeated."""
+    return max(len(shape.prefix), shape.fewest - 1) if shape.most is None else shape.most - 1
 
 
 class _Array:
@@ -270,7 +319,7 @@ class _Array:
 
     def _items(self) -> None:
         """Add one item after another, the last of them repeated if there may be more."""
-        last, before = self._last(), self.parts.state()
+        last, before = last_item(self._shape), self.parts.state()
         self.parts.put(self.start, self._brackets.first, before)
         for count in range(last + 1):
             spellings = self._spellings(count)
@@ -285,12 +334,6 @@ class _Array:
                 before = self.parts.state()
             if count < last or self._shape.most is None:
                 self.parts.put(after, self._brackets.between, before)
-
-    def _last(self) -> int:
-        """The index of the last item, or of the one that may be repeated."""
-        if self._shape.most is not None:
-            return self._shape.most - 1
-        return max(len(self._shape.prefix), self._shape.fewest - 1)
 
     def _spellings(self, at: int) -> Spellings:
         return self._inside(self._shape.item(at), self._tree)
@@ -321,7 +364,7 @@ class _Unique:
         self._pending: list[frozenset[Name]] = []
         end, self.start = self.parts.state(), self.parts.state()
         self.parts.accept(end)
-        self.ends = shape.fewest == 0
+        self.ends = shape.fewest == 0 and self._counts_fit(frozenset())
         if self.ends:
             self.parts.put(self.start, brackets.empty, end)
         self._closing = self.parts.state()
@@ -341,18 +384,27 @@ class _Unique:
 
     def _choose(self, used: frozenset[Name]) -> None:
         """Add the items that may follow."""
-        if len(used) == self._shape.most:
-            return
         for name in self._names(len(used)):
             if name in used:
                 continue
             after = self.parts.state()
             spellings = self._inside(self._single[name], self._order and self._order.item)
             spellings.put(self.parts, self._before[used], after)
-            self.parts.put(after, self._between, self._set(used | {name}))
-            if len(used) + 1 >= self._shape.fewest:
+            if len(used) + 1 != self._shape.most:
+                self.parts.put(after, self._between, self._set(used | {name}))
+            if len(used) + 1 >= self._shape.fewest and self._counts_fit(used | {name}):
                 self.parts.skip(after, self._closing)
                 self.ends = True
+
+    def _counts_fit(self, used: frozenset[Name]) -> bool:
+        """Whether as many of the values are of each counted set as must be."""
+        for one in self._shape.counted:
+            wanted = one.wanted.values
+            inside = (intersection(self._single[name].values, wanted) for name in used)
+            count = sum(not is_empty(values) for values in inside)
+            if count < one.fewest or (one.most is not None and count > one.most):
+                return False
+        return True
 
     def _names(self, at: int) -> list[Name]:
         """The values that item `at` may have."""
@@ -367,7 +419,7 @@ class _Unique:
 
 def single_values(values: Values) -> dict[Name, Values]:
     """A set with a single value for each value of the set. Raises BudgetExceededError if there are
-    more than MAX_VALUES, or arrays or objects."""
+    more than MAX_VALUES."""
     found: dict[Name, Values] = {}
     if values.null:
         found["null", None] = replace(NONE, null=True, memo={})
@@ -377,9 +429,8 @@ def single_values(values: Values) -> dict[Name, Values]:
         found["string", text] = replace(NONE, strings=from_strings((text.decode(),)), memo={})
     for number, only in _single_numbers(values.numbers).items():
         found["number", number] = replace(NONE, numbers=only, memo={})
-    arrays = any(not shape_is_empty(term.shape) for term in values.arrays)
-    objects = any(not shape_is_empty(term.shape) for term in values.objects)
-    if len(found) > MAX_VALUES or arrays or objects:
+    found.update(single_compounds(values, MAX_VALUES, _ADVICE, single_values))
+    if len(found) > MAX_VALUES:
         raise BudgetExceededError("values", MAX_VALUES, _ADVICE)
     return found
 
@@ -387,7 +438,7 @@ def single_values(values: Values) -> dict[Name, Values]:
 def _single_numbers(numbers: NumberSet) -> dict[Decimal, NumberSet]:
     """A set with a single number for each number of the set. Raises BudgetExceededError if there
     are more than MAX_VALUES, or one whose shortest decimal spelling is not in the set."""
-    short = intersection(numbers.decimals, _shortest())
+    short = algebra.intersection(numbers.decimals, _shortest())
     found = {}
     others = numbers
     for text in short.strings(MAX_VALUES):

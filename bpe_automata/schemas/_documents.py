@@ -89,7 +89,8 @@ class Document:
         check_json(schema)
         self._parts: dict[str, Part] = {}
         self._plain: dict[str, Part] = {}  # without a scope
-        self._scopes: dict[Scope, int] = {(): 0}
+        self._scopes: list[Scope] = [()]
+        self._scope_numbers: dict[Scope, int] = {(): 0}
         self._documents = 0  # loaded from registries
         self._resources: dict[str, str] = {}  # URI -> pointer
         self._anchors: dict[tuple[str, str], str] = {}  # (base, name) -> pointer
@@ -101,10 +102,11 @@ class Document:
         """The schema at a pointer that is known to lead to one. Its own pointer may be of a later
         scope, if it is a resource with dynamic anchors."""
         if pointer not in self._parts:
-            scoped = _SCOPE.fullmatch(pointer)
+            scoped = None if pointer in self._plain else _SCOPE.fullmatch(pointer)
             plain = self._plain[scoped[2] if scoped else pointer]
-            scope = list(self._scopes)[int(scoped[1])] if scoped else ()
-            self._parts[pointer] = self._within(plain, scope)
+            self._parts[pointer] = self._within(
+                plain, self._scopes[int(scoped[1] if scoped else 0)]
+            )
         return self._parts[pointer]
 
     def _within(self, part: Part, scope: Scope) -> Part:
@@ -113,7 +115,10 @@ class Document:
         if not scope:
             return part
         scope = tuple(sorted(scope))
-        pointer = f"{self._scopes.setdefault(scope, len(self._scopes))}:{part.pointer}"
+        number = self._scope_numbers.setdefault(scope, len(self._scopes))
+        if number == len(self._scopes):
+            self._scopes.append(scope)
+        pointer = f"{number}:{part.pointer}"
         if pointer not in self._parts:
             check()
             if len(self._parts) >= MAX_PARTS:
@@ -185,7 +190,8 @@ class Document:
         found = draft_of(uri)
         if found is not None:
             return found
-        metaschema = self._retrieved(urldefrag(uri)[0]) if levels < _MAX_METASCHEMAS else None
+        own = levels < _MAX_METASCHEMAS and not _METASCHEMAS.match(uri)
+        metaschema = self._retrieved(urldefrag(uri)[0]) if own else None
         if not isinstance(metaschema, dict) or "$schema" not in metaschema:
             why = f"{uri!r} is none of the drafts 4, 6, 7, 2019-09 and 2020-12, nor in the registry"
             raise UnsupportedSchemaError("$schema", where, why)
@@ -364,7 +370,7 @@ def _encoded(value: Any) -> None:
 def _check_format(pointer: str, schema: dict[str, Any]) -> None:
     name = schema.get("format")
     if name in DEFINED and name not in SUPPORTED and "string" in types_of(schema):
-        why = f"{name!r} is no set of texts that is known here exactly"
+        why = f"{name!r} is no regular set: a label may be as long as its Punycode is short"
         raise UnsupportedSchemaError("format", below(pointer, "format"), why)
 
 

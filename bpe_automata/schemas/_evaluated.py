@@ -123,8 +123,8 @@ class Ways:
         """The ways of oneOf, if and dependentSchemas. None of them may be taken, as what nothing
         looks at is the least that is allowed."""
         schema, here = part.schema, part.pointer
-        yield [way for at in range(len(schema.get("oneOf", ()))) for way in self._of(
-            below(here, "oneOf", at))]  # fmt: skip
+        branches = (below(here, "oneOf", at) for at in range(len(schema.get("oneOf", ()))))
+        yield [way for branch in branches for way in self._of(branch)]
         if "if" in schema:
             condition = below(here, "if")
             yes, no = self._of(condition), [(complement(self._values(condition)), Evaluated())]
@@ -132,8 +132,8 @@ class Ways:
                 yes = _few(yes + _both(yes, self._of(below(here, "then"))))
             yield yes + (_both(no, self._of(below(here, "else"))) if "else" in schema else [])
         for keyword in ("dependentSchemas", "dependencies"):
-            for name, schema_of in schema.get(keyword, {}).items():
-                if isinstance(schema_of, dict | bool):
+            for name, needed in schema.get(keyword, {}).items():
+                if isinstance(needed, dict | bool):
                     yield _both(
                         [(_having(name), Evaluated())], self._of(below(here, keyword, name))
                     )

@@ -2,17 +2,22 @@
 
     L(format_language(name)) <= { w : w is of the format } <= L(format_upper_bound(name))
 
-SUPPORTED are those of the DEFINED formats that are regular; a well-formed regex, for instance, and
-Punycode that decodes are not regular. The formats in UNDERSTATED have two different bounds: the
-lower one lacks strings whose test is not regular, or that common validators refuse; the upper one
-is a simple set that also has the strings that any of these validators accepts. The lower one lacks:
+SUPPORTED are the DEFINED formats but idn-hostname: a label must have 63 characters in Punycode at
+most, which takes arithmetic with code points. The formats in UNDERSTATED have two different bounds:
+the lower one lacks strings whose test is not regular, or on which the sources and common validators
+differ; the upper one is a simple set that also has the strings that any of these validators
+accepts. The lower one lacks:
 
-  date, date-time: the year 0000. time, date-time: second 60. duration: lower-case letters.
-  email: address literals other than IPv4 and IPv6. hostname: labels that begin with `xn--`.
-  uri, iri and their references: `[V1.x]` with a capital V. iri, iri-reference: characters above
-  U+FFFF. uri-template: names that begin with an escape, prefixes of four digits.
-  relative-json-pointer: zeros that are not the last digit, `+` and `-`.
-Sources: RFC 3339, 5321, 1123, 4122, 2673, 4291, 3986, 3987, 6570 (with its errata), 6901.
+  date, date-time: the year 0000. duration: lower-case letters. time, date-time: leap
+  seconds in other zones than UTC, and on other days than the last of June and December.
+  email, idn-email: address literals other than IPv4 and IPv6.
+  hostname: labels that begin with `xn--`, as it is not regular whether Punycode decodes.
+  uri, uri-reference: `[V1.x]` with a capital V. relative-json-pointer: `+` and `-`.
+  regex: groups more than three deep; groups with names, references to groups, `\\p{...}`;
+  hyphens in classes but in the ranges of digits and of letters; repetitions of 1,000 and more, and
+  `{m,n}` where m has two digits or more.
+Sources: RFC 3339, 5321, 6531, 1123, 4122, 2673, 4291, 3986, 3987, 6570 (with its errata), 6901;
+ECMA-262 (patterns with the flag u).
 """
 
 from __future__ import annotations
@@ -31,11 +36,9 @@ from bpe_automata.schemas._strings import within_length
 
 _ESCAPED = "%[0-9A-Fa-f]{2}"
 _DELIMITERS = "!$&'()*+,;="
-# Without the planes above 0, which validators of JSON Schema refuse in IRIs, but not in templates.
-_BEYOND_ASCII = "\\u00a0-\\ud7ff\\uf900-\\ufdcf\\ufdf0-\\uffef"
-_PRIVATE = "\\ue000-\\uf8ff"
-_ASTRAL = "".join(f"\\U{plane:04x}0000-\\U{plane:04x}fffd" for plane in range(1, 14))
-_ASTRAL += "\\U000e1000-\\U000efffd\\U000f0000-\\U000ffffd\\U00100000-\\U0010fffd"
+_BEYOND_ASCII = "\\u00a0-\\ud7ff\\uf900-\\ufdcf\\ufdf0-\\uffef\\U000e1000-\\U000efffd"
+_BEYOND_ASCII += "".join(f"\\U{plane:04x}0000-\\U{plane:04x}fffd" for plane in range(1, 14))
+_PRIVATE = "\\ue000-\\uf8ff\\U000f0000-\\U000ffffd\\U00100000-\\U0010fffd"
 _SCHEME = r"[A-Za-z][A-Za-z0-9+.\-]*"
 
 
@@ -43,7 +46,7 @@ _SCHEME = r"[A-Za-z][A-Za-z0-9+.\-]*"
 class Resources:
     """The grammar of URIs or IRIs. more: unreserved characters other than ASCII; private: further
     characters of a query; both as in a class of `re`. version: the first letter of an address of a
-    future IP version, of which validators of JSON Schema accept only the small one."""
+    future IP version, of which validators of URIs accept only the small one."""
 
     more: str = ""
     private: str = ""
@@ -86,15 +89,14 @@ class Resources:
 
 URI = Resources()
 ANY_URI = Resources(version="[Vv]")
-IRI = Resources(_BEYOND_ASCII, _PRIVATE)
+IRI = Resources(_BEYOND_ASCII, _PRIVATE, "[Vv]")
 
 
 def uri_template() -> str:
-    """Literals and expressions, with the operators of levels 1 to 4. As in validators of JSON
-    Schema, a name does not begin with an escape, and a prefix has at most three digits."""
-    literal = rf"([!#$&-;=?-\[\]_a-z~{_BEYOND_ASCII}{_PRIVATE}{_ASTRAL}]|{_ESCAPED})"
-    plain = "[A-Za-z0-9_]"
-    variable = rf"{plain}(\.?({plain}|{_ESCAPED}))*(:[1-9][0-9]{{0,2}}|\*)?"
+    """Literals and expressions, with the operators of levels 1 to 4."""
+    literal = rf"([!#$&-;=?-\[\]_a-z~{_BEYOND_ASCII}{_PRIVATE}]|{_ESCAPED})"
+    letter = f"([A-Za-z0-9_]|{_ESCAPED})"
+    variable = rf"{letter}(\.?{letter})*(:[1-9][0-9]{{0,3}}|\*)?"
     return rf"({literal}|\{{[+#./;?&]?{variable}(,{variable})*\}})*"
 
 
@@ -105,7 +107,12 @@ _DATE = (
     f"|02-(0[1-9]|1[0-9]|2[0-8]))|{_LEAP}-02-29)"
 )
 _CLOCK = "([01][0-9]|2[0-3]):[0-5][0-9]"
-_TIME = rf"{_CLOCK}:[0-5][0-9](\.[0-9]+)?([Zz]|[+-]{_CLOCK})"
+_FRACTION = r"(\.[0-9]+)?"
+_TIME = rf"{_CLOCK}:[0-5][0-9]{_FRACTION}([Zz]|[+-]{_CLOCK})"
+# A leap second is 23:59:60 in UTC. In another zone it is another minute: each of them would take
+# states of its own, wherever a schema has a time.
+_LEAP_SECOND = f"23:59:60{_FRACTION}([Zz]|[+-]00:00)"
+_LEAP_DAY = "[0-9]{4}-(06-30|12-31)"
 _NUMBER = "[0-9]+"
 _CLOCK_SPAN = f"T({_NUMBER}H({_NUMBER}M({_NUMBER}S)?)?|{_NUMBER}M({_NUMBER}S)?|{_NUMBER}S)"
 _DAY_SPAN = f"({_NUMBER}Y({_NUMBER}M({_NUMBER}D)?)?|{_NUMBER}M({_NUMBER}D)?|{_NUMBER}D)"
@@ -138,6 +145,47 @@ _QUOTED = r'"([ !#-\[\]-~]|\\[ -~])*"'
 _LABEL = "[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?"
 _DOMAIN = rf"({_LABEL}(\.{_LABEL})*|\[({_IPV4}|IPv6:{ipv6(2)})\])"
 _EMAIL = rf"({_ATOM}(\.{_ATOM})*|{_QUOTED})@{_DOMAIN}"
+_ANY_LETTER = r"\u0080-\U0010ffff"  # RFC 6531 adds all that is not ASCII
+
+
+def idn_email() -> str:
+    """An address with characters beyond ASCII."""
+    atom, quoted = (
+        _ATOM.replace("~-]", f"~{_ANY_LETTER}-]"),
+        _QUOTED.replace("-~]", f"-~{_ANY_LETTER}]"),
+    )
+    letter = f"[A-Za-z0-9{_ANY_LETTER}]"
+    label = f"{letter}([A-Za-z0-9{_ANY_LETTER}-]*{letter})?"
+    return rf"({atom}(\.{atom})*|{quoted})@({label}(\.{label})*|{_DOMAIN})"
+
+
+# Regexes of ECMA-262: alternatives of terms, with groups inside one another to a bounded depth.
+
+_LEVELS = 3
+_SYNTAX = r"\^$.*+?()\[\]{}|\\/"
+_ESCAPES = rf"\\([dDwWsStnrfv]|[{_SYNTAX}]|c[A-Za-z]|x[0-9A-Fa-f]{{2}}|u[0-9A-Fa-f]{{4}})"
+
+
+def _pairs(first: str, last: str, joined: str) -> str:
+    """All pairs of characters of a range that are in order."""
+    letters = [chr(code) for code in range(ord(first), ord(last) + 1)]
+    return "|".join(f"{letter}{joined}[{letter}-{last}]" for letter in letters)
+
+
+def ecma_regex() -> str:
+    """A pattern with the flag u."""
+    ordered = "|".join(_pairs(*ends, "-") for ends in (("0", "9"), ("a", "z"), ("A", "Z")))
+    member = rf"[^\\\]\-\^]|{_ESCAPES}|{ordered}"
+    members = rf"\[\^?({member})*\]"
+    counts = rf"[0-9]{{1,3}},?|{_pairs('0', '9', ',')}|[0-9],[1-9][0-9]{{1,2}}"
+    repeat = rf"(([*+?]|\{{({counts})\}})\??)?"
+    simple = rf"([^{_SYNTAX}]|\.|{_ESCAPES}|{members}){repeat}|[\^$]|\\[bB]"
+    inside = f"({simple}|\\|)*"
+    for _ in range(_LEVELS):
+        groups = rf"\((\?:)?{inside}\){repeat}|\(\?<?[=!]{inside}\)"
+        inside = f"({simple}|{groups}|\\|)*"
+    return inside
+
 
 _UUID = "[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}"
 _POINTER = "(/([^~/]|~[01])*)*"
@@ -161,10 +209,11 @@ def _plain(regex: str) -> Callable[[], ByteDFA]:
 
 _MADE: dict[str, Callable[[], ByteDFA]] = {
     "date": lambda: _after_year_zero(_DATE),
-    "time": _plain(_TIME),
-    "date-time": lambda: _after_year_zero(f"{_DATE}[Tt]{_TIME}"),
+    "time": _plain(f"{_TIME}|{_LEAP_SECOND}"),
+    "date-time": lambda: _after_year_zero(f"{_DATE}[Tt]{_TIME}|{_LEAP_DAY}[Tt]{_LEAP_SECOND}"),
     "duration": _plain(_DURATION),
     "email": _plain(_EMAIL),
+    "idn-email": lambda: compile_regex(idn_email()),
     "hostname": _hostname,
     "ipv4": _plain(_IPV4),
     "ipv6": _plain(ipv6()),
@@ -174,18 +223,20 @@ _MADE: dict[str, Callable[[], ByteDFA]] = {
     "iri-reference": lambda: compile_regex(IRI.reference(ipv6())),
     "uri-template": lambda: compile_regex(uri_template()),
     "json-pointer": _plain(_POINTER),
-    "relative-json-pointer": _plain(f"(0|[1-9]+0?)(#|{_POINTER})"),
+    "relative-json-pointer": _plain(f"(0|[1-9][0-9]*)(#|{_POINTER})"),
+    "regex": lambda: compile_regex(ecma_regex()),
     "uuid": _plain(_UUID),
 }
 SUPPORTED = frozenset(_MADE)
-DEFINED = SUPPORTED | {"idn-email", "idn-hostname", "regex"}
+DEFINED = SUPPORTED | {"idn-hostname"}
 _LEAP_TIME = rf"{_CLOCK}:([0-5][0-9]|60)(\.[0-9]+)?([Zz]|[+-]{_CLOCK})\n?"
 _AT_MOST = {
     "date": _DATE,
     "time": _LEAP_TIME,
     "date-time": f"{_DATE}[Tt ]{_LEAP_TIME}",
     "duration": r"[+-]?[Pp](?s:.*)",
-    "email": r"(?s:.*)@(?s:.*)",
+    **dict.fromkeys(("email", "idn-email"), r"(?s:.*)@(?s:.*)"),
+    "regex": "(?s:.*)",
     "hostname": r"[-.A-Za-z0-9\u0080-\U0010ffff]+\n?",
     "uri": rf"({ANY_URI.whole(ipv6())})\n?",
     "uri-reference": rf"({ANY_URI.reference(ipv6())})\n?",

@@ -3,7 +3,7 @@
   strings  minLength, maxLength, pattern, format
   numbers  minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf
   arrays   prefixItems, items, additionalItems, unevaluatedItems, minItems, maxItems, uniqueItems,
-           contains, minContains
+           contains, minContains, maxContains
   objects  properties, patternProperties, additionalProperties, propertyNames, required,
            unevaluatedProperties, minProperties, maxProperties
   all      enum, const
@@ -28,7 +28,7 @@ from bpe_automata.errors import (
     SchemaTooLargeError,
     UnsupportedSchemaError,
 )
-from bpe_automata.schemas._boolean import complement, intersect_children, property_of
+from bpe_automata.schemas._boolean import intersect_children, property_of
 from bpe_automata.schemas._documents import Part
 from bpe_automata.schemas._drafts import below
 from bpe_automata.schemas._formats import SUPPORTED, format_language, format_upper_bound
@@ -67,6 +67,7 @@ from bpe_automata.schemas._values import (
     NOTHING,
     ArrayShape,
     Child,
+    Counted,
     ObjectShape,
     Property,
     Term,
@@ -260,22 +261,17 @@ def _unevaluated(part: Part, child: ReadChild) -> Child:
     return child(below(part.pointer, "unevaluatedItems"))
 
 
-def without_contained(part: Part, child: ReadChild) -> ArrayShape | None:
-    """The arrays that `contains` forbids, those without a fitting item; None if it allows all."""
+def counted_items(part: Part, child: ReadChild) -> Counted | None:
+    """The condition of `contains`, `minContains` and `maxContains`; None if they allow all."""
     schema = part.schema
-    fewest = _count(schema, "minContains")
     if "contains" not in schema:
         return None
-    if "maxContains" in schema or (fewest or 0) > 1:
-        keyword = "maxContains" if "maxContains" in schema else "minContains"
-        why = "the items that fit would have to be counted"
-        raise UnsupportedSchemaError(keyword, below(part.pointer, keyword), why)
-    if fewest == 0:
+    fewest, most = _count(schema, "minContains"), _count(schema, "maxContains")
+    _check_count(fewest, part.pointer, "minContains")
+    _check_count(most, part.pointer, "maxContains")
+    if fewest == 0 and most is None:
         return None
-    where = below(part.pointer, "contains")
-    wanted = child(where)
-    bad = NOTHING if wanted is ANYTHING else Child(lambda: complement(wanted.values))
-    return ArrayShape((), bad, pointer=where)
+    return Counted(child(below(part.pointer, "contains")), 1 if fewest is None else fewest, most)
 
 
 # Names of properties fall into classes by the patterns that they match; all properties with names

@@ -3,7 +3,8 @@
     Reader(document).values("#") = { v : v is valid under the schema }
 
     v is valid  iff  it has the type, fits the keywords of its type, `enum` and `const`, and fits
-                     $ref, allOf, anyOf, oneOf, not, if, dependentRequired, dependentSchemas
+                     $ref, allOf, anyOf, oneOf, not, if, contains, dependentRequired,
+                     dependentSchemas; and what none of these looks at fits unevaluated...
 
 The schemas of properties and items are read when they are first needed, so a schema may refer to
 itself there. A schema that refers to itself without such a step says nothing and is refused.
@@ -17,18 +18,18 @@ from dataclasses import replace
 from functools import reduce
 
 from bpe_automata.errors import InvalidSchemaError
-from bpe_automata.schemas._boolean import difference, intersection, union
+from bpe_automata.schemas._boolean import complement, difference, intersection, union
 from bpe_automata.schemas._documents import Document, Part, check_keywords, types_of
 from bpe_automata.schemas._drafts import below
 from bpe_automata.schemas._evaluated import Ways
 from bpe_automata.schemas._keywords import (
+    counted_items,
     evaluated_elsewhere,
     read_array,
     read_listed,
     read_numbers,
     read_object,
     read_strings,
-    without_contained,
 )
 from bpe_automata.schemas._limits import as_too_large, check_levels, step
 from bpe_automata.schemas._loops import Contents, Loops, find_loops, references
@@ -276,21 +277,35 @@ def _if(reader: Reader, part: Part, found: Values) -> Values:
 
 
 def _contains(reader: Reader, part: Part, found: Values) -> Values:
-    without = without_contained(part, reader.open.child) if found.arrays else None
-    return found if without is None else difference(found, _only_array(without))
+    counted = counted_items(part, reader.open.child) if found.arrays else None
+    if counted is None:
+        return found
+    if (counted.fewest, counted.most) == (1, None):  # without those that have no such item
+        bad = Child(lambda: complement(counted.wanted.values))
+        if counted.wanted is ANYTHING:
+            bad = NOTHING
+        where = below(part.pointer, "contains")
+        return difference(found, _only_array(ArrayShape((), bad, pointer=where)))
+    shape = replace(ANY_ARRAY, pointer=part.pointer, counted=(counted,))
+    return intersection(found, _all_but(arrays=(Term(shape),)))
 
 
 def _dependent(reader: Reader, part: Part, found: Values) -> Values:
     """dependentRequired, dependentSchemas, and `dependencies`, the older name of both."""
     for keyword in ("dependentRequired", "dependentSchemas", "dependencies"):
+        implied: dict[tuple[str, str], None] = {}
         for name, needed in part.schema.get(keyword, {}).items():
             where = below(part.pointer, keyword, name)
             if isinstance(needed, dict | bool):
                 found = _if_present(found, name, reader.values(where), where)
-                continue
-            for other in [needed] if isinstance(needed, str) else needed:
-                if other != name:
-                    found = difference(found, _one_without_other(name, other, where))
+            else:
+                others = [needed] if isinstance(needed, str) else needed
+                implied.update(((name, other), None) for other in others if other != name)
+        if implied:
+            named = {one: Property(ANYTHING) for pair in implied for one in pair[::-1]}
+            where = below(part.pointer, keyword)
+            shape = ObjectShape(named, ANY_OBJECT.rest, pointer=where, implied=tuple(implied))
+            found = intersection(found, _all_but(objects=(Term(shape),)))
     return found
 
 
@@ -311,15 +326,17 @@ def _if_present(found: Values, name: str, then: Values, pointer: str) -> Values:
     return union(without, intersection(with_it, then))
 
 
-def _one_without_other(name: str, other: str, pointer: str) -> Values:
-    """The objects with the property `name` and without `other`."""
-    named = {other: Property(NOTHING), name: Property(ANYTHING, required=True)}
-    return _only_object(named, pointer)
-
-
 def _only_object(named: dict[str, Property], pointer: str) -> Values:
     shape = ObjectShape(named, ANY_OBJECT.rest, pointer=pointer)
     return Values(False, frozenset(), NO_NUMBER, NO_STRING, (), (Term(shape),))
+
+
+def _all_but(
+    arrays: tuple[Term[ArrayShape], ...] = ALL.arrays,
+    objects: tuple[Term[ObjectShape], ...] = ALL.objects,
+) -> Values:
+    """All values, but only some of the arrays or of the objects."""
+    return replace(ALL, arrays=arrays, objects=objects, loops=frozenset(), entry=False, memo={})
 
 
 def _only_array(shape: ArrayShape) -> Values:

@@ -28,6 +28,7 @@ from bpe_automata.errors import (
 )
 from bpe_automata.schemas._boolean import difference, intersect_shapes, intersection, property_of
 from bpe_automata.schemas._containers import MAX_VALUES, single_values
+from bpe_automata.schemas._counted import kinds
 from bpe_automata.schemas._drafts import below, tokens_of
 from bpe_automata.schemas._limits import as_too_large, check_levels, step
 from bpe_automata.schemas._loops import references
@@ -75,7 +76,7 @@ class _Checks:
             self._seen[id(here)] = here
             for term in here.arrays:
                 self._term(term)
-                waiting += [child.values for child in (*term.shape.prefix, term.shape.rest)]
+                waiting += _items(term.shape)
             for found in here.objects:
                 self._term(found)
                 waiting += [m.child.values for m in found.shape.named.values()]
@@ -113,7 +114,8 @@ class _Checks:
         if taken.unique and not shape.unique:
             raise _refused(taken.pointer, "items would have to be compared with one another")
         for at in range(max(len(shape.prefix), len(taken.prefix)) + 1):
-            self._compare_children(shape.item(at), taken.item(at))
+            for values, _ in kinds(taken.item(at).values, taken.counted):
+                self._compare_children(shape.item(at), Child.of(values))
 
     def _compare_objects(self, shape: ObjectShape, taken: ObjectShape) -> None:
         for name in {**shape.named, **taken.named}:
@@ -125,9 +127,8 @@ class _Checks:
                     self._compare_rest(have, need, taken.pointer)
         both = intersect_shapes(shape, taken)
         _check_count(both)
-        required = sum(found.required for found in both.named.values())
         counts = taken.most is not None and (shape.most is None or shape.most > taken.most)
-        if counts and both.rest and (both.most or 0) > required:
+        if counts and both.rest and (both.most or 0) > len(both.required):
             raise _refused(taken.pointer, "members beyond the named ones would have to be counted")
 
     def _compare_rest(self, have: Child, need: Child, pointer: str) -> None:
@@ -170,6 +171,12 @@ class _Checks:
         return pairs + list(product(one.objects, other.objects))
 
 
+def _items(shape: ArrayShape) -> list[Values]:
+    """The sets of items that are written, each for itself."""
+    children = (*shape.prefix, shape.rest)
+    return [part for one in children for part, _ in kinds(one.values, shape.counted)]
+
+
 def _common_children(shape: Shape, other: Shape) -> list[tuple[Child, Child]]:
     """The children of both shapes for the same item or property."""
     if isinstance(shape, ArrayShape) and isinstance(other, ArrayShape):
@@ -207,8 +214,9 @@ def _check_names(*shapes: ObjectShape) -> None:
 def _check_count(shape: ObjectShape) -> None:
     """Raises UnsupportedSchemaError if the count needs more than one property that is not named:
     those might all have one name."""
-    required = sum(found.required for found in shape.named.values())
-    if shape.fewest <= required + 1 or all(child_is_empty(child) for _, child in shape.rest):
+    if shape.fewest <= len(shape.required) + 1 or all(
+        child_is_empty(child) for _, child in shape.rest
+    ):
         return
     why = "members beyond the named ones would have to be told apart to be counted"
     where = below(shape.pointer, shape.counting)
@@ -224,13 +232,13 @@ def _check_unique(shape: ArrayShape) -> None:
         reached.append(shape.rest)
     for child in reached:
         if not _few(child.values):
-            why = f"items out of more than {MAX_VALUES} values, or of arrays or objects"
+            why = f"items out of more than {MAX_VALUES} values would have to be compared"
             where = below(shape.pointer, "uniqueItems")
             raise UnsupportedSchemaError("uniqueItems", where, why)
 
 
 def _few(values: Values) -> bool:
-    """Whether there are at most MAX_VALUES values, all of them scalars."""
+    """Whether there are at most MAX_VALUES values."""
     if isinstance(values.strings, Bounded):
         return False
     try:

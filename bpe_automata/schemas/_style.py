@@ -193,9 +193,10 @@ def _children(shape: _Shape) -> list[Child]:
 
 
 def _items(shape: ArrayShape) -> list[Child]:
-    """The children of the items that arrays of the shape may have."""
+    """The children of the items that arrays of the shape may have, and that are counted."""
     known = list(shape.prefix if shape.most is None else shape.prefix[: shape.most])
     long = shape.most is None or shape.most > len(shape.prefix)
+    known += [counted.wanted for counted in shape.counted]
     return [*known, shape.rest] if long else known
 
 

@@ -68,7 +68,8 @@ class ObjectShape:
 
     named: in the order in which they are written. rest: (names, child) for names that are not in
     `named`; the sets of names are disjoint and not escaped, and a name in none of them must be
-    absent. For messages: pointer, to the schema, and counting, the keyword that set `fewest`.
+    absent. implied: pairs of names in `named`; an object with the first has the second. For
+    messages: pointer, to the schema, and counting, the keyword that set `fewest`.
     """
 
     named: Mapping[str, Property] = field(default_factory=dict)
@@ -77,12 +78,37 @@ class ObjectShape:
     most: int | None = None
     pointer: str = "#"
     counting: str = "minProperties"
+    implied: tuple[tuple[str, str], ...] = ()
+
+    @cached
+    def required(self) -> frozenset[str]:
+        """The names that are required, also as others imply them."""
+        found = {name for name, member in self.named.items() if member.required}
+        implied: dict[str, set[str]] = {}
+        for name, needed in self.implied:
+            implied.setdefault(name, set()).add(needed)
+        left = list(found)
+        while left:
+            more = implied.get(left.pop(), set()) - found
+            found |= more
+            left += more
+        return frozenset(found)
+
+
+@dataclass(frozen=True, eq=False)
+class Counted:
+    """A condition on arrays: `fewest` to `most` items (None: no bound) have values of `wanted`."""
+
+    wanted: Child
+    fewest: int
+    most: int | None
 
 
 @dataclass(frozen=True, eq=False)
 class ArrayShape:
     """Arrays with `fewest` to `most` items (None: no bound); item i is in prefix[i], or in `rest`
     if there is no such child. unique: no two items are equal; only for small finite sets of items.
+    counted: how many items are in some sets.
     """
 
     prefix: tuple[Child, ...]
@@ -91,6 +117,7 @@ class ArrayShape:
     most: int | None = None
     unique: bool = False
     pointer: str = "#"
+    counted: tuple[Counted, ...] = ()
 
     def item(self, at: int) -> Child:
         """The child of item `at`."""
@@ -192,9 +219,13 @@ def shape_is_empty(shape: ObjectShape | ArrayShape, fuel: int = FUEL) -> bool:
     if shape.most is not None and shape.fewest > shape.most:
         return True
     if isinstance(shape, ArrayShape):
+        if any(_never(counted, shape.most) for counted in shape.counted):
+            return True
         return any(child_is_empty(child, fuel) for child in _needed_items(shape))
     return _too_few(shape) or any(
-        child_is_empty(member.child, fuel) for member in shape.named.values() if member.required
+        child_is_empty(member.child, fuel)
+        for name, member in shape.named.items()
+        if name in shape.required
     )
 
 
@@ -219,10 +250,15 @@ def _needed_items(shape: ArrayShape) -> list[Child]:
     return [*needed, shape.rest] if shape.fewest > len(shape.prefix) else needed
 
 
+def _never(counted: Counted, most: int | None) -> bool:
+    """Whether no array with at most so many items fits the counts."""
+    bounds = [bound for bound in (counted.most, most) if bound is not None]
+    return counted.fewest > min(bounds, default=counted.fewest)
+
+
 def _too_few(shape: ObjectShape) -> bool:
     """Whether the shape requires more properties than it has names for, or than it allows."""
-    required = sum(member.required for member in shape.named.values())
-    if shape.most is not None and required > shape.most:
+    if shape.most is not None and len(shape.required) > shape.most:
         return True
     return not shape.rest and shape.fewest > len(shape.named)
 

@@ -81,7 +81,7 @@ def _inside(values: Values) -> tuple[Child, Child] | None:
 
 def _item(shape: ArrayShape) -> Child | None:
     free = shape.fewest == 0 and shape.most is None and not shape.unique and not shape.prefix
-    return shape.rest if free else None
+    return shape.rest if free and not shape.counted else None
 
 
 def _member(shape: ObjectShape) -> Child | None:

@@ -173,3 +173,13 @@ def test_closed_schemas_stay_closed() -> None:
     for closed in (False, True):
         dfa = compile_json_schema(schema, closed=closed)
         assert [dfa.accepts(text) for text in (b'{"a":1}', b'{"b":1}')] == [True, False]
+
+
+def test_what_a_branch_that_is_not_taken_would_look_at_does_not_count() -> None:
+    either = {"if": {"required": ["a"]}, "else": {"properties": {"a": {}, "b": {}}}}
+    dfa = compile_json_schema({"type": "object", **either, "unevaluatedProperties": False})
+    texts = (b"{}", b'{"b":1}', b'{"a":1}', b'{"a":1,"b":1}')
+    assert [dfa.accepts(text) for text in texts] == [True, True, False, False]
+    one = {"dependentSchemas": {"a": {"properties": {"a": {}, "b": {}}}}}
+    dfa = compile_json_schema({"type": "object", **one, "unevaluatedProperties": False})
+    assert [dfa.accepts(text) for text in texts] == [True, False, True, True]

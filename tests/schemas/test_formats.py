@@ -6,8 +6,10 @@ from __future__ import annotations
 
 import datetime
 import ipaddress
+import itertools
 import json
 import random
+import re
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +19,16 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import FormatError
 
 from bpe_automata._automata.algebra import difference
-from bpe_automata.errors import ArgumentError, UnsatisfiableSchemaError, UnsupportedSchemaError
+from bpe_automata._budget import Budget
+from bpe_automata.errors import (
+    ArgumentError,
+    SchemaTooLargeError,
+    UnsatisfiableSchemaError,
+    UnsupportedRegexError,
+    UnsupportedSchemaError,
+)
 from bpe_automata.schemas import compile_json_schema, compile_yaml_schema
+from bpe_automata.schemas._ecma import translate
 from bpe_automata.schemas._formats import (
     DEFINED,
     SUPPORTED,
@@ -31,6 +41,18 @@ CHECKER = Draft202012Validator.FORMAT_CHECKER
 EXAMPLES = json.loads(Path(__file__).with_name("formats.json").read_text(encoding="utf-8"))
 """format -> good: texts of it, bad: others, outside: what the RFC or a checker takes, and
 `format_language` does not."""
+
+
+REFUSED_BY_ITS_CHECKER = {
+    **dict.fromkeys(("time", "date-time"), r":60"),
+    **dict.fromkeys(("iri", "iri-reference"), r"[\U00010000-\U0010ffff]|\[[Vv]"),
+    "uri-template": r"\{[^}]*([%:]|\.[%_A-Za-z0-9])",
+    "relative-json-pointer": r"^[0-9]*0[0-9]",
+    "regex": "",
+}
+"""Texts of a format, by a regex of something in them, that `jsonschema` refuses though the source
+of the format allows them: leap seconds, planes above 0, escapes and lengths in names, some numbers
+with a 0. (Its `regex` is Python's.)"""
 
 
 def accepts(name: str, text: str) -> bool:
@@ -47,7 +69,7 @@ def checked(name: str, text: str) -> bool:
 
 def test_every_format_has_examples() -> None:
     assert set(EXAMPLES) == SUPPORTED
-    assert {"idn-email", "idn-hostname", "regex"} == DEFINED - SUPPORTED
+    assert {"idn-hostname"} == DEFINED - SUPPORTED
     assert UNDERSTATED <= SUPPORTED
 
 
@@ -79,7 +101,21 @@ def test_what_is_in_passes_the_checker(name: str) -> None:
     rng, dfa = random.Random(name), format_language(name)
     for _ in range(15 if name.startswith("iri") else 60):  # iri: a slow parser
         text = dfa.sample(rng, rng.choice((8, 30, 90))).decode()
-        assert checked(name, text), text
+        known = REFUSED_BY_ITS_CHECKER.get(name)
+        assert checked(name, text) or (known is not None and re.search(known, text)), text
+
+
+def test_a_regex_can_be_read() -> None:
+    """Without what the reader of patterns refuses because it is not regular."""
+    rng, dfa, read = random.Random(0), format_language("regex"), 0
+    for _ in range(400):
+        text = dfa.sample(rng, rng.choice((8, 20, 40))).decode()
+        try:
+            translate(text, Budget())
+        except UnsupportedRegexError:
+            continue
+        read += 1
+    assert read > 200
 
 
 @pytest.mark.parametrize(
@@ -93,7 +129,7 @@ def test_near_misses_are_told_apart_as_the_checker_does(name: str) -> None:
         text = dfa.sample(rng, 30).decode()
         at = rng.randrange(len(text) + 1)
         near = text[:at] + rng.choice(("", *"01:.-/%z@92 a")) + text[at + rng.randrange(2) :]
-        if not near.startswith("0000"):  # a year that `datetime` does not have
+        if not near.startswith("0000") and ":60" not in near:  # which `datetime` does not have
             assert accepts(name, near) == checked(name, near), near
 
 
@@ -172,7 +208,7 @@ def test_not() -> None:
 def test_not_twice_is_what_it_was() -> None:
     twice = {"type": "string", "not": {"not": {"format": "date-time"}}}
     good = ["1985-04-12T23:20:50.52Z"]
-    check(twice, good, ["1990-12-31T23:59:60Z", "x"])
+    check(twice, good, ["0000-12-31T23:59:59Z", "x"])
 
 
 def test_inside_of_objects_and_arrays() -> None:
@@ -246,7 +282,7 @@ def test_names() -> None:
 def test_nothing_that_is_sure() -> None:
     with pytest.raises(UnsatisfiableSchemaError, match="not decided"):
         compile_json_schema({"const": "a b@c", "not": {"format": "email"}})
-    with pytest.raises(UnsupportedSchemaError, match="8 values"):
+    with pytest.raises(UnsupportedSchemaError, match="64 values"):
         compile_json_schema(
             {
                 "type": "array",
@@ -303,11 +339,11 @@ def test_not_of_a_note_is_not_of_everything(keyword: str) -> None:
     assert not found.accepts(b"0")
 
 
-def test_refused_keywords_are_notes_too() -> None:
+def test_later_keywords_are_notes() -> None:
     counted = {"contains": {}, "maxContains": 2}
-    assert compile_json_schema({"$schema": URIS[7], **counted}).accepts(b"[1,1,1]")
-    with pytest.raises(UnsupportedSchemaError):
-        compile_json_schema({"$schema": URIS[2019], **counted})
+    for draft, accepted in ((7, True), (2019, False)):
+        found = compile_json_schema({"$schema": URIS[draft], **counted})
+        assert found.accepts(b"[1,1,1]") == accepted
     assert compile_json_schema({"$schema": URIS[6], "if": 3, "type": "null"}).accepts(b"null")
 
 
@@ -347,8 +383,7 @@ def test_formats_that_are_not_known_exactly_are_refused_where_they_are_asserted(
     assert compile_json_schema(schema).accepts(b'"("')
     assert compile_yaml_schema(schema).accepts(b"(\n")
     for name in ("regex", "idn-email"):  # jsonschema asserts them in any draft
-        with pytest.raises(UnsupportedSchemaError):
-            compile_json_schema(schema | {"format": name})
+        assert not compile_json_schema(schema | {"format": name}).accepts(b'"("')
     for make in (compile_json_schema, compile_yaml_schema):
         with pytest.raises(UnsupportedSchemaError):
             make(schema, formats="all")
@@ -370,6 +405,16 @@ def test_names_are_not_taken_for_notes() -> None:
         ({"items": {"enum": [1, 1.5]}}, "[1.50,1]", "[1.5,1.50]"),
         ({"prefixItems": [{"enum": [1, 2]}, {"enum": ["a", 1]}], "maxItems": 2}, "[2,1]", "[1,1]"),
         ({"prefixItems": [{"enum": [1]}, {}], "maxItems": 1}, "[1]", "[1,1]"),
+        ({"items": {"enum": [[1], [2], {"a": 1}]}}, '[[1],{"a":1},[2]]', '[{"a":1},{"a":1}]'),
+        ({"items": {"enum": [[1.5], [1]]}}, "[[1.50],[1]]", "[[1.5],[1.50]]"),
+        ({"items": {"type": "array", "items": {"type": "boolean"}, "maxItems": 2}, "maxItems": 3},
+         "[[],[true],[false,true]]", "[[true,true],[],[true,true]]"),
+        ({"items": {"type": "object", "properties": {"a": {"type": "boolean"}, "b": {"const": 1}},
+                    "required": ["a"], "additionalProperties": False}},
+         '[{"a":true},{"a":true,"b":1},{"a":false}]', '[{"a":true,"b":1},{"a":true,"b":1}]'),
+        ({"items": {"enum": [f"tag {i}" for i in range(60)]}, "maxItems": 2}, '["tag 3","tag 4"]',
+         '["tag 3","tag 3"]'),
+        ({"items": {"enum": [*"abcdefghij"]}}, '["a","c","b","j"]', '["a","b","c","a"]'),
     ],
 )  # fmt: skip
 def test_unique_items_that_are_few(schema: dict[str, Any], right: str, wrong: str) -> None:
@@ -383,3 +428,26 @@ def test_unique_items_by_text_are_refused_or_exact() -> None:
     schema = {"$schema": URIS[4], "type": "array", "uniqueItems": True, "items": left}
     with pytest.raises(UnsupportedSchemaError):
         compile_json_schema(schema)
+
+
+def test_unique_items_out_of_compounds_against_jsonschema() -> None:
+    """Two orders of members, and two spellings of a number, are one value."""
+    items = [[], [1], {"a": 1}, {"a": 1, "b": 2}, {"b": 2}, None]
+    schema = {"type": "array", "items": {"enum": items}, "uniqueItems": True}
+    found, valid = compile_json_schema(schema), Draft202012Validator(schema).is_valid
+    for count in range(4):
+        for value in itertools.product(items, repeat=count):
+            text = json.dumps(value, separators=(",", ":"))
+            assert found.accepts(text.encode()) == valid(list(value)), text
+    twice = {"items": {"enum": [{"a": 1, "b": 2}, {"b": 2.0, "a": 1}]}, "uniqueItems": True}
+    found = compile_json_schema({"type": "array", **twice})
+    assert found.accepts(b'[{"a":1,"b":2}]')
+    assert not found.accepts(b'[{"a":1,"b":2},{"b":2,"a":1}]')
+
+
+def test_too_many_sets_of_unique_items_are_refused() -> None:
+    schema = {"type": "array", "items": {"enum": [*range(40)]}, "uniqueItems": True}
+    with pytest.raises(SchemaTooLargeError) as caught:
+        compile_json_schema(schema)
+    assert caught.value.resource == "sets of items"
+    assert compile_json_schema({**schema, "maxItems": 3}).accepts(b"[39,1,2]")

@@ -148,28 +148,37 @@ def _accepted(dfa: ByteDFA | None, text: str, changes: str) -> bool:
 
 DIFFERENCES: dict[str, tuple[int, ...]] = {
     "accepted: optional/content": (0, 0, 4, 0, 0),
-    "refused: definitions": (2, 2, 2, 0, 0),
-    "refused: defs": (0, 0, 0, 2, 2),
-    "refused: format": (0, 0, 18, 18, 21),
-    "refused: maxContains": (0, 0, 0, 23, 23),
-    "refused: minContains": (0, 0, 0, 8, 8),
+    "refused: format": (0, 0, 6, 6, 7),
     "refused: minProperties": (7, 7, 7, 8, 8),
-    "refused: optional/format/ecmascript-regex": (0, 0, 12, 12, 12),
-    "refused: optional/format/idn-email": (0, 0, 18, 18, 18),
     "refused: optional/format/idn-hostname": (0, 0, 89, 90, 90),
-    "refused: optional/format/regex": (0, 0, 8, 8, 8),
-    "refused: ref": (2, 2, 2, 2, 2),
     "refused: too many states": (1, 1, 1, 1, 1),
-    "refused: uniqueItems": (36, 36, 36, 36, 36),
-    "rejected: format": (0, 0, 0, 0, 16),
-    "rejected: optional/format/date-time": (2, 2, 2, 2, 2),
+    "refused: uniqueItems": (40, 40, 40, 40, 40),
+    "rejected: format": (0, 0, 0, 0, 18),
+    "rejected: optional/format/date-time": (1, 1, 1, 1, 1),
+    "rejected: optional/format/ecmascript-regex": (0, 0, 2, 2, 2),
     "rejected: optional/format/hostname": (1, 1, 15, 15, 15),
-    "rejected: optional/format/iri": (0, 0, 3, 3, 3),
-    "rejected: optional/format/relative-json-pointer": (0, 0, 1, 1, 1),
-    "rejected: optional/format/time": (0, 0, 6, 6, 6),
-    "rejected: optional/format/uri-template": (0, 2, 2, 2, 2),
+    "rejected: optional/format/time": (0, 0, 4, 4, 4),
 }
 """Instances by the cause of a difference, in each draft of DRAFTS."""
+_IDN = "idn-hostname: the length of a label is that of its Punycode, which is not regular"
+RULES = {
+    "accepted: optional/content": "content keywords are annotations",
+    "refused: format": _IDN,
+    "refused: minProperties": "whether names that are not listed differ is not regular",
+    "refused: optional/format/idn-hostname": _IDN,
+    "refused: too many states": "multiples of 0.123456789 take 123,456,789 states",
+    "refused: uniqueItems": "whether items out of infinitely many values differ is not regular",
+    "rejected: format": "formats are asserted in every draft, not only annotated",
+    "rejected: optional/format/date-time": "leap seconds only in UTC: see `_formats`",
+    "rejected: optional/format/ecmascript-regex": "regexes without names of groups: see `_formats`",
+    "rejected: optional/format/hostname": "whether Punycode can be decoded is not regular",
+    "rejected: optional/format/time": "leap seconds only in UTC: see `_formats`",
+}
+"""Why it is so."""
+
+
+def test_every_difference_has_its_rule() -> None:
+    assert RULES.keys() == DIFFERENCES.keys()
 
 
 @pytest.mark.parametrize("draft", DRAFTS)
@@ -191,7 +200,8 @@ def main(wanted: list[str]) -> None:
                     print(f"{outcome} | {draft}/{case.file} | {case.name} | {name}")
     print(f"{'outcome':40}", *(f"{name.removeprefix('draft'):>8}" for name in DRAFTS), "     all")
     for outcome, row in sorted(table.items()):
-        print(f"{outcome:40}", *(f"{n:8,}" for n in (*row, sum(row))))
+        rule = RULES.get(outcome, "")
+        print(f"{outcome:40}", *(f"{n:8,}" for n in (*row, sum(row))), f"  {rule}".rstrip())
 
 
 if __name__ == "__main__":

@@ -64,6 +64,7 @@ def _with(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
         properties=st.dictionaries(st.sampled_from(NAMES), inner, max_size=3),
         patternProperties=st.dictionaries(st.sampled_from(("^x", "1$", "a|y")), inner, max_size=2),
         additionalProperties=inner,
+        unevaluatedProperties=inner,
         required=names,
         maxProperties=st.integers(0, 3),
         minProperties=st.integers(0, 2),
@@ -76,7 +77,9 @@ def _with(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
         minItems=st.integers(0, 2),
         maxItems=st.integers(0, 3),
         contains=inner,
-        minContains=st.integers(0, 1),
+        minContains=st.integers(0, 2),
+        maxContains=st.integers(0, 2),
+        unevaluatedItems=inner,
         uniqueItems=st.booleans(),
     )
     either = _some(**dict.fromkeys(("anyOf", "oneOf", "allOf"), few)) | _some(

@@ -99,17 +99,19 @@ def test_a_reference_leads_where_jsonschema_goes(schema: Any) -> None:
 def test_the_outermost_dynamic_anchor_counts_on_every_way(outer: int) -> None:
     """Three resources, each of which refers to the next: the anchor of the first that has one. Only
     one of them, `outer`, wants a member."""
+    closed = {"type": "object", "additionalProperties": False}
     for have in itertools.product((False, True), repeat=3):
         resources = [
             {
                 "$id": f"http://e.org/{i}",
                 "properties": {"a": {"$ref": f"{i + 1}"}},
                 "minProperties": int(i == outer),
+                **closed,
                 **({"$dynamicAnchor": "x"} if has else {}),
             }
             for i, has in enumerate(have)
         ]
-        last = {"$id": "http://e.org/3", "properties": {"b": {"$dynamicRef": "#x"}},
+        last = closed | {"$id": "http://e.org/3", "properties": {"b": {"$dynamicRef": "#x"}},
                 "$defs": {"x": {"$dynamicAnchor": "x", "const": 3}}}  # fmt: skip
         schema = {
             **resources[0],
@@ -118,7 +120,7 @@ def test_the_outermost_dynamic_anchor_counts_on_every_way(outer: int) -> None:
         }
         validator = jsonschema.Draft202012Validator(schema)
         dfa = compile_json_schema(schema, depth=6)
-        for inside in ({}, {"b": 3}, {"b": {}}, {"b": {"a": 1}}, {"b": 4}, {"b": {"b": {}}}):
+        for inside in ({}, {"b": 3}, {"b": {}}, {"b": {"a": {}}}, {"b": 4}, {"b": {"b": {}}}):
             for value in (inside, {"a": inside}, {"a": {"a": inside}}, {"a": {"a": {"a": inside}}}):
                 text = json.dumps(value, separators=(",", ":"))
                 assert dfa.accepts(text.encode()) == validator.is_valid(value), (have, value)
@@ -176,6 +178,7 @@ def test_a_metaschema_without_its_package(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setitem(sys.modules, "jsonschema_specifications", None)
     with pytest.raises(MissingDependencyError, match="pip install jsonschema-specifications"):
         compile_json_schema({"$ref": D2020})
+    assert isinstance(fault({"$schema": D2020.replace("2020-12", "next")}), UnsupportedSchemaError)
 
 
 def test_documents_without_end_are_refused() -> None:

@@ -30,6 +30,7 @@ import numpy as np
 
 from bpe_automata import Tokenizer
 from bpe_automata._decoding.visible import visible_tokens
+from experiments.answers.asked import Opened
 from experiments.answers.distributions import Aims
 from experiments.answers.logprobs import PROBE, pick_reader
 from experiments.answers.methods import OUR_METHODS, Poser
@@ -44,7 +45,6 @@ from experiments.shared.canonical_texts import Judge
 from experiments.shared.free_texts import Text, sample
 from experiments.shared.losses import id_losses
 from experiments.shared.models import LoadedModel
-from experiments.study.distortion_study.asked import Opened
 from experiments.study.dose import ours
 from experiments.study.twins.report import (
     ARMS,
