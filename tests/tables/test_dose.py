@@ -19,7 +19,8 @@ def quantized(rng, rows, width, block=32):
     shape = rows, -(-width // block)
     steps, lowest = rng.uniform(1e-3, 0.1, shape), rng.normal(size=shape)
     levels = rng.integers(0, 16, (*shape, block))
-    levels[..., :2] = 3, 4  # two neighbours on the grid are met in nearly every block
+    for half in range(0, block, 16):  # two neighbours on the grid are met in nearly every block
+        levels[..., half : half + 2] = 3, 4
     made = (lowest[..., None] + steps[..., None] * levels).reshape(rows, -1)[:, :width]
     return torch.tensor(made, dtype=torch.float32), np.repeat(steps, block, 1)[:, :width]
 
