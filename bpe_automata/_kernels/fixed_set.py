@@ -23,6 +23,7 @@ from bpe_automata._kernels.references import by_reference
 from bpe_automata._kernels.trie import Trie
 
 NONE, NOT_YET = -1, -2
+_LONGEST = 1 << 20  # bytes of a shortest text that is spelled
 
 
 @by_reference
@@ -100,10 +101,10 @@ def surely_lively(token: int, state: int, s: FixedSet, p: Pairs) -> bool:
 @kernel
 def _spell(state: int, trans: np.ndarray, byte_class: np.ndarray, s: FixedSet, p: Pairs) -> None:
     """Fill in `first` and `step` along the shortest text from `state`: as many steps as its
-    distance, which each makes smaller by one."""
-    path = np.empty(s.distance[state] + 1, np.int32)
+    distance, which each makes smaller by one. A very long one is left alone."""
+    path = np.empty(min(s.distance[state], _LONGEST) + 1, np.int32)
     count = 0
-    while s.distance[state] > 0 and s.first[state] == NOT_YET:
+    while s.distance[state] > 0 and s.first[state] == NOT_YET and count < len(path):
         path[count] = state
         count += 1
         for byte in s.order:
@@ -111,6 +112,9 @@ def _spell(state: int, trans: np.ndarray, byte_class: np.ndarray, s: FixedSet, p
             if s.distance[after] == s.distance[state] - 1:
                 s.step[state] = byte
                 break
+        if s.step[state] == NOT_YET:
+            count -= 1  # no step comes nearer: what distances say is not so
+            break
         state = followed(trans[state, byte_class[s.step[state]]], trans)
     for i in range(count - 1, -1, -1):
         byte = s.step[path[i]]
@@ -133,7 +137,7 @@ def _first_id(
             then = s.first[after]
             if then >= 0 and not breaks(token, then, p):
                 return token
-        if s.distance[after] == 0:
+        if s.distance[after] == 0 or s.step[after] == NOT_YET:
             return NONE
         node = _child(node, s.step[after], s.trie)
         after = followed(trans[after, byte_class[s.step[after]]], trans)

@@ -1,0 +1,185 @@
+"""Linked automata out of random parts, against the same parts joined in one assembly."""
+
+from __future__ import annotations
+
+import pickle
+import random
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from support import examples, same_arrays
+
+from bpe_automata import LinkedDFA, compile_regex, constrain
+from bpe_automata._automata.assembly import Assembly
+from bpe_automata._automata.linked import explicit
+from bpe_automata._automata.parts import FAR, labelled
+from bpe_automata._budget import Budget
+from bpe_automata.errors import (
+    BpeAutomataError,
+    BudgetExceededError,
+    EmptyLanguageError,
+    PromptError,
+    UnsupportedFeatureError,
+    UnsupportedTokenizerError,
+)
+from bpe_automata.testing import bpe_tokenizers
+
+BYTES = np.arange(256, dtype=np.uint8)
+PIECES = ("a", "b", "ab", "", "[ab]", "a*", "(ab)*", "b+", "c", "a|bc")
+N = 4
+
+
+@st.composite
+def networks(draw):
+    """Edges (from, regex, to) between places: texts begin at the first, and end at the last."""
+    edges = draw(
+        st.lists(
+            st.tuples(st.integers(0, N - 2), st.sampled_from(PIECES), st.integers(0, N - 1)),
+            min_size=2,
+            max_size=8,
+        )
+    )
+    return [(one, piece, other) for one, piece, other in edges if piece or one < other]
+
+
+def linked(edges, byte_class=BYTES, readable=None):
+    """A part for each place, whose exits lead to the parts of others; one context for all."""
+    live = _live(edges)
+    parts = {}
+    for place in range(N - 1):
+        out = [(piece, other) for one, piece, other in edges if one == place and other in live]
+        if not out:
+            continue
+
+        def follow(context, label):
+            return [(parts.get(label) if label < N - 1 else None, context)]
+
+        alternatives = [((compile_regex(piece),), other) for piece, other in out]
+        parts[place] = labelled(alternatives, _far(edges), follow, lambda _: 0)
+    return LinkedDFA([(parts[0], None)], byte_class, Budget(), readable)
+
+
+def _far(edges):
+    """Bytes of the shortest text from each place to the end."""
+    far = dict.fromkeys(range(N), FAR) | {N - 1: 0}
+    for _ in range(N):
+        for one, piece, other in edges:
+            far[one] = min(far[one], len(compile_regex(piece).shortest()) + far[other])
+    return far
+
+
+def _live(edges):
+    live = {N - 1}
+    while more := {one for one, _, other in edges if other in live} - live:
+        live |= more
+    return live
+
+
+def joined(edges):
+    parts = Assembly()
+    places = [parts.state() for _ in range(N)]
+    parts.accept(places[-1])
+    for one, piece, other in edges:
+        parts.put(places[one], compile_regex(piece), places[other])
+    return parts.dfa(places[0])
+
+
+@examples(150)
+@given(networks())
+def test_parts_that_overlap_are_told_apart_as_they_are_met(edges):
+    assume(0 in _live(edges))
+    found, whole = linked(edges), joined(edges)
+    assert same_arrays(found.to_dfa(), whole)
+    assert len(found.shortest()) == len(whole.shortest())
+    again = linked(edges)  # met in another order
+    for text in whole.sample(random.Random(1), 20), b"abab", b"bca", b"":
+        assert again.accepts(text) == whole.accepts(text)
+    assert same_arrays(again.to_dfa(), whole)
+
+
+@examples(15)
+@given(networks(), bpe_tokenizers(), st.sampled_from(["canonical", "lift"]))
+def test_masks_are_those_of_the_whole(edges, tokenizer, method):
+    assume(0 in _live(edges))
+    try:
+        first, second = (
+            constrain(tokenizer, d, method).matcher() for d in (linked(edges), joined(edges))
+        )
+        rng = random.Random(0)
+        for _ in range(12):
+            assert list(first.allowed_ids()) == list(second.allowed_ids())
+            ids = [int(i) for i in first.allowed_ids() if i not in tokenizer.eos_ids]
+            if not ids:
+                break
+            token = rng.choice(ids)
+            first.advance(token)
+            second.advance(token)
+    except (EmptyLanguageError, PromptError, UnsupportedTokenizerError):
+        assume(False)
+    except UnsupportedFeatureError:  # a byte of a part that the tokenizer has no id for
+        assert method == "lift"
+
+
+EDGES = [(0, "a+", 1), (1, "b", 1), (1, "a", 3)]
+
+
+def test_a_text_before_and_a_byte_before():
+    found = linked(EDGES)
+    assert same_arrays(found.begun_with(b"xyz").to_dfa(), compile_regex("xyza+b*a"))
+    assert found.begun_with(b"") is found
+    before = found.state_before(ord(" "))
+    for text, good in ((b" aba", True), (b"aba", True), (b"  aba", False)):
+        assert bool(found.accepting[found.walk(text, before)]) == good
+    assert not found.accepts(b" aba")
+    few = np.zeros(256, np.uint8)
+    few[[ord("a"), ord("b")]] = 1, 2
+    one_column = LinkedDFA(found._begin, few)
+    with pytest.raises(BpeAutomataError, match="own"):
+        one_column.state_before(ord(" "))
+
+
+def test_columns_that_do_not_tell_apart_what_parts_do_are_refused():
+    with pytest.raises(BpeAutomataError, match="apart"):
+        linked(EDGES, np.zeros(256, np.uint8))
+
+
+def test_states_that_lead_on_by_certain_bytes_alone():
+    readable = np.zeros(256, bool)
+    readable[[ord("a"), ord("b")]] = True
+    assert same_arrays(linked(EDGES, readable=readable).to_dfa(), joined(EDGES))
+    readable[ord("b")] = False
+    assert linked([(0, "a|bc", 3)]).live_by(readable | True).accepts(b"bc")
+    with pytest.raises(UnsupportedFeatureError, match="to_dfa"):
+        linked([(0, "a|bc", 3)], readable=readable)
+
+
+def test_what_has_no_origin_does_not_travel():
+    with pytest.raises(UnsupportedFeatureError, match="origin"):
+        pickle.dumps(linked(EDGES))
+
+
+def test_what_looks_at_all_states_says_what_to_give():
+    with pytest.raises(UnsupportedFeatureError, match="a ban of a linked automaton"):
+        explicit(linked(EDGES), "a ban")
+    assert explicit(joined(EDGES), "a ban").accepts(b"aa")
+
+
+def test_an_automaton_without_end_is_not_written_out():
+    parts = []
+
+    def follow(context, label):
+        return [(parts[0], _Deeper())] if label else [(None, context)]
+
+    parts.append(labelled([((b"a",), 1), ((b"b",), 0)], {0: 0, 1: 1}, follow, lambda _: 0))
+    found = LinkedDFA([(parts[0], _Deeper())], BYTES, Budget(max_states=300))
+    assert found.accepts(b"a" * 100 + b"b")
+    with pytest.raises(BudgetExceededError):
+        found.to_dfa()
+    assert found.shortest() == b"b"
+    assert int(found.far[found.start]) < FAR
+
+
+class _Deeper:
+    """A context that is equal to no other."""
