@@ -165,6 +165,7 @@ GROUPS = {
         "free-draws": "study.free_draws.artefact",
         "dose": "study.dose",
         "free-text": "study.free_text",
+        "accuracy": "study.accuracy.artefact",
         "spontaneous": "study.spontaneous.artefact",
         "poisoning": "study.poisoning.artefact",
     },
