@@ -307,7 +307,7 @@ def logits_after(loaded, ids):
 
 def test_a_tree_reads_what_single_texts_read(tiny):
     """Texts that branch, behind prompts of several lengths, some of which have ended."""
-    tree = Tree(tiny.model, TOKENIZER.n_ids)
+    tree, before = Tree(tiny.model, TOKENIZER.n_ids), tiny.model.config._attn_implementation
     first = tree.read_prompts(PROMPTS)
     for prompt, logits in zip(PROMPTS, first, strict=True):
         assert np.allclose(logits, logits_after(tiny, prompt), atol=1e-5)
@@ -321,6 +321,7 @@ def test_a_tree_reads_what_single_texts_read(tiny):
         kept = [text for text, is_asked in zip(texts, asked, strict=True) if is_asked]
         for (number, ids), logits in zip(kept, tree.read(texts, asked), strict=True):
             assert np.allclose(logits, logits_after(tiny, [*PROMPTS[number], *ids]), atol=1e-5)
+    assert tiny.model.config._attn_implementation == before
 
 
 def test_prompts_with_nothing_in_common_are_read(tiny):

@@ -168,8 +168,8 @@ class Bounds:
 
     characters: int = 60
     items: int = 8
-    answer: int = 90
-    asked: int = 1250
+    answer: int = 80
+    asked: int = 1100
     states: int = 20_000
 
 

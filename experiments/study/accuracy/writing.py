@@ -20,12 +20,12 @@ from __future__ import annotations
 
 import json
 import time
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import takewhile
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -36,7 +36,7 @@ from bpe_automata.sampling._smc import resample
 from bpe_automata.sampling._weights import effective_sample_size, log_normaliser, normalised
 from experiments.run.files import cache_name, require
 from experiments.shared.batched import THRESHOLD
-from experiments.shared.free_texts import drawn, masses, padded
+from experiments.shared.free_texts import drawn, masses
 
 T = TypeVar("T")
 
@@ -133,8 +133,8 @@ def opened(matcher: Any, prompt: int, words: int) -> Node:
 
 
 class Tree:
-    """Prompts, and texts behind each that branch. Each prompt has one row of the cache, with all
-    its texts; `_places` says where the ids of a text are in it.
+    """Prompts, and texts behind each that branch, in one row of the model's cache: `_places` says
+    where the ids of a text are in it, `_columns` where all those of a prompt are.
 
     The model's logits must be its output layer's of its last hidden state: they are made where they
     are needed alone.
@@ -143,66 +143,112 @@ class Tree:
     def __init__(self, model: Any, n_ids: int) -> None:
         """n_ids: of the tokenizer; a model may have more, which spell nothing."""
         self._model, self._n_ids, self._cache = model, n_ids, require("transformers").DynamicCache()
-        self._lengths: list[int] = []
+        self._length = 0
         self._places = dict[Text, list[int]]()
-        self._seen: Any = None  # bool [prompts, ids]: of the cache, what is of the prompts
-        self._later = 0  # ids that each row of the cache has behind its prompt
+        self._columns: list[list[int]] = []
 
     def read_prompts(self, prompts: Sequence[Sequence[int]]) -> Any:
         """float32 [prompts, n_ids]: the logits behind each. What all begin with is read once."""
         torch = require("torch")
         shared = in_common([ids[:-1] for ids in prompts])
+        common = list(range(shared))
         if shared:
-            self._read(torch.tensor([prompts[0][:shared]]), torch.arange(shared)[None], None)
-            self._cache.batch_repeat_interleave(len(prompts))
-        rest = padded([ids[shared:] for ids in prompts], shared)
-        self._seen, self._lengths = rest["attention_mask"].bool(), [len(ids) for ids in prompts]
-        self._places = {(k, ()): [] for k in range(len(prompts))}
-        read = self._read(rest["input_ids"], rest["position_ids"], rest["attention_mask"])
-        return self._logits(read[:, -1])
+            whole = torch.ones((shared, shared), dtype=torch.bool).tril()
+            self._read(prompts[0][:shared], common, [Block(common, common, whole)])
+            self._length = shared
+        blocks = list[Block]()
+        for number, ids in enumerate(prompts):
+            own = range(self._length, self._length + len(ids) - shared)
+            self._columns.append([*common, *own])
+            self._places[number, ()] = list(self._columns[-1])
+            seen = torch.ones((len(own), len(ids)), dtype=torch.bool).tril(shared)
+            blocks.append(Block([at - shared for at in own], self._columns[-1], seen))
+            self._length = own.stop
+        read = self._read(
+            [token for ids in prompts for token in ids[shared:]],
+            [at for ids in prompts for at in range(shared, len(ids))],
+            blocks,
+        )
+        return self._logits(read[[block.rows[-1] for block in blocks]])
 
     def read(self, texts: Sequence[Text], asked: Sequence[bool]) -> Any:
         """float32 [asked, n_ids]: the logits behind those texts that are asked for. All but the
-        last id of a text was read before. Rows of prompts with fewer texts are filled up, with an
-        id that sees itself alone."""
-        torch, before = require("torch"), self._seen.shape[1] + self._later
-        columns = list[int]()
-        widths = Counter[int]()
-        for prompt, _ in texts:
-            columns.append(widths[prompt])
-            widths[prompt] += 1
-        n, width = len(self._lengths), max(widths.values())
-        ids, positions = torch.zeros((2, n, width), dtype=torch.int64)
-        mask = torch.zeros((n, width, before + width), dtype=torch.bool)
-        mask[:, range(width), range(before, before + width)] = True
-        for (prompt, text), column in zip(texts, columns, strict=True):
-            places = [*self._places[prompt, text[:-1]], before + column]
-            self._places[prompt, text] = places
-            ids[prompt, column] = text[-1]
-            positions[prompt, column] = self._lengths[prompt] + len(text) - 1
-            mask[prompt, column, places] = True
-            mask[prompt, column, : self._seen.shape[1]] = self._seen[prompt]
-        self._later += width
-        read = self._read(ids, positions, mask[:, None])
-        wanted = [k for k, is_asked in enumerate(asked) if is_asked]
-        return self._logits(read[[texts[k][0] for k in wanted], [columns[k] for k in wanted]])
+        last id of a text was read before."""
+        torch, positions = require("torch"), list[int]()
+        rows: dict[int, list[int]] = {}
+        for row, (prompt, ids) in enumerate(texts):
+            self._places[prompt, ids] = [*self._places[prompt, ids[:-1]], self._length]
+            self._columns[prompt].append(self._length)
+            positions.append(len(self._places[prompt, ids]) - 1)
+            rows.setdefault(prompt, []).append(row)
+            self._length += 1
+        blocks = list[Block]()
+        for prompt, own in rows.items():
+            columns = self._columns[prompt]
+            place = {column: k for k, column in enumerate(columns)}
+            seen = torch.zeros((len(own), len(columns)), dtype=torch.bool)
+            for k, row in enumerate(own):
+                seen[k, [place[column] for column in self._places[texts[row]]]] = True
+            blocks.append(Block(own, list(columns), seen))
+        read = self._read([ids[-1] for _, ids in texts], positions, blocks)
+        return self._logits(read[[row for row, is_asked in enumerate(asked) if is_asked]])
 
-    def _read(self, ids: Any, positions: Any, mask: Any) -> Any:
-        """float32 [prompts, ids, width]: hidden states."""
-        device = self._model.device
-        with require("torch").inference_mode():
+    def _read(self, ids: Sequence[int], positions: Sequence[int], blocks: list[Block]) -> Any:
+        """float32 [ids, width]: hidden states."""
+        torch, device = require("torch"), self._model.device
+        moved = [Block(*(torch.as_tensor(part, device=device) for part in one)) for one in blocks]
+        with torch.inference_mode(), by_blocks(self._model, moved) as mask:
             read = self._model.base_model(
-                input_ids=ids.to(device),
-                position_ids=positions.to(device),
-                attention_mask=None if mask is None else mask.to(device),
+                input_ids=torch.tensor([list(ids)], device=device),
+                position_ids=torch.tensor([list(positions)], device=device),
+                attention_mask=mask,
                 use_cache=True,
                 **{cache_name(): self._cache},
             )
-        return read.last_hidden_state
+        return read.last_hidden_state[0]
 
     def _logits(self, hidden: Any) -> Any:
         with require("torch").inference_mode():
             return self._model.get_output_embeddings()(hidden)[:, : self._n_ids].float().cpu()
+
+
+class Block(NamedTuple):
+    """What the ids of one prompt attend to. rows: of what is read; columns: of the cache; seen:
+    bool [rows, columns]."""
+
+    rows: Any
+    columns: Any
+    seen: Any
+
+
+@contextmanager
+def by_blocks(model: Any, blocks: Sequence[Block]) -> Iterator[Any]:
+    """Inside, the model attends in blocks alone: with one mask for all, most of the work would be
+    for what is masked. Gives a mask that transformers hands on as it is."""
+    torch, name = require("torch"), "in blocks"
+
+    def attention(
+        module: Any, query: Any, key: Any, value: Any, mask: Any, scaling: float, **more: Any
+    ) -> tuple[Any, None]:
+        """query [1, heads, rows, d]; key, value [1, groups, columns, d]; -> [1, rows, heads, d]."""
+        found = torch.empty_like(query)
+        for rows, columns, seen in blocks:
+            found[:, :, rows] = torch.nn.functional.scaled_dot_product_attention(
+                query[:, :, rows],
+                *(part[:, :, columns] for part in (key, value)),
+                attn_mask=seen,
+                scale=scaling,
+                enable_gqa=True,
+            )
+        return found.transpose(1, 2), None
+
+    require("transformers").AttentionInterface.register(name, attention)
+    before = model.config._attn_implementation
+    model.config._attn_implementation = name
+    try:
+        yield torch.ones((1, 1, 1, 1), dtype=torch.bool, device=model.device)
+    finally:
+        model.config._attn_implementation = before
 
 
 def in_common(texts: Sequence[Sequence[int]]) -> int:
