@@ -551,14 +551,15 @@ def test_p_values():
     assert holm([]) == []
 
 
-def test_the_headline_names_what_is_clear():
+def test_the_headline_says_what_is_clear_and_what_is_not():
     one = Difference("One", "spaced", "drawn", CHOP, LIFT, (0.1, 0.05, 0.15), 0.001, 0.002)
     other = one._replace(method=SMC, holm=0.2)
-    said = headline([one, other])
-    assert said.startswith("Of 2 differences 1 are clear of 0")
-    assert "One, spaced, drawn: chop to lift +10.0 points" in said
-    assert said.endswith("not clear in some or all settings: canonical SMC to lift.")
-    assert "settings" not in headline([one])
+    again = one._replace(model="Two", value=(-0.2, -0.3, -0.1))
+    said = headline([one, other, again._replace(holm=0.05)])
+    assert said.startswith("Of 3 differences in the share of right answers 1 are clear of 0")
+    assert "chop to lift in 1 of 2 settings (One, spaced, drawn: +10.0 points)" in said
+    assert said.endswith("; in no setting canonical SMC to lift.")
+    assert "chop to lift in 2 of 2 settings (-20.0 to +10.0 points)." in headline([one, again])
     assert headline([]) == "No methods were compared."
 
 
@@ -574,8 +575,10 @@ def test_the_report():
     assert compared.rows[1][5].startswith("+75.0 [+")
     assert [figure.name for figure in made.figures] == ["accuracy"]
     assert made.facts["requests"] == 20
-    assert "right are free 0.0 %" in report.readme(made.facts)
-    assert report.readme({"answers": 0}) == ""
+    told = report.readme(made.facts)
+    assert "right are free 0.0 % (0.0 to 0.0), lift 0.0 %" in told["accuracy"]
+    assert told["accuracy"].endswith(told["accuracy in short"])
+    assert report.readme({"answers": 0}) == {}
 
 
 def test_what_was_measured_is_what_is_judged_now():

@@ -137,22 +137,34 @@ def holm(p: Sequence[float]) -> list[float]:
 
 
 def headline(found: Sequence[Difference]) -> str:
-    """Which differences are clear of 0, and which are not, in one sentence."""
-    clear, others = [one for one in found if one.clear], [one for one in found if not one.clear]
+    """Which differences are clear of 0 in which settings, and which in none, in one sentence."""
     if not found:
         return "No methods were compared."
-    said = "; ".join(f"{_named(one)} {100 * one.value[0]:+.1f} points" for one in clear)
-    names = [*dict.fromkeys(f"{one.method} to {one.to}" for one in others)]
+    pairs: dict[str, list[Difference]] = {}
+    for one in found:
+        pairs.setdefault(f"{one.method} to {one.to}", []).append(one)
+    clear = {pair: [one for one in of if one.clear] for pair, of in pairs.items()}
+    said = [
+        f"{pair} in {len(kept)} of {len(pairs[pair])} settings ({_span(kept)})"
+        for pair, kept in clear.items()
+        if kept
+    ]
+    none = [pair for pair, kept in clear.items() if not kept]
+    said += [f"in no setting {', '.join(none)}"] if none else []
+    total = sum(map(len, clear.values()))
     return (
-        f"Of {len(found)} differences {len(clear)} are clear of 0 once corrected for their number"
-        + (f" ({said})" if clear else "")
-        + (f"; not clear in some or all settings: {', '.join(names)}" if others else "")
-        + "."
+        f"Of {len(found)} differences in the share of right answers {total} are clear of 0 once "
+        f"corrected for their number: {'; '.join(said)}."
     )
 
 
-def _named(one: Difference) -> str:
-    return f"{one.model}, {one.style}, {one.ids}: {one.method} to {one.to}"
+def _span(kept: Sequence[Difference]) -> str:
+    """Of several, the least and the greatest; of one, its setting too."""
+    values = [100 * one.value[0] for one in kept]
+    if len(kept) > 1:
+        return f"{min(values):+.1f} to {max(values):+.1f} points"
+    (one,) = kept
+    return f"{one.model}, {one.style}, {one.ids}: {values[0]:+.1f} points"
 
 
 # ---------------------------------------------------------------- tables
@@ -195,6 +207,8 @@ def tables(rows: pd.DataFrame, manifest: Row) -> list[Table]:
                 f"{chosen['costly']}, which are a random sample, too); a drawn free answer that is "
                 f"not valid is asked for again, {chosen['retries']} times at most, and all "
                 "attempts count",
+                "style: of the JSON that is allowed; the example in the prompt is "
+                f"{chosen['style']} in all settings",
                 "passes: nodes at which more than one id is allowed; positions: ids that the "
                 "model reads, the prompt among them; CPU seconds: with requests side by side",
                 *model_notes(manifest, set(labels(manifest).values())),
@@ -265,10 +279,11 @@ def facts(rows: pd.DataFrame, manifest: Row) -> Row:
     }
 
 
-def readme(said: Row) -> str:
-    """What the report says of it: a line for each model and setting, then what is clear of 0."""
+def readme(said: Row) -> dict[str, str]:
+    """What the pages say of it: a line for each model and setting, then what is clear of 0; in
+    short, the latter alone."""
     if not said.get("answers"):
-        return ""
+        return {}
     settings: dict[tuple[str, ...], list[str]] = {}
     for one in said["shares"]:
         text = "{} {:.1f} % ({:.1f} to {:.1f})".format(
@@ -279,7 +294,8 @@ def readme(said: Row) -> str:
         f"- *{model}*, {style} JSON, {ids} ids: right are {', '.join(of)}."
         for (model, style, ids), of in settings.items()
     ]
-    return "\n".join([*lines, "", said["headline"]])
+    short = f"{said['requests']} requests of BFCL. {said['headline']}"
+    return {"accuracy": "\n".join([*lines, "", short]), "accuracy in short": short}
 
 
 # ---------------------------------------------------------------- figure
@@ -309,9 +325,11 @@ def figures(rows: pd.DataFrame, manifest: Row) -> list[Figure]:
     axes[0][0].set_yticks(range(len(methods)), methods)
     axes[0][0].set_ylim(len(methods) - 0.5, -0.5)
     axes[0][0].legend(fontsize=8, frameon=False)
+    counts = grouped(answers, *SETTING, "method")["request"].nunique()
     note = (
-        f"{answers['request'].nunique()} requests of BFCL; intervals: 95 %, bootstrap of requests, "
-        "each by itself (the table corrects for their number)."
+        f"{counts.max()} requests of BFCL ({counts.min()} for drawn free answers and populations); "
+        "intervals: 95 %, bootstrap of requests, each by itself (the table corrects for their "
+        "number)."
     )
     return [Figure("accuracy", figure, "Right function calls under each method", note)]
 

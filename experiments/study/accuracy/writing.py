@@ -12,8 +12,8 @@ nodes at which its texts differ.
 What is counted of an answer: *positions*, the ids that the model reads, each node once; *passes*,
 its nodes at which more than one id is allowed, for a run of ids that are certain can be read in one
 pass with the id before it. Seconds are those of its nodes: each has its mask, and a share of the
-pass in which it is read. They are seconds of the processor, which say the same on a machine that is
-shared.
+pass in which it is read; drawing is left out. They are seconds of the processor, on which company
+on the machine tells less than on those of the clock.
 """
 
 from __future__ import annotations
