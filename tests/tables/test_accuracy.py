@@ -118,6 +118,17 @@ def test_without_the_package_it_says_what_to_install(monkeypatch):
         artefact.inputs(artefact.Config())
 
 
+def test_requests_and_answers_are_both_inputs(monkeypatch, tmp_path):
+    pair = tmp_path / "data" / "x.json", tmp_path / "answers" / "x.json"
+    for path in pair:
+        path.parent.mkdir()
+        path.write_text(str(path))
+    monkeypatch.setattr(artefact, "files", lambda chosen: [pair])
+    found = artefact.inputs(artefact.Config())["bfcl"]
+    assert {*found} == {"data/x.json", "answers/x.json"}
+    assert len({*found.values()}) == 2
+
+
 # ---------------------------------------------------------------- what is right
 
 PARAMETERS = {

@@ -110,7 +110,9 @@ SMOKE = Config(
 
 def inputs(chosen: Config) -> Row:
     """The digests of BFCL's files. Raises MissingDependencyError where they are not installed."""
-    return {"bfcl": {path.name: file_sha256(path) for pair in files(chosen) for path in pair}}
+    every = [path for pair in files(chosen) for path in pair]
+    # Requests and answers have one name, in two folders.
+    return {"bfcl": {f"{path.parent.name}/{path.name}": file_sha256(path) for path in every}}
 
 
 def files(chosen: Config) -> list[tuple[Path, Path]]:
