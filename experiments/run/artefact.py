@@ -172,6 +172,7 @@ GROUPS = {
         "free-draws": "study.free_draws.artefact",
         "dose": "study.dose",
         "free-text": "study.free_text",
+        "accuracy": "study.accuracy.artefact",
         "spontaneous": "study.spontaneous.artefact",
         "poisoning": "study.poisoning.artefact",
         "twins": "study.twins.artefact",

@@ -1,0 +1,1 @@
+"""Function calls: what a constraint does to how often a model's arguments are right."""
