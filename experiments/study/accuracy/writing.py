@@ -34,8 +34,8 @@ from bpe_automata._kernels.bits import only
 from bpe_automata.integrations.bitmask import apply_bitmask
 from bpe_automata.sampling._smc import resample
 from bpe_automata.sampling._weights import effective_sample_size, log_normaliser, normalised
+from experiments.answers.populations import THRESHOLD
 from experiments.run.files import cache_name, require
-from experiments.shared.batched import THRESHOLD
 from experiments.shared.free_texts import drawn, masses
 
 T = TypeVar("T")
