@@ -320,6 +320,8 @@ class LinkedDFA(Immutable):
                 "it has no id for some byte that a text needs: use the automaton's `to_dfa`",
             )
         table, n = block.table, len(block.table)
+        if part.dead is not None:
+            table = _alive(block, part.dead, first)
         base, step = self._room(n), len(self._steps)
         self.trans[base : base + n] = np.where(
             table > 0, table + (base - 1), np.where(table < 0, table - step, 0)
@@ -402,6 +404,16 @@ class LinkedDFA(Immutable):
             self._step_of[key] = number
         known = self._state_after.get(number)
         return -1 - number if known is None else known
+
+
+def _alive(block: Block, dead: np.ndarray, first: int) -> np.ndarray:
+    """The table of a block without the states that are not in the part."""
+    inside = np.append(True, dead[first : first + len(block.table)])  # by 1 + the row
+    away = np.append(dead[block.away], True) if block.away else np.ones(1, np.bool_)
+    table = block.table
+    gone = np.where(table >= 0, inside[np.maximum(table, 0)], away[-1 - np.minimum(table, -1)])
+    gone |= dead[first : first + len(table), None]
+    return np.where(gone, 0, table)
 
 
 ByteAutomaton = ByteDFA | LinkedDFA

@@ -13,12 +13,12 @@ import numpy as np
 from bpe_automata._automata.assembly import Assembly
 from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._budget import check
-from bpe_automata._sharing import Lock, locked
+from bpe_automata._sharing import Lock, cached, locked
 from bpe_automata.errors import BpeAutomataError
 
 FAR = 1 << 29
 """Bytes to an end that is not in reach."""
-ROWS = 256
+ROWS = 64
 """Of a part, that are written down together."""
 _MOST_COSTS, _MOST_COLUMNS = 64, 4  # that are kept of one table, with what is found for them
 _NEVER = 0xC0  # a byte that no text has, and no mark
@@ -42,6 +42,7 @@ class Table:
         self.trans, self.byte_class, self.start, self.exits = trans, byte_class, start, exits
         self._blocks: dict[bytes, list[Block]] = {}
         self._far: dict[tuple[tuple[int, int], ...], np.ndarray] = {}
+        self._to_label: np.ndarray | None = None
 
     def far(self, costs: dict[int, int]) -> np.ndarray:
         """int32 [n]: bytes from each state to an exit, and what that costs further; the least."""
@@ -56,6 +57,16 @@ class Table:
                 self._far.clear()
             self._far[key] = found
         return found
+
+    def to_labels(self, labels: int) -> np.ndarray:
+        """int32 [n, labels]: bytes from each state to an exit with each label, FAR where there is
+        none."""
+        if self._to_label is None:
+            begin = np.full((len(self.trans), labels), FAR, np.int32)
+            for at, found in self.exits.items():
+                begin[at, list(found)] = 0
+            self._to_label = _nearest_of_each(begin, self.trans)
+        return self._to_label
 
     def is_left_by(self, readable: np.ndarray) -> bool:
         """Does every state still lead to an exit by some bytes (bool [256]) alone?"""
@@ -89,13 +100,20 @@ class Part:
     """A table, and what is behind its exits.
 
     far: int32 [n], bytes from each state to the end of what the part stands for, of the shortest
-    text; follow: (context, label) to what comes after an exit; rest: bytes behind the end of that.
+    text; FAR of those that are not in the part, as it lacks the exits that they lead to. follow:
+    (context, label) to what comes after an exit; rest: bytes behind the end of that.
     """
 
     table: Table
     far: np.ndarray
     follow: Callable[[Any, int], Iterable[Place]]
     rest: Callable[[Any], int]
+
+    @cached
+    def dead(self) -> np.ndarray | None:
+        """bool [n], the states that are not in the part; None where all but 0 are."""
+        dead: np.ndarray = self.far >= FAR
+        return dead if dead[1:].any() else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,6 +188,13 @@ def labelled(
     """The part that reads one of some alternatives, and then is at the exit with its label. costs:
     of each label, bytes of the shortest text from that exit to the end of what the part stands for.
     Its table serves all that is made of the same alternatives. Raises BudgetExceededError."""
+    table = table_of(alternatives)
+    return Part(table, table.far(costs), follow, rest)
+
+
+def table_of(alternatives: list[Alternative]) -> Table:
+    """The table that reads one of some alternatives, and then is at the exit with its label: the
+    same for all who ask for the same. Raises BudgetExceededError."""
     key = tuple(
         (label, *(p if isinstance(p, bytes) else id(p) for p in pieces))
         for pieces, label in alternatives
@@ -178,7 +203,7 @@ def labelled(
     if table is None:
         table = _trie(alternatives) or _assembled(alternatives)
         _tables.keep(key, table, alternatives)
-    return Part(table, table.far(costs), follow, rest)
+    return table
 
 
 def _trie(alternatives: list[Alternative]) -> Table | None:
@@ -197,6 +222,12 @@ def _trie(alternatives: list[Alternative]) -> Table | None:
                     children.append({})
                 at = after
         exits[at] = (*exits.get(at, ()), label)
+    order = [0, 1]  # nearest first, as rows are written down together
+    for at in order:
+        order += children[at].values()
+    number = {at: k for k, at in enumerate(order)}
+    children = [{byte: number[to] for byte, to in children[at].items()} for at in order]
+    exits = {number[at]: labels for at, labels in exits.items()}
     used = sorted({byte for row in children for byte in row})
     byte_class = np.full(256, len(used), np.uint8)
     byte_class[used] = np.arange(len(used))
@@ -208,6 +239,20 @@ def _trie(alternatives: list[Alternative]) -> Table | None:
         at_, byte_, to_ = np.array(edges).T
         trans[at_, byte_class[byte_]] = to_
     return Table(trans, byte_class, 1 if edges or exits else 0, exits)
+
+
+def _nearest_of_each(far: np.ndarray, trans: np.ndarray) -> np.ndarray:
+    """`_nearest` of each column of `far`, int32 [n, k]: along the edges, all at once."""
+    tail, column = np.nonzero(trans)
+    edges = np.unique(np.stack([tail, trans[tail, column]], axis=1), axis=0)
+    tail, start = np.unique(edges[:, 0], return_index=True)
+    while len(edges):
+        check()
+        nearer = np.minimum.reduceat(far[edges[:, 1]], start, axis=0) + 1
+        if (nearer >= far[tail]).all():
+            break
+        far[tail] = np.minimum(far[tail], nearer)
+    return far
 
 
 def _nearest(far: np.ndarray, trans: np.ndarray) -> np.ndarray:

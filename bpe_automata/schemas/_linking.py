@@ -8,8 +8,9 @@ A context says in which object or array a value stands, with which members or it
 what surrounds that. So values may be nested without limit and counted without limit, and members
 may come in any order: what no text has led to is not written down.
 
-Sets that are differences of others, and arrays of items that must differ, are written as one part
-by `_writing`, in the order of the schema and to a bounded depth.
+Sets that are differences of others, objects in which one member needs another, and arrays of items
+that must differ or are counted by kind are written as one part by `_writing`, in the order of the
+schema and to a bounded depth.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from typing import Any, Literal
 import numpy as np
 
 from bpe_automata._automata.dfa import ByteDFA
-from bpe_automata._automata.parts import FAR, Alternative, Part, Place, labelled
+from bpe_automata._automata.parts import FAR, Alternative, Part, Place, Table, labelled, table_of
 from bpe_automata._budget import Budget, check
 from bpe_automata._sharing import cached
 from bpe_automata.errors import BudgetExceededError
@@ -231,8 +232,10 @@ class _Value:
 
 def _is_explicit(term: Term[ObjectShape] | Term[ArrayShape]) -> bool:
     shape = term.shape
-    unique = isinstance(shape, ArrayShape) and shape.unique
-    return bool(term.minus) or (unique and (shape.most is None or shape.most > 1))
+    if isinstance(shape, ObjectShape):
+        return bool(term.minus or shape.implied)
+    unique = shape.unique and (shape.most is None or shape.most > 1)
+    return bool(term.minus or shape.counted or unique)
 
 
 def _length(piece: Piece) -> int:
@@ -268,6 +271,10 @@ class Members:
         self._last = _length(brackets.last)
         self._between = _length(brackets.between)
         self._is_any = linker.order == "any"
+
+    @cached
+    def _all(self) -> list[_Member]:
+        return [*self._named, *self._others]
 
     @cached
     def _named(self) -> list[_Member]:
@@ -357,6 +364,8 @@ class Members:
         return self._closing(state)
 
     def _closing(self, state: State, known: dict[int, int] | None = None) -> int:
+        if known is None and not self._fewest and self._most is None:
+            return self._closings(state[0])
         _, few, many, later = state
         required, optional = self._left(state)
         missing = max(0, self._fewest - few - len(required))
@@ -371,6 +380,17 @@ class Members:
             length += sum(spare[:missing]) if len(spare) >= missing else FAR
         return min(length, FAR)
 
+    def _closings(self, at: int) -> int:
+        """`_closing` where nothing is counted."""
+        if self._is_any:
+            return min(self._last + sum(n for i, n in self._lengths if not at >> i & 1), FAR)
+        return min(self._last + sum(n for i, n in self._lengths if i >= at), FAR)
+
+    @cached
+    def _lengths(self) -> list[tuple[int, int]]:
+        """Of each required member, its index and `_length_of`."""
+        return [(i, self._length_of(self._named[i], None)) for i in self._required]
+
     def _length_of(self, one: _Member, known: dict[int, int] | None) -> int:
         """With the text between it and another."""
         value = self._linker.least(one.values) if known is None else known[id(one.values)]
@@ -381,10 +401,7 @@ class Members:
     def needed(self) -> list[Values]:
         """See `_Value.needed`."""
         some = [self._named[i] for i in self._required]
-        return [one.values for one in (some if not self._fewest else self._everything())]
-
-    def _everything(self) -> list[_Member]:
-        return [*self._named, *self._others]
+        return [one.values for one in (some if not self._fewest else self._all)]
 
     def measured(self, known: dict[int, int]) -> int:
         """See `_Value.measured`."""
@@ -413,55 +430,65 @@ class Members:
         ]
         return min(found, default=FAR)
 
-    # The parts.
+    # The parts. All of them share two tables, with every member in them: of the first one, and of
+    # those behind a comma. What may not come in a state costs FAR, and so is not in its part.
 
     def entered(self, frame: Frame) -> Iterable[Place]:
         """What follows the first bracket."""
         state = (0, 0, 0, False)
-        inside = self._linker.frame(self, state, frame)
-        return ((self._part(state, is_first=True), inside),)
+        return ((self._part(state, is_first=True), self._linker.frame(self, state, frame)),)
 
     def after(self, state: State) -> Part:
         """What follows a member."""
         return self._part(state, is_first=False)
 
     def _part(self, state: State, is_first: bool) -> Part:
-        options = list(self._options(state))
-        ends = not is_first and self._may_end(state)
-        key = is_first, ends, tuple(options)
+        key = state, is_first
         found = self._parts.get(key)
         if found is None:
-            found = self._parts[key] = self._made(options, ends, is_first)
+            found = self._parts[key] = self._made(state, is_first)
         return found
 
     def _may_end(self, state: State) -> bool:
         required, _ = self._left(state)
         return not required and state[1] >= self._fewest
 
-    def _made(self, options: list[tuple[int, State]], ends: bool, is_first: bool) -> Part:
-        before = () if is_first else (self.brackets.between,)
-        alternatives: list[Alternative] = []
-        costs = dict[int, int]()
-        if ends:
-            alternatives.append(((self.brackets.last,), _DONE))
-            costs[_DONE] = 0
+    @cached
+    def _first_table(self) -> Table:
+        return self._table_behind(())
+
+    @cached
+    def _next_table(self) -> Table:
+        return self._table_behind((self.brackets.between,))
+
+    def _table_behind(self, before: tuple[Piece, ...]) -> Table:
+        alternatives: list[Alternative] = [((self.brackets.last,), _DONE)] if before else []
+        alternatives += [((*before, one.key), label) for label, one in enumerate(self._all, 1)]
+        return table_of(alternatives)
+
+    def _made(self, state: State, is_first: bool) -> Part:
+        table = self._first_table if is_first else self._next_table
+        members = self._all
+        costs = np.full(1 + len(members), FAR, np.int64)
         after = dict[int, State]()
-        for label, (index, state) in enumerate(options, 1):
-            one = self._member(index)
-            alternatives.append(((*before, one.key), label))
-            costs[label] = self._linker.least(one.values) + self._closing(state)
-            after[label] = state
-        members = [self._member(index) for index, _ in options]
+        for index, then in self._options(state):
+            costs[1 + index] = self._linker.least(members[index].values) + self._closing(then)
+            after[1 + index] = then
+        if not is_first and self._may_end(state):
+            costs[_DONE] = 0
+        far = (table.to_labels(len(costs)) + costs).min(axis=1)
 
         def follow(frame: Frame, label: int) -> Iterable[Place]:
             outside = frame.parent or _ROOT
             if label == _DONE:
-                return _after(outside)
+                return _after(outside) if costs[_DONE] == 0 else ()
+            if label not in after:
+                return ()
             inside = self._linker.frame(self, after[label], outside)
             value = self._linker.value(members[label - 1].values, self.brackets.inside)
             return ((value.part, inside),)
 
-        return labelled(alternatives, costs, follow, _rest_outside)
+        return Part(table, np.minimum(far, FAR).astype(np.int32), follow, _rest_outside)
 
 
 class Items:
@@ -509,8 +536,10 @@ class Items:
             return FAR
         if self.may_be_empty:
             return _length(self.brackets.empty)
-        found = self._closing(0, known) - self._between + _length(self.brackets.first)
-        return min(found, FAR)
+        closing = self._closing(0, known)
+        if closing >= FAR:
+            return FAR
+        return closing - self._between + _length(self.brackets.first)
 
     @property
     def may_be_empty(self) -> bool:
