@@ -313,7 +313,7 @@ class LinkedDFA(Immutable):
         return found.base + at
 
     def _copied(self, part: Part, context: Any, number: int) -> _Instance:
-        block, first = part.table.blocks(self.byte_class)[number], number * ROWS
+        block, first = part.table.block(number, self.byte_class), number * ROWS
         if self._readable is not None and not part.table.is_left_by(self._readable):
             raise UnsupportedFeatureError(
                 "a linked automaton over this tokenizer",

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +21,7 @@ FAR = 1 << 29
 """Bytes to an end that is not in reach."""
 ROWS = 64
 """Of a part, that are written down together."""
-_MOST_COSTS, _MOST_COLUMNS = 64, 4  # that are kept of one table, with what is found for them
+_MOST_COSTS, _MOST_BLOCKS = 64, 64  # that are kept of one table, with what is found for them
 _NEVER = 0xC0  # a byte that no text has, and no mark
 _MARKS = tuple(range(0xF8, 0x100))  # bytes that are in no text: labels, while a part is made
 
@@ -40,7 +41,7 @@ class Table:
         exits: dict[int, tuple[int, ...]],
     ) -> None:
         self.trans, self.byte_class, self.start, self.exits = trans, byte_class, start, exits
-        self._blocks: dict[bytes, list[Block]] = {}
+        self._blocks: dict[tuple[bytes, int], Block] = {}
         self._far: dict[tuple[tuple[int, int], ...], np.ndarray] = {}
         self._to_label: np.ndarray | None = None
 
@@ -75,24 +76,36 @@ class Table:
         far[list(self.exits)] = 0
         return bool((_nearest(far, self.trans[:, columns])[1:] < FAR).all())
 
-    def blocks(self, byte_class: np.ndarray) -> list[Block]:
-        """Its rows over the columns of `byte_class`. Raises BpeAutomataError where a column does
-        not tell apart what it does."""
+    def block(self, number: int, byte_class: np.ndarray) -> Block:
+        """ROWS of its rows over the columns of `byte_class`. Raises BpeAutomataError where a column
+        does not tell apart what it does."""
         key = byte_class.tobytes()
-        found = self._blocks.get(key)
+        found = self._blocks.get((key, number))
         if found is None:
             first = np.unique(byte_class, return_index=True)[1]
             columns = self.byte_class[first]
             if (self.byte_class != columns[byte_class]).any():
                 raise BpeAutomataError("a part tells bytes apart that its automaton does not")
-            is_exit = np.zeros(len(self.trans), np.bool_)
-            is_exit[list(self.exits)] = True
-            rows = self.trans[:, columns]
-            found = [_block(rows, is_exit, at) for at in range(0, len(rows), ROWS)]
-            if len(self._blocks) == _MOST_COLUMNS:
+            if len(self._blocks) == _MOST_BLOCKS:
                 self._blocks.clear()
-            self._blocks[key] = found
+            found = _block(self.trans, columns, self._is_exit, number * ROWS)
+            self._blocks[key, number] = found
         return found
+
+    @cached
+    def _is_exit(self) -> np.ndarray:
+        """bool [n]."""
+        found = np.zeros(len(self.trans), np.bool_)
+        found[list(self.exits)] = True
+        return found
+
+    def begun_after(self, data: bytes) -> Table:
+        """The same table, from the state that a text leads to; with what is known of it."""
+        other, state = copy(self), self.start
+        for byte in data:
+            state = int(self.trans[state, self.byte_class[byte]])
+        other.start = state
+        return other
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,8 +139,8 @@ class Block:
     away: list[int]
 
 
-def _block(table: np.ndarray, is_exit: np.ndarray, first: int) -> Block:
-    rows = table[first : first + ROWS]
+def _block(trans: np.ndarray, columns: np.ndarray, is_exit: np.ndarray, first: int) -> Block:
+    rows = trans[first : first + ROWS][:, columns]
     inside = (rows >= first) & (rows < first + ROWS) & ~is_exit[rows]
     left = (rows != 0) & ~inside
     away, number = np.unique(rows[left], return_inverse=True)

@@ -455,7 +455,11 @@ class Members:
 
     @cached
     def _first_table(self) -> Table:
-        return self._table_behind(())
+        between = self.brackets.between
+        if not isinstance(between, bytes) or between == b"":
+            return self._table_behind(())
+        self._next_table.to_labels(1 + len(self._all))  # known before it is copied
+        return self._next_table.begun_after(between)
 
     @cached
     def _next_table(self) -> Table:
