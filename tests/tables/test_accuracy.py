@@ -23,7 +23,7 @@ from experiments.run.files import PAPER
 from experiments.run.report import read_published
 from experiments.shared.models import causal
 from experiments.study.accuracy import artefact, bfcl, report, writing
-from experiments.study.accuracy.artefact import COSTLY, Asked
+from experiments.study.accuracy.artefact import Asked
 from experiments.study.accuracy.report import (
     CHOP,
     FREE,
@@ -485,14 +485,12 @@ def test_attempts_add_up_to_the_first_that_is_valid():
 
 def test_what_is_asked():
     chosen = replace(SMOKE, seeds=3, retries=2)
-    asked = artefact.wanted(chosen, is_costly=True)
+    asked = artefact.wanted(chosen)
     assert len(asked) == len({*asked})
     assert not any(one.seed is None for one in asked if one.method == SMC)
     assert [one.attempt for one in asked if (one.method, one.seed) == (FREE, 0)] == [0, 1, 2]
     assert {one.seed for one in asked if one.method == CHOP} == {None, 0, 1, 2}
     assert all(one.seed is None for one in asked if one.style == chosen.other_style)
-    cheap = artefact.wanted(chosen, is_costly=False)
-    assert [one for one in asked if one.seed is None or one.method not in COSTLY] == cheap
 
 
 # ---------------------------------------------------------------- what is said

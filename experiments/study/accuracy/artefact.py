@@ -9,10 +9,9 @@ known (`bfcl`), with each method alike after the same prompt:
 - *canonical SMC*: a population under the canonical mask, weighed and resampled on its way
   (`bpe_automata.sampling._smc`), of which one text is taken by its weight.
 
-Each writes once with the likeliest ids and once with drawn ones; free answers with their retries
-and populations, which cost most, are drawn for a part of the requests. The likeliest ids are taken
-in a second style of JSON, too, after the same prompt: what a tokenizer makes of a style may be
-tokens that a model has hardly seen. An answer ends with its closing brace, a free one with that of
+Each writes once with the likeliest ids, but for populations, which are always drawn, and several
+times with drawn ones. The likeliest ids are taken in a second style of JSON, too, after the same prompt: what a
+tokenizer makes of a style may be tokens that a model has hardly seen. An answer ends with its closing brace, a free one with that of
 the first object in it: what a model would have said behind it is not asked for. What an answer
 costs is counted as `writing` says; the prompt counts once for all attempts and for a whole
 population, and what follows it adds up.
@@ -85,8 +84,7 @@ class Config(config.Config):
     models: tuple[str, ...] = option((models.SMOLLM2, models.GEMMA), "packaged, folder or hub id")
     requests: int = option(200, "drawn from all that can be asked")
     file: Path | None = option(None, "of requests with their answers, in the place of BFCL's")
-    seeds: int = option(1, "drawn answers of each method")
-    costly: int = option(80, "requests of which free answers and populations are drawn, too")
+    seeds: int = option(3, "drawn answers of each method")
     temperature: float = option(0.7, "of these")
     retries: int = option(2, "of a free answer, as long as it is not valid")
     particles: int = option(8, "of a population")
@@ -101,7 +99,7 @@ SMOKE = Config(
     models=(models.SMOLLM2,),
     requests=2,
     file=Path(__file__).with_name("smoke_requests.jsonl"),
-    costly=2,
+    seeds=1,
     retries=1,
     particles=2,
     ids=12,
@@ -142,7 +140,7 @@ def measure(run: Run[Config]) -> None:
             Cell(
                 f"{name} {first}",
                 answered,
-                (name, order[first : first + OF_A_ROW], first < chosen.costly, chosen),
+                (name, order[first : first + OF_A_ROW], chosen),
             )
             for first in range(0, len(order), OF_A_ROW)
             for name in there
@@ -163,13 +161,13 @@ def requests_row(chosen: Config) -> Row:
 # ---------------------------------------------------------------- answers
 
 
-def answered(name: str, requests: Sequence[Request], is_costly: bool, chosen: Config) -> Row:
-    """The answers to some requests, of each method. is_costly: see `wanted`."""
+def answered(name: str, requests: Sequence[Request], chosen: Config) -> Row:
+    """The answers to some requests, of each method."""
     loaded = models.opened(name, chosen.device, chosen.dtype)
     prompts = [loaded.prompt_ids(one.prompt()) for one in requests]
     tree = Tree(loaded.model, loaded.tokenizer.n_ids)
     spent, logits = timed(partial(tree.read_prompts, prompts))
-    every_one, share = wanted(chosen, is_costly), spent / len(prompts)
+    every_one, share = wanted(chosen), spent / len(prompts)
     each = [
         Answers(loaded, request, number, ids, every_one, chosen, share)
         for number, (request, ids) in enumerate(zip(requests, prompts, strict=True))
@@ -188,13 +186,11 @@ class Asked(NamedTuple):
     attempt: int = 0
 
 
-def wanted(chosen: Config, is_costly: bool) -> list[Asked]:
-    """All that is asked after one prompt. is_costly: are free answers and populations drawn?"""
+def wanted(chosen: Config) -> list[Asked]:
+    """All that is asked after one prompt."""
     found = [Asked(method, chosen.style, None) for method in METHODS if method != SMC]
     found += [Asked(method, chosen.other_style, None) for method in (LIFT, CHOP, CANONICAL)]
     for method in METHODS:
-        if method in COSTLY and not is_costly:
-            continue
         attempts = 1 + chosen.retries if method == FREE else 1
         found += [
             Asked(method, chosen.style, seed, attempt)
@@ -280,7 +276,5 @@ class Answers:
         }
 
 
-COSTLY = (FREE, SMC)
-"""Methods that read several times as many ids as others where they draw."""
 SUMS = ("attempts", "passes", "positions", "seconds")
 """Of a row: what all attempts add to."""

@@ -203,10 +203,9 @@ def tables(rows: pd.DataFrame, manifest: Row) -> list[Table]:
                 f"ended: whole within {chosen['ids']} ids; own: of those, answers in the "
                 "tokenizer's own ids; intervals: 95 %, bootstrap of requests",
                 f"drawn: at temperature {chosen['temperature']:g}, {chosen['seeds']} of each "
-                f"request (free answers and populations of {chosen['particles']}: of the first "
-                f"{chosen['costly']}, which are a random sample, too); a drawn free answer that is "
-                f"not valid is asked for again, {chosen['retries']} times at most, and all "
-                "attempts count",
+                f"request, which count as one in intervals; a population has {chosen['particles']} "
+                "texts; a drawn free answer that is not valid is asked for again, "
+                f"{chosen['retries']} times at most, and all attempts count",
                 "style: of the JSON that is allowed; the example in the prompt is "
                 f"{chosen['style']} in all settings",
                 "passes: nodes at which more than one id is allowed; positions: ids that the "
@@ -325,11 +324,10 @@ def figures(rows: pd.DataFrame, manifest: Row) -> list[Figure]:
     axes[0][0].set_yticks(range(len(methods)), methods)
     axes[0][0].set_ylim(len(methods) - 0.5, -0.5)
     axes[0][0].legend(fontsize=8, frameon=False)
-    counts = grouped(answers, *SETTING, "method")["request"].nunique()
     note = (
-        f"{counts.max()} requests of BFCL ({counts.min()} for drawn free answers and populations); "
-        "intervals: 95 %, bootstrap of requests, each by itself (the table corrects for their "
-        "number)."
+        f"{answers['request'].nunique()} requests of BFCL, {manifest['config']['seeds']} drawn "
+        "answers of each method to each; intervals: 95 %, bootstrap of requests with all their "
+        "answers, each by itself (the table corrects for their number)."
     )
     return [Figure("accuracy", figure, "Right function calls under each method", note)]
 
