@@ -54,15 +54,16 @@ def test_every_block_is_drawn_and_twice_the_same(tmp_path, monkeypatch):
     pyplot = pytest.importorskip("matplotlib.pyplot")
     pyplot.imsave(tmp_path / "dot.png", [[0.0, 1.0]])
     (tmp_path / "page.md").write_text(PAGE + "\n\nmore".join(["", *["words"] * 80]))
-    drawn, line = [], pdf.Pages.line
+    drawn, text_of = [], pdf.Pages.text
 
-    def spied(self, x, text, *more, **options):
-        drawn.append(text)
-        line(self, x, text, *more, **options)
+    def spied(self, text):
+        drawn.append(text.text)
+        text_of(self, text)
 
-    monkeypatch.setattr(pdf.Pages, "line", spied)
+    monkeypatch.setattr(pdf.Pages, "text", spied)
     first = pdf.write(tmp_path / "page.md", tmp_path / "one.pdf").read_bytes()
-    for text in ("Title", "Some text with code and a link.", "model", "1", "an item", "fence"):
+    texts = ("Title", "Some text with code and a link.", "model", "1", "an item", "fence")
+    for text in (*texts, "Figure 1. a picture."):
         assert text in drawn
     assert not any("numbers" in text for text in drawn)
     assert pdf.write(tmp_path / "page.md", tmp_path / "two.pdf").read_bytes() == first
