@@ -17,12 +17,13 @@ from bpe_automata import constrain
 from bpe_automata.errors import MissingDependencyError
 from bpe_automata.sampling import decode
 from bpe_automata.testing import byte_level, small_tokenizer
+from experiments.answers import bfcl
 from experiments.run.artefact import ARTEFACTS
 from experiments.run.config import plain
 from experiments.run.files import PAPER
 from experiments.run.report import read_published
 from experiments.shared.models import causal
-from experiments.study.accuracy import artefact, bfcl, report, writing
+from experiments.study.accuracy import artefact, report, writing
 from experiments.study.accuracy.artefact import Asked
 from experiments.study.accuracy.report import (
     CHOP,
@@ -585,8 +586,9 @@ def test_the_report():
     assert [figure.name for figure in made.figures] == ["accuracy"]
     assert made.facts["requests"] == 20
     told = report.readme(made.facts)
-    assert "right are free 0.0 % (0.0 to 0.0), lift 0.0 %" in told["accuracy"]
-    assert told["accuracy"].endswith(told["accuracy in short"])
+    assert "| One, spaced, likeliest | 0.0 | 0.0 | 75.0 | - | - |" in told["accuracy"]
+    assert told["accuracy in short"] in told["accuracy"]
+    assert told["accuracy"].endswith(": free 2.0, lift 2.0, chop 2.0 (One).")
     assert report.readme({"answers": 0}) == {}
 
 

@@ -10,11 +10,11 @@ known (`bfcl`), with each method alike after the same prompt:
   (`bpe_automata.sampling._smc`), of which one text is taken by its weight.
 
 Each writes once with the likeliest ids, but for populations, which are always drawn, and several
-times with drawn ones. The likeliest ids are taken in a second style of JSON, too, after the same prompt: what a
-tokenizer makes of a style may be tokens that a model has hardly seen. An answer ends with its closing brace, a free one with that of
-the first object in it: what a model would have said behind it is not asked for. What an answer
-costs is counted as `writing` says; the prompt counts once for all attempts and for a whole
-population, and what follows it adds up.
+times with drawn ones. The likeliest ids are taken in a second style of JSON, too, after the same
+prompt: what a tokenizer makes of a style may be tokens that a model has hardly seen. An answer ends
+with its closing brace, a free one with that of the first object in it: what a model would have said
+behind it is not asked for. What an answer costs is counted as `writing` says; the prompt counts
+once for all attempts and for a whole population, and what follows it adds up.
 
 Requests are asked in plain text, with an example before them, in both models alike: in its chat
 format SmolLM2 answers most of them with prose or with Python.
@@ -33,6 +33,8 @@ import numpy as np
 
 from bpe_automata import constrain
 from bpe_automata._decoding.constraint import Method
+from experiments.answers import bfcl
+from experiments.answers.bfcl import Bounds, Request, Style
 from experiments.answers.methods import ChopLanguage
 from experiments.run import config
 from experiments.run.config import option
@@ -42,8 +44,6 @@ from experiments.run.provenance import file_sha256
 from experiments.schemas.judge import Verdicts
 from experiments.shared import models
 from experiments.shared.models import Device, Dtype, LoadedModel, models_there, special_ids
-from experiments.study.accuracy import bfcl
-from experiments.study.accuracy.bfcl import Bounds, Request, Style
 from experiments.study.accuracy.report import (
     CANONICAL,
     CHOP,

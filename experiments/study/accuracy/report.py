@@ -20,6 +20,7 @@ from experiments.run.tables import (
     fixed,
     interval,
     is_missing,
+    markdown,
     percent,
     records,
     share,
@@ -279,22 +280,29 @@ def facts(rows: pd.DataFrame, manifest: Row) -> Row:
 
 
 def readme(said: Row) -> dict[str, str]:
-    """What the pages say of it: a line for each model and setting, then what is clear of 0; in
-    short, the latter alone."""
+    """What the pages say of it: a table of the right answers in per cent, a line for each model and
+    setting, then what is clear of 0; in short, the latter alone."""
     if not said.get("answers"):
         return {}
-    settings: dict[tuple[str, ...], list[str]] = {}
+    settings: dict[str, dict[str, str]] = {}
+    passes: dict[str, list[str]] = {}
     for one in said["shares"]:
-        text = "{} {:.1f} % ({:.1f} to {:.1f})".format(
-            one["method"], *(100 * value for value in one["right"])
-        )
-        settings.setdefault(tuple(one[name] for name in SETTING), []).append(text)
+        setting = ", ".join(one[name] for name in SETTING)
+        settings.setdefault(setting, {})[one["method"]] = f"{100 * one['right'][0]:.1f}"
+        if (one["style"], one["ids"]) == (said["styles"][0], LIKELIEST):
+            passes.setdefault(one["model"], []).append(f"{one['method']} {one['passes']:.1f}")
+    cost = "; ".join(f"{', '.join(of)} ({model})" for model, of in passes.items())
     lines = [
-        f"- *{model}*, {style} JSON, {ids} ids: right are {', '.join(of)}."
-        for (model, style, ids), of in settings.items()
+        [setting, *(of.get(method, "-") for method in METHODS)] for setting, of in settings.items()
     ]
     short = f"{said['requests']} requests of BFCL. {said['headline']}"
-    return {"accuracy": "\n".join([*lines, "", short]), "accuracy in short": short}
+    told = [
+        markdown(["right, %", *METHODS], lines),
+        short,
+        "Forward passes a request, with the likeliest ids in the first style, where a run of ids "
+        f"that are certain takes none of its own: {cost}.",
+    ]
+    return {"accuracy": "\n\n".join(told), "accuracy in short": short}
 
 
 # ---------------------------------------------------------------- figure
@@ -309,11 +317,11 @@ def figures(rows: pd.DataFrame, manifest: Row) -> list[Figure]:
     names = [*dict.fromkeys(one.model for one in found)]
     methods = [method for method in METHODS if any(one.method == method for one in found)]
     settings = [*dict.fromkeys((one.style, one.ids) for one in found)]
-    figure, axes = panels(1, len(names), (5.2 * len(names), 4.2), "x", sharex=True, sharey=True)
+    figure, axes = panels(1, len(names), (4.5 * len(names), 3.8), "x", sharex=True, sharey=True)
     for axis, name in zip(axes[0], names, strict=True):
         axis.axvline(0, color="#888888", linewidth=1, zorder=0)
         axis.set_title(name, loc="left", fontsize=10)
-        axis.set_xlabel("right answers, method - lift, percentage points")
+        axis.set_xlabel("right answers, method less lift, points")
         for one in (one for one in found if one.model == name):
             k = settings.index((one.style, one.ids))
             place = methods.index(one.method) + 0.22 * (k - (len(settings) - 1) / 2)
