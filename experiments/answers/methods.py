@@ -86,13 +86,6 @@ class Poser:
         full = tuple(before + answer.encode() for answer in answers)
         return self._posed(list(healed.prefix), full, healed.constraint, healed.healing)
 
-    def unhealed(self, prompt_ids: Sequence[int], answers: Sequence[str]) -> Posed:
-        """The lift alone, after the prompt as it is."""
-        lift = self._constraint(from_strings(answers), "lift")
-        walkers: dict[str, Walker] = {"lift": Followed(lift.engine, prompt_ids)}
-        full = tuple(answer.encode() for answer in answers)
-        return Posed(list(prompt_ids), full, None, walkers, {})
-
     def _posed(
         self,
         prompt_ids: list[int],

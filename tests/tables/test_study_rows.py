@@ -72,14 +72,10 @@ def test_a_row_of_enumerated_answers_holds_the_distributions_at_each_temperature
         assert sum(part["law"]) == pytest.approx(1)
 
 
-def test_a_prompt_that_ends_inside_a_token_is_judged_with_and_without_its_end(ready, loaded):
+def test_a_prompt_that_ends_inside_a_token_is_judged_without_its_end(ready, loaded):
     row = distortion_study.enumerated_row(CONFIG, "tiny", CASES[1])
     healed = free_distribution(loaded, "Answer:", (" yes", " no"), 0.7)
     assert row["temperatures"]["0.7"]["free"] == pytest.approx(healed)
-    kept = row["healing"]["temperatures"]["0.7"]
-    free = free_distribution(loaded, "Answer: ", ("yes", "no"), 0.7)
-    assert kept["free"] == pytest.approx(free)
-    assert kept["tv_free"] == pytest.approx(np.abs(free - healed).sum() / 2)
     assert (row["healing"]["given_back"], row["healing"]["text"]) == (1, " ")
 
 

@@ -13,27 +13,45 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import pandas as pd
 
 from bpe_automata import Tokenizer
 from bpe_automata.errors import BudgetExceededError
-from experiments.answers.asked import Opened, ask, described, given_back, opened, row_seed
+from experiments.answers.asked import MODEL, Opened, ask, described, given_back, opened, row_seed
 from experiments.answers.cases import CASES, StudyCase, chosen
 from experiments.answers.distributions import (
     Aims,
     Explored,
     distributions,
-    tv_between,
 )
 from experiments.answers.methods import OUR_METHODS, Posed
 from experiments.answers.populations import PARTICLES, Estimated, Populations
+from experiments.answers.targets import COMPLETE, PREFIX
 from experiments.answers.trie import unroll
 from experiments.engines.peers import OutlinesCore
-from experiments.run import config
+from experiments.run import config, statistics
 from experiments.run.config import option
 from experiments.run.executors import Row
 from experiments.run.measuring import Run
+from experiments.run.tables import markdown, records
 from experiments.shared.models import Device, Dtype
-from experiments.study.distortion_study.points import ENUMERATED, TITLE, facts, readme
+from experiments.shared.shown import label
+from experiments.study.distortion_study.points import (
+    CLEARLY,
+    ENUMERATED,
+    MASSES,
+    SHAPLEY,
+    THREE,
+    TITLE,
+    Points,
+    at_draws,
+    farther,
+    of_methods,
+    of_targets,
+    points,
+    share_of_lift,
+    within_tolerance,
+)
 from experiments.study.distortion_study.report import figures, tables
 
 VERSION = 3
@@ -92,7 +110,7 @@ def enumerated_row(config: Config, source: str, case: StudyCase) -> Row:
         str(temperature): distributions(found, number, methods, n, right, posed.unsure)
         for number, temperature in enumerate(config.temperatures)
     }
-    row = {
+    return {
         "kind": ENUMERATED,
         **described(source, case),
         "prompt_tokens": len(ids),
@@ -106,9 +124,6 @@ def enumerated_row(config: Config, source: str, case: StudyCase) -> Row:
         "draws_at": config.temperatures[config.draws()],
         "draws": draws(config, found, methods, n, row_seed(config.seed, source, case)),
     }
-    if posed.healing:
-        row["healing"]["temperatures"] = unhealed(config, ready, ids, case, each)
-    return row
 
 
 def explored(config: Config, ready: Opened, posed: Posed) -> tuple[Posed, Explored]:
@@ -176,20 +191,160 @@ def _estimate(made: Estimated) -> Row:
     return {"law": made.distribution.tolist(), "error": float(made.error.sum() / 2)}
 
 
-def unhealed(config: Config, ready: Opened, ids: list[int], case: StudyCase, healed: Row) -> Row:
-    """By temperature: what the free distribution and the lift are if the prompt's last ids stay,
-    against the free distribution with them given back. slack: how far either may be from exact, at
-    most."""
-    _, found = explored(config, ready, ready.poser.unhealed(ids, case.answers))
-    result = {}
-    for number, temperature in enumerate(config.temperatures):
-        own = distributions(found, number, ("lift",), len(case.answers), ())
-        distribution, reference = own["methods"]["lift"], healed[str(temperature)]["free"]
-        result[str(temperature)] = {
-            "free": own["free"],
-            "lift": distribution["law"],
-            "slack": own["free_slack"] + distribution["slack"] / 2,
-            "tv_free": tv_between(own["free"], reference),
-            "tv_lift": tv_between(distribution["law"], reference),
+# What is said of the points as a whole: facts, and what the pages say of them.
+
+
+def facts(rows: pd.DataFrame, manifest: Row) -> Row:
+    """By model, at the temperature of the draws; what the pages need and others may read.
+
+    finite: how many cases are within `TOLERANCE` of exact, under however many models. points,
+    settled: cases under one model at one temperature, and those of them within `TOLERANCE`.
+    """
+    del manifest
+    every = points(rows)
+    found = within_tolerance(every)
+    methods, targets = of_methods(found), of_targets(found)
+    return {
+        "finite": int(at_draws(found)["name"].nunique()),
+        "points": len(every),
+        "settled": len(found),
+        "models": {
+            str(model): _model_facts(
+                some, methods[methods["model"] == model], targets[targets["model"] == model]
+            )
+            for model, some in at_draws(found).groupby("model", observed=True)
+        },
+        "notes": {row["source"]: row["note"] for row in records(rows[rows["kind"] == MODEL])},
+    }
+
+
+def _model_facts(drawn: Points, methods: pd.DataFrame, targets: pd.DataFrame) -> Row:
+    divergences = dict([*methods.groupby("method", observed=True)["kl"]])
+    worst = drawn.loc[drawn["tokenization"].idxmin()]
+    return {
+        **_distances(drawn),
+        "farther": dict(zip(OUR_METHODS, farther(drawn), strict=True)),
+        "worst_of_canonical": {name: worst[name] for name in ("name", *OUR_METHODS)},
+        "shares": {name: _share_facts(drawn, name) for name in (*THREE, *SHAPLEY)},
+        "masses": {name: _distances(drawn[drawn["masses"] == name]) for name in MASSES},
+        "single": _distances(drawn[drawn["ids"] == 1]),
+        "kl": {
+            name: _kl_facts(divergences[name])
+            for name in ("lift", "canonical", "canonical, weighted")
+        },
+        "targets": {
+            str(name): _distances(some) | {"turned": int(some["turned"].sum())}
+            for name, some in targets.groupby("target", observed=True)
+        },
+    }
+
+
+def _distances(found: pd.DataFrame) -> Row:
+    """Of both methods, and of what is between them; nothing but the number of cases of none."""
+    each = found[[*OUR_METHODS, "tokenization"]] if len(found) else pd.DataFrame()
+    return {"cases": len(found)} | {
+        str(name): {
+            "mean": float(values.mean()),
+            "median": statistics.quantile(values.tolist(), 0.5),
         }
-    return result
+        for name, values in each.items()
+    }
+
+
+def _share_facts(found: Points, part: str) -> Row:
+    """Of the lift's error, summed up over the cases; None for what nothing can be said of."""
+    made = share_of_lift(part)(found) or (np.nan,) * 3
+    value, *ends = (None if np.isnan(v) else v for v in made)
+    return {"value": value, "interval": ends}
+
+
+def _kl_facts(found: pd.Series[float]) -> Row:
+    """In nats; None where no case is finite."""
+    finite = found[np.isfinite(found)].tolist()
+    return {
+        "median": statistics.quantile(finite, 0.5) if finite else None,
+        "mean": float(np.mean(finite)) if finite else None,
+        "infinite": len(found) - len(finite),
+    }
+
+
+def readme(facts: Row) -> dict[str, str]:
+    """A table of both distances by model and mass, and a paragraph for each model."""
+    if not facts:
+        return {}
+    columns = "mean (median)", "all", *(f"mass {name}" for name in MASSES)
+    lines = [
+        [f"{label(model)}, {method}"]
+        + [_shown(own.get(method)) for own in (found, *found["masses"].values())]
+        for model, found in facts["models"].items()
+        for method in OUR_METHODS
+    ]
+    told = [f"- *{label(model)}*: {_told(found)}" for model, found in facts["models"].items()]
+    return {
+        "distortion-study": "\n".join(told),
+        "distortion-study in short": markdown(columns, lines),
+    }
+
+
+def _shown(of: Row | None) -> str:
+    return f"{of['mean']:.3f} ({of['median']:.3f})" if of else "-"
+
+
+def _told(found: Row) -> str:
+    between, of, worst = found["tokenization"], found["farther"], found["worst_of_canonical"]
+    single, kl = found["single"], found["kl"]
+    told = [
+        f"case by case the two differ by {between['mean']:.3f} on average (median "
+        f"{between['median']:.4f}); by more than {CLEARLY}, the lift is farther off in "
+        f"{of['lift']} of {found['cases']} cases, canonical in {of['canonical']}"
+        + (
+            f" (most in `{worst['name']}`: {worst['canonical']:.2f} against {worst['lift']:.2f})"
+            if of["canonical"]
+            else ""
+        )
+        + ".",
+        _shares(found["shares"]),
+        f"Where each answer is one token ({single['cases']} cases), the two are "
+        f"{single['lift']['mean']:.3f} and {single['canonical']['mean']:.4f} off: canonical masks "
+        "one step then, so only the mass on other tokenizations is lost."
+        if single["cases"]
+        else "",
+        _by_target(found["targets"]),
+        f"The median KL divergence is {_nats(kl['lift'])} of the lift, {_nats(kl['canonical'])} of "
+        "canonical.",
+    ]
+    return " ".join(filter(None, told))
+
+
+def _by_target(found: Row) -> str:
+    """Nothing of rows from before there were targets."""
+    names = {
+        PREFIX: "the texts that begin with an answer",
+        COMPLETE: "answers with the end behind them",
+    }
+    return " ".join(
+        f"Against {name} they are {found[target]['lift']['mean']:.3f} and "
+        f"{found[target]['canonical']['mean']:.3f} off (in reversed order in "
+        f"{found[target]['turned']} of {found[target]['cases']} cases)."
+        for target, name in names.items()
+        if target in found
+    )
+
+
+def _shares(found: Row) -> str:
+    """Nothing where there is no error."""
+    if any(found[name]["value"] is None for name in THREE):
+        return ""
+    first, then, rest, own, steps = (f"{found[name]['value']:.0%}" for name in (*THREE, *SHAPLEY))
+    return (
+        f"Of the lift's errors, summed up, canonical ids take away {first} if they come first "
+        f"(weights then {then}, and {rest} stay), and nothing if weights do; the Shapley values "
+        f"are {own} tokenization and {steps} myopia."
+    )
+
+
+def _nats(found: Row) -> str:
+    if found["median"] is None:
+        return "infinite"
+    more = f" (infinite in {found['infinite']} cases)" if found["infinite"] else ""
+    return f"{found['median']:.4f} nats{more}"
