@@ -45,7 +45,7 @@ from experiments.run.tables import (
 )
 from experiments.shared import models
 from experiments.shared.models import Device, Dtype, labels, models_there
-from experiments.shared.shown import Estimate, estimate, label, model_notes
+from experiments.shared.shown import CANONICAL, LIFT, Estimate, estimate, label, model_notes
 
 VERSION = 2
 LONG = True
@@ -328,7 +328,7 @@ def figures(rows: pd.DataFrame, manifest: Row) -> list[Figure]:
     drawn_, axes = panels(1, len(groups), (4.5 * max(2, len(groups)), 4), "y", sharey=True)
     for axis, (model, some) in zip(axes[0], groups, strict=True):
         by_dose = list(some.groupby("dose", sort=True))
-        for method, color in zip(OUR_METHODS, ("#d95f02", "#1b9e77"), strict=True):
+        for method, color in zip(OUR_METHODS, (LIFT, CANONICAL), strict=True):
             each: Sequence[Estimate] = [e for _, g in by_dose if (e := _mean(method)(g))]
             x = np.arange(len(each)) + (0.05 if method == "lift" else -0.05)
             means, lows, highs = np.array(each).T
@@ -336,12 +336,10 @@ def figures(rows: pd.DataFrame, manifest: Row) -> list[Figure]:
             axis.plot(x, means, "o-", color=color, label=method, markersize=5)
         axis.set_xticks(range(len(by_dose)), [f"{dose:g}" for dose, _ in by_dose])
         axis.set_xlabel("noise, in steps of the grid of the weights")
-        axis.set_title(names[model].partition(" ")[0], loc="left", fontsize=10)
+        told = f"{names[model].partition(' ')[0]}, {some['name'].nunique()} cases"
+        axis.set_title(told, loc="left", fontsize=10)
         axis.set_ylim(bottom=0)
     axes[0][0].set_ylabel("TV to the model's own distribution, mean")
     axes[0][0].legend(frameon=False, fontsize=9)
-    note = (
-        f"n = {', '.join(str(some['name'].nunique()) for _, some in groups)} cases; lines: 95 % "
-        "intervals by drawing questions with replacement."
-    )
+    note = "One draw of the noise for each dose; bars: 95 % intervals by drawing questions again."
     return [Figure("dose", drawn_, "The two distances at each dose of noise", note)]

@@ -254,7 +254,7 @@ def figures(rows: pd.DataFrame, manifest: Row) -> list[Figure]:
     pairs, names = pairs_of(rows, manifest), labels(manifest)
     if pairs.empty:
         return []
-    figure, axes = panels(1, 2, (10, 4.2), "y")
+    figure, axes = panels(1, 2, (9, 4), "y")
     for axis, field in zip(axes[0], ("other difference", "distinct difference"), strict=True):
         axis.axhline(0, color="#888888", linewidth=1, zorder=0)
         for k, (name, group) in enumerate(pairs.groupby("model", sort=False)):
@@ -270,6 +270,7 @@ def figures(rows: pd.DataFrame, manifest: Row) -> list[Figure]:
     axes[0][0].legend(fontsize=8, frameon=False)
     note = (
         f"{len(pairs):,} pairs of texts with the same random numbers, of which the mask changed "
-        f"{int(pairs['changed'].sum()):,}; intervals: 95 %, bootstrap of prompts."
+        f"{int(pairs['changed'].sum()):,}; intervals: 95 %, bootstrap of prompts, each by itself; "
+        f"{_multiplicity(facts(rows, manifest))}."
     )
     return [Figure("free_text", figure, "What the mask changes in free texts", note)]

@@ -389,5 +389,6 @@ def draw_masses(axes: Any, ordered: Sequence[Row], heights: Sequence[int]) -> No
     axes.set_yticks([])
     axes.set_xlim(0, 160)
     axes.set_xticks([0, 50, 100])
+    axes.spines["bottom"].set_bounds(0, 100)  # the rest is for the numbers
     axes.set_xlabel("probability of any\nof the answers (%)")
     axes.set_title("Mass of the answers", loc="left", fontsize=11)

@@ -18,11 +18,15 @@ from experiments.run.report import Figure, panels
 from experiments.run.statistics import clopper_pearson
 from experiments.run.tables import Column, Table, fixed, percent, records, small, table, whole
 from experiments.shared.models import labels
-from experiments.shared.shown import model_notes
+from experiments.shared.shown import CANONICAL, LIFT, model_notes
 
-OUTCOMES = ("complete", "goes on", "past")
-"""Of a draw whose text begins with an answer."""
-ACCEPTED = {SEQUENCE: ("complete", "goes on"), PREFIX: OUTCOMES, COMPLETE: ("complete",)}
+OUTCOMES = {
+    "complete": "an answer, then the end",
+    "goes on": "ids that spell one, then others",
+    "past": "an id runs past its end",
+}
+"""Of a draw whose text begins with an answer, and what they mean."""
+ACCEPTED = {SEQUENCE: ("complete", "goes on"), PREFIX: (*OUTCOMES,), COMPLETE: ("complete",)}
 """By target, the draws that rejection sampling keeps."""
 SIMULATED = 100_000
 """Draws of the test of fit; with fewer no p, times the number of tests, could be below `ALPHA`."""
@@ -252,12 +256,13 @@ def readme(facts: Row) -> str:
         f"{facts['least_p']:.2g}, and no share of texts that begin with an answer is off by more "
         f"than {facts['largest_gap']:.3f}."
     ]
-    for target, name in ((SEQUENCE, "spells an answer exactly"), (PREFIX, "begins with one")):
-        if found := costs[target]:
-            told.append(
-                f"Rejection sampling needs a median of {statistics.median(found):,.0f} ids for an "
-                f"accepted text that {name} (at most {found[-1]:,.0f})."
-            )
+    prices = [
+        f"{statistics.median(found):,.0f} ids for a text that {name} (at most {found[-1]:,.0f})"
+        for target, name in ((SEQUENCE, "spells an answer exactly"), (PREFIX, "begins with one"))
+        if (found := costs[target])
+    ]
+    if prices:
+        told.append(f"Rejection sampling needs a median of {' and of '.join(prices)}.")
     return " ".join(told)
 
 
@@ -274,21 +279,21 @@ def figures(rows: pd.DataFrame, manifest: Row) -> list[Figure]:
     each = [row for row in records(rows) if row.get("draws")]
     if not each:
         return []
-    drawn, axes = panels(1, len(OUTCOMES), (11, 4.2), "both", sharex=True, sharey=True)
-    for axis, outcome in zip(axes[0], OUTCOMES, strict=True):
+    drawn, axes = panels(1, len(OUTCOMES), (9, 3.6), "both", sharex=True, sharey=True)
+    for axis, (outcome, meaning) in zip(axes[0], OUTCOMES.items(), strict=True):
         axis.plot([0, 1], [0, 1], color="#bbbbbb", linewidth=1, zorder=0)
         for number, name in enumerate(manifest["config"]["models"]):
-            color = f"C{number}"
             some = [row for row in each if row["model"] == name]
             exact = [p for row in some for p in row["exact"]["probability"][outcome]]
             shares = [k / row["draws"] for row in some for k in row["counts"][outcome]]
             label = labels(manifest)[name].partition(" ")[0]
-            axis.scatter(exact, shares, s=14, color=color, label=label, alpha=0.8)
+            color, marker = (CANONICAL, LIFT)[number % 2], "os^D"[number % 4]
+            axis.scatter(exact, shares, s=14, color=color, marker=marker, label=label, alpha=0.8)
         axis.set_xscale("symlog", linthresh=1e-3)
         axis.set_yscale("symlog", linthresh=1e-3)
         axis.set_xlim(0, 1)
         axis.set_ylim(0, 1)
-        axis.set_title(outcome, loc="left", fontsize=10)
+        axis.set_title(meaning, loc="left", fontsize=10)
         axis.set_xlabel("exact probability")
     axes[0][0].set_ylabel("share of the draws")
     axes[0][0].legend(fontsize=8, frameon=False)

@@ -404,8 +404,12 @@ def distance_figure(lines: pd.DataFrame) -> Figure:
     models = lines["model"].cat.remove_unused_categories().cat.categories
     size = (6.4 * max(len(models), 1.6), 1.8 + 0.5 * len(places))
     figure, axes = panels(1, len(models), size, "x", sharex=True, sharey=True)
+    told = []
     for panel, model in zip(axes[0], models, strict=True):
-        for line in records(lines[lines["model"] == model]):
+        own = lines[lines["model"] == model]
+        medians = own.groupby("method", observed=True)["value"].median().reindex([*SHOWN])
+        told.append(f"{label(str(model))} {' : '.join(map('{:.3f}'.format, medians))}")
+        for line in records(own):
             side = [*SHOWN].index(line["method"]) - 1
             height = places.index((line["case"], line["feature"])) - 0.25 * side
             color = COLORS[line["method"]]
@@ -422,12 +426,11 @@ def distance_figure(lines: pd.DataFrame) -> Figure:
     ]
     handles.append(line([], [], marker="|", linestyle="", color="#555555", label="noise"))
     axes[0][-1].legend(handles=handles, frameon=False, loc="best")
-    medians = lines.groupby("method", observed=True)["value"].median()
-    told = ", ".join(f"{name} {medians[m]:.3f}" for m, name in SHOWN.items() if m in medians)
     note = (
         "first: the first character; length: in classes of four bytes; right: is the answer right? "
         "Lines: 95 % intervals by resampling; noise: the mean where nothing differs.\nEach model: "
         f"{lines.groupby('model', observed=True)['case'].nunique().max()} languages at most, all "
         f"with {FEW} effective samples or more."
     )
-    return Figure("larger_languages", figure, f"Larger languages, median distance: {told}", note)
+    headline = f"Median distances, {' : '.join(SHOWN.values())}: {', '.join(told)}"
+    return Figure("larger_languages", figure, headline, note)

@@ -353,7 +353,7 @@ def figures(rows: pd.DataFrame, manifest: Row) -> list[Figure]:
     curves = list(entries(rows, "mean"))
     if not curves or not {LIFTED, MASKED} <= set(told["measures"]):
         return []
-    drawn, axes = panels(1, 2, (11.0, 4.4), "y", width_ratios=(2, 1))
+    drawn, axes = panels(1, 2, (9.0, 3.9), "y", width_ratios=(3, 2))
     _curves(axes[0, 0], curves)
     _distances(axes[0, 1], told["measures"])
     items = {name: told["measures"][name]["items"] for name in (NEAR, LIFTED)}
