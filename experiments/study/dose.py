@@ -262,9 +262,10 @@ def tables(rows: pd.DataFrame, manifest: Row) -> list[Table]:
         f"of {BLOCKS[0]}, or {BLOCKS[1]}, lie on, as it is found from the weights (in "
         "formats whose scales have a divisor in common, Q6_K, it can rarely come out too small); "
         "half a step is what rounding to the grid makes",
-        "TV: total variation distance to the model's own distribution, under the same weights; "
-        "change: against dose 0, case by case; rank correlation: of TV lift with itself at dose 0; "
-        "one draw of the noise for each model and dose",
+        "TV: total variation distance to the model's own distribution of ids that spell an answer "
+        "exactly, whatever follows (sequence), under the same weights; change: against dose 0, "
+        "case by case; rank correlation: of TV lift with itself at dose 0; one draw of the noise "
+        "for each model and dose",
         f"cases: of {manifest['config']['cases']} drawn by lot from the study, those within "
         f"{TOLERANCE} of exact at every dose; [ ]: 95 % intervals by drawing questions with "
         "replacement, each for itself",

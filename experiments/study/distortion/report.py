@@ -106,8 +106,9 @@ def distributions(cases: Sequence[Row], told: Row, model: Row) -> Table:
         columns.append(Column(method, method, fixed(4)))
         columns.append(Column("drawn", f"{method} drawn", missing="none"))
     notes = [
-        "free: the model's own distribution over the answers, each summed over all its "
-        "tokenizations; lift, canonical: masked and renormalised step by step",
+        "free: the model's own distribution over the answers, each summed over all ids that spell "
+        "it exactly, whatever follows (sequence, in all tables here); lift, canonical: masked and "
+        "renormalised step by step",
         f"drawn: frequency among {told['samples']} samples (free: at least as many); "
         f"{told['inside']} of {told['cells']} exact values lie in the Clopper-Pearson interval of "
         f"their sample (joint level {1 - ALPHA:.0%}, Bonferroni); others are marked !. Samples are "

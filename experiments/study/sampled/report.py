@@ -16,7 +16,6 @@ from experiments.answers.asked import asked_models
 from experiments.answers.cases import LEFT_OUT, SHORT
 from experiments.answers.methods import OUR_METHODS
 from experiments.run.executors import Row
-from experiments.run.files import require
 from experiments.run.report import Figure, panels
 from experiments.run.statistics import clopper_pearson
 from experiments.run.tables import (
@@ -135,6 +134,8 @@ def _asked(found: Sequence[Row], manifest: Row) -> list[str]:
         "weights of the lift or of canonical. Such a case has no intervals and is in no summary",
         f"SMC: one text of a population of {found[0]['particles']}, taken by its weight; weighted: "
         "canonical's samples by their weights, so that free mass that is not canonical is left",
+        "a text ends where nothing can follow it, and the model's own distribution is that of ids "
+        "that spell one, whatever follows (sequence)",
     ]
 
 
@@ -419,13 +420,10 @@ def distance_figure(lines: pd.DataFrame) -> Figure:
         panel.set(xlabel="total variation distance to the model's own distribution")
     names = [f"{case.replace('_any_', ': ').replace('_', ' ')}, {of}" for case, of in places]
     axes[0][0].set_yticks(range(len(places)), names)
-    line = require("matplotlib.lines").Line2D
-    handles = [
-        line([], [], marker="o", linestyle="", color=COLORS[m], label=name)
-        for m, name in SHOWN.items()
-    ]
-    handles.append(line([], [], marker="|", linestyle="", color="#555555", label="noise"))
-    axes[0][-1].legend(handles=handles, frameon=False, loc="best")
+    for method, name in SHOWN.items():
+        axes[0][-1].scatter([], [], color=COLORS[method], label=name)
+    axes[0][-1].scatter([], [], color="#555555", marker="|", label="noise")
+    axes[0][-1].legend(frameon=False, loc="best")
     note = (
         "first: the first character; length: in classes of four bytes; right: is the answer right? "
         "Lines: 95 % intervals by resampling; noise: the mean where nothing differs.\nEach model: "

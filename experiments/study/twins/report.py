@@ -313,10 +313,11 @@ def _compared(told: Row, manifest: Row) -> Table:
         "Cut token: a word of two letters or more that is one token was spelled by two; the loss "
         "of the ids that do follow, less that after its own token. Items are words in their "
         "place.",
-        "TV: total variation distance to the twin's own distribution over the answers, all "
-        "tokenizations summed up; contexts are places in held-out files that one of 4 to 12 "
-        f"answers follows ({several['several']:,} of {several['answers']:,} answers are more than "
-        f"one id); those are left out that are not within {TOLERANCE} of exact under each twin.",
+        "TV: total variation distance to the twin's own distribution of ids that spell an answer "
+        "exactly, whatever follows (sequence); contexts are places in held-out files that one of 4 "
+        f"to 12 answers follows ({several['several']:,} of {several['answers']:,} answers are more "
+        f"than one id); those are left out that are not within {TOLERANCE} of exact under each "
+        "twin.",
     ]
     return table("Twins side by side", frame(lines), columns, notes)
 
