@@ -99,12 +99,6 @@ def test_features_of_one_value_are_left_out():
     assert [line[1] for line in single.rows] == ["first", "right"] * 2
 
 
-def test_right_answers_have_their_probabilities():
-    (made,) = [t for title, t in tables_of(ROWS).items() if title.startswith("How often")]
-    assert made.rows[0][1].startswith("0.250 [")
-    assert made.rows[0][5:] == ["0.300", "0.300", "0.300", "200.0"]
-
-
 def test_what_was_left_out_is_said_of_the_default_alone():
     (first, *_) = tables_of(ROWS).values()
     assert any(LEFT_OUT in note for note in first.notes)

@@ -72,9 +72,8 @@ def tables(rows: pd.DataFrame, manifest: Row) -> list[Table]:
     if not found:
         return []
     lines, cases = feature_lines(found), pd.json_normalize(found)
-    right = cases[cases["truth"].map(bool)]
     notes = [*_asked(found, manifest), *asked_models(rows)]
-    made = [summary(lines, notes), distances(lines, found), accuracy(right), in_full(cases)]
+    made = [summary(lines, notes), distances(lines, found), in_full(cases)]
     return [one for one in made if one.rows]
 
 
@@ -209,41 +208,6 @@ def _distance(method: str) -> Callable[[Group], str | None]:
                 return f"{line['value']:.3f} [?]"
             return interval(fixed(3))([line["value"], line["low"], line["high"]])
         return None
-
-    return of
-
-
-def accuracy(cases: pd.DataFrame) -> Table:
-    """Where a right answer is known."""
-    right = {"lift SMC": "lift\nSMC", "canonical SMC": "canonical\nSMC"}
-    columns = [
-        Column("case", "shown"),
-        *(
-            Column(m, proportion(f"methods.{m}.right", "samples"), interval(fixed(3)))
-            for m in ("lift", "outlines", "chop", "canonical")
-        ),
-        *(Column(name, p_right(f"features.right.laws.{m}"), fixed(3)) for m, name in right.items()),
-        Column("free", p_right("features.right.free"), fixed(3)),
-        Column("ESS of\nfree", "effective", fixed(1)),
-    ]
-    notes = [
-        "share of the samples that are a right answer, in full; texts that were cut off are not. "
-        "[ ]: 95 %, Clopper & Pearson",
-        "SMC and free (the model's own distribution): estimates by weights, without intervals; "
-        "ESS: effective sample size",
-    ]
-    return table("How often the answer is right", cases, columns, notes)
-
-
-def p_right(path: str) -> Callable[[Group], float | None]:
-    """The probability of a right answer under a distribution that the row holds there."""
-
-    def of(group: Group) -> float | None:
-        found = stored("features.right.values", path)(group)
-        if found is None or is_missing(found[1]):
-            return None
-        values, distribution = found
-        return float(distribution[values.index("right")]) if "right" in values else 0.0
 
     return of
 
