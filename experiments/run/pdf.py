@@ -54,13 +54,21 @@ class Picture(NamedTuple):
     caption: Sequence[Piece]
 
     @property
-    def drawn(self) -> float:
-        """Its height without the caption."""
-        return float(FULL * self.pixels.shape[0] / self.pixels.shape[1])
+    def said(self) -> float:
+        """The height of the caption."""
+        return sum(piece.height for piece in self.caption)
+
+    @property
+    def size(self) -> tuple[float, float]:
+        """(width, height): as wide as the page, or else as high."""
+        tall = self.pixels.shape[0] / self.pixels.shape[1]
+        width = min(FULL, (HEIGHT - 2 * MARGIN - self.said) / tall)
+        return width, width * tall
 
     @property
     def height(self) -> float:
-        return self.drawn + sum(piece.height for piece in self.caption)
+        """With the caption."""
+        return self.size[1] + self.said
 
 
 Item: TypeAlias = Piece | Picture
@@ -93,7 +101,7 @@ class Pages:
         self.close()
         self.figure = require("matplotlib.pyplot").figure(figsize=(WIDTH, HEIGHT))
         self.column, self.at = 0, MARGIN
-        while self.waiting and self.at + self.waiting[0].height <= HEIGHT - MARGIN:
+        while self.waiting and self.at + self.waiting[0].height <= HEIGHT - MARGIN + GAP:
             self._picture(self.waiting.pop(0))
         self.top = self.at
         self.bottom = min(HEIGHT - MARGIN, self.top + left / COLUMNS + BODY * POINT * SPACING)
@@ -128,12 +136,12 @@ class Pages:
         )
 
     def _picture(self, picture: Picture) -> None:
-        bottom = 1 - (self.at + picture.drawn) / HEIGHT
-        box = (MARGIN / WIDTH, bottom, FULL / WIDTH, picture.drawn / HEIGHT)
-        axes = self.figure.add_axes(box)
+        width, height = picture.size
+        bottom = 1 - (self.at + height) / HEIGHT
+        axes = self.figure.add_axes((MARGIN / WIDTH, bottom, width / WIDTH, height / HEIGHT))
         axes.imshow(picture.pixels, interpolation="lanczos", aspect="auto")
         axes.axis("off")
-        self.at += picture.drawn
+        self.at += height
         for piece in picture.caption:
             self.piece(piece)
 

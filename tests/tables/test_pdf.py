@@ -47,12 +47,15 @@ fence
 ```
 
 ![a picture](dot.png)
+
+![one that is taller than a page](tall.png)
 """
 
 
 def test_every_block_is_drawn_and_twice_the_same(tmp_path, monkeypatch):
     pyplot = pytest.importorskip("matplotlib.pyplot")
     pyplot.imsave(tmp_path / "dot.png", [[0.0, 1.0]])
+    pyplot.imsave(tmp_path / "tall.png", [[0.0], [1.0]])
     (tmp_path / "page.md").write_text(PAGE + "\n\nmore".join(["", *["words"] * 80]))
     drawn, text_of = [], pdf.Pages.text
 
@@ -63,7 +66,7 @@ def test_every_block_is_drawn_and_twice_the_same(tmp_path, monkeypatch):
     monkeypatch.setattr(pdf.Pages, "text", spied)
     first = pdf.write(tmp_path / "page.md", tmp_path / "one.pdf").read_bytes()
     texts = ("Title", "Some text with code and a link.", "model", "1", "an item", "fence")
-    for text in (*texts, "Figure 1. a picture."):
+    for text in (*texts, "Figure 1. a picture.", "Figure 2. one that is taller than a page."):
         assert text in drawn
     assert not any("numbers" in text for text in drawn)
     assert pdf.write(tmp_path / "page.md", tmp_path / "two.pdf").read_bytes() == first
