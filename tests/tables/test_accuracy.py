@@ -588,7 +588,7 @@ def test_the_report():
     told = report.readme(made.facts)
     assert "| One, spaced, likeliest | 0.0 | 0.0 | 75.0 | - | - |" in told["accuracy"]
     assert told["accuracy in short"] in told["accuracy"]
-    assert told["accuracy"].endswith(": free 2.0, lift 2.0, chop 2.0 (One).")
+    assert told["accuracy"].endswith(": free 2.0, lift 2.0, chop 2.0 (One, likeliest).")
     assert report.readme({"answers": 0}) == {}
 
 

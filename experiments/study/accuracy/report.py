@@ -289,9 +289,10 @@ def readme(said: Row) -> dict[str, str]:
     for one in said["shares"]:
         setting = ", ".join(one[name] for name in SETTING)
         settings.setdefault(setting, {})[one["method"]] = f"{100 * one['right'][0]:.1f}"
-        if (one["style"], one["ids"]) == (said["styles"][0], LIKELIEST):
-            passes.setdefault(one["model"], []).append(f"{one['method']} {one['passes']:.1f}")
-    cost = "; ".join(f"{', '.join(of)} ({model})" for model, of in passes.items())
+        if one["style"] == said["styles"][0]:
+            asked = f"{one['model']}, {one['ids']}"
+            passes.setdefault(asked, []).append(f"{one['method']} {one['passes']:.1f}")
+    cost = "; ".join(f"{', '.join(of)} ({asked})" for asked, of in passes.items())
     lines = [
         [setting, *(of.get(method, "-") for method in METHODS)] for setting, of in settings.items()
     ]
@@ -299,8 +300,8 @@ def readme(said: Row) -> dict[str, str]:
     told = [
         markdown(["right, %", *METHODS], lines),
         short,
-        "Forward passes a request, with the likeliest ids in the first style, where a run of ids "
-        f"that are certain takes none of its own: {cost}.",
+        f"Forward passes a request, in {said['styles'][0]} JSON, where a run of ids that are "
+        f"certain takes none of its own: {cost}.",
     ]
     return {"accuracy": "\n\n".join(told), "accuracy in short": short}
 
