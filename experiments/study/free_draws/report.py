@@ -181,7 +181,8 @@ def tables(rows: pd.DataFrame, manifest: Row) -> list[Table]:
     out = [row for row in records(rows) if row.get("exact") and not row.get("draws")]
     said = [
         "sequence: ids that spell an answer exactly; prefix: texts that begin with one; complete: "
-        "an answer, then the end; intervals: 95 %, Clopper-Pearson",
+        "an answer, then the end; intervals: 95 %, Clopper-Pearson, each for itself: of all of "
+        "them some miss (p is of all counts together)",
         "canonical: of draws that spelled an answer exactly, those by the tokenizer's own ids",
         "p: exact multinomial test (likelihood ratio, simulated) of the counts of every answer as "
         f"complete, gone on from or gone past, and of none; the least of {len(found)}, times their "

@@ -44,7 +44,10 @@ QUANTILES = {"10 %": 0.1, "median": 0.5, "90 %": 0.9}
 MOST_FAR = 10
 """Readings that are shown in full."""
 IDS = "ids of the word"
-DRAWN_AGAIN = "in brackets intervals of 95 %, words and templates drawn again"
+DRAWN_AGAIN = (
+    "in brackets intervals of 95 %, words and templates drawn again; each for itself, so of a "
+    "hundred of them some miss"
+)
 
 
 # What the README says.

@@ -184,7 +184,7 @@ def tables(rows: pd.DataFrame, manifest: Row) -> list[Table]:
 FEW = (
     "A share has no interval where drawing prompts again always gives the same (all texts are "
     "canonical, or none is). Prompts of one kind are few, for which such intervals are rather too "
-    "narrow."
+    "narrow; each is for itself, so of a hundred of them some miss."
 )
 
 

@@ -295,7 +295,8 @@ def _compared(told: Row, manifest: Row) -> Table:
         f"each time, with probability {chosen['dropout']:g}; {chosen['seeds']} twins of each, with "
         "the numbers of each in brackets. Twins of one seed begin with the same weights and read "
         "windows of text that begin at the same places.",
-        "[ ]: 95 % intervals by drawing seeds and items again, each by themselves. "
+        "[ ]: 95 % intervals by drawing seeds and items again, each by themselves; no interval is "
+        "corrected for the number of them. "
         f"{chosen['seeds']} seeds are few: of how much twins differ from seed to seed they say "
         "little, and of other sizes of models nothing.",
         "An equal number of ids is less text under dropout (see the trainings), so that twin saw "
