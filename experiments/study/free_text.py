@@ -48,7 +48,7 @@ class Config(config.Config):
     models: tuple[str, ...] = option((models.SMOLLM2, models.GEMMA), "packaged, folder or hub id")
     temperatures: tuple[float, ...] = option((0.7, 1.0, 1.3), "of sampling")
     kinds: tuple[str, ...] = option(KINDS, "of passages")
-    prompts: int = option(32, "of each kind, at most")
+    prompts: int = option(50, "of each kind, at most")
     prompt_ids: int = option(30, "the fewest of a prompt")
     ids: int = option(48, "of each text, at most")
     device: Device = option("auto", "where the models run")
