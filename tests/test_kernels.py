@@ -118,7 +118,7 @@ def test_edges_of_any_number_of_groups_ends():
 def test_all_kernels_that_are_called_are_known(name):
     module = importlib.import_module(f"{kernels.__name__}.{name}")
     source = (linking.resources.files(kernels.__name__) / f"{name}.py").read_text()
-    homes = {getattr(value, "py_func", value) for value in vars(module).values() if callable(value)}
+    homes = [getattr(value, "py_func", value) for value in vars(module).values() if callable(value)]
     called = {home.__module__.rpartition(".")[2] for home in homes if _is_kernel(home)}
     assert called - {name, "_kernels"} <= {*linking._IMPORT.findall(source)}
 

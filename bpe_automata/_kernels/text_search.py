@@ -92,6 +92,7 @@ def wide_steps(utf8_row: int, state: int, w: Product) -> tuple[np.ndarray, np.nd
 _ON_SEARCH = 3  # in `Memo.text`: met in the search that is running
 _RECENT = 32
 _KEPT, _MOST_STEPS = 64, 1024
+_SHORT, _MOST_MET, _NO_LIMIT = 32, 1024, 1 << 31
 
 
 class Recent(NamedTuple):
@@ -102,6 +103,16 @@ class Recent(NamedTuple):
     size: np.ndarray
     atoms: np.ndarray
     states: np.ndarray
+
+
+@kernel
+def _recent() -> Recent:
+    return Recent(
+        np.full(_KEPT, -1, np.int32),
+        np.empty(_KEPT, np.int32),
+        np.empty((_KEPT, _MOST_STEPS), np.int32),
+        np.empty((_KEPT, _MOST_STEPS), np.int32),
+    )
 
 
 @kernel
@@ -191,12 +202,66 @@ def reads(state_pair: int, hypothesis: int, w: Product) -> bool:
     ):
         w.memo.at_end[state_pair, hypothesis] = ALIVE
         return True
-    return _search(state_pair, hypothesis, w)
+    found = _search(state_pair, hypothesis, _SHORT, w)
+    if found == UNKNOWN:
+        found = _search_nearest(state_pair, hypothesis, w)
+    if found == UNKNOWN:
+        found = _search(state_pair, hypothesis, _NO_LIMIT, w)
+    return found == ALIVE
 
 
 @kernel
-def _search(p: int, h: int, w: Product) -> bool:
-    """Tarjan's depth-first search for strong components, stopped at the first success.
+def _search_nearest(p: int, h: int, w: Product) -> int:
+    """ALIVE or DEAD, by a search that goes on from whatever is nearest to acceptance; UNKNOWN where
+    it would meet more than `_MOST_MET`.
+
+    A depth-first search may follow a hypothesis that goes on for as long as a string may, though
+    another one ends at once.
+    """
+    # Of what was met: state pair, hypothesis, which one it was met from; twice the distance to
+    # acceptance, and 1 more once only its wide steps are left; -1 where none are.
+    met, left = np.empty((_MOST_MET, 3), np.int32), np.empty(_MOST_MET, np.int64)
+    pool, at_end, recent = np.empty((256, 2), np.int32), w.memo.at_end, _recent()
+    met[0, 0], met[0, 1], met[0, 2] = p, h, -1
+    left[0], at_end[p, h], count = 2 * w.fixed_set.distance[w.memo.state[p]], _ON_SEARCH, 1
+    found = UNKNOWN
+    while found == UNKNOWN and count < _MOST_MET and not poll(w.watch):
+        nearest = -1
+        for i in range(count):
+            if left[i] >= 0 and (nearest < 0 or left[i] < left[nearest]):
+                nearest = i
+        if nearest < 0:
+            found = DEAD
+            break
+        wide = left[nearest] & 1 == 1
+        left[nearest] = -1 if wide else left[nearest] + 1
+        p, h = met[nearest, 0], met[nearest, 1]
+        pool, n_pool = _successors(p, h, wide, pool, 0, recent, w)
+        for i in range(n_pool):
+            p, h = pool[i, 0], pool[i, 1]
+            q = w.memo.state[p]
+            if at_end[p, h] == ALIVE or (
+                w.dfa.accepting[q] and w.added.ends[w.memo.text_state[p]] and w.reading.ends[h]
+            ):
+                at_end[p, h], found = ALIVE, ALIVE
+                while nearest >= 0:
+                    at_end[met[nearest, 0], met[nearest, 1]] = ALIVE
+                    nearest = met[nearest, 2]
+                break
+            if at_end[p, h] == UNKNOWN and count < _MOST_MET:
+                met[count, 0], met[count, 1], met[count, 2] = p, h, nearest
+                left[count], at_end[p, h] = 2 * w.fixed_set.distance[q], _ON_SEARCH
+                count += 1
+    for i in range(count):
+        if at_end[met[i, 0], met[i, 1]] == _ON_SEARCH:
+            at_end[met[i, 0], met[i, 1]] = found if found == DEAD else UNKNOWN
+    return found
+
+
+@kernel
+def _search(p: int, h: int, limit: int, w: Product) -> int:
+    """ALIVE or DEAD, by Tarjan's depth-first search for strong components, stopped at the first
+    success; UNKNOWN where it would meet more than `limit`.
 
     A component that is left without success is dead for good; on success everything still on the
     component stack leads to the current path, and so to acceptance. So nothing is met twice, and
@@ -209,14 +274,9 @@ def _search(p: int, h: int, w: Product) -> bool:
     configurations, count = np.empty((64, 3), np.int32), 0
     frames, n_frames = np.empty((64, 4), np.int32), 0
     component, n_component = np.empty((64, 1), np.int32), 0
-    recent = Recent(
-        np.full(_KEPT, -1, np.int32),
-        np.empty(_KEPT, np.int32),
-        np.empty((_KEPT, _MOST_STEPS), np.int32),
-        np.empty((_KEPT, _MOST_STEPS), np.int32),
-    )
-    text, order, entering, found = w.memo.at_end, w.memo.order, True, False
-    while not found and not poll(w.watch):
+    recent, text, order = _recent(), w.memo.at_end, w.memo.order
+    entering, found = True, False
+    while not found and count <= limit and not poll(w.watch):
         if entering:
             entering = False
             if count == len(configurations):
@@ -280,4 +340,4 @@ def _search(p: int, h: int, w: Product) -> bool:
     for i in range(n_component):
         met = configurations[component[i, 0]]
         text[met[0], met[1]] = ALIVE if found else UNKNOWN
-    return found
+    return ALIVE if found else DEAD if n_frames == 0 else UNKNOWN

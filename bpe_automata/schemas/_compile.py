@@ -148,7 +148,8 @@ def link_json_schema(
                 raise unsatisfiable(reader)
             options = order, whitespace, escapes, closed, formats, unique_names, registry, budget
             origin = _linked_again, (read, *options)
-            return LinkedDFA(begin, columns(read), budget, lock=_compiling, origin=origin)
+            told_apart = columns(read, whitespace == "flexible")
+            return LinkedDFA(begin, told_apart, budget, lock=_compiling, origin=origin)
 
     return _with_pointers(find)
 

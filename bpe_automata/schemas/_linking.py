@@ -604,15 +604,18 @@ def _after(frame: Frame) -> Iterable[Place]:
 # are alike then where they may stand in the same places.
 
 _LEADING = (0x80, 0x90, 0xA0, 0xC0, 0xC2, 0xE0, 0xE1, 0xED, 0xEE, 0xF0, 0xF1, 0xF4, 0xF5)
-_FIRST = np.array((*range(0x20, 0x80), *_LEADING))  # of each column, that of controls left out
+_FIRST = (*range(0x20, 0x80), *_LEADING)  # of each column, that of controls left out
+_BREAKS = (0x0A, 0x0B)  # the same, where lines may be broken
 _APART = re.compile(
     r'"pattern|"\$(ref|dynamicRef)":"(?!#)|"format":"(?!(date|time|date-time|uri|email|ipv4|ipv6|uuid)")'
 )
 
 
-def columns(schema: Any) -> np.ndarray:
-    """uint8 [256]: the column of each byte, for all texts that are valid under a schema."""
+def columns(schema: Any, breaks: bool) -> np.ndarray:
+    """uint8 [256]: the column of each byte, for all texts that are valid under a schema. breaks:
+    may there be line feeds between tokens of JSON?"""
     spelled = json.dumps(schema, ensure_ascii=False, separators=(",", ":"))
     if spelled.isascii() and not _APART.search(spelled):
-        return np.searchsorted(_FIRST, np.arange(256), "right").astype(np.uint8)
+        first = np.array((*_BREAKS, *_FIRST) if breaks else _FIRST)
+        return np.searchsorted(first, np.arange(256), "right").astype(np.uint8)
     return np.arange(256, dtype=np.uint8)

@@ -25,7 +25,7 @@ import numpy as np
 
 from bpe_automata import Tokenizer
 from bpe_automata._automata.linked import ByteAutomaton
-from bpe_automata.errors import BpeAutomataError
+from bpe_automata.errors import BpeAutomataError, BudgetExceededError
 from experiments.engines.interface import (
     SEPARATORS,
     Begin,
@@ -109,6 +109,8 @@ DEEPEST = 6
 """Depths that are tried for a valid instance that is rejected, before it counts as unexplained."""
 MASKED = 300
 """Ids of a text before which the mask is made and timed; after them the ids are only read."""
+STATES = "too many states"
+"""The reason where a text leads an automaton to more states than it may have."""
 _VARIED = {
     "a": {"type": "string", "maxLength": 9, "pattern": "^a"},
     "b": {"type": "number", "minimum": 0, "multipleOf": 0.5},
@@ -138,10 +140,22 @@ class OursCase:
             self._begin = self._engine.beginning(self._engine.constraint(self.dfa))
         return self._begin()
 
+    def accepts(self, text: str) -> bool:
+        """Is a text in the language? Not, if it leads to more states than there may be."""
+        with suppress(BudgetExceededError):
+            return self.dfa.accepts(text.encode("utf-8", "surrogatepass"))
+        return False
+
     def reason(self, text: str) -> str:
         """Why a valid instance, in this text, is rejected."""
         if "regex" in self._source:
             return UNEXPLAINED
+        try:
+            return self._reason(text)
+        except BudgetExceededError:
+            return STATES
+
+    def _reason(self, text: str) -> str:
         separators = SEPARATORS[self._whitespace]
         found = reason(self.dfa, text, separators)
         if found not in (None, GAVE_UP):
@@ -230,7 +244,7 @@ class Worker:
 
     def _accepts(self, text: str, masks: Histogram | None, row: Row) -> bool:
         if self._case is not None:
-            accepted = self._case.dfa.accepts(text.encode("utf-8", "surrogatepass"))
+            accepted = self._case.accepts(text)
             if accepted and masks is not None and not self._follows(text, masks):
                 row["wrong_masks"].append(text[:200])
             return accepted

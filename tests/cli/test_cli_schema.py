@@ -111,7 +111,7 @@ def test_the_help_names_the_options_of_a_schema(capsys, command) -> None:
         (None, (), "cannot read the schema"),
         ("{", (), "is no JSON"),
         ('{"type": "text"}', (), "type"),
-        ('{"properties": {"a": {"format": "idn-email"}}}', (), "#/properties/a"),
+        ('{"properties": {"a": {"format": "idn-hostname"}}}', (), "#/properties/a"),
         ('{"type": "string", "maxLength": -1}', (), "maxLength"),
         ('{"allOf": [{"type": "null"}, {"type": "string"}]}', (), "no value is valid"),
         ('{"type": "null"}', ("--depth", "-1"), "depth"),

@@ -21,7 +21,7 @@ import pytest
 import bpe_automata
 from bpe_automata import Budget, Tokenizer, constrain
 from bpe_automata import _budget as budgets
-from bpe_automata._constructions import product_tables
+from bpe_automata._constructions import lift, product_tables
 from bpe_automata._constructions.segments_cache import SegmentCache
 from bpe_automata._decoding.constraint import Constraint
 from bpe_automata._kernels import watch
@@ -130,7 +130,8 @@ def stopped_at_poll(k: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callabl
     array[watch._COUNTDOWN] = k
     with monkeypatch.context() as patch, budgets.spending(Budget(max_seconds=1000)):
         patch.setattr(watch, "armed", armed)
-        patch.setattr(product_tables, "armed", armed)
+        for module in (lift, product_tables):
+            patch.setattr(module, "armed", armed)
         yield lambda: int(array[watch._COUNTDOWN]) <= 0
 
 

@@ -47,7 +47,7 @@ PERSON["$defs"]["person"]["properties"] = {
     "age": {"type": "integer", "minimum": 0},
     "friends": {"type": "array", "items": {"$ref": "#/$defs/person"}, "maxItems": 5},
 }
-_COLUMNS = columns({"pattern": ""})
+_COLUMNS = columns({"pattern": ""}, breaks=True)
 LINE = {"type": "array", "items": {"enum": [0, 1]}, "minItems": 20_000, "maxItems": 20_001}
 
 
@@ -324,7 +324,7 @@ def test_threads_share_one():
 
 def test_columns_tell_apart_what_parts_do():
     """Names, patterns and formats beyond ASCII; in others, bytes of UTF-8 share columns."""
-    assert len(set(columns({"type": "string"}).tolist())) < 120
+    assert len(set(columns({"type": "string"}, breaks=True).tolist())) < 120
     for schema, valid, invalid in (
         ({"properties": {"\u00e9": {"type": "null"}}}, '{"\u00e9":null}', '{"\u00e9":1}'),
         ({"type": "string", "pattern": "^[\u0430-\u044f]+$"}, '"\u0436"', '"\u0410"'),
@@ -404,3 +404,30 @@ def test_strings_of_a_million_characters():
     assert not found.accepts(b'"' + b"a" * 4_001 + b'"')
     assert not found.accepts(b'"ab"')
     assert not found.accepts(b'"c"')
+
+
+def test_a_mask_at_a_long_string_does_not_write_all_of_it_down():
+    """A hypothesis that white space goes on is as near to the end as any, for 5,000 characters."""
+    schema = {
+        "properties": {
+            "_id": {"pattern": "^[a-z0-9._-]{2,}$", "type": "string"},
+            "message": {"maxLength": 5000, "minLength": 3, "type": "string"},
+        },
+        "required": ["id", "message"],
+        "type": "object",
+    }
+    found = link_json_schema(schema, order="any")
+    constrain(named("smollm2"), found).matcher().mask()
+    assert found.n_written < 6_000
+
+
+@pytest.mark.parametrize("layout", ["compact", "spaced", "flexible"])
+def test_every_layout_may_be_linked(layout):
+    schema = {"properties": {"a": {"type": "array"}}, "additionalProperties": False}
+    found = link_json_schema(schema, whitespace=layout)
+    assert same_arrays(
+        link_json_schema({"enum": [{"a": [1, [2]]}]}, whitespace=layout).to_dfa(),
+        compile_json_schema({"enum": [{"a": [1, [2]]}]}, whitespace=layout),
+    )
+    assert found.accepts(json.dumps({"a": [1, [2]]}, **LAYOUTS[layout]).encode())
+    assert found.accepts(b'{\n  "a": [\n    1\n  ]\n}') == (layout == "flexible")

@@ -173,17 +173,17 @@ def test_every_case_is_a_row_that_is_judged_and_explained(finished, config):
     assert manifest["complete"]
     ours = cases_of(rows, manifest)
     (own,) = facts(rows, manifest)["engines"]
-    assert (own["compiled"], own["valid"], own["valid_rejected"], own["invalid"]) == (2, 2, 1, 4)
+    assert (own["compiled"], own["valid"], own["valid_rejected"], own["invalid"]) == (2, 2, 0, 4)
     ours = ours.set_index("id").loc[["pair", "label", "refused", "empty"]]
     assert ours["status"].tolist() == ["compiled", "compiled", "refused", "unsatisfiable"]
-    assert ours["rejected"].to_dict() == {"pair": [1], "label": [], "refused": [], "empty": []}
+    assert ours["rejected"].map(len).sum() == 0  # the second text has its members in another order
     assert not ours["let_through"].map(bool).any()
-    assert ours.loc["pair", "why"] == [ORDER]
     assert ours.loc["refused", "refusal"] == "uniqueItems"
     assert disagreements(rows) == [("label", 0, True, False)]
-    assert ours.loc["pair", "accepted"] == [True, False, False, False]
-    # Of the one valid text that is accepted: each id but the end, which is checked, not timed.
-    assert seconds(ours, "masks").n == len(TABLE.encode('{"a":1,"b":true}'))
+    assert ours.loc["pair", "accepted"] == [True, True, False, False]
+    # Of the valid texts that are accepted: each id but the end, which is checked, not timed.
+    texts = ('{"a":1,"b":true}', '{"b":true,"a":2}')
+    assert seconds(ours, "masks").n == sum(len(TABLE.encode(text)) for text in texts)
     assert ours.loc["pair", "wrong_masks"] == []
     assert [*manifest["missing"]] == [f"nothing, {config.tokenizers[0].rpartition('/')[2]}"]
     judged = {row["id"]: row.get("accepted") for row in finished[0] if row["engine"] == JUDGE}
