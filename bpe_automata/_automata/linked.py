@@ -379,11 +379,15 @@ class LinkedDFA(Immutable):
         if not rows:
             return self.trans[0]
         table = self.trans[list(rows)]
-        read = table != 0
-        merged: np.ndarray = np.where(read.sum(axis=0) == 1, table.sum(axis=0), 0)
-        for column in np.flatnonzero(read.sum(axis=0) > 1).tolist():
-            entries = sorted(set(table[read[:, column], column].tolist()))
-            merged[column] = entries[0] if len(entries) == 1 else self._step_to(entries)
+        readers = (table != 0).sum(axis=0)
+        merged: np.ndarray = np.where(readers == 1, table.sum(axis=0), 0)
+        shared, known = np.flatnonzero(readers > 1), dict[tuple[int, ...], int]()
+        for column, entries in zip(shared.tolist(), table[:, shared].T.tolist(), strict=True):
+            key = tuple(entries)  # most bytes of a string lead alike
+            if key not in known:
+                distinct = sorted({entry for entry in entries if entry})
+                known[key] = distinct[0] if len(distinct) == 1 else self._step_to(distinct)
+            merged[column] = known[key]
         return merged
 
     def _step_to(self, entries: list[int]) -> int:

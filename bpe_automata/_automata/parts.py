@@ -257,11 +257,12 @@ def _trie(alternatives: list[Alternative]) -> Table | None:
 def _nearest_of_each(far: np.ndarray, trans: np.ndarray) -> np.ndarray:
     """`_nearest` of each column of `far`, int32 [n, k]: along the edges, all at once."""
     tail, column = np.nonzero(trans)
-    edges = np.unique(np.stack([tail, trans[tail, column]], axis=1), axis=0)
-    tail, start = np.unique(edges[:, 0], return_index=True)
+    edges = np.unique(tail * len(trans) + trans[tail, column])
+    tail, head = np.divmod(edges, len(trans))
+    tail, start = np.unique(tail, return_index=True)
     while len(edges):
         check()
-        nearer = np.minimum.reduceat(far[edges[:, 1]], start, axis=0) + 1
+        nearer = np.minimum.reduceat(far[head], start, axis=0) + 1
         if (nearer >= far[tail]).all():
             break
         far[tail] = np.minimum(far[tail], nearer)
