@@ -274,7 +274,7 @@ def _nearest(far: np.ndarray, trans: np.ndarray) -> np.ndarray:
     far[0] = FAR
     while True:
         check()
-        nearer = np.minimum(far, far[trans].min(axis=1) + 1)
+        nearer = np.minimum(far, far[trans].min(axis=1, initial=FAR) + 1)
         nearer[0] = FAR
         if (nearer == far).all():
             return nearer
