@@ -13,10 +13,11 @@ import numpy as np
 
 from bpe_automata._automata.assembly import Assembly
 from bpe_automata._automata.dfa import ByteDFA
-from bpe_automata._budget import check
+from bpe_automata._budget import Budget, check
 from bpe_automata._sharing import Lock, cached, locked
 from bpe_automata.errors import BpeAutomataError
 
+_DEFAULT = Budget()
 FAR = 1 << 29
 """Bytes to an end that is not in reach."""
 ROWS = 64
@@ -108,19 +109,27 @@ class Table:
         return other
 
 
+Join = Callable[[list[Any]], Any]
+
+
 @dataclass(frozen=True, eq=False)
 class Part:
     """A table, and what is behind its exits.
 
     far: int32 [n], bytes from each state to the end of what the part stands for, of the shortest
     text; FAR of those that are not in the part, as it lacks the exits that they lead to. follow:
-    (context, label) to what comes after an exit; rest: bytes behind the end of that.
+    (context, label) to what comes after an exit; rest: bytes behind the end of that. joined: of the
+    contexts in which one text leads to the beginning of the part, one that stands for all, so that
+    a text which may be read in many ways leads to few instances; None where they stay apart. rank:
+    a part with `joined` is entered before those of a higher rank, whose beginnings it may lead to.
     """
 
     table: Table
     far: np.ndarray
     follow: Callable[[Any, int], Iterable[Place]]
     rest: Callable[[Any], int]
+    joined: Join | None = None
+    rank: int = 0
 
     @cached
     def dead(self) -> np.ndarray | None:
@@ -285,21 +294,37 @@ def _nearest(far: np.ndarray, trans: np.ndarray) -> np.ndarray:
 
 
 def _assembled(alternatives: list[Alternative]) -> Table:
-    labels = 1 + max((label for _, label in alternatives), default=0)
-    digits = 1
-    while len(_MARKS) ** digits < labels:
-        digits += 1
     parts = Assembly()
-    start, end = parts.state(), parts.state()
-    parts.accept(end)
+    start = parts.state()
+    exits = []
     for pieces, label in alternatives:
         at = start
         for piece in pieces:
             after = parts.state()
             parts.put(at, piece, after)
             at = after
+        exits.append((at, label))
+    return table_between(parts, start, exits)
+
+
+def table_between(
+    parts: Assembly, start: int, exits: list[tuple[int, int]], budget: Budget = _DEFAULT
+) -> Table:
+    """The table of what an assembly, which nobody uses afterwards, reads from a state to some
+    others, given with their labels. Raises BudgetExceededError."""
+    labels = 1 + max((label for _, label in exits), default=0)
+    digits = 1
+    while len(_MARKS) ** digits < labels:
+        digits += 1
+    end = parts.state()
+    parts.accept(end)
+    for at, label in exits:
         parts.read(at, _mark(label, digits), end)
-    dfa = parts.dfa(start)
+    return _unmarked(parts.dfa(start, budget), digits)
+
+
+def _unmarked(dfa: ByteDFA, digits: int) -> Table:
+    """Where a DFA reads the digits of labels there are exits."""
     marks = dfa.byte_class[list(_MARKS)]
     of_marks = np.unique(dfa.trans[:, marks])
     own = np.ones(dfa.n_states, np.bool_)

@@ -1,0 +1,142 @@
+"""What lark makes of a grammar: rules without repeats and options, and terminals.
+
+lark reads the grammar, imports from its library, fills in templates, and writes `*`, `+`, `?` and
+`~` as rules that contain themselves on the left. Its loader takes exponential time for some
+grammars, so it is watched.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import FrameType
+from typing import Any, TypeVar
+
+from bpe_automata._automata.algebra import any_of, concatenation, difference, repeated
+from bpe_automata._automata.dfa import ByteDFA
+from bpe_automata._budget import Budget, check, with_room
+from bpe_automata._grammars.terminals import texts_of
+from bpe_automata._optional import require
+from bpe_automata.errors import (
+    BudgetExceededError,
+    GrammarError,
+    RegexError,
+    UnsupportedGrammarError,
+)
+
+T = TypeVar("T")
+ROOT, IGNORED = "<text>", "<ignored>"
+"""Names that no symbol of a grammar has: of all texts, and of what may stand between terminals."""
+
+
+@dataclass(frozen=True)
+class Grammar:
+    """rules: of each nonterminal its alternatives, which are sequences of symbols. terminals: the
+    texts of each, none of which is empty; IGNORED among them if there is anything to ignore, one or
+    more times. ROOT stands for all texts, what is ignored before the first terminal included."""
+
+    rules: dict[str, list[tuple[str, ...]]]
+    terminals: dict[str, bytes | ByteDFA]
+
+
+def read(text: str, start: str, reserved_words: bool, budget: Budget) -> Grammar:
+    """The grammar that lark reads. Raises GrammarError, UnsupportedGrammarError,
+    BudgetExceededError, and MissingDependencyError without lark."""
+    found = _loaded(text, start)
+    rules: dict[str, list[tuple[str, ...]]] = {ROOT: [(start,)]}
+    used = set(found.ignore_tokens)
+    for rule in found.rules:
+        symbols = tuple(str(symbol.name) for symbol in rule.expansion)
+        rules.setdefault(str(rule.origin.name), []).append(symbols)
+        used |= {str(symbol.name) for symbol in rule.expansion if symbol.is_term}
+    if start not in rules:
+        raise GrammarError(f"the grammar has no rule {start!r}: give another `start`")
+    defined = [one for one in found.terminals if one.name in used]
+    for name in used - {one.name for one in defined}:
+        raise UnsupportedGrammarError(name, "it is declared, but has no pattern")
+    terminals = {one.name: _texts(one, budget) for one in defined}
+    if reserved_words:
+        terminals |= _without_words(defined, terminals, budget)
+    if found.ignore_tokens:
+        one = any_of([_dfa(terminals[name]) for name in found.ignore_tokens], budget)
+        terminals[IGNORED] = repeated(one, 1, None, budget)
+        rules[ROOT].append((IGNORED, start))
+    return Grammar(rules, terminals)
+
+
+def _loaded(text: str, start: str) -> Any:
+    """The grammar as a `lark.Lark`, without a parser: the analysis for one takes longer."""
+    lark = require("lark", "pip install 'bpe-automata[grammars]'")
+
+    def load() -> Any:
+        return lark.Lark(text, start=start, parser=None, lexer="basic")
+
+    try:
+        return with_room(lambda: _watched(load))
+    except Exception as error:  # of any kind: lark lets those of `re` and of files through
+        while isinstance(error, lark.exceptions.VisitError):
+            error = error.orig_exc
+        if isinstance(error, BudgetExceededError):
+            raise error from None
+        if isinstance(error, RecursionError):
+            advice = "the grammar is nested more deeply than lark can read"
+            raise BudgetExceededError("calls", sys.getrecursionlimit(), advice) from None
+        raise GrammarError(f"lark cannot read the grammar: {error}") from error
+
+
+def _watched(load: Callable[[], T]) -> T:
+    """load(), which stops when the time is up; unless somebody else watches its calls."""
+    if sys.getprofile() is not None:
+        return load()
+    calls = 0
+
+    def watch(frame: FrameType, event: str, arg: object) -> None:
+        nonlocal calls
+        calls += 1
+        if calls % 1024 == 0:
+            check()
+
+    sys.setprofile(watch)
+    try:
+        return load()
+    finally:
+        sys.setprofile(None)
+
+
+def _texts(terminal: Any, budget: Budget) -> bytes | ByteDFA:
+    """Those of a `lark.lexer.TerminalDef`."""
+    pattern = terminal.pattern
+    try:
+        if pattern.type == "str" and not pattern.flags:
+            return pattern.value.encode()
+        return texts_of(pattern.to_regexp(), budget)
+    except UnicodeEncodeError:
+        raise UnsupportedGrammarError(terminal.name, "a surrogate has no UTF-8") from None
+    except RegexError as error:
+        raise UnsupportedGrammarError(terminal.name, str(error)) from error
+
+
+def _dfa(texts: bytes | ByteDFA) -> ByteDFA:
+    return concatenation(texts) if isinstance(texts, bytes) else texts
+
+
+def _without_words(
+    terminals: list[Any], texts: dict[str, bytes | ByteDFA], budget: Budget
+) -> dict[str, ByteDFA]:
+    """The texts of the regexes that are no words: lark's other lexers take a text for a string of
+    the grammar if a regex of the same priority matches that string."""
+    words = [one for one in terminals if one.pattern.type == "str"]
+    found = {}
+    for one in terminals:
+        whole = texts[one.name]
+        if one.pattern.type == "str" or isinstance(whole, bytes):
+            continue
+        taken = [
+            _dfa(texts[word.name])
+            for word in words
+            if word.priority == one.priority and whole.accepts(word.pattern.value.encode())
+        ]
+        if taken:
+            found[one.name] = difference(whole, any_of(taken, budget), budget)
+    return found
