@@ -13,11 +13,10 @@ import numpy as np
 
 from bpe_automata._automata.assembly import Assembly
 from bpe_automata._automata.dfa import ByteDFA
-from bpe_automata._budget import Budget, check
+from bpe_automata._budget import check
 from bpe_automata._sharing import Lock, cached, locked
 from bpe_automata.errors import BpeAutomataError
 
-_DEFAULT = Budget()
 FAR = 1 << 29
 """Bytes to an end that is not in reach."""
 ROWS = 64
@@ -294,37 +293,21 @@ def _nearest(far: np.ndarray, trans: np.ndarray) -> np.ndarray:
 
 
 def _assembled(alternatives: list[Alternative]) -> Table:
+    labels = 1 + max((label for _, label in alternatives), default=0)
+    digits = 1
+    while len(_MARKS) ** digits < labels:
+        digits += 1
     parts = Assembly()
-    start = parts.state()
-    exits = []
+    start, end = parts.state(), parts.state()
+    parts.accept(end)
     for pieces, label in alternatives:
         at = start
         for piece in pieces:
             after = parts.state()
             parts.put(at, piece, after)
             at = after
-        exits.append((at, label))
-    return table_between(parts, start, exits)
-
-
-def table_between(
-    parts: Assembly, start: int, exits: list[tuple[int, int]], budget: Budget = _DEFAULT
-) -> Table:
-    """The table of what an assembly, which nobody uses afterwards, reads from a state to some
-    others, given with their labels. Raises BudgetExceededError."""
-    labels = 1 + max((label for _, label in exits), default=0)
-    digits = 1
-    while len(_MARKS) ** digits < labels:
-        digits += 1
-    end = parts.state()
-    parts.accept(end)
-    for at, label in exits:
         parts.read(at, _mark(label, digits), end)
-    return _unmarked(parts.dfa(start, budget), digits)
-
-
-def _unmarked(dfa: ByteDFA, digits: int) -> Table:
-    """Where a DFA reads the digits of labels there are exits."""
+    dfa = parts.dfa(start)
     marks = dfa.byte_class[list(_MARKS)]
     of_marks = np.unique(dfa.trans[:, marks])
     own = np.ones(dfa.n_states, np.bool_)

@@ -12,18 +12,19 @@ back to where that rule would: recursion on the right costs no stack.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from heapq import heappop, heappush
 
 import numpy as np
 
-from bpe_automata._automata.assembly import Assembly
+from bpe_automata._automata.algebra import repeated
+from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._automata.linked import LinkedDFA
-from bpe_automata._automata.parts import FAR, Part, Place, Table, table_between
+from bpe_automata._automata.parts import FAR, Alternative, Part, Place, table_of
 from bpe_automata._budget import Budget, check, spending
 from bpe_automata._grammars.networks import Edge, Networks
-from bpe_automata._grammars.reading import IGNORED, ROOT, read
+from bpe_automata._grammars.reading import IGNORED, ROOT, as_dfa, read
 from bpe_automata._kernels.byte_product import joint_columns
 from bpe_automata._sharing import cached
 
@@ -97,6 +98,8 @@ class _Linker:
 
     def __init__(self, networks: Networks, budget: Budget) -> None:
         self.networks, self.budget = networks, budget
+        ignored = networks.terminals.get(IGNORED)
+        self._gap = None if ignored is None else repeated(as_dfa(ignored), 0, 1, budget)
         self._rules: dict[str, _Rule] = {}
         self._stacks: dict[tuple[bool, frozenset[tuple[int, int]]], _Stack] = {}
 
@@ -121,6 +124,13 @@ class _Linker:
             rest = 0 if ends else min(rest, FAR)
             self._stacks[key] = _Stack(ends, tuple(by_id.values()), rest)
         return self._stacks[key]
+
+    def pieces(self, symbol: str) -> tuple[bytes | ByteDFA, ...]:
+        """The texts of a terminal, with what is ignored behind it; nothing of a called rule."""
+        texts = self.networks.terminals.get(symbol)
+        if texts is None:
+            return ()
+        return (texts,) if symbol == IGNORED or self._gap is None else (texts, self._gap)
 
     def joined(self, stacks: list[_Stack]) -> _Stack:
         """That of all calls of a rule behind one text."""
@@ -208,89 +218,46 @@ class _Rule:
             self._places[key] = _Place(self, _END in reached, edges, self.far[state])
         return self._places[key]
 
-    def table(
-        self, edges: Iterable[Edge], ends: bool
-    ) -> tuple[Table, list[tuple[str, _Place | None]]]:
-        """(what may be read up to the end of the rule, which has label `_END`, and up to calls; of
-        each call, whose labels begin with 1, the rule and the place behind it, if there is any)."""
-        terminals, parts = self.linker.networks.terminals, Assembly()
-        start, ignored = parts.state(), terminals.get(IGNORED)
-        number, waiting = dict[int, int](), list[int]()
-        gaps, labels = dict[int, int](), dict[tuple[str, _Place | None], int]()
-        exits = [(start, _END)] if ends else []
-
-        def entered(state: int) -> int:
-            if state not in number:
-                number[state] = parts.state()
-                waiting.append(state)
-            return number[state]
-
-        def gap(state: int) -> int:
-            """Behind a terminal: the state, or what is ignored before it."""
-            if ignored is None:
-                return entered(state)
-            if state not in gaps:
-                gaps[state] = parts.state()
-                parts.skip(gaps[state], entered(state))
-                parts.put(gaps[state], ignored, entered(state))
-            return gaps[state]
-
-        def write(at: int, edges: Iterable[Edge]) -> None:
-            for symbol, to in edges:
-                if symbol in terminals:
-                    behind = entered(to) if symbol == IGNORED else gap(to)
-                    parts.put(at, terminals[symbol], behind)
-                else:
-                    call = symbol, self.place(to).unless_over()
-                    exits.append((at, labels.setdefault(call, 1 + len(labels))))
-
-        write(start, edges)
-        while waiting:
-            check()
-            state = waiting.pop()
-            write(number[state], self._edges[state])
-            for to in self._silent[state]:
-                parts.skip(number[state], entered(to))
-        if _END in number:
-            exits.append((number[_END], _END))
-        return table_between(parts, start, exits, self.linker.budget), list(labels)
-
 
 class _Place:
     """What may come in a called rule: edges, and the end of the rule if `ends`. far: bytes to the
     end."""
 
     def __init__(self, rule: _Rule, ends: bool, edges: frozenset[Edge], far: int) -> None:
-        self.far, self._rule, self._ends, self._edges = far, rule, ends, edges
-
-    def unless_over(self) -> _Place | None:
-        """None for the end of the rule alone."""
-        return self if self._edges else None
+        self.far, self.edges, self._rule, self._ends = far, edges, rule, ends
 
     @cached
     def part(self) -> Part:
-        """What may be read from here, in a stack."""
+        """One terminal, or nothing up to a call or the end of the rule, in a stack. What comes then
+        is what the label of an exit says: a rule that is called, and a place, if it is not the
+        end."""
         rule, linker = self._rule, self._rule.linker
-        table, calls = rule.table(self._edges, self._ends)
-        least = linker.networks.least
-        costs = {_END: 0} | {
-            label: min(least[name] + (place.far if place else 0), FAR)
-            for label, (name, place) in enumerate(calls, 1)
-        }
+        networks = linker.networks
+        alternatives: list[Alternative] = [((), _END)] if self._ends else []
+        costs = {_END: 0}
+        number: dict[tuple[str | None, _Place | None], int] = {(None, None): _END}
+        for symbol, to in sorted(self.edges):
+            place = rule.place(to)
+            called = None if symbol in networks.terminals else symbol
+            then = called, place if place.edges else None
+            label = number.setdefault(then, len(number))
+            alternatives.append((linker.pieces(symbol), label))
+            costs[label] = min(place.far + (networks.least[symbol] if called else 0), FAR)
+        behind = list(number)
 
-        def follow(stack: _Stack, label: int) -> Iterator[Place]:
-            if label != _END:
-                name, place = calls[label - 1]
+        def follow(stack: _Stack, label: int) -> Iterable[Place]:
+            called, place = behind[label]
+            if called is not None:
                 inner = linker.stack(False, ((place, stack),)) if place else stack
-                yield linker.rule(name).begin.part, inner
-                return
-            if stack.ends:
-                yield None, stack
-            for place, outer in stack.frames:
-                yield place.part, outer
+                return ((linker.rule(called).begin.part, inner),)
+            if place is not None:
+                return ((place.part, stack),)
+            found: list[Place] = [(place.part, outer) for place, outer in stack.frames]
+            return [*found, (None, stack)] if stack.ends else found
 
+        table = table_of(alternatives)
         joined = linker.joined if self is rule.begin else None
-        return Part(table, table.far(costs), follow, _rest, joined, linker.networks.rank[rule.name])
+        return Part(table, table.far(costs), follow, _rest, joined, networks.rank[rule.name])
 
 
 def _rest(stack: _Stack) -> int:

@@ -59,7 +59,7 @@ def read(text: str, start: str, reserved_words: bool, budget: Budget) -> Grammar
     if reserved_words:
         terminals |= _without_words(defined, terminals, budget)
     if found.ignore_tokens:
-        one = any_of([_dfa(terminals[name]) for name in found.ignore_tokens], budget)
+        one = any_of([as_dfa(terminals[name]) for name in found.ignore_tokens], budget)
         terminals[IGNORED] = repeated(one, 1, None, budget)
         rules[ROOT].append((IGNORED, start))
     return Grammar(rules, terminals)
@@ -117,7 +117,8 @@ def _texts(terminal: Any, budget: Budget) -> bytes | ByteDFA:
         raise UnsupportedGrammarError(terminal.name, str(error)) from error
 
 
-def _dfa(texts: bytes | ByteDFA) -> ByteDFA:
+def as_dfa(texts: bytes | ByteDFA) -> ByteDFA:
+    """One text, or more, as an automaton."""
     return concatenation(texts) if isinstance(texts, bytes) else texts
 
 
@@ -133,7 +134,7 @@ def _without_words(
         if one.pattern.type == "str" or isinstance(whole, bytes):
             continue
         taken = [
-            _dfa(texts[word.name])
+            as_dfa(texts[word.name])
             for word in words
             if word.priority == one.priority and whole.accepts(word.pattern.value.encode())
         ]
