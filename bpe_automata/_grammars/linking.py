@@ -18,15 +18,14 @@ from heapq import heappop, heappush
 
 import numpy as np
 
-from bpe_automata._automata.algebra import repeated
-from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._automata.linked import LinkedDFA
 from bpe_automata._automata.parts import FAR, Alternative, Part, Place, table_of
 from bpe_automata._budget import Budget, check, spending
 from bpe_automata._grammars.networks import Edge, Networks
-from bpe_automata._grammars.reading import IGNORED, ROOT, as_dfa, read
+from bpe_automata._grammars.reading import ROOT, read
 from bpe_automata._kernels.byte_product import joint_columns
 from bpe_automata._sharing import cached
+from bpe_automata.errors import ArgumentError
 
 _END = 0
 """The label of a rule's end, and the state there."""
@@ -43,13 +42,14 @@ def compile_grammar(
 
     grammar: in lark's format, with its `%import`, `%ignore`, templates and operators. start: the
     rule of whole texts. A text belongs to the language if it can be cut into terminals in some way
-    that the rules allow, with ignored ones in any place between: what lark parses with
-    `parser="earley", lexer="dynamic_complete"`. Priorities choose among trees, so they change
+    that the rules allow, with ignored ones, as long as they can be, in any place between: what lark
+    parses with `parser="earley", lexer="dynamic_complete"`. Priorities choose among trees, so they change
     nothing. Brackets may be nested without limit; ambiguity and recursion of any kind are allowed.
 
     reserved_words: does a terminal that is a regex not match what a terminal of the same priority
-    that is a string does? So names are no keywords, in any place, as for lark's other lexers, which
-    moreover cut a text in one way only: some texts of the language they still reject.
+    that is a string does? So a name is no keyword, as for lark's basic lexer (the contextual one
+    allows it where the keyword could not come). These lexers moreover cut a text in one way only:
+    `ab` is no `a` and `b`, where names may be longer. So they still reject some texts.
 
     budget: of reading the grammar; three times its states may be written down. What is too large
     may show only when a text leads there, as BudgetExceededError of that call. Regexes are those of
@@ -58,6 +58,8 @@ def compile_grammar(
     Raises GrammarError for what lark cannot read, UnsupportedGrammarError, EmptyLanguageError,
     BudgetExceededError, and MissingDependencyError without lark.
     """
+    if not isinstance(grammar, str) or not isinstance(start, str):
+        raise ArgumentError("the grammar and its start are texts: give strings")
     with spending(budget):
         networks = Networks(read(grammar, start, reserved_words, budget))
         linker = _Linker(networks, budget)
@@ -73,6 +75,7 @@ def _again(grammar: str, start: str, reserved_words: bool, budget: Budget) -> Li
 def _columns(networks: Networks) -> np.ndarray:
     """uint8 [256]: a column for all bytes that no terminal tells apart."""
     told_apart = np.zeros(256, np.bool_)
+    told_apart[ord(" ")] = True  # some tokenizers put one before a text
     classes = {}
     for texts in networks.terminals.values():
         if isinstance(texts, bytes):
@@ -98,8 +101,6 @@ class _Linker:
 
     def __init__(self, networks: Networks, budget: Budget) -> None:
         self.networks, self.budget = networks, budget
-        ignored = networks.terminals.get(IGNORED)
-        self._gap = None if ignored is None else repeated(as_dfa(ignored), 0, 1, budget)
         self._rules: dict[str, _Rule] = {}
         self._stacks: dict[tuple[bool, frozenset[tuple[int, int]]], _Stack] = {}
 
@@ -124,13 +125,6 @@ class _Linker:
             rest = 0 if ends else min(rest, FAR)
             self._stacks[key] = _Stack(ends, tuple(by_id.values()), rest)
         return self._stacks[key]
-
-    def pieces(self, symbol: str) -> tuple[bytes | ByteDFA, ...]:
-        """The texts of a terminal, with what is ignored behind it; nothing of a called rule."""
-        texts = self.networks.terminals.get(symbol)
-        if texts is None:
-            return ()
-        return (texts,) if symbol == IGNORED or self._gap is None else (texts, self._gap)
 
     def joined(self, stacks: list[_Stack]) -> _Stack:
         """That of all calls of a rule behind one text."""
@@ -238,10 +232,11 @@ class _Place:
         number: dict[tuple[str | None, _Place | None], int] = {(None, None): _END}
         for symbol, to in sorted(self.edges):
             place = rule.place(to)
-            called = None if symbol in networks.terminals else symbol
+            texts = networks.terminals.get(symbol)
+            called = symbol if texts is None else None
             then = called, place if place.edges else None
             label = number.setdefault(then, len(number))
-            alternatives.append((linker.pieces(symbol), label))
+            alternatives.append((() if texts is None else (texts,), label))
             costs[label] = min(place.far + (networks.least[symbol] if called else 0), FAR)
         behind = list(number)
 

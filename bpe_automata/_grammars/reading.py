@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Any, TypeVar
 
-from bpe_automata._automata.algebra import any_of, concatenation, difference, repeated
+from bpe_automata._automata.algebra import any_of, difference
 from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._budget import Budget, check, with_room
+from bpe_automata._grammars.gaps import Gaps, Texts, as_dfa
 from bpe_automata._grammars.terminals import texts_of
 from bpe_automata._optional import require
 from bpe_automata.errors import (
@@ -33,11 +34,11 @@ ROOT, IGNORED = "<text>", "<ignored>"
 @dataclass(frozen=True)
 class Grammar:
     """rules: of each nonterminal its alternatives, which are sequences of symbols. terminals: the
-    texts of each, none of which is empty; IGNORED among them if there is anything to ignore, one or
-    more times. ROOT stands for all texts, what is ignored before the first terminal included."""
+    texts of each, none of which is empty, with what is ignored before them; IGNORED is that at the
+    end of a text. ROOT stands for whole texts."""
 
     rules: dict[str, list[tuple[str, ...]]]
-    terminals: dict[str, bytes | ByteDFA]
+    terminals: dict[str, Texts]
 
 
 def read(text: str, start: str, reserved_words: bool, budget: Budget) -> Grammar:
@@ -45,23 +46,25 @@ def read(text: str, start: str, reserved_words: bool, budget: Budget) -> Grammar
     BudgetExceededError, and MissingDependencyError without lark."""
     found = _loaded(text, start)
     rules: dict[str, list[tuple[str, ...]]] = {ROOT: [(start,)]}
-    used = set(found.ignore_tokens)
+    in_rules: dict[str, None] = {}
     for rule in found.rules:
         symbols = tuple(str(symbol.name) for symbol in rule.expansion)
         rules.setdefault(str(rule.origin.name), []).append(symbols)
-        used |= {str(symbol.name) for symbol in rule.expansion if symbol.is_term}
+        in_rules |= {str(symbol.name): None for symbol in rule.expansion if symbol.is_term}
     if start not in rules:
         raise GrammarError(f"the grammar has no rule {start!r}: give another `start`")
-    defined = [one for one in found.terminals if one.name in used]
-    for name in used - {one.name for one in defined}:
-        raise UnsupportedGrammarError(name, "it is declared, but has no pattern")
-    terminals = {one.name: _texts(one, budget) for one in defined}
+    used = [one for one in found.terminals if one.name in {*in_rules, *found.ignore_tokens}]
+    terminals = {one.name: _texts(one, budget) for one in used}
+    for name in in_rules:
+        if name not in terminals:
+            raise UnsupportedGrammarError(name, "it is declared, but has no pattern")
     if reserved_words:
-        terminals |= _without_words(defined, terminals, budget)
+        terminals |= _without_words(used, terminals, budget)
     if found.ignore_tokens:
-        one = any_of([as_dfa(terminals[name]) for name in found.ignore_tokens], budget)
-        terminals[IGNORED] = repeated(one, 1, None, budget)
-        rules[ROOT].append((IGNORED, start))
+        gaps = Gaps([as_dfa(terminals[name]) for name in found.ignore_tokens], budget)
+        terminals = {name: gaps.before(name, terminals[name]) for name in in_rules}
+        terminals[IGNORED] = gaps.alone()
+        rules[ROOT].append((start, IGNORED))
     return Grammar(rules, terminals)
 
 
@@ -104,7 +107,7 @@ def _watched(load: Callable[[], T]) -> T:
         sys.setprofile(None)
 
 
-def _texts(terminal: Any, budget: Budget) -> bytes | ByteDFA:
+def _texts(terminal: Any, budget: Budget) -> Texts:
     """Those of a `lark.lexer.TerminalDef`."""
     pattern = terminal.pattern
     try:
@@ -117,13 +120,8 @@ def _texts(terminal: Any, budget: Budget) -> bytes | ByteDFA:
         raise UnsupportedGrammarError(terminal.name, str(error)) from error
 
 
-def as_dfa(texts: bytes | ByteDFA) -> ByteDFA:
-    """One text, or more, as an automaton."""
-    return concatenation(texts) if isinstance(texts, bytes) else texts
-
-
 def _without_words(
-    terminals: list[Any], texts: dict[str, bytes | ByteDFA], budget: Budget
+    terminals: list[Any], texts: dict[str, Texts], budget: Budget
 ) -> dict[str, ByteDFA]:
     """The texts of the regexes that are no words: lark's other lexers take a text for a string of
     the grammar if a regex of the same priority matches that string."""

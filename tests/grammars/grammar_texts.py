@@ -64,6 +64,10 @@ SMALL = [  # with the letters that their texts are made of
     ('start: (a | b)\na: "(" a ")" | "x"\nb: "(" b "]" | "x"', "(x)]"),
     ('start: "a" x*\nx: "a"~2..3\n%ignore " "', "a "),
     ('start: [a] "c"\na.2: "a" | A\nA.3: "a"+\n%ignore "b"\n%ignore "bb"', "abc"),  # priorities
+    ('start: "a" "b"?\n%ignore /#[^\\n]*/\n%ignore "\\n"', "ab#\n"),  # as long as it can be
+    ('start: "a" "b"?\n%ignore /[ \\r\\n]+/\n%ignore /(\\r?\\n)+/', "ab \r\n"),
+    ('start: "a" (" b" | /é/) "b"\n%ignore /[ é]+/', "ab é"),
+    ('start: ["b"]\n%ignore "a"', "ab"),
     ("start: (X | Y)+\nX: /a.*?b/\nY: /a|ab/", "ab"),  # preferences of regexes
     ('start: "a"i _s{b, ","}\nb: "b"\n_s{x, y}: x (y x)*', "aAbB,"),
     ('start: "é"+ | /[а-я]/i', "éaЖж"),

@@ -9,7 +9,6 @@ import sys
 import threading
 import time
 
-import numpy as np
 import pytest
 from grammar_texts import ARITHMETIC, GRAMMARS, JSON, SMALL, SQL
 from hypothesis import given
@@ -21,7 +20,6 @@ from support import examples, named
 from bpe_automata import Budget, compile_grammar, constrain
 from bpe_automata.errors import (
     ArgumentError,
-    BpeAutomataError,
     BudgetExceededError,
     EmptyLanguageError,
     GrammarError,
@@ -153,7 +151,7 @@ def test_brackets_are_nested_without_limit():
 
 
 def test_recursion_at_either_side_takes_no_stack():
-    for rule in ('a: a "x" | "y"', 'a: "x" a | "y"', 'a: a a | "x"', 'a: "x" b | "y"\nb: "z" a'):
+    for rule in ('a: a "x" | "y"', 'a: "x" a | "y"', 'a: "x" b | "y"\nb: "z" a'):
         assert compile_grammar(f"start: a\n{rule}").to_dfa().n_states < 7
 
 
@@ -188,13 +186,19 @@ def test_names_are_no_reserved_words():
 
 
 def test_with_reserved_words_lark_lexes_as_is_meant():
-    """Terminals apart from one another are cut in one way only."""
-    found = compile_grammar(SQL, reserved_words=True)
-    parser, rng, seen = Lark(SQL, parser="lalr", lexer="basic"), random.Random(3), set()
-    words = ["select", "FROM", "from", "where", "Where", "order", "by", "asc", "and", "as"]
-    words, start = [*words, "a", "b", *",()*+=1", "'x'"], ["select", "a", "from", "b"]
+    """Words that are apart, and cannot be cut into others."""
+    grammar = r"""
+    start: "get" list ["from"i NAME] ["if" test]
+    list: NAME | list "," NAME
+    test: NAME | "not" test | test "and" test
+    NAME: /[a-z]+/i
+    %ignore " "
+    """.replace('test "and" test', 'NAME "and" test')
+    found = compile_grammar(grammar, reserved_words=True)
+    parser, rng, seen = Lark(grammar, parser="lalr", lexer="basic"), random.Random(3), set()
+    words = ["get", "GET", "from", "From", "if", "not", "and", "xf", "x", ","]
     for _ in range(3_000):
-        some = list(start) if rng.random() < 0.9 else []
+        some = ["get", "x", "from", "x", "if", "x"][: rng.choice((2, 4, 6))]
         for _ in range(rng.randrange(4)):
             some.insert(rng.randrange(len(some) + 1), rng.choice(words))
         text = " ".join(some)
@@ -279,7 +283,8 @@ def test_masks_are_what_some_text_goes_on_with():
 def test_what_is_generated_is_parsed(name):
     tokenizer, rng = named("smollm2"), random.Random(7)
     parser = earley(GRAMMARS[name])
-    constraint = constrain(tokenizer, compile_grammar(GRAMMARS[name]))
+    automaton = compile_grammar(GRAMMARS[name])
+    constraint = constrain(tokenizer, automaton)
     for _ in range(4):
         matcher, ids = constraint.matcher(), []
         while len(ids) < 15:
@@ -288,5 +293,115 @@ def test_what_is_generated_is_parsed(name):
                 break
             matcher.advance(token)
             ids.append(token)
-        rest = matcher.constraint.dfa.shortest(matcher.constraint.dfa.walk(tokenizer.decode(ids)))
-        assert parses(parser, (tokenizer.decode(ids) + rest).decode())
+        text = tokenizer.decode(ids).encode()
+        text += automaton.shortest(automaton.walk(text))
+        assert parses(parser, text.decode())
+
+
+# ---------------------------------------------------------------- errors, processes, threads
+
+
+@pytest.mark.parametrize(
+    ("grammar", "symbol"),
+    [
+        ('start: A B\nA: "a"\n%declare B', "B"),
+        ("start: A\nA: /a(?=b)/", "A"),
+        (r"start: A" "\n" r"A: /a\b/", "A"),
+        ("start: A\nA: /^a/", "A"),
+        ("start: A\nA: /(?<=b)a/", "A"),
+        ("start: A\nA: /x(?:|a)*/", "A"),
+        ("start: A\nA: /(a)\\1/", "A"),
+        ('start: A\nA: "\\ud800"', "A"),
+        ('start: "x" A\nA: "a"\n%ignore /c(ab)*/', "A"),
+    ],
+)
+def test_what_is_not_supported_is_named(grammar, symbol):
+    with pytest.raises(UnsupportedGrammarError, match="not supported") as error:
+        compile_grammar(grammar)
+    assert error.value.symbol == symbol
+
+
+def test_what_lark_cannot_read_is_said():
+    for grammar in (
+        "start: (",
+        "start: x",
+        "start: A\nA: /x*/",
+        "start: A\nA: /(/",
+        "%import no.X",
+    ):
+        with pytest.raises(GrammarError):
+            compile_grammar(grammar)
+    with pytest.raises(GrammarError, match="begin"):
+        compile_grammar('start: "a"', start="begin")
+    with pytest.raises(ArgumentError):
+        compile_grammar(3)
+
+
+def test_a_grammar_without_texts_is_empty():
+    for grammar in ("start: start", 'start: "a" x\nx: "b" x', "start: /a(?<!a)/"):
+        with pytest.raises(EmptyLanguageError):
+            compile_grammar(grammar)
+
+
+def test_without_lark_it_is_said_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "lark", None)
+    with pytest.raises(MissingDependencyError, match=r"pip install.*grammars"):
+        compile_grammar('start: "a"')
+
+
+HOSTILE = {
+    "alternatives": "start: " + " | ".join(f'"w{k}"' for k in range(100_000)),
+    "nested": "start: " + "(" * 10_000 + '"a"' + ")" * 10_000,
+    "options": "start: " + " ".join(f'["w{k}"]' for k in range(30)),
+    "rules": "start: a0\n" + "\n".join(f'a{k}: "x" a{k + 1} "y"' for k in range(10_000)),
+    "doubled": "".join(f'a{k}: a{k + 1} a{k + 1} | "q"\n' for k in range(1_000)) + 'a1000: "z"',
+    "longest": "".join(f"a{k}: a{k + 1} a{k + 1}\n" for k in range(1_000)) + 'a1000: "z"',
+    "circle": "".join(f'a{k}: a{(k + 1) % 2_000} "x" | "y"\n' for k in range(2_000)),
+    "empty": "a0: " + "b " * 1_000 + '\nb: "x" | ',
+    "regex": "a0: /(a|b)*a(a|b){30}/",
+    "ambiguous": 'a0: a0 a0 | a0 a0 a0 | "a" | "b" a0',
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_grammars_are_answered_or_refused(name):
+    """Within seconds of the thread."""
+    begun, start = time.thread_time(), "start" if "start" in HOSTILE[name] else "a0"
+    try:
+        found = compile_grammar(HOSTILE[name], start=start, budget=Budget(max_seconds=1.5))
+        assert found.live_bytes(found.start).size
+        found.walk(b"ab" * 50)
+    except BudgetExceededError:
+        pass
+    except GrammarError:
+        assert name == "rules"  # the last of them is missing
+    assert time.thread_time() - begun < 5
+
+
+def test_room_that_is_used_up_is_said():
+    found = compile_grammar(ARITHMETIC, budget=Budget(max_states=100))
+    with pytest.raises(BudgetExceededError, match="states"):
+        found.walk(b"(" * 1_000)
+    assert not found.accepts(b"(((")  # what was met is still there
+
+
+def test_another_process_makes_it_again():
+    found = pickle.loads(pickle.dumps(compile_grammar(WORDS, reserved_words=True)))
+    assert found.accepts(b"if a then b")
+    assert not found.accepts(b"if if then b")
+
+
+def test_threads_share_one():
+    found, rng = compile_grammar(ARITHMETIC), random.Random(4)
+    texts = [found.sample(rng, 60) for _ in range(8)]
+    shared, results = compile_grammar(ARITHMETIC), {}
+
+    def work(k):
+        results[k] = [shared.accepts(text) for text in texts[k:] + texts[:k]]
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=60)
+    assert results == {k: [True] * 8 for k in range(8)}
