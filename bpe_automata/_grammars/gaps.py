@@ -1,8 +1,8 @@
 """What may be ignored before a terminal, or at the end of a text.
 
-An ignored terminal is as long as it can be, as for lark: behind a comment up to the end of the line
-comes no terminal of that line. So nothing may follow that makes it longer, and the ignored terminals
-that still could be longer are watched until they cannot.
+An ignored terminal is as long as it can be, as for lark: a comment goes on to the end of its line,
+and no terminal begins in there. So nothing may follow that makes it longer, and those that still
+could be longer are watched until they cannot.
 """
 
 from __future__ import annotations

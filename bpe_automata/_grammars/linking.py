@@ -43,13 +43,13 @@ def compile_grammar(
     grammar: in lark's format, with its `%import`, `%ignore`, templates and operators. start: the
     rule of whole texts. A text belongs to the language if it can be cut into terminals in some way
     that the rules allow, with ignored ones, as long as they can be, in any place between: what lark
-    parses with `parser="earley", lexer="dynamic_complete"`. Priorities choose among trees, so they change
-    nothing. Brackets may be nested without limit; ambiguity and recursion of any kind are allowed.
+    parses with `parser="earley", lexer="dynamic_complete"`. Priorities choose among trees, so they
+    change nothing. Brackets may be nested without limit; any recursion and ambiguity is allowed.
 
     reserved_words: does a terminal that is a regex not match what a terminal of the same priority
     that is a string does? So a name is no keyword, as for lark's basic lexer (the contextual one
     allows it where the keyword could not come). These lexers moreover cut a text in one way only:
-    `ab` is no `a` and `b`, where names may be longer. So they still reject some texts.
+    `notx` is no `not` before a name `x`. So they still reject some texts of the language.
 
     budget: of reading the grammar; three times its states may be written down. What is too large
     may show only when a text leads there, as BudgetExceededError of that call. Regexes are those of
