@@ -54,6 +54,7 @@ from ._tokenizer.description import (
     SplitRule as SplitRule,
 )
 from ._tokenizer.tokenizer import AddedTokens as AddedTokens, Tokenizer as Tokenizer
+from ._grammars.linking import compile_grammar as compile_grammar
 from .errors import BpeAutomataError as BpeAutomataError
 from .reference._published import cartesian_merge as cartesian_merge, direct_merge as direct_merge
 

@@ -152,6 +152,22 @@ class SchemaTooLargeError(SchemaError, BudgetExceededError):
         self.pointer = pointer
 
 
+# ---------------------------------------------------------------- grammars
+
+
+class GrammarError(BpeAutomataError):
+    """A grammar cannot be used: lark cannot read it, and the message says why."""
+
+
+class UnsupportedGrammarError(GrammarError):
+    """Something of a grammar that no automaton here expresses exactly. Attributes: `symbol`, the
+    rule or terminal; `why`."""
+
+    def __init__(self, symbol: str, why: str) -> None:
+        self.symbol, self.why = symbol, why
+        super().__init__(f"{symbol} is not supported: {why}")
+
+
 # ---------------------------------------------------------------- token automata
 
 

@@ -153,6 +153,7 @@ FLOORS = {
     "automata": 1,
     "tokenizer": 1,
     "schemas": 2,
+    "grammars": 2,
     "constructions": 2,
     "models": 2,
     "decoding": 3,

@@ -64,6 +64,12 @@ class Assembly:
         """A way may end there."""
         self._accepting.append(state)
 
+    def leading_to(self, state: int) -> Assembly:
+        """The same, where ways end in one state alone; while nothing more is put into either."""
+        found = copy(self)
+        found._accepting = [state]
+        return found
+
     def skip(self, one: int, other: int) -> None:
         """From one state to another, reading nothing."""
         self._silent.append((one, other))

@@ -29,7 +29,7 @@ import numpy as np
 
 from bpe_automata._automata.assembly import reduced
 from bpe_automata._automata.dfa import ByteDFA
-from bpe_automata._automata.parts import FAR, ROWS, Block, Part, Place, labelled
+from bpe_automata._automata.parts import FAR, ROWS, Block, Join, Part, Place, labelled
 from bpe_automata._budget import Budget, check, spending
 from bpe_automata._kernels.links import register
 from bpe_automata._limits import untouched
@@ -256,9 +256,11 @@ class LinkedDFA(Immutable):
         known = self._state_after.get(number)
         if known is not None:
             return known
-        rows, ends = self._led(number)
-        rows, then = self._closed(rows)
+        led, ends = self._led(number)
+        rows, then = self._closed(led)
         state = self._state(rows, ends or then)
+        if state in self._rows_of:
+            self._rows_of[state] = led, ends  # so that contexts are joined with those of others
         self._state_after[number] = state
         self._replace(number, entry, state)
         return state
@@ -286,22 +288,31 @@ class LinkedDFA(Immutable):
         """(rows, may a text end): those given, the beginnings of places, and whatever follows the
         exits among them; without rows that read nothing."""
         waiting, seen, ends = list(rows), set[int](), False
-        for part, context in places:
-            ends |= part is None
-            if part is not None:
-                waiting.append(self._row(part, context, part.table.start))
-        while waiting:
-            row = waiting.pop()
-            if row in seen:
-                continue
-            seen.add(row)
-            instance = self._instance_at(row)
-            for label in instance.part.table.exits.get(row - instance.base + instance.first, ()):
-                for part, context in instance.part.follow(instance.context, label):
-                    ends |= part is None
-                    if part is not None:
-                        waiting.append(self._row(part, context, part.table.start))
-        return tuple(sorted(row for row in seen if self.trans[row].any())), ends
+        joining: dict[int, tuple[int, Part, Join, list[Any]]] = {}  # rank first; by the part
+        while True:
+            for part, context in places:
+                if part is None:
+                    ends = True
+                elif part.joined is None:
+                    waiting.append(self._row(part, context, part.table.start))
+                else:
+                    found = joining.setdefault(id(part), (part.rank, part, part.joined, []))
+                    found[-1].append(context)
+            if not waiting and joining:
+                _, part, joined, contexts = joining.pop(min(joining, key=lambda k: joining[k][0]))
+                waiting.append(self._row(part, joined(contexts), part.table.start))
+            if not waiting:
+                return tuple(sorted(row for row in seen if self.trans[row].any())), ends
+            places = self._behind(waiting.pop(), seen)
+
+    def _behind(self, row: int, seen: set[int]) -> Iterator[Place]:
+        """What follows a row, if it is an exit and was not seen before."""
+        if row in seen:
+            return
+        seen.add(row)
+        instance = self._instance_at(row)
+        for label in instance.part.table.exits.get(row - instance.base + instance.first, ()):
+            yield from instance.part.follow(instance.context, label)
 
     def _row(self, part: Part, context: Any, state: int) -> int:
         """The row of a state of a part in a context."""

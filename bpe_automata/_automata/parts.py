@@ -108,19 +108,27 @@ class Table:
         return other
 
 
+Join = Callable[[list[Any]], Any]
+
+
 @dataclass(frozen=True, eq=False)
 class Part:
     """A table, and what is behind its exits.
 
     far: int32 [n], bytes from each state to the end of what the part stands for, of the shortest
     text; FAR of those that are not in the part, as it lacks the exits that they lead to. follow:
-    (context, label) to what comes after an exit; rest: bytes behind the end of that.
+    (context, label) to what comes after an exit; rest: bytes behind the end of that. joined: of the
+    contexts in which one text leads to the beginning of the part, one that stands for all, so that
+    a text which may be read in many ways leads to few instances; None where they stay apart. rank:
+    a part with `joined` is entered before those of a higher rank, whose beginnings it may lead to.
     """
 
     table: Table
     far: np.ndarray
     follow: Callable[[Any, int], Iterable[Place]]
     rest: Callable[[Any], int]
+    joined: Join | None = None
+    rank: int = 0
 
     @cached
     def dead(self) -> np.ndarray | None:

@@ -34,7 +34,7 @@ from bpe_automata._budget import Budget, check, out_of_instructions
 from bpe_automata._kernels.determinize import JUMP, MATCH, SPLIT
 
 _TYPE_FLAGS = re.ASCII | re.LOCALE | re.UNICODE
-_CHARACTERS = frozenset((_parser.LITERAL, _parser.NOT_LITERAL, _parser.ANY, _parser.IN))
+CHARACTERS = frozenset((_parser.LITERAL, _parser.NOT_LITERAL, _parser.ANY, _parser.IN))
 REPEATS = frozenset((_parser.MAX_REPEAT, _parser.MIN_REPEAT))
 
 
@@ -78,7 +78,7 @@ class Program:
     def _sequence(self, items: Any, flags: int) -> None:
         for op, av in items:
             check()
-            if op in _CHARACTERS:
+            if op in CHARACTERS:
                 self._add(self._class_of(op, av, flags), 0)
             elif op is _parser.SUBPATTERN:
                 self._sequence(av[3], kept_flags(av, flags))

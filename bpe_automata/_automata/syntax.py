@@ -70,8 +70,16 @@ def parse(pattern: str) -> Parsed:
 
 def parse_text(source: Substituted) -> Any:
     """The tree of `source.text`, without redundant anchors."""
+    tree = parse_all(source)
+    _strip(tree, _BEGIN, 0)
+    _strip(tree, _END, -1)
+    return tree
+
+
+def parse_all(source: Substituted) -> Any:
+    """The tree of `source.text`, with all of its anchors. Raises RegexSyntaxError."""
     try:
-        tree = _parser.parse(_Timed(source.text))
+        return _parser.parse(_Timed(source.text))
     except re.error as error:
         position = source.position(error.pos or 0)
         raise RegexSyntaxError(source.pattern, position, error.msg) from None
@@ -81,9 +89,6 @@ def parse_text(source: Substituted) -> Any:
         raise RegexSyntaxError(source.pattern, position, str(error)) from None
     except ValueError as error:  # flags that contradict each other; they have no place
         raise RegexSyntaxError(source.pattern, 0, str(error)) from None
-    _strip(tree, _BEGIN, 0)
-    _strip(tree, _END, -1)
-    return tree
 
 
 def _strip(sequence: Any, anchors: frozenset[Any], end: int) -> None:

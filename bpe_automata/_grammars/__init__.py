@@ -1,0 +1,7 @@
+"""Context-free grammars, in lark's format, as linked automata.
+
+reading     what lark makes of a grammar: rules without repeats and options, and terminals
+terminals   the texts of a terminal
+networks    rules as networks of symbols, without left recursion; what is written inline
+linking     the parts, and the stacks that are their contexts
+"""

@@ -1,0 +1,407 @@
+"""Linked automata of grammars, against lark's parser, and against all short texts of a grammar."""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+import random
+import sys
+import threading
+import time
+
+import pytest
+from grammar_texts import ARITHMETIC, GRAMMARS, JSON, SMALL, SQL
+from hypothesis import given
+from hypothesis import strategies as st
+from lark import Lark
+from lark.exceptions import LarkError
+from support import examples, named
+
+from bpe_automata import Budget, compile_grammar, constrain
+from bpe_automata.errors import (
+    ArgumentError,
+    BudgetExceededError,
+    EmptyLanguageError,
+    GrammarError,
+    MissingDependencyError,
+    UnsupportedGrammarError,
+)
+
+
+def earley(grammar):
+    return Lark(grammar, parser="earley", lexer="dynamic_complete")
+
+
+def parses(parser, text):
+    try:
+        parser.parse(text)
+    except LarkError:
+        return False
+    return True
+
+
+def far_is_right(automaton, texts):
+    """A state that is not accepting is one byte farther away than the nearest one behind it."""
+    for text in texts:
+        state = automaton.start
+        for byte in text:
+            live = automaton.live_bytes(state).tolist()
+            nearest = min((automaton.far[automaton.step(state, b)] for b in live), default=0)
+            assert automaton.far[state] == (0 if automaton.accepting[state] else 1 + nearest)
+            state = automaton.step(state, byte)
+            assert state
+
+
+# ---------------------------------------------------------------- languages
+
+
+@pytest.mark.parametrize(("grammar", "letters"), SMALL)
+def test_short_texts_are_those_that_lark_parses(grammar, letters):
+    found, parser, accepted = compile_grammar(grammar), earley(grammar), []
+    longest = {2: 8, 3: 6, 4: 5}.get(len(letters), 4)
+    for n in range(longest + 1):
+        for text in map("".join, itertools.product(letters, repeat=n)):
+            expected = parses(parser, text)
+            assert found.accepts(text.encode()) == expected, text
+            accepted += [text.encode()] if expected else []
+    assert accepted
+    assert len(found.shortest()) == len(min(accepted, key=len))
+    far_is_right(found, accepted[:50])
+
+
+@pytest.mark.parametrize("name", GRAMMARS)
+def test_random_texts_and_their_neighbours_are_those_that_lark_parses(name):
+    grammar, rng, seen = GRAMMARS[name], random.Random(5), set()
+    found, parser = compile_grammar(grammar), earley(grammar)
+    letters = "()[]{}+-*,.:'\"\\ 1aé\n" + "sSn;<="
+    for k in range(60):
+        data = found.sample(rng, 4 + k % 20)
+        text = data.decode()
+        assert parses(parser, text), text
+        far_is_right(found, [data])
+        for _ in range(2):
+            at, cut = rng.randrange(len(text) + 1), rng.randrange(2)
+            other = text[:at] + rng.choice(["", rng.choice(letters)]) + text[at + cut :]
+            expected = parses(parser, other)
+            assert found.accepts(other.encode()) == expected, other
+            seen.add(expected)
+    assert seen == {True, False}
+
+
+RULES = ("start", "s", "t")
+
+
+@st.composite
+def rules(draw):
+    """Of each rule its alternatives, of rules and the letters a and b."""
+    symbol = st.sampled_from((*RULES, *RULES, "a", "b", "b"))
+    alternative = st.lists(symbol, max_size=3)
+    return {name: draw(st.lists(alternative, min_size=1, max_size=3)) for name in RULES}
+
+
+def spelled(alternatives):
+    quoted = [[f'"{s}"' if s in "ab" else s for s in one] for one in alternatives]
+    return " | ".join(" ".join(one) for one in quoted)
+
+
+def texts_under(grammar, longest):
+    """All texts of a grammar up to a length, by the least fixed point."""
+    found = {"a": {"a"}, "b": {"b"}} | {name: set() for name in grammar}
+    while True:
+        before = sum(map(len, found.values()))
+        for name, alternatives in grammar.items():
+            for one in alternatives:
+                texts = {""}
+                for symbol in one:
+                    texts = {x + y for x in texts for y in found[symbol] if len(x + y) <= longest}
+                found[name] |= texts
+        if sum(map(len, found.values())) == before:
+            return found["start"]
+
+
+@examples(150)
+@given(rules())
+def test_any_grammar_has_the_texts_of_its_rules(grammar):
+    """Recursion of all kinds, rules that may be empty, ambiguity without bound."""
+    expected = texts_under(grammar, 6)
+    text = "\n".join(f"{name}: {spelled(found)}" for name, found in grammar.items())
+    try:
+        found = compile_grammar(text)
+    except EmptyLanguageError:
+        assert not expected
+        return
+    for n in range(7):
+        for word in map("".join, itertools.product("ab", repeat=n)):
+            assert found.accepts(word.encode()) == (word in expected), word
+    far_is_right(found, [word.encode() for word in sorted(expected)[:10]])
+    assert int(found.far[found.start]) == len(found.shortest())
+
+
+def test_brackets_are_nested_without_limit():
+    n = 1_000
+    for grammar, text in (
+        (ARITHMETIC, b"(" * n + b"1" + b")" * n),
+        (JSON, b'[{"a":' * n + b"[]" + b"}]" * n),
+        (SQL, b"select a from" + b" (select b from" * n + b" c" + b") d" * n),
+    ):
+        found = compile_grammar(grammar)
+        assert found.accepts(text)
+        assert not found.accepts(text[:-1])
+        assert not found.accepts(text + b")")
+
+
+def test_recursion_at_either_side_takes_no_stack():
+    for rule in ('a: a "x" | "y"', 'a: "x" a | "y"', 'a: "x" b | "y"\nb: "z" a'):
+        assert compile_grammar(f"start: a\n{rule}").to_dfa().n_states < 7
+
+
+def test_ambiguity_costs_no_more_than_the_text_is_long():
+    """Of 60 letters there are 10^33 trees; and brackets that may be closed in two ways."""
+    found = compile_grammar('start: s\ns: s s s | "a" | "b" s s')
+    assert found.accepts(b"a" * 61)
+    assert not found.accepts(b"a" * 60)
+    assert found.n_written < 5_000
+    both = compile_grammar('start: a | b\na: "(" a ")" | "(" b ")" | "x"\nb: "(" a "]" | "x"')
+    assert both.accepts(b"(" * 200 + b"x" + b")" * 200)
+    assert both.n_written < 20_000
+
+
+# ---------------------------------------------------------------- words and terminals
+
+WORDS = 'start: "if" NAME "then" NAME\nNAME: /[a-z]+/\n%ignore " "'
+
+
+def test_names_are_no_reserved_words():
+    plain, reserved = compile_grammar(WORDS), compile_grammar(WORDS, reserved_words=True)
+    for text, in_plain, in_reserved in (
+        (b"if a then b", True, True),
+        (b"if if then b", True, False),
+        (b"if iff then b", True, True),
+        (b"ifathenb", True, True),
+    ):
+        assert plain.accepts(text) == in_plain
+        assert reserved.accepts(text) == in_reserved
+    prior = compile_grammar(WORDS.replace("NAME:", "NAME.1:"), reserved_words=True)
+    assert prior.accepts(b"if if then b")
+
+
+def test_with_reserved_words_lark_lexes_as_is_meant():
+    """Words that are apart, and cannot be cut into others."""
+    grammar = r"""
+    start: "get" list ["from"i NAME] ["if" test]
+    list: NAME | list "," NAME
+    test: NAME | "not" test | test "and" test
+    NAME: /[a-z]+/i
+    %ignore " "
+    """.replace('test "and" test', 'NAME "and" test')
+    found = compile_grammar(grammar, reserved_words=True)
+    parser, rng, seen = Lark(grammar, parser="lalr", lexer="basic"), random.Random(3), set()
+    words = ["get", "GET", "from", "From", "if", "not", "and", "xf", "x", ","]
+    for _ in range(3_000):
+        some = ["get", "x", "from", "x", "if", "x"][: rng.choice((2, 4, 6))]
+        for _ in range(rng.randrange(4)):
+            some.insert(rng.randrange(len(some) + 1), rng.choice(words))
+        text = " ".join(some)
+        expected = parses(parser, text)
+        assert found.accepts(text.encode()) == expected, text
+        seen.add(expected)
+    assert seen == {True, False}
+
+
+@pytest.mark.parametrize(
+    "regex",
+    [
+        *(r"\"(?:.*?(?<!\\)(?:\\\\)*?)\"", "a|ab", "(?:a|b)*?c", "(?:a{1,2}?){1,3}b?", "(?i:aB+)"),
+        *("a?(?:ab)?b", "(?:a?b?)*c", "(?:a|ab)(?:c|bca)?", "[^a]+?(?<=b)", "(?:a*)*b", "x(?:)y"),
+    ],
+)
+def test_a_terminal_has_the_texts_that_lark_takes(regex):
+    found, parser = compile_grammar(f"start: /{regex}/"), earley(f"start: /{regex}/")
+    for n in range(6):
+        for text in map("".join, itertools.product("abc\\" + '"', repeat=n)):
+            assert found.accepts(text.encode()) == parses(parser, text), text
+
+
+# ---------------------------------------------------------------- masks
+
+
+def nested(depth):
+    """ARITHMETIC with at most so many brackets around anything."""
+    head, tail = ARITHMETIC.split("start: sum")[0], ARITHMETIC.split('"(" sum ")"')[1]
+    levels = [
+        f'sum{k}: product{k} | sum{k} "+" product{k} | sum{k} "-" product{k}\n'
+        f'product{k}: atom{k} | product{k} "*" atom{k} | product{k} "/" atom{k}\n'
+        f'atom{k}: NUMBER | "-" atom{k} | NAME' + (f' | "(" sum{k + 1} ")"' if k < depth else "")
+        for k in range(depth + 1)
+    ]
+    return "\n".join([head + "start: sum0", *levels]) + tail
+
+
+@pytest.mark.parametrize("method", ["canonical", "lift"])
+@pytest.mark.parametrize("name", ["smollm2", "mistral-v1"])
+def test_masks_are_those_of_what_is_written_out(name, method):
+    """To a depth that the texts do not come near; mistral-v1 puts a space before a text."""
+    tokenizer, rng, compared = named(name), random.Random(1), 0
+    whole = compile_grammar(nested(60)).to_dfa()
+    linked = compile_grammar(ARITHMETIC)
+    one, other = constrain(tokenizer, linked, method), constrain(tokenizer, whole, method)
+    for k in range(12):
+        first, second = one.matcher(), other.matcher()
+        ids = tokenizer.encode(linked.sample(rng, 4 + 3 * k).decode())
+        for token in ids:
+            allowed = first.allowed_ids()
+            assert list(allowed) == list(second.allowed_ids())
+            assert token in allowed
+            first.advance(token)
+            second.advance(token)
+            compared += 1
+        assert set(tokenizer.eos_ids) & set(first.allowed_ids().tolist())
+    assert compared > 60
+
+
+def test_masks_are_what_some_text_goes_on_with():
+    """Of a finite language, whose canonical tokenizations are all listed."""
+    tokenizer = named("smollm2")
+    grammar = 'start: "[" item ("," item)~0..2 "]"\nitem: /[ab]c?/ | "null" | "[" "]"'
+    found = compile_grammar(grammar)
+    texts = [text.decode() for text in found.strings(10_000)]
+    ways = {tuple(tokenizer.encode(text)) for text in texts}
+    allowed: dict[tuple[int, ...], set[int]] = {}
+    for ids in ways:
+        for k in range(len(ids)):
+            allowed.setdefault(ids[:k], set()).add(ids[k])
+        allowed.setdefault(ids, set()).update(tokenizer.eos_ids)
+    constraint = constrain(tokenizer, found)
+    for prefix in random.Random(2).sample(sorted(allowed), 300):
+        matcher = constraint.matcher()
+        for token in prefix:
+            matcher.advance(token)
+        assert set(matcher.allowed_ids().tolist()) == allowed[prefix]
+
+
+@pytest.mark.parametrize("name", GRAMMARS)
+def test_what_is_generated_is_parsed(name):
+    tokenizer, rng = named("smollm2"), random.Random(7)
+    parser = earley(GRAMMARS[name])
+    automaton = compile_grammar(GRAMMARS[name])
+    constraint = constrain(tokenizer, automaton)
+    for _ in range(4):
+        matcher, ids = constraint.matcher(), []
+        while len(ids) < 15:
+            token = int(rng.choice(matcher.allowed_ids()))
+            if token in tokenizer.eos_ids:
+                break
+            matcher.advance(token)
+            ids.append(token)
+        text = tokenizer.decode(ids).encode()
+        text += automaton.shortest(automaton.walk(text))
+        assert parses(parser, text.decode())
+
+
+# ---------------------------------------------------------------- errors, processes, threads
+
+
+@pytest.mark.parametrize(
+    ("grammar", "symbol"),
+    [
+        ('start: A B\nA: "a"\n%declare B', "B"),
+        ("start: A\nA: /a(?=b)/", "A"),
+        (r"start: A" "\n" r"A: /a\b/", "A"),
+        ("start: A\nA: /^a/", "A"),
+        ("start: A\nA: /(?<=b)a/", "A"),
+        ("start: A\nA: /x(?:|a)*/", "A"),
+        ("start: A\nA: /(a)\\1/", "A"),
+        ('start: A\nA: "\\ud800"', "A"),
+        ('start: "x" A\nA: "a"\n%ignore /c(ab)*/', "A"),
+    ],
+)
+def test_what_is_not_supported_is_named(grammar, symbol):
+    with pytest.raises(UnsupportedGrammarError, match="not supported") as error:
+        compile_grammar(grammar)
+    assert error.value.symbol == symbol
+
+
+def test_what_lark_cannot_read_is_said():
+    for grammar in (
+        "start: (",
+        "start: x",
+        "start: A\nA: /x*/",
+        "start: A\nA: /(/",
+        "%import no.X",
+    ):
+        with pytest.raises(GrammarError):
+            compile_grammar(grammar)
+    with pytest.raises(GrammarError, match="begin"):
+        compile_grammar('start: "a"', start="begin")
+    with pytest.raises(ArgumentError):
+        compile_grammar(3)
+
+
+def test_a_grammar_without_texts_is_empty():
+    for grammar in ("start: start", 'start: "a" x\nx: "b" x', "start: /a(?<!a)/"):
+        with pytest.raises(EmptyLanguageError):
+            compile_grammar(grammar)
+
+
+def test_without_lark_it_is_said_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "lark", None)
+    with pytest.raises(MissingDependencyError, match=r"pip install.*grammars"):
+        compile_grammar('start: "a"')
+
+
+HOSTILE = {
+    "alternatives": "start: " + " | ".join(f'"w{k}"' for k in range(100_000)),
+    "nested": "start: " + "(" * 10_000 + '"a"' + ")" * 10_000,
+    "options": "start: " + " ".join(f'["w{k}"]' for k in range(30)),
+    "rules": "start: a0\n" + "\n".join(f'a{k}: "x" a{k + 1} "y"' for k in range(10_000)),
+    "doubled": "".join(f'a{k}: a{k + 1} a{k + 1} | "q"\n' for k in range(1_000)) + 'a1000: "z"',
+    "longest": "".join(f"a{k}: a{k + 1} a{k + 1}\n" for k in range(1_000)) + 'a1000: "z"',
+    "circle": "".join(f'a{k}: a{(k + 1) % 2_000} "x" | "y"\n' for k in range(2_000)),
+    "empty": "a0: " + "b " * 1_000 + '\nb: "x" | ',
+    "regex": "a0: /(a|b)*a(a|b){30}/",
+    "ambiguous": 'a0: a0 a0 | a0 a0 a0 | "a" | "b" a0',
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_grammars_are_answered_or_refused(name):
+    """Within seconds of the thread."""
+    begun, start = time.thread_time(), "start" if "start" in HOSTILE[name] else "a0"
+    try:
+        found = compile_grammar(HOSTILE[name], start=start, budget=Budget(max_seconds=1.5))
+        assert found.live_bytes(found.start).size
+        found.walk(b"ab" * 50)
+    except BudgetExceededError:
+        pass
+    except GrammarError:
+        assert name == "rules"  # the last of them is missing
+    assert time.thread_time() - begun < 5
+
+
+def test_room_that_is_used_up_is_said():
+    found = compile_grammar(ARITHMETIC, budget=Budget(max_states=100))
+    with pytest.raises(BudgetExceededError, match="states"):
+        found.walk(b"(" * 1_000)
+    assert not found.accepts(b"(((")  # what was met is still there
+
+
+def test_another_process_makes_it_again():
+    found = pickle.loads(pickle.dumps(compile_grammar(WORDS, reserved_words=True)))
+    assert found.accepts(b"if a then b")
+    assert not found.accepts(b"if if then b")
+
+
+def test_threads_share_one():
+    found, rng = compile_grammar(ARITHMETIC), random.Random(4)
+    texts = [found.sample(rng, 60) for _ in range(8)]
+    shared, results = compile_grammar(ARITHMETIC), {}
+
+    def work(k):
+        results[k] = [shared.accepts(text) for text in texts[k:] + texts[:k]]
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=60)
+    assert results == {k: [True] * 8 for k in range(8)}
