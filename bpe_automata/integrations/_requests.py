@@ -13,13 +13,18 @@ from typing import Any
 
 from bpe_automata._arguments import short
 from bpe_automata._automata.compile import Budget, compile_regex
-from bpe_automata._automata.dfa import ByteDFA
+from bpe_automata._automata.linked import ByteAutomaton, LinkedDFA
 from bpe_automata._constructions.canonical import canonical_automaton
 from bpe_automata._decoding.constraint import Constraint, Method, constrain
 from bpe_automata._sharing import Lock, locked
 from bpe_automata._tokenizer.tokenizer import AddedTokens, Tokenizer
-from bpe_automata.errors import ArgumentError, BpeAutomataError, BudgetExceededError
-from bpe_automata.schemas import compile_json_schema
+from bpe_automata.errors import (
+    ArgumentError,
+    BpeAutomataError,
+    BudgetExceededError,
+    SchemaTooLargeError,
+)
+from bpe_automata.schemas import compile_json_schema, link_json_schema
 
 KEY = "bpe_automata"
 """The key of a request's extra arguments under which its constraint is."""
@@ -37,10 +42,10 @@ class Options:
     """The constraint of one request.
 
     regex: Python syntax, `re.fullmatch` semantics; or else schema: JSON text, as
-    `compile_json_schema` with its defaults. method: "canonical" or "lift". prefix: begin
-    after the prompt's own ids; False: as if the text stood alone. added_tokens: as `constrain`.
-    eos_ids: None for those of the model. max_seconds: of each call (see `Budget`), at most what the
-    server allows.
+    `compile_json_schema` with its defaults, or `link_json_schema` where that is too large. method:
+    "canonical" or "lift". prefix: begin after the prompt's own ids; False: as if the text stood
+    alone. added_tokens: as `constrain`. eos_ids: None for those of the model. max_seconds: of each
+    call (see `Budget`), at most what the server allows.
     """
 
     regex: str | None
@@ -58,11 +63,15 @@ class Options:
         most = _read_seconds(os.environ.get(SECONDS, budget.max_seconds), SECONDS)
         return replace(budget, max_seconds=min(most, self.max_seconds or most))
 
-    def compiled(self) -> ByteDFA:
-        """The language. Raises what `compile_regex` or `compile_json_schema` raise."""
+    def compiled(self) -> ByteAutomaton:
+        """The language; linked, where a schema is too large to be written out. Raises what
+        `compile_regex` or `link_json_schema` raise."""
         if self.schema is None:
             return compile_regex(self.regex or "", self.budget)
-        return compile_json_schema(self.schema, budget=self.budget)
+        try:
+            return compile_json_schema(self.schema, budget=self.budget)
+        except SchemaTooLargeError:
+            return link_json_schema(self.schema, budget=self.budget)
 
 
 def is_asked(extra_args: Mapping[str, Any] | None) -> bool:
@@ -216,7 +225,7 @@ class Constraints:
                 "each in its range"
             )
         self.lock = Lock()
-        self._kept: dict[tuple[object, ...], Constraint] = {}
+        self._kept: dict[tuple[object, ...], _Made] = {}
 
     def ends_of(self, options: Options) -> tuple[int, ...]:
         """The end-of-sequence ids of a request. Raises ArgumentError for one out of range."""
@@ -236,23 +245,35 @@ class Constraints:
         language = options.regex, options.schema
         key = (*language, options.method, options.added_tokens, eos_ids, budget.max_seconds)
         found = self._kept.get(key)
-        if found is None:
+        if found is None or _is_nearly_full(found):
             if options.method == "canonical":
                 canonical_automaton(self.tokenizer)  # that of the server is no request's expense
-            found = constrain(
+            compiled = options.compiled()
+            constraint = constrain(
                 self.tokenizer,
-                options.compiled(),
+                compiled,
                 method=options.method,
                 eos_ids=eos_ids,
                 added_tokens=options.added_tokens,
                 budget=budget,
             )
+            found = compiled, constraint
         return self._used(key, found)
 
     @locked
-    def _used(self, key: tuple[object, ...], made: Constraint) -> Constraint:
+    def _used(self, key: tuple[object, ...], made: _Made) -> Constraint:
         """The constraint that is kept, which another thread may have made meanwhile."""
-        self._kept[key] = found = self._kept.pop(key, made)
+        kept = self._kept.pop(key, made)
+        self._kept[key] = found = made if _is_nearly_full(kept) else kept
         if len(self._kept) > MOST:
             del self._kept[next(iter(self._kept))]
-        return found
+        return found[1]
+
+
+_Made = tuple[ByteAutomaton, Constraint]
+
+
+def _is_nearly_full(made: _Made) -> bool:
+    """Have requests written down so much of a linked automaton that others may find no room?"""
+    language = made[0]
+    return isinstance(language, LinkedDFA) and 2 * language.n_written > language.n_states

@@ -7,6 +7,7 @@ sglang/srt/arg_groups/choices.py (offered by sglang/srt/server_args.py).
 
 from __future__ import annotations
 
+import json
 import types
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import NamedTuple
@@ -20,7 +21,16 @@ from standins import class_of, imported_with, methods, parameters, real_source
 from support import examples
 
 from bpe_automata import Matcher, constrain
-from bpe_automata.errors import ArgumentError, BpeAutomataError, BufferShapeError, DecodingError
+from bpe_automata._automata.linked import LinkedDFA
+from bpe_automata.errors import (
+    ArgumentError,
+    BpeAutomataError,
+    BufferShapeError,
+    DecodingError,
+    SchemaTooLargeError,
+)
+from bpe_automata.integrations._requests import Constraints, Options
+from bpe_automata.schemas import compile_json_schema
 from bpe_automata.testing import (
     byte_level,
     byte_spelling,
@@ -382,6 +392,25 @@ def test_registration_is_a_call_and_names_what_it_makes(ours):
     assert isinstance(made, BaseGrammarBackend)
     grammar = asked(made, "abab", PROMPTS[0])
     assert mask_of(grammar) == set(np.flatnonzero(mask_after("abab", (), (), "lift")).tolist())
+
+
+def test_a_schema_that_is_too_large_to_be_written_out_is_linked(monkeypatch):
+    letters = [byte_spelling(bytes([byte])) for byte in range(256)]
+    everything = small_tokenizer(letters, [], byte_level(), ["<end>"], decoder=byte_level())
+    schema = json.dumps(
+        {"type": "array", "items": {"type": "string", "maxLength": 300}, "maxItems": 9000}
+    )
+    kept, options = Constraints(everything, [256]), Options(None, schema=schema)
+    made = kept.of(options)
+    matcher = made.matcher()
+    for token in everything.encode('["a","b"]'):
+        matcher.advance(token)
+    assert matcher.is_accepting
+    assert kept.of(options) is made
+    with pytest.raises(SchemaTooLargeError):
+        compile_json_schema(schema)
+    monkeypatch.setattr(LinkedDFA, "n_written", property(lambda self: self.n_states))
+    assert kept.of(options) is not made  # others find room again
 
 
 def test_the_cache_is_bounded(ours, monkeypatch):
