@@ -30,9 +30,9 @@ import numpy as np
 from bpe_automata._automata.assembly import reduced
 from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._automata.parts import FAR, ROWS, Block, Join, Part, Place, labelled
-from bpe_automata._budget import Budget, check, spending
+from bpe_automata._budget import Budget, check, out_of_memory, spending
 from bpe_automata._kernels.links import register
-from bpe_automata._limits import untouched
+from bpe_automata._limits import NUMBERS, untouched
 from bpe_automata._sharing import Immutable, Lock, locked
 from bpe_automata.errors import (
     BpeAutomataError,
@@ -91,10 +91,15 @@ class LinkedDFA(Immutable):
         self._readable = None if readable is None or readable.all() else readable
         self.budget, self.byte_class = budget, byte_class
         self._begin = tuple(begin)
-        room = _ROOM * budget.max_states
-        self.trans = untouched((room, int(byte_class.max()) + 1), np.int32)
-        self.accepting = untouched(room, np.bool_)
-        self.far = untouched(room, np.int32)
+        columns = int(byte_class.max()) + 1
+        # So that each cell may be a step with a number of its own.
+        room = min(_ROOM * budget.max_states, NUMBERS // (columns + 1))
+        try:
+            self.trans = untouched((room, columns), np.int32)
+            self.accepting = untouched(room, np.bool_)
+            self.far = untouched(room, np.int32)
+        except (OSError, MemoryError) as error:
+            raise out_of_memory(budget) from error
         self._count = 1
         self._bases: list[int] = []  # of instances, and the states that are sets
         self._instance_with: dict[int, _Instance] = {}

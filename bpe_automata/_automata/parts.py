@@ -43,7 +43,6 @@ class Table:
         self.trans, self.byte_class, self.start, self.exits = trans, byte_class, start, exits
         self._blocks: dict[tuple[bytes, int], Block] = {}
         self._far: dict[tuple[tuple[int, int], ...], np.ndarray] = {}
-        self._to_label: np.ndarray | None = None
 
     def far(self, costs: dict[int, int]) -> np.ndarray:
         """int32 [n]: bytes from each state to an exit, and what that costs further; the least."""
@@ -53,28 +52,22 @@ class Table:
             begin = np.full(len(self.trans), FAR, np.int32)
             for at, labels in self.exits.items():
                 begin[at] = min(FAR, *(costs[label] for label in labels))
-            found = _nearest(begin, self.trans)
-            if len(self._far) == _MOST_COSTS:
+            found = _nearest(begin, self._edges)
+            if len(self._far) >= _MOST_COSTS:
                 self._far.clear()
             self._far[key] = found
         return found
-
-    def to_labels(self, labels: int) -> np.ndarray:
-        """int32 [n, labels]: bytes from each state to an exit with each label, FAR where there is
-        none."""
-        if self._to_label is None:
-            begin = np.full((len(self.trans), labels), FAR, np.int32)
-            for at, found in self.exits.items():
-                begin[at, list(found)] = 0
-            self._to_label = _nearest_of_each(begin, self.trans)
-        return self._to_label
 
     def is_left_by(self, readable: np.ndarray) -> bool:
         """Does every state still lead to an exit by some bytes (bool [256]) alone?"""
         columns = np.unique(self.byte_class[readable])
         far = np.full(len(self.trans), FAR, np.int32)
         far[list(self.exits)] = 0
-        return bool((_nearest(far, self.trans[:, columns])[1:] < FAR).all())
+        return bool((_nearest(far, _edges(self.trans[:, columns]))[1:] < FAR).all())
+
+    @cached
+    def _edges(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        return _edges(self.trans)
 
     def block(self, number: int, byte_class: np.ndarray) -> Block:
         """ROWS of its rows over the columns of `byte_class`. Raises BpeAutomataError where a column
@@ -86,7 +79,7 @@ class Table:
             columns = self.byte_class[first]
             if (self.byte_class != columns[byte_class]).any():
                 raise BpeAutomataError("a part tells bytes apart that its automaton does not")
-            if len(self._blocks) == _MOST_BLOCKS:
+            if len(self._blocks) >= _MOST_BLOCKS:
                 self._blocks.clear()
             found = _block(self.trans, columns, self._is_exit, number * ROWS)
             self._blocks[key, number] = found
@@ -101,7 +94,7 @@ class Table:
 
     def begun_after(self, data: bytes) -> Table:
         """The same table, from the state that a text leads to; with what is known of it."""
-        other, state = copy(self), self.start
+        _, other, state = self._edges, copy(self), self.start  # edges first: both have them then
         for byte in data:
             state = int(self.trans[state, self.byte_class[byte]])
         other.start = state
@@ -262,31 +255,27 @@ def _trie(alternatives: list[Alternative]) -> Table | None:
     return Table(trans, byte_class, 1 if edges or exits else 0, exits)
 
 
-def _nearest_of_each(far: np.ndarray, trans: np.ndarray) -> np.ndarray:
-    """`_nearest` of each column of `far`, int32 [n, k]: along the edges, all at once."""
+def _edges(trans: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """int64: (the states with steps [k], the first edge of each [k], where edges lead [m])."""
     tail, column = np.nonzero(trans)
     edges = np.unique(tail * len(trans) + trans[tail, column])
-    tail, head = np.divmod(edges, len(trans))
+    tail, head = np.divmod(edges, max(1, len(trans)))
     tail, start = np.unique(tail, return_index=True)
-    while len(edges):
+    return tail, start, head
+
+
+def _nearest(far: np.ndarray, edges: tuple[np.ndarray, np.ndarray, np.ndarray]) -> np.ndarray:
+    """int32 [n]: the least of steps to a state and what `far` says of it, which is written over.
+    FAR of the dead state."""
+    far[0] = FAR
+    tail, start, head = edges
+    while len(head):
         check()
-        nearer = np.minimum.reduceat(far[head], start, axis=0) + 1
+        nearer = np.minimum.reduceat(far[head], start) + 1
         if (nearer >= far[tail]).all():
             break
         far[tail] = np.minimum(far[tail], nearer)
     return far
-
-
-def _nearest(far: np.ndarray, trans: np.ndarray) -> np.ndarray:
-    """int32 [n]: the least of steps to a state and what `far` says of it. FAR of the dead state."""
-    far[0] = FAR
-    while True:
-        check()
-        nearer = np.minimum(far, far[trans].min(axis=1, initial=FAR) + 1)
-        nearer[0] = FAR
-        if (nearer == far).all():
-            return nearer
-        far = nearer
 
 
 # While a table is made of languages, a text ends in the digits of its label, which are bytes that

@@ -24,6 +24,7 @@ from bpe_automata._kernels.edges import Nodes
 from bpe_automata._kernels.references import packed
 from bpe_automata._kernels.trie import Trie, build_nodes
 from bpe_automata._kernels.watch import watched
+from bpe_automata._limits import untouched
 from bpe_automata._sharing import BoundedMemo, Lock, cached, locked
 from bpe_automata._storage import trim
 
@@ -32,7 +33,7 @@ _MOST_ASKED = 4096
 _FOLDER, _MOST_FILES = "collapsed", 256  # of up to 2 MB each
 _WALKS = 2  # over all of the trie, that a collapsed one is worth
 _LEAST = 16  # bytes that a state must read: else a walk over the trie is short
-_UNKNOWN, _NARROW = -1, -2
+_UNKNOWN, _NARROW = 0, -1
 _NONE = np.empty(0, dtype=np.int32)
 NO_BYTES = np.zeros(256, dtype=bool)
 NOTHING = Collapsed(
@@ -144,7 +145,7 @@ class Regions:
         vocabularies: Callable[[], CollapsedVocabularies],
     ) -> None:
         self._dfa, self.lock, self._trie, self._vocabularies = dfa, lock, trie, vocabularies
-        self._of_state = np.full(dfa.n_states, _UNKNOWN, dtype=np.int32)
+        self._of_state = untouched(dfa.n_states, np.int32)  # or 1 + the number of its classes
         self._classes: list[np.ndarray] = []
         self._outside: dict[int, np.ndarray] = {}  # by state, where there is any
         self._level = np.full(0, -1, dtype=np.int32)
@@ -159,7 +160,7 @@ class Regions:
         found = int(self._of_state[state])
         if found == _UNKNOWN:
             found = self._find(state)
-        return NOTHING if found < 0 else self._vocabularies().of(self._classes[found])
+        return NOTHING if found == _NARROW else self._vocabularies().of(self._classes[found - 1])
 
     @locked
     def keep(self) -> None:
@@ -192,8 +193,8 @@ class Regions:
         if outside.any():
             self._outside[state] = outside
         self._classes.append(classes)
-        self._of_state[region[self._of_state[region] == _UNKNOWN]] = len(self._classes) - 1
-        return len(self._classes) - 1
+        self._of_state[region[self._of_state[region] == _UNKNOWN]] = len(self._classes)
+        return len(self._classes)
 
 
 # The trie of token spellings that rows are computed with.

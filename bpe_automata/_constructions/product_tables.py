@@ -420,8 +420,6 @@ def _memo(n_states: int, n: int, spare: int, configurations: int) -> Memo:
     configurations."""
     state_pairs, slots, room = n_states + spare, table_size(spare), table_size(configurations)
     check_fits("state pairs", state_pairs, NUMBERS, _SMALLER)
-    state = np.zeros(state_pairs, dtype=np.int32)
-    state[:n_states] = np.arange(n_states)
     return Memo(
         configurations=np.full(room, EMPTY, dtype=np.int64),
         status=np.zeros(room, dtype=np.uint8),
@@ -431,7 +429,7 @@ def _memo(n_states: int, n: int, spare: int, configurations: int) -> Memo:
         free=untouched((state_pairs, n), np.uint8),
         keys=np.full(slots, EMPTY, dtype=np.int64),
         values=np.full(slots, -1, dtype=np.int32),
-        state=state,
+        state=np.arange(state_pairs, dtype=np.int32),  # spare ones are written later
         text_state=untouched(state_pairs, np.int32),
         n_state_pairs=np.array([n_states], dtype=np.int64),
     )
@@ -447,7 +445,7 @@ def _certificates(n_states: int, n_rows: int, n_texts: int) -> Certificates:
         shown=np.zeros((n, *SHOWN), dtype=np.int32),
         ends=np.zeros(n, dtype=bool),
         whole=np.zeros(n, dtype=bool),
-        at=np.full(n_states, -1, dtype=np.int32),
+        at=untouched(n_states, np.int32),
         asked=np.zeros((_ROOM_OF_STATES, -(-n // 64)), dtype=np.int64),
         holds=np.zeros((_ROOM_OF_STATES, -(-n // 64)), dtype=np.int64),
         column=np.full(n_rows, -1, dtype=np.int32),

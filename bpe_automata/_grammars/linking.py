@@ -60,6 +60,8 @@ def compile_grammar(
     """
     if not isinstance(grammar, str) or not isinstance(start, str):
         raise ArgumentError("the grammar and its start are texts: give strings")
+    if not isinstance(budget, Budget):
+        raise ArgumentError(f"the budget is a {type(budget).__name__}: give a Budget")
     with spending(budget):
         networks = Networks(read(grammar, start, reserved_words, budget))
         linker = _Linker(networks, budget)

@@ -105,9 +105,13 @@ class _Threads:
             why = "a repeat of what may be empty and has alternatives or lazy repeats"
             raise self._refuse(f"{why} is not supported in a terminal")
         for _ in range(least):
+            before = len(self._code)
             self._sequence(body, flags)
+            if len(self._code) == before:
+                break  # nothing, however often
         forks = []
         for _ in range(1 if most is _parser.MAXREPEAT else most - least):
+            check()
             forks.append(self._add(_FORK))
             self._sequence(body, flags)
         if most is _parser.MAXREPEAT:

@@ -52,6 +52,7 @@ def _entered(table: Any, entry: int) -> int:
     except BaseException as raised:  # nothing may go through the kernel
         found, error = 0, raised
     watch[1:] = before[1:]
+    watch_of_thread()  # when the time is up, as budgets within may have said something else
     if error is not None:
         stop_for(watch, error)
     return found

@@ -135,7 +135,7 @@ def _partly_groups(
         if a < 0 or column == NO_SET:
             continue
         if column != ODD and q != 0 and (a == 0 or reads_alike(a, certificates, w)):
-            k = at[q]  # looked up here, as most groups need no more: a call costs as much again
+            k = at[q] - 1  # looked up here, as most groups need no more: a call costs as much again
             if k >= 0 and seen[k, column] == call:
                 continue
             if all_alive(q, column, need, certificates, w):

@@ -267,12 +267,12 @@ class Certificates(NamedTuple):
     """Of one product. of_set int32 [n_sets]: the certificate of each set, -1 if none is known. keys
     int64, values int32: hash table of certificates; shown int32 [n, ways, 3] as in `product.Sets`,
     ends, whole bool [n]: can a text end, does it begin at a character's end? at int32 [n_states]:
-    the row of each state, -1 for none; asked, holds int64 [rows, n / 64]: bits of the certificates
-    that were looked at, and that hold; column int32 [UTF-8 rows]: of each one that sets with a
-    certificate have, -1 for none; seen int64 [rows, columns]: the last call that has looked at all
-    that it needs, negative where not all of it holds; texts int32 [states of the text automaton]:
-    how many certificates that state reads as state 0 does, the first ones, -1: not all. counts
-    int64 [4]: certificates, rows (one too many where there was no room), calls, columns."""
+    1 + the row of each state, 0 for none; asked, holds int64 [rows, n / 64]: bits of the
+    certificates that were looked at, and that hold; column int32 [UTF-8 rows]: of each one that
+    sets with a certificate have, -1 for none; seen int64 [rows, columns]: the last call that has
+    looked at all that it needs, negative where not all of it holds; texts int32 [states of the text
+    automaton]: how many certificates that state reads as state 0 does, the first ones, -1: not all.
+    counts int64 [4]: certificates, rows (one too many where there was no room), calls, columns."""
 
     of_set: np.ndarray
     keys: np.ndarray
@@ -329,13 +329,14 @@ def needed(
 def all_alive(state: int, column: int, need: np.ndarray, c: Certificates, w: Product) -> bool:
     """Are all configurations ALIVE that a DFA state has with the sets of a column that are needed,
     as their certificates hold?"""
-    k = c.at[state]
+    k = c.at[state] - 1
     if k < 0:
         if c.counts[ROWS] >= len(c.asked):
             c.counts[ROWS] = len(c.asked) + 1  # there is no room
             return False
-        k = c.at[state] = c.counts[ROWS]
+        k = c.counts[ROWS]
         c.counts[ROWS] += 1
+        c.at[state] = k + 1
     if abs(c.seen[k, column]) != c.counts[_CALL]:
         hold = _all_hold(state, k, need[column], c, w)
         c.seen[k, column] = c.counts[_CALL] if hold else -c.counts[_CALL]

@@ -225,7 +225,7 @@ class Constraints:
                 "each in its range"
             )
         self.lock = Lock()
-        self._kept: dict[tuple[object, ...], _Made] = {}
+        self._kept: dict[tuple[object, ...], Constraint] = {}
 
     def ends_of(self, options: Options) -> tuple[int, ...]:
         """The end-of-sequence ids of a request. Raises ArgumentError for one out of range."""
@@ -248,32 +248,27 @@ class Constraints:
         if found is None or _is_nearly_full(found):
             if options.method == "canonical":
                 canonical_automaton(self.tokenizer)  # that of the server is no request's expense
-            compiled = options.compiled()
-            constraint = constrain(
+            found = constrain(
                 self.tokenizer,
-                compiled,
+                options.compiled(),
                 method=options.method,
                 eos_ids=eos_ids,
                 added_tokens=options.added_tokens,
                 budget=budget,
             )
-            found = compiled, constraint
         return self._used(key, found)
 
     @locked
-    def _used(self, key: tuple[object, ...], made: _Made) -> Constraint:
+    def _used(self, key: tuple[object, ...], made: Constraint) -> Constraint:
         """The constraint that is kept, which another thread may have made meanwhile."""
         kept = self._kept.pop(key, made)
         self._kept[key] = found = made if _is_nearly_full(kept) else kept
         if len(self._kept) > MOST:
             del self._kept[next(iter(self._kept))]
-        return found[1]
+        return found
 
 
-_Made = tuple[ByteAutomaton, Constraint]
-
-
-def _is_nearly_full(made: _Made) -> bool:
+def _is_nearly_full(made: Constraint) -> bool:
     """Have requests written down so much of a linked automaton that others may find no room?"""
-    language = made[0]
-    return isinstance(language, LinkedDFA) and 2 * language.n_written > language.n_states
+    walked = made.engine.dfa
+    return isinstance(walked, LinkedDFA) and 2 * walked.n_written > walked.n_states

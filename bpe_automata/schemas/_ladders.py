@@ -21,6 +21,7 @@ from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._automata.parts import FAR, Part, Place, Table
 from bpe_automata._budget import check
 from bpe_automata._kernels.distance import NEVER
+from bpe_automata._sharing import cached
 
 _CHARACTERS = 64  # of a rung
 _MOST_NODES = 4_000  # states of a spelled character, from all states of a set
@@ -130,28 +131,23 @@ class Ladder:
         self._rungs = max(0, (most - nearest) // _CHARACTERS)
         self._tail = most - self._rungs * _CHARACTERS
         self._parts: dict[tuple[bool, int], Part] = {}
-        self._contexts: dict[tuple[int, int], _Rung] = {}
 
     @property
     def shortest(self) -> int:
         """Bytes of the shortest literal."""
         return 1 + int(self._far[0])
 
-    def entered(self, frame: Any, follow: Any) -> Iterable[Place]:
-        """What follows the first quote. follow: what comes after the last one, in a frame."""
-        return (self._place(0, 0, frame, follow),)
+    def entered(self, rung: Rung) -> Iterable[Place]:
+        """What follows the first quote. rung: the first one."""
+        return (self._place(rung, 0),)
 
-    def _place(self, number: int, node: int, frame: Any, follow: Any) -> Place:
-        """Rung `number`, from a node between characters."""
-        key = number, id(frame)
-        context = self._contexts.get(key)
-        if context is None:
-            context = self._contexts[key] = _Rung(number, frame, follow)
-        kind = number < self._rungs, node
+    def _place(self, rung: Rung, node: int) -> Place:
+        """A rung, from a node between characters."""
+        kind = rung.number < self._rungs, node
         part = self._parts.get(kind)
         if part is None:
             part = self._parts[kind] = self._made(*kind)
-        return part, context
+        return part, rung
 
     def _made(self, is_rung: bool, node: int) -> Part:
         table = self._table(_CHARACTERS if is_rung else self._tail, is_rung)
@@ -161,11 +157,11 @@ class Ladder:
         begun = Table(table.trans, table.byte_class, 1 + node, table.exits)
         return Part(begun, table.far(costs), self._follow, _rest)
 
-    def _follow(self, context: _Rung, label: int) -> Iterable[Place]:
+    def _follow(self, rung: Rung, label: int) -> Iterable[Place]:
         if label == _DONE:
-            found: Iterable[Place] = context.follow(context.frame)
+            found: Iterable[Place] = rung.follow(rung.frame)
             return found
-        return (self._place(context.number + 1, label - 1, context.frame, context.follow),)
+        return (self._place(rung.next, label - 1),)
 
     def _table(self, characters: int, is_rung: bool) -> Table:
         """The rows of so many layers, behind the dead state; then the nodes between characters, as
@@ -204,16 +200,22 @@ def _trimmed(table: Table) -> Table:
 
 
 @dataclass(frozen=True, eq=False)
-class _Rung:
-    """The context of a rung: which one, in which frame, and what comes after the string there."""
+class Rung:
+    """The context of a rung: which one, in which frame, and what comes after the string there. It
+    holds those after it, so that a ladder, which all schemas share, holds none of them."""
 
     number: int
     frame: Any
     follow: Any
 
+    @cached
+    def next(self) -> Rung:
+        """The one after it, always the same object."""
+        return Rung(self.number + 1, self.frame, self.follow)
 
-def _rest(context: _Rung) -> int:
-    rest: int = context.frame.rest
+
+def _rest(rung: Rung) -> int:
+    rest: int = rung.frame.rest
     return rest
 
 

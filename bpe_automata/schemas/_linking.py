@@ -29,7 +29,7 @@ from bpe_automata._budget import Budget, check
 from bpe_automata._sharing import cached
 from bpe_automata.errors import BudgetExceededError
 from bpe_automata.schemas._containers import keys_but
-from bpe_automata.schemas._ladders import Ladder, ladder
+from bpe_automata.schemas._ladders import Ladder, Rung, ladder
 from bpe_automata.schemas._scalar_sets import Counted, lower_bound
 from bpe_automata.schemas._style import Brackets, Context, Piece, Style
 from bpe_automata.schemas._values import (
@@ -146,6 +146,7 @@ class _Value:
 
     def __init__(self, values: Values, context: Context, linker: Linker) -> None:
         self.values, self._context, self._linker = values, context, linker
+        self._rungs: dict[int, Rung] = {}  # the first of long strings, by their frames
 
     @cached
     def _containers(self) -> list[Members | Items]:
@@ -222,7 +223,10 @@ class _Value:
 
     def _follow(self, frame: Frame, label: int) -> Iterable[Place]:
         if self._ladder and label == 1 + len(self._containers):
-            return self._ladder.entered(frame, _after)
+            rung = self._rungs.get(id(frame))
+            if rung is None:
+                rung = self._rungs[id(frame)] = Rung(0, frame, _after)
+            return self._ladder.entered(rung)
         if label != _DONE:
             return self._containers[label - 1].entered(frame)
         if frame.container is None:
@@ -458,7 +462,6 @@ class Members:
         between = self.brackets.between
         if not isinstance(between, bytes) or between == b"":
             return self._table_behind(())
-        self._next_table.to_labels(1 + len(self._all))  # known before it is copied
         return self._next_table.begun_after(between)
 
     @cached
@@ -473,14 +476,14 @@ class Members:
     def _made(self, state: State, is_first: bool) -> Part:
         table = self._first_table if is_first else self._next_table
         members = self._all
-        costs = np.full(1 + len(members), FAR, np.int64)
+        costs = dict.fromkeys(range(1 + len(members)), FAR)
         after = dict[int, State]()
         for index, then in self._options(state):
-            costs[1 + index] = self._linker.least(members[index].values) + self._closing(then)
+            cost = self._linker.least(members[index].values) + self._closing(then)
+            costs[1 + index] = min(cost, FAR)
             after[1 + index] = then
         if not is_first and self._may_end(state):
             costs[_DONE] = 0
-        far = (table.to_labels(len(costs)) + costs).min(axis=1)
 
         def follow(frame: Frame, label: int) -> Iterable[Place]:
             outside = frame.parent or _ROOT
@@ -492,7 +495,7 @@ class Members:
             value = self._linker.value(members[label - 1].values, self.brackets.inside)
             return ((value.part, inside),)
 
-        return Part(table, np.minimum(far, FAR).astype(np.int32), follow, _rest_outside)
+        return Part(table, table.far(costs), follow, _rest_outside)
 
 
 class Items:
@@ -614,7 +617,8 @@ _APART = re.compile(
 def columns(schema: Any, breaks: bool) -> np.ndarray:
     """uint8 [256]: the column of each byte, for all texts that are valid under a schema. breaks:
     may there be line feeds between tokens of JSON?"""
-    spelled = json.dumps(schema, ensure_ascii=False, separators=(",", ":"))
+    # Decimals are what the numbers of a text are read as.
+    spelled = json.dumps(schema, ensure_ascii=False, separators=(",", ":"), default=str)
     if spelled.isascii() and not _APART.search(spelled):
         first = np.array((*_BREAKS, *_FIRST) if breaks else _FIRST)
         return np.searchsorted(first, np.arange(256), "right").astype(np.uint8)

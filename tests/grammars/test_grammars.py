@@ -405,3 +405,13 @@ def test_threads_share_one():
     for thread in threads:
         thread.join(timeout=60)
     assert results == {k: [True] * 8 for k in range(8)}
+
+
+def test_nothing_many_times_is_nothing():
+    found = compile_grammar("start: A\nA: /(?:){4000000000}a/", budget=Budget(max_seconds=5))
+    assert [*found.strings(2)] == [b"a"]
+
+
+def test_a_budget_is_one():
+    with pytest.raises(ArgumentError, match="Budget"):
+        compile_grammar('start: "a"', budget=None)

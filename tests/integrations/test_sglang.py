@@ -394,13 +394,14 @@ def test_registration_is_a_call_and_names_what_it_makes(ours):
     assert mask_of(grammar) == set(np.flatnonzero(mask_after("abab", (), (), "lift")).tolist())
 
 
-def test_a_schema_that_is_too_large_to_be_written_out_is_linked(monkeypatch):
+@pytest.mark.parametrize("method", ["canonical", "lift"])
+def test_a_schema_that_is_too_large_to_be_written_out_is_linked(method, monkeypatch):
     letters = [byte_spelling(bytes([byte])) for byte in range(256)]
     everything = small_tokenizer(letters, [], byte_level(), ["<end>"], decoder=byte_level())
     schema = json.dumps(
         {"type": "array", "items": {"type": "string", "maxLength": 300}, "maxItems": 9000}
     )
-    kept, options = Constraints(everything, [256]), Options(None, schema=schema)
+    kept, options = Constraints(everything, [256]), Options(None, method, schema=schema)
     made = kept.of(options)
     matcher = made.matcher()
     for token in everything.encode('["a","b"]'):

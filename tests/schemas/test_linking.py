@@ -3,12 +3,15 @@ cannot be."""
 
 from __future__ import annotations
 
+import gc
 import itertools
 import json
 import pickle
 import random
 import threading
 import time
+import weakref
+from contextlib import suppress
 
 import pytest
 from hypothesis import assume, given
@@ -34,7 +37,7 @@ from bpe_automata.schemas import (
     link_json_schema,
 )
 from bpe_automata.schemas._json_style import JsonStyle
-from bpe_automata.schemas._linking import Linker, columns
+from bpe_automata.schemas._linking import Frame, Linker, columns
 from bpe_automata.schemas._regularity import check_regular
 from bpe_automata.schemas._writing import write
 
@@ -431,3 +434,36 @@ def test_every_layout_may_be_linked(layout):
     )
     assert found.accepts(json.dumps({"a": [1, [2]]}, **LAYOUTS[layout]).encode())
     assert found.accepts(b'{\n  "a": [\n    1\n  ]\n}') == (layout == "flexible")
+
+
+def test_a_text_of_a_schema_may_have_any_numbers():
+    for schema in ('{"maximum": 0.5}', '{"default": 1e999, "type": "integer"}'):
+        assert link_json_schema(schema).accepts(b"0")
+
+
+def test_what_a_schema_was_linked_with_goes_with_it():
+    """Long strings share tables with those of other schemas, and nothing else."""
+    alive = []
+    for n in range(3):
+        found = link_json_schema({"properties": {f"p{n}": {"type": "string", "maxLength": 10**5}}})
+        assert found.accepts(b'{"p%d":"%s"}' % (n, b"x" * 200))
+        alive.append(weakref.ref(found))
+    del found
+    gc.collect()
+    frames = [one for one in gc.get_objects() if type(one) is Frame]
+    assert [one() for one in alive] == [None] * 3
+    assert not [one for one in frames if one.container and "p1" in one.container._shape.named]
+
+
+def test_many_names_are_measured_one_set_at_a_time():
+    names = [f"key_number_{n}" for n in range(1500)]
+    schema = {"properties": {name: {"type": "integer"} for name in names}, "required": names}
+    found = link_json_schema(schema, order="any", budget=Budget(max_seconds=20))
+    state = found.walk(b'{"key_number_7":1,"key_number_')
+    assert found.far[state] > 1490 * len(b'"key_number_0":0,')
+
+
+def test_a_budget_of_more_states_than_fit_is_no_fault_of_the_system():
+    for states in (10**8, 10**12):
+        with suppress(BudgetExceededError):
+            assert link_json_schema({}, budget=Budget(max_states=states)).accepts(b"[]")
