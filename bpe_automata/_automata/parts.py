@@ -43,6 +43,7 @@ class Table:
         self.trans, self.byte_class, self.start, self.exits = trans, byte_class, start, exits
         self._blocks: dict[tuple[bytes, int], Block] = {}
         self._far: dict[tuple[tuple[int, int], ...], np.ndarray] = {}
+        self._left: dict[bytes, bool] = {}
 
     def far(self, costs: dict[int, int]) -> np.ndarray:
         """int32 [n]: bytes from each state to an exit, and what that costs further; the least."""
@@ -59,11 +60,23 @@ class Table:
         return found
 
     def is_left_by(self, readable: np.ndarray) -> bool:
-        """Does every state still lead to an exit by some bytes (bool [256]) alone?"""
-        columns = np.unique(self.byte_class[readable])
-        far = np.full(len(self.trans), FAR, np.int32)
-        far[list(self.exits)] = 0
-        return bool((_nearest(far, _edges(self.trans[:, columns]))[1:] < FAR).all())
+        """Does every state still lead to each exit that it leads to, by some bytes (bool [256])
+        alone? That to one is not enough: all others might be needed for the text to have an end."""
+        key = readable.tobytes()
+        if key not in self._left:
+            some = _edges(self.trans[:, np.unique(self.byte_class[readable])])
+            labels = {label for labels in self.exits.values() for label in labels}
+            self._left[key] = all(
+                np.array_equal(self._leads_to(label, some), self._leads_to(label, self._edges))
+                for label in labels
+            )
+        return self._left[key]
+
+    def _leads_to(self, label: int, edges: tuple[np.ndarray, np.ndarray, np.ndarray]) -> np.ndarray:
+        """bool [n]: can an exit with this label be reached along some edges?"""
+        begin = np.full(len(self.trans), FAR, np.int32)
+        begin[[at for at, labels in self.exits.items() if label in labels]] = 0
+        return _nearest(begin, edges) < FAR
 
     @cached
     def _edges(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

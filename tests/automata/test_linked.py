@@ -155,6 +155,15 @@ def test_states_that_lead_on_by_certain_bytes_alone():
         linked([(0, "a|bc", 3)], readable=readable)
 
 
+def test_a_part_that_is_left_for_nowhere_is_refused():
+    """By `a` alone one comes from it to itself, and never to the end."""
+    readable = np.zeros(256, bool)
+    readable[ord("a")] = True
+    with pytest.raises(UnsupportedFeatureError, match="to_dfa"):
+        linked([(0, "a", 0), (0, "b", 3)], readable=readable)
+    assert linked([(0, "a", 0), (0, "a|b", 3)], readable=readable).accepts(b"aa")
+
+
 def test_what_has_no_origin_does_not_travel():
     with pytest.raises(UnsupportedFeatureError, match="origin"):
         pickle.dumps(linked(EDGES))
