@@ -31,6 +31,7 @@ from bpe_automata._automata.assembly import reduced
 from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._automata.parts import FAR, ROWS, Block, Join, Part, Place, labelled
 from bpe_automata._budget import Budget, check, out_of_memory, spending
+from bpe_automata._kernels.distance import NEVER
 from bpe_automata._kernels.links import register
 from bpe_automata._limits import NUMBERS, untouched
 from bpe_automata._sharing import Immutable, Lock, locked
@@ -65,8 +66,8 @@ class LinkedDFA(Immutable):
 
     As of a `ByteDFA`, arrays over all states, of which `n_states` have room: trans int32 [n_states,
     n_classes], byte_class uint8 [256], accepting bool [n_states]; and far int32 [n_states], bytes
-    to the nearest accepting state. All states but 0 lead to acceptance. Shared by any number of
-    threads. `to_dfa` writes all of it down, where that ends.
+    to the nearest accepting state, NEVER of state 0. All states but 0 lead to acceptance. Shared by
+    any number of threads. `to_dfa` writes all of it down, where that ends.
     """
 
     is_empty = False
@@ -100,6 +101,7 @@ class LinkedDFA(Immutable):
             self.far = untouched(room, np.int32)
         except (OSError, MemoryError) as error:
             raise out_of_memory(budget) from error
+        self.far[0] = NEVER
         self._count = 1
         self._bases: list[int] = []  # of instances, and the states that are sets
         self._instance_with: dict[int, _Instance] = {}

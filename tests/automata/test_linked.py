@@ -24,7 +24,7 @@ from bpe_automata.errors import (
     UnsupportedFeatureError,
     UnsupportedTokenizerError,
 )
-from bpe_automata.testing import bpe_tokenizers
+from bpe_automata.testing import bpe_tokenizers, small_tokenizer
 
 BYTES = np.arange(256, dtype=np.uint8)
 PIECES = ("a", "b", "ab", "", "[ab]", "a*", "(ab)*", "b+", "c", "a|bc")
@@ -153,6 +153,15 @@ def test_states_that_lead_on_by_certain_bytes_alone():
     assert linked([(0, "a|bc", 3)]).live_by(readable | True).accepts(b"bc")
     with pytest.raises(UnsupportedFeatureError, match="to_dfa"):
         linked([(0, "a|bc", 3)], readable=readable)
+
+
+def test_the_dead_state_is_near_to_nothing():
+    """Behind `a` a text ends in `b` alone, for which the tokenizer has no id: not in the state that
+    any other byte leads to."""
+    tokenizer, edges = small_tokenizer(["a", "c"]), [(0, "a", 1), (0, "c", 3)]
+    for behind in ([(1, "a", 1), (1, "b", 3)], [(1, "a|b", 2), (2, "a", 2), (2, "b", 3)]):
+        for automaton in (joined(edges + behind), linked(edges + behind)):
+            assert constrain(tokenizer, automaton).matcher().allowed_ids().tolist() == [1]
 
 
 def test_a_part_that_is_left_for_nowhere_is_refused():
