@@ -2,11 +2,11 @@
 
     part       a small DFA whose accepting states are exits, with labels
     context    what surrounds a copy of a part: it says what follows each exit
-    instance   a part in a context: a block of rows of one table, copied when it is first entered
+    instance   a block of a part in a context: rows of the table, copied when it is first entered
     state      a row of an instance; or, where what was read so far may have left a part or not, a
                set of rows, which has a row of its own
 
-Parts are made once and serve all contexts. Contexts may be without number, such as those of a
+Parts are made once and serve all contexts. Contexts may be infinitely many, such as those of a
 schema that contains itself: what no text has led to takes no memory. Of a set of rows the next
 states are sets of rows again (the subset construction, one state at a time), so the automaton is
 deterministic although parts may overlap. Every row can be left towards acceptance: whoever makes
@@ -43,7 +43,7 @@ from bpe_automata.errors import (
 )
 
 _DEFAULT = Budget()
-_FEWER = "texts of so many kinds were met; make the automaton anew, or pass a larger Budget"
+_FEWER = "the texts read so far have used them up; make the automaton anew, or pass a larger Budget"
 _STOP = 1 / 8  # chance that a sample ends in an accepting state that could go on
 _ROOM = 3  # times as many rows as a budget has states: memory is taken by those that are written
 
@@ -202,8 +202,9 @@ class LinkedDFA(Immutable):
             level = after
 
     def to_dfa(self, budget: Budget = _DEFAULT) -> ByteDFA:
-        """All of it, written down: minimal and trimmed. Raises BudgetExceededError where it has
-        more states than the budget, or than there is room for: so always where it has no end."""
+        """All of it, built in full: minimal and trimmed. Raises BudgetExceededError where it has
+        more states, before it is minimised, than the budget or than there is room for: so always
+        where they are infinitely many."""
         with spending(budget):
             states, number = [0, self.start], {0: 0, self.start: 1}
             at = 1
@@ -225,13 +226,14 @@ class LinkedDFA(Immutable):
             return reduced((trans, self.byte_class), self.accepting[states], 1, budget)
 
     def live_by(self, readable: np.ndarray) -> LinkedDFA:
-        """The same automaton, whose states lead to acceptance by some bytes (bool [256]) alone."""
+        """The same automaton, of which every state leads to acceptance by some bytes (bool [256])
+        alone: entering a part where that is not so raises UnsupportedFeatureError."""
         given = self._begin, self.byte_class, self.budget, readable
         return LinkedDFA(*given, lock=self.lock, origin=(LinkedDFA.live_by, (self, readable)))
 
     @locked
     def state_before(self, byte: int) -> int:
-        """A state that accepts what the start does, but for one byte, after which it is there."""
+        """A copy of the start, from which `byte` leads to the start. Its `far` is a bound."""
         if (self.byte_class == self.byte_class[byte]).sum() != 1:
             raise BpeAutomataError(f"byte {byte} has no column of its own")
         found = self._set(bool(self.accepting[self.start]), int(self.far[self.start]) + 1)

@@ -1,12 +1,13 @@
 """The linked automaton of a grammar (see `_automata.linked`).
 
-    part      what may be read from a place in a called rule up to the next call, or to its end
+    part      one terminal from a place in a called rule; nothing, where a call or the rule's end
+              comes first
     stack     the context of a part: the places where texts may go on behind the rule that is being
               read, each with the stack around it; a set, as a text may be read in many ways
 
-All calls of a rule behind one text are one call, which may come back to many places. So there are
-at most as many instances as places in the text times rules, however ambiguous the grammar (the
-graph-structured stack of Tomita 1986). A call behind which its rule has nothing more to read comes
+All calls of a rule after the same text are one call, which may come back to many places. So there
+are at most as many stacks as positions in the text times rules, however ambiguous the grammar (the
+graph-structured stack of Tomita 1986). A call after which its rule has nothing more to read comes
 back to where that rule would: recursion on the right costs no stack.
 """
 
@@ -38,25 +39,27 @@ def compile_grammar(
     reserved_words: bool = False,
     budget: Budget = Budget(),  # noqa: B008 - frozen
 ) -> LinkedDFA:
-    """The texts of a context-free grammar, spelled as lark spells them, over their UTF-8 bytes.
+    """The language of a context-free grammar in lark's format, over UTF-8 bytes.
 
     grammar: in lark's format, with its `%import`, `%ignore`, templates and operators. start: the
     rule of whole texts. A text belongs to the language if it can be cut into terminals in some way
     that the rules allow, with ignored ones, as long as they can be, in any place between: what lark
     parses with `parser="earley", lexer="dynamic_complete"`. Priorities choose among trees, so they
-    change nothing. Brackets may be nested without limit; any recursion and ambiguity is allowed.
+    change nothing but `reserved_words`. Brackets may be nested without limit; any recursion and
+    ambiguity is allowed.
 
-    reserved_words: does a terminal that is a regex not match what a terminal of the same priority
-    that is a string does? So a name is no keyword, as for lark's basic lexer (the contextual one
-    allows it where the keyword could not come). These lexers moreover cut a text in one way only:
-    `notx` is no `not` before a name `x`. So they still reject some texts of the language.
+    reserved_words: if true, a regex terminal does not match a text that is a string terminal of the
+    same priority. So a name is never a keyword, as in lark's basic lexer (the contextual one allows
+    it where the keyword could not come). These lexers cut a text in one way only, `notx` into a
+    name and not into `not` and `x`, so they still reject some texts of the language.
 
     budget: of reading the grammar; three times its states may be written down. What is too large
-    may show only when a text leads there, as BudgetExceededError of that call. Regexes are those of
-    Python's `re` without assertions, but for a lookbehind for one character.
+    may show only when a text leads there, as BudgetExceededError of that call.
 
-    Raises GrammarError for what lark cannot read, UnsupportedGrammarError, EmptyLanguageError,
-    BudgetExceededError, and MissingDependencyError without lark.
+    Regexes are those of Python's `re`, without backreferences, and without assertions but a
+    lookbehind for one character. Raises ArgumentError, GrammarError for what lark cannot read,
+    UnsupportedGrammarError, EmptyLanguageError, BudgetExceededError, and MissingDependencyError
+    without lark.
     """
     if not isinstance(grammar, str) or not isinstance(start, str):
         raise ArgumentError("the grammar and its start are texts: give strings")

@@ -1,11 +1,12 @@
-"""Long strings as parts: those of a set with at most so many characters, some thousand or million.
+"""Strings with a large `maxLength`, some thousand or million, as a chain of parts.
 
     "  rung  rung  ...  rung  tail  "
 
-A rung reads `_CHARACTERS` characters of the set's automaton, or fewer and the quote that ends the
-string; it leads to the next one by an exit for each state that the automaton may be in. All rungs
-are one table, in contexts that count them. The tail is the last rung, of a few more characters:
-only in there the end is so near that it matters how many characters a string still needs.
+A rung reads `_CHARACTERS` characters, each as the automaton of the set reads it, or fewer and the
+quote that ends the string; it leads to the next one by an exit for each state that the automaton
+may be in. Rungs that are entered in one state are one part, in contexts that count them. The tail
+reads the characters that are left, enough for any string to be ended: only there does it matter how
+many they still are.
 """
 
 from __future__ import annotations
@@ -138,7 +139,7 @@ class Ladder:
         return 1 + int(self._far[0])
 
     def entered(self, rung: Rung) -> Iterable[Place]:
-        """What follows the first quote. rung: the first one."""
+        """What follows the first quote, in the context of the first rung."""
         return (self._place(rung, 0),)
 
     def _place(self, rung: Rung, node: int) -> Place:
@@ -201,8 +202,8 @@ def _trimmed(table: Table) -> Table:
 
 @dataclass(frozen=True, eq=False)
 class Rung:
-    """The context of a rung: which one, in which frame, and what comes after the string there. It
-    holds those after it, so that a ladder, which all schemas share, holds none of them."""
+    """The context of a rung: which one, in which frame, and what comes after the string there. Each
+    keeps the next one, so that a ladder, which all schemas share, keeps none alive."""
 
     number: int
     frame: Any
