@@ -16,7 +16,6 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterable
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -141,17 +140,16 @@ class OursCase:
         return self._begin()
 
     def accepts(self, text: str) -> bool:
-        """Is a text in the language? Not, if it leads to more states than there may be."""
-        with suppress(BudgetExceededError):
-            return self.dfa.accepts(text.encode("utf-8", "surrogatepass"))
-        return False
+        """Is a text in the language? Raises BudgetExceededError where it leads to more states than
+        there may be."""
+        return self.dfa.accepts(text.encode("utf-8", "surrogatepass"))
 
     def reason(self, text: str) -> str:
         """Why a valid instance, in this text, is rejected."""
         if "regex" in self._source:
             return UNEXPLAINED
         try:
-            return self._reason(text)
+            return STATES if self.accepts(text) else self._reason(text)
         except BudgetExceededError:
             return STATES
 
@@ -243,12 +241,15 @@ class Worker:
         return self._case.reason(text) if self._case else None
 
     def _accepts(self, text: str, masks: Histogram | None, row: Row) -> bool:
-        if self._case is not None:
+        if self._case is None:
+            return self._follows(text, masks)
+        try:
             accepted = self._case.accepts(text)
             if accepted and masks is not None and not self._follows(text, masks):
                 row["wrong_masks"].append(text[:200])
             return accepted
-        return self._follows(text, masks)
+        except BudgetExceededError:  # of its masks too: what has no room is rejected
+            return False
 
     def _follows(self, text: str, masks: Histogram | None) -> bool:
         """Can the tokenizer's own ids of `text` be read, and then the end?"""
@@ -258,14 +259,18 @@ class Worker:
             return False
         if self._tokenizer.text_bytes(ids) != text.encode():  # it has bytes that no token spells
             return self._case is not None
-        with suppress(BpeAutomataError), refusals():
-            session = self._session()
-            for k, token in enumerate(ids):
-                if masks is not None and k < MASKED:
-                    masks.add(timed(lambda: session.mask(self._buffer))[0])
-                session.advance(token)
-            session.mask(self._buffer)
-            return may_end(session, self._buffer[0], self._tokenizer.eos_ids)
+        try:
+            with refusals():
+                session = self._session()
+                for k, token in enumerate(ids):
+                    if masks is not None and k < MASKED:
+                        masks.add(timed(lambda: session.mask(self._buffer))[0])
+                    session.advance(token)
+                session.mask(self._buffer)
+                return may_end(session, self._buffer[0], self._tokenizer.eos_ids)
+        except PeerError as error:
+            if self._case is not None and isinstance(error.__cause__, BudgetExceededError):
+                raise error.__cause__ from None
         return False
 
 

@@ -10,9 +10,10 @@ import pytest
 from tiny import CLOSED, PAIR, REFUSED, TABLE, case, measured, write_lines, write_tokenizer
 
 from bpe_automata import constrain
-from bpe_automata.errors import MissingFileError
+from bpe_automata.errors import BudgetExceededError, MissingFileError
 from bpe_automata.schemas import compile_json_schema
 from experiments.engines.interface import Engine, RefusedError
+from experiments.engines.named import Ours
 from experiments.run.measuring import read_run
 from experiments.run.tables import frame
 from experiments.schemas import comparison
@@ -28,7 +29,7 @@ from experiments.schemas.comparison_report import (
     seconds,
     wrong,
 )
-from experiments.schemas.comparison_worker import OURS, Histogram, Worker, of_rows
+from experiments.schemas.comparison_worker import OURS, STATES, Histogram, Worker, of_rows
 from experiments.schemas.inputs import schema_cases, shuffled, yaml_cases
 from experiments.schemas.judge import (
     BOTH,
@@ -285,3 +286,18 @@ def test_data_that_is_not_there_is_named_with_its_source(tmp_path):
         measured(comparison, Config(schemas=tmp_path / "none"), tmp_path / "results")
     with pytest.raises(MissingFileError, match=r"--yaml-schemas .*schemastore"):
         yaml_cases(tmp_path / "none")
+
+
+def test_a_text_for_which_there_is_no_room_is_rejected_for_that(monkeypatch):
+    """Its masks need more states than it does."""
+    worker = Worker(Ours(TABLE, order="any"), TABLE, "compact")
+    assert worker.answer({"compile": {"schema": CLOSED}})["status"] == "compiled"
+    text = '{"a":1,"b":true}'
+
+    def full(_self, _text, _masks):
+        raise BudgetExceededError("states", 1, "full")
+
+    monkeypatch.setattr(Worker, "_follows", full)
+    row = worker.answer({"texts": [text], "valid": [True]})
+    assert (row["accepted"], row["wrong_masks"]) == ([False], [])
+    assert worker.answer({"explain": [text]})["reasons"] == [STATES]
