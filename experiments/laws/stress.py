@@ -59,7 +59,7 @@ QUICK = (
 class Config(config.Config):
     """How long, and what is too much."""
 
-    seconds: float = option(300.0, "stress: how long cases are begun")
+    seconds: float = option(120.0, "stress: how long cases are begun")
     slow: float = option(2.0, "stress: seconds that a mask, a lift, a budget of ids may take")
     hang: float = option(240.0, "stress: seconds after which a case counts as hanging")
     mb: float = option(4000.0, "stress: memory of a process, in 10^6 bytes")
