@@ -100,7 +100,13 @@ class ByteDFA(Immutable):
     def shortest(self, state: int | None = None) -> bytes | None:
         """The first string in length-lexicographic order, from `state` (the start by default); None
         if there is none."""
-        state = self.start if state is None else state
+        return self._shortest if state is None else self._shortest_from(state)
+
+    @cached
+    def _shortest(self) -> bytes | None:
+        return self._shortest_from(self.start)
+
+    def _shortest_from(self, state: int) -> bytes | None:
         if self._distance[state] == NEVER:
             return None
         found = bytearray()

@@ -29,7 +29,7 @@ import numpy as np
 
 from bpe_automata._automata.assembly import reduced
 from bpe_automata._automata.dfa import ByteDFA
-from bpe_automata._automata.parts import FAR, ROWS, Block, Join, Part, Place, labelled
+from bpe_automata._automata.parts import BYTE, FAR, ROWS, Block, Join, Part, Place, labelled
 from bpe_automata._budget import Budget, check, out_of_memory, spending
 from bpe_automata._kernels.distance import NEVER
 from bpe_automata._kernels.links import register
@@ -66,8 +66,9 @@ class LinkedDFA(Immutable):
 
     As of a `ByteDFA`, arrays over all states, of which `n_states` have room: trans int32 [n_states,
     n_classes], byte_class uint8 [256], accepting bool [n_states]; and far int32 [n_states], bytes
-    to the nearest accepting state, NEVER of state 0. All states but 0 lead to acceptance. Shared by
-    any number of threads. `to_dfa` writes all of it down, where that ends.
+    to the nearest accepting state, NEVER of state 0; plain bool [n_states], is that by `PLAIN`
+    bytes, as far as is known? All states but 0 lead to acceptance. Shared by any number of threads.
+    `to_dfa` writes all of it down, where that ends.
     """
 
     is_empty = False
@@ -99,6 +100,7 @@ class LinkedDFA(Immutable):
             self.trans = untouched((room, columns), np.int32)
             self.accepting = untouched(room, np.bool_)
             self.far = untouched(room, np.int32)
+            self.plain = untouched(room, np.bool_)
         except (OSError, MemoryError) as error:
             raise out_of_memory(budget) from error
         self.far[0] = NEVER
@@ -236,7 +238,7 @@ class LinkedDFA(Immutable):
         """A copy of the start, from which `byte` leads to the start. Its `far` is a bound."""
         if (self.byte_class == self.byte_class[byte]).sum() != 1:
             raise BpeAutomataError(f"byte {byte} has no column of its own")
-        found = self._set(bool(self.accepting[self.start]), int(self.far[self.start]) + 1)
+        found = self._set(bool(self.accepting[self.start]), self._length(self.start) + BYTE)
         self._hold(found, self.trans[self.start])
         self.trans[found, self.byte_class[byte]] = self.start
         return found
@@ -245,7 +247,7 @@ class LinkedDFA(Immutable):
         """The automaton that reads `data` first."""
         if not data:
             return self
-        rest = int(self.far[self.start])
+        rest = self._length(self.start)
         part = labelled([((data,), 0)], {0: 0}, lambda *_: self._begin, lambda _: rest)
         given = [(part, None)], _told_apart(self.byte_class, data), self.budget, self._readable
         return LinkedDFA(*given, lock=self.lock, origin=(LinkedDFA.begun_with, (self, data)))
@@ -347,7 +349,8 @@ class LinkedDFA(Immutable):
             table > 0, table + (base - 1), np.where(table < 0, table - step, 0)
         )
         far = part.far[first : first + n] + part.rest(context)
-        self.far[base : base + n] = np.minimum(far, FAR)
+        self.far[base : base + n] = np.minimum(far, FAR) // BYTE
+        self.plain[base : base + n] = far % BYTE == 0
         instance = _Instance(base, part, context, first, step, block)
         self._steps += [(instance, k) for k in range(len(block.away))]
         self._instance_with[base] = instance
@@ -375,17 +378,22 @@ class LinkedDFA(Immutable):
         key = rows, ends
         found = self._state_of.get(key)
         if found is None:
-            found = self._set(ends, 0 if ends else int(self.far[list(rows)].min()))
+            found = self._set(ends, 0 if ends else min(map(self._length, rows)))
             self._hold(found, self._merged(rows))
             self._rows_of[found] = key
             self._state_of[key] = found
         return found
 
-    def _set(self, ends: bool, far: int) -> int:
+    def _length(self, state: int) -> int:
+        """Of the shortest text from a state to acceptance, or a little more."""
+        return int(self.far[state]) * BYTE + (not self.plain[state])
+
+    def _set(self, ends: bool, length: int) -> int:
         """A new state that is no row of an instance."""
         found = self._room(1)
         self._bases.append(found)
-        self.accepting[found], self.far[found] = ends, far
+        self.accepting[found], self.far[found] = ends, length // BYTE
+        self.plain[found] = length % BYTE == 0
         return found
 
     def _hold(self, state: int, row: np.ndarray) -> None:

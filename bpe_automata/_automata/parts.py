@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from copy import copy
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,8 +17,13 @@ from bpe_automata._budget import check
 from bpe_automata._sharing import Lock, cached, locked
 from bpe_automata.errors import BpeAutomataError
 
-FAR = 1 << 29
-"""Bytes to an end that is not in reach."""
+BYTE = 1 << 32
+"""The unit of lengths. The lower half of a length counts the bytes that are not plain."""
+FAR = BYTE << 29
+"""The length of a text that there is not."""
+PLAIN = bytes(byte for byte in range(0x80) if byte != ord("<"))
+"""Bytes that begin no added token of nearly all tokenizers, and no character that a normalizer
+changes: where the shortest text is plain no search is needed to know that it can be spelled."""
 ROWS = 64
 """Of a part, that are written down together."""
 _MOST_COSTS, _MOST_BLOCKS = 64, 64  # that are kept of one table, with what is found for them
@@ -46,11 +51,11 @@ class Table:
         self._left: dict[bytes, bool] = {}
 
     def far(self, costs: dict[int, int]) -> np.ndarray:
-        """int32 [n]: bytes from each state to an exit, and what that costs further; the least."""
+        """int64 [n]: the least length from each state to an exit, and what that costs further."""
         key = tuple(sorted(costs.items()))
         found = self._far.get(key)
         if found is None:
-            begin = np.full(len(self.trans), FAR, np.int32)
+            begin = np.full(len(self.trans), FAR, np.int64)
             for at, labels in self.exits.items():
                 begin[at] = min(FAR, *(costs[label] for label in labels))
             found = _nearest(begin, self._edges)
@@ -64,7 +69,7 @@ class Table:
         alone? That to one is not enough: all others might be needed for the text to have an end."""
         key = readable.tobytes()
         if key not in self._left:
-            some = _edges(self.trans[:, np.unique(self.byte_class[readable])])
+            some = _edges(self.trans, self.byte_class, np.unique(self.byte_class[readable]))
             labels = {label for labels in self.exits.values() for label in labels}
             self._left[key] = all(
                 np.array_equal(self._leads_to(label, some), self._leads_to(label, self._edges))
@@ -72,15 +77,15 @@ class Table:
             )
         return self._left[key]
 
-    def _leads_to(self, label: int, edges: tuple[np.ndarray, np.ndarray, np.ndarray]) -> np.ndarray:
+    def _leads_to(self, label: int, edges: _Edges) -> np.ndarray:
         """bool [n]: can an exit with this label be reached along some edges?"""
-        begin = np.full(len(self.trans), FAR, np.int32)
+        begin = np.full(len(self.trans), FAR, np.int64)
         begin[[at for at, labels in self.exits.items() if label in labels]] = 0
         return _nearest(begin, edges) < FAR
 
     @cached
-    def _edges(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        return _edges(self.trans)
+    def _edges(self) -> _Edges:
+        return _edges(self.trans, self.byte_class)
 
     def block(self, number: int, byte_class: np.ndarray) -> Block:
         """ROWS of its rows over the columns of `byte_class`. Raises BpeAutomataError where a column
@@ -121,12 +126,13 @@ Join = Callable[[list[Any]], Any]
 class Part:
     """A table, and what is behind its exits.
 
-    far: int32 [n], bytes from each state to the end of what the part stands for, of the shortest
-    text; FAR of those that are not in the part, as it lacks the exits that they lead to. follow:
-    (context, label) to what comes after an exit; rest: bytes behind the end of that. joined: of the
-    contexts in which one text leads to the beginning of the part, one that stands for all, so that
-    a text which may be read in many ways leads to few instances; None where they stay apart. rank:
-    a part with `joined` is entered before those of a higher rank, whose beginnings it may lead to.
+    far: int64 [n], length of the shortest text from each state to the end of what the part stands
+    for; FAR of those that are not in the part, as it lacks the exits that they lead to. follow:
+    (context, label) to what comes after an exit; rest: length behind the end of that. joined: of
+    the contexts in which one text leads to the beginning of the part, one that stands for all, so
+    that a text which may be read in many ways leads to few instances; None where they stay apart.
+    rank: a part with `joined` is entered before those of a higher rank, whose beginnings it may
+    lead to.
     """
 
     table: Table
@@ -213,8 +219,8 @@ def labelled(
     rest: Callable[[Any], int],
 ) -> Part:
     """The part that reads one of some alternatives, and then is at the exit with its label. costs:
-    of each label, bytes of the shortest text from that exit to the end of what the part stands for.
-    Its table serves all that is made of the same alternatives. Raises BudgetExceededError."""
+    of each label, length of the shortest text from that exit to the end of what the part stands
+    for. Its table serves all that is made of the same alternatives. Raises BudgetExceededError."""
     table = table_of(alternatives)
     return Part(table, table.far(costs), follow, rest)
 
@@ -268,27 +274,54 @@ def _trie(alternatives: list[Alternative]) -> Table | None:
     return Table(trans, byte_class, 1 if edges or exits else 0, exits)
 
 
-def _edges(trans: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """int64: (the states with steps [k], the first edge of each [k], where edges lead [m])."""
+class _Edges(NamedTuple):
+    """int64. tail [k]: the states with steps; start [k]: the first edge of each; head [m]: where
+    edges lead; length [m]: of the byte that is read."""
+
+    tail: np.ndarray
+    start: np.ndarray
+    head: np.ndarray
+    length: np.ndarray
+
+
+def _edges(trans: np.ndarray, byte_class: np.ndarray, columns: np.ndarray | None = None) -> _Edges:
+    """columns: int64, those that count, all by default."""
+    odd = np.ones(trans.shape[1], np.int64)
+    odd[byte_class[list(PLAIN)]] = 0
+    if columns is not None:
+        trans, odd = trans[:, columns], odd[columns]
     tail, column = np.nonzero(trans)
-    edges = np.unique(tail * len(trans) + trans[tail, column])
-    tail, head = np.divmod(edges, max(1, len(trans)))
+    # Of bytes that lead alike, a plain one if there is one.
+    edges = np.unique((tail * len(trans) + trans[tail, column]) * 2 + odd[column])
+    edges = edges[np.append(True, np.diff(edges >> 1) != 0)] if len(edges) else edges
+    tail, head = np.divmod(edges >> 1, max(1, len(trans)))
     tail, start = np.unique(tail, return_index=True)
-    return tail, start, head
+    return _Edges(tail, start, head, BYTE + (edges & 1))
 
 
-def _nearest(far: np.ndarray, edges: tuple[np.ndarray, np.ndarray, np.ndarray]) -> np.ndarray:
-    """int32 [n]: the least of steps to a state and what `far` says of it, which is written over.
+def _nearest(far: np.ndarray, edges: _Edges) -> np.ndarray:
+    """int64 [n]: the least of steps to a state and what `far` says of it, which is written over.
     FAR of the dead state."""
     far[0] = FAR
-    tail, start, head = edges
-    while len(head):
+    while len(edges.head):
         check()
-        nearer = np.minimum.reduceat(far[head], start) + 1
-        if (nearer >= far[tail]).all():
+        nearer = np.minimum.reduceat(far[edges.head] + edges.length, edges.start)
+        if (nearer >= far[edges.tail]).all():
             break
-        far[tail] = np.minimum(far[tail], nearer)
+        far[edges.tail] = np.minimum(far[edges.tail], nearer)
     return far
+
+
+def lengths(dfa: ByteDFA) -> np.ndarray:
+    """int64 [n_states]: length of the shortest text from each state to an accepting one."""
+    begin = np.where(dfa.accepting, 0, FAR)
+    return _nearest(begin, _edges(dfa.trans, dfa.byte_class))
+
+
+def length_of(texts: bytes | ByteDFA) -> int:
+    """Of a text; of the first of the shortest ones of a language, FAR if it has none."""
+    text = texts if isinstance(texts, bytes) else texts.shortest()
+    return FAR if text is None else len(text) * BYTE + len(text.translate(None, PLAIN))
 
 
 # While a table is made of languages, a text ends in the digits of its label, which are bytes that

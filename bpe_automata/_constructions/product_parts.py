@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import or_
 from typing import NamedTuple
 
 import numpy as np
 
 from bpe_automata._automata.linked import ByteAutomaton, LinkedDFA
+from bpe_automata._automata.parts import PLAIN
 from bpe_automata._budget import check
 from bpe_automata._constructions.canonical import CanonicalAutomaton
 from bpe_automata._constructions.hypothesis_sets import BEGINNING, NONE
@@ -18,6 +21,7 @@ from bpe_automata._kernels.hashing import EMPTY
 from bpe_automata._kernels.product import Fragments, Reading, Witnesses
 from bpe_automata._limits import NUMBERS, check_fits
 from bpe_automata._sharing import locked
+from bpe_automata._tokenizer.boundaries import Boundaries
 
 
 def reading_of(canonical: CanonicalAutomaton) -> Reading:
@@ -32,7 +36,46 @@ def reading_of(canonical: CanonicalAutomaton) -> Reading:
         ends=boundaries.ends,
         step_start=np.append(0, np.cumsum(steps)).astype(np.int32),
         step_to=np.nonzero(rows)[1].astype(np.int32),
+        universal=_universal(boundaries),
     )
+
+
+_MOST_SUBSETS = 1000
+
+
+def _universal(boundaries: Boundaries) -> np.ndarray:
+    """bool [n]: the hypotheses from which every text can be read to its end; False too where the
+    subset construction that tells so would be long."""
+    n = boundaries.n
+    members = [1 << h for h in range(n)]
+    follow = boundaries.follow[0] | boundaries.follow[1]
+    after = [[sum(members[to] for to in np.flatnonzero(row)) for row in rows] for rows in follow]
+    ends = sum(members[h] for h in np.flatnonzero(boundaries.ends))
+    universal = 0
+    for h in range(n):
+        subsets = [members[h]]
+        met = set(subsets)
+        for subset in subsets:
+            check()
+            if not subset & ends or len(subsets) > _MOST_SUBSETS:
+                break
+            steps = zip(*(after[k] for k in range(n) if subset >> k & 1), strict=True)
+            for then in {reduce(or_, step) for step in steps} - met:
+                if not then & universal:
+                    met.add(then)
+                    subsets.append(then)
+        else:
+            universal |= members[h]
+    return np.array([universal >> h & 1 for h in range(n)], np.bool_)
+
+
+def plain_states(dfa: ByteAutomaton, utf8: np.ndarray, text_next: np.ndarray) -> np.ndarray:
+    """`Dfa.plain` of `_kernels.product`. utf8: see `_tokenizer.alphabet`; text_next: `Added.next`.
+    Where a plain byte may begin an added token, nothing is known."""
+    atoms = -2 - utf8[0, list(PLAIN)]
+    if isinstance(dfa, LinkedDFA) and (atoms >= 0).all() and not text_next[0, atoms].any():
+        return dfa.plain
+    return np.zeros(dfa.n_states, np.bool_)
 
 
 def forbidden_sets_of(canonical: CanonicalAutomaton) -> ForbiddenSets:

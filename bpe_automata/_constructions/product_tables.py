@@ -21,6 +21,7 @@ from bpe_automata._constructions.product_parts import (
     fixed_set_for,
     forbidden_sets_of,
     fragments_of,
+    plain_states,
     reading_of,
     resized,
     with_room_for,
@@ -104,12 +105,13 @@ class ProductTables:
         self._proven = derived("proven", lambda _: Proven(n_rows))
         self._columns, self._proofs = self._set_arrays.current(), self._proven.begun()
         fragments = derived("fragments", lambda _: fragments_of(canonical))
+        added = _added(canonical, self._text, banned)
+        plain = plain_states(dfa, canonical.pipeline.alphabet.utf8, added.next)
+        before, after = prefixed.added_from, prefixed.after_added
         self._product = Product(
-            dfa=Dfa(
-                dfa.trans, dfa.byte_class, dfa.accepting, prefixed.added_from, prefixed.after_added
-            ),
+            dfa=Dfa(dfa.trans, dfa.byte_class, dfa.accepting, before, after, plain),
             reading=derived("reading", lambda _: reading_of(canonical)),
-            added=_added(canonical, self._text, banned),
+            added=added,
             sets=Sets(*self._columns, *self._proofs[:2]),
             memo=_memo(
                 dfa.n_states,

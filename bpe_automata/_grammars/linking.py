@@ -93,8 +93,8 @@ def _columns(networks: Networks) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class _Stack:
-    """ends: may the text end behind the rule? frames: where it may go on. rest: bytes from there to
-    the end of the text, of the shortest one."""
+    """ends: may the text end behind the rule? frames: where it may go on. rest: length of the
+    shortest text from there to the end."""
 
     ends: bool
     frames: tuple[tuple[_Place, _Stack], ...]
@@ -181,7 +181,7 @@ class _Rule:
             self._silent[at] += [leave] if ends else []
 
     def _distances(self) -> list[int]:
-        """Bytes from each state to the end of the rule, of the shortest text."""
+        """Length of the shortest text from each state to the end of the rule."""
         least = self.linker.networks.least
         before: list[list[tuple[int, int]]] = [[] for _ in self._edges]
         for at, edges in enumerate(self._edges):
@@ -219,8 +219,8 @@ class _Rule:
 
 
 class _Place:
-    """What may come in a called rule: edges, and the end of the rule if `ends`. far: bytes to the
-    end."""
+    """What may come in a called rule: edges, and the end of the rule if `ends`. far: length to
+    the end."""
 
     def __init__(self, rule: _Rule, ends: bool, edges: frozenset[Edge], far: int) -> None:
         self.far, self.edges, self._rule, self._ends = far, edges, rule, ends

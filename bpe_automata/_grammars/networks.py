@@ -18,6 +18,7 @@ from collections.abc import Iterator, Mapping
 from heapq import heapify, heappop, heappush
 
 from bpe_automata._automata.dfa import ByteDFA
+from bpe_automata._automata.parts import BYTE, FAR, length_of
 from bpe_automata._budget import check
 from bpe_automata._grammars.reading import ROOT, Grammar
 from bpe_automata.errors import BudgetExceededError, EmptyLanguageError
@@ -30,7 +31,7 @@ Edge = tuple[str, int]
 
 
 class Networks:
-    """least: bytes of the shortest text of each symbol, but for the empty text, which those in
+    """least: length of the shortest text of each symbol, but for the empty text, which those in
     `may_be_empty` have. called: see above. rank: of each rule, less than that of those in other
     groups that it begins with."""
 
@@ -40,7 +41,7 @@ class Networks:
         lengths = _lengths(grammar.terminals)
         rules, self.may_be_empty = _with_texts(grammar.rules, lengths)
         self.least = _least(_without_empty(rules, self.may_be_empty), lengths)
-        if max(self.least.values(), default=0) > _LONGEST:
+        if max(self.least.values(), default=0) > _LONGEST * BYTE:
             raise BudgetExceededError("bytes", _LONGEST, "the shortest text of a rule is longer")
         self._edges: list[list[Edge]] = []
         self._ends: list[str | None] = []  # the rule that may end at a node
@@ -133,13 +134,9 @@ class Networks:
 
 
 def _lengths(terminals: Mapping[str, bytes | ByteDFA]) -> dict[str, int]:
-    """Bytes of the shortest text of each terminal that has one."""
-    found = {}
-    for name, texts in terminals.items():
-        shortest = texts if isinstance(texts, bytes) else texts.shortest()
-        if shortest is not None:
-            found[name] = len(shortest)
-    return found
+    """Of the shortest text of each terminal that has one."""
+    found = {name: length_of(texts) for name, texts in terminals.items()}
+    return {name: length for name, length in found.items() if length < FAR}
 
 
 def _with_texts(rules: Rules, lengths: dict[str, int]) -> tuple[Rules, set[str]]:

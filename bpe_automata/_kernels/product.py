@@ -36,13 +36,16 @@ MOST_SHOWN = 3  # bytes: what is left of a character after its first
 class Dfa(NamedTuple):
     """trans int32 [n_states, n_classes], byte_class uint8 [256], accepting bool [n_states];
     added_from, after_added int32 [n_states]: where the text of an added token is read from (0: not
-    here), and the state that is meant by the one where it ends (see `_constructions.lift`)."""
+    here), and the state that is meant by the one where it ends (see `_constructions.lift`); plain
+    bool [n_states]: does a text that keeps the text automaton in state 0 lead to acceptance, as far
+    as is known?"""
 
     trans: np.ndarray
     byte_class: np.ndarray
     accepting: np.ndarray
     added_from: np.ndarray
     after_added: np.ndarray
+    plain: np.ndarray
 
 
 @by_reference
@@ -50,13 +53,15 @@ class Reading(NamedTuple):
     """Of n hypotheses and c coarse atoms: utf8 int32 [UTF-8 rows, 256] and coarse int32 [n_atoms],
     see `_tokenizer.alphabet`; ends bool [n]; step_start int32 [2*n*c + 1], step_to int32: CSR of
     the hypotheses that follow hypothesis h by coarse atom k with (b = 1) or without a boundary
-    before it, at index (b*n + h)*c + k."""
+    before it, at index (b*n + h)*c + k; universal bool [n]: can every text be read from there to
+    its end?"""
 
     utf8: np.ndarray
     coarse: np.ndarray
     ends: np.ndarray
     step_start: np.ndarray
     step_to: np.ndarray
+    universal: np.ndarray
 
 
 @by_reference

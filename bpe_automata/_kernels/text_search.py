@@ -190,16 +190,21 @@ def _nearest_first(found: np.ndarray, w: Product) -> None:
 
 
 @kernel
+def _surely(q: int, a: int, h: int, w: Product) -> bool:
+    """Without a search: can the text end here, or does one lead to acceptance that the text
+    automaton does not look at, whatever hypotheses it is read by?"""
+    if w.dfa.accepting[q] and w.added.ends[a] and w.reading.ends[h]:
+        return True
+    return a == 0 and w.added.ends[0] and w.dfa.plain[q] and w.reading.universal[h]
+
+
+@kernel
 def reads(state_pair: int, hypothesis: int, w: Product) -> bool:
     """Does some text lead from (state pair, hypothesis), at a character's end, to acceptance?"""
     known = w.memo.at_end[state_pair, hypothesis]
     if known in (ALIVE, DEAD):
         return known == ALIVE
-    if (
-        w.dfa.accepting[w.memo.state[state_pair]]
-        and w.added.ends[w.memo.text_state[state_pair]]
-        and w.reading.ends[hypothesis]
-    ):
+    if _surely(w.memo.state[state_pair], w.memo.text_state[state_pair], hypothesis, w):
         w.memo.at_end[state_pair, hypothesis] = ALIVE
         return True
     found = _search(state_pair, hypothesis, _SHORT, w)
@@ -240,9 +245,7 @@ def _search_nearest(p: int, h: int, w: Product) -> int:
         for i in range(n_pool):
             p, h = pool[i, 0], pool[i, 1]
             q = w.memo.state[p]
-            if at_end[p, h] == ALIVE or (
-                w.dfa.accepting[q] and w.added.ends[w.memo.text_state[p]] and w.reading.ends[h]
-            ):
+            if at_end[p, h] == ALIVE or _surely(q, w.memo.text_state[p], h, w):
                 at_end[p, h], found = ALIVE, ALIVE
                 while nearest >= 0:
                     at_end[met[nearest, 0], met[nearest, 1]] = ALIVE
@@ -300,7 +303,7 @@ def _search(p: int, h: int, limit: int, w: Product) -> int:
             top[1] += 1
             known = text[p, h]
             q, a = w.memo.state[p], w.memo.text_state[p]
-            if known == ALIVE or (w.dfa.accepting[q] and w.added.ends[a] and w.reading.ends[h]):
+            if known == ALIVE or _surely(q, a, h, w):
                 text[p, h] = ALIVE
                 found = True
             elif known == _ON_SEARCH:

@@ -19,9 +19,8 @@ from typing import Any
 import numpy as np
 
 from bpe_automata._automata.dfa import ByteDFA
-from bpe_automata._automata.parts import FAR, Part, Place, Table
+from bpe_automata._automata.parts import BYTE, FAR, Part, Place, Table, lengths
 from bpe_automata._budget import check
-from bpe_automata._kernels.distance import NEVER
 from bpe_automata._sharing import cached
 
 _CHARACTERS = 64  # of a rung
@@ -125,9 +124,8 @@ class Ladder:
     def __init__(self, spelled: ByteDFA, layer: _Layer, most: int) -> None:
         """spelled: the literals of the set, without a limit to their length."""
         self._layer = layer
-        far = spelled.distance()[layer.states]
-        self._far = np.where(far == NEVER, FAR, far)
-        nearest = int(self._far[self._far < FAR].max(initial=0))
+        self._far = lengths(spelled)[layer.states]
+        nearest = int(self._far[self._far < FAR].max(initial=0)) // BYTE
         # Each rung leaves room for the shortest end of the string, in bytes and so in characters.
         self._rungs = max(0, (most - nearest) // _CHARACTERS)
         self._tail = most - self._rungs * _CHARACTERS
@@ -135,8 +133,8 @@ class Ladder:
 
     @property
     def shortest(self) -> int:
-        """Bytes of the shortest literal."""
-        return 1 + int(self._far[0])
+        """Length of the shortest literal."""
+        return BYTE + int(self._far[0])
 
     def entered(self, rung: Rung) -> Iterable[Place]:
         """What follows the first quote, in the context of the first rung."""

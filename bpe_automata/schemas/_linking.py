@@ -24,7 +24,17 @@ from typing import Any, Literal
 import numpy as np
 
 from bpe_automata._automata.dfa import ByteDFA
-from bpe_automata._automata.parts import FAR, Alternative, Part, Place, Table, labelled, table_of
+from bpe_automata._automata.parts import (
+    BYTE,
+    FAR,
+    Alternative,
+    Part,
+    Place,
+    Table,
+    labelled,
+    length_of,
+    table_of,
+)
 from bpe_automata._budget import Budget, check
 from bpe_automata._sharing import cached
 from bpe_automata.errors import BudgetExceededError
@@ -44,8 +54,8 @@ from bpe_automata.schemas._values import (
 from bpe_automata.schemas._writing import Writer
 
 Order = Literal["schema", "any"]
-_LONGER = 1 << 21
 _LONGEST = 1 << 20  # bytes of a shortest text
+_LONGER = 2 * _LONGEST * BYTE + 1  # than any that is known
 _DONE = 0
 """The label of a value's end, and of a container's."""
 
@@ -53,8 +63,8 @@ _DONE = 0
 @dataclass(frozen=True, eq=False)
 class Frame:
     """The context of a value: the object or array that it is in, with the members or items up to
-    it, and the frame of that. rest: bytes from the end of the value to the end of the text, of the
-    shortest one. Without a container, the whole text."""
+    it, and the frame of that; without a container, the whole text. rest: length of the shortest
+    text from the end of the value to that of the whole."""
 
     container: Members | Items | None
     state: State
@@ -110,7 +120,7 @@ class Linker:
         return writer.compounds(limit_recursion(values, self._rounds), context)
 
     def least(self, values: Values) -> int:
-        """Bytes of the shortest text of a set, the same in all contexts; FAR where it has none.
+        """Length of the shortest text of a set, the same in all contexts; FAR where it has none.
         Sets may contain themselves: each needs those that it must contain, and from FAR all fall to
         the least solution."""
         if id(values) not in self._least:
@@ -130,7 +140,7 @@ class Linker:
                     changed |= nearer < known[key]
                     known[key] = nearer
             for key in needed:
-                if _LONGEST < known[key] < FAR:
+                if _LONGEST * BYTE < known[key] < FAR:
                     raise BudgetExceededError("bytes", _LONGEST, "the shortest text is longer")
                 self._least[key] = known[key]
         return self._least[id(values)]
@@ -195,8 +205,8 @@ class _Value:
         return [values for one in self._containers for values in one.needed()]
 
     def measured(self, known: dict[int, int]) -> int:
-        """Bytes of the shortest text, by those of the sets that it depends on."""
-        shortest = [_length(piece) for piece in self._whole]
+        """Length of the shortest text, by those of the sets that it depends on."""
+        shortest = [length_of(piece) for piece in self._whole]
         shortest += [one.measured(known) for one in self._containers]
         shortest += [self._ladder.shortest] if self._ladder else []
         return min(shortest, default=FAR)
@@ -218,7 +228,7 @@ class _Value:
                 costs[label] = opening
         if self._ladder:
             alternatives.append(((b'"',), 1 + len(self._containers)))
-            costs[1 + len(self._containers)] = self._ladder.shortest - 1
+            costs[1 + len(self._containers)] = self._ladder.shortest - BYTE
         return labelled(alternatives, costs, self._follow, _rest)
 
     def _follow(self, frame: Frame, label: int) -> Iterable[Place]:
@@ -240,12 +250,6 @@ def _is_explicit(term: Term[ObjectShape] | Term[ArrayShape]) -> bool:
         return bool(term.minus or shape.implied)
     unique = shape.unique and (shape.most is None or shape.most > 1)
     return bool(term.minus or shape.counted or unique)
-
-
-def _length(piece: Piece) -> int:
-    if isinstance(piece, bytes):
-        return len(piece)
-    return int(piece.distance()[piece.start])
 
 
 def _rest(frame: Frame) -> int:
@@ -272,8 +276,8 @@ class Members:
     def __init__(self, shape: ObjectShape, brackets: Brackets, linker: Linker) -> None:
         self.brackets, self._shape, self._linker = brackets, shape, linker
         self._parts: dict[object, Part] = {}
-        self._last = _length(brackets.last)
-        self._between = _length(brackets.between)
+        self._last = length_of(brackets.last)
+        self._between = length_of(brackets.between)
         self._is_any = linker.order == "any"
 
     @cached
@@ -364,7 +368,7 @@ class Members:
         return required, [i for i in left if not self._named[i].required]
 
     def closing(self, state: State) -> int:
-        """Bytes of the shortest text from the end of a member to that of the object."""
+        """Length of the shortest text from the end of a member to that of the object."""
         return self._closing(state)
 
     def _closing(self, state: State, known: dict[int, int] | None = None) -> int:
@@ -398,7 +402,7 @@ class Members:
     def _length_of(self, one: _Member, known: dict[int, int] | None) -> int:
         """With the text between it and another."""
         value = self._linker.least(one.values) if known is None else known[id(one.values)]
-        return min(self._between + _length(one.key) + value, FAR)
+        return min(self._between + length_of(one.key) + value, FAR)
 
     # What is needed before that: is there a text at all?
 
@@ -412,11 +416,11 @@ class Members:
         if self._shape.most is not None and self._shape.fewest > self._shape.most:
             return FAR
         if self.may_be_empty:
-            return _length(self.brackets.empty)
+            return length_of(self.brackets.empty)
         closing = self._closing((0, 0, 0, False), known)
         if closing >= FAR or (self._fewest == 0 and not self._required):
             return FAR
-        return closing - self._between + _length(self.brackets.first)
+        return closing - self._between + length_of(self.brackets.first)
 
     @property
     def may_be_empty(self) -> bool:
@@ -424,7 +428,7 @@ class Members:
         return not self._required and self._shape.fewest == 0
 
     def opening(self) -> int:
-        """Bytes of the shortest text from the first bracket to the last, of an object that is not
+        """Length of the shortest text from the first bracket to the last, of an object that is not
         empty. Where {} is shorter it does not matter, and nobody looks at the members for it."""
         if self.may_be_empty:
             return _LONGER if self._shape.most != 0 else FAR
@@ -504,7 +508,7 @@ class Items:
     def __init__(self, shape: ArrayShape, brackets: Brackets, linker: Linker) -> None:
         self.brackets, self._shape, self._linker = brackets, shape, linker
         self._parts: dict[int, Part] = {}
-        self._last, self._between = _length(brackets.last), _length(brackets.between)
+        self._last, self._between = length_of(brackets.last), length_of(brackets.between)
         # From that many items on, one more makes no difference.
         self._cap = None if shape.most is not None else max(len(shape.prefix), shape.fewest)
 
@@ -517,7 +521,7 @@ class Items:
         return (most is None or count < most) and self._linker.least(child.values) < FAR
 
     def closing(self, state: State) -> int:
-        """Bytes of the shortest text from the end of an item to that of the array."""
+        """Length of the shortest text from the end of an item to that of the array."""
         return self._closing(state[0], None)
 
     def _closing(self, count: int, known: dict[int, int] | None) -> int:
@@ -542,11 +546,11 @@ class Items:
         if self._shape.most is not None and self._shape.fewest > self._shape.most:
             return FAR
         if self.may_be_empty:
-            return _length(self.brackets.empty)
+            return length_of(self.brackets.empty)
         closing = self._closing(0, known)
         if closing >= FAR:
             return FAR
-        return closing - self._between + _length(self.brackets.first)
+        return closing - self._between + length_of(self.brackets.first)
 
     @property
     def may_be_empty(self) -> bool:

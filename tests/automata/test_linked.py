@@ -14,8 +14,9 @@ from support import examples, same_arrays
 from bpe_automata import LinkedDFA, compile_regex, constrain
 from bpe_automata._automata.assembly import Assembly
 from bpe_automata._automata.linked import explicit
-from bpe_automata._automata.parts import FAR, labelled
+from bpe_automata._automata.parts import BYTE, FAR, PLAIN, labelled, length_of
 from bpe_automata._budget import Budget
+from bpe_automata._kernels.distance import distances
 from bpe_automata.errors import (
     BpeAutomataError,
     BudgetExceededError,
@@ -27,7 +28,7 @@ from bpe_automata.errors import (
 from bpe_automata.testing import bpe_tokenizers, small_tokenizer
 
 BYTES = np.arange(256, dtype=np.uint8)
-PIECES = ("a", "b", "ab", "", "[ab]", "a*", "(ab)*", "b+", "c", "a|bc")
+PIECES = ("a", "b", "ab", "", "[ab]", "a*", "(ab)*", "b+", "c", "a|bc", "<", "<c|b<", "[\u00e9a]")
 N = 4
 
 
@@ -58,15 +59,15 @@ def linked(edges, byte_class=BYTES, readable=None):
 
         alternatives = [((compile_regex(piece),), other) for piece, other in out]
         parts[place] = labelled(alternatives, _far(edges), follow, lambda _: 0)
-    return LinkedDFA([(parts[0], None)], byte_class, Budget(), readable)
+    return LinkedDFA([(parts[0], None)], byte_class, Budget(max_states=10_000), readable)
 
 
 def _far(edges):
-    """Bytes of the shortest text from each place to the end."""
+    """Length of the shortest text from each place to the end."""
     far = dict.fromkeys(range(N), FAR) | {N - 1: 0}
     for _ in range(N):
         for one, piece, other in edges:
-            far[one] = min(far[one], len(compile_regex(piece).shortest()) + far[other])
+            far[one] = min(far[one], length_of(compile_regex(piece)) + far[other])
     return far
 
 
@@ -97,6 +98,30 @@ def test_parts_that_overlap_are_told_apart_as_they_are_met(edges):
     for text in whole.sample(random.Random(1), 20), b"abab", b"bca", b"":
         assert again.accepts(text) == whole.accepts(text)
     assert same_arrays(again.to_dfa(), whole)
+
+
+@examples(100)
+@given(networks())
+def test_plain_bytes_lead_to_acceptance_from_a_plain_state(edges):
+    assume(0 in _live(edges))
+    found, whole = linked(edges), joined(edges)
+    columns = np.unique(whole.byte_class[list(PLAIN)])
+    left = distances(np.ascontiguousarray(whole.trans[:, columns]), whole.accepting)
+    for text in whole.sample(random.Random(1), 20), b"abab<c", "b\u00e9".encode(), b"bca<":
+        for end in range(len(text) + 1):
+            state, other = (automaton.walk(text[:end]) for automaton in (found, whole))
+            assert left[other] >= 0 or not found.plain[state]
+            if 0 <= left[other] == whole.distance()[other] and state:
+                assert found.plain[state]
+
+
+def test_a_text_that_is_an_added_token_is_not_taken_for_plain():
+    """Behind `a` only `<c>` may come, which is an added token and so no text of this language."""
+    tokenizer = small_tokenizer(["a", "b", "<", "c", ">"], added=["<c>"])
+    edges = [(0, "a", 1), (0, "b", 2), (1, "<c>", 3), (2, "<b", 3)]
+    for automaton in (joined(edges), linked(edges)):
+        matcher = constrain(tokenizer, automaton, added_tokens=False).matcher()
+        assert matcher.allowed_ids().tolist() == [1]
 
 
 @examples(15)
@@ -190,13 +215,13 @@ def test_an_automaton_without_end_is_not_written_out():
     def follow(context, label):
         return [(parts[0], _Deeper())] if label else [(None, context)]
 
-    parts.append(labelled([((b"a",), 1), ((b"b",), 0)], {0: 0, 1: 1}, follow, lambda _: 0))
+    parts.append(labelled([((b"a",), 1), ((b"b",), 0)], {0: 0, 1: BYTE}, follow, lambda _: 0))
     found = LinkedDFA([(parts[0], _Deeper())], BYTES, Budget(max_states=300))
     assert found.accepts(b"a" * 100 + b"b")
     with pytest.raises(BudgetExceededError):
         found.to_dfa()
     assert found.shortest() == b"b"
-    assert int(found.far[found.start]) < FAR
+    assert int(found.far[found.start]) == 1
 
 
 class _Deeper:

@@ -19,6 +19,7 @@ from bpe_automata import compile_regex, constrain
 from bpe_automata._automata.sources import from_strings
 from bpe_automata._constructions.canonical import canonical_automaton
 from bpe_automata._constructions.explicit import explore, explored
+from bpe_automata._constructions.product_parts import reading_of
 from bpe_automata._kernels.bits import members
 from bpe_automata.errors import BudgetExceededError, EmptyLanguageError
 from bpe_automata.testing import (
@@ -88,6 +89,24 @@ def test_text_of_bytes_without_a_token_has_no_canonical_sequence(smollm2_tokeniz
     """`encode` drops such a byte in silence."""
     assert smollm2_tokenizer.decode(smollm2_tokenizer.encode("a\x04b")) == "ab"
     assert not any(b"\x04" in spelled for spelled in smollm2_tokenizer.spellings)
+
+
+@examples(60)
+@given(bpe_tokenizers())
+def test_every_text_is_read_from_a_universal_hypothesis_and_from_no_other(tokenizer):
+    automaton = canonical_automaton(tokenizer)
+    boundaries = automaton.pipeline.boundaries
+    steps = boundaries.follow.any(axis=0)
+    for hypothesis, universal in enumerate(reading_of(automaton).universal):
+        level = met = {frozenset((hypothesis,))}
+        while level:
+            level = {
+                frozenset(np.flatnonzero(after).tolist())
+                for some in level
+                for after in (steps[list(some)].any(axis=0) if some else ())
+            } - met
+            met = met | level
+        assert universal == all(some and boundaries.ends[list(some)].any() for some in met)
 
 
 def ignoring(*vocabulary, merges=(), added=()):
