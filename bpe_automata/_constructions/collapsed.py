@@ -10,12 +10,13 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
-from bpe_automata._automata.linked import ByteAutomaton
+from bpe_automata._automata.linked import ByteAutomaton, LinkedDFA
 from bpe_automata._constructions.stored import fetched, keep
 from bpe_automata._kernels.collapsed import (
     Collapsed,
     collapse,
     full_row,
+    goes_with,
     n_readable,
     often_first,
     partition,
@@ -66,6 +67,10 @@ class CollapsedVocabularies:
         self._full: BoundedMemo[tuple[int, int], tuple[np.ndarray, np.ndarray]] = BoundedMemo(
             len(trie.start)  # four rows, so that no more than a quarter of the usual is kept
         )
+
+    def known(self) -> list[Collapsed]:
+        """Those that are made, the smallest first."""
+        return sorted(self._found.values(), key=lambda one: len(one.label))
 
     def of(self, classes: np.ndarray) -> Collapsed:
         """classes: int16 [256]. NOTHING as long as it does not pay."""
@@ -147,9 +152,10 @@ class Regions:
         self._dfa, self.lock, self._trie, self._vocabularies = dfa, lock, trie, vocabularies
         self._of_state = untouched(dfa.n_states, np.int32)  # or 1 + the number of its classes
         self._classes: list[np.ndarray] = []
+        self._number: dict[bytes, int] = {}  # of classes, from 1 on
+        self._shown = untouched(dfa.n_states, np.int32)  # see `_kernels.collapsed.goes_with`
         self._outside: dict[int, np.ndarray] = {}  # by state, where there is any
-        self._level = np.full(0, -1, dtype=np.int32)
-        self._bytes_to = np.zeros(0, dtype=np.int64)
+        self._scratch = untouched(dfa.n_states, np.int32), untouched(dfa.n_states, np.int64)
 
     def at(self, state: int) -> Collapsed:
         """The vocabulary as a DFA state tells its bytes apart, or NOTHING."""
@@ -180,21 +186,37 @@ class Regions:
         if np.count_nonzero(dfa.trans[state, dfa.byte_class]) < _LEAST:
             self._of_state[state] = _NARROW
             return _NARROW
-        if not len(self._level):
-            self._level = np.full(dfa.n_states, -1, dtype=np.int32)
-            self._bytes_to = np.zeros(dfa.n_states, dtype=np.int64)
-        scratch = self._level, self._bytes_to
-        classes, outside, region = watched(
-            partition, state, self._trie.deepest, self._often, dfa.trans, dfa.byte_class, *scratch
-        )
+        if isinstance(dfa, LinkedDFA) and (found := self._known(state)):
+            self._of_state[state] = found
+            return found
+        given = self._trie.deepest, self._often, dfa.trans, dfa.byte_class, *self._scratch
+        classes, outside, region = watched(partition, state, *given)
         if not (classes >= 0).any():
             self._of_state[state] = _NARROW
             return _NARROW
         if outside.any():
             self._outside[state] = outside
-        self._classes.append(classes)
-        self._of_state[region[self._of_state[region] == _UNKNOWN]] = len(self._classes)
-        return len(self._classes)
+        found = self._numbered(classes)
+        self._of_state[region[self._of_state[region] == _UNKNOWN]] = found
+        return found
+
+    def _numbered(self, classes: np.ndarray) -> int:
+        found = self._number.setdefault(classes.tobytes(), len(self._number) + 1)
+        if found > len(self._classes):
+            self._classes.append(classes)
+        return found
+
+    def _known(self, state: int) -> int:
+        """The classes of a vocabulary that is known and goes with a state, 0 if none does. Of a
+        linked automaton, of which each string in each context has a region of its own, most of it
+        not written down: only what tokens lead to is looked at."""
+        dfa = self._dfa
+        for collapsed in self._vocabularies().known():
+            number = self._numbered(collapsed.classes)
+            given = number, self._shown, dfa.trans, dfa.byte_class
+            if watched(goes_with, state, packed(collapsed), *given):
+                return number
+        return 0
 
 
 # The trie of token spellings that rows are computed with.

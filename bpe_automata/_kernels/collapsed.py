@@ -74,8 +74,7 @@ def partition(
     further away than four times that are left out, and what is found holds for those no further
     than three times that: a step that leads further than those of the region leaves too. often:
     bool [256], bytes that begin a large part of all tokens, see `often_first`. level: int32
-    [n_states], all -1, and bytes_to: int64 [n_states], all 0, for scratch; they are left as they
-    were.
+    and bytes_to: int64 [n_states], all 0, for scratch; they are left as they were.
     """
     region, again = _region(state, 4 * reach, often, trans, byte_class, level, bytes_to, watch)
     n = trans.shape[1]
@@ -83,21 +82,21 @@ def partition(
     read, leaves = np.zeros(n, np.bool_), np.zeros(n, np.bool_)
     slots = np.full(table_size(n), EMPTY, np.int64)
     numbers, held = np.zeros(len(slots), np.int64), 1
-    level[state] = 0 if again else -1
+    level[state] = 1 if again else 0
     outside = np.zeros(0 if again else 256, np.bool_)
     for byte in range(len(outside)):
         after = trans[state, byte_class[byte]]
         outside[byte] = after != 0 and not _within(after, 3 * reach, level)
     for i in range(0 if again else 1, len(region)):
         s = region[i]
-        held += 0 < level[s] <= 3 * reach
-        if level[s] == 4 * reach or poll(watch):
+        held += 1 < level[s] <= 3 * reach + 1
+        if level[s] == 4 * reach + 1 or poll(watch):
             break
         alike = True
         for c in range(n):
             after = trans[s, c]
             read[c] |= after != 0
-            leaves[c] |= after != 0 and not _within(after, level[s] + 1, level)
+            leaves[c] |= after != 0 and not _within(after, level[s], level)
             alike &= after == trans[s, of_class[c]]
         if alike:
             continue
@@ -116,7 +115,7 @@ def partition(
         for c in range(n):
             of_class[c] = numbers[classes[c]]
     for s in region:
-        level[s] = -1
+        level[s] = 0
     return _by_first_byte(classes, read, leaves, byte_class), outside, region[:held].copy()
 
 
@@ -124,7 +123,7 @@ def partition(
 def _within(after: int, most: int, level: np.ndarray) -> bool:
     """Is a state of the region, no further than `most` steps? What is not written down yet (see
     `_kernels.links`) is outside."""
-    return after > 0 and 0 <= level[after] <= most
+    return after > 0 and 0 < level[after] <= most + 1
 
 
 @kernel
@@ -167,16 +166,19 @@ def _region(
     watch: np.ndarray,
 ) -> tuple[np.ndarray, bool]:
     """(int32, the state, in its region or not, and those that it reaches by up to `deepest` steps,
-    nearest first; does one lead back to it?). level: by how many steps; -1, not at all."""
+    nearest first; does one lead back to it?). level: 1 + by how many steps; 0, not at all."""
     size, frequent = np.zeros(trans.shape[1], np.int64), np.zeros(trans.shape[1], np.bool_)
     for byte in range(256):
         size[byte_class[byte]] += 1 if byte < 0x80 else _WIDE
         frequent[byte_class[byte]] |= often[byte]
     found, count, again = np.empty(len(trans), np.int32), 1, False
-    found[0], level[state], at = state, 0, 0
-    while at < count and level[found[at]] < deepest and not poll(watch):
+    found[0], level[state], at = state, 1, 0
+    while at < count and level[found[at]] <= deepest and not poll(watch):
         q = found[at]
         at += 1
+        for c in range(len(size)):
+            if trans[q, c] < 0 and _bytes_alike(q, c, trans, size) >= _WIDE:
+                followed(trans[q, c], trans)
         for c in range(len(size)):
             bytes_to[max(trans[q, c], 0)] += size[c]
         for c in range(len(size)):
@@ -185,7 +187,7 @@ def _region(
                 bytes_to[after] >= _WIDE or (frequent[c] and _has_wide_step(after, trans, size))
             ):
                 again |= after == state
-                if level[after] < 0:
+                if level[after] == 0:
                     found[count], level[after] = after, level[q] + 1
                     count += 1
         for c in range(len(size)):
@@ -197,12 +199,61 @@ def _region(
 def _has_wide_step(state: int, trans: np.ndarray, size: np.ndarray) -> bool:
     """Do so many bytes lead from a state to one and the same? size: int64, bytes of each column."""
     for first in range(len(size)):
-        after, found = trans[state, first], 0
-        for c in range(first, len(size) if after != 0 else first):
-            found += size[c] if trans[state, c] == after else 0
-            if found >= _WIDE:
-                return True
+        if trans[state, first] != 0 and _bytes_alike(state, first, trans, size) >= _WIDE:
+            return True
     return False
+
+
+@kernel
+def _bytes_alike(state: int, first: int, trans: np.ndarray, size: np.ndarray) -> int:
+    """How many bytes, counted as `size` says, of column `first` and those behind it lead from a
+    state to where `first` leads?"""
+    found = 0
+    for c in range(first, len(size)):
+        found += size[c] if trans[state, c] == trans[state, first] else 0
+    return found
+
+
+@kernel
+def goes_with(
+    state: int,
+    collapsed: Collapsed,
+    number: int,
+    shown: np.ndarray,
+    trans: np.ndarray,
+    byte_class: np.ndarray,
+    watch: np.ndarray,
+) -> bool:
+    """Do all states to which the words of a collapsed trie lead from `state`, that one too, treat
+    the bytes of each class alike? shown: int32 [n_states], where that is known, by the number of
+    the classes: for scratch, to be kept between calls."""
+    label, parent, skip = collapsed.label, collapsed.parent, collapsed.skip
+    found = np.zeros(len(label), np.int32)
+    node, found[0] = 1, state
+    while node < len(label) and not poll(watch):
+        q = found[parent[node]]
+        if shown[q] != number:
+            if not _treats_alike(q, collapsed.classes, trans, byte_class):
+                return False
+            shown[q] = number
+        q = followed(trans[q, byte_class[label[node]]], trans)
+        found[node] = q
+        node = node + 1 if q != 0 else skip[node]
+    return True
+
+
+@kernel
+def _treats_alike(
+    state: int, classes: np.ndarray, trans: np.ndarray, byte_class: np.ndarray
+) -> bool:
+    """Does a state treat the bytes of each class alike, and read none that are UNREAD?"""
+    for byte in range(256):
+        c, after = classes[byte], trans[state, byte_class[byte]]
+        if c == LEAVES:
+            continue
+        if after != (0 if c == UNREAD else trans[state, byte_class[c]]):
+            return False
+    return True
 
 
 @kernel
