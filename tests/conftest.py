@@ -12,11 +12,12 @@ import pytest
 MOST_MEMORY = 12 << 30  # bytes of address space for one process
 
 LONGEST = (
-    *("tables/test_command.py", "notebooks/test_notebooks.py", "tables/test_ray.py"),
-    *("laws/test_direct_merge.py", "laws/test_trained_tokenizers.py", "threads/test_threads.py"),
-    *("support/test_support.py", "test_limits.py", "decoding/test_closing.py"),
-    *("test_budgets.py", "constructions/test_stored.py", "schemas/test_schema_input.py"),
-    *("laws/test_marked_text.py", "constructions/test_collapsed.py", "cli/test_cli.py"),
+    *("tables/test_contract.py", "test_readme.py", "notebooks/test_notebooks.py"),
+    *("tables/test_ray.py", "threads/test_threads.py", "tokenizer/test_normalizers.py"),
+    *("laws/test_direct_merge.py", "schemas/test_linking.py", "test_kernels.py"),
+    *("constructions/test_collapsed.py", "tables/test_free_draws.py"),
+    *("token_automata/test_token_algebra.py", "laws/test_trained_tokenizers.py"),
+    *("tables/test_runs.py", "constructions/test_masks.py", "decoding/test_closing.py"),
 )
 """Files that take longest, in seconds. They come first: of processes that share the tests none is
 left with one of them when the others are done."""
