@@ -45,7 +45,7 @@ trie = vocabulary_trie([word.encode() for word in words], range(3000))
 kinds, nothing = np.arange(1, 3001, dtype=np.int32), np.zeros((1, 256), np.int32)
 nodes = Nodes(kinds, *np.zeros((2, 3000), np.int32))
 vocabulary = Vocabulary(trie, nodes, nothing, nothing, ANYWHERE)
-begin = dfa.start, 0, 0, np.zeros(256, bool), dfa.trans, dfa.byte_class
+begin = dfa.start, 0, 0, np.zeros(256, bool), dfa.steps
 rows, start, ids = watched(grouped_edges, *begin, NOTHING, vocabulary, NEVER)
 print(sorted(rows[:, 2]) == [*range(1, 3001)], sorted(ids) == [*range(3000)])
 """

@@ -15,6 +15,7 @@ import numpy as np
 
 from bpe_automata._budget import check
 from bpe_automata._kernels.distance import NEVER, distances
+from bpe_automata._kernels.links import Steps
 from bpe_automata._limits import NUMBERS, check_fits
 from bpe_automata._sharing import Immutable, cached
 from bpe_automata.errors import BpeAutomataError, BudgetExceededError, EmptyLanguageError
@@ -69,6 +70,11 @@ class ByteDFA(Immutable):
         """The number of columns."""
         return self.trans.shape[1]
 
+    @cached
+    def steps(self) -> Steps:
+        """The same for kernels."""
+        return Steps(self.trans, self.byte_class, *np.zeros((3, 0), np.int32))
+
     @property
     def is_empty(self) -> bool:
         """Whether no string is accepted."""
@@ -77,6 +83,11 @@ class ByteDFA(Immutable):
     def step(self, state: int, byte: int) -> int:
         """The state after one byte."""
         return int(self.trans[state, self.byte_class[byte]])
+
+    def after(self, states: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        """int32: the state after a byte of a column from each of many states."""
+        found: np.ndarray = self.trans[states, columns]
+        return found
 
     def walk(self, data: bytes, state: int | None = None) -> int:
         """The state after some bytes, from `state` (the start by default)."""

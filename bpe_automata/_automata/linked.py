@@ -2,19 +2,20 @@
 
     part       a small DFA whose accepting states are exits, with labels
     context    what surrounds a copy of a part: it says what follows each exit
-    instance   a block of a part in a context: rows of the table, copied when it is first entered
-    state      a row of an instance; or, where what was read so far may have left a part or not, a
-               set of rows, which has a row of its own
+    instance   a block of a part in a context: states, numbered when it is first entered
+    state      one of an instance; or, where what was read so far may have left a part or not, a set
+               of such states
 
-Parts are made once and serve all contexts. Contexts may be infinitely many, such as those of a
-schema that contains itself: what no text has led to takes no memory. Of a set of rows the next
-states are sets of rows again (the subset construction, one state at a time), so the automaton is
-deterministic although parts may overlap. Every row can be left towards acceptance: whoever makes
+Parts are made once and serve all contexts: the rows of a block are written once, and say of each
+step how far it leads within the instance, or that it leads away. Contexts may be infinitely many,
+such as those of a schema that contains itself: what no text has led to takes no memory. Of a set
+the next states are sets again (the subset construction, one state at a time), so the automaton is
+deterministic although parts may overlap. From every state acceptance can be reached: whoever makes
 parts leaves out what cannot.
 
-The table has room for three times `Budget.max_states` from the start, so it never moves (memory
-that nobody writes to is not taken). A step that is not written down yet is a negative entry:
-kernels follow it by `_kernels.links.followed`, everybody else by `LinkedDFA.step`.
+There is room for so many times `Budget.max_states` from the start that the arrays never move
+(memory that nobody writes to is not taken). Kernels follow a step that is not written down yet by
+`_kernels.links.step`, everybody else by `LinkedDFA.step`.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._automata.parts import BYTE, FAR, ROWS, Block, Join, Part, Place, labelled
 from bpe_automata._budget import Budget, check, out_of_memory, spending
 from bpe_automata._kernels.distance import NEVER
-from bpe_automata._kernels.links import register
-from bpe_automata._limits import NUMBERS, untouched
+from bpe_automata._kernels.links import HERE, Steps, register
+from bpe_automata._limits import untouched
 from bpe_automata._sharing import Immutable, Lock, locked
 from bpe_automata.errors import (
     BpeAutomataError,
@@ -45,13 +46,15 @@ from bpe_automata.errors import (
 _DEFAULT = Budget()
 _FEWER = "the texts read so far have used them up; make the automaton anew, or pass a larger Budget"
 _STOP = 1 / 8  # chance that a sample ends in an accepting state that could go on
-_ROOM = 3  # times as many rows as a budget has states: memory is taken by those that are written
+_ROOM = 3  # times as many states as a budget has: memory is taken by those that are written
+_STEPS = 2  # times as many steps away
+_ROWS = 1000  # more than states of the budget, so that small ones have room for a block
 
 
 @dataclass(frozen=True, eq=False)
 class _Instance:
-    """A block of a part in a context. base: the row of its first state, `first` of the part; step:
-    the number of the first of its steps away."""
+    """A block of a part in a context. base: its first state, which is state `first` of the part;
+    step: the number of the first of its steps away."""
 
     base: int
     part: Part
@@ -64,11 +67,10 @@ class _Instance:
 class LinkedDFA(Immutable):
     """{ w in bytes* : start --w--> accepting }, with the dead state 0, written down as it is met.
 
-    As of a `ByteDFA`, arrays over all states, of which `n_states` have room: trans int32 [n_states,
-    n_classes], byte_class uint8 [256], accepting bool [n_states]; and far int32 [n_states], bytes
-    to the nearest accepting state, NEVER of state 0; plain bool [n_states], is that by `PLAIN`
-    bytes, as far as is known? All states but 0 lead to acceptance. Shared by any number of threads.
-    `to_dfa` writes all of it down, where that ends.
+    byte_class uint8 [256], as of a `ByteDFA`. Over all states, of which `n_states` have room:
+    accepting bool; far int32, bytes to the nearest accepting state, NEVER of state 0; plain bool,
+    is that by `PLAIN` bytes, as far as is known? All states but 0 lead to acceptance. Shared by any
+    number of threads. `to_dfa` writes all of it down, where that ends.
     """
 
     is_empty = False
@@ -93,32 +95,34 @@ class LinkedDFA(Immutable):
         self._readable = None if readable is None or readable.all() else readable
         self.budget, self.byte_class = budget, byte_class
         self._begin = tuple(begin)
-        columns = int(byte_class.max()) + 1
-        # So that each cell may be a step with a number of its own.
-        room = min(_ROOM * budget.max_states, NUMBERS // (columns + 1))
+        room, n_rows = (
+            min(_ROOM * budget.max_states, HERE - 1),
+            min(budget.max_states + _ROWS, HERE),
+        )
         try:
-            self.trans = untouched((room, columns), np.int32)
+            row, away, behind = (untouched(k * room, np.int32) for k in (1, 1, _STEPS))
+            trans = untouched((n_rows, int(byte_class.max()) + 1), np.int32)
             self.accepting = untouched(room, np.bool_)
             self.far = untouched(room, np.int32)
             self.plain = untouched(room, np.bool_)
         except (OSError, MemoryError) as error:
             raise out_of_memory(budget) from error
+        self.steps = Steps(trans, byte_class, row, away, behind)
         self.far[0] = NEVER
-        self._count = 1
+        self._count, self._n_rows = 1, 1
         self._bases: list[int] = []  # of instances, and the states that are sets
         self._instance_with: dict[int, _Instance] = {}
         self._instance_of: dict[tuple[int, int, int], _Instance] = {}
-        # A step that is not written down: the rows that it leads to, and whether a text may end;
+        self._rows_of_block: dict[tuple[int, int], tuple[int, Part]] = {}
+        # A step that is not written down: the states that it leads to, and whether a text may end;
         # or, of a step away from a block, the instance and the number in `away`.
-        self._steps: list[tuple[tuple[int, ...], bool] | tuple[_Instance, int]] = []
-        self._state_after: dict[int, int] = {}
-        self._step_of: dict[tuple[tuple[int, ...], bool], int] = {}
-        self._held: dict[int, list[int]] = {}  # rows of sets, by the steps that they hold
-        self._rows_of: dict[int, tuple[tuple[int, ...], bool]] = {}  # of states that are sets
+        self._away: list[tuple[tuple[int, ...], bool] | tuple[_Instance, int]] = []
+        self._number_of: dict[tuple[tuple[int, ...], bool], int] = {}
+        self._members: dict[int, tuple[tuple[int, ...], bool]] = {}  # of states that are sets
         self._state_of: dict[tuple[tuple[int, ...], bool], int] = {}
         register(self)
-        rows, ends = self._closed((), self._begin)
-        self.start = self._state(rows, ends)
+        states, ends = self._closed((), self._begin)
+        self.start = self._state(states, ends)
 
     def __reduce__(self) -> tuple[object, ...]:
         if self._origin is None:
@@ -129,12 +133,12 @@ class LinkedDFA(Immutable):
     @property
     def n_states(self) -> int:
         """How many states there is room for."""
-        return len(self.trans)
+        return len(self.accepting)
 
     @property
     def n_classes(self) -> int:
         """The number of columns."""
-        return self.trans.shape[1]
+        return self.steps.trans.shape[1]
 
     @property
     def n_written(self) -> int:
@@ -143,8 +147,32 @@ class LinkedDFA(Immutable):
 
     def step(self, state: int, byte: int) -> int:
         """The state after one byte. Raises BudgetExceededError."""
-        entry = int(self.trans[state, self.byte_class[byte]])
-        return entry if entry >= 0 else self.enter(entry)
+        cell = int(self.steps.trans[self.steps.row[state], self.byte_class[byte]])
+        if cell >= 0:
+            return state + cell - HERE if cell else 0
+        number = int(self.steps.away[state]) - 1 - cell
+        return int(self.steps.behind[number]) or self.enter(number)
+
+    def after(self, states: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        """int32: the state after a byte of a column from each of many states, int32. Raises
+        BudgetExceededError."""
+        found = self._leads(states, columns)
+        for entry in np.unique(found[found < 0]).tolist():
+            found[found == entry] = self.enter(-1 - entry)
+        return found.astype(np.int32)
+
+    def _leads(self, states: np.ndarray, columns: np.ndarray | slice) -> np.ndarray:
+        """int64: the states that columns lead to; -1 - the number of a step that is not written
+        down."""
+        _, _, row, away, behind = self.steps
+        cells = self.steps.trans[row[states], columns].astype(np.int64)
+        if isinstance(columns, slice):
+            states = states[:, None]
+        found = np.where(cells > 0, states + cells - HERE, 0)
+        left = cells < 0
+        numbers = np.broadcast_to(away[states], cells.shape)[left] - 1 - cells[left]
+        found[left] = np.where(behind[numbers] > 0, behind[numbers], -1 - numbers)
+        return found
 
     def walk(self, data: bytes, state: int | None = None) -> int:
         """The state after some bytes, from `state` (the start by default)."""
@@ -159,7 +187,7 @@ class LinkedDFA(Immutable):
 
     def live_bytes(self, state: int) -> np.ndarray:
         """int64: the bytes that keep an accepting state in reach, in order."""
-        return np.flatnonzero(self.trans[state][self.byte_class])
+        return np.flatnonzero(self.steps.trans[self.steps.row[state]][self.byte_class])
 
     def shortest(self, state: int | None = None) -> bytes:
         """A shortest accepted string, from `state` (the start by default)."""
@@ -209,23 +237,29 @@ class LinkedDFA(Immutable):
         where they are infinitely many."""
         with spending(budget):
             states, number = [0, self.start], {0: 0, self.start: 1}
+            rows = [np.zeros(self.n_classes, np.int32)]
             at = 1
             while at < len(states):
                 check()
-                row = self.trans[states[at]]
-                for entry in np.unique(row).tolist():
-                    after = entry if entry >= 0 else self.enter(entry)
-                    if after not in number:
-                        if len(states) > budget.max_states:
-                            advice = "the automaton is larger, or has no end; pass a larger Budget"
-                            raise BudgetExceededError("states", budget.max_states, advice)
-                        number[after] = len(states)
-                        states.append(after)
+                rows.append(self._numbered(states[at], number, states, budget))
                 at += 1
-            numbers = np.zeros(self._count, np.int32)
-            numbers[states] = np.arange(len(states), dtype=np.int32)
-            trans = numbers[self.trans[states]]
-            return reduced((trans, self.byte_class), self.accepting[states], 1, budget)
+            return reduced((np.array(rows), self.byte_class), self.accepting[states], 1, budget)
+
+    def _numbered(
+        self, state: int, number: dict[int, int], states: list[int], budget: Budget
+    ) -> np.ndarray:
+        """int32: the row of a state, by numbers in the order in which states are met."""
+        row, column = np.unique(self._leads(np.array([state]), slice(None))[0], return_inverse=True)
+        for k, entry in enumerate(row.tolist()):
+            after = entry if entry >= 0 else self.enter(-1 - entry)
+            if after not in number:
+                if len(states) > budget.max_states:
+                    advice = "the automaton is larger, or has no end; pass a larger Budget"
+                    raise BudgetExceededError("states", budget.max_states, advice)
+                number[after] = len(states)
+                states.append(after)
+            row[k] = number[after]
+        return row[column.reshape(-1)].astype(np.int32)
 
     def live_by(self, readable: np.ndarray) -> LinkedDFA:
         """The same automaton, of which every state leads to acceptance by some bytes (bool [256])
@@ -239,8 +273,9 @@ class LinkedDFA(Immutable):
         if (self.byte_class == self.byte_class[byte]).sum() != 1:
             raise BpeAutomataError(f"byte {byte} has no column of its own")
         found = self._set(bool(self.accepting[self.start]), self._length(self.start) + BYTE)
-        self._hold(found, self.trans[self.start])
-        self.trans[found, self.byte_class[byte]] = self.start
+        row = self._leads(np.array([self.start]), slice(None))[0]
+        row[self.byte_class[byte]] = self.start
+        self._hold(found, row)
         return found
 
     def begun_with(self, data: bytes) -> LinkedDFA:
@@ -261,126 +296,133 @@ class LinkedDFA(Immutable):
     # What is written down.
 
     @locked
-    def enter(self, entry: int) -> int:
-        """The state that a negative entry of the table stands for. Raises BudgetExceededError."""
-        number = -1 - entry
-        known = self._state_after.get(number)
-        if known is not None:
+    def enter(self, number: int) -> int:
+        """The state that a step away leads to, by its number. Raises BudgetExceededError."""
+        known = int(self.steps.behind[number])
+        if known:
             return known
         led, ends = self._led(number)
-        rows, then = self._closed(led)
-        state = self._state(rows, ends or then)
-        if state in self._rows_of:
-            self._rows_of[state] = led, ends  # so that contexts are joined with those of others
-        self._state_after[number] = state
-        self._replace(number, entry, state)
+        states, then = self._closed(led)
+        state = self._state(states, ends or then)
+        if state in self._members:
+            self._members[state] = led, ends  # so that contexts are joined with those of others
+        self.steps.behind[number] = state
         return state
 
     def _led(self, number: int) -> tuple[tuple[int, ...], bool]:
-        """The rows to which a step leads, without what follows them, and whether a text may end."""
-        first, then = self._steps[number]
+        """The states to which a step leads, without what follows them, and whether a text may
+        end."""
+        first, then = self._away[number]
         if not isinstance(first, _Instance):
             return first, bool(then)
-        return (self._row(first.part, first.context, first.block.away[then]),), False
-
-    def _replace(self, number: int, entry: int, state: int) -> None:
-        """Write the state in place of the entry, wherever that stands."""
-        instance, _ = self._steps[number]
-        if isinstance(instance, _Instance):
-            table = self.trans[instance.base : instance.base + len(instance.block.table)]
-            table[table == entry] = state
-        for row in self._held.pop(number, ()):
-            found = self.trans[row]
-            found[found == entry] = state
+        return (self._entered(first.part, first.context, first.block.away[then]),), False
 
     def _closed(
-        self, rows: Iterable[int], places: Iterable[Place] = ()
+        self, states: Iterable[int], places: Iterable[Place] = ()
     ) -> tuple[tuple[int, ...], bool]:
-        """(rows, may a text end): those given, the beginnings of places, and whatever follows the
-        exits among them; without rows that read nothing."""
-        waiting, seen, ends = list(rows), set[int](), False
+        """(states, may a text end): those given, the beginnings of places, and whatever follows the
+        exits among them; without states that read nothing."""
+        waiting, seen, ends = list(states), dict[int, bool](), False
         joining: dict[int, tuple[int, Part, Join, list[Any]]] = {}  # rank first; by the part
         while True:
             for part, context in places:
                 if part is None:
                     ends = True
                 elif part.joined is None:
-                    waiting.append(self._row(part, context, part.table.start))
+                    waiting.append(self._entered(part, context, part.table.start))
                 else:
                     found = joining.setdefault(id(part), (part.rank, part, part.joined, []))
                     found[-1].append(context)
             if not waiting and joining:
                 _, part, joined, contexts = joining.pop(min(joining, key=lambda k: joining[k][0]))
-                waiting.append(self._row(part, joined(contexts), part.table.start))
+                waiting.append(self._entered(part, joined(contexts), part.table.start))
             if not waiting:
-                return tuple(sorted(row for row in seen if self.trans[row].any())), ends
+                return tuple(sorted(state for state, reads in seen.items() if reads)), ends
             places = self._behind(waiting.pop(), seen)
 
-    def _behind(self, row: int, seen: set[int]) -> Iterator[Place]:
-        """What follows a row, if it is an exit and was not seen before."""
-        if row in seen:
-            return
-        seen.add(row)
-        instance = self._instance_at(row)
-        for label in instance.part.table.exits.get(row - instance.base + instance.first, ()):
-            yield from instance.part.follow(instance.context, label)
+    def _behind(self, state: int, seen: dict[int, bool]) -> Iterable[Place]:
+        """What follows a state, if it is an exit and was not seen before. seen: does it read?"""
+        if state in seen:
+            return ()
+        instance = self._instance_at(state)
+        at, part = state - instance.base + instance.first, instance.part
+        seen[state] = part.reads(at)
+        labels = part.table.exits.get(at, ())
+        return [place for label in labels for place in part.follow(instance.context, label)]
 
-    def _row(self, part: Part, context: Any, state: int) -> int:
-        """The row of a state of a part in a context."""
-        number, at = divmod(state, ROWS)
+    def _entered(self, part: Part, context: Any, at: int) -> int:
+        """State `at` of a part in a context."""
+        number, local = divmod(at, ROWS)
         key = id(part), id(context), number
         found = self._instance_of.get(key)
         if found is None:
-            found = self._instance_of[key] = self._copied(part, context, number)
-        return found.base + at
+            found = self._instance_of[key] = self._instance(part, context, number)
+        return found.base + local
 
-    def _copied(self, part: Part, context: Any, number: int) -> _Instance:
+    def _instance(self, part: Part, context: Any, number: int) -> _Instance:
         block, first = part.table.block(number, self.byte_class), number * ROWS
+        key = id(part.table if part.dead is None else part), number
+        if key not in self._rows_of_block:
+            self._rows_of_block[key] = self._written(part, block, first), part
+        row, n, steps = self._rows_of_block[key][0], len(block.table), self.steps
+        base, step = self._room(n), len(self._away)
+        if step + len(block.away) > len(steps.behind):
+            raise BudgetExceededError("states", self.n_states, _FEWER)
+        far = np.minimum(part.far[first : first + n] + part.rest(context), FAR)
+        steps.row[base : base + n] = np.arange(row, row + n, dtype=np.int32)
+        steps.away[base : base + n] = step
+        self.far[base : base + n] = far // BYTE
+        self.plain[base : base + n] = far % BYTE == 0
+        instance = _Instance(base, part, context, first, step, block)
+        self._away += [(instance, k) for k in range(len(block.away))]
+        self._instance_with[base] = instance
+        self._bases.append(base)
+        return instance
+
+    def _written(self, part: Part, block: Block, first: int) -> int:
+        """The first of the rows of a block, which are written here."""
         if self._readable is not None and not part.table.is_left_by(self._readable):
             raise UnsupportedFeatureError(
                 "a linked automaton over this tokenizer",
                 "it has no id for some byte that a text needs: use the automaton's `to_dfa`",
             )
-        table, n = block.table, len(block.table)
-        if part.dead is not None:
-            table = _alive(block, part.dead, first)
-        base, step = self._room(n), len(self._steps)
-        self.trans[base : base + n] = np.where(
-            table > 0, table + (base - 1), np.where(table < 0, table - step, 0)
-        )
-        far = part.far[first : first + n] + part.rest(context)
-        self.far[base : base + n] = np.minimum(far, FAR) // BYTE
-        self.plain[base : base + n] = far % BYTE == 0
-        instance = _Instance(base, part, context, first, step, block)
-        self._steps += [(instance, k) for k in range(len(block.away))]
-        self._instance_with[base] = instance
-        self._bases.append(base)
-        return instance
+        table = block.table if part.dead is None else _alive(block, part.dead, first)
+        row = self._room_for_rows(len(table))
+        own = np.arange(1, 1 + len(table))[:, None]
+        self.steps.trans[row : row + len(table)] = np.where(table > 0, table - own + HERE, table)
+        return row
 
-    def _room(self, rows: int) -> int:
+    def _room_for_rows(self, rows: int) -> int:
         """The first of so many new rows."""
-        if self._count + rows > len(self.trans):
-            raise BudgetExceededError("states", len(self.trans), _FEWER)
-        self._count += rows
-        return self._count - rows
+        if self._n_rows + rows > len(self.steps.trans):
+            raise BudgetExceededError("states", self.n_states, _FEWER)
+        self._n_rows += rows
+        return self._n_rows - rows
 
-    def _instance_at(self, row: int) -> _Instance:
-        return self._instance_with[self._bases[bisect_right(self._bases, row) - 1]]
+    def _room(self, states: int) -> int:
+        """The first of so many new states."""
+        if self._count + states > self.n_states:
+            raise BudgetExceededError("states", self.n_states, _FEWER)
+        self._count += states
+        return self._count - states
 
-    def _state(self, rows: tuple[int, ...], ends: bool) -> int:
-        """The state of a set of rows with all that follows them."""
-        if not rows and not ends:
+    def _instance_at(self, state: int) -> _Instance:
+        return self._instance_with[self._bases[bisect_right(self._bases, state) - 1]]
+
+    def _state(self, states: tuple[int, ...], ends: bool) -> int:
+        """The state for some states with all that follows them."""
+        if not states and not ends:
             return 0
-        if len(rows) == 1 and not ends:
-            instance = self._instance_at(rows[0])
-            if rows[0] - instance.base + instance.first not in instance.part.table.exits:
-                return rows[0]
-        key = rows, ends
+        if len(states) == 1 and not ends:
+            instance = self._instance_at(states[0])
+            if states[0] - instance.base + instance.first not in instance.part.table.exits:
+                return states[0]
+        key = states, ends
         found = self._state_of.get(key)
         if found is None:
-            found = self._set(ends, 0 if ends else min(map(self._length, rows)))
-            self._hold(found, self._merged(rows))
-            self._rows_of[found] = key
+            found = self._set(ends, 0 if ends else min(map(self._length, states)))
+            self._hold(found, self._merged(states))
+            self._members[found] = key
             self._state_of[key] = found
         return found
 
@@ -389,7 +431,7 @@ class LinkedDFA(Immutable):
         return int(self.far[state]) * BYTE + (not self.plain[state])
 
     def _set(self, ends: bool, length: int) -> int:
-        """A new state that is no row of an instance."""
+        """A new state that is none of an instance."""
         found = self._room(1)
         self._bases.append(found)
         self.accepting[found], self.far[found] = ends, length // BYTE
@@ -397,16 +439,16 @@ class LinkedDFA(Immutable):
         return found
 
     def _hold(self, state: int, row: np.ndarray) -> None:
-        """Write a row that holds steps of others, which are written down there as well, later."""
-        for entry in np.unique(row[row < 0]).tolist():
-            self._held.setdefault(-1 - entry, []).append(state)
-        self.trans[state] = row
+        """Write a row of its own for a state that is none of an instance, from what `_leads`
+        says."""
+        self.steps.row[state] = at = self._room_for_rows(1)
+        self.steps.trans[at] = np.where(row > 0, row - state + HERE, row)
 
-    def _merged(self, rows: tuple[int, ...]) -> np.ndarray:
-        """The row of a set of rows."""
-        if not rows:
-            return self.trans[0]
-        table = self.trans[list(rows)]
+    def _merged(self, states: tuple[int, ...]) -> np.ndarray:
+        """The row of a set, as of `_leads`."""
+        if not states:
+            return np.zeros(self.n_classes, np.int64)
+        table = self._leads(np.array(states), slice(None))
         readers = (table != 0).sum(axis=0)
         merged: np.ndarray = np.where(readers == 1, table.sum(axis=0), 0)
         shared, known = np.flatnonzero(readers > 1), dict[tuple[int, ...], int]()
@@ -423,19 +465,20 @@ class LinkedDFA(Immutable):
         found, ends = set[int](), False
         for entry in entries:
             if entry < 0:
-                rows, then = self._led(-1 - entry)
+                states, then = self._led(-1 - entry)
             else:
-                rows, then = self._rows_of.get(entry, ((entry,), False))
-            found.update(rows)
+                states, then = self._members.get(entry, ((entry,), False))
+            found.update(states)
             ends |= then
         key = tuple(sorted(found)), ends
-        number = self._step_of.get(key)
+        number = self._number_of.get(key)
         if number is None:
-            number = len(self._steps)
-            self._steps.append(key)
-            self._step_of[key] = number
-        known = self._state_after.get(number)
-        return -1 - number if known is None else known
+            number = len(self._away)
+            if number >= len(self.steps.behind):
+                raise BudgetExceededError("states", self.n_states, _FEWER)
+            self._away.append(key)
+            self._number_of[key] = number
+        return int(self.steps.behind[number]) or -1 - number
 
 
 def _alive(block: Block, dead: np.ndarray, first: int) -> np.ndarray:

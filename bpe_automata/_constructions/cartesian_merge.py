@@ -36,6 +36,7 @@ from bpe_automata._constructions.prefixed import prefixed
 from bpe_automata._constructions.product_tables import ProductTables
 from bpe_automata._constructions.relevance import Configuration, Readable, Relevance
 from bpe_automata._kernels.bits import contained, members, set_bits
+from bpe_automata._kernels.references import packed
 from bpe_automata._kernels.trie import walk
 from bpe_automata._sharing import BoundedMemo, Immutable
 from bpe_automata._tokenizer.tokenizer import AddedTokens, Tokenizer
@@ -253,7 +254,7 @@ class CartesianMerge(Immutable):
         before = CanonicalState(text, state.hypotheses, state.last)
         after = self.canonical.step(before, token) or self.canonical.start
         data = np.frombuffer(self.tokenizer.spellings[token], dtype=np.uint8)
-        q = int(walk(self.dfa.trans, self.dfa.byte_class, int(self.prefixed.added_from[q]), data))
+        q = int(walk(packed(self.dfa.steps), int(self.prefixed.added_from[q]), data))
         state_pair = self._tables.state_pair(int(self.prefixed.after_added[q]), after.text)
         return ProductState(state_pair, BEGINNING, NO_TOKEN)
 

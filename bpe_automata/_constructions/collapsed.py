@@ -183,13 +183,13 @@ class Regions:
 
     def _find(self, state: int) -> int:
         dfa = self._dfa
-        if np.count_nonzero(dfa.trans[state, dfa.byte_class]) < _LEAST:
+        if len(dfa.live_bytes(state)) < _LEAST:
             self._of_state[state] = _NARROW
             return _NARROW
         if isinstance(dfa, LinkedDFA) and (found := self._known(state)):
             self._of_state[state] = found
             return found
-        given = self._trie.deepest, self._often, dfa.trans, dfa.byte_class, *self._scratch
+        given = self._trie.deepest, self._often, packed(dfa.steps), *self._scratch
         classes, outside, region = watched(partition, state, *given)
         if not (classes >= 0).any():
             self._of_state[state] = _NARROW
@@ -213,7 +213,7 @@ class Regions:
         dfa = self._dfa
         for collapsed in self._vocabularies().known():
             number = self._numbered(collapsed.classes)
-            given = number, self._shown, dfa.trans, dfa.byte_class
+            given = number, self._shown, packed(dfa.steps)
             if watched(goes_with, state, packed(collapsed), *given):
                 return number
         return 0

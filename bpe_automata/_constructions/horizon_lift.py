@@ -24,6 +24,7 @@ from bpe_automata._kernels.fewest_tokens import (
     settle,
 )
 from bpe_automata._kernels.inclusion import widest
+from bpe_automata._kernels.references import packed
 from bpe_automata._kernels.trie import Spelled, Trie
 from bpe_automata._kernels.watch import watched
 from bpe_automata._sharing import BoundedMemo, Lock, locked
@@ -54,7 +55,7 @@ class LiftHorizon(Horizon[int]):
         """What is known, also later, for another trie of tokens of this vocabulary. token_classes:
         int32 [nodes], 0: left out."""
         dfa, towards = self._lift.dfa, self._towards
-        gain = gain_of_bytes(dfa.trans, dfa.byte_class, towards.far)
+        gain = gain_of_bytes(dfa.steps.trans, dfa.byte_class, towards.far)
         return towards._replace(gain=gain_below(trie, token_classes, gain)[0])
 
     @property
@@ -111,7 +112,7 @@ class LiftHorizon(Horizon[int]):
         bits = self._near(state, k)
         if not np.array_equal(bits, plain):
             dfa, near = self._lift.dfa, (self._spelled, self._towards)
-            self._settle(open_after(dfa.trans, dfa.byte_class, state, k - 1, *near), k - 1)
+            self._settle(open_after(packed(dfa.steps), state, k - 1, *near), k - 1)
             bits = self._near(state, k)
         if np.array_equal(bits, plain):
             self._plain_from[state] = k
@@ -146,7 +147,7 @@ class LiftHorizon(Horizon[int]):
         dfa = self._lift.dfa
         patience = NEVER if self._widest_found else _SHORT + dfa.n_states // _STATES_A_READING
         given = *arguments, patience, self._spelled, self._towards
-        watched(kernel, dfa.trans, dfa.byte_class, *given)
+        watched(kernel, packed(dfa.steps), *given)
         return not self._widest_found
 
     def _include(self) -> None:
@@ -178,7 +179,7 @@ def _towards(lift: Lift, spelled: Spelled) -> Towards:
 
 def _gains(lift: Lift, spelled: Spelled, far: np.ndarray) -> tuple[np.ndarray, int]:
     """(`Towards.gain`, `Towards.most`)."""
-    gain = gain_of_bytes(lift.dfa.trans, lift.dfa.byte_class, far)
+    gain = gain_of_bytes(lift.dfa.steps.trans, lift.dfa.byte_class, far)
     below, most = gain_below(spelled.trie, spelled.token_classes, gain)
     silent = sum(_silent_gain(far, after) for after in (spelled.added_from, spelled.after_added))
     for token in spelled.added.tolist():
@@ -191,13 +192,13 @@ def _steps(lift: Lift) -> np.ndarray:
     """int32 [n_states, k]: the transitions, and steps without any byte around added tokens."""
     dfa, silent = lift.dfa, (lift.prefixed.added_from, lift.prefixed.after_added)
     if all((after == np.arange(dfa.n_states)).all() for after in silent):
-        return dfa.trans
-    return np.concatenate([dfa.trans, *(after[:, None] for after in silent)], axis=1)
+        return dfa.steps.trans
+    return np.concatenate([dfa.steps.trans, *(after[:, None] for after in silent)], axis=1)
 
 
 def _nearest(lift: Lift, steps: np.ndarray) -> np.ndarray:
     """int32 [n_states]: the fewest steps to acceptance, -1 where it is out of reach."""
-    if steps is lift.dfa.trans:
+    if steps is lift.dfa.steps.trans:
         return explicit(lift.dfa, "a shortest way").distance()
     return distances(steps, lift.dfa.accepting)
 
@@ -210,7 +211,7 @@ def _weighed(lift: Lift, steps: np.ndarray, near: np.ndarray, longest: int) -> n
     of_byte = lift.tokenizer.derived("longest token of each byte", _longest)
     cost = np.full(steps.shape[1], unit, dtype=np.int32)
     np.minimum.at(cost, dfa.byte_class, np.maximum(unit // np.minimum(of_byte, longest), 1))
-    cost[dfa.trans.shape[1] :] = 0
+    cost[dfa.steps.trans.shape[1] :] = 0
     far = np.where(dfa.accepting, 0, NEVER).astype(np.int32)
     order = np.argsort(near, kind="stable")[np.count_nonzero(near <= 0) :].astype(np.int32)
     watched(cost_to_accept, steps, cost, order, far)

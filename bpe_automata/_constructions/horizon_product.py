@@ -107,7 +107,7 @@ class ProductReader:
         dfa, prefixed = self._engine.dfa, self._engine.prefixed
         own = np.arange(dfa.n_states)
         silent = (np.where(s == own, 0, s) for s in (prefixed.added_from, prefixed.after_added))
-        steps = [dfa.trans, *(s[:, None].astype(np.int32) for s in silent if s.any())]
+        steps = [dfa.steps.trans, *(s[:, None].astype(np.int32) for s in silent if s.any())]
         return watched(longest_ways, np.concatenate(steps, axis=1))
 
     def plain(self, state: ProductState) -> np.ndarray:

@@ -104,7 +104,7 @@ class Lift(Immutable):
         if token in self.tokenizer.added_ids:
             return int(self.after_added(state, np.array([token]))[0])
         spelled = np.frombuffer(self.tokenizer.spellings[token], dtype=np.uint8)
-        return int(called(armed(), walk, self.dfa.trans, self.dfa.byte_class, state, spelled))
+        return int(called(armed(), walk, packed(self.dfa.steps), state, spelled))
 
     @spent
     def steps(self, state: int, tokens: np.ndarray) -> list[int]:
@@ -133,7 +133,7 @@ class Lift(Immutable):
         if collapsed is not NOTHING:
             full = self._vocabularies.full_row(collapsed, 0, _ALL, _ALL)
         dfa, vocabulary = self.dfa, self.tokenizer.derived("lift vocabulary", _vocabulary)
-        begin = state, self._regions.outside(state), dfa.trans, dfa.byte_class, alive
+        begin = state, self._regions.outside(state), packed(dfa.steps), alive
         return watched(lift_ids, *begin, packed(collapsed), full, packed(vocabulary))
 
     @property
@@ -167,7 +167,7 @@ class Lift(Immutable):
 
     def _after(self, state: int, tokens: np.ndarray) -> np.ndarray:
         dfa, trie = self.dfa, self.trie
-        given = dfa.trans, dfa.byte_class, state, trie.start, trie.data, tokens
+        given = packed(dfa.steps), state, trie.start, trie.data, tokens
         return called(armed(), states_after, *given)
 
     @cached
@@ -177,8 +177,9 @@ class Lift(Immutable):
         dfa = self.dfa
         ids, bytes_ = self.tokenizer.derived("tokens of one byte", _tokens_of_one_byte)
         single = np.unique(dfa.byte_class[bytes_[~np.isin(ids, self._banned)]])
-        if len(single) == dfa.trans.shape[1]:
-            return explicit(dfa, "a shortest way").distance()
+        dfa = explicit(dfa, "a shortest way")
+        if len(single) == dfa.n_classes:
+            return dfa.distance()
         return distances(np.ascontiguousarray(dfa.trans[:, single]), dfa.accepting)
 
     def _alive_states(self) -> np.ndarray:
@@ -203,7 +204,7 @@ class Lift(Immutable):
             added = self.added, prefixed.added_from, prefixed.after_added
             spelled = Spelled(self.trie, self.token_classes, *added)
             open_ = open_.astype(np.int32)
-            watched(settle_alive, dfa.trans, dfa.byte_class, alive, open_, spelled)
+            watched(settle_alive, packed(dfa.steps), alive, open_, spelled)
         return alive
 
 

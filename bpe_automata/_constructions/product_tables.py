@@ -109,7 +109,7 @@ class ProductTables:
         plain = plain_states(dfa, canonical.pipeline.alphabet.utf8, added.next)
         before, after = prefixed.added_from, prefixed.after_added
         self._product = Product(
-            dfa=Dfa(dfa.trans, dfa.byte_class, dfa.accepting, before, after, plain),
+            dfa=Dfa(dfa.steps, dfa.accepting, before, after, plain),
             reading=derived("reading", lambda _: reading_of(canonical)),
             added=added,
             sets=Sets(*self._columns, *self._proofs[:2]),
@@ -155,7 +155,7 @@ class ProductTables:
         there."""
         dfa, memo, canonical = self._product.dfa, self.memo, self.canonical
         data = np.frombuffer(canonical.tokenizer.spellings[token], dtype=np.uint8)
-        given = dfa.trans, dfa.byte_class, int(memo.state[state_pair]), data
+        given = packed(dfa.steps), int(memo.state[state_pair]), data
         state = int(called(armed(), walk, *given))
         before, utf8_row = int(memo.text_state[state_pair]), canonical.sets.sets[number].utf8_row
         if before and utf8_row == 0 and canonical.actions.first[token] < 0:
@@ -199,7 +199,7 @@ class ProductTables:
         if not len(known.at):
             n_texts = len(self._text.next)
             known = _certificates(
-                len(self._product.dfa.trans), len(self._product.reading.utf8), n_texts
+                len(self._product.dfa.accepting), len(self._product.reading.utf8), n_texts
             )
         if len(known.of_set) < n_sets:
             known = known._replace(of_set=resized(known.of_set, 2 * n_sets, -1))
@@ -289,7 +289,7 @@ class ProductTables:
         collapsed, alone = self._collapsed(state_pair, utf8_row)
         begin = int(memo.state[state_pair]), int(memo.text_state[state_pair]), utf8_row, alone
         given = packed(collapsed), packed(vocabulary or self.vocabulary), left
-        rows, start, ids = watched(grouped_edges, *begin, dfa.trans, dfa.byte_class, *given)
+        rows, start, ids = watched(grouped_edges, *begin, packed(dfa.steps), *given)
         return self.state_pairs(rows[:, 0], rows[:, 1]), rows[:, 2].astype(np.int64), start, ids
 
     @locked
@@ -327,7 +327,7 @@ class ProductTables:
 
     @cached
     def _shortest(self) -> Shortest:
-        n_states, n_hypotheses = len(self._product.dfa.trans), len(self._product.reading.ends)
+        n_states, n_hypotheses = len(self._product.dfa.accepting), len(self._product.reading.ends)
         reads, begins, *others = np.zeros((4, n_states, -(-n_hypotheses // 64)), dtype=np.int64)
         atom, longer = np.full((2, n_states), NOT_YET, dtype=np.int32)
         return Shortest(atom, reads, begins, longer, others[0], others[1])
@@ -345,7 +345,7 @@ class ProductTables:
         begin = int(dfa.added_from[self.memo.state[state_pair]])
         text = int(self.memo.text_state[state_pair])
         every = np.arange(len(added.ids))
-        given = dfa.trans, dfa.byte_class, begin, added.start, added.data, every
+        given = packed(dfa.steps), begin, added.start, added.data, every
         ends = called(armed(), states_after, *given)
         states, texts = dfa.after_added[ends], added.after[added.after_row[text]]
         read = np.flatnonzero((added.ids >= 0) & (states > 0) & (texts >= 0))
@@ -396,7 +396,7 @@ class ProductTables:
 
     def _grow_state_pairs(self) -> None:
         old, size = self.memo, len(self.memo.state)
-        n_states, n_configurations = len(self._product.dfa.trans), len(old.configurations) // 2
+        n_states, n_configurations = len(self._product.dfa.accepting), len(old.configurations) // 2
         new = _memo(
             n_states, old.at_end.shape[1], _MORE_STATE_PAIRS * (size - n_states), n_configurations
         )

@@ -112,7 +112,7 @@ class Segments:
     def __init__(self, tables: ProductTables) -> None:
         self._tables, self._canonical = tables, tables.canonical
         dfa, added = tables._product.dfa, tables._product.added
-        n = len(dfa.trans)
+        n = len(dfa.accepting)
         self._joints = joints(self._canonical, dfa)
         # Where added tokens are read from elsewhere, the form would not tell where.
         self._odd = (dfa.added_from != np.arange(n)) & (len(added.ids) > 0)

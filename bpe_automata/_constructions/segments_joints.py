@@ -54,20 +54,21 @@ class Joints:
 
 def joints(canonical: CanonicalAutomaton, dfa: Dfa) -> Joints:
     """The joints of a trimmed DFA."""
-    n, k = dfa.trans.shape
+    n, k = dfa.steps.trans.shape
     into = np.zeros((n, k), dtype=bool)
     met = np.zeros((k, k), dtype=np.float32)
     x, y = np.nonzero(meetings(canonical))
-    met[dfa.byte_class[x], dfa.byte_class[y]] = 1
-    continuation = np.unique(dfa.byte_class[_CONTINUATION])
+    met[dfa.steps.byte_class[x], dfa.steps.byte_class[y]] = 1
+    continuation = np.unique(dfa.steps.byte_class[_CONTINUATION])
     merged, inside = np.zeros(n, dtype=bool), np.zeros(n, dtype=bool)
     slices = [slice(begin, begin + _AT_ONCE) for begin in range(0, n, _AT_ONCE)]
     for some in slices:
         check()
-        into[dfa.trans[some], np.arange(k)] = True  # that of state 0, the dead one, is not asked
+        # That of state 0, the dead one, is not asked.
+        into[dfa.steps.trans[some], np.arange(k)] = True
     for some in slices:
         check()
-        goes = dfa.trans[some] > 0
+        goes = dfa.steps.trans[some] > 0
         merged[some] = ((into[some].astype(np.float32) @ met > 0) & goes).any(axis=1)
         inside[some] = goes[:, continuation].any(axis=1)
     return Joints(~merged, inside)

@@ -114,17 +114,9 @@ class Walker:
             for k in range(int(self._lengths.max(initial=0))):
                 alive = alive[(self._lengths[alive] > k) & (states[alive] != 0)]
                 column = self.dfa.byte_class[self._data[self._begins[alive] + k]]
-                states[alive] = self._steps(states[alive], column)
+                states[alive] = self.dfa.after(states[alive], column)
             states[self._lengths == 0] = 0
             far = self.dfa.far if isinstance(self.dfa, LinkedDFA) else self.dfa.distance()
             found = np.where(states == 0, -1, far[states])
             self._after.put(dfa_state, found)
         return found
-
-    def _steps(self, states: np.ndarray, columns: np.ndarray) -> np.ndarray:
-        """The state after one byte from each."""
-        after: np.ndarray = self.dfa.trans[states, columns]
-        if isinstance(self.dfa, LinkedDFA):
-            for entry in np.unique(after[after < 0]).tolist():
-                after[after == entry] = self.dfa.enter(entry)
-        return after

@@ -17,7 +17,7 @@ import numpy as np
 
 from bpe_automata._kernels import kernel
 from bpe_automata._kernels.hashing import EMPTY, slot_of, table_size
-from bpe_automata._kernels.links import followed
+from bpe_automata._kernels.links import Steps, known_step, step
 from bpe_automata._kernels.references import by_reference
 from bpe_automata._kernels.trie import Trie, skips
 from bpe_automata._kernels.watch import poll
@@ -57,8 +57,7 @@ def partition(
     state: int,
     reach: int,
     often: np.ndarray,
-    trans: np.ndarray,
-    byte_class: np.ndarray,
+    steps: Steps,
     level: np.ndarray,
     bytes_to: np.ndarray,
     watch: np.ndarray,
@@ -76,8 +75,8 @@ def partition(
     bool [256], bytes that begin a large part of all tokens, see `often_first`. level: int32
     and bytes_to: int64 [n_states], all 0, for scratch; they are left as they were.
     """
-    region, again = _region(state, 4 * reach, often, trans, byte_class, level, bytes_to, watch)
-    n = trans.shape[1]
+    region, again = _region(state, 4 * reach, often, steps, level, bytes_to, watch)
+    n = steps.trans.shape[1]
     classes, of_class = np.zeros(n, np.int64), np.zeros(n, np.int64)
     read, leaves = np.zeros(n, np.bool_), np.zeros(n, np.bool_)
     slots = np.full(table_size(n), EMPTY, np.int64)
@@ -85,7 +84,7 @@ def partition(
     level[state] = 1 if again else 0
     outside = np.zeros(0 if again else 256, np.bool_)
     for byte in range(len(outside)):
-        after = trans[state, byte_class[byte]]
+        after = known_step(state, steps.byte_class[byte], steps)
         outside[byte] = after != 0 and not _within(after, 3 * reach, level)
     for i in range(0 if again else 1, len(region)):
         s = region[i]
@@ -94,17 +93,17 @@ def partition(
             break
         alike = True
         for c in range(n):
-            after = trans[s, c]
+            after = known_step(s, c, steps)
             read[c] |= after != 0
             leaves[c] |= after != 0 and not _within(after, level[s], level)
-            alike &= after == trans[s, of_class[c]]
+            alike &= after == known_step(s, of_class[c], steps)
         if alike:
             continue
         # Classes of classes: bytes stay together if they were and have one target.
         count = 0
         slots[:] = EMPTY
         for c in range(n):
-            key = classes[c] << 32 | (np.int64(trans[s, c]) & _LOW)
+            key = classes[c] << 32 | (np.int64(known_step(s, c, steps)) & _LOW)
             at = slot_of(slots, key)
             if slots[at] != key:
                 slots[at], numbers[at] = key, count
@@ -116,7 +115,7 @@ def partition(
             of_class[c] = numbers[classes[c]]
     for s in region:
         level[s] = 0
-    return _by_first_byte(classes, read, leaves, byte_class), outside, region[:held].copy()
+    return _by_first_byte(classes, read, leaves, steps.byte_class), outside, region[:held].copy()
 
 
 @kernel
@@ -159,58 +158,60 @@ def _region(
     state: int,
     deepest: int,
     often: np.ndarray,
-    trans: np.ndarray,
-    byte_class: np.ndarray,
+    steps: Steps,
     level: np.ndarray,
     bytes_to: np.ndarray,
     watch: np.ndarray,
 ) -> tuple[np.ndarray, bool]:
     """(int32, the state, in its region or not, and those that it reaches by up to `deepest` steps,
     nearest first; does one lead back to it?). level: 1 + by how many steps; 0, not at all."""
-    size, frequent = np.zeros(trans.shape[1], np.int64), np.zeros(trans.shape[1], np.bool_)
+    n = steps.trans.shape[1]
+    size, frequent = np.zeros(n, np.int64), np.zeros(n, np.bool_)
     for byte in range(256):
-        size[byte_class[byte]] += 1 if byte < 0x80 else _WIDE
-        frequent[byte_class[byte]] |= often[byte]
-    found, count, again = np.empty(len(trans), np.int32), 1, False
+        size[steps.byte_class[byte]] += 1 if byte < 0x80 else _WIDE
+        frequent[steps.byte_class[byte]] |= often[byte]
+    found, count, again = np.empty(len(level), np.int32), 1, False
     found[0], level[state], at = state, 1, 0
     while at < count and level[found[at]] <= deepest and not poll(watch):
         q = found[at]
         at += 1
-        for c in range(len(size)):
-            if trans[q, c] < 0 and _bytes_alike(q, c, trans, size) >= _WIDE:
-                followed(trans[q, c], trans)
-        for c in range(len(size)):
-            bytes_to[max(trans[q, c], 0)] += size[c]
-        for c in range(len(size)):
-            after = trans[q, c]
+        for byte in range(256):
+            c = steps.byte_class[byte]
+            if known_step(q, c, steps) < 0 and _bytes_alike(q, c, steps, size) >= _WIDE:
+                step(q, byte, steps)
+        for c in range(n):
+            bytes_to[max(known_step(q, c, steps), 0)] += size[c]
+        for c in range(n):
+            after = known_step(q, c, steps)
             if after > 0 and (
-                bytes_to[after] >= _WIDE or (frequent[c] and _has_wide_step(after, trans, size))
+                bytes_to[after] >= _WIDE or (frequent[c] and _has_wide_step(after, steps, size))
             ):
                 again |= after == state
                 if level[after] == 0:
                     found[count], level[after] = after, level[q] + 1
                     count += 1
-        for c in range(len(size)):
-            bytes_to[max(trans[q, c], 0)] = 0
+        for c in range(n):
+            bytes_to[max(known_step(q, c, steps), 0)] = 0
     return found[:count].copy(), again
 
 
 @kernel
-def _has_wide_step(state: int, trans: np.ndarray, size: np.ndarray) -> bool:
+def _has_wide_step(state: int, steps: Steps, size: np.ndarray) -> bool:
     """Do so many bytes lead from a state to one and the same? size: int64, bytes of each column."""
     for first in range(len(size)):
-        if trans[state, first] != 0 and _bytes_alike(state, first, trans, size) >= _WIDE:
+        after = known_step(state, first, steps)
+        if after != 0 and _bytes_alike(state, first, steps, size) >= _WIDE:
             return True
     return False
 
 
 @kernel
-def _bytes_alike(state: int, first: int, trans: np.ndarray, size: np.ndarray) -> int:
+def _bytes_alike(state: int, first: int, steps: Steps, size: np.ndarray) -> int:
     """How many bytes, counted as `size` says, of column `first` and those behind it lead from a
     state to where `first` leads?"""
-    found = 0
+    found, after = 0, known_step(state, first, steps)
     for c in range(first, len(size)):
-        found += size[c] if trans[state, c] == trans[state, first] else 0
+        found += size[c] if known_step(state, c, steps) == after else 0
     return found
 
 
@@ -220,8 +221,7 @@ def goes_with(
     collapsed: Collapsed,
     number: int,
     shown: np.ndarray,
-    trans: np.ndarray,
-    byte_class: np.ndarray,
+    steps: Steps,
     watch: np.ndarray,
 ) -> bool:
     """Do all states to which the words of a collapsed trie lead from `state`, that one too, treat
@@ -233,25 +233,23 @@ def goes_with(
     while node < len(label) and not poll(watch):
         q = found[parent[node]]
         if shown[q] != number:
-            if not _treats_alike(q, collapsed.classes, trans, byte_class):
+            if not _treats_alike(q, collapsed.classes, steps):
                 return False
             shown[q] = number
-        q = followed(trans[q, byte_class[label[node]]], trans)
+        q = step(q, label[node], steps)
         found[node] = q
         node = node + 1 if q != 0 else skip[node]
     return True
 
 
 @kernel
-def _treats_alike(
-    state: int, classes: np.ndarray, trans: np.ndarray, byte_class: np.ndarray
-) -> bool:
+def _treats_alike(state: int, classes: np.ndarray, steps: Steps) -> bool:
     """Does a state treat the bytes of each class alike, and read none that are UNREAD?"""
     for byte in range(256):
-        c, after = classes[byte], trans[state, byte_class[byte]]
+        c, after = classes[byte], known_step(state, steps.byte_class[byte], steps)
         if c == LEAVES:
             continue
-        if after != (0 if c == UNREAD else trans[state, byte_class[c]]):
+        if after != (0 if c == UNREAD else known_step(state, steps.byte_class[c], steps)):
             return False
     return True
 
@@ -261,8 +259,7 @@ def beginnings(
     state: int,
     alone: np.ndarray,
     collapsed: Collapsed,
-    trans: np.ndarray,
-    byte_class: np.ndarray,
+    steps: Steps,
     trie: Trie,
 ) -> tuple[np.ndarray, np.ndarray, bool]:
     """How words begin at a state that may treat bytes of one class differently. alone: bool [256],
@@ -273,7 +270,7 @@ def beginnings(
     classes, apart, first = collapsed.classes, np.zeros(256, np.bool_), trie.first
     votes, after, target = np.zeros(256, np.int16), np.zeros(256, np.int32), np.zeros(256, np.int32)
     for byte in range(256):
-        c, q = classes[byte], followed(trans[state, byte_class[byte]], trans)
+        c, q = classes[byte], step(state, byte, steps)
         after[byte] = q
         if c < 0 or alone[byte]:
             continue
@@ -300,8 +297,7 @@ def states_after(
     state: int,
     begin: np.ndarray,
     collapsed: Collapsed,
-    trans: np.ndarray,
-    byte_class: np.ndarray,
+    steps: Steps,
 ) -> np.ndarray:
     """int32: the DFA state after the word of each node. begin: of `beginnings` for `state`."""
     label, parent, skip = collapsed.label, collapsed.parent, collapsed.skip
@@ -311,7 +307,7 @@ def states_after(
         above = parent[node]
         q = begin[label[node]]
         if above > 0:
-            q = followed(trans[found[above], byte_class[label[node]]], trans)
+            q = step(found[above], label[node], steps)
         found[node] = q
         node = node + 1 if q != 0 else skip[node]
     return found

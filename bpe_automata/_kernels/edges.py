@@ -18,7 +18,7 @@ from bpe_automata._kernels import kernel
 from bpe_automata._kernels.collapsed import Collapsed, beginnings, states_after
 from bpe_automata._kernels.fewest_tokens import NEVER, Towards
 from bpe_automata._kernels.hashing import EMPTY, slot_of, table_size, with_room
-from bpe_automata._kernels.links import followed
+from bpe_automata._kernels.links import Steps, known_step, step
 from bpe_automata._kernels.product import Product, intern_state_pair
 from bpe_automata._kernels.references import by_reference
 from bpe_automata._kernels.trie import Trie
@@ -61,8 +61,7 @@ def edges(
     text: int,
     utf8_row: int,
     alone: np.ndarray,
-    trans: np.ndarray,
-    byte_class: np.ndarray,
+    steps: Steps,
     collapsed: Collapsed,
     vocabulary: Vocabulary,
     deepest: int,
@@ -86,30 +85,25 @@ def edges(
     # Where only tokens that go far are near enough, the trie is left at most of its nodes.
     pruned = left < NEVER and 4 * (towards.far[state] - towards.most * left) > towards.most
     if len(collapsed.label) > 0 and not pruned and deepest >= trie.deepest:
-        begin, apart, worth = beginnings(state, alone, collapsed, trans, byte_class, trie)
+        begin, apart, worth = beginnings(state, alone, collapsed, steps, trie)
     if not worth:
         apart[:] = True
-        begins = _by_bytes(state, apart, trans, byte_class, trie)
-        tokens = _read_trie(
-            begins, text, utf8_row, alone, trans, byte_class, vocabulary, deepest, left, watch
-        )
+        begins = _by_bytes(state, apart, steps, trie)
+        tokens = _read_trie(begins, text, utf8_row, alone, steps, vocabulary, deepest, left, watch)
         return tokens, states, apart[:0]
     for byte in range(256):
-        if vocabulary.utf8[utf8_row, byte] == -1 and trans[state, byte_class[byte]] != 0:
+        after = known_step(state, steps.byte_class[byte], steps)
+        if vocabulary.utf8[utf8_row, byte] == -1 and after != 0:
             apart[byte] = True
-    states = states_after(state, begin, collapsed, trans, byte_class)
+    states = states_after(state, begin, collapsed, steps)
     begins = _leaving(collapsed, states, trie)
-    tokens = _read_trie(
-        begins, text, utf8_row, alone, trans, byte_class, vocabulary, deepest, left, watch
-    )
+    tokens = _read_trie(begins, text, utf8_row, alone, steps, vocabulary, deepest, left, watch)
     if not apart.any():
         return tokens, states, apart[:0]
     # What begins with a byte apart is read from where that leads.
     tokens = tokens[~apart[trie.data[trie.start[tokens[:, 3]]]]]
-    begins = _by_bytes(state, apart, trans, byte_class, trie)
-    more = _read_trie(
-        begins, text, utf8_row, alone, trans, byte_class, vocabulary, deepest, left, watch
-    )
+    begins = _by_bytes(state, apart, steps, trie)
+    more = _read_trie(begins, text, utf8_row, alone, steps, vocabulary, deepest, left, watch)
     return np.concatenate((tokens, more)), states, apart
 
 
@@ -119,8 +113,7 @@ def grouped_edges(
     text: int,
     utf8_row: int,
     alone: np.ndarray,
-    trans: np.ndarray,
-    byte_class: np.ndarray,
+    steps: Steps,
     collapsed: Collapsed,
     vocabulary: Vocabulary,
     left: int,
@@ -130,7 +123,7 @@ def grouped_edges(
     start int32 [groups + 1] into; ids int32). Arguments as of `edges`."""
     lower = vocabulary.towards.lower
     tokens, states, apart = edges(
-        state, text, utf8_row, alone, trans, byte_class, collapsed, vocabulary, ALL, left, watch
+        state, text, utf8_row, alone, steps, collapsed, vocabulary, ALL, left, watch
     )
     items, n = np.empty((len(states) and len(collapsed.node), 4), np.int32), 0
     for group in range(len(items)):
@@ -160,13 +153,11 @@ def _leaving(collapsed: Collapsed, states: np.ndarray, trie: Trie) -> np.ndarray
 
 
 @kernel
-def _by_bytes(
-    state: int, bytes_: np.ndarray, trans: np.ndarray, byte_class: np.ndarray, trie: Trie
-) -> np.ndarray:
+def _by_bytes(state: int, bytes_: np.ndarray, steps: Steps, trie: Trie) -> np.ndarray:
     """As `_leaving`, of what begins with those bytes of a bool [256] that the state reads."""
     found, n = np.empty((256, 3), np.int32), 0
     for byte in range(256):
-        if bytes_[byte] and trans[state, byte_class[byte]] != 0:
+        if bytes_[byte] and known_step(state, steps.byte_class[byte], steps) != 0:
             found[n, 0], found[n, 1], found[n, 2] = trie.first[byte], trie.first[byte + 1], state
             n += 1
     return found[:n]
@@ -178,8 +169,7 @@ def _read_trie(
     before: int,
     utf8_row: int,
     alone: np.ndarray,
-    trans: np.ndarray,
-    byte_class: np.ndarray,
+    steps: Steps,
     vocabulary: Vocabulary,
     deepest: int,
     left: int,
@@ -206,7 +196,7 @@ def _read_trie(
             depth, here = depths[node], node
             if depth <= _NEAR_THE_ROOT and poll(watch):
                 break
-            q = followed(trans[path[depth - 1], byte_class[label[node]]], trans)
+            q = step(path[depth - 1], label[node], steps)
             if q == 0 or (depth == 1 and utf8[label[node]] == -1):
                 node = skip[node]
                 continue

@@ -24,6 +24,7 @@ import numpy as np
 
 from bpe_automata._kernels import kernel
 from bpe_automata._kernels.hashing import grown
+from bpe_automata._kernels.links import Steps, step
 from bpe_automata._kernels.trie import Spelled, Trie, after_added
 from bpe_automata._kernels.watch import poll, stopped
 
@@ -116,8 +117,7 @@ def gain_below(trie: Trie, token_classes: np.ndarray, gain: np.ndarray) -> tuple
 
 @kernel
 def settle(
-    trans: np.ndarray,
-    byte_class: np.ndarray,
+    steps: Steps,
     states: np.ndarray,
     k: int,
     patience: int,
@@ -127,7 +127,8 @@ def settle(
 ) -> None:
     """Make lower > k or upper <= k for each of the states, int32, unless more than `patience`
     states would have to be read. A state is searched for at most 2 + log2(k) numbers of tokens."""
-    scratch = Scratch(np.zeros(len(trans), np.int64), np.empty(spelled.trie.deepest + 1, np.int32))
+    n, deepest = len(steps.trans), spelled.trie.deepest
+    scratch = Scratch(np.zeros(n, np.int64), np.empty(deepest + 1, np.int32))
     lower, upper, widest = towards.lower, towards.upper, towards.widest
     for narrow in states:
         wide = widest[narrow]
@@ -139,7 +140,7 @@ def settle(
                 # Mostly a way that is little longer than the bound is soon found.
                 most = min(64 + 8 * near if near < k else NEVER, patience - scratch.seen[0])
                 tokens = min(near, k)
-                _search(trans, byte_class, state, tokens, most, spelled, towards, scratch, watch)
+                _search(steps, state, tokens, most, spelled, towards, scratch, watch)
                 if stopped(watch) or scratch.seen[0] >= patience:
                     return
                 near, more = max(near + more, lower[state]), 2 * more
@@ -147,8 +148,7 @@ def settle(
 
 @kernel
 def fewest(
-    trans: np.ndarray,
-    byte_class: np.ndarray,
+    steps: Steps,
     state: int,
     patience: int,
     spelled: Spelled,
@@ -159,10 +159,10 @@ def fewest(
     tokens; unless more than `patience` states would have to be read for one of the bounds. The way
     found first is hardly too long, so bounds are tried from above, and the more apart the more are
     too high."""
-    lower, upper, less, tried = towards.lower, towards.upper, 0, len(trans)
+    lower, upper, less, tried = towards.lower, towards.upper, 0, len(steps.trans)
     one = np.array([state], np.int32)
     while lower[state] < upper[state]:
-        settle(trans, byte_class, one, tried, patience, spelled, towards, watch)
+        settle(steps, one, tried, patience, spelled, towards, watch)
         if stopped(watch) or lower[state] <= tried < upper[state]:
             return
         less = max(2 * less, 1) if upper[state] <= tried else 1
@@ -171,17 +171,17 @@ def fewest(
 
 @kernel
 def open_after(
-    trans: np.ndarray,
-    byte_class: np.ndarray,
+    steps: Steps,
     state: int,
     left: int,
     spelled: Spelled,
     towards: Towards,
 ) -> np.ndarray:
     """int32: the states with lower <= left < upper to which a token leads, the nearest first."""
-    scratch = Scratch(np.zeros(len(trans), np.int64), np.empty(spelled.trie.deepest + 1, np.int32))
-    found = np.empty(len(trans), np.int32)
-    count = _read(trans, byte_class, state, left, False, spelled, towards, scratch, 1, found, 0)
+    n, deepest = len(steps.trans), spelled.trie.deepest
+    scratch = Scratch(np.zeros(n, np.int64), np.empty(deepest + 1, np.int32))
+    found = np.empty(len(steps.trans), np.int32)
+    count = _read(steps, state, left, False, spelled, towards, scratch, 1, found, 0)
     _nearest_first(found[:count], towards.far)
     return found[:count].copy()
 
@@ -196,8 +196,7 @@ class Scratch(NamedTuple):
 
 @kernel
 def _search(
-    trans: np.ndarray,
-    byte_class: np.ndarray,
+    steps: Steps,
     root: int,
     k: int,
     most: int,
@@ -212,7 +211,7 @@ def _search(
     lower, upper, widest = towards.lower, towards.upper, towards.widest
     path, begin = np.empty(64, np.int32), np.empty(64, np.int64)
     at, end = np.empty(64, np.int64), np.empty(64, np.int64)
-    found = np.empty(2 * len(trans), np.int32)
+    found = np.empty(2 * len(steps.trans), np.int32)
     depth, read, top, state = 0, 0, 0, root
     while True:
         # A state that is not settled for the tokens that are left: read it.
@@ -220,13 +219,11 @@ def _search(
             return
         read += 1
         left = k - depth - 1
-        while len(found) < top + len(trans):
+        while len(found) < top + len(steps.trans):
             found = grown(found, len(found))
         scratch.seen[0] += 1  # no token leads to state 0
         stamp = scratch.seen[0]
-        n = _read(
-            trans, byte_class, state, left, True, spelled, towards, scratch, stamp, found, top
-        )
+        n = _read(steps, state, left, True, spelled, towards, scratch, stamp, found, top)
         if n >= 0:
             _nearest_first(found[top : top + n], towards.far)
             path, begin = grown(path, depth), grown(begin, depth)
@@ -260,8 +257,7 @@ def _search(
 
 @kernel
 def _read(
-    trans: np.ndarray,
-    byte_class: np.ndarray,
+    steps: Steps,
     state: int,
     left: int,
     soon: bool,
@@ -281,7 +277,7 @@ def _read(
     path[0], node = state, 0
     while node < len(token_classes):
         depth = trie.depth[node]
-        after = trans[path[depth - 1], byte_class[trie.label[node]]]
+        after = step(path[depth - 1], trie.label[node], steps)
         if after == 0 or far[after] - gain[node] > reach:
             node = trie.skip[node]
             continue
@@ -297,7 +293,7 @@ def _read(
                 count += 1
         node += 1
     for token in spelled.added:
-        after = after_added(state, token, trans, byte_class, spelled)
+        after = after_added(state, token, steps, spelled)
         if after != 0 and seen[after] != stamp:
             seen[after] = stamp
             if upper[after] <= left:

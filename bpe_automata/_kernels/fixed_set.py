@@ -18,7 +18,7 @@ import numpy as np
 from bpe_automata._kernels import kernel
 from bpe_automata._kernels.distance import NEVER
 from bpe_automata._kernels.geometry import Pairs, all_positions, breaks, exceeds, forbid, keep
-from bpe_automata._kernels.links import followed
+from bpe_automata._kernels.links import Steps, step
 from bpe_automata._kernels.references import by_reference
 from bpe_automata._kernels.trie import Trie
 
@@ -57,8 +57,7 @@ def candidates_left(
     state: int,
     remember: bool,
     begins: np.ndarray,
-    trans: np.ndarray,
-    byte_class: np.ndarray,
+    steps: Steps,
     s: FixedSet,
     p: Pairs,
 ) -> int:
@@ -69,11 +68,11 @@ def candidates_left(
     candidates = all_positions(len(p.before.order))
     forbidden = np.empty_like(candidates)
     for byte in s.order:
-        after = followed(trans[state, byte_class[byte]], trans)
+        after = step(state, byte, steps)
         if not begins[byte] or after == 0 or s.distance[after] == NEVER:
             continue
-        _spell(after, trans, byte_class, s, p)
-        token = _first_id(byte, after, trans, byte_class, s, p)
+        _spell(after, steps, s, p)
+        token = _first_id(byte, after, steps, s, p)
         if token in (NONE, last):
             continue
         last = token
@@ -99,7 +98,7 @@ def surely_lively(token: int, state: int, s: FixedSet, p: Pairs) -> bool:
 
 
 @kernel
-def _spell(state: int, trans: np.ndarray, byte_class: np.ndarray, s: FixedSet, p: Pairs) -> None:
+def _spell(state: int, steps: Steps, s: FixedSet, p: Pairs) -> None:
     """Fill in `first` and `step` along the shortest text from `state`: as many steps as its
     distance, which each makes smaller by one. A very long one is left alone."""
     path = np.empty(min(s.distance[state], _LONGEST) + 1, np.int32)
@@ -108,24 +107,22 @@ def _spell(state: int, trans: np.ndarray, byte_class: np.ndarray, s: FixedSet, p
         path[count] = state
         count += 1
         for byte in s.order:
-            after = followed(trans[state, byte_class[byte]], trans)
+            after = step(state, byte, steps)
             if s.distance[after] == s.distance[state] - 1:
                 s.step[state] = byte
                 break
         if s.step[state] == NOT_YET:
             count -= 1  # no step comes nearer: what distances say is not so
             break
-        state = followed(trans[state, byte_class[s.step[state]]], trans)
+        state = step(state, s.step[state], steps)
     for i in range(count - 1, -1, -1):
         byte = s.step[path[i]]
-        after = followed(trans[path[i], byte_class[byte]], trans)
-        s.first[path[i]] = _first_id(byte, after, trans, byte_class, s, p)
+        after = step(path[i], byte, steps)
+        s.first[path[i]] = _first_id(byte, after, steps, s, p)
 
 
 @kernel
-def _first_id(
-    byte: int, after: int, trans: np.ndarray, byte_class: np.ndarray, s: FixedSet, p: Pairs
-) -> int:
+def _first_id(byte: int, after: int, steps: Steps, s: FixedSet, p: Pairs) -> int:
     """The first id of `byte` and the shortest text from `after`, which is spelled; NONE: it is not
     steady. One step down the trie at a time."""
     node = s.root[byte]
@@ -140,7 +137,7 @@ def _first_id(
         if s.distance[after] == 0 or s.step[after] == NOT_YET:
             return NONE
         node = _child(node, s.step[after], s.trie)
-        after = followed(trans[after, byte_class[s.step[after]]], trans)
+        after = step(after, s.step[after], steps)
     return NONE
 
 

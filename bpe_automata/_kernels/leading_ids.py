@@ -13,6 +13,7 @@ from bpe_automata._kernels.edges import Vocabulary, edges, text_after
 from bpe_automata._kernels.fewest_tokens import NEVER
 from bpe_automata._kernels.geometry import ForbiddenSets, forbid
 from bpe_automata._kernels.hashing import EMPTY, slot_of
+from bpe_automata._kernels.links import known_step
 from bpe_automata._kernels.masks import known_lively, status_of, witness_slot
 from bpe_automata._kernels.product import (
     ALIVE,
@@ -65,8 +66,8 @@ def leading_ids(
     if deepest < tokens.vocabulary.trie.deepest and not reads_much(state, w):
         deepest = tokens.vocabulary.trie.deepest
     found, _, _ = edges(
-        state, w.memo.text_state[state_pair], w.sets.utf8_row[number], tokens.alone, w.dfa.trans,
-        w.dfa.byte_class, tokens.none, tokens.vocabulary, deepest, NEVER, w.watch,
+        state, w.memo.text_state[state_pair], w.sets.utf8_row[number], tokens.alone, w.dfa.steps,
+        tokens.none, tokens.vocabulary, deepest, NEVER, w.watch,
     )  # fmt: skip
     sure, rows = np.empty(len(found), np.int64), np.empty((len(found), 2), np.int64)
     n_sure, n_rows = 0, 0
@@ -108,7 +109,7 @@ def leading_among(
         if after < 0 or w.memo.text_state[state_pair] != 0 or w.sets.utf8_row[number] != 0:
             continue
         data = trie.data[trie.start[token] : trie.start[token + 1]]
-        q = walk(w.dfa.trans, w.dfa.byte_class, w.memo.state[state_pair], data)
+        q = walk(w.dfa.steps, w.memo.state[state_pair], data)
         a = text_after(0, 0, data, w.reading.utf8, w.added.next)
         if q == 0 or a < 0:
             continue
@@ -128,7 +129,7 @@ def reads_much(state: int, w: Product) -> bool:
     """Does a DFA state read so many bytes that not all ids are looked at first?"""
     count = 0
     for byte in range(256):
-        count += w.dfa.trans[state, w.dfa.byte_class[byte]] != 0
+        count += known_step(state, w.dfa.steps.byte_class[byte], w.dfa.steps) != 0
     return count >= _MUCH
 
 

@@ -1,16 +1,15 @@
-"""Automata that are written down while kernels run.
+"""Where bytes lead from the states of automata; also of those that are written down meanwhile.
 
-The table of a linked automaton (see `_automata.linked`) has room for more states than are known.
-Where a step leads out of what is written down it holds a negative number, and a kernel that follows
-it calls the interpreter, which writes what is behind it into the same arrays: they never move, so
-the kernel goes on as if it had always been there. In other automata no number is negative.
+Of a linked automaton (see `_automata.linked`) not all steps are known. A kernel that follows one
+that is not calls the interpreter, which writes what is behind it into the same arrays: they never
+move, so the kernel goes on as if it had always been there.
 """
 
 from __future__ import annotations
 
 import ctypes
 import weakref
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numba
 import numpy as np
@@ -19,36 +18,58 @@ from numba import types
 
 from bpe_automata._budget import watch as watch_of_thread
 from bpe_automata._kernels import kernel
+from bpe_automata._kernels.references import by_reference
 from bpe_automata._kernels.watch import stop_for
 
 _NAME = "bpe_automata_enter"
+HERE = 1 << 30
+
+
+@by_reference
+class Steps(NamedTuple):
+    """trans int32 [n_states, columns], byte_class uint8 [256]: where each state leads; row, away,
+    behind: of length 0. But of a linked automaton trans has rows that many states share:
+
+        row int32 [n_states]    the row of each state
+        away int32 [n_states]   the number of the first of its steps away
+        behind int32 [steps]    the state that such a step leads to, 0: it is not written down yet
+
+    where a cell is 0, HERE + how much greater the state is that it leads to, or -1 - which of the
+    steps away it is."""
+
+    trans: np.ndarray
+    byte_class: np.ndarray
+    row: np.ndarray
+    away: np.ndarray
+    behind: np.ndarray
 
 
 class Linked(Protocol):
-    """An automaton whose table is being written."""
+    """An automaton that is being written down."""
 
-    trans: np.ndarray
+    @property
+    def steps(self) -> Steps: ...
 
-    def enter(self, entry: int) -> int:
-        """The state that a negative entry of the table stands for, which is written down now."""
+    def enter(self, number: int) -> int:
+        """The state that a step away leads to, which is written down now."""
 
 
-_by_table: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
-"""Linked automata, by the address of their tables."""
+_by_address: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
+"""Linked automata, by the address of `Steps.behind`."""
 
 
 def register(linked: Linked) -> None:
-    """From now on kernels may follow what its table does not hold yet."""
-    _by_table[linked.trans.ctypes.data] = linked
+    """From now on kernels may follow steps that are not written down yet."""
+    _by_address[linked.steps.behind.ctypes.data] = linked
 
 
-def _entered(table: Any, entry: int) -> int:
+def _entered(behind: Any, number: int) -> int:
     """What kernels call. An error stops the kernel, as a signal does, and is raised after it."""
     watch = watch_of_thread()
     before = watch.copy()  # kernels that run meanwhile, in this thread, have the same array
     error: BaseException | None = None
     try:
-        found = _by_table[table if isinstance(table, int) else table.data].enter(entry)
+        found = _by_address[behind if isinstance(behind, int) else behind.data].enter(number)
     except BaseException as raised:  # nothing may go through the kernel
         found, error = 0, raised
     watch[1:] = before[1:]
@@ -68,6 +89,22 @@ else:
 
 
 @kernel
-def followed(entry: int, trans: np.ndarray) -> int:
-    """The state that an entry of a table stands for."""
-    return entry if entry >= 0 else _enter(trans.ctypes, entry)
+def step(state: int, byte: int, steps: Steps) -> int:
+    """The state after a byte, which is written down if it was not."""
+    after = known_step(state, steps.byte_class[byte], steps)
+    return after if after >= 0 else _enter(steps.behind.ctypes, -1 - after)
+
+
+@kernel
+def known_step(state: int, column: int, steps: Steps) -> int:
+    """The state after a byte of a column; -1 - the number of the step if that is not known."""
+    if len(steps.row) == 0:
+        return steps.trans[state, column]
+    cell = steps.trans[steps.row[state], column]
+    if cell > 0:
+        return state + cell - HERE
+    if cell == 0:
+        return 0
+    number = steps.away[state] - 1 - cell
+    after = steps.behind[number]
+    return after if after > 0 else -1 - number

@@ -11,6 +11,7 @@ from bpe_automata._kernels.edges import ALL, Vocabulary, edges, text_after
 from bpe_automata._kernels.fewest_tokens import NEVER
 from bpe_automata._kernels.fixed_set import surely_lively
 from bpe_automata._kernels.hashing import slot_of
+from bpe_automata._kernels.links import Steps
 from bpe_automata._kernels.product import (
     ALIVE,
     DEAD,
@@ -67,7 +68,7 @@ def readable_ids(
     q0, a0, trie = w.memo.state[state_pair], w.memo.text_state[state_pair], vocabulary.trie
     n_words, after_sides = (len(trie.start) + 30) >> 5, (free_after, bound_after)
     tokens, states, apart = edges(
-        q0, a0, w.sets.utf8_row[number], alone, w.dfa.trans, w.dfa.byte_class, collapsed,
+        q0, a0, w.sets.utf8_row[number], alone, w.dfa.steps, collapsed,
         vocabulary, ALL, NEVER, w.watch,
     )  # fmt: skip
     if len(states) > 0:
@@ -221,7 +222,7 @@ def known_lively(token: int, state_pair: int, number: int, trie: Trie, w: Produc
     if n < 0:
         return UNKNOWN if n == IN_VAIN else DEAD
     data = trie.data[trie.start[n] : trie.start[n + 1]]
-    q = walk(w.dfa.trans, w.dfa.byte_class, state, data)
+    q = walk(w.dfa.steps, state, data)
     a = text_after(a, w.sets.utf8_row[number], data, w.reading.utf8, w.added.next)
     if q == 0 or a < 0 or status_at(intern_state_pair(q, a, w), after, w) != ALIVE:
         return UNKNOWN
@@ -251,8 +252,7 @@ def _read_added(state: int, added: int, bits: np.ndarray, w: Product) -> None:
 def lift_ids(
     state: int,
     alone: np.ndarray,
-    trans: np.ndarray,
-    byte_class: np.ndarray,
+    steps: Steps,
     alive: np.ndarray,
     collapsed: Collapsed,
     full: np.ndarray,
@@ -266,7 +266,7 @@ def lift_ids(
     """
     trie = vocabulary.trie
     tokens, states, apart = edges(
-        state, 0, 0, alone, trans, byte_class, collapsed, vocabulary, ALL, NEVER, watch
+        state, 0, 0, alone, steps, collapsed, vocabulary, ALL, NEVER, watch
     )
     bits = np.zeros((len(trie.start) + 30) >> 5, np.int32)
     if len(states) > 0:

@@ -20,7 +20,7 @@ from bpe_automata._kernels import kernel
 from bpe_automata._kernels.fixed_set import FixedSet
 from bpe_automata._kernels.geometry import Pairs
 from bpe_automata._kernels.hashing import slot_of
-from bpe_automata._kernels.links import followed
+from bpe_automata._kernels.links import Steps, step
 from bpe_automata._kernels.references import by_reference
 from bpe_automata._kernels.trie import walk
 from bpe_automata._kernels.watch import stopped
@@ -34,14 +34,13 @@ MOST_SHOWN = 3  # bytes: what is left of a character after its first
 
 @by_reference
 class Dfa(NamedTuple):
-    """trans int32 [n_states, n_classes], byte_class uint8 [256], accepting bool [n_states];
+    """steps: where bytes lead, see `_kernels.links`; accepting bool [n_states];
     added_from, after_added int32 [n_states]: where the text of an added token is read from (0: not
     here), and the state that is meant by the one where it ends (see `_constructions.lift`); plain
     bool [n_states]: does a text that keeps the text automaton in state 0 lead to acceptance, as far
     as is known?"""
 
-    trans: np.ndarray
-    byte_class: np.ndarray
+    steps: Steps
     accepting: np.ndarray
     added_from: np.ndarray
     after_added: np.ndarray
@@ -218,7 +217,7 @@ def known_status(state_pair: int, number: int, memo: Memo) -> int:
 class StatusTables(NamedTuple):
     """What tells the status of a configuration without a search, out of `Product`: to hand over all
     of that costs more than to look. configurations, status, n_configurations, at_end, free: of
-    `Memo`; trans, byte_class, accepting: of `Dfa`; text_next: `Added.next`; utf8_row, ends,
+    `Memo`; steps, accepting: of `Dfa`; text_next: `Added.next`; utf8_row, ends,
     given_up, shown: of `Sets`; watch."""
 
     configurations: np.ndarray
@@ -226,8 +225,7 @@ class StatusTables(NamedTuple):
     n_configurations: np.ndarray
     at_end: np.ndarray
     free: np.ndarray
-    trans: np.ndarray
-    byte_class: np.ndarray
+    steps: Steps
     accepting: np.ndarray
     text_next: np.ndarray
     utf8_row: np.ndarray
@@ -246,8 +244,7 @@ def status_tables(w: Product) -> StatusTables:
         w.memo.n_configurations,
         w.memo.at_end,
         w.memo.free,
-        w.dfa.trans,
-        w.dfa.byte_class,
+        w.dfa.steps,
         w.dfa.accepting,
         w.added.next,
         w.sets.utf8_row,
@@ -301,7 +298,7 @@ def shown_status(state: int, number: int, known: StatusTables) -> int:
             return UNKNOWN
         q, packed = state, known.shown[number, i, 0]
         for _ in range(code & 3):
-            q = followed(known.trans[q, known.byte_class[packed & 0xFF]], known.trans)
+            q = step(q, packed & 0xFF, known.steps)
             packed >>= 8
         if then[q, (code >> 2) - 1] != ALIVE:
             return UNKNOWN
@@ -350,4 +347,4 @@ def added_step(state: int, added: int, k: int, w: Product) -> tuple[int, int]:
     if w.added.ids[k] < 0 or after < 0 or state == 0:
         return -1, 0
     data = w.added.data[w.added.start[k] : w.added.start[k + 1]]
-    return after, w.dfa.after_added[walk(w.dfa.trans, w.dfa.byte_class, state, data)]
+    return after, w.dfa.after_added[walk(w.dfa.steps, state, data)]

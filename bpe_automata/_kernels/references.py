@@ -163,8 +163,8 @@ class Packed:
         self._held, self.address = [memory, *held], memory.ctypes.data
 
 
-def packed(value: Any) -> Packed:
-    """The same for the same tuple."""
+def packed(value: Any) -> Any:
+    """`Packed`, the same for the same tuple: for kernels, what they take the tuple for."""
     found: Packed | None = value.__dict__.get("packed")
     if found is None:
         found = value.__dict__["packed"] = Packed(value)

@@ -13,6 +13,7 @@ import numpy as np
 
 from bpe_automata._kernels import kernel
 from bpe_automata._kernels.hashing import grown, grown_rows
+from bpe_automata._kernels.links import step
 from bpe_automata._kernels.product import Product, added_step, intern_state_pair, step_range
 from bpe_automata._kernels.references import by_reference
 from bpe_automata._kernels.text_search import ascii_steps, reads, wide_steps
@@ -269,13 +270,13 @@ def _added_leads(
     q: int, ts: np.ndarray, found: np.ndarray, count: int, w: Product
 ) -> tuple[np.ndarray, int]:
     """Where added tokens lead, and what they are read across."""
-    trans, byte_class, begin = w.dfa.trans, w.dfa.byte_class, int(w.dfa.added_from[q])
+    steps, begin = w.dfa.steps, int(w.dfa.added_from[q])
     at = np.flatnonzero(ts)
     for k in range(len(w.added.ids)):
         low, high = w.added.start[k], w.added.start[k + 1]
         if w.added.ids[k] < 0 or begin == 0:
             continue
-        after = int(w.dfa.after_added[walk(trans, byte_class, begin, w.added.data[low:high])])
+        after = int(w.dfa.after_added[walk(steps, begin, w.added.data[low:high])])
         possible = False
         for a in at:
             a2 = int(w.added.after[w.added.after_row[a], k])
@@ -286,7 +287,7 @@ def _added_leads(
             continue
         found, count = _put(after, _HYPOTHESIS, 0, found, count)
         for end in range(low + 1, high):
-            state = walk(trans, byte_class, begin, w.added.data[low:end])
+            state = walk(steps, begin, w.added.data[low:end])
             found, count = _put(int(state), _CROSSED, 0, found, count)
     return found, count
 
@@ -414,7 +415,7 @@ def _put_configuration(
     n_form += 2
     last = 0
     for byte in range(256):
-        after = w.dfa.trans[q, w.dfa.byte_class[byte]]
+        after = step(q, byte, w.dfa.steps)
         number = 0
         if after != 0 and (slot[after] >= 0 or inside[after]):
             if local[after] < 0:

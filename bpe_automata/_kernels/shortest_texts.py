@@ -22,6 +22,7 @@ from bpe_automata._kernels.edges import ALL, Vocabulary, edges, text_after
 from bpe_automata._kernels.fewest_tokens import NEVER
 from bpe_automata._kernels.geometry import breaks
 from bpe_automata._kernels.hashing import EMPTY, grown, grown_rows
+from bpe_automata._kernels.links import step
 from bpe_automata._kernels.masks import witness_slot
 from bpe_automata._kernels.product import DEAD, Product, configuration_key, intern_state_pair
 from bpe_automata._kernels.references import by_reference
@@ -76,8 +77,8 @@ def unsure(
     `SetArrays.known_rows`; none: an empty one; the other arguments as of `edges`."""
     trie = vocabulary.trie
     tokens, states, apart = edges(
-        w.memo.state[state_pair], w.memo.text_state[state_pair], utf8_row, alone, w.dfa.trans,
-        w.dfa.byte_class, collapsed, vocabulary, ALL, NEVER, w.watch,
+        w.memo.state[state_pair], w.memo.text_state[state_pair], utf8_row, alone, w.dfa.steps,
+        collapsed, vocabulary, ALL, NEVER, w.watch,
     )  # fmt: skip
     _, need, columns = needed(after_sides, certificates, w)
     seen, sure = np.full(_SEEN, EMPTY, np.int64), np.zeros(_SEEN, np.bool_)
@@ -173,7 +174,7 @@ def _follower_at_most(
             if lead < 0:
                 break
             data = trie.data[trie.start[lead] : trie.start[lead + 1]]
-            q = walk(w.dfa.trans, w.dfa.byte_class, state, data)
+            q = walk(w.dfa.steps, state, data)
             if (
                 q != 0
                 and not breaks(token, lead, w.pairs)
@@ -187,7 +188,7 @@ def _follower_at_most(
         return False
     n, after = w.witnesses.id[at], w.witnesses.after[at]
     data = trie.data[trie.start[n] : trie.start[n + 1]]
-    q = walk(w.dfa.trans, w.dfa.byte_class, state, data)
+    q = walk(w.dfa.steps, state, data)
     a = text_after(text, w.sets.utf8_row[number], data, w.reading.utf8, w.added.next)
     return q != 0 and a >= 0 and ids_at_most(q, a, after, shortest, w) < most
 
@@ -216,7 +217,7 @@ def _goes_on_surely(
             return False
         after = known[1][known[0][number]]
         tokens, _, _ = edges(
-            state, text, utf8_row, alone, w.dfa.trans, w.dfa.byte_class, none, vocabulary, ALL,
+            state, text, utf8_row, alone, w.dfa.steps, none, vocabulary, ALL,
             NEVER, w.watch,
         )  # fmt: skip
         for i in range(len(tokens)):
@@ -319,7 +320,7 @@ def _shown_at_most(
             return NEVER
         q, packed, hypothesis = state, shown[i, 0], (code >> 2) - 1
         for _ in range(code & 3):
-            q = w.dfa.trans[q, w.dfa.byte_class[packed & 0xFF]]
+            q = step(q, packed & 0xFF, w.dfa.steps)
             packed >>= 8
         after = _bytes_at_most(q, hypothesis, not whole, shortest, w)
         if after == NEVER:
@@ -411,7 +412,7 @@ def _know_others(state: int, shortest: Shortest, w: Product) -> None:
     n_coarse = (len(w.reading.step_start) - 1) // (2 * len(w.reading.ends))
     nearest, longest = np.full(n_coarse, -1, np.int32), 0
     for byte in range(128):
-        after, entry = w.dfa.trans[state, w.dfa.byte_class[byte]], w.reading.utf8[0, byte]
+        after, entry = step(state, byte, w.dfa.steps), w.reading.utf8[0, byte]
         if after == 0 or entry >= -1 or w.fixed_set.distance[after] < 0:
             continue
         if w.added.next[0, -2 - entry] != 0:
@@ -419,7 +420,7 @@ def _know_others(state: int, shortest: Shortest, w: Product) -> None:
         at = w.reading.coarse[-2 - entry]
         best = nearest[at]
         if best >= 0:
-            before = w.dfa.trans[state, w.dfa.byte_class[best]]
+            before = step(state, best, w.dfa.steps)
             if w.fixed_set.distance[before] <= w.fixed_set.distance[after]:
                 continue
         nearest[at] = byte
@@ -428,7 +429,7 @@ def _know_others(state: int, shortest: Shortest, w: Product) -> None:
         if poll(w.watch):
             return
         if byte >= 0:
-            after = w.dfa.trans[state, w.dfa.byte_class[byte]]
+            after = step(state, byte, w.dfa.steps)
             _know(after, shortest, w)
             bits = shortest.others_read, shortest.others_begin
             _read_back(state, after, -2 - w.reading.utf8[0, byte], shortest, bits, w)
@@ -444,7 +445,7 @@ def _shortest_character(state: int, w: Product) -> tuple[int, int]:
     utf8_row = 0
     for _ in range(4):
         for byte in range(256):
-            after = w.dfa.trans[state, w.dfa.byte_class[byte]]
+            after = step(state, byte, w.dfa.steps)
             entry = w.reading.utf8[utf8_row, byte]
             if (
                 after != 0

@@ -10,7 +10,7 @@ import numpy as np
 
 from bpe_automata._kernels import kernel
 from bpe_automata._kernels.geometry import breaks
-from bpe_automata._kernels.links import followed
+from bpe_automata._kernels.links import step
 from bpe_automata._kernels.product import (
     ALIVE,
     DEAD,
@@ -153,7 +153,7 @@ def surely_completed(
     while entry > 0:
         utf8_row, entry = entry, -1
         for byte in range(0x80, 0xC0):
-            after = followed(dfa.trans[state, dfa.byte_class[byte]], dfa.trans)
+            after = step(state, byte, dfa.steps)
             if after != 0 and reading.utf8[utf8_row, byte] != -1:
                 state, entry = after, reading.utf8[utf8_row, byte]
                 break
@@ -219,7 +219,7 @@ def _read_fragment(
     for at in range(fragments.start[k], fragments.start[k + 1]):
         if utf8_row < 0 or state == 0:
             return 0, utf8_row
-        state = followed(dfa.trans[state, dfa.byte_class[fragments.data[at]]], dfa.trans)
+        state = step(state, fragments.data[at], dfa.steps)
         utf8_row = utf8[utf8_row, fragments.data[at]]
     return state, utf8_row
 

@@ -11,7 +11,7 @@ import numpy as np
 from bpe_automata._kernels import kernel
 from bpe_automata._kernels.fixed_set import candidates_left
 from bpe_automata._kernels.hashing import EMPTY, grown, keys_with_room, mix, slot_of, table_size
-from bpe_automata._kernels.links import followed
+from bpe_automata._kernels.links import step
 from bpe_automata._kernels.product import (
     ALIVE,
     DEAD,
@@ -84,7 +84,7 @@ def _found_by_shown(state_pair: int, number: int, w: Product) -> int:
             break
         q, packed, hypothesis = w.memo.state[state_pair], shown[i, 0], (shown[i, 1] >> 2) - 1
         for _ in range(shown[i, 1] & 3):
-            q = followed(w.dfa.trans[q, w.dfa.byte_class[packed & 0xFF]], w.dfa.trans)
+            q = step(q, packed & 0xFF, w.dfa.steps)
             packed >>= 8
         if q == 0:
             return UNKNOWN
@@ -107,9 +107,7 @@ def _fixed_set_candidates(state_pair: int, number: int, w: Product) -> int:
     begins = np.ones(256, np.bool_)
     if text != 0:
         _begins_alike(text, w.reading.utf8[0], w.added.next, begins)
-    return candidates_left(
-        state, text == 0, begins, w.dfa.trans, w.dfa.byte_class, w.fixed_set, w.pairs
-    )
+    return candidates_left(state, text == 0, begins, w.dfa.steps, w.fixed_set, w.pairs)
 
 
 @kernel
@@ -163,7 +161,7 @@ def _leads_on(state_pair: int, utf8_row: int, number: int, boundary: int, w: Pro
         r, q, before = rows[open_], at[open_], read[open_]
         last_entry, last_after = 0, 0
         for byte in range(256):
-            after = followed(w.dfa.trans[q, w.dfa.byte_class[byte]], w.dfa.trans)
+            after = step(q, byte, w.dfa.steps)
             entry = w.reading.utf8[r, byte]
             if after == 0 or entry == -1 or (entry == last_entry and after == last_after):
                 continue
@@ -429,7 +427,7 @@ def _holds(state: int, k: int, c: Certificates, w: Product) -> bool:
             return False
         q, packed, hypothesis = state, c.shown[k, i, 0], (code >> 2) - 1
         for _ in range(code & 3):
-            q = followed(w.dfa.trans[q, w.dfa.byte_class[packed & 0xFF]], w.dfa.trans)
+            q = step(q, packed & 0xFF, w.dfa.steps)
             packed >>= 8
         if q == 0:
             return False

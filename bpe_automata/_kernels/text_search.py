@@ -19,7 +19,7 @@ from bpe_automata._kernels.hashing import (
     slot_of,
     table_size,
 )
-from bpe_automata._kernels.links import followed
+from bpe_automata._kernels.links import step
 from bpe_automata._kernels.product import (
     ALIVE,
     DEAD,
@@ -40,7 +40,7 @@ def ascii_steps(state: int, w: Product) -> tuple[np.ndarray, np.ndarray]:
     atoms, states = np.empty(128, np.int32), np.empty(128, np.int32)
     count = 0
     for byte in range(128):
-        after = followed(w.dfa.trans[state, w.dfa.byte_class[byte]], w.dfa.trans)
+        after = step(state, byte, w.dfa.steps)
         entry = w.reading.utf8[0, byte]
         if after == 0 or entry > -2:
             continue
@@ -70,7 +70,7 @@ def wide_steps(utf8_row: int, state: int, w: Product) -> tuple[np.ndarray, np.nd
         if 2 * (n_seen + 128) > len(seen):
             seen = keys_with_room(seen, 2 * (n_seen + 128))
         for byte in range(0x80, 0x100):
-            after = followed(w.dfa.trans[q, w.dfa.byte_class[byte]], w.dfa.trans)
+            after = step(q, byte, w.dfa.steps)
             entry = w.reading.utf8[r, byte]
             if after == 0 or entry == -1:
                 continue

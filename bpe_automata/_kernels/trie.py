@@ -10,7 +10,7 @@ import numpy as np
 from bpe_automata._kernels import kernel
 from bpe_automata._kernels.distance import distances_by_head
 from bpe_automata._kernels.hashing import EMPTY, grown, keys_with_room, slot_of, table_size
-from bpe_automata._kernels.links import followed
+from bpe_automata._kernels.links import Steps, step
 from bpe_automata._kernels.references import by_reference
 from bpe_automata._kernels.watch import poll
 
@@ -87,10 +87,10 @@ def skips(depth: np.ndarray) -> np.ndarray:
 
 
 @kernel
-def walk(trans: np.ndarray, byte_class: np.ndarray, state: int, data: np.ndarray) -> int:
+def walk(steps: Steps, state: int, data: np.ndarray) -> int:
     """The DFA's state after the bytes `data`; 0 (dead) stays 0."""
     for byte in data:
-        state = followed(trans[state, byte_class[byte]], trans)
+        state = step(state, byte, steps)
         if state == 0:
             return 0
     return state
@@ -117,8 +117,7 @@ class Spelled(NamedTuple):
 
 @kernel
 def states_after(
-    trans: np.ndarray,
-    byte_class: np.ndarray,
+    steps: Steps,
     state: int,
     start: np.ndarray,
     data: np.ndarray,
@@ -129,7 +128,7 @@ def states_after(
     for k in range(len(tokens)):
         here = state
         for at in range(start[tokens[k]], start[tokens[k] + 1]):
-            here = followed(trans[here, byte_class[data[at]]], trans)
+            here = step(here, data[at], steps)
             if here == 0:
                 break
         found[k] = here
@@ -138,8 +137,7 @@ def states_after(
 
 @kernel
 def settle_alive(
-    trans: np.ndarray,
-    byte_class: np.ndarray,
+    steps: Steps,
     alive: np.ndarray,
     open_: np.ndarray,
     spelled: Spelled,
@@ -156,7 +154,7 @@ def settle_alive(
     for state in open_:
         if poll(watch):
             return
-        n_found = _leads_to(state, trans, byte_class, alive, spelled, seen, found)
+        n_found = _leads_to(state, steps, alive, spelled, seen, found)
         alive[state] = n_found < 0
         for k in range(n_found):
             tails, heads = grown(tails, count), grown(heads, count)
@@ -176,20 +174,17 @@ def settle_alive(
 
 
 @kernel
-def after_added(
-    state: int, token: int, trans: np.ndarray, byte_class: np.ndarray, spelled: Spelled
-) -> int:
+def after_added(state: int, token: int, steps: Steps, spelled: Spelled) -> int:
     """The DFA state after an added token, 0 where it cannot be read."""
     trie = spelled.trie
     data = trie.data[trie.start[token] : trie.start[token + 1]]
-    return spelled.after_added[walk(trans, byte_class, spelled.added_from[state], data)]
+    return spelled.after_added[walk(steps, spelled.added_from[state], data)]
 
 
 @kernel
 def _leads_to(
     state: int,
-    trans: np.ndarray,
-    byte_class: np.ndarray,
+    steps: Steps,
     alive: np.ndarray,
     spelled: Spelled,
     seen: np.ndarray,
@@ -202,7 +197,7 @@ def _leads_to(
     path[0], node = state, 0
     while node < len(trie.label):
         depth = trie.depth[node]
-        after = trans[path[depth - 1], byte_class[trie.label[node]]]
+        after = step(path[depth - 1], trie.label[node], steps)
         if after == 0:
             node = trie.skip[node]
             continue
@@ -214,7 +209,7 @@ def _leads_to(
             count += 1
         node += 1
     for token in spelled.added:
-        after = after_added(state, token, trans, byte_class, spelled)
+        after = after_added(state, token, steps, spelled)
         if alive[after]:
             return -1
         if after != 0 and seen[after] != state:

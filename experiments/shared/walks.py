@@ -89,7 +89,7 @@ def ends(constraint: Constraint, tokens: np.ndarray, ids: Sequence[int], q: int)
     going = np.flatnonzero(unread)
     while len(going):
         column = dfa.byte_class[spelled.data[begins[going]]]
-        states[going] = dfa.trans[states[going], column]
+        states[going] = dfa.after(states[going], column)
         begins[going] += 1
         unread[going] -= 1
         going = going[(unread[going] > 0) & (states[going] != 0)]

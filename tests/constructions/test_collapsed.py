@@ -343,7 +343,7 @@ def test_bytes_of_a_class_do_the_same_in_all_of_the_region(regex, data):
     dfa = compile_regex(regex)
     state, reach = data.draw(st.integers(1, dfa.n_states - 1)), data.draw(st.integers(1, 6))
     level, bytes_to = np.zeros(dfa.n_states, np.int32), np.zeros(dfa.n_states, np.int64)
-    tables = dfa.trans, dfa.byte_class
+    tables = (dfa.steps,)
     often = np.zeros(256, dtype=bool)
     often[data.draw(st.lists(st.sampled_from([*b" aA1,."]), max_size=3))] = True
     classes, outside, region = watched(partition, state, reach, often, *tables, level, bytes_to)
