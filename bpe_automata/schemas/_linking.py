@@ -8,9 +8,9 @@ A context says in which object or array a value stands, with which members or it
 what surrounds that. So values may be nested without limit and counted without limit, and members
 may come in any order: what no text has led to is not written down.
 
-Sets that are differences of others, objects in which one member needs another, and arrays of items
-that must differ or are counted by kind are written as one part by `_writing`, in the order of the
-schema and to a bounded depth.
+Sets that are differences of others, objects of a bounded number of members in which one needs
+another, and arrays of items that must differ or are counted by kind are written as one part by
+`_writing`, in the order of the schema and to a bounded depth.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import reduce
+from operator import or_
 from typing import Any, Literal
 
 import numpy as np
@@ -72,11 +74,13 @@ class Frame:
     rest: int
 
 
-State = tuple[int, int, int, bool]
+State = tuple[int, int, int, bool, int]
 """Of an object: which named members were seen (bits), or the number of the next one that may come
 (in the order of the schema); the least and the greatest number of distinct names so far; was one of
-the other names among them? Of an array: the number of items, and nothing else."""
-_ROOT = Frame(None, (0, 0, 0, False), None, 0)
+the other names among them? which members were seen of those that need others, or are needed by
+them? Of an array: the number of items, and nothing else."""
+_BEGIN: State = (0, 0, 0, False, 0)
+_ROOT = Frame(None, _BEGIN, None, 0)
 
 
 class Linker:
@@ -247,7 +251,8 @@ class _Value:
 def _is_explicit(term: Term[ObjectShape] | Term[ArrayShape]) -> bool:
     shape = term.shape
     if isinstance(shape, ObjectShape):
-        return bool(term.minus or shape.implied)
+        counts = shape.most is not None or shape.fewest > len(shape.required)
+        return bool(term.minus or (shape.implied and counts))
     unique = shape.unique and (shape.most is None or shape.most > 1)
     return bool(term.minus or shape.counted or unique)
 
@@ -289,7 +294,8 @@ class Members:
         """Those that may come once, in the order of the schema."""
         style, named = self._linker.style, self._shape.named
         found = [
-            _Member(style.key(name), one.child.values, one.required) for name, one in named.items()
+            _Member(style.key(name), one.child.values, name in self._shape.required)
+            for name, one in named.items()
         ]
         return [*found, *self._others_of(self._linker.unique)]
 
@@ -329,28 +335,51 @@ class Members:
 
     def _options(self, state: State) -> Iterator[tuple[int, State]]:
         """(index of a member that may come next, the state after it)."""
-        at, few, many, later = state
+        at, few, many, later, seen = state
         if self._is_any:
             for i, one in enumerate(self._named):
                 if not at >> i & 1 and self._has_text(one):
-                    yield from self._then(i, (at | 1 << i, few + 1, many + 1, later))
+                    now = seen | 1 << i & self._told
+                    yield from self._then(i, (at | 1 << i, few + 1, many + 1, later, now))
         else:
+            needed = self._needed(seen)
             for i in range(at, len(self._named)):
                 if self._has_text(self._named[i]):
-                    yield from self._then(i, (i + 1, few + 1, many + 1, False))
-                if self._named[i].required:
+                    now = seen | 1 << i & self._told
+                    yield from self._then(i, (i + 1, few + 1, many + 1, False, now))
+                if needed >> i & 1:
                     return
         for i, one in enumerate(self._others, len(self._named)):
             if self._has_text(one):
                 after = at if self._is_any else len(self._named)
-                yield from self._then(i, (after, few + (not later), many + 1, True))
+                yield from self._then(i, (after, few + (not later), many + 1, True, seen))
+
+    @cached
+    def _implied(self) -> list[tuple[int, int]]:
+        """Bits: one named member, and one that an object with it has too."""
+        place = {name: 1 << i for i, name in enumerate(self._shape.named)}
+        return [(place[one], place[needed]) for one, needed in self._shape.implied]
+
+    @cached
+    def _told(self) -> int:
+        """Bits of the members that need another, or are needed."""
+        return reduce(or_, (bit for pair in self._implied for bit in pair), 0)
+
+    def _needed(self, seen: int) -> int:
+        """Bits of the members that an object has in which some were seen."""
+        found, before = sum(1 << i for i in self._required) | seen, -1
+        while found != before:
+            before = found
+            for one, needed in self._implied:
+                found |= needed if found & one else 0
+        return found
 
     def _then(self, index: int, state: State) -> Iterator[tuple[int, State]]:
         """The state with what matters of its counts, unless no object goes on from there."""
-        at, few, many, later = state
+        at, few, many, later, seen = state
         few = min(few, self._fewest)
         counts = self._fewest > 0 or self._most is not None
-        state = at, few, many if self._most is not None else 0, later and counts
+        state = at, few, many if self._most is not None else 0, later and counts, seen
         if self._closing(state) < FAR:
             yield index, state
 
@@ -359,22 +388,25 @@ class Members:
 
     def _left(self, state: State) -> tuple[list[int], list[int]]:
         """The required members that are still to come, and the others of the named ones."""
-        at = state[0]
+        at, needed = state[0], self._needed(state[-1])
         if self._is_any:
             left = [i for i in range(len(self._named)) if not at >> i & 1]
         else:
             left = list(range(at, len(self._named)))
-        required = [i for i in left if self._named[i].required]
-        return required, [i for i in left if not self._named[i].required]
+        required = [i for i in left if needed >> i & 1]
+        return required, [i for i in left if not needed >> i & 1]
 
     def closing(self, state: State) -> int:
         """Length of the shortest text from the end of a member to that of the object."""
         return self._closing(state)
 
     def _closing(self, state: State, known: dict[int, int] | None = None) -> int:
-        if known is None and not self._fewest and self._most is None:
+        if known is None and not self._fewest and self._most is None and not self._implied:
             return self._closings(state[0])
-        _, few, many, later = state
+        at, few, many, later, seen = state
+        missed = self._needed(seen) & ~seen & self._told
+        if not self._is_any and missed & ((1 << at) - 1):  # what is needed may come no more
+            return FAR
         required, optional = self._left(state)
         missing = max(0, self._fewest - few - len(required))
         if self._most is not None and many + len(required) + missing > self._most:
@@ -417,7 +449,7 @@ class Members:
             return FAR
         if self.may_be_empty:
             return length_of(self.brackets.empty)
-        closing = self._closing((0, 0, 0, False), known)
+        closing = self._closing(_BEGIN, known)
         if closing >= FAR or (self._fewest == 0 and not self._required):
             return FAR
         return closing - self._between + length_of(self.brackets.first)
@@ -434,7 +466,7 @@ class Members:
             return _LONGER if self._shape.most != 0 else FAR
         found = [
             self._length_of(self._member(index), None) - self._between + self._closing(after)
-            for index, after in self._options((0, 0, 0, False))
+            for index, after in self._options(_BEGIN)
         ]
         return min(found, default=FAR)
 
@@ -443,8 +475,7 @@ class Members:
 
     def entered(self, frame: Frame) -> Iterable[Place]:
         """What follows the first bracket."""
-        state = (0, 0, 0, False)
-        return ((self._part(state, is_first=True), self._linker.frame(self, state, frame)),)
+        return ((self._part(_BEGIN, is_first=True), self._linker.frame(self, _BEGIN, frame)),)
 
     def after(self, state: State) -> Part:
         """What follows a member."""
@@ -513,7 +544,7 @@ class Items:
         self._cap = None if shape.most is not None else max(len(shape.prefix), shape.fewest)
 
     def _after(self, count: int) -> State:
-        return (count if self._cap is None else min(count, self._cap), 0, 0, False)
+        return (count if self._cap is None else min(count, self._cap), 0, 0, False, 0)
 
     def _may_follow(self, count: int) -> bool:
         """May there be one more than so many items?"""
