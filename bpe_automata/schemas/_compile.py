@@ -124,9 +124,10 @@ def link_json_schema(
     may show only when a text leads there, as BudgetExceededError of that call.
     """
     from bpe_automata.schemas._documents import Document
+    from bpe_automata.schemas._frames import Order
     from bpe_automata.schemas._json_style import JsonStyle
     from bpe_automata.schemas._limits import as_too_large, limited_steps
-    from bpe_automata.schemas._linking import Linker, Order, columns
+    from bpe_automata.schemas._linking import Linker, columns
     from bpe_automata.schemas._reader import Reader
     from bpe_automata.schemas._regularity import check_regular, unsatisfiable
     from bpe_automata.schemas._sources import schema_of

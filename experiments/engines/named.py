@@ -19,7 +19,7 @@ from bpe_automata.errors import (
     BpeAutomataError,
 )
 from bpe_automata.schemas import compile_json_schema, link_json_schema
-from bpe_automata.schemas._linking import Order
+from bpe_automata.schemas._frames import Order
 from experiments.engines.interface import (
     Begin,
     Engine,

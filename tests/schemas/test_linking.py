@@ -38,8 +38,9 @@ from bpe_automata.schemas import (
     compile_json_schema,
     link_json_schema,
 )
+from bpe_automata.schemas._frames import Frame
 from bpe_automata.schemas._json_style import JsonStyle
-from bpe_automata.schemas._linking import Frame, Linker, columns
+from bpe_automata.schemas._linking import Linker, columns
 from bpe_automata.schemas._regularity import check_regular
 from bpe_automata.schemas._writing import write
 
@@ -242,6 +243,28 @@ def test_members_come_in_any_order():
         some.remove(rng.choice(names[::2]))
         assert not found.accepts(json.dumps(dict.fromkeys(some, 1), separators=(",", ":")).encode())
     assert not found.accepts(b'{"m0":1,"m0":1}')
+
+
+def test_items_that_differ_come_in_any_order():
+    """Of 30 values there are a billion sets: those that a text has seen are remembered."""
+    values = [*range(28), "a", None]
+    schema = {"type": "array", "items": {"enum": values}, "uniqueItems": True, "minItems": 3}
+    found = link_json_schema(schema)
+    rng = random.Random(0)
+    for size in range(1, 31):
+        some = rng.sample(values, size)
+        text = json.dumps(some, separators=(",", ":"))
+        assert found.accepts(text.encode()) == (size >= 3)
+        again = json.dumps([*some, some[0]], separators=(",", ":"))
+        assert not found.accepts(again.encode())
+    assert found.accepts(found.shortest())
+    assert len(found.shortest()) == len("[0,1,2]") == int(found.far[found.start])
+    few = link_json_schema({**schema, "items": {"enum": [[1, {}], [1], 2.5]}, "maxItems": 3})
+    for text in "[2.5,[1],[1,{}]]", "[[1],2.5,[1,{}]]", "[[1],2.50,[1,{}]]":
+        assert few.accepts(text.encode())
+    assert not few.accepts(b"[[1],2.5,[1.0]]")
+    with pytest.raises(UnsatisfiableSchemaError):
+        link_json_schema({**schema, "items": {"enum": [1, 2]}})
 
 
 def test_only_what_texts_lead_to_is_written_down():

@@ -1,0 +1,101 @@
+"""Contexts of values in a linked automaton: where in which objects and arrays a value stands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from bpe_automata._automata.parts import BYTE, Part, Place
+from bpe_automata.schemas._style import Brackets, Context, Piece, Style
+from bpe_automata.schemas._values import Values
+
+Order = Literal["schema", "any"]
+LONGEST = 1 << 20
+"""Bytes of a shortest text, at most."""
+LONGER = 2 * LONGEST * BYTE + 1
+"""Than any length that is known."""
+DONE = 0
+"""The label of a value's end, and of a container's."""
+
+
+class Linking(Protocol):
+    """What containers ask the linker for, see `_linking.Linker`."""
+
+    style: Style
+    order: Order
+    unique: bool
+
+    def least(self, values: Values) -> int:
+        """Length of the shortest text of a set, FAR where it has none."""
+
+    def part(self, values: Values, context: Context) -> Part:
+        """The texts of a set in a context of the style."""
+
+    def whole(self, values: Values, context: Context) -> list[Piece]:
+        """The same, written out."""
+
+    def frame(self, container: Container, state: State, parent: Frame) -> Frame:
+        """The context of a member or an item, always the same object."""
+
+
+class Container(Protocol):
+    """The objects or the arrays of one shape."""
+
+    brackets: Brackets
+
+    @property
+    def may_be_empty(self) -> bool:
+        """Is {} or [] one of them?"""
+
+    def needed(self) -> list[Values]:
+        """The sets on which the length of the shortest text depends."""
+
+    def measured(self, known: dict[int, int]) -> int:
+        """Length of the shortest text, by those of the sets that it depends on; FAR: none."""
+
+    def opening(self) -> int:
+        """Length of the shortest text from the first bracket to the last, of one that is not empty.
+        Where an empty one is shorter it does not matter: LONGER, or FAR if there is none."""
+
+    def closing(self, state: State) -> int:
+        """Length of the shortest text from the end of a member or an item to that of all."""
+
+    def entered(self, frame: Frame) -> Iterable[Place]:
+        """What follows the first bracket."""
+
+    def after(self, state: State) -> Part:
+        """What follows a member or an item."""
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """The context of a value: the object or array that it is in, with the members or items up to
+    it, and the frame of that; without a container, the whole text. rest: length of the shortest
+    text from the end of the value to that of the whole."""
+
+    container: Container | None
+    state: State
+    parent: Frame | None
+    rest: int
+
+
+State = tuple[int, int, int, bool, int]
+"""Of an object: which named members were seen (bits), or the number of the next one that may come
+(in the order of the schema); the least and the greatest number of distinct names so far; was one of
+the other names among them? which members were seen of those that need others, or are needed by
+them? Of an array: the number of items, or which values were seen (bits), and nothing else."""
+BEGIN: State = (0, 0, 0, False, 0)
+ROOT = Frame(None, BEGIN, None, 0)
+
+
+def after_value(frame: Frame) -> Iterable[Place]:
+    """What follows a value in its context."""
+    if frame.container is None:
+        return ((None, frame),)
+    return ((frame.container.after(frame.state), frame),)
+
+
+def rest_outside(frame: Frame) -> int:
+    """Length behind the end of the object or array that a value is in."""
+    return frame.parent.rest if frame.parent else 0
