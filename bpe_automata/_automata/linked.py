@@ -46,7 +46,7 @@ from bpe_automata.errors import (
 _DEFAULT = Budget()
 _FEWER = "the texts read so far have used them up; make the automaton anew, or pass a larger Budget"
 _STOP = 1 / 8  # chance that a sample ends in an accepting state that could go on
-_ROOM = 3  # times as many states as a budget has: memory is taken by those that are written
+_ROOM = 6  # times as many states as a budget has: memory is taken by those that are written
 _STEPS = 2  # times as many steps away
 _ROWS = 1000  # more than states of the budget, so that small ones have room for a block
 
@@ -86,7 +86,7 @@ class LinkedDFA(Immutable):
         origin: tuple[Callable[..., LinkedDFA], tuple[Any, ...]] | None = None,
     ) -> None:
         """begin: where texts begin. byte_class: uint8 [256], columns that tell apart whatever its
-        parts do. budget: three times its states may be written down. readable: bool [256], the
+        parts do. budget: six times its states may be written down. readable: bool [256], the
         bytes by which each state must lead to acceptance, all by default: entering a part where
         that is not so raises UnsupportedFeatureError. lock: held while parts are made and entered.
         origin: a function and its arguments that make the automaton anew, in another process."""

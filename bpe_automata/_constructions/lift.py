@@ -188,7 +188,9 @@ class Lift(Immutable):
         """
         dfa, prefixed = self.dfa, self.prefixed
         if isinstance(dfa, LinkedDFA):
-            return np.arange(dfa.n_states) > 0
+            alive = np.ones(dfa.n_states, np.bool_)
+            alive[0] = False
+            return alive
         alive = self.by_bytes >= 0
         if alive[1:].all():
             return alive

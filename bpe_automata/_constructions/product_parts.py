@@ -15,11 +15,11 @@ from bpe_automata._constructions.canonical import CanonicalAutomaton
 from bpe_automata._constructions.hypothesis_sets import BEGINNING, NONE
 from bpe_automata._constructions.token_actions import INSIDE, MUST_END
 from bpe_automata._kernels.distance import distances
-from bpe_automata._kernels.fixed_set import NOT_YET, FixedSet
+from bpe_automata._kernels.fixed_set import FixedSet
 from bpe_automata._kernels.geometry import ForbiddenSets, positions_of, weights
 from bpe_automata._kernels.hashing import EMPTY
 from bpe_automata._kernels.product import Fragments, Reading, Witnesses
-from bpe_automata._limits import NUMBERS, check_fits
+from bpe_automata._limits import NUMBERS, check_fits, untouched
 from bpe_automata._sharing import locked
 from bpe_automata._tokenizer.boundaries import Boundaries
 
@@ -142,9 +142,9 @@ def fixed_set_for(canonical: CanonicalAutomaton, dfa: ByteAutomaton) -> FixedSet
     fixed_set = canonical.tokenizer.derived("fixed set", lambda _: _fixed_set(canonical))
     distance = dfa.far if isinstance(dfa, LinkedDFA) else distances(dfa.trans, dfa.accepting)
     n = dfa.n_states if fixed_set.number != NONE else 0
-    leading = np.full((n, _LEADING), NONE, dtype=np.int32)
-    unknown = np.full((2, n), NOT_YET, dtype=np.int32)
-    return fixed_set._replace(distance=distance, first=unknown[0], step=unknown[1], leading=leading)
+    first, step = untouched(n, np.int32), untouched(n, np.int32)
+    leading = untouched((n, _LEADING), np.int32)
+    return fixed_set._replace(distance=distance, first=first, step=step, leading=leading)
 
 
 def _fixed_set(canonical: CanonicalAutomaton) -> FixedSet:

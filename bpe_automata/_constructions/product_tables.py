@@ -56,7 +56,7 @@ from bpe_automata._kernels.shortest_texts import NOT_YET, Shortest, all_at_most,
 from bpe_automata._kernels.status import ROWS, Certificates, statuses_of
 from bpe_automata._kernels.trie import states_after, walk
 from bpe_automata._kernels.watch import armed, called, watched
-from bpe_automata._limits import NUMBERS, check_fits, untouched
+from bpe_automata._limits import NUMBERS, check_fits, counting, untouched
 from bpe_automata._sharing import Lock, cached, locked
 
 T = TypeVar("T")
@@ -431,7 +431,7 @@ def _memo(n_states: int, n: int, spare: int, configurations: int) -> Memo:
         free=untouched((state_pairs, n), np.uint8),
         keys=np.full(slots, EMPTY, dtype=np.int64),
         values=np.full(slots, -1, dtype=np.int32),
-        state=np.arange(state_pairs, dtype=np.int32),  # spare ones are written later
+        state=counting(state_pairs),  # spare ones are written later
         text_state=untouched(state_pairs, np.int32),
         n_state_pairs=np.array([n_states], dtype=np.int64),
     )

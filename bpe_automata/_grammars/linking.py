@@ -53,7 +53,7 @@ def compile_grammar(
     it where the keyword could not come). These lexers cut a text in one way only, `notx` into a
     name and not into `not` and `x`, so they still reject some texts of the language.
 
-    budget: of reading the grammar; three times its states may be written down. What is too large
+    budget: of reading the grammar; six times its states may be written down. What is too large
     may show only when a text leads there, as BudgetExceededError of that call.
 
     Regexes are those of Python's `re`, without backreferences, and without assertions but a

@@ -22,7 +22,8 @@ from bpe_automata._kernels.links import Steps, step
 from bpe_automata._kernels.references import by_reference
 from bpe_automata._kernels.trie import Trie
 
-NONE, NOT_YET = -1, -2
+NONE = -1
+_NOT_YET, _NO_ID = 0, 1
 _LONGEST = 1 << 20  # bytes of a shortest text that is spelled
 
 
@@ -33,10 +34,10 @@ class FixedSet(NamedTuple):
     [256], the node of each first byte, or NONE. order: uint8 [256], the bytes, sorted by how many
     ids may not stand before them, ascending. loose: bool [n_ids], ids that every id may follow.
     apart: has every byte inside a character an id of its own that may stand beside every id?
-    Of the DFA: distance int32 [n_states], bytes to acceptance; first int32 [n_states], the
-    first id of the shortest text, NONE where it has no text in the fixed set, NOT_YET; step
-    int32 [n_states], that text's first byte, or NOT_YET; leading int32 [n_states, k], a few ids
-    that lead on, then NONE.
+    Of the DFA, most of it never written to: distance int32 [n_states], bytes to acceptance; first
+    int32 [n_states], 2 + the first id of the shortest text, _NO_ID where it has no text in the
+    fixed set, _NOT_YET; step int32 [n_states], 1 + that text's first byte, or _NOT_YET; leading
+    int32 [n_states, k], 1 + each of a few ids that lead on, then 0.
     """
 
     number: int
@@ -78,7 +79,7 @@ def candidates_left(
         last = token
         forbid(token, p.birth, 1, p.before, forbidden)
         if remember and exceeds(candidates, forbidden) and n_leading < s.leading.shape[1]:
-            s.leading[state, n_leading] = token
+            s.leading[state, n_leading] = token + 1
             n_leading += 1
         if not keep(candidates, forbidden):
             return 0
@@ -90,9 +91,9 @@ def candidates_left(
 def surely_lively(token: int, state: int, s: FixedSet, p: Pairs) -> bool:
     """May some id that is known to lead on from `state` follow `token`? (No is no answer.)"""
     for lead in s.leading[state]:
-        if lead == NONE:
+        if lead == 0:
             return False
-        if not breaks(token, lead, p):
+        if not breaks(token, lead - 1, p):
             return True
     return False
 
@@ -103,22 +104,22 @@ def _spell(state: int, steps: Steps, s: FixedSet, p: Pairs) -> None:
     distance, which each makes smaller by one. A very long one is left alone."""
     path = np.empty(min(s.distance[state], _LONGEST) + 1, np.int32)
     count = 0
-    while s.distance[state] > 0 and s.first[state] == NOT_YET and count < len(path):
+    while s.distance[state] > 0 and s.first[state] == _NOT_YET and count < len(path):
         path[count] = state
         count += 1
         for byte in s.order:
             after = step(state, byte, steps)
             if s.distance[after] == s.distance[state] - 1:
-                s.step[state] = byte
+                s.step[state] = byte + 1
                 break
-        if s.step[state] == NOT_YET:
+        if s.step[state] == _NOT_YET:
             count -= 1  # no step comes nearer: what distances say is not so
             break
-        state = step(state, s.step[state], steps)
+        state = step(state, s.step[state] - 1, steps)
     for i in range(count - 1, -1, -1):
-        byte = s.step[path[i]]
+        byte = s.step[path[i]] - 1
         after = step(path[i], byte, steps)
-        s.first[path[i]] = _first_id(byte, after, steps, s, p)
+        s.first[path[i]] = _first_id(byte, after, steps, s, p) + 2
 
 
 @kernel
@@ -132,12 +133,12 @@ def _first_id(byte: int, after: int, steps: Steps, s: FixedSet, p: Pairs) -> int
             if s.distance[after] == 0:
                 return token
             then = s.first[after]
-            if then >= 0 and not breaks(token, then, p):
+            if then > _NO_ID and not breaks(token, then - 2, p):
                 return token
-        if s.distance[after] == 0 or s.step[after] == NOT_YET:
+        if s.distance[after] == 0 or s.step[after] == _NOT_YET:
             return NONE
-        node = _child(node, s.step[after], s.trie)
-        after = step(after, s.step[after], steps)
+        byte = s.step[after] - 1
+        node, after = _child(node, byte, s.trie), step(after, byte, steps)
     return NONE
 
 

@@ -381,12 +381,12 @@ def listed(positions: np.ndarray) -> np.ndarray:
 def take_out_leading(
     tokens: np.ndarray, candidates: np.ndarray, forbidden_sets: ForbiddenSets
 ) -> None:
-    """`take_out` by the few ids (int32, -1: none) that are known to lead on from a node of the
-    fixed set."""
+    """`take_out` by the few ids (int32, 1 + each, 0: none) that are known to lead on from a node of
+    the fixed set."""
     forbidden = np.empty(len(candidates), np.int64)
     for token in tokens:
-        if token >= 0:
-            forbid(token, forbidden_sets.birth, 1, forbidden_sets.before, forbidden)
+        if token > 0:
+            forbid(token - 1, forbidden_sets.birth, 1, forbidden_sets.before, forbidden)
             keep(candidates, forbidden)
 
 

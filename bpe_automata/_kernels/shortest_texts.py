@@ -171,13 +171,13 @@ def _follower_at_most(
     of the fixed set, `FixedSet.leading`) show that `most` more ids are enough?"""
     if number == w.fixed_set.number and text == 0:
         for lead in w.fixed_set.leading[state]:
-            if lead < 0:
+            if lead == 0:
                 break
-            data = trie.data[trie.start[lead] : trie.start[lead + 1]]
+            data = trie.data[trie.start[lead - 1] : trie.start[lead]]
             q = walk(w.dfa.steps, state, data)
             if (
                 q != 0
-                and not breaks(token, lead, w.pairs)
+                and not breaks(token, lead - 1, w.pairs)
                 and ids_at_most(q, 0, number, shortest, w) < most
             ):
                 return True

@@ -117,7 +117,7 @@ def link_json_schema(
     (`within`, a ban, `explain` of what a normalizer removes) takes `to_dfa` of it instead.
 
     order: of the members that a schema names, "schema" for its own, "any" for all. budget: of
-    reading the schema; three times its states may be written down, some hundred for each value of a
+    reading the schema; six times its states may be written down, some hundred for each value of a
     text. Objects and arrays that are differences (under `not`, `oneOf`, `if`) or whose items must
     differ are written out as `compile_json_schema` does it, in the order of the schema and to depth
     3. The other arguments, and the errors, are those of `compile_json_schema`; what is too large
