@@ -113,7 +113,7 @@ class LinkedDFA(Immutable):
         self._bases: list[int] = []  # of instances, and the states that are sets
         self._instance_with: dict[int, _Instance] = {}
         self._instance_of: dict[tuple[int, int, int], _Instance] = {}
-        self._rows_of_block: dict[tuple[int, int], tuple[int, Part]] = {}
+        self._rows_of: dict[tuple[int, int], tuple[np.ndarray, Part]] = {}  # by table or part
         # A step that is not written down: the states that it leads to, and whether a text may end;
         # or, of a step away from a block, the instance and the number in `away`.
         self._away: list[tuple[tuple[int, ...], bool] | tuple[_Instance, int]] = []
@@ -361,15 +361,12 @@ class LinkedDFA(Immutable):
 
     def _instance(self, part: Part, context: Any, number: int) -> _Instance:
         block, first = part.table.block(number, self.byte_class), number * ROWS
-        key = id(part.table if part.dead is None else part), number
-        if key not in self._rows_of_block:
-            self._rows_of_block[key] = self._written(part, block, first), part
-        row, n, steps = self._rows_of_block[key][0], len(block.table), self.steps
+        rows, n, steps = self._rows(part, block, number), len(block.table), self.steps
         base, step = self._room(n), len(self._away)
         if step + len(block.away) > len(steps.behind):
             raise BudgetExceededError("states", self.n_states, _FEWER)
         far = np.minimum(part.far[first : first + n] + part.rest(context), FAR)
-        steps.row[base : base + n] = np.arange(row, row + n, dtype=np.int32)
+        steps.row[base : base + n] = rows
         steps.away[base : base + n] = step
         self.far[base : base + n] = far // BYTE
         self.plain[base : base + n] = far % BYTE == 0
@@ -379,18 +376,33 @@ class LinkedDFA(Immutable):
         self._bases.append(base)
         return instance
 
-    def _written(self, part: Part, block: Block, first: int) -> int:
-        """The first of the rows of a block, which are written here."""
-        if self._readable is not None and not part.table.is_left_by(self._readable):
-            raise UnsupportedFeatureError(
-                "a linked automaton over this tokenizer",
-                "it has no id for some byte that a text needs: use the automaton's `to_dfa`",
-            )
-        table = block.table if part.dead is None else _alive(block, part.dead, first)
-        row = self._room_for_rows(len(table))
-        own = np.arange(1, 1 + len(table))[:, None]
-        self.steps.trans[row : row + len(table)] = np.where(table > 0, table - own + HERE, table)
-        return row
+    def _rows(self, part: Part, block: Block, number: int) -> np.ndarray:
+        """int32: the row of each state of a block. Parts that lack states of their table have rows
+        of their own where that makes a difference."""
+        known = self._rows_of.get((id(part), number)) or self._rows_of.get((id(part.table), number))
+        if known is None:
+            if self._readable is not None and not part.table.is_left_by(self._readable):
+                raise UnsupportedFeatureError(
+                    "a linked automaton over this tokenizer",
+                    "it has no id for some byte that a text needs: use the automaton's `to_dfa`",
+                )
+            known = self._written(block.table, np.arange(len(block.table))), part
+            self._rows_of[id(part.table), number] = known
+        if part.dead is None or (id(part), number) in self._rows_of:
+            return known[0]
+        table = _alive(block, part.dead, number * ROWS)
+        other = np.flatnonzero((table != block.table).any(axis=1))
+        rows = known[0].copy()
+        rows[other] = self._written(table[other], other)
+        self._rows_of[id(part), number] = rows, part
+        return rows
+
+    def _written(self, table: np.ndarray, states: np.ndarray) -> np.ndarray:
+        """int32: the rows of some states of a block, written down here."""
+        row, n = self._room_for_rows(len(table)), len(table)
+        own = 1 + states[:, None]
+        self.steps.trans[row : row + n] = np.where(table > 0, table - own + HERE, table)
+        return np.arange(row, row + n, dtype=np.int32)
 
     def _room_for_rows(self, rows: int) -> int:
         """The first of so many new rows."""
