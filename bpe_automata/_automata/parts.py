@@ -21,9 +21,10 @@ BYTE = 1 << 32
 """The unit of lengths. The lower half of a length counts the bytes that are not plain."""
 FAR = BYTE << 29
 """The length of a text that there is not."""
-PLAIN = bytes(byte for byte in range(0x80) if byte != ord("<"))
-"""Bytes that begin no added token of nearly all tokenizers, and no character that a normalizer
-changes: where the shortest text is plain no search is needed to know that it can be spelled."""
+PLAIN = b"\t\n\r" + bytes(byte for byte in range(0x20, 0x7F) if byte != ord("<"))
+"""Bytes that nearly all tokenizers have ids for, that begin none of their added tokens, and that no
+normalizer changes: where the shortest text is plain no search is needed to know that it can be
+spelled."""
 ROWS = 64
 """Of a part, that are written down together."""
 _MOST_COSTS, _MOST_BLOCKS = 64, 64  # that are kept of one table, with what is found for them

@@ -9,7 +9,6 @@ from typing import NamedTuple
 import numpy as np
 
 from bpe_automata._automata.linked import ByteAutomaton, LinkedDFA
-from bpe_automata._automata.parts import PLAIN
 from bpe_automata._budget import check
 from bpe_automata._constructions.canonical import CanonicalAutomaton
 from bpe_automata._constructions.hypothesis_sets import BEGINNING, NONE
@@ -67,15 +66,6 @@ def _universal(boundaries: Boundaries) -> np.ndarray:
         else:
             universal |= members[h]
     return np.array([universal >> h & 1 for h in range(n)], np.bool_)
-
-
-def plain_states(dfa: ByteAutomaton, utf8: np.ndarray, text_next: np.ndarray) -> np.ndarray:
-    """`Dfa.plain` of `_kernels.product`. utf8: see `_tokenizer.alphabet`; text_next: `Added.next`.
-    Where a plain byte may begin an added token, nothing is known."""
-    atoms = -2 - utf8[0, list(PLAIN)]
-    if isinstance(dfa, LinkedDFA) and (atoms >= 0).all() and not text_next[0, atoms].any():
-        return dfa.plain
-    return np.zeros(dfa.n_states, np.bool_)
 
 
 def forbidden_sets_of(canonical: CanonicalAutomaton) -> ForbiddenSets:

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from bpe_automata._automata.linked import LinkedDFA
 from bpe_automata._budget import check
 from bpe_automata._constructions.canonical import CanonicalAutomaton
 from bpe_automata._constructions.collapsed import NOTHING, Regions
@@ -21,7 +22,6 @@ from bpe_automata._constructions.product_parts import (
     fixed_set_for,
     forbidden_sets_of,
     fragments_of,
-    plain_states,
     reading_of,
     resized,
     with_room_for,
@@ -105,8 +105,9 @@ class ProductTables:
         self._proven = derived("proven", lambda _: Proven(n_rows))
         self._columns, self._proofs = self._set_arrays.current(), self._proven.begun()
         fragments = derived("fragments", lambda _: fragments_of(canonical))
-        added = _added(canonical, self._text, banned)
-        plain = plain_states(dfa, canonical.pipeline.alphabet.utf8, added.next)
+        is_linked = isinstance(dfa, LinkedDFA)
+        added = _added(canonical, self._text, banned, is_linked)
+        plain = dfa.plain if isinstance(dfa, LinkedDFA) else np.zeros(dfa.n_states, np.bool_)
         before, after = prefixed.added_from, prefixed.after_added
         self._product = Product(
             dfa=Dfa(dfa.steps, dfa.accepting, before, after, plain),
@@ -410,11 +411,17 @@ class ProductTables:
         self._certificates.holds[:] = 0
 
 
-def _added(canonical: CanonicalAutomaton, seen: TextQuotient, banned: set[int]) -> Added:
+def _added(
+    canonical: CanonicalAutomaton, seen: TextQuotient, banned: set[int], is_linked: bool
+) -> Added:
     text = canonical.pipeline.text
     ids = text.ids.copy()
     ids[np.isin(ids, list(banned))] = -1
-    return Added(seen.next, text.ends, text.after_row, seen.after, text.token_start, text.data, ids)
+    harmless = np.zeros(len(seen.next), np.bool_)
+    if is_linked:  # of other automata no state is said to be plain
+        harmless = seen.harmless(text.ends, canonical.pipeline.alphabet)
+    tokens = text.token_start, text.data, ids
+    return Added(seen.next, text.ends, harmless, text.after_row, seen.after, *tokens)
 
 
 def _memo(n_states: int, n: int, spare: int, configurations: int) -> Memo:

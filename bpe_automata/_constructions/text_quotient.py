@@ -14,7 +14,8 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from bpe_automata._automata.linked import ByteAutomaton, LinkedDFA
-from bpe_automata._budget import check_bytes
+from bpe_automata._automata.parts import PLAIN
+from bpe_automata._budget import check, check_bytes
 from bpe_automata._constructions.canonical import CanonicalAutomaton
 from bpe_automata._constructions.collapsed import CollapsedVocabularies
 from bpe_automata._constructions.stored import cache_key, is_kept
@@ -52,6 +53,25 @@ class TextQuotient:
         if found is None:
             found = self._begins[text] = alphabet.first_bytes(self.next[text] != self.next[0])
         return found
+
+    @cached
+    def _harmless(self) -> list[np.ndarray]:
+        return []
+
+    def harmless(self, ends: np.ndarray, alphabet: Alphabet) -> np.ndarray:
+        """bool [n_states]: the states from which every text of PLAIN bytes can be read, and may
+        end. ends: bool [n_states]."""
+        if not self._harmless:
+            atoms = -2 - alphabet.utf8[0, list(PLAIN)]
+            found = ends & (atoms >= 0).all()
+            after = self.next[:, np.unique(np.maximum(atoms, 0))]
+            before = -1
+            while found.sum() != before:
+                check()
+                before = found.sum()
+                found = found & (after >= 0).all(axis=1) & found[after].all(axis=1)
+            self._harmless.append(found)
+        return self._harmless[0]
 
     @cached
     def vocabularies(self) -> CollapsedVocabularies:

@@ -37,8 +37,7 @@ class Dfa(NamedTuple):
     """steps: where bytes lead, see `_kernels.links`; accepting bool [n_states];
     added_from, after_added int32 [n_states]: where the text of an added token is read from (0: not
     here), and the state that is meant by the one where it ends (see `_constructions.lift`); plain
-    bool [n_states]: does a text that keeps the text automaton in state 0 lead to acceptance, as far
-    as is known?"""
+    bool [n_states]: does a text of PLAIN bytes lead to acceptance, as far as is known?"""
 
     steps: Steps
     accepting: np.ndarray
@@ -65,12 +64,14 @@ class Reading(NamedTuple):
 
 @by_reference
 class Added(NamedTuple):
-    """next int32 [n_states, n_atoms], ends bool [n_states], after_row int32 [n_states] into after
-    int32 [rows, n_added], start int32 [n_added + 1], data uint8: see `_tokenizer.text_automaton`;
-    ids int32 [n_added], -1 for one that may not be read."""
+    """next int32 [n_states, n_atoms], ends bool [n_states]; harmless bool [n_states], see
+    `_constructions.text_quotient`; after_row int32 [n_states] into after int32 [rows, n_added],
+    start int32 [n_added + 1], data uint8: see `_tokenizer.text_automaton`; ids int32 [n_added], -1
+    for one that may not be read."""
 
     next: np.ndarray
     ends: np.ndarray
+    harmless: np.ndarray
     after_row: np.ndarray
     after: np.ndarray
     start: np.ndarray

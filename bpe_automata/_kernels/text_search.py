@@ -191,11 +191,11 @@ def _nearest_first(found: np.ndarray, w: Product) -> None:
 
 @kernel
 def _surely(q: int, a: int, h: int, w: Product) -> bool:
-    """Without a search: can the text end here, or does one lead to acceptance that the text
-    automaton does not look at, whatever hypotheses it is read by?"""
+    """Without a search: can the text end here, or does a plain one lead to acceptance, which the
+    text automaton reads from here, as it reads all plain ones, and the hypothesis too?"""
     if w.dfa.accepting[q] and w.added.ends[a] and w.reading.ends[h]:
         return True
-    return a == 0 and w.added.ends[0] and w.dfa.plain[q] and w.reading.universal[h]
+    return w.dfa.plain[q] and w.reading.universal[h] and w.added.harmless[a]
 
 
 @kernel
