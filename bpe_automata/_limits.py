@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import math
 import mmap
-import os
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -30,25 +28,6 @@ def check_fits(resource: str, count: int, limit: int, advice: str) -> None:
 
 _LARGE = 1 << 20
 _SEPARATE = getattr(mmap, "MAP_PRIVATE", 0) | getattr(mmap, "MAP_ANONYMOUS", 0)
-
-
-@lru_cache(maxsize=32)
-def _counted(n_bytes: int) -> int:
-    """A file in memory of a power of two of bytes, which counts from 0 on; for all that is left of
-    the process."""
-    file = os.memfd_create("numbers", os.MFD_CLOEXEC)
-    os.write(file, np.arange(n_bytes // 4, dtype=np.int32).tobytes())
-    return file
-
-
-def counting(size: int) -> np.ndarray:
-    """`np.arange(size, dtype=np.int32)`, of which most is never written to. Pages of a large one
-    are the same in all of them, until they are."""
-    if 4 * size < _LARGE or not hasattr(os, "memfd_create"):
-        return np.arange(size, dtype=np.int32)
-    n_bytes = 4 << (size - 1).bit_length()
-    kept = {"flags": mmap.MAP_PRIVATE, "prot": mmap.PROT_READ | mmap.PROT_WRITE}
-    return np.ndarray(size, np.int32, mmap.mmap(_counted(n_bytes), n_bytes, **kept))
 
 
 def untouched(shape: tuple[int, ...] | int, dtype: Any) -> np.ndarray:

@@ -21,6 +21,7 @@ There is room for so many times `Budget.max_states` from the start that the arra
 from __future__ import annotations
 
 import random
+import weakref
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -48,7 +49,7 @@ _FEWER = "the texts read so far have used them up; make the automaton anew, or p
 _STOP = 1 / 8  # chance that a sample ends in an accepting state that could go on
 _ROOM = 6  # times as many states as a budget has: memory is taken by those that are written
 _STEPS = 2  # times as many steps away
-_ROWS = 1000  # more than states of the budget, so that small ones have room for a block
+_ROWS, _MORE_ROWS = 3, 1000  # rows of the table; more, so that a small budget has some for a block
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +98,7 @@ class LinkedDFA(Immutable):
         self._begin = tuple(begin)
         room, n_rows = (
             min(_ROOM * budget.max_states, HERE - 1),
-            min(budget.max_states + _ROWS, HERE),
+            min(_ROWS * budget.max_states + _MORE_ROWS, HERE),
         )
         try:
             row, away, behind = (untouched(k * room, np.int32) for k in (1, 1, _STEPS))
@@ -110,6 +111,7 @@ class LinkedDFA(Immutable):
         self.steps = Steps(trans, byte_class, row, away, behind)
         self.far[0] = NEVER
         self._count, self._n_rows = 1, 1
+        self._counted: list[weakref.ref[np.ndarray]] = []
         self._bases: list[int] = []  # of instances, and the states that are sets
         self._instance_with: dict[int, _Instance] = {}
         self._instance_of: dict[tuple[int, int, int], _Instance] = {}
@@ -362,10 +364,9 @@ class LinkedDFA(Immutable):
     def _instance(self, part: Part, context: Any, number: int) -> _Instance:
         block, first = part.table.block(number, self.byte_class), number * ROWS
         rows, n, steps = self._rows(part, block, number), len(block.table), self.steps
-        base, step = self._room(n), len(self._away)
-        if step + len(block.away) > len(steps.behind):
-            raise BudgetExceededError("states", self.n_states, _FEWER)
         far = np.minimum(part.far[first : first + n] + part.rest(context), FAR)
+        step = self._room_for_steps(len(block.away))
+        base = self._room(n)
         steps.row[base : base + n] = rows
         steps.away[base : base + n] = step
         self.far[base : base + n] = far // BYTE
@@ -407,7 +408,7 @@ class LinkedDFA(Immutable):
     def _room_for_rows(self, rows: int) -> int:
         """The first of so many new rows."""
         if self._n_rows + rows > len(self.steps.trans):
-            raise BudgetExceededError("states", self.n_states, _FEWER)
+            raise BudgetExceededError("rows", len(self.steps.trans), _FEWER)
         self._n_rows += rows
         return self._n_rows - rows
 
@@ -415,8 +416,31 @@ class LinkedDFA(Immutable):
         """The first of so many new states."""
         if self._count + states > self.n_states:
             raise BudgetExceededError("states", self.n_states, _FEWER)
-        self._count += states
-        return self._count - states
+        first, self._count = self._count, self._count + states
+        for counted in self._counted:
+            if (numbers := counted()) is not None:
+                numbers[first : self._count] = np.arange(first, self._count)
+        return first
+
+    def _room_for_steps(self, steps: int) -> int:
+        """The number of the first of so many new steps away."""
+        if len(self._away) + steps > len(self.steps.behind):
+            raise BudgetExceededError("steps", len(self.steps.behind), _FEWER)
+        return len(self._away)
+
+    @locked
+    def count_into(self, numbers: np.ndarray) -> None:
+        """From now on numbers[s], int32, is s for each state s that is written down. (All of them
+        at once would take pages of memory that most automata have no use for.)"""
+        numbers[: self._count] = np.arange(self._count)
+        self._counted = [one for one in self._counted if one() is not None]
+        self._counted.append(weakref.ref(numbers))
+
+    @property
+    def is_nearly_full(self) -> bool:
+        """Is more than half of the room for states, rows or steps used up?"""
+        used = (self._count, self.n_states), (self._n_rows, len(self.steps.trans))
+        return any(2 * n > room for n, room in (*used, (len(self._away), len(self.steps.behind))))
 
     def _instance_at(self, state: int) -> _Instance:
         return self._instance_with[self._bases[bisect_right(self._bases, state) - 1]]
@@ -432,8 +456,9 @@ class LinkedDFA(Immutable):
         key = states, ends
         found = self._state_of.get(key)
         if found is None:
+            row = self._merged(states)
             found = self._set(ends, 0 if ends else min(map(self._length, states)))
-            self._hold(found, self._merged(states))
+            self._hold(found, row)
             self._members[found] = key
             self._state_of[key] = found
         return found
@@ -485,9 +510,7 @@ class LinkedDFA(Immutable):
         key = tuple(sorted(found)), ends
         number = self._number_of.get(key)
         if number is None:
-            number = len(self._away)
-            if number >= len(self.steps.behind):
-                raise BudgetExceededError("states", self.n_states, _FEWER)
+            number = self._room_for_steps(1)
             self._away.append(key)
             self._number_of[key] = number
         return int(self.steps.behind[number]) or -1 - number

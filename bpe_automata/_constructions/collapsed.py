@@ -69,8 +69,9 @@ class CollapsedVocabularies:
         )
 
     def known(self) -> list[Collapsed]:
-        """Those that are made, the smallest first."""
-        return sorted(self._found.values(), key=lambda one: len(one.label))
+        """Those that are made, in the order in which they are tried: the fewest words that are left
+        to the trie first, then the smallest."""
+        return sorted(self._found.values(), key=lambda one: (len(one.leaving), len(one.label)))
 
     def of(self, classes: np.ndarray) -> Collapsed:
         """classes: int16 [256]. NOTHING as long as it does not pay."""

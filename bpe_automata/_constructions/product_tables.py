@@ -56,7 +56,7 @@ from bpe_automata._kernels.shortest_texts import NOT_YET, Shortest, all_at_most,
 from bpe_automata._kernels.status import ROWS, Certificates, statuses_of
 from bpe_automata._kernels.trie import states_after, walk
 from bpe_automata._kernels.watch import armed, called, watched
-from bpe_automata._limits import NUMBERS, check_fits, counting, untouched
+from bpe_automata._limits import NUMBERS, check_fits, untouched
 from bpe_automata._sharing import Lock, cached, locked
 
 T = TypeVar("T")
@@ -86,7 +86,7 @@ class ProductTables:
     ) -> None:
         """banned: ids of added tokens that may not be read as text. Raises BudgetExceededError."""
         self.canonical, self.lock = canonical, Lock()
-        dfa = prefixed.dfa
+        self._dfa = dfa = prefixed.dfa
         token_classes, texts = len(canonical.actions.classes), len(canonical.pipeline.text.next)
         # Deployed tokenizers have some hundreds of either.
         check_fits(
@@ -126,6 +126,7 @@ class ProductTables:
             witnesses=self._proofs.witnesses,
             watch=armed(),
         )
+        self._count(self.memo)
         self._proven.give_back(self._proofs)
         self.forbidden_sets = derived("forbidden sets", lambda _: forbidden_sets_of(canonical))
         self.settled = _settled(len(self.forbidden_sets.before.order))
@@ -388,6 +389,13 @@ class ProductTables:
             self._product = product._replace(watch=watch)
         return watch
 
+    def _count(self, memo: Memo) -> None:
+        """Of a state pair in state 0 of the text automaton, the state is its number."""
+        if isinstance(self._dfa, LinkedDFA):
+            self._dfa.count_into(memo.state)
+        else:
+            memo.state[: self._dfa.n_states] = np.arange(self._dfa.n_states)
+
     def _grow_configurations(self) -> None:
         old = self.memo
         configurations, status = with_room(old.configurations, old.status, len(old.configurations))
@@ -403,7 +411,9 @@ class ProductTables:
         )
         # Texts that were found are texts. All else may rest on a state pair that was not there.
         new.at_end[:size] = np.where(old.at_end == ALIVE, ALIVE, 0)
-        new.state[:size], new.text_state[:size] = old.state, old.text_state
+        new.state[n_states:size] = old.state[n_states:]
+        new.text_state[:size] = old.text_state
+        self._count(new)
         new.n_state_pairs[0] = size
         keys, values = with_room(old.keys, old.values, len(new.state) - n_states)
         self._product = self._product._replace(memo=new._replace(keys=keys, values=values))
@@ -438,7 +448,7 @@ def _memo(n_states: int, n: int, spare: int, configurations: int) -> Memo:
         free=untouched((state_pairs, n), np.uint8),
         keys=np.full(slots, EMPTY, dtype=np.int64),
         values=np.full(slots, -1, dtype=np.int32),
-        state=counting(state_pairs),  # spare ones are written later
+        state=untouched(state_pairs, np.int32),  # see `ProductTables._count`
         text_state=untouched(state_pairs, np.int32),
         n_state_pairs=np.array([n_states], dtype=np.int64),
     )

@@ -228,16 +228,15 @@ def goes_with(
     the bytes of each class alike? shown: int32 [n_states], where that is known, by the number of
     the classes: for scratch, to be kept between calls."""
     label, parent, skip = collapsed.label, collapsed.parent, collapsed.skip
-    found = np.zeros(len(label), np.int32)
-    node, found[0] = 1, state
+    found, node, q = np.zeros(len(label), np.int32), 0, state
     while node < len(label) and not poll(watch):
-        q = found[parent[node]]
-        if shown[q] != number:
+        if node > 0:
+            q = step(found[parent[node]], label[node], steps)
+        found[node] = q
+        if q != 0 and shown[q] != number:
             if not _treats_alike(q, collapsed.classes, steps):
                 return False
             shown[q] = number
-        q = step(q, label[node], steps)
-        found[node] = q
         node = node + 1 if q != 0 else skip[node]
     return True
 

@@ -110,7 +110,7 @@ def _spell(state: int, steps: Steps, s: FixedSet, p: Pairs) -> None:
         for byte in s.order:
             after = step(state, byte, steps)
             if s.distance[after] == s.distance[state] - 1:
-                s.step[state] = byte + 1
+                s.step[state] = np.int32(byte) + 1
                 break
         if s.step[state] == _NOT_YET:
             count -= 1  # no step comes nearer: what distances say is not so

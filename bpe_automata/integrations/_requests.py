@@ -271,4 +271,4 @@ class Constraints:
 def _is_nearly_full(made: Constraint) -> bool:
     """Have requests written down so much of a linked automaton that others may find no room?"""
     walked = made.engine.dfa
-    return isinstance(walked, LinkedDFA) and 2 * walked.n_written > walked.n_states
+    return isinstance(walked, LinkedDFA) and walked.is_nearly_full

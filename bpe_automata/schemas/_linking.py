@@ -237,9 +237,7 @@ class _Value:
             return self._ladder.entered(rung)
         if label != DONE:
             return self._containers[label - 1].entered(frame)
-        if frame.container is None:
-            return ((None, frame),)
-        return ((frame.container.after(frame.state), frame),)
+        return after_value(frame)
 
 
 def _is_explicit(term: Term[ObjectShape] | Term[ArrayShape]) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import random
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -28,6 +29,7 @@ from bpe_automata.errors import (
 from bpe_automata.testing import bpe_tokenizers, small_tokenizer
 
 BYTES = np.arange(256, dtype=np.uint8)
+_BUDGET = Budget(max_states=10_000)
 PIECES = ("a", "b", "ab", "", "[ab]", "a*", "(ab)*", "b+", "c", "a|bc", "<", "<c|b<", "[\u00e9a]")
 N = 4
 
@@ -45,7 +47,7 @@ def networks(draw):
     return [(one, piece, other) for one, piece, other in edges if piece or one < other]
 
 
-def linked(edges, byte_class=BYTES, readable=None):
+def linked(edges, byte_class=BYTES, readable=None, budget=_BUDGET):
     """A part for each place, whose exits lead to the parts of others; one context for all."""
     live = _live(edges)
     parts = {}
@@ -59,7 +61,7 @@ def linked(edges, byte_class=BYTES, readable=None):
 
         alternatives = [((compile_regex(piece),), other) for piece, other in out]
         parts[place] = labelled(alternatives, _far(edges), follow, lambda _: 0)
-    return LinkedDFA([(parts[0], None)], byte_class, Budget(max_states=10_000), readable)
+    return LinkedDFA([(parts[0], None)], byte_class, budget, readable)
 
 
 def _far(edges):
@@ -196,6 +198,22 @@ def test_a_part_that_is_left_for_nowhere_is_refused():
     with pytest.raises(UnsupportedFeatureError, match="to_dfa"):
         linked([(0, "a", 0), (0, "b", 3)], readable=readable)
     assert linked([(0, "a", 0), (0, "a|b", 3)], readable=readable).accepts(b"aa")
+
+
+@pytest.mark.parametrize(
+    ("pieces", "states"), [(("[abc]", "a", "b"), 200), (("a*", "ab|b", "(ab)*", "c"), 40)]
+)
+def test_room_that_is_used_up_is_seen_to_come(pieces, states):
+    """Of states, of rows, or of steps away."""
+    edges = [(k, piece, k) for k in range(3) for piece in pieces]
+    edges += [(0, "c", 1), (1, "c", 2), (2, "c", 3)]
+    found, rng = linked(edges, budget=Budget(states)), random.Random(0)
+    assert not found.is_nearly_full
+    for _ in range(300):
+        with suppress(BudgetExceededError):
+            found.accepts(bytes(rng.choice(b"abc") for _ in range(40)))
+            continue
+        assert found.is_nearly_full
 
 
 def test_what_has_no_origin_does_not_travel():

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from support import examples
 from support.drawn import ACCENTED, composing_tokenizers
 
-from bpe_automata import ByteDFA, compile_regex, constrain
+from bpe_automata import ByteDFA, compile_grammar, compile_regex, constrain
 from bpe_automata._constructions import collapsed, product_tables
 from bpe_automata._constructions.cartesian_merge import CartesianMerge
 from bpe_automata._constructions.collapsed import NOTHING, CollapsedVocabularies, vocabulary_trie
@@ -564,3 +564,24 @@ def test_what_was_given_up_in_one_language_has_a_chance_in_the_next(smollm2_toke
     proofs = proven.taken()
     assert not proofs.given_up.any()
     assert np.flatnonzero(proofs.shown.any(axis=(1, 2))).tolist() == shown.tolist()
+
+
+@pytest.mark.parametrize("method", ["canonical", "lift"])
+def test_a_vocabulary_goes_with_no_state_that_a_word_leads_to_and_that_reads_more(method):
+    """Behind two letters a line ends, which no state of a language of letters reads."""
+    letters = [chr(97 + i) for i in range(20)]
+
+    def asked(texts):
+        found = small_tokenizer([*letters, "\n", "x", "ab", "ab\n"], [("a", "b"), ("ab", "\n")])
+        for regex in texts:
+            for _ in range(30):  # until the vocabulary pays
+                constrain(found, compile_regex(regex), method).matcher().allowed_ids()
+        return found
+
+    linked = compile_grammar('start: /[a-t]{2}/ "\\n" "x"')
+    masks = [
+        constrain(asked(texts), automaton, method).matcher().allowed_ids().tolist()
+        for texts, automaton in [((), linked.to_dfa()), ((), linked), (("[a-t]*",), linked)]
+    ]
+    assert 23 in masks[0]
+    assert masks == 3 * [masks[0]]
