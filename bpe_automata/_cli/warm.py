@@ -43,7 +43,7 @@ from bpe_automata._tokenizer.sources.implied_merges import all_splits
 from bpe_automata._tokenizer.tokenizer import Tokenizer
 from bpe_automata.banning import Ban, Spellings
 from bpe_automata.integrations.bitmask import apply_bitmask
-from bpe_automata.schemas._compile import compile_json_schema
+from bpe_automata.schemas._compile import compile_json_schema, link_json_schema
 from bpe_automata.schemas._escapes import json_string
 from bpe_automata.schemas._strings import within_length
 
@@ -184,6 +184,12 @@ def warm_kernels(tokenizer: Tokenizer) -> None:
         dfa.accepts(b"true")
         for method in METHODS:
             _walk(constrain(tokenizer, dfa, method, eos_ids=eos_ids))
+    linked = link_json_schema({"type": "array", "items": {"type": "string"}})
+    for method in METHODS:
+        matcher = constrain(tokenizer, linked, method, eos_ids=eos_ids).matcher()
+        for token in tokenizer.encode('["a b","a b","a b","a b","a b"]'):
+            matcher.mask()
+            matcher.advance(token)
     for method in METHODS:
         verify(tokenizer, constrain(tokenizer, _SMALL[0], method, eos_ids=eos_ids), n=2)
     explain(tokenizer, [*tokenizer.encode("Hi 1"), *tokenizer.encode(" there")])
