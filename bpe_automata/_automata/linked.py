@@ -96,10 +96,8 @@ class LinkedDFA(Immutable):
         self._readable = None if readable is None or readable.all() else readable
         self.budget, self.byte_class = budget, byte_class
         self._begin = tuple(begin)
-        room, n_rows = (
-            min(_ROOM * budget.max_states, HERE - 1),
-            min(_ROWS * budget.max_states + _MORE_ROWS, HERE),
-        )
+        room = min(_ROOM * budget.max_states, HERE - 1)
+        n_rows = min(_ROWS * budget.max_states + _MORE_ROWS, HERE)
         try:
             row, away, behind = (untouched(k * room, np.int32) for k in (1, 1, _STEPS))
             trans = untouched((n_rows, int(byte_class.max()) + 1), np.int32)

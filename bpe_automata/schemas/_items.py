@@ -175,7 +175,7 @@ class DistinctItems:
         return self._last + sum(left[:missing]) + missing * self._between
 
     def needed(self) -> list[Values]:
-        """See `Container.needed`. single values are as long as they are."""
+        """See `Container.needed`: the lengths of single values depend on no other set."""
         return []
 
     def measured(self, known: dict[int, int]) -> int:

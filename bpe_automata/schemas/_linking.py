@@ -195,8 +195,9 @@ class _Value:
 
     def whole(self) -> list[Piece]:
         """All texts of a set of which no array or object is followed step by step."""
-        explicit = self._linker.explicit if self.values.arrays or self.values.objects else None
-        return self._whole + (explicit(self.values, self._context) if explicit else [])
+        if not self.values.arrays and not self.values.objects:
+            return self._whole
+        return self._whole + self._linker.explicit(self.values, self._context)
 
     def needed(self) -> list[Values]:
         """The sets on which the length of the shortest text depends."""

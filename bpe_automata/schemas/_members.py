@@ -225,8 +225,7 @@ class Members:
         return not self._required and self._shape.fewest == 0
 
     def opening(self) -> int:
-        """Length of the shortest text from the first bracket to the last, of an object that is not
-        empty. Where {} is shorter it does not matter, and nobody looks at the members for it."""
+        """See `Container.opening`: where {} is shorter, nobody looks at the members."""
         if self.may_be_empty:
             return LONGER if self._shape.most != 0 else FAR
         found = [
