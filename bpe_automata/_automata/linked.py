@@ -13,8 +13,9 @@ the next states are sets again (the subset construction, one state at a time), s
 deterministic although parts may overlap. From every state acceptance can be reached: whoever makes
 parts leaves out what cannot.
 
-There is room for so many times `Budget.max_states` from the start that the arrays never move
-(memory that nobody writes to is not taken). Kernels follow a step that is not written down yet by
+The arrays have room for `_ROOM` times `Budget.max_states` states from the start, so they never move;
+pages that nobody writes to take no memory. A state is "written down" when it is added to them, and
+a "step away" leaves its instance. Kernels follow a step that is not written down yet by
 `_kernels.links.step`, everybody else by `LinkedDFA.step`.
 """
 

@@ -1,8 +1,8 @@
 """Where bytes lead from the states of automata; also of those that are written down meanwhile.
 
-Of a linked automaton (see `_automata.linked`) not all steps are known. A kernel that follows one
-that is not calls the interpreter, which writes what is behind it into the same arrays: they never
-move, so the kernel goes on as if it had always been there.
+Of a linked automaton (see `_automata.linked`) not all states exist yet. A kernel that follows a step
+to one that does not calls Python, which adds it to the same arrays: these never move, so the kernel
+goes on as if the state had always been there.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class Steps(NamedTuple):
         away int32 [n_states]   the number of the first of its steps away
         behind int32 [steps]    the state that such a step leads to, 0: it is not written down yet
 
-    where a cell is 0, HERE + how much greater the state is that it leads to, or -1 - which of the
-    steps away it is."""
+    A cell of such a row, seen from state s, is one of: 0, dead; HERE + d, state s + d of the same
+    instance; -1 - k, the k-th step away from the instance, number away[s] + k."""
 
     trans: np.ndarray
     byte_class: np.ndarray

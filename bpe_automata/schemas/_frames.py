@@ -12,9 +12,9 @@ from bpe_automata.schemas._values import Values
 
 Order = Literal["schema", "any"]
 LONGEST = 1 << 20
-"""Bytes of a shortest text, at most."""
+"""The most bytes that the shortest text of a set may have."""
 LONGER = 2 * LONGEST * BYTE + 1
-"""Than any length that is known."""
+"""A length that is greater than that of any shortest text, and less than FAR."""
 DONE = 0
 """The label of a value's end, and of a container's."""
 
@@ -55,8 +55,8 @@ class Container(Protocol):
         """Length of the shortest text, by those of the sets that it depends on; FAR: none."""
 
     def opening(self) -> int:
-        """Length of the shortest text from the first bracket to the last, of one that is not empty.
-        Where an empty one is shorter it does not matter: LONGER, or FAR if there is none."""
+        """Length of the shortest text from the first bracket to the last, of one that is not empty;
+        FAR if there is none. Where {} or [] is shorter, LONGER will do: nobody needs more."""
 
     def closing(self, state: State) -> int:
         """Length of the shortest text from the end of a member or an item to that of all."""
@@ -70,9 +70,9 @@ class Container(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """The context of a value: the object or array that it is in, with the members or items up to
-    it, and the frame of that; without a container, the whole text. rest: length of the shortest
-    text from the end of the value to that of the whole."""
+    """The context of a value. container: the object or array that it is in, None for the root;
+    state: which members or items there are, the value itself included; parent: the frame of the
+    container. rest: length of the shortest text from the end of the value to that of the root."""
 
     container: Container | None
     state: State
@@ -81,10 +81,14 @@ class Frame:
 
 
 State = tuple[int, int, int, bool, int]
-"""Of an object: which named members were seen (bits), or the number of the next one that may come
-(in the order of the schema); the least and the greatest number of distinct names so far; was one of
-the other names among them? which members were seen of those that need others, or are needed by
-them? Of an array: the number of items, or which values were seen (bits), and nothing else."""
+"""Of an object:
+
+    [0] the named members that were seen (bits); in the order of the schema, the next one's number
+    [1] [2] the least and the greatest number of distinct names so far
+    [3] was one of the other names among them?
+    [4] the members that were seen, of those that need others or are needed (bits)
+
+Of an array: [0] the number of items, or the values that were seen (bits); the rest is unused."""
 BEGIN: State = (0, 0, 0, False, 0)
 ROOT = Frame(None, BEGIN, None, 0)
 
