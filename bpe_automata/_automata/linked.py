@@ -13,7 +13,7 @@ the next states are sets again (the subset construction, one state at a time), s
 deterministic although parts may overlap. From every state acceptance can be reached: whoever makes
 parts leaves out what cannot.
 
-The arrays have room for `_ROOM` times `Budget.max_states` states from the start, so they never move;
+The arrays have room for `_ROOM` times `Budget.max_states` states from the start and never move;
 pages that nobody writes to take no memory. A state is "written down" when it is added to them, and
 a "step away" leaves its instance. Kernels follow a step that is not written down yet by
 `_kernels.links.step`, everybody else by `LinkedDFA.step`.

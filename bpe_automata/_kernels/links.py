@@ -1,8 +1,8 @@
 """Where bytes lead from the states of automata; also of those that are written down meanwhile.
 
-Of a linked automaton (see `_automata.linked`) not all states exist yet. A kernel that follows a step
-to one that does not calls Python, which adds it to the same arrays: these never move, so the kernel
-goes on as if the state had always been there.
+Of a linked automaton (see `_automata.linked`) not all states exist yet. A kernel that follows a
+step to one that does not calls Python, which adds it to the same arrays: these never move, so the
+kernel goes on as if the state had always been there.
 """
 
 from __future__ import annotations
