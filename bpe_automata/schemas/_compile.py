@@ -118,11 +118,8 @@ def link_json_schema(
 
     order: of the members that a schema names, "schema" for its own, "any" for all. budget: of
     reading the schema; six times its states may be written down, some hundred for each value of a
-    text. Objects and arrays that are differences (under `not`, `oneOf`, `if`), objects in which
-    members are counted and need others, and arrays whose items are counted are written out as
-    `compile_json_schema` does it, in the order of the schema and to depth 3. The other arguments,
-    and the errors, are those of `compile_json_schema`; what is too large may show only when a text
-    leads there, as BudgetExceededError of that call.
+    text. The other arguments, and the errors, are those of `compile_json_schema`; what is too large
+    may show only when a text leads there, as BudgetExceededError of that call.
     """
     from bpe_automata.schemas._documents import Document
     from bpe_automata.schemas._frames import Order
@@ -145,7 +142,7 @@ def link_json_schema(
             reader = Reader(Document(read, formats == "all", registry), closed)
             values = reader.values("#")
             check_regular(values)
-            begin = Linker(style, budget, order, unique_names, _DEPTH).begin(values)
+            begin = Linker(style, order, unique_names).begin(values)
             if not begin:
                 raise unsatisfiable(reader)
             options = order, whitespace, escapes, closed, formats, unique_names, registry, budget

@@ -7,6 +7,8 @@ matters) decides, besides the places of items that `_Array` tells apart.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from bpe_automata._automata.assembly import Assembly
 from bpe_automata._budget import check
 from bpe_automata.errors import BudgetExceededError
@@ -15,29 +17,34 @@ from bpe_automata.schemas._style import Brackets, NameOrder, SpellChild
 from bpe_automata.schemas._values import ArrayShape, Child, Counted, Values, is_empty
 
 MAX_STATES = 50_000
-_MAX_COUNTED = 8  # sets at once
+_MAX_KINDS = 256
 _ADVICE = (
     "items of several kinds are counted, each count with states of its own: use smaller bounds"
 )
 Counts = tuple[int, ...]
-Kind = tuple[Values, tuple[bool, ...]]  # some values of an item, and whether each set counts them
+Kind = tuple[Values, tuple[bool, ...]]  # some values, and whether each of some sets has them
 
 
 def kinds(values: Values, counted: tuple[Counted, ...]) -> list[Kind]:
     """The values of an item, apart by the counted sets that they are in. Raises
     BudgetExceededError."""
-    if len(counted) > _MAX_COUNTED:
-        raise BudgetExceededError("sets that are counted", _MAX_COUNTED, _ADVICE)
+    return apart(values, [one.wanted.values for one in counted])
+
+
+def apart(values: Values, sets: Iterable[Values]) -> list[Kind]:
+    """A set, apart by which of some sets its values are in. Raises BudgetExceededError."""
     found: list[Kind] = [(values, ())]
-    for one in counted:
-        wanted = one.wanted.values
+    for one in sets:
         found = [
             (part, (*flags, inside))
             for known, flags in found
             for inside in (True, False)
-            for part in [(intersection if inside else difference)(known, wanted)]
+            for part in [(intersection if inside else difference)(known, one)]
             if not is_empty(part)
         ]
+        if len(found) > _MAX_KINDS:
+            why = "sets overlap in too many ways: compare or count fewer of them at once"
+            raise BudgetExceededError("kinds of values", _MAX_KINDS, why)
     return found
 
 

@@ -32,8 +32,8 @@ class Linking(Protocol):
     def part(self, values: Values, context: Context) -> Part:
         """The texts of a set in a context of the style."""
 
-    def whole(self, values: Values, context: Context) -> list[Piece]:
-        """The same, written out."""
+    def scalars(self, values: Values, context: Context) -> list[Piece]:
+        """Those that are neither arrays nor objects."""
 
     def frame(self, container: Container, state: State, parent: Frame) -> Frame:
         """The context of a member or an item, always the same object."""
@@ -51,7 +51,7 @@ class Container(Protocol):
     def needed(self) -> list[Values]:
         """The sets on which the length of the shortest text depends."""
 
-    def measured(self, known: dict[int, int]) -> int:
+    def measured(self, known: dict[int, int] | None) -> int:
         """Length of the shortest text, by those of the sets that it depends on; FAR: none."""
 
     def opening(self) -> int:
@@ -80,17 +80,9 @@ class Frame:
     rest: int
 
 
-State = tuple[int, int, int, bool, int]
-"""Of an object:
-
-    [0] the named members that were seen (bits); in the order of the schema, the next one's number
-    [1] [2] the least and the greatest number of distinct names so far
-    [3] was one of the other names among them?
-    [4] the members that were seen, of those that need others or are needed (bits)
-
-Of an array: [0] the number of items, or the values that were seen (bits); the rest is unused."""
-BEGIN: State = (0, 0, 0, False, 0)
-ROOT = Frame(None, BEGIN, None, 0)
+State = tuple[int, ...]
+"""What matters of the members or items so far; each kind of container has its own."""
+ROOT = Frame(None, (), None, 0)
 
 
 def after_value(frame: Frame) -> Iterable[Place]:

@@ -21,7 +21,6 @@ from bpe_automata._automata.parts import (
 from bpe_automata._sharing import cached
 from bpe_automata.schemas._containers import single_values
 from bpe_automata.schemas._frames import (
-    BEGIN,
     DONE,
     LONGER,
     ROOT,
@@ -32,21 +31,22 @@ from bpe_automata.schemas._frames import (
     rest_outside,
 )
 from bpe_automata.schemas._style import Brackets, Piece
-from bpe_automata.schemas._values import ArrayShape, Child, Values
+from bpe_automata.schemas._values import ArrayShape, Child, Term, Values
 
 
 class Items:
-    """The arrays of one shape. Labels of its parts: 0 for the end, 1 for another item."""
+    """The arrays of one term. Labels of its parts: 0 for the end, 1 for another item."""
 
-    def __init__(self, shape: ArrayShape, brackets: Brackets, linker: Linking) -> None:
-        self.brackets, self._shape, self._linker = brackets, shape, linker
+    def __init__(self, term: Term[ArrayShape], brackets: Brackets, linker: Linking) -> None:
+        self.brackets, self._shape, self._linker = brackets, term.shape, linker
         self._parts: dict[int, Part] = {}
         self._last, self._between = length_of(brackets.last), length_of(brackets.between)
         # From that many items on, one more makes no difference.
-        self._cap = None if shape.most is not None else max(len(shape.prefix), shape.fewest)
+        least = max(len(term.shape.prefix), term.shape.fewest)
+        self._cap = None if term.shape.most is not None else least
 
     def _after(self, count: int) -> State:
-        return (count if self._cap is None else min(count, self._cap), 0, 0, False, 0)
+        return (count if self._cap is None else min(count, self._cap),)
 
     def _may_follow(self, count: int) -> bool:
         """May there be one more than so many items?"""
@@ -74,7 +74,7 @@ class Items:
         some = [child.values for child in self._shape.prefix[: self._shape.fewest]]
         return [*some, self._shape.rest.values] if self._shape.fewest > len(some) else some
 
-    def measured(self, known: dict[int, int]) -> int:
+    def measured(self, known: dict[int, int] | None) -> int:
         """See `Container.measured`."""
         if self._shape.most is not None and self._shape.fewest > self._shape.most:
             return FAR
@@ -134,31 +134,31 @@ class Items:
 
 
 class DistinctItems:
-    """The arrays of one shape in which no value comes twice, out of a few. Their states are sets of
+    """The arrays of one term in which no value comes twice, out of a few. Their states are sets of
     the values that were seen, as bits. Labels of its parts: 0 for the end, 1 + i for value i."""
 
-    def __init__(self, shape: ArrayShape, brackets: Brackets, linker: Linking) -> None:
-        self.brackets, self._shape, self._linker = brackets, shape, linker
+    def __init__(self, term: Term[ArrayShape], brackets: Brackets, linker: Linking) -> None:
+        self.brackets, self._shape, self._linker = brackets, term.shape, linker
         self._parts: dict[tuple[int, bool], Part] = {}
         self._last, self._between = length_of(brackets.last), length_of(brackets.between)
 
     @cached
-    def _items(self) -> list[list[Piece]]:
-        """The texts of each value that has one."""
-        inside = self.brackets.inside
-        found = [
-            self._linker.whole(one, inside)
-            for one in single_values(self._shape.rest.values).values()
-        ]
-        return [pieces for pieces in found if pieces]
+    def _items(self) -> list[Values]:
+        """A set for each value."""
+        return list(single_values(self._shape.rest.values).values())
+
+    @cached
+    def _texts(self) -> list[list[Piece]]:
+        """Of each value; none of an array or an object, which is a part of its own."""
+        return [self._linker.scalars(one, self.brackets.inside) for one in self._items]
 
     @cached
     def _lengths(self) -> list[int]:
-        return [min(map(length_of, pieces)) for pieces in self._items]
+        return [self._linker.least(one) for one in self._items]
 
     @cached
     def _most(self) -> int:
-        n, most = len(self._items), self._shape.most
+        n, most = sum(length < FAR for length in self._lengths), self._shape.most
         return n if most is None else min(n, most)
 
     def closing(self, state: State) -> int:
@@ -172,13 +172,13 @@ class DistinctItems:
         if self._shape.fewest > self._most:
             return FAR
         left = sorted(length for i, length in enumerate(self._lengths) if not seen >> i & 1)
-        return self._last + sum(left[:missing]) + missing * self._between
+        return min(self._last + sum(left[:missing]) + missing * self._between, FAR)
 
     def needed(self) -> list[Values]:
         """See `Container.needed`: the lengths of single values depend on no other set."""
         return []
 
-    def measured(self, known: dict[int, int]) -> int:
+    def measured(self, known: dict[int, int] | None) -> int:
         """See `Container.measured`."""
         if self.may_be_empty:
             return length_of(self.brackets.empty)
@@ -202,7 +202,7 @@ class DistinctItems:
 
     def entered(self, frame: Frame) -> Iterable[Place]:
         """What follows the first bracket."""
-        return ((self._part(0, is_first=True), self._linker.frame(self, BEGIN, frame)),)
+        return ((self._part(0, is_first=True), self._linker.frame(self, (0,), frame)),)
 
     def after(self, state: State) -> Part:
         """What follows an item."""
@@ -225,16 +225,17 @@ class DistinctItems:
 
     def _table_behind(self, before: tuple[Piece, ...]) -> Table:
         alternatives: list[Alternative] = [((self.brackets.last,), DONE)] if before else []
-        for label, pieces in enumerate(self._items, 1):
-            alternatives += [((*before, piece), label) for piece in pieces]
+        for label, pieces in enumerate(self._texts, 1):
+            alternatives += [((*before, piece), label) for piece in pieces] or [(before, label)]
         return table_of(alternatives)
 
     def _made(self, seen: int, is_first: bool) -> Part:
         costs = dict.fromkeys(range(1 + len(self._items)), FAR)
         if seen.bit_count() < self._most:
             for i in range(len(self._items)):
-                if not seen >> i & 1:
-                    costs[1 + i] = min(self._closing(seen | 1 << i), FAR)
+                if not seen >> i & 1 and self._lengths[i] < FAR:
+                    own = 0 if self._texts[i] else self._lengths[i]  # of what follows the exit
+                    costs[1 + i] = min(own + self._closing(seen | 1 << i), FAR)
         if not is_first and seen.bit_count() >= self._shape.fewest:
             costs[DONE] = 0
 
@@ -244,8 +245,12 @@ class DistinctItems:
             outside = frame.parent or ROOT
             if label == DONE:
                 return after_value(outside)
-            state = (seen | 1 << (label - 1), *BEGIN[1:])
-            return ((self.after(state), self._linker.frame(self, state, outside)),)
+            state = (seen | 1 << (label - 1),)
+            inside = self._linker.frame(self, state, outside)
+            if self._texts[label - 1]:
+                return ((self.after(state), inside),)
+            value = self._items[label - 1]
+            return ((self._linker.part(value, self.brackets.inside), inside),)
 
         table = self._first_table if is_first else self._next_table
         return Part(table, table.far(costs), follow, rest_outside)

@@ -8,10 +8,7 @@ A context says in which object or array a value stands, with which members or it
 what surrounds that. So values may be nested without limit and counted without limit, and members
 may come in any order: what no text has led to is not written down.
 
-Sets that are differences of others, objects of a bounded number of members in which one needs
-another, and arrays whose items are counted by kind, or of which the first ones are given and all
-must differ, are written as one part by `_writing`, in the order of the schema and to a bounded
-depth.
+Terms that subtract shapes are followed in the same way, with what refutes them.
 """
 
 from __future__ import annotations
@@ -19,12 +16,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._automata.parts import (
     BYTE,
     FAR,
@@ -34,9 +29,10 @@ from bpe_automata._automata.parts import (
     labelled,
     length_of,
 )
-from bpe_automata._budget import Budget, check
+from bpe_automata._budget import check
 from bpe_automata._sharing import cached
 from bpe_automata.errors import BudgetExceededError
+from bpe_automata.schemas._compared_items import ComparedItems
 from bpe_automata.schemas._frames import (
     DONE,
     LONGEST,
@@ -53,25 +49,17 @@ from bpe_automata.schemas._members import Members
 from bpe_automata.schemas._scalar_sets import Counted, lower_bound
 from bpe_automata.schemas._style import Context, Piece, Style
 from bpe_automata.schemas._values import (
-    NONE,
     ArrayShape,
-    ObjectShape,
     Term,
     Values,
-    limit_recursion,
 )
-from bpe_automata.schemas._writing import Writer
 
 
 class Linker:
     """Makes the parts of all sets of values of one schema, each when it is first entered."""
 
-    def __init__(
-        self, style: Style, budget: Budget, order: Order, unique_names: bool, rounds: int
-    ) -> None:
-        """rounds: how often a set that is written as one part may contain itself."""
-        self.style, self.budget, self.order, self.unique = style, budget, order, unique_names
-        self._rounds = rounds
+    def __init__(self, style: Style, order: Order, unique_names: bool) -> None:
+        self.style, self.order, self.unique = style, order, unique_names
         self._values: dict[tuple[int, Context], _Value] = {}
         self._least: dict[int, int] = {}
         self._frames: dict[tuple[int, State, int], Frame] = {}
@@ -93,9 +81,9 @@ class Linker:
         """The texts of a set in a context of the style."""
         return self.value(values, context).part
 
-    def whole(self, values: Values, context: Context) -> list[Piece]:
-        """The same, written out."""
-        return self.value(values, context).whole()
+    def scalars(self, values: Values, context: Context) -> list[Piece]:
+        """Those that are neither arrays nor objects."""
+        return self.value(values, context).scalars
 
     def frame(self, container: Container, state: State, parent: Frame) -> Frame:
         """The context of a member or an item, always the same object."""
@@ -105,11 +93,6 @@ class Linker:
             rest = min(container.closing(state) + parent.rest, FAR)
             found = self._frames[key] = Frame(container, state, parent, rest)
         return found
-
-    def explicit(self, values: Values, context: Context) -> list[ByteDFA]:
-        """The languages of the arrays and objects of a set, written out."""
-        writer = Writer(self.style, self.budget, self.unique)
-        return writer.compounds(limit_recursion(values, self._rounds), context)
 
     def least(self, values: Values) -> int:
         """Length of the shortest text of a set, the same in all contexts; FAR where it has none.
@@ -137,11 +120,6 @@ class Linker:
                 self._least[key] = known[key]
         return self._least[id(values)]
 
-    def least_of_others(self, value: _Value) -> dict[int, int]:
-        """`least` by identity, at least of all that the shortest text of a set depends on."""
-        self.least(value.values)
-        return self._least
-
 
 class _Value:
     """The texts of a set in a context: `values` stays alive, so that its id is its own."""
@@ -152,21 +130,17 @@ class _Value:
 
     @cached
     def _containers(self) -> list[Container]:
-        """One for each term that is followed step by step."""
-        style, found = self._linker.style, list[Container]()
-        for term in self.values.objects:
-            if not _is_explicit(term):
-                brackets = style.objects(self._context)
-                found.append(Members(term.shape, brackets, self._linker))
-        for items in self.values.arrays:
-            if not _is_explicit(items):
-                kind = DistinctItems if _is_unique(items.shape) else Items
-                found.append(kind(items.shape, style.arrays(self._context), self._linker))
-        return found
+        """One for each term."""
+        objects = self._linker.style.objects(self._context)
+        arrays = self._linker.style.arrays(self._context)
+        return [
+            *(Members(term, objects, self._linker) for term in self.values.objects),
+            *(_kind_of(term)(term, arrays, self._linker) for term in self.values.arrays),
+        ]
 
     @cached
-    def _whole(self) -> list[Piece]:
-        """Scalars, and the arrays and objects that are written out."""
+    def scalars(self) -> list[Piece]:
+        """The texts that are no arrays or objects, but for those of the ladder."""
         style, values = self._linker.style, self.values
         pieces: list[Piece] = [style.null()] if values.null else []
         pieces += [style.boolean(value) for value in sorted(values.booleans)]
@@ -175,11 +149,6 @@ class _Value:
         strings = lower_bound(values.strings)
         if not strings.is_empty and self._ladder is None:
             pieces.append(style.strings(strings, self._context))
-        arrays = tuple(term for term in values.arrays if _is_explicit(term))
-        objects = tuple(term for term in values.objects if _is_explicit(term))
-        if arrays or objects:
-            some = replace(NONE, arrays=arrays, objects=objects, loops=values.loops, memo={})
-            pieces += self._linker.explicit(some, self._context)
         return [piece for piece in pieces if isinstance(piece, bytes) or piece.start]
 
     @cached
@@ -193,19 +162,13 @@ class _Value:
         most = strings.most
         return style.shared.once(("ladder", most), spelled, lambda: ladder(spelled, most))
 
-    def whole(self) -> list[Piece]:
-        """All texts of a set of which no array or object is followed step by step."""
-        if not self.values.arrays and not self.values.objects:
-            return self._whole
-        return self._whole + self._linker.explicit(self.values, self._context)
-
     def needed(self) -> list[Values]:
         """The sets on which the length of the shortest text depends."""
         return [values for one in self._containers for values in one.needed()]
 
     def measured(self, known: dict[int, int]) -> int:
         """Length of the shortest text, by those of the sets that it depends on."""
-        shortest = [length_of(piece) for piece in self._whole]
+        shortest = [length_of(piece) for piece in self.scalars]
         shortest += [one.measured(known) for one in self._containers]
         shortest += [self._ladder.shortest] if self._ladder else []
         return min(shortest, default=FAR)
@@ -213,11 +176,10 @@ class _Value:
     @cached
     def part(self) -> Part:
         """Scalars, and the beginnings of arrays and objects."""
-        alternatives: list[Alternative] = [((piece,), DONE) for piece in self._whole]
+        alternatives: list[Alternative] = [((piece,), DONE) for piece in self.scalars]
         costs = {DONE: 0}
-        least = self._linker.least_of_others(self)
         for label, one in enumerate(self._containers, 1):
-            if one.measured(least) >= FAR:
+            if one.measured(None) >= FAR:
                 continue
             if one.may_be_empty:
                 alternatives.append(((one.brackets.empty,), DONE))
@@ -241,16 +203,12 @@ class _Value:
         return after_value(frame)
 
 
-def _is_explicit(term: Term[ObjectShape] | Term[ArrayShape]) -> bool:
+def _kind_of(term: Term[ArrayShape]) -> type[Items | DistinctItems | ComparedItems]:
     shape = term.shape
-    if isinstance(shape, ObjectShape):
-        counts = shape.most is not None or shape.fewest > len(shape.required)
-        return bool(term.minus or (shape.implied and counts))
-    return bool(term.minus or shape.counted or (_is_unique(shape) and shape.prefix))
-
-
-def _is_unique(shape: ArrayShape) -> bool:
-    return shape.unique and (shape.most is None or shape.most > 1)
+    differ = shape.unique and (shape.most is None or shape.most > 1)
+    if term.minus or shape.counted or (differ and shape.prefix):
+        return ComparedItems
+    return DistinctItems if differ else Items
 
 
 def _rest(frame: Frame) -> int:

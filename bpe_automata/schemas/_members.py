@@ -1,21 +1,21 @@
 """Objects in a linked automaton: after each member, what may come next.
 
 There is one part for each set of members that may come, and all of them share two tables, so that
-members may come in any order: see `_linking`.
+members may come in any order: see `_linking`. Where a term subtracts shapes, a state says which of
+them no member has refuted so far; an object may end where the names that it lacks refute the rest
+(see `_entries`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from functools import reduce
-from operator import or_
 
 from bpe_automata._automata.parts import FAR, Alternative, Part, Place, Table, length_of, table_of
+from bpe_automata._budget import check
 from bpe_automata._sharing import cached
-from bpe_automata.schemas._containers import keys_but
+from bpe_automata.errors import BudgetExceededError
+from bpe_automata.schemas._entries import Entries, Entry, holds
 from bpe_automata.schemas._frames import (
-    BEGIN,
     DONE,
     LONGER,
     ROOT,
@@ -25,162 +25,204 @@ from bpe_automata.schemas._frames import (
     after_value,
     rest_outside,
 )
-from bpe_automata.schemas._scalar_sets import lower_bound
 from bpe_automata.schemas._style import Brackets, Piece
-from bpe_automata.schemas._values import ObjectShape, Values
+from bpe_automata.schemas._values import ObjectShape, Term, Values
 
-
-@dataclass(frozen=True, eq=False)
-class _Member:
-    """Of a name, or of a set of names that come once at most. key: its spellings, with all text
-    between it and the value."""
-
-    key: Piece
-    values: Values
-    required: bool
+Counts = tuple[int, ...]
+"""A state without [0]."""
+_MOST_WAYS = 20_000  # to count and refute, that are compared for one length
 
 
 class Members:
-    """The objects of one shape. Labels of its parts: 0 for the end, 1 + i for member i."""
+    """The objects of one term. Labels of its parts: 0 for the end, 1 + i for entry i.
 
-    def __init__(self, shape: ObjectShape, brackets: Brackets, linker: Linking) -> None:
-        self.brackets, self._shape, self._linker = brackets, shape, linker
+    A state is a tuple:
+
+        [0]     the named members that were seen (bits); in the order of the schema, the next place
+        [1] [2] the least and the greatest number of distinct names so far, as far as they matter
+        [3]     was one of the other names among them? (0 or 1)
+        [4]     the members that were seen, of those that need others or are needed (bits)
+        [5]     the subtracted shapes that nothing has refuted (bits)
+    """
+
+    def __init__(self, term: Term[ObjectShape], brackets: Brackets, linker: Linking) -> None:
+        self.brackets, self._term, self._shape, self._linker = brackets, term, term.shape, linker
+        self._begin = (0, 0, 0, 0, 0, (1 << len(term.minus)) - 1)
         self._parts: dict[object, Part] = {}
         self._last = length_of(brackets.last)
         self._between = length_of(brackets.between)
         self._is_any = linker.order == "any"
 
     @cached
-    def _all(self) -> list[_Member]:
-        return [*self._named, *self._others]
+    def _entries(self) -> Entries:
+        return Entries(self._term, self._linker.style, self._linker.unique)
 
     @cached
-    def _named(self) -> list[_Member]:
-        """Those that may come once, in the order of the schema."""
-        style, named = self._linker.style, self._shape.named
-        found = [
-            _Member(style.key(name), one.child.values, name in self._shape.required)
-            for name, one in named.items()
-        ]
-        return [*found, *self._others_of(self._linker.unique)]
+    def _all(self) -> list[Entry]:
+        return [*self._entries.named, *self._entries.others]
 
     @cached
-    def _others(self) -> list[_Member]:
-        """Those that may come again and again."""
-        return list(self._others_of(not self._linker.unique))
-
-    def _others_of(self, wanted: bool) -> Iterator[_Member]:
-        if not wanted or self._shape.most == 0:
-            return
-        for names, child in self._shape.rest:
-            keys = keys_but(lower_bound(names), tuple(self._shape.named), self._linker.style)
-            if keys.start:
-                yield _Member(keys, child.values, required=False)
+    def _other_numbers(self) -> range:
+        return range(len(self._entries.named), len(self._all))
 
     @cached
-    def _required(self) -> tuple[int, ...]:
-        return tuple(i for i, one in enumerate(self._named) if one.required)
+    def _numbers(self) -> list[list[int]]:
+        """The entries at each place."""
+        found: list[list[int]] = [[] for _ in range(self._entries.n)]
+        for number, one in enumerate(self._entries.named):
+            found[one.place].append(number)
+        return found
+
+    @cached
+    def _required(self) -> int:
+        """Bits of the members that are required."""
+        return self._entries.bits(self._shape.required)
 
     @cached
     def _fewest(self) -> int:
         """Distinct names, 0 where the required ones are as many."""
         fewest = self._shape.fewest
-        return 0 if fewest <= len(self._required) else fewest
+        return 0 if fewest <= len(self._shape.required) else fewest
 
     @cached
     def _most(self) -> int | None:
         most = self._shape.most
-        return None if most is None or (most >= len(self._named) and not self._others) else most
-
-    def _member(self, index: int) -> _Member:
-        n = len(self._named)
-        return self._named[index] if index < n else self._others[index - n]
-
-    # What may come next.
-
-    def _options(self, state: State) -> Iterator[tuple[int, State]]:
-        """(index of a member that may come next, the state after it)."""
-        at, few, many, later, seen = state
-        if self._is_any:
-            for i, one in enumerate(self._named):
-                if not at >> i & 1 and self._has_text(one):
-                    now = seen | 1 << i & self._told
-                    yield from self._then(i, (at | 1 << i, few + 1, many + 1, later, now))
-        else:
-            needed = self._needed(seen)
-            for i in range(at, len(self._named)):
-                if self._has_text(self._named[i]):
-                    now = seen | 1 << i & self._told
-                    yield from self._then(i, (i + 1, few + 1, many + 1, False, now))
-                if needed >> i & 1:
-                    return
-        for i, one in enumerate(self._others, len(self._named)):
-            if self._has_text(one):
-                after = at if self._is_any else len(self._named)
-                yield from self._then(i, (after, few + (not later), many + 1, True, seen))
+        bounded = most is not None and (most < self._entries.n or self._entries.others)
+        return most if bounded else None
 
     @cached
-    def _implied(self) -> list[tuple[int, int]]:
-        """Bits: one named member, and one that an object with it has too."""
-        place = {name: 1 << i for i, name in enumerate(self._shape.named)}
-        return [(place[one], place[needed]) for one, needed in self._shape.implied]
+    def _caps(self) -> tuple[int, int]:
+        """From which on greater numbers of names make no difference: least ones, greatest ones."""
+        some = self._entries.subtracted
+        few = [self._fewest, *(one.most + 1 for one in some if one.most is not None)]
+        most = 0 if self._most is None else self._most + 1
+        return max(few), max(most, *(one.fewest for one in some), 0)
+
+    @cached
+    def _implied(self) -> tuple[tuple[int, int], ...]:
+        return self._entries.implied(self._shape)
 
     @cached
     def _told(self) -> int:
         """Bits of the members that need another, or are needed."""
-        return reduce(or_, (bit for pair in self._implied for bit in pair), 0)
+        found = 0
+        for implied in (self._implied, *(one.implied for one in self._entries.subtracted)):
+            for one, needed in implied:
+                found |= one | needed
+        return found
 
     def _needed(self, seen: int) -> int:
         """Bits of the members that an object has in which some were seen."""
-        found, before = sum(1 << i for i in self._required) | seen, -1
+        found, before = self._required | seen, -1
         while found != before:
             before = found
             for one, needed in self._implied:
                 found |= needed if found & one else 0
         return found
 
-    def _then(self, index: int, state: State) -> Iterator[tuple[int, State]]:
-        """The state with what matters of its counts, unless no object goes on from there."""
-        at, few, many, later, seen = state
-        few = min(few, self._fewest)
-        counts = self._fewest > 0 or self._most is not None
-        state = at, few, many if self._most is not None else 0, later and counts, seen
-        if self._closing(state) < FAR:
-            yield index, state
+    # What may come next.
 
-    def _has_text(self, one: _Member) -> bool:
-        return self._linker.least(one.values) < FAR
-
-    def _left(self, state: State) -> tuple[list[int], list[int]]:
-        """The required members that are still to come, and the others of the named ones."""
-        at, needed = state[0], self._needed(state[-1])
+    def _options(self, state: State) -> Iterator[tuple[int, State]]:
+        """(the number of an entry that may come next, the state after it)."""
+        at, counts = state[0], state[1:]
         if self._is_any:
-            left = [i for i in range(len(self._named)) if not at >> i & 1]
-        else:
-            left = list(range(at, len(self._named)))
-        required = [i for i in left if needed >> i & 1]
-        return required, [i for i in left if not needed >> i & 1]
+            for place, numbers in enumerate(self._numbers):
+                if not at >> place & 1:
+                    yield from self._then(numbers, at | 1 << place, counts)
+            yield from self._then(self._other_numbers, at, counts)
+            return
+        needed = self._needed(counts[3])
+        for place in range(at, self._entries.n):
+            yield from self._then(self._numbers[place], place + 1, counts)
+            if needed >> place & 1:
+                return
+            counts = self._without(counts, place)
+        yield from self._then(self._other_numbers, self._entries.n, counts)
+
+    def _then(self, numbers: Iterable[int], at: int, counts: Counts) -> Iterator[tuple[int, State]]:
+        """Those of some entries behind which an object goes on."""
+        for number in numbers:
+            entry = self._all[number]
+            if self._linker.least(entry.values) < FAR:
+                state = (at, *self._with(counts, entry))
+                if self._closing(state) < FAR:
+                    yield number, state
+
+    def _with(self, counts: Counts, entry: Entry) -> Counts:
+        """What is known of an object with one member more."""
+        few, many, later, seen, left = counts
+        most_few, most_many = self._caps
+        is_other = entry.place == self._entries.n
+        few = min(few + (not (is_other and later)), most_few)
+        later = int(bool(later or is_other) and most_few + most_many > 0)
+        seen |= 1 << entry.place & self._told
+        return few, min(many + 1, most_many), later, seen, left & ~entry.refuted
+
+    def _without(self, counts: Counts, place: int) -> Counts:
+        """What is known of an object without the member at a place."""
+        *others, left = counts
+        return *others, left & ~self._asking[place]
+
+    @cached
+    def _asking(self) -> list[int]:
+        """Of each place, the subtracted shapes that require its member (bits)."""
+        some = self._entries.subtracted
+        return [
+            sum(one.bit for one in some if one.required >> place & 1)
+            for place in range(self._entries.n)
+        ]
+
+    def _unseen(self, at: int) -> list[int]:
+        """The places whose members may still come."""
+        n = self._entries.n
+        return [i for i in range(n) if not at >> i & 1] if self._is_any else list(range(at, n))
+
+    def _may_end(self, state: State) -> bool:
+        at, counts = state[0], state[1:]
+        for place in self._unseen(at):
+            if self._required >> place & 1:
+                return False
+            counts = self._without(counts, place)
+        return self._ends(counts)
+
+    def _ends(self, counts: Counts) -> bool:
+        """May an object end that has all that is required?"""
+        few, many, _, seen, left = counts
+        return (
+            few >= self._fewest
+            and (self._most is None or many <= self._most)
+            and holds(self._implied, seen)
+            and not any(
+                left & one.bit and not one.is_refuted(few, many, seen)
+                for one in self._entries.subtracted
+            )
+        )
+
+    # Lengths, by those of the values where these are not known yet.
 
     def closing(self, state: State) -> int:
         """Length of the shortest text from the end of a member to that of the object."""
         return self._closing(state)
 
     def _closing(self, state: State, known: dict[int, int] | None = None) -> int:
-        if known is None and not self._fewest and self._most is None and not self._implied:
+        if self._compares:
+            return self._searched(state, known)
+        if known is None and not self._implied and self._caps == (0, 0):
             return self._closings(state[0])
-        at, few, many, later, seen = state
-        missed = self._needed(seen) & ~seen & self._told
-        if not self._is_any and missed & ((1 << at) - 1):  # what is needed may come no more
-            return FAR
-        required, optional = self._left(state)
+        at, few, many, later, seen, _ = state
+        needed = self._needed(seen)
+        if not self._is_any and needed & ~seen & self._told & ((1 << at) - 1):
+            return FAR  # what is needed may come no more
+        left = self._unseen(at)
+        required = [place for place in left if needed >> place & 1]
         missing = max(0, self._fewest - few - len(required))
         if self._most is not None and many + len(required) + missing > self._most:
             return FAR
-        length = self._last + sum(self._length_of(self._named[i], known) for i in required)
+        length = self._last + sum(self._length_at(place, known) for place in required)
         if missing:
-            spare = [self._length_of(self._named[i], known) for i in optional]
-            if not later and self._others:
-                spare.append(min(self._length_of(one, known) for one in self._others))
+            spare = [self._length_at(place, known) for place in left if not needed >> place & 1]
+            if not later and self._entries.others:
+                spare.append(min(self._length_of(one, known) for one in self._entries.others))
             spare = sorted(one for one in spare if one < FAR)
             length += sum(spare[:missing]) if len(spare) >= missing else FAR
         return min(length, FAR)
@@ -193,53 +235,114 @@ class Members:
 
     @cached
     def _lengths(self) -> list[tuple[int, int]]:
-        """Of each required member, its index and `_length_of`."""
-        return [(i, self._length_of(self._named[i], None)) for i in self._required]
+        """Of each required member, its place and its length."""
+        some = range(self._entries.n)
+        return [(i, self._length_at(i, None)) for i in some if self._required >> i & 1]
 
-    def _length_of(self, one: _Member, known: dict[int, int] | None) -> int:
+    def _length_at(self, place: int, known: dict[int, int] | None) -> int:
+        """Of a member, where nothing is subtracted."""
+        return self._length_of(self._all[self._numbers[place][0]], known)
+
+    def _length_of(self, one: Entry, known: dict[int, int] | None) -> int:
         """With the text between it and another."""
         value = self._linker.least(one.values) if known is None else known[id(one.values)]
         return min(self._between + length_of(one.key) + value, FAR)
+
+    @cached
+    def _compares(self) -> bool:
+        """Do the members that come depend on one another in more than one way?"""
+        return bool(self._term.minus) or (bool(self._implied) and self._caps != (0, 0))
+
+    def _searched(self, state: State, known: dict[int, int] | None) -> int:
+        """`_closing`, by all ways to have or not to have the members that may still come, in the
+        order of their places. Raises BudgetExceededError."""
+        at, counts = state[0], state[1:]
+        ways = {counts: self._last}
+        for place in self._unseen(at):
+            if not self._matters[place]:
+                continue
+            some = [self._all[number] for number in self._numbers[place]]
+            absent = not self._required >> place & 1
+            before = [(self._without(way, place), n) for way, n in ways.items()] if absent else []
+            ways = self._ways(before, ways, some, known)
+        for one in self._entries.others:
+            if one.refuted or self._caps != (0, 0):
+                ways = self._ways(ways.items(), ways, [one], known)
+        return min((length for way, length in ways.items() if self._ends(way)), default=FAR)
+
+    def _ways(
+        self,
+        without: Iterable[tuple[Counts, int]],
+        ways: dict[Counts, int],
+        entries: list[Entry],
+        known: dict[int, int] | None,
+    ) -> dict[Counts, int]:
+        """The least length of each way, after one of some entries or none of them."""
+        check()
+        found: dict[Counts, int] = {}
+        for way, length in without:
+            found[way] = min(length, found.get(way, FAR))
+        for one in entries:
+            more = self._length_of(one, known)
+            for way, length in ways.items() if more < FAR else ():
+                after = self._with(way, one)
+                found[after] = min(length + more, found.get(after, FAR))
+        if len(found) > _MOST_WAYS:
+            why = "members are counted and compared in too many ways: name or compare fewer"
+            raise BudgetExceededError("ways to go on", _MOST_WAYS, why)
+        return found
+
+    @cached
+    def _matters(self) -> list[bool]:
+        """Of each place, may it make a difference whether its member is there?"""
+        told = self._told | self._required
+        return [
+            self._caps != (0, 0)
+            or bool(told >> place & 1 or self._asking[place])
+            or any(self._all[number].refuted for number in self._numbers[place])
+            for place in range(self._entries.n)
+        ]
 
     # What is needed before that: is there a text at all?
 
     def needed(self) -> list[Values]:
         """See `Container.needed`."""
-        some = [self._named[i] for i in self._required]
-        return [one.values for one in (some if not self._fewest else self._all)]
+        if self._compares or self._fewest:
+            return [one.values for one in self._all]
+        some = (i for i in range(self._entries.n) if self._required >> i & 1)
+        return [self._all[number].values for i in some for number in self._numbers[i]]
 
-    def measured(self, known: dict[int, int]) -> int:
+    def measured(self, known: dict[int, int] | None) -> int:
         """See `Container.measured`."""
         if self._shape.most is not None and self._shape.fewest > self._shape.most:
             return FAR
         if self.may_be_empty:
             return length_of(self.brackets.empty)
-        closing = self._closing(BEGIN, known)
-        if closing >= FAR or (self._fewest == 0 and not self._required):
-            return FAR
-        return closing - self._between + length_of(self.brackets.first)
+        closing = self._closing(self._begin, known)
+        return FAR if closing >= FAR else closing - self._between + length_of(self.brackets.first)
 
-    @property
+    @cached
     def may_be_empty(self) -> bool:
         """Is {} one of them?"""
-        return not self._required and self._shape.fewest == 0
+        return self._may_end(self._begin)
 
     def opening(self) -> int:
         """See `Container.opening`: where {} is shorter, nobody looks at the members."""
         if self.may_be_empty:
             return LONGER if self._shape.most != 0 else FAR
         found = [
-            self._length_of(self._member(index), None) - self._between + self._closing(after)
-            for index, after in self._options(BEGIN)
+            self._length_of(self._all[number], None) - self._between + self._closing(after)
+            for number, after in self._options(self._begin)
         ]
         return min(found, default=FAR)
 
-    # The parts. All of them share two tables, with every member in them: of the first one, and of
+    # The parts. All of them share two tables, with every entry in them: of the first member, and of
     # those behind a comma. What may not come in a state costs FAR, and so is not in its part.
 
     def entered(self, frame: Frame) -> Iterable[Place]:
         """What follows the first bracket."""
-        return ((self._part(BEGIN, is_first=True), self._linker.frame(self, BEGIN, frame)),)
+        begin = self._begin
+        return ((self._part(begin, is_first=True), self._linker.frame(self, begin, frame)),)
 
     def after(self, state: State) -> Part:
         """What follows a member."""
@@ -251,10 +354,6 @@ class Members:
         if found is None:
             found = self._parts[key] = self._made(state, is_first)
         return found
-
-    def _may_end(self, state: State) -> bool:
-        required, _ = self._left(state)
-        return not required and state[1] >= self._fewest
 
     @cached
     def _first_table(self) -> Table:
@@ -274,13 +373,13 @@ class Members:
 
     def _made(self, state: State, is_first: bool) -> Part:
         table = self._first_table if is_first else self._next_table
-        members = self._all
-        costs = dict.fromkeys(range(1 + len(members)), FAR)
+        entries = self._all
+        costs = dict.fromkeys(range(1 + len(entries)), FAR)
         after = dict[int, State]()
-        for index, then in self._options(state):
-            cost = self._linker.least(members[index].values) + self._closing(then)
-            costs[1 + index] = min(cost, FAR)
-            after[1 + index] = then
+        for number, then in self._options(state):
+            cost = self._linker.least(entries[number].values) + self._closing(then)
+            costs[1 + number] = min(cost, FAR)
+            after[1 + number] = then
         if not is_first and self._may_end(state):
             costs[DONE] = 0
 
@@ -291,7 +390,7 @@ class Members:
             if label not in after:
                 return ()
             inside = self._linker.frame(self, after[label], outside)
-            value = self._linker.part(members[label - 1].values, self.brackets.inside)
+            value = self._linker.part(entries[label - 1].values, self.brackets.inside)
             return ((value, inside),)
 
         return Part(table, table.far(costs), follow, rest_outside)

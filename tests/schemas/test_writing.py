@@ -30,6 +30,7 @@ from bpe_automata.schemas._values import (
     NONE,
     ArrayShape,
     Child,
+    Counted,
     ObjectShape,
     Property,
     Term,
@@ -71,6 +72,11 @@ def fits_array(shape: ArrayShape, value: list) -> bool:
         shape.fewest <= len(value) <= most
         and not (shape.unique and len(set(spelled)) < len(spelled))
         and all(has(shape.item(at).values, item) for at, item in enumerate(value))
+        and all(
+            one.fewest <= n and (one.most is None or n <= one.most)
+            for one in shape.counted
+            for n in [sum(has(one.wanted.values, item) for item in value)]
+        )
     )
 
 
@@ -80,6 +86,7 @@ def fits_object(shape: ObjectShape, value: dict) -> bool:
         shape.fewest <= len(value) <= most
         and all(name in value for name, given in shape.named.items() if given.required)
         and all(has(child_of(shape, name), member) for name, member in value.items())
+        and all(needed in value for name, needed in shape.implied if name in value)
     )
 
 
@@ -129,15 +136,20 @@ def object_shapes(draw, inside, rests):
         name: Property(Child.of(draw(inside)), draw(st.booleans()))
         for name in draw(st.permutations(NAMES))[: draw(st.integers(0, 3))]
     }
-    rest = draw(rests)
-    return ObjectShape(named, rest, draw(st.sampled_from((0, 0, 1, 2))), draw(BOUND))
+    rest, pairs = draw(rests), [*itertools.permutations(named, 2)]
+    implied = draw(st.lists(st.sampled_from(pairs), max_size=1)) if pairs else []
+    fewest, most = draw(st.sampled_from((0, 0, 1, 2))), draw(BOUND)
+    return ObjectShape(named, rest, fewest, most, implied=tuple(implied))
 
 
 @st.composite
 def array_shapes(draw, inside):
     prefix = tuple(Child.of(draw(inside)) for _ in range(draw(st.integers(0, 2))))
     rest = Child.of(draw(inside))
-    return ArrayShape(prefix, rest, draw(st.integers(0, 2)), draw(BOUND), draw(st.booleans()))
+    counts = st.builds(Counted, inside.map(Child.of), st.integers(0, 2), BOUND)
+    counted = tuple(draw(st.lists(counts, max_size=1)))
+    bounds = draw(st.integers(0, 2)), draw(BOUND)
+    return ArrayShape(prefix, rest, *bounds, draw(st.booleans()), counted=counted)
 
 
 def rests(inside):

@@ -1,0 +1,163 @@
+"""The members that objects of a term may have, apart by what they say of the shapes that the term
+subtracts.
+
+    p - n - m ... = { v in p : v is not in n, not in m ... }
+
+An object is not in n because one of its members has a value that n does not allow there, or because
+its names are not those that n asks for. So there is an entry for all values of a member, and one
+for the values of each kind that refute more of n, m ...: a text is read in all ways that its values
+allow. (All values together may have more spellings than those of each kind: of some it is not
+decided.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import and_, or_
+
+from bpe_automata._automata.dfa import ByteDFA
+from bpe_automata._sharing import cached
+from bpe_automata.schemas._boolean import property_of
+from bpe_automata.schemas._containers import keys_but
+from bpe_automata.schemas._counted import apart
+from bpe_automata.schemas._scalar_sets import (
+    intersect_strings,
+    lower_bound,
+    subtract_strings,
+)
+from bpe_automata.schemas._style import Piece, Style
+from bpe_automata.schemas._values import ALL, NOTHING, Child, ObjectShape, Term, Values
+
+
+@dataclass(frozen=True, eq=False)
+class Entry:
+    """Members with one name, or with one of a set of names, whose values are of one kind.
+
+    key: the spellings of the names, with all text between one and the value. place: of the name
+    among those that come once at most, or how many these are. refuted: the shapes that an object
+    with such a member is not of (bits).
+    """
+
+    key: Piece
+    values: Values
+    place: int
+    refuted: int
+
+
+@dataclass(frozen=True, eq=False)
+class Subtracted:
+    """What a shape that is subtracted asks of the names of an object. bit: its number, as 1 << i.
+    required, implied: as of an `ObjectShape`, in bits."""
+
+    bit: int
+    required: int
+    implied: tuple[tuple[int, int], ...]
+    fewest: int
+    most: int | None
+
+    def is_refuted(self, few: int, many: int, seen: int) -> bool:
+        """Is an object with so many names, and these ones among those that are implied, not of the
+        shape? few, many: the least and the greatest number of distinct names."""
+        return (
+            many < self.fewest
+            or (self.most is not None and few > self.most)
+            or not holds(self.implied, seen)
+        )
+
+
+def holds(implied: Iterable[tuple[int, int]], seen: int) -> bool:
+    """Does each of some members come with the one that it needs? All in bits."""
+    return not any(seen & one and not seen & needed for one, needed in implied)
+
+
+class Entries:
+    """All entries of a term in a style, of names that come once at most (`named`, in the order of
+    the schema, `n` names in all) and of those that may come again and again (`others`).
+
+    A name that only a subtracted shape has a place for has one here too. unique: no name comes
+    twice.
+    """
+
+    def __init__(self, term: Term[ObjectShape], style: Style, unique: bool) -> None:
+        self._term, self._style = term, style
+        names = [name for shape in (term.shape, *term.minus) for name in shape.named]
+        self._bits = {name: 1 << i for i, name in enumerate(dict.fromkeys(names))}
+        self.named = [
+            entry
+            for place, name in enumerate(self._bits)
+            for entry in self._of(style.key(name), place, *self._children(name))
+        ]
+        others = list(self._others())
+        self.n = len(self._bits) + (len(others) if unique else 0)
+        self.others = list[Entry]()
+        for place, one in enumerate(others, len(self._bits)):
+            if unique:
+                self.named += self._of(one[0], place, *one[1:])
+            else:
+                self.others += self._of(one[0], self.n, *one[1:])
+
+    def bits(self, names: Iterable[str]) -> int:
+        """Of the places of some names."""
+        return reduce(or_, map(self._bits.__getitem__, names), 0)
+
+    def implied(self, shape: ObjectShape) -> tuple[tuple[int, int], ...]:
+        """Bits: one named member, and one that an object with it has too."""
+        return tuple((self._bits[one], self._bits[needed]) for one, needed in shape.implied)
+
+    @cached
+    def subtracted(self) -> list[Subtracted]:
+        """What the subtracted shapes ask of names."""
+        return [
+            Subtracted(1 << i, self.bits(one.required), self.implied(one), one.fewest, one.most)
+            for i, one in enumerate(self._term.minus)
+        ]
+
+    def _children(self, name: str) -> tuple[Child, list[Child]]:
+        """Of the term's shape, and of those that are subtracted."""
+        shape, *others = (
+            property_of(one, name).child for one in (self._term.shape, *self._term.minus)
+        )
+        return shape, others
+
+    def _of(self, key: Piece, place: int, have: Child, needs: list[Child]) -> Iterator[Entry]:
+        for values, refuted in refuting(have, needs):
+            yield Entry(key, values, place, refuted)
+
+    def _others(self) -> Iterator[tuple[Piece, Child, list[Child]]]:
+        """The names beyond, in sets that all shapes treat alike."""
+        if self._term.shape.most == 0:
+            return
+        for names, have in self._term.shape.rest:
+            alike = [(names, list[Child]())]
+            for shape in self._term.minus:
+                alike = [(s, [*n, need]) for some, n in alike for s, need in _alike(some, shape)]
+            for some, needs in alike:
+                keys = keys_but(lower_bound(some), tuple(self._bits), self._style)
+                if keys.start:
+                    yield keys, have, needs
+
+
+def _alike(names: ByteDFA, shape: ObjectShape) -> Iterator[tuple[ByteDFA, Child]]:
+    """Some names beyond the named ones, apart by what a shape allows under them."""
+    for some, child in shape.rest:
+        both = intersect_strings(names, some)
+        if not both.is_empty:
+            yield both, child
+            names = subtract_strings(names, some)
+    if not names.is_empty:
+        yield names, NOTHING
+
+
+def refuting(have: Child, needs: Sequence[Child]) -> list[tuple[Values, int]]:
+    """The values of a child, with the others that none of them is in (bits); and those of them that
+    are in fewer of the others, with these. Raises BudgetExceededError."""
+    asked = {id(need.values): need.values for need in needs if need.values is not ALL}
+    kinds = list[tuple[Values, int]]()
+    for values, inside in apart(have.values, list(asked.values())):
+        out = {key for key, there in zip(asked, inside, strict=True) if not there}
+        kinds.append((values, sum(1 << i for i, one in enumerate(needs) if id(one.values) in out)))
+    all_refute = reduce(and_, (refuted for _, refuted in kinds), -1)
+    more = [kind for kind in kinds if kind[1] != all_refute]
+    return [(have.values, all_refute), *more] if kinds else []
