@@ -153,6 +153,8 @@ def _alike(names: ByteDFA, shape: ObjectShape) -> Iterator[tuple[ByteDFA, Child]
 def refuting(have: Child, needs: Sequence[Child]) -> list[tuple[Values, int]]:
     """The values of a child, with the others that none of them is in (bits); and those of them that
     are in fewer of the others, with these. Raises BudgetExceededError."""
+    if not needs:
+        return [(have.values, 0)]
     asked = {id(need.values): need.values for need in needs if need.values is not ALL}
     kinds = list[tuple[Values, int]]()
     for values, inside in apart(have.values, list(asked.values())):
@@ -160,4 +162,4 @@ def refuting(have: Child, needs: Sequence[Child]) -> list[tuple[Values, int]]:
         kinds.append((values, sum(1 << i for i, one in enumerate(needs) if id(one.values) in out)))
     all_refute = reduce(and_, (refuted for _, refuted in kinds), -1)
     more = [kind for kind in kinds if kind[1] != all_refute]
-    return [(have.values, all_refute), *more] if kinds else []
+    return [(have.values, all_refute), *more] if kinds else []  # none where there is no value

@@ -131,12 +131,13 @@ class _Value:
     @cached
     def _containers(self) -> list[Container]:
         """One for each term."""
-        objects = self._linker.style.objects(self._context)
-        arrays = self._linker.style.arrays(self._context)
-        return [
-            *(Members(term, objects, self._linker) for term in self.values.objects),
-            *(_kind_of(term)(term, arrays, self._linker) for term in self.values.arrays),
-        ]
+        style, found = self._linker.style, list[Container]()
+        for term in self.values.objects:
+            found.append(Members(term, style.objects(self._context), self._linker))
+        for items in self.values.arrays:
+            kind = _kind_of(items)
+            found.append(kind(items, style.arrays(self._context), self._linker))
+        return found
 
     @cached
     def scalars(self) -> list[Piece]:

@@ -179,9 +179,10 @@ class Members:
 
     def _may_end(self, state: State) -> bool:
         at, counts = state[0], state[1:]
-        for place in self._unseen(at):
-            if self._required >> place & 1:
-                return False
+        unseen = self._unseen(at)
+        if any(self._required >> place & 1 for place in unseen):
+            return False
+        for place in unseen if self._term.minus else ():
             counts = self._without(counts, place)
         return self._ends(counts)
 
