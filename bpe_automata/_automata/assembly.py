@@ -53,6 +53,7 @@ class Assembly:
         self._copies: list[tuple[int, int, int]] = []  # state of entry, block, exit
         self._blocks: list[ByteDFA] = []
         self._block_of: dict[int, int] = {}
+        self._inside = 0  # letters of texts, and states of all copies of DFAs
         self._entry: dict[tuple[int, int], int] = {}
 
     def state(self) -> int:
@@ -78,6 +79,7 @@ class Assembly:
         """From one state to another, reading a text."""
         if data:
             self._texts.append((one, data, other))
+            self._inside += len(data)
         else:
             self.skip(one, other)
 
@@ -90,6 +92,7 @@ class Assembly:
             entry = self._entry[block, leave] = self.state()
             if dfa.start:
                 self._copies.append((entry, block, leave))
+                self._inside += dfa.n_states
         return entry
 
     def put(self, one: int, piece: bytes | ByteDFA | Network, other: int) -> None:
@@ -105,6 +108,7 @@ class Assembly:
         """The network's own states, anew, between the two; each time it is put."""
         parts, first = network.parts, self._states
         self._states += parts._states
+        self._inside += parts._inside
         if self._states > _MOST_STATES:
             raise BudgetExceededError("states", _MOST_STATES, _SMALLER)
         self._silent += [(a + first, b + first) for a, b in parts._silent]
@@ -124,8 +128,7 @@ class Assembly:
     @property
     def nodes(self) -> int:
         """How large it is: states, letters of texts, and states of all copies of DFAs."""
-        letters = sum(len(text) for _, text, _ in self._texts)
-        return self._states + letters + sum(self._blocks[n].n_states for _, n, _ in self._copies)
+        return self._states + self._inside
 
     def is_empty(self, start: int) -> bool:
         """Does no way from `start` end?"""

@@ -8,7 +8,7 @@ it is finite, and too large a one is refused.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 
@@ -16,14 +16,13 @@ from bpe_automata._automata.parts import FAR, Alternative, Part, Place, labelled
 from bpe_automata._budget import check
 from bpe_automata._sharing import cached
 from bpe_automata.errors import BudgetExceededError
-from bpe_automata.schemas._containers import single_values
-from bpe_automata.schemas._counted import kinds
+from bpe_automata.schemas._apart import Name, kinds, single_values
 from bpe_automata.schemas._entries import refuting
-from bpe_automata.schemas._finite import Name
 from bpe_automata.schemas._frames import (
     DONE,
     LONGER,
     ROOT,
+    Choice,
     Frame,
     Linking,
     State,
@@ -61,7 +60,8 @@ class ComparedItems:
         self._shape, self._minus = term.shape, term.minus
         self._counts = [one for shape in (term.shape, *term.minus) for one in shape.counted]
         none = (0,) * len(self._counts)
-        self._begin: State = (0, 0, (1 << len(term.minus)) - 1, *none)
+        self.begin: State = (0, 0, (1 << len(term.minus)) - 1, *none)
+        self.pointer = term.shape.pointer
         self._parts: dict[State, Part] = {}
         self._bits: dict[Name, int] = {}
         self._kinds_at: dict[int, list[_Kind]] = {}
@@ -103,8 +103,8 @@ class ComparedItems:
         )
         return (min(at + 1, self._cap), seen | kind.value, left & ~kind.refuted, *now)
 
-    def _ends(self, state: State) -> bool:
-        """May an array end there?"""
+    def may_end(self, state: State) -> bool:
+        """See `Container.may_end`."""
         _, _, left, *counts = state
         n = len(self._shape.counted)
         if not _fits(self._shape, state[0], counts[:n]):
@@ -118,7 +118,7 @@ class ComparedItems:
     @cached
     def _steps(self) -> dict[State, list[tuple[_Kind, State]]]:
         """Of each state that some items lead to, the items that may follow."""
-        found, waiting, n = dict[State, list[tuple[_Kind, State]]](), [self._begin], 0
+        found, waiting, n = dict[State, list[tuple[_Kind, State]]](), [self.begin], 0
         own = range(len(self._shape.counted))
         while waiting:
             check()
@@ -136,7 +136,7 @@ class ComparedItems:
                     waiting.append(after)
             n += len(found[state])
             if n > _MOST_STEPS:
-                raise BudgetExceededError("kinds of arrays", _MOST_STEPS, _ADVICE)
+                raise BudgetExceededError("counts of items", _MOST_STEPS, _ADVICE)
         return found
 
     def _closings(self, known: dict[int, int] | None) -> dict[State, int]:
@@ -146,7 +146,7 @@ class ComparedItems:
         for state, steps in self._steps.items():
             for kind, after in steps:
                 before.setdefault(after, []).append((self._length_of(kind.values, known), state))
-        nearest = [(self._last, state) for state in self._steps if self._ends(state)]
+        nearest = [(self._last, state) for state in self._steps if self.may_end(state)]
         heapify(nearest)
         found: dict[State, int] = {}
         while nearest:
@@ -180,31 +180,40 @@ class ComparedItems:
         if self.may_be_empty:
             return length_of(self.brackets.empty)
         nearest = self._nearest if known is None else self._closings(known)
-        closing = nearest.get(self._begin, FAR)
+        closing = nearest.get(self.begin, FAR)
         return FAR if closing >= FAR else closing - self._between + length_of(self.brackets.first)
 
     @property
     def may_be_empty(self) -> bool:
         """Is [] one of them?"""
-        return self._ends(self._begin)
+        return self.may_end(self.begin)
 
     def opening(self) -> int:
         """See `Container.opening`."""
         if self.may_be_empty:
-            return LONGER if self._steps[self._begin] else FAR
-        closing = self.closing(self._begin)
+            return LONGER if self._steps[self.begin] else FAR
+        closing = self.closing(self.begin)
         return FAR if closing >= FAR else closing - self._between
+
+    def _following(self, state: State) -> Iterator[tuple[Values, State]]:
+        """The items that may come next, and the states after them."""
+        for kind, after in self._steps[state]:
+            if self._linker.least(kind.values) < FAR and self.closing(after) < FAR:
+                yield kind.values, after
+
+    def choices(self, state: State) -> Iterator[Choice]:
+        """See `Container.choices`."""
+        return ((b"", values, after) for values, after in self._following(state))
 
     def entered(self, frame: Frame) -> Iterable[Place]:
         """What follows the first bracket."""
-        return self._items(self._begin, frame)
+        return self._items(self.begin, frame)
 
     def _items(self, state: State, outside: Frame) -> Iterable[Place]:
         """The items that may come next."""
-        for kind, after in self._steps[state]:
-            if self._linker.least(kind.values) < FAR and self.closing(after) < FAR:
-                inside = self._linker.frame(self, after, outside)
-                yield self._linker.part(kind.values, self.brackets.inside), inside
+        for values, after in self._following(state):
+            inside = self._linker.frame(self, after, outside)
+            yield self._linker.part(values, self.brackets.inside), inside
 
     def after(self, state: State) -> Part:
         """What follows an item."""
@@ -216,16 +225,14 @@ class ComparedItems:
     def _made(self, state: State) -> Part:
         alternatives: list[Alternative] = []
         costs = dict[int, int]()
-        if self._ends(state):
+        if self.may_end(state):
             alternatives.append(((self.brackets.last,), DONE))
             costs[DONE] = 0
-        items = [
-            self._linker.least(kind.values) + self.closing(after)
-            for kind, after in self._steps[state]
-        ]
-        if min(items, default=FAR) < FAR:
+        following = self._following(state)
+        items = [self._linker.least(values) + self.closing(after) for values, after in following]
+        if items:
             alternatives.append(((self.brackets.between,), 1))
-            costs[1] = min(items)
+            costs[1] = min(*items, FAR)
 
         def follow(frame: Frame, label: int) -> Iterable[Place]:
             outside = frame.parent or ROOT

@@ -17,11 +17,12 @@ from dataclasses import dataclass
 from functools import reduce
 from operator import and_, or_
 
+from bpe_automata._automata.algebra import less_strings
 from bpe_automata._automata.dfa import ByteDFA
+from bpe_automata._automata.sources import from_strings
 from bpe_automata._sharing import cached
+from bpe_automata.schemas._apart import apart
 from bpe_automata.schemas._boolean import property_of
-from bpe_automata.schemas._containers import keys_but
-from bpe_automata.schemas._counted import apart
 from bpe_automata.schemas._scalar_sets import (
     intersect_strings,
     lower_bound,
@@ -134,7 +135,7 @@ class Entries:
             for shape in self._term.minus:
                 alike = [(s, [*n, need]) for some, n in alike for s, need in _alike(some, shape)]
             for some, needs in alike:
-                keys = keys_but(lower_bound(some), tuple(self._bits), self._style)
+                keys = _keys_but(lower_bound(some), tuple(self._bits), self._style)
                 if keys.start:
                     yield keys, have, needs
 
@@ -148,6 +149,17 @@ def _alike(names: ByteDFA, shape: ObjectShape) -> Iterator[tuple[ByteDFA, Child]
             names = subtract_strings(names, some)
     if not names.is_empty:
         yield names, NOTHING
+
+
+def _keys_but(names: ByteDFA, taken: tuple[str, ...], style: Style) -> ByteDFA:
+    """The spellings of all names but those in `taken`. If those have one spelling each, they are
+    removed from the spellings of all names, which is quicker."""
+    spelled = [style.key(name) for name in taken]
+    single = [piece for piece in spelled if isinstance(piece, bytes)]
+    if len(single) == len(spelled):
+        return less_strings(style.keys(names), single)
+    others = subtract_strings(names, from_strings(taken))
+    return others if others.is_empty else style.keys(others)
 
 
 def refuting(have: Child, needs: Sequence[Child]) -> list[tuple[Values, int]]:

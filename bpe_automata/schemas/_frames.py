@@ -32,7 +32,7 @@ class Linking(Protocol):
     def part(self, values: Values, context: Context) -> Part:
         """The texts of a set in a context of the style."""
 
-    def scalars(self, values: Values, context: Context) -> list[Piece]:
+    def scalars(self, values: Values, context: Context) -> list[Text]:
         """Those that are neither arrays nor objects."""
 
     def frame(self, container: Container, state: State, parent: Frame) -> Frame:
@@ -40,9 +40,13 @@ class Linking(Protocol):
 
 
 class Container(Protocol):
-    """The objects or the arrays of one shape."""
+    """The objects or the arrays of one term.
+
+    begin: the state before the first member or item; pointer: of the schema, for messages."""
 
     brackets: Brackets
+    begin: State
+    pointer: str
 
     @property
     def may_be_empty(self) -> bool:
@@ -60,6 +64,13 @@ class Container(Protocol):
 
     def closing(self, state: State) -> int:
         """Length of the shortest text from the end of a member or an item to that of all."""
+
+    def choices(self, state: State) -> Iterable[Choice]:
+        """What may follow a state, once there is a bracket or a comma, in the order of the
+        schema."""
+
+    def may_end(self, state: State) -> bool:
+        """May the last bracket follow a member or an item?"""
 
     def entered(self, frame: Frame) -> Iterable[Place]:
         """What follows the first bracket."""
@@ -82,6 +93,11 @@ class Frame:
 
 State = tuple[int, ...]
 """What matters of the members or items so far; each kind of container has its own."""
+Text = tuple[Piece, ...]
+"""Texts and languages, one after another."""
+Choice = tuple[Piece, Values | None, State]
+"""The text before a value, the values, and the state after one; or no text, no values, and a state
+of which the choices are those of this one too."""
 ROOT = Frame(None, (), None, 0)
 
 

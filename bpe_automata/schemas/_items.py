@@ -19,14 +19,16 @@ from bpe_automata._automata.parts import (
     table_of,
 )
 from bpe_automata._sharing import cached
-from bpe_automata.schemas._containers import single_values
+from bpe_automata.schemas._apart import single_values
 from bpe_automata.schemas._frames import (
     DONE,
     LONGER,
     ROOT,
+    Choice,
     Frame,
     Linking,
     State,
+    Text,
     after_value,
     rest_outside,
 )
@@ -39,6 +41,8 @@ class Items:
 
     def __init__(self, term: Term[ArrayShape], brackets: Brackets, linker: Linking) -> None:
         self.brackets, self._shape, self._linker = brackets, term.shape, linker
+        self.begin: State = (0,)
+        self.pointer = term.shape.pointer
         self._parts: dict[int, Part] = {}
         self._last, self._between = length_of(brackets.last), length_of(brackets.between)
         # From that many items on, one more makes no difference.
@@ -97,6 +101,16 @@ class Items:
         first = self._linker.least(self._shape.item(0).values)
         return min(first + self._closing(1, None), FAR)
 
+    def choices(self, state: State) -> Iterable[Choice]:
+        """See `Container.choices`."""
+        count = state[0]
+        if self._may_follow(count):
+            yield b"", self._shape.item(count).values, self._after(count + 1)
+
+    def may_end(self, state: State) -> bool:
+        """See `Container.may_end`."""
+        return state[0] >= self._shape.fewest
+
     def entered(self, frame: Frame) -> Iterable[Place]:
         """What follows the first bracket."""
         return (self._item(0, frame),) if self._may_follow(0) else ()
@@ -118,7 +132,7 @@ class Items:
     def _made(self, count: int) -> Part:
         alternatives: list[Alternative] = []
         costs = dict[int, int]()
-        if count >= self._shape.fewest:
+        if self.may_end((count,)):
             alternatives.append(((self.brackets.last,), DONE))
             costs[DONE] = 0
         if self._may_follow(count):
@@ -139,6 +153,8 @@ class DistinctItems:
 
     def __init__(self, term: Term[ArrayShape], brackets: Brackets, linker: Linking) -> None:
         self.brackets, self._shape, self._linker = brackets, term.shape, linker
+        self.begin: State = (0,)
+        self.pointer = term.shape.pointer
         self._parts: dict[tuple[int, bool], Part] = {}
         self._last, self._between = length_of(brackets.last), length_of(brackets.between)
 
@@ -148,7 +164,7 @@ class DistinctItems:
         return list(single_values(self._shape.rest.values).values())
 
     @cached
-    def _texts(self) -> list[list[Piece]]:
+    def _texts(self) -> list[list[Text]]:
         """Of each value; none of an array or an object, which is a part of its own."""
         return [self._linker.scalars(one, self.brackets.inside) for one in self._items]
 
@@ -200,9 +216,20 @@ class DistinctItems:
         closing = self._closing(0)
         return FAR if closing >= FAR else closing - self._between
 
+    def choices(self, state: State) -> Iterable[Choice]:
+        """See `Container.choices`."""
+        seen = state[0]
+        for i, one in enumerate(self._items if seen.bit_count() < self._most else ()):
+            if not seen >> i & 1 and self._lengths[i] < FAR:
+                yield b"", one, (seen | 1 << i,)
+
+    def may_end(self, state: State) -> bool:
+        """See `Container.may_end`."""
+        return state[0].bit_count() >= self._shape.fewest
+
     def entered(self, frame: Frame) -> Iterable[Place]:
         """What follows the first bracket."""
-        return ((self._part(0, is_first=True), self._linker.frame(self, (0,), frame)),)
+        return ((self._part(0, is_first=True), self._linker.frame(self, self.begin, frame)),)
 
     def after(self, state: State) -> Part:
         """What follows an item."""
@@ -225,8 +252,8 @@ class DistinctItems:
 
     def _table_behind(self, before: tuple[Piece, ...]) -> Table:
         alternatives: list[Alternative] = [((self.brackets.last,), DONE)] if before else []
-        for label, pieces in enumerate(self._texts, 1):
-            alternatives += [((*before, piece), label) for piece in pieces] or [(before, label)]
+        for label, texts in enumerate(self._texts, 1):
+            alternatives += [((*before, *text), label) for text in texts] or [(before, label)]
         return table_of(alternatives)
 
     def _made(self, seen: int, is_first: bool) -> Part:
@@ -236,7 +263,7 @@ class DistinctItems:
                 if not seen >> i & 1 and self._lengths[i] < FAR:
                     own = 0 if self._texts[i] else self._lengths[i]  # of what follows the exit
                     costs[1 + i] = min(own + self._closing(seen | 1 << i), FAR)
-        if not is_first and seen.bit_count() >= self._shape.fewest:
+        if not is_first and self.may_end((seen,)):
             costs[DONE] = 0
 
         def follow(frame: Frame, label: int) -> Iterable[Place]:

@@ -16,14 +16,14 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Literal, get_args
 
-from bpe_automata._automata.algebra import concatenation, union
+from bpe_automata._automata.algebra import concatenation
 from bpe_automata._automata.compile import compile_regex
 from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._automata.sources import from_strings
 from bpe_automata._budget import Budget
 from bpe_automata.errors import ArgumentError
 from bpe_automata.schemas._escapes import Escapes, json_string
-from bpe_automata.schemas._numbers import SCIENTIFIC, NumberSet
+from bpe_automata.schemas._numbers import NumberSet
 from bpe_automata.schemas._style import Brackets, Context, IdentityMemo, Piece
 
 Whitespace = Literal["compact", "spaced", "flexible"]
@@ -57,6 +57,11 @@ class JsonStyle:
         return _SHARED[self._whitespace, self._escapes]
 
     @property
+    def quotes(self) -> bool:
+        """Yes."""
+        return True
+
+    @property
     def root(self) -> Context:
         """Level 0."""
         return 0
@@ -81,13 +86,10 @@ class JsonStyle:
         """The literal."""
         return b"true" if value else b"false"
 
-    def numbers(self, numbers: NumberSet, upper: bool) -> ByteDFA:
+    def numbers(self, numbers: NumberSet) -> ByteDFA:
         """Decimals, and spellings with an exponent if all of them belong to the set."""
-        if not upper:
-            purpose = ("numbers", numbers.scientific, numbers.leaving, numbers.spelled)
-            return self._once(purpose, numbers.decimals, numbers.written)
-        purpose = ("upper", numbers.scientific, numbers.entering, numbers.spelled)
-        return self._once(purpose, numbers.decimals, lambda: self._possible(numbers))
+        purpose = ("numbers", numbers.scientific, numbers.leaving, numbers.spelled)
+        return self._once(purpose, numbers.decimals, numbers.written)
 
     def strings(self, strings: ByteDFA, context: Context) -> ByteDFA:
         """In quotes."""
@@ -102,13 +104,6 @@ class JsonStyle:
     def keys(self, names: ByteDFA) -> ByteDFA:
         """In quotes, with a colon."""
         return self._once("keys", names, lambda: self._with_colon(names))
-
-    def _possible(self, numbers: NumberSet) -> ByteDFA:
-        """All spellings that may belong to the set."""
-        found = numbers.possible()
-        if numbers.scientific == "none":
-            return found
-        return union(found, SCIENTIFIC, self._budget)
 
     def _quoted(self, strings: ByteDFA) -> ByteDFA:
         return json_string(strings, self._escapes, self._budget)

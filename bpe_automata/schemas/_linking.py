@@ -41,6 +41,7 @@ from bpe_automata.schemas._frames import (
     Frame,
     Order,
     State,
+    Text,
     after_value,
 )
 from bpe_automata.schemas._items import DistinctItems, Items
@@ -81,7 +82,7 @@ class Linker:
         """The texts of a set in a context of the style."""
         return self.value(values, context).part
 
-    def scalars(self, values: Values, context: Context) -> list[Piece]:
+    def scalars(self, values: Values, context: Context) -> list[Text]:
         """Those that are neither arrays nor objects."""
         return self.value(values, context).scalars
 
@@ -129,7 +130,7 @@ class _Value:
         self._rungs: dict[int, Rung] = {}  # the first of long strings, by their frames
 
     @cached
-    def _containers(self) -> list[Container]:
+    def containers(self) -> list[Container]:
         """One for each term."""
         style, found = self._linker.style, list[Container]()
         for term in self.values.objects:
@@ -140,46 +141,50 @@ class _Value:
         return found
 
     @cached
-    def scalars(self) -> list[Piece]:
+    def scalars(self) -> list[Text]:
         """The texts that are no arrays or objects, but for those of the ladder."""
         style, values = self._linker.style, self.values
         pieces: list[Piece] = [style.null()] if values.null else []
         pieces += [style.boolean(value) for value in sorted(values.booleans)]
         if not values.numbers.is_empty:
-            pieces.append(style.numbers(values.numbers, upper=False))
+            pieces.append(style.numbers(values.numbers))
         strings = lower_bound(values.strings)
-        if not strings.is_empty and self._ladder is None:
+        if not strings.is_empty and self.ladder is None:
             pieces.append(style.strings(strings, self._context))
-        return [piece for piece in pieces if isinstance(piece, bytes) or piece.start]
+        before, after = style.around(self._context)
+        return [
+            tuple(one for one in (before, piece, after) if one != b"")
+            for piece in pieces
+            if isinstance(piece, bytes) or piece.start
+        ]
 
     @cached
-    def _ladder(self) -> Ladder | None:
+    def ladder(self) -> Ladder | None:
         """Of strings with many characters."""
-        strings = self.values.strings
-        if not isinstance(strings, Counted):
+        strings, style = self.values.strings, self._linker.style
+        if not isinstance(strings, Counted) or not style.quotes:
             return None
-        style = self._linker.style
         spelled = style.strings(strings.base, self._context)
         most = strings.most
         return style.shared.once(("ladder", most), spelled, lambda: ladder(spelled, most))
 
     def needed(self) -> list[Values]:
         """The sets on which the length of the shortest text depends."""
-        return [values for one in self._containers for values in one.needed()]
+        return [values for one in self.containers for values in one.needed()]
 
     def measured(self, known: dict[int, int]) -> int:
         """Length of the shortest text, by those of the sets that it depends on."""
-        shortest = [length_of(piece) for piece in self.scalars]
-        shortest += [one.measured(known) for one in self._containers]
-        shortest += [self._ladder.shortest] if self._ladder else []
+        shortest = [sum(map(length_of, text)) for text in self.scalars]
+        shortest += [one.measured(known) for one in self.containers]
+        shortest += [self.ladder.shortest] if self.ladder else []
         return min(shortest, default=FAR)
 
     @cached
     def part(self) -> Part:
         """Scalars, and the beginnings of arrays and objects."""
-        alternatives: list[Alternative] = [((piece,), DONE) for piece in self.scalars]
+        alternatives: list[Alternative] = [(text, DONE) for text in self.scalars]
         costs = {DONE: 0}
-        for label, one in enumerate(self._containers, 1):
+        for label, one in enumerate(self.containers, 1):
             if one.measured(None) >= FAR:
                 continue
             if one.may_be_empty:
@@ -188,19 +193,19 @@ class _Value:
             if opening < FAR:
                 alternatives.append(((one.brackets.first,), label))
                 costs[label] = opening
-        if self._ladder:
-            alternatives.append(((b'"',), 1 + len(self._containers)))
-            costs[1 + len(self._containers)] = self._ladder.shortest - BYTE
+        if self.ladder:
+            alternatives.append(((b'"',), 1 + len(self.containers)))
+            costs[1 + len(self.containers)] = self.ladder.shortest - BYTE
         return labelled(alternatives, costs, self._follow, _rest)
 
     def _follow(self, frame: Frame, label: int) -> Iterable[Place]:
-        if self._ladder and label == 1 + len(self._containers):
+        if self.ladder and label == 1 + len(self.containers):
             rung = self._rungs.get(id(frame))
             if rung is None:
                 rung = self._rungs[id(frame)] = Rung(0, frame, after_value)
-            return self._ladder.entered(rung)
+            return self.ladder.entered(rung)
         if label != DONE:
-            return self._containers[label - 1].entered(frame)
+            return self.containers[label - 1].entered(frame)
         return after_value(frame)
 
 

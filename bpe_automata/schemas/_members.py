@@ -9,6 +9,8 @@ them no member has refuted so far; an object may end where the names that it lac
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import reduce
+from operator import or_
 
 from bpe_automata._automata.parts import FAR, Alternative, Part, Place, Table, length_of, table_of
 from bpe_automata._budget import check
@@ -19,6 +21,7 @@ from bpe_automata.schemas._frames import (
     DONE,
     LONGER,
     ROOT,
+    Choice,
     Frame,
     Linking,
     State,
@@ -47,7 +50,8 @@ class Members:
 
     def __init__(self, term: Term[ObjectShape], brackets: Brackets, linker: Linking) -> None:
         self.brackets, self._term, self._shape, self._linker = brackets, term, term.shape, linker
-        self._begin = (0, 0, 0, 0, 0, (1 << len(term.minus)) - 1)
+        self.pointer = term.shape.pointer
+        self.begin: State = (0, 0, 0, 0, 0, (1 << len(term.minus)) - 1)
         self._parts: dict[object, Part] = {}
         self._last = length_of(brackets.last)
         self._between = length_of(brackets.between)
@@ -105,11 +109,8 @@ class Members:
     @cached
     def _told(self) -> int:
         """Bits of the members that need another, or are needed."""
-        found = 0
-        for implied in (self._implied, *(one.implied for one in self._entries.subtracted)):
-            for one, needed in implied:
-                found |= one | needed
-        return found
+        shapes = (self._implied, *(one.implied for one in self._entries.subtracted))
+        return reduce(or_, (bit for pairs in shapes for pair in pairs for bit in pair), 0)
 
     def _needed(self, seen: int) -> int:
         """Bits of the members that an object has in which some were seen."""
@@ -139,6 +140,42 @@ class Members:
             counts = self._without(counts, place)
         yield from self._then(self._other_numbers, self._entries.n, counts)
 
+    def choices(self, state: State) -> Iterator[Choice]:
+        """See `Container.choices`."""
+        at, counts = state[0], state[1:]
+        n = self._entries.n
+        for number, after in self._then(
+            self._numbers[at] if at < n else self._other_numbers, min(at + 1, n), counts
+        ):
+            yield self._all[number].key, self._all[number].values, after
+        if at < n and not self._needed(counts[3]) >> at & 1:
+            without = (at + 1, *self._without(counts, at))
+            if self._closing(without) < FAR:
+                yield b"", None, self._settled(without)
+
+    def _settled(self, state: State) -> State:
+        """A state that has an end, without what no longer matters of the members that were seen, as
+        those that they need or are needed by can come no more."""
+        at, few, many, later, seen, left = state
+        return state if self._is_any else (at, few, many, later, seen & self._mattering[at], left)
+
+    @cached
+    def _mattering(self) -> list[int]:
+        """By place: bits of the members that need one another, over any number of steps, if one of
+        them is at that place or later, or a subtracted shape asks for some of that."""
+        asked = [pair for shape in self._entries.subtracted for pair in shape.implied]
+        groups = [reduce(or_, (one | needed for one, needed in asked), 0)]
+        for one, needed in self._implied:
+            apart = [group for group in groups[1:] if not group & (one | needed)]
+            joined = [group for group in groups[1:] if group & (one | needed)]
+            groups = [groups[0], *apart, reduce(or_, joined, one | needed)]
+        always = reduce(or_, (group for group in groups if group & groups[0]), 0)
+        found = [always] * (1 + self._entries.n)
+        for group in groups:
+            for at in range(group.bit_length()):
+                found[at] |= group
+        return found
+
     def _then(self, numbers: Iterable[int], at: int, counts: Counts) -> Iterator[tuple[int, State]]:
         """Those of some entries behind which an object goes on."""
         for number in numbers:
@@ -146,7 +183,7 @@ class Members:
             if self._linker.least(entry.values) < FAR:
                 state = (at, *self._with(counts, entry))
                 if self._closing(state) < FAR:
-                    yield number, state
+                    yield number, self._settled(state)
 
     def _with(self, counts: Counts, entry: Entry) -> Counts:
         """What is known of an object with one member more."""
@@ -177,7 +214,8 @@ class Members:
         n = self._entries.n
         return [i for i in range(n) if not at >> i & 1] if self._is_any else list(range(at, n))
 
-    def _may_end(self, state: State) -> bool:
+    def may_end(self, state: State) -> bool:
+        """See `Container.may_end`."""
         at, counts = state[0], state[1:]
         unseen = self._unseen(at)
         if any(self._required >> place & 1 for place in unseen):
@@ -212,7 +250,8 @@ class Members:
             return self._closings(state[0])
         at, few, many, later, seen, _ = state
         needed = self._needed(seen)
-        if not self._is_any and needed & ~seen & self._told & ((1 << at) - 1):
+        missed = needed & ~seen & ~self._required & self._told
+        if not self._is_any and missed & ((1 << at) - 1):
             return FAR  # what is needed may come no more
         left = self._unseen(at)
         required = [place for place in left if needed >> place & 1]
@@ -319,13 +358,13 @@ class Members:
             return FAR
         if self.may_be_empty:
             return length_of(self.brackets.empty)
-        closing = self._closing(self._begin, known)
+        closing = self._closing(self.begin, known)
         return FAR if closing >= FAR else closing - self._between + length_of(self.brackets.first)
 
     @cached
     def may_be_empty(self) -> bool:
         """Is {} one of them?"""
-        return self._may_end(self._begin)
+        return self.may_end(self.begin)
 
     def opening(self) -> int:
         """See `Container.opening`: where {} is shorter, nobody looks at the members."""
@@ -333,7 +372,7 @@ class Members:
             return LONGER if self._shape.most != 0 else FAR
         found = [
             self._length_of(self._all[number], None) - self._between + self._closing(after)
-            for number, after in self._options(self._begin)
+            for number, after in self._options(self.begin)
         ]
         return min(found, default=FAR)
 
@@ -342,7 +381,7 @@ class Members:
 
     def entered(self, frame: Frame) -> Iterable[Place]:
         """What follows the first bracket."""
-        begin = self._begin
+        begin = self.begin
         return ((self._part(begin, is_first=True), self._linker.frame(self, begin, frame)),)
 
     def after(self, state: State) -> Part:
@@ -381,7 +420,7 @@ class Members:
             cost = self._linker.least(entries[number].values) + self._closing(then)
             costs[1 + number] = min(cost, FAR)
             after[1 + number] = then
-        if not is_first and self._may_end(state):
+        if not is_first and self.may_end(state):
             costs[DONE] = 0
 
         def follow(frame: Frame, label: int) -> Iterable[Place]:

@@ -25,7 +25,7 @@ from typing import Literal
 
 import numpy as np
 
-from bpe_automata._automata.algebra import any_of, difference, intersection, reduced, union
+from bpe_automata._automata.algebra import difference, intersection, reduced, union
 from bpe_automata._automata.compile import compile_regex
 from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._automata.sources import from_strings
@@ -128,12 +128,6 @@ class NumberSet:
         if self.leaving:
             return intersection(difference(self.decimals, doubtful(self.leaving)), _FINITE)
         return intersection(self.decimals, _FINITE)
-
-    def possible(self) -> ByteDFA:
-        """The decimals that are in the set exactly or as doubles, and `spelled`."""
-        if not self.entering and not self.spelled:
-            return self.decimals
-        return any_of([self.decimals, doubtful(self.entering), from_strings(self.spelled)])
 
 
 def _settled(known: set[Scientific], wins: Scientific, loses: Scientific) -> Scientific:

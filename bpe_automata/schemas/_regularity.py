@@ -26,9 +26,8 @@ from bpe_automata.errors import (
     UnsatisfiableSchemaError,
     UnsupportedSchemaError,
 )
+from bpe_automata.schemas._apart import MAX_VALUES, kinds, single_values
 from bpe_automata.schemas._boolean import difference, intersect_shapes, intersection, property_of
-from bpe_automata.schemas._containers import MAX_VALUES, single_values
-from bpe_automata.schemas._counted import kinds
 from bpe_automata.schemas._drafts import below, tokens_of
 from bpe_automata.schemas._limits import as_too_large, check_levels, step
 from bpe_automata.schemas._loops import references

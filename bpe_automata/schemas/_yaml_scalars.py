@@ -127,12 +127,6 @@ def number_spellings() -> ByteDFA:
     return compile_regex(r"-?(0|[1-9][0-9]*)(\.[0-9]+([eE][-+][0-9]+)?)?")
 
 
-@lru_cache(maxsize=1)
-def scientific_spellings() -> ByteDFA:
-    """The number spellings with an exponent."""
-    return compile_regex(r"-?(0|[1-9][0-9]*)\.[0-9]+[eE][-+][0-9]+")
-
-
 # The spellings of a set of strings, computed on the table of its automaton.
 #
 # For double quotes, every state gets the trie of the escapes, whose leaves lead to the state after

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any, NamedTuple
 
-from bpe_automata._automata.algebra import intersection, union
+from bpe_automata._automata.algebra import intersection
 from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._budget import Budget
 from bpe_automata.errors import ArgumentError
@@ -52,6 +52,11 @@ class YamlStyle:
     def shared(self) -> IdentityMemo:
         """The cache of all YAML styles, which write in the same way."""
         return _SHARED
+
+    @property
+    def quotes(self) -> bool:
+        """No: most strings are plain."""
+        return False
 
     @property
     def root(self) -> Context:
@@ -88,9 +93,9 @@ class YamlStyle:
         """One of the spellings of YAML 1.1."""
         return b"true" if value else b"false"
 
-    def numbers(self, numbers: NumberSet, upper: bool) -> ByteDFA:
+    def numbers(self, numbers: NumberSet) -> ByteDFA:
         """The spellings that YAML 1.1 reads in the same way as JSON."""
-        return self._once(("numbers", upper), numbers, lambda: _numbers(numbers, upper))
+        return self._once(("numbers",), numbers, lambda: _numbers(numbers))
 
     def strings(self, strings: ByteDFA, context: Context) -> ByteDFA:
         """Plain, or else in double quotes."""
@@ -121,13 +126,8 @@ def _line(context: Context) -> LineContext:
     return context
 
 
-def _numbers(numbers: NumberSet, upper: bool) -> ByteDFA:
-    """The spellings of some numbers; upper: of all that may be among them."""
-    if not upper:
-        return intersection(numbers.written(), yaml_scalars.number_spellings())
-    if numbers.scientific == "none":
-        return numbers.possible()
-    return union(numbers.possible(), yaml_scalars.scientific_spellings())
+def _numbers(numbers: NumberSet) -> ByteDFA:
+    return intersection(numbers.written(), yaml_scalars.number_spellings())
 
 
 def yaml_text(value: Any) -> str:

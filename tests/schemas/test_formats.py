@@ -449,5 +449,5 @@ def test_too_many_sets_of_unique_items_are_refused() -> None:
     schema = {"type": "array", "items": {"enum": [*range(40)]}, "uniqueItems": True}
     with pytest.raises(SchemaTooLargeError) as caught:
         compile_json_schema(schema)
-    assert caught.value.resource == "sets of items"
+    assert caught.value.resource == "sets of members or items"
     assert compile_json_schema({**schema, "maxItems": 3}).accepts(b"[39,1,2]")

@@ -113,7 +113,7 @@ def test_only_pairs_whose_second_name_is_to_come_take_states(
 def test_pairs_that_are_all_open_at_once_are_refused() -> None:
     with pytest.raises(SchemaTooLargeError) as caught:
         compile_json_schema(pairs(30, 29))
-    assert caught.value.resource == "sets of members"
+    assert caught.value.resource == "sets of members or items"
 
 
 def test_a_name_that_needs_what_cannot_be_is_absent() -> None:

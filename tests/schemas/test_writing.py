@@ -23,7 +23,6 @@ from bpe_automata.schemas import _numbers as numbers
 from bpe_automata.schemas import _writing as writing
 from bpe_automata.schemas._json_style import JsonStyle
 from bpe_automata.schemas._regularity import check_regular
-from bpe_automata.schemas._style import NameOrder
 from bpe_automata.schemas._values import (
     ALL,
     ALL_STRINGS,
@@ -295,20 +294,6 @@ def test_a_difference_has_one_order_and_all_spellings_of_numbers():
     for text in ('{"x":1}', '{"x":1.0}', '{"x":-0.0,"y":1}', '{"x":1e5}', '{"x":15e-1}'):
         assert not dfa.accepts(text.encode()), text
     assert not dfa.accepts(b'{"z":2,"x":1.5}')  # z comes after the names of p
-
-
-def test_orders_are_merged_at_every_depth():
-    one = ObjectShape({"a": Property(ANY), "b": Property(ANY)})
-    two = ObjectShape({"c": Property(ANY), "b": Property(ANY), "a": Property(ANY)})
-    outer = ObjectShape({"m": Property(Child.of(objects(one)))})
-    less = ObjectShape(
-        rest=((ALL_STRINGS, Child.of(arrays(ArrayShape((), Child.of(objects(two)))))),)
-    )
-    tree = NameOrder((outer, less))
-    assert tree.names == ("m",)
-    assert tree.member("m").names == ("a", "b")
-    assert tree.member("m").item.names == ("c", "b", "a")
-    assert tree.rest.item.member("c") is None
 
 
 def test_no_item_comes_twice():
