@@ -51,6 +51,7 @@ if TYPE_CHECKING:
 
 MAX_PARTS = 50_000
 _NAMES = ("$anchor", "$dynamicAnchor")
+_HOLDING = ASSERTING | DEFINITIONS  # the keywords whose values hold schemas
 _METASCHEMAS = re.compile(r"https?://json-schema\.org/draft[-/]")
 _MAX_DOCUMENTS = 1000
 _MAX_METASCHEMAS = 8  # each of which names the next one in its $schema
@@ -96,24 +97,24 @@ class Document:
         self._anchors: dict[tuple[str, str], str] = {}  # (base, name) -> pointer
         self._dynamic: dict[str, dict[str, str]] = {}  # base -> name of a $dynamicAnchor -> pointer
         self.root, self._all_formats, self._registry = schema, all_formats, registry
-        self._scan(Part("#", schema, "", self._draft("#", schema, DRAFT_2020)))
+        self._scan("#", schema, "", self._draft("#", schema, DRAFT_2020))
 
     def part(self, pointer: str) -> Part:
         """The schema at a pointer that is known to lead to one. Its own pointer may be of a later
         scope, if it is a resource with dynamic anchors."""
-        if pointer not in self._parts:
+        found = self._parts.get(pointer)
+        if found is None:
             scoped = None if pointer in self._plain else _SCOPE.fullmatch(pointer)
             plain = self._plain[scoped[2] if scoped else pointer]
-            self._parts[pointer] = self._within(
-                plain, self._scopes[int(scoped[1] if scoped else 0)]
-            )
-        return self._parts[pointer]
+            scope = self._scopes[int(scoped[1])] if scoped else ()
+            found = self._parts[pointer] = self._within(plain, scope)
+        return found
 
     def _within(self, part: Part, scope: Scope) -> Part:
         """The schema as it is reached in a scope: anchors of its own resource come last."""
-        scope = tuple({**self._dynamic.get(part.base, {}), **dict(scope)}.items())
-        if not scope:
+        if not scope and part.base not in self._dynamic:
             return part
+        scope = tuple({**self._dynamic.get(part.base, {}), **dict(scope)}.items())
         scope = tuple(sorted(scope))
         number = self._scope_numbers.setdefault(scope, len(self._scopes))
         if number == len(self._scopes):
@@ -161,7 +162,7 @@ class Document:
             advice = "the schema refers to more documents; put what is needed into fewer"
             raise SchemaTooLargeError(where, "documents", _MAX_DOCUMENTS, advice)
         self._resources[uri] = f"{uri}#"
-        self._scan(Part(f"{uri}#", found, uri, self._draft(f"{uri}#", found, draft)))
+        self._scan(f"{uri}#", found, uri, self._draft(f"{uri}#", found, draft))
         return True
 
     def _retrieved(self, uri: str) -> Any:
@@ -210,70 +211,67 @@ class Document:
         if pointer not in self._plain:
             if not is_schema(here):
                 raise InvalidSchemaError(where, f"{reference!r} leads to what is no schema")
-            self._scan(Part(pointer, here, nearest.base, nearest.draft))
+            self._scan(pointer, here, nearest.base, nearest.draft)
         return self._plain[pointer]
 
-    def _scan(self, start: Part) -> None:
-        """Add a schema and all its subschemas to the tables."""
-        waiting = [(start, 0)]
+    def _scan(self, pointer: str, schema: Any, base: str, draft: Draft) -> None:
+        """Add a schema and all its subschemas to the tables. base, draft: of what is around it."""
+        waiting = [(pointer, schema, base, draft, 0)]
         while waiting:
             check()
-            part, level = waiting.pop()
+            pointer, schema, base, draft, level = waiting.pop()
             if len(self._plain) + len(waiting) >= MAX_PARTS:
                 advice = "the schema has more parts; take out what is not needed"
-                raise SchemaTooLargeError(part.pointer, "schemas", MAX_PARTS, advice)
+                raise SchemaTooLargeError(pointer, "schemas", MAX_PARTS, advice)
             if level > MAX_NESTING:
-                raise too_deep(part.pointer)
-            part = self._noted(part)
-            waiting += [(inner, level + 1) for inner in islice(_inner(part), MAX_PARTS)]
+                raise too_deep(pointer)
+            part = self._part(pointer, schema, base, draft)
+            self._plain[pointer] = part
+            inner = islice(_inner(part), MAX_PARTS)
+            waiting += [(at, found, part.base, part.draft, level + 1) for at, found in inner]
 
-    def _noted(self, part: Part) -> Part:
-        """The schema with its own base and the keywords of its draft, added to all tables."""
-        part = replace(part, given=part.schema)
-        if isinstance(part.schema, dict):
-            part = self._named(part)
-            part = replace(part, schema=self._known(part))
-            schema = part.schema
-            for keyword in _NAMES:
-                name = schema.get(keyword)
-                if isinstance(name, str) and _ANCHOR.fullmatch(name):
-                    self._anchors[part.base, name] = part.pointer
-                    if keyword == "$dynamicAnchor":
-                        self._dynamic.setdefault(part.base, {})[name] = part.pointer
-            if schema.get("$recursiveAnchor") is True:
-                self._dynamic.setdefault(part.base, {})[""] = part.pointer
-        elif part.pointer == "#":
+    def _part(self, pointer: str, given: Any, base: str, draft: Draft) -> Part:
+        """A schema with its own base and the keywords of its draft; its names are noted."""
+        if pointer == "#":  # the root has an entry without a name, too
             self._resources[""] = "#"
-        self._plain[part.pointer] = part
-        return part
+        if not isinstance(given, dict):
+            return Part(pointer, given, base, draft, given)
+        base, draft = self._named(pointer, given, base, draft)
+        schema = self._known(given, draft)
+        for keyword in _NAMES:
+            name = schema.get(keyword)
+            if isinstance(name, str) and _ANCHOR.fullmatch(name):
+                self._anchors[base, name] = pointer
+                if keyword == "$dynamicAnchor":
+                    self._dynamic.setdefault(base, {})[name] = pointer
+        if schema.get("$recursiveAnchor") is True:
+            self._dynamic.setdefault(base, {})[""] = pointer
+        return Part(pointer, schema, base, draft, given)
 
-    def _known(self, part: Part) -> Any:
+    def _known(self, given: dict[str, Any], draft: Draft) -> dict[str, Any]:
         """The keywords that are known to the draft of the schema, or to no draft at all."""
-        schema, draft = part.given, part.draft
-        unknown = {keyword for keyword in schema if not draft.knows(keyword)}
-        if "format" in schema and not (self._all_formats or draft.defines(schema["format"])):
-            unknown.add("format")
-        if not unknown:
-            return schema
-        return {keyword: value for keyword, value in schema.items() if keyword not in unknown}
+        name = given.get("format")
+        noted = name is not None and not (self._all_formats or draft.defines(name))
+        if not noted and draft.notes.isdisjoint(given):
+            return given
+        notes = draft.notes | {"format"} if noted else draft.notes
+        return {keyword: value for keyword, value in given.items() if keyword not in notes}
 
-    def _named(self, part: Part) -> Part:
-        """The schema with the base that its `$id` sets. The root has an entry without one, too."""
-        schema, draft = part.schema, part.draft
+    def _named(
+        self, pointer: str, schema: dict[str, Any], base: str, draft: Draft
+    ) -> tuple[str, Draft]:
+        """The base that the `$id` of a schema sets, and the draft that it has there."""
         name = schema.get(draft.id_keyword)
-        if part.pointer == "#" and not isinstance(name, str):
+        if pointer == "#" and not isinstance(name, str):
             name = schema.get("id") or schema.get("$id")  # the keyword of another draft
-        if part.pointer == "#":
-            self._resources[""] = "#"
         if not isinstance(name, str) or (draft.ref_alone and "$ref" in schema):
-            return part
-        uri, anchor = urldefrag(urljoin(part.base, name))
+            return base, draft
+        uri, anchor = urldefrag(urljoin(base, name))
         if anchor and name.startswith("#"):  # how drafts up to 7 spell an $anchor
-            self._anchors[part.base, anchor] = part.pointer
-            return part
-        self._resources.setdefault(uri, part.pointer)
-        inner = self._draft(part.pointer, schema, draft)
-        return replace(part, base=uri, draft=inner)
+            self._anchors[base, anchor] = pointer
+            return base, draft
+        self._resources.setdefault(uri, pointer)
+        return uri, self._draft(pointer, schema, draft)
 
 
 _NOWHERE = object()
@@ -288,15 +286,15 @@ def _step(here: Any, token: str) -> Any:
     return _NOWHERE
 
 
-def _inner(part: Part) -> Iterator[Part]:
-    """The direct subschemas of a schema."""
+def _inner(part: Part) -> Iterator[tuple[str, Any]]:
+    """(pointer, schema) of the direct subschemas of a schema."""
     if not isinstance(part.schema, dict):
         return
     for keyword, value in part.schema.items():
-        if keyword in ASSERTING or keyword in DEFINITIONS:
+        if keyword in _HOLDING:
             for path, schema in parts(keyword, value):
                 if is_schema(schema):
-                    yield Part(below(part.pointer, keyword, *path), schema, part.base, part.draft)
+                    yield below(part.pointer, keyword, *path), schema
 
 
 def _metaschemas() -> Registry[Any]:
@@ -321,6 +319,7 @@ def without_scope(pointer: str) -> str:
 
 _TEXTS = ("required", "const", "enum", "pattern", "dependentRequired")
 _BY_NAME = ("properties", "patternProperties", "dependentSchemas", "dependencies")
+_SPELLED = frozenset(_TEXTS + _BY_NAME)
 
 
 def check_keywords(part: Part) -> None:
@@ -338,7 +337,8 @@ def check_keywords(part: Part) -> None:
     if isinstance(schema.get("items"), list) and "prefixItems" in schema:
         where = below(part.pointer, "items")
         raise InvalidSchemaError(where, "beside prefixItems, items is one schema, not a list")
-    _check_texts(part.pointer, schema)
+    if not _SPELLED.isdisjoint(schema):
+        _check_texts(part.pointer, schema)
     _check_format(part.pointer, schema)
 
 
@@ -347,8 +347,10 @@ def _check_texts(pointer: str, schema: dict[str, Any]) -> None:
     UTF-8."""
     for keyword in _TEXTS + _BY_NAME:
         value = schema.get(keyword)
+        if value is None:
+            continue
         try:
-            _encoded(list(value) if keyword in _BY_NAME and value else value)
+            _encoded("".join(value) if keyword in _BY_NAME else value)
         except UnicodeEncodeError:
             why = "half of a surrogate pair in it has no UTF-8"
             raise UnsupportedSchemaError(keyword, below(pointer, keyword), why) from None
