@@ -14,7 +14,6 @@ Sources: JSON Schema Validation (2020-12), section 6, and Core, sections 10 and 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager
 from functools import lru_cache, reduce
 from typing import Any, TypeVar
 
@@ -98,9 +97,9 @@ def read_strings(part: Part) -> ByteDFA:
     return found
 
 
-def _at(part: Part, keyword: str) -> AbstractContextManager[None]:
+def _at(part: Part, keyword: str) -> as_too_large:
     """A block in which an exceeded budget is reported with the pointer of a keyword."""
-    return as_too_large(below(part.pointer, keyword))
+    return as_too_large(part.pointer, keyword)
 
 
 @lru_cache(maxsize=len(SUPPORTED))
