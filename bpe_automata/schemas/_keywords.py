@@ -30,6 +30,7 @@ from bpe_automata.errors import (
 from bpe_automata.schemas._boolean import intersect_children, property_of
 from bpe_automata.schemas._documents import Part
 from bpe_automata.schemas._drafts import below
+from bpe_automata.schemas._ecma import listed
 from bpe_automata.schemas._formats import SUPPORTED, format_language, format_upper_bound
 from bpe_automata.schemas._limits import as_too_large
 from bpe_automata.schemas._numbers import (
@@ -121,7 +122,8 @@ def _pattern_language(pattern: str, pointer: str, *path: str) -> ByteDFA:
     where = below(pointer, *path)
     try:
         with as_too_large(where):
-            return canonical(ecma_pattern(pattern))
+            strings = listed(pattern)
+            return canonical(ecma_pattern(pattern)) if strings is None else finite(strings)
     except RegexSyntaxError as error:
         raise InvalidSchemaError(where, str(error)) from None
     except RegexError as error:

@@ -27,41 +27,12 @@ _CACHED = 1024
 _FEW = 300  # characters that an automaton counts one by one
 
 
-@dataclass(frozen=True, eq=False)
-class Finite(ByteDFA):
-    """An automaton with the set of its strings. Most sets come from `enum` and `const`, and Python
-    compares sets of strings much faster than automata."""
-
-    elements: frozenset[str] = frozenset()
-
-
-@dataclass(frozen=True, eq=False)
-class Bounded(ByteDFA):
-    """A set of strings of which two bounds are known. As an automaton it is the lower one; it is
-    empty only if the upper one is."""
-
-    lower: ByteDFA = NO_STRING
-    upper: ByteDFA = NO_STRING
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether the set is known to have no string."""
-        return self.upper.is_empty
-
-
-class Counted(ByteDFA):
-    """The strings of a set that have at most `most` characters, many: where an automaton of all of
-    them is needed after all, it is made when it is first looked at. Raises BudgetExceededError
-    then. Only where the set has a string of so few bytes."""
-
-    def __init__(self, base: ByteDFA, most: int) -> None:
-        self.__dict__.update(base=base, most=most)  # the class is frozen
-        self.base: ByteDFA
-        self.most: int
+class _Lazy(ByteDFA):
+    """An automaton that is made when it is first looked at."""
 
     @cached
     def _written(self) -> ByteDFA:
-        return within_length(self.base, 0, self.most)
+        raise NotImplementedError
 
     @property
     def trans(self) -> np.ndarray:
@@ -82,6 +53,48 @@ class Counted(ByteDFA):
     @property
     def is_empty(self) -> bool:
         return False
+
+
+class Finite(_Lazy):
+    """The set of some strings, at least one. Most sets come from `enum` and `const`, and Python
+    compares sets of strings much faster than automata, which few of them need."""
+
+    def __init__(self, elements: frozenset[str]) -> None:
+        self.__dict__.update(elements=elements)  # the class is frozen
+        self.elements: frozenset[str]
+
+    @cached
+    def _written(self) -> ByteDFA:
+        return from_strings(self.elements)
+
+
+@dataclass(frozen=True, eq=False)
+class Bounded(ByteDFA):
+    """A set of strings of which two bounds are known. As an automaton it is the lower one; it is
+    empty only if the upper one is."""
+
+    lower: ByteDFA = NO_STRING
+    upper: ByteDFA = NO_STRING
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the set is known to have no string."""
+        return self.upper.is_empty
+
+
+class Counted(_Lazy):
+    """The strings of a set that have at most `most` characters, many: where an automaton of all of
+    them is needed after all, it is made when it is first looked at. Raises BudgetExceededError
+    then. Only where the set has a string of so few bytes."""
+
+    def __init__(self, base: ByteDFA, most: int) -> None:
+        self.__dict__.update(base=base, most=most)  # the class is frozen
+        self.base: ByteDFA
+        self.most: int
+
+    @cached
+    def _written(self) -> ByteDFA:
+        return within_length(self.base, 0, self.most)
 
     def accepts(self, data: bytes) -> bool:
         return self.base.accepts(data) and len(data.decode()) <= self.most
@@ -114,11 +127,8 @@ def bounded(low: ByteDFA, high: ByteDFA) -> ByteDFA:
 
 @lru_cache(maxsize=_CACHED)
 def finite(strings: frozenset[str]) -> ByteDFA:
-    """The set of some strings. Raises UnsupportedRegexError for one that has no UTF-8."""
-    if not strings:
-        return NO_STRING
-    dfa = from_strings(strings)
-    return Finite(dfa.trans, dfa.byte_class, dfa.accepting, dfa.start, strings)
+    """The set of some strings. Each of them has a UTF-8 (see `_documents.check_keywords`)."""
+    return Finite(strings) if strings else NO_STRING
 
 
 def contains(strings: ByteDFA, string: str) -> bool:
