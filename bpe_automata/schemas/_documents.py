@@ -63,14 +63,16 @@ _ANCHOR = re.compile(r"[A-Za-z_][-A-Za-z0-9._:]*")
 @dataclass(frozen=True, eq=False)
 class Part:
     """A schema somewhere in the document. schema: its keywords that its draft knows. base: the URI
-    against which its references are resolved. given: all of it, which pointers go through. scope:
-    where dynamic references inside it lead to."""
+    against which its references are resolved. given: all of it, which pointers go through. inside:
+    pointers, without a scope, to its subschemas that apply to instances. scope: where dynamic
+    references inside it lead to."""
 
     pointer: str
     schema: Any
     base: str
     draft: Draft
     given: Any = None
+    inside: tuple[str, ...] = ()
     scope: Scope = ()
 
 
@@ -109,6 +111,10 @@ class Document:
             scope = self._scopes[int(scoped[1])] if scoped else ()
             found = self._parts[pointer] = self._within(plain, scope)
         return found
+
+    def inside(self, part: Part) -> list[Part]:
+        """Its subschemas that apply to instances."""
+        return [self._within(self._plain[pointer], part.scope) for pointer in part.inside]
 
     def _within(self, part: Part, scope: Scope) -> Part:
         """The schema as it is reached in a scope: anchors of its own resource come last."""
@@ -219,23 +225,25 @@ class Document:
         waiting = [(pointer, schema, base, draft, 0)]
         while waiting:
             check()
-            pointer, schema, base, draft, level = waiting.pop()
+            pointer, given, base, draft, level = waiting.pop()
             if len(self._plain) + len(waiting) >= MAX_PARTS:
                 advice = "the schema has more parts; take out what is not needed"
                 raise SchemaTooLargeError(pointer, "schemas", MAX_PARTS, advice)
             if level > MAX_NESTING:
                 raise too_deep(pointer)
-            part = self._part(pointer, schema, base, draft)
-            self._plain[pointer] = part
-            inner = islice(_inner(part), MAX_PARTS)
-            waiting += [(at, found, part.base, part.draft, level + 1) for at, found in inner]
+            schema, base, draft = self._noted(pointer, given, base, draft)
+            inner = list(islice(_inner(pointer, schema), MAX_PARTS))
+            inside = tuple(at for at, _, applies in inner if applies)
+            self._plain[pointer] = Part(pointer, schema, base, draft, given, inside)
+            waiting += [(at, found, base, draft, level + 1) for at, found, _ in inner]
 
-    def _part(self, pointer: str, given: Any, base: str, draft: Draft) -> Part:
-        """A schema with its own base and the keywords of its draft; its names are noted."""
+    def _noted(self, pointer: str, given: Any, base: str, draft: Draft) -> tuple[Any, str, Draft]:
+        """The keywords of a schema that its draft knows, and its own base and draft; all its names
+        are added to the tables."""
         if pointer == "#":  # the root has an entry without a name, too
             self._resources[""] = "#"
         if not isinstance(given, dict):
-            return Part(pointer, given, base, draft, given)
+            return given, base, draft
         base, draft = self._named(pointer, given, base, draft)
         schema = self._known(given, draft)
         for keyword in _NAMES:
@@ -246,7 +254,7 @@ class Document:
                     self._dynamic.setdefault(base, {})[name] = pointer
         if schema.get("$recursiveAnchor") is True:
             self._dynamic.setdefault(base, {})[""] = pointer
-        return Part(pointer, schema, base, draft, given)
+        return schema, base, draft
 
     def _known(self, given: dict[str, Any], draft: Draft) -> dict[str, Any]:
         """The keywords that are known to the draft of the schema, or to no draft at all."""
@@ -286,15 +294,16 @@ def _step(here: Any, token: str) -> Any:
     return _NOWHERE
 
 
-def _inner(part: Part) -> Iterator[tuple[str, Any]]:
-    """(pointer, schema) of the direct subschemas of a schema."""
-    if not isinstance(part.schema, dict):
+def _inner(pointer: str, schema: Any) -> Iterator[tuple[str, Any, bool]]:
+    """(pointer, schema, does it apply to instances?) of the direct subschemas of a schema."""
+    if not isinstance(schema, dict):
         return
-    for keyword, value in part.schema.items():
+    for keyword, value in schema.items():
         if keyword in _HOLDING:
-            for path, schema in parts(keyword, value):
-                if is_schema(schema):
-                    yield below(part.pointer, keyword, *path), schema
+            applies = keyword in ASSERTING
+            for path, inner in parts(keyword, value):
+                if is_schema(inner):
+                    yield below(pointer, keyword, *path), inner, applies
 
 
 def _metaschemas() -> Registry[Any]:

@@ -13,7 +13,6 @@ from typing import Any, Literal
 
 from bpe_automata._budget import check
 from bpe_automata.schemas._documents import Document, Part
-from bpe_automata.schemas._drafts import ASSERTING, below, parts
 
 REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 _REFERRING = frozenset(REFERENCES)
@@ -83,7 +82,7 @@ class _Walk:
         self._check(part)
         order = len(self._low)
         self._low[pointer] = order
-        others = list(self._next(part))
+        others = self._next(part)
         if not others:  # as of most schemas: it is on no loop
             return
         self._to[pointer] = others
@@ -103,18 +102,16 @@ class _Walk:
             if len(members) > 1 or pointer in self._to[pointer]:
                 self.loops.append(members)
 
-    def _next(self, part: Part) -> Iterator[str]:
+    def _next(self, part: Part) -> list[str]:
         """The pointers of the targets of its references, and of its subschemas."""
+        found = []
         for keyword in references(part):
             target = self._document.target(part, keyword)
             self.referred.append((part.pointer, target.pointer))
-            yield target.pointer
-        if not isinstance(part.schema, dict) or (part.draft.ref_alone and "$ref" in part.schema):
-            return
-        for keyword, value in part.schema.items():
-            if keyword in ASSERTING:
-                for path, _ in parts(keyword, value):
-                    yield self._document.part(below(part.pointer, keyword, *path)).pointer
+            found.append(target.pointer)
+        if found and part.draft.ref_alone and "$ref" in part.schema:
+            return found
+        return found + [one.pointer for one in self._document.inside(part)]
 
 
 def _last(items: list[str], item: str) -> int:
@@ -160,39 +157,31 @@ class Contents:
         return self._first.setdefault((self.number(schema), context), pointer)
 
     def number(self, value: Any, role: Role = "schema") -> int:
-        """The number of a schema, or of a value inside one in the given role: the same iff their
-        contents are."""
+        """The number of an object or a list, a schema or inside one in the given role: the same iff
+        the contents are."""
         stack = [(value, role)]
         while stack:  # from the inside out, without recursion: schemas may be nested deeply
             check()
-            missing = [(v, r) for _, v, r in _members(*stack[-1]) if self._known(v, r) is None]
-            stack += missing
-            if not missing:
-                self._add(*stack.pop())
-        return self._known(value, role) or 0
-
-    def _known(self, value: Any, role: Role) -> int | None:
-        """The number of a value, None for an object or a list that has none yet."""
-        if isinstance(value, dict | list):
-            return self._of.get((id(value), role))
-        return self._number((type(value), value))
-
-    def _add(self, value: Any, role: Role) -> None:
-        """Number a value whose members all have numbers."""
-        if isinstance(value, dict | list):
-            members = ((name, self._known(v, r)) for name, v, r in _members(value, role))
-            self._of[id(value), role] = self._number((type(value), *members))
-
-    def _number(self, key: tuple[object, ...]) -> int:
-        return self._numbers.setdefault(key, len(self._numbers) + 1)
+            here, role = stack[-1]
+            size, content = len(stack), list[object]([type(here)])
+            for name, inner, inside in _members(here, role):
+                if not isinstance(inner, dict | list):
+                    content.append((name, type(inner), inner))
+                elif (found := self._of.get((id(inner), inside))) is not None:
+                    content.append((name, found))
+                else:
+                    stack.append((inner, inside))
+            if len(stack) == size:
+                stack.pop()
+                number = self._numbers.setdefault(tuple(content), len(self._numbers))
+                self._of[id(here), role] = number
+        return number
 
 
-def _members(value: Any, role: Role) -> list[tuple[str | int, Any, Role]]:
+def _members(value: dict[str, Any] | list[Any], role: Role) -> list[tuple[str | int, Any, Role]]:
     """(name or index, value, role) of each member, without notes."""
     if isinstance(value, list):
         return [(index, inner, role) for index, inner in enumerate(value)]
-    if not isinstance(value, dict):
-        return []
     if role == "schema":
         return [
             (name, inner, _ROLES.get(name, "schema"))
