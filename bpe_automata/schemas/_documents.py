@@ -94,6 +94,7 @@ class Document:
         self._plain: dict[str, Part] = {}  # without a scope
         self._scopes: list[Scope] = [()]
         self._scope_numbers: dict[Scope, int] = {(): 0}
+        self._targets: dict[tuple[str, str], Part] = {}  # (base, $ref) -> where it leads
         self._documents = 0  # loaded from registries
         self._resources: dict[str, str] = {}  # URI -> pointer
         self._anchors: dict[tuple[str, str], str] = {}  # (base, name) -> pointer
@@ -136,6 +137,16 @@ class Document:
 
     def target(self, part: Part, keyword: str) -> Part:
         """The schema that `$ref`, `$dynamicRef` or `$recursiveRef` of another one refers to."""
+        if keyword != "$ref":
+            return self._within(self._target(part, keyword), part.scope)
+        key = part.base, part.schema[keyword]
+        found = self._targets.get(key)
+        if found is None:
+            found = self._targets[key] = self._target(part, keyword)
+        return self._within(found, part.scope)
+
+    def _target(self, part: Part, keyword: str) -> Part:
+        """The same, without a scope."""
         reference = part.schema[keyword]
         uri, fragment = urldefrag(reference)
         base = urldefrag(urljoin(part.base, uri))[0] if uri else part.base
@@ -145,14 +156,14 @@ class Document:
             raise UnsupportedSchemaError(keyword, where, why)
         anchors, scope = self._dynamic.get(base, {}), dict(part.scope)
         if keyword != "$ref" and name in anchors:
-            return self._within(self._plain[scope.get(name, anchors[name])], part.scope)
+            return self._plain[scope.get(name, anchors[name])]
         if fragment and not fragment.startswith("/"):
             anchored = self._anchors.get((base, name))
             if anchored is None:
                 raise InvalidSchemaError(where, f"{reference!r} leads nowhere: no such $anchor")
-            return self._within(self._plain[anchored], part.scope)
+            return self._plain[anchored]
         start = self._plain[self._resources[base]]
-        return self._within(self._at(start, tokens_of(fragment), where, reference), part.scope)
+        return self._at(start, tokens_of(fragment), where, reference)
 
     def _load(self, uri: str, draft: Draft, where: str) -> bool:
         """Add the document with a URI; False if it is not in the registry. draft: for one that does

@@ -65,11 +65,9 @@ class _Walk:
         """Search from one schema."""
         self._enter(start.pointer)
         while self._path:
-            check()
             here, order, others = self._path[-1]
             for other in others:
-                if other not in self._low:
-                    self._enter(other)
+                if other not in self._low and self._enter(other):
                     break
                 if other in self._is_open:
                     self._low[here] = min(self._low[here], self._low[other])
@@ -77,18 +75,21 @@ class _Walk:
                 self._path.pop()
                 self._leave(here, order)
 
-    def _enter(self, pointer: str) -> None:
+    def _enter(self, pointer: str) -> bool:
+        """Begin with a schema; False if it leads nowhere, as most do: it is on no loop."""
+        check()
         part = self._document.part(pointer)
         self._check(part)
         order = len(self._low)
         self._low[pointer] = order
         others = self._next(part)
-        if not others:  # as of most schemas: it is on no loop
-            return
+        if not others:
+            return False
         self._to[pointer] = others
         self._open.append(pointer)
         self._is_open.add(pointer)
         self._path.append((pointer, order, iter(others)))
+        return True
 
     def _leave(self, pointer: str, order: int) -> None:
         if self._path:

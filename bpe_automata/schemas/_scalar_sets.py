@@ -299,7 +299,8 @@ def _known(numbers: NumberSet) -> NumberSet:
 
 def contains_name(names: ByteDFA, name: str, pointer: str) -> bool:
     """Whether a name is in a set. Raises UnsupportedSchemaError if that is not known."""
-    if contains(names, name) != contains(upper_bound(names), name):
+    found = contains(names, name)
+    if isinstance(names, Bounded) and found != contains(names.upper, name):
         why = f"it is not decided whether the name {name!r} is of the format"
         raise UnsupportedSchemaError("format", pointer, why)
-    return contains(names, name)
+    return found
