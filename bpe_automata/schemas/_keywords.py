@@ -14,7 +14,7 @@ Sources: JSON Schema Validation (2020-12), section 6, and Core, sections 10 and 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import lru_cache, reduce
+from functools import lru_cache, partial, reduce
 from typing import Any, TypeVar
 
 from bpe_automata._automata.dfa import ByteDFA
@@ -31,7 +31,12 @@ from bpe_automata.schemas._boolean import intersect_children, property_of
 from bpe_automata.schemas._documents import Part
 from bpe_automata.schemas._drafts import below
 from bpe_automata.schemas._ecma import listed
-from bpe_automata.schemas._formats import SUPPORTED, format_language, format_upper_bound
+from bpe_automata.schemas._formats import (
+    SUPPORTED,
+    UNDERSTATED,
+    format_language,
+    format_upper_bound,
+)
 from bpe_automata.schemas._limits import as_too_large
 from bpe_automata.schemas._numbers import (
     ALL_NUMBERS,
@@ -105,7 +110,8 @@ def _at(part: Part, keyword: str) -> as_too_large:
 
 @lru_cache(maxsize=len(SUPPORTED))
 def _of_format(name: str) -> ByteDFA:
-    return bounded(format_language(name), format_upper_bound(name))
+    known = format_language(name)
+    return Bounded(known, partial(format_upper_bound, name)) if name in UNDERSTATED else known
 
 
 @lru_cache(maxsize=128)
@@ -162,8 +168,8 @@ def read_listed(values: Iterable[Any], pointer: str) -> Values:
     texts, numbers, booleans, null = set(), [], set(), False
     arrays: list[Term[ArrayShape]] = []
     objects: list[Term[ObjectShape]] = []
+    check()
     for value in values:
-        check()
         if value is None:
             null = True
         elif isinstance(value, bool):

@@ -168,6 +168,8 @@ class Contents:
             for name, inner, inside in _members(here, role):
                 if not isinstance(inner, dict | list):
                     content.append((name, type(inner), inner))
+                elif isinstance(inner, list) and all(type(item) is str for item in inner):
+                    content.append((name, list, *inner))
                 elif (found := self._of.get((id(inner), inside))) is not None:
                     content.append((name, found))
                 else:

@@ -9,7 +9,6 @@ an intersection applies to each bound by itself, and
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -68,18 +67,40 @@ class Finite(_Lazy):
         return from_strings(self.elements)
 
 
-@dataclass(frozen=True, eq=False)
-class Bounded(ByteDFA):
-    """A set of strings of which two bounds are known. As an automaton it is the lower one; it is
-    empty only if the upper one is."""
+class AllBut(_Lazy):
+    """All strings but some, at least one: what `enum` and `const` leave."""
 
-    lower: ByteDFA = NO_STRING
-    upper: ByteDFA = NO_STRING
+    def __init__(self, elements: frozenset[str]) -> None:
+        self.__dict__.update(elements=elements)  # the class is frozen
+        self.elements: frozenset[str]
+
+    @cached
+    def _written(self) -> ByteDFA:
+        return algebra.difference(ALL_STRINGS, from_strings(self.elements))
+
+
+class Bounded(_Lazy):
+    """A set of strings of which two bounds are known, the upper one when it is first looked at. As
+    an automaton it is the lower one; it is empty only if the upper one is."""
+
+    def __init__(self, lower: ByteDFA, find_upper: Callable[[], ByteDFA]) -> None:
+        self.__dict__.update(lower=lower, _find_upper=find_upper)  # the class is frozen
+        self.lower: ByteDFA
+        self._find_upper: Callable[[], ByteDFA]
+
+    @cached
+    def upper(self) -> ByteDFA:
+        """The strings that are not known to be outside of the set."""
+        return self._find_upper()
+
+    @cached
+    def _written(self) -> ByteDFA:
+        return self.lower
 
     @property
     def is_empty(self) -> bool:
         """Whether the set is known to have no string."""
-        return self.upper.is_empty
+        return self.lower.is_empty and self.upper.is_empty
 
 
 class Counted(_Lazy):
@@ -122,7 +143,7 @@ def bounded(low: ByteDFA, high: ByteDFA) -> ByteDFA:
     """A set with two bounds, the first a subset of the second."""
     if low is high or _same(low, high):
         return low
-    return Bounded(low.trans, low.byte_class, low.accepting, low.start, low, high)
+    return Bounded(low, lambda: high)
 
 
 @lru_cache(maxsize=_CACHED)
@@ -131,10 +152,16 @@ def finite(strings: frozenset[str]) -> ByteDFA:
     return Finite(strings) if strings else NO_STRING
 
 
+@lru_cache(maxsize=_CACHED)
+def all_but(strings: frozenset[str]) -> ByteDFA:
+    """All strings but some, at least one."""
+    return AllBut(strings)
+
+
 def contains(strings: ByteDFA, string: str) -> bool:
     """Whether a string is known to be in the set."""
-    if isinstance(strings, Finite):
-        return string in strings.elements
+    if isinstance(strings, Finite | AllBut):
+        return (string in strings.elements) == isinstance(strings, Finite)
     return strings is ALL_STRINGS or strings.accepts(string.encode())
 
 
@@ -153,6 +180,8 @@ def intersect_strings(one: ByteDFA, other: ByteDFA) -> ByteDFA:
     for few, many in ((one, other), (other, one)):
         if isinstance(few, Finite):
             return finite(frozenset(string for string in few.elements if contains(many, string)))
+    if isinstance(one, AllBut) and isinstance(other, AllBut):
+        return all_but(one.elements | other.elements)
     return _meet(one, other)
 
 
@@ -181,6 +210,8 @@ def subtract_strings(one: ByteDFA, other: ByteDFA) -> ByteDFA:
         return _less_bounds(one, other)
     if isinstance(one, Finite):
         return finite(frozenset(string for string in one.elements if not contains(other, string)))
+    if isinstance(other, Finite) and (one is ALL_STRINGS or isinstance(one, AllBut)):
+        return all_but(other.elements | (one.elements if isinstance(one, AllBut) else frozenset()))
     if isinstance(one, Counted) and not isinstance(other, Counted):
         return _counted_less(one, other)
     return _less(one, other)
@@ -230,6 +261,8 @@ def canonical(dfa: ByteDFA) -> ByteDFA:
 
 def _same(one: ByteDFA, other: ByteDFA) -> bool:
     """Whether two sets are equal: minimal automata have canonical numbers, so arrays decide."""
+    if isinstance(one, Finite) and isinstance(other, Finite):
+        return one.elements == other.elements
     return (
         np.array_equal(one.trans, other.trans)
         and np.array_equal(one.byte_class, other.byte_class)
