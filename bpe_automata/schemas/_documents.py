@@ -235,7 +235,6 @@ class Document:
         """Add a schema and all its subschemas to the tables. base, draft: of what is around it."""
         waiting = [(pointer, schema, base, draft, 0)]
         while waiting:
-            check()
             pointer, given, base, draft, level = waiting.pop()
             if len(self._plain) + len(waiting) >= MAX_PARTS:
                 advice = "the schema has more parts; take out what is not needed"
@@ -246,7 +245,9 @@ class Document:
             inner = list(islice(_inner(pointer, schema), MAX_PARTS))
             inside = tuple(at for at, _, applies in inner if applies)
             self._plain[pointer] = Part(pointer, schema, base, draft, given, inside)
-            waiting += [(at, found, base, draft, level + 1) for at, found, _ in inner]
+            if inner:
+                check()
+                waiting += [(at, found, base, draft, level + 1) for at, found, _ in inner]
 
     def _noted(self, pointer: str, given: Any, base: str, draft: Draft) -> tuple[Any, str, Draft]:
         """The keywords of a schema that its draft knows, and its own base and draft; all its names

@@ -77,7 +77,6 @@ class _Walk:
 
     def _enter(self, pointer: str) -> bool:
         """Begin with a schema; False if it leads nowhere, as most do: it is on no loop."""
-        check()
         part = self._document.part(pointer)
         self._check(part)
         order = len(self._low)
@@ -85,6 +84,7 @@ class _Walk:
         others = self._next(part)
         if not others:
             return False
+        check()
         self._to[pointer] = others
         self._open.append(pointer)
         self._is_open.add(pointer)

@@ -30,7 +30,13 @@ from bpe_automata.schemas._keywords import (
     read_strings,
 )
 from bpe_automata.schemas._limits import as_too_large, check_levels, step
-from bpe_automata.schemas._loops import Contents, Loops, find_loops, references
+from bpe_automata.schemas._loops import (
+    REFERENCES,
+    Contents,
+    Loops,
+    find_loops,
+    references,
+)
 from bpe_automata.schemas._numbers import ALL_NUMBERS, NO_NUMBER
 from bpe_automata.schemas._one_of import exactly_one
 from bpe_automata.schemas._values import (
@@ -176,6 +182,20 @@ _OBJECTS = frozenset(
     )
 )
 _OF_ONE_TYPE = _STRINGS | _BOUNDS | _ARRAYS | _OBJECTS | {"type"}
+_IN_PLACE = frozenset(  # that most schemas lack
+    (
+        *REFERENCES,
+        "allOf",
+        "anyOf",
+        "oneOf",
+        "not",
+        "if",
+        "contains",
+        "dependentRequired",
+        "dependentSchemas",
+        "dependencies",
+    )
+)
 
 
 def _read(reader: Reader, part: Part) -> Values:
@@ -188,6 +208,8 @@ def _read(reader: Reader, part: Part) -> Values:
         found = intersection(found, read_listed((schema["const"],), part.pointer))
     if "enum" in schema:
         found = intersection(found, read_listed(schema["enum"], part.pointer))
+    if _IN_PLACE.isdisjoint(schema):
+        return found
     for keyword in references(part):
         found = intersection(found, _referred(reader, part, keyword))
     for apply in (_all_of, _any_of, _one_of, _not, _if, _contains, _dependent, _unevaluated):
@@ -202,20 +224,20 @@ def _referred(reader: Reader, part: Part, keyword: str) -> Values:
 def _of_type(reader: Reader, part: Part) -> Values:
     """The values that `type` and the keywords for a single type allow."""
     schema, types = part.schema, types_of(part.schema)
-    if not schema.keys() & _OF_ONE_TYPE:
+    if _OF_ONE_TYPE.isdisjoint(schema):
         return ALL
     is_number = bool(types & {"number", "integer"})
     numbers = ALL_NUMBERS if is_number else NO_NUMBER
-    if is_number and ("number" not in types or _BOUNDS & schema.keys()):
+    if is_number and ("number" not in types or not _BOUNDS.isdisjoint(schema)):
         numbers = read_numbers(part, "number" not in types)
     strings = ALL_STRINGS if "string" in types else NO_STRING
-    if "string" in types and _STRINGS & schema.keys():
+    if "string" in types and not _STRINGS.isdisjoint(schema):
         strings = read_strings(part)
     arrays: tuple[Term[ArrayShape], ...] = (Term(ANY_ARRAY),) if "array" in types else ()
-    if arrays and _ARRAYS & schema.keys():
+    if arrays and not _ARRAYS.isdisjoint(schema):
         arrays = (Term(read_array(part, reader.child)),)
     objects: tuple[Term[ObjectShape], ...] = (Term(ANY_OBJECT),) if "object" in types else ()
-    if objects and (_OBJECTS & schema.keys() or reader.closed):
+    if objects and (reader.closed or not _OBJECTS.isdisjoint(schema)):
         objects = (Term(read_object(part, reader.child, reader.closed)),)
     return Values(
         "null" in types,
