@@ -26,7 +26,6 @@ from bpe_automata.schemas._values import (
     ALL,
     ANY_ARRAY,
     ANY_OBJECT,
-    ANYTHING,
     NONE,
     NOTHING,
     ArrayShape,
@@ -298,7 +297,7 @@ def _too_many() -> BudgetExceededError:
 # have a shape. Those that violate a condition on some property or item out of many do not.
 
 _MAX_ITEMS = 16  # that are compared one by one
-_FREE, _ABSENT = Property(ANYTHING), Property(NOTHING)
+_ABSENT = Property(NOTHING)
 
 
 def shape_difference(shape: Shape, other: Shape) -> list[Shape] | None:
@@ -319,7 +318,7 @@ def property_of(shape: ObjectShape, name: str) -> Property:
         return found
     for names, child in shape.rest:
         if contains_name(names, name, shape.pointer):
-            return _FREE if child is ANYTHING else Property(child)
+            return Property(child)
     return _ABSENT
 
 

@@ -94,7 +94,7 @@ class Document:
         self._plain: dict[str, Part] = {}  # without a scope
         self._scopes: list[Scope] = [()]
         self._scope_numbers: dict[Scope, int] = {(): 0}
-        self._targets: dict[tuple[str, str], Part] = {}  # (base, $ref) -> where it leads
+        self._targets: dict[tuple[str, str, str, Scope], Part] = {}  # of references
         self._documents = 0  # loaded from registries
         self._resources: dict[str, str] = {}  # URI -> pointer
         self._anchors: dict[tuple[str, str], str] = {}  # (base, name) -> pointer
@@ -137,13 +137,12 @@ class Document:
 
     def target(self, part: Part, keyword: str) -> Part:
         """The schema that `$ref`, `$dynamicRef` or `$recursiveRef` of another one refers to."""
-        if keyword != "$ref":
-            return self._within(self._target(part, keyword), part.scope)
-        key = part.base, part.schema[keyword]
+        key = keyword, part.schema[keyword], part.base, part.scope
         found = self._targets.get(key)
         if found is None:
-            found = self._targets[key] = self._target(part, keyword)
-        return self._within(found, part.scope)
+            found = self._within(self._target(part, keyword), part.scope)
+            self._targets[key] = found
+        return found
 
     def _target(self, part: Part, keyword: str) -> Part:
         """The same, without a scope."""
@@ -385,9 +384,10 @@ def _encoded(value: Any) -> None:
         if isinstance(here, str):
             here.encode()
         elif isinstance(here, list | tuple):
-            waiting += here
+            "".join(item for item in here if isinstance(item, str)).encode()
+            waiting += [item for item in here if isinstance(item, list | dict)]
         elif isinstance(here, dict):
-            waiting += [*here, *here.values()]
+            waiting += [list(here), *here.values()]
 
 
 def _check_format(pointer: str, schema: dict[str, Any]) -> None:

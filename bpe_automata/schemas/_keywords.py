@@ -83,6 +83,7 @@ from bpe_automata.schemas._values import (
 ReadChild = Callable[[str], Child]  # the values of the subschema at a pointer, see `Reader.child`
 _MAX_COUNT = 100_000  # items or properties, each of which takes states of its own
 _MAX_CLASSES = 64
+_OFTEN = 64  # listed values, between two looks at the clock
 _FEW_NAMES = 32  # a set of at most so many names is spelled out where properties are counted
 
 
@@ -92,20 +93,15 @@ def read_strings(part: Part) -> ByteDFA:
     if schema.get("format") in SUPPORTED:
         found = _of_format(schema["format"])
     if "pattern" in schema:
-        with _at(part, "pattern"):
+        with as_too_large(part.pointer, "pattern"):
             found = intersect_strings(
                 found, _pattern_language(schema["pattern"], part.pointer, "pattern")
             )
     fewest, most = int(schema.get("minLength", 0)), schema.get("maxLength")
     if fewest or most is not None:
-        with _at(part, "minLength" if most is None else "maxLength"):
+        with as_too_large(part.pointer, "minLength" if most is None else "maxLength"):
             found = _within(found, fewest, None if most is None else int(most))
     return found
-
-
-def _at(part: Part, keyword: str) -> as_too_large:
-    """A block in which an exceeded budget is reported with the pointer of a keyword."""
-    return as_too_large(part.pointer, keyword)
 
 
 @lru_cache(maxsize=len(SUPPORTED))
@@ -151,14 +147,14 @@ def read_numbers(part: Part, only_integers: bool) -> NumberSet:
     for name, inclusive, exclusive in _BOUNDS:
         bound, other = schema.get("m" + name), schema.get("exclusiveM" + name)
         if bound is not None:
-            with _at(part, "m" + name):
+            with as_too_large(part.pointer, "m" + name):
                 # In draft 4, `exclusiveMinimum: true` says that the minimum itself is too small.
                 found = intersect_numbers(found, (exclusive if other is True else inclusive)(bound))
         if other is not None and not isinstance(other, bool):
-            with _at(part, "exclusiveM" + name):
+            with as_too_large(part.pointer, "exclusiveM" + name):
                 found = intersect_numbers(found, exclusive(other))
     if "multipleOf" in schema:
-        with _at(part, "multipleOf"):
+        with as_too_large(part.pointer, "multipleOf"):
             found = intersect_numbers(found, multiples_of(schema["multipleOf"]))
     return found
 
@@ -168,8 +164,9 @@ def read_listed(values: Iterable[Any], pointer: str) -> Values:
     texts, numbers, booleans, null = set(), [], set(), False
     arrays: list[Term[ArrayShape]] = []
     objects: list[Term[ObjectShape]] = []
-    check()
-    for value in values:
+    for at, value in enumerate(values):
+        if at % _OFTEN == 0:
+            check()
         if value is None:
             null = True
         elif isinstance(value, bool):
