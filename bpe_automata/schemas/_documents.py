@@ -121,8 +121,7 @@ class Document:
         """The schema as it is reached in a scope: anchors of its own resource come last."""
         if not scope and part.base not in self._dynamic:
             return part
-        scope = tuple({**self._dynamic.get(part.base, {}), **dict(scope)}.items())
-        scope = tuple(sorted(scope))
+        scope = tuple(sorted({**self._dynamic.get(part.base, {}), **dict(scope)}.items()))
         number = self._scope_numbers.setdefault(scope, len(self._scopes))
         if number == len(self._scopes):
             self._scopes.append(scope)
@@ -339,7 +338,7 @@ def without_scope(pointer: str) -> str:
 
 _TEXTS = ("required", "const", "enum", "pattern", "dependentRequired")
 _BY_NAME = ("properties", "patternProperties", "dependentSchemas", "dependencies")
-_SPELLED = frozenset(_TEXTS + _BY_NAME)
+_SPELLED = (*_TEXTS, *_BY_NAME)
 
 
 def check_keywords(part: Part) -> None:
@@ -357,18 +356,15 @@ def check_keywords(part: Part) -> None:
     if isinstance(schema.get("items"), list) and "prefixItems" in schema:
         where = below(part.pointer, "items")
         raise InvalidSchemaError(where, "beside prefixItems, items is one schema, not a list")
-    if not _SPELLED.isdisjoint(schema):
-        _check_texts(part.pointer, schema)
+    _check_texts(part.pointer, schema)
     _check_format(part.pointer, schema)
 
 
 def _check_texts(pointer: str, schema: dict[str, Any]) -> None:
     """Raises UnsupportedSchemaError for a name or a string with an unpaired surrogate, which has no
     UTF-8."""
-    for keyword in _TEXTS + _BY_NAME:
-        value = schema.get(keyword)
-        if value is None:
-            continue
+    for keyword in [one for one in _SPELLED if one in schema]:
+        value = schema[keyword]
         try:
             _encoded("".join(value) if keyword in _BY_NAME else value)
         except UnicodeEncodeError:

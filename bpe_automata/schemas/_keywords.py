@@ -14,7 +14,7 @@ Sources: JSON Schema Validation (2020-12), section 6, and Core, sections 10 and 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import lru_cache, partial, reduce
+from functools import lru_cache, reduce
 from typing import Any, TypeVar
 
 from bpe_automata._automata.dfa import ByteDFA
@@ -31,12 +31,7 @@ from bpe_automata.schemas._boolean import intersect_children, property_of
 from bpe_automata.schemas._documents import Part
 from bpe_automata.schemas._drafts import below
 from bpe_automata.schemas._ecma import listed
-from bpe_automata.schemas._formats import (
-    SUPPORTED,
-    UNDERSTATED,
-    format_language,
-    format_upper_bound,
-)
+from bpe_automata.schemas._formats import SUPPORTED, format_strings
 from bpe_automata.schemas._limits import as_too_large
 from bpe_automata.schemas._numbers import (
     ALL_NUMBERS,
@@ -91,7 +86,7 @@ def read_strings(part: Part) -> ByteDFA:
     """The strings, not escaped, that the keywords of strings allow."""
     schema, found = part.schema, ALL_STRINGS
     if schema.get("format") in SUPPORTED:
-        found = _of_format(schema["format"])
+        found = format_strings(schema["format"])
     if "pattern" in schema:
         with as_too_large(part.pointer, "pattern"):
             found = intersect_strings(
@@ -102,12 +97,6 @@ def read_strings(part: Part) -> ByteDFA:
         with as_too_large(part.pointer, "minLength" if most is None else "maxLength"):
             found = _within(found, fewest, None if most is None else int(most))
     return found
-
-
-@lru_cache(maxsize=len(SUPPORTED))
-def _of_format(name: str) -> ByteDFA:
-    known = format_language(name)
-    return Bounded(known, partial(format_upper_bound, name)) if name in UNDERSTATED else known
 
 
 @lru_cache(maxsize=128)

@@ -160,7 +160,8 @@ class Contents:
     def number(self, value: Any, role: Role = "schema") -> int:
         """The number of an object or a list, a schema or inside one in the given role: the same iff
         the contents are."""
-        stack = [(value, role)]
+        number = self._of.get((id(value), role), -1)
+        stack = [] if number >= 0 else [(value, role)]
         while stack:  # from the inside out, without recursion: schemas may be nested deeply
             check()
             here, role = stack[-1]

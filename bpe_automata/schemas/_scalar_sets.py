@@ -148,7 +148,7 @@ def bounded(low: ByteDFA, high: ByteDFA) -> ByteDFA:
 
 @lru_cache(maxsize=_CACHED)
 def finite(strings: frozenset[str]) -> ByteDFA:
-    """The set of some strings. Each of them has a UTF-8 (see `_documents.check_keywords`)."""
+    """The set of some strings, none with an unpaired surrogate: see `_documents.check_keywords`."""
     return Finite(strings) if strings else NO_STRING
 
 
