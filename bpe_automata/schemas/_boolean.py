@@ -225,9 +225,9 @@ def intersect_shapes(one: Shape, other: Shape) -> Shape:
 
 
 def _meet_objects(one: ObjectShape, other: ObjectShape) -> ObjectShape:
-    names = [*one.named, *(name for name in other.named if name not in one.named)]
     named = {
-        name: _meet_members(property_of(one, name), property_of(other, name)) for name in names
+        name: _meet_members(property_of(one, name), property_of(other, name))
+        for name in {**one.named, **other.named}
     }
     rest = []
     for mine, a in one.rest:
@@ -242,7 +242,11 @@ def _meet_objects(one: ObjectShape, other: ObjectShape) -> ObjectShape:
 
 
 def _meet_members(one: Property, other: Property) -> Property:
-    return Property(intersect_children(one.child, other.child), one.required or other.required)
+    child, required = intersect_children(one.child, other.child), one.required or other.required
+    for member in (one, other):
+        if child is member.child and required == member.required:
+            return member
+    return Property(child, required)
 
 
 def _meet_arrays(one: ArrayShape, other: ArrayShape) -> ArrayShape:
@@ -293,6 +297,7 @@ def _too_many() -> BudgetExceededError:
 # have a shape. Those that violate a condition on some property or item out of many do not.
 
 _MAX_ITEMS = 16  # that are compared one by one
+_ABSENT = Property(NOTHING)
 
 
 def shape_difference(shape: Shape, other: Shape) -> list[Shape] | None:
@@ -314,7 +319,7 @@ def property_of(shape: ObjectShape, name: str) -> Property:
     for names, child in shape.rest:
         if contains_name(names, name, shape.pointer):
             return Property(child)
-    return Property(NOTHING)
+    return _ABSENT
 
 
 def _object_difference(shape: ObjectShape, other: ObjectShape) -> list[ObjectShape] | None:
@@ -323,15 +328,15 @@ def _object_difference(shape: ObjectShape, other: ObjectShape) -> list[ObjectSha
     pieces = []
     for name in [*shape.named, *(n for n in other.named if n not in shape.named)]:
         have, need = property_of(shape, name), property_of(other, name)
-        if need.required and not have.required:
-            pieces.append(_with(shape, name, Property(NOTHING)))
         bad = _excess(have.child, need.child)
-        if bad is not None:
+        if need.required and not have.required:  # absent, or present with a bad value
+            pieces.append(_with(shape, name, _ABSENT if bad is None else Property(bad)))
+        elif bad is not None:
             pieces.append(_with(shape, name, Property(bad, required=True)))
     known = frozenset(shape.implied)
     for name, needed in other.implied:
         if (name, needed) not in known and needed not in shape.required:
-            without = _with(shape, needed, Property(NOTHING))
+            without = _with(shape, needed, _ABSENT)
             pieces.append(_with(without, name, replace(property_of(shape, name), required=True)))
     if other.most is not None and (shape.most is None or shape.most > other.most):
         more = max(shape.fewest, other.most + 1)

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
 
 MAX_PARTS = 50_000
 _NAMES = ("$anchor", "$dynamicAnchor")
+_HOLDING = ASSERTING | DEFINITIONS  # the keywords whose values hold schemas
 _METASCHEMAS = re.compile(r"https?://json-schema\.org/draft[-/]")
 _MAX_DOCUMENTS = 1000
 _MAX_METASCHEMAS = 8  # each of which names the next one in its $schema
@@ -62,14 +63,16 @@ _ANCHOR = re.compile(r"[A-Za-z_][-A-Za-z0-9._:]*")
 @dataclass(frozen=True, eq=False)
 class Part:
     """A schema somewhere in the document. schema: its keywords that its draft knows. base: the URI
-    against which its references are resolved. given: all of it, which pointers go through. scope:
-    where dynamic references inside it lead to."""
+    against which its references are resolved. given: all of it, which pointers go through. inside:
+    pointers, without a scope, to its subschemas that apply to instances. scope: where dynamic
+    references inside it lead to."""
 
     pointer: str
     schema: Any
     base: str
     draft: Draft
     given: Any = None
+    inside: tuple[str, ...] = ()
     scope: Scope = ()
 
 
@@ -91,30 +94,34 @@ class Document:
         self._plain: dict[str, Part] = {}  # without a scope
         self._scopes: list[Scope] = [()]
         self._scope_numbers: dict[Scope, int] = {(): 0}
+        self._targets: dict[tuple[str, str, str, Scope], Part] = {}  # of references
         self._documents = 0  # loaded from registries
         self._resources: dict[str, str] = {}  # URI -> pointer
         self._anchors: dict[tuple[str, str], str] = {}  # (base, name) -> pointer
         self._dynamic: dict[str, dict[str, str]] = {}  # base -> name of a $dynamicAnchor -> pointer
         self.root, self._all_formats, self._registry = schema, all_formats, registry
-        self._scan(Part("#", schema, "", self._draft("#", schema, DRAFT_2020)))
+        self._scan("#", schema, "", self._draft("#", schema, DRAFT_2020))
 
     def part(self, pointer: str) -> Part:
         """The schema at a pointer that is known to lead to one. Its own pointer may be of a later
         scope, if it is a resource with dynamic anchors."""
-        if pointer not in self._parts:
+        found = self._parts.get(pointer)
+        if found is None:
             scoped = None if pointer in self._plain else _SCOPE.fullmatch(pointer)
             plain = self._plain[scoped[2] if scoped else pointer]
-            self._parts[pointer] = self._within(
-                plain, self._scopes[int(scoped[1] if scoped else 0)]
-            )
-        return self._parts[pointer]
+            scope = self._scopes[int(scoped[1])] if scoped else ()
+            found = self._parts[pointer] = self._within(plain, scope)
+        return found
+
+    def inside(self, part: Part) -> list[Part]:
+        """Its subschemas that apply to instances."""
+        return [self._within(self._plain[pointer], part.scope) for pointer in part.inside]
 
     def _within(self, part: Part, scope: Scope) -> Part:
         """The schema as it is reached in a scope: anchors of its own resource come last."""
-        scope = tuple({**self._dynamic.get(part.base, {}), **dict(scope)}.items())
-        if not scope:
+        if not scope and part.base not in self._dynamic:
             return part
-        scope = tuple(sorted(scope))
+        scope = tuple(sorted({**self._dynamic.get(part.base, {}), **dict(scope)}.items()))
         number = self._scope_numbers.setdefault(scope, len(self._scopes))
         if number == len(self._scopes):
             self._scopes.append(scope)
@@ -129,6 +136,15 @@ class Document:
 
     def target(self, part: Part, keyword: str) -> Part:
         """The schema that `$ref`, `$dynamicRef` or `$recursiveRef` of another one refers to."""
+        key = keyword, part.schema[keyword], part.base, part.scope
+        found = self._targets.get(key)
+        if found is None:
+            found = self._within(self._target(part, keyword), part.scope)
+            self._targets[key] = found
+        return found
+
+    def _target(self, part: Part, keyword: str) -> Part:
+        """The same, without a scope."""
         reference = part.schema[keyword]
         uri, fragment = urldefrag(reference)
         base = urldefrag(urljoin(part.base, uri))[0] if uri else part.base
@@ -138,14 +154,14 @@ class Document:
             raise UnsupportedSchemaError(keyword, where, why)
         anchors, scope = self._dynamic.get(base, {}), dict(part.scope)
         if keyword != "$ref" and name in anchors:
-            return self._within(self._plain[scope.get(name, anchors[name])], part.scope)
+            return self._plain[scope.get(name, anchors[name])]
         if fragment and not fragment.startswith("/"):
             anchored = self._anchors.get((base, name))
             if anchored is None:
                 raise InvalidSchemaError(where, f"{reference!r} leads nowhere: no such $anchor")
-            return self._within(self._plain[anchored], part.scope)
+            return self._plain[anchored]
         start = self._plain[self._resources[base]]
-        return self._within(self._at(start, tokens_of(fragment), where, reference), part.scope)
+        return self._at(start, tokens_of(fragment), where, reference)
 
     def _load(self, uri: str, draft: Draft, where: str) -> bool:
         """Add the document with a URI; False if it is not in the registry. draft: for one that does
@@ -161,7 +177,7 @@ class Document:
             advice = "the schema refers to more documents; put what is needed into fewer"
             raise SchemaTooLargeError(where, "documents", _MAX_DOCUMENTS, advice)
         self._resources[uri] = f"{uri}#"
-        self._scan(Part(f"{uri}#", found, uri, self._draft(f"{uri}#", found, draft)))
+        self._scan(f"{uri}#", found, uri, self._draft(f"{uri}#", found, draft))
         return True
 
     def _retrieved(self, uri: str) -> Any:
@@ -210,70 +226,70 @@ class Document:
         if pointer not in self._plain:
             if not is_schema(here):
                 raise InvalidSchemaError(where, f"{reference!r} leads to what is no schema")
-            self._scan(Part(pointer, here, nearest.base, nearest.draft))
+            self._scan(pointer, here, nearest.base, nearest.draft)
         return self._plain[pointer]
 
-    def _scan(self, start: Part) -> None:
-        """Add a schema and all its subschemas to the tables."""
-        waiting = [(start, 0)]
+    def _scan(self, pointer: str, schema: Any, base: str, draft: Draft) -> None:
+        """Add a schema and all its subschemas to the tables. base, draft: of what is around it."""
+        waiting = [(pointer, schema, base, draft, 0)]
         while waiting:
-            check()
-            part, level = waiting.pop()
+            pointer, given, base, draft, level = waiting.pop()
             if len(self._plain) + len(waiting) >= MAX_PARTS:
                 advice = "the schema has more parts; take out what is not needed"
-                raise SchemaTooLargeError(part.pointer, "schemas", MAX_PARTS, advice)
+                raise SchemaTooLargeError(pointer, "schemas", MAX_PARTS, advice)
             if level > MAX_NESTING:
-                raise too_deep(part.pointer)
-            part = self._noted(part)
-            waiting += [(inner, level + 1) for inner in islice(_inner(part), MAX_PARTS)]
+                raise too_deep(pointer)
+            schema, base, draft = self._noted(pointer, given, base, draft)
+            inner = list(islice(_inner(pointer, schema), MAX_PARTS))
+            inside = tuple(at for at, _, applies in inner if applies)
+            self._plain[pointer] = Part(pointer, schema, base, draft, given, inside)
+            if inner:
+                check()
+                waiting += [(at, found, base, draft, level + 1) for at, found, _ in inner]
 
-    def _noted(self, part: Part) -> Part:
-        """The schema with its own base and the keywords of its draft, added to all tables."""
-        part = replace(part, given=part.schema)
-        if isinstance(part.schema, dict):
-            part = self._named(part)
-            part = replace(part, schema=self._known(part))
-            schema = part.schema
-            for keyword in _NAMES:
-                name = schema.get(keyword)
-                if isinstance(name, str) and _ANCHOR.fullmatch(name):
-                    self._anchors[part.base, name] = part.pointer
-                    if keyword == "$dynamicAnchor":
-                        self._dynamic.setdefault(part.base, {})[name] = part.pointer
-            if schema.get("$recursiveAnchor") is True:
-                self._dynamic.setdefault(part.base, {})[""] = part.pointer
-        elif part.pointer == "#":
+    def _noted(self, pointer: str, given: Any, base: str, draft: Draft) -> tuple[Any, str, Draft]:
+        """The keywords of a schema that its draft knows, and its own base and draft; all its names
+        are added to the tables."""
+        if pointer == "#":  # the root has an entry without a name, too
             self._resources[""] = "#"
-        self._plain[part.pointer] = part
-        return part
+        if not isinstance(given, dict):
+            return given, base, draft
+        base, draft = self._named(pointer, given, base, draft)
+        schema = self._known(given, draft)
+        for keyword in _NAMES:
+            name = schema.get(keyword)
+            if isinstance(name, str) and _ANCHOR.fullmatch(name):
+                self._anchors[base, name] = pointer
+                if keyword == "$dynamicAnchor":
+                    self._dynamic.setdefault(base, {})[name] = pointer
+        if schema.get("$recursiveAnchor") is True:
+            self._dynamic.setdefault(base, {})[""] = pointer
+        return schema, base, draft
 
-    def _known(self, part: Part) -> Any:
+    def _known(self, given: dict[str, Any], draft: Draft) -> dict[str, Any]:
         """The keywords that are known to the draft of the schema, or to no draft at all."""
-        schema, draft = part.given, part.draft
-        unknown = {keyword for keyword in schema if not draft.knows(keyword)}
-        if "format" in schema and not (self._all_formats or draft.defines(schema["format"])):
-            unknown.add("format")
-        if not unknown:
-            return schema
-        return {keyword: value for keyword, value in schema.items() if keyword not in unknown}
+        name = given.get("format")
+        noted = name is not None and not (self._all_formats or draft.defines(name))
+        if not noted and draft.notes.isdisjoint(given):
+            return given
+        notes = draft.notes | {"format"} if noted else draft.notes
+        return {keyword: value for keyword, value in given.items() if keyword not in notes}
 
-    def _named(self, part: Part) -> Part:
-        """The schema with the base that its `$id` sets. The root has an entry without one, too."""
-        schema, draft = part.schema, part.draft
+    def _named(
+        self, pointer: str, schema: dict[str, Any], base: str, draft: Draft
+    ) -> tuple[str, Draft]:
+        """The base that the `$id` of a schema sets, and the draft that it has there."""
         name = schema.get(draft.id_keyword)
-        if part.pointer == "#" and not isinstance(name, str):
+        if pointer == "#" and not isinstance(name, str):
             name = schema.get("id") or schema.get("$id")  # the keyword of another draft
-        if part.pointer == "#":
-            self._resources[""] = "#"
         if not isinstance(name, str) or (draft.ref_alone and "$ref" in schema):
-            return part
-        uri, anchor = urldefrag(urljoin(part.base, name))
+            return base, draft
+        uri, anchor = urldefrag(urljoin(base, name))
         if anchor and name.startswith("#"):  # how drafts up to 7 spell an $anchor
-            self._anchors[part.base, anchor] = part.pointer
-            return part
-        self._resources.setdefault(uri, part.pointer)
-        inner = self._draft(part.pointer, schema, draft)
-        return replace(part, base=uri, draft=inner)
+            self._anchors[base, anchor] = pointer
+            return base, draft
+        self._resources.setdefault(uri, pointer)
+        return uri, self._draft(pointer, schema, draft)
 
 
 _NOWHERE = object()
@@ -288,15 +304,16 @@ def _step(here: Any, token: str) -> Any:
     return _NOWHERE
 
 
-def _inner(part: Part) -> Iterator[Part]:
-    """The direct subschemas of a schema."""
-    if not isinstance(part.schema, dict):
+def _inner(pointer: str, schema: Any) -> Iterator[tuple[str, Any, bool]]:
+    """(pointer, schema, does it apply to instances?) of the direct subschemas of a schema."""
+    if not isinstance(schema, dict):
         return
-    for keyword, value in part.schema.items():
-        if keyword in ASSERTING or keyword in DEFINITIONS:
-            for path, schema in parts(keyword, value):
-                if is_schema(schema):
-                    yield Part(below(part.pointer, keyword, *path), schema, part.base, part.draft)
+    for keyword, value in schema.items():
+        if keyword in _HOLDING:
+            applies = keyword in ASSERTING
+            for path, inner in parts(keyword, value):
+                if is_schema(inner):
+                    yield below(pointer, keyword, *path), inner, applies
 
 
 def _metaschemas() -> Registry[Any]:
@@ -321,6 +338,7 @@ def without_scope(pointer: str) -> str:
 
 _TEXTS = ("required", "const", "enum", "pattern", "dependentRequired")
 _BY_NAME = ("properties", "patternProperties", "dependentSchemas", "dependencies")
+_SPELLED = (*_TEXTS, *_BY_NAME)
 
 
 def check_keywords(part: Part) -> None:
@@ -345,10 +363,10 @@ def check_keywords(part: Part) -> None:
 def _check_texts(pointer: str, schema: dict[str, Any]) -> None:
     """Raises UnsupportedSchemaError for a name or a string with an unpaired surrogate, which has no
     UTF-8."""
-    for keyword in _TEXTS + _BY_NAME:
-        value = schema.get(keyword)
+    for keyword in [one for one in _SPELLED if one in schema]:
+        value = schema[keyword]
         try:
-            _encoded(list(value) if keyword in _BY_NAME and value else value)
+            _encoded("".join(value) if keyword in _BY_NAME else value)
         except UnicodeEncodeError:
             why = "half of a surrogate pair in it has no UTF-8"
             raise UnsupportedSchemaError(keyword, below(pointer, keyword), why) from None
@@ -362,9 +380,10 @@ def _encoded(value: Any) -> None:
         if isinstance(here, str):
             here.encode()
         elif isinstance(here, list | tuple):
-            waiting += here
+            "".join(item for item in here if isinstance(item, str)).encode()
+            waiting += [item for item in here if isinstance(item, list | dict)]
         elif isinstance(here, dict):
-            waiting += [*here, *here.values()]
+            waiting += [list(here), *here.values()]
 
 
 def _check_format(pointer: str, schema: dict[str, Any]) -> None:

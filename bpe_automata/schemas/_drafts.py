@@ -14,6 +14,7 @@ from decimal import Decimal
 from typing import Any
 from urllib.parse import unquote
 
+from bpe_automata._sharing import cached
 from bpe_automata.errors import InvalidSchemaError, UnsupportedSchemaError
 
 TYPES = ("null", "boolean", "integer", "number", "string", "array", "object")
@@ -32,10 +33,15 @@ class Draft:
     id_keyword: str = "$id"
     unknown: frozenset[str] = frozenset()
 
-    def knows(self, keyword: str) -> bool:
-        """Whether the keyword has a meaning in this draft; otherwise it is a note."""
-        until = -1 if keyword in self.unknown else _UNTIL.get(keyword, self.number)
-        return _SINCE.get(keyword, 0) <= self.number <= until
+    def __hash__(self) -> int:
+        return self.number
+
+    @cached
+    def notes(self) -> frozenset[str]:
+        """The keywords of other drafts that have no meaning in this one."""
+        newer = (keyword for keyword, since in _SINCE.items() if self.number < since)
+        dropped = (keyword for keyword, until in _UNTIL.items() if until < self.number)
+        return self.unknown.union(newer, dropped)
 
     def defines(self, format_name: object) -> bool:
         """Whether this draft defines the format; otherwise it is a note."""
@@ -235,7 +241,12 @@ def without_vocabularies(draft: Draft, given: Any, where: str) -> Draft:
 
 def below(pointer: str, *tokens: str | int) -> str:
     """The pointer with more tokens. It is not percent-encoded, so that people can read it."""
-    return "/".join((pointer, *(str(t).replace("~", "~0").replace("/", "~1") for t in tokens)))
+    for token in tokens:
+        text = str(token)
+        if "~" in text or "/" in text:
+            text = text.replace("~", "~0").replace("/", "~1")
+        pointer = f"{pointer}/{text}"
+    return pointer
 
 
 def tokens_of(fragment: str) -> list[str]:

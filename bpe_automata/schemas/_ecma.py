@@ -20,6 +20,7 @@ from bpe_automata._automata.codepoints import (
     union,
 )
 from bpe_automata._budget import Budget, out_of_instructions
+from bpe_automata._sharing import cached
 from bpe_automata.errors import RegexSyntaxError, UnsupportedRegexError
 
 # Characters and classes of ECMA-262 patterns, as sets of code points.
@@ -172,6 +173,21 @@ def _code_point(code_point: int) -> str:
     return character if plain else f"\\U{code_point:08x}"
 
 
+_SPELLED = r"(?:[^\^$\\.*+?()\[\]{}|]|\\[\^$\\.*+?()\[\]{}/-])*+"
+_LISTED = re.compile(rf"\^(?:({_SPELLED})|\((?:\?:)?({_SPELLED}(?:\|{_SPELLED})*+)\))\$")
+_ESCAPED = re.compile(r"\\(.)")
+
+
+def listed(pattern: str) -> frozenset[str] | None:
+    """The strings in which a pattern matches that spells them out, as `^a$` and `^(a|b)$` do; None
+    for any other pattern."""
+    found = _LISTED.fullmatch(pattern)
+    if found is None:
+        return None
+    spelled = [found[1]] if found[2] is None else found[2].split("|")
+    return frozenset(_ESCAPED.sub(r"\1", text) for text in spelled)
+
+
 BEGIN, END, BOUNDARY, NO_BOUNDARY = MARKERS = "\ud800\ud801\ud802\ud803"
 _REPEAT = re.compile(r"([*+?]|\{(?P<least>[0-9]+)(?P<comma>,(?P<most>[0-9]*))?\})\??")
 _GROUP = re.compile(r"\((?!\?)|\(\?<(?![=!])")
@@ -219,9 +235,18 @@ class _Reader:
 
     def __init__(self, pattern: str, budget: Budget) -> None:
         self.pattern, self.at, self._budget = pattern, 0, budget
-        bare = _SKIPPED.sub("", pattern)
-        self._groups = len(_GROUP.findall(bare))
-        self._named = "(?<" in re.sub(r"\(\?<[=!]", "", bare)
+
+    @cached
+    def _bare(self) -> str:
+        return _SKIPPED.sub("", self.pattern)
+
+    @cached
+    def _groups(self) -> int:
+        return len(_GROUP.findall(self._bare))
+
+    @cached
+    def _named(self) -> bool:
+        return "(?<" in re.sub(r"\(\?<[=!]", "", self._bare)
 
     def alternatives(self) -> tuple[tuple[str, ...], ...]:
         """The alternatives up to the end or to a closing bracket."""

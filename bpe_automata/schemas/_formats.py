@@ -24,12 +24,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from bpe_automata._automata.algebra import difference
 from bpe_automata._automata.compile import compile_regex
 from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata.errors import ArgumentError
+from bpe_automata.schemas._scalar_sets import Bounded
 from bpe_automata.schemas._strings import within_length
 
 # URIs, IRIs and URI templates as regexes, rule by rule (RFC 3986, 3987, 6570).
@@ -254,3 +255,10 @@ def format_language(name: str) -> ByteDFA:
 def format_upper_bound(name: str) -> ByteDFA:
     """The strings that may be of a format; more than its language if it is in UNDERSTATED."""
     return compile_regex(_AT_MOST[name]) if name in UNDERSTATED else format_language(name)
+
+
+@lru_cache(maxsize=len(_MADE))
+def format_strings(name: str) -> ByteDFA:
+    """The strings of a format, with both bounds if they differ."""
+    known = format_language(name)
+    return Bounded(known, partial(format_upper_bound, name)) if name in UNDERSTATED else known

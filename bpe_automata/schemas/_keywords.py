@@ -14,7 +14,6 @@ Sources: JSON Schema Validation (2020-12), section 6, and Core, sections 10 and 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager
 from functools import lru_cache, reduce
 from typing import Any, TypeVar
 
@@ -31,7 +30,8 @@ from bpe_automata.errors import (
 from bpe_automata.schemas._boolean import intersect_children, property_of
 from bpe_automata.schemas._documents import Part
 from bpe_automata.schemas._drafts import below
-from bpe_automata.schemas._formats import SUPPORTED, format_language, format_upper_bound
+from bpe_automata.schemas._ecma import listed
+from bpe_automata.schemas._formats import SUPPORTED, format_strings
 from bpe_automata.schemas._limits import as_too_large
 from bpe_automata.schemas._numbers import (
     ALL_NUMBERS,
@@ -78,6 +78,7 @@ from bpe_automata.schemas._values import (
 ReadChild = Callable[[str], Child]  # the values of the subschema at a pointer, see `Reader.child`
 _MAX_COUNT = 100_000  # items or properties, each of which takes states of its own
 _MAX_CLASSES = 64
+_OFTEN = 64  # listed values, between two looks at the clock
 _FEW_NAMES = 32  # a set of at most so many names is spelled out where properties are counted
 
 
@@ -85,27 +86,17 @@ def read_strings(part: Part) -> ByteDFA:
     """The strings, not escaped, that the keywords of strings allow."""
     schema, found = part.schema, ALL_STRINGS
     if schema.get("format") in SUPPORTED:
-        found = _of_format(schema["format"])
+        found = format_strings(schema["format"])
     if "pattern" in schema:
-        with _at(part, "pattern"):
+        with as_too_large(part.pointer, "pattern"):
             found = intersect_strings(
                 found, _pattern_language(schema["pattern"], part.pointer, "pattern")
             )
     fewest, most = int(schema.get("minLength", 0)), schema.get("maxLength")
     if fewest or most is not None:
-        with _at(part, "minLength" if most is None else "maxLength"):
+        with as_too_large(part.pointer, "minLength" if most is None else "maxLength"):
             found = _within(found, fewest, None if most is None else int(most))
     return found
-
-
-def _at(part: Part, keyword: str) -> AbstractContextManager[None]:
-    """A block in which an exceeded budget is reported with the pointer of a keyword."""
-    return as_too_large(below(part.pointer, keyword))
-
-
-@lru_cache(maxsize=len(SUPPORTED))
-def _of_format(name: str) -> ByteDFA:
-    return bounded(format_language(name), format_upper_bound(name))
 
 
 @lru_cache(maxsize=128)
@@ -122,7 +113,8 @@ def _pattern_language(pattern: str, pointer: str, *path: str) -> ByteDFA:
     where = below(pointer, *path)
     try:
         with as_too_large(where):
-            return canonical(ecma_pattern(pattern))
+            strings = listed(pattern)
+            return canonical(ecma_pattern(pattern)) if strings is None else finite(strings)
     except RegexSyntaxError as error:
         raise InvalidSchemaError(where, str(error)) from None
     except RegexError as error:
@@ -144,14 +136,14 @@ def read_numbers(part: Part, only_integers: bool) -> NumberSet:
     for name, inclusive, exclusive in _BOUNDS:
         bound, other = schema.get("m" + name), schema.get("exclusiveM" + name)
         if bound is not None:
-            with _at(part, "m" + name):
+            with as_too_large(part.pointer, "m" + name):
                 # In draft 4, `exclusiveMinimum: true` says that the minimum itself is too small.
                 found = intersect_numbers(found, (exclusive if other is True else inclusive)(bound))
         if other is not None and not isinstance(other, bool):
-            with _at(part, "exclusiveM" + name):
+            with as_too_large(part.pointer, "exclusiveM" + name):
                 found = intersect_numbers(found, exclusive(other))
     if "multipleOf" in schema:
-        with _at(part, "multipleOf"):
+        with as_too_large(part.pointer, "multipleOf"):
             found = intersect_numbers(found, multiples_of(schema["multipleOf"]))
     return found
 
@@ -161,8 +153,9 @@ def read_listed(values: Iterable[Any], pointer: str) -> Values:
     texts, numbers, booleans, null = set(), [], set(), False
     arrays: list[Term[ArrayShape]] = []
     objects: list[Term[ObjectShape]] = []
-    for value in values:
-        check()
+    for at, value in enumerate(values):
+        if at % _OFTEN == 0:
+            check()
         if value is None:
             null = True
         elif isinstance(value, bool):

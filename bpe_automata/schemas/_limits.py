@@ -13,6 +13,7 @@ from contextvars import ContextVar
 
 from bpe_automata._budget import check
 from bpe_automata.errors import BudgetExceededError, SchemaError, SchemaTooLargeError
+from bpe_automata.schemas._drafts import below
 
 MAX_STEPS = 100_000  # 10 to 100 microseconds each
 MAX_LEVELS = 80  # sets that are read or compared, each because of the one before: some 7 calls each
@@ -50,16 +51,26 @@ def check_levels(levels: int) -> None:
         raise BudgetExceededError("levels", MAX_LEVELS, advice)
 
 
-@contextmanager
-def as_too_large(pointer: str) -> Iterator[None]:
-    """Inside, an exceeded budget is reported as a SchemaTooLargeError at `pointer`."""
-    try:
-        yield
-    except SchemaError:
-        raise
-    except BudgetExceededError as error:
-        advice = str(error).partition("exceeded: ")[2]
-        raise SchemaTooLargeError(pointer, error.resource, error.limit, advice) from error
-    except RecursionError:
-        advice = "schemas are nested more deeply than calls may be; use fewer levels"
-        raise SchemaTooLargeError(pointer, "calls", sys.getrecursionlimit(), advice) from None
+class as_too_large:  # noqa: N801 - as `suppress`
+    """Inside, an exceeded budget is reported as a SchemaTooLargeError at below(pointer, *tokens).
+    A class, since every schema is read inside one."""
+
+    __slots__ = ("_pointer", "_tokens")
+
+    def __init__(self, pointer: str, *tokens: str) -> None:
+        self._pointer, self._tokens = pointer, tokens
+
+    def __enter__(self) -> None:
+        """Nothing is looked at unless there is an error."""
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        if error is None or isinstance(error, SchemaError):
+            return
+        if isinstance(error, BudgetExceededError):
+            advice = str(error).partition("exceeded: ")[2]
+            where = below(self._pointer, *self._tokens)
+            raise SchemaTooLargeError(where, error.resource, error.limit, advice) from error
+        if isinstance(error, RecursionError):
+            advice = "schemas are nested more deeply than calls may be; use fewer levels"
+            where, limit = below(self._pointer, *self._tokens), sys.getrecursionlimit()
+            raise SchemaTooLargeError(where, "calls", limit, advice) from None

@@ -16,6 +16,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -232,12 +233,24 @@ _APART = re.compile(
 )
 
 
+_spelled = json.JSONEncoder(
+    check_circular=False,
+    ensure_ascii=False,
+    separators=(",", ":"),
+    default=str,  # decimals, which the numbers of a text are read as
+).encode
+
+
 def columns(schema: Any, breaks: bool) -> np.ndarray:
     """uint8 [256]: the column of each byte, for all texts that are valid under a schema. breaks:
     may there be line feeds between tokens of JSON?"""
-    # Decimals are what the numbers of a text are read as.
-    spelled = json.dumps(schema, ensure_ascii=False, separators=(",", ":"), default=str)
+    spelled = _spelled(schema)
     if spelled.isascii() and not _APART.search(spelled):
-        first = np.array((*_BREAKS, *_FIRST) if breaks else _FIRST)
-        return np.searchsorted(first, np.arange(256), "right").astype(np.uint8)
+        return _ascii_columns(breaks)
     return np.arange(256, dtype=np.uint8)
+
+
+@lru_cache(maxsize=2)
+def _ascii_columns(breaks: bool) -> np.ndarray:
+    first = np.array((*_BREAKS, *_FIRST) if breaks else _FIRST)
+    return np.searchsorted(first, np.arange(256), "right").astype(np.uint8)

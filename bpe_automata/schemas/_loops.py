@@ -13,9 +13,9 @@ from typing import Any, Literal
 
 from bpe_automata._budget import check
 from bpe_automata.schemas._documents import Document, Part
-from bpe_automata.schemas._drafts import ASSERTING, below, parts
 
 REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
+_REFERRING = frozenset(REFERENCES)
 
 
 @dataclass
@@ -29,7 +29,10 @@ class Loops:
 
 def references(part: Part) -> list[str]:
     """The keywords of a schema that refer to another one."""
-    return [k for k in REFERENCES if isinstance(part.schema, dict) and k in part.schema]
+    schema = part.schema
+    if not isinstance(schema, dict) or _REFERRING.isdisjoint(schema):
+        return []
+    return [keyword for keyword in REFERENCES if keyword in schema]
 
 
 def find_loops(document: Document, check: Callable[[Part], None]) -> Loops:
@@ -37,9 +40,8 @@ def find_loops(document: Document, check: Callable[[Part], None]) -> Loops:
     walk = _Walk(document, check)
     walk.run(document.part("#"))
     loops = Loops()
-    for number, members in enumerate(walk.components):
-        if len(members) > 1 or members[0] in walk.to[members[0]]:
-            loops.of.update(dict.fromkeys(members, number))
+    for number, members in enumerate(walk.loops):
+        loops.of.update(dict.fromkeys(members, number))
     for source, target in walk.referred:
         if source in loops.of and loops.of[source] == loops.of.get(target):
             loops.entries.add(target)
@@ -47,13 +49,13 @@ def find_loops(document: Document, check: Callable[[Part], None]) -> Loops:
 
 
 class _Walk:
-    """Depth-first search with the components found so far."""
+    """Depth-first search with the loops found so far."""
 
     def __init__(self, document: Document, check: Callable[[Part], None]) -> None:
         self._document, self._check = document, check
-        self.components: list[list[str]] = []
+        self.loops: list[list[str]] = []
         self.referred: list[tuple[str, str]] = []
-        self.to: dict[str, list[str]] = {}
+        self._to: dict[str, list[str]] = {}
         self._low: dict[str, int] = {}
         self._open: list[str] = []
         self._is_open: set[str] = set()
@@ -63,11 +65,9 @@ class _Walk:
         """Search from one schema."""
         self._enter(start.pointer)
         while self._path:
-            check()
             here, order, others = self._path[-1]
             for other in others:
-                if other not in self._low:
-                    self._enter(other)
+                if other not in self._low and self._enter(other):
                     break
                 if other in self._is_open:
                     self._low[here] = min(self._low[here], self._low[other])
@@ -75,15 +75,21 @@ class _Walk:
                 self._path.pop()
                 self._leave(here, order)
 
-    def _enter(self, pointer: str) -> None:
+    def _enter(self, pointer: str) -> bool:
+        """Begin with a schema; False if it leads nowhere, as most do: it is on no loop."""
         part = self._document.part(pointer)
         self._check(part)
-        self.to[pointer] = list(self._next(part))
         order = len(self._low)
         self._low[pointer] = order
+        others = self._next(part)
+        if not others:
+            return False
+        check()
+        self._to[pointer] = others
         self._open.append(pointer)
         self._is_open.add(pointer)
-        self._path.append((pointer, order, iter(self.to[pointer])))
+        self._path.append((pointer, order, iter(others)))
+        return True
 
     def _leave(self, pointer: str, order: int) -> None:
         if self._path:
@@ -91,22 +97,22 @@ class _Walk:
             self._low[above] = min(self._low[above], self._low[pointer])
         if self._low[pointer] == order:
             at = _last(self._open, pointer)
-            self.components.append(self._open[at:])
-            self._is_open.difference_update(self._open[at:])
+            members = self._open[at:]
             del self._open[at:]
+            self._is_open.difference_update(members)
+            if len(members) > 1 or pointer in self._to[pointer]:
+                self.loops.append(members)
 
-    def _next(self, part: Part) -> Iterator[str]:
+    def _next(self, part: Part) -> list[str]:
         """The pointers of the targets of its references, and of its subschemas."""
+        found = []
         for keyword in references(part):
             target = self._document.target(part, keyword)
             self.referred.append((part.pointer, target.pointer))
-            yield target.pointer
-        if not isinstance(part.schema, dict) or (part.draft.ref_alone and "$ref" in part.schema):
-            return
-        for keyword, value in part.schema.items():
-            if keyword in ASSERTING:
-                for path, _ in parts(keyword, value):
-                    yield self._document.part(below(part.pointer, keyword, *path)).pointer
+            found.append(target.pointer)
+        if found and part.draft.ref_alone and "$ref" in part.schema:
+            return found
+        return found + [one.pointer for one in self._document.inside(part)]
 
 
 def _last(items: list[str], item: str) -> int:
@@ -117,8 +123,8 @@ def _last(items: list[str], item: str) -> int:
     return at
 
 
-# Equal schemas get equal numbers, so that each content is read and written only once. The order of
-# properties counts, since it is the order in which they are written.
+# Each content is read and written only once. The order of properties counts, since it is the order
+# in which they are written.
 
 _NOTES = frozenset(("title", "description", "$comment", "markdownDescription"))
 # The role of a value inside a schema: a schema or a list of them, an object from names (not
@@ -132,46 +138,54 @@ _ROLES: dict[str, Role] = {
 
 
 class Contents:
-    """Numbers schemas by their content: two have the same number iff they are equal JSON, apart
-    from notes such as "title". A schema is known by its id, so it must outlive this object."""
+    """Tells which schemas have one content: they are equal JSON, apart from notes such as "title".
+    A schema is known by its id, so it must outlive this object."""
 
     def __init__(self) -> None:
+        self._outlined: dict[tuple[object, ...], tuple[Any, str]] = {}
+        self._first: dict[tuple[object, ...], str] = {}
         self._of: dict[tuple[int, Role], int] = {}
         self._numbers: dict[tuple[object, ...], int] = {}
 
+    def first(self, schema: Any, pointer: str, context: tuple[object, ...]) -> str:
+        """The pointer with which a schema of this content came first in this context. Contents are
+        compared in full only where two schemas look alike from outside."""
+        outline, is_all = _outline(schema)
+        before = self._outlined.setdefault((outline, context), (schema, pointer))
+        if is_all or before[0] is schema:
+            return before[1]
+        self._first.setdefault((self.number(before[0]), context), before[1])
+        return self._first.setdefault((self.number(schema), context), pointer)
+
     def number(self, value: Any, role: Role = "schema") -> int:
-        """The number of a schema, or of a value inside one in the given role."""
-        stack = [(value, role)]
+        """The number of an object or a list, a schema or inside one in the given role: the same iff
+        the contents are."""
+        number = self._of.get((id(value), role), -1)
+        stack = [] if number >= 0 else [(value, role)]
         while stack:  # from the inside out, without recursion: schemas may be nested deeply
             check()
-            missing = [(v, r) for _, v, r in _members(*stack[-1]) if self._known(v, r) is None]
-            stack += missing
-            if not missing:
-                self._add(*stack.pop())
-        return self._known(value, role) or 0
-
-    def _known(self, value: Any, role: Role) -> int | None:
-        """The number of a value, None for an object or a list that has none yet."""
-        if isinstance(value, dict | list):
-            return self._of.get((id(value), role))
-        return self._number((type(value), value))
-
-    def _add(self, value: Any, role: Role) -> None:
-        """Number a value whose members all have numbers."""
-        if isinstance(value, dict | list):
-            members = ((name, self._known(v, r)) for name, v, r in _members(value, role))
-            self._of[id(value), role] = self._number((type(value), *members))
-
-    def _number(self, key: tuple[object, ...]) -> int:
-        return self._numbers.setdefault(key, len(self._numbers) + 1)
+            here, role = stack[-1]
+            size, content = len(stack), list[object]([type(here)])
+            for name, inner, inside in _members(here, role):
+                if not isinstance(inner, dict | list):
+                    content.append((name, type(inner), inner))
+                elif isinstance(inner, list) and all(type(item) is str for item in inner):
+                    content.append((name, list, *inner))
+                elif (found := self._of.get((id(inner), inside))) is not None:
+                    content.append((name, found))
+                else:
+                    stack.append((inner, inside))
+            if len(stack) == size:
+                stack.pop()
+                number = self._numbers.setdefault(tuple(content), len(self._numbers))
+                self._of[id(here), role] = number
+        return number
 
 
-def _members(value: Any, role: Role) -> list[tuple[str | int, Any, Role]]:
+def _members(value: dict[str, Any] | list[Any], role: Role) -> list[tuple[str | int, Any, Role]]:
     """(name or index, value, role) of each member, without notes."""
     if isinstance(value, list):
         return [(index, inner, role) for index, inner in enumerate(value)]
-    if not isinstance(value, dict):
-        return []
     if role == "schema":
         return [
             (name, inner, _ROLES.get(name, "schema"))
@@ -180,3 +194,25 @@ def _members(value: Any, role: Role) -> list[tuple[str | int, Any, Role]]:
         ]
     inside: Role = "schema" if role == "map" else "constant"
     return [(name, inner, inside) for name, inner in value.items()]
+
+
+def _outline(schema: Any) -> tuple[tuple[object, ...], bool]:
+    """What schemas of one content have in common, found without looking inside; and whether it is
+    all of the content."""
+    if not isinstance(schema, dict):
+        return (type(schema), schema), True
+    found: list[object] = []
+    is_all = True
+    for name, value in schema.items():
+        kind = type(value)
+        if kind is str:
+            if name not in _NOTES:
+                found += (name, value)
+        elif not isinstance(value, dict | list):
+            found.append((name, kind, value))
+        elif isinstance(value, list) and all(type(item) is str for item in value):
+            found.append((name, kind, *value))
+        else:
+            found.append((name, kind, len(value), *(value if isinstance(value, dict) else ())))
+            is_all = False
+    return tuple(found), is_all

@@ -370,11 +370,8 @@ class Members:
         """See `Container.opening`: where {} is shorter, nobody looks at the members."""
         if self.may_be_empty:
             return LONGER if self._shape.most != 0 else FAR
-        found = [
-            self._length_of(self._all[number], None) - self._between + self._closing(after)
-            for number, after in self._options(self.begin)
-        ]
-        return min(found, default=FAR)
+        closing = self._closing(self.begin)
+        return FAR if closing >= FAR else closing - self._between
 
     # The parts. All of them share two tables, with every entry in them: of the first member, and of
     # those behind a comma. What may not come in a state costs FAR, and so is not in its part.

@@ -12,8 +12,6 @@ itself there. A schema that refers to itself without such a step says nothing an
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from functools import reduce
 
@@ -32,7 +30,13 @@ from bpe_automata.schemas._keywords import (
     read_strings,
 )
 from bpe_automata.schemas._limits import as_too_large, check_levels, step
-from bpe_automata.schemas._loops import Contents, Loops, find_loops, references
+from bpe_automata.schemas._loops import (
+    REFERENCES,
+    Contents,
+    Loops,
+    find_loops,
+    references,
+)
 from bpe_automata.schemas._numbers import ALL_NUMBERS, NO_NUMBER
 from bpe_automata.schemas._one_of import exactly_one
 from bpe_automata.schemas._values import (
@@ -76,8 +80,8 @@ class Reader:
         self._children: dict[str, Child] = {}
         self._reading: list[str | None] = []  # None: a step into a property or an item
         self._contents = Contents()
+        self._first: dict[str, str] = {}  # the first pointer to an equal schema, by pointer
         self.ways = Ways(document, self.open.values, self.open.child)
-        self._first: dict[tuple[object, ...], str] = {}  # content of a schema -> its first pointer
 
     def values(self, pointer: str) -> Values:
         """The values that the schema at a pointer allows, where it applies to the same instance as
@@ -85,9 +89,7 @@ class Reader:
         pointer = self._first_equal(pointer)
         found = self._read.get(pointer)
         if found is None:
-            with self._inside(pointer):
-                found = self._in_loop(pointer, self._found(pointer))
-            self._read[pointer] = found
+            found = self._read[pointer] = self._in_loop(pointer, self._found(pointer))
         return found
 
     def child(self, pointer: str) -> Child:
@@ -104,10 +106,14 @@ class Reader:
 
     def _first_equal(self, pointer: str) -> str:
         """The pointer of the first schema with this content: large schemas repeat themselves."""
-        part = self.document.part(pointer)
-        loop = (self._loops.of.get(part.pointer), part.pointer in self._loops.entries)
-        key = (self._contents.number(part.schema), part.base, part.draft, part.scope, *loop)
-        return self._first.setdefault(key, part.pointer)
+        found = self._first.get(pointer)
+        if found is None:
+            part = self.document.part(pointer)
+            loop = (self._loops.of.get(part.pointer), part.pointer in self._loops.entries)
+            context = (part.base, part.draft, part.scope, *loop)
+            found = self._contents.first(part.schema, part.pointer, context)
+            self._first[pointer] = found
+        return found
 
     def _below(self, pointer: str) -> Values:
         self._reading.append(None)
@@ -120,9 +126,16 @@ class Reader:
         part = self.document.part(pointer)
         if isinstance(part.schema, bool):
             return ALL if part.schema else NONE
-        step()
+        if pointer in self._reading:
+            raise self._in_place(pointer)
         with as_too_large(pointer):
-            return _read(self, part)
+            check_levels(len(self._reading))
+            step()
+            self._reading.append(pointer)
+            try:
+                return _read(self, part)
+            finally:
+                self._reading.pop()
 
     def _in_loop(self, pointer: str, values: Values) -> Values:
         """The values, marked with the loop that the schema itself is on."""
@@ -133,23 +146,14 @@ class Reader:
         loops = values.loops | {number}
         return replace(values, loops=loops, entry=values.entry or entry, memo={})
 
-    @contextmanager
-    def _inside(self, pointer: str) -> Iterator[None]:
-        """While a schema is being read. Raises InvalidSchemaError if it refers to itself as it is,
-        Unfinished if it does so through a property or an item."""
-        if pointer in self._reading:
-            at = len(self._reading) - 1 - self._reading[::-1].index(pointer)
-            if None in self._reading[at:]:
-                raise Unfinished(pointer)
-            path = " -> ".join(map(str, (*self._reading[at:], pointer)))
-            raise InvalidSchemaError(pointer, f"the schema refers to itself in place: {path}")
-        with as_too_large(pointer):
-            check_levels(len(self._reading))
-        self._reading.append(pointer)
-        try:
-            yield
-        finally:
-            self._reading.pop()
+    def _in_place(self, pointer: str) -> InvalidSchemaError | Unfinished:
+        """The error for a schema that is needed while it is being read: it refers to itself, as it
+        is, or through a property or an item, which can wait."""
+        at = len(self._reading) - 1 - self._reading[::-1].index(pointer)
+        if None in self._reading[at:]:
+            return Unfinished(pointer)
+        path = " -> ".join(map(str, (*self._reading[at:], pointer)))
+        return InvalidSchemaError(pointer, f"the schema refers to itself in place: {path}")
 
 
 _STRINGS = frozenset(("pattern", "minLength", "maxLength", "format"))
@@ -178,6 +182,20 @@ _OBJECTS = frozenset(
     )
 )
 _OF_ONE_TYPE = _STRINGS | _BOUNDS | _ARRAYS | _OBJECTS | {"type"}
+_IN_PLACE = frozenset(  # that most schemas lack
+    (
+        *REFERENCES,
+        "allOf",
+        "anyOf",
+        "oneOf",
+        "not",
+        "if",
+        "contains",
+        "dependentRequired",
+        "dependentSchemas",
+        "dependencies",
+    )
+)
 
 
 def _read(reader: Reader, part: Part) -> Values:
@@ -190,6 +208,8 @@ def _read(reader: Reader, part: Part) -> Values:
         found = intersection(found, read_listed((schema["const"],), part.pointer))
     if "enum" in schema:
         found = intersection(found, read_listed(schema["enum"], part.pointer))
+    if _IN_PLACE.isdisjoint(schema):
+        return found
     for keyword in references(part):
         found = intersection(found, _referred(reader, part, keyword))
     for apply in (_all_of, _any_of, _one_of, _not, _if, _contains, _dependent, _unevaluated):
@@ -204,20 +224,20 @@ def _referred(reader: Reader, part: Part, keyword: str) -> Values:
 def _of_type(reader: Reader, part: Part) -> Values:
     """The values that `type` and the keywords for a single type allow."""
     schema, types = part.schema, types_of(part.schema)
-    if not schema.keys() & _OF_ONE_TYPE:
+    if _OF_ONE_TYPE.isdisjoint(schema):
         return ALL
     is_number = bool(types & {"number", "integer"})
     numbers = ALL_NUMBERS if is_number else NO_NUMBER
-    if is_number and ("number" not in types or _BOUNDS & schema.keys()):
+    if is_number and ("number" not in types or not _BOUNDS.isdisjoint(schema)):
         numbers = read_numbers(part, "number" not in types)
     strings = ALL_STRINGS if "string" in types else NO_STRING
-    if "string" in types and _STRINGS & schema.keys():
+    if "string" in types and not _STRINGS.isdisjoint(schema):
         strings = read_strings(part)
     arrays: tuple[Term[ArrayShape], ...] = (Term(ANY_ARRAY),) if "array" in types else ()
-    if arrays and _ARRAYS & schema.keys():
+    if arrays and not _ARRAYS.isdisjoint(schema):
         arrays = (Term(read_array(part, reader.child)),)
     objects: tuple[Term[ObjectShape], ...] = (Term(ANY_OBJECT),) if "object" in types else ()
-    if objects and (_OBJECTS & schema.keys() or reader.closed):
+    if objects and (reader.closed or not _OBJECTS.isdisjoint(schema)):
         objects = (Term(read_object(part, reader.child, reader.closed)),)
     return Values(
         "null" in types,

@@ -68,10 +68,10 @@ class _Checks:
         """Check a set and everything inside, each set once."""
         waiting = [values]
         while waiting:
-            check()
             here = waiting.pop()
             if id(here) in self._seen:
                 continue
+            check()
             self._seen[id(here)] = here
             for term in here.arrays:
                 self._term(term)
@@ -173,6 +173,8 @@ class _Checks:
 def _items(shape: ArrayShape) -> list[Values]:
     """The sets of items that are written, each for itself."""
     children = (*shape.prefix, shape.rest)
+    if not shape.counted:
+        return [one.values for one in children]
     return [part for one in children for part, _ in kinds(one.values, shape.counted)]
 
 

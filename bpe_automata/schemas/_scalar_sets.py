@@ -9,7 +9,6 @@ an intersection applies to each bound by itself, and
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -27,41 +26,12 @@ _CACHED = 1024
 _FEW = 300  # characters that an automaton counts one by one
 
 
-@dataclass(frozen=True, eq=False)
-class Finite(ByteDFA):
-    """An automaton with the set of its strings. Most sets come from `enum` and `const`, and Python
-    compares sets of strings much faster than automata."""
-
-    elements: frozenset[str] = frozenset()
-
-
-@dataclass(frozen=True, eq=False)
-class Bounded(ByteDFA):
-    """A set of strings of which two bounds are known. As an automaton it is the lower one; it is
-    empty only if the upper one is."""
-
-    lower: ByteDFA = NO_STRING
-    upper: ByteDFA = NO_STRING
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether the set is known to have no string."""
-        return self.upper.is_empty
-
-
-class Counted(ByteDFA):
-    """The strings of a set that have at most `most` characters, many: where an automaton of all of
-    them is needed after all, it is made when it is first looked at. Raises BudgetExceededError
-    then. Only where the set has a string of so few bytes."""
-
-    def __init__(self, base: ByteDFA, most: int) -> None:
-        self.__dict__.update(base=base, most=most)  # the class is frozen
-        self.base: ByteDFA
-        self.most: int
+class _Lazy(ByteDFA):
+    """An automaton that is made when it is first looked at."""
 
     @cached
     def _written(self) -> ByteDFA:
-        return within_length(self.base, 0, self.most)
+        raise NotImplementedError
 
     @property
     def trans(self) -> np.ndarray:
@@ -82,6 +52,70 @@ class Counted(ByteDFA):
     @property
     def is_empty(self) -> bool:
         return False
+
+
+class Finite(_Lazy):
+    """The set of some strings, at least one. Most sets come from `enum` and `const`, and Python
+    compares sets of strings much faster than automata, which few of them need."""
+
+    def __init__(self, elements: frozenset[str]) -> None:
+        self.__dict__.update(elements=elements)  # the class is frozen
+        self.elements: frozenset[str]
+
+    @cached
+    def _written(self) -> ByteDFA:
+        return from_strings(self.elements)
+
+
+class AllBut(_Lazy):
+    """All strings but some, at least one: what `enum` and `const` leave."""
+
+    def __init__(self, elements: frozenset[str]) -> None:
+        self.__dict__.update(elements=elements)  # the class is frozen
+        self.elements: frozenset[str]
+
+    @cached
+    def _written(self) -> ByteDFA:
+        return algebra.difference(ALL_STRINGS, from_strings(self.elements))
+
+
+class Bounded(_Lazy):
+    """A set of strings of which two bounds are known, the upper one when it is first looked at. As
+    an automaton it is the lower one; it is empty only if the upper one is."""
+
+    def __init__(self, lower: ByteDFA, find_upper: Callable[[], ByteDFA]) -> None:
+        self.__dict__.update(lower=lower, _find_upper=find_upper)  # the class is frozen
+        self.lower: ByteDFA
+        self._find_upper: Callable[[], ByteDFA]
+
+    @cached
+    def upper(self) -> ByteDFA:
+        """The strings that are not known to be outside of the set."""
+        return self._find_upper()
+
+    @cached
+    def _written(self) -> ByteDFA:
+        return self.lower
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the set is known to have no string."""
+        return self.lower.is_empty and self.upper.is_empty
+
+
+class Counted(_Lazy):
+    """The strings of a set that have at most `most` characters, many: where an automaton of all of
+    them is needed after all, it is made when it is first looked at. Raises BudgetExceededError
+    then. Only where the set has a string of so few bytes."""
+
+    def __init__(self, base: ByteDFA, most: int) -> None:
+        self.__dict__.update(base=base, most=most)  # the class is frozen
+        self.base: ByteDFA
+        self.most: int
+
+    @cached
+    def _written(self) -> ByteDFA:
+        return within_length(self.base, 0, self.most)
 
     def accepts(self, data: bytes) -> bool:
         return self.base.accepts(data) and len(data.decode()) <= self.most
@@ -109,22 +143,25 @@ def bounded(low: ByteDFA, high: ByteDFA) -> ByteDFA:
     """A set with two bounds, the first a subset of the second."""
     if low is high or _same(low, high):
         return low
-    return Bounded(low.trans, low.byte_class, low.accepting, low.start, low, high)
+    return Bounded(low, lambda: high)
 
 
 @lru_cache(maxsize=_CACHED)
 def finite(strings: frozenset[str]) -> ByteDFA:
-    """The set of some strings. Raises UnsupportedRegexError for one that has no UTF-8."""
-    if not strings:
-        return NO_STRING
-    dfa = from_strings(strings)
-    return Finite(dfa.trans, dfa.byte_class, dfa.accepting, dfa.start, strings)
+    """The set of some strings, none with an unpaired surrogate: see `_documents.check_keywords`."""
+    return Finite(strings) if strings else NO_STRING
+
+
+@lru_cache(maxsize=_CACHED)
+def all_but(strings: frozenset[str]) -> ByteDFA:
+    """All strings but some, at least one."""
+    return AllBut(strings)
 
 
 def contains(strings: ByteDFA, string: str) -> bool:
     """Whether a string is known to be in the set."""
-    if isinstance(strings, Finite):
-        return string in strings.elements
+    if isinstance(strings, Finite | AllBut):
+        return (string in strings.elements) == isinstance(strings, Finite)
     return strings is ALL_STRINGS or strings.accepts(string.encode())
 
 
@@ -143,6 +180,8 @@ def intersect_strings(one: ByteDFA, other: ByteDFA) -> ByteDFA:
     for few, many in ((one, other), (other, one)):
         if isinstance(few, Finite):
             return finite(frozenset(string for string in few.elements if contains(many, string)))
+    if isinstance(one, AllBut) and isinstance(other, AllBut):
+        return all_but(one.elements | other.elements)
     return _meet(one, other)
 
 
@@ -171,6 +210,8 @@ def subtract_strings(one: ByteDFA, other: ByteDFA) -> ByteDFA:
         return _less_bounds(one, other)
     if isinstance(one, Finite):
         return finite(frozenset(string for string in one.elements if not contains(other, string)))
+    if isinstance(other, Finite) and (one is ALL_STRINGS or isinstance(one, AllBut)):
+        return all_but(other.elements | (one.elements if isinstance(one, AllBut) else frozenset()))
     if isinstance(one, Counted) and not isinstance(other, Counted):
         return _counted_less(one, other)
     return _less(one, other)
@@ -220,6 +261,8 @@ def canonical(dfa: ByteDFA) -> ByteDFA:
 
 def _same(one: ByteDFA, other: ByteDFA) -> bool:
     """Whether two sets are equal: minimal automata have canonical numbers, so arrays decide."""
+    if isinstance(one, Finite) and isinstance(other, Finite):
+        return one.elements == other.elements
     return (
         np.array_equal(one.trans, other.trans)
         and np.array_equal(one.byte_class, other.byte_class)
@@ -289,7 +332,8 @@ def _known(numbers: NumberSet) -> NumberSet:
 
 def contains_name(names: ByteDFA, name: str, pointer: str) -> bool:
     """Whether a name is in a set. Raises UnsupportedSchemaError if that is not known."""
-    if contains(names, name) != contains(upper_bound(names), name):
+    found = contains(names, name)
+    if isinstance(names, Bounded) and found != contains(names.upper, name):
         why = f"it is not decided whether the name {name!r} is of the format"
         raise UnsupportedSchemaError("format", pointer, why)
-    return contains(names, name)
+    return found

@@ -155,6 +155,7 @@ def _integer(digits: str) -> int | Decimal:
 # Whether a Python value is JSON: a schema that a program passes may hold anything.
 
 _Path = tuple[()] | tuple["_Path", str | int]  # (all tokens but the last, the last token)
+_PLAIN = frozenset((str, bool, type(None)))  # whose values are all JSON
 
 
 def check_json(schema: Any) -> None:
@@ -165,7 +166,6 @@ def check_json(schema: Any) -> None:
     open_: set[int] = set()  # those that the walk is inside of
     stack: list[tuple[_Path, Any, bool]] = [((), schema, False)]
     while stack:
-        check()
         path, value, is_end = stack.pop()
         if is_end:
             open_.discard(id(value))
@@ -178,12 +178,17 @@ def check_json(schema: Any) -> None:
             raise InvalidSchemaError(_pointer(path), "a value that contains itself is no JSON")
         if id(value) in done:
             continue
+        check()
         open_.add(id(value))
         if len(open_) > MAX_LEVELS:
             advice = "lists and objects are nested more deeply; use $defs and $ref, or fewer levels"
             raise SchemaTooLargeError(_pointer(path), "levels", MAX_LEVELS, advice)
         stack.append((path, value, True))
-        stack += [((path, token), inner, False) for token, inner in _members(path, value)]
+        stack += [
+            ((path, token), inner, False)
+            for token, inner in _members(path, value)
+            if type(inner) not in _PLAIN
+        ]
 
 
 def _pointer(path: _Path) -> str:

@@ -84,6 +84,8 @@ class ObjectShape:
     def required(self) -> frozenset[str]:
         """The names that are required, also as others imply them."""
         found = {name for name, member in self.named.items() if member.required}
+        if not self.implied:
+            return frozenset(found)
         implied: dict[str, set[str]] = {}
         for name, needed in self.implied:
             implied.setdefault(name, set()).add(needed)
@@ -192,7 +194,7 @@ _nested: ContextVar[int] = ContextVar("nested", default=0)
 
 def is_empty(values: Values, fuel: int = FUEL) -> bool:
     """Whether the set is known to have no value."""
-    if values.null or values.booleans:
+    if _has_scalars(values):
         return False
     known = values.memo.get("empty", (False, -1))
     if known[0] or known[1] >= fuel:
@@ -205,12 +207,15 @@ def is_empty(values: Values, fuel: int = FUEL) -> bool:
     return found
 
 
+def _has_scalars(values: Values) -> bool:
+    if values.null or values.booleans:
+        return True
+    return not (values.strings.is_empty and values.numbers.is_empty)
+
+
 def _is_empty(values: Values, fuel: int) -> bool:
-    return (
-        not any(True for term in values.objects if not shape_is_empty(term.shape, fuel))
-        and not any(True for term in values.arrays if not shape_is_empty(term.shape, fuel))
-        and values.numbers.is_empty
-        and values.strings.is_empty
+    return all(shape_is_empty(term.shape, fuel) for term in values.objects) and all(
+        shape_is_empty(term.shape, fuel) for term in values.arrays
     )
 
 
@@ -222,15 +227,16 @@ def shape_is_empty(shape: ObjectShape | ArrayShape, fuel: int = FUEL) -> bool:
         if any(_never(counted, shape.most) for counted in shape.counted):
             return True
         return any(child_is_empty(child, fuel) for child in _needed_items(shape))
+    needed = shape.required
     return _too_few(shape) or any(
-        child_is_empty(member.child, fuel)
-        for name, member in shape.named.items()
-        if name in shape.required
+        child_is_empty(member.child, fuel) for name, member in shape.named.items() if name in needed
     )
 
 
 def child_is_empty(child: Child, fuel: int = FUEL) -> bool:
     """Whether the child is known to have no value."""
+    if child.known is not None and _has_scalars(child.known):
+        return False
     nested = _nested.get()
     fuel = min(fuel, FUEL - nested)
     if fuel <= 0:

@@ -84,3 +84,18 @@ def test_a_tool_that_comes_twice_is_valid_for_none() -> None:
     dfa = compile_json_schema({"oneOf": closed}, closed=True)
     found = [dfa.accepts(f'{{"name":"tool{i}","arguments":{{"x":1}}}}'.encode()) for i in range(6)]
     assert found == [True, True, False, True, True, False]
+
+
+def test_branches_that_each_need_a_name_of_their_own() -> None:
+    names = [f"assert{i}" for i in range(30)]
+    closed = {"properties": dict.fromkeys(names, True), "additionalProperties": False}
+    branches = [{"properties": {n: {"type": "string"}}, "required": [n]} for n in names]
+    values = Reader(Document({"type": "object", **closed, "oneOf": branches})).values("#")
+    assert len(values.objects) == 30
+    assert not any(term.minus for term in values.objects)
+    few = {"properties": dict.fromkeys(names, True), "type": "object", "oneOf": branches[:3]}
+    dfa = compile_json_schema(few)
+    for text in (b'{"assert0":"x"}', b'{"assert0":"x","assert1":1}', b'{"assert0":0,"assert2":""}'):
+        assert dfa.accepts(text)
+    for text in (b'{"assert0":"x","assert1":"x"}', b'{"assert0":0,"assert1":1}', b"{}"):
+        assert not dfa.accepts(text)
