@@ -44,7 +44,8 @@ from bpe_automata.schemas._values import (
 Terms = tuple[Term[Shape], ...]
 
 MAX_TERMS = 1024
-_MAX_PIECES = 4  # shapes of a difference; beyond, automata are subtracted
+_MAX_PIECES = 4  # terms that a term is split into by a difference; beyond, it keeps a `minus`
+_MANY_TERMS = 8  # of a set, that is split no further
 _WIDEST = (ANY_ARRAY, ANY_OBJECT)
 _OPEN = object()  # stands for a result that is being computed
 
@@ -181,27 +182,30 @@ def _met_terms(one: Term[Shape], other: Term[Shape]) -> list[Term[Shape]]:
 
 def _less(one: Terms[Shape], other: Terms[Shape]) -> Terms[Shape]:
     for theirs in other:
-        one = _few(found for term in one for found in _less_term(term, theirs))
+        split = _few(found for term in one for found in _less_term(term, theirs, _MAX_PIECES))
+        if len(split) > max(_MANY_TERMS, len(one)):
+            split = _few(found for term in one for found in _less_term(term, theirs, 1))
+        one = split
     return one
 
 
-def _less_term(term: Term[Shape], other: Term[Shape]) -> list[Term[Shape]]:
-    """p - (n - k) = (p - n) + (p and k)."""
+def _less_term(term: Term[Shape], other: Term[Shape], most: int) -> list[Term[Shape]]:
+    """p - (n - k) = (p - n) + (p and k). most: terms that p - n may be."""
     if term is other:
         return []
-    found = _less_shape(term, other.shape)
+    found = _less_shape(term, other.shape, most)
     for minus in other.minus:
         found += _met_terms(term, Term(intersect_shapes(other.shape, minus)))
     return found
 
 
-def _less_shape(term: Term[Shape], other: Shape) -> list[Term[Shape]]:
-    """The term without one more shape: split into few terms if possible, else added to `minus`."""
+def _less_shape(term: Term[Shape], other: Shape, most: int = _MAX_PIECES) -> list[Term[Shape]]:
+    """The term without one more shape: in at most so many terms, or with one more `minus`."""
     step()
     if shape_is_empty(intersect_shapes(term.shape, other)):
         return [term]
     pieces = shape_difference(term.shape, other)
-    if pieces is None or len(pieces) > _MAX_PIECES:
+    if pieces is None or len(pieces) > most:
         return [Term(term.shape, term.minus + (other,))]  # noqa: RUF005 - mypy needs this form
     return [_without(piece, term.minus) for piece in pieces]
 

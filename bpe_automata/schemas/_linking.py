@@ -16,6 +16,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any
 
@@ -33,6 +34,7 @@ from bpe_automata._automata.parts import (
 from bpe_automata._budget import check
 from bpe_automata._sharing import cached
 from bpe_automata.errors import BudgetExceededError
+from bpe_automata.schemas._boolean import property_of, shape_difference
 from bpe_automata.schemas._compared_items import ComparedItems
 from bpe_automata.schemas._frames import (
     DONE,
@@ -47,11 +49,13 @@ from bpe_automata.schemas._frames import (
 )
 from bpe_automata.schemas._items import DistinctItems, Items
 from bpe_automata.schemas._ladders import Ladder, Rung, ladder
+from bpe_automata.schemas._limits import limited_steps
 from bpe_automata.schemas._members import Members
-from bpe_automata.schemas._scalar_sets import Counted, lower_bound
+from bpe_automata.schemas._scalar_sets import Counted, Finite, lower_bound
 from bpe_automata.schemas._style import Context, Piece, Style
 from bpe_automata.schemas._values import (
     ArrayShape,
+    ObjectShape,
     Term,
     Values,
 )
@@ -134,7 +138,7 @@ class _Value:
     def containers(self) -> list[Container]:
         """One for each term."""
         style, found = self._linker.style, list[Container]()
-        for term in self.values.objects:
+        for term in _needed(self.values.objects):
             found.append(Members(term, style.objects(self._context), self._linker))
         for items in self.values.arrays:
             kind = _kind_of(items)
@@ -216,6 +220,45 @@ def _kind_of(term: Term[ArrayShape]) -> type[Items | DistinctItems | ComparedIte
     if term.minus or shape.counted or (differ and shape.prefix):
         return ComparedItems
     return DistinctItems if differ else Items
+
+
+# Alternatives that say little overlap, and so do the terms of their products: of many terms, those
+# that others are seen to contain are not followed.
+
+_MANY = 8
+_COMPARED = 32  # terms that one is compared with
+_STEPS = 500  # of all comparisons; what is left then is followed
+
+
+def _needed(terms: tuple[Term[ObjectShape], ...]) -> list[Term[ObjectShape]]:
+    """Terms with the same union."""
+    if len(terms) <= _MANY:
+        return list(terms)
+    found, waiting = list[Term[ObjectShape]](), list(terms)
+    with limited_steps(_STEPS), suppress(BudgetExceededError):
+        while waiting:
+            term = waiting[0]
+            if not any(_is_within(term, other) for other in found[:_COMPARED]):
+                kept = [other for other in found[:_COMPARED] if not _is_within(other, term)]
+                found = [*kept, *found[_COMPARED:], term]
+            del waiting[0]
+    return found + waiting
+
+
+def _is_within(term: Term[ObjectShape], other: Term[ObjectShape]) -> bool:
+    """Is a term seen to be a subset of another?"""
+    one, two = term.shape, other.shape
+    if other.minus or not two.required <= one.required:
+        return False
+    for name in two.required:
+        some, allowed = (property_of(shape, name).child.values.strings for shape in (one, two))
+        if (
+            isinstance(some, Finite)
+            and isinstance(allowed, Finite)
+            and not some.elements <= allowed.elements
+        ):
+            return False
+    return shape_difference(one, two) == []
 
 
 def _rest(frame: Frame) -> int:
