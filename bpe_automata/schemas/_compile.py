@@ -22,6 +22,8 @@ from functools import lru_cache
 from math import inf
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
+import numpy as np
+
 from bpe_automata._arguments import at_least, short
 from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._automata.linked import LinkedDFA
@@ -121,9 +123,53 @@ def link_json_schema(
     text. The other arguments, and the errors, are those of `compile_json_schema`; what is too large
     may show only when a text leads there, as BudgetExceededError of that call.
     """
+    from bpe_automata.schemas._json_style import JsonStyle  # builds automata when imported
+
+    style = JsonStyle(whitespace, escapes, budget)
+    options = (order, closed, formats, unique_names, registry, budget)
+    again = {"whitespace": whitespace, "escapes": escapes}
+    return _linked(schema, style, whitespace == "flexible", *options, link_json_schema, again)
+
+
+def link_yaml_schema(
+    schema: Any,
+    *,
+    order: Literal["schema", "any"] = "schema",
+    closed: bool = False,
+    formats: Literal["draft", "all"] = "draft",
+    unique_names: bool = False,
+    registry: Registry[Any] | None = None,
+    budget: Budget = _DEFAULT,
+) -> LinkedDFA:
+    """The automaton of the YAML texts, in block style, that are valid under a schema, written down
+    where texts lead.
+
+    Texts are those of `compile_yaml_schema`, nested without limit; arguments and errors are those
+    of `link_json_schema`. The length of a string is counted by states.
+    """
+    from bpe_automata.schemas._yaml_style import YamlStyle
+
+    options = (order, closed, formats, unique_names, registry, budget)
+    return _linked(schema, YamlStyle(budget), None, *options, link_yaml_schema, {})
+
+
+def _linked(
+    schema: Any,
+    style: Style,
+    breaks: bool | None,
+    order: Literal["schema", "any"],
+    closed: bool,
+    formats: str,
+    unique_names: bool,
+    registry: Registry[Any] | None,
+    budget: Budget,
+    link: Callable[..., LinkedDFA],
+    again: dict[str, Any],
+) -> LinkedDFA:
+    """breaks: may there be line feeds between tokens of JSON? None for YAML. link: what makes the
+    automaton in another process; again: its further arguments."""
     from bpe_automata.schemas._documents import Document
     from bpe_automata.schemas._frames import Order
-    from bpe_automata.schemas._json_style import JsonStyle
     from bpe_automata.schemas._limits import as_too_large, limited_steps
     from bpe_automata.schemas._linking import Linker, columns
     from bpe_automata.schemas._reader import Reader
@@ -133,8 +179,9 @@ def link_json_schema(
     _check_options(formats, registry)
     if order not in get_args(Order):
         raise ArgumentError(f"order is {short(order)}: give 'schema' or 'any'")
-    style = JsonStyle(whitespace, escapes, budget)
     _load_kernels()
+    again |= {"order": order, "closed": closed, "formats": formats, "unique_names": unique_names}
+    again |= {"registry": registry, "budget": budget}
 
     def find() -> LinkedDFA:
         with _compiling, spending(budget), limited_steps(), as_too_large("#"):
@@ -145,27 +192,16 @@ def link_json_schema(
             begin = Linker(style, order, unique_names).begin(values)
             if not begin:
                 raise unsatisfiable(reader)
-            options = order, whitespace, escapes, closed, formats, unique_names, registry, budget
-            origin = _linked_again, (read, *options)
-            told_apart = columns(read, whitespace == "flexible")
+            told_apart = np.arange(256, dtype=np.uint8) if breaks is None else columns(read, breaks)
+            origin = _again, (link, read, again)
             return LinkedDFA(begin, told_apart, budget, lock=_compiling, origin=origin)
 
     return _with_pointers(find)
 
 
-def _linked_again(schema: Any, *options: Any) -> LinkedDFA:
+def _again(link: Callable[..., LinkedDFA], schema: Any, given: dict[str, Any]) -> LinkedDFA:
     """In another process."""
-    names = [
-        "order",
-        "whitespace",
-        "escapes",
-        "closed",
-        "formats",
-        "unique_names",
-        "registry",
-        "budget",
-    ]
-    return link_json_schema(schema, **dict(zip(names, options, strict=True)))
+    return link(schema, **given)
 
 
 def _compiled(

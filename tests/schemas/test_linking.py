@@ -14,7 +14,9 @@ import weakref
 from contextlib import suppress
 
 import jsonschema
+import numpy as np
 import pytest
+import yaml
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from support import examples, named, same_arrays
@@ -37,12 +39,14 @@ from bpe_automata.schemas import (
     _scalar_sets,
     compile_json_schema,
     link_json_schema,
+    link_yaml_schema,
 )
 from bpe_automata.schemas._frames import Frame
 from bpe_automata.schemas._json_style import JsonStyle
 from bpe_automata.schemas._linking import Linker, columns
 from bpe_automata.schemas._regularity import check_regular
 from bpe_automata.schemas._writing import write
+from bpe_automata.schemas._yaml_style import YamlStyle, yaml_text
 
 PERSON = {
     "$defs": {"person": {"type": "object", "additionalProperties": False, "required": ["name"]}},
@@ -85,6 +89,35 @@ def test_what_is_linked_is_what_is_written_out(values):
         assert bool(begin) != written.is_empty
         if begin:
             assert same_arrays(LinkedDFA(begin, _COLUMNS).to_dfa(), written)
+
+
+@examples(20)
+@given(value_sets())
+def test_yaml_is_linked_as_it_is_written_out(values):
+    written, begin = write(values, YamlStyle()), begins(values, YamlStyle())
+    assert bool(begin) != written.is_empty
+    if begin:
+        found = LinkedDFA(begin, np.arange(256, dtype=np.uint8))
+        assert int(found.far[found.start]) == len(found.shortest()) == len(written.shortest())
+        assert same_arrays(found.to_dfa(), written)
+
+
+def test_yaml_is_nested_without_limit_and_in_any_order():
+    found = link_yaml_schema(PERSON, order="any")
+    value, valid = {"name": "no"}, jsonschema.Draft202012Validator(PERSON).is_valid
+    for age in range(12):
+        value = {"age": age, "friends": [value, {"name": "b"}], "name": "a"}
+        assert valid(value)
+        assert found.accepts(yaml_text(value).encode())
+    assert not found.accepts(yaml_text({"friends": [value, {"age": 1}], "name": "a"}).encode())
+    rng = random.Random(0)
+    for _ in range(50):
+        text = found.sample(rng, 200).decode()
+        value = yaml.safe_load(text)
+        assert valid(value)
+        assert yaml_text(value) == text
+    again = pickle.loads(pickle.dumps(found))
+    assert again.accepts(text.encode())
 
 
 @examples(40)
