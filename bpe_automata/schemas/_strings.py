@@ -10,12 +10,13 @@ in the result; a product with `length_between(0, 65535)` and its minimisation wo
 
 from __future__ import annotations
 
+import re
 import sys
 from functools import lru_cache
 
 import numpy as np
 
-from bpe_automata._automata.algebra import all_texts
+from bpe_automata._automata.algebra import all_texts, any_of, difference, intersection
 from bpe_automata._automata.codepoints import Inversion, complement, without
 from bpe_automata._automata.compile import atoms, compile_regex, determinized, finish
 from bpe_automata._automata.dfa import ByteDFA
@@ -28,7 +29,7 @@ from bpe_automata._kernels.determinize import JUMP, MATCH, SPLIT
 from bpe_automata._kernels.minimise import equal_columns
 from bpe_automata._kernels.utf8 import numbered
 from bpe_automata._kernels.watch import watched
-from bpe_automata.errors import BudgetExceededError
+from bpe_automata.errors import BudgetExceededError, RegexSyntaxError
 from bpe_automata.schemas._ecma import (
     BEGIN,
     BOUNDARY,
@@ -220,9 +221,15 @@ def _numbered(
 def ecma_pattern(pattern: str, budget: Budget = _DEFAULT) -> ByteDFA:
     """The strings in which the ECMA-262 pattern matches somewhere, by code points.
 
-    Raises RegexSyntaxError, UnsupportedRegexError for lookaround and backreferences (all with a
-    position), BudgetExceededError.
+    Raises RegexSyntaxError, UnsupportedRegexError for backreferences and for lookaround but that
+    behind a `^` at the beginning (all with a position), BudgetExceededError.
     """
+    if _AHEAD.search(pattern):
+        alternatives = _apart(pattern, "|")
+        if len(alternatives) > 1:
+            return any_of(ecma_pattern(one, budget) for one in alternatives)
+        if _AHEAD.match(pattern):
+            return _looked_ahead(pattern, budget)
     try:
         translated = translate(pattern, budget)
         plain = _without_assertions(translated)
@@ -232,6 +239,37 @@ def ecma_pattern(pattern: str, budget: Budget = _DEFAULT) -> ByteDFA:
     except RecursionError:
         advice = "groups of the pattern are nested too deeply"
         raise BudgetExceededError("stack frames", sys.getrecursionlimit(), advice) from None
+
+
+# A condition on what follows is a language of its own where the beginning of the string is the only
+# place to look from:   ^(?=A)(?!B)C   has a match in the strings of   ^C & ^(?:A) - ^(?:B)
+
+_AHEAD = re.compile(r"\^\(\?[=!]")
+_TOKEN = re.compile(r"\\.|\[(?:\\.|[^\]\\])*\]|.", re.DOTALL)  # escapes and classes are one
+
+
+def _looked_ahead(pattern: str, budget: Budget) -> ByteDFA:
+    """The same for a pattern that begins with such a condition."""
+    condition, *after = _apart(pattern[1:], ")")
+    if not after:
+        raise RegexSyntaxError(pattern, 1, "a bracket that is not closed")
+    there = ecma_pattern(f"^(?:{condition[3:]})", budget)
+    whole = ecma_pattern(f"^{after[0]}", budget)
+    return (intersection if condition[2] == "=" else difference)(whole, there, budget)
+
+
+def _apart(pattern: str, mark: str) -> list[str]:
+    """The pattern, apart at each `|` outside all brackets; or, after the first bracket that closes,
+    at that one (which is left out)."""
+    found, depth, begin = list[str](), 0, 0
+    for token in _TOKEN.finditer(pattern):
+        depth += (token[0] == "(") - (token[0] == ")")
+        if token[0] == mark and depth == 0:
+            found.append(pattern[begin : token.start()])
+            begin = token.end()
+            if mark == ")":
+                break
+    return [*found, pattern[begin:]]
 
 
 def _without_assertions(translated: Translated) -> str | None:

@@ -4,8 +4,10 @@ ECMA-262, against V8.
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
+import re
 import shutil
 import subprocess
 from functools import lru_cache
@@ -290,6 +292,34 @@ def test_long_lists_of_words_are_small() -> None:
     words = "|".join(f"NAME_{i}" for i in range(60))
     assert ecma_pattern(words).n_states < 100
     assert ecma_pattern(f"^({words})$|x").n_states < 300
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        r"^(?!ab)[a-c]+$",
+        r"^(?!.*b$)(?=.{1,3}$)a?.*",
+        r"^(?=a|b)(?!aa)c*.|^cc$",
+        r"^(?!\(x)[(x\)|]{1,3}$",
+        r"^(?![)|]a).a$|b$",
+        r"^(?!a(?:b|\)))a",
+        r"^(?=$)|a",
+        r"^(?!^a$)a",
+    ],
+)
+def test_a_condition_at_the_beginning_is_a_set_of_its_own(pattern: str) -> None:
+    """`re` reads these patterns alike, but for `$` before a line feed."""
+    dfa, search = ecma_pattern(pattern), re.compile(pattern.replace("$", r"\Z")).search
+    for size in range(5):
+        for letters in itertools.product("abcx()|", repeat=size):
+            text = "".join(letters)
+            assert dfa.accepts(text.encode()) == bool(search(text)), text
+
+
+@pytest.mark.parametrize("pattern", ["^(?!a", "^(?=a))", "^(?![a"])
+def test_a_condition_that_is_not_closed_is_no_pattern(pattern: str) -> None:
+    with pytest.raises(RegexSyntaxError):
+        ecma_pattern(pattern)
 
 
 def test_counts_with_anchors_inside() -> None:
