@@ -14,12 +14,13 @@ import numpy as np
 from bpe_automata._automata.assembly import Assembly
 from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._budget import check
+from bpe_automata._kernels import written
 from bpe_automata._sharing import Lock, cached, locked
 from bpe_automata.errors import BpeAutomataError
 
-BYTE = 1 << 32
+BYTE = written.BYTE
 """The unit of lengths. The lower half of a length counts the bytes that are not plain."""
-FAR = BYTE << 29
+FAR = written.FAR
 """The length of a text that there is not."""
 PLAIN = b"\t\n\r" + bytes(byte for byte in range(0x20, 0x7F) if byte != ord("<"))
 """Bytes that nearly all tokenizers have ids for, that begin none of their added tokens, and that no
