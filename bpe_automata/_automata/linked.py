@@ -32,7 +32,7 @@ import numpy as np
 
 from bpe_automata._automata.assembly import reduced
 from bpe_automata._automata.dfa import ByteDFA
-from bpe_automata._automata.parts import BYTE, ROWS, Block, Join, Part, Place, labelled
+from bpe_automata._automata.parts import BYTE, ROWS, Block, Join, Part, Place, Table, labelled
 from bpe_automata._budget import Budget, check, out_of_memory, spending
 from bpe_automata._kernels.distance import NEVER
 from bpe_automata._kernels.links import HERE, Steps, register
@@ -59,6 +59,7 @@ _FEWER = "the texts read so far have used them up; make the automaton anew, or p
 _STOP = 1 / 8  # chance that a sample ends in an accepting state that could go on
 _ROOM = 6  # times as many states as a budget has: memory is taken by those that are written
 _STEPS = 2  # times as many steps away
+_AHEAD = 1024  # states that are counted at once, see `count_into`
 _ROWS, _MORE_ROWS = 3, 1000  # rows of the table; more, so that a small budget has some for a block
 
 
@@ -117,12 +118,13 @@ class LinkedDFA(Immutable):
             raise out_of_memory(budget) from error
         self.steps = Steps(trans, byte_class, row, away, behind)
         self.far[0] = NEVER
-        self._count, self._n_rows = 1, 1
+        self._count, self._n_counted, self._n_rows = 1, 1, 1
         self._counted: list[weakref.ref[np.ndarray]] = []
         self._bases: list[int] = []  # of instances, and the states that are sets
         self._instance_with: dict[int, _Instance] = {}
         self._instance_of: dict[tuple[int, int, int], _Instance] = {}
-        self._rows_of: dict[tuple[int, int], tuple[np.ndarray, Part]] = {}  # by table or part
+        # Blocks with their rows, by table or part.
+        self._rows_of: dict[tuple[int, int], tuple[Block, np.ndarray, Part | Table]] = {}
         # Steps away: the first number of those of an instance, or that of one to a set of states,
         # with whether a text may end.
         self._n_steps = 0
@@ -311,10 +313,13 @@ class LinkedDFA(Immutable):
         if known:
             return known
         led, ends = self._led(number)
-        states, then = self._closed(led)
-        state = self._state(states, ends or then)
-        if state in self._members:
-            self._members[state] = led, ends  # so that contexts are joined with those of others
+        if len(led) == 1 and not ends and not self._is_exit(led[0]):
+            state = led[0]
+        else:
+            states, then = self._closed(led)
+            state = self._state(states, ends or then)
+            if state in self._members:
+                self._members[state] = led, ends  # so that contexts are joined with those of others
         self.steps.behind[number] = state
         return state
 
@@ -371,8 +376,9 @@ class LinkedDFA(Immutable):
         return found.base + local
 
     def _instance(self, part: Part, context: Any, number: int) -> _Instance:
-        block, first = part.table.block(number, self.byte_class), number * ROWS
-        rows, lengths = self._rows(part, block, number), part.far[first : first + ROWS]
+        block, rows = self._block(part, number)
+        first = number * ROWS
+        lengths = part.far[first : first + ROWS]
         step, base = self._room_for_steps(len(block.away)), self._room(len(rows))
         given = base, rows, step, lengths, part.rest(context), self.far, self.plain
         write_instance(*given, packed(self.steps))
@@ -384,26 +390,34 @@ class LinkedDFA(Immutable):
         self._bases.append(base)
         return instance
 
-    def _rows(self, part: Part, block: Block, number: int) -> np.ndarray:
-        """int32: the row of each state of a block. Parts that lack states of their table have rows
-        of their own where that makes a difference."""
-        known = self._rows_of.get((id(part), number)) or self._rows_of.get((id(part.table), number))
-        if known is None:
-            if self._readable is not None and not part.table.is_left_by(self._readable):
+    def _block(self, part: Part, number: int) -> tuple[Block, np.ndarray]:
+        """A block, and int32, the row of each of its states. Parts that lack states of their table
+        have rows of their own where that makes a difference."""
+        dead = part.dead
+        if dead is None:
+            return self._block_of_table(part.table, number)
+        found = self._rows_of.get((id(part), number))
+        if found is None:
+            block, rows = self._block_of_table(part.table, number)
+            table, rows = np.empty_like(block.table), rows.copy()
+            other = cut(block.table, dead[number * ROWS :], dead[block.away], table)
+            rows[other] = self._written(table[other], other)
+            found = self._rows_of[id(part), number] = block, rows, part
+        return found[:2]
+
+    def _block_of_table(self, table: Table, number: int) -> tuple[Block, np.ndarray]:
+        """The same for parts that lack no state."""
+        found = self._rows_of.get((id(table), number))
+        if found is None:
+            if self._readable is not None and not table.is_left_by(self._readable):
                 raise UnsupportedFeatureError(
                     "a linked automaton over this tokenizer",
                     "it has no id for some byte that a text needs: use the automaton's `to_dfa`",
                 )
-            known = self._written(block.table, np.arange(len(block.table))), part
-            self._rows_of[id(part.table), number] = known
-        if part.dead is None or (id(part), number) in self._rows_of:
-            return known[0]
-        dead, table = part.dead, np.empty_like(block.table)
-        other = cut(block.table, dead[number * ROWS :], dead[block.away], table)
-        rows = known[0].copy()
-        rows[other] = self._written(table[other], other)
-        self._rows_of[id(part), number] = rows, part
-        return rows
+            block = table.block(number, self.byte_class)
+            rows = self._written(block.table, np.arange(len(block.table)))
+            found = self._rows_of[id(table), number] = block, rows, table
+        return found[:2]
 
     def _written(self, table: np.ndarray, states: np.ndarray) -> np.ndarray:
         """int32: the rows of some states of a block, written down here."""
@@ -422,10 +436,14 @@ class LinkedDFA(Immutable):
         """The first of so many new states."""
         if self._count + states > self.n_states:
             raise BudgetExceededError("states", self.n_states, _FEWER)
-        first, self._count = self._count, self._count + states
-        for counted in self._counted:
-            if (numbers := counted()) is not None:
-                numbers[first : self._count] = np.arange(first, self._count)
+        first, end = self._count, self._count + states
+        if end > self._n_counted:
+            ahead = min(end + _AHEAD, self.n_states)
+            for counted in self._counted:
+                if (numbers := counted()) is not None:
+                    numbers[self._n_counted : ahead] = np.arange(self._n_counted, ahead)
+            self._n_counted = ahead
+        self._count = end
         return first
 
     def _room_for_steps(self, steps: int) -> int:
@@ -439,7 +457,7 @@ class LinkedDFA(Immutable):
     def count_into(self, numbers: np.ndarray) -> None:
         """From now on numbers[s], int32, is s for each state s that is written down. (All of them
         at once would take pages of memory that most automata have no use for.)"""
-        numbers[: self._count] = np.arange(self._count)
+        numbers[: self._n_counted] = np.arange(self._n_counted)
         self._counted = [one for one in self._counted if one() is not None]
         self._counted.append(weakref.ref(numbers))
 
@@ -452,14 +470,17 @@ class LinkedDFA(Immutable):
     def _instance_at(self, state: int) -> _Instance:
         return self._instance_with[self._bases[bisect_right(self._bases, state) - 1]]
 
+    def _is_exit(self, state: int) -> bool:
+        """Is a state of an instance one of the exits of its part?"""
+        instance = self._instance_at(state)
+        return state - instance.base + instance.first in instance.part.table.exits
+
     def _state(self, states: tuple[int, ...], ends: bool) -> int:
         """The state for some states with all that follows them."""
         if not states and not ends:
             return 0
-        if len(states) == 1 and not ends:
-            instance = self._instance_at(states[0])
-            if states[0] - instance.base + instance.first not in instance.part.table.exits:
-                return states[0]
+        if len(states) == 1 and not ends and not self._is_exit(states[0]):
+            return states[0]
         key = states, ends
         found = self._state_of.get(key)
         if found is None:

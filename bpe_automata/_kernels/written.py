@@ -14,6 +14,29 @@ APART = HERE
 
 
 @kernel
+def leave_block(table: np.ndarray, is_exit: np.ndarray, first: int, n: int) -> np.ndarray:
+    """Turn rows of a part, int32 [at most n, columns], those from `first` on, into the table of a
+    block (see `parts.Block`). is_exit: bool, of all states of the part. Returns int64, the states
+    that it leads away to."""
+    number = np.zeros(len(is_exit), np.int32)  # 1 + that of a state among them
+    away, count = np.empty(len(is_exit), np.int64), 0
+    for k in range(len(table)):
+        for c in range(table.shape[1]):
+            after = table[k, c]
+            if after == 0:
+                continue
+            if first <= after < first + n and not is_exit[after]:
+                table[k, c] = after - first + 1
+                continue
+            if number[after] == 0:
+                away[count] = after
+                count += 1
+                number[after] = count
+            table[k, c] = -number[after]
+    return away[:count].copy()
+
+
+@kernel
 def write_rows(table: np.ndarray, states: np.ndarray, first: int, steps: Steps) -> None:
     """Write rows of a block (see `parts.Block`), those of some of its states, from row `first`
     on."""
