@@ -155,6 +155,7 @@ class Regions:
         self._classes: list[np.ndarray] = []
         self._number: dict[bytes, int] = {}  # of classes, from 1 on
         self._shown = untouched(dfa.n_states, np.int32)  # see `_kernels.collapsed.goes_with`
+        self._of_row: dict[int, int] = {}  # of a linked automaton, what its states had last
         self._outside: dict[int, np.ndarray] = {}  # by state, where there is any
         self._scratch = untouched(dfa.n_states, np.int32), untouched(dfa.n_states, np.int64)
 
@@ -184,16 +185,21 @@ class Regions:
 
     def _find(self, state: int) -> int:
         dfa = self._dfa
-        if len(dfa.live_bytes(state)) < _LEAST:
-            self._of_state[state] = _NARROW
+        if isinstance(dfa, LinkedDFA):
+            row = int(dfa.steps.row[state])
+            found = self._of_row[row] = self._known(state, self._of_row.get(row, _UNKNOWN))
+        else:
+            found = self._searched(state)
+        self._of_state[state] = found
+        return found
+
+    def _searched(self, state: int) -> int:
+        """What the state's own region says."""
+        if len(self._dfa.live_bytes(state)) < _LEAST:
             return _NARROW
-        if isinstance(dfa, LinkedDFA) and (found := self._known(state)):
-            self._of_state[state] = found
-            return found
-        given = self._trie.deepest, self._often, packed(dfa.steps), *self._scratch
+        given = self._trie.deepest, self._often, packed(self._dfa.steps), *self._scratch
         classes, outside, region = watched(partition, state, *given)
         if not (classes >= 0).any():
-            self._of_state[state] = _NARROW
             return _NARROW
         if outside.any():
             self._outside[state] = outside
@@ -207,17 +213,20 @@ class Regions:
             self._classes.append(classes)
         return found
 
-    def _known(self, state: int) -> int:
-        """The classes of a vocabulary that is known and goes with a state, 0 if none does. Of a
-        linked automaton, of which each string in each context has a region of its own, most of it
-        not written down: only what tokens lead to is looked at."""
-        dfa = self._dfa
-        for collapsed in self._vocabularies().known():
-            number = self._numbered(collapsed.classes)
-            given = number, self._shown, packed(dfa.steps)
-            if watched(goes_with, state, packed(collapsed), *given):
+    def _known(self, state: int, likely: int) -> int:
+        """The classes of a vocabulary that is known and goes with a state. Of a linked automaton,
+        of which each string in each context has a region of its own, most of it not written down:
+        only what tokens lead to is looked at. likely: what was found for another state with the
+        same row; a vocabulary is tried first, and where there was none, there is none here."""
+        if likely == _NARROW or len(self._dfa.live_bytes(state)) < _LEAST:
+            return _NARROW
+        known, steps = self._vocabularies().known(), packed(self._dfa.steps)
+        numbers = [self._numbered(one.classes) for one in known]
+        tried = sorted(zip(numbers, known, strict=True), key=lambda one: one[0] != likely)
+        for number, collapsed in tried:
+            if watched(goes_with, state, packed(collapsed), number, self._shown, steps):
                 return number
-        return 0
+        return self._searched(state)
 
 
 # The trie of token spellings that rows are computed with.

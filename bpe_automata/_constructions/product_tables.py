@@ -53,7 +53,7 @@ from bpe_automata._kernels.product import (
 from bpe_automata._kernels.references import Packed, packed
 from bpe_automata._kernels.settled import Dead, Settled, add_settled, unsettled
 from bpe_automata._kernels.shortest_texts import NOT_YET, Shortest, all_at_most, unsure
-from bpe_automata._kernels.status import ROWS, Certificates, statuses_of
+from bpe_automata._kernels.status import Certificates, statuses_of
 from bpe_automata._kernels.trie import states_after, walk
 from bpe_automata._kernels.watch import armed, called, watched
 from bpe_automata._limits import NUMBERS, check_fits, untouched
@@ -68,7 +68,6 @@ _STATES_PER_SPARE_PAIR = 64
 _SMALLER = "use smaller repeat counts, or split the language"
 _ROOM = 4096
 _ROOM_OF_SETS = 8
-_ROOM_OF_STATES = 256
 _MOST_CERTIFICATES, _COLUMNS = 384, 160  # Llama-4, which has most, needs 306 and 137
 _ALL_BYTES = np.ones(256, dtype=bool)
 
@@ -196,20 +195,13 @@ class ProductTables:
         self._regions.keep()
 
     def _room_for_certificates(self) -> Certificates:
-        """Those known, with room for all sets and for more states."""
+        """Those known, with room for all sets."""
         known, n_sets = self._certificates, len(self.canonical.sets.sets)
-        if not len(known.at):
-            n_texts = len(self._text.next)
-            known = _certificates(
-                len(self._product.dfa.accepting), len(self._product.reading.utf8), n_texts
-            )
+        if not len(known.texts):
+            n_states, n_texts = len(self._product.dfa.accepting), len(self._text.next)
+            known = _certificates(n_states, len(self._product.reading.utf8), n_texts)
         if len(known.of_set) < n_sets:
             known = known._replace(of_set=resized(known.of_set, 2 * n_sets, -1))
-        if 2 * known.counts[ROWS] > len(known.asked):
-            known.counts[ROWS] = min(known.counts[ROWS], len(known.asked))
-            bits = known.asked, known.holds, known.seen
-            asked, holds, seen = (resized(array, 2 * len(array)) for array in bits)
-            known = known._replace(asked=asked, holds=holds, seen=seen)
         return known
 
     @locked
@@ -417,8 +409,6 @@ class ProductTables:
         new.n_state_pairs[0] = size
         keys, values = with_room(old.keys, old.values, len(new.state) - n_states)
         self._product = self._product._replace(memo=new._replace(keys=keys, values=values))
-        self._certificates.asked[:] = 0
-        self._certificates.holds[:] = 0
 
 
 def _added(
@@ -464,13 +454,12 @@ def _certificates(n_states: int, n_rows: int, n_texts: int) -> Certificates:
         shown=np.zeros((n, *SHOWN), dtype=np.int32),
         ends=np.zeros(n, dtype=bool),
         whole=np.zeros(n, dtype=bool),
-        at=untouched(n_states, np.int32),
-        asked=np.zeros((_ROOM_OF_STATES, -(-n // 64)), dtype=np.int64),
-        holds=np.zeros((_ROOM_OF_STATES, -(-n // 64)), dtype=np.int64),
+        asked=untouched((n_states, -(-n // 64)), np.int64),
+        holds=untouched((n_states, -(-n // 64)), np.int64),
         column=np.full(n_rows, -1, dtype=np.int32),
-        seen=np.zeros((_ROOM_OF_STATES, _COLUMNS), dtype=np.int64),
+        need=np.zeros((_COLUMNS, -(-n // 64)), dtype=np.int64),
         texts=np.zeros(n_texts, dtype=np.int32),
-        counts=np.zeros(4, dtype=np.int64),
+        counts=np.zeros(2, dtype=np.int64),
     )
 
 

@@ -188,7 +188,7 @@ def tokenizers_of_letters(draw):
 @examples(100)
 @given(tokenizers_of_letters(), wide_dfas(), st.booleans())
 def test_rows_in_and_beside_regions_are_those_of_the_plain_walk(tokenizer, dfa, tight):
-    """tight: with room for hardly any of the states, certificates and UTF-8 rows that are met."""
+    """tight: with room for hardly any of the certificates and UTF-8 rows that are met."""
     lifts, engines = [], []
     try:
         for _ in range(2):
@@ -201,7 +201,6 @@ def test_rows_in_and_beside_regions_are_those_of_the_plain_walk(tokenizer, dfa, 
         regions.at = lambda state: NOTHING
     with collapsed_at_once(), pytest.MonkeyPatch.context() as patch:
         if tight:
-            patch.setattr(product_tables, "_ROOM_OF_STATES", 1)
             patch.setattr(product_tables, "_MOST_CERTIFICATES", 1)
             patch.setattr(product_tables, "_COLUMNS", 1)
         for state in range(1, lift.dfa.n_states):
