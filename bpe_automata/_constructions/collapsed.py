@@ -100,6 +100,11 @@ class CollapsedVocabularies:
         return found
 
     @cached
+    def often(self) -> np.ndarray:
+        """See `often_first`."""
+        return often_first(self._trie)
+
+    @cached
     def _pairs(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """int32: of each node of the trie the number of its pair of token class and text, -1 for
         none; the token classes of the pairs; the texts."""
@@ -176,12 +181,9 @@ class Regions:
         self._vocabularies().keep()
 
     def outside(self, state: int) -> np.ndarray:
-        """bool [256], the bytes that lead from a state, not in its region, out of that."""
+        """bool [256], the bytes that lead from a state, not in its region, out of that; or, of a
+        linked automaton, elsewhere than most of their class."""
         return self._outside.get(state, NO_BYTES)
-
-    @cached
-    def _often(self) -> np.ndarray:
-        return often_first(self._trie)
 
     def _find(self, state: int) -> int:
         dfa = self._dfa
@@ -197,7 +199,12 @@ class Regions:
         """What the state's own region says."""
         if len(self._dfa.live_bytes(state)) < _LEAST:
             return _NARROW
-        given = self._trie.deepest, self._often, packed(self._dfa.steps), *self._scratch
+        given = (
+            self._trie.deepest,
+            self._vocabularies().often,
+            packed(self._dfa.steps),
+            *self._scratch,
+        )
         classes, outside, region = watched(partition, state, *given)
         if not (classes >= 0).any():
             return _NARROW
@@ -220,11 +227,15 @@ class Regions:
         same row; a vocabulary is tried first, and where there was none, there is none here."""
         if likely == _NARROW or len(self._dfa.live_bytes(state)) < _LEAST:
             return _NARROW
-        known, steps = self._vocabularies().known(), packed(self._dfa.steps)
+        known = self._vocabularies().known()
         numbers = [self._numbered(one.classes) for one in known]
         tried = sorted(zip(numbers, known, strict=True), key=lambda one: one[0] != likely)
+        given = self._shown, packed(self._dfa.steps), packed(self._trie)
         for number, collapsed in tried:
-            if watched(goes_with, state, packed(collapsed), number, self._shown, steps):
+            goes, apart = watched(goes_with, state, packed(collapsed), number, *given)
+            if goes:
+                if apart.any():
+                    self._outside[state] = apart
                 return number
         return self._searched(state)
 
