@@ -36,7 +36,7 @@ from bpe_automata._kernels.edges import (
     grouped_edges,
     intern_state_pairs,
 )
-from bpe_automata._kernels.fewest_tokens import ANYWHERE, NEVER
+from bpe_automata._kernels.fewest_tokens import NEVER
 from bpe_automata._kernels.hashing import EMPTY, table_size, with_room
 from bpe_automata._kernels.leading_ids import Tokens, add_witnessed
 from bpe_automata._kernels.masks import readable_ids
@@ -105,7 +105,10 @@ class ProductTables:
         self._columns, self._proofs = self._set_arrays.current(), self._proven.begun()
         fragments = derived("fragments", lambda _: fragments_of(canonical))
         is_linked = isinstance(dfa, LinkedDFA)
-        added = _added(canonical, self._text, banned, is_linked)
+        key = frozenset(banned), is_linked
+        added = text.added.get(key)
+        if added is None:
+            added = text.added.setdefault(key, _added(canonical, text, banned, is_linked))
         plain = dfa.plain if isinstance(dfa, LinkedDFA) else np.zeros(dfa.n_states, np.bool_)
         before, after = prefixed.added_from, prefixed.after_added
         self._product = Product(
@@ -311,8 +314,7 @@ class ProductTables:
     @cached
     def vocabulary(self) -> Vocabulary:
         """The tokens that BPE makes, with the text automaton as the DFA sees it."""
-        text, utf8 = self._text, self.canonical.pipeline.alphabet.utf8
-        return Vocabulary(text.trie, text.nodes, utf8, text.next, ANYWHERE)
+        return self._text.vocabulary(self.canonical.pipeline.alphabet)
 
     def at_most(self, state_pairs: np.ndarray, numbers: np.ndarray) -> np.ndarray:
         """int32: bounds on the ids from configurations to acceptance, whatever the last id was;
