@@ -104,14 +104,13 @@ def locked(
     def alone(self: G, /, *args: P.args, **kwargs: P.kwargs) -> T:
         if self.lock._is_owned():  # already, by this thread
             return method(self, *args, **kwargs)
-        seconds = seconds_left()
-        if seconds == inf:
-            with self.lock:
-                return method(self, *args, **kwargs)
-        held = False
+        held, acquire = False, self.lock.acquire
         try:
             # No call of its own: an interrupt right after it would leave the lock taken for ever.
-            (held,) = map(self.lock.acquire, (True,), (seconds,))
+            (held,) = map(acquire, (False,))
+            if not held:
+                seconds = seconds_left()
+                (held,) = map(acquire, (True,), (-1 if seconds == inf else seconds,))
             if not held:
                 raise out_of_time()
             return method(self, *args, **kwargs)

@@ -32,10 +32,19 @@ import numpy as np
 
 from bpe_automata._automata.assembly import reduced
 from bpe_automata._automata.dfa import ByteDFA
-from bpe_automata._automata.parts import BYTE, FAR, ROWS, Block, Join, Part, Place, labelled
+from bpe_automata._automata.parts import BYTE, ROWS, Block, Join, Part, Place, Table, labelled
 from bpe_automata._budget import Budget, check, out_of_memory, spending
 from bpe_automata._kernels.distance import NEVER
 from bpe_automata._kernels.links import HERE, Steps, register
+from bpe_automata._kernels.references import packed
+from bpe_automata._kernels.written import (
+    APART,
+    cut,
+    merge,
+    write_instance,
+    write_row,
+    write_rows,
+)
 from bpe_automata._limits import untouched
 from bpe_automata._sharing import Immutable, Lock, locked
 from bpe_automata.errors import (
@@ -50,19 +59,19 @@ _FEWER = "the texts read so far have used them up; make the automaton anew, or p
 _STOP = 1 / 8  # chance that a sample ends in an accepting state that could go on
 _ROOM = 6  # times as many states as a budget has: memory is taken by those that are written
 _STEPS = 2  # times as many steps away
+_AHEAD = 1024  # states that are counted at once, see `count_into`
 _ROWS, _MORE_ROWS = 3, 1000  # rows of the table; more, so that a small budget has some for a block
 
 
 @dataclass(frozen=True, eq=False)
 class _Instance:
-    """A block of a part in a context. base: its first state, which is state `first` of the part;
-    step: the number of the first of its steps away."""
+    """A block of a part in a context. base: its first state, which is state `first` of the
+    part."""
 
     base: int
     part: Part
     context: Any
     first: int
-    step: int
     block: Block
 
 
@@ -109,15 +118,18 @@ class LinkedDFA(Immutable):
             raise out_of_memory(budget) from error
         self.steps = Steps(trans, byte_class, row, away, behind)
         self.far[0] = NEVER
-        self._count, self._n_rows = 1, 1
+        self._count, self._n_counted, self._n_rows = 1, 1, 1
         self._counted: list[weakref.ref[np.ndarray]] = []
         self._bases: list[int] = []  # of instances, and the states that are sets
         self._instance_with: dict[int, _Instance] = {}
         self._instance_of: dict[tuple[int, int, int], _Instance] = {}
-        self._rows_of: dict[tuple[int, int], tuple[np.ndarray, Part]] = {}  # by table or part
-        # A step that is not written down: the states that it leads to, and whether a text may end;
-        # or, of a step away from a block, the instance and the number in `away`.
-        self._away: list[tuple[tuple[int, ...], bool] | tuple[_Instance, int]] = []
+        # Blocks with their rows, by table or part.
+        self._rows_of: dict[tuple[int, int], tuple[Block, np.ndarray, Part | Table]] = {}
+        # Steps away: the first number of those of an instance, or that of one to a set of states,
+        # with whether a text may end.
+        self._n_steps = 0
+        self._first_steps: list[int] = []
+        self._leading: dict[int, _Instance | tuple[tuple[int, ...], bool]] = {}
         self._number_of: dict[tuple[tuple[int, ...], bool], int] = {}
         self._members: dict[int, tuple[tuple[int, ...], bool]] = {}  # of states that are sets
         self._state_of: dict[tuple[tuple[int, ...], bool], int] = {}
@@ -162,13 +174,11 @@ class LinkedDFA(Immutable):
             found[found == entry] = self.enter(-1 - entry)
         return found.astype(np.int32)
 
-    def _leads(self, states: np.ndarray, columns: np.ndarray | slice) -> np.ndarray:
+    def _leads(self, states: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """int64: the states that columns lead to; -1 - the number of a step that is not written
         down."""
         _, _, row, away, behind = self.steps
         cells = self.steps.trans[row[states], columns].astype(np.int64)
-        if isinstance(columns, slice):
-            states = states[:, None]
         found = np.where(cells > 0, states + cells - HERE, 0)
         left = cells < 0
         numbers = np.broadcast_to(away[states], cells.shape)[left] - 1 - cells[left]
@@ -250,7 +260,7 @@ class LinkedDFA(Immutable):
         self, state: int, number: dict[int, int], states: list[int], budget: Budget
     ) -> np.ndarray:
         """int32: the row of a state, by numbers in the order in which states are met."""
-        row, column = np.unique(self._leads(np.array([state]), slice(None))[0], return_inverse=True)
+        row, column = np.unique(self._merged((state,)), return_inverse=True)
         for k, entry in enumerate(row.tolist()):
             after = entry if entry >= 0 else self.enter(-1 - entry)
             if after not in number:
@@ -274,7 +284,7 @@ class LinkedDFA(Immutable):
         if (self.byte_class == self.byte_class[byte]).sum() != 1:
             raise BpeAutomataError(f"byte {byte} has no column of its own")
         found = self._set(bool(self.accepting[self.start]), self._length(self.start) + BYTE)
-        row = self._leads(np.array([self.start]), slice(None))[0]
+        row = self._merged((self.start,))
         row[self.byte_class[byte]] = self.start
         self._hold(found, row)
         return found
@@ -303,20 +313,25 @@ class LinkedDFA(Immutable):
         if known:
             return known
         led, ends = self._led(number)
-        states, then = self._closed(led)
-        state = self._state(states, ends or then)
-        if state in self._members:
-            self._members[state] = led, ends  # so that contexts are joined with those of others
+        if len(led) == 1 and not ends and not self._is_exit(led[0]):
+            state = led[0]
+        else:
+            states, then = self._closed(led)
+            state = self._state(states, ends or then)
+            if state in self._members:
+                self._members[state] = led, ends  # so that contexts are joined with those of others
         self.steps.behind[number] = state
         return state
 
     def _led(self, number: int) -> tuple[tuple[int, ...], bool]:
         """The states to which a step leads, without what follows them, and whether a text may
         end."""
-        first, then = self._away[number]
-        if not isinstance(first, _Instance):
-            return first, bool(then)
-        return (self._entered(first.part, first.context, first.block.away[then]),), False
+        first = self._first_steps[bisect_right(self._first_steps, number) - 1]
+        one = self._leading[first]
+        if not isinstance(one, _Instance):
+            return one
+        after = one.block.away[number - first]
+        return (self._entered(one.part, one.context, after),), False
 
     def _closed(
         self, states: Iterable[int], places: Iterable[Place] = ()
@@ -361,48 +376,54 @@ class LinkedDFA(Immutable):
         return found.base + local
 
     def _instance(self, part: Part, context: Any, number: int) -> _Instance:
-        block, first = part.table.block(number, self.byte_class), number * ROWS
-        rows, n, steps = self._rows(part, block, number), len(block.table), self.steps
-        far = np.minimum(part.far[first : first + n] + part.rest(context), FAR)
-        step = self._room_for_steps(len(block.away))
-        base = self._room(n)
-        steps.row[base : base + n] = rows
-        steps.away[base : base + n] = step
-        self.far[base : base + n] = far // BYTE
-        self.plain[base : base + n] = far % BYTE == 0
-        instance = _Instance(base, part, context, first, step, block)
-        self._away += [(instance, k) for k in range(len(block.away))]
+        block, rows = self._block(part, number)
+        first = number * ROWS
+        lengths = part.far[first : first + ROWS]
+        step, base = self._room_for_steps(len(block.away)), self._room(len(rows))
+        given = base, rows, step, lengths, part.rest(context), self.far, self.plain
+        write_instance(*given, packed(self.steps))
+        instance = _Instance(base, part, context, first, block)
+        if block.away:
+            self._leading[step] = instance
+            self._first_steps.append(step)
         self._instance_with[base] = instance
         self._bases.append(base)
         return instance
 
-    def _rows(self, part: Part, block: Block, number: int) -> np.ndarray:
-        """int32: the row of each state of a block. Parts that lack states of their table have rows
-        of their own where that makes a difference."""
-        known = self._rows_of.get((id(part), number)) or self._rows_of.get((id(part.table), number))
-        if known is None:
-            if self._readable is not None and not part.table.is_left_by(self._readable):
+    def _block(self, part: Part, number: int) -> tuple[Block, np.ndarray]:
+        """A block, and int32, the row of each of its states. Parts that lack states of their table
+        have rows of their own where that makes a difference."""
+        dead = part.dead
+        if dead is None:
+            return self._block_of_table(part.table, number)
+        found = self._rows_of.get((id(part), number))
+        if found is None:
+            block, rows = self._block_of_table(part.table, number)
+            table, rows = np.empty_like(block.table), rows.copy()
+            other = cut(block.table, dead[number * ROWS :], dead[block.away], table)
+            rows[other] = self._written(table[other], other)
+            found = self._rows_of[id(part), number] = block, rows, part
+        return found[:2]
+
+    def _block_of_table(self, table: Table, number: int) -> tuple[Block, np.ndarray]:
+        """The same for parts that lack no state."""
+        found = self._rows_of.get((id(table), number))
+        if found is None:
+            if self._readable is not None and not table.is_left_by(self._readable):
                 raise UnsupportedFeatureError(
                     "a linked automaton over this tokenizer",
                     "it has no id for some byte that a text needs: use the automaton's `to_dfa`",
                 )
-            known = self._written(block.table, np.arange(len(block.table))), part
-            self._rows_of[id(part.table), number] = known
-        if part.dead is None or (id(part), number) in self._rows_of:
-            return known[0]
-        table = _alive(block, part.dead, number * ROWS)
-        other = np.flatnonzero((table != block.table).any(axis=1))
-        rows = known[0].copy()
-        rows[other] = self._written(table[other], other)
-        self._rows_of[id(part), number] = rows, part
-        return rows
+            block = table.block(number, self.byte_class)
+            rows = self._written(block.table, np.arange(len(block.table)))
+            found = self._rows_of[id(table), number] = block, rows, table
+        return found[:2]
 
     def _written(self, table: np.ndarray, states: np.ndarray) -> np.ndarray:
         """int32: the rows of some states of a block, written down here."""
-        row, n = self._room_for_rows(len(table)), len(table)
-        own = 1 + states[:, None]
-        self.steps.trans[row : row + n] = np.where(table > 0, table - own + HERE, table)
-        return np.arange(row, row + n, dtype=np.int32)
+        row = self._room_for_rows(len(table))
+        write_rows(table, states, row, packed(self.steps))
+        return np.arange(row, row + len(table), dtype=np.int32)
 
     def _room_for_rows(self, rows: int) -> int:
         """The first of so many new rows."""
@@ -415,23 +436,28 @@ class LinkedDFA(Immutable):
         """The first of so many new states."""
         if self._count + states > self.n_states:
             raise BudgetExceededError("states", self.n_states, _FEWER)
-        first, self._count = self._count, self._count + states
-        for counted in self._counted:
-            if (numbers := counted()) is not None:
-                numbers[first : self._count] = np.arange(first, self._count)
+        first, end = self._count, self._count + states
+        if end > self._n_counted:
+            ahead = min(end + _AHEAD, self.n_states)
+            for counted in self._counted:
+                if (numbers := counted()) is not None:
+                    numbers[self._n_counted : ahead] = np.arange(self._n_counted, ahead)
+            self._n_counted = ahead
+        self._count = end
         return first
 
     def _room_for_steps(self, steps: int) -> int:
         """The number of the first of so many new steps away."""
-        if len(self._away) + steps > len(self.steps.behind):
+        if self._n_steps + steps > len(self.steps.behind):
             raise BudgetExceededError("steps", len(self.steps.behind), _FEWER)
-        return len(self._away)
+        self._n_steps += steps
+        return self._n_steps - steps
 
     @locked
     def count_into(self, numbers: np.ndarray) -> None:
         """From now on numbers[s], int32, is s for each state s that is written down. (All of them
         at once would take pages of memory that most automata have no use for.)"""
-        numbers[: self._count] = np.arange(self._count)
+        numbers[: self._n_counted] = np.arange(self._n_counted)
         self._counted = [one for one in self._counted if one() is not None]
         self._counted.append(weakref.ref(numbers))
 
@@ -439,19 +465,22 @@ class LinkedDFA(Immutable):
     def is_nearly_full(self) -> bool:
         """Is more than half of the room for states, rows or steps used up?"""
         used = (self._count, self.n_states), (self._n_rows, len(self.steps.trans))
-        return any(2 * n > room for n, room in (*used, (len(self._away), len(self.steps.behind))))
+        return any(2 * n > room for n, room in (*used, (self._n_steps, len(self.steps.behind))))
 
     def _instance_at(self, state: int) -> _Instance:
         return self._instance_with[self._bases[bisect_right(self._bases, state) - 1]]
+
+    def _is_exit(self, state: int) -> bool:
+        """Is a state of an instance one of the exits of its part?"""
+        instance = self._instance_at(state)
+        return state - instance.base + instance.first in instance.part.table.exits
 
     def _state(self, states: tuple[int, ...], ends: bool) -> int:
         """The state for some states with all that follows them."""
         if not states and not ends:
             return 0
-        if len(states) == 1 and not ends:
-            instance = self._instance_at(states[0])
-            if states[0] - instance.base + instance.first not in instance.part.table.exits:
-                return states[0]
+        if len(states) == 1 and not ends and not self._is_exit(states[0]):
+            return states[0]
         key = states, ends
         found = self._state_of.get(key)
         if found is None:
@@ -477,24 +506,20 @@ class LinkedDFA(Immutable):
     def _hold(self, state: int, row: np.ndarray) -> None:
         """Write a row of its own for a state that is none of an instance, from what `_leads`
         says."""
-        self.steps.row[state] = at = self._room_for_rows(1)
-        self.steps.trans[at] = np.where(row > 0, row - state + HERE, row)
+        write_row(state, self._room_for_rows(1), row, packed(self.steps))
 
     def _merged(self, states: tuple[int, ...]) -> np.ndarray:
         """The row of a set, as of `_leads`."""
-        if not states:
-            return np.zeros(self.n_classes, np.int64)
-        table = self._leads(np.array(states), slice(None))
-        readers = (table != 0).sum(axis=0)
-        merged: np.ndarray = np.where(readers == 1, table.sum(axis=0), 0)
-        shared, known = np.flatnonzero(readers > 1), dict[tuple[int, ...], int]()
-        for column, entries in zip(shared.tolist(), table[:, shared].T.tolist(), strict=True):
-            key = tuple(entries)  # most bytes of a string lead alike
-            if key not in known:
-                distinct = sorted({entry for entry in entries if entry})
-                known[key] = distinct[0] if len(distinct) == 1 else self._step_to(distinct)
-            merged[column] = known[key]
-        return merged
+        row, several = np.empty(self.n_classes, np.int64), np.array(states, np.int64)
+        if merge(several, row, packed(self.steps)):
+            apart, known = np.flatnonzero(row == APART), dict[tuple[int, ...], int]()
+            table = self._leads(several[:, None], apart)
+            for column, entries in zip(apart.tolist(), table.T.tolist(), strict=True):
+                key = tuple(entries)  # most bytes of a string lead alike
+                if key not in known:
+                    known[key] = self._step_to(sorted({entry for entry in entries if entry}))
+                row[column] = known[key]
+        return row
 
     def _step_to(self, entries: list[int]) -> int:
         """The entry of a step to several others at once."""
@@ -509,20 +534,10 @@ class LinkedDFA(Immutable):
         key = tuple(sorted(found)), ends
         number = self._number_of.get(key)
         if number is None:
-            number = self._room_for_steps(1)
-            self._away.append(key)
-            self._number_of[key] = number
+            number = self._number_of[key] = self._room_for_steps(1)
+            self._leading[number] = key
+            self._first_steps.append(number)
         return int(self.steps.behind[number]) or -1 - number
-
-
-def _alive(block: Block, dead: np.ndarray, first: int) -> np.ndarray:
-    """The table of a block without the states that are not in the part."""
-    inside = np.append(True, dead[first : first + len(block.table)])  # by 1 + the row
-    away = np.append(dead[block.away], True) if block.away else np.ones(1, np.bool_)
-    table = block.table
-    gone = np.where(table >= 0, inside[np.maximum(table, 0)], away[-1 - np.minimum(table, -1)])
-    gone |= dead[first : first + len(table), None]
-    return np.where(gone, 0, table)
 
 
 ByteAutomaton = ByteDFA | LinkedDFA

@@ -14,12 +14,14 @@ import numpy as np
 from bpe_automata._automata.assembly import Assembly
 from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._budget import check
+from bpe_automata._kernels import written
+from bpe_automata._kernels.written import leave_block
 from bpe_automata._sharing import Lock, cached, locked
 from bpe_automata.errors import BpeAutomataError
 
-BYTE = 1 << 32
+BYTE = written.BYTE
 """The unit of lengths. The lower half of a length counts the bytes that are not plain."""
-FAR = BYTE << 29
+FAR = written.FAR
 """The length of a text that there is not."""
 PLAIN = b"\t\n\r" + bytes(byte for byte in range(0x20, 0x7F) if byte != ord("<"))
 """Bytes that nearly all tokenizers have ids for, that begin none of their added tokens, and that no
@@ -180,13 +182,9 @@ class Block:
 
 
 def _block(trans: np.ndarray, columns: np.ndarray, is_exit: np.ndarray, first: int) -> Block:
-    rows = trans[first : first + ROWS][:, columns]
-    inside = (rows >= first) & (rows < first + ROWS) & ~is_exit[rows]
-    left = (rows != 0) & ~inside
-    away, number = np.unique(rows[left], return_inverse=True)
-    found = np.where(inside & (rows != 0), rows - first + 1, 0).astype(np.int32)
-    found[left] = -1 - number.reshape(-1)
-    return Block(found, away.tolist())
+    table = np.take(trans[first : first + ROWS], columns, axis=1)
+    away = leave_block(table, is_exit, first, ROWS)
+    return Block(table, away.tolist())
 
 
 Place = tuple[Part | None, Any]

@@ -184,10 +184,11 @@ def warm_kernels(tokenizer: Tokenizer) -> None:
         dfa.accepts(b"true")
         for method in METHODS:
             _walk(constrain(tokenizer, dfa, method, eos_ids=eos_ids))
-    linked = link_json_schema({"type": "array", "items": {"type": "string"}})
+    item = {"type": ["string", "object"], "properties": {"a": {"type": "string"}}}
+    linked = link_json_schema({"items": item | {"additionalProperties": False}, "type": "array"})
     for method in METHODS:
         matcher = constrain(tokenizer, linked, method, eos_ids=eos_ids).matcher()
-        for token in tokenizer.encode('["a b","a b","a b","a b","a b"]'):
+        for token in tokenizer.encode('["a b",{"a":"a b"},"a b","a b","a b"]'):
             matcher.mask()
             matcher.advance(token)
     for method in METHODS:

@@ -100,6 +100,11 @@ class CollapsedVocabularies:
         return found
 
     @cached
+    def often(self) -> np.ndarray:
+        """See `often_first`."""
+        return often_first(self._trie)
+
+    @cached
     def _pairs(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """int32: of each node of the trie the number of its pair of token class and text, -1 for
         none; the token classes of the pairs; the texts."""
@@ -155,6 +160,7 @@ class Regions:
         self._classes: list[np.ndarray] = []
         self._number: dict[bytes, int] = {}  # of classes, from 1 on
         self._shown = untouched(dfa.n_states, np.int32)  # see `_kernels.collapsed.goes_with`
+        self._of_row: dict[int, int] = {}  # of a linked automaton, what its states had last
         self._outside: dict[int, np.ndarray] = {}  # by state, where there is any
         self._scratch = untouched(dfa.n_states, np.int32), untouched(dfa.n_states, np.int64)
 
@@ -175,25 +181,32 @@ class Regions:
         self._vocabularies().keep()
 
     def outside(self, state: int) -> np.ndarray:
-        """bool [256], the bytes that lead from a state, not in its region, out of that."""
+        """bool [256], the bytes that lead from a state, not in its region, out of that; or, of a
+        linked automaton, elsewhere than most of their class."""
         return self._outside.get(state, NO_BYTES)
-
-    @cached
-    def _often(self) -> np.ndarray:
-        return often_first(self._trie)
 
     def _find(self, state: int) -> int:
         dfa = self._dfa
-        if len(dfa.live_bytes(state)) < _LEAST:
-            self._of_state[state] = _NARROW
+        if isinstance(dfa, LinkedDFA):
+            row = int(dfa.steps.row[state])
+            found = self._of_row[row] = self._known(state, self._of_row.get(row, _UNKNOWN))
+        else:
+            found = self._searched(state)
+        self._of_state[state] = found
+        return found
+
+    def _searched(self, state: int) -> int:
+        """What the state's own region says."""
+        if len(self._dfa.live_bytes(state)) < _LEAST:
             return _NARROW
-        if isinstance(dfa, LinkedDFA) and (found := self._known(state)):
-            self._of_state[state] = found
-            return found
-        given = self._trie.deepest, self._often, packed(dfa.steps), *self._scratch
+        given = (
+            self._trie.deepest,
+            self._vocabularies().often,
+            packed(self._dfa.steps),
+            *self._scratch,
+        )
         classes, outside, region = watched(partition, state, *given)
         if not (classes >= 0).any():
-            self._of_state[state] = _NARROW
             return _NARROW
         if outside.any():
             self._outside[state] = outside
@@ -207,17 +220,24 @@ class Regions:
             self._classes.append(classes)
         return found
 
-    def _known(self, state: int) -> int:
-        """The classes of a vocabulary that is known and goes with a state, 0 if none does. Of a
-        linked automaton, of which each string in each context has a region of its own, most of it
-        not written down: only what tokens lead to is looked at."""
-        dfa = self._dfa
-        for collapsed in self._vocabularies().known():
-            number = self._numbered(collapsed.classes)
-            given = number, self._shown, packed(dfa.steps)
-            if watched(goes_with, state, packed(collapsed), *given):
+    def _known(self, state: int, likely: int) -> int:
+        """The classes of a vocabulary that is known and goes with a state. Of a linked automaton,
+        of which each string in each context has a region of its own, most of it not written down:
+        only what tokens lead to is looked at. likely: what was found for another state with the
+        same row; a vocabulary is tried first, and where there was none, there is none here."""
+        if likely == _NARROW or len(self._dfa.live_bytes(state)) < _LEAST:
+            return _NARROW
+        known = self._vocabularies().known()
+        numbers = [self._numbered(one.classes) for one in known]
+        tried = sorted(zip(numbers, known, strict=True), key=lambda one: one[0] != likely)
+        given = self._shown, packed(self._dfa.steps), packed(self._trie)
+        for number, collapsed in tried:
+            goes, apart = watched(goes_with, state, packed(collapsed), number, *given)
+            if goes:
+                if apart.any():
+                    self._outside[state] = apart
                 return number
-        return 0
+        return self._searched(state)
 
 
 # The trie of token spellings that rows are computed with.

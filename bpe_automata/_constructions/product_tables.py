@@ -36,7 +36,7 @@ from bpe_automata._kernels.edges import (
     grouped_edges,
     intern_state_pairs,
 )
-from bpe_automata._kernels.fewest_tokens import ANYWHERE, NEVER
+from bpe_automata._kernels.fewest_tokens import NEVER
 from bpe_automata._kernels.hashing import EMPTY, table_size, with_room
 from bpe_automata._kernels.leading_ids import Tokens, add_witnessed
 from bpe_automata._kernels.masks import readable_ids
@@ -53,7 +53,7 @@ from bpe_automata._kernels.product import (
 from bpe_automata._kernels.references import Packed, packed
 from bpe_automata._kernels.settled import Dead, Settled, add_settled, unsettled
 from bpe_automata._kernels.shortest_texts import NOT_YET, Shortest, all_at_most, unsure
-from bpe_automata._kernels.status import ROWS, Certificates, statuses_of
+from bpe_automata._kernels.status import Certificates, statuses_of
 from bpe_automata._kernels.trie import states_after, walk
 from bpe_automata._kernels.watch import armed, called, watched
 from bpe_automata._limits import NUMBERS, check_fits, untouched
@@ -68,7 +68,6 @@ _STATES_PER_SPARE_PAIR = 64
 _SMALLER = "use smaller repeat counts, or split the language"
 _ROOM = 4096
 _ROOM_OF_SETS = 8
-_ROOM_OF_STATES = 256
 _MOST_CERTIFICATES, _COLUMNS = 384, 160  # Llama-4, which has most, needs 306 and 137
 _ALL_BYTES = np.ones(256, dtype=bool)
 
@@ -106,7 +105,10 @@ class ProductTables:
         self._columns, self._proofs = self._set_arrays.current(), self._proven.begun()
         fragments = derived("fragments", lambda _: fragments_of(canonical))
         is_linked = isinstance(dfa, LinkedDFA)
-        added = _added(canonical, self._text, banned, is_linked)
+        key = frozenset(banned), is_linked
+        added = text.added.get(key)
+        if added is None:
+            added = text.added.setdefault(key, _added(canonical, text, banned, is_linked))
         plain = dfa.plain if isinstance(dfa, LinkedDFA) else np.zeros(dfa.n_states, np.bool_)
         before, after = prefixed.added_from, prefixed.after_added
         self._product = Product(
@@ -196,20 +198,13 @@ class ProductTables:
         self._regions.keep()
 
     def _room_for_certificates(self) -> Certificates:
-        """Those known, with room for all sets and for more states."""
+        """Those known, with room for all sets."""
         known, n_sets = self._certificates, len(self.canonical.sets.sets)
-        if not len(known.at):
-            n_texts = len(self._text.next)
-            known = _certificates(
-                len(self._product.dfa.accepting), len(self._product.reading.utf8), n_texts
-            )
+        if not len(known.texts):
+            n_states, n_texts = len(self._product.dfa.accepting), len(self._text.next)
+            known = _certificates(n_states, len(self._product.reading.utf8), n_texts)
         if len(known.of_set) < n_sets:
             known = known._replace(of_set=resized(known.of_set, 2 * n_sets, -1))
-        if 2 * known.counts[ROWS] > len(known.asked):
-            known.counts[ROWS] = min(known.counts[ROWS], len(known.asked))
-            bits = known.asked, known.holds, known.seen
-            asked, holds, seen = (resized(array, 2 * len(array)) for array in bits)
-            known = known._replace(asked=asked, holds=holds, seen=seen)
         return known
 
     @locked
@@ -319,8 +314,7 @@ class ProductTables:
     @cached
     def vocabulary(self) -> Vocabulary:
         """The tokens that BPE makes, with the text automaton as the DFA sees it."""
-        text, utf8 = self._text, self.canonical.pipeline.alphabet.utf8
-        return Vocabulary(text.trie, text.nodes, utf8, text.next, ANYWHERE)
+        return self._text.vocabulary(self.canonical.pipeline.alphabet)
 
     def at_most(self, state_pairs: np.ndarray, numbers: np.ndarray) -> np.ndarray:
         """int32: bounds on the ids from configurations to acceptance, whatever the last id was;
@@ -417,8 +411,6 @@ class ProductTables:
         new.n_state_pairs[0] = size
         keys, values = with_room(old.keys, old.values, len(new.state) - n_states)
         self._product = self._product._replace(memo=new._replace(keys=keys, values=values))
-        self._certificates.asked[:] = 0
-        self._certificates.holds[:] = 0
 
 
 def _added(
@@ -464,13 +456,12 @@ def _certificates(n_states: int, n_rows: int, n_texts: int) -> Certificates:
         shown=np.zeros((n, *SHOWN), dtype=np.int32),
         ends=np.zeros(n, dtype=bool),
         whole=np.zeros(n, dtype=bool),
-        at=untouched(n_states, np.int32),
-        asked=np.zeros((_ROOM_OF_STATES, -(-n // 64)), dtype=np.int64),
-        holds=np.zeros((_ROOM_OF_STATES, -(-n // 64)), dtype=np.int64),
+        asked=untouched((n_states, -(-n // 64)), np.int64),
+        holds=untouched((n_states, -(-n // 64)), np.int64),
         column=np.full(n_rows, -1, dtype=np.int32),
-        seen=np.zeros((_ROOM_OF_STATES, _COLUMNS), dtype=np.int64),
+        need=np.zeros((_COLUMNS, -(-n // 64)), dtype=np.int64),
         texts=np.zeros(n_texts, dtype=np.int32),
-        counts=np.zeros(4, dtype=np.int64),
+        counts=np.zeros(2, dtype=np.int64),
     )
 
 

@@ -19,8 +19,10 @@ from bpe_automata._budget import check, check_bytes
 from bpe_automata._constructions.canonical import CanonicalAutomaton
 from bpe_automata._constructions.collapsed import CollapsedVocabularies
 from bpe_automata._constructions.stored import cache_key, is_kept
-from bpe_automata._kernels.edges import Nodes
+from bpe_automata._kernels.edges import Nodes, Vocabulary
+from bpe_automata._kernels.fewest_tokens import ANYWHERE
 from bpe_automata._kernels.minimise import blocks
+from bpe_automata._kernels.product import Added
 from bpe_automata._kernels.trie import Trie, wide_atoms
 from bpe_automata._kernels.watch import watched
 from bpe_automata._sharing import cached
@@ -72,6 +74,23 @@ class TextQuotient:
                 found = found & (after >= 0).all(axis=1) & found[after].all(axis=1)
             self._harmless.append(found)
         return self._harmless[0]
+
+    @cached
+    def added(self) -> dict[tuple[frozenset[int], bool], Added]:
+        """The added tokens for products, by what `product_tables` makes them of: one for all that
+        are alike, as it takes a while to write it out for kernels."""
+        return {}
+
+    @cached
+    def _vocabulary(self) -> list[Vocabulary]:
+        return []
+
+    def vocabulary(self, alphabet: Alphabet) -> Vocabulary:
+        """The tokens that BPE makes, with these tables: one for all products, as `added`."""
+        if not self._vocabulary:
+            given = self.trie, self.nodes, alphabet.utf8, self.next, ANYWHERE
+            self._vocabulary.append(Vocabulary(*given))
+        return self._vocabulary[0]
 
     @cached
     def vocabularies(self) -> CollapsedVocabularies:

@@ -20,13 +20,14 @@ from bpe_automata._kernels.hashing import EMPTY, slot_of, table_size
 from bpe_automata._kernels.links import Steps, known_step, step
 from bpe_automata._kernels.references import by_reference
 from bpe_automata._kernels.trie import Trie, skips
-from bpe_automata._kernels.watch import poll
+from bpe_automata._kernels.watch import poll, stopped
 
 UNREAD, LEAVES = -1, -2
 _LOW = 0xFFFFFFFF
 _WIDE = 16  # bytes with one target
 _OFTEN = 16
 _SMALL = 1024
+_MOST_FOLLOWING = 64  # states
 _WORDS = 16384  # nodes that there is room for at first
 _NEAR_THE_ROOT = 2  # where the clock is looked at
 
@@ -222,23 +223,92 @@ def goes_with(
     number: int,
     shown: np.ndarray,
     steps: Steps,
+    trie: Trie,
+    watch: np.ndarray,
+) -> tuple[bool, np.ndarray]:
+    """(Do all states to which the words of a collapsed trie lead from `state` treat the bytes of
+    each class alike, and is it worth while? bool [256], the bytes that lead from `state`, which
+    need not do so, elsewhere than most of their class: those are to be read in the trie.) shown:
+    int32 [n_states], where the first is known, by the number of the classes, and by its negative
+    where all states that follow do so too: for scratch, to be kept between calls."""
+    begin, apart, worth = beginnings(state, np.zeros(256, np.bool_), collapsed, steps, trie)
+    for byte in range(256):
+        apart[byte] &= collapsed.classes[byte] >= 0
+    if not worth:
+        return False, apart
+    all_follow = _all_alike(begin, collapsed.classes, number, shown, steps, watch)
+    return all_follow or _words_alike(begin, collapsed, number, shown, steps, watch), apart
+
+
+@kernel
+def _all_alike(
+    begin: np.ndarray,
+    classes: np.ndarray,
+    number: int,
+    shown: np.ndarray,
+    steps: Steps,
     watch: np.ndarray,
 ) -> bool:
-    """Do all states to which the words of a collapsed trie lead from `state`, that one too, treat
-    the bytes of each class alike? shown: int32 [n_states], where that is known, by the number of
-    the classes: for scratch, to be kept between calls."""
-    label, parent, skip = collapsed.label, collapsed.parent, collapsed.skip
-    found, node, q = np.zeros(len(label), np.int32), 0, state
-    while node < len(label) and not poll(watch):
-        if node > 0:
-            q = step(found[parent[node]], label[node], steps)
-        found[node] = q
-        if q != 0 and shown[q] != number:
-            if not _treats_alike(q, collapsed.classes, steps):
+    """Do some states (int32 [256], or 0), and all that follow them by bytes that have a class,
+    treat the bytes of each class alike? Those of a string do, and are few; where there are more
+    than `_MOST_FOLLOWING`, the answer is no."""
+    found, n, at = np.empty(_MOST_FOLLOWING, np.int32), 0, -1
+    while at < n:
+        for byte in range(256):
+            if classes[byte] != byte:  # one of each class is enough
+                continue
+            q, known = begin[byte] if at < 0 else step(found[at], byte, steps), 0
+            while known < n and found[known] != q:
+                known += 1
+            if q == 0 or shown[q] == -number or known < n:
+                continue
+            if n == len(found) or not _is_shown(q, classes, number, shown, steps):
                 return False
-            shown[q] = number
+            found[n] = q
+            n += 1
+        at += 1
+    if stopped(watch):
+        return False
+    for q in found[:n]:
+        shown[q] = -number
+    return True
+
+
+@kernel
+def _words_alike(
+    begin: np.ndarray,
+    collapsed: Collapsed,
+    number: int,
+    shown: np.ndarray,
+    steps: Steps,
+    watch: np.ndarray,
+) -> bool:
+    """The same of the states to which words lead."""
+    label, parent, skip = collapsed.label, collapsed.parent, collapsed.skip
+    found, node = np.zeros(len(label), np.int32), 1
+    while node < len(label) and not poll(watch):
+        above = parent[node]
+        q = begin[label[node]]
+        if above > 0:
+            q = step(found[above], label[node], steps)
+        found[node] = q
+        if q != 0 and not _is_shown(q, collapsed.classes, number, shown, steps):
+            return False
         node = node + 1 if q != 0 else skip[node]
     return True
+
+
+@kernel
+def _is_shown(
+    state: int, classes: np.ndarray, number: int, shown: np.ndarray, steps: Steps
+) -> bool:
+    """`_treats_alike`, which is looked at once."""
+    if abs(shown[state]) == number:
+        return True
+    alike = _treats_alike(state, classes, steps)
+    if alike:
+        shown[state] = number
+    return alike
 
 
 @kernel

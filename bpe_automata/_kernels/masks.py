@@ -25,7 +25,6 @@ from bpe_automata._kernels.product import (
     known_status,
     quick_status,
     set_ends,
-    status_tables,
 )
 from bpe_automata._kernels.status import (
     NO_SET,
@@ -128,18 +127,18 @@ def _partly_groups(
     Returns int32, 2 * group + side, of those whose configurations are PARTLY."""
     configurations, statuses, n_words = w.memo.configurations, w.memo.status, len(both) >> 1
     found, n = np.empty(2 * len(collapsed.node), np.int32), 0
-    call, need, columns = needed(after_sides, certificates, w)
-    at, seen = certificates.at, certificates.seen
+    columns = needed(after_sides, certificates, w)
+    need, holds = certificates.need, certificates.holds
     for g in range(len(collapsed.node)):
         token_class, a, q = collapsed.token_class[g], collapsed.text[g], states[collapsed.node[g]]
         column = columns[token_class]
         if a < 0 or column == NO_SET:
             continue
         if column != ODD and q != 0 and (a == 0 or reads_alike(a, certificates, w)):
-            k = at[q] - 1  # looked up here, as most groups need no more: a call costs as much again
-            if k >= 0 and seen[k, column] == call:
-                continue
-            if all_alive(q, column, need, certificates, w):
+            missing = np.int64(0)  # looked up here, as most groups need no more
+            for word in range(need.shape[1]):
+                missing |= need[column, word] & ~holds[q, word]
+            if missing == 0 or all_alive(q, column, certificates, w):
                 continue
         for side in range(2):
             after = after_sides[side][token_class]
@@ -201,7 +200,7 @@ def _partly_tokens(
 def status_of(state: int, text: int, number: int, w: Product) -> int:
     """Of the configuration at a DFA state and a state of the text automaton."""
     state_pair = intern_state_pair(state, text, w)
-    status = quick_status(state, number, status_tables(w)) if text == 0 else UNKNOWN
+    status = quick_status(state, number, w) if text == 0 else UNKNOWN
     if text != 0:
         status = known_status(state_pair, number, w.memo)
     return status_at(state_pair, number, w) if status == UNKNOWN else status

@@ -215,67 +215,20 @@ def known_status(state_pair: int, number: int, memo: Memo) -> int:
     return memo.status[slot_of(memo.configurations, configuration_key(state_pair, number))]
 
 
-class StatusTables(NamedTuple):
-    """What tells the status of a configuration without a search, out of `Product`: to hand over all
-    of that costs more than to look. configurations, status, n_configurations, at_end, free: of
-    `Memo`; steps, accepting: of `Dfa`; text_next: `Added.next`; utf8_row, ends,
-    given_up, shown: of `Sets`; watch."""
-
-    configurations: np.ndarray
-    status: np.ndarray
-    n_configurations: np.ndarray
-    at_end: np.ndarray
-    free: np.ndarray
-    steps: Steps
-    accepting: np.ndarray
-    text_next: np.ndarray
-    utf8_row: np.ndarray
-    ends: np.ndarray
-    given_up: np.ndarray
-    shown: np.ndarray
-    watch: np.ndarray
-
-
 @kernel
-def status_tables(w: Product) -> StatusTables:
-    """Those of a product."""
-    return StatusTables(
-        w.memo.configurations,
-        w.memo.status,
-        w.memo.n_configurations,
-        w.memo.at_end,
-        w.memo.free,
-        w.dfa.steps,
-        w.dfa.accepting,
-        w.added.next,
-        w.sets.utf8_row,
-        w.sets.ends,
-        w.sets.given_up,
-        w.sets.shown,
-        w.watch,
-    )
-
-
-@kernel
-def quick_status(state: int, number: int, known: StatusTables) -> int:
+def quick_status(state: int, number: int, w: Product) -> int:
     """The status of a configuration at a DFA state, in state 0 of the text automaton, if it is
     remembered or known texts show it; UNKNOWN if not."""
-    slot = slot_of(known.configurations, configuration_key(state, number))
-    if known.status[slot] == UNKNOWN:
-        status = shown_status(state, number, known)
-        if (
-            status == UNKNOWN
-            or 2 * known.n_configurations[0] >= len(known.configurations)
-            or stopped(known.watch)
-        ):
-            return status
-        known.configurations[slot], known.status[slot] = configuration_key(state, number), status
-        known.n_configurations[0] += 1
-    return known.status[slot]
+    status = known_status(state, number, w.memo)
+    if status == UNKNOWN:
+        status = shown_status(state, number, w)
+        if status != UNKNOWN:
+            remember_status(state, number, status, w.memo, w.watch)
+    return status
 
 
 @kernel
-def shown_status(state: int, number: int, known: StatusTables) -> int:
+def shown_status(state: int, number: int, w: Product) -> int:
     """What known texts of a hypothesis set show of its configuration at a DFA state, in state 0 of
     the text automaton: ALIVE, PARTLY (where it was given up to look for more), UNKNOWN.
 
@@ -284,24 +237,24 @@ def shown_status(state: int, number: int, known: StatusTables) -> int:
     and then the text can end or a boundary come: whatever the last id was, one of them is spelled
     by ids that may follow it. One that completes it, and leads to acceptance, shows PARTLY.
 
-    The texts are those of the tokenizer; that they leave the text automaton (text_next: its table)
-    in state 0 depends on the DFA, which may not see all of it (`_constructions.text_quotient`)."""
-    if known.accepting[state] and known.ends[number]:
+    The texts are those of the tokenizer; that they leave the text automaton in state 0 depends on
+    the DFA, which may not see all of it (`_constructions.text_quotient`)."""
+    if w.dfa.accepting[state] and w.sets.ends[number]:
         return ALIVE
-    given_up = known.given_up[number]
-    then = known.at_end if known.utf8_row[number] == 0 or given_up else known.free
-    found = UNKNOWN
-    for i in range(known.shown.shape[1]):
-        code = known.shown[number, i, 1]
+    given_up, found = w.sets.given_up[number], UNKNOWN
+    whole = w.sets.utf8_row[number] == 0 or given_up
+    for i in range(w.sets.shown.shape[1]):
+        code = w.sets.shown[number, i, 1]
         if code == 0:
             break
-        if known.text_next[0, known.shown[number, i, 2]] != 0:
+        if w.added.next[0, w.sets.shown[number, i, 2]] != 0:
             return UNKNOWN
-        q, packed = state, known.shown[number, i, 0]
+        q, hypothesis, text = state, (code >> 2) - 1, w.sets.shown[number, i, 0]
         for _ in range(code & 3):
-            q = step(q, packed & 0xFF, known.steps)
-            packed >>= 8
-        if then[q, (code >> 2) - 1] != ALIVE:
+            q = step(q, text & 0xFF, w.dfa.steps)
+            text >>= 8
+        leads = w.memo.at_end[q, hypothesis] if whole else w.memo.free[q, hypothesis]
+        if leads != ALIVE:
             return UNKNOWN
         found = PARTLY if given_up else ALIVE
     return found

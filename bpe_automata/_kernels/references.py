@@ -30,6 +30,7 @@ from numba.core.typing.typeof import typeof
 T = TypeVar("T", bound=type)
 _POINTER = ir.IntType(8).as_pointer()
 _OWNERS = 2  # of numba's arrays: the first words, null where nobody counts references
+_NO_OWNERS = (0, 0)  # see `Packed`
 
 llvm.initialize_native_asmparser()
 
@@ -182,8 +183,10 @@ _array_types: dict[tuple[Any, ...], types.Type] = {}
 def _type_of(member: Any) -> types.Type:
     """What `typeof` says, which takes a millisecond for a `product.Product`."""
     if isinstance(member, np.ndarray):
-        flags = member.flags
-        key = member.dtype, member.ndim, flags.c_contiguous, flags.f_contiguous, flags.writeable
+        told = member.__array_interface__  # all that is asked of an array in one call
+        if told["strides"] is not None:
+            return typeof(member)
+        key = told["typestr"], len(told["shape"]), told["data"][1], member.flags.aligned
         found = _array_types.get(key)
         if found is None:
             found = _array_types[key] = typeof(member)
@@ -196,14 +199,15 @@ def _type_of(member: Any) -> types.Type:
 def _write(field: types.Type, member: Any, words: list[int], held: list[Any]) -> None:
     """Append the words of a field, as numba's models lay them out. Raises TypeError for a field
     that is not made of words."""
-    if isinstance(field, Reference):
+    if isinstance(field, types.Array):
+        held.append(member)
+        address = member.__array_interface__["data"][0]
+        words += (*_NO_OWNERS, member.size, member.itemsize, address)
+        words += member.shape
+        words += member.strides
+    elif isinstance(field, Reference):
         held.append(packed(member))
         words.append(held[-1].address)
-    elif isinstance(field, types.Array):
-        held.append(member)
-        words += [0] * _OWNERS  # see `Packed`
-        words += [member.size, member.itemsize, member.ctypes.data]
-        words += [*member.shape, *member.strides]
     elif isinstance(field, types.BaseTuple):
         for inner, part in zip(field.types, member, strict=True):
             _write(inner, part, words, held)

@@ -80,7 +80,7 @@ def unsure(
         w.memo.state[state_pair], w.memo.text_state[state_pair], utf8_row, alone, w.dfa.steps,
         collapsed, vocabulary, ALL, NEVER, w.watch,
     )  # fmt: skip
-    _, need, columns = needed(after_sides, certificates, w)
+    need, columns = certificates.need, needed(after_sides, certificates, w)
     seen, sure = np.full(_SEEN, EMPTY, np.int64), np.zeros(_SEEN, np.bool_)
     n_groups = len(collapsed.node) if len(states) > 0 else 0
     found, n, patience = np.empty((64, 3), np.int32), 0, _PATIENCE

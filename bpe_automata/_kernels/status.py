@@ -25,7 +25,6 @@ from bpe_automata._kernels.product import (
     remember_status,
     set_ends,
     shown_status,
-    status_tables,
     step_range,
 )
 from bpe_automata._kernels.references import by_reference
@@ -94,7 +93,7 @@ def _found_by_shown(state_pair: int, number: int, w: Product) -> int:
             leads = is_free(q, hypothesis, w)
         if not leads:
             return UNKNOWN
-    return shown_status(w.memo.state[state_pair], number, status_tables(w))
+    return shown_status(w.memo.state[state_pair], number, w)
 
 
 @kernel
@@ -122,14 +121,14 @@ def _begins_alike(text: int, utf8: np.ndarray, step: np.ndarray, begins: np.ndar
 @kernel
 def statuses_of(state_pairs: np.ndarray, numbers: np.ndarray, w: Product) -> np.ndarray:
     """uint8: `status_at` of each of many configurations."""
-    found, known = np.empty(len(state_pairs), np.uint8), status_tables(w)
+    found = np.empty(len(state_pairs), np.uint8)
     for k in range(len(state_pairs)):
         if poll(w.watch):
             break
         # Most configurations of an automaton with strings are inside a character.
         state_pair, number, status = state_pairs[k], numbers[k], UNKNOWN
         if w.memo.text_state[state_pair] == 0:
-            status = quick_status(w.memo.state[state_pair], number, known)
+            status = quick_status(w.memo.state[state_pair], number, w)
         if (
             status == UNKNOWN
             and w.fixed_set.apart
@@ -257,20 +256,19 @@ def _added_leads_on(state_pair: int, number: int, w: Product) -> bool:
 # states it costs much less to check these than the configurations.
 
 ODD, NO_SET, _NONE = -1, -2, -1
-_CERTIFICATES, ROWS, _CALL, _COLUMNS = 0, 1, 2, 3  # in `Certificates.counts`
+_CERTIFICATES, _COLUMNS = 0, 1  # in `Certificates.counts`
 
 
 @by_reference
 class Certificates(NamedTuple):
     """Of one product. of_set int32 [n_sets]: the certificate of each set, -1 if none is known. keys
     int64, values int32: hash table of certificates; shown int32 [n, ways, 3] as in `product.Sets`,
-    ends, whole bool [n]: can a text end, does it begin at a character's end? at int32 [n_states]:
-    1 + the row of each state, 0 for none; asked, holds int64 [rows, n / 64]: bits of the
-    certificates that were looked at, and that hold; column int32 [UTF-8 rows]: of each one that
-    sets with a certificate have, -1 for none; seen int64 [rows, columns]: the last call that has
-    looked at all that it needs, negative where not all of it holds; texts int32 [states of the text
-    automaton]: how many certificates that state reads as state 0 does, the first ones, -1: not all.
-    counts int64 [4]: certificates, rows (one too many where there was no room), calls, columns."""
+    ends, whole bool [n]: can a text end, does it begin at a character's end? asked, holds int64
+    [n_states, n / 64]: bits of the certificates that were looked at, and that hold; column int32
+    [UTF-8 rows]: of each one that sets with a certificate have, -1 for none; need int64 [columns, n
+    / 64]: see `needed`; texts int32 [states of the text automaton]: how many certificates that
+    state reads as state 0 does, the first ones, -1: not all. counts int64 [2]: certificates,
+    columns."""
 
     of_set: np.ndarray
     keys: np.ndarray
@@ -278,27 +276,23 @@ class Certificates(NamedTuple):
     shown: np.ndarray
     ends: np.ndarray
     whole: np.ndarray
-    at: np.ndarray
     asked: np.ndarray
     holds: np.ndarray
     column: np.ndarray
-    seen: np.ndarray
+    need: np.ndarray
     texts: np.ndarray
     counts: np.ndarray
 
 
 @kernel
-def needed(
-    after_sides: tuple[np.ndarray, np.ndarray], c: Certificates, w: Product
-) -> tuple[int, np.ndarray, np.ndarray]:
-    """What the configurations of a row need. after_sides: int32 [token_classes], the sets after
-    tokens of each token class. Returns (the number of the call; int64 [columns, n / 64], the
-    certificates of all sets, as bits; int32 [token_classes], the column of their sets; ODD where
-    one has no certificate or no column, NO_SET).
+def needed(after_sides: tuple[np.ndarray, np.ndarray], c: Certificates, w: Product) -> np.ndarray:
+    """What the configurations of a row need: the certificates of all sets of a column, as bits of
+    `c.need`. after_sides: int32 [token_classes], the sets after tokens of each token class. Returns
+    int32 [token_classes], the column of their sets; ODD where one has no certificate or no column,
+    NO_SET.
     """
-    need = np.zeros((c.seen.shape[1], c.asked.shape[1]), np.int64)
-    columns = np.full(len(after_sides[0]), NO_SET, np.int32)
-    c.counts[_CALL] += 1
+    need, columns = c.need, np.full(len(after_sides[0]), NO_SET, np.int32)
+    need[: c.counts[_COLUMNS]] = 0
     for after in after_sides:
         for token_class in range(len(after)):
             number = after[token_class]
@@ -320,25 +314,7 @@ def needed(
                 continue
             columns[token_class] = column
             need[column, known >> 6] |= np.int64(1) << (known & 63)
-    return c.counts[_CALL], need, columns
-
-
-@kernel
-def all_alive(state: int, column: int, need: np.ndarray, c: Certificates, w: Product) -> bool:
-    """Are all configurations ALIVE that a DFA state has with the sets of a column that are needed,
-    as their certificates hold?"""
-    k = c.at[state] - 1
-    if k < 0:
-        if c.counts[ROWS] >= len(c.asked):
-            c.counts[ROWS] = len(c.asked) + 1  # there is no room
-            return False
-        k = c.counts[ROWS]
-        c.counts[ROWS] += 1
-        c.at[state] = k + 1
-    if abs(c.seen[k, column]) != c.counts[_CALL]:
-        hold = _all_hold(state, k, need[column], c, w)
-        c.seen[k, column] = c.counts[_CALL] if hold else -c.counts[_CALL]
-    return c.seen[k, column] > 0
+    return columns
 
 
 @kernel
@@ -393,10 +369,11 @@ def _certificate(number: int, c: Certificates, w: Product) -> int:
 
 
 @kernel
-def _all_hold(state: int, row: int, need: np.ndarray, c: Certificates, w: Product) -> bool:
-    """Do all certificates of some bits hold at a state?"""
-    for word in range(len(need)):
-        left = need[word] & ~c.asked[row, word]
+def all_alive(state: int, column: int, c: Certificates, w: Product) -> bool:
+    """Are all configurations ALIVE that a DFA state has with the sets of a column that are needed,
+    as their certificates hold?"""
+    for word in range(c.need.shape[1]):
+        left = c.need[column, word] & ~c.asked[state, word]
         for bit in range(64):
             if left == 0:
                 break
@@ -406,10 +383,10 @@ def _all_hold(state: int, row: int, need: np.ndarray, c: Certificates, w: Produc
             holds = _holds(state, 64 * word + bit, c, w)
             if poll(w.watch) or stopped(w.watch) or w.memo.n_state_pairs[0] > len(w.memo.state):
                 return False  # nothing that was found may be kept
-            c.asked[row, word] |= np.int64(1) << bit
+            c.asked[state, word] |= np.int64(1) << bit
             if holds:
-                c.holds[row, word] |= np.int64(1) << bit
-        if need[word] & ~c.holds[row, word]:
+                c.holds[state, word] |= np.int64(1) << bit
+        if c.need[column, word] & ~c.holds[state, word]:
             return False
     return True
 

@@ -3,6 +3,7 @@ what its definition says, and what is kept to show that ids are not dead shows i
 
 from __future__ import annotations
 
+import random
 import weakref
 from contextlib import contextmanager
 
@@ -33,7 +34,11 @@ from bpe_automata._kernels.collapsed import (
 )
 from bpe_automata._kernels.product import IN_VAIN
 from bpe_automata._kernels.watch import watched
-from bpe_automata.errors import BudgetExceededError, EmptyLanguageError
+from bpe_automata.errors import (
+    BudgetExceededError,
+    EmptyLanguageError,
+    UnsupportedFeatureError,
+)
 from bpe_automata.testing import bpe_tokenizers, byte_dfas, cyclic_regexes, small_tokenizer, split
 from bpe_automata.testing._inputs import own_pieces
 
@@ -188,7 +193,7 @@ def tokenizers_of_letters(draw):
 @examples(100)
 @given(tokenizers_of_letters(), wide_dfas(), st.booleans())
 def test_rows_in_and_beside_regions_are_those_of_the_plain_walk(tokenizer, dfa, tight):
-    """tight: with room for hardly any of the states, certificates and UTF-8 rows that are met."""
+    """tight: with room for hardly any of the certificates and UTF-8 rows that are met."""
     lifts, engines = [], []
     try:
         for _ in range(2):
@@ -201,7 +206,6 @@ def test_rows_in_and_beside_regions_are_those_of_the_plain_walk(tokenizer, dfa, 
         regions.at = lambda state: NOTHING
     with collapsed_at_once(), pytest.MonkeyPatch.context() as patch:
         if tight:
-            patch.setattr(product_tables, "_ROOM_OF_STATES", 1)
             patch.setattr(product_tables, "_MOST_CERTIFICATES", 1)
             patch.setattr(product_tables, "_COLUMNS", 1)
         for state in range(1, lift.dfa.n_states):
@@ -564,6 +568,56 @@ def test_what_was_given_up_in_one_language_has_a_chance_in_the_next(smollm2_toke
     proofs = proven.taken()
     assert not proofs.given_up.any()
     assert np.flatnonzero(proofs.shown.any(axis=(1, 2))).tolist() == shown.tolist()
+
+
+# Parts that words stay in, leave, or begin with a byte that leads elsewhere than most.
+PIECES = (
+    "[a-z]+",
+    "[a-z]{1,3}",
+    "[a-t]+",
+    'a[a-z]*|[^a"]',
+    "[a-z ]+1",
+    "ab?|[b-z]{2}",
+    "(a.|[^a])+",
+)
+ENDS = ('"1"', '"x" "1"', '" " /[a-z]+/', "/[a-f]*1/", '"1" | "ab"')
+
+
+@examples(80)
+@given(tokenizers_of_letters(), st.data(), st.sampled_from(["canonical", "lift"]))
+def test_vocabularies_serve_the_states_of_linked_automata_in_all_contexts(tokenizer, data, method):
+    """They were made for others: for a part in contexts that differ behind it, and for regexes."""
+
+    def of(self, classes):
+        found = Collapsed(*watched(collapse, classes, *self._pairs, self._trie))
+        return self._found.setdefault(classes.tobytes(), found)
+
+    pieces = data.draw(st.lists(st.sampled_from(PIECES), min_size=1, max_size=2))
+    ends = data.draw(st.lists(st.sampled_from(ENDS), min_size=2, max_size=3))
+    ways = [
+        f'"{mark}" w{k % len(pieces)} ({end})'
+        for k, (mark, end) in enumerate(zip(["1", " ", ""], ends, strict=False))
+    ]
+    rules = [f"w{k}: /{piece}/" for k, piece in enumerate(pieces)]
+    linked = compile_grammar("\n".join(["start: " + " | ".join(ways).replace('""', ""), *rules]))
+    rng, written = random.Random(data.draw(st.integers(0, 99))), linked.to_dfa()
+    try:
+        plain = constrain(tokenizer, written, method).matcher()
+        with collapsed_at_once(), pytest.MonkeyPatch.context() as patch:
+            patch.setattr(CollapsedVocabularies, "of", of)
+            for regex in data.draw(st.lists(st.sampled_from(PIECES), max_size=3)):
+                constrain(tokenizer, compile_regex(regex), method).matcher().mask()
+            constraint = constrain(tokenizer, linked, method)
+            for _ in range(3):
+                found, other = constraint.matcher(), plain.copy()
+                for _ in range(6):
+                    ids = other.allowed_ids().tolist()
+                    assert found.allowed_ids().tolist() == ids
+                    if not ids or (token := rng.choice(ids)) in tokenizer.eos_ids:
+                        break
+                    found.advance(token), other.advance(token)
+    except (EmptyLanguageError, UnsupportedFeatureError):  # a byte without an id
+        assume(False)
 
 
 @pytest.mark.parametrize("method", ["canonical", "lift"])

@@ -1,0 +1,104 @@
+"""How a linked automaton is written down: see `_automata.linked`, which finds room for it first."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bpe_automata._kernels import kernel
+from bpe_automata._kernels.links import HERE, Steps, known_step
+
+BYTE = 1 << 32  # see `parts.BYTE`
+FAR = BYTE << 29
+APART = HERE
+"""In the row of a set of states: they lead to different ones."""
+
+
+@kernel
+def leave_block(table: np.ndarray, is_exit: np.ndarray, first: int, n: int) -> np.ndarray:
+    """Turn rows of a part, int32 [at most n, columns], those from `first` on, into the table of a
+    block (see `parts.Block`). is_exit: bool, of all states of the part. Returns int64, the states
+    that it leads away to."""
+    number = np.zeros(len(is_exit), np.int32)  # 1 + that of a state among them
+    away, count = np.empty(len(is_exit), np.int64), 0
+    for k in range(len(table)):
+        for c in range(table.shape[1]):
+            after = table[k, c]
+            if after == 0:
+                continue
+            if first <= after < first + n and not is_exit[after]:
+                table[k, c] = after - first + 1
+                continue
+            if number[after] == 0:
+                away[count] = after
+                count += 1
+                number[after] = count
+            table[k, c] = -number[after]
+    return away[:count].copy()
+
+
+@kernel
+def write_rows(table: np.ndarray, states: np.ndarray, first: int, steps: Steps) -> None:
+    """Write rows of a block (see `parts.Block`), those of some of its states, from row `first`
+    on."""
+    for k in range(len(states)):
+        for c in range(table.shape[1]):
+            cell = table[k, c]
+            steps.trans[first + k, c] = cell - 1 - states[k] + HERE if cell > 0 else cell
+
+
+@kernel
+def write_instance(
+    base: int,
+    rows: np.ndarray,
+    step: int,
+    lengths: np.ndarray,
+    rest: int,
+    far: np.ndarray,
+    plain: np.ndarray,
+    steps: Steps,
+) -> None:
+    """Write down the states from `base` on. rows: int32, the row of each; step: the number of their
+    first step away; lengths: int64, of the shortest text to the end of the part, and `rest` what is
+    behind that, each at most FAR; far, plain: of the automaton."""
+    for k in range(len(rows)):
+        steps.row[base + k], steps.away[base + k] = rows[k], step
+        length = min(lengths[k] + rest, FAR)
+        far[base + k], plain[base + k] = length // BYTE, length % BYTE == 0
+
+
+@kernel
+def write_row(state: int, at: int, row: np.ndarray, steps: Steps) -> None:
+    """Write row `at`, of a state that is none of an instance. row: int64, as of `merge`."""
+    steps.row[state] = at
+    for c in range(len(row)):
+        steps.trans[at, c] = row[c] - state + HERE if row[c] > 0 else row[c]
+
+
+@kernel
+def merge(states: np.ndarray, row: np.ndarray, steps: Steps) -> int:
+    """Write into `row`, int64 [columns], what `known_step` says of some states, int64, at once;
+    APART where they do not say the same. Returns how many columns are APART."""
+    apart = 0
+    for c in range(len(row)):
+        row[c] = 0
+        for state in states:
+            after = known_step(state, c, steps)
+            if after != 0 and after != row[c]:
+                row[c] = after if row[c] == 0 else APART
+        apart += row[c] == APART
+    return apart
+
+
+@kernel
+def cut(table: np.ndarray, dead: np.ndarray, away: np.ndarray, left: np.ndarray) -> np.ndarray:
+    """Write into `left` the table of a block without steps from or to dead states. dead: bool, of
+    the block's states; away: bool, of those that it leads away to. Returns int64, the states of
+    which that makes the row another one."""
+    other = np.zeros(len(table), np.bool_)
+    for k in range(len(table)):
+        for c in range(table.shape[1]):
+            cell = table[k, c]
+            gone = cell != 0 and (dead[k] or (dead[cell - 1] if cell > 0 else away[-1 - cell]))
+            left[k, c] = 0 if gone else cell
+            other[k] |= gone
+    return np.flatnonzero(other)
