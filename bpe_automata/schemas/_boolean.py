@@ -74,7 +74,16 @@ def intersection(one: Values, other: Values) -> Values:
         return one
     if one is ALL or other is NONE:
         return other
-    return _remembered(one, other, "and", _intersection)
+    met, more = one.memo.get("of", (one,)), other.memo.get("of", (other,))
+    sets = {id(values): values for values in (*met, *more)}
+    for side, known in ((one, met), (other, more)):
+        if len(sets) == len(known):  # it has been met with the other already
+            return side
+    # Schemas that contain themselves meet again and again: the same sets are met once.
+    first = sets[min(sets)]
+    found, _ = _once(first, ("and", frozenset(sets)), lambda: (_intersection(one, other), sets))
+    found.memo["of"] = tuple(sets.values())
+    return cast(Values, found)
 
 
 def difference(one: Values, other: Values) -> Values:
@@ -85,7 +94,8 @@ def difference(one: Values, other: Values) -> Values:
         return one
     if one is ALL:  # it is never freed, so its memo would keep `other` alive for ever
         return complement(other)
-    return _remembered(one, other, "less", _difference)
+    found, _ = _once(one, ("less", id(other)), lambda: (_difference(one, other), other))
+    return cast(Values, found)  # kept with the other, whose id so stays its own
 
 
 def complement(values: Values) -> Values:
@@ -95,17 +105,6 @@ def complement(values: Values) -> Values:
     back = _once(values, "not", lambda: _difference(ALL, values))
     back.memo["not"] = values
     return cast(Values, back)
-
-
-def _remembered(
-    one: Values, other: Values, name: str, find: Callable[[Values, Values], Values]
-) -> Values:
-    """find(one, other), kept in the memo of `one` together with `other`, so that the id of `other`
-    stays unique."""
-    found = _once(one, (name, id(other)), lambda: (find(one, other), other))[0]
-    if name == "and":
-        other.memo[(name, id(one))] = (found, one)
-    return cast(Values, found)
 
 
 def _once(values: Values, key: Hashable, find: Callable[[], Any]) -> Any:
