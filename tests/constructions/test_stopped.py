@@ -146,6 +146,8 @@ def stopped_at_check(k: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callab
             looks[0] += 1
             return 0 if looks[0] < k else 10**18
 
+        perf_counter_ns = thread_time_ns
+
     with monkeypatch.context() as patch, budgets.spending(Budget(max_seconds=1000)):
         budgets._local.thread.inner.deadline = 10**12
         patch.setattr(budgets, "time", Clock)
