@@ -26,7 +26,7 @@ def check_fits(resource: str, count: int, limit: int, advice: str) -> None:
         raise BudgetExceededError(resource, limit, f"there are {count:,}, {advice}")
 
 
-_LARGE = 1 << 20
+_LARGE = 1 << 17
 _SEPARATE = getattr(mmap, "MAP_PRIVATE", 0) | getattr(mmap, "MAP_ANONYMOUS", 0)
 
 
