@@ -26,13 +26,24 @@ import weakref
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import permutations
 from typing import Any
 
 import numpy as np
 
 from bpe_automata._automata.assembly import reduced
 from bpe_automata._automata.dfa import ByteDFA
-from bpe_automata._automata.parts import BYTE, ROWS, Block, Join, Part, Place, Table, labelled
+from bpe_automata._automata.parts import (
+    BYTE,
+    ROWS,
+    Block,
+    Covers,
+    Join,
+    Part,
+    Place,
+    Table,
+    labelled,
+)
 from bpe_automata._budget import Budget, check, out_of_memory, spending
 from bpe_automata._kernels.distance import NEVER
 from bpe_automata._kernels.links import HERE, Steps, register
@@ -353,8 +364,24 @@ class LinkedDFA(Immutable):
                 _, part, joined, contexts = joining.pop(min(joining, key=lambda k: joining[k][0]))
                 waiting.append(self._entered(part, joined(contexts), part.table.start))
             if not waiting:
-                return tuple(sorted(state for state, reads in seen.items() if reads)), ends
+                reading = sorted(state for state, reads in seen.items() if reads)
+                return tuple(self._uncovered(reading) if len(reading) > 1 else reading), ends
             places = self._behind(waiting.pop(), seen)
+
+    def _uncovered(self, states: list[int]) -> list[int]:
+        """Some states without those of contexts that another one covers."""
+        alike: dict[tuple[int, int], list[tuple[int, Any, Covers]]] = {}
+        for state in states:
+            instance = self._instance_at(state)
+            if instance.part.covers:
+                key = id(instance.part.table), state - instance.base + instance.first
+                alike.setdefault(key, []).append((state, instance.context, instance.part.covers))
+        covered = set[int]()
+        for group in alike.values():
+            for (state, context, _), (other, wider, covers) in permutations(group, 2):
+                if other not in covered and covers(wider, context):
+                    covered.add(state)
+        return [state for state in states if state not in covered] if covered else states
 
     def _behind(self, state: int, seen: dict[int, bool]) -> Iterable[Place]:
         """What follows a state, if it is an exit and was not seen before. seen: does it read?"""

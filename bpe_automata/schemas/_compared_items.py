@@ -27,6 +27,7 @@ from bpe_automata.schemas._frames import (
     Linking,
     State,
     after_value,
+    covers,
     rest_outside,
 )
 from bpe_automata.schemas._style import Brackets
@@ -205,6 +206,11 @@ class ComparedItems:
         """See `Container.choices`."""
         return ((b"", values, after) for values, after in self._following(state))
 
+    def covers(self, state: State, other: State) -> bool:
+        """See `Container.covers`: one of which nothing is asked that is not asked of the other."""
+        same = state[:2] == other[:2] and state[3:] == other[3:]
+        return same and not state[2] & ~other[2]
+
     def entered(self, frame: Frame) -> Iterable[Place]:
         """What follows the first bracket."""
         return self._items(self.begin, frame)
@@ -238,7 +244,7 @@ class ComparedItems:
             outside = frame.parent or ROOT
             return after_value(outside) if label == DONE else self._items(state, outside)
 
-        return labelled(alternatives, costs, follow, rest_outside)
+        return labelled(alternatives, costs, follow, rest_outside, covers)
 
 
 def _fits(shape: ArrayShape, items: int, counts: list[int]) -> bool:

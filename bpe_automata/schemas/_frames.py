@@ -72,6 +72,9 @@ class Container(Protocol):
     def may_end(self, state: State) -> bool:
         """May the last bracket follow a member or an item?"""
 
+    def covers(self, state: State, other: State) -> bool:
+        """Is what may follow the other state known to be among what may follow this one?"""
+
     def entered(self, frame: Frame) -> Iterable[Place]:
         """What follows the first bracket."""
 
@@ -111,3 +114,17 @@ def after_value(frame: Frame) -> Iterable[Place]:
 def rest_outside(frame: Frame) -> int:
     """Length behind the end of the object or array that a value is in."""
     return frame.parent.rest if frame.parent else 0
+
+
+def covers(one: Frame, other: Frame) -> bool:
+    """Is what may follow a value in the other context known to be among what may follow it in this
+    one?"""
+    while one is not other:
+        if one.container is None or one.container is not other.container:
+            return False
+        if not one.container.covers(one.state, other.state):
+            return False
+        if one.parent is None or other.parent is None:
+            return one.parent is other.parent
+        one, other = one.parent, other.parent
+    return True

@@ -30,6 +30,7 @@ from bpe_automata.schemas._frames import (
     State,
     Text,
     after_value,
+    covers,
     rest_outside,
 )
 from bpe_automata.schemas._style import Brackets, Piece
@@ -111,6 +112,10 @@ class Items:
         """See `Container.may_end`."""
         return state[0] >= self._shape.fewest
 
+    def covers(self, state: State, other: State) -> bool:
+        """See `Container.covers`."""
+        return state == other
+
     def entered(self, frame: Frame) -> Iterable[Place]:
         """What follows the first bracket."""
         return (self._item(0, frame),) if self._may_follow(0) else ()
@@ -144,7 +149,7 @@ class Items:
             outside = frame.parent or ROOT
             return after_value(outside) if label == DONE else (self._item(count, outside),)
 
-        return labelled(alternatives, costs, follow, rest_outside)
+        return labelled(alternatives, costs, follow, rest_outside, covers)
 
 
 class DistinctItems:
@@ -227,6 +232,10 @@ class DistinctItems:
         """See `Container.may_end`."""
         return state[0].bit_count() >= self._shape.fewest
 
+    def covers(self, state: State, other: State) -> bool:
+        """See `Container.covers`."""
+        return state == other
+
     def entered(self, frame: Frame) -> Iterable[Place]:
         """What follows the first bracket."""
         return ((self._part(0, is_first=True), self._linker.frame(self, self.begin, frame)),)
@@ -280,4 +289,4 @@ class DistinctItems:
             return ((self._linker.part(value, self.brackets.inside), inside),)
 
         table = self._first_table if is_first else self._next_table
-        return Part(table, table.far(costs), follow, rest_outside)
+        return Part(table, table.far(costs), follow, rest_outside, covers=covers)

@@ -46,6 +46,7 @@ from bpe_automata.schemas._frames import (
     State,
     Text,
     after_value,
+    covers,
 )
 from bpe_automata.schemas._items import DistinctItems, Items
 from bpe_automata.schemas._ladders import Ladder, Rung, ladder
@@ -201,7 +202,7 @@ class _Value:
         if self.ladder:
             alternatives.append(((b'"',), 1 + len(self.containers)))
             costs[1 + len(self.containers)] = self.ladder.shortest - BYTE
-        return labelled(alternatives, costs, self._follow, _rest)
+        return labelled(alternatives, costs, self._follow, _rest, covers)
 
     def _follow(self, frame: Frame, label: int) -> Iterable[Place]:
         if self.ladder and label == 1 + len(self.containers):

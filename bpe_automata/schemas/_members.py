@@ -26,6 +26,7 @@ from bpe_automata.schemas._frames import (
     Linking,
     State,
     after_value,
+    covers,
     rest_outside,
 )
 from bpe_automata.schemas._style import Brackets, Piece
@@ -376,6 +377,10 @@ class Members:
     # The parts. All of them share two tables, with every entry in them: of the first member, and of
     # those behind a comma. What may not come in a state costs FAR, and so is not in its part.
 
+    def covers(self, state: State, other: State) -> bool:
+        """See `Container.covers`: one of which nothing is asked that is not asked of the other."""
+        return state[:-1] == other[:-1] and not state[-1] & ~other[-1]
+
     def entered(self, frame: Frame) -> Iterable[Place]:
         """What follows the first bracket."""
         begin = self.begin
@@ -430,4 +435,4 @@ class Members:
             value = self._linker.part(entries[label - 1].values, self.brackets.inside)
             return ((value, inside),)
 
-        return Part(table, table.far(costs), follow, rest_outside)
+        return Part(table, table.far(costs), follow, rest_outside, covers=covers)
