@@ -27,7 +27,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import permutations
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -64,6 +64,9 @@ from bpe_automata.errors import (
     EmptyLanguageError,
     UnsupportedFeatureError,
 )
+
+if TYPE_CHECKING:
+    from bpe_automata.viz import Picture
 
 _DEFAULT = Budget()
 _FEWER = "the texts read so far have used them up; make the automaton anew, or pass a larger Budget"
@@ -252,6 +255,54 @@ class LinkedDFA(Immutable):
                 for byte in self.live_bytes(state).tolist():
                     after.append((prefix + bytes((byte,)), self.step(state, byte)))
             level = after
+
+    def difference(self, other: ByteAutomaton, budget: Budget = _DEFAULT) -> bytes | None:
+        """A text that one of two automata accepts and the other does not; None if there is none.
+        Raises BudgetExceededError for more pairs of states than the budget has states: so it may be
+        where there are infinitely many."""
+        both = self.byte_class.astype(np.int64) * 256 + other.byte_class
+        some = np.unique(both, return_index=True)[1].tolist()
+        pairs = [(self.start, other.start)]
+        before: list[tuple[int, int]] = [(-1, 0)]  # the number of a pair, and the byte behind it
+        known = set(pairs)
+        for k, (one, two) in enumerate(pairs):
+            check()
+            if self.accepting[one] != other.accepting[two]:
+                found = bytearray()
+                while k > 0:
+                    k, byte = before[k]
+                    found.append(byte)
+                return bytes(reversed(found))
+            for byte in some:
+                pair = self.step(one, byte), other.step(two, byte)
+                if pair not in known:
+                    if len(pairs) > budget.max_states:
+                        advice = "the automata are larger, or have no end; pass a larger Budget"
+                        raise BudgetExceededError("pairs of states", budget.max_states, advice)
+                    known.add(pair)
+                    pairs.append(pair)
+                    before.append((k, byte))
+        return None
+
+    def picture(self, path: bytes | str | None = None) -> Picture:
+        """The parts near a text (its first 100 bytes; the shortest one by default) as boxes, at
+        most 40 of them, with the bytes that lead from one to another; the way of `path` is
+        highlighted."""
+        from bpe_automata._automata.linked_pictures import picture
+
+        return picture(self, path)
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
+        return self.picture()._repr_mimebundle_()
+
+    def box(self, state: int) -> tuple[int, ...]:
+        """The first states of the instances that a state is of; of the dead state none."""
+        of = self._members[state][0] if state in self._members else (state,) if state else ()
+        return tuple(sorted({self._instance_at(one).base for one in of if one}))
+
+    def box_size(self, first: int) -> int:
+        """How many states the instance with this first one has."""
+        return len(self._instance_with[first].block.table)
 
     def to_dfa(self, budget: Budget = _DEFAULT) -> ByteDFA:
         """All of it, built in full: minimal and trimmed. Raises BudgetExceededError where it has

@@ -341,6 +341,44 @@ def test_errors_are_those_of_compiling():
             link_json_schema({}, **wrong)
 
 
+@examples(20)
+@given(value_sets(), value_sets())
+def test_a_difference_is_found_where_there_is_one(one, two):
+    found, other = linked(one), write(two, JsonStyle())
+    assume(found is not None)
+    for written in other, write(one, JsonStyle()):
+        text = found.difference(written)
+        if text is None:
+            assert same_arrays(found.to_dfa(), written)
+        else:
+            assert found.accepts(text) != written.accepts(text)
+    assert found.difference(linked(one)) is None
+
+
+def test_differences_without_an_end_are_looked_for_within_a_budget():
+    found = link_json_schema(PERSON)
+    text = found.difference(link_json_schema(PERSON, order="any"))
+    assert json.loads(text)
+    assert not found.accepts(text)
+    with pytest.raises(BudgetExceededError, match="pairs of states"):
+        found.difference(link_json_schema(PERSON), Budget(max_states=1_000))
+
+
+def test_parts_are_boxes_of_a_picture():
+    text = '{"name":"x","friends":[{"name":"'
+    found = link_json_schema(PERSON)
+    drawing = found.picture(text).drawing
+    lit = [node.label for node in drawing.nodes if node.lit]
+    assert lit[:3] == ["{", '"name":', '""']
+    assert len(lit) == len({found.box(found.walk(text[:k].encode())) for k in range(1 + len(text))})
+    assert sum(edge.lit for edge in drawing.edges) == len(lit) - 1
+    assert len(drawing.nodes) > len(lit)
+    assert not any(node.lit for node in found.picture().drawing.nodes)
+    assert found.picture().text().startswith("the parts near ")
+    deep = link_json_schema({}).picture("[" * 300).drawing
+    assert len(deep.nodes) <= 2 * 100
+
+
 def test_what_looks_at_all_states_is_refused_or_written_out():
     tokenizer = named("smollm2")
     constraint = constrain(tokenizer, link_json_schema(PERSON))
