@@ -296,9 +296,9 @@ class LinkedDFA(Immutable):
         return self.picture()._repr_mimebundle_()
 
     def box(self, state: int) -> tuple[int, ...]:
-        """The first states of the instances that a state is of; of the dead state none."""
-        of = self._members[state][0] if state in self._members else (state,) if state else ()
-        return tuple(sorted({self._instance_at(one).base for one in of if one}))
+        """The first states of the instances that a state is of: a box of pictures."""
+        of = self._members[state][0] if state in self._members else (state,)
+        return tuple(sorted({self._instance_at(one).base for one in of}))
 
     def box_size(self, first: int) -> int:
         """How many states the instance with this first one has."""

@@ -6,20 +6,36 @@ What is drawn is what the texts near one text lead to, as the whole may have no 
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
 
 from bpe_automata._automata.dfa import byte_ranges
 
 if TYPE_CHECKING:
-    from bpe_automata._automata.linked import LinkedDFA
     from bpe_automata.viz import Picture
 
 _MOST_BOXES, _MOST_ARROWS, _MOST_BYTES = 40, 120, 100
 _SHOWN = 16  # bytes of a text in a box
-_Box = tuple[int, ...]  # the first states of the instances that a state is of
+_Box = tuple[int, ...]
 
 
-def picture(dfa: LinkedDFA, path: bytes | str | None) -> Picture:
+class Boxes(Protocol):
+    """What a picture asks of a `LinkedDFA`. box: the first states of the instances that a state is
+    of; box_size: how many states the instance with a first state has."""
+
+    start: int
+    accepting: np.ndarray
+    far: np.ndarray
+
+    def step(self, state: int, byte: int) -> int: ...
+    def live_bytes(self, state: int) -> np.ndarray: ...
+    def shortest(self) -> bytes: ...
+    def box(self, state: int) -> _Box: ...
+    def box_size(self, first: int) -> int: ...
+
+
+def picture(dfa: Boxes, path: bytes | str | None) -> Picture:
     """See `LinkedDFA.picture`."""
     from bpe_automata.viz import Drawing, Edge, Node, Picture, visible
 
@@ -66,7 +82,7 @@ def picture(dfa: LinkedDFA, path: bytes | str | None) -> Picture:
     return Picture(Drawing(nodes, edges, f"{near}; in each box the shortest text out of it"))
 
 
-def _inside(dfa: LinkedDFA, state: int) -> bytes:
+def _inside(dfa: Boxes, state: int) -> bytes:
     """What a box reads on the shortest way out of it."""
     here, found = dfa.box(state), bytearray()
     while not dfa.accepting[state] and len(found) < _SHOWN:
@@ -80,7 +96,7 @@ def _inside(dfa: LinkedDFA, state: int) -> bytes:
     return bytes(found)
 
 
-def _size(dfa: LinkedDFA, box: _Box) -> str:
+def _size(dfa: Boxes, box: _Box) -> str:
     if len(box) > 1:
         return f"{len(box)} parts"
     states = dfa.box_size(box[0])
