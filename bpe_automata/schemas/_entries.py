@@ -115,6 +115,40 @@ class Entries:
             for i, one in enumerate(self._term.minus)
         ]
 
+    @cached
+    def asking(self) -> list[int]:
+        """Of each place, the subtracted shapes that require its member (bits)."""
+        return [
+            sum(one.bit for one in self.subtracted if one.required >> place & 1)
+            for place in range(self.n)
+        ]
+
+    @cached
+    def told(self) -> int:
+        """Bits of the members that need another, or are needed."""
+        pairs = [*self.implied(self._term.shape), *self._asked]
+        return reduce(or_, (one | needed for one, needed in pairs), 0)
+
+    @cached
+    def _asked(self) -> list[tuple[int, int]]:
+        return [pair for shape in self.subtracted for pair in shape.implied]
+
+    @cached
+    def mattering(self) -> list[int]:
+        """By place: bits of the members that need one another, over any number of steps, if one of
+        them is at that place or later, or a subtracted shape asks for some of that."""
+        groups = [reduce(or_, (one | needed for one, needed in self._asked), 0)]
+        for one, needed in self.implied(self._term.shape):
+            others = [group for group in groups[1:] if not group & (one | needed)]
+            joined = [group for group in groups[1:] if group & (one | needed)]
+            groups = [groups[0], *others, reduce(or_, joined, one | needed)]
+        always = reduce(or_, (group for group in groups if group & groups[0]), 0)
+        found = [always] * (1 + self.n)
+        for group in groups:
+            for at in range(group.bit_length()):
+                found[at] |= group
+        return found
+
     def _children(self, name: str) -> tuple[Child, list[Child]]:
         """Of the term's shape, and of those that are subtracted."""
         shape, *others = (

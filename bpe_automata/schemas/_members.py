@@ -9,8 +9,6 @@ them no member has refuted so far; an object may end where the names that it lac
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from functools import reduce
-from operator import or_
 
 from bpe_automata._automata.parts import FAR, Alternative, Part, Place, Table, length_of, table_of
 from bpe_automata._budget import check
@@ -107,12 +105,6 @@ class Members:
     def _implied(self) -> tuple[tuple[int, int], ...]:
         return self._entries.implied(self._shape)
 
-    @cached
-    def _told(self) -> int:
-        """Bits of the members that need another, or are needed."""
-        shapes = (self._implied, *(one.implied for one in self._entries.subtracted))
-        return reduce(or_, (bit for pairs in shapes for pair in pairs for bit in pair), 0)
-
     def _needed(self, seen: int) -> int:
         """Bits of the members that an object has in which some were seen."""
         found, before = self._required | seen, -1
@@ -158,24 +150,11 @@ class Members:
         """A state that has an end, without what no longer matters of the members that were seen, as
         those that they need or are needed by can come no more."""
         at, few, many, later, seen, left = state
-        return state if self._is_any else (at, few, many, later, seen & self._mattering[at], left)
-
-    @cached
-    def _mattering(self) -> list[int]:
-        """By place: bits of the members that need one another, over any number of steps, if one of
-        them is at that place or later, or a subtracted shape asks for some of that."""
-        asked = [pair for shape in self._entries.subtracted for pair in shape.implied]
-        groups = [reduce(or_, (one | needed for one, needed in asked), 0)]
-        for one, needed in self._implied:
-            apart = [group for group in groups[1:] if not group & (one | needed)]
-            joined = [group for group in groups[1:] if group & (one | needed)]
-            groups = [groups[0], *apart, reduce(or_, joined, one | needed)]
-        always = reduce(or_, (group for group in groups if group & groups[0]), 0)
-        found = [always] * (1 + self._entries.n)
-        for group in groups:
-            for at in range(group.bit_length()):
-                found[at] |= group
-        return found
+        return (
+            state
+            if self._is_any
+            else (at, few, many, later, seen & self._entries.mattering[at], left)
+        )
 
     def _then(self, numbers: Iterable[int], at: int, counts: Counts) -> Iterator[tuple[int, State]]:
         """Those of some entries behind which an object goes on."""
@@ -193,22 +172,13 @@ class Members:
         is_other = entry.place == self._entries.n
         few = min(few + (not (is_other and later)), most_few)
         later = int(bool(later or is_other) and most_few + most_many > 0)
-        seen |= 1 << entry.place & self._told
+        seen |= 1 << entry.place & self._entries.told
         return few, min(many + 1, most_many), later, seen, left & ~entry.refuted
 
     def _without(self, counts: Counts, place: int) -> Counts:
         """What is known of an object without the member at a place."""
         *others, left = counts
-        return *others, left & ~self._asking[place]
-
-    @cached
-    def _asking(self) -> list[int]:
-        """Of each place, the subtracted shapes that require its member (bits)."""
-        some = self._entries.subtracted
-        return [
-            sum(one.bit for one in some if one.required >> place & 1)
-            for place in range(self._entries.n)
-        ]
+        return *others, left & ~self._entries.asking[place]
 
     def _unseen(self, at: int) -> list[int]:
         """The places whose members may still come."""
@@ -251,7 +221,7 @@ class Members:
             return self._closings(state[0])
         at, few, many, later, seen, _ = state
         needed = self._needed(seen)
-        missed = needed & ~seen & ~self._required & self._told
+        missed = needed & ~seen & ~self._required & self._entries.told
         if not self._is_any and missed & ((1 << at) - 1):
             return FAR  # what is needed may come no more
         left = self._unseen(at)
@@ -336,10 +306,10 @@ class Members:
     @cached
     def _matters(self) -> list[bool]:
         """Of each place, may it make a difference whether its member is there?"""
-        told = self._told | self._required
+        told = self._entries.told | self._required
         return [
             self._caps != (0, 0)
-            or bool(told >> place & 1 or self._asking[place])
+            or bool(told >> place & 1 or self._entries.asking[place])
             or any(self._all[number].refuted for number in self._numbers[place])
             for place in range(self._entries.n)
         ]
