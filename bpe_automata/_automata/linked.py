@@ -93,9 +93,9 @@ class LinkedDFA(Immutable):
     """{ w in bytes* : start --w--> accepting }, with the dead state 0, written down as it is met.
 
     byte_class uint8 [256], as of a `ByteDFA`. Over all states, of which `n_states` have room:
-    accepting bool; far int32, bytes to the nearest accepting state, NEVER of state 0; plain bool,
-    is that by `PLAIN` bytes, as far as is known? All states but 0 lead to acceptance. Shared by any
-    number of threads. `to_dfa` writes all of it down, where that ends.
+    accepting bool; far int32, bytes to the nearest accepting state or a few less, NEVER of state 0;
+    plain bool, is that by `PLAIN` bytes, as far as is known? All states but 0 lead to acceptance.
+    Shared by any number of threads. `to_dfa` writes all of it down, where that ends.
     """
 
     is_empty = False
@@ -421,12 +421,13 @@ class LinkedDFA(Immutable):
 
     def _uncovered(self, states: list[int]) -> list[int]:
         """Some states without those of contexts that another one covers."""
-        alike: dict[tuple[int, int], list[tuple[int, Any, Covers]]] = {}
+        alike: dict[tuple[int, ...], list[tuple[int, Any, Covers]]] = {}
         for state in states:
             instance = self._instance_at(state)
-            if instance.part.covers:
-                key = id(instance.part.table), state - instance.base + instance.first
-                alike.setdefault(key, []).append((state, instance.context, instance.part.covers))
+            part, at = instance.part, state - instance.base + instance.first
+            if part.covers:
+                key = id(part.family), id(part.table), at
+                alike.setdefault(key, []).append((state, instance.context, part.covers))
         covered = set[int]()
         for group in alike.values():
             for (state, context, _), (other, wider, covers) in permutations(group, 2):

@@ -142,9 +142,10 @@ class Part:
     the contexts in which one text leads to the beginning of the part, one that stands for all, so
     that a text which may be read in many ways leads to few instances; None where they stay apart.
     rank: a part with `joined` is entered before those of a higher rank, whose beginnings it may
-    lead to. covers: (context, other), is what may follow in the other one known to be among what
-    may follow in the first, from any state of the table? Such a state is left out of a set; for
-    parts with one table.
+    lead to. family: of the parts with one
+    table and one family, states in different contexts are compared; covers: (context, other), is
+    what may follow in the other one known to be among what may follow in the first? Such a state is
+    left out of a set.
     """
 
     table: Table
@@ -153,6 +154,7 @@ class Part:
     rest: Callable[[Any], int]
     joined: Join | None = None
     rank: int = 0
+    family: object = None
     covers: Covers | None = None
 
     def reads(self, state: int) -> bool:
@@ -239,13 +241,14 @@ def labelled(
     costs: dict[int, int],
     follow: Callable[[Any, int], Iterable[Place]],
     rest: Callable[[Any], int],
+    family: object = None,
     covers: Covers | None = None,
 ) -> Part:
     """The part that reads one of some alternatives, and then is at the exit with its label. costs:
     of each label, length of the shortest text from that exit to the end of what the part stands
     for. Its table serves all that is made of the same alternatives. Raises BudgetExceededError."""
     table = table_of(alternatives)
-    return Part(table, table.far(costs), follow, rest, covers=covers)
+    return Part(table, table.far(costs), follow, rest, family=family, covers=covers)
 
 
 def table_of(alternatives: list[Alternative]) -> Table:

@@ -244,7 +244,7 @@ class ComparedItems:
             outside = frame.parent or ROOT
             return after_value(outside) if label == DONE else self._items(state, outside)
 
-        return labelled(alternatives, costs, follow, rest_outside, covers)
+        return labelled(alternatives, costs, follow, rest_outside, self, covers)
 
 
 def _fits(shape: ArrayShape, items: int, counts: list[int]) -> bool:

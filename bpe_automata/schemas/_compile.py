@@ -145,7 +145,8 @@ def link_yaml_schema(
     where texts lead.
 
     Texts are those of `compile_yaml_schema`, nested without limit; arguments and errors are those
-    of `link_json_schema`. The length of a string is counted by states.
+    of `link_json_schema`. The length of a string is counted by states. `far` leaves out the spaces
+    that depend on the nesting: it is a lower bound, and `shortest` is a short text.
     """
     from bpe_automata.schemas._yaml_style import YamlStyle
 

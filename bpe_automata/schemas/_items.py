@@ -149,7 +149,7 @@ class Items:
             outside = frame.parent or ROOT
             return after_value(outside) if label == DONE else (self._item(count, outside),)
 
-        return labelled(alternatives, costs, follow, rest_outside, covers)
+        return labelled(alternatives, costs, follow, rest_outside, self, covers)
 
 
 class DistinctItems:
@@ -289,4 +289,4 @@ class DistinctItems:
             return ((self._linker.part(value, self.brackets.inside), inside),)
 
         table = self._first_table if is_first else self._next_table
-        return Part(table, table.far(costs), follow, rest_outside, covers=covers)
+        return Part(table, table.far(costs), follow, rest_outside, family=self, covers=covers)

@@ -202,7 +202,7 @@ class _Value:
         if self.ladder:
             alternatives.append(((b'"',), 1 + len(self.containers)))
             costs[1 + len(self.containers)] = self.ladder.shortest - BYTE
-        return labelled(alternatives, costs, self._follow, _rest, covers)
+        return labelled(alternatives, costs, self._follow, _rest, self, covers)
 
     def _follow(self, frame: Frame, label: int) -> Iterable[Place]:
         if self.ladder and label == 1 + len(self.containers):

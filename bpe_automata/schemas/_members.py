@@ -405,4 +405,4 @@ class Members:
             value = self._linker.part(entries[label - 1].values, self.brackets.inside)
             return ((value, inside),)
 
-        return Part(table, table.far(costs), follow, rest_outside, covers=covers)
+        return Part(table, table.far(costs), follow, rest_outside, family=self, covers=covers)
