@@ -260,6 +260,10 @@ class LinkedDFA(Immutable):
         """A text that one of two automata accepts and the other does not; None if there is none.
         Raises BudgetExceededError for more pairs of states than the budget has states: so it may be
         where there are infinitely many."""
+        with spending(budget):
+            return self._difference(other, budget.max_states)
+
+    def _difference(self, other: ByteAutomaton, most: int) -> bytes | None:
         both = self.byte_class.astype(np.int64) * 256 + other.byte_class
         some = np.unique(both, return_index=True)[1].tolist()
         pairs = [(self.start, other.start)]
@@ -276,9 +280,9 @@ class LinkedDFA(Immutable):
             for byte in some:
                 pair = self.step(one, byte), other.step(two, byte)
                 if pair not in known:
-                    if len(pairs) > budget.max_states:
+                    if len(pairs) > most:
                         advice = "the automata are larger, or have no end; pass a larger Budget"
-                        raise BudgetExceededError("pairs of states", budget.max_states, advice)
+                        raise BudgetExceededError("pairs of states", most, advice)
                     known.add(pair)
                     pairs.append(pair)
                     before.append((k, byte))

@@ -190,7 +190,7 @@ def listed(pattern: str) -> frozenset[str] | None:
 
 BEGIN, END, BOUNDARY, NO_BOUNDARY = MARKERS = "\ud800\ud801\ud802\ud803"
 _REPEAT = re.compile(r"([*+?]|\{(?P<least>[0-9]+)(?P<comma>,(?P<most>[0-9]*))?\})\??")
-_GROUP = re.compile(r"\((?!\?)|\(\?<(?![=!])")
+GROUP = re.compile(r"\((?!\?)|\(\?<(?![=!])")
 _OPENED = re.compile(r"\((?:\?(?::|<(?P<name>[\w$]+)>))?(?!\?)")
 _REFUSED = {
     "(?=": "lookahead",
@@ -242,7 +242,7 @@ class _Reader:
 
     @cached
     def _groups(self) -> int:
-        return len(_GROUP.findall(self._bare))
+        return len(GROUP.findall(self._bare))
 
     @cached
     def _named(self) -> bool:

@@ -130,6 +130,11 @@ class Entries:
         return reduce(or_, (one | needed for one, needed in pairs), 0)
 
     @cached
+    def always(self) -> int:
+        """Bits of the members of which a subtracted shape asks that."""
+        return reduce(or_, (one | needed for one, needed in self._asked), 0)
+
+    @cached
     def _asked(self) -> list[tuple[int, int]]:
         return [pair for shape in self.subtracted for pair in shape.implied]
 
@@ -137,13 +142,13 @@ class Entries:
     def mattering(self) -> list[int]:
         """By place: bits of the members that need one another, over any number of steps, if one of
         them is at that place or later, or a subtracted shape asks for some of that."""
-        groups = [reduce(or_, (one | needed for one, needed in self._asked), 0)]
+        groups = [self.always]
         for one, needed in self.implied(self._term.shape):
             others = [group for group in groups[1:] if not group & (one | needed)]
             joined = [group for group in groups[1:] if group & (one | needed)]
             groups = [groups[0], *others, reduce(or_, joined, one | needed)]
-        always = reduce(or_, (group for group in groups if group & groups[0]), 0)
-        found = [always] * (1 + self.n)
+        with_these = (group for group in groups if group & self.always)
+        found = [reduce(or_, with_these, 0)] * (1 + self.n)
         for group in groups:
             for at in range(group.bit_length()):
                 found[at] |= group

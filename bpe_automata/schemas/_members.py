@@ -9,6 +9,8 @@ them no member has refuted so far; an object may end where the names that it lac
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import reduce
+from operator import or_
 
 from bpe_automata._automata.parts import FAR, Alternative, Part, Place, Table, length_of, table_of
 from bpe_automata._budget import check
@@ -32,6 +34,7 @@ from bpe_automata.schemas._values import ObjectShape, Term, Values
 
 Counts = tuple[int, ...]
 """A state without [0]."""
+Pair = tuple[int, int]
 _MOST_WAYS = 20_000  # to count and refute, that are compared for one length
 
 
@@ -195,13 +198,14 @@ class Members:
             counts = self._without(counts, place)
         return self._ends(counts)
 
-    def _ends(self, counts: Counts) -> bool:
-        """May an object end that has all that is required?"""
+    def _ends(self, counts: Counts, implied: Iterable[Pair] | None = None) -> bool:
+        """May an object end that has all that is required? implied: what is still to be looked at,
+        all by default."""
         few, many, _, seen, left = counts
         return (
             few >= self._fewest
             and (self._most is None or many <= self._most)
-            and holds(self._implied, seen)
+            and holds(self._implied if implied is None else implied, seen)
             and not any(
                 left & one.bit and not one.is_refuted(few, many, seen)
                 for one in self._entries.subtracted
@@ -268,18 +272,31 @@ class Members:
         """`_closing`, by all ways to have or not to have the members that may still come, in the
         order of their places. Raises BudgetExceededError."""
         at, counts = state[0], state[1:]
-        ways = {counts: self._last}
-        for place in self._unseen(at):
+        unseen = self._unseen(at)
+        due = self._due(unseen)
+        ways = _decided({counts: self._last}, due.pop(-1, []), due, self._entries.always)
+        for place in unseen:
             if not self._matters[place]:
                 continue
             some = [self._all[number] for number in self._numbers[place]]
             absent = not self._required >> place & 1
             before = [(self._without(way, place), n) for way, n in ways.items()] if absent else []
             ways = self._ways(before, ways, some, known)
+            ways = _decided(ways, due.pop(place, []), due, self._entries.always)
         for one in self._entries.others:
             if one.refuted or self._caps != (0, 0):
                 ways = self._ways(ways.items(), ways, [one], known)
-        return min((length for way, length in ways.items() if self._ends(way)), default=FAR)
+        ends = (length for way, length in ways.items() if self._ends(way, implied=()))
+        return min(ends, default=FAR)
+
+    def _due(self, unseen: list[int]) -> dict[int, list[Pair]]:
+        """The pairs of members of which one needs the other, by the place where it is decided
+        whether it is there: the last of theirs that may still come, -1 if none may."""
+        found: dict[int, list[Pair]] = {}
+        for one, needed in self._implied:
+            last = max((place for place in unseen if (one | needed) >> place & 1), default=-1)
+            found.setdefault(last, []).append((one, needed))
+        return found
 
     def _ways(
         self,
@@ -339,9 +356,9 @@ class Members:
 
     def opening(self) -> int:
         """See `Container.opening`: where {} is shorter, nobody looks at the members."""
+        closing = self._closing(self.begin)  # if that takes too much, no member may be read
         if self.may_be_empty:
             return LONGER if self._shape.most != 0 else FAR
-        closing = self._closing(self.begin)
         return FAR if closing >= FAR else closing - self._between
 
     # The parts. All of them share two tables, with every entry in them: of the first member, and of
@@ -406,3 +423,17 @@ class Members:
             return ((value, inside),)
 
         return Part(table, table.far(costs), follow, rest_outside, family=self, covers=covers)
+
+
+def _decided(
+    ways: dict[Counts, int], pairs: list[Pair], due: dict[int, list[Pair]], always: int
+) -> dict[Counts, int]:
+    """The ways in which some pairs hold, without the members of which nothing more is asked. due:
+    the pairs that are left; always: bits of the members that are asked for at the end."""
+    kept = reduce(or_, (one | needed for left in due.values() for one, needed in left), always)
+    found: dict[Counts, int] = {}
+    for (few, many, later, seen, left), length in ways.items():
+        if holds(pairs, seen):
+            way = few, many, later, seen & kept, left
+            found[way] = min(length, found.get(way, FAR))
+    return found

@@ -23,17 +23,18 @@ from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._automata.program import Program
 from bpe_automata._automata.sources import from_strings
 from bpe_automata._automata.syntax import parse
-from bpe_automata._budget import Budget, out_of_instructions, out_of_memory, spending
+from bpe_automata._budget import Budget, check, out_of_instructions, out_of_memory, spending
 from bpe_automata._kernels.byte_product import Layers, layers, made, to_go
 from bpe_automata._kernels.determinize import JUMP, MATCH, SPLIT
 from bpe_automata._kernels.minimise import equal_columns
 from bpe_automata._kernels.utf8 import numbered
 from bpe_automata._kernels.watch import watched
-from bpe_automata.errors import BudgetExceededError, RegexSyntaxError
+from bpe_automata.errors import BudgetExceededError, RegexSyntaxError, UnsupportedRegexError
 from bpe_automata.schemas._ecma import (
     BEGIN,
     BOUNDARY,
     END,
+    GROUP,
     MARKERS,
     NO_BOUNDARY,
     WORD,
@@ -224,13 +225,14 @@ def ecma_pattern(pattern: str, budget: Budget = _DEFAULT) -> ByteDFA:
     Raises RegexSyntaxError, UnsupportedRegexError for backreferences and for lookaround but that
     behind a `^` at the beginning (all with a position), BudgetExceededError.
     """
-    if _AHEAD.search(pattern):
-        alternatives = _apart(pattern, "|")
-        if len(alternatives) > 1:
-            return any_of(ecma_pattern(one, budget) for one in alternatives)
-        if _AHEAD.match(pattern):
-            return _looked_ahead(pattern, budget)
     try:
+        if _AHEAD.search(pattern):
+            _refuse_references(pattern)
+            alternatives = _apart(pattern, "|")
+            if len(alternatives) > 1:
+                return any_of(ecma_pattern(one, budget) for one in alternatives)
+            if _AHEAD.match(pattern):
+                return _looked_ahead(pattern, budget)
         translated = translate(pattern, budget)
         plain = _without_assertions(translated)
         if plain is None:
@@ -249,13 +251,28 @@ _TOKEN = re.compile(r"\\.|\[(?:\\.|[^\]\\])*\]|.", re.DOTALL)  # escapes and cla
 
 
 def _looked_ahead(pattern: str, budget: Budget) -> ByteDFA:
-    """The same for a pattern that begins with such a condition."""
-    condition, *after = _apart(pattern[1:], ")")
-    if not after:
-        raise RegexSyntaxError(pattern, 1, "a bracket that is not closed")
-    there = ecma_pattern(f"^(?:{condition[3:]})", budget)
-    whole = ecma_pattern(f"^{after[0]}", budget)
-    return (intersection if condition[2] == "=" else difference)(whole, there, budget)
+    """The same for a pattern that begins with such conditions."""
+    conditions, rest = list[str](), pattern
+    while _AHEAD.match(rest):
+        check()
+        condition, *after = _apart(rest[1:], ")")
+        if not after:
+            raise RegexSyntaxError(pattern, 1, "a bracket that is not closed")
+        conditions.append(condition)
+        rest = f"^{after[0]}"
+    found = ecma_pattern(rest, budget)
+    for condition in conditions:
+        there = ecma_pattern(f"^(?:{condition[3:]})", budget)
+        found = (intersection if condition[2] == "=" else difference)(found, there, budget)
+    return found
+
+
+def _refuse_references(pattern: str) -> None:
+    """Raises UnsupportedRegexError for what may be a backreference: the groups of a pattern are no
+    longer counted once it is taken apart."""
+    for token in _TOKEN.finditer(pattern):
+        if re.match(r"\\[1-9k]", token[0]) and GROUP.search(pattern):
+            raise UnsupportedRegexError(pattern, token.start(), "a backreference is not regular")
 
 
 def _apart(pattern: str, mark: str) -> list[str]:

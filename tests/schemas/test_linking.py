@@ -193,6 +193,20 @@ def test_members_that_need_others_are_followed_by_them_or_follow_them(needs, req
         assert int(found.far[found.start]) == len(home)
 
 
+@pytest.mark.parametrize("order", ["any", "schema"])
+def test_a_chain_of_members_that_need_the_next_is_counted(order):
+    names = [f"k{i}" for i in range(24)]
+    needs = {one: [two] for one, two in itertools.pairwise(names)}
+    schema = {"properties": {name: {"const": 1} for name in names}, "dependentRequired": needs}
+    schema |= {"type": "object", "additionalProperties": False, "maxProperties": 12}
+    found, valid = link_json_schema(schema, order=order), jsonschema.Draft202012Validator(schema)
+    for begin in (0, 12, 13, 23, 24):
+        value = dict.fromkeys(names[begin:], 1)
+        text = json.dumps(value, separators=(",", ":"))
+        assert found.accepts(text.encode()) == valid.is_valid(value) == (begin > 11)
+    assert not found.accepts(b'{"k22":1}')
+
+
 def _objects(names):
     """With some of the members, in all orders."""
     for size in range(1 + len(names)):
@@ -385,6 +399,8 @@ def test_differences_without_an_end_are_looked_for_within_a_budget():
     assert not found.accepts(text)
     with pytest.raises(BudgetExceededError, match="pairs of states"):
         found.difference(link_json_schema(PERSON), Budget(max_states=1_000))
+    with pytest.raises(BudgetExceededError, match="seconds"):
+        found.difference(link_json_schema(PERSON), Budget(max_seconds=0))
 
 
 def test_parts_are_boxes_of_a_picture():

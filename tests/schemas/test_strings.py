@@ -316,6 +316,18 @@ def test_a_condition_at_the_beginning_is_a_set_of_its_own(pattern: str) -> None:
             assert dfa.accepts(text.encode()) == bool(search(text)), text
 
 
+@pytest.mark.parametrize(
+    "pattern", [r"^(?=(a|b))..\1$", r"^(?!(a))\1b$", r"^(?=(?<n>a))\k<n>", r"^(?!a)(b)|\1c"]
+)
+def test_groups_of_a_condition_are_not_referred_to(pattern: str) -> None:
+    with pytest.raises(UnsupportedRegexError, match="backreference"):
+        ecma_pattern(pattern)
+
+
+def test_many_conditions_are_read_one_after_another() -> None:
+    assert ecma_pattern("^" + "(?!a)" * 1200 + "b").accepts(b"b")
+
+
 @pytest.mark.parametrize("pattern", ["^(?!a", "^(?=a))", "^(?![a"])
 def test_a_condition_that_is_not_closed_is_no_pattern(pattern: str) -> None:
     with pytest.raises(RegexSyntaxError):
