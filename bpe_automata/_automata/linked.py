@@ -256,16 +256,16 @@ class LinkedDFA(Immutable):
                     after.append((prefix + bytes((byte,)), self.step(state, byte)))
             level = after
 
-    def difference(self, other: ByteAutomaton, budget: Budget = _DEFAULT) -> bytes | None:
-        """A text that one of two automata accepts and the other does not; None if there is none.
-        Raises BudgetExceededError for more pairs of states than the budget has states: so it may be
-        where there are infinitely many."""
+    def equivalent(self, other: ByteAutomaton, budget: Budget = _DEFAULT) -> bytes | None:
+        """None if the languages are equal; else the first text, in length-lexicographic order, that
+        is in one only. Raises BudgetExceededError for more pairs of states than the budget has
+        states: so it may be where there are infinitely many."""
         with spending(budget):
-            return self._difference(other, budget.max_states)
+            return self._first_difference(other, budget.max_states)
 
-    def _difference(self, other: ByteAutomaton, most: int) -> bytes | None:
+    def _first_difference(self, other: ByteAutomaton, most: int) -> bytes | None:
         both = self.byte_class.astype(np.int64) * 256 + other.byte_class
-        some = np.unique(both, return_index=True)[1].tolist()
+        some = sorted(np.unique(both, return_index=True)[1].tolist())
         pairs = [(self.start, other.start)]
         before: list[tuple[int, int]] = [(-1, 0)]  # the number of a pair, and the byte behind it
         known = set(pairs)

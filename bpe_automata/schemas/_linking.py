@@ -139,7 +139,7 @@ class _Value:
     def containers(self) -> list[Container]:
         """One for each term."""
         style, found = self._linker.style, list[Container]()
-        for term in _needed(self.values.objects):
+        for term in _uncontained(self.values.objects):
             found.append(Members(term, style.objects(self._context), self._linker))
         for items in self.values.arrays:
             kind = _kind_of(items)
@@ -231,7 +231,7 @@ _COMPARED = 32  # terms that one is compared with
 _STEPS = 500  # of all comparisons; what is left then is followed
 
 
-def _needed(terms: tuple[Term[ObjectShape], ...]) -> list[Term[ObjectShape]]:
+def _uncontained(terms: tuple[Term[ObjectShape], ...]) -> list[Term[ObjectShape]]:
     """Terms with the same union."""
     if len(terms) <= _MANY:
         return list(terms)
