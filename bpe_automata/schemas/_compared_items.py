@@ -1,5 +1,5 @@
-"""Arrays in a linked automaton of which items matter for more than their place: those of some sets
-are counted, shapes are subtracted, or items that must differ have sets of their own.
+"""Arrays in a linked automaton whose items matter beyond their place: those of some sets are
+counted, shapes are subtracted, or items must differ and are of several sets.
 
 The values of an item are taken apart into kinds, by all that is asked of them. A state says what
 matters of the items so far, and the states are a graph, which is searched for the shortest ends: so

@@ -6,8 +6,8 @@ subtracts.
 An object is not in n because one of its members has a value that n does not allow there, or because
 its names are not those that n asks for. So there is an entry for all values of a member, and one
 for the values of each kind that refute more of n, m ...: a text is read in all ways that its values
-allow. (All values together may have more spellings than those of each kind: of some it is not
-decided.)
+allow. (All values may have more spellings than the kinds together, as of some spellings it is not
+decided which kind they are of.)
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ class Entries:
 
     @cached
     def always(self) -> int:
-        """Bits of the members of which a subtracted shape asks that."""
+        """Bits of the members that are in `implied` of a subtracted shape."""
         return reduce(or_, (one | needed for one, needed in self._asked), 0)
 
     @cached
@@ -140,8 +140,8 @@ class Entries:
 
     @cached
     def mattering(self) -> list[int]:
-        """By place: bits of the members that need one another, over any number of steps, if one of
-        them is at that place or later, or a subtracted shape asks for some of that."""
+        """By place: bits of `always`, and of each group of members that needs link, however
+        indirectly, if one of them is at that place or later, or is in `always`."""
         groups = [self.always]
         for one, needed in self.implied(self._term.shape):
             others = [group for group in groups[1:] if not group & (one | needed)]
@@ -202,8 +202,9 @@ def _keys_but(names: ByteDFA, taken: tuple[str, ...], style: Style) -> ByteDFA:
 
 
 def refuting(have: Child, needs: Sequence[Child]) -> list[tuple[Values, int]]:
-    """The values of a child, with the others that none of them is in (bits); and those of them that
-    are in fewer of the others, with these. Raises BudgetExceededError."""
+    """All values of a child, with the bits of the `needs` that have none of them; then each kind of
+    them that is in none of further `needs`, with the bits of all these. Raises
+    BudgetExceededError."""
     if not needs:
         return [(have.values, 0)]
     asked = {id(need.values): need.values for need in needs if need.values is not ALL}

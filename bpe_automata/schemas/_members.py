@@ -35,7 +35,7 @@ from bpe_automata.schemas._values import ObjectShape, Term, Values
 Counts = tuple[int, ...]
 """A state without [0]."""
 Pair = tuple[int, int]
-_MOST_WAYS = 20_000  # to count and refute, that are compared for one length
+_MOST_WAYS = 20_000  # different `Counts` at one place, while the least length is searched
 
 
 class Members:
