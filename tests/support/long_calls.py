@@ -19,6 +19,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from uuid import uuid4
 
 import numpy as np
 
@@ -96,12 +97,13 @@ def _words(n: int) -> list[str]:
 
 
 def _file(folder: Path, doublings: int, pairs: int, words: int) -> Path:
-    """A tokenizer.json with a token of 2 ** doublings letters, pairs of letters, added tokens."""
+    """A tokenizer.json with a token of 2 ** doublings letters, pairs of letters, added tokens; one
+    of them is new each time, so that nothing made of it is found on the disk."""
     path = folder / "tokenizer.json"
     powers = ["a" * 2**k for k in range(doublings + 1)]
     two = itertools.islice(itertools.product(_LETTERS, repeat=2), pairs)
     merges = [*zip(powers[:-1], powers[:-1], strict=True), *two]
-    added = [added_token(f"<{word}>") for word in _words(words)]
+    added = [added_token(f"<{word}>") for word in [*_words(words), uuid4().hex]]
     tokens = dict.fromkeys([*_LETTERS, *map("".join, merges)])
     vocabulary = {token: number for number, token in enumerate(tokens)}
     entries = [{"id": len(tokens) + number, **entry} for number, entry in enumerate(added)]
@@ -197,8 +199,10 @@ def _ban_written_out(_: Path) -> Long:
 
 
 def _schema(_: Path) -> Long:
-    names = {word: {"type": "array", "items": {"enum": _words(200)}} for word in _words(200)}
-    schema = {"type": "object", "properties": names}
+    """Nothing is twice in it, so that nothing made for one part serves another."""
+    words = _words(100_000)
+    lists = [{"items": {"enum": words[at : at + 200]}} for at in range(0, len(words) - 199, 200)]
+    schema = {"type": "object", "properties": dict(zip(words, lists, strict=False))}
     return (
         lambda: compile_json_schema(schema, budget=ROOM),
         lambda: compile_json_schema({"const": 1}).accepts(b"1"),
