@@ -52,6 +52,7 @@ from bpe_automata._kernels.written import (
     APART,
     cut,
     merge,
+    write_cut,
     write_instance,
     write_row,
     write_rows,
@@ -378,26 +379,38 @@ class LinkedDFA(Immutable):
         known = int(self.steps.behind[number])
         if known:
             return known
-        led, ends = self._led(number)
+        first = self._first_steps[bisect_right(self._first_steps, number) - 1]
+        led, ends = self._led(number, first)
         if len(led) == 1 and not ends and not self._is_exit(led[0]):
-            state = led[0]
-        else:
-            states, then = self._closed(led)
-            state = self._state(states, ends or then)
-            if state in self._members:
-                self._members[state] = led, ends  # so that contexts are joined with those of others
+            return self._led_to(led[0], number, first)
+        states, then = self._closed(led)
+        state = self._state(states, ends or then)
+        if state in self._members:
+            self._members[state] = led, ends  # so that contexts are joined with those of others
         self.steps.behind[number] = state
         return state
 
-    def _led(self, number: int) -> tuple[tuple[int, ...], bool]:
+    def _led(self, number: int, first: int | None = None) -> tuple[tuple[int, ...], bool]:
         """The states to which a step leads, without what follows them, and whether a text may
-        end."""
-        first = self._first_steps[bisect_right(self._first_steps, number) - 1]
+        end. first: the first step of the same instance."""
+        if first is None:
+            first = self._first_steps[bisect_right(self._first_steps, number) - 1]
         one = self._leading[first]
         if not isinstance(one, _Instance):
             return one
-        after = one.block.away[number - first]
+        after = int(one.block.away[number - first])
         return (self._entered(one.part, one.context, after),), False
+
+    def _led_to(self, state: int, number: int, first: int) -> int:
+        """`state`, to which a step leads alone. Where it is in another block of the same instance,
+        all steps into that block are written down."""
+        one, base = self._leading[first], self._instance_at(state)
+        if isinstance(one, _Instance):
+            which, rows = one.block.into(base.first // ROWS)
+            self.steps.behind[first + which] = base.base + rows
+        else:
+            self.steps.behind[number] = state
+        return state
 
     def _closed(
         self, states: Iterable[int], places: Iterable[Place] = ()
@@ -466,7 +479,7 @@ class LinkedDFA(Immutable):
         given = base, rows, step, lengths, part.rest(context), self.far, self.plain
         write_instance(*given, packed(self.steps))
         instance = _Instance(base, part, context, first, block)
-        if block.away:
+        if len(block.away):
             self._leading[step] = instance
             self._first_steps.append(step)
         self._instance_with[base] = instance
@@ -482,9 +495,13 @@ class LinkedDFA(Immutable):
         found = self._rows_of.get((id(part), number))
         if found is None:
             block, rows = self._block_of_table(part.table, number)
-            table, rows = np.empty_like(block.table), rows.copy()
-            other = cut(block.table, dead[number * ROWS :], dead[block.away], table)
-            rows[other] = self._written(table[other], other)
+            gone = dead[number * ROWS :], dead[block.away]
+            other = cut(*block.cells, *gone, len(rows))
+            if len(other):
+                first, shared = self._room_for_rows(len(other)), rows
+                write_cut(first, shared[other], other, *block.cells, *gone, packed(self.steps))
+                rows = rows.copy()
+                rows[other] = np.arange(first, first + len(other))
             found = self._rows_of[id(part), number] = block, rows, part
         return found[:2]
 
@@ -498,15 +515,11 @@ class LinkedDFA(Immutable):
                     "it has no id for some byte that a text needs: use the automaton's `to_dfa`",
                 )
             block = table.block(number, self.byte_class)
-            rows = self._written(block.table, np.arange(len(block.table)))
+            row = self._room_for_rows(len(block.table))
+            write_rows(block.table, row, packed(self.steps))
+            rows = np.arange(row, row + len(block.table), dtype=np.int32)
             found = self._rows_of[id(table), number] = block, rows, table
         return found[:2]
-
-    def _written(self, table: np.ndarray, states: np.ndarray) -> np.ndarray:
-        """int32: the rows of some states of a block, written down here."""
-        row = self._room_for_rows(len(table))
-        write_rows(table, states, row, packed(self.steps))
-        return np.arange(row, row + len(table), dtype=np.int32)
 
     def _room_for_rows(self, rows: int) -> int:
         """The first of so many new rows."""

@@ -13,8 +13,9 @@ import numpy as np
 
 from bpe_automata._automata.assembly import Assembly
 from bpe_automata._automata.dfa import ByteDFA
-from bpe_automata._budget import check
 from bpe_automata._kernels import written
+from bpe_automata._kernels.distance import shorten
+from bpe_automata._kernels.watch import watched
 from bpe_automata._kernels.written import leave_block
 from bpe_automata._sharing import Lock, cached, locked
 from bpe_automata.errors import BpeAutomataError
@@ -181,16 +182,35 @@ class Part:
 class Block:
     """ROWS rows of a part, or those that are left, which are written down together. table int32:
     1 + the row of the block that a byte leads to; -1 - i where it leads to `away[i]`, a state that
-    is an exit or in another block."""
+    is an exit or in another block. is_exit: bool, of those."""
 
     table: np.ndarray
-    away: list[int]
+    away: np.ndarray
+    is_exit: np.ndarray
+
+    @cached
+    def cells(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(row, column, cell), int32: the steps of its table."""
+        row, column = np.nonzero(self.table)
+        return row.astype(np.int32), column.astype(np.int32), self.table[row, column]
+
+    def into(self, number: int) -> tuple[np.ndarray, np.ndarray]:
+        """int64: which states of `away` are in another block and no exits; and their rows there."""
+        found = self._into.get(number)
+        if found is None:
+            which = np.flatnonzero((self.away // ROWS == number) & ~self.is_exit)
+            found = self._into[number] = which, self.away[which] % ROWS
+        return found
+
+    @cached
+    def _into(self) -> dict[int, tuple[np.ndarray, np.ndarray]]:
+        return {}
 
 
 def _block(trans: np.ndarray, columns: np.ndarray, is_exit: np.ndarray, first: int) -> Block:
     table = np.take(trans[first : first + ROWS], columns, axis=1)
     away = leave_block(table, is_exit, first, ROWS)
-    return Block(table, away.tolist())
+    return Block(table, away, is_exit[away])
 
 
 Place = tuple[Part | None, Any]
@@ -329,12 +349,7 @@ def _nearest(far: np.ndarray, edges: _Edges) -> np.ndarray:
     """int64 [n]: the least of steps to a state and what `far` says of it, which is written over.
     FAR of the dead state."""
     far[0] = FAR
-    while len(edges.head):
-        check()
-        nearer = np.minimum.reduceat(far[edges.head] + edges.length, edges.start)
-        if (nearer >= far[edges.tail]).all():
-            break
-        far[edges.tail] = np.minimum(far[edges.tail], nearer)
+    watched(shorten, far, *edges)
     return far
 
 

@@ -56,6 +56,32 @@ def distances(trans: np.ndarray, accepting: np.ndarray) -> np.ndarray:
 
 
 @kernel
+def shorten(
+    far: np.ndarray,
+    tail: np.ndarray,
+    start: np.ndarray,
+    head: np.ndarray,
+    length: np.ndarray,
+    watch: np.ndarray,
+) -> None:
+    """Write into `far`, int64 [n], the least of what it says of a state and of ways to others.
+
+    tail int64 [k]: the states with edges; start int64 [k]: the first edge of each; head, length
+    int64: where edges lead, and how long they are. In turns against the numbers and with them: a
+    shortest way of n edges takes n turns at most."""
+    changed, n = True, len(tail)
+    while changed and not poll(watch):
+        changed = False
+        for turn in range(2):
+            for i in range(n):
+                k = i if turn else n - 1 - i
+                for edge in range(start[k], start[k + 1] if k + 1 < n else len(head)):
+                    nearer = far[head[edge]] + length[edge]
+                    if nearer < far[tail[k]]:
+                        far[tail[k]], changed = nearer, True
+
+
+@kernel
 def longest_ways(trans: np.ndarray, watch: np.ndarray) -> np.ndarray:
     """int32 [n]: steps of the longest way from each state, ENDLESS where there is no longest.
 

@@ -12,7 +12,7 @@ after each store into an array. Kernels cannot make such tuples, or return them.
 from __future__ import annotations
 
 import hashlib
-from functools import cache
+from array import array
 from typing import Any, TypeVar
 
 import numpy as np
@@ -155,13 +155,14 @@ class Packed:
     __slots__ = ("_held", "_numba_type_", "address")
 
     def __init__(self, value: Any) -> None:
-        fields = tuple(map(_type_of, value))
-        self._numba_type_ = _reference(type(value), fields)  # type: ignore[arg-type]
         words, held = list[int](), list[Any]()
-        for field, member in zip(fields, value, strict=True):
-            _write(field, member, words, held)
-        memory = np.array(words, np.int64)
-        self._held, self.address = [memory, *held], memory.ctypes.data
+        key = type(value), *(_written(member, words, held) for member in value)
+        kind = _types.get(key)
+        if kind is None:
+            kind = _types[key] = typeof(value)
+        memory = array("q", words)
+        self._held, self._numba_type_ = [memory, *held], kind
+        self.address = memory.buffer_info()[0]
 
 
 def packed(value: Any) -> Any:
@@ -172,46 +173,29 @@ def packed(value: Any) -> Any:
     return found
 
 
-@cache
-def _reference(kind: type, fields: tuple[types.Type, ...]) -> Reference:
-    return Reference(kind, kind._fields, fields)  # type: ignore[attr-defined]
+_types: dict[tuple[Any, ...], types.Type] = {}
+"""What `typeof` says, which takes a millisecond for a `product.Product`, by what it looks at."""
+_OWNED = 4  # a flag of arrays that makes no other type
 
 
-_array_types: dict[tuple[Any, ...], types.Type] = {}
-
-
-def _type_of(member: Any) -> types.Type:
-    """What `typeof` says, which takes a millisecond for a `product.Product`."""
+def _written(member: Any, words: list[int], held: list[Any]) -> object:
+    """Append the words of a member, as numba's models lay them out. Returns what tells its type.
+    Raises TypeError for a member that is not made of words."""
     if isinstance(member, np.ndarray):
-        told = member.__array_interface__  # all that is asked of an array in one call
-        if told["strides"] is not None:
-            return typeof(member)
-        key = told["typestr"], len(told["shape"]), told["data"][1], member.flags.aligned
-        found = _array_types.get(key)
-        if found is None:
-            found = _array_types[key] = typeof(member)
-        return found
-    if hasattr(member, "__dict__"):  # a tuple declared `by_reference`
-        return packed(member)._numba_type_
-    return typeof(member)
-
-
-def _write(field: types.Type, member: Any, words: list[int], held: list[Any]) -> None:
-    """Append the words of a field, as numba's models lay them out. Raises TypeError for a field
-    that is not made of words."""
-    if isinstance(field, types.Array):
         held.append(member)
         address = member.__array_interface__["data"][0]
         words += (*_NO_OWNERS, member.size, member.itemsize, address)
         words += member.shape
         words += member.strides
-    elif isinstance(field, Reference):
-        held.append(packed(member))
-        words.append(held[-1].address)
-    elif isinstance(field, types.BaseTuple):
-        for inner, part in zip(field.types, member, strict=True):
-            _write(inner, part, words, held)
-    elif field in (types.int64, types.boolean):
-        words.append(int(member))
-    else:
-        raise TypeError(f"{field} in a tuple that is handed on by reference")
+        return member.dtype, member.ndim, member.flags.num & ~_OWNED
+    if hasattr(member, "__dict__"):  # a tuple declared `by_reference`
+        inner = packed(member)
+        held.append(inner)
+        words.append(inner.address)
+        return id(inner._numba_type_)  # which `_types` keeps
+    if isinstance(member, tuple):
+        return tuple(_written(part, words, held) for part in member)
+    if type(member) not in (int, bool):
+        raise TypeError(f"a {type(member).__name__} in a tuple that is handed on by reference")
+    words.append(member)
+    return type(member)

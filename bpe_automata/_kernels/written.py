@@ -37,13 +37,12 @@ def leave_block(table: np.ndarray, is_exit: np.ndarray, first: int, n: int) -> n
 
 
 @kernel
-def write_rows(table: np.ndarray, states: np.ndarray, first: int, steps: Steps) -> None:
-    """Write rows of a block (see `parts.Block`), those of some of its states, from row `first`
-    on."""
-    for k in range(len(states)):
+def write_rows(table: np.ndarray, first: int, steps: Steps) -> None:
+    """Write the rows of a block (see `parts.Block`), from row `first` on."""
+    for k in range(len(table)):
         for c in range(table.shape[1]):
             cell = table[k, c]
-            steps.trans[first + k, c] = cell - 1 - states[k] + HERE if cell > 0 else cell
+            steps.trans[first + k, c] = cell - 1 - k + HERE if cell > 0 else cell
 
 
 @kernel
@@ -90,15 +89,44 @@ def merge(states: np.ndarray, row: np.ndarray, steps: Steps) -> int:
 
 
 @kernel
-def cut(table: np.ndarray, dead: np.ndarray, away: np.ndarray, left: np.ndarray) -> np.ndarray:
-    """Write into `left` the table of a block without steps from or to dead states. dead: bool, of
-    the block's states; away: bool, of those that it leads away to. Returns int64, the states of
-    which that makes the row another one."""
-    other = np.zeros(len(table), np.bool_)
-    for k in range(len(table)):
-        for c in range(table.shape[1]):
-            cell = table[k, c]
-            gone = cell != 0 and (dead[k] or (dead[cell - 1] if cell > 0 else away[-1 - cell]))
-            left[k, c] = 0 if gone else cell
-            other[k] |= gone
+def cut(
+    row: np.ndarray,
+    column: np.ndarray,
+    cell: np.ndarray,
+    dead: np.ndarray,
+    away: np.ndarray,
+    n: int,
+) -> np.ndarray:
+    """int64: of the n states of a block, those that are alive and have steps to dead ones. row,
+    column, cell: of `parts.Block.cells`. dead: bool, of the block's states; away: bool, of those
+    that it leads away to."""
+    other = np.zeros(n, np.bool_)
+    for i in range(len(row)):
+        gone = dead[cell[i] - 1] if cell[i] > 0 else away[-1 - cell[i]]
+        other[row[i]] |= gone and not dead[row[i]]
     return np.flatnonzero(other)
+
+
+@kernel
+def write_cut(
+    first: int,
+    rows: np.ndarray,
+    states: np.ndarray,
+    row: np.ndarray,
+    column: np.ndarray,
+    cell: np.ndarray,
+    dead: np.ndarray,
+    away: np.ndarray,
+    steps: Steps,
+) -> None:
+    """Write, from row `first` on, what `rows` are without their steps to dead states. states:
+    int64, of the block, whose rows these are, as `cut` says with the rest of the arguments."""
+    for k in range(len(states)):
+        steps.trans[first + k] = steps.trans[rows[k]]
+    k = 0
+    for i in range(len(row)):
+        while k < len(states) and states[k] < row[i]:
+            k += 1
+        gone = dead[cell[i] - 1] if cell[i] > 0 else away[-1 - cell[i]]
+        if gone and k < len(states) and states[k] == row[i]:
+            steps.trans[first + k, column[i]] = 0
