@@ -404,7 +404,9 @@ class ProductTables:
             n_states, old.at_end.shape[1], _MORE_STATE_PAIRS * (size - n_states), n_configurations
         )
         # Texts that were found are texts. All else may rest on a state pair that was not there.
-        new.at_end[:size] = np.where(old.at_end == ALIVE, ALIVE, 0)
+        written = self._dfa.n_written if isinstance(self._dfa, LinkedDFA) else n_states
+        for some in slice(written), slice(n_states, size):
+            new.at_end[some] = (old.at_end[some] == ALIVE) * np.uint8(ALIVE)
         new.state[n_states:size] = old.state[n_states:]
         new.text_state[:size] = old.text_state
         self._count(new)
