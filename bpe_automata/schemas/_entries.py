@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import and_, or_
+from typing import Any
 
 from bpe_automata._automata.algebra import less_strings
 from bpe_automata._automata.dfa import ByteDFA
@@ -30,6 +31,9 @@ from bpe_automata.schemas._scalar_sets import (
 )
 from bpe_automata.schemas._style import Piece, Style
 from bpe_automata.schemas._values import ALL, NOTHING, Child, ObjectShape, Term, Values
+
+UNBOUNDED = 1 << 60
+"""A number of names that no object has."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,22 +54,18 @@ class Entry:
 @dataclass(frozen=True, eq=False)
 class Subtracted:
     """What a shape that is subtracted asks of the names of an object. bit: its number, as 1 << i.
-    required, implied: as of an `ObjectShape`, in bits."""
+    required, implied: as of an `ObjectShape`, in bits; most: `UNBOUNDED` for None."""
 
     bit: int
     required: int
     implied: tuple[tuple[int, int], ...]
     fewest: int
-    most: int | None
+    most: int
 
-    def is_refuted(self, few: int, many: int, seen: int) -> bool:
+    def is_refuted(self, few: Any, many: Any, seen: int) -> Any:
         """Is an object with so many names, and these ones among those that are implied, not of the
-        shape? few, many: the least and the greatest number of distinct names."""
-        return (
-            many < self.fewest
-            or (self.most is not None and few > self.most)
-            or not holds(self.implied, seen)
-        )
+        shape? few, many: the least and the greatest number of distinct names, int or int64 [n]."""
+        return (many < self.fewest) | (few > self.most) | (not holds(self.implied, seen))
 
 
 def holds(implied: Iterable[tuple[int, int]], seen: int) -> bool:
@@ -76,6 +76,8 @@ def holds(implied: Iterable[tuple[int, int]], seen: int) -> bool:
 class Entries:
     """All entries of a term in a style, of names that come once at most (`named`, in the order of
     the schema, `n` names in all) and of those that may come again and again (`others`).
+
+    all: both; numbers: of each place, those of its entries, counted in `all`.
 
     A name that only a subtracted shape has a place for has one here too. unique: no name comes
     twice.
@@ -98,22 +100,83 @@ class Entries:
                 self.named += self._of(one[0], place, *one[1:])
             else:
                 self.others += self._of(one[0], self.n, *one[1:])
+        self.all = [*self.named, *self.others]
+        self.numbers = [list[int]() for _ in range(self.n)]
+        for number, entry in enumerate(self.named):
+            self.numbers[entry.place].append(number)
 
-    def bits(self, names: Iterable[str]) -> int:
+    def _bits_of(self, names: Iterable[str]) -> int:
         """Of the places of some names."""
         return reduce(or_, map(self._bits.__getitem__, names), 0)
 
-    def implied(self, shape: ObjectShape) -> tuple[tuple[int, int], ...]:
+    def _pairs(self, shape: ObjectShape) -> tuple[tuple[int, int], ...]:
         """Bits: one named member, and one that an object with it has too."""
         return tuple((self._bits[one], self._bits[needed]) for one, needed in shape.implied)
+
+    @cached
+    def implied(self) -> tuple[tuple[int, int], ...]:
+        """Bits: one member, and one that all objects with it have too."""
+        return self._pairs(self._term.shape)
 
     @cached
     def subtracted(self) -> list[Subtracted]:
         """What the subtracted shapes ask of names."""
         return [
-            Subtracted(1 << i, self.bits(one.required), self.implied(one), one.fewest, one.most)
+            Subtracted(
+                1 << i,
+                self._bits_of(one.required),
+                self._pairs(one),
+                one.fewest,
+                UNBOUNDED if one.most is None else one.most,
+            )
             for i, one in enumerate(self._term.minus)
         ]
+
+    @cached
+    def required(self) -> int:
+        """Bits of the members that are required."""
+        return self._bits_of(self._term.shape.required)
+
+    @cached
+    def fewest(self) -> int:
+        """Distinct names that an object has at least, 0 where the required ones are as many."""
+        fewest = self._term.shape.fewest
+        return 0 if fewest <= len(self._term.shape.required) else fewest
+
+    @cached
+    def most(self) -> int:
+        """Names that an object has at most, `UNBOUNDED` where it can have no more."""
+        most = self._term.shape.most
+        bounded = most is not None and (most < self.n or self.others)
+        return most if bounded and most is not None else UNBOUNDED
+
+    @cached
+    def caps(self) -> tuple[int, int]:
+        """From which on greater numbers of names make no difference: least ones, greatest ones."""
+        few = (1 + one.most for one in self.subtracted if one.most < UNBOUNDED)
+        many = (one.fewest for one in self.subtracted)
+        most = 0 if self.most == UNBOUNDED else 1 + self.most
+        return max((self.fewest, *few)), max((most, *many))
+
+    @cached
+    def matters(self) -> list[bool]:
+        """Of each place, may it make a difference to the others whether its member is there?"""
+        some = self.told | self.required
+        return [
+            self.caps != (0, 0)
+            or bool(some >> place & 1 or self.asking[place])
+            or any(self.all[number].refuted for number in self.numbers[place])
+            for place in range(self.n)
+        ]
+
+    def ends(self, few: Any, many: Any, seen: int, left: int) -> Any:
+        """May an object end, as far as counts and subtracted shapes go? bool, or bool [n] where few
+        and many are int64 [n]. left: the shapes that nothing has refuted before."""
+        found = (few >= self.fewest) & (many <= self.most)
+        for one in self.subtracted:
+            if left & one.bit:
+                found = found & one.is_refuted(few, many, seen)
+        return found
 
     @cached
     def asking(self) -> list[int]:
@@ -126,7 +189,7 @@ class Entries:
     @cached
     def told(self) -> int:
         """Bits of the members that need another, or are needed."""
-        pairs = [*self.implied(self._term.shape), *self._asked]
+        pairs = [*self.implied, *self._asked]
         return reduce(or_, (one | needed for one, needed in pairs), 0)
 
     @cached
@@ -143,7 +206,7 @@ class Entries:
         """By place: bits of `always`, and of each group of members that needs link, however
         indirectly, if one of them is at that place or later, or is in `always`."""
         groups = [self.always]
-        for one, needed in self.implied(self._term.shape):
+        for one, needed in self.implied:
             others = [group for group in groups[1:] if not group & (one | needed)]
             joined = [group for group in groups[1:] if group & (one | needed)]
             groups = [groups[0], *others, reduce(or_, joined, one | needed)]
