@@ -123,7 +123,7 @@ class Completions:
         self._kind: Any = _Counted(more) if more else _Uncounted()
         self._decide()
         self._begin = seen & self._kept[0], left
-        self._ends = [self._begin] if holds(self._pairs[0], seen) else []
+        self._ends = [self._begin]
         self._steps = list[list[Step]]()
         for level in range(len(self._places)):
             self._steps.append(self._steps_from(self._ends, level))

@@ -15,7 +15,7 @@ from operator import or_
 from bpe_automata._automata.parts import FAR, Alternative, Part, Place, Table, length_of, table_of
 from bpe_automata._sharing import cached
 from bpe_automata.schemas._completions import Completions
-from bpe_automata.schemas._entries import UNBOUNDED, Entries, Entry, holds
+from bpe_automata.schemas._entries import Entries, Entry, holds
 from bpe_automata.schemas._frames import (
     DONE,
     LONGER,
@@ -179,36 +179,51 @@ class Members:
         return self._closing(state) if found is None else found
 
     def _closing(self, state: State, known: dict[int, int] | None = None) -> int:
-        at, few, many, later, seen, left = state
+        at, few, many, _, seen, _ = state
         needed = self._needed_by(seen)
         if not self._is_any and needed & ~seen & ((1 << at) - 1):
             return FAR  # what is needed may come no more
-        if not self._is_searched(few):
-            unseen = (needed | self._entries.required) & self._unseen(at)
-            if many + unseen.bit_count() > self._entries.most:
-                return FAR
-            return min(self._last + sum(self._length_at(i, known) for i in _places(unseen)), FAR)
-        if self._is_any or later or known is not None:
-            return self._completions(state, known).closing()
-        return self._in_order.closing_from(at, max(few, many), seen, left)
+        if self._is_searched(few):
+            return self._searched(state, known)
+        needed = (needed | self._entries.required) & self._unseen(at)
+        if many + needed.bit_count() > self._entries.most:
+            return FAR
+        return min(self._last + sum(self._length_at(i, known) for i in _places(needed)), FAR)
 
     def _is_searched(self, few: int) -> bool:
         """May an object with so many names end sooner with more than it needs?"""
         return bool(self._term.minus) or few < self._entries.fewest
 
+    def _searched(self, state: State, known: dict[int, int] | None = None) -> int:
+        """Of a state that lacks nothing that may come no more. Raises BudgetExceededError."""
+        at, few, many, _, seen, left = state
+        if self._is_any or at == self._entries.n or known is not None:
+            return self._completions(state, known).closing()
+        return self._in_order.closing_from(at, max(few, many), seen, left)
+
     def _behind(self, state: State) -> Callable[[int, State], int]:
         """Of an entry that may come next, and the state after it: `closing` of that."""
-        entries, is_searched = self._entries, self._is_searched(state[1])
+        at, few, many, _, seen, _ = state
+        is_searched = self._is_searched(few)
         if is_searched and self._is_any:
             found = self._completions(state).behind()
             return lambda number, after: found[number]
-        if is_searched or entries.implied or entries.most < UNBOUNDED:
-            return lambda number, after: self._closing(after)
-        whole = self.closing(state)
+        entries, whole = self._entries, 0 if is_searched else self.closing(state)
+        needed = entries.required | self._needed_by(seen)
+        fewest = many + (needed & self._unseen(at)).bit_count()
 
         def behind(number: int, after: State) -> int:
             place = entries.all[number].place
-            return whole - (self._length_at(place, None) if entries.required >> place & 1 else 0)
+            own = 1 << place if place < entries.n else 0
+            more = self._needs.get(own, own) & ~needed
+            if not self._is_any and more & (own - 1):
+                return FAR  # what it needs may come no more
+            if is_searched:
+                return self._searched(after)
+            if fewest + (more.bit_count() if own else 1) > entries.most:
+                return FAR
+            length = whole - self._length_at(place, None) if own & needed else whole
+            return min(length + sum(self._length_at(i, None) for i in _places(more & ~own)), FAR)
 
         return behind
 
@@ -344,4 +359,8 @@ class Members:
 
 def _places(bits: int) -> list[int]:
     """In order."""
-    return [place for place in range(bits.bit_length()) if bits >> place & 1]
+    found = list[int]()
+    while bits:
+        found.append((bits & -bits).bit_length() - 1)
+        bits &= bits - 1
+    return found

@@ -10,7 +10,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from support import examples
 
@@ -60,6 +60,8 @@ def objects(names: Any, order: str) -> Any:
 @pytest.mark.parametrize("order", ["schema", "any"])
 @examples(80)
 @given(asked, combined)
+@example({"dependentRequired": {"a": ["bb"], "bb": ["ccc"]}}, {})
+@example({"maxProperties": 2}, {"not": {"properties": {"ccc": {"const": 1}}}})
 def test_far_is_the_length_of_the_shortest_rest(order: Any, one: Any, more: Any) -> None:
     names = NAMES[:3] if order == "any" else NAMES
     schema = {"allOf": [closed(names), one, more]}
@@ -81,6 +83,34 @@ def test_far_is_the_length_of_the_shortest_rest(order: Any, one: Any, more: Any)
         after = {prefix + bytes([byte]) for byte in found.live_bytes(state).tolist()}
         assert after == {other for other in rests if other[:-1] == prefix and other}
         assert found.accepting[state] == (prefix in texts)
+
+
+@pytest.mark.parametrize("order", ["schema", "any"])
+def test_other_names_are_counted_and_refute(order: Any) -> None:
+    named = {"bb": {"const": 1}, "aa": {"enum": [1, 22]}}
+    schema = {"type": "object", "properties": named, "additionalProperties": {"const": 1}}
+    ones = {"properties": {"aa": {"const": 1}}}
+    cases = [
+        (
+            {"minProperties": 1},
+            {"{": '"":1}', '{"bb":1': "}", '{"x":1': "}", '{"x":1,"x":1': "}"},
+        ),
+        (
+            {"minProperties": 1, "not": ones},
+            {"{": '"aa":22}', '{"bb":1': ',"aa":22}', '{"aa":22,"x":1': "}"},
+        ),
+        (
+            {"not": {**ones, "additionalProperties": False}},
+            {"{": '"":1}', '{"bb":1': "}", '{"aa":1': ',"":1}', '{"aa":1,"x":1': "}"},
+        ),
+    ]
+    if order == "any":
+        cases[1][1].update(dict.fromkeys(('{"x":1', '{"x":1,"x":1'), ',"aa":22}'))
+    for keywords, rests in cases:
+        found = link_json_schema({**schema, **keywords}, order=order)
+        for text, rest in rests.items():
+            assert int(found.far[found.walk(text.encode())]) == len(rest)
+            assert found.accepts((text + rest).encode())
 
 
 def many(count: int, kind: str) -> dict[str, Any]:
