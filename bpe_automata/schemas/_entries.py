@@ -65,7 +65,8 @@ class Subtracted:
     def is_refuted(self, few: Any, many: Any, seen: int) -> Any:
         """Is an object with so many names, and these ones among those that are implied, not of the
         shape? few, many: the least and the greatest number of distinct names, int or int64 [n]."""
-        return (many < self.fewest) | (few > self.most) | (not holds(self.implied, seen))
+        never = self.fewest > self.most or not holds(self.implied, seen)
+        return (many < self.fewest) | (few > self.most) | never
 
 
 def holds(implied: Iterable[tuple[int, int]], seen: int) -> bool:
