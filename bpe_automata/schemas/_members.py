@@ -3,7 +3,8 @@
 There is one part for each set of members that may come, and all of them share two tables, so that
 members may come in any order: see `_linking`. Where a term subtracts shapes, a state says which of
 them no member has refuted so far; an object may end where the names that it lacks refute the rest
-(see `_entries`).
+(see `_entries`). How short an object can be made behind each member that may come is asked of two
+tables of lengths (see `_completions`).
 """
 
 from __future__ import annotations

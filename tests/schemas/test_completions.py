@@ -6,6 +6,7 @@ from __future__ import annotations
 import itertools
 import json
 import random
+from dataclasses import replace
 from typing import Any
 
 import jsonschema
@@ -14,9 +15,13 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from support import examples
 
+from bpe_automata._automata.linked import LinkedDFA
 from bpe_automata.errors import BudgetExceededError, UnsatisfiableSchemaError
 from bpe_automata.schemas import _completions, link_json_schema
 from bpe_automata.schemas._completions import Completions
+from bpe_automata.schemas._json_style import JsonStyle
+from bpe_automata.schemas._linking import Linker, columns
+from bpe_automata.schemas._values import ALL_STRINGS, NONE, Child, ObjectShape, Term, any_value
 
 NAMES = ("a", "bb", "ccc", "d")
 VALUES = (1, 22)
@@ -113,6 +118,17 @@ def test_other_names_are_counted_and_refute(order: Any) -> None:
         for text, rest in rests.items():
             assert int(found.far[found.walk(text.encode())]) == len(rest)
             assert found.accepts((text + rest).encode())
+
+
+@pytest.mark.parametrize("order", ["schema", "any"])
+def test_a_shape_of_which_there_is_no_object_subtracts_nothing(order: Any) -> None:
+    rest = ((ALL_STRINGS, Child.of(any_value(1))),)
+    minus = (ObjectShape(), ObjectShape(rest=rest, fewest=2, most=1))  # {}, and nothing
+    values = replace(NONE, objects=(Term(ObjectShape(rest=rest), minus),), memo={})
+    begin = Linker(JsonStyle(), order, unique_names=False).begin(values)
+    found = LinkedDFA(begin, columns({"pattern": ""}, breaks=True))
+    texts = b"{}", b'{"a":null}', b'{"a":null,"b":null}'
+    assert [found.accepts(text) for text in texts] == [False, True, True]
 
 
 def many(count: int, kind: str) -> dict[str, Any]:
