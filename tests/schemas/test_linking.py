@@ -24,7 +24,7 @@ from support import examples, named, same_arrays
 from test_writing import LAYOUTS, TWICE, VALUES, has, orders, value_sets
 
 from bpe_automata import constrain
-from bpe_automata._automata import algebra
+from bpe_automata._automata import algebra, parts
 from bpe_automata._automata.linked import LinkedDFA
 from bpe_automata._budget import Budget
 from bpe_automata.errors import (
@@ -329,6 +329,17 @@ def test_items_that_differ_come_in_any_order():
     assert not few.accepts(b"[[1],2.5,[1.0]]")
     with pytest.raises(UnsatisfiableSchemaError):
         link_json_schema({**schema, "items": {"enum": [1, 2]}})
+
+
+def test_a_schema_again_is_made_of_the_same_tables():
+    """That of its members too, though they need the spellings of all other names."""
+    values = {"type": "string", "maxLength": 31}
+    schema = {"type": "object", "properties": {"zz_a": values, "zz_b": values}}
+    kept = []
+    for _ in range(2):
+        assert link_json_schema(schema, order="any").accepts(b'{"zz_a":"b","zz_c":"d"}')
+        kept.append({*parts._tables._kept})
+    assert kept[0] == kept[1]
 
 
 def test_only_what_texts_lead_to_is_written_down():
