@@ -1,4 +1,4 @@
-"""Segments shared between schemas, against none: hit share and speed-up.
+"""What schemas share, segments or linked parts, against none: hit share and speed-up.
 
 Each schema of Glaiveai2K (`--schemas`: of other JSON lines) is built whole, with each tokenizer:
 
@@ -11,6 +11,11 @@ Each schema of Glaiveai2K (`--schemas`: of other JSON lines) is built whole, wit
 Eager: the rows of all configurations. Written: the automaton with all its edges, for languages
 where that is at most `MOST_EDGES`. The variants take turns at each schema. Rows and languages are
 compared, and a difference makes the exit code 1.
+
+Linked: from the schema to all masks along an instance, on demand and without segments, by a process
+that knows no schema (none), the earlier ones (shared), or this one too (again): see
+`linked_segments`. The masks must be equal and hold the ids of the instance, or else the exit code
+is 1.
 """
 
 from __future__ import annotations
@@ -23,7 +28,6 @@ from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
-import pandas as pd
 
 from bpe_automata import Tokenizer, compile_regex
 from bpe_automata._automata.dfa import ByteDFA
@@ -46,26 +50,15 @@ from experiments.run import config
 from experiments.run.config import option
 from experiments.run.executors import FAILURE, Cell, Row, measured
 from experiments.run.measuring import Run, progress
-from experiments.run.readme import wrapped
-from experiments.run.report import Report
-from experiments.run.statistics import median as median_of
-from experiments.run.tables import (
-    Column,
-    Group,
-    Table,
-    count,
-    fixed,
-    frame,
-    median,
-    percent,
-    scaled,
-    table,
-    total,
-)
+from experiments.schemas import linked_segments
 from experiments.schemas.inputs import SCHEMAS, SMOKE_SCHEMAS
+from experiments.schemas.linked_segments import SegmentError
+from experiments.schemas.segments_report import readme, render
 from experiments.shared.resources import timed
 
-VERSION = 2
+__all__ = ["readme", "render"]
+
+VERSION = 3
 TOKENIZERS = ("smollm2", "mistral-v1", "llama-3")
 MOST_EDGES = 30_000
 FEW_TEXTS = 16
@@ -74,10 +67,6 @@ Unicode, there are some 100,000 configurations."""
 CHARACTERS = "\n 01289:,\"{}[]'_-.aeZ"
 _WARM = r'\{"a":"[a-z]*","b":(0|1[0-9]*)\}'
 T = TypeVar("T")
-
-
-class SegmentError(BpeAutomataError):
-    """What was measured is wrong: the message says how."""
 
 
 @dataclass(frozen=True)
@@ -93,20 +82,31 @@ SMOKE = Config(schemas=SMOKE_SCHEMAS, n=2, tokenizers=("smollm2",))
 
 
 def measure(run: Run[Config]) -> None:
-    """One row for each tokenizer and schema, and one for each tokenizer's table of merges."""
+    """Two rows for each tokenizer and schema, written and linked, and one for each tokenizer's
+    table of merges."""
     sources = sources_of(run.config.schemas, run.config.n, run.config.seed)
-    of = {name: [key_of(name, source) for source in sources] for name in run.config.tokenizers}
-    todo = {name: {*run.expect([merges_key(name), *keys])} for name, keys in of.items()}
+    names = run.config.tokenizers
+    keys = {name: [key_of(name, source) for source in sources] for name in names}
+    todo = {name: {*run.expect([merges_key(name), *keys[name]])} for name in names}
+    linked = {name: {*run.expect(map(linked_key, keys[name]))} for name in names}
     with progress() as bar:
-        task = bar.add_task("segments", total=len(todo) * len(sources))
-        for name, missing in todo.items():
-            if missing:
-                _tokenizer(run, name, missing, sources, partial(bar.advance, task))
+        task = bar.add_task("segments", total=2 * len(names) * len(sources))
+        advance = partial(bar.advance, task)
+        for name in names:
+            if todo[name]:
+                _tokenizer(run, name, todo[name], sources, advance)
+            if linked[name]:
+                _linked(run, name, linked[name], sources, advance)
 
 
 def key_of(name: str, source: Source) -> str:
     """Of a row."""
     return f"{shown(name)} {source.id}"
+
+
+def linked_key(key: str) -> str:
+    """Of the row of the same schema, linked."""
+    return f"{key}, linked"
 
 
 def merges_key(name: str) -> str:
@@ -140,6 +140,29 @@ def _tokenizer(
             to_do -= 1
             run.add(key, measured(Cell(key, _row, (shown(name), tokenizer, item, cache))))
         advance()
+
+
+def _linked(
+    run: Run[Config],
+    name: str,
+    missing: set[str],
+    sources: Sequence[Source],
+    advance: Callable[[], None],
+) -> None:
+    """The same of linked schemas."""
+    tokenizer, to_do = Tokenizer.load(name), len(missing)
+    with linked_segments.worker(name) as process:
+        for source in sources:
+            if not to_do:
+                return
+            key, given = linked_key(key_of(name, source)), (process, tokenizer, source)
+            if key not in missing:
+                linked_segments.learn(*given)
+            else:
+                to_do -= 1
+                row = measured(Cell(key, linked_segments.row_of, given))
+                run.add(key, {"tokenizer": shown(name), "id": source.id} | row)
+            advance()
 
 
 def _row(name: str, tokenizer: Tokenizer, item: Item, cache: SegmentCache) -> Row:
@@ -250,123 +273,3 @@ def _variants(
         made = known.counts.made + known.counts.apart - before
         row[name] = {"seconds": seconds, "made": made} | checked(engine, known, found)
     return row
-
-
-# What is said of the rows.
-
-_VARIANTS = ("alone", "shared", "again", "disk")
-_KINDS = {"eager": "rows of all configurations", "written": "written out"}
-"""What the README says of them."""
-
-
-def render(rows: Sequence[Row], manifest: Row) -> Report:
-    """wrong: where segments changed a row or a language."""
-    done = measured_of(rows)
-    of_merges = [_merged(row) for row in rows if "merges" in row]
-    failed = [row for row in rows if row.get(FAILURE) and not row.get("refused")]
-    speed_ups = [
-        {"tokenizer": tokenizer, "kind": kind, "n": own["id"].nunique()}
-        | {name: median_of([*own[own["variant"] == name]["faster"]]) for name in _VARIANTS}
-        for (tokenizer, kind), own in done.groupby(["tokenizer", "kind"], sort=False)
-    ]
-    return Report(
-        "Segments",
-        [_speed(done, manifest), *of_merges],
-        facts={"schemas": len({r["id"] for r in rows if "written" in r}), "speed_ups": speed_ups},
-        wrong=[f"{row['key']}: {row[FAILURE]}" for row in failed],
-    )
-
-
-def measured_of(rows: Sequence[Row]) -> pd.DataFrame:
-    """A row for each tokenizer, kind and variant of each schema. faster: how many times, compared
-    with no segments."""
-    found = [
-        {"tokenizer": row["tokenizer"], "id": row["id"], "kind": kind, "variant": variant}
-        | {"seconds": one["seconds"], "faster": row[kind]["none"]["seconds"] / one["seconds"]}
-        | {"made": one.get("made"), "nodes": row[kind]["none"].get("nodes")}
-        for row in rows
-        if "written" in row
-        for kind in _KINDS
-        for variant, one in row[kind].items()
-    ]
-    fields = ["tokenizer", "id", "kind", "variant", "seconds", "faster", "made", "nodes"]
-    return frame(found) if found else pd.DataFrame(columns=fields)
-
-
-def _compared(of: Callable[[Group], float | None]) -> Callable[[Group], float | None]:
-    """Not of the lines without segments."""
-    return lambda own: None if own["variant"].iloc[0] == "none" else of(own)
-
-
-def _what(own: Group) -> str:
-    tokenizer, kind, variant = own[["tokenizer", "kind", "variant"]].iloc[0]
-    return f"{tokenizer}, {kind}" if variant == "none" else f"- {variant}"
-
-
-def _ratio_of_sums(own: Group) -> float:
-    return float((own["seconds"] * own["faster"]).sum() / own["seconds"].sum())
-
-
-def _share_made(own: Group) -> float | None:
-    nodes = total("nodes")(own)
-    return total("made")(own) / nodes if nodes else None
-
-
-def _speed(done: pd.DataFrame, manifest: Row) -> Table:
-    columns = [
-        Column("what", _what),
-        Column("n", count),
-        Column("ms", median("seconds"), scaled(1e3, fixed(2))),
-        Column("sum, s", total("seconds"), fixed(2)),
-        Column("speed-up", _compared(median("faster")), fixed(2), ""),
-        Column("speed-up\nof the sum", _compared(_ratio_of_sums), fixed(2), ""),
-        Column("slower", _compared(lambda own: (own["faster"] < 1).mean()), percent(), ""),
-        Column("rows made", _compared(_share_made), percent(), ""),
-    ]
-    notes = [
-        "none: no segments; alone: an empty cache for each schema; shared: one cache for all; "
-        "again: it knows this very schema; disk: a new cache that reads what the other wrote",
-        "eager: the rows of all configurations; written: the automaton with all edges, where it is "
-        "small",
-        "medians over schemas; speed-up: median of the ratio; slower: share of schemas where it "
-        "costs more than none; rows made: of the configurations, those whose row was not there",
-        f"measured in {manifest['wall_seconds']:g} s",
-    ]
-    lines = done.groupby(["tokenizer", "kind", "variant"], sort=False)
-    return table("Segments shared between schemas", lines, columns, notes)
-
-
-def _merged(row: Row) -> Table:
-
-    def shown(side: str) -> Callable[[Group], str]:
-        return lambda own: "nothing" if own["alone"].iloc[0] else _visible(own[side].iloc[0])
-
-    lines = [{"character": character} | found for character, found in row["merges"].items()]
-    columns = [
-        Column("character", "character", repr),
-        Column("merges to the left with", shown("left")),
-        Column("merges to the right with", shown("right")),
-    ]
-    note = "ASCII only; ␣: a space; nothing: in no merge at all, with no byte."
-    return table(f"What merges with what: {row['tokenizer']}", frame(lines), columns, [note])
-
-
-def _visible(characters: str) -> str:
-    """With spaces and controls to be seen."""
-    shown = "".join(repr(c)[1:-1] if c < " " else c for c in characters)
-    return shown.replace(" ", "␣") or "none"
-
-
-def readme(facts: Row) -> str:
-    """How many times faster than without segments."""
-    lines = [
-        f"| {own['tokenizer']}, {_KINDS[own['kind']]} | {own['alone']:.2f} | {own['shared']:.2f} "
-        f"| {own['again']:.2f} |"
-        for own in facts["speed_ups"]
-    ]
-    said = (
-        f"`python -m experiments segments`, {facts['schemas']} function calls, medians, by what "
-        "the cache knows ([table](paper_figures/segments.md)):"
-    )
-    columns = "| times faster than without | nothing | the schemas before | this very schema |"
-    return "\n".join([wrapped(said), "", columns, "|:--|--:|--:|--:|", *lines])
