@@ -34,7 +34,6 @@ from experiments.article.mistral import MERGES_HELP, MISTRAL, mistral, name_of
 from experiments.article.redrawn import SCHEMAS as FUNCTIONS
 from experiments.article.table2_series import (
     COLD,
-    SCHEMAS,
     WARMED,
     Limits,
     Series,
@@ -59,6 +58,7 @@ from experiments.run.tables import (
     three,
     values,
 )
+from experiments.schemas.inputs import SCHEMAS
 
 VERSION = 2
 TOKENIZER = "tokenizer"

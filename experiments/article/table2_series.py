@@ -24,7 +24,8 @@ from bpe_automata.schemas import compile_json_schema
 from experiments.article.forks import DONE, failed, forked, limits
 from experiments.article.mistral import Reference, mistral_table
 from experiments.run.executors import Row
-from experiments.run.files import ROOT, lines_of, require
+from experiments.run.files import lines_of, require
+from experiments.schemas.inputs import SCHEMAS
 from experiments.serving.speed import from_cache
 from experiments.shared.resources import repeated, timed
 
@@ -134,10 +135,8 @@ def steps(reference: Reference, dfa: ByteDFA, text: str) -> Row:
 
 # The schemas.
 
-SCHEMAS = ROOT.parent / "shared" / "data" / "maskbench"
-"""MaskBench, where it lies: its licence is not known, so it is no part of the repository."""
 GROUP = "Glaiveai2K"
-"""The file of it that is taken: function calls, as in the article."""
+"""The file of `SCHEMAS` that is taken: function calls, as in the article."""
 
 _INSTALL = "pip install datasets"
 _ID_KEYS = ("id", "unique_id", "name")

@@ -26,6 +26,7 @@ from experiments.article.table2_series import (
     sources_of,
 )
 from experiments.run.measuring import Run, Settings, read_run
+from experiments.schemas import segments
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "boolean"}}, "required": ["a"]}
 SOURCES = [
@@ -68,6 +69,16 @@ def test_sources_come_from_a_folder_in_an_order_of_their_own(tmp_path):
     (tmp_path / "some.jsonl").write_text('{"id": 1}\n')
     with pytest.raises(MissingFileError, match="row 0 of the data has no schema"):
         sources_of(tmp_path, None, 1)
+
+
+def test_of_the_data_wherever_it_lies_the_function_calls_are_taken(tmp_path, monkeypatch):
+    assert table2.Config().schemas == segments.Config().schemas == table2_series.SCHEMAS
+    for name in ("Glaiveai2K", "Other"):
+        row = {"id": name, "schema": SCHEMA, "tests": []}
+        (tmp_path / f"{name}.jsonl").write_text(json.dumps(row))
+    assert {source.id for source in sources_of(tmp_path, None, 0)} == {"Glaiveai2K", "Other"}
+    monkeypatch.setattr(table2_series, "SCHEMAS", tmp_path)
+    assert [source.id for source in sources_of(tmp_path, None, 0)] == ["Glaiveai2K"]
 
 
 def test_sources_come_from_a_data_set_of_the_hub(monkeypatch):
