@@ -8,8 +8,10 @@ are made.
 
 They begin with all kernels loaded, by another schema in another style with another object of the
 same tokenizer; and with what is made of a tokenizer once, for a regex and a linked number were read
-with it. So what is shared are the parts of schemas, not what the first constraint takes. The disk
-cache is off: what one process finds no other one reads.
+with it. So what counts as shared is what schemas lead to: their parts and sets of strings, the
+vocabularies collapsed for these, and what was found out about the tokenizer on the way (hypothesis
+sets and proofs); not what any first constraint takes. The disk cache is off: what one process finds
+no other one reads.
 """
 
 from __future__ import annotations
@@ -214,7 +216,7 @@ def row_of(process: WatchedProcess, tokenizer: Tokenizer, source: Source) -> Row
     except BpeAutomataError as error:
         return {"refused": True, FAILURE: f"{type(error).__name__}: {error}"}
     if ids is None:
-        return {"refused": True, FAILURE: "there is no instance that it accepts"}
+        return {"refused": True, FAILURE: "it accepts none of the instances"}
     found = process.answer(_question(source, ids, learn=False))
     every = [one for rows in found.values() for one in rows]
     for one in every:

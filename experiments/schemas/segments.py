@@ -82,21 +82,22 @@ SMOKE = Config(schemas=SMOKE_SCHEMAS, n=2, tokenizers=("smollm2",))
 
 
 def measure(run: Run[Config]) -> None:
-    """Two rows for each tokenizer and schema, written and linked, and one for each tokenizer's
-    table of merges."""
+    """One row for each tokenizer and schema, one more if the schema has an instance, and one for
+    each tokenizer's table of merges."""
     sources = sources_of(run.config.schemas, run.config.n, run.config.seed)
+    walked = [source for source in sources if source.instances]
     names = run.config.tokenizers
-    keys = {name: [key_of(name, source) for source in sources] for name in names}
-    todo = {name: {*run.expect([merges_key(name), *keys[name]])} for name in names}
-    linked = {name: {*run.expect(map(linked_key, keys[name]))} for name in names}
+    of = {name: [merges_key(name), *(key_of(name, source) for source in sources)] for name in names}
+    todo = {name: {*run.expect(keys)} for name, keys in of.items()}
+    linked = {name: {*run.expect(linked_key(name, one) for one in walked)} for name in names}
     with progress() as bar:
-        task = bar.add_task("segments", total=2 * len(names) * len(sources))
+        task = bar.add_task("segments", total=len(names) * (len(sources) + len(walked)))
         advance = partial(bar.advance, task)
         for name in names:
             if todo[name]:
                 _tokenizer(run, name, todo[name], sources, advance)
             if linked[name]:
-                _linked(run, name, linked[name], sources, advance)
+                _linked(run, name, linked[name], walked, advance)
 
 
 def key_of(name: str, source: Source) -> str:
@@ -104,9 +105,9 @@ def key_of(name: str, source: Source) -> str:
     return f"{shown(name)} {source.id}"
 
 
-def linked_key(key: str) -> str:
+def linked_key(name: str, source: Source) -> str:
     """Of the row of the same schema, linked."""
-    return f"{key}, linked"
+    return f"{key_of(name, source)}, linked"
 
 
 def merges_key(name: str) -> str:
@@ -155,7 +156,7 @@ def _linked(
         for source in sources:
             if not to_do:
                 return
-            key, given = linked_key(key_of(name, source)), (process, tokenizer, source)
+            key, given = linked_key(name, source), (process, tokenizer, source)
             if key not in missing:
                 linked_segments.learn(*given)
             else:

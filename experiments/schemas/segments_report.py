@@ -104,9 +104,9 @@ def _speed(done: pd.DataFrame, manifest: Row) -> Table:
         "small; none: no segments; alone: an empty cache of segments for each schema; shared: one "
         "cache for all; again: it knows this very schema; disk: a new cache that reads what the "
         "other wrote",
-        "linked: to link a schema, and all masks along an instance, on demand; none: by a process "
-        "that has used the tokenizer, but knows no schema; shared: it knows the schemas before; "
-        "again: this very schema too",
+        "linked: to link a schema that has an instance, and all masks along that; none: by a "
+        "process that has used the tokenizer, but knows no schema; shared: it knows the schemas "
+        "before; again: this very schema too",
         "medians over schemas; speed-up: median of the ratio; slower: share of schemas where it "
         "costs more than none; rows made: of the configurations, those whose row was not there",
         f"measured in {manifest['wall_seconds']:g} s",

@@ -18,13 +18,17 @@ from experiments.schemas.linked_segments import SegmentError, along, asked, row_
 from experiments.schemas.segments import Config
 
 NAMES = ("a", "b", "c")
+WRITTEN = len(NAMES) + 1
+"""Schemas that are not refused; one has no instance."""
 
 
 @pytest.fixture(scope="module")
 def config(tmp_path_factory) -> Config:
-    """Schemas that have keys and values in common, and one that is refused."""
+    """Schemas that have keys and values in common, one without an instance, and one that is
+    refused."""
     folder = tmp_path_factory.mktemp("segments")
     rows = [case("refused", REFUSED, good=[[]])]
+    rows.append(case("no instance", CLOSED, bad=[{"z": 1}]))
     for k, name in enumerate(NAMES):
         properties = {name: {"type": "integer"}, "x": {"type": "boolean"}, "y": {"enum": [1, 2]}}
         schema = CLOSED | {"properties": properties, "required": ["x"]}
@@ -72,15 +76,15 @@ def counts(rows):
 def test_every_schema_is_a_row_for_each_cache(finished):
     rows, manifest = finished
     assert manifest["complete"]
-    assert (manifest["rows"], manifest["failures"]) == (1 + 2 * (1 + len(NAMES)), 2)
+    assert (manifest["rows"], manifest["failures"]) == (1 + (WRITTEN + 1) + (len(NAMES) + 1), 2)
     found_by_id = counts(rows)
     for found in map(found_by_id.get, map(str, range(len(NAMES)))):
         assert found["eager", "alone"] > 0
         assert found["eager", "again"] == found["eager", "disk"] == 0, "what is known is not made"
     made = segments.render(rows, manifest)
     assert (made.wrong, len(made.tables)) == ([], 3)
-    assert [own["n"] for own in made.facts["speed_ups"]] == 3 * [len(NAMES)]
-    assert made.facts["schemas"] == len(NAMES)
+    assert [own["n"] for own in made.facts["speed_ups"]] == [WRITTEN, WRITTEN, len(NAMES)]
+    assert made.facts["schemas"] == WRITTEN
 
 
 def test_a_run_goes_on_with_the_cache_it_would_have_had(finished, config, tmp_path, monkeypatch):
@@ -123,7 +127,7 @@ def test_what_differs_from_no_segments_is_wrong(config, tmp_path, monkeypatch, n
     monkeypatch.setattr(segments, name, other)
     measured(segments, config, tmp_path / "results")
     made = segments.render(*read_run(tmp_path / "results"))
-    assert len(made.wrong) == len(NAMES)
+    assert len(made.wrong) == WRITTEN
     assert said in made.wrong[0]
 
 
@@ -132,7 +136,8 @@ def test_what_differs_from_no_segments_is_wrong(config, tmp_path, monkeypatch, n
 
 def test_linked_schemas_are_measured_by_what_is_known(finished):
     linked = [row for row in finished[0] if "linked" in row]
-    assert [row["id"] for row in linked] == [row["id"] for row in finished[0] if "written" in row]
+    written = [row["id"] for row in finished[0] if "written" in row]
+    assert [row["id"] for row in linked] == [name for name in written if name != "no instance"]
     for row in linked:
         assert [*row["linked"]] == ["none", "shared", "again"]
         for found in row["linked"].values():
@@ -201,10 +206,10 @@ def test_times_are_medians_over_the_forks(one):
     assert (found["link"], found["seconds"], found["kernels"]) == (3, 6, 10)
 
 
-def test_a_schema_without_an_instance_is_left_out(one):
+def test_a_schema_that_accepts_no_instance_is_refused(one):
     tokenizer, source = one
     row = row_of(None, tokenizer, Source("none", source.schema, ({"z": 1},)))
-    assert row == {"refused": True, "failure": "there is no instance that it accepts"}
+    assert row == {"refused": True, "failure": "it accepts none of the instances"}
 
 
 KNOWN_IN_THE_BEGINNING = """
