@@ -33,17 +33,8 @@ import numpy as np
 
 from bpe_automata._automata.assembly import reduced
 from bpe_automata._automata.dfa import ByteDFA
-from bpe_automata._automata.parts import (
-    BYTE,
-    ROWS,
-    Block,
-    Covers,
-    Join,
-    Part,
-    Place,
-    Table,
-    labelled,
-)
+from bpe_automata._automata.part_tables import labelled
+from bpe_automata._automata.parts import BYTE, ROWS, Block, Covers, Join, Part, Place, Table
 from bpe_automata._budget import Budget, check, out_of_memory, spending
 from bpe_automata._kernels.distance import NEVER
 from bpe_automata._kernels.links import HERE, Steps, register

@@ -1,23 +1,21 @@
 """The parts of linked automata (see `linked`): small DFAs with labelled exits. Parts of the same
-texts and languages share one table."""
+texts and languages share one table (see `part_tables`)."""
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from copy import copy
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from bpe_automata._automata.assembly import Assembly
 from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._kernels import written
 from bpe_automata._kernels.distance import shorten
 from bpe_automata._kernels.watch import watched
 from bpe_automata._kernels.written import leave_block
-from bpe_automata._sharing import Lock, cached, locked
+from bpe_automata._sharing import cached
 from bpe_automata.errors import BpeAutomataError
 
 BYTE = written.BYTE
@@ -31,8 +29,6 @@ spelled."""
 ROWS = 64
 """Of a part, that are written down together."""
 _MOST_COSTS, _MOST_BLOCKS = 64, 64  # that are kept of one table, with what is found for them
-_NEVER = 0xC0  # a byte that no text has, and no mark
-_MARKS = tuple(range(0xF8, 0x100))  # bytes that are in no text: labels, while a part is made
 
 
 class Table:
@@ -218,108 +214,6 @@ Place = tuple[Part | None, Any]
 without a part, the end of the text."""
 
 
-# A part out of alternatives.
-
-Alternative = tuple[tuple[bytes | ByteDFA, ...], int]
-"""Texts and languages, one after another, and the label of the exit behind them, 0 or more."""
-_MOST_STATES, _LARGEST = 40_000, 1_000  # of all tables that are kept, and of one: 1 kB each
-
-
-class _Tables:
-    """Those that were used last, by what they are made of. For any number of threads."""
-
-    def __init__(self) -> None:
-        self.lock = Lock()
-        self._kept: OrderedDict[tuple[object, ...], tuple[Table, list[Alternative]]] = OrderedDict()
-        self._states = 0
-
-    @locked
-    def found(self, key: tuple[object, ...]) -> Table | None:
-        """None where it is not kept."""
-        kept = self._kept.get(key)
-        if kept is None:
-            return None
-        self._kept.move_to_end(key)
-        return kept[0]
-
-    @locked
-    def keep(self, key: tuple[object, ...], table: Table, made_of: list[Alternative]) -> None:
-        """With the languages that it is made of, so that their ids stay their own."""
-        if len(table.trans) > _LARGEST or key in self._kept:
-            return
-        self._kept[key] = table, made_of
-        self._states += len(table.trans)
-        while self._states > _MOST_STATES:
-            self._states -= len(self._kept.popitem(last=False)[1][0].trans)
-
-
-_tables = _Tables()
-
-
-def labelled(
-    alternatives: list[Alternative],
-    costs: dict[int, int],
-    follow: Callable[[Any, int], Iterable[Place]],
-    rest: Callable[[Any], int],
-    family: object = None,
-    covers: Covers | None = None,
-) -> Part:
-    """The part that reads one of some alternatives, and then is at the exit with its label. costs:
-    of each label, length of the shortest text from that exit to the end of what the part stands
-    for. Its table serves all that is made of the same alternatives. Raises BudgetExceededError."""
-    table = table_of(alternatives)
-    return Part(table, table.far(costs), follow, rest, family=family, covers=covers)
-
-
-def table_of(alternatives: list[Alternative]) -> Table:
-    """The table that reads one of some alternatives, and then is at the exit with its label: the
-    same for all who ask for the same. Raises BudgetExceededError."""
-    key = tuple(
-        (label, *(p if isinstance(p, bytes) else id(p) for p in pieces))
-        for pieces, label in alternatives
-    )
-    table = _tables.found(key)
-    if table is None:
-        table = _trie(alternatives) or _assembled(alternatives)
-        _tables.keep(key, table, alternatives)
-    return table
-
-
-def _trie(alternatives: list[Alternative]) -> Table | None:
-    """The table, where all are texts."""
-    children: list[dict[int, int]] = [{}, {}]
-    exits: dict[int, tuple[int, ...]] = {}
-    for pieces, label in alternatives:
-        at = 1
-        for piece in pieces:
-            if not isinstance(piece, bytes):
-                return None
-            for byte in piece:
-                after = children[at].get(byte)
-                if after is None:
-                    after = children[at][byte] = len(children)
-                    children.append({})
-                at = after
-        exits[at] = (*exits.get(at, ()), label)
-    order = [0, 1]  # nearest first, as rows are written down together
-    for at in order:
-        order += children[at].values()
-    number = {at: k for k, at in enumerate(order)}
-    children = [{byte: number[to] for byte, to in children[at].items()} for at in order]
-    exits = {number[at]: labels for at, labels in exits.items()}
-    used = sorted({byte for row in children for byte in row})
-    byte_class = np.full(256, len(used), np.uint8)
-    byte_class[used] = np.arange(len(used))
-    if len(used) < 256 and (not used or used[0] > 0):  # columns are numbered by their first byte
-        byte_class = np.where(byte_class == len(used), 0, byte_class + 1).astype(np.uint8)
-    trans = np.zeros((len(children), int(byte_class.max()) + 1), np.int32)
-    edges = [(at, byte, to) for at, row in enumerate(children) for byte, to in row.items()]
-    if edges:
-        at_, byte_, to_ = np.array(edges).T
-        trans[at_, byte_class[byte_]] = to_
-    return Table(trans, byte_class, 1 if edges or exits else 0, exits)
-
-
 class _Edges(NamedTuple):
     """int64. tail [k]: the states with steps; start [k]: the first edge of each; head [m]: where
     edges lead; length [m]: of the byte that is read."""
@@ -363,66 +257,3 @@ def length_of(texts: bytes | ByteDFA) -> int:
     """Of a text; of the first of the shortest ones of a language, FAR if it has none."""
     text = texts if isinstance(texts, bytes) else texts.shortest()
     return FAR if text is None else len(text) * BYTE + len(text.translate(None, PLAIN))
-
-
-# While a table is made of languages, a text ends in the digits of its label, which are bytes that
-# no text has.
-
-
-def _assembled(alternatives: list[Alternative]) -> Table:
-    labels = 1 + max((label for _, label in alternatives), default=0)
-    digits = 1
-    while len(_MARKS) ** digits < labels:
-        digits += 1
-    parts = Assembly()
-    start, end = parts.state(), parts.state()
-    parts.accept(end)
-    for pieces, label in alternatives:
-        at = start
-        for piece in pieces:
-            after = parts.state()
-            parts.put(at, piece, after)
-            at = after
-        parts.read(at, _mark(label, digits), end)
-    dfa = parts.dfa(start)
-    marks = dfa.byte_class[list(_MARKS)]
-    of_marks = np.unique(dfa.trans[:, marks])
-    own = np.ones(dfa.n_states, np.bool_)
-    own[of_marks[of_marks > 0]] = False
-    exits = {
-        state: tuple(_read(dfa, state, marks, digits))
-        for state in np.flatnonzero(own & dfa.trans[:, marks].any(axis=1)).tolist()
-    }
-    kept = np.flatnonzero(own)
-    number = np.zeros(dfa.n_states, np.int32)
-    number[kept] = np.arange(len(kept), dtype=np.int32)
-    trans = number[dfa.trans[kept]]
-    byte_class = dfa.byte_class.copy()
-    byte_class[list(_MARKS)] = dfa.byte_class[_NEVER]
-    trans[:, marks] = 0
-    used = marks[dfa.trans[:, marks].any(axis=0)]
-    if np.isin(dfa.byte_class[: _MARKS[0]], used).any():
-        raise BpeAutomataError("a text holds a byte that is in no UTF-8")
-    exits = {int(number[state]): found for state, found in exits.items()}
-    return Table(np.ascontiguousarray(trans), byte_class, int(number[dfa.start]), exits)
-
-
-def _mark(label: int, digits: int) -> bytes:
-    found = bytearray()
-    for _ in range(digits):
-        label, digit = divmod(label, len(_MARKS))
-        found.append(_MARKS[digit])
-    return bytes(found)
-
-
-def _read(dfa: ByteDFA, state: int, marks: np.ndarray, digits: int) -> Iterator[int]:
-    """The labels whose digits lead on from a state."""
-    level = [(state, 0)]
-    for place in range(digits):
-        level = [
-            (int(dfa.trans[at, column]), label + digit * len(_MARKS) ** place)
-            for at, label in level
-            for digit, column in enumerate(marks)
-            if dfa.trans[at, column]
-        ]
-    yield from (label for _, label in level)

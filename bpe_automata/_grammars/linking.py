@@ -20,7 +20,8 @@ from heapq import heappop, heappush
 import numpy as np
 
 from bpe_automata._automata.linked import LinkedDFA
-from bpe_automata._automata.parts import FAR, Alternative, Part, Place, table_of
+from bpe_automata._automata.part_tables import Alternative, table_of
+from bpe_automata._automata.parts import FAR, Part, Place
 from bpe_automata._budget import Budget, check, spending
 from bpe_automata._grammars.networks import Edge, Networks
 from bpe_automata._grammars.reading import ROOT, read

@@ -12,7 +12,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 
-from bpe_automata._automata.parts import FAR, Alternative, Part, Place, labelled, length_of
+from bpe_automata._automata.part_tables import Alternative, labelled
+from bpe_automata._automata.parts import FAR, Part, Place, length_of
 from bpe_automata._budget import check
 from bpe_automata._sharing import cached
 from bpe_automata.errors import BudgetExceededError

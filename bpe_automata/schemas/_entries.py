@@ -30,25 +30,44 @@ from bpe_automata.schemas._scalar_sets import (
     subtract_strings,
 )
 from bpe_automata.schemas._style import Piece, Style
-from bpe_automata.schemas._values import ALL, NOTHING, Child, ObjectShape, Term, Values
+from bpe_automata.schemas._values import ALL, ALL_STRINGS, NOTHING, Child, ObjectShape, Term, Values
 
 UNBOUNDED = 1 << 60
 """A number of names that no object has."""
 
 
 @dataclass(frozen=True, eq=False)
+class KeysBut:
+    """The spellings `keys` but those in `taken`, which are not all: only what asks for `language`
+    has them removed, and a table of members need not."""
+
+    keys: ByteDFA
+    taken: tuple[bytes, ...]
+
+    @cached
+    def language(self) -> ByteDFA:
+        """As a DFA."""
+        return less_strings(self.keys, self.taken)
+
+
+@dataclass(frozen=True, eq=False)
 class Entry:
     """Members with one name, or with one of a set of names, whose values are of one kind.
 
-    key: the spellings of the names, with all text between one and the value. place: of the name
+    spelled: the spellings of the names, with all text between one and the value. place: of the name
     among those that come once at most, or how many these are. refuted: the shapes that an object
     with such a member is not of (bits).
     """
 
-    key: Piece
+    spelled: Piece | KeysBut
     values: Values
     place: int
     refuted: int
+
+    @property
+    def key(self) -> Piece:
+        """The spellings, as a text or a language."""
+        return self.spelled.language if isinstance(self.spelled, KeysBut) else self.spelled
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,11 +244,13 @@ class Entries:
         )
         return shape, others
 
-    def _of(self, key: Piece, place: int, have: Child, needs: list[Child]) -> Iterator[Entry]:
+    def _of(
+        self, spelled: Piece | KeysBut, place: int, have: Child, needs: list[Child]
+    ) -> Iterator[Entry]:
         for values, refuted in refuting(have, needs):
-            yield Entry(key, values, place, refuted)
+            yield Entry(spelled, values, place, refuted)
 
-    def _others(self) -> Iterator[tuple[Piece, Child, list[Child]]]:
+    def _others(self) -> Iterator[tuple[Piece | KeysBut, Child, list[Child]]]:
         """The names beyond, in sets that all shapes treat alike."""
         if self._term.shape.most == 0:
             return
@@ -238,9 +259,23 @@ class Entries:
             for shape in self._term.minus:
                 alike = [(s, [*n, need]) for some, n in alike for s, need in _alike(some, shape)]
             for some, needs in alike:
-                keys = _keys_but(lower_bound(some), tuple(self._bits), self._style)
-                if keys.start:
+                keys = self._keys_but(lower_bound(some))
+                if isinstance(keys, KeysBut) or keys.start:
                     yield keys, have, needs
+
+    def _keys_but(self, names: ByteDFA) -> ByteDFA | KeysBut:
+        """The spellings of all names but those that have places. If those have one spelling each,
+        they are removed from the spellings of all names, which is quicker."""
+        spelled = [self._style.key(name) for name in self._bits]
+        single = tuple(piece for piece in spelled if isinstance(piece, bytes))
+        if len(single) < len(spelled):
+            others = subtract_strings(names, from_strings(self._bits))
+            return others if others.is_empty else self._style.keys(others)
+        keys = self._style.keys(names)
+        if names is ALL_STRINGS:
+            return KeysBut(keys, single) if single else keys
+        find = partial(less_strings, keys, single)
+        return self._style.shared.once(("keys but", single), names, find)
 
 
 def _alike(names: ByteDFA, shape: ObjectShape) -> Iterator[tuple[ByteDFA, Child]]:
@@ -252,19 +287,6 @@ def _alike(names: ByteDFA, shape: ObjectShape) -> Iterator[tuple[ByteDFA, Child]
             names = subtract_strings(names, some)
     if not names.is_empty:
         yield names, NOTHING
-
-
-def _keys_but(names: ByteDFA, taken: tuple[str, ...], style: Style) -> ByteDFA:
-    """The spellings of all names but those in `taken`. If those have one spelling each, they are
-    removed from the spellings of all names, which is quicker; once for all schemas, as tables of
-    members are found by them."""
-    spelled = [style.key(name) for name in taken]
-    single = [piece for piece in spelled if isinstance(piece, bytes)]
-    if len(single) == len(spelled):
-        find = partial(less_strings, style.keys(names), single)
-        return style.shared.once(("keys but", taken), names, find)
-    others = subtract_strings(names, from_strings(taken))
-    return others if others.is_empty else style.keys(others)
 
 
 def refuting(have: Child, needs: Sequence[Child]) -> list[tuple[Values, int]]:

@@ -8,16 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from bpe_automata._automata.parts import (
-    FAR,
-    Alternative,
-    Part,
-    Place,
-    Table,
-    labelled,
-    length_of,
-    table_of,
-)
+from bpe_automata._automata.part_tables import Alternative, labelled, table_of
+from bpe_automata._automata.parts import FAR, Part, Place, Table, length_of
 from bpe_automata._sharing import cached
 from bpe_automata.schemas._apart import single_values
 from bpe_automata.schemas._frames import (

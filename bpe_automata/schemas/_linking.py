@@ -22,15 +22,8 @@ from typing import Any
 
 import numpy as np
 
-from bpe_automata._automata.parts import (
-    BYTE,
-    FAR,
-    Alternative,
-    Part,
-    Place,
-    labelled,
-    length_of,
-)
+from bpe_automata._automata.part_tables import Alternative, labelled
+from bpe_automata._automata.parts import BYTE, FAR, Part, Place, length_of
 from bpe_automata._budget import check
 from bpe_automata._sharing import cached
 from bpe_automata.errors import BudgetExceededError

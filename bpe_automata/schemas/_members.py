@@ -13,10 +13,11 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import reduce
 from operator import or_
 
-from bpe_automata._automata.parts import FAR, Alternative, Part, Place, Table, length_of, table_of
+from bpe_automata._automata.part_tables import Alternative, table_beside, table_of
+from bpe_automata._automata.parts import FAR, Part, Place, Table, length_of
 from bpe_automata._sharing import cached
 from bpe_automata.schemas._completions import Completions
-from bpe_automata.schemas._entries import Entries, Entry, holds
+from bpe_automata.schemas._entries import Entries, Entry, KeysBut, holds
 from bpe_automata.schemas._frames import (
     DONE,
     LONGER,
@@ -326,10 +327,19 @@ class Members:
         return self._table_behind((self.brackets.between,))
 
     def _table_behind(self, before: tuple[Piece, ...]) -> Table:
-        alternatives: list[Alternative] = [((self.brackets.last,), DONE)] if before else []
-        alternatives += [
-            ((*before, one.key), label) for label, one in enumerate(self._entries.all, 1)
-        ]
+        entries, last = self._entries, self.brackets.last
+        first = before[0] if before else b""
+        others = entries.others[0].spelled if len(entries.others) == 1 else None
+        if isinstance(others, KeysBut) and isinstance(first, bytes) and isinstance(last, bytes):
+            texts = dict.fromkeys((first + key for key in others.taken), tuple[int, ...]())
+            for label, one in enumerate(entries.named, 1):
+                if isinstance(one.spelled, bytes):  # as all of them are
+                    texts[first + one.spelled] += (label,)
+            if before:
+                texts[last] = (DONE,)
+            return table_beside(texts, first, others.keys, len(entries.all))
+        alternatives: list[Alternative] = [((last,), DONE)] if before else []
+        alternatives += [((*before, one.key), label) for label, one in enumerate(entries.all, 1)]
         return table_of(alternatives)
 
     def _made(self, state: State, is_first: bool) -> Part:

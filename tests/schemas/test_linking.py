@@ -24,7 +24,7 @@ from support import examples, named, same_arrays
 from test_writing import LAYOUTS, TWICE, VALUES, has, orders, value_sets
 
 from bpe_automata import constrain
-from bpe_automata._automata import algebra, parts
+from bpe_automata._automata import algebra, part_tables
 from bpe_automata._automata.linked import LinkedDFA
 from bpe_automata._budget import Budget
 from bpe_automata.errors import (
@@ -338,7 +338,7 @@ def test_a_schema_again_is_made_of_the_same_tables():
     kept = []
     for _ in range(2):
         assert link_json_schema(schema, order="any").accepts(b'{"zz_a":"b","zz_c":"d"}')
-        kept.append({*parts._tables._kept})
+        kept.append({*part_tables._tables._kept})
     assert kept[0] == kept[1]
 
 

@@ -214,7 +214,7 @@ def test_a_schema_that_accepts_no_instance_is_refused(one):
 
 KNOWN_IN_THE_BEGINNING = """
 import json
-from bpe_automata._automata import parts
+from bpe_automata._automata import part_tables
 from bpe_automata._cli.warm import trained
 from bpe_automata.schemas import _json_style
 from bpe_automata.schemas._compile import _load_kernels
@@ -225,19 +225,19 @@ def known():
     memo = _json_style._SHARED["compact", "minimal"]
     return len(memo._entries), len(text.vocabularies.known()) if text else 0
 
-hits, tables, real = [], set(), parts._Tables.found
+hits, tables, real = [], set(), part_tables._Tables.found
 
 def found(self, key):
     hits.append(key in tables)
     return real(self, key)
 
-parts._Tables.found = found
+part_tables._Tables.found = found
 process = Knowing(trained(), trained())
 _load_kernels()
 counted = [known()]
 process.begin()
 counted.append(known())
-tables = set(parts._tables._kept)
+tables = set(part_tables._tables._kept)
 words = "many words, one by one, and more of them"
 string = {"type": "string", "maxLength": 50}
 schema = {"type": "object", "properties": {"a": string, "b": string}, "required": ["a"]}
@@ -248,7 +248,7 @@ for _ in range(2):
     process.answer(question)
     counted.append(known())
     print(sum(hits), len(hits), end=" ")
-    tables = set(parts._tables._kept)
+    tables = set(part_tables._tables._kept)
 print(json.dumps(counted))
 """
 
