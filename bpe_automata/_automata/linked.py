@@ -298,7 +298,7 @@ class LinkedDFA(Immutable):
 
     def box_size(self, first: int) -> int:
         """How many states the instance with this first one has."""
-        return len(self._instance_with[first].block.table)
+        return self._instance_with[first].block.n_rows
 
     def to_dfa(self, budget: Budget = _DEFAULT) -> ByteDFA:
         """All of it, built in full: minimal and trimmed. Raises BudgetExceededError where it has
@@ -487,10 +487,10 @@ class LinkedDFA(Immutable):
         if found is None:
             block, rows = self._block_of_table(part.table, number)
             gone = dead[number * ROWS :], dead[block.away]
-            other = cut(*block.cells, *gone, len(rows))
+            other = cut(block.cells, *gone, len(rows))
             if len(other):
                 first, shared = self._room_for_rows(len(other)), rows
-                write_cut(first, shared[other], other, *block.cells, *gone, packed(self.steps))
+                write_cut(first, shared[other], other, block.cells, *gone, packed(self.steps))
                 rows = rows.copy()
                 rows[other] = np.arange(first, first + len(other))
             found = self._rows_of[id(part), number] = block, rows, part
@@ -506,9 +506,9 @@ class LinkedDFA(Immutable):
                     "it has no id for some byte that a text needs: use the automaton's `to_dfa`",
                 )
             block = table.block(number, self.byte_class)
-            row = self._room_for_rows(len(block.table))
-            write_rows(block.table, row, packed(self.steps))
-            rows = np.arange(row, row + len(block.table), dtype=np.int32)
+            row = self._room_for_rows(block.n_rows)
+            write_rows(block.cells, row, packed(self.steps))
+            rows = np.arange(row, row + block.n_rows, dtype=np.int32)
             found = self._rows_of[id(table), number] = block, rows, table
         return found[:2]
 

@@ -27,7 +27,8 @@ PLAIN = b"\t\n\r" + bytes(byte for byte in range(0x20, 0x7F) if byte != ord("<")
 normalizer changes: where the shortest text is plain no search is needed to know that it can be
 spelled."""
 ROWS = 64
-"""Of a part, that are written down together."""
+"""Of a part, that are written down together; by 256 columns they lead to fewer than 2 ** 15
+states."""
 _MOST_COSTS, _MOST_BLOCKS = 64, 64  # that are kept of one table, with what is found for them
 
 
@@ -105,7 +106,9 @@ class Table:
                 raise BpeAutomataError("a part tells bytes apart that its automaton does not")
             if len(self._blocks) >= _MOST_BLOCKS:
                 self._blocks.clear()
-            found = _block(self.trans, columns, self._is_exit, number * ROWS)
+            rows = self.trans[number * ROWS : (number + 1) * ROWS]
+            cells, away = leave_block(rows, columns, self._is_exit, number * ROWS)
+            found = Block(cells, away, self._is_exit[away], len(rows))
             self._blocks[key, number] = found
         return found
 
@@ -176,19 +179,17 @@ class Part:
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """ROWS rows of a part, or those that are left, which are written down together. table int32:
-    1 + the row of the block that a byte leads to; -1 - i where it leads to `away[i]`, a state that
-    is an exit or in another block. is_exit: bool, of those."""
+    """ROWS rows of a part, or those that are left, which are written down together.
 
-    table: np.ndarray
+    cells int16 [n, 3], by rows: row, column, and 1 + the row of the block that a byte leads to; or
+    -1 - i where it leads to `away[i]`, a state that is an exit or in another block. is_exit: bool,
+    of those; n_rows: how many rows there are.
+    """
+
+    cells: np.ndarray
     away: np.ndarray
     is_exit: np.ndarray
-
-    @cached
-    def cells(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(row, column, cell), int32: the steps of its table."""
-        row, column = np.nonzero(self.table)
-        return row.astype(np.int32), column.astype(np.int32), self.table[row, column]
+    n_rows: int
 
     def into(self, number: int) -> tuple[np.ndarray, np.ndarray]:
         """int64: which states of `away` are in another block and no exits; and their rows there."""
@@ -201,12 +202,6 @@ class Block:
     @cached
     def _into(self) -> dict[int, tuple[np.ndarray, np.ndarray]]:
         return {}
-
-
-def _block(trans: np.ndarray, columns: np.ndarray, is_exit: np.ndarray, first: int) -> Block:
-    table = np.take(trans[first : first + ROWS], columns, axis=1)
-    away = leave_block(table, is_exit, first, ROWS)
-    return Block(table, away, is_exit[away])
 
 
 Place = tuple[Part | None, Any]

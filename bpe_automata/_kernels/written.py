@@ -14,35 +14,39 @@ APART = HERE
 
 
 @kernel
-def leave_block(table: np.ndarray, is_exit: np.ndarray, first: int, n: int) -> np.ndarray:
-    """Turn rows of a part, int32 [at most n, columns], those from `first` on, into the table of a
-    block (see `parts.Block`). is_exit: bool, of all states of the part. Returns int64, the states
-    that it leads away to."""
+def leave_block(
+    rows: np.ndarray, columns: np.ndarray, is_exit: np.ndarray, first: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """(`parts.Block.cells` int16 [cells, 3]; int64, the states that the block leads away to) of
+    rows of a part, int32 [n, k], those from `first` on. columns: uint8, the columns of the part
+    that those of the automaton are. is_exit: bool, of all states of the part."""
     number = np.zeros(len(is_exit), np.int32)  # 1 + that of a state among them
-    away, count = np.empty(len(is_exit), np.int64), 0
-    for k in range(len(table)):
-        for c in range(table.shape[1]):
-            after = table[k, c]
+    away, count, n = np.empty(len(is_exit), np.int64), 0, 0
+    cells = np.empty((len(rows) * len(columns), 3), np.int16)
+    for k in range(len(rows)):
+        for c in range(len(columns)):
+            after = rows[k, columns[c]]
             if after == 0:
                 continue
-            if first <= after < first + n and not is_exit[after]:
-                table[k, c] = after - first + 1
-                continue
-            if number[after] == 0:
-                away[count] = after
-                count += 1
-                number[after] = count
-            table[k, c] = -number[after]
-    return away[:count].copy()
+            cells[n, 0], cells[n, 1] = k, c
+            if first <= after < first + len(rows) and not is_exit[after]:
+                cells[n, 2] = after - first + 1
+            else:
+                if number[after] == 0:
+                    away[count] = after
+                    count += 1
+                    number[after] = count
+                cells[n, 2] = -number[after]
+            n += 1
+    return cells[:n].copy(), away[:count].copy()
 
 
 @kernel
-def write_rows(table: np.ndarray, first: int, steps: Steps) -> None:
-    """Write the rows of a block (see `parts.Block`), from row `first` on."""
-    for k in range(len(table)):
-        for c in range(table.shape[1]):
-            cell = table[k, c]
-            steps.trans[first + k, c] = cell - 1 - k + HERE if cell > 0 else cell
+def write_rows(cells: np.ndarray, first: int, steps: Steps) -> None:
+    """Write the rows of a block (see `parts.Block`), which are all 0, from row `first` on."""
+    for i in range(len(cells)):
+        k, c, cell = np.int64(cells[i, 0]), cells[i, 1], np.int64(cells[i, 2])
+        steps.trans[first + k, c] = cell - 1 - k + HERE if cell > 0 else cell
 
 
 @kernel
@@ -89,21 +93,14 @@ def merge(states: np.ndarray, row: np.ndarray, steps: Steps) -> int:
 
 
 @kernel
-def cut(
-    row: np.ndarray,
-    column: np.ndarray,
-    cell: np.ndarray,
-    dead: np.ndarray,
-    away: np.ndarray,
-    n: int,
-) -> np.ndarray:
-    """int64: of the n states of a block, those that are alive and have steps to dead ones. row,
-    column, cell: of `parts.Block.cells`. dead: bool, of the block's states; away: bool, of those
-    that it leads away to."""
+def cut(cells: np.ndarray, dead: np.ndarray, away: np.ndarray, n: int) -> np.ndarray:
+    """int64: of the n states of a block (see `parts.Block`), those that are alive and have steps to
+    dead ones. dead: bool, of the block's states; away: bool, of those that it leads away to."""
     other = np.zeros(n, np.bool_)
-    for i in range(len(row)):
-        gone = dead[cell[i] - 1] if cell[i] > 0 else away[-1 - cell[i]]
-        other[row[i]] |= gone and not dead[row[i]]
+    for i in range(len(cells)):
+        cell = cells[i, 2]
+        gone = dead[cell - 1] if cell > 0 else away[-1 - cell]
+        other[cells[i, 0]] |= gone and not dead[cells[i, 0]]
     return np.flatnonzero(other)
 
 
@@ -112,9 +109,7 @@ def write_cut(
     first: int,
     rows: np.ndarray,
     states: np.ndarray,
-    row: np.ndarray,
-    column: np.ndarray,
-    cell: np.ndarray,
+    cells: np.ndarray,
     dead: np.ndarray,
     away: np.ndarray,
     steps: Steps,
@@ -124,9 +119,10 @@ def write_cut(
     for k in range(len(states)):
         steps.trans[first + k] = steps.trans[rows[k]]
     k = 0
-    for i in range(len(row)):
-        while k < len(states) and states[k] < row[i]:
+    for i in range(len(cells)):
+        while k < len(states) and states[k] < cells[i, 0]:
             k += 1
-        gone = dead[cell[i] - 1] if cell[i] > 0 else away[-1 - cell[i]]
-        if gone and k < len(states) and states[k] == row[i]:
-            steps.trans[first + k, column[i]] = 0
+        cell = cells[i, 2]
+        gone = dead[cell - 1] if cell > 0 else away[-1 - cell]
+        if gone and k < len(states) and states[k] == cells[i, 0]:
+            steps.trans[first + k, cells[i, 1]] = 0
