@@ -13,19 +13,16 @@ the next states are sets again (the subset construction, one state at a time), s
 deterministic although parts may overlap. From every state acceptance can be reached: whoever makes
 parts leaves out what cannot.
 
-The arrays have room for `_ROOM` times `Budget.max_states` states from the start and never move;
-pages that nobody writes to take no memory. A state is "written down" when it is added to them, and
-a "step away" leaves its instance. Kernels follow a step that is not written down yet by
-`_kernels.links.step`, everybody else by `LinkedDFA.step`.
+The arrays have room for six times `Budget.max_states` states from the start and never move; pages
+that nobody writes to take no memory (see `linked_store`). A state is "written down" when it is
+added to them, and a "step away" leaves its instance. Kernels follow a step that is not written down
+yet by `_kernels.links.step`, everybody else by `LinkedDFA.step`.
 """
 
 from __future__ import annotations
 
 import random
-import weakref
-from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import permutations
 from typing import TYPE_CHECKING, Any
 
@@ -33,22 +30,16 @@ import numpy as np
 
 from bpe_automata._automata.assembly import reduced
 from bpe_automata._automata.dfa import ByteDFA
+from bpe_automata._automata.linked_store import Members, Written
 from bpe_automata._automata.part_tables import labelled
-from bpe_automata._automata.parts import BYTE, ROWS, Block, Covers, Join, Part, Place, Table
-from bpe_automata._budget import Budget, check, out_of_memory, spending
-from bpe_automata._kernels.distance import NEVER
-from bpe_automata._kernels.links import HERE, Steps, register
+from bpe_automata._automata.parts import BYTE, Covers, Join, Part, Place
+from bpe_automata._budget import Budget, check, spending
+from bpe_automata._kernels.links import HERE, register
 from bpe_automata._kernels.references import packed
 from bpe_automata._kernels.written import (
     APART,
-    cut,
     merge,
-    write_cut,
-    write_instance,
-    write_row,
-    write_rows,
 )
-from bpe_automata._limits import untouched
 from bpe_automata._sharing import Immutable, Lock, locked
 from bpe_automata.errors import (
     BpeAutomataError,
@@ -61,24 +52,7 @@ if TYPE_CHECKING:
     from bpe_automata.viz import Picture
 
 _DEFAULT = Budget()
-_FEWER = "the texts read so far have used them up; make the automaton anew, or pass a larger Budget"
 _STOP = 1 / 8  # chance that a sample ends in an accepting state that could go on
-_ROOM = 6  # times as many states as a budget has: memory is taken by those that are written
-_STEPS = 2  # times as many steps away
-_AHEAD = 1024  # states that are counted at once, see `count_into`
-_ROWS, _MORE_ROWS = 3, 1000  # rows of the table; more, so that a small budget has some for a block
-
-
-@dataclass(frozen=True, eq=False)
-class _Instance:
-    """A block of a part in a context. base: its first state, which is state `first` of the
-    part."""
-
-    base: int
-    part: Part
-    context: Any
-    first: int
-    block: Block
 
 
 class LinkedDFA(Immutable):
@@ -112,33 +86,12 @@ class LinkedDFA(Immutable):
         self._readable = None if readable is None or readable.all() else readable
         self.budget, self.byte_class = budget, byte_class
         self._begin = tuple(begin)
-        room = min(_ROOM * budget.max_states, HERE - 1)
-        n_rows = min(_ROWS * budget.max_states + _MORE_ROWS, HERE)
-        try:
-            row, away, behind = (untouched(k * room, np.int32) for k in (1, 1, _STEPS))
-            trans = untouched((n_rows, int(byte_class.max()) + 1), np.int32)
-            self.accepting = untouched(room, np.bool_)
-            self.far = untouched(room, np.int32)
-            self.plain = untouched(room, np.bool_)
-        except (OSError, MemoryError) as error:
-            raise out_of_memory(budget) from error
-        self.steps = Steps(trans, byte_class, row, away, behind)
-        self.far[0] = NEVER
-        self._count, self._n_counted, self._n_rows = 1, 1, 1
-        self._counted: list[weakref.ref[np.ndarray]] = []
-        self._bases: list[int] = []  # of instances, and the states that are sets
-        self._instance_with: dict[int, _Instance] = {}
-        self._instance_of: dict[tuple[int, int, int], _Instance] = {}
-        # Blocks with their rows, by table or part.
-        self._rows_of: dict[tuple[int, int], tuple[Block, np.ndarray, Part | Table]] = {}
-        # Steps away: the first number of those of an instance, or that of one to a set of states,
-        # with whether a text may end.
-        self._n_steps = 0
-        self._first_steps: list[int] = []
-        self._leading: dict[int, _Instance | tuple[tuple[int, ...], bool]] = {}
-        self._number_of: dict[tuple[tuple[int, ...], bool], int] = {}
-        self._members: dict[int, tuple[tuple[int, ...], bool]] = {}  # of states that are sets
-        self._state_of: dict[tuple[tuple[int, ...], bool], int] = {}
+        self._written = written = Written(byte_class, budget, self._readable)
+        self.steps, self.accepting = written.steps, written.accepting
+        self.far, self.plain = written.far, written.plain
+        self._members: dict[int, Members] = {}  # of states that are sets
+        self._state_of: dict[Members, int] = {}
+        self._step_of: dict[Members, int] = {}  # the number of a step to a set
         register(self)
         states, ends = self._closed((), self._begin)
         self.start = self._state(states, ends)
@@ -162,7 +115,7 @@ class LinkedDFA(Immutable):
     @property
     def n_written(self) -> int:
         """The number of states that are written down, the dead one included."""
-        return self._count
+        return self._written.count
 
     def step(self, state: int, byte: int) -> int:
         """The state after one byte. Raises BudgetExceededError."""
@@ -175,21 +128,10 @@ class LinkedDFA(Immutable):
     def after(self, states: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """int32: the state after a byte of a column from each of many states, int32. Raises
         BudgetExceededError."""
-        found = self._leads(states, columns)
+        found = self._written.leads(states, columns)
         for entry in np.unique(found[found < 0]).tolist():
             found[found == entry] = self.enter(-1 - entry)
         return found.astype(np.int32)
-
-    def _leads(self, states: np.ndarray, columns: np.ndarray) -> np.ndarray:
-        """int64: the states that columns lead to; -1 - the number of a step that is not written
-        down."""
-        _, _, row, away, behind = self.steps
-        cells = self.steps.trans[row[states], columns].astype(np.int64)
-        found = np.where(cells > 0, states + cells - HERE, 0)
-        left = cells < 0
-        numbers = np.broadcast_to(away[states], cells.shape)[left] - 1 - cells[left]
-        found[left] = np.where(behind[numbers] > 0, behind[numbers], -1 - numbers)
-        return found
 
     def walk(self, data: bytes, state: int | None = None) -> int:
         """The state after some bytes, from `state` (the start by default)."""
@@ -294,11 +236,11 @@ class LinkedDFA(Immutable):
     def box(self, state: int) -> tuple[int, ...]:
         """The first states of the instances that a state is of: a box of pictures."""
         of = self._members[state][0] if state in self._members else (state,)
-        return tuple(sorted({self._instance_at(one).base for one in of}))
+        return tuple(sorted({self._written.instance_at(one).base for one in of}))
 
     def box_size(self, first: int) -> int:
         """How many states the instance with this first one has."""
-        return self._instance_with[first].block.n_rows
+        return self._written.instance_at(first).block.n_rows
 
     def to_dfa(self, budget: Budget = _DEFAULT) -> ByteDFA:
         """All of it, built in full: minimal and trimmed. Raises BudgetExceededError where it has
@@ -341,20 +283,32 @@ class LinkedDFA(Immutable):
         """A copy of the start, from which `byte` leads to the start. Its `far` is a bound."""
         if (self.byte_class == self.byte_class[byte]).sum() != 1:
             raise BpeAutomataError(f"byte {byte} has no column of its own")
-        found = self._set(bool(self.accepting[self.start]), self._length(self.start) + BYTE)
+        found = self._written.new_state(
+            bool(self.accepting[self.start]), self._written.length(self.start) + BYTE
+        )
         row = self._merged((self.start,))
         row[self.byte_class[byte]] = self.start
-        self._hold(found, row)
+        self._written.hold(found, row)
         return found
 
     def begun_with(self, data: bytes) -> LinkedDFA:
         """The automaton that reads `data` first."""
         if not data:
             return self
-        rest = self._length(self.start)
+        rest = self._written.length(self.start)
         part = labelled([((data,), 0)], {0: 0}, lambda *_: self._begin, lambda _: rest)
         given = [(part, None)], _told_apart(self.byte_class, data), self.budget, self._readable
         return LinkedDFA(*given, lock=self.lock, origin=(LinkedDFA.begun_with, (self, data)))
+
+    @locked
+    def count_into(self, numbers: np.ndarray) -> None:
+        """From now on numbers[s], int32, is s for each state s that is written down."""
+        self._written.count_into(numbers)
+
+    @property
+    def is_nearly_full(self) -> bool:
+        """Is more than half of the room for states, rows or steps used up?"""
+        return self._written.is_nearly_full
 
     def _byte_home(self, state: int, live: list[int]) -> int:
         """The byte that leads to the state nearest to acceptance."""
@@ -370,37 +324,15 @@ class LinkedDFA(Immutable):
         known = int(self.steps.behind[number])
         if known:
             return known
-        first = self._first_steps[bisect_right(self._first_steps, number) - 1]
-        led, ends = self._led(number, first)
-        if len(led) == 1 and not ends and not self._is_exit(led[0]):
-            return self._led_to(led[0], number, first)
+        led, ends = self._written.led(number)
+        if len(led) == 1 and not ends and not self._written.is_exit(led[0]):
+            self._written.lead_into(number, led[0])
+            return led[0]
         states, then = self._closed(led)
         state = self._state(states, ends or then)
         if state in self._members:
             self._members[state] = led, ends  # so that contexts are joined with those of others
         self.steps.behind[number] = state
-        return state
-
-    def _led(self, number: int, first: int | None = None) -> tuple[tuple[int, ...], bool]:
-        """The states to which a step leads, without what follows them, and whether a text may
-        end. first: the first step of the same instance."""
-        if first is None:
-            first = self._first_steps[bisect_right(self._first_steps, number) - 1]
-        one = self._leading[first]
-        if not isinstance(one, _Instance):
-            return one
-        after = int(one.block.away[number - first])
-        return (self._entered(one.part, one.context, after),), False
-
-    def _led_to(self, state: int, number: int, first: int) -> int:
-        """`state`, to which a step leads alone. Where it is in another block of the same instance,
-        all steps into that block are written down."""
-        one, base = self._leading[first], self._instance_at(state)
-        if isinstance(one, _Instance):
-            which, rows = one.block.into(base.first // ROWS)
-            self.steps.behind[first + which] = base.base + rows
-        else:
-            self.steps.behind[number] = state
         return state
 
     def _closed(
@@ -415,13 +347,13 @@ class LinkedDFA(Immutable):
                 if part is None:
                     ends = True
                 elif part.joined is None:
-                    waiting.append(self._entered(part, context, part.table.start))
+                    waiting.append(self._written.entered(part, context, part.table.start))
                 else:
                     found = joining.setdefault(id(part), (part.rank, part, part.joined, []))
                     found[-1].append(context)
             if not waiting and joining:
                 _, part, joined, contexts = joining.pop(min(joining, key=lambda k: joining[k][0]))
-                waiting.append(self._entered(part, joined(contexts), part.table.start))
+                waiting.append(self._written.entered(part, joined(contexts), part.table.start))
             if not waiting:
                 reading = sorted(state for state, reads in seen.items() if reads)
                 return tuple(self._uncovered(reading) if len(reading) > 1 else reading), ends
@@ -431,7 +363,7 @@ class LinkedDFA(Immutable):
         """Some states without those of contexts that another one covers."""
         alike: dict[tuple[int, ...], list[tuple[int, Any, Covers]]] = {}
         for state in states:
-            instance = self._instance_at(state)
+            instance = self._written.instance_at(state)
             part, at = instance.part, state - instance.base + instance.first
             if part.covers:
                 key = id(part.family), id(part.table), at
@@ -447,160 +379,36 @@ class LinkedDFA(Immutable):
         """What follows a state, if it is an exit and was not seen before. seen: does it read?"""
         if state in seen:
             return ()
-        instance = self._instance_at(state)
+        instance = self._written.instance_at(state)
         at, part = state - instance.base + instance.first, instance.part
         seen[state] = part.reads(at)
         labels = part.table.exits.get(at, ())
         return [place for label in labels for place in part.follow(instance.context, label)]
 
-    def _entered(self, part: Part, context: Any, at: int) -> int:
-        """State `at` of a part in a context."""
-        number, local = divmod(at, ROWS)
-        key = id(part), id(context), number
-        found = self._instance_of.get(key)
-        if found is None:
-            found = self._instance_of[key] = self._instance(part, context, number)
-        return found.base + local
-
-    def _instance(self, part: Part, context: Any, number: int) -> _Instance:
-        block, rows = self._block(part, number)
-        first = number * ROWS
-        lengths = part.far[first : first + ROWS]
-        step, base = self._room_for_steps(len(block.away)), self._room(len(rows))
-        given = base, rows, step, lengths, part.rest(context), self.far, self.plain
-        write_instance(*given, packed(self.steps))
-        instance = _Instance(base, part, context, first, block)
-        if len(block.away):
-            self._leading[step] = instance
-            self._first_steps.append(step)
-        self._instance_with[base] = instance
-        self._bases.append(base)
-        return instance
-
-    def _block(self, part: Part, number: int) -> tuple[Block, np.ndarray]:
-        """A block, and int32, the row of each of its states. Parts that lack states of their table
-        have rows of their own where that makes a difference."""
-        dead = part.dead
-        if dead is None:
-            return self._block_of_table(part.table, number)
-        found = self._rows_of.get((id(part), number))
-        if found is None:
-            block, rows = self._block_of_table(part.table, number)
-            gone = dead[number * ROWS :], dead[block.away]
-            other = cut(block.cells, *gone, len(rows))
-            if len(other):
-                first, shared = self._room_for_rows(len(other)), rows
-                write_cut(first, shared[other], other, block.cells, *gone, packed(self.steps))
-                rows = rows.copy()
-                rows[other] = np.arange(first, first + len(other))
-            found = self._rows_of[id(part), number] = block, rows, part
-        return found[:2]
-
-    def _block_of_table(self, table: Table, number: int) -> tuple[Block, np.ndarray]:
-        """The same for parts that lack no state."""
-        found = self._rows_of.get((id(table), number))
-        if found is None:
-            if self._readable is not None and not table.is_left_by(self._readable):
-                raise UnsupportedFeatureError(
-                    "a linked automaton over this tokenizer",
-                    "it has no id for some byte that a text needs: use the automaton's `to_dfa`",
-                )
-            block = table.block(number, self.byte_class)
-            row = self._room_for_rows(block.n_rows)
-            write_rows(block.cells, row, packed(self.steps))
-            rows = np.arange(row, row + block.n_rows, dtype=np.int32)
-            found = self._rows_of[id(table), number] = block, rows, table
-        return found[:2]
-
-    def _room_for_rows(self, rows: int) -> int:
-        """The first of so many new rows."""
-        if self._n_rows + rows > len(self.steps.trans):
-            raise BudgetExceededError("rows", len(self.steps.trans), _FEWER)
-        self._n_rows += rows
-        return self._n_rows - rows
-
-    def _room(self, states: int) -> int:
-        """The first of so many new states."""
-        if self._count + states > self.n_states:
-            raise BudgetExceededError("states", self.n_states, _FEWER)
-        first, end = self._count, self._count + states
-        if end > self._n_counted:
-            ahead = min(end + _AHEAD, self.n_states)
-            for counted in self._counted:
-                if (numbers := counted()) is not None:
-                    numbers[self._n_counted : ahead] = np.arange(self._n_counted, ahead)
-            self._n_counted = ahead
-        self._count = end
-        return first
-
-    def _room_for_steps(self, steps: int) -> int:
-        """The number of the first of so many new steps away."""
-        if self._n_steps + steps > len(self.steps.behind):
-            raise BudgetExceededError("steps", len(self.steps.behind), _FEWER)
-        self._n_steps += steps
-        return self._n_steps - steps
-
-    @locked
-    def count_into(self, numbers: np.ndarray) -> None:
-        """From now on numbers[s], int32, is s for each state s that is written down. (All of them
-        at once would take pages of memory that most automata have no use for.)"""
-        numbers[: self._n_counted] = np.arange(self._n_counted)
-        self._counted = [one for one in self._counted if one() is not None]
-        self._counted.append(weakref.ref(numbers))
-
-    @property
-    def is_nearly_full(self) -> bool:
-        """Is more than half of the room for states, rows or steps used up?"""
-        used = (self._count, self.n_states), (self._n_rows, len(self.steps.trans))
-        return any(2 * n > room for n, room in (*used, (self._n_steps, len(self.steps.behind))))
-
-    def _instance_at(self, state: int) -> _Instance:
-        return self._instance_with[self._bases[bisect_right(self._bases, state) - 1]]
-
-    def _is_exit(self, state: int) -> bool:
-        """Is a state of an instance one of the exits of its part?"""
-        instance = self._instance_at(state)
-        return state - instance.base + instance.first in instance.part.table.exits
-
     def _state(self, states: tuple[int, ...], ends: bool) -> int:
         """The state for some states with all that follows them."""
         if not states and not ends:
             return 0
-        if len(states) == 1 and not ends and not self._is_exit(states[0]):
+        if len(states) == 1 and not ends and not self._written.is_exit(states[0]):
             return states[0]
         key = states, ends
         found = self._state_of.get(key)
         if found is None:
             row = self._merged(states)
-            found = self._set(ends, 0 if ends else min(map(self._length, states)))
-            self._hold(found, row)
+            found = self._written.new_state(
+                ends, 0 if ends else min(map(self._written.length, states))
+            )
+            self._written.hold(found, row)
             self._members[found] = key
             self._state_of[key] = found
         return found
-
-    def _length(self, state: int) -> int:
-        """Of the shortest text from a state to acceptance, or a little more."""
-        return int(self.far[state]) * BYTE + (not self.plain[state])
-
-    def _set(self, ends: bool, length: int) -> int:
-        """A new state that is none of an instance."""
-        found = self._room(1)
-        self._bases.append(found)
-        self.accepting[found], self.far[found] = ends, length // BYTE
-        self.plain[found] = length % BYTE == 0
-        return found
-
-    def _hold(self, state: int, row: np.ndarray) -> None:
-        """Write a row of its own for a state that is none of an instance, from what `_leads`
-        says."""
-        write_row(state, self._room_for_rows(1), row, packed(self.steps))
 
     def _merged(self, states: tuple[int, ...]) -> np.ndarray:
         """The row of a set, as of `_leads`."""
         row, several = np.empty(self.n_classes, np.int64), np.array(states, np.int64)
         if merge(several, row, packed(self.steps)):
             apart, known = np.flatnonzero(row == APART), dict[tuple[int, ...], int]()
-            table = self._leads(several[:, None], apart)
+            table = self._written.leads(several[:, None], apart)
             for column, entries in zip(apart.tolist(), table.T.tolist(), strict=True):
                 key = tuple(entries)  # most bytes of a string lead alike
                 if key not in known:
@@ -613,17 +421,15 @@ class LinkedDFA(Immutable):
         found, ends = set[int](), False
         for entry in entries:
             if entry < 0:
-                states, then = self._led(-1 - entry)
+                states, then = self._written.led(-1 - entry)
             else:
                 states, then = self._members.get(entry, ((entry,), False))
             found.update(states)
             ends |= then
         key = tuple(sorted(found)), ends
-        number = self._number_of.get(key)
+        number = self._step_of.get(key)
         if number is None:
-            number = self._number_of[key] = self._room_for_steps(1)
-            self._leading[number] = key
-            self._first_steps.append(number)
+            number = self._step_of[key] = self._written.new_step(key)
         return int(self.steps.behind[number]) or -1 - number
 
 
