@@ -62,16 +62,21 @@ class CollapsedVocabularies:
         """key: of all this, for those that are kept on the disk; "": none is."""
         self._trie, self._nodes, self._key = trie, nodes, key
         self._found: dict[bytes, Collapsed] = {}
+        self._known: list[tuple[bytes, Collapsed]] | None = None  # see `known`
         self._on_disk: set[bytes] = set()
         self._left: dict[bytes, int] = {}  # rows until it pays
         self._full: BoundedMemo[tuple[int, int], tuple[np.ndarray, np.ndarray]] = BoundedMemo(
             len(trie.start)  # four rows, so that no more than a quarter of the usual is kept
         )
 
-    def known(self) -> list[Collapsed]:
-        """Those that are made, in the order in which they are tried: the fewest words that are left
-        to the trie first, then the smallest."""
-        return sorted(self._found.values(), key=lambda one: (len(one.leaving), len(one.label)))
+    def known(self) -> list[tuple[bytes, Collapsed]]:
+        """Those that are made, with their classes as bytes, in the order in which they are tried:
+        the fewest words that are left to the trie first, then the smallest. Not to be written to.
+        """
+        if self._known is None:
+            found = [(len(one.leaving), len(one.label), key) for key, one in self._found.items()]
+            self._known = [(key, self._found[key]) for _, _, key in sorted(found)]
+        return self._known
 
     def of(self, classes: np.ndarray) -> Collapsed:
         """classes: int16 [256]. NOTHING as long as it does not pay."""
@@ -94,6 +99,7 @@ class CollapsedVocabularies:
             if found is None:
                 found = Collapsed(*watched(collapse, classes, *self._pairs, packed(self._trie)))
             self._left.pop(key, None)
+            self._known = None
         self._found[key] = found  # last, as the one used last
         if len(self._found) > _MOST:
             del self._found[next(iter(self._found))]
@@ -210,12 +216,12 @@ class Regions:
             return _NARROW
         if outside.any():
             self._outside[state] = outside
-        found = self._numbered(classes)
+        found = self._numbered(classes.tobytes(), classes)
         self._of_state[region[self._of_state[region] == _UNKNOWN]] = found
         return found
 
-    def _numbered(self, classes: np.ndarray) -> int:
-        found = self._number.setdefault(classes.tobytes(), len(self._number) + 1)
+    def _numbered(self, key: bytes, classes: np.ndarray) -> int:
+        found = self._number.setdefault(key, len(self._number) + 1)
         if found > len(self._classes):
             self._classes.append(classes)
         return found
@@ -228,10 +234,12 @@ class Regions:
         if likely == _NARROW or len(self._dfa.live_bytes(state)) < _LEAST:
             return _NARROW
         known = self._vocabularies().known()
-        numbers = [self._numbered(one.classes) for one in known]
-        tried = sorted(zip(numbers, known, strict=True), key=lambda one: one[0] != likely)
+        if likely != _UNKNOWN:
+            first = self._classes[likely - 1].tobytes()
+            known = sorted(known, key=lambda one: one[0] != first)
         given = self._shown, packed(self._dfa.steps), packed(self._trie)
-        for number, collapsed in tried:
+        for key, collapsed in known:
+            number = self._numbered(key, collapsed.classes)
             goes, apart = watched(goes_with, state, packed(collapsed), number, *given)
             if goes:
                 if apart.any():
