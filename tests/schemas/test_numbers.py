@@ -21,7 +21,7 @@ from support import examples
 from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata.errors import ArgumentError, BudgetExceededError
 from bpe_automata.schemas import _numbers as numbers
-from bpe_automata.schemas import compile_json_schema
+from bpe_automata.schemas import compile_json_schema, link_json_schema
 from bpe_automata.schemas._numbers import NumberSet
 
 DIGITS = st.text("0123456789", max_size=6)
@@ -179,7 +179,7 @@ def test_other_sets_are_written_with_all_their_decimals() -> None:
     assert not any(has(everything, t) for t in ("1e", "01e5", "e5", "1.e5"))
 
 
-OVERFLOWS = ("1e400", "1.8E+308", "9e308", "-1e0308", "10e3", "1e99999")
+OVERFLOWS = ("1e400", "1E400", "1.8E+308", "9e308", "-1e0308", "10e3", "1e99999")
 OVERFLOWS += ("1" + "0" * 309 + ".5", "1" + "0" * 309 + ".0", "1" * 400 + "e-5")
 
 
@@ -193,6 +193,15 @@ def test_a_number_that_is_written_is_finite(schema: dict[str, object]) -> None:
             text = found.sample(rng, length).decode()
             value = json.loads(text, parse_int=int if length < 400 else Decimal)
             assert math.isfinite(value), text
+
+
+def test_a_number_beside_a_counted_item_is_finite() -> None:
+    schema = {"type": "array", "contains": {"type": "number", "multipleOf": 0.3}}
+    for compiled in (compile_json_schema, link_json_schema):
+        found = compiled(schema)
+        assert found.accepts(b"[1E300,3]")
+        for text in OVERFLOWS:
+            assert not found.accepts(f"[{text},3]".encode()), text
 
 
 def test_numbers_as_python_prints_them() -> None:
@@ -360,6 +369,7 @@ def test_no_double_is_lost_to_a_bound(name: str, bound: float, steps: int) -> No
     assert found.written().accepts(text.encode()) == DECIDED[name](json.loads(text), bound)
 
 
+WHOLE_OR_NOT = {"oneOf": [{"type": "integer"}, {"not": {"type": "integer"}}]}
 EXAMPLES = [
     ({"exclusiveMaximum": 10}, ["9.999999999999998", "-3", "9"], ["9.99999999999999999", "10"]),
     ({"exclusiveMinimum": 0}, ["0.1", "0.00000000000000000002"], ["0.0", "0." + "0" * 400 + "1"]),
@@ -376,6 +386,7 @@ EXAMPLES = [
     ({"multipleOf": 0.5}, ["2251799813685247.5", "0.50"], ["4503599627370497.5", "0.51"]),
     ({"not": {"type": "integer"}}, ["123456789012345.5", "100.0000000000001"], ["912345678.0"]),
     ({"not": {"type": "integer"}}, ["0.999999999999999"], ["900000000000000.1", "9" * 16 + ".5"]),
+    (WHOLE_OR_NOT, ["100.0000000000001", "7", "1.0"], ["9" * 16 + ".5", "0." + "9" * 17]),
     ({"anyOf": [{"minimum": 0}, {"multipleOf": 0.01}]}, ["12345678901234.5"], ["-0.015"]),
     ({"not": {"multipleOf": 0.5}}, ["0.25"], ["0.49999999999999999999"]),
     ({"not": {"const": 1}}, ["1.5", "2"], ["1.0", "1", "0.99999999999999999999"]),

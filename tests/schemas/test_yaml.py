@@ -133,7 +133,8 @@ def test_what_is_resolved_is_quoted(tag):
 
 
 @pytest.mark.parametrize(
-    "text", ["y", "N", "1e3", "08", "0o17", "12e03", "+.5", "1e-5", "._", "-0x_", "1_0e3", "09.5"]
+    "text",
+    [*"ynYN", "1e3", "08", "0o17", "12e03", "+.5", "1e-5", "._", "-0x_", "1_0e3", "09.5"],
 )
 def test_what_another_yaml_would_resolve_is_quoted(text):
     found = compile_yaml_schema({"enum": [text, "a"]})
