@@ -219,7 +219,7 @@ def deeper(calls: int, schema: Any) -> Any:
     if calls:
         return deeper(calls - 1, schema)
     try:
-        return compile_json_schema(schema, depth=0).n_states
+        return compile_json_schema(schema, depth=0, budget=Budget(max_seconds=1000)).n_states
     except SchemaError as error:
         return str(error)
 
