@@ -8,29 +8,18 @@ it is finite, and too large a one is refused.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 
-from bpe_automata._automata.part_tables import Alternative, labelled
-from bpe_automata._automata.parts import FAR, Part, Place, length_of
+from bpe_automata._automata.parts import FAR
 from bpe_automata._budget import check
 from bpe_automata._sharing import cached
 from bpe_automata.errors import BudgetExceededError
 from bpe_automata.schemas._apart import Name, kinds, single_values
+from bpe_automata.schemas._containers import Separated
 from bpe_automata.schemas._entries import refuting
-from bpe_automata.schemas._frames import (
-    DONE,
-    LONGER,
-    ROOT,
-    Choice,
-    Frame,
-    Linking,
-    State,
-    after_value,
-    covers,
-    rest_outside,
-)
+from bpe_automata.schemas._frames import Linking, State
 from bpe_automata.schemas._style import Brackets
 from bpe_automata.schemas._values import ArrayShape, Counted, Term, Values
 
@@ -49,8 +38,8 @@ class _Kind:
     counted: tuple[bool, ...]
 
 
-class ComparedItems:
-    """The arrays of one term. Labels of its parts: 0 for the end, 1 for another item.
+class ComparedItems(Separated):
+    """The arrays of one term.
 
     A state is a tuple: the number of items, as far as it matters; the values that were seen, where
     items must differ (bits); the subtracted shapes that no item has refuted (bits); and the number
@@ -58,18 +47,14 @@ class ComparedItems:
     """
 
     def __init__(self, term: Term[ArrayShape], brackets: Brackets, linker: Linking) -> None:
-        self.brackets, self._linker = brackets, linker
         self._shape, self._minus = term.shape, term.minus
-        self._counts = [one for shape in (term.shape, *term.minus) for one in shape.counted]
-        none = (0,) * len(self._counts)
-        self.begin: State = (0, 0, (1 << len(term.minus)) - 1, *none)
-        self.pointer = term.shape.pointer
-        self._parts: dict[State, Part] = {}
+        shapes = (term.shape, *term.minus)
+        self._counts = [one for shape in shapes for one in shape.counted]
+        begin = (0, 0, (1 << len(term.minus)) - 1, *[0] * len(self._counts))
+        super().__init__(term.shape, begin, brackets, linker)
         self._bits: dict[Name, int] = {}
         self._kinds_at: dict[int, list[_Kind]] = {}
-        self._last, self._between = length_of(brackets.last), length_of(brackets.between)
         # From that many items on, one more makes no difference.
-        shapes = (term.shape, *term.minus)
         self._cap = max(
             max(len(one.prefix), one.fewest, -1 if one.most is None else one.most) + 1
             for one in shapes
@@ -128,7 +113,7 @@ class ComparedItems:
             if state in found:
                 continue
             found[state] = []
-            if self._shape.most is not None and state[0] >= self._shape.most:
+            if self._most is not None and state[0] >= self._most:
                 continue
             for kind in self._kinds(state[0]):
                 after = self._after(state, kind)
@@ -160,92 +145,32 @@ class ComparedItems:
                         heappush(nearest, (min(length + more, FAR), earlier))
         return found
 
-    def _length_of(self, values: Values, known: dict[int, int] | None) -> int:
-        value = self._linker.least(values) if known is None else known[id(values)]
-        return min(self._between + value, FAR)
-
     @cached
     def _nearest(self) -> dict[State, int]:
         return self._closings(None)
 
-    def closing(self, state: State) -> int:
-        """See `Container.closing`."""
-        return self._nearest.get(state, FAR)
+    def _closing(self, state: State, known: dict[int, int] | None) -> int:
+        nearest = self._nearest if known is None else self._closings(known)
+        return nearest.get(state, FAR)
 
     def needed(self) -> list[Values]:
         """See `Container.needed`."""
         found = {id(kind.values): kind.values for of in self._steps.values() for kind, _ in of}
         return list(found.values())
 
-    def measured(self, known: dict[int, int] | None) -> int:
-        """See `Container.measured`."""
-        if self.may_be_empty:
-            return length_of(self.brackets.empty)
-        nearest = self._nearest if known is None else self._closings(known)
-        closing = nearest.get(self.begin, FAR)
-        return FAR if closing >= FAR else closing - self._between + length_of(self.brackets.first)
-
-    @property
-    def may_be_empty(self) -> bool:
-        """Is [] one of them?"""
-        return self.may_end(self.begin)
-
-    def opening(self) -> int:
-        """See `Container.opening`."""
-        if self.may_be_empty:
-            return LONGER if self._steps[self.begin] else FAR
-        closing = self.closing(self.begin)
-        return FAR if closing >= FAR else closing - self._between
+    def _may_begin(self) -> bool:
+        return bool(self._steps[self.begin])
 
     def _following(self, state: State) -> Iterator[tuple[Values, State]]:
-        """The items that may come next, and the states after them."""
+        """See `Separated._following`."""
         for kind, after in self._steps[state]:
             if self._linker.least(kind.values) < FAR and self.closing(after) < FAR:
                 yield kind.values, after
-
-    def choices(self, state: State) -> Iterator[Choice]:
-        """See `Container.choices`."""
-        return ((b"", values, after) for values, after in self._following(state))
 
     def covers(self, state: State, other: State) -> bool:
         """See `Container.covers`: one of which nothing is asked that is not asked of the other."""
         same = state[:2] == other[:2] and state[3:] == other[3:]
         return same and not state[2] & ~other[2]
-
-    def entered(self, frame: Frame) -> Iterable[Place]:
-        """What follows the first bracket."""
-        return self._items(self.begin, frame)
-
-    def _items(self, state: State, outside: Frame) -> Iterable[Place]:
-        """The items that may come next."""
-        for values, after in self._following(state):
-            inside = self._linker.frame(self, after, outside)
-            yield self._linker.part(values, self.brackets.inside), inside
-
-    def after(self, state: State) -> Part:
-        """What follows an item."""
-        found = self._parts.get(state)
-        if found is None:
-            found = self._parts[state] = self._made(state)
-        return found
-
-    def _made(self, state: State) -> Part:
-        alternatives: list[Alternative] = []
-        costs = dict[int, int]()
-        if self.may_end(state):
-            alternatives.append(((self.brackets.last,), DONE))
-            costs[DONE] = 0
-        following = self._following(state)
-        items = [self._linker.least(values) + self.closing(after) for values, after in following]
-        if items:
-            alternatives.append(((self.brackets.between,), 1))
-            costs[1] = min(*items, FAR)
-
-        def follow(frame: Frame, label: int) -> Iterable[Place]:
-            outside = frame.parent or ROOT
-            return after_value(outside) if label == DONE else self._items(state, outside)
-
-        return labelled(alternatives, costs, follow, rest_outside, self, covers)
 
 
 def _fits(shape: ArrayShape, items: int, counts: list[int]) -> bool:

@@ -1,14 +1,17 @@
-"""Contexts of values in a linked automaton: where in which objects and arrays a value stands."""
+"""Contexts of values in a linked automaton: where in which objects and arrays a value stands, and
+what all kinds of objects and arrays have in common."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from bpe_automata._automata.parts import BYTE, Part, Place
+from bpe_automata._automata.parts import BYTE, FAR, Part, Place, length_of
+from bpe_automata._sharing import cached
 from bpe_automata.schemas._style import Brackets, Context, Piece, Style
-from bpe_automata.schemas._values import Values
+from bpe_automata.schemas._values import ArrayShape, ObjectShape, Values
 
 Order = Literal["schema", "any"]
 LONGEST = 1 << 20
@@ -39,47 +42,95 @@ class Linking(Protocol):
         """The context of a member or an item, always the same object."""
 
 
-class Container(Protocol):
-    """The objects or the arrays of one term.
+class Container(ABC):
+    """The objects or the arrays of one term; `_containers` has the two ways in which they are read.
 
     begin: the state before the first member or item; pointer: of the schema, for messages."""
 
-    brackets: Brackets
-    begin: State
-    pointer: str
+    def __init__(
+        self, shape: ObjectShape | ArrayShape, begin: State, brackets: Brackets, linker: Linking
+    ) -> None:
+        self.brackets, self.begin, self.pointer = brackets, begin, shape.pointer
+        self._fewest, self._most, self._linker = shape.fewest, shape.most, linker
+        self._last, self._between = length_of(brackets.last), length_of(brackets.between)
+        self._parts: dict[State, Part] = {}
 
-    @property
+    # What may come.
+
+    @abstractmethod
+    def choices(self, state: State) -> Iterable[Choice]:
+        """What may follow a state, once there is a bracket or a comma, in the order of the
+        schema."""
+
+    @abstractmethod
+    def may_end(self, state: State) -> bool:
+        """May the last bracket follow a member or an item?"""
+
+    @cached
     def may_be_empty(self) -> bool:
         """Is {} or [] one of them?"""
+        return self.may_end(self.begin)
 
+    def _may_begin(self) -> bool:
+        """May there be a member or an item, as far as that is seen without a look at its values?"""
+        return self._most != 0
+
+    def covers(self, state: State, other: State) -> bool:
+        """Is what may follow the other state known to be among what may follow this one?"""
+        return state == other
+
+    # Lengths of shortest texts. known: those of the sets that are `needed`, while they are found.
+
+    @abstractmethod
     def needed(self) -> list[Values]:
         """The sets on which the length of the shortest text depends."""
 
     def measured(self, known: dict[int, int] | None) -> int:
         """Length of the shortest text, by those of the sets that it depends on; FAR: none."""
+        if self._most is not None and self._fewest > self._most:
+            return FAR
+        if self.may_be_empty:
+            return length_of(self.brackets.empty)
+        closing = self._closing(self.begin, known)
+        return FAR if closing >= FAR else closing - self._between + length_of(self.brackets.first)
 
     def opening(self) -> int:
         """Length of the shortest text from the first bracket to the last, of one that is not empty;
         FAR if there is none. Where {} or [] is shorter, LONGER will do: nobody needs more."""
+        if self.may_be_empty:
+            return LONGER if self._may_begin() else FAR
+        closing = self.closing(self.begin)
+        return FAR if closing >= FAR else closing - self._between
 
     def closing(self, state: State) -> int:
         """Length of the shortest text from the end of a member or an item to that of all."""
+        return self._closing(state, None)
 
-    def choices(self, state: State) -> Iterable[Choice]:
-        """What may follow a state, once there is a bracket or a comma, in the order of the
-        schema."""
+    @abstractmethod
+    def _closing(self, state: State, known: dict[int, int] | None) -> int:
+        """The same; at `begin`, with a comma before the first."""
 
-    def may_end(self, state: State) -> bool:
-        """May the last bracket follow a member or an item?"""
+    def _length_of(self, values: Values, known: dict[int, int] | None) -> int:
+        """Of a value, with the text between it and another."""
+        value = self._linker.least(values) if known is None else known[id(values)]
+        return min(self._between + value, FAR)
 
-    def covers(self, state: State, other: State) -> bool:
-        """Is what may follow the other state known to be among what may follow this one?"""
+    # Parts.
 
+    @abstractmethod
     def entered(self, frame: Frame) -> Iterable[Place]:
         """What follows the first bracket."""
 
     def after(self, state: State) -> Part:
         """What follows a member or an item."""
+        found = self._parts.get(state)
+        if found is None:
+            found = self._parts[state] = self._made(state)
+        return found
+
+    @abstractmethod
+    def _made(self, state: State) -> Part:
+        """What follows a member or an item, made anew."""
 
 
 @dataclass(frozen=True, eq=False)

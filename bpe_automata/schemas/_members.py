@@ -14,28 +14,18 @@ from functools import reduce
 from operator import or_
 
 from bpe_automata._automata.part_tables import Alternative, table_beside, table_of
-from bpe_automata._automata.parts import FAR, Part, Place, Table, length_of
+from bpe_automata._automata.parts import FAR, Table, length_of
 from bpe_automata._sharing import cached
 from bpe_automata.schemas._completions import Completions
+from bpe_automata.schemas._containers import Tabled
 from bpe_automata.schemas._entries import Entries, Entry, KeysBut, holds
-from bpe_automata.schemas._frames import (
-    DONE,
-    LONGER,
-    ROOT,
-    Choice,
-    Frame,
-    Linking,
-    State,
-    after_value,
-    covers,
-    rest_outside,
-)
+from bpe_automata.schemas._frames import DONE, Choice, Linking, State
 from bpe_automata.schemas._style import Brackets, Piece
 from bpe_automata.schemas._values import ObjectShape, Term, Values
 
 
-class Members:
-    """The objects of one term. Labels of its parts: 0 for the end, 1 + i for entry i.
+class Members(Tabled):
+    """The objects of one term.
 
     A state is a tuple:
 
@@ -47,19 +37,20 @@ class Members:
     """
 
     def __init__(self, term: Term[ObjectShape], brackets: Brackets, linker: Linking) -> None:
-        self.brackets, self._term, self._shape, self._linker = brackets, term, term.shape, linker
-        self.pointer = term.shape.pointer
-        self.begin: State = (0, 0, 0, 0, 0, (1 << len(term.minus)) - 1)
-        self._parts: dict[object, Part] = {}
+        begin = (0, 0, 0, 0, 0, (1 << len(term.minus)) - 1)
+        super().__init__(term.shape, begin, brackets, linker)
+        self._term = term
         self._known: dict[State, int] = {}  # `closing` of states that were entered
         self._lengths_at: dict[int, int] = {}  # of members, by place
-        self._last = length_of(brackets.last)
-        self._between = length_of(brackets.between)
         self._is_any = linker.order == "any"
 
     @cached
     def _entries(self) -> Entries:
         return Entries(self._term, self._linker.style, self._linker.unique)
+
+    @cached
+    def _values(self) -> list[Values]:
+        return [one.values for one in self._entries.all]
 
     @cached
     def _other_numbers(self) -> range:
@@ -83,14 +74,21 @@ class Members:
 
     # What may come next.
 
-    def _options(self, state: State) -> Iterator[tuple[int, State, int]]:
-        """(the number of an entry that may come next, the state after it, `closing` of that)."""
+    def _options(self, state: State) -> tuple[dict[int, int], Callable[[int], State]]:
+        """See `Tabled._options`."""
         behind = self._behind(state)
+        closings, states = dict[int, int](), dict[int, State]()
         for number, after in self._following(state):
-            if self._linker.least(self._entries.all[number].values) < FAR:
+            if self._linker.least(self._values[number]) < FAR:
                 length = behind(number, after)
                 if length < FAR:
-                    yield number, self._settled(after), length
+                    closings[number], states[number] = length, self._settled(after)
+
+        def entered(number: int) -> State:
+            self._known[states[number]] = closings[number]
+            return states[number]
+
+        return closings, entered
 
     def _following(self, state: State) -> Iterator[tuple[int, State]]:
         """The numbers of entries, and the states after them, of which some may have no end."""
@@ -176,11 +174,11 @@ class Members:
     # Lengths, by those of the values where these are not known yet.
 
     def closing(self, state: State) -> int:
-        """Length of the shortest text from the end of a member to that of the object."""
+        """See `Container.closing`."""
         found = self._known.get(state)
-        return self._closing(state) if found is None else found
+        return self._closing(state, None) if found is None else found
 
-    def _closing(self, state: State, known: dict[int, int] | None = None) -> int:
+    def _closing(self, state: State, known: dict[int, int] | None) -> int:
         at, few, many, _, seen, _ = state
         needed = self._needed_by(seen)
         if not self._is_any and needed & ~seen & ((1 << at) - 1):
@@ -232,27 +230,28 @@ class Members:
     def _length_at(self, place: int, known: dict[int, int] | None) -> int:
         """Of a member, where nothing is subtracted."""
         if known is not None:
-            return self._length_of(self._entries.all[self._entries.numbers[place][0]], known)
+            return self._entry_length(self._entries.all[self._entries.numbers[place][0]], known)
         if place not in self._lengths_at:
             one = self._entries.all[self._entries.numbers[place][0]]
-            self._lengths_at[place] = self._length_of(one, None)
+            self._lengths_at[place] = self._entry_length(one, None)
         return self._lengths_at[place]
 
-    def _length_of(self, one: Entry, known: dict[int, int] | None) -> int:
+    def _entry_length(self, one: Entry, known: dict[int, int] | None) -> int:
         """With the text between it and another."""
-        value = self._linker.least(one.values) if known is None else known[id(one.values)]
-        return min(self._between + length_of(one.key) + value, FAR)
+        return min(length_of(one.key) + self._length_of(one.values, known), FAR)
 
     @cached
     def _lengths(self) -> list[int]:
         """Of all entries."""
-        return [self._length_of(one, None) for one in self._entries.all]
+        return [self._entry_length(one, None) for one in self._entries.all]
 
     def _completions(self, state: State, known: dict[int, int] | None = None) -> Completions:
         """Of the members that a state knows of. Raises BudgetExceededError."""
         at, *counts = state
         every = self._entries.all
-        lengths = self._lengths if known is None else [self._length_of(one, known) for one in every]
+        lengths = (
+            self._lengths if known is None else [self._entry_length(one, known) for one in every]
+        )
         return Completions(self._entries, lengths, self._last, _places(self._unseen(at)), counts)
 
     @cached
@@ -265,55 +264,19 @@ class Members:
     def needed(self) -> list[Values]:
         """See `Container.needed`."""
         if self._is_searched(0):
-            return [one.values for one in self._entries.all]
+            return self._values
         some = _places(self._entries.required)
-        return [
-            self._entries.all[number].values for i in some for number in self._entries.numbers[i]
-        ]
+        return [self._values[number] for i in some for number in self._entries.numbers[i]]
 
-    def measured(self, known: dict[int, int] | None) -> int:
-        """See `Container.measured`."""
-        if self._shape.most is not None and self._shape.fewest > self._shape.most:
-            return FAR
-        if self.may_be_empty:
-            return length_of(self.brackets.empty)
-        closing = self._closing(self.begin, known)
-        return FAR if closing >= FAR else closing - self._between + length_of(self.brackets.first)
+    def _may_begin(self) -> bool:
+        self.closing(self.begin)  # if that takes too much, no member may be read
+        return super()._may_begin()
 
-    @cached
-    def may_be_empty(self) -> bool:
-        """Is {} one of them?"""
-        return self.may_end(self.begin)
-
-    def opening(self) -> int:
-        """See `Container.opening`: where {} is shorter, nobody looks at the members."""
-        closing = self.closing(self.begin)  # if that takes too much, no member may be read
-        if self.may_be_empty:
-            return LONGER if self._shape.most != 0 else FAR
-        return FAR if closing >= FAR else closing - self._between
-
-    # The parts. All of them share two tables, with every entry in them: of the first member, and of
-    # those behind a comma. What may not come in a state costs FAR, and so is not in its part.
+    # The parts, with every entry in their tables.
 
     def covers(self, state: State, other: State) -> bool:
         """See `Container.covers`: one of which nothing is asked that is not asked of the other."""
         return state[:-1] == other[:-1] and not state[-1] & ~other[-1]
-
-    def entered(self, frame: Frame) -> Iterable[Place]:
-        """What follows the first bracket."""
-        begin = self.begin
-        return ((self._part(begin, is_first=True), self._linker.frame(self, begin, frame)),)
-
-    def after(self, state: State) -> Part:
-        """What follows a member."""
-        return self._part(state, is_first=False)
-
-    def _part(self, state: State, is_first: bool) -> Part:
-        key = state, is_first
-        found = self._parts.get(key)
-        if found is None:
-            found = self._parts[key] = self._made(state, is_first)
-        return found
 
     @cached
     def _first_table(self) -> Table:
@@ -321,10 +284,6 @@ class Members:
         if not isinstance(between, bytes) or between == b"":
             return self._table_behind(())
         return self._next_table.begun_after(between)
-
-    @cached
-    def _next_table(self) -> Table:
-        return self._table_behind((self.brackets.between,))
 
     def _table_behind(self, before: tuple[Piece, ...]) -> Table:
         entries, last = self._entries, self.brackets.last
@@ -341,31 +300,6 @@ class Members:
         alternatives: list[Alternative] = [((last,), DONE)] if before else []
         alternatives += [((*before, one.key), label) for label, one in enumerate(entries.all, 1)]
         return table_of(alternatives)
-
-    def _made(self, state: State, is_first: bool) -> Part:
-        table = self._first_table if is_first else self._next_table
-        entries = self._entries.all
-        costs = dict.fromkeys(range(1 + len(entries)), FAR)
-        after = dict[int, tuple[State, int]]()
-        for number, then, closing in self._options(state):
-            costs[1 + number] = min(self._linker.least(entries[number].values) + closing, FAR)
-            after[1 + number] = then, closing
-        if not is_first and self.may_end(state):
-            costs[DONE] = 0
-
-        def follow(frame: Frame, label: int) -> Iterable[Place]:
-            outside = frame.parent or ROOT
-            if label == DONE:
-                return after_value(outside) if costs[DONE] == 0 else ()
-            if label not in after:
-                return ()
-            then, closing = after[label]
-            self._known[then] = closing
-            inside = self._linker.frame(self, then, outside)
-            value = self._linker.part(entries[label - 1].values, self.brackets.inside)
-            return ((value, inside),)
-
-        return Part(table, table.far(costs), follow, rest_outside, family=self, covers=covers)
 
 
 def _places(bits: int) -> list[int]:
