@@ -34,7 +34,7 @@ from bpe_automata._budget import (
 )
 from bpe_automata.errors import UnsupportedRegexError
 
-_CHAR, _FORK, _BEHIND, _MATCH = range(4)
+_MATCH, _FORK, _CHAR, _BEHIND, _NOT_BEHIND = range(5)
 _LOOKBEHIND = -1  # the direction of an assertion, in the tree
 Threads = tuple[int, ...]
 
@@ -48,107 +48,87 @@ def texts_of(pattern: str, budget: Budget) -> ByteDFA:
 
 
 class _Threads:
-    """Instructions: (_CHAR, class, 0) and (_BEHIND, class, is it negative?) go on to the next one,
-    (_FORK, one, other) to two places, of which the first is preferred."""
+    """Instructions, each written after those it leads to: (_FORK, *places), of which the first is
+    preferred; (_CHAR, class, place), and (_BEHIND, class, place) and (_NOT_BEHIND, class, place)
+    for the character that was read last. A match is at place 0."""
 
     def __init__(self, pattern: str, budget: Budget) -> None:
         self._pattern, self._budget = pattern, budget
-        self._code: list[tuple[int, int, int]] = []
+        self._code: list[tuple[int, ...]] = [(_MATCH,)]
         self._classes: dict[Inversion, int] = {}
         self._looks_behind = False
         tree = parse_all(Substituted(pattern, pattern))
-        self._sequence(tree, tree.state.flags)
-        self._add(_MATCH)
+        self._begin = self._sequence(tree, tree.state.flags, 0)
 
-    def _add(self, code: int, one: int = 0, other: int = 0) -> int:
+    def _refuse(self, why: str) -> UnsupportedRegexError:
+        return UnsupportedRegexError(self._pattern, 0, f"{why} is not supported in a terminal")
+
+    def _add(self, *instruction: int) -> int:
         check()
         if len(self._code) == self._budget.max_instructions:
             raise out_of_instructions(self._budget)
-        self._code.append((code, one, other))
+        self._code.append(instruction)
         return len(self._code) - 1
 
-    def _refuse(self, why: str) -> UnsupportedRegexError:
-        return UnsupportedRegexError(self._pattern, 0, why)
+    def _test(self, code: int, item: tuple[Any, Any], flags: int, then: int) -> int:
+        klass = self._classes.setdefault(members(*item, flags, {}), len(self._classes))
+        return self._add(code, klass, then)
 
-    def _class_of(self, op: Any, av: Any, flags: int) -> int:
-        return self._classes.setdefault(members(op, av, flags, {}), len(self._classes))
-
-    def _sequence(self, items: Any, flags: int) -> None:
-        for op, av in items:
+    def _sequence(self, items: Any, flags: int, then: int) -> int:
+        """Where what matches the items, and goes on to `then`, begins."""
+        for op, av in reversed(items):
             if op in CHARACTERS:
-                self._add(_CHAR, self._class_of(op, av, flags))
+                then = self._test(_CHAR, (op, av), flags, then)
             elif op is _parser.SUBPATTERN:
-                self._sequence(av[3], kept_flags(av, flags))
+                then = self._sequence(av[3], kept_flags(av, flags), then)
             elif op is _parser.BRANCH:
-                self._branch(av[1], flags)
+                then = self._add(_FORK, *[self._sequence(body, flags, then) for body in av[1]])
             elif op in REPEATS:
-                self._repeat(op, av, flags)
+                then = self._repeat(op, av, flags, then)
             elif op in (_parser.ASSERT, _parser.ASSERT_NOT):
-                self._assert(op, av, flags)
+                direction, body = av
+                if direction != _LOOKBEHIND or len(body) != 1 or body[0][0] not in CHARACTERS:
+                    raise self._refuse("an assertion other than a lookbehind for one character")
+                self._looks_behind = True
+                code = _BEHIND if op is _parser.ASSERT else _NOT_BEHIND
+                then = self._test(code, body[0], flags, then)
             else:
-                raise self._refuse(f"{str(op).lower()} is not supported in a terminal")
+                raise self._refuse(str(op).lower())
+        return then
 
-    def _branch(self, alternatives: list[Any], flags: int) -> None:
-        ends = []
-        for body in alternatives[:-1]:
-            fork = self._add(_FORK)
-            self._sequence(body, flags)
-            ends.append(self._add(_FORK))
-            self._code[fork] = _FORK, fork + 1, len(self._code)
-        self._sequence(alternatives[-1], flags)
-        for end in ends:
-            self._code[end] = _FORK, len(self._code), len(self._code)
-
-    def _repeat(self, op: Any, bounds: Any, flags: int) -> None:
+    def _repeat(self, op: Any, bounds: Any, flags: int, then: int) -> int:
         least, most, body = bounds
         if body.getwidth()[0] == 0 and _prefers(body):
-            why = "a repeat of what may be empty and has alternatives or lazy repeats"
-            raise self._refuse(f"{why} is not supported in a terminal")
-        for _ in range(least):
-            before = len(self._code)
-            self._sequence(body, flags)
-            if len(self._code) == before:
-                break  # nothing, however often
-        forks = []
-        for _ in range(1 if most is _parser.MAXREPEAT else most - least):
-            check()
-            forks.append(self._add(_FORK))
-            self._sequence(body, flags)
+            raise self._refuse("a repeat of what may be empty and has alternatives or lazy repeats")
+        order = 1 if op is _parser.MAX_REPEAT else -1
+        at = then
         if most is _parser.MAXREPEAT:
-            self._add(_FORK, forks[0], forks[0])
-        for fork in forks:
-            ways = fork + 1, len(self._code)
-            self._code[fork] = (_FORK, *(ways if op is _parser.MAX_REPEAT else ways[::-1]))
-
-    def _assert(self, op: Any, av: Any, flags: int) -> None:
-        direction, body = av
-        if direction != _LOOKBEHIND or len(body) != 1 or body[0][0] not in CHARACTERS:
-            why = "an assertion other than a lookbehind for one character is not supported"
-            raise self._refuse(f"{why} in a terminal")
-        self._looks_behind = True
-        op_inside, set_inside = body[0]
-        self._add(
-            _BEHIND, self._class_of(op_inside, set_inside, flags), int(op is _parser.ASSERT_NOT)
-        )
+            at = self._add(_FORK)
+            self._code[at] = _FORK, *(self._sequence(body, flags, at), then)[::order]
+        else:
+            for _ in range(most - least):
+                at = self._add(_FORK, *(self._sequence(body, flags, at), then)[::order])
+        for _ in range(least):
+            before, at = at, self._sequence(body, flags, at)
+            if at == before:
+                break  # nothing, however often
+        return at
 
     # The lists of threads.
 
     def dfa(self) -> ByteDFA:
         """Of all texts that end where the first thread that matches does."""
         starts, atom_of, member = atoms(list(self._classes))
-        atoms_of = [np.flatnonzero(column).tolist() for column in member.T]
-        inside = [frozenset(column) for column in atoms_of]
-        begin = self._closed((0,), None, inside)
+        inside = [frozenset(np.flatnonzero(column).tolist()) for column in member.T]
+        begin = self._closed((self._begin,), None, inside)
         number, order = {(): 0, begin: 1}, [begin]
         edges: list[tuple[int, int, int]] = []
         known: dict[tuple[Threads, int | None], Threads] = {}
         for threads in order:
             after: dict[int, list[int]] = {}
             for at in threads:
-                code, klass, _ = self._code[at]
-                if code == _CHAR:
-                    for atom in atoms_of[klass]:
-                        after.setdefault(atom, []).append(at + 1)
+                for atom in inside[self._code[at][1]] if at else ():
+                    after.setdefault(atom, []).append(self._code[at][2])
             for atom, reached in after.items():
                 key = tuple(reached), atom if self._looks_behind else None
                 if key not in known:
@@ -167,15 +147,12 @@ class _Threads:
         if edges:
             tail, column, head = np.array(edges).T
             trans[tail, column] = head
-        accepting = np.array([self._is_match(threads) for threads in number], np.bool_)
+        accepting = np.array([0 in threads for threads in number])
         return finish(trans, accepting, 1, starts, atom_of, self._budget)
-
-    def _is_match(self, threads: Threads) -> bool:
-        return bool(threads) and self._code[threads[-1]][0] == _MATCH
 
     def _closed(self, threads: Threads, last: int | None, inside: list[frozenset[int]]) -> Threads:
         """What the threads reach without a character, in order, up to the first match. last: the
-        atom that was read before, None at the beginning."""
+        atom that was read before, None at the beginning; inside: the atoms of each class."""
         found: list[int] = []
         seen: set[int] = set()
         stack = list(reversed(threads))
@@ -184,16 +161,14 @@ class _Threads:
             if at in seen:
                 continue
             seen.add(at)
-            code, one, other = self._code[at]
+            code, *rest = self._code[at]
             if code == _FORK:
-                stack += (other, one)
-            elif code == _BEHIND:
+                stack += reversed(rest)
+            elif code in (_BEHIND, _NOT_BEHIND):
                 if last is None:
-                    raise self._refuse(
-                        "a lookbehind at the beginning of a terminal is not supported"
-                    )
-                if (last in inside[one]) != bool(other):
-                    stack.append(at + 1)
+                    raise self._refuse("a lookbehind at the beginning")
+                if (last in inside[rest[0]]) == (code == _BEHIND):
+                    stack.append(rest[1])
             else:
                 found.append(at)
                 if code == _MATCH:
@@ -203,11 +178,8 @@ class _Threads:
 
 def _prefers(items: Any) -> bool:
     """Does it matter in which order the ways to match are tried?"""
-    for op, av in items:
-        if op is _parser.BRANCH or op is _parser.MIN_REPEAT:
-            return True
-        if op is _parser.SUBPATTERN and _prefers(av[3]):
-            return True
-        if op is _parser.MAX_REPEAT and _prefers(av[2]):
-            return True
-    return False
+    return any(
+        op in (_parser.BRANCH, _parser.MIN_REPEAT)
+        or (op in (_parser.SUBPATTERN, _parser.MAX_REPEAT) and _prefers(av[-1]))
+        for op, av in items
+    )
