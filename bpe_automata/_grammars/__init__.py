@@ -1,7 +1,8 @@
 """Context-free grammars, in lark's format, as linked automata.
 
-reading     what lark makes of a grammar: rules without repeats and options, and terminals
 terminals   the texts of a terminal
+reading     what lark makes of a grammar: rules without repeats and options; terminals, with what
+            is ignored before them
 networks    rules as networks of symbols, without left recursion; what is written inline
 linking     the parts, and the stacks that are their contexts
 """

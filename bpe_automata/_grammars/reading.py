@@ -3,6 +3,11 @@
 lark reads the grammar, imports from its library, fills in templates, and writes `*`, `+`, `?` and
 `~` as rules that contain themselves on the left. Its loader takes exponential time for some
 grammars, so it is watched.
+
+An ignored terminal may stand before any terminal, and at the end of a text. It is as long as it can
+be, as for lark: a comment goes on to the end of its line, and no terminal begins in there. So
+nothing may follow that makes it longer, and those that still could be longer are watched until they
+cannot.
 """
 
 from __future__ import annotations
@@ -13,12 +18,21 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Any, TypeVar
 
-from bpe_automata._automata.algebra import any_of, difference
+import numpy as np
+
+from bpe_automata._automata.algebra import (
+    all_texts,
+    any_of,
+    concatenation,
+    difference,
+    intersection,
+)
+from bpe_automata._automata.assembly import Assembly
 from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._budget import Budget, check, with_room
-from bpe_automata._grammars.gaps import Gaps, Texts, as_dfa
 from bpe_automata._grammars.terminals import texts_of
 from bpe_automata._optional import require
+from bpe_automata._sharing import cached
 from bpe_automata.errors import (
     BudgetExceededError,
     GrammarError,
@@ -27,6 +41,9 @@ from bpe_automata.errors import (
 )
 
 T = TypeVar("T")
+Texts = bytes | ByteDFA
+Open = frozenset[tuple[int, int]]
+"""Ignored terminals that could still be longer, by number, each with its state."""
 ROOT, IGNORED = "<text>", "<ignored>"
 """Names that no symbol of a grammar has: of all texts, and of what may stand between terminals."""
 
@@ -61,7 +78,7 @@ def read(text: str, start: str, reserved_words: bool, budget: Budget) -> Grammar
     if reserved_words:
         terminals |= _without_words(used, terminals, budget)
     if found.ignore_tokens:
-        gaps = Gaps([as_dfa(terminals[name]) for name in found.ignore_tokens], budget)
+        gaps = _Gaps([_as_dfa(terminals[name]) for name in found.ignore_tokens], budget)
         terminals = {name: gaps.before(name, terminals[name]) for name in in_rules}
         terminals[IGNORED] = gaps.alone()
         rules[ROOT].append((start, IGNORED))
@@ -71,12 +88,10 @@ def read(text: str, start: str, reserved_words: bool, budget: Budget) -> Grammar
 def _loaded(text: str, start: str) -> Any:
     """The grammar as a `lark.Lark`, without a parser: the analysis for one takes longer."""
     lark = require("lark", "pip install 'bpe-automata[grammars]'")
-
-    def load() -> Any:
-        return lark.Lark(text, start=start, parser=None, lexer="basic")
-
     try:
-        return with_room(lambda: _watched(load))
+        return with_room(
+            lambda: _watched(lambda: lark.Lark(text, start=start, parser=None, lexer="basic"))
+        )
     except Exception as error:  # of any kind: lark lets those of `re` and of files through
         while isinstance(error, lark.exceptions.VisitError):
             error = error.orig_exc
@@ -120,6 +135,11 @@ def _texts(terminal: Any, budget: Budget) -> Texts:
         raise UnsupportedGrammarError(terminal.name, str(error)) from error
 
 
+def _as_dfa(texts: Texts) -> ByteDFA:
+    """One text, or more, as an automaton."""
+    return concatenation(texts) if isinstance(texts, bytes) else texts
+
+
 def _without_words(
     terminals: list[Any], texts: dict[str, Texts], budget: Budget
 ) -> dict[str, ByteDFA]:
@@ -132,10 +152,91 @@ def _without_words(
         if one.pattern.type == "str" or isinstance(whole, bytes):
             continue
         taken = [
-            as_dfa(texts[word.name])
+            _as_dfa(texts[word.name])
             for word in words
             if word.priority == one.priority and whole.accepts(word.pattern.value.encode())
         ]
         if taken:
             found[one.name] = difference(whole, any_of(taken, budget), budget)
     return found
+
+
+class _Gaps:
+    """Of some ignored terminals."""
+
+    def __init__(self, ignored: list[ByteDFA], budget: Budget) -> None:
+        self._ignored, self._budget = ignored, budget
+
+    def before(self, name: str, texts: Texts) -> ByteDFA:
+        """The texts of a terminal, with what may be ignored before them. Raises
+        UnsupportedGrammarError, BudgetExceededError."""
+        parts = Assembly()
+        start, end = parts.state(), parts.state()
+        parts.accept(end)
+        parts.put(start, texts, end)
+        for opened, gap in self._gaps.items():
+            middle = parts.state()
+            parts.put(start, gap, middle)
+            parts.put(middle, self._behind(name, _as_dfa(texts), opened), end)
+        return parts.dfa(start, self._budget)
+
+    def alone(self) -> ByteDFA:
+        """What may be ignored at the end of a text, if anything is."""
+        return any_of(self._gaps.values(), self._budget)
+
+    @cached
+    def _gaps(self) -> dict[Open, ByteDFA]:
+        """One or more ignored terminals, by those that are open behind them."""
+        parts = Assembly()
+        between: dict[Open, int] = {}
+        inside: dict[tuple[int, int, Open], int] = {}
+        waiting: list[tuple[int, int, Open]] = []
+
+        def entered(k: int, state: int, opened: Open) -> int:
+            key = k, state, opened
+            if key not in inside:
+                inside[key] = parts.state()
+                waiting.append(key)
+            return inside[key]
+
+        def begun(opened: Open) -> int:
+            before = parts.state()
+            for k, dfa in enumerate(self._ignored):
+                parts.skip(before, entered(k, dfa.start, opened))
+            return before
+
+        start = begun(frozenset())
+        for k, state, opened in waiting:
+            check()
+            dfa, here = self._ignored[k], inside[k, state, opened]
+            live = dfa.live_bytes(state).tolist()
+            if dfa.accepting[state]:
+                still = opened | {(k, state)} if live else opened
+                if still not in between:
+                    between[still] = begun(still)
+                parts.skip(here, between[still])
+            for byte in live:
+                after = {(j, self._ignored[j].step(at, byte)) for j, at in opened}
+                if not any(self._ignored[j].accepting[at] for j, at in after):
+                    still = frozenset((j, at) for j, at in after if at)
+                    to = entered(k, dfa.step(state, byte), still)
+                    parts.read(here, bytes((byte,)), to)
+        return {
+            opened: parts.leading_to(state).dfa(start, self._budget)
+            for opened, state in between.items()
+        }
+
+    def _behind(self, name: str, texts: ByteDFA, opened: Open) -> ByteDFA:
+        """The texts of a terminal that make none of the open ones longer."""
+        for k, state in sorted(opened):
+            dfa, first = self._ignored[k], texts.live_bytes(texts.start).tolist()
+            if not any(dfa.step(state, byte) for byte in first):
+                continue
+            rest = ByteDFA(dfa.trans, dfa.byte_class, dfa.accepting, state)
+            longer = concatenation(difference(rest, _as_dfa(b"")), all_texts(), budget=self._budget)
+            begun = ByteDFA(dfa.trans, dfa.byte_class, np.arange(dfa.n_states) > 0, state)
+            texts = difference(texts, longer, self._budget)
+            if not intersection(texts, difference(begun, longer)).is_empty:
+                why = "it can end where something that is ignored before it could still be longer"
+                raise UnsupportedGrammarError(name, why)
+        return texts
