@@ -194,7 +194,7 @@ def _by_head(pairs: np.ndarray, states: int) -> tuple[np.ndarray, np.ndarray]:
 def _network(parts: Assembly) -> tuple[Nodes, tuple[np.ndarray, np.ndarray]]:
     """The arrays, and (column of each byte, first byte of each column)."""
     data = np.frombuffer(b"".join(text for _, text, _ in parts._texts), np.uint8)
-    alphabet = _alphabet(parts._blocks, data)
+    column, some_byte = alphabet(parts._blocks, data)
     hubs, letters = parts._states, len(data)
     ends = np.cumsum([len(text) for _, text, _ in parts._texts], dtype=np.int64)
     follow = np.arange(hubs + 1, hubs + letters + 1, dtype=_INT)
@@ -219,19 +219,19 @@ def _network(parts: Assembly) -> tuple[Nodes, tuple[np.ndarray, np.ndarray]]:
         edge_ptr,
         edge_to,
         accepts,
-        alphabet[0][data],
+        column[data],
         follow,
         np.repeat(np.arange(len(block), dtype=_INT), sizes[block]),
         base.astype(_INT),
         block,
         np.array([leave for _, _, leave in parts._copies], _INT),
         *_tables(parts._blocks),
-        _columns(parts._blocks, alphabet[1]),
+        _columns(parts._blocks, some_byte),
     )
-    return net, alphabet
+    return net, (column, some_byte)
 
 
-def _alphabet(blocks: list[ByteDFA], data: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def alphabet(blocks: list[ByteDFA], data: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(column of each byte, first byte of each column); bytes that nothing tells apart are one."""
     told_apart = np.zeros(256, np.bool_)
     told_apart[data] = True

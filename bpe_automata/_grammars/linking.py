@@ -15,22 +15,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from heapq import heappop, heappush
+from functools import partial
+from operator import attrgetter, itemgetter
 
 import numpy as np
 
+from bpe_automata._automata.assembly import alphabet
 from bpe_automata._automata.linked import LinkedDFA
 from bpe_automata._automata.part_tables import Alternative, table_of
 from bpe_automata._automata.parts import FAR, Part, Place
 from bpe_automata._budget import Budget, check, spending
-from bpe_automata._grammars.networks import Edge, Networks
-from bpe_automata._grammars.reading import ROOT, read
-from bpe_automata._kernels.byte_product import joint_columns
+from bpe_automata._grammars.networks import Networks
+from bpe_automata._grammars.reading import ROOT, Texts, read
 from bpe_automata._sharing import cached
 from bpe_automata.errors import ArgumentError
 
 _END = 0
-"""The label of a rule's end, and the state there."""
+"""The label of a rule's end."""
+Edge = tuple[str, "_State"]
+"""A terminal or a rule that is called, and the state behind it."""
 
 
 def compile_grammar(
@@ -67,29 +70,18 @@ def compile_grammar(
     if not isinstance(budget, Budget):
         raise ArgumentError(f"the budget is a {type(budget).__name__}: give a Budget")
     with spending(budget):
-        networks = Networks(read(grammar, start, reserved_words, budget))
-        linker = _Linker(networks, budget)
-        again = grammar, start, reserved_words, budget
-        return LinkedDFA(linker.begin(), _columns(networks), budget, origin=(_again, again))
+        networks = Networks(*read(grammar, start, reserved_words, budget))
+        columns = _columns(networks.terminals.values())
+        again = partial(compile_grammar, start=start, reserved_words=reserved_words, budget=budget)
+        return LinkedDFA(_Linker(networks).texts(), columns, budget, origin=(again, (grammar,)))
 
 
-def _again(grammar: str, start: str, reserved_words: bool, budget: Budget) -> LinkedDFA:
-    """In another process."""
-    return compile_grammar(grammar, start=start, reserved_words=reserved_words, budget=budget)
-
-
-def _columns(networks: Networks) -> np.ndarray:
-    """uint8 [256]: a column for all bytes that no terminal tells apart."""
-    told_apart = np.zeros(256, np.bool_)
-    told_apart[ord(" ")] = True  # some tokenizers put one before a text
-    classes = {}
-    for texts in networks.terminals.values():
-        if isinstance(texts, bytes):
-            told_apart[list(texts)] = True
-        else:
-            classes[texts.byte_class.tobytes()] = texts.byte_class
-    rows = np.array(list(classes.values()), np.uint8).reshape(len(classes), 256)
-    return joint_columns(rows, told_apart)[0].astype(np.uint8)
+def _columns(terminals: Iterable[Texts]) -> np.ndarray:
+    """uint8 [256]: a column for all bytes that no terminal tells apart; the space, which some
+    tokenizers put before a text, has one of its own."""
+    letters = b" " + b"".join(texts for texts in terminals if isinstance(texts, bytes))
+    languages = [texts for texts in terminals if not isinstance(texts, bytes)]
+    return alphabet(languages, np.frombuffer(letters, np.uint8))[0].astype(np.uint8)
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,28 +94,73 @@ class _Stack:
     rest: int
 
 
-class _Linker:
-    """Makes the networks of rules and their parts, each when it is first entered."""
+@dataclass(frozen=True, eq=False)
+class _State:
+    """A node, None the beginning, of a rule that is written out in a called one. leave: the state
+    that its end leads to, None in the called rule itself. far: length of the shortest text to the
+    end of that."""
 
-    def __init__(self, networks: Networks, budget: Budget) -> None:
-        self.networks, self.budget = networks, budget
-        self._rules: dict[str, _Rule] = {}
+    node: int | None
+    rule: str
+    leave: _State | None
+    called: str
+    far: int
+
+
+class _Linker:
+    """What is made as texts lead to it: states, places and stacks, the same object for the same.
+    The end of a called rule is None. Rules that are not called are written out in those that are,
+    once for each state that they lead to."""
+
+    def __init__(self, networks: Networks) -> None:
+        self.networks = networks
+        self._states: dict[tuple[int | None, str, _State | None], _State] = {}
+        self._place_of: dict[_State, _Place] = {}
+        self._places: dict[tuple[bool, frozenset[Edge]], _Place] = {}
         self._stacks: dict[tuple[bool, frozenset[tuple[int, int]]], _Stack] = {}
 
-    def begin(self) -> list[Place]:
+    def texts(self) -> list[Place]:
         """Where texts begin."""
         bottom = self.stack(True, ())
-        found: list[Place] = [(self.rule(ROOT).begin.part, bottom)]
-        return [*found, (None, bottom)] if ROOT in self.networks.may_be_empty else found
+        found: list[Place] = [(None, bottom)] if ROOT in self.networks.may_be_empty else []
+        return [*found, (self.begin(ROOT).part, bottom)] if ROOT in self.networks.least else found
 
-    def rule(self, name: str) -> _Rule:
-        """A rule that is called."""
-        if name not in self._rules:
-            self._rules[name] = _Rule(name, self)
-        return self._rules[name]
+    def begin(self, called: str) -> _Place:
+        """Of a rule that is called."""
+        return self.place(self._state(None, called, None))
+
+    def _state(self, node: int | None, rule: str, leave: _State | None) -> _State:
+        key = node, rule, leave
+        if key not in self._states:
+            called, behind = (leave.called, leave.far) if leave else (rule, 0)
+            far = min(self.networks.far(node, rule) + behind, FAR)
+            self._states[key] = _State(*key, called, far)
+        return self._states[key]
+
+    def place(self, state: _State) -> _Place:
+        """Equal for states behind which the same may come."""
+        if state in self._place_of:
+            return self._place_of[state]
+        networks, edges, ends = self.networks, dict[Edge, None](), False
+        reached, waiting = {state}, [state]
+        for at in waiting:
+            check()
+            for symbol, node in networks.ways(at.node, at.rule):
+                then = at.leave if node is None else self._state(node, at.rule, at.leave)
+                if then is None:
+                    ends = True
+                elif symbol in networks.terminals or symbol in networks.called:
+                    edges[symbol, then] = None
+                else:
+                    inner = then if symbol is None else self._state(None, symbol, then)
+                    waiting += [] if inner in reached else [inner]
+                    reached.add(inner)
+        found = _Place(self, state.called, ends, tuple(edges), state.far)
+        self._place_of[state] = self._places.setdefault((ends, frozenset(edges)), found)
+        return self._place_of[state]
 
     def stack(self, ends: bool, frames: Iterable[tuple[_Place, _Stack]]) -> _Stack:
-        """Always the same object for the same places, in any order."""
+        """Equal for the same places in any order."""
         by_id = {(id(place), id(outer)): (place, outer) for place, outer in frames}
         key = ends, frozenset(by_id)
         if key not in self._stacks:
@@ -139,105 +176,28 @@ class _Linker:
         return self.stack(any(s.ends for s in stacks), [f for s in stacks for f in s.frames])
 
 
-class _Rule:
-    """The network of a called rule: states, with what they read or call, and where they lead
-    without reading. The rules that are not called are written out in it, once for each state that
-    they lead to."""
-
-    def __init__(self, name: str, linker: _Linker) -> None:
-        self.name, self.linker = name, linker
-        self._places: dict[object, _Place] = {}
-        self._edges: list[list[Edge]] = [[]]
-        self._silent: list[list[int]] = [[]]
-        self._number: dict[tuple[str, int, int | None], int] = {}
-        self._waiting: list[tuple[str, int, int | None]] = []
-        self._start = self._state(name, _END, None)
-        while self._waiting:
-            check()
-            self._write(*self._waiting.pop())
-        self.far = self._distances()
-
-    def _state(self, rule: str, leave: int, node: int | None) -> int:
-        """The state of a node of a rule that is written out, and leads to state `leave`; without a
-        node, of its beginning."""
-        key = rule, leave, node
-        if key not in self._number:
-            self._number[key] = len(self._edges)
-            self._edges.append([])
-            self._silent.append([])
-            self._waiting.append(key)
-        return self._number[key]
-
-    def _write(self, rule: str, leave: int, node: int | None) -> None:
-        networks, at = self.linker.networks, self._number[rule, leave, node]
-        for symbol, to in networks.out_of(node, rule):
-            then = self._state(rule, leave, to)
-            if symbol in networks.terminals or symbol in networks.called:
-                self._edges[at].append((symbol, then))
-            else:
-                self._silent[at].append(self._state(symbol, then, None))
-        if node is not None:
-            others, ends = networks.passing(node, rule)
-            self._silent[at] += [self._state(rule, leave, to) for to in others]
-            self._silent[at] += [leave] if ends else []
-
-    def _distances(self) -> list[int]:
-        """Length of the shortest text from each state to the end of the rule."""
-        least = self.linker.networks.least
-        before: list[list[tuple[int, int]]] = [[] for _ in self._edges]
-        for at, edges in enumerate(self._edges):
-            for symbol, to in edges:
-                before[to].append((least[symbol], at))
-            for to in self._silent[at]:
-                before[to].append((0, at))
-        far, waiting = [FAR] * len(before), [(0, _END)]
-        while waiting:
-            check()
-            length, at = heappop(waiting)
-            if length < far[at]:
-                far[at] = length
-                for more, one in before[at]:
-                    heappush(waiting, (length + more, one))
-        return far
-
-    @cached
-    def begin(self) -> _Place:
-        return self.place(self._start)
-
-    def place(self, state: int) -> _Place:
-        """Equal for states behind which the same may come."""
-        reached, waiting = {state}, [state]
-        for at in waiting:
-            for to in self._silent[at]:
-                if to not in reached:
-                    reached.add(to)
-                    waiting.append(to)
-        edges = frozenset(edge for at in reached for edge in self._edges[at])
-        key = _END in reached, edges
-        if key not in self._places:
-            self._places[key] = _Place(self, _END in reached, edges, self.far[state])
-        return self._places[key]
-
-
+@dataclass(frozen=True, eq=False)
 class _Place:
     """What may come in a called rule: edges, and the end of the rule if `ends`. far: length to
     the end."""
 
-    def __init__(self, rule: _Rule, ends: bool, edges: frozenset[Edge], far: int) -> None:
-        self.far, self.edges, self._rule, self._ends = far, edges, rule, ends
+    linker: _Linker
+    called: str
+    ends: bool
+    edges: tuple[Edge, ...]
+    far: int
 
     @cached
     def part(self) -> Part:
         """One terminal, or nothing up to a call or the end of the rule, in a stack. What comes then
         is what the label of an exit says: a rule that is called, and a place, if it is not the
         end."""
-        rule, linker = self._rule, self._rule.linker
-        networks = linker.networks
-        alternatives: list[Alternative] = [((), _END)] if self._ends else []
+        linker, networks = self.linker, self.linker.networks
+        alternatives: list[Alternative] = [((), _END)] if self.ends else []
         costs = {_END: 0}
         number: dict[tuple[str | None, _Place | None], int] = {(None, None): _END}
-        for symbol, to in sorted(self.edges):
-            place = rule.place(to)
+        for symbol, to in sorted(self.edges, key=itemgetter(0)):
+            place = linker.place(to)
             texts = networks.terminals.get(symbol)
             called = symbol if texts is None else None
             then = called, place if place.edges else None
@@ -250,16 +210,13 @@ class _Place:
             called, place = behind[label]
             if called is not None:
                 inner = linker.stack(False, ((place, stack),)) if place else stack
-                return ((linker.rule(called).begin.part, inner),)
+                return ((linker.begin(called).part, inner),)
             if place is not None:
                 return ((place.part, stack),)
             found: list[Place] = [(place.part, outer) for place, outer in stack.frames]
             return [*found, (None, stack)] if stack.ends else found
 
         table = table_of(alternatives)
-        joined = linker.joined if self is rule.begin else None
-        return Part(table, table.far(costs), follow, _rest, joined, networks.rank[rule.name])
-
-
-def _rest(stack: _Stack) -> int:
-    return stack.rest
+        joined = linker.joined if self is linker.begin(self.called) else None
+        rank = networks.rank[self.called]
+        return Part(table, table.far(costs), follow, attrgetter("rest"), joined, rank)

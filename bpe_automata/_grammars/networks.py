@@ -14,60 +14,61 @@ recursion behind symbols that may be empty is seen as what it is.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from heapq import heapify, heappop, heappush
+from itertools import chain
+from typing import Any, TypeVar
 
-from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._automata.parts import BYTE, FAR, length_of
 from bpe_automata._budget import check
-from bpe_automata._grammars.reading import ROOT, Grammar
+from bpe_automata._grammars.reading import ROOT, Rules, Texts
 from bpe_automata.errors import BudgetExceededError, EmptyLanguageError
 
 _LONGEST = 1 << 20  # bytes of a shortest text
 _LARGE, _LARGEST = 500, 5_000  # states of a rule that is called if it is used again; in any case
-Rules = Mapping[str, list[tuple[str, ...]]]
 Edge = tuple[str, int]
 """A symbol, and the node behind it."""
+K = TypeVar("K", str, int)
 
 
 class Networks:
-    """least: length of the shortest text of each symbol, but for the empty text, which those in
-    `may_be_empty` have. called: see above. rank: of each rule, less than that of those in other
-    groups that it begins with."""
+    """terminals: the texts of each. least: length of the shortest text of each symbol, but for the
+    empty text, which those in `may_be_empty` have. called: see above. rank: the number of each
+    rule's group, less than that of other groups that it begins with."""
 
-    def __init__(self, grammar: Grammar) -> None:
+    def __init__(self, rules: Rules, terminals: dict[str, Texts]) -> None:
         """Raises EmptyLanguageError, BudgetExceededError."""
-        self.terminals = grammar.terminals
-        lengths = _lengths(grammar.terminals)
-        rules, self.may_be_empty = _with_texts(grammar.rules, lengths)
-        self.least = _least(_without_empty(rules, self.may_be_empty), lengths)
+        self.terminals = terminals
+        found = {name: length_of(texts) for name, texts in terminals.items()}
+        lengths = {name: length for name, length in found.items() if length < FAR}
+        least = lengths | _least(rules, lengths)
+        if ROOT not in least:
+            raise EmptyLanguageError("no text is complete under the grammar")
+        rules = {
+            name: [one for one in found if all(symbol in least for symbol in one)]
+            for name, found in rules.items()
+            if name in least
+        }
+        self.may_be_empty = {name for name, length in least.items() if length == 0}
+        self.least = lengths | _least(_without_empty(rules, self.may_be_empty), lengths)
         if max(self.least.values(), default=0) > _LONGEST * BYTE:
             raise BudgetExceededError("bytes", _LONGEST, "the shortest text of a rule is longer")
         self._edges: list[list[Edge]] = []
         self._ends: list[str | None] = []  # the rule that may end at a node
+        self._far: dict[str, dict[int, int]] = {}
         nodes = {name: self._nodes(name, rule) for name, rule in rules.items()}
         first = {name: list(dict.fromkeys(self._first(at[-1]))) for name, at in nodes.items()}
         group, _, _ = _search({name: [s for s, _ in found] for name, found in first.items()})
-        self.rank = {name: -number for name, number in group.items()}
-        members: dict[int, list[str]] = {}
-        self._begins: dict[str, dict[Edge, None]] = {}
+        self.rank = {name: group[name] for name in rules}
+        self._begins: dict[int, dict[Edge, None]] = {number: {} for number in group.values()}
         self._goes_on: dict[str, list[int]] = {name: [] for name in rules}
-        leads: dict[str, list[str]] = {}
-        for name in rules:
-            members.setdefault(group[name], []).append(name)
-        for names in members.values():
-            begins: dict[Edge, None] = {}
-            for name in names:
-                for symbol, node in first[name]:
-                    if symbol in rules and group[symbol] == group[name]:
-                        self._goes_on[symbol].append(node)
-                    else:
-                        begins[symbol, node] = None
-            inner = (self._edges[node] for name in names for node in nodes[name][:-1])
-            lead = [s for edges in (begins, *inner) for s, _ in edges if s in self.least]
-            self._begins |= dict.fromkeys(names, begins)
-            leads |= dict.fromkeys(names, lead)
-        self.called = self._to_call({name: leads[name] for name in rules}, members)
+        for name, edges in first.items():
+            for symbol, node in edges:
+                if group.get(symbol) == group[name]:
+                    self._goes_on[symbol].append(node)
+                else:
+                    self._begins[group[name]][symbol, node] = None
+        self.called = self._to_call(nodes)
 
     def _nodes(self, name: str, rule: list[tuple[str, ...]]) -> list[int]:
         """The nodes of a rule, its beginning last."""
@@ -105,51 +106,56 @@ class Networks:
                     seen.add(to)
                     waiting.append(to)
 
-    def _to_call(self, leads: dict[str, list[str]], members: dict[int, list[str]]) -> set[str]:
+    def _to_call(self, nodes: dict[str, list[int]]) -> set[str]:
         """The rules to call."""
-        _, finished, called = _search(leads)
-        uses = Counter(symbol for names in members.values() for symbol in leads[names[0]])
+        leads = {number: [symbol for symbol, _ in edges] for number, edges in self._begins.items()}
+        for name, found in nodes.items():
+            inner = chain.from_iterable(self._edges[node] for node in found[:-1])
+            leads[self.rank[name]] += [symbol for symbol, _ in inner if symbol in self.least]
+        _, finished, called = _search({name: leads[number] for name, number in self.rank.items()})
+        uses = Counter(chain.from_iterable(leads.values()))
         size = {
             name: len(texts) if isinstance(texts, bytes) else texts.n_states
             for name, texts in self.terminals.items()
         }
         for name in finished:  # after all that are written out in it
-            size[name] = sum(1 if s in called else min(size[s], _LARGEST) for s in leads[name])
+            inside = leads[self.rank[name]]
+            size[name] = sum(1 if s in called else min(size[s], _LARGEST) for s in inside)
             if size[name] > _LARGEST or (size[name] > _LARGE and uses[name] > 1):
                 called.add(name)
         return called | {ROOT}
 
-    def out_of(self, node: int | None, rule: str) -> Iterator[Edge]:
-        """What may be read from a node, or from the beginning of a rule."""
-        for symbol, to in self._begins[rule] if node is None else self._edges[node]:
+    def ways(self, node: int | None, rule: str) -> Iterator[tuple[str | None, int | None]]:
+        """Where a node leads, or the beginning, in a network that reads `rule`: a symbol, or None
+        if nothing is read, and the node behind it, or None if that is the end of the rule."""
+        if node is None:
+            yield from self._begins[self.rank[rule]]
+            return
+        for symbol, to in self._edges[node]:
             if symbol in self.least:
                 yield symbol, to
-
-    def passing(self, node: int, rule: str) -> tuple[list[int], bool]:
-        """The nodes that a node leads to without reading, in a network that reads `rule`; and may
-        that end here?"""
-        found = [to for symbol, to in self._edges[node] if symbol in self.may_be_empty]
+            if symbol in self.may_be_empty:
+                yield None, to
         end = self._ends[node]
-        return found if end is None else found + self._goes_on[end], end == rule
+        if end is not None:
+            for to in self._goes_on[end]:
+                yield None, to
+        if end == rule:
+            yield None, None
 
-
-def _lengths(terminals: Mapping[str, bytes | ByteDFA]) -> dict[str, int]:
-    """Of the shortest text of each terminal that has one."""
-    found = {name: length_of(texts) for name, texts in terminals.items()}
-    return {name: length for name, length in found.items() if length < FAR}
-
-
-def _with_texts(rules: Rules, lengths: dict[str, int]) -> tuple[Rules, set[str]]:
-    """The rules without symbols that have no text, and those symbols that have the empty one."""
-    least = _least(rules, lengths)
-    if ROOT not in least:
-        raise EmptyLanguageError("no text is complete under the grammar")
-    kept = {
-        name: [one for one in found if all(symbol in least for symbol in one)]
-        for name, found in rules.items()
-        if name in least
-    }
-    return kept, {name for name, length in least.items() if length == 0}
+    def far(self, node: int | None, rule: str) -> int:
+        """Length of the shortest text from a node, or the beginning, to the end of `rule`."""
+        if node is None:
+            return self.least[rule]
+        if rule not in self._far:
+            found: dict[int, list[tuple[Any, ...]]] = {}
+            waiting = [to for _, to in self.ways(None, rule)]
+            for at in waiting:
+                if at is not None and at not in found:
+                    found[at] = list(self.ways(at, rule))
+                    waiting += [to for _, to in found[at]]
+            self._far[rule] = _least(found, {**self.least, None: 0})
+        return self._far[rule][node]
 
 
 def _without_empty(rules: Rules, may_be_empty: set[str]) -> Rules:
@@ -163,73 +169,67 @@ def _without_empty(rules: Rules, may_be_empty: set[str]) -> Rules:
     return found
 
 
-def _least(rules: Rules, lengths: dict[str, int]) -> dict[str, int]:
-    """Length of the shortest text of each symbol that has one, by those of terminals: the nearest
-    first (Knuth 1977)."""
-    heads, missing, total = list[str](), list[int](), list[int]()
-    uses: dict[str, list[int]] = {}
-    waiting = [(length, name) for name, length in lengths.items()]
-    for name, alternatives in rules.items():
-        for one in alternatives:
+def _least(
+    rules: Mapping[K, Sequence[tuple[Any, ...]]], lengths: Mapping[Any, int]
+) -> dict[K, int]:
+    """Length of the shortest text under each rule that has one, by those of the symbols that are
+    no rules: the nearest first (Knuth 1977)."""
+    alternatives: list[list[Any]] = []  # length so far, rule, how many symbols are missing
+    uses: dict[K, list[list[Any]]] = {}
+    for name, found in rules.items():
+        for one in found:
             check()
-            for symbol in one:
-                uses.setdefault(symbol, []).append(len(heads))
-            if not one:
-                waiting.append((0, name))
-            heads.append(name)
-            missing.append(len(one))
-            total.append(0)
+            inside = [symbol for symbol in one if symbol not in lengths]
+            length = sum(lengths[symbol] for symbol in one if symbol in lengths)
+            alternatives.append([length, name, len(inside)])
+            for symbol in inside:
+                uses.setdefault(symbol, []).append(alternatives[-1])
+    waiting = [(length, name) for length, name, missing in alternatives if not missing]
     heapify(waiting)
-    found: dict[str, int] = {}
+    least: dict[K, int] = {}
     while waiting:
         check()
         length, name = heappop(waiting)
-        if name in found:
-            continue
-        found[name] = length
-        for number in uses.get(name, ()):
-            missing[number] -= 1
-            total[number] += length
-            if missing[number] == 0:
-                heappush(waiting, (total[number], heads[number]))
-    return found
+        if name not in least:
+            least[name] = length
+            for use in uses.get(name, ()):
+                use[0] += length
+                use[2] -= 1
+                if use[2] == 0:
+                    heappush(waiting, (use[0], use[1]))
+    return least
 
 
 def _search(graph: Mapping[str, list[str]]) -> tuple[dict[str, int], list[str], set[str]]:
-    """(number of the strongly connected component of each node, later ones lead to earlier ones;
-    the nodes, as a depth-first search is done with them; those to which it came back while it was
-    in them). What leads out of the graph is left out. (Tarjan 1972, without recursion.)"""
+    """(number of the strongly connected component of each node, less than those of others that it
+    leads to; the nodes, as a depth-first search is done with them; those to which it came back
+    while it was in them). What leads out of the graph is left out. (Tarjan 1972, without
+    recursion.)"""
     order, low, component = dict[str, int](), dict[str, int](), dict[str, int]()
-    finished, again = list[str](), set[str]()
-    opened, inside, count = list[str](), set[str](), 0
-    for root in graph:
-        path = [] if root in order else [(root, iter((root,)))]
-        while path:
-            check()
-            name, others = path[-1]
-            for other in others:
-                if other not in graph:
-                    continue
-                if other not in order:
-                    order[other] = low[other] = len(order)
-                    opened.append(other)
-                    inside.add(other)
-                    path.append((other, iter(graph[other])))
-                    break
-                if other in inside:
-                    again.add(other)
-                if other not in component:
-                    low[name] = min(low[name], order[other])
-            else:
-                path.pop()
-                if not path:
-                    break
-                finished.append(name)
-                inside.discard(name)
-                above = path[-1][0]
-                low[above] = min(low[above], low[name])
-                if low[name] == order[name]:
-                    while name not in component:
-                        component[opened.pop()] = count
-                    count += 1
+    inside: dict[str, Iterator[str]] = {}  # nodes with what they lead to, as far as not looked at
+    finished, again, opened, number = list[str](), set[str](), list[str](), 0
+    path = list(graph)[::-1]
+    while path:
+        check()
+        name = path[-1]
+        if name not in order:
+            order[name] = len(order)
+            opened.append(name)
+            inside[name] = iter(graph[name])
+        new = (other for other in inside.get(name, ()) if other in graph and other not in order)
+        if (other := next(new, None)) is not None:
+            path.append(other)
+            continue
+        path.pop()
+        if name not in inside:
+            continue
+        again |= inside.keys() & graph[name]
+        del inside[name]
+        finished.append(name)
+        near = [other for other in graph[name] if other in order and other not in component]
+        low[name] = min([order[name], *(low.get(other, order[other]) for other in near)])
+        if low[name] == order[name]:
+            while name not in component:
+                component[opened.pop()] = number
+            number -= 1
     return component, finished, again

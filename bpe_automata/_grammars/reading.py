@@ -13,8 +13,7 @@ cannot.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any, TypeVar
 
@@ -32,7 +31,6 @@ from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._budget import Budget, check, with_room
 from bpe_automata._grammars.terminals import texts_of
 from bpe_automata._optional import require
-from bpe_automata._sharing import cached
 from bpe_automata.errors import (
     BudgetExceededError,
     GrammarError,
@@ -41,28 +39,26 @@ from bpe_automata.errors import (
 )
 
 T = TypeVar("T")
+Rules = dict[str, list[tuple[str, ...]]]
+"""Of each rule its alternatives, which are sequences of symbols."""
 Texts = bytes | ByteDFA
 Open = frozenset[tuple[int, int]]
 """Ignored terminals that could still be longer, by number, each with its state."""
+Gap = tuple[int | None, int, Open]
+"""An ignored terminal that is being read, with its state; or None, with 0 behind one, 1 before."""
 ROOT, IGNORED = "<text>", "<ignored>"
 """Names that no symbol of a grammar has: of all texts, and of what may stand between terminals."""
 
 
-@dataclass(frozen=True)
-class Grammar:
-    """rules: of each nonterminal its alternatives, which are sequences of symbols. terminals: the
-    texts of each, none of which is empty, with what is ignored before them; IGNORED is that at the
-    end of a text. ROOT stands for whole texts."""
-
-    rules: dict[str, list[tuple[str, ...]]]
-    terminals: dict[str, Texts]
-
-
-def read(text: str, start: str, reserved_words: bool, budget: Budget) -> Grammar:
-    """The grammar that lark reads. Raises GrammarError, UnsupportedGrammarError,
-    BudgetExceededError, and MissingDependencyError without lark."""
+def read(
+    text: str, start: str, reserved_words: bool, budget: Budget
+) -> tuple[Rules, dict[str, Texts]]:
+    """(the alternatives of each rule, where ROOT stands for whole texts; the texts of each
+    terminal, none of which is empty, with what is ignored before them, and as IGNORED what is at
+    the end of a text). Raises GrammarError, UnsupportedGrammarError, BudgetExceededError, and
+    MissingDependencyError without lark."""
     found = _loaded(text, start)
-    rules: dict[str, list[tuple[str, ...]]] = {ROOT: [(start,)]}
+    rules: Rules = {ROOT: [(start,)]}
     in_rules: dict[str, None] = {}
     for rule in found.rules:
         symbols = tuple(str(symbol.name) for symbol in rule.expansion)
@@ -78,11 +74,14 @@ def read(text: str, start: str, reserved_words: bool, budget: Budget) -> Grammar
     if reserved_words:
         terminals |= _without_words(used, terminals, budget)
     if found.ignore_tokens:
-        gaps = _Gaps([_as_dfa(terminals[name]) for name in found.ignore_tokens], budget)
-        terminals = {name: gaps.before(name, terminals[name]) for name in in_rules}
-        terminals[IGNORED] = gaps.alone()
+        ignored = [_as_dfa(terminals[name]) for name in found.ignore_tokens]
+        gaps = _gaps(ignored, budget)
+        terminals = {
+            name: _behind_gaps(name, terminals[name], ignored, gaps, budget) for name in in_rules
+        }
+        terminals[IGNORED] = any_of(gaps.values(), budget)
         rules[ROOT].append((start, IGNORED))
-    return Grammar(rules, terminals)
+    return rules, terminals
 
 
 def _loaded(text: str, start: str) -> Any:
@@ -161,82 +160,62 @@ def _without_words(
     return found
 
 
-class _Gaps:
-    """Of some ignored terminals."""
+def _gaps(ignored: list[ByteDFA], budget: Budget) -> dict[Open, ByteDFA]:
+    """One or more ignored terminals, by those that are open behind them."""
 
-    def __init__(self, ignored: list[ByteDFA], budget: Budget) -> None:
-        self._ignored, self._budget = ignored, budget
+    def after(k: int | None, state: int, opened: Open) -> Iterator[tuple[bytes, Gap]]:
+        if k is None:
+            yield from ((b"", (j, dfa.start, opened)) for j, dfa in enumerate(ignored))
+            return
+        live = ignored[k].live_bytes(state).tolist()
+        if ignored[k].accepting[state]:
+            yield b"", (None, 0, opened | {(k, state)} if live else opened)
+        for byte in live:
+            longer = {(j, ignored[j].step(at, byte)) for j, at in opened}
+            if not any(ignored[j].accepting[at] for j, at in longer):
+                still = frozenset((j, at) for j, at in longer if at)
+                yield bytes((byte,)), (k, ignored[k].step(state, byte), still)
 
-    def before(self, name: str, texts: Texts) -> ByteDFA:
-        """The texts of a terminal, with what may be ignored before them. Raises
-        UnsupportedGrammarError, BudgetExceededError."""
-        parts = Assembly()
-        start, end = parts.state(), parts.state()
-        parts.accept(end)
-        parts.put(start, texts, end)
-        for opened, gap in self._gaps.items():
-            middle = parts.state()
-            parts.put(start, gap, middle)
-            parts.put(middle, self._behind(name, _as_dfa(texts), opened), end)
-        return parts.dfa(start, self._budget)
+    parts = Assembly()
+    order: list[Gap] = [(None, 1, frozenset())]
+    states = {order[0]: parts.state()}
+    for gap in order:
+        check()
+        for data, then in after(*gap):
+            if then not in states:
+                states[then] = parts.state()
+                order.append(then)
+            parts.read(states[gap], data, states[then])
+    return {
+        opened: parts.leading_to(state).dfa(states[order[0]], budget)
+        for (k, begun, opened), state in states.items()
+        if k is None and not begun
+    }
 
-    def alone(self) -> ByteDFA:
-        """What may be ignored at the end of a text, if anything is."""
-        return any_of(self._gaps.values(), self._budget)
 
-    @cached
-    def _gaps(self) -> dict[Open, ByteDFA]:
-        """One or more ignored terminals, by those that are open behind them."""
-        parts = Assembly()
-        between: dict[Open, int] = {}
-        inside: dict[tuple[int, int, Open], int] = {}
-        waiting: list[tuple[int, int, Open]] = []
-
-        def entered(k: int, state: int, opened: Open) -> int:
-            key = k, state, opened
-            if key not in inside:
-                inside[key] = parts.state()
-                waiting.append(key)
-            return inside[key]
-
-        def begun(opened: Open) -> int:
-            before = parts.state()
-            for k, dfa in enumerate(self._ignored):
-                parts.skip(before, entered(k, dfa.start, opened))
-            return before
-
-        start = begun(frozenset())
-        for k, state, opened in waiting:
-            check()
-            dfa, here = self._ignored[k], inside[k, state, opened]
-            live = dfa.live_bytes(state).tolist()
-            if dfa.accepting[state]:
-                still = opened | {(k, state)} if live else opened
-                if still not in between:
-                    between[still] = begun(still)
-                parts.skip(here, between[still])
-            for byte in live:
-                after = {(j, self._ignored[j].step(at, byte)) for j, at in opened}
-                if not any(self._ignored[j].accepting[at] for j, at in after):
-                    still = frozenset((j, at) for j, at in after if at)
-                    to = entered(k, dfa.step(state, byte), still)
-                    parts.read(here, bytes((byte,)), to)
-        return {
-            opened: parts.leading_to(state).dfa(start, self._budget)
-            for opened, state in between.items()
-        }
-
-    def _behind(self, name: str, texts: ByteDFA, opened: Open) -> ByteDFA:
-        """The texts of a terminal that make none of the open ones longer."""
+def _behind_gaps(
+    name: str, texts: Texts, ignored: list[ByteDFA], gaps: dict[Open, ByteDFA], budget: Budget
+) -> ByteDFA:
+    """The texts of a terminal, with what may be ignored before them, none of which they make
+    longer. Raises UnsupportedGrammarError, BudgetExceededError."""
+    parts = Assembly()
+    start, end = parts.state(), parts.state()
+    parts.accept(end)
+    parts.put(start, texts, end)
+    for opened, gap in gaps.items():
+        allowed = _as_dfa(texts)
         for k, state in sorted(opened):
-            dfa, first = self._ignored[k], texts.live_bytes(texts.start).tolist()
+            dfa, first = ignored[k], allowed.live_bytes(allowed.start).tolist()
             if not any(dfa.step(state, byte) for byte in first):
                 continue
             rest = ByteDFA(dfa.trans, dfa.byte_class, dfa.accepting, state)
-            longer = concatenation(difference(rest, _as_dfa(b"")), all_texts(), budget=self._budget)
+            longer = concatenation(difference(rest, _as_dfa(b"")), all_texts(), budget=budget)
             begun = ByteDFA(dfa.trans, dfa.byte_class, np.arange(dfa.n_states) > 0, state)
-            texts = difference(texts, longer, self._budget)
-            if not intersection(texts, difference(begun, longer)).is_empty:
+            allowed = difference(allowed, longer, budget)
+            if not intersection(allowed, difference(begun, longer)).is_empty:
                 why = "it can end where something that is ignored before it could still be longer"
                 raise UnsupportedGrammarError(name, why)
-        return texts
+        middle = parts.state()
+        parts.put(start, gap, middle)
+        parts.put(middle, allowed, end)
+    return parts.dfa(start, budget)

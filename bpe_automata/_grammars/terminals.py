@@ -24,14 +24,7 @@ from bpe_automata._automata.compile import atoms, finish
 from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._automata.program import CHARACTERS, REPEATS, kept_flags, members
 from bpe_automata._automata.syntax import parse_all
-from bpe_automata._budget import (
-    Budget,
-    check,
-    out_of_instructions,
-    out_of_memory,
-    out_of_states,
-    spending,
-)
+from bpe_automata._budget import Budget, check, out_of_instructions, out_of_memory, out_of_states
 from bpe_automata.errors import UnsupportedRegexError
 
 _MATCH, _FORK, _CHAR, _BEHIND, _NOT_BEHIND = range(5)
@@ -43,8 +36,7 @@ Threads = tuple[int, ...]
 def texts_of(pattern: str, budget: Budget) -> ByteDFA:
     """The minimal DFA of the texts, over UTF-8. Raises RegexSyntaxError, UnsupportedRegexError and
     BudgetExceededError."""
-    with spending(budget):
-        return _Threads(pattern, budget).dfa()
+    return _Threads(pattern, budget).dfa()
 
 
 class _Threads:
