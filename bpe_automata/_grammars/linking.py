@@ -94,29 +94,13 @@ class _Stack:
     rest: int
 
 
-@dataclass(frozen=True, eq=False)
-class _State:
-    """A node, None the beginning, of a rule that is written out in a called one. leave: the state
-    that its end leads to, None in the called rule itself. far: length of the shortest text to the
-    end of that."""
-
-    node: int | None
-    rule: str
-    leave: _State | None
-    called: str
-    far: int
-
-
 class _Linker:
-    """What is made as texts lead to it: states, places and stacks, the same object for the same.
-    The end of a called rule is None. Rules that are not called are written out in those that are,
-    once for each state that they lead to."""
+    """What is made as texts lead to it: states, places and stacks, the same object for the same."""
 
     def __init__(self, networks: Networks) -> None:
         self.networks = networks
+        self.places: dict[tuple[bool, frozenset[Edge]], _Place] = {}
         self._states: dict[tuple[int | None, str, _State | None], _State] = {}
-        self._place_of: dict[_State, _Place] = {}
-        self._places: dict[tuple[bool, frozenset[Edge]], _Place] = {}
         self._stacks: dict[tuple[bool, frozenset[tuple[int, int]]], _Stack] = {}
 
     def texts(self) -> list[Place]:
@@ -127,37 +111,16 @@ class _Linker:
 
     def begin(self, called: str) -> _Place:
         """Of a rule that is called."""
-        return self.place(self._state(None, called, None))
+        return self.state(None, called, None).place
 
-    def _state(self, node: int | None, rule: str, leave: _State | None) -> _State:
+    def state(self, node: int | None, rule: str, leave: _State | None) -> _State:
+        """That of a node, in a rule that is written out before another state."""
         key = node, rule, leave
         if key not in self._states:
             called, behind = (leave.called, leave.far) if leave else (rule, 0)
             far = min(self.networks.far(node, rule) + behind, FAR)
-            self._states[key] = _State(*key, called, far)
+            self._states[key] = _State(self, *key, called, far)
         return self._states[key]
-
-    def place(self, state: _State) -> _Place:
-        """Equal for states behind which the same may come."""
-        if state in self._place_of:
-            return self._place_of[state]
-        networks, edges, ends = self.networks, dict[Edge, None](), False
-        reached, waiting = {state}, [state]
-        for at in waiting:
-            check()
-            for symbol, node in networks.ways(at.node, at.rule):
-                then = at.leave if node is None else self._state(node, at.rule, at.leave)
-                if then is None:
-                    ends = True
-                elif symbol in networks.terminals or symbol in networks.called:
-                    edges[symbol, then] = None
-                else:
-                    inner = then if symbol is None else self._state(None, symbol, then)
-                    waiting += [] if inner in reached else [inner]
-                    reached.add(inner)
-        found = _Place(self, state.called, ends, tuple(edges), state.far)
-        self._place_of[state] = self._places.setdefault((ends, frozenset(edges)), found)
-        return self._place_of[state]
 
     def stack(self, ends: bool, frames: Iterable[tuple[_Place, _Stack]]) -> _Stack:
         """Equal for the same places in any order."""
@@ -174,6 +137,53 @@ class _Linker:
         if len(stacks) == 1:
             return stacks[0]
         return self.stack(any(s.ends for s in stacks), [f for s in stacks for f in s.frames])
+
+
+@dataclass(frozen=True, eq=False)
+class _State:
+    """A node, None the beginning, of a rule that is written out in a called one, once for each
+    state that its end leads to: `leave`, None in the called rule itself. called: that one; far:
+    length of the shortest text to its end."""
+
+    linker: _Linker
+    node: int | None
+    rule: str
+    leave: _State | None
+    called: str
+    far: int
+
+    @cached
+    def _steps(self) -> tuple[list[Edge], list[_State], bool]:
+        """(what may be read next; the states, and whether to the end of the called rule, that this
+        one leads to without reading)."""
+        check()
+        networks, state = self.linker.networks, self.linker.state
+        edges, silent, ends = list[Edge](), list[_State](), False
+        for symbol, node in networks.ways(self.node, self.rule):
+            then = self.leave if node is None else state(node, self.rule, self.leave)
+            if then is None:
+                ends = True
+            elif symbol is None:
+                silent.append(then)
+            elif symbol in networks.terminals or symbol in networks.called:
+                edges.append((symbol, then))
+            else:
+                silent.append(state(None, symbol, then))
+        return edges, silent, ends
+
+    @cached
+    def place(self) -> _Place:
+        """Equal for states behind which the same may come."""
+        reached, waiting = {self}, [self]
+        for at in waiting:
+            for to in at._steps[1]:
+                if to not in reached:
+                    reached.add(to)
+                    waiting.append(to)
+        edges = dict.fromkeys(edge for at in waiting for edge in at._steps[0])
+        ends = any(at._steps[2] for at in waiting)
+        place = _Place(self.linker, self.called, ends, tuple(edges), self.far)
+        return self.linker.places.setdefault((ends, frozenset(edges)), place)
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,7 +207,7 @@ class _Place:
         costs = {_END: 0}
         number: dict[tuple[str | None, _Place | None], int] = {(None, None): _END}
         for symbol, to in sorted(self.edges, key=itemgetter(0)):
-            place = linker.place(to)
+            place = to.place
             texts = networks.terminals.get(symbol)
             called = symbol if texts is None else None
             then = called, place if place.edges else None

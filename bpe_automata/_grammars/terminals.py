@@ -114,9 +114,10 @@ class _Threads:
         inside = [frozenset(np.flatnonzero(column).tolist()) for column in member.T]
         begin = self._closed((self._begin,), None, inside)
         number, order = {(): 0, begin: 1}, [begin]
-        edges: list[tuple[int, int, int]] = []
+        rows = [np.zeros(len(member), np.int32)]
         known: dict[tuple[Threads, int | None], Threads] = {}
         for threads in order:
+            rows.append(np.zeros(len(member), np.int32))
             after: dict[int, list[int]] = {}
             for at in threads:
                 for atom in inside[self._code[at][1]] if at else ():
@@ -130,17 +131,13 @@ class _Threads:
                 if then not in number:
                     number[then] = len(number)
                     order.append(then)
-                edges.append((number[threads], atom, number[then]))
+                rows[-1][atom] = number[then]
             if len(number) > self._budget.max_states:
                 raise out_of_states(self._budget)
-        if 4 * len(number) * len(member) > self._budget.max_bytes:
-            raise out_of_memory(self._budget)
-        trans = np.zeros((len(number), len(member)), np.int32)
-        if edges:
-            tail, column, head = np.array(edges).T
-            trans[tail, column] = head
+            if 4 * len(number) * len(member) > self._budget.max_bytes:
+                raise out_of_memory(self._budget)
         accepting = np.array([0 in threads for threads in number])
-        return finish(trans, accepting, 1, starts, atom_of, self._budget)
+        return finish(np.array(rows), accepting, 1, starts, atom_of, self._budget)
 
     def _closed(self, threads: Threads, last: int | None, inside: list[frozenset[int]]) -> Threads:
         """What the threads reach without a character, in order, up to the first match. last: the
