@@ -90,16 +90,17 @@ class _Stack:
     shortest text from there to the end."""
 
     ends: bool
-    frames: tuple[tuple[_Place, _Stack], ...]
+    frames: tuple[tuple[_State, _Stack], ...]
     rest: int
 
 
 class _Linker:
-    """What is made as texts lead to it: states, places and stacks, the same object for the same."""
+    """The states and stacks, which are made as texts lead to them: the same object for the same.
+    places: the first of the states behind which the same may come."""
 
     def __init__(self, networks: Networks) -> None:
         self.networks = networks
-        self.places: dict[tuple[bool, frozenset[Edge]], _Place] = {}
+        self.places: dict[tuple[bool, frozenset[Edge]], _State] = {}
         self._states: dict[tuple[int | None, str, _State | None], _State] = {}
         self._stacks: dict[tuple[bool, frozenset[tuple[int, int]]], _Stack] = {}
 
@@ -109,7 +110,7 @@ class _Linker:
         found: list[Place] = [(None, bottom)] if ROOT in self.networks.may_be_empty else []
         return [*found, (self.begin(ROOT).part, bottom)] if ROOT in self.networks.least else found
 
-    def begin(self, called: str) -> _Place:
+    def begin(self, called: str) -> _State:
         """Of a rule that is called."""
         return self.state(None, called, None).place
 
@@ -122,7 +123,7 @@ class _Linker:
             self._states[key] = _State(self, *key, called, far)
         return self._states[key]
 
-    def stack(self, ends: bool, frames: Iterable[tuple[_Place, _Stack]]) -> _Stack:
+    def stack(self, ends: bool, frames: Iterable[tuple[_State, _Stack]]) -> _Stack:
         """Equal for the same places in any order."""
         by_id = {(id(place), id(outer)): (place, outer) for place, outer in frames}
         key = ends, frozenset(by_id)
@@ -172,8 +173,8 @@ class _State:
         return edges, silent, ends
 
     @cached
-    def place(self) -> _Place:
-        """Equal for states behind which the same may come."""
+    def _follow(self) -> tuple[bool, dict[Edge, None]]:
+        """(may the end of the called rule come next? what may be read next)."""
         reached, waiting = {self}, [self]
         for at in waiting:
             for to in at._steps[1]:
@@ -181,39 +182,30 @@ class _State:
                     reached.add(to)
                     waiting.append(to)
         edges = dict.fromkeys(edge for at in waiting for edge in at._steps[0])
-        ends = any(at._steps[2] for at in waiting)
-        place = _Place(self.linker, self.called, ends, tuple(edges), self.far)
-        return self.linker.places.setdefault((ends, frozenset(edges)), place)
+        return any(at._steps[2] for at in waiting), edges
 
-
-@dataclass(frozen=True, eq=False)
-class _Place:
-    """What may come in a called rule: edges, and the end of the rule if `ends`. far: length to
-    the end."""
-
-    linker: _Linker
-    called: str
-    ends: bool
-    edges: tuple[Edge, ...]
-    far: int
+    @cached
+    def place(self) -> _State:
+        """The same for all states behind which the same may come."""
+        ends, edges = self._follow
+        return self.linker.places.setdefault((ends, frozenset(edges)), self)
 
     @cached
     def part(self) -> Part:
-        """One terminal, or nothing up to a call or the end of the rule, in a stack. What comes then
-        is what the label of an exit says: a rule that is called, and a place, if it is not the
-        end."""
+        """Of a place: one terminal, or nothing up to a call or the end of the called rule, in a
+        stack. What comes then is what the label of an exit says: a rule that is called, and a
+        place, if it is not the end."""
         linker, networks = self.linker, self.linker.networks
-        alternatives: list[Alternative] = [((), _END)] if self.ends else []
+        ends, edges = self._follow
+        alternatives: list[Alternative] = [((), _END)] if ends else []
         costs = {_END: 0}
-        number: dict[tuple[str | None, _Place | None], int] = {(None, None): _END}
-        for symbol, to in sorted(self.edges, key=itemgetter(0)):
-            place = to.place
+        number: dict[tuple[str | None, _State | None], int] = {(None, None): _END}
+        for symbol, to in sorted(edges, key=itemgetter(0)):
             texts = networks.terminals.get(symbol)
             called = symbol if texts is None else None
-            then = called, place if place.edges else None
-            label = number.setdefault(then, len(number))
+            label = number.setdefault((called, to.place if to._follow[1] else None), len(number))
             alternatives.append((() if texts is None else (texts,), label))
-            costs[label] = min(place.far + (networks.least[symbol] if called else 0), FAR)
+            costs[label] = min(to.far + (networks.least[symbol] if called else 0), FAR)
         behind = list(number)
 
         def follow(stack: _Stack, label: int) -> Iterable[Place]:
