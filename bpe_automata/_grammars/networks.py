@@ -44,24 +44,24 @@ class Networks:
         least = lengths | _least(rules, lengths)
         if ROOT not in least:
             raise EmptyLanguageError("no text is complete under the grammar")
-        rules = {
-            name: [one for one in found if all(symbol in least for symbol in one)]
-            for name, found in rules.items()
-            if name in least
-        }
         self.may_be_empty = {name for name, length in least.items() if length == 0}
         self.least = lengths | _least(_without_empty(rules, self.may_be_empty), lengths)
         if max(self.least.values(), default=0) > _LONGEST * BYTE:
             raise BudgetExceededError("bytes", _LONGEST, "the shortest text of a rule is longer")
+        kept = {  # without symbols that have no text, or none but the empty one
+            name: [[s for s in one if s in self.least] for one in found if least.keys() >= {*one}]
+            for name, found in rules.items()
+            if name in self.least
+        }
         self._edges: list[list[Edge]] = []
         self._ends: list[str | None] = []  # the rule that may end at a node
         self._far: dict[str, dict[int, int]] = {}
-        nodes = {name: self._nodes(name, rule) for name, rule in rules.items()}
+        nodes = {name: self._nodes(name, rule) for name, rule in kept.items()}
         first = {name: list(dict.fromkeys(self._first(at[-1]))) for name, at in nodes.items()}
         group, _, _ = _search({name: [s for s, _ in found] for name, found in first.items()})
-        self.rank = {name: group[name] for name in rules}
+        self.rank = {name: group[name] for name in kept}
         self._begins: dict[int, dict[Edge, None]] = {number: {} for number in group.values()}
-        self._goes_on: dict[str, list[int]] = {name: [] for name in rules}
+        self._goes_on: dict[str, list[int]] = {name: [] for name in kept}
         for name, edges in first.items():
             for symbol, node in edges:
                 if group.get(symbol) == group[name]:
@@ -70,7 +70,7 @@ class Networks:
                     self._begins[group[name]][symbol, node] = None
         self.called = self._to_call(nodes)
 
-    def _nodes(self, name: str, rule: list[tuple[str, ...]]) -> list[int]:
+    def _nodes(self, name: str, rule: list[list[str]]) -> list[int]:
         """The nodes of a rule, its beginning last."""
         trie: list[dict[str, int]] = [{}]
         whole = set[int]()
@@ -100,8 +100,7 @@ class Networks:
         seen, waiting = {root}, [root]
         for node in waiting:
             for symbol, to in self._edges[node]:
-                if symbol in self.least:
-                    yield symbol, to
+                yield symbol, to
                 if symbol in self.may_be_empty and to not in seen:
                     seen.add(to)
                     waiting.append(to)
@@ -110,8 +109,7 @@ class Networks:
         """The rules to call."""
         leads = {number: [symbol for symbol, _ in edges] for number, edges in self._begins.items()}
         for name, found in nodes.items():
-            inner = chain.from_iterable(self._edges[node] for node in found[:-1])
-            leads[self.rank[name]] += [symbol for symbol, _ in inner if symbol in self.least]
+            leads[self.rank[name]] += [s for node in found[:-1] for s, _ in self._edges[node]]
         _, finished, called = _search({name: leads[number] for name, number in self.rank.items()})
         uses = Counter(chain.from_iterable(leads.values()))
         size = {
@@ -132,8 +130,7 @@ class Networks:
             yield from self._begins[self.rank[rule]]
             return
         for symbol, to in self._edges[node]:
-            if symbol in self.least:
-                yield symbol, to
+            yield symbol, to
             if symbol in self.may_be_empty:
                 yield None, to
         end = self._ends[node]
