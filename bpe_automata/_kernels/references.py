@@ -159,7 +159,7 @@ class Packed:
         key = type(value), *(_written(member, words, held) for member in value)
         kind = _types.get(key)
         if kind is None:
-            kind = _types[key] = typeof(value)
+            kind = _types.setdefault(key, typeof(value))  # one for all threads: ids stand for it
         memory = array("q", words)
         self._held, self._numba_type_ = [memory, *held], kind
         self.address = memory.buffer_info()[0]

@@ -208,16 +208,19 @@ def worker(source: str) -> Iterator[WatchedProcess]:
             yield process
 
 
-def row_of(process: WatchedProcess, tokenizer: Tokenizer, source: Source) -> Row:
+def row_of(process: WatchedProcess, tokenizer: Tokenizer, source: Source, learn: bool) -> Row:
     """linked: by variant medians over the forks, seconds in all and of each part; `refused` if this
-    package raises an error, or accepts no instance. Raises SegmentError."""
+    package raises an error, or accepts no instance. learn: only leave in the processes what
+    measuring leaves there. Raises SegmentError."""
     try:
         ids = ids_of(tokenizer, source)
     except BpeAutomataError as error:
         return {"refused": True, FAILURE: f"{type(error).__name__}: {error}"}
     if ids is None:
         return {"refused": True, FAILURE: "it accepts none of the instances"}
-    found = process.answer(_question(source, ids, learn=False))
+    found = process.answer({"schema": source.schema, "ids": ids, "learn": learn})
+    if learn:
+        return {}
     every = [one for rows in found.values() for one in rows]
     for one in every:
         if one.get(FAILURE) and one.get("refused"):
@@ -230,23 +233,12 @@ def row_of(process: WatchedProcess, tokenizer: Tokenizer, source: Source) -> Row
     return {"linked": {name: _middle(rows) | counted for name, rows in found.items()}}
 
 
-def learn(process: WatchedProcess, tokenizer: Tokenizer, source: Source) -> None:
-    """What measuring a schema leaves in the processes."""
-    with suppress(BpeAutomataError):
-        if (ids := ids_of(tokenizer, source)) is not None:
-            process.answer(_question(source, ids, learn=True))
-
-
 def ids_of(tokenizer: Tokenizer, source: Source) -> list[int] | None:
     """Of the first instance that its schema accepts, written without white space. Raises what
     linking it raises."""
     automaton = link_json_schema(source.schema, order="any")
     texts = filter(lambda text: automaton.accepts(text.encode()), map(write, source.instances))
     return next((ids for text in texts if (ids := spelled(tokenizer, text))), None)
-
-
-def _question(source: Source, ids: list[int], learn: bool) -> Row:
-    return {"schema": source.schema, "ids": ids, "learn": learn}
 
 
 def _middle(rows: Sequence[Row]) -> Row:

@@ -24,6 +24,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import TypeVar
 
@@ -44,7 +45,7 @@ from bpe_automata._constructions.segments_eager import (
 from bpe_automata._constructions.segments_joints import neighbours
 from bpe_automata._token_automata.automaton import TokenAutomaton
 from bpe_automata.errors import BpeAutomataError, BudgetExceededError
-from experiments.article.table2_series import Item, Source, item_of, sources_of
+from experiments.article.table2_series import Source, item_of, sources_of
 from experiments.laws.exact_measure import shown
 from experiments.run import config
 from experiments.run.config import option
@@ -67,6 +68,7 @@ Unicode, there are some 100,000 configurations."""
 CHARACTERS = "\n 01289:,\"{}[]'_-.aeZ"
 _WARM = r'\{"a":"[a-z]*","b":(0|1[0-9]*)\}'
 T = TypeVar("T")
+Advance = Callable[[], None]
 
 
 @dataclass(frozen=True)
@@ -116,62 +118,58 @@ def merges_key(name: str) -> str:
 
 
 def _tokenizer(
-    run: Run[Config],
-    name: str,
-    missing: set[str],
-    sources: Sequence[Source],
-    advance: Callable[[], None],
+    run: Run[Config], name: str, missing: set[str], sources: Sequence[Source], advance: Advance
 ) -> None:
-    """The rows that are missing of one tokenizer. The shared cache must know the schemas before
-    each, so what has a row already is only put into the cache."""
+    """The rows that are missing of one tokenizer."""
     tokenizer = Tokenizer.load(name)
     if merges_key(name) in missing:
         run.add(merges_key(name), {"tokenizer": shown(name), "merges": merges(tokenizer)})
     _put_into(SegmentCache(), tokenizer, compile_regex(_WARM))  # loads the kernels
     cache = SegmentCache(max_bytes=1_000_000_000)
-    to_do = len(missing - {merges_key(name)})
-    for source in sources:
-        if not to_do:
-            return
-        item, key = item_of(source), key_of(name, source)
-        if key not in missing:
-            if item.dfa is not None:
-                _put_into(cache, tokenizer, item.dfa)
-        else:
-            to_do -= 1
-            run.add(key, measured(Cell(key, _row, (shown(name), tokenizer, item, cache))))
-        advance()
+    todo = {key_of(name, one): one for one in sources}
+    _in_order(run, name, todo, missing, partial(_row, tokenizer, cache), advance)
 
 
 def _linked(
-    run: Run[Config],
-    name: str,
-    missing: set[str],
-    sources: Sequence[Source],
-    advance: Callable[[], None],
+    run: Run[Config], name: str, missing: set[str], sources: Sequence[Source], advance: Advance
 ) -> None:
     """The same of linked schemas."""
-    tokenizer, to_do = Tokenizer.load(name), len(missing)
+    todo = {linked_key(name, one): one for one in sources}
     with linked_segments.worker(name) as process:
-        for source in sources:
-            if not to_do:
-                return
-            key, given = linked_key(name, source), (process, tokenizer, source)
-            if key not in missing:
-                linked_segments.learn(*given)
-            else:
-                to_do -= 1
-                row = measured(Cell(key, linked_segments.row_of, given))
-                run.add(key, {"tokenizer": shown(name), "id": source.id} | row)
-            advance()
+        row = partial(linked_segments.row_of, process, Tokenizer.load(name))
+        _in_order(run, name, todo, missing, row, advance)
 
 
-def _row(name: str, tokenizer: Tokenizer, item: Item, cache: SegmentCache) -> Row:
-    """Of one schema; `refused` if this package raises an error. Raises SegmentError."""
-    row: Row = {"tokenizer": name, "id": item.source.id}
+def _in_order(
+    run: Run[Config],
+    name: str,
+    todo: dict[str, Source],
+    missing: set[str],
+    row: Callable[[Source, bool], Row],
+    advance: Advance,
+) -> None:
+    """The rows that are missing. Each must be measured where the schemas before are known, so one
+    that has a row already is only learnt: row(schema, True)."""
+    last = max((number for number, key in enumerate(todo, 1) if key in missing), default=0)
+    for key, source in islice(todo.items(), last):
+        if key in missing:
+            found = measured(Cell(key, row, (source, False)))
+            run.add(key, {"tokenizer": shown(name), "id": source.id} | found)
+        else:
+            row(source, True)
+        advance()
+
+
+def _row(tokenizer: Tokenizer, cache: SegmentCache, source: Source, learn: bool) -> Row:
+    """Of one schema; `refused` if this package raises an error. learn: only put it into the cache.
+    Raises SegmentError."""
+    item = item_of(source)
     if item.dfa is None:
-        return row | {"refused": True, FAILURE: item.failure}
-    row |= {"states": item.dfa.n_states, "compile": item.seconds}
+        return {"refused": True, FAILURE: item.failure}
+    if learn:
+        _put_into(cache, tokenizer, item.dfa)
+        return {}
+    row: Row = {"states": item.dfa.n_states, "compile": item.seconds}
     try:
         return row | _measured(tokenizer, item.dfa, cache)
     except SegmentError:

@@ -196,19 +196,19 @@ ROW = {"status": "done", "digest": "1", "kernels": 0} | dict.fromkeys(linked_seg
 def test_what_is_not_as_it_should_be_is_wrong(one, changed, said):
     answers = {"none": [ROW, ROW], "shared": [ROW, ROW | changed], "again": [ROW, ROW]}
     with pytest.raises(SegmentError, match=said):
-        row_of(SimpleNamespace(answer=lambda _: answers), *one)
+        row_of(SimpleNamespace(answer=lambda _: answers), *one, learn=False)
 
 
 def test_times_are_medians_over_the_forks(one):
     rows = [ROW | {"link": seconds, "kernels": 2 * seconds} for seconds in (5, 1, 3)]
     answers = dict.fromkeys(linked_segments.VARIANTS, rows)
-    found = row_of(SimpleNamespace(answer=lambda _: answers), *one)["linked"]["none"]
+    found = row_of(SimpleNamespace(answer=lambda _: answers), *one, learn=False)["linked"]["none"]
     assert (found["link"], found["seconds"], found["kernels"]) == (3, 6, 10)
 
 
 def test_a_schema_that_accepts_no_instance_is_refused(one):
     tokenizer, source = one
-    row = row_of(None, tokenizer, Source("none", source.schema, ({"z": 1},)))
+    row = row_of(None, tokenizer, Source("none", source.schema, ({"z": 1},)), learn=False)
     assert row == {"refused": True, "failure": "it accepts none of the instances"}
 
 
