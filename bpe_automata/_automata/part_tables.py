@@ -19,8 +19,8 @@ from bpe_automata.errors import BpeAutomataError
 Alternative = tuple[tuple[bytes | ByteDFA, ...], int]
 """Texts and languages, one after another, and the label of the exit behind them, 0 or more."""
 _MOST_STATES, _LARGEST = 40_000, 1_000  # of all tables that are kept, and of one: 1 kB each
-_NEVER = 0xC0  # a byte that no text has, and no mark
-_MARKS = tuple(range(0xF8, 0x100))  # bytes that are in no text: labels, while a part is made
+_NEVER = 0xC0  # a byte that is in no text, and no digit
+_DIGITS = tuple(range(0xF8, 0x100))  # bytes that are in no text: they spell labels, see below
 
 
 class _Tables:
@@ -42,7 +42,7 @@ class _Tables:
 
     @locked
     def keep(self, key: tuple[object, ...], table: Table, made_of: object) -> None:
-        """With the languages that it is made of, so that their ids stay their own."""
+        """With the languages that it is made of, so that no other object gets their `id()`."""
         if len(table.trans) > _LARGEST or key in self._kept:
             return
         self._kept[key] = table, made_of
@@ -120,11 +120,11 @@ class _Trie:
 
     def put(self, text: bytes, *labels: int) -> None:
         """Add a text that ends with some labels."""
-        at = self.node(text)
+        at = self.grown_to(text)
         self.labels[at] = *self.labels.get(at, ()), *labels
 
-    def node(self, text: bytes) -> int:
-        """Where a text leads."""
+    def grown_to(self, text: bytes) -> int:
+        """The node of a text; those that are missing are added."""
         at = 1
         for byte in text:
             after = self.children[at].get(byte)
@@ -147,7 +147,7 @@ def _written_out(
 ) -> Table:
     """States: 0; the root; those of `others` but 0, which stand for all texts that have left the
     trie; all other nodes, each of which stands for a state of `others` too, or for 0."""
-    begin = trie.node(before) if others else 0
+    begin = trie.grown_to(before) if others else 0
     order, n_others = trie.nearest_first(), others.n_states - 1 if others else 0
     number = {at: k + (n_others if k > 1 else 0) for k, at in enumerate(order, 1)}
     edges = [
@@ -185,7 +185,7 @@ def _written_out(
 def _assembled(alternatives: list[Alternative]) -> Table:
     labels = 1 + max((label for _, label in alternatives), default=0)
     digits = 1
-    while len(_MARKS) ** digits < labels:
+    while len(_DIGITS) ** digits < labels:
         digits += 1
     parts = Assembly()
     start, end = parts.state(), parts.state()
@@ -196,14 +196,14 @@ def _assembled(alternatives: list[Alternative]) -> Table:
             after = parts.state()
             parts.put(at, piece, after)
             at = after
-        parts.read(at, _mark(label, digits), end)
+        parts.read(at, _spelled(label, digits), end)
     dfa = parts.dfa(start)
-    marks = dfa.byte_class[list(_MARKS)]
+    marks = dfa.byte_class[list(_DIGITS)]
     of_marks = np.unique(dfa.trans[:, marks])
     own = np.ones(dfa.n_states, np.bool_)
     own[of_marks[of_marks > 0]] = False
     exits = {
-        state: tuple(_read(dfa, state, marks, digits))
+        state: tuple(_labels_at(dfa, state, marks, digits))
         for state in np.flatnonzero(own & dfa.trans[:, marks].any(axis=1)).tolist()
     }
     kept = np.flatnonzero(own)
@@ -211,29 +211,29 @@ def _assembled(alternatives: list[Alternative]) -> Table:
     number[kept] = np.arange(len(kept), dtype=np.int32)
     trans = number[dfa.trans[kept]]
     byte_class = dfa.byte_class.copy()
-    byte_class[list(_MARKS)] = dfa.byte_class[_NEVER]
+    byte_class[list(_DIGITS)] = dfa.byte_class[_NEVER]
     trans[:, marks] = 0
     used = marks[dfa.trans[:, marks].any(axis=0)]
-    if np.isin(dfa.byte_class[: _MARKS[0]], used).any():
+    if np.isin(dfa.byte_class[: _DIGITS[0]], used).any():
         raise BpeAutomataError("a text holds a byte that is in no UTF-8")
     exits = {int(number[state]): found for state, found in exits.items()}
     return Table(np.ascontiguousarray(trans), byte_class, int(number[dfa.start]), exits)
 
 
-def _mark(label: int, digits: int) -> bytes:
+def _spelled(label: int, digits: int) -> bytes:
     found = bytearray()
     for _ in range(digits):
-        label, digit = divmod(label, len(_MARKS))
-        found.append(_MARKS[digit])
+        label, digit = divmod(label, len(_DIGITS))
+        found.append(_DIGITS[digit])
     return bytes(found)
 
 
-def _read(dfa: ByteDFA, state: int, marks: np.ndarray, digits: int) -> Iterator[int]:
+def _labels_at(dfa: ByteDFA, state: int, marks: np.ndarray, digits: int) -> Iterator[int]:
     """The labels whose digits lead on from a state."""
     level = [(state, 0)]
     for place in range(digits):
         level = [
-            (int(dfa.trans[at, column]), label + digit * len(_MARKS) ** place)
+            (int(dfa.trans[at, column]), label + digit * len(_DIGITS) ** place)
             for at, label in level
             for digit, column in enumerate(marks)
             if dfa.trans[at, column]

@@ -2,12 +2,12 @@
 
     closing(S) = min { length of the rest : the rest completes an object with the members S }
 
-A rest has or has not each member that may still come. They are decided on place by place, and of
-what was decided only this matters: the marks (members that need others or are needed, subtracted
-shapes that nothing has refuted) and how many members were added. Decisions that leave the same are
-one. So there is a table from the front, of all ways to get to some marks at a place, and one from
-the back, of all ways to go on from there. The sum of both around one member is the length of the
-shortest rest with that member: two tables say of all members how short the object is behind each.
+Each member that may still come is in a rest or not. This is decided place by place, and of what was
+decided only this matters: the marks (members that need others or are needed, subtracted shapes that
+nothing has refuted) and how many members were added. Decisions that agree in both are merged. A
+table from the front has the least length of what leads to some marks at a place, and one from the
+back the least length of what leads on from there. Their sum around a member is the length of the
+shortest rest once that member is added: two tables serve all members.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ class Completions:
         more = max(entries.caps[0] - few, entries.caps[1] - many, 0)
         more = min(more, len(self._places))
         self._kind: Any = _Counted(more) if more else _Uncounted()
-        self._decide()
+        self._index_pairs()
         self._begin = seen & self._kept[0], left
         self._ends = [self._begin]
         self._steps = list[list[Step]]()
@@ -134,10 +134,10 @@ class Completions:
             steps = sum(map(len, self._steps))
             check_bytes(steps * (_STEP_BYTES + 16 * self._kind.size), "the ways to go on")
 
-    def _decide(self) -> None:
-        """_pairs: of members of which one needs the other, [0] those of which none may come, [1 +
-        i] those of which the last that may come is at place i. _kept: [i] bits of the members in
-        pairs from 1 + i on, or asked for at the end."""
+    def _index_pairs(self) -> None:
+        """_pairs: of members of which one needs the other, [0] if none may still come, [1 + i] if
+        the last that may is at _places[i]. _kept: [i] bits of the members in _pairs[1 + i :], or
+        asked for at the end."""
         self._pairs: list[list[Marks]] = [[] for _ in range(1 + len(self._places))]
         unseen = sum(1 << place for place in self._places)
         for one, needed in self._entries.implied:

@@ -1,17 +1,15 @@
 """What linked schemas share in a process: the worker of the experiment `segments`, and its rows.
 
 `python -m experiments.schemas.linked_segments TOKENIZER` is three processes, two of them forks of
-the first. None of them knows a schema in the beginning. One never learns any (`none`), one learns
-each after it was measured (`shared`), one before (`again`). Each is measured in new forks of all
-three, in turns: the schema is linked, with members in any order, and the masks along an instance
-are made.
+the first. `none` never learns a schema, `shared` has learnt all those before, `again` also the one
+that is measured. Each schema is measured in new forks of all three, in turns: it is linked, with
+members in any order, and the masks along an instance are made.
 
-They begin with all kernels loaded, by another schema in another style with another object of the
-same tokenizer; and with what is made of a tokenizer once, for a regex and a linked number were read
-with it. So what counts as shared is what schemas lead to: their parts and sets of strings, the
-vocabularies collapsed for these, and what was found out about the tokenizer on the way (hypothesis
-sets and proofs); not what any first constraint takes. The disk cache is off: what one process finds
-no other one reads.
+They begin with all kernels loaded (by a different schema, style and object of the tokenizer), and
+with all that is made once of a tokenizer (by a regex and a linked number). So what any first
+constraint costs does not count as shared. What schemas lead to does: their parts and sets of
+strings, the vocabularies collapsed for these, and what was found out about the tokenizer on the way
+(hypothesis sets and proofs). The disk cache is off: what one process finds no other one reads.
 """
 
 from __future__ import annotations
@@ -91,7 +89,9 @@ class SegmentError(BpeAutomataError):
 def along(tokenizer: Tokenizer, link: Callable[[], ByteAutomaton], ids: Sequence[int]) -> Row:
     """Seconds of the `PARTS`; digest: of all masks. Raises SegmentError where an id is masked
     out."""
-    words = np.ones((len(ids) + 1, -(-tokenizer.n_ids // 32)), np.int32)  # its pages are there
+    words = np.ones(
+        (len(ids) + 1, -(-tokenizer.n_ids // 32)), np.int32
+    )  # so it is in memory before the clock starts
     before = _kernels_loaded()
     linking, automaton = timed(link)
     making, constraint = timed(lambda: constrain(tokenizer, automaton))
@@ -153,7 +153,7 @@ class Knowing:
         return {}
 
     def _measured(self, work: Callable[[], Row]) -> Row:
-        self._load()  # a new fork has to copy what it touches first
+        self._load()  # so that copying these pages, on the first write, is not timed
         try:
             return work()
         except SegmentError as error:
@@ -176,8 +176,8 @@ def begun(source: str, stack: ExitStack) -> tuple[Row, Answer]:
 
 
 def asked(processes: dict[str, Ask], question: Row) -> Row:
-    """By variant a row of each fork, none if the schema is but to be learnt. Each round begins with
-    another one."""
+    """For each variant a row of each fork, no rows if the schema is only to be learnt. Each round
+    begins with a different variant."""
     learn, names = question | {"learn": True}, list(processes)
     rows: dict[str, list[Row]] = {name: [] for name in names}
     processes["again"](learn)

@@ -210,8 +210,8 @@ def _example(facts: Row) -> str:
         "Asked for the first name of the US president who was a member of the Sigma Alpha Epsilon "
         f"fraternity, the model itself gives ` William` a probability of {free:.3f} against "
         f"` Theodore`. Masked over any tokenization it gives {lift:.3f}, masked over its own "
-        f"{canonical:.3f}. (It would write one of the two unasked with probability "
-        f"{case['mass']:.1e}: where answers are unlikely, masks have most to bend.)"
+        f"{canonical:.3f}. (Without a mask it writes either name with probability "
+        f"{case['mass']:.1e}: masks distort most where the answers are unlikely.)"
     )
 
 
