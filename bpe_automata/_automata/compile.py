@@ -45,14 +45,25 @@ def compile_regex(pattern: str, budget: Budget = Budget()) -> ByteDFA:  # noqa: 
     """
     with spending(budget):
         try:
-            parsed = parse(pattern)
-            program = _program(parsed, budget)
-            if _is_narrow(program, budget):
-                return _by_atoms(program, budget)
-            return _wide_dfa(parsed, lambda part: _by_atoms(_program(part, budget), budget), budget)
+            return compile_tree(parse(pattern), budget)
         except RecursionError:
-            advice = "groups are nested too deeply for the parser of the standard library"
-            raise BudgetExceededError("stack frames", sys.getrecursionlimit(), advice) from None
+            raise nested_too_deeply() from None
+
+
+def nested_too_deeply() -> BudgetExceededError:
+    """The error for a regex that the standard library's parser, or what walks its tree, does not
+    come to the end of."""
+    advice = "groups are nested too deeply for the parser of the standard library"
+    return BudgetExceededError("stack frames", sys.getrecursionlimit(), advice)
+
+
+def compile_tree(parsed: Parsed, budget: Budget) -> ByteDFA:
+    """The minimal DFA of a tree, or of a part of one. Raises UnsupportedRegexError,
+    BudgetExceededError."""
+    program = _program(parsed, budget)
+    if _is_narrow(program, budget):
+        return _by_atoms(program, budget)
+    return _wide_dfa(parsed, lambda part: _by_atoms(_program(part, budget), budget), budget)
 
 
 def _is_narrow(program: Program, budget: Budget) -> bool:
