@@ -259,10 +259,10 @@ class _Repeat:
         key = tuple(costs.items())
         if key not in self._rungs:
             table = _layers(self.body.edges[0][0], list(costs))  # type: ignore[arg-type]
-            far, rank = table.far(costs), self.body.depth
+            far, rank, last = table.far(costs), self.body.depth, max(costs)
 
             def follow(rounds: _Rounds, label: int) -> Iterable[Place]:
-                return rounds.after(label)
+                return rounds.after(label) if label == last else rounds.left_after(label)
 
             self._rungs[key] = Part(
                 table, far, follow, _rest_of_rung, rank=rank, family=self, covers=_covers
@@ -316,7 +316,8 @@ class _Rounds:
         """The rung that begins here, and the length of the shortest text behind it."""
         repeat, ranges = self.repeat, [one for *_, ranges in self.frames for one in ranges]
         assert repeat is not None
-        last = min(repeat._most_rounds, max(most for _, most in ranges))
+        endless = all(one == (1, _NO_END) for one in ranges)  # then one round is like another
+        last = 1 if endless else min(repeat._most_rounds, max(most for _, most in ranges))
         exits = [
             k for k in range(1, last + 1) if k == last or any(a <= k <= b for a, b in ranges)
         ]
@@ -324,21 +325,30 @@ class _Rounds:
         rest = min(costs.values())
         return repeat.rung({k: cost - rest for k, cost in costs.items()}), rest
 
-    def after(self, rounds: int) -> list[Place]:
-        """What may come behind some rounds."""
+    def left_after(self, rounds: int) -> list[Place]:
+        """What may come behind the repeat, after some rounds."""
         if self.repeat is None:
             return [(None, self)]
-        found, left = list[Place](), list[Frame]()
+        return [
+            place
+            for node, outer, ranges in self.frames
+            if any(least <= rounds <= most for least, most in ranges)
+            for place in node.places(outer)
+        ]
+
+    def after(self, rounds: int) -> list[Place]:
+        """The same, and another round."""
+        found, left = self.left_after(rounds), list[Frame]()
         for node, outer, ranges in self.frames:
-            if any(least <= rounds <= most for least, most in ranges):
-                found += node.places(outer)
             fewer = tuple(
                 (max(1, least - rounds), most if most == _NO_END else most - rounds)
                 for least, most in ranges
                 if most > rounds
             )
             left += [(node, outer, fewer)] if fewer else []
-        return [*found, (self.repeat.part, self.repeat.rounds(left))] if left else found
+        if self.repeat is None or not left:
+            return found
+        return [*found, (self.repeat.part, self.repeat.rounds(left))]
 
 
 Edge = tuple[ByteDFA | _Repeat, _Node]
