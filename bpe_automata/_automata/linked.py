@@ -366,8 +366,11 @@ class LinkedDFA(Immutable):
             instance = self._written.instance_at(state)
             part, at = instance.part, state - instance.base + instance.first
             if part.covers:
-                key = id(part.family), id(part.table), at
-                alike.setdefault(key, []).append((state, instance.context, part.covers))
+                context, table = instance.context, None if part.compared else id(part.table)
+                if part.compared:
+                    at, context = part.compared(at, context)
+                key = id(part.family), table, at
+                alike.setdefault(key, []).append((state, context, part.covers))
         covered = set[int]()
         for group in alike.values():
             for (state, context, _), (other, wider, covers) in permutations(group, 2):

@@ -264,8 +264,21 @@ class _Repeat:
             def follow(rounds: _Rounds, label: int) -> Iterable[Place]:
                 return rounds.after(label) if label == last else rounds.left_after(label)
 
+            def compared(at: int, rounds: _Rounds) -> tuple[int, _Rounds | None]:
+                if at <= last + 1:
+                    return -1, rounds.then(at - 1)
+                read, inner = divmod(at - last - 2, (len(table.trans) - last - 2) // last)
+                return inner, rounds.then(read)
+
             self._rungs[key] = Part(
-                table, far, follow, _rest_of_rung, rank=rank, family=self, covers=_covers
+                table,
+                far,
+                follow,
+                _rest_of_rung,
+                rank=rank,
+                family=self,
+                covers=_covers,
+                compared=compared,
             )
         return self._rungs[key]
 
@@ -338,17 +351,34 @@ class _Rounds:
 
     def after(self, rounds: int) -> list[Place]:
         """The same, and another round."""
-        found, left = self.left_after(rounds), list[Frame]()
-        for node, outer, ranges in self.frames:
-            fewer = tuple(
-                (max(1, least - rounds), most if most == _NO_END else most - rounds)
-                for least, most in ranges
-                if most > rounds
-            )
-            left += [(node, outer, fewer)] if fewer else []
-        if self.repeat is None or not left:
-            return found
-        return [*found, (self.repeat.part, self.repeat.rounds(left))]
+        found, then = self.left_after(rounds), self.then(rounds)
+        return [*found, (then.repeat.part, then)] if then and then.repeat else found
+
+    def then(self, rounds: int) -> _Rounds | None:
+        """The round after some others, if there may be one."""
+        if self.repeat is None or rounds == 0:
+            return self if rounds == 0 else None
+        if rounds not in self._then:
+            left = [
+                (node, outer, fewer)
+                for node, outer, ranges in self.frames
+                if (fewer := _fewer(ranges, rounds))
+            ]
+            self._then[rounds] = self.repeat.rounds(left) if left else None
+        return self._then[rounds]
+
+    @cached
+    def _then(self) -> dict[int, _Rounds | None]:
+        return {}
+
+
+def _fewer(ranges: Ranges, rounds: int) -> Ranges:
+    """What is left of ranges after some rounds."""
+    return tuple(
+        (max(1, least - rounds), most if most == _NO_END else most - rounds)
+        for least, most in ranges
+        if most > rounds
+    )
 
 
 Edge = tuple[ByteDFA | _Repeat, _Node]

@@ -130,6 +130,7 @@ class Table:
 
 Join = Callable[[list[Any]], Any]
 Covers = Callable[[Any, Any], bool]
+Compared = Callable[[int, Any], tuple[int, Any]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,6 +157,7 @@ class Part:
     rank: int = 0
     family: object = None
     covers: Covers | None = None
+    compared: Compared | None = None
 
     def reads(self, state: int) -> bool:
         """Does some byte lead on from a state, within the part?"""
