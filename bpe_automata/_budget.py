@@ -274,5 +274,6 @@ def out_of_memory(budget: Budget) -> BudgetExceededError:
 
 def out_of_instructions(budget: Budget) -> BudgetExceededError:
     """The error for a regex that is too long once its repeats are written out."""
-    advice = f"the regex is longer than that once its repeats are written out; {_SMALLER}"
+    longer = "the regex is longer than that once its repeats are written out"
+    advice = f"{longer}; use link_regex, which does not do that, or {_SMALLER[4:]}"
     return BudgetExceededError("instructions", budget.max_instructions, advice)

@@ -366,9 +366,9 @@ class LinkedDFA(Immutable):
             instance = self._written.instance_at(state)
             part, at = instance.part, state - instance.base + instance.first
             if part.covers:
-                context, table = instance.context, None if part.compared else id(part.table)
+                context, table = instance.context, id(part.table)
                 if part.compared:
-                    at, context = part.compared(at, context)
+                    (at, context), table = part.compared(at, context), 0
                 key = id(part.family), table, at
                 alike.setdefault(key, []).append((state, context, part.covers))
         covered = set[int]()
