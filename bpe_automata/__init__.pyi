@@ -1,6 +1,7 @@
 from ._automata.compile import Budget as Budget, compile_regex as compile_regex
 from ._automata.dfa import BrokenAutomatonError as BrokenAutomatonError, ByteDFA as ByteDFA
 from ._automata.linked import LinkedDFA as LinkedDFA
+from ._automata.linked_regex import link_regex as link_regex
 from ._automata.sources import from_interegular as from_interegular, from_strings as from_strings
 from ._constructions.canonical import (
     CanonicalAutomaton as CanonicalAutomaton,

@@ -31,6 +31,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 _SMALLER = "use smaller repeat counts, or split the regex, or pass a larger Budget"
+_LINKED = f"see link_regex for large repeats, {_SMALLER}"
 _FEWER = "use fewer alternatives or smaller repeat counts, or pass a larger Budget"
 _NEVER = sys.maxsize
 _WATCH_SIZE = 16
@@ -263,7 +264,7 @@ def out_of_time() -> BudgetExceededError:
 
 def out_of_states(budget: Budget) -> BudgetExceededError:
     """The error for an automaton with too many states."""
-    return BudgetExceededError("states", budget.max_states, f"the automaton is larger; {_SMALLER}")
+    return BudgetExceededError("states", budget.max_states, f"the automaton is larger; {_LINKED}")
 
 
 def out_of_memory(budget: Budget) -> BudgetExceededError:
@@ -274,6 +275,5 @@ def out_of_memory(budget: Budget) -> BudgetExceededError:
 
 def out_of_instructions(budget: Budget) -> BudgetExceededError:
     """The error for a regex that is too long once its repeats are written out."""
-    longer = "the regex is longer than that once its repeats are written out"
-    advice = f"{longer}; use link_regex, which does not do that, or {_SMALLER[4:]}"
+    advice = f"the regex is longer than that once its repeats are written out; {_LINKED}"
     return BudgetExceededError("instructions", budget.max_instructions, advice)

@@ -140,8 +140,8 @@ class Repeat:
                 here = rounds + 2 + k * len(inner) + np.arange(len(inner))
                 number[inner], number[dfa.accepting] = here, k + 2
                 trans[k + 1], trans[here] = number[dfa.trans[dfa.start]], number[dfa.trans[inner]]
-            exits = {k + 1: (k,) for k in range(1 if may_end else rounds, rounds + 1)}
-            self._tables[key] = Table(trans, dfa.byte_class, 1, exits)
+            labels = range(1 if may_end else rounds, rounds + 1)
+            self._tables[key] = Table(trans, dfa.byte_class, 1, {k + 1: (k,) for k in labels})
         return self._tables[key]
 
     @cached

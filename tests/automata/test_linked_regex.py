@@ -1,0 +1,291 @@
+"""Regexes with large counted repeats: linked, they are what `compile_regex` makes of them."""
+
+from __future__ import annotations
+
+import pickle
+import random
+import re
+import threading
+from contextlib import contextmanager
+
+import pytest
+from hypothesis import assume, example, given
+from hypothesis import strategies as st
+from support import examples, same_arrays
+
+from bpe_automata import Budget, LinkedDFA, compile_regex, constrain, link_regex
+from bpe_automata._automata import linked_regex, rounds
+from bpe_automata.errors import (
+    BudgetExceededError,
+    EmptyLanguageError,
+    PromptError,
+    RegexError,
+    UnsupportedFeatureError,
+    UnsupportedRegexError,
+    UnsupportedTokenizerError,
+)
+from bpe_automata.testing import bpe_tokenizers, small_tokenizer
+
+# ---------------------------------------------------------------- small counts, taken for large
+
+BODIES = ("a", "b", "ab", "[ab]", "é", ".", "a|aa", "ab|c", "a?", "a*", "a*b", "ab?", "(?i:a)", "")
+PATTERNS = st.recursive(
+    st.sampled_from(BODIES).map("(?:{})".format),
+    lambda inner: st.one_of(
+        st.tuples(inner, inner).map("".join),
+        st.tuples(inner, inner).map("(?:{0[0]}|{0[1]})".format),
+        st.tuples(inner, st.integers(0, 3), st.integers(0, 4)).map(
+            lambda found: f"(?:{found[0]}){{{found[1]},{found[1] + found[2]}}}"
+        ),
+        st.tuples(inner, st.sampled_from(("*", "+", "?", "{2,}", "{3}"))).map("(?:{0[0]}){0[1]}".format),
+    ),
+    max_leaves=5,
+)
+
+
+@contextmanager
+def limits(large: int, of_a_rung: int):
+    """What has more characters is large, and rungs have no more rounds."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(linked_regex, "_LARGE", large)
+        patch.setattr(rounds, "_ROUNDS", of_a_rung)
+        yield
+
+
+def linked(pattern, large=1, of_a_rung=3):
+    with limits(large, of_a_rung):
+        return link_regex(pattern)
+
+
+def states_beside(one: LinkedDFA, other, most=300):
+    """Pairs of states that the same texts lead to."""
+    pairs = [(one.start, other.start)]
+    for s, t in pairs:
+        yield s, t
+        if len(pairs) < most:
+            new = ((one.step(s, byte), other.step(t, byte)) for byte in "abcéxA".encode())
+            pairs += [pair for pair in dict.fromkeys(new) if pair not in pairs]
+
+
+@examples(300)
+@example("(?:(?:(?:a|aa)){2,4}b?){2,3}", 1, 3)  # rounds that are told apart in no way
+@example("(?:a*b){2,4}", 1, 3)  # the beginning of a round is met again within it
+@example("(?:(?:a?){2,3}|b){0,3}", 1, 3)  # rounds that may be empty
+@example("(?:a){3,5}(?:a){2,6}", 0, 2)  # two rungs at once
+@given(PATTERNS, st.sampled_from((0, 1, 2, 5)), st.sampled_from((1, 2, 3, 62)))
+def test_it_is_the_automaton_of_the_regex(pattern, large, of_a_rung):
+    whole = compile_regex(pattern)
+    with limits(large, of_a_rung):
+        found = link_regex(pattern)
+        assert found.equivalent(whole) is None
+        assert same_arrays(found.to_dfa(), whole)
+        distance = whole.distance()
+        for state, other in states_beside(link_regex(pattern), whole):
+            assert (state == 0) == (other == 0)
+        for state, other in states_beside(found, whole):
+            if other:
+                assert found.far[state] == distance[other]
+                assert bool(found.accepting[state]) == whole.accepting[other]
+
+
+@examples(25)
+@given(PATTERNS, bpe_tokenizers(), st.sampled_from(["canonical", "lift"]))
+def test_masks_are_those_of_the_explicit_automaton(pattern, tokenizer, method):
+    try:
+        automata = linked(pattern), compile_regex(pattern)
+        first, second = (constrain(tokenizer, dfa, method).matcher() for dfa in automata)
+        rng = random.Random(0)
+        for _ in range(12):
+            assert list(first.allowed_ids()) == list(second.allowed_ids())
+            ids = [int(i) for i in first.allowed_ids() if i not in tokenizer.eos_ids]
+            if not ids:
+                break
+            token = rng.choice(ids)
+            first.advance(token)
+            second.advance(token)
+    except (EmptyLanguageError, PromptError, UnsupportedTokenizerError):
+        assume(False)
+    except UnsupportedFeatureError:  # a byte of a part that the tokenizer has no id for
+        assert method == "lift"
+
+
+# ---------------------------------------------------------------- large counts
+
+LARGE = [
+    (r"[a-z]{5,100000}", ["a" * 5, "z" * 99], ["a" * 4, "aaaa1", ""]),
+    (r".{99990,100000}", ["a" * 99_990, "a" * 100_000], ["a" * 99_989, "a" * 100_001, "\n"]),
+    (r".{0,2000}", ["", "é" * 2000, "a" * 2000], ["a" * 2001, "a\n", "é" * 2001]),
+    (r"[ab]{300,}c", ["a" * 300 + "c", "ab" * 3000 + "c"], ["a" * 299 + "c", "a" * 400]),
+    (r"(ab|c){0,10000}", ["", "ab" * 10_000, "abc" * 5000], ["abc" * 5000 + "c", "a", "b"]),
+    (r"(a[^;]{0,500};){2,500}", ["a;" * 500, "axx;" * 2], ["a;" * 501, "a;", "a;b;", "a;a"]),
+    (r"(a.{0,500};){0,500}", ["", "a" + ";" * 501, "a;b;"], ["a" + "x" * 501 + ";", "b;", "a"]),
+    (r'("[^"]{0,2000}",?){1,1000}', ['""' * 1000, '"' + "," * 2000 + '",'], ['""' * 1001, '"a', ""]),
+    (r'"[^"]{0,300}"', ['"' + "é" * 300 + '"'], ['"' + "é" * 301 + '"']),
+    (r"(a|aa){0,1000}", ["", "a" * 2000], ["a" * 2001]),
+    (r"(a|aa){500,1000}", ["a" * 500, "a" * 1999, "a" * 2000], ["a" * 499, "a" * 2001]),
+    (r"(a*b?){0,1000}", ["", "b" * 1000, "ab" * 1000, "a" * 2000], ["b" * 1001, "c"]),
+    (r"(a?){300,1000}", ["", "a" * 1000], ["a" * 1001]),
+    (r"((ab?){0,30}c){0,30}", ["ab" * 30 + "c", "c" * 30], ["a" * 31 + "c", "c" * 31, "ab"]),
+    (r"(?i)(?:straße){0,100}", ["STRAẞE" * 100], ["straße" * 101, "strasse"]),
+    (r"x(?:a{0,300}|(?-i:b){0,300}|c|dd)y", ["xy", "x" + "b" * 300 + "y", "xddy"], ["xaby", "xd"]),
+    (r"^(?:a{0,1000}b)?$", ["", "ab", "a" * 1000 + "b"], ["a", "a" * 1001 + "b"]),
+    (r"[\ud800-\udfff]{0,1000}a{2}", ["aa"], ["a"]),
+    (r"(?x) (?: a{0,1000} ) # b", ["", "a" * 1000], ["a" * 1001, "b"]),
+    (r"(?:){0,1000}a?", ["", "a"], ["aa"]),
+    (r"x{0}(y{0,1000}){0}z", ["z"], ["xz", "yz"]),
+]
+
+
+@pytest.mark.parametrize(("pattern", "accepted", "rejected"), LARGE)
+def test_counts_end_where_they_end(pattern, accepted, rejected):
+    found = link_regex(pattern)
+    assert [text[:9] for text in accepted if not found.accepts(text.encode())] == []
+    assert [text[:9] for text in rejected if found.accepts(text.encode())] == []
+    if found.far[found.start] < 1000:
+        rng = random.Random(2)
+        for text in (found.shortest(), *(found.sample(rng, 40) for _ in range(3))):
+            assert re.fullmatch(pattern, text.decode())
+            assert len(text) >= found.far[found.start]
+
+
+HUGE = [
+    (r".{0,100000}", r".{0,99}"),
+    (r"(ab|c){0,10000}", r"(ab|c){0,99}"),
+    (r"[a-z]{5,100000}", r"[a-z]{5,99}"),
+    (r"(a.{0,500};){0,500}", r"(a.{0,99};)*"),
+    (r'("[^"]{0,20000}",?){1,1000}', r'("[^"]{0,99}",?)+'),
+    (r"([a-z]{0,4000000000},){0,4000000000}", r"([a-z]*,)*"),
+]
+
+
+@pytest.mark.parametrize(("pattern", "small"), HUGE)
+def test_what_cannot_be_written_out_is_masked(pattern, small):
+    """As a regex with counts that no text here comes to the end of."""
+    with pytest.raises(BudgetExceededError):
+        compile_regex(pattern, Budget(max_states=5000))
+    found, explicit = link_regex(pattern), compile_regex(small)
+    assert found.shortest() == explicit.shortest()
+    tokenizer = small_tokenizer(["a", "b", "ab", "c", '"', '",', ";", "a;", ",", "a,"])
+    one, other = (constrain(tokenizer, dfa).matcher() for dfa in (found, explicit))
+    rng = random.Random(1)
+    for _ in range(20):
+        ids = one.allowed_ids().tolist()
+        assert ids == other.allowed_ids().tolist()
+        token = rng.choice([number for number in ids if number not in tokenizer.eos_ids])
+        one.advance(token)
+        other.advance(token)
+    assert found.n_written < 3000
+
+
+def test_rounds_that_include_others_are_left_out():
+    """Else there would be as many states in a set as letters, or as many sets as counts."""
+    for pattern, text, most in (
+        (r"(\w+\s?){0,100000}", b"ab" * 100, 150),
+        (r"(\w+\s?){300,100000}", b"ab" * 100, 15_000),
+        (r"(a|aa){500,1000}", b"a" * 400, 4000),
+        (r".*x.{0,1000}y", b"x" * 300, 2500),
+        (r"(.{0,500}x.{0,500}){0,100}", b"ax" * 100, 5000),
+        (r"((a|b){0,300}b?){0,300}", b"ab" * 100, 2500),
+        (r"([a-z]*){300}", b"ab" * 200, 3000),
+    ):
+        found = link_regex(pattern)
+        found.walk(text)
+        sizes = [len(states) for states, _ in found._members.values()]
+        assert (max(sizes) <= 6, found.n_written <= most) == (True, True), (pattern, max(sizes))
+
+
+def test_a_text_of_one_rung_enters_one_part():
+    found = link_regex("a{0,100000}")
+    found.walk(b"a" * 6200)
+    assert found.n_written < 3 * 6200
+    endless = link_regex("a{300,}")
+    endless.walk(b"a" * 400)
+    before = endless.n_written
+    endless.walk(b"a" * 4000)
+    assert endless.n_written == before < 1000
+
+
+# ---------------------------------------------------------------- what is refused
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        r"(a.{0,1000}\b){2}",
+        r"(?:^a){0,1000}b",
+        r"a{0,1000}$b",
+        r"(?:a$){2,1000}",
+        r"(?=a)b{0,1000}",
+        r"b{0,1000}(?<!a)",
+        r"(a{0,1000})\1",
+        r"x|a{0,1000}+",
+        r"(?>a{0,1000})b{0,900}",
+        r"(a{0,1000})(?(1)b|c)",
+        r"[a-\p{L}]{0,1000}",
+        r"(a{0,1000}",
+    ],
+)
+def test_what_compile_regex_refuses_is_refused_alike(pattern):
+    with pytest.raises(RegexError) as one:
+        compile_regex(pattern)
+    with pytest.raises(RegexError) as other:
+        link_regex(pattern)
+    assert (type(other.value), str(other.value)) == (type(one.value), str(one.value))
+    assert isinstance(one.value, UnsupportedRegexError) or pattern[-1] != "b"
+
+
+@pytest.mark.parametrize("pattern", [r"[^\s\S]{1,1000}", r"a{0,1000}[^\s\S]", r"([^\s\S]a{0,900})+"])
+def test_an_empty_language_is_refused(pattern):
+    with pytest.raises(EmptyLanguageError, match="no text matches"):
+        link_regex(pattern)
+    assert link_regex(f"(?:{pattern})?").strings(2).__next__() == b""
+
+
+def test_what_exceeds_a_budget():
+    with pytest.raises(BudgetExceededError, match="bytes"):
+        link_regex("(?:ab){3000000}|c")
+    with pytest.raises(BudgetExceededError, match="one another"):
+        link_regex("(?:" * 65 + "a" + "b?){2,300}" * 65)
+    with pytest.raises(BudgetExceededError, match="stack frames"):
+        link_regex("(" * 3000 + "a{0,1000}" + ")" * 3000)
+    with pytest.raises(BudgetExceededError, match="seconds"):
+        link_regex("a{0,1000}" + r"|\w{100}" * 3000, Budget(max_seconds=0.05))
+    small = link_regex(".{0,100000}", Budget(max_states=500))
+    with pytest.raises(BudgetExceededError, match="used them up"):
+        small.walk(b"a" * 10_000)
+    with pytest.raises(BudgetExceededError, match="link_regex"):
+        compile_regex(".{0,100000}", Budget(max_states=1000))
+
+
+def test_repeats_within_one_another_to_the_limit():
+    found = link_regex("(?:" * 64 + "a" + "b?){1,300}" * 64)
+    assert found.accepts(b"aabba")
+    assert not found.accepts(b"aabbac")
+
+
+# ---------------------------------------------------------------- processes, threads
+
+
+def test_it_travels_as_what_it_was_made_of():
+    found = pickle.loads(pickle.dumps(link_regex("x(ab){0,1000}", Budget(max_states=3000))))
+    assert found.budget.max_states == 3000
+    assert found.accepts(b"x" + b"ab" * 1000)
+    assert not found.accepts(b"x" + b"ab" * 1001)
+    assert pickle.loads(pickle.dumps(found.begun_with(b"y"))).accepts(b"yxab")
+
+
+def test_threads_share_one():
+    found, wrong = link_regex("((a|aa){0,300},?){200,}"), []
+
+    def work(k):
+        for n in range(k, 40, 3):
+            text = b"aa," * (180 + n)
+            if found.accepts(text) != (len(text) >= 600 or 3 * len(text) >= 900):
+                wrong.append(n)
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
