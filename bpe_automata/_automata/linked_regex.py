@@ -24,7 +24,7 @@ from bpe_automata._automata.parts import BYTE, FAR
 from bpe_automata._automata.program import REPEATS, kept_flags
 from bpe_automata._automata.rounds import NO_END, Edge, Node, Repeat, length
 from bpe_automata._automata.syntax import Parsed, parse
-from bpe_automata._budget import Budget, check, spending
+from bpe_automata._budget import Budget, spending
 from bpe_automata.errors import BudgetExceededError, EmptyLanguageError
 
 _LARGE = 256  # characters: what a repeat may be written out to, and not be large
@@ -72,7 +72,6 @@ class _Nets:
     def _sequence(self, items: Any, flags: int, then: Node) -> Node:
         """The node from which some items are read, up to another node."""
         for large, run in reversed([(k, list(run)) for k, run in groupby(items, _is_large)]):
-            check()
             if not large:
                 then = self._piece(run, flags, then)
                 continue

@@ -111,8 +111,7 @@ class Repeat:
             return [(rounds.rung, rounds)]
 
         table = table_of([((), 0)])
-        far = table.far({0: self.body.far})
-        return Part(table, far, follow, attrgetter("rest"), _joined, self.body.depth)
+        return Part(table, table.far({0: 0}), follow, attrgetter("rest"), _joined, self.body.depth)
 
     @cached
     def _counted(self) -> ByteDFA | None:

@@ -37,7 +37,9 @@ PATTERNS = st.recursive(
         st.tuples(inner, st.integers(0, 3), st.integers(0, 4)).map(
             lambda found: f"(?:{found[0]}){{{found[1]},{found[1] + found[2]}}}"
         ),
-        st.tuples(inner, st.sampled_from(("*", "+", "?", "{2,}", "{3}"))).map("(?:{0[0]}){0[1]}".format),
+        st.tuples(inner, st.sampled_from(("*", "+", "?", "{2,}", "{3}"))).map(
+            "(?:{0[0]}){0[1]}".format
+        ),
     ),
     max_leaves=5,
 )
@@ -72,6 +74,7 @@ def states_beside(one: LinkedDFA, other, most=300):
 @example("(?:a*b){2,4}", 1, 3)  # the beginning of a round is met again within it
 @example("(?:(?:a?){2,3}|b){0,3}", 1, 3)  # rounds that may be empty
 @example("(?:a){3,5}(?:a){2,6}", 0, 2)  # two rungs at once
+@example("(?:(?:a|[ab][ab][ab][ab][ab][ab])(?:[ab]){2,3}){2}", 2, 2)  # of different lengths
 @given(PATTERNS, st.sampled_from((0, 1, 2, 5)), st.sampled_from((1, 2, 3, 62)))
 def test_it_is_the_automaton_of_the_regex(pattern, large, of_a_rung):
     whole = compile_regex(pattern)
@@ -119,7 +122,11 @@ LARGE = [
     (r"(ab|c){0,10000}", ["", "ab" * 10_000, "abc" * 5000], ["abc" * 5000 + "c", "a", "b"]),
     (r"(a[^;]{0,500};){2,500}", ["a;" * 500, "axx;" * 2], ["a;" * 501, "a;", "a;b;", "a;a"]),
     (r"(a.{0,500};){0,500}", ["", "a" + ";" * 501, "a;b;"], ["a" + "x" * 501 + ";", "b;", "a"]),
-    (r'("[^"]{0,2000}",?){1,1000}', ['""' * 1000, '"' + "," * 2000 + '",'], ['""' * 1001, '"a', ""]),
+    (
+        r'("[^"]{0,2000}",?){1,1000}',
+        ['""' * 1000, '"' + "," * 2000 + '",'],
+        ['""' * 1001, '"a', ""],
+    ),
     (r'"[^"]{0,300}"', ['"' + "é" * 300 + '"'], ['"' + "é" * 301 + '"']),
     (r"(a|aa){0,1000}", ["", "a" * 2000], ["a" * 2001]),
     (r"(a|aa){500,1000}", ["a" * 500, "a" * 1999, "a" * 2000], ["a" * 499, "a" * 2001]),
@@ -128,6 +135,7 @@ LARGE = [
     (r"((ab?){0,30}c){0,30}", ["ab" * 30 + "c", "c" * 30], ["a" * 31 + "c", "c" * 31, "ab"]),
     (r"(?i)(?:straße){0,100}", ["STRAẞE" * 100], ["straße" * 101, "strasse"]),
     (r"x(?:a{0,300}|(?-i:b){0,300}|c|dd)y", ["xy", "x" + "b" * 300 + "y", "xddy"], ["xaby", "xd"]),
+    (r"(?i:a{0,300}b){2}b", ["AbaBb", "A" * 300 + "BBb"], ["AbaBB", "A" * 301 + "BBb"]),
     (r"^(?:a{0,1000}b)?$", ["", "ab", "a" * 1000 + "b"], ["a", "a" * 1001 + "b"]),
     (r"[\ud800-\udfff]{0,1000}a{2}", ["aa"], ["a"]),
     (r"(?x) (?: a{0,1000} ) # b", ["", "a" * 1000], ["a" * 1001, "b"]),
@@ -155,6 +163,7 @@ HUGE = [
     (r"(a.{0,500};){0,500}", r"(a.{0,99};)*"),
     (r'("[^"]{0,20000}",?){1,1000}', r'("[^"]{0,99}",?)+'),
     (r"([a-z]{0,4000000000},){0,4000000000}", r"([a-z]*,)*"),
+    (r"(a{2,9000}b?c|;)*", r"(aa+b?c|;)*"),
 ]
 
 
@@ -177,32 +186,48 @@ def test_what_cannot_be_written_out_is_masked(pattern, small):
     assert found.n_written < 3000
 
 
-def test_rounds_that_include_others_are_left_out():
-    """Else there would be as many states in a set as letters, or as many sets as counts."""
-    for pattern, text, most in (
-        (r"(\w+\s?){0,100000}", b"ab" * 100, 150),
-        (r"(\w+\s?){300,100000}", b"ab" * 100, 15_000),
-        (r"(a|aa){500,1000}", b"a" * 400, 4000),
-        (r".*x.{0,1000}y", b"x" * 300, 2500),
-        (r"(.{0,500}x.{0,500}){0,100}", b"ax" * 100, 5000),
-        (r"((a|b){0,300}b?){0,300}", b"ab" * 100, 2500),
-        (r"([a-z]*){300}", b"ab" * 200, 3000),
-    ):
-        found = link_regex(pattern)
-        found.walk(text)
-        sizes = [len(states) for states, _ in found._members.values()]
-        assert (max(sizes) <= 6, found.n_written <= most) == (True, True), (pattern, max(sizes))
+@pytest.mark.parametrize(
+    ("pattern", "text", "of_a_letter"),
+    [
+        (r"(\w+\s?){0,100000}", b"ab" * 100, 1),
+        (r"(\w+\s?){300,100000}", b"ab" * 100, 70),
+        (r"(a|aa){500,1000}", b"a" * 400, 6),
+        (r"(a|aa){500}", b"a" * 400, 6),
+        (r".*x.{0,1000}y", b"x" * 300, 2),
+        (r"(.{0,500}x.{0,500}){0,100}", b"ax" * 100, 13),
+        (r"((a|b){0,300}b?){0,300}", b"ab" * 100, 4),
+        (r"([a-z]*){300}", b"ab" * 200, 1),
+    ],
+)
+def test_rounds_that_include_others_are_left_out(pattern, text, of_a_letter):
+    """Else a set would have as many states, or a context as many ways on, as a text has letters."""
+    found = link_regex(pattern)
+    found.walk(text)
+    assert max(len(states) for states, _ in found._members.values()) <= 6
+    contexts = [one.context for one in found._written._instance_with.values()]
+    assert max(len(context.frames) for context in contexts) <= 3
+    assert max(len(ranges) for context in contexts for *_, ranges in context.frames) <= 2
+    assert found.n_written <= of_a_letter * len(text)
 
 
-def test_a_text_of_one_rung_enters_one_part():
+def test_a_text_enters_one_part_for_many_letters():
+    found = link_regex("a{9000,}")
+    found.walk(b"a" * 6200)
+    assert found.n_written < 1.2 * 6200
     found = link_regex("a{0,100000}")
     found.walk(b"a" * 6200)
-    assert found.n_written < 3 * 6200
+    assert found.n_written < 2.2 * 6200
     endless = link_regex("a{300,}")
-    endless.walk(b"a" * 400)
+    endless.walk(b"a" * 320)
     before = endless.n_written
     endless.walk(b"a" * 4000)
-    assert endless.n_written == before < 1000
+    assert endless.n_written == before
+
+
+def test_a_space_before_a_text():
+    """As some tokenizers put it there."""
+    found = link_regex("[^b]{0,1000}")
+    assert found.accepting[found.walk(b" aa", found.state_before(ord(" ")))]
 
 
 # ---------------------------------------------------------------- what is refused
@@ -234,11 +259,13 @@ def test_what_compile_regex_refuses_is_refused_alike(pattern):
     assert isinstance(one.value, UnsupportedRegexError) or pattern[-1] != "b"
 
 
-@pytest.mark.parametrize("pattern", [r"[^\s\S]{1,1000}", r"a{0,1000}[^\s\S]", r"([^\s\S]a{0,900})+"])
+@pytest.mark.parametrize(
+    "pattern", [r"[^\s\S]{1,1000}", r"a{0,1000}[^\s\S]", r"([^\s\S]a{0,900})+"]
+)
 def test_an_empty_language_is_refused(pattern):
     with pytest.raises(EmptyLanguageError, match="no text matches"):
         link_regex(pattern)
-    assert link_regex(f"(?:{pattern})?").strings(2).__next__() == b""
+    assert link_regex(f"(?:{pattern})?").shortest() == b""
 
 
 def test_what_exceeds_a_budget():
