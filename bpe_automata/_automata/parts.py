@@ -146,7 +146,9 @@ class Part:
     lead to. family: of the parts with one
     table and one family, states in different contexts are compared; covers: (context, other), is
     what may follow in the other one known to be among what may follow in the first? Such a state is
-    left out of a set.
+    left out of a set. compared: of a state and its context, a number and a context that stand for
+    the same texts in all parts of the family, whatever their tables; by default the state itself,
+    beside those of parts with the same table.
     """
 
     table: Table
