@@ -145,7 +145,9 @@ class CartesianMerge(Immutable):
         unread = tokenizer.added_ids - tokenizer.added_as_text(added_tokens)
         self._tables = ProductTables(self.canonical, self.prefixed, {*eos_ids, *unread})
         self._relevance = Relevance(self._tables, self.canonical.geometry)
-        self._masks: BoundedMemo[ProductState, np.ndarray] = BoundedMemo(tokenizer.n_ids // 8)
+        # One is got again out of what `Relevance` keeps in little more time than it takes to copy,
+        # so no more than an eighth of the usual is kept, for those that are asked for again soon.
+        self._masks: BoundedMemo[ProductState, np.ndarray] = BoundedMemo(tokenizer.n_ids)
         self.leads = AllLeads(self._tables, self._relevance).of_configuration
         self._eos = np.array([i for i in eos_ids if 0 <= i < tokenizer.n_ids], dtype=np.int64)
 
