@@ -142,10 +142,10 @@ class Written:
         if found is None:
             block, rows = self._block_of_table(part.table, number)
             gone = dead[number * ROWS :], dead[block.away]
-            other = cut(block.cells, *gone, len(rows))
+            other = cut(block.runs, *gone, len(rows))
             if len(other):
                 first, shared = self._room_for_rows(len(other)), rows
-                write_cut(first, shared[other], other, block.cells, *gone, packed(self.steps))
+                write_cut(first, shared[other], other, block.runs, *gone, packed(self.steps))
                 rows = rows.copy()
                 rows[other] = np.arange(first, first + len(other))
             found = self._rows_of[id(part), number] = block, rows, part
@@ -162,7 +162,7 @@ class Written:
                 )
             block = table.block(number, self.steps.byte_class)
             row = self._room_for_rows(block.n_rows)
-            write_rows(block.cells, row, packed(self.steps))
+            write_rows(block.runs, row, packed(self.steps))
             rows = np.arange(row, row + block.n_rows, dtype=np.int32)
             found = self._rows_of[id(table), number] = block, rows, table
         return found[:2]

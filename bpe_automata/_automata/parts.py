@@ -107,8 +107,8 @@ class Table:
             if len(self._blocks) >= _MOST_BLOCKS:
                 self._blocks.clear()
             rows = self.trans[number * ROWS : (number + 1) * ROWS]
-            cells, away = leave_block(rows, columns, self._is_exit, number * ROWS)
-            found = Block(cells, away, self._is_exit[away], len(rows))
+            runs, away = leave_block(rows, columns, self._is_exit, number * ROWS)
+            found = Block(runs, away, self._is_exit[away], len(rows))
             self._blocks[key, number] = found
         return found
 
@@ -185,12 +185,12 @@ class Part:
 class Block:
     """ROWS rows of a part, or those that are left, which are written down together.
 
-    cells int16 [n, 3], by rows: row, column, and 1 + the row of the block that a byte leads to; or
-    -1 - i where it leads to `away[i]`, a state that is an exit or in another block. is_exit: bool,
-    of those; n_rows: how many rows there are.
+    runs int16 [n, 4], by rows: row, first column and the one behind the last of those that lead
+    alike, and 1 + the row of the block that they lead to; or -1 - i where it is `away[i]`, a state
+    that is an exit or in another block. is_exit: bool, of those; n_rows: how many rows there are.
     """
 
-    cells: np.ndarray
+    runs: np.ndarray
     away: np.ndarray
     is_exit: np.ndarray
     n_rows: int

@@ -68,7 +68,9 @@ _STATES_PER_SPARE_PAIR = 64
 _SMALLER = "use smaller repeat counts, or split the language"
 _ROOM = 4096
 _ROOM_OF_SETS = 8
-_MOST_CERTIFICATES, _COLUMNS = 384, 160  # Llama-4, which has most, needs 306 and 137
+# Llama-4, which has most, needs 306 and 137; most others need no more than the first number. All
+# states have a bit for each that there is room for.
+_FEW_CERTIFICATES, _MOST_CERTIFICATES, _COLUMNS = 192, 384, 160
 _ALL_BYTES = np.ones(256, dtype=bool)
 
 
@@ -203,6 +205,8 @@ class ProductTables:
         if not len(known.texts):
             n_states, n_texts = len(self._product.dfa.accepting), len(self._text.next)
             known = _certificates(n_states, len(self._product.reading.utf8), n_texts)
+        elif known.counts[0] == _FEW_CERTIFICATES == len(known.ends):
+            known = _with_more(known)
         if len(known.of_set) < n_sets:
             known = known._replace(of_set=resized(known.of_set, 2 * n_sets, -1))
         return known
@@ -438,7 +442,6 @@ def _memo(n_states: int, n: int, spare: int, configurations: int) -> Memo:
         status=np.zeros(room, dtype=np.uint8),
         n_configurations=np.zeros(1, dtype=np.int64),
         at_end=untouched((state_pairs, n), np.uint8),
-        order=untouched((state_pairs, n), np.int32),
         free=untouched((state_pairs, n), np.uint8),
         keys=np.full(slots, EMPTY, dtype=np.int64),
         values=np.full(slots, -1, dtype=np.int32),
@@ -450,7 +453,7 @@ def _memo(n_states: int, n: int, spare: int, configurations: int) -> Memo:
 
 def _certificates(n_states: int, n_rows: int, n_texts: int) -> Certificates:
     """None yet."""
-    room, n = table_size(_MOST_CERTIFICATES), _MOST_CERTIFICATES
+    room, n = table_size(_MOST_CERTIFICATES), _FEW_CERTIFICATES
     return Certificates(
         of_set=np.empty(0, dtype=np.int32),
         keys=np.full(room, EMPTY, dtype=np.int64),
@@ -464,6 +467,20 @@ def _certificates(n_states: int, n_rows: int, n_texts: int) -> Certificates:
         need=np.zeros((_COLUMNS, -(-n // 64)), dtype=np.int64),
         texts=np.zeros(n_texts, dtype=np.int32),
         counts=np.zeros(2, dtype=np.int64),
+    )
+
+
+def _with_more(known: Certificates) -> Certificates:
+    """The same with all the room that there may be. Where they hold is asked again: it is found
+    sooner than so many bits are copied."""
+    n, n_states = _MOST_CERTIFICATES, len(known.asked)
+    return known._replace(
+        shown=resized(known.shown, n),
+        ends=resized(known.ends, n),
+        whole=resized(known.whole, n),
+        asked=untouched((n_states, -(-n // 64)), np.int64),
+        holds=untouched((n_states, -(-n // 64)), np.int64),
+        need=np.zeros((_COLUMNS, -(-n // 64)), dtype=np.int64),
     )
 
 

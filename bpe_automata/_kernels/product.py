@@ -137,15 +137,14 @@ class Witnesses(NamedTuple):
 class Memo(NamedTuple):
     """What is known. configurations int64, status uint8: hash table of statuses by
     `configuration_key`; n_configurations int64 [1]; at_end uint8 [state pairs, n]: ALIVE or DEAD
-    for a hypothesis at a character's end; order int32, the same shape: scratch of the search; free
-    uint8, the same shape: see `_kernels.split_characters`; keys int64, values int32: hash table of
-    state pairs; state, text_state int32 [state pairs]; n_state_pairs int64 [1]."""
+    for a hypothesis at a character's end; free uint8, the same shape: see
+    `_kernels.split_characters`; keys int64, values int32: hash table of state pairs; state,
+    text_state int32 [state pairs]; n_state_pairs int64 [1]."""
 
     configurations: np.ndarray
     status: np.ndarray
     n_configurations: np.ndarray
     at_end: np.ndarray
-    order: np.ndarray
     free: np.ndarray
     keys: np.ndarray
     values: np.ndarray

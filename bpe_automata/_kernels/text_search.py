@@ -18,6 +18,7 @@ from bpe_automata._kernels.hashing import (
     keys_with_room,
     slot_of,
     table_size,
+    with_room,
 )
 from bpe_automata._kernels.links import step
 from bpe_automata._kernels.product import (
@@ -262,6 +263,24 @@ def _search_nearest(p: int, h: int, w: Product) -> int:
 
 
 @kernel
+def _taken_off(
+    component: np.ndarray,
+    n: int,
+    first: int,
+    status: int,
+    configurations: np.ndarray,
+    at_end: np.ndarray,
+) -> int:
+    """Take all from number `first` on off the component stack of a search, say of them what is
+    known now, and return how many are left."""
+    while n > 0 and component[n - 1, 0] >= first:
+        n -= 1
+        met = configurations[component[n, 0]]
+        at_end[met[0], met[1]] = status
+    return n
+
+
+@kernel
 def _search(p: int, h: int, limit: int, w: Product) -> int:
     """ALIVE or DEAD, by Tarjan's depth-first search for strong components, stopped at the first
     success; UNKNOWN where it would meet more than `limit`.
@@ -277,7 +296,9 @@ def _search(p: int, h: int, limit: int, w: Product) -> int:
     configurations, count = np.empty((64, 3), np.int32), 0
     frames, n_frames = np.empty((64, 4), np.int32), 0
     component, n_component = np.empty((64, 1), np.int32), 0
-    recent, text, order = _recent(), w.memo.at_end, w.memo.order
+    slots = np.full(table_size(64), EMPTY, np.int64)  # which of them one is: a hash table
+    order = np.empty(len(slots), np.int32)
+    recent, text, n = _recent(), w.memo.at_end, w.memo.at_end.shape[1]
     entering, found = True, False
     while not found and count <= limit and not poll(w.watch):
         if entering:
@@ -285,13 +306,14 @@ def _search(p: int, h: int, limit: int, w: Product) -> int:
             if count == len(configurations):
                 configurations, frames = grown_rows(configurations), grown_rows(frames)
                 component = grown_rows(component)
+                slots, order = with_room(slots, order, 2 * count)
             configurations[count, 0], configurations[count, 1], configurations[count, 2] = (
                 p,
                 h,
                 count,
             )
-            text[p, h], order[p, h] = _ON_SEARCH, count
-            component[n_component, 0] = count
+            text[p, h], at = _ON_SEARCH, slot_of(slots, p * n + h)
+            slots[at], order[at], component[n_component, 0] = p * n + h, count, count
             frames[n_frames, 0], frames[n_frames, 1], frames[n_frames, 3] = count, n_pool, 0
             pool, n_pool = _successors(p, h, False, pool, n_pool, recent, w)
             frames[n_frames, 2] = n_pool
@@ -308,7 +330,7 @@ def _search(p: int, h: int, limit: int, w: Product) -> int:
                 found = True
             elif known == _ON_SEARCH:
                 configurations[configuration, 2] = min(
-                    configurations[configuration, 2], order[p, h]
+                    configurations[configuration, 2], order[slot_of(slots, p * n + h)]
                 )
             entering = known == UNKNOWN and not found
         elif top[3] == 0:
@@ -325,14 +347,10 @@ def _search(p: int, h: int, limit: int, w: Product) -> int:
             top[2] = n_pool
         else:
             n_frames -= 1
-            while (
-                configurations[configuration, 2] == configuration
-                and n_component > 0
-                and component[n_component - 1, 0] >= configuration
-            ):
-                n_component -= 1
-                other = configurations[component[n_component, 0]]
-                text[other[0], other[1]] = DEAD
+            if configurations[configuration, 2] == configuration:
+                n_component = _taken_off(
+                    component, n_component, configuration, DEAD, configurations, text
+                )
             if n_frames == 0:
                 break
             above = frames[n_frames - 1]
@@ -340,7 +358,5 @@ def _search(p: int, h: int, limit: int, w: Product) -> int:
                 configurations[above[0], 2], configurations[configuration, 2]
             )
             n_pool = above[2]
-    for i in range(n_component):
-        met = configurations[component[i, 0]]
-        text[met[0], met[1]] = ALIVE if found else UNKNOWN
+    _taken_off(component, n_component, 0, ALIVE if found else UNKNOWN, configurations, text)
     return ALIVE if found else DEAD if n_frames == 0 else UNKNOWN

@@ -17,36 +17,41 @@ APART = HERE
 def leave_block(
     rows: np.ndarray, columns: np.ndarray, is_exit: np.ndarray, first: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(`parts.Block.cells` int16 [cells, 3]; int64, the states that the block leads away to) of
-    rows of a part, int32 [n, k], those from `first` on. columns: uint8, the columns of the part
-    that those of the automaton are. is_exit: bool, of all states of the part."""
+    """(`parts.Block.runs`; int64, the states that the block leads away to) of rows of a part, int32
+    [n, k], those from `first` on. columns: uint8, the columns of the part that those of the
+    automaton are. is_exit: bool, of all states of the part."""
     number = np.zeros(len(is_exit), np.int32)  # 1 + that of a state among them
     away, count, n = np.empty(len(is_exit), np.int64), 0, 0
-    cells = np.empty((len(rows) * len(columns), 3), np.int16)
+    runs = np.empty((len(rows) * len(columns), 4), np.int16)
     for k in range(len(rows)):
+        before = 0
         for c in range(len(columns)):
             after = rows[k, columns[c]]
-            if after == 0:
-                continue
-            cells[n, 0], cells[n, 1] = k, c
-            if first <= after < first + len(rows) and not is_exit[after]:
-                cells[n, 2] = after - first + 1
-            else:
-                if number[after] == 0:
-                    away[count] = after
-                    count += 1
-                    number[after] = count
-                cells[n, 2] = -number[after]
-            n += 1
-    return cells[:n].copy(), away[:count].copy()
+            if after != 0 and after == before:
+                runs[n - 1, 2] = c + 1
+            elif after != 0:
+                runs[n, 0], runs[n, 1], runs[n, 2] = k, c, c + 1
+                if first <= after < first + len(rows) and not is_exit[after]:
+                    runs[n, 3] = after - first + 1
+                else:
+                    if number[after] == 0:
+                        away[count] = after
+                        count += 1
+                        number[after] = count
+                    runs[n, 3] = -number[after]
+                n += 1
+            before = after
+    return runs[:n].copy(), away[:count].copy()
 
 
 @kernel
-def write_rows(cells: np.ndarray, first: int, steps: Steps) -> None:
+def write_rows(runs: np.ndarray, first: int, steps: Steps) -> None:
     """Write the rows of a block (see `parts.Block`), which are all 0, from row `first` on."""
-    for i in range(len(cells)):
-        k, c, cell = np.int64(cells[i, 0]), cells[i, 1], np.int64(cells[i, 2])
-        steps.trans[first + k, c] = cell - 1 - k + HERE if cell > 0 else cell
+    for i in range(len(runs)):
+        k, cell = np.int64(runs[i, 0]), np.int64(runs[i, 3])
+        entry = cell - 1 - k + HERE if cell > 0 else cell
+        for c in range(runs[i, 1], runs[i, 2]):
+            steps.trans[first + k, c] = entry
 
 
 @kernel
@@ -93,14 +98,14 @@ def merge(states: np.ndarray, row: np.ndarray, steps: Steps) -> int:
 
 
 @kernel
-def cut(cells: np.ndarray, dead: np.ndarray, away: np.ndarray, n: int) -> np.ndarray:
+def cut(runs: np.ndarray, dead: np.ndarray, away: np.ndarray, n: int) -> np.ndarray:
     """int64: of the n states of a block (see `parts.Block`), those that are alive and have steps to
     dead ones. dead: bool, of the block's states; away: bool, of those that it leads away to."""
     other = np.zeros(n, np.bool_)
-    for i in range(len(cells)):
-        cell = cells[i, 2]
+    for i in range(len(runs)):
+        cell = runs[i, 3]
         gone = dead[cell - 1] if cell > 0 else away[-1 - cell]
-        other[cells[i, 0]] |= gone and not dead[cells[i, 0]]
+        other[runs[i, 0]] |= gone and not dead[runs[i, 0]]
     return np.flatnonzero(other)
 
 
@@ -109,7 +114,7 @@ def write_cut(
     first: int,
     rows: np.ndarray,
     states: np.ndarray,
-    cells: np.ndarray,
+    runs: np.ndarray,
     dead: np.ndarray,
     away: np.ndarray,
     steps: Steps,
@@ -119,10 +124,11 @@ def write_cut(
     for k in range(len(states)):
         steps.trans[first + k] = steps.trans[rows[k]]
     k = 0
-    for i in range(len(cells)):
-        while k < len(states) and states[k] < cells[i, 0]:
+    for i in range(len(runs)):
+        while k < len(states) and states[k] < runs[i, 0]:
             k += 1
-        cell = cells[i, 2]
+        cell = runs[i, 3]
         gone = dead[cell - 1] if cell > 0 else away[-1 - cell]
-        if gone and k < len(states) and states[k] == cells[i, 0]:
-            steps.trans[first + k, cells[i, 1]] = 0
+        if gone and k < len(states) and states[k] == runs[i, 0]:
+            for c in range(runs[i, 1], runs[i, 2]):
+                steps.trans[first + k, c] = 0

@@ -206,7 +206,8 @@ def test_rows_in_and_beside_regions_are_those_of_the_plain_walk(tokenizer, dfa, 
         regions.at = lambda state: NOTHING
     with collapsed_at_once(), pytest.MonkeyPatch.context() as patch:
         if tight:
-            patch.setattr(product_tables, "_MOST_CERTIFICATES", 1)
+            patch.setattr(product_tables, "_FEW_CERTIFICATES", 1)
+            patch.setattr(product_tables, "_MOST_CERTIFICATES", 2)
             patch.setattr(product_tables, "_COLUMNS", 1)
         for state in range(1, lift.dfa.n_states):
             assert (lift.mask(state) == plain_lift.mask(state)).all()
