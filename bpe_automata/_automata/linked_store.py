@@ -68,7 +68,7 @@ class Written:
         self._bases: list[int] = []  # of instances, and the states that are sets
         self._instance_with: dict[int, Instance] = {}
         self._instance_of: dict[tuple[int, int, int], Instance] = {}
-        # Blocks with their rows, by table or part.
+        # Blocks with their rows, by part or `trans`, which tables that begin elsewhere share.
         self._rows_of: dict[tuple[int, int], tuple[Block, np.ndarray, Part | Table]] = {}
         # Steps away: the first number of those of an instance, or that of one to a set.
         self._first_steps: list[int] = []
@@ -153,7 +153,8 @@ class Written:
 
     def _block_of_table(self, table: Table, number: int) -> tuple[Block, np.ndarray]:
         """The same for parts that lack no state."""
-        found = self._rows_of.get((id(table), number))
+        key = id(table.trans), number
+        found = self._rows_of.get(key)
         if found is None:
             if self._readable is not None and not table.is_left_by(self._readable):
                 raise UnsupportedFeatureError(
@@ -164,7 +165,7 @@ class Written:
             row = self._room_for_rows(block.n_rows)
             write_rows(block.runs, row, packed(self.steps))
             rows = np.arange(row, row + block.n_rows, dtype=np.int32)
-            found = self._rows_of[id(table), number] = block, rows, table
+            found = self._rows_of[key] = block, rows, table
         return found[:2]
 
     # Steps away.

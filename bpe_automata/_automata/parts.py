@@ -120,10 +120,15 @@ class Table:
         return found
 
     def begun_after(self, data: bytes) -> Table:
-        """The same table, from the state that a text leads to; with what is known of it."""
-        _, other, state = self._edges, copy(self), self.start  # edges first: both have them then
+        """The same table, from the state that a text leads to."""
+        state = self.start
         for byte in data:
             state = int(self.trans[state, self.byte_class[byte]])
+        return self.begun_at(state)
+
+    def begun_at(self, state: int) -> Table:
+        """The same table, from another state; with the same `trans`, and what is known of it."""
+        _, other = self._edges, copy(self)  # edges first: both have them then
         other.start = state
         return other
 

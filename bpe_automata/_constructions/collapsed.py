@@ -7,6 +7,7 @@ with a region that has these classes.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from weakref import ref
 
 import numpy as np
 
@@ -65,7 +66,8 @@ class CollapsedVocabularies:
         self._known: list[tuple[bytes, Collapsed]] | None = None  # see `known`
         self._on_disk: set[bytes] = set()
         self._left: dict[bytes, int] = {}  # rows until it pays
-        self._full: BoundedMemo[tuple[int, int], tuple[np.ndarray, np.ndarray]] = BoundedMemo(
+        # Each row with a reference to the ids of its vocabulary, which it does not keep alive.
+        self._full: BoundedMemo[tuple[int, int], tuple[ref[np.ndarray], np.ndarray]] = BoundedMemo(
             len(trie.start)  # four rows, so that no more than a quarter of the usual is kept
         )
 
@@ -142,9 +144,9 @@ class CollapsedVocabularies:
         """`_kernels.collapsed.full_row` for a hypothesis set and what is after it."""
         key = id(collapsed.ids), number
         found = self._full.get(key)
-        if found is None or found[0] is not collapsed.ids:
+        if found is None or found[0]() is not collapsed.ids:
             row = full_row(collapsed, free, bound, len(self._trie.start) - 1)
-            found = collapsed.ids, row
+            found = ref(collapsed.ids), row
             self._full.put(key, found)
         return found[1]
 

@@ -43,6 +43,7 @@ from bpe_automata._kernels.masks import readable_ids
 from bpe_automata._kernels.product import (
     ALIVE,
     SET_BITS,
+    UNKNOWN,
     Added,
     Dfa,
     Memo,
@@ -122,7 +123,6 @@ class ProductTables:
                 dfa.n_states,
                 canonical.pipeline.boundaries.n,
                 max(_SPARE_STATE_PAIRS, dfa.n_states // _STATES_PER_SPARE_PAIR),
-                _ROOM,
             ),
             fragments=fragments._replace(covers=self._proofs.covers),
             pairs=canonical.geometry.pairs,
@@ -402,21 +402,23 @@ class ProductTables:
         )
 
     def _grow_state_pairs(self) -> None:
-        old, size = self.memo, len(self.memo.state)
-        n_states, n_configurations = len(self._product.dfa.accepting), len(old.configurations) // 2
-        new = _memo(
-            n_states, old.at_end.shape[1], _MORE_STATE_PAIRS * (size - n_states), n_configurations
-        )
+        old, size, n_states = self.memo, len(self.memo.state), len(self._product.dfa.accepting)
+        new = _memo(n_states, old.at_end.shape[1], _MORE_STATE_PAIRS * (size - n_states))
         # Texts that were found are texts. All else may rest on a state pair that was not there.
         written = self._dfa.n_written if isinstance(self._dfa, LinkedDFA) else n_states
         for some in slice(written), slice(n_states, size):
-            new.at_end[some] = (old.at_end[some] == ALIVE) * np.uint8(ALIVE)
+            new.at_end[some] = old.at_end[some]
+            new.at_end[some][new.at_end[some] != ALIVE] = UNKNOWN
+        old.configurations[:] = EMPTY
         new.state[n_states:size] = old.state[n_states:]
-        new.text_state[:size] = old.text_state
+        new.text_state[n_states:size] = old.text_state[n_states:]
         self._count(new)
         new.n_state_pairs[0] = size
         keys, values = with_room(old.keys, old.values, len(new.state) - n_states)
-        self._product = self._product._replace(memo=new._replace(keys=keys, values=values))
+        new = new._replace(keys=keys, values=values)
+        self._product = self._product._replace(
+            memo=new._replace(configurations=old.configurations, status=old.status)
+        )
 
 
 def _added(
@@ -432,10 +434,9 @@ def _added(
     return Added(seen.next, text.ends, harmless, text.after_row, seen.after, *tokens)
 
 
-def _memo(n_states: int, n: int, spare: int, configurations: int) -> Memo:
-    """`spare` state pairs besides the DFA's states, and room for what is known of `configurations`
-    configurations."""
-    state_pairs, slots, room = n_states + spare, table_size(spare), table_size(configurations)
+def _memo(n_states: int, n: int, spare: int) -> Memo:
+    """`spare` state pairs besides the DFA's states."""
+    state_pairs, slots, room = n_states + spare, table_size(spare), table_size(_ROOM)
     check_fits("state pairs", state_pairs, NUMBERS, _SMALLER)
     return Memo(
         configurations=np.full(room, EMPTY, dtype=np.int64),

@@ -130,6 +130,7 @@ class Ladder:
         self._rungs = max(0, (most - nearest) // _CHARACTERS)
         self._tail = most - self._rungs * _CHARACTERS
         self._parts: dict[tuple[bool, int], Part] = {}
+        self._tables: dict[bool, Table] = {}  # of rungs, of the tail
 
     @property
     def shortest(self) -> int:
@@ -149,12 +150,14 @@ class Ladder:
         return part, rung
 
     def _made(self, is_rung: bool, node: int) -> Part:
-        table = self._table(_CHARACTERS if is_rung else self._tail, is_rung)
+        table = self._tables.get(is_rung)
+        if table is None:
+            table = self._table(_CHARACTERS if is_rung else self._tail, is_rung)
+            self._tables[is_rung] = table
         costs = {_DONE: 0}
         if is_rung:
             costs |= {1 + i: int(self._far[i]) for i in range(self._layer.between)}
-        begun = Table(table.trans, table.byte_class, 1 + node, table.exits)
-        return Part(begun, table.far(costs), self._follow, _rest)
+        return Part(table.begun_at(1 + node), table.far(costs), self._follow, _rest)
 
     def _follow(self, rung: Rung, label: int) -> Iterable[Place]:
         if label == _DONE:
