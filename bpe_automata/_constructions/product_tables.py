@@ -409,7 +409,8 @@ class ProductTables:
         for some in slice(written), slice(n_states, size):
             new.at_end[some] = old.at_end[some]
             new.at_end[some][new.at_end[some] != ALIVE] = UNKNOWN
-        old.configurations[:], old.status[:] = EMPTY, UNKNOWN
+        # Statuses first: one is taken for known wherever it is not UNKNOWN.
+        old.status[:], old.configurations[:] = UNKNOWN, EMPTY
         new.state[n_states:size] = old.state[n_states:]
         new.text_state[n_states:size] = old.text_state[n_states:]
         self._count(new)
