@@ -28,6 +28,7 @@ _WIDE = 16  # bytes with one target
 _OFTEN = 16
 _SMALL = 1024
 _MOST_FOLLOWING = 64  # states
+MOST_ENTERED = 1024
 _WORDS = 16384  # nodes that there is room for at first
 _NEAR_THE_ROOT = 2  # where the clock is looked at
 
@@ -75,6 +76,9 @@ def partition(
     than three times that: a step that leads further than those of the region leaves too. often:
     bool [256], bytes that begin a large part of all tokens, see `often_first`. level: int32
     and bytes_to: int64 [n_states], all 0, for scratch; they are left as they were.
+
+    A linked automaton for which more than MOST_ENTERED steps would be written down, as a regex
+    whose words may be cut into rounds in many ways, has no region there.
     """
     region, again = _region(state, 4 * reach, often, steps, level, bytes_to, watch)
     n = steps.trans.shape[1]
@@ -173,6 +177,7 @@ def _region(
         frequent[steps.byte_class[byte]] |= often[byte]
     found, count, again = np.empty(len(level), np.int32), 1, False
     found[0], level[state], at = state, 1, 0
+    entered = 0
     while at < count and level[found[at]] <= deepest and not poll(watch):
         q = found[at]
         at += 1
@@ -180,6 +185,10 @@ def _region(
             c = steps.byte_class[byte]
             if known_step(q, c, steps) < 0 and _bytes_alike(q, c, steps, size) >= _WIDE:
                 step(q, byte, steps)
+                entered += 1
+        if entered > MOST_ENTERED:
+            level[found[1:count]] = 0
+            return found[:1].copy(), False
         for c in range(n):
             bytes_to[max(known_step(q, c, steps), 0)] += size[c]
         for c in range(n):

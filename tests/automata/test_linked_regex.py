@@ -186,6 +186,15 @@ def test_what_cannot_be_written_out_is_masked(pattern, small):
     assert found.n_written < 3000
 
 
+def test_where_each_letter_leads_to_states_of_its_own(smollm2_tokenizer):
+    """No region of such states is looked for: it would have tens of thousands."""
+    found = link_regex(r"(\w+\s?){500,10000}", Budget(max_states=40_000))
+    matcher = constrain(smollm2_tokenizer, found).matcher()
+    for token in smollm2_tokenizer.encode("so many words"):
+        assert matcher.allows(token)
+        matcher.advance(token)
+
+
 @pytest.mark.parametrize(
     ("pattern", "text", "of_a_letter"),
     [
