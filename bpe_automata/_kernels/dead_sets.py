@@ -266,7 +266,8 @@ def _listed(
         complete = False
         ids, rows = leading_among(stack.hints[: n[_HINTS]], key, tokens, w)
     else:
-        deepest = tokens.vocabulary.trie.deepest if stage == _ALL else SHALLOW
+        much = stage == _SHORT and reads_much(w.memo.state[key_state_pair(key)], w)
+        deepest = SHALLOW if much else tokens.vocabulary.trie.deepest
         complete, ids, rows = leading_ids(key, deepest, tokens, w)
     if stage == _ALL and how_many(left) <= _FEW_CANDIDATES:
         for candidate in listed(left):

@@ -11,12 +11,21 @@ from bpe_automata._kernels import kernel
 from bpe_automata._kernels.collapsed import Collapsed
 from bpe_automata._kernels.edges import Vocabulary, edges, text_after
 from bpe_automata._kernels.fewest_tokens import NEVER
-from bpe_automata._kernels.geometry import ForbiddenSets, forbid
+from bpe_automata._kernels.geometry import (
+    ForbiddenSets,
+    forbid,
+    keep,
+    listed,
+    placed,
+    take_out,
+    which_follow,
+)
 from bpe_automata._kernels.hashing import EMPTY, slot_of
 from bpe_automata._kernels.links import known_step
 from bpe_automata._kernels.masks import known_lively, status_of, witness_slot
 from bpe_automata._kernels.product import (
     ALIVE,
+    DEAD,
     IN_VAIN,
     PARTLY,
     UNKNOWN,
@@ -27,7 +36,7 @@ from bpe_automata._kernels.product import (
     key_state_pair,
 )
 from bpe_automata._kernels.references import by_reference
-from bpe_automata._kernels.settled import UNSETTLED, Settled, settled_at
+from bpe_automata._kernels.settled import UNSETTLED, Settled, lacks, settled_at
 from bpe_automata._kernels.status import status_at
 from bpe_automata._kernels.trie import walk
 from bpe_automata._kernels.watch import poll, stopped
@@ -35,6 +44,7 @@ from bpe_automata._kernels.watch import poll, stopped
 SHALLOW = 2  # bytes: where much can follow, tokens this short are looked at first
 _MOST_LOOKED_FOR = 16  # rows that lead to one configuration
 _MOST_LOOKED_FOR_LONG = 2  # the same, where long ids are looked through
+_MOST_OPENED = 64  # configurations in search of a chain
 _MUCH = 16  # bytes that a state reads
 
 
@@ -58,13 +68,11 @@ def leading_ids(
 ) -> tuple[bool, np.ndarray, np.ndarray]:
     """key: of a configuration whose hypothesis set has a known row. Returns (are these all of its
     ids?; int64 [k], ids that surely lead on; int64 [n, 2], (id, key of the configuration that it
-    leads to) for those of which that is not known). Where the DFA reads many bytes, only ids of at
-    most `deepest` bytes are among them."""
+    leads to) for those of which that is not known). Only ids of at most `deepest` bytes are among
+    them."""
     state_pair, number = key_state_pair(key), key_number(key)
     configurations, statuses = w.memo.configurations, w.memo.status
     state, bound_after = w.memo.state[state_pair], tokens.bound_after[tokens.row_of[number]]
-    if deepest < tokens.vocabulary.trie.deepest and not reads_much(state, w):
-        deepest = tokens.vocabulary.trie.deepest
     found, _, _ = edges(
         state, w.memo.text_state[state_pair], w.sets.utf8_row[number], tokens.alone, w.dfa.steps,
         tokens.none, tokens.vocabulary, deepest, NEVER, w.watch,
@@ -144,55 +152,157 @@ def add_witnessed(
     w: Product,
 ) -> np.ndarray:
     """One id that may follow, and surely leads on, is all that it takes: for each open row look for
-    one among short ids, or among all where few rows lead to a configuration; remember it as a
-    witness, and set the row's id in `free` or `bound`, packed int32. rows: as `readable_ids` has
-    them, those that lead to one configuration side by side. Returns bool [n], which are undecided:
-    also all that lead to a configuration that is settled, or that many lead to, for which `settle`
-    costs less."""
-    undecided = np.ones(len(rows), np.bool_)
-    forbidden = np.empty((len(forbidden_sets.after.order) + 63) >> 6, np.int64)
-    complete, ids, maybe, end = False, np.empty(0, np.int64), np.empty((0, 2), np.int64), 0
-    looked_for, few = False, False
-    for i in range(len(rows)):
-        token, bits, number = rows[i, 0], bound, rows[i, 2]
-        key = configuration_key(rows[i, 1], number)
-        if i == end:
-            while end < len(rows) and configuration_key(rows[end, 1], rows[end, 2]) == key:
-                end += 1
-            looked_for = end - i <= _MOST_LOOKED_FOR and settled_at(key, known) == UNSETTLED
-            few = end - i <= _MOST_LOOKED_FOR_LONG
-            if looked_for:
-                deepest = (
-                    SHALLOW if w.sets.utf8_row[number] == 0 else tokens.vocabulary.trie.deepest
-                )
-                complete, ids, maybe = leading_ids(key, deepest, tokens, w)
-        if not looked_for:
-            continue
-        if is_void(w):
-            break
-        forbid(token, forbidden_sets.birth, 0, forbidden_sets.after, forbidden)
-        follower = first_allowed(ids, forbidden, forbidden_sets.right_at)
-        if follower < 0 and not complete and few and not _in_vain(token, number, w):
-            # A long one serves other states too: what all settle for themselves otherwise.
-            complete, ids, maybe = leading_ids(key, tokens.vocabulary.trie.deepest, tokens, w)
-            if is_void(w):
-                break
-            follower = first_allowed(ids, forbidden, forbidden_sets.right_at)
-            if follower < 0:
-                _remember_witness(token, number, IN_VAIN, -1, w)
-        if follower >= 0:
-            if rows[i, 3]:
-                bits = free
-            bits[token >> 5] |= np.int32(1) << np.int32(token & 31)
-        elif not complete or first_allowed(maybe[:, 0], forbidden, forbidden_sets.right_at) >= 0:
-            continue
-        undecided[i] = False
-        after = tokens.bound_after[tokens.row_of[number]]
-        if follower >= 0:
-            _remember_witness(token, number, follower, after[tokens.class_of[follower]], w)
-        elif not _any_follows(after, tokens.class_of, forbidden, forbidden_sets.right_at):
-            _remember_witness(token, number, -1, -1, w)
+    one, and set the row's id in `free` or `bound`, packed int32. rows: as `readable_ids` has them,
+    those that lead to one configuration side by side. Returns bool [n], which are undecided: also
+    all that lead to a configuration that is settled, or that reads much and that many lead to, for
+    which `settle` costs less."""
+    undecided, begin = np.ones(len(rows), np.bool_), 0
+    while begin < len(rows) and not is_void(w):
+        key, end = configuration_key(rows[begin, 1], rows[begin, 2]), begin
+        while end < len(rows) and configuration_key(rows[end, 1], rows[end, 2]) == key:
+            end += 1
+        much = reads_much(w.memo.state[key_state_pair(key)], w)
+        if settled_at(key, known) == UNSETTLED and (not much or end - begin <= _MOST_LOOKED_FOR):
+            given = rows[begin:end, 0].astype(np.int64), key, known, tokens, forbidden_sets
+            if end - begin <= _MOST_LOOKED_FOR:
+                found = _followed(*given, much, w)
+            else:
+                found = _followed_together(*given, w)
+            for i in range(begin, end):
+                bits = bound
+                if rows[i, 3]:
+                    bits = free
+                if found[i - begin] == ALIVE:
+                    bits[rows[i, 0] >> 5] |= np.int32(1) << np.int32(rows[i, 0] & 31)
+                undecided[i] = found[i - begin] == UNKNOWN
+        begin = end
     return undecided
+
+
+@kernel
+def _followed(
+    some: np.ndarray,
+    key: int,
+    known: Settled,
+    tokens: Tokens,
+    forbidden_sets: ForbiddenSets,
+    much: bool,
+    w: Product,
+) -> np.ndarray:
+    """uint8: of some ids (int64) that lead to a configuration, ALIVE where one that may follow
+    leads on, DEAD where none does, UNKNOWN; a follower is remembered as a witness. much: does the
+    configuration read much? Then long followers are looked for only where few ids lead there: they
+    serve other states too."""
+    number, deepest = key_number(key), tokens.vocabulary.trie.deepest
+    found, nothing = np.full(len(some), UNKNOWN, np.uint8), np.full(len(some), UNKNOWN, np.uint8)
+    forbidden = np.empty((len(forbidden_sets.after.order) + 63) >> 6, np.int64)
+    birth, half, right_at = forbidden_sets.birth, forbidden_sets.after, forbidden_sets.right_at
+    after, open_ = tokens.bound_after[tokens.row_of[number]], len(some)
+    length = SHALLOW if much and w.sets.utf8_row[number] == 0 else deepest
+    while open_ > 0:
+        _, ids, maybe = leading_ids(key, length, tokens, w)
+        for i in range(len(some)):
+            if is_void(w):
+                return nothing
+            if found[i] != UNKNOWN:
+                continue
+            forbid(some[i], birth, 0, half, forbidden)
+            follower = first_allowed(ids, forbidden, right_at)
+            if follower >= 0:
+                found[i] = ALIVE
+                follower_class = tokens.class_of[follower]
+                _remember_witness(some[i], number, follower, after[follower_class], w)
+            elif length == deepest and first_allowed(maybe[:, 0], forbidden, right_at) < 0:
+                found[i] = DEAD
+                if not _any_follows(after, tokens.class_of, forbidden, right_at):
+                    _remember_witness(some[i], number, -1, -1, w)
+            elif length == deepest:
+                found[i] = _by_chains(some[i], maybe, known, tokens, forbidden_sets, w)
+                if much:
+                    _remember_witness(some[i], number, IN_VAIN, -1, w)
+            open_ -= found[i] != UNKNOWN or (much and _in_vain(some[i], number, w))
+        if length == deepest or len(some) > _MOST_LOOKED_FOR_LONG:
+            break
+        length = deepest
+    return found
+
+
+@kernel
+def _followed_together(
+    some: np.ndarray,
+    key: int,
+    known: Settled,
+    tokens: Tokens,
+    forbidden_sets: ForbiddenSets,
+    w: Product,
+) -> np.ndarray:
+    """The same where many ids lead to a configuration; without witnesses."""
+    left = placed(some, forbidden_sets.left_at, len(forbidden_sets.before.order))
+    found, length = np.full(len(some), ALIVE, np.uint8), SHALLOW
+    while True:
+        _, ids, maybe = leading_ids(key, length, tokens, w)
+        take_out(ids, left, forbidden_sets, w.watch)
+        if length == tokens.vocabulary.trie.deepest or not keep(left, left):
+            break
+        length = tokens.vocabulary.trie.deepest
+    # What is not taken out is dead, unless a chain leads on.
+    last = listed(left)
+    chains = len(last) > 0 and which_follow(maybe[:, 0].copy(), left, forbidden_sets, w.watch).any()
+    for i in range(len(some) if len(last) > 0 else 0):
+        at = forbidden_sets.left_at[some[i]]
+        if not (left[at >> 6] >> (at & 63)) & 1:
+            continue
+        found[i] = UNKNOWN if chains else DEAD
+        if chains and len(last) <= _MOST_LOOKED_FOR:
+            found[i] = _by_chains(some[i], maybe, known, tokens, forbidden_sets, w)
+    if is_void(w):
+        found[:] = UNKNOWN
+    return found
+
+
+@kernel
+def _by_chains(
+    token: int,
+    maybe: np.ndarray,
+    known: Settled,
+    tokens: Tokens,
+    forbidden_sets: ForbiddenSets,
+    w: Product,
+) -> int:
+    """Does a chain of ids, each of which may follow the one before, surely lead on after `token`?
+    maybe: of `leading_ids`, where they begin. A search in depth, which opens at most _MOST_OPENED
+    configurations: most names and words that are spelled by several ids take a few. ALIVE, DEAD, or
+    UNKNOWN where that does not say."""
+    waiting, n_waiting = np.empty((4 * _MOST_OPENED, 2), np.int64), 0
+    forbidden = np.empty((len(forbidden_sets.after.order) + 63) >> 6, np.int64)
+    birth, half, right_at = forbidden_sets.birth, forbidden_sets.after, forbidden_sets.right_at
+    forbid(token, birth, 0, half, forbidden)
+    for _ in range(_MOST_OPENED):
+        for i in range(len(maybe)):
+            at = right_at[maybe[i, 0]]
+            if (forbidden[at >> 6] >> (at & 63)) & 1:
+                continue
+            row = settled_at(maybe[i, 1], known)
+            if lacks(maybe[i, 0], row, known.dead, forbidden_sets.left_at):
+                return ALIVE
+            if row == UNSETTLED:
+                if n_waiting == len(waiting):
+                    return UNKNOWN
+                waiting[n_waiting] = maybe[i]
+                n_waiting += 1
+        if n_waiting == 0:
+            return DEAD
+        n_waiting -= 1
+        token, key = waiting[n_waiting]
+        if tokens.row_of[key_number(key)] < 0:
+            return UNKNOWN
+        _, ids, maybe = leading_ids(key, tokens.vocabulary.trie.deepest, tokens, w)
+        if is_void(w):
+            return UNKNOWN
+        forbid(token, birth, 0, half, forbidden)
+        if first_allowed(ids, forbidden, right_at) >= 0:
+            return ALIVE
+    return UNKNOWN
 
 
 @kernel

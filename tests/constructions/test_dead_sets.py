@@ -37,7 +37,9 @@ from bpe_automata._kernels.geometry import (
     placed,
     positions_of,
 )
+from bpe_automata._kernels.leading_ids import add_witnessed
 from bpe_automata._kernels.product import ALIVE, PARTLY, key_number, key_state_pair
+from bpe_automata._kernels.references import packed
 from bpe_automata._tokenizer.derivation import derive
 from bpe_automata.errors import BudgetExceededError, EmptyLanguageError, ImproperMergeTableError
 from bpe_automata.reference import bpe, breaks_by_spines, is_canonical, merge_ranks, replay
@@ -383,6 +385,46 @@ def test_what_is_settled_on_a_cycle_is_known_to_those_that_passed_it():
 def test_dead_sets_are_those_of_the_definition(table, dfa):
     partly = check_dead_sets(small_tokenizer(table.vocabulary, table.merges), dfa)
     event(f"partly: {partly > 0}")
+
+
+@examples(80)
+@given(merge_tables(), byte_dfas(most_states=6), st.sampled_from([1, 2, 7, 100]))
+def test_what_a_follower_decides_is_so_by_the_definition(table, dfa, at_once):
+    decided, undecided = followers(small_tokenizer(table.vocabulary, table.merges), dfa, at_once)
+    event(f"decided: {decided > 0}, undecided: {undecided > 0}")
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 7, 100])
+@pytest.mark.parametrize("regex", FINITE + LOOPS)
+def test_followers_in_finite_languages_and_on_cycles(trained, regex, at_once):
+    decided, _ = followers(trained, compile_regex(regex), at_once)
+    assert decided > 0
+
+
+def followers(tokenizer, dfa, at_once):
+    """At the configurations of the fixed set that are PARTLY, of so many ids at once: (how many
+    `add_witnessed` decides, how many it leaves open)."""
+    engine = CartesianMerge(tokenizer, dfa)
+    tables, expected = engine.tables, dead_by_definition(tokenizer, dfa)
+    number, (ids, _) = tables.fixed_set, pairs_of(tokenizer)
+    tables._set_arrays.know(number)
+    states = np.arange(1, dfa.n_states, dtype=np.int64)
+    status = tables.statuses(states, np.full(len(states), number))
+    found = [0, 0]
+    for state in states[status == PARTLY].tolist():
+        for some in (ids[k : k + at_once] for k in range(0, len(ids), at_once)):
+            rows = np.array([(i, state, number, 0) for i in some], np.int32)
+            free, bound = np.zeros((2, engine.canonical.geometry.n_words), np.int32)
+            given = rows, free, bound, tables.settled, tables._tokens()
+            left = tables.ask(add_witnessed, *given, packed(tables.forbidden_sets))
+            lively = {*members(bound)}
+            assert not free.any()
+            assert lively <= {*some}
+            for i, open_ in zip(some, left.tolist(), strict=True):
+                assert open_ or (i in lively) == (i not in expected[state]), (state, i)
+            found[0] += int((~left).sum())
+            found[1] += int(left.sum())
+    return found
 
 
 @examples(40)
