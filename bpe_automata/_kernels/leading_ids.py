@@ -271,8 +271,8 @@ def _by_chains(
 ) -> int:
     """Does a chain of ids, each of which may follow the one before, surely lead on after `token`?
     maybe: of `leading_ids`, where they begin. A search in depth, which opens at most _MOST_OPENED
-    configurations: most names and words that are spelled by several ids take a few. ALIVE, DEAD, or
-    UNKNOWN where that does not say."""
+    configurations that read little: most names and words that are spelled by several ids take a
+    few. ALIVE, DEAD, or UNKNOWN where that does not say."""
     waiting, n_waiting = np.empty((4 * _MOST_OPENED, 2), np.int64), 0
     forbidden = np.empty((len(forbidden_sets.after.order) + 63) >> 6, np.int64)
     birth, half, right_at = forbidden_sets.birth, forbidden_sets.after, forbidden_sets.right_at
@@ -296,12 +296,16 @@ def _by_chains(
         token, key = waiting[n_waiting]
         if tokens.row_of[key_number(key)] < 0:
             return UNKNOWN
-        _, ids, maybe = leading_ids(key, tokens.vocabulary.trie.deepest, tokens, w)
+        much = reads_much(w.memo.state[key_state_pair(key)], w)
+        length = SHALLOW if much else tokens.vocabulary.trie.deepest
+        _, ids, maybe = leading_ids(key, length, tokens, w)
         if is_void(w):
             return UNKNOWN
         forbid(token, birth, 0, half, forbidden)
         if first_allowed(ids, forbidden, right_at) >= 0:
             return ALIVE
+        if much:
+            return UNKNOWN
     return UNKNOWN
 
 
