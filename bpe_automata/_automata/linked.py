@@ -33,7 +33,7 @@ from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._automata.linked_store import Members, Written
 from bpe_automata._automata.part_tables import labelled
 from bpe_automata._automata.parts import BYTE, Covers, Join, Part, Place
-from bpe_automata._budget import Budget, check, spending
+from bpe_automata._budget import Budget, check, spending, spent
 from bpe_automata._kernels.links import HERE, register
 from bpe_automata._kernels.references import packed
 from bpe_automata._kernels.written import (
@@ -133,10 +133,12 @@ class LinkedDFA(Immutable):
             found[found == entry] = self.enter(-1 - entry)
         return found.astype(np.int32)
 
+    @spent
     def walk(self, data: bytes, state: int | None = None) -> int:
         """The state after some bytes, from `state` (the start by default)."""
         state = self.start if state is None else state
         for byte in data:
+            check()
             state = self.step(state, byte)
         return state
 
@@ -148,6 +150,7 @@ class LinkedDFA(Immutable):
         """int64: the bytes that keep an accepting state in reach, in order."""
         return np.flatnonzero(self.steps.trans[self.steps.row[state]][self.byte_class])
 
+    @spent
     def shortest(self, state: int | None = None) -> bytes:
         """A shortest accepted string, from `state` (the start by default)."""
         found, state = bytearray(), self.start if state is None else state
@@ -158,6 +161,7 @@ class LinkedDFA(Immutable):
             state = self.step(state, byte)
         return bytes(found)
 
+    @spent
     def sample(self, rng: random.Random, max_bytes: int = 64) -> bytes:
         """A random accepted string: a walk that turns home when `max_bytes` come near. Longer than
         that only if the shortest string is."""

@@ -1,8 +1,8 @@
 """The linked automaton of a regex with large counted repeats (see `linked`): its tree as nets of
 pieces and repeats (see `rounds`).
 
-A piece is a part of the regex without large repeats. A repeat is a large one, or one around a large
-one; what is empty is no round.
+A piece is a part of the regex without large repeats. Repeats that are large, or around a large one,
+are counted; an empty text is never counted as a round.
 """
 
 from __future__ import annotations
@@ -27,21 +27,20 @@ from bpe_automata._automata.syntax import Parsed, parse
 from bpe_automata._budget import Budget, spending
 from bpe_automata.errors import BudgetExceededError, EmptyLanguageError
 
-_LARGE = 256  # characters: what a repeat may be written out to, and not be large
+_LARGE = 256  # characters: a repeat that is longer than this when written out is large
 _LONGEST = 1 << 20  # bytes of a shortest text
 _DEEPEST = 64  # large repeats one in another; each takes some frames of the stack
 
 
 def link_regex(pattern: str, budget: Budget = Budget()) -> LinkedDFA:  # noqa: B008 - frozen
-    """The language of `compile_regex(pattern)`, written down where texts lead.
+    """The language of `compile_regex(pattern)`, whose states are made only when a text leads there.
 
-    It takes milliseconds where counts are large, as in `.{0,100000}`, also one within another. What
-    is between such repeats is compiled as by `compile_regex`. `to_dfa` makes the explicit
-    automaton, where it is small enough.
+    Large counts such as `.{0,100000}`, also one within another, take milliseconds. The parts
+    without large repeats are compiled by `compile_regex`. `to_dfa` makes the explicit automaton,
+    where it is small enough.
 
-    budget: of reading the regex; six times its states may be written down, one to ten for each
-    character of a text. What is too large may show only when a text leads there, as
-    BudgetExceededError of that call.
+    budget: of reading the regex, and of each call. Texts may make six times its states, one to some
+    tens for each character; a call that needs more raises BudgetExceededError.
 
     Raises RegexSyntaxError, UnsupportedRegexError (both with a position), EmptyLanguageError,
     BudgetExceededError.
@@ -60,7 +59,7 @@ def link_regex(pattern: str, budget: Budget = Budget()) -> LinkedDFA:  # noqa: B
 
 
 class _Nets:
-    """Those of a regex, made from its end to its beginning. root, end: of the outermost; pieces:
+    """The nets of a regex, made from its end to its beginning. root, end: of the outermost; pieces:
     all that are in them."""
 
     def __init__(self, parsed: Parsed, budget: Budget) -> None:
@@ -104,8 +103,8 @@ class _Nets:
     def _repeat(self, bounds: Any, flags: int, then: Node) -> Node:
         least, most, body = bounds
         if most <= 1:
-            once = [self._sequence(body, flags, then)] if most else []
-            return self._any_of(once if least else [then, *once])
+            once = self._sequence(body, flags, then)  # also where it is not read: for its errors
+            return self._any_of([then][least:] + [once][: int(most)])
         if self._depth == _DEEPEST:
             raise BudgetExceededError("repeats in one another", _DEEPEST, "nest fewer of them")
         self._depth += 1
@@ -123,7 +122,7 @@ class _Nets:
         return self._node(any(node.ends for node in nodes), edges.values())
 
     def _node(self, ends: bool, edges: Iterable[Edge] = ()) -> Node:
-        """Without edges to where no text comes to the end."""
+        """Edges behind which no text can end are left out."""
         live = tuple((what, to) for what, to in edges if to.far < FAR)
         lengths = [length(what) + to.far for what, to in live]
         if max(lengths, default=0) > _LONGEST * BYTE:

@@ -1,11 +1,11 @@
 """Nets of counted repeats as the parts of a linked automaton (see `linked`).
 
-    net      nodes joined by pieces, which are DFAs, and repeats; without circles, and each reads
-             something
+    net      nodes joined by pieces, which are DFAs, and repeats; without cycles, and each edge
+             reads at least one byte
     part     the pieces that may be read from a node of a net, up to the beginning of a repeat
-    rounds   the context of a repeat's body, which is a net: how many rounds may be read from this
-             one on, in ranges, for each node that may come behind the repeat, with the context of
-             that
+    rounds   the context of a repeat's body, which is a net: for each node that may come behind the
+             repeat, with its own context, the ranges of how many rounds may still be read, this one
+             included
     rung     many rounds in one part, where no text of the body begins another one: then it is never
              in doubt how many were read
 
@@ -186,7 +186,7 @@ class Rounds:
         return self._rest(1)
 
     def _rest(self, rounds: int) -> int:
-        """The same behind some rounds, which may be."""
+        """The same behind some rounds, which some range allows."""
         return min(
             max(0, least - rounds) * self.repeat.body.far + node.far + (outer.rest if outer else 0)
             for node, outer, ranges in self.frames
@@ -233,15 +233,14 @@ def _joined(contexts: list[Rounds]) -> Rounds:
 
 
 def _covers(one: Rounds | None, other: Rounds | None) -> bool:
-    """Is what may follow in the other context, of the same repeat, known to be among what may
-    follow in this one?"""
+    """Does one context surely allow all that the other one, of the same repeat, allows?"""
     if one is None or other is None or one is other:
         return one is other
     return all(any(_includes(wider, frame) for wider in one.frames) for frame in other.frames)
 
 
 def _includes(one: Frame, other: Frame) -> bool:
-    """The same of frames: of how many rounds there are, and what is behind them."""
+    """The same of frames: ranges within ranges, one node, and a context around that covers."""
     within = all(any(a <= c and d <= b for a, b in one[2]) for c, d in other[2])
     return within and one[0] is other[0] and _covers(one[1], other[1])
 

@@ -151,13 +151,14 @@ def add_witnessed(
     forbidden_sets: ForbiddenSets,
     w: Product,
 ) -> np.ndarray:
-    """One id that may follow, and surely leads on, is all that it takes: for each open row look for
-    one, and set the row's id in `free` or `bound`, packed int32. rows: as `readable_ids` has them,
-    those that lead to one configuration side by side. Returns bool [n], which are undecided: also
-    all that lead to a configuration that is settled, or that reads much and that many lead to, for
-    which `settle` costs less."""
-    undecided, begin = np.ones(len(rows), np.bool_), 0
-    while begin < len(rows) and not is_void(w):
+    """For each open row look for one id that may follow it and surely leads on; if there is one,
+    set the row's id in `free` or `bound`, packed int32. rows: as `readable_ids` has them, those
+    that lead to one configuration side by side, and the rows of their hypothesis sets known.
+    Returns bool [n], which are undecided: without a look where their configuration is settled, or
+    reads much and more than _MOST_LOOKED_FOR rows lead to it, as `settle` costs less then; and
+    where no more statuses are remembered."""
+    undecided, begin, room = np.ones(len(rows), np.bool_), 0, len(w.memo.configurations) >> 1
+    while begin < len(rows) and w.memo.n_configurations[0] < room and not is_void(w):
         key, end = configuration_key(rows[begin, 1], rows[begin, 2]), begin
         while end < len(rows) and configuration_key(rows[end, 1], rows[end, 2]) == key:
             end += 1
@@ -191,8 +192,8 @@ def _followed(
 ) -> np.ndarray:
     """uint8: of some ids (int64) that lead to a configuration, ALIVE where one that may follow
     leads on, DEAD where none does, UNKNOWN; a follower is remembered as a witness. much: does the
-    configuration read much? Then long followers are looked for only where few ids lead there: they
-    serve other states too."""
+    configuration read much? Then long followers are looked for only where at most
+    _MOST_LOOKED_FOR_LONG ids lead there: as witnesses they serve other states too."""
     number, deepest = key_number(key), tokens.vocabulary.trie.deepest
     found, nothing = np.full(len(some), UNKNOWN, np.uint8), np.full(len(some), UNKNOWN, np.uint8)
     forbidden = np.empty((len(forbidden_sets.after.order) + 63) >> 6, np.int64)
@@ -218,7 +219,7 @@ def _followed(
                     _remember_witness(some[i], number, -1, -1, w)
             elif length == deepest:
                 found[i] = _by_chains(some[i], maybe, known, tokens, forbidden_sets, w)
-                if much:
+                if much and not is_void(w):
                     _remember_witness(some[i], number, IN_VAIN, -1, w)
             open_ -= found[i] != UNKNOWN or (much and _in_vain(some[i], number, w))
         if length == deepest or len(some) > _MOST_LOOKED_FOR_LONG:
@@ -270,9 +271,9 @@ def _by_chains(
     w: Product,
 ) -> int:
     """Does a chain of ids, each of which may follow the one before, surely lead on after `token`?
-    maybe: of `leading_ids`, where they begin. A search in depth, which opens at most _MOST_OPENED
-    configurations that read little: most names and words that are spelled by several ids take a
-    few. ALIVE, DEAD, or UNKNOWN where that does not say."""
+    maybe: of `leading_ids`, the first ids of chains and where they lead. A search in depth, which
+    opens at most _MOST_OPENED configurations that read little: names and words of several ids
+    usually take a few. ALIVE, DEAD, or UNKNOWN where that does not say."""
     waiting, n_waiting = np.empty((4 * _MOST_OPENED, 2), np.int64), 0
     forbidden = np.empty((len(forbidden_sets.after.order) + 63) >> 6, np.int64)
     birth, half, right_at = forbidden_sets.birth, forbidden_sets.after, forbidden_sets.right_at

@@ -258,6 +258,8 @@ def test_a_space_before_a_text():
         r"(a{0,1000})(?(1)b|c)",
         r"[a-\p{L}]{0,1000}",
         r"(a{0,1000}",
+        r"(?:\ba{300}){0}b",
+        r"((?=a)a{300}){0,0}b",
     ],
 )
 def test_what_compile_regex_refuses_is_refused_alike(pattern):
@@ -292,6 +294,10 @@ def test_what_exceeds_a_budget():
         small.walk(b"a" * 10_000)
     with pytest.raises(BudgetExceededError, match="link_regex"):
         compile_regex(".{0,100000}", Budget(max_states=1000))
+    slow = link_regex("(?:a{300})?" * 300, Budget(max_seconds=0.5))
+    for walked in (slow.accepts, slow.walk):
+        with pytest.raises(BudgetExceededError, match="seconds"):
+            walked(b"a" * 3000)
 
 
 def test_repeats_within_one_another_to_the_limit():
