@@ -28,7 +28,7 @@ from bpe_automata._budget import Budget, spending
 from bpe_automata.errors import BudgetExceededError, EmptyLanguageError
 
 _LARGE = 256  # characters: a repeat that is longer than this when written out is large
-_LONGEST = 1 << 20  # bytes of a shortest text
+_LONGEST = 1 << 20  # bytes: what the shortest text of a part may have
 _DEEPEST = 64  # large repeats one in another; each takes some frames of the stack
 
 
@@ -104,7 +104,7 @@ class _Nets:
         least, most, body = bounds
         if most <= 1:
             once = self._sequence(body, flags, then)  # also where it is not read: for its errors
-            return self._any_of([then][least:] + [once][: int(most)])
+            return self._any_of(([] if least else [then]) + ([once] if most else []))
         if self._depth == _DEEPEST:
             raise BudgetExceededError("repeats in one another", _DEEPEST, "nest fewer of them")
         self._depth += 1

@@ -6,8 +6,8 @@
     rounds   the context of a repeat's body, which is a net: for each node that may come behind the
              repeat, with its own context, the ranges of how many rounds may still be read, this one
              included
-    rung     many rounds in one part, where no text of the body begins another one: then it is never
-             in doubt how many were read
+    rung     many rounds in one part, where no text of the body is a prefix of another one: then it
+             is never in doubt how many were read
 
 All rounds of a repeat that begin after the same text are one round, with the ranges of all of them.
 So a text that may be cut into rounds in many ways leads to few instances. The ranges also say which
@@ -52,7 +52,7 @@ class Node:
         if rounds is None:
             return [(None, None)]
         found: list[Place] = [(self.part, rounds)] if self.edges else []
-        return found + rounds.after(1) if self.ends else found
+        return (found + rounds.after(1)) if self.ends else found
 
     @cached
     def part(self) -> Part:

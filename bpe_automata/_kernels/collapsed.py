@@ -28,7 +28,7 @@ _WIDE = 16  # bytes with one target
 _OFTEN = 16
 _SMALL = 1024
 _MOST_FOLLOWING = 64  # states
-MOST_ENTERED = 1024
+_MOST_ENTERED = 1024  # steps of a linked automaton
 _WORDS = 16384  # nodes that there is room for at first
 _NEAR_THE_ROOT = 2  # where the clock is looked at
 
@@ -77,7 +77,7 @@ def partition(
     bool [256], bytes that begin a large part of all tokens, see `often_first`. level: int32
     and bytes_to: int64 [n_states], all 0, for scratch; they are left as they were.
 
-    A linked automaton for which more than MOST_ENTERED steps would be written down, as a regex
+    A linked automaton for which more than _MOST_ENTERED steps would be written down, as a regex
     whose words may be cut into rounds in many ways, has no region there.
     """
     region, again = _region(state, 4 * reach, often, steps, level, bytes_to, watch)
@@ -186,7 +186,7 @@ def _region(
             if known_step(q, c, steps) < 0 and _bytes_alike(q, c, steps, size) >= _WIDE:
                 step(q, byte, steps)
                 entered += 1
-        if entered > MOST_ENTERED:
+        if entered > _MOST_ENTERED:
             level[found[1:count]] = 0
             return found[:1].copy(), False
         for c in range(n):

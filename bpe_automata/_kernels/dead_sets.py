@@ -268,7 +268,8 @@ def _listed(
     else:
         much = stage == _SHORT and reads_much(w.memo.state[key_state_pair(key)], w)
         deepest = SHALLOW if much else tokens.vocabulary.trie.deepest
-        complete, ids, rows = leading_ids(key, deepest, tokens, w)
+        ids, rows = leading_ids(key, deepest, tokens, w)
+        complete = deepest == tokens.vocabulary.trie.deepest
     if stage == _ALL and how_many(left) <= _FEW_CANDIDATES:
         for candidate in listed(left):
             _note_follower(candidate, ids, rows, forbidden_sets, stack)
@@ -445,7 +446,7 @@ def _settle_together(
         wanted = _hindrance(met.key[region[n]], tokens, w)
         if wanted != DONE or is_void(w):
             return met, dead, wanted
-        _, ids, rows = leading_ids(met.key[region[n]], tokens.vocabulary.trie.deepest, tokens, w)
+        ids, rows = leading_ids(met.key[region[n]], tokens.vocabulary.trie.deepest, tokens, w)
         met = met_with_room(met, len(rows))
         while len(met.key) > len(at):
             at = grown(at, len(at))

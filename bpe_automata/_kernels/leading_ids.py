@@ -65,11 +65,10 @@ class Tokens(NamedTuple):
 @kernel
 def leading_ids(
     key: int, deepest: int, tokens: Tokens, w: Product
-) -> tuple[bool, np.ndarray, np.ndarray]:
-    """key: of a configuration whose hypothesis set has a known row. Returns (are these all of its
-    ids?; int64 [k], ids that surely lead on; int64 [n, 2], (id, key of the configuration that it
-    leads to) for those of which that is not known). Only ids of at most `deepest` bytes are among
-    them."""
+) -> tuple[np.ndarray, np.ndarray]:
+    """key: of a configuration whose hypothesis set has a known row. Returns, of its ids of at most
+    `deepest` bytes, (int64 [k], those that surely lead on; int64 [n, 2], (id, key of the
+    configuration that it leads to) for those of which that is not known)."""
     state_pair, number = key_state_pair(key), key_number(key)
     configurations, statuses = w.memo.configurations, w.memo.status
     state, bound_after = w.memo.state[state_pair], tokens.bound_after[tokens.row_of[number]]
@@ -99,15 +98,15 @@ def leading_ids(
         if status == ALIVE:
             sure[n_sure] = token
             n_sure += 1
-    return deepest == tokens.vocabulary.trie.deepest, sure[:n_sure].copy(), rows[:n_rows].copy()
+    return sure[:n_sure].copy(), rows[:n_rows].copy()
 
 
 @kernel
 def leading_among(
     some: np.ndarray, key: int, tokens: Tokens, w: Product
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Of some ids (int64) the same; none where the configuration is not at a character's end in
-    state 0 of the text automaton."""
+    """`leading_ids` for some ids (int64) alone; none where the configuration is not at a
+    character's end in state 0 of the text automaton."""
     state_pair, number, trie = key_state_pair(key), key_number(key), tokens.vocabulary.trie
     ids, n_ids = np.empty(len(some), np.int64), 0
     rows, n_rows = np.empty((len(some), 2), np.int64), 0
@@ -153,10 +152,10 @@ def add_witnessed(
 ) -> np.ndarray:
     """For each open row look for one id that may follow it and surely leads on; if there is one,
     set the row's id in `free` or `bound`, packed int32. rows: as `readable_ids` has them, those
-    that lead to one configuration side by side, and the rows of their hypothesis sets known.
-    Returns bool [n], which are undecided: without a look where their configuration is settled, or
-    reads much and more than _MOST_LOOKED_FOR rows lead to it, as `settle` costs less then; and
-    where no more statuses are remembered."""
+    that lead to one configuration side by side; `Tokens.row_of` says of all their sets where they
+    are. Returns bool [n], which are left undecided: without a look where their configuration is
+    settled, where it reads much and more than _MOST_LOOKED_FOR rows lead to it, as `settle` costs
+    less then, and once the table of statuses is half full."""
     undecided, begin, room = np.ones(len(rows), np.bool_), 0, len(w.memo.configurations) >> 1
     while begin < len(rows) and w.memo.n_configurations[0] < room and not is_void(w):
         key, end = configuration_key(rows[begin, 1], rows[begin, 2]), begin
@@ -195,16 +194,17 @@ def _followed(
     configuration read much? Then long followers are looked for only where at most
     _MOST_LOOKED_FOR_LONG ids lead there: as witnesses they serve other states too."""
     number, deepest = key_number(key), tokens.vocabulary.trie.deepest
-    found, nothing = np.full(len(some), UNKNOWN, np.uint8), np.full(len(some), UNKNOWN, np.uint8)
+    found = np.full(len(some), UNKNOWN, np.uint8)
     forbidden = np.empty((len(forbidden_sets.after.order) + 63) >> 6, np.int64)
     birth, half, right_at = forbidden_sets.birth, forbidden_sets.after, forbidden_sets.right_at
     after, open_ = tokens.bound_after[tokens.row_of[number]], len(some)
     length = SHALLOW if much and w.sets.utf8_row[number] == 0 else deepest
     while open_ > 0:
-        _, ids, maybe = leading_ids(key, length, tokens, w)
+        ids, maybe = leading_ids(key, length, tokens, w)
         for i in range(len(some)):
             if is_void(w):
-                return nothing
+                found[:] = UNKNOWN
+                return found
             if found[i] != UNKNOWN:
                 continue
             forbid(some[i], birth, 0, half, forbidden)
@@ -219,7 +219,7 @@ def _followed(
                     _remember_witness(some[i], number, -1, -1, w)
             elif length == deepest:
                 found[i] = _by_chains(some[i], maybe, known, tokens, forbidden_sets, w)
-                if much and not is_void(w):
+                if found[i] == UNKNOWN and much and not is_void(w):
                     _remember_witness(some[i], number, IN_VAIN, -1, w)
             open_ -= found[i] != UNKNOWN or (much and _in_vain(some[i], number, w))
         if length == deepest or len(some) > _MOST_LOOKED_FOR_LONG:
@@ -241,7 +241,7 @@ def _followed_together(
     left = placed(some, forbidden_sets.left_at, len(forbidden_sets.before.order))
     found, length = np.full(len(some), ALIVE, np.uint8), SHALLOW
     while True:
-        _, ids, maybe = leading_ids(key, length, tokens, w)
+        ids, maybe = leading_ids(key, length, tokens, w)
         take_out(ids, left, forbidden_sets, w.watch)
         if length == tokens.vocabulary.trie.deepest or not keep(left, left):
             break
@@ -299,7 +299,7 @@ def _by_chains(
             return UNKNOWN
         much = reads_much(w.memo.state[key_state_pair(key)], w)
         length = SHALLOW if much else tokens.vocabulary.trie.deepest
-        _, ids, maybe = leading_ids(key, length, tokens, w)
+        ids, maybe = leading_ids(key, length, tokens, w)
         if is_void(w):
             return UNKNOWN
         forbid(token, birth, 0, half, forbidden)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from support import examples, same_arrays
+from support import examples, same_arrays, same_masks
 
 from bpe_automata import LinkedDFA, compile_regex, constrain
 from bpe_automata._automata.assembly import Assembly
@@ -133,18 +133,7 @@ def test_a_text_that_is_an_added_token_is_not_taken_for_plain():
 def test_masks_are_those_of_the_whole(edges, tokenizer, method):
     assume(0 in _live(edges))
     try:
-        first, second = (
-            constrain(tokenizer, d, method).matcher() for d in (linked(edges), joined(edges))
-        )
-        rng = random.Random(0)
-        for _ in range(12):
-            assert list(first.allowed_ids()) == list(second.allowed_ids())
-            ids = [int(i) for i in first.allowed_ids() if i not in tokenizer.eos_ids]
-            if not ids:
-                break
-            token = rng.choice(ids)
-            first.advance(token)
-            second.advance(token)
+        same_masks(tokenizer, method, linked(edges), joined(edges))
     except (EmptyLanguageError, PromptError, UnsupportedTokenizerError):
         assume(False)
     except UnsupportedFeatureError:  # a byte of a part that the tokenizer has no id for

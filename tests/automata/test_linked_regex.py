@@ -11,7 +11,7 @@ from contextlib import contextmanager
 import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
-from support import examples, same_arrays
+from support import examples, same_arrays, same_masks
 
 from bpe_automata import Budget, LinkedDFA, compile_regex, constrain, link_regex
 from bpe_automata._automata import linked_regex, rounds
@@ -95,17 +95,7 @@ def test_it_is_the_automaton_of_the_regex(pattern, large, of_a_rung):
 @given(PATTERNS, bpe_tokenizers(), st.sampled_from(["canonical", "lift"]))
 def test_masks_are_those_of_the_explicit_automaton(pattern, tokenizer, method):
     try:
-        automata = linked(pattern), compile_regex(pattern)
-        first, second = (constrain(tokenizer, dfa, method).matcher() for dfa in automata)
-        rng = random.Random(0)
-        for _ in range(12):
-            assert list(first.allowed_ids()) == list(second.allowed_ids())
-            ids = [int(i) for i in first.allowed_ids() if i not in tokenizer.eos_ids]
-            if not ids:
-                break
-            token = rng.choice(ids)
-            first.advance(token)
-            second.advance(token)
+        same_masks(tokenizer, method, linked(pattern), compile_regex(pattern))
     except (EmptyLanguageError, PromptError, UnsupportedTokenizerError):
         assume(False)
     except UnsupportedFeatureError:  # a byte of a part that the tokenizer has no id for
@@ -175,14 +165,7 @@ def test_what_cannot_be_written_out_is_masked(pattern, small):
     found, explicit = link_regex(pattern), compile_regex(small)
     assert found.shortest() == explicit.shortest()
     tokenizer = small_tokenizer(["a", "b", "ab", "c", '"', '",', ";", "a;", ",", "a,"])
-    one, other = (constrain(tokenizer, dfa).matcher() for dfa in (found, explicit))
-    rng = random.Random(1)
-    for _ in range(20):
-        ids = one.allowed_ids().tolist()
-        assert ids == other.allowed_ids().tolist()
-        token = rng.choice([number for number in ids if number not in tokenizer.eos_ids])
-        one.advance(token)
-        other.advance(token)
+    assert same_masks(tokenizer, "canonical", found, explicit, 20) == 20
     assert found.n_written < 3000
 
 

@@ -5,6 +5,7 @@ small tokenizer files, and the cases of the support matrix (see `experiments.law
 from __future__ import annotations
 
 import os
+import random
 import subprocess
 import sys
 from typing import Any
@@ -13,8 +14,9 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
-from bpe_automata import Tokenizer
+from bpe_automata import Tokenizer, constrain
 from bpe_automata._automata.dfa import ByteDFA
+from bpe_automata._automata.linked import ByteAutomaton
 from bpe_automata.errors import MissingDependencyError
 
 
@@ -32,6 +34,24 @@ def same_arrays(one: ByteDFA, other: ByteDFA) -> bool:
     return one.start == other.start and all(
         a.dtype == b.dtype and np.array_equal(a, b) for a, b in pairs
     )
+
+
+def same_masks(
+    tokenizer: Tokenizer, method: str, one: ByteAutomaton, other: ByteAutomaton, most: int = 12
+) -> int:
+    """The masks of two automata are equal along a random text of so many ids, or fewer where none
+    goes on. Returns how many masks were compared."""
+    first, second = (constrain(tokenizer, dfa, method).matcher() for dfa in (one, other))
+    rng = random.Random(0)
+    for done in range(most):
+        assert list(first.allowed_ids()) == list(second.allowed_ids())
+        ids = [int(i) for i in first.allowed_ids() if i not in tokenizer.eos_ids]
+        if not ids:
+            return done + 1
+        token = rng.choice(ids)
+        first.advance(token)
+        second.advance(token)
+    return most
 
 
 def named(name: str) -> Tokenizer:
