@@ -35,7 +35,7 @@ from bpe_automata._constructions.hypothesis_sets import BEGINNING, NONE
 from bpe_automata._constructions.prefixed import prefixed
 from bpe_automata._constructions.product_tables import ProductTables
 from bpe_automata._constructions.relevance import Configuration, Readable, Relevance
-from bpe_automata._kernels.bits import contained, members, set_bits
+from bpe_automata._kernels.bits import contained, has, members, set_bits
 from bpe_automata._kernels.references import packed
 from bpe_automata._kernels.trie import walk
 from bpe_automata._sharing import BoundedMemo, Immutable
@@ -138,6 +138,7 @@ class CartesianMerge(Immutable):
         budget: of each later call. Raises what `canonical_automaton` raises."""
         self.tokenizer, self.eos_ids, self.budget = tokenizer, eos_ids, budget
         self._given = tokenizer, dfa, eos_ids, added_tokens, budget
+        self.n_ids = tokenizer.n_ids
         self.prefixed = prefixed(dfa, tokenizer.description.prefix)
         self.dfa = self.prefixed.dfa
         self.canonical: CanonicalAutomaton = canonical_automaton(tokenizer)
@@ -148,15 +149,12 @@ class CartesianMerge(Immutable):
         # One is got again out of what `Relevance` keeps in little more time than it takes to copy,
         # so no more than an eighth of the usual is kept, for those that are asked for again soon.
         self._masks: BoundedMemo[ProductState, np.ndarray] = BoundedMemo(tokenizer.n_ids)
+        self._after: BoundedMemo[tuple[ProductState, int], ProductState] = BoundedMemo(1 << 12)
         self.leads = AllLeads(self._tables, self._relevance).of_configuration
         self._eos = np.array([i for i in eos_ids if 0 <= i < tokenizer.n_ids], dtype=np.int64)
 
     def __reduce__(self) -> tuple[object, ...]:
         return CartesianMerge, self._given
-
-    @property
-    def n_ids(self) -> int:
-        return self.tokenizer.n_ids
 
     @property
     def tables(self) -> ProductTables:
@@ -234,8 +232,19 @@ class CartesianMerge(Immutable):
             self.canonical.geometry.clear_followers(last, row.bound)
         return row.bound
 
-    @spent
+    def allows(self, state: ProductState, token: int) -> bool:
+        """Is the id in the mask? A step that is remembered was allowed."""
+        return self._after.get((state, token)) is not None or has(self.mask(state), token)
+
     def step(self, state: ProductState, token: int) -> ProductState:
+        after = self._after.get((state, token))
+        if after is None:
+            after = self._step(state, token)
+            self._after.put((state, token), after)
+        return after
+
+    @spent
+    def _step(self, state: ProductState, token: int) -> ProductState:
         """Readings that cannot be completed are dropped, so equal futures meet in equal states."""
         canonical, tables = self.canonical, self._tables
         if canonical.is_added(token):

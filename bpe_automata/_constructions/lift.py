@@ -63,6 +63,7 @@ class Lift(Immutable):
         language."""
         self._given = tokenizer, dfa, eos_ids, added_tokens, budget
         self.tokenizer, self.eos_ids, self.budget = tokenizer, eos_ids, budget
+        self.n_ids = tokenizer.n_ids
         if isinstance(dfa, LinkedDFA):
             dfa = dfa.live_by(_single_bytes(tokenizer, eos_ids))
         self.prefixed = prefixed(dfa, tokenizer.description.prefix)
@@ -83,10 +84,6 @@ class Lift(Immutable):
 
     def __reduce__(self) -> tuple[object, ...]:
         return Lift, self._given
-
-    @property
-    def n_ids(self) -> int:
-        return self.tokenizer.n_ids
 
     def initial(self, prefix: Sequence[int] = ()) -> int:
         for token in prefix:
