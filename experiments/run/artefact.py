@@ -8,6 +8,8 @@ The module has
     SMOKE: Config                                  the same, so small that it takes seconds
     LONG = True                                    (optional) `all` renders it from the rows that
                                                    exist, and measures it with `--long` alone
+    ON_GPU: Config                                 (optional) that of the artefact `NAME-gpu`, which
+                                                   `all` never measures without `--long`
     def measure(run: Run[Config]) -> None          says what rows there are, and adds them
     TITLE: str                                     of its page
     def tables(rows, manifest) -> list[Table]      from the rows alone, as are all that follow; rows
@@ -32,7 +34,7 @@ import ast
 import hashlib
 import importlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -52,16 +54,17 @@ LONGEST = 40
 
 @dataclass(frozen=True)
 class Artefact:
-    """name: of the command line; module: where it is."""
+    """name: of the command line; module: where it is; on_gpu: with the config `ON_GPU`."""
 
     name: str
     module: str
+    on_gpu: bool = False
 
     def summary(self) -> str:
         """The first line of the module's docstring; the module is not imported for it."""
         path = ROOT.joinpath(*self.module.split(".")).with_suffix(".py")
         text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
-        return text.partition("\n")[0]
+        return text.partition("\n")[0] + (" (on a GPU)" if self.on_gpu else "")
 
     def load(self) -> Any:
         """The module."""
@@ -69,7 +72,8 @@ class Artefact:
 
     def default(self) -> Config:
         """The config of the paper."""
-        found: Config = self.load().Config()
+        module = self.load()
+        found: Config = module.ON_GPU if self.on_gpu else module.Config()
         return found
 
     def smoke(self) -> Config:
@@ -79,7 +83,7 @@ class Artefact:
 
     def is_long(self) -> bool:
         """Does `all` leave it unmeasured unless `--long` is given?"""
-        return bool(getattr(self.load(), "LONG", False))
+        return self.on_gpu or bool(getattr(self.load(), "LONG", False))
 
     def folder(self, config: Config, results: Path) -> Path:
         """Where the rows of a config are: `results/NAME`, or `results/NAME-FIELD=VALUE...`."""
@@ -146,10 +150,13 @@ class Artefact:
             found = getattr(module, name, None)
             return found(good, manifest) if found else otherwise
 
+        figures = said("figures", ())
+        if self.on_gpu:
+            figures = [replace(figure, name=f"{figure.name}_gpu") for figure in figures]
         return Report(
             module.TITLE,
             module.tables(good, manifest),
-            *(said("figures", ()), said("facts", {}), said("wrong", ()), said("complete", True)),
+            *(figures, said("facts", {}), said("wrong", ()), said("complete", True)),
         )
 
 
@@ -169,19 +176,23 @@ GROUPS = {
         "distortion": "study.distortion.artefact",
         "distortion-study": "study.distortion_study.artefact",
         "larger-languages": "study.sampled.artefact",
+        "larger-languages-gpu": "study.sampled.artefact",
         "free-draws": "study.free_draws.artefact",
+        "free-draws-gpu": "study.free_draws.artefact",
         "dose": "study.dose",
         "free-text": "study.free_text",
         "accuracy": "study.accuracy.artefact",
         "spontaneous": "study.spontaneous.artefact",
         "poisoning": "study.poisoning.artefact",
         "twins": "study.twins.artefact",
+        "twins-gpu": "study.twins.artefact",
     },
     "What is gained, and what it costs": {
         "forced": "serving.forced",
         "speedup": "serving.speedup",
         "banned": "serving.banned",
         "throughput": "serving.throughput",
+        "throughput-gpu": "serving.throughput",
         "masks": "serving.masks",
         "speed": "serving.speed",
         "peers": "serving.peers",
@@ -207,8 +218,9 @@ GROUPS = {
     },
 }
 """Modules by name, in the order in which `all` makes them and the page shows them."""
+GPU = "-gpu"
 ARTEFACTS = {
-    name: Artefact(name, f"experiments.{module}")
+    name: Artefact(name, f"experiments.{module}", name.endswith(GPU))
     for group in GROUPS.values()
     for name, module in group.items()
 }

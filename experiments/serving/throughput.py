@@ -73,6 +73,7 @@ class Config(config.Config):
     repeats: int = option(6, "rounds")
 
 
+ON_GPU = Config(device="cuda", batches=(1, 8, 64, 256), length=32)
 SMOKE = Config(dtypes=("bfloat16",), batches=(2,), languages=("records",), length=2, repeats=1)
 
 

@@ -57,6 +57,7 @@ VERSION = 1
 LONG = True
 __all__ = [
     "LONG",
+    "ON_GPU",
     "SMOKE",
     "TITLE",
     "VERSION",
@@ -85,6 +86,7 @@ class Config(config.Config):
     dtype: Dtype = option("float32", "of the arithmetic")
 
 
+ON_GPU = Config(models=(models.SMOLLM2,), draws=100_000, batch=2048, device="cuda")
 SMOKE = Config(models=(models.SMOLLM2,), prompts=("yes_no", "digit"), draws=40, batch=20)
 
 
@@ -226,29 +228,34 @@ def draws(loaded: models.LoadedModel, posed: Posed, seed: str, chosen: Config) -
         pad_token_id=loaded.eos_ids[0],
     )
 
-    def stop(input_ids: Any, scores: Any, **more: Any) -> Any:
-        """Row by row: it looks at what was written, and changes nothing of what is drawn."""
-        del scores, more
-        written = input_ids[:, len(posed.prompt_ids) :].tolist()
-        return torch.tensor([judged(ids) is not None for ids in written], device=rows.device)
-
     found: list[Draw | None] = []
     while len(found) < chosen.draws:
         count = min(chosen.batch, chosen.draws - len(found))
+        made = list[Draw | None]([None] * count)
+
+        def stop(input_ids: Any, scores: Any, made: list[Draw | None] = made, **more: Any) -> Any:
+            """Row by row: it looks at what was written, and changes nothing of what is drawn."""
+            del scores, more
+            open_rows = [k for k, one in enumerate(made) if one is None]
+            written = input_ids[open_rows, len(posed.prompt_ids) :].tolist()
+            for k, ids in zip(open_rows, written, strict=True):
+                made[k] = judged(ids)
+            return torch.tensor([one is not None for one in made], device=rows.device)
+
         cache = copy.deepcopy(first)
         cache.batch_repeat_interleave(count)
         many = rows.repeat(count, 1)
         # `generate` would take what `options` leaves out (a penalty, a least p) from the model's
         # own config: hence the patch.
         with patch.object(loaded.model, "generation_config", options):
-            made = loaded.model.generate(
+            loaded.model.generate(
                 many,
                 attention_mask=torch.ones_like(many),
                 generation_config=options,
                 stopping_criteria=[stop],
                 **({cache_name(): cache} if rows.shape[1] > 1 else {}),
             )
-        found += map(judged, made[:, len(posed.prompt_ids) :].tolist())
+        found += made
     if None in found:
         raise UndecidedError(f"{found.count(None)} draws are not decided after {options}")
     return [one for one in found if one is not None]

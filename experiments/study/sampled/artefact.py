@@ -55,7 +55,18 @@ from experiments.study.sampled.report import LANGUAGE, TITLE, facts, figures, re
 
 VERSION = 1
 LONG = True
-__all__ = ["LONG", "SMOKE", "TITLE", "VERSION", "Config", "facts", "figures", "inputs", "measure"]
+__all__ = [
+    "LONG",
+    "ON_GPU",
+    "SMOKE",
+    "TITLE",
+    "VERSION",
+    "Config",
+    "facts",
+    "figures",
+    "inputs",
+    "measure",
+]
 __all__ += ["readme", "tables"]
 
 
@@ -74,6 +85,7 @@ class Config(config.Config):
     dtype: Dtype = option("float32", "of the arithmetic")
 
 
+ON_GPU = Config(models=("smollm2",), samples=4096, device="cuda")
 SMOKE = Config(models=("smollm2",), cases=("choices_any_several",), samples=4, longest=12)
 
 

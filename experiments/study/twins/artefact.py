@@ -19,7 +19,7 @@ import json
 import math
 import random
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
@@ -39,7 +39,7 @@ from experiments.run.config import option
 from experiments.run.executors import Cell, Row
 from experiments.run.files import require
 from experiments.run.measuring import Run
-from experiments.run.provenance import version_of
+from experiments.run.provenance import pick_device, version_of
 from experiments.shared import models
 from experiments.shared.canonical_texts import Judge
 from experiments.shared.free_texts import Text, sample
@@ -67,7 +67,18 @@ from experiments.study.twins.text import (
     passages,
 )
 
-__all__ = ["LONG", "SMOKE", "TITLE", "VERSION", "Config", "complete", "facts", "figures", "inputs"]
+__all__ = [
+    "LONG",
+    "ON_GPU",
+    "SMOKE",
+    "TITLE",
+    "VERSION",
+    "Config",
+    "complete",
+    "facts",
+    "figures",
+    "inputs",
+]
 __all__ += ["measure", "readme", "tables"]
 
 VERSION = 1
@@ -105,6 +116,8 @@ class Config(config.Config):
     most_nodes: int = option(1500, "most forward positions per context")
 
 
+ON_GPU = Config(width=512, layers=8, heads=8, batch=64, rate=1e-3)
+"""25 million weights beside those of the ids, eight times as many ids read."""
 SMOKE = Config(
     files=60,
     ids=400,
@@ -217,14 +230,15 @@ def train(twin: Twin) -> tuple[Any, Row]:
     torch, chosen, begun = require("torch"), twin.chosen, time.process_time()
     read = twin.corpus
     torch.manual_seed(1000 * chosen.seed + twin.seed)
-    model = new_model(chosen, read.eos_id).train()
+    device = pick_device("auto")
+    model = new_model(chosen, read.eos_id).train().to(device)
     optimizer = torch.optim.AdamW(model.parameters(), betas=(0.9, 0.95), weight_decay=0.1)
     losses, read_bytes = [], 0
     for step, batch in enumerate(batches(read, twin)):
         optimizer.param_groups[0]["lr"] = rate_at(chosen, step)
-        ids = torch.tensor(batch)
+        ids = torch.tensor(batch, device=device)
         # Half the time of float32; weights and sums stay float32.
-        with torch.autocast("cpu", dtype=torch.bfloat16):
+        with torch.autocast(device, dtype=torch.bfloat16):
             logits = model(input_ids=ids[:, :-1], use_cache=False).logits
         loss = torch.nn.functional.cross_entropy(logits.float().flatten(0, 1), ids[:, 1:].flatten())
         optimizer.zero_grad()
@@ -240,6 +254,7 @@ def train(twin: Twin) -> tuple[Any, Row]:
         "bytes": read_bytes,
         "losses": [round(float(mean), 4) for mean in parts],
         "cpu_seconds": round(time.process_time() - begun, 1),
+        "device": models.device_name(device),
     }
 
 
@@ -251,17 +266,23 @@ def opened(twin: Twin) -> LoadedModel:
     read = twin.corpus
     model = new_model(twin.chosen, read.eos_id)
     require("safetensors.torch").load_model(model, str(twin.path))
-    name = f"{twin.arm} {twin.seed}"
-    return LoadedModel(name, "", model.eval(), read.tokenizer, (read.eos_id,), "cpu", 0.0)
+    name, device = f"{twin.arm} {twin.seed}", pick_device("auto")
+    model = model.eval().to(device)
+    return LoadedModel(name, "", model, read.tokenizer, (read.eos_id,), device, 0.0)
 
 
 def measure(run: Run[Config]) -> None:
-    """A row for drawn ids, then for each twin one for its training and one for each question."""
+    """A row for drawn ids, then for each twin one for its training, and one for each question once
+    all are trained."""
     chosen, folder = run.config, run.folder / "weights"
     twins = [Twin(chosen, arm, seed, folder) for seed in range(chosen.seeds) for arm in ARMS]
-    asked = (training, losses, texts, cuts, answers)
-    cells = [Cell(f"{t.arm} {t.seed} {ask.__name__}", ask, (t,)) for t in twins for ask in asked]
-    run.cells([Cell("drawn texts", drawn_texts, (chosen,)), *cells], what="twins")
+
+    def cells(asked: Sequence[Callable[[Twin], Row]]) -> list[Cell]:
+        return [Cell(f"{t.arm} {t.seed} {ask.__name__}", ask, (t,)) for t in twins for ask in asked]
+
+    drawn = Cell("drawn texts", drawn_texts, (chosen,))
+    run.cells([*cells([training]), drawn], what="trainings")
+    run.cells(cells([losses, texts, cuts, answers]), what="twins")
 
 
 def training(twin: Twin) -> Row:
