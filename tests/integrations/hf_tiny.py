@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 import transformers
 
@@ -23,6 +24,9 @@ END, STOP, PAD = len(TOKENS), len(TOKENS) + 1, len(TOKENS) + 2
 N = TOKENIZER.n_ids
 PADDING = 5
 """Logits beyond the tokenizer's ids, as padded vocabularies have them."""
+
+needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
+ON = pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=needs_gpu)])
 
 PROMPTS = ["ab ", "a,b,", "0", "trf a0", "ab c,ab}"]
 REGEXES = [

@@ -7,7 +7,7 @@ import pytest
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
-from hf_tiny import CONSTRAINTS, END, PAD, STOP, N, batch, constraint, processor, tiny  # noqa: E402
+from hf_tiny import CONSTRAINTS, END, ON, PAD, STOP, N, batch, constraint, processor, tiny  # noqa: E402
 from hypothesis import given  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 from support import examples  # noqa: E402
@@ -49,24 +49,30 @@ class Counted:
         self.widths.append(kwargs["input_ids"].shape[1])
 
 
+def placed(kind, device):
+    return MODELS[kind] if device == "cpu" else tiny(kind).to(device)
+
+
 def both(model, numbers, seed=0, **options):
     """What `generate` gives without forced ids and with, the generator after, and the loop."""
     options = {**OPTIONS, "do_sample": True, **options}
-    results = []
+    results, generator = [], torch.cuda if model.device.type == "cuda" else torch.random
     for forced in (False, True):
         inputs, masks = processor(numbers)
+        inputs = {name: values.to(model.device) for name, values in inputs.items()}
         loop = ForcedDecoding(masks) if forced else None
         torch.manual_seed(seed)
         counted = Counted(model)
         output = model.generate(**inputs, logits_processor=[masks], custom_generate=loop, **options)
         counted.handle.remove()
-        results.append((output, torch.random.get_rng_state(), counted.widths))
+        results.append((output, generator.get_rng_state(), counted.widths))
     (one, state, _), (other, state_after, widths) = results
     assert loop.passes == len(widths)
     assert torch.equal(state, state_after)
     return one, other, loop, [len(result[2]) for result in results]
 
 
+@ON
 @pytest.mark.parametrize("kind", MODELS)
 @examples(12)
 @given(
@@ -76,10 +82,10 @@ def both(model, numbers, seed=0, **options):
     limit=st.integers(1, 30),
 )
 def test_the_same_ids_and_the_same_generator_after_in_no_more_passes(
-    kind, numbers, seed, options, limit
+    device, kind, numbers, seed, options, limit
 ):
     one, other, loop, (without, with_forced) = both(
-        MODELS[kind], numbers, seed, max_new_tokens=limit, **options
+        placed(kind, device), numbers, seed, max_new_tokens=limit, **options
     )
     assert one.tolist() == other.tolist()
     assert loop.passes == with_forced
@@ -89,10 +95,11 @@ def test_the_same_ids_and_the_same_generator_after_in_no_more_passes(
         assert count <= (row.index(END) + 1 if END in row else len(row))
 
 
+@ON
 @pytest.mark.parametrize("options", WARPERS)
-def test_each_way_of_sampling(options):
+def test_each_way_of_sampling(device, options):
     for seed in range(4):
-        one, other, loop, _ = both(MODELS["llama"], [0, 6, 17], seed, **options)
+        one, other, loop, _ = both(placed("llama", device), [0, 6, 17], seed, **options)
         assert one.tolist() == other.tolist()
         assert loop.saved > 0
 

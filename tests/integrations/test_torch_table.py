@@ -14,6 +14,8 @@ from support.drawn import listings
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
+from hf_tiny import ON  # noqa: E402
+
 from bpe_automata import TokenAutomaton, constrain  # noqa: E402
 from bpe_automata._decoding.matcher import Matcher, matcher_of  # noqa: E402
 from bpe_automata._decoding.token_table import (  # noqa: E402
@@ -32,9 +34,6 @@ from bpe_automata.integrations.transformers._processor import ConstraintLogitsPr
 from bpe_automata.integrations.transformers._table_processor import TokenTableProcessor  # noqa: E402
 from bpe_automata.testing import byte_level, byte_spelling, small_tokenizer  # noqa: E402
 
-needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
-DEVICES = ["cpu", pytest.param("cuda", marks=needs_gpu)]
-ON = pytest.mark.parametrize("device", DEVICES)
 FORMS = pytest.mark.parametrize("dense", [True, False], ids=["dense", "csr"])
 END = 7
 PATH = [("a", 3, "b"), ("b", 4, "a"), ("b", 5, "c")]  # (3 4)* 3 5

@@ -12,7 +12,7 @@ import pytest
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
-from hf_tiny import PADDING, N, tiny  # noqa: E402
+from hf_tiny import ON, PADDING, N, tiny  # noqa: E402
 from hypothesis import given  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 from support import examples, tiny_llama  # noqa: E402
@@ -167,7 +167,7 @@ EDITS = st.lists(
 
 def fresh(model, ids):
     with torch.no_grad():
-        return model(torch.tensor([list(ids)])).logits[0, -1].numpy()
+        return model(torch.tensor([list(ids)], device=model.device)).logits[0, -1].cpu().numpy()
 
 
 def equal(found, model, ids):
@@ -177,21 +177,25 @@ def equal(found, model, ids):
     np.testing.assert_allclose(found, expected, rtol=2e-7, atol=1e-7)  # a float32's rounding
 
 
+@ON
 @pytest.mark.parametrize("kind", MODELS)
 @examples(12)
 @given(edits=EDITS)
-def test_any_sequence_of_calls_equals_fresh_passes(kind, edits):
-    asked, ids = CausalModel(MODELS[kind]), [1, 2]
+def test_any_sequence_of_calls_equals_fresh_passes(device, kind, edits):
+    model, ids = tiny(kind).to(device), [1, 2]
+    asked = CausalModel(model)
     for back, more in edits:
         ids = [*ids[: max(1, len(ids) - back)], *more]
-        equal(asked(ids), MODELS[kind], ids)
+        equal(asked(ids), model, ids)
 
 
+@ON
 @pytest.mark.parametrize(("kind", "cached"), [("llama", True), ("gpt2", True), ("mistral", False)])
-def test_only_what_is_new_goes_through_the_model(kind, cached):
-    asked = CausalModel(MODELS[kind])
+def test_only_what_is_new_goes_through_the_model(device, kind, cached):
+    model = tiny(kind).to(device)
+    asked = CausalModel(model)
     for ids in ([1, 2, 3], [1, 2, 3, 4, 5], [1, 2, 9], [1, 2, 9], [7]):
-        equal(asked(ids), MODELS[kind], ids)
+        equal(asked(ids), model, ids)
     assert asked.cached == cached
     assert asked.passes == 5
     # read: 3, 2 more, one after a crop to two, the last one again, one after a crop to none
