@@ -40,7 +40,7 @@ from experiments.run.tables import (
     table,
     values,
 )
-from experiments.shared.batched import Drawn, Masked, sample_batch
+from experiments.shared.batched import Drawn, Masked, is_queued, sample_batch
 from experiments.shared.models import Device, Dtype, LoadedModel, load_model, use_threads
 from experiments.shared.resources import timed
 
@@ -142,7 +142,11 @@ def _block(run: Run[Config], setup: Setup, keys: Sequence[str]) -> None:
     for key, (language, method) in named.items():
         row: Row = {"dtype": setup.dtype, "batch": setup.batch, "language": language}
         row |= {"method": method, "length": setup.length, "device": setup.loaded.device}
-        row |= {"free": seconds[None][1:], "constrained": seconds[key][1:]}
+        row |= {
+            "thread": not is_queued(setup.loaded.model),
+            "free": seconds[None][1:],
+            "constrained": seconds[key][1:],
+        }
         row |= {"cold": [seconds[None][0], seconds[key][0]]}
         row["masks"] = masks(setup, made[key], first)
         run.add(key, row)
@@ -261,9 +265,16 @@ def _notes(rows: pd.DataFrame, manifest: Row) -> list[str]:
         "first time: in a round before these, with new constraints, when the kernels are loaded "
         "already; in later rounds a constraint has seen the texts of earlier ones",
         "masks of a step: moving all matchers of the batch on and packing their masks, alone; the "
-        "loop does this while the model reads",
+        f"loop does this while the model reads, {_by_whom(rows)}",
         *said,
     ]
+
+
+def _by_whom(rows: pd.DataFrame) -> str:
+    """The thread that makes the masks; rows from before there was a choice do not say."""
+    if "thread" in rows and not rows["thread"].all():
+        return "in the thread that has queued the model's work"
+    return "in another thread"
 
 
 def facts(rows: pd.DataFrame, manifest: Row) -> Row:

@@ -9,16 +9,19 @@ Sample k takes one number of `numpy.random.default_rng((seed, k))` for each id: 
 the weight, that `bpe_automata.sampling.decode` draws with that generator, but for the rounding of
 the model's own arithmetic. So it does not depend on how many are drawn at a time.
 
-While the model reads the ids that were drawn, another thread moves the matchers on and packs their
-next masks; those are copied to the device and applied there (`integrations.bitmask`). A step waits
-for the device once, when the ids come back.
+While the model reads the ids that were drawn, the host moves the matchers on and packs their next
+masks; those are copied to the device and applied there (`integrations.bitmask`). On a CPU another
+thread does so. A GPU is given its work ahead, and the thread that gave it is free; a second one
+would ask it for the interpreter's lock between any two kernels that it launches. A step waits for
+the device once, when the ids come back.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -179,15 +182,16 @@ def sample_batch(
     prompt, settings = settled(prompt_ids, max_new_tokens, temperature, weights)
     n, batch = at_least(0, n, "the number of samples"), at_least(1, batch, "the batch")
     found, longest = list[Drawn](), settings.max_new_tokens
-    pinned = _pinned(model)
+    queued = is_queued(model)
     with require("torch").inference_mode(), ThreadPoolExecutor(1) as executor:
         for first in range(0, n, batch):
             count = min(batch, n - first)
             uniforms = np.stack([uniform(seed, first + k, longest) for k in range(count)])
             rows = Rows(count, eos_ids)
             if constraint is not None:
-                rows = Masked(constraint, prompt, count, pinned)
-            found += Batch(model, prompt, rows, uniforms, settings, executor).drawn()
+                rows = Masked(constraint, prompt, count, pinned=queued)
+            beside = None if queued else executor
+            found += Batch(model, prompt, rows, uniforms, settings, beside).drawn()
     return found
 
 
@@ -207,7 +211,8 @@ def settled(
 
 
 class Batch:
-    """One batch from its prompt to its end. uniforms: float64 [rows, max_new_tokens]."""
+    """One batch from its prompt to its end. uniforms: float64 [rows, max_new_tokens]. executor:
+    moves matchers on beside the model; None: this thread does, once the model has its work."""
 
     def __init__(
         self,
@@ -216,7 +221,7 @@ class Batch:
         rows: Rows,
         uniforms: np.ndarray,
         settings: Settings,
-        executor: ThreadPoolExecutor,
+        executor: ThreadPoolExecutor | None,
     ) -> None:
         torch = require("torch")
         self._model, self._rows, self._settings, self._executor = model, rows, settings, executor
@@ -253,13 +258,15 @@ class Batch:
         if sums is not None:
             self._sums[:, self._rows.order[going]] += sums.cpu().numpy()[:, going]
         last = step + 1 == self._settings.max_new_tokens or self._rows.only_ends(tokens)
-        reading = self._executor.submit(self._rows.read, tokens)
+        read_rows: Callable[..., None] = partial(self._rows.read, tokens)
+        if self._executor is not None:
+            read_rows = self._executor.submit(read_rows).result
         if not last:
             read = self._model(
                 input_ids=ids[:, None], **{cache_name(): self._cache}, use_cache=True
             )
             self._logits = read.logits[:, -1]
-        reading.result()
+        read_rows()
 
     def _give_up_slots(self) -> None:
         """Of rows that have ended, once they are half of the batch."""
@@ -310,5 +317,6 @@ def log_total(scaled: Any, softmax: Any) -> Any:
     return scaled.amax(1) - softmax.amax(1).log()
 
 
-def _pinned(model: Any) -> bool:
+def is_queued(model: Any) -> bool:
+    """Is its work queued, so that a pass returns before it is done?"""
     return bool(model.device.type == "cuda")

@@ -3,6 +3,8 @@ as their rows say."""
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 import pytest
 from tiny import tiny_llama
@@ -13,6 +15,7 @@ from bpe_automata.sampling import decode
 from bpe_automata.testing import byte_level, small_tokenizer
 from experiments.run.tables import frame
 from experiments.serving import throughput
+from experiments.shared import batched
 from experiments.shared.batched import sample_batch
 
 torch = pytest.importorskip("torch")
@@ -73,6 +76,19 @@ def test_each_sample_is_the_one_of_decode(model, logits_of, regex, method, batch
         wanted = -np.inf if expected.log_weight is None else expected.log_weight
         assert text.log_weight == pytest.approx(wanted, abs=1e-9)
     assert len({text.ids for text in found}) > 1
+
+
+def test_one_thread_draws_what_two_draw(model, monkeypatch):
+    """As on a GPU, of which the CPU has no pinned memory."""
+    constraint = constrain(TOKENIZER, REGEXES[0], eos_ids=[END])
+    asked = {"max_new_tokens": 6, "seed": 5}
+    two = sample_batch(model, PROMPT, constraint, 10, **asked)
+    empty, begun = torch.empty, []
+    monkeypatch.setattr(torch, "empty", lambda *shape, pin_memory, **of: empty(*shape, **of))
+    monkeypatch.setattr(batched, "is_queued", lambda _: True)
+    monkeypatch.setattr(threading.Thread, "start", begun.append)
+    assert sample_batch(model, PROMPT, constraint, 10, **asked) == two
+    assert not begun
 
 
 def test_probabilities_are_those_of_the_model(model, logits_of):
