@@ -169,9 +169,7 @@ def test_triton_is_launched_on_the_gpu_of_the_logits(monkeypatch):
     monkeypatch.setattr(kernels.torch.cuda, "device", device)
     monkeypatch.setattr(kernels, "_kernel", Kernel())
     where = SimpleNamespace(type="cuda", index=1)
-    monkeypatch.setattr(
-        kernels.torch, "from_numpy", lambda rows: SimpleNamespace(to=lambda _: rows)
-    )
+    monkeypatch.setattr(kernels, "to_device", lambda rows, _: rows)
     mask = torch.zeros(1, 2, dtype=torch.int32)
     kernels.apply(Logits(device=where, shape=(1, 40)), mask, np.array([0]), np.array([0]))
     assert seen == [[where]]

@@ -24,6 +24,8 @@ def test_the_readme_says_what_the_files_say(name):
     module = ARTEFACTS[name].load()
     if not hasattr(module, "readme"):
         pytest.skip(f"the README says nothing of {name}")
+    if not made(name)["manifest"]["complete"]:
+        pytest.skip(f"the README takes nothing of {name}, of which rows are missing")
     texts = {path: path.read_text(encoding="utf-8") for path in readme.pages()}
     for place, inside in readme.says(name, module, made(name)["facts"]).items():
         assert place.split()[0] == name
