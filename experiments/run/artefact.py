@@ -8,8 +8,9 @@ The module has
     SMOKE: Config                                  the same, so small that it takes seconds
     LONG = True                                    (optional) `all` renders it from the rows that
                                                    exist, and measures it with `--long` alone
-    ON_GPU: Config                                 (optional) that of the artefact `NAME-gpu`, which
-                                                   `all` never measures without `--long`
+    ON_GPU: Config                                 (optional) that of the artefact `NAME-gpu`; `all`
+                                                   renders it where there are rows, and `run` alone
+                                                   measures it
     def measure(run: Run[Config]) -> None          says what rows there are, and adds them
     TITLE: str                                     of its page
     def tables(rows, manifest) -> list[Table]      from the rows alone, as are all that follow; rows
@@ -83,7 +84,7 @@ class Artefact:
 
     def is_long(self) -> bool:
         """Does `all` leave it unmeasured unless `--long` is given?"""
-        return self.on_gpu or bool(getattr(self.load(), "LONG", False))
+        return bool(getattr(self.load(), "LONG", False))
 
     def folder(self, config: Config, results: Path) -> Path:
         """Where the rows of a config are: `results/NAME`, or `results/NAME-FIELD=VALUE...`."""
@@ -116,10 +117,20 @@ class Artefact:
         """(rows, manifest) of an earlier run: those in `results`, or else, of the default config,
         those in the repository. Raises MissingFileError where there are neither."""
         folder = self.folder(config, settings.results)
-        kept = settings.paper / ROWS / f"{self.name}.jsonl.gz"
-        if config == self.default() and kept.exists() and not (folder / NAME).exists():
-            return read_published(kept)
-        return read_run(folder)
+        if (folder / NAME).exists() or not self._are_published(config, settings):
+            return read_run(folder)
+        return read_published(self._published(settings))
+
+    def has_rows(self, config: Config, settings: Settings) -> bool:
+        """Would `rows` find any?"""
+        measured = self.folder(config, settings.results) / NAME
+        return measured.exists() or self._are_published(config, settings)
+
+    def _published(self, settings: Settings) -> Path:
+        return settings.paper / ROWS / f"{self.name}.jsonl.gz"
+
+    def _are_published(self, config: Config, settings: Settings) -> bool:
+        return config == self.default() and self._published(settings).exists()
 
     def render(self, config: Config, settings: Settings) -> tuple[Report, list[Path]]:
         """Write what the rows say, and the rows of the default config beside it."""

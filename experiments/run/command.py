@@ -53,7 +53,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     codes, began = [], time.perf_counter()
     for name, config in configs.items():
         artefact, render_only = ARTEFACTS[name], chosen.render
-        if is_all and artefact.is_long() and not (render_only or chosen.long or chosen.smoke):
+        if is_all and artefact.on_gpu:
+            if chosen.smoke or not artefact.has_rows(config, settings):
+                continue
+            render_only = True
+        elif is_all and artefact.is_long() and not (render_only or chosen.long or chosen.smoke):
             print(f"{name} takes long: rendered from the rows that exist; `--long` measures it")
             render_only = True
         codes.append(one(artefact, config, settings, render_only))

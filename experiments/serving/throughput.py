@@ -6,7 +6,7 @@ the ratio within a round. The languages never end, and nothing else does, so all
 same length. Masks are packed by the host while the model reads the last ids, and applied where the
 logits are.
 
-On a GPU: `--device cuda`; there rounds are longer.
+`throughput-gpu` is the same on a GPU, with longer rounds and larger batches.
 """
 
 from __future__ import annotations

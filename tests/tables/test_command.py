@@ -95,7 +95,7 @@ def test_all_measures_what_takes_long_only_when_told_to(folders, tmp_path, monke
 
 def test_all_takes_two_hours_at_most():
     """By what the published runs took; `stress`, which publishes no rows, ends by itself."""
-    short = [artefact for artefact in ARTEFACTS.values() if not artefact.is_long()]
+    short = [each for each in ARTEFACTS.values() if not (each.is_long() or each.on_gpu)]
     assert len(short) < len(ARTEFACTS)
     seconds = {
         artefact.name: read_published(path)[1]["wall_seconds"]
@@ -105,6 +105,35 @@ def test_all_takes_two_hours_at_most():
     seconds["stress"] = ARTEFACTS["stress"].default().seconds
     assert {*seconds} == {artefact.name for artefact in short}
     assert sum(seconds.values()) <= 2 * 3600
+
+
+@pytest.mark.parametrize("name", [name for name in ARTEFACTS if name.endswith("-gpu")])
+def test_an_artefact_of_a_gpu_is_another_one_elsewhere(name):
+    """Of the same module, with its own config and its own names of figures."""
+    artefact, other = ARTEFACTS[name], ARTEFACTS[name.removesuffix("-gpu")]
+    assert artefact.load() is other.load()
+    assert artefact.default() == artefact.load().ON_GPU != other.default()
+    path = PAPER / ROWS / f"{name}.jsonl.gz"
+    if path.exists():
+        made = artefact.report(*read_published(path))
+        assert made.figures
+        assert all(figure.name.endswith("_gpu") for figure in made.figures)
+
+
+def test_all_measures_nothing_on_a_gpu(folders, tmp_path, monkeypatch, capsys):
+    """It renders what was measured before."""
+    monkeypatch.setattr(demo_artefact, "ON_GPU", demo_artefact.Config(n=5), raising=False)
+    both = {"demo": Artefact("demo", "demo_artefact")}
+    both["demo-gpu"] = Artefact("demo-gpu", "demo_artefact", on_gpu=True)
+    monkeypatch.setattr(command, "ARTEFACTS", both)
+    for options in ([], ["--long"], ["--smoke"]):
+        assert command.main(["all", *options, *folders]) == 0
+    assert not (tmp_path / "paper" / "demo-gpu.json").exists()
+    assert command.main(["demo-gpu", *folders]) == 0
+    assert written(tmp_path, "demo-gpu")["facts"] == {"total": 30}
+    (tmp_path / "paper" / "demo-gpu.json").unlink()
+    assert command.main(["all", *folders]) == 0
+    assert written(tmp_path, "demo-gpu")["facts"] == {"total": 30}
 
 
 def test_what_is_wrong_is_the_exit_code(folders, capsys):
