@@ -13,14 +13,12 @@ from math import inf
 from re import _parser  # type: ignore[attr-defined]
 from typing import Any
 
-import numpy as np
-
 from bpe_automata._automata.algebra import difference
-from bpe_automata._automata.assembly import alphabet
 from bpe_automata._automata.compile import compile_regex, compile_tree, nested_too_deeply
 from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._automata.linked import LinkedDFA
-from bpe_automata._automata.parts import BYTE, FAR
+from bpe_automata._automata.part_tables import columns
+from bpe_automata._automata.parts import FAR, check_length
 from bpe_automata._automata.program import REPEATS, kept_flags
 from bpe_automata._automata.rounds import NO_END, Edge, Node, Repeat, length
 from bpe_automata._automata.syntax import Parsed, parse
@@ -28,7 +26,6 @@ from bpe_automata._budget import Budget, spending
 from bpe_automata.errors import BudgetExceededError, EmptyLanguageError
 
 _LARGE = 256  # characters: a repeat that is longer than this when written out is large
-_LONGEST = 1 << 20  # bytes: what the shortest text of a part may have
 _DEEPEST = 64  # large repeats one in another; each takes some frames of the stack
 
 
@@ -52,10 +49,9 @@ def link_regex(pattern: str, budget: Budget = Budget()) -> LinkedDFA:  # noqa: B
             raise nested_too_deeply() from None
         if net.root.far >= FAR:
             raise EmptyLanguageError(f"no text matches {pattern!r}")
-        columns = alphabet(net.pieces, np.frombuffer(b" ", np.uint8))[0].astype(np.uint8)
         once = Repeat(net.root, 1, 1).rounds([(net.end, None, ((1, 1),))])
         again = link_regex, (pattern, budget)
-        return LinkedDFA(net.root.places(once), columns, budget, origin=again)
+        return LinkedDFA(net.root.places(once), columns(net.pieces), budget, origin=again)
 
 
 class _Nets:
@@ -125,9 +121,7 @@ class _Nets:
         """Edges behind which no text can end are left out."""
         live = tuple((what, to) for what, to in edges if to.far < FAR)
         lengths = [length(what) + to.far for what, to in live]
-        if max(lengths, default=0) > _LONGEST * BYTE:
-            advice = "the shortest text of some part of the regex is longer"
-            raise BudgetExceededError("bytes", _LONGEST, advice)
+        check_length(max(lengths, default=0), "some part of the regex")
         return Node(ends, live, 0 if ends else min(lengths, default=FAR), self._depth)
 
 

@@ -4,12 +4,12 @@ same."""
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from bpe_automata._automata.assembly import Assembly
+from bpe_automata._automata.assembly import Assembly, alphabet
 from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._automata.parts import Covers, Part, Place, Table
 from bpe_automata._kernels.byte_product import joint_columns
@@ -21,6 +21,7 @@ Alternative = tuple[tuple[bytes | ByteDFA, ...], int]
 _MOST_STATES, _LARGEST = 40_000, 1_000  # of all tables that are kept, and of one: 1 kB each
 _NEVER = 0xC0  # a byte that is in no text, and no digit
 _DIGITS = tuple(range(0xF8, 0x100))  # bytes that are in no text: they spell labels, see below
+K = TypeVar("K", bound=Hashable)
 
 
 class _Tables:
@@ -54,6 +55,15 @@ class _Tables:
 _tables = _Tables()
 
 
+def columns(pieces: Iterable[bytes | ByteDFA]) -> np.ndarray:
+    """uint8 [256], as of a linked automaton: a column for all bytes that no piece tells apart; the
+    space, which some tokenizers put before a text, has one of its own."""
+    given = list(pieces)
+    letters = b" " + b"".join(piece for piece in given if isinstance(piece, bytes))
+    languages = [piece for piece in given if isinstance(piece, ByteDFA)]
+    return alphabet(languages, np.frombuffer(letters, np.uint8))[0].astype(np.uint8)
+
+
 def labelled(
     alternatives: list[Alternative],
     costs: dict[int, int],
@@ -85,7 +95,7 @@ def table_of(alternatives: list[Alternative]) -> Table:
 
 def _of_texts(alternatives: list[Alternative]) -> Table | None:
     """The table, where all are texts."""
-    trie = _Trie()
+    trie = Trie[int]()
     for pieces, label in alternatives:
         if not all(isinstance(piece, bytes) for piece in pieces):
             return None
@@ -102,7 +112,7 @@ def table_beside(
     key = *texts.items(), before, id(others), label
     table = _tables.found(key)
     if table is None:
-        trie = _Trie()
+        trie = Trie[int]()
         for text, labels in texts.items():
             trie.put(text, *labels)
         table = _written_out(trie, before, others, label)
@@ -110,28 +120,27 @@ def table_beside(
     return table
 
 
-class _Trie:
-    """Of texts. children: of each node, by byte; node 1 is the root. labels: of the nodes where
-    texts end."""
+class Trie(Generic[K]):
+    """Of texts, which are bytes, or symbols of a grammar. children: of each node, by what is read;
+    node 1 is the root. labels: of the nodes where texts end."""
 
     def __init__(self) -> None:
-        self.children: list[dict[int, int]] = [{}, {}]
+        self.children: list[dict[K, int]] = [{}, {}]
         self.labels: dict[int, tuple[int, ...]] = {}
 
-    def put(self, text: bytes, *labels: int) -> None:
+    def put(self, text: Iterable[K], *labels: int) -> None:
         """Add a text that ends with some labels."""
         at = self.grown_to(text)
         self.labels[at] = *self.labels.get(at, ()), *labels
 
-    def grown_to(self, text: bytes) -> int:
+    def grown_to(self, text: Iterable[K]) -> int:
         """The node of a text; those that are missing are added."""
         at = 1
-        for byte in text:
-            after = self.children[at].get(byte)
-            if after is None:
-                after = self.children[at][byte] = len(self.children)
+        for read in text:
+            if read not in self.children[at]:
+                self.children[at][read] = len(self.children)
                 self.children.append({})
-            at = after
+            at = self.children[at][read]
         return at
 
     def nearest_first(self) -> list[int]:
@@ -143,7 +152,7 @@ class _Trie:
 
 
 def _written_out(
-    trie: _Trie, before: bytes = b"", others: ByteDFA | None = None, label: int = 0
+    trie: Trie[int], before: bytes = b"", others: ByteDFA | None = None, label: int = 0
 ) -> Table:
     """States: 0; the root; those of `others` but 0, which stand for all texts that have left the
     trie; all other nodes, each of which stands for a state of `others` too, or for 0."""

@@ -16,7 +16,7 @@ from bpe_automata._kernels.distance import shorten
 from bpe_automata._kernels.watch import watched
 from bpe_automata._kernels.written import leave_block
 from bpe_automata._sharing import cached
-from bpe_automata.errors import BpeAutomataError
+from bpe_automata.errors import BpeAutomataError, BudgetExceededError
 
 BYTE = written.BYTE
 """The unit of lengths. The lower half of a length counts the bytes that are not plain."""
@@ -29,6 +29,7 @@ spelled."""
 ROWS = 64
 """Of a part, that are written down together; by 256 columns they lead to fewer than 2 ** 15
 states."""
+_LONGEST = 1 << 20  # bytes of a shortest text
 _MOST_COSTS, _MOST_BLOCKS = 64, 64  # that are kept of one table, with what is found for them
 
 
@@ -261,3 +262,9 @@ def length_of(texts: bytes | ByteDFA) -> int:
     """Of a text; of the first of the shortest ones of a language, FAR if it has none."""
     text = texts if isinstance(texts, bytes) else texts.shortest()
     return FAR if text is None else len(text) * BYTE + len(text.translate(None, PLAIN))
+
+
+def check_length(length: int, of: str) -> None:
+    """of: whose shortest text it is. Raises BudgetExceededError where that is too long."""
+    if length > _LONGEST * BYTE:
+        raise BudgetExceededError("bytes", _LONGEST, f"the shortest text of {of} is longer")

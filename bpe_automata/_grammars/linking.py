@@ -18,15 +18,12 @@ from dataclasses import dataclass
 from functools import partial
 from operator import attrgetter, itemgetter
 
-import numpy as np
-
-from bpe_automata._automata.assembly import alphabet
 from bpe_automata._automata.linked import LinkedDFA
-from bpe_automata._automata.part_tables import Alternative, table_of
+from bpe_automata._automata.part_tables import Alternative, columns, table_of
 from bpe_automata._automata.parts import FAR, Part, Place
 from bpe_automata._budget import Budget, check, spending
 from bpe_automata._grammars.networks import Networks
-from bpe_automata._grammars.reading import ROOT, Texts, read
+from bpe_automata._grammars.reading import ROOT, read
 from bpe_automata._sharing import cached
 from bpe_automata.errors import ArgumentError
 
@@ -71,17 +68,9 @@ def compile_grammar(
         raise ArgumentError(f"the budget is a {type(budget).__name__}: give a Budget")
     with spending(budget):
         networks = Networks(*read(grammar, start, reserved_words, budget))
-        columns = _columns(networks.terminals.values())
+        told_apart = columns(networks.terminals.values())
         again = partial(compile_grammar, start=start, reserved_words=reserved_words, budget=budget)
-        return LinkedDFA(_Linker(networks).texts(), columns, budget, origin=(again, (grammar,)))
-
-
-def _columns(terminals: Iterable[Texts]) -> np.ndarray:
-    """uint8 [256]: a column for all bytes that no terminal tells apart; the space, which some
-    tokenizers put before a text, has one of its own."""
-    letters = b" " + b"".join(texts for texts in terminals if isinstance(texts, bytes))
-    languages = [texts for texts in terminals if not isinstance(texts, bytes)]
-    return alphabet(languages, np.frombuffer(letters, np.uint8))[0].astype(np.uint8)
+        return LinkedDFA(_Linker(networks).texts(), told_apart, budget, origin=(again, (grammar,)))
 
 
 @dataclass(frozen=True, eq=False)

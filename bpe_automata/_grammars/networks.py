@@ -19,12 +19,12 @@ from heapq import heapify, heappop, heappush
 from itertools import chain
 from typing import Any, TypeVar
 
-from bpe_automata._automata.parts import BYTE, FAR, length_of
+from bpe_automata._automata.part_tables import Trie
+from bpe_automata._automata.parts import FAR, check_length, length_of
 from bpe_automata._budget import check
 from bpe_automata._grammars.reading import ROOT, Rules, Texts
-from bpe_automata.errors import BudgetExceededError, EmptyLanguageError
+from bpe_automata.errors import EmptyLanguageError
 
-_LONGEST = 1 << 20  # bytes of a shortest text
 _LARGE, _LARGEST = 500, 5_000  # states of a rule that is called if it is used again; in any case
 Edge = tuple[str, int]
 """A symbol, and the node behind it."""
@@ -46,8 +46,7 @@ class Networks:
             raise EmptyLanguageError("no text is complete under the grammar")
         self.may_be_empty = {name for name, length in least.items() if length == 0}
         self.least = lengths | _least(_without_empty(rules, self.may_be_empty), lengths)
-        if max(self.least.values(), default=0) > _LONGEST * BYTE:
-            raise BudgetExceededError("bytes", _LONGEST, "the shortest text of a rule is longer")
+        check_length(max(self.least.values(), default=0), "a rule")
         kept = {  # without symbols that have no text, or none but the empty one
             name: [[s for s in one if s in self.least] for one in found if least.keys() >= {*one}]
             for name, found in rules.items()
@@ -72,26 +71,19 @@ class Networks:
 
     def _nodes(self, name: str, rule: list[list[str]]) -> list[int]:
         """The nodes of a rule, its beginning last."""
-        trie: list[dict[str, int]] = [{}]
-        whole = set[int]()
+        trie = Trie[str]()
         for alternative in rule:
             check()
-            at = 0
-            for symbol in alternative:
-                if symbol not in trie[at]:
-                    trie[at][symbol] = len(trie)
-                    trie.append({})
-                at = trie[at][symbol]
-            whole.add(at)
+            trie.put(alternative)
         found: dict[tuple[bool, frozenset[Edge]], int] = {}
-        number = [0] * len(trie)
-        for at in reversed(range(len(trie))):
-            edges = [(symbol, number[to]) for symbol, to in trie[at].items()]
-            key = at in whole, frozenset(edges)
+        number = [0] * len(trie.children)
+        for at in range(len(number) - 1, 0, -1):
+            edges = [(symbol, number[to]) for symbol, to in trie.children[at].items()]
+            key = at in trie.labels, frozenset(edges)
             if key not in found:  # never for the beginning: what may still come is longer there
                 found[key] = len(self._edges)
                 self._edges.append(edges)
-                self._ends.append(name if at in whole else None)
+                self._ends.append(name if at in trie.labels else None)
             number[at] = found[key]
         return list(found.values())
 

@@ -32,7 +32,7 @@ class Part(NamedTuple):
 Outline = tuple[Part, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Instruction:
     """`opcode` is "char", "look", "not", "start", "ahead", "fork" or "match".
 
@@ -50,14 +50,15 @@ class Program:
     """A compiled pattern over numbered character classes.
 
     `classes`: (kind, pattern) of each class, in the order of `klass`; the engine interprets them.
-    `members` (set by `bind`): the set of atoms in each class.
+    `members` (set by `bind`): the set of atoms in each class. Raises UnsupportedTokenizerError for
+    a tree of more than `most` nodes once its repeats are written out.
     """
 
-    def __init__(self, tree: Node, source: str) -> None:
+    def __init__(self, tree: Node, source: str, most: int = _MOST_INSTRUCTIONS) -> None:
         self.source = source
-        self.classes: list[tuple[str, str]] = []
+        self._numbers: dict[tuple[str, str], int] = {}
         self._code: list[Instruction] = [Instruction("match")]
-        self._written = 0
+        self._written, self._most = 0, most
         self.entry = self._emit(tree, 0)
         self.members: list[frozenset[int]] = []
         self._closures: dict[tuple[Threads, int, bool], tuple[Threads, bool]] = {}
@@ -78,6 +79,10 @@ class Program:
                 "split pattern", self.source, "it can match the empty string"
             )
 
+    @property
+    def classes(self) -> list[tuple[str, str]]:
+        return list(self._numbers)
+
     def _atoms(self) -> list[int]:
         return [END, *sorted(frozenset().union(*self.members))]
 
@@ -91,18 +96,16 @@ class Program:
         """Count one more instruction. Raises UnsupportedTokenizerError for too many."""
         check()
         self._written += 1
-        if self._written > _MOST_INSTRUCTIONS:
+        if self._written > self._most:
             raise UnsupportedTokenizerError(
                 "split pattern",
                 self.source,
-                f"with its repeats written out it has over {_MOST_INSTRUCTIONS:,} parts: use "
+                f"with its repeats written out it has over {self._most:,} parts: use "
                 "smaller counts",
             )
 
     def _class(self, kind: str, source: str) -> int:
-        if (kind, source) not in self.classes:
-            self.classes.append((kind, source))
-        return self.classes.index((kind, source))
+        return self._numbers.setdefault((kind, source), len(self._numbers))
 
     def _emit(self, node: Node, after: int) -> int:
         """The address of code that runs `node` and continues at `after`."""
@@ -222,3 +225,11 @@ class Program:
         code = self._code
         after = (code[at].targets[0] for at in tests if atom in self.members[code[at].klass])
         return tuple(dict.fromkeys(after))
+
+    def steps(self, tests: Threads) -> dict[int, Threads]:
+        """`fire` for each atom that some test reads."""
+        found: dict[int, dict[int, None]] = {}
+        for at in tests:
+            for atom in self.members[self._code[at].klass]:
+                found.setdefault(atom, {})[self._code[at].targets[0]] = None
+        return {atom: tuple(threads) for atom, threads in found.items()}

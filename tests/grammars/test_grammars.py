@@ -212,6 +212,7 @@ def test_with_reserved_words_lark_lexes_as_is_meant():
     "regex",
     [
         *(r"\"(?:.*?(?<!\\)(?:\\\\)*?)\"", "a|ab", "(?:a|b)*?c", "(?:a{1,2}?){1,3}b?", "(?i:aB+)"),
+        *("(?:(?<=a)|(?<!a))b", "a(?<=[bc])?(?<!b)", "b(?<!a){9}(?<=b)*c"),
         *("a?(?:ab)?b", "(?:a?b?)*c", "(?:a|ab)(?:c|bca)?", "[^a]+?(?<=b)", "(?:a*)*b", "x(?:)y"),
     ],
 )
@@ -310,6 +311,7 @@ def test_what_is_generated_is_parsed(name):
         ("start: A\nA: /^a/", "A"),
         ("start: A\nA: /(?<=b)a/", "A"),
         ("start: A\nA: /x(?:|a)*/", "A"),
+        ("start: A\nA: /x(?:(?:|a)*){0}/", "A"),
         ("start: A\nA: /(a)\\1/", "A"),
         ('start: A\nA: "\\ud800"', "A"),
         ('start: "x" A\nA: "a"\n%ignore /c(ab)*/', "A"),
