@@ -49,7 +49,7 @@ def link_regex(pattern: str, budget: Budget = Budget()) -> LinkedDFA:  # noqa: B
             raise nested_too_deeply() from None
         if net.root.far >= FAR:
             raise EmptyLanguageError(f"no text matches {pattern!r}")
-        once = Repeat(net.root, 1, 1).rounds([(net.end, None, ((1, 1),))])
+        once = Repeat(net.root, 1, 1).context([(net.end, None, ((1, 1),))])
         again = link_regex, (pattern, budget)
         return LinkedDFA(net.root.places(once), columns(net.pieces), budget, origin=again)
 
@@ -89,11 +89,12 @@ class _Nets:
         return self._any_of([read, then]) if may_be_empty else read
 
     def _branch(self, alternatives: list[Any], flags: int, then: Node) -> Node:
-        small = [one for one in alternatives if not any(map(_is_large, one))]
-        large = [one for one in alternatives if any(map(_is_large, one))]
-        found = [self._sequence(one, flags, then) for one in large]
-        if small:
-            found.append(self._piece([(_parser.BRANCH, (None, small))], flags, then))
+        by_size: dict[bool, list[Any]] = {False: [], True: []}
+        for one in alternatives:
+            by_size[any(map(_is_large, one))].append(one)
+        found = [self._sequence(one, flags, then) for one in by_size[True]]
+        if by_size[False]:
+            found.append(self._piece([(_parser.BRANCH, (None, by_size[False]))], flags, then))
         return self._any_of(found)
 
     def _repeat(self, bounds: Any, flags: int, then: Node) -> Node:

@@ -3,15 +3,15 @@
     net      nodes joined by pieces, which are DFAs, and repeats; without cycles, and each edge
              reads at least one byte
     part     the pieces that may be read from a node of a net, up to the beginning of a repeat
-    rounds   the context of a repeat's body, which is a net: for each node that may come behind the
-             repeat, with its own context, the ranges of how many rounds may still be read, this one
-             included
+    round    one reading of a repeat's body, which is a net
+    context  of a round: for each node that may come behind the repeat, with its own context, the
+             ranges of how many rounds may still be read, this one included
     rung     many rounds in one part, where no text of the body is a prefix of another one: then it
              is never in doubt how many were read
 
-All rounds of a repeat that begin after the same text are one round, with the ranges of all of them.
-So a text that may be cut into rounds in many ways leads to few instances. The ranges also say which
-rounds include others, which are then left out.
+All rounds of a repeat that begin after the same text have one context, with the ranges of all of
+them. So a text that may be cut into rounds in many ways leads to few instances. The ranges also say
+which contexts include others, which are then left out.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from bpe_automata._sharing import cached
 
 NO_END = 1 << 40
 """More rounds than any text has."""
-_ROUNDS = ROWS - 2  # of a rung: the states between them are written down together
+_MOST_ROUNDS = ROWS - 2  # of a rung: the states between them are written down together
 _MOST_STATES = 4_000  # of a rung
 Ranges = tuple[tuple[int, int], ...]
 """Numbers of rounds, the present one included: from the first to the second of each, in order."""
@@ -47,22 +47,22 @@ class Node:
     far: int
     depth: int
 
-    def places(self, rounds: Rounds | None) -> list[Place]:
+    def places(self, context: Context | None) -> list[Place]:
         """What may come here, in a context; None behind the regex."""
-        if rounds is None:
+        if context is None:
             return [(None, None)]
-        found: list[Place] = [(self.part, rounds)] if self.edges else []
-        return (found + rounds.after(1)) if self.ends else found
+        found: list[Place] = [(self.part, context)] if self.edges else []
+        return (found + context.after(1)) if self.ends else found
 
     @cached
     def part(self) -> Part:
         """What is read here; label i is behind the piece of edge i, or before its repeat."""
 
-        def follow(rounds: Rounds, label: int) -> list[Place]:
+        def follow(context: Context, label: int) -> list[Place]:
             what, to = self.edges[label]
             if isinstance(what, ByteDFA):
-                return to.places(rounds)
-            return [(what.part, what.rounds([(to, rounds, ((what.least, what.most),))]))]
+                return to.places(context)
+            return [(what.part, what.context([(to, context, ((what.least, what.most),))]))]
 
         texts = [(what,) if isinstance(what, ByteDFA) else () for what, _ in self.edges]
         table = table_of([(one, label) for label, one in enumerate(texts)])
@@ -82,8 +82,8 @@ class Repeat:
     least: int
     most: int
 
-    def rounds(self, frames: Iterable[Frame]) -> Rounds:
-        """A round in the context of these: the same object for the same."""
+    def context(self, frames: Iterable[Frame]) -> Context:
+        """That of these: the same object for the same."""
         check()
         merged: dict[tuple[int, int], Frame] = {}
         for node, outer, ranges in frames:
@@ -95,10 +95,10 @@ class Repeat:
             if any(_includes(other, frame) for other in found if other is not frame):
                 found.remove(frame)
         same = frozenset((id(node), id(outer), ranges) for node, outer, ranges in found)
-        return self._known.setdefault(same, Rounds(self, tuple(found)))
+        return self._known.setdefault(same, Context(self, tuple(found)))
 
     @cached
-    def _known(self) -> dict[object, Rounds]:
+    def _known(self) -> dict[object, Context]:
         return {}
 
     @cached
@@ -107,8 +107,8 @@ class Repeat:
         if self.most_at_once == 0:
             return self.body.part
 
-        def follow(rounds: Rounds, _: int) -> list[Place]:
-            return [(rounds.rung, rounds)]
+        def follow(context: Context, _: int) -> list[Place]:
+            return [(context.rung, context)]
 
         table = table_of([((), 0)])
         return Part(table, table.far({0: 0}), follow, attrgetter("rest"), _joined, self.body.depth)
@@ -125,7 +125,7 @@ class Repeat:
     def most_at_once(self) -> int:
         """The rounds of a rung; 0 if there is none."""
         dfa = self._counted
-        return max(1, min(_ROUNDS, _MOST_STATES // dfa.n_states)) if dfa else 0
+        return max(1, min(_MOST_ROUNDS, _MOST_STATES // dfa.n_states)) if dfa else 0
 
     def table(self, rounds: int, may_end: bool) -> Table:
         """Of a rung, with an exit behind its rounds, and one behind each of them if the repeat may
@@ -149,8 +149,8 @@ class Repeat:
 
 
 @dataclass(frozen=True, eq=False)
-class Rounds:
-    """The rounds of a repeat that may still be read, and what may come behind them."""
+class Context:
+    """How many rounds of a repeat may still be read, and what may come behind them."""
 
     repeat: Repeat
     frames: tuple[Frame, ...]
@@ -166,18 +166,18 @@ class Rounds:
         then = self.then(rounds) if again else None
         return [*found, (self.repeat.part, then)] if then else found
 
-    def then(self, rounds: int) -> Rounds | None:
+    def then(self, rounds: int) -> Context | None:
         """The context of a round after some others, if there may be one."""
         if rounds == 0:
             return self
         if rounds not in self._then:
             fewer = [(node, outer, _fewer(ranges, rounds)) for node, outer, ranges in self.frames]
             left = [frame for frame in fewer if frame[2]]
-            self._then[rounds] = self.repeat.rounds(left) if left else None
+            self._then[rounds] = self.repeat.context(left) if left else None
         return self._then[rounds]
 
     @cached
-    def _then(self) -> dict[int, Rounds | None]:
+    def _then(self) -> dict[int, Context | None]:
         return {}
 
     @cached
@@ -202,14 +202,14 @@ class Rounds:
         last = 1 if endless else min(self.repeat.most_at_once, max(most for _, most in ranges))
         table = self.repeat.table(last, min(ranges)[0] < last)
 
-        def follow(rounds: Rounds, label: int) -> list[Place]:
-            return rounds.after(label, label == last)
+        def follow(context: Context, label: int) -> list[Place]:
+            return context.after(label, label == last)
 
-        def compared(at: int, rounds: Rounds) -> tuple[int, Rounds | None]:
+        def compared(at: int, context: Context) -> tuple[int, Context | None]:
             if at <= last + 1:
-                return -1, rounds.then(at - 1)
-            read, inner = divmod(at - last - 2, (len(table.trans) - last - 2) // last)
-            return inner, rounds.then(read)
+                return -1, context.then(at - 1)
+            rounds, inner = divmod(at - last - 2, (len(table.trans) - last - 2) // last)
+            return inner, context.then(rounds)
 
         far = table.far({k: self._rest(k) for k in range(1, last + 1)})
         given = table, far, follow, lambda _: 0
@@ -217,7 +217,7 @@ class Rounds:
 
 
 Edge = tuple[ByteDFA | Repeat, Node]
-Frame = tuple[Node, Rounds | None, Ranges]
+Frame = tuple[Node, Context | None, Ranges]
 
 
 def length(what: ByteDFA | Repeat) -> int:
@@ -225,14 +225,14 @@ def length(what: ByteDFA | Repeat) -> int:
     return length_of(what) if isinstance(what, ByteDFA) else what.least * what.body.far
 
 
-def _joined(contexts: list[Rounds]) -> Rounds:
-    """Rounds of one repeat that begin after the same text."""
+def _joined(contexts: list[Context]) -> Context:
+    """That of the rounds of one repeat that begin after the same text."""
     if all(one is contexts[0] for one in contexts):
         return contexts[0]
-    return contexts[0].repeat.rounds(frame for one in contexts for frame in one.frames)
+    return contexts[0].repeat.context(frame for one in contexts for frame in one.frames)
 
 
-def _covers(one: Rounds | None, other: Rounds | None) -> bool:
+def _covers(one: Context | None, other: Context | None) -> bool:
     """Does one context surely allow all that the other one, of the same repeat, allows?"""
     if one is None or other is None or one is other:
         return one is other

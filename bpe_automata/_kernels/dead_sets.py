@@ -27,6 +27,7 @@ from bpe_automata._kernels.geometry import (
     all_positions,
     exceeds,
     forbid,
+    forbid_after,
     how_many,
     keep,
     listed,
@@ -311,13 +312,7 @@ def _note_follower(
 ) -> None:
     """Note an id that may follow a candidate, if there is one."""
     forbidden = np.empty((len(forbidden_sets.after.order) + 63) >> 6, np.int64)
-    forbid(
-        forbidden_sets.before.order[candidate],
-        forbidden_sets.birth,
-        0,
-        forbidden_sets.after,
-        forbidden,
-    )
+    forbid_after(forbidden_sets.before.order[candidate], forbidden_sets, forbidden)
     follower = first_allowed(ids, forbidden, forbidden_sets.right_at)
     if follower < 0:
         follower = first_allowed(rows[:, 0], forbidden, forbidden_sets.right_at)

@@ -278,11 +278,17 @@ def placed(ids: np.ndarray, at: np.ndarray, n: int) -> np.ndarray:
 
 
 @kernel
+def holds(positions: np.ndarray, at: int) -> bool:
+    """Is a position in a set?"""
+    return bool((positions[at >> 6] >> (at & 63)) & 1)
+
+
+@kernel
 def outside(ids: np.ndarray, positions: np.ndarray, at: np.ndarray) -> np.ndarray:
     """int64: those of the ids (int64) that are not in a set of positions, or have none."""
     found, n = np.empty(len(ids), np.int64), 0
     for token in ids:
-        if at[token] < 0 or not (positions[at[token] >> 6] >> (at[token] & 63)) & 1:
+        if at[token] < 0 or not holds(positions, at[token]):
             found[n] = token
             n += 1
     return found[:n].copy()
@@ -311,6 +317,12 @@ def forbid(token: int, birth: np.ndarray, slack: int, half: Half, positions: np.
             _fill(positions, half.low[rank], half.high[rank])
         limit = np.int64(birth[node]) + slack
         node = half.part[node]
+
+
+@kernel
+def forbid_after(token: int, forbidden_sets: ForbiddenSets, positions: np.ndarray) -> None:
+    """Make `positions` the set of the ids that may not follow `token`, by `right_at`."""
+    forbid(token, forbidden_sets.birth, 0, forbidden_sets.after, positions)
 
 
 @kernel
@@ -437,13 +449,7 @@ def _take_out_singly(
     for candidate in listed(candidates):
         if poll(watch):
             return
-        forbid(
-            forbidden_sets.before.order[candidate],
-            forbidden_sets.birth,
-            0,
-            forbidden_sets.after,
-            forbidden,
-        )
+        forbid_after(forbidden_sets.before.order[candidate], forbidden_sets, forbidden)
         if exceeds(followers, forbidden):
             candidates[candidate >> 6] &= ~(np.int64(1) << (candidate & 63))
 
@@ -469,14 +475,8 @@ def which_follow(
     for candidate in listed(candidates):
         if poll(watch):
             break
-        forbid(
-            forbidden_sets.before.order[candidate],
-            forbidden_sets.birth,
-            0,
-            forbidden_sets.after,
-            forbidden,
-        )
+        forbid_after(forbidden_sets.before.order[candidate], forbidden_sets, forbidden)
         for i in range(len(tokens)):
             at = forbidden_sets.right_at[tokens[i]]
-            found[i] |= (forbidden[at >> 6] >> (at & 63)) & 1 == 0
+            found[i] |= not holds(forbidden, at)
     return found

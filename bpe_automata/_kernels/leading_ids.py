@@ -13,7 +13,8 @@ from bpe_automata._kernels.edges import Vocabulary, edges, text_after
 from bpe_automata._kernels.fewest_tokens import NEVER
 from bpe_automata._kernels.geometry import (
     ForbiddenSets,
-    forbid,
+    forbid_after,
+    holds,
     keep,
     listed,
     placed,
@@ -41,18 +42,22 @@ from bpe_automata._kernels.status import status_at
 from bpe_automata._kernels.trie import walk
 from bpe_automata._kernels.watch import poll, stopped
 
-SHALLOW = 2  # bytes: where much can follow, tokens this short are looked at first
-_MOST_LOOKED_FOR = 16  # rows that lead to one configuration
-_MOST_LOOKED_FOR_LONG = 2  # the same, where long ids are looked through
-_MOST_OPENED = 64  # configurations in search of a chain
-_MUCH = 16  # bytes that a state reads
+_MUCH = 16  # bytes: a state that reads so many, or more, reads much
+SHALLOW = 2  # bytes: where a state reads much, ids of at most this length are looked at first
+_MOST_LOOKED_FOR = 16  # ids that lead to one configuration, each of which gets its own search
+_MOST_LOOKED_FOR_LONG = 2  # the same, where the state reads much and long ids are to be searched
+_MOST_OPENED = 64  # configurations that one search for a chain may open
 
 
 @by_reference
 class Tokens(NamedTuple):
-    """Of the tokenizer: the vocabulary; alone: bool [256], all True, see `edges`; none: no
-    collapsed vocabulary; row_of int32 [n_sets] into bound_after int32 [rows, n_classes]: the rows
-    of hypothesis sets, -1 where it is not known. class_of: int32 [n_ids], the class of each id."""
+    """What is asked of the tokenizer.
+
+    vocabulary: its ids by their bytes. class_of int32 [n_ids]: the class of each id; bound_after
+    int32 [rows, n_classes]: the hypothesis set after an id of a class that is read without a
+    boundary before it, -1 where it cannot be; row_of int32 [n_sets]: which row is that of a
+    hypothesis set, -1 while it is not computed. alone, none: what `edges` takes where no vocabulary
+    is collapsed: bool [256], all True, and a collapsed vocabulary of nothing."""
 
     vocabulary: Vocabulary
     alone: np.ndarray
@@ -196,7 +201,7 @@ def _followed(
     number, deepest = key_number(key), tokens.vocabulary.trie.deepest
     found = np.full(len(some), UNKNOWN, np.uint8)
     forbidden = np.empty((len(forbidden_sets.after.order) + 63) >> 6, np.int64)
-    birth, half, right_at = forbidden_sets.birth, forbidden_sets.after, forbidden_sets.right_at
+    right_at = forbidden_sets.right_at
     after, open_ = tokens.bound_after[tokens.row_of[number]], len(some)
     length = SHALLOW if much and w.sets.utf8_row[number] == 0 else deepest
     while open_ > 0:
@@ -207,7 +212,7 @@ def _followed(
                 return found
             if found[i] != UNKNOWN:
                 continue
-            forbid(some[i], birth, 0, half, forbidden)
+            forbid_after(some[i], forbidden_sets, forbidden)
             follower = first_allowed(ids, forbidden, right_at)
             if follower >= 0:
                 found[i] = ALIVE
@@ -251,7 +256,7 @@ def _followed_together(
     chains = len(last) > 0 and which_follow(maybe[:, 0].copy(), left, forbidden_sets, w.watch).any()
     for i in range(len(some) if len(last) > 0 else 0):
         at = forbidden_sets.left_at[some[i]]
-        if not (left[at >> 6] >> (at & 63)) & 1:
+        if not holds(left, at):
             continue
         found[i] = UNKNOWN if chains else DEAD
         if chains and len(last) <= _MOST_LOOKED_FOR:
@@ -276,12 +281,11 @@ def _by_chains(
     usually take a few. ALIVE, DEAD, or UNKNOWN where that does not say."""
     waiting, n_waiting = np.empty((4 * _MOST_OPENED, 2), np.int64), 0
     forbidden = np.empty((len(forbidden_sets.after.order) + 63) >> 6, np.int64)
-    birth, half, right_at = forbidden_sets.birth, forbidden_sets.after, forbidden_sets.right_at
-    forbid(token, birth, 0, half, forbidden)
+    right_at = forbidden_sets.right_at
+    forbid_after(token, forbidden_sets, forbidden)
     for _ in range(_MOST_OPENED):
         for i in range(len(maybe)):
-            at = right_at[maybe[i, 0]]
-            if (forbidden[at >> 6] >> (at & 63)) & 1:
+            if holds(forbidden, right_at[maybe[i, 0]]):
                 continue
             row = settled_at(maybe[i, 1], known)
             if lacks(maybe[i, 0], row, known.dead, forbidden_sets.left_at):
@@ -302,7 +306,7 @@ def _by_chains(
         ids, maybe = leading_ids(key, length, tokens, w)
         if is_void(w):
             return UNKNOWN
-        forbid(token, birth, 0, half, forbidden)
+        forbid_after(token, forbidden_sets, forbidden)
         if first_allowed(ids, forbidden, right_at) >= 0:
             return ALIVE
         if much:
@@ -322,8 +326,7 @@ def _in_vain(token: int, number: int, w: Product) -> bool:
 def first_allowed(ids: np.ndarray, forbidden: np.ndarray, right_at: np.ndarray) -> int:
     """The first of some ids that may follow, -1 if there is none."""
     for token in ids:
-        at = right_at[token]
-        if not (forbidden[at >> 6] >> (at & 63)) & 1:
+        if not holds(forbidden, right_at[token]):
             return token
     return -1
 
@@ -335,7 +338,7 @@ def _any_follows(
     """May some id follow, of those with a set after them?"""
     for token in range(len(class_of)):
         at = right_at[token]
-        if after[class_of[token]] >= 0 and at >= 0 and not (forbidden[at >> 6] >> (at & 63)) & 1:
+        if after[class_of[token]] >= 0 and at >= 0 and not holds(forbidden, at):
             return True
     return False
 

@@ -50,7 +50,7 @@ def limits(large: int, of_a_rung: int):
     """What has more characters is large, and rungs have no more rounds."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(linked_regex, "_LARGE", large)
-        patch.setattr(rounds, "_ROUNDS", of_a_rung)
+        patch.setattr(rounds, "_MOST_ROUNDS", of_a_rung)
         yield
 
 
