@@ -23,7 +23,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import permutations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -52,6 +51,7 @@ if TYPE_CHECKING:
     from bpe_automata.viz import Picture
 
 _DEFAULT = Budget()
+_TOO_FAR = "the shortest text needs more of them; pass a larger Budget"
 _STOP = 1 / 8  # chance that a sample ends in an accepting state that could go on
 
 
@@ -80,7 +80,9 @@ class LinkedDFA(Immutable):
         parts do. budget: six times its states may be written down. readable: bool [256], the
         bytes by which each state must lead to acceptance, all by default: entering a part where
         that is not so raises UnsupportedFeatureError. lock: held while parts are made and entered.
-        origin: a function and its arguments that make the automaton anew, in another process."""
+        origin: a function and its arguments that make the automaton anew, in another process.
+        Raises BudgetExceededError where the shortest text has more bytes than there is room for
+        states."""
         self.lock = lock or Lock()
         self._origin = origin
         self._readable = None if readable is None or readable.all() else readable
@@ -95,6 +97,8 @@ class LinkedDFA(Immutable):
         register(self)
         states, ends = self._closed((), self._begin)
         self.start = self._state(states, ends)
+        if self.far[self.start] >= self.n_states:  # those along a shortest text are all different
+            raise BudgetExceededError("states", self.n_states, _TOO_FAR)
 
     def __reduce__(self) -> tuple[object, ...]:
         if self._origin is None:
@@ -347,6 +351,7 @@ class LinkedDFA(Immutable):
         waiting, seen, ends = list(states), dict[int, bool](), False
         joining: dict[int, tuple[int, Part, Join, list[Any]]] = {}  # rank first; by the part
         while True:
+            check()
             for part, context in places:
                 if part is None:
                     ends = True
@@ -377,9 +382,11 @@ class LinkedDFA(Immutable):
                 alike.setdefault(key, []).append((state, context, part.covers))
         covered = set[int]()
         for group in alike.values():
-            for (state, context, _), (other, wider, covers) in permutations(group, 2):
-                if other not in covered and covers(wider, context):
-                    covered.add(state)
+            for state, context, covers in group:
+                check()
+                for other, wider, _ in group:
+                    if other != state and other not in covered and covers(wider, context):
+                        covered.add(state)
         return [state for state in states if state not in covered] if covered else states
 
     def _behind(self, state: int, seen: dict[int, bool]) -> Iterable[Place]:

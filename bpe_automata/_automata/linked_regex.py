@@ -55,12 +55,11 @@ def link_regex(pattern: str, budget: Budget = Budget()) -> LinkedDFA:  # noqa: B
 
 
 class _Nets:
-    """The nets of a regex, made from its end to its beginning. root, end: of the outermost; pieces:
-    all that are in them."""
+    """The nets of a regex, made from its end to its beginning. root, end: of the outermost."""
 
     def __init__(self, parsed: Parsed, budget: Budget) -> None:
         self._source, self._budget, self._depth = parsed.source, budget, 0
-        self.pieces: list[ByteDFA] = []
+        self._pieces: dict[tuple[str, int], tuple[ByteDFA, bool]] = {}
         self.end = self._node(True)
         self.root = self._sequence(parsed.tree, parsed.flags, self.end)
 
@@ -79,12 +78,20 @@ class _Nets:
                     then = self._repeat(av, flags, then)
         return then
 
+    @property
+    def pieces(self) -> list[ByteDFA]:
+        """All that are in the nets."""
+        return [texts for texts, _ in self._pieces.values()]
+
     def _piece(self, items: list[Any], flags: int, then: Node) -> Node:
-        texts = compile_tree(Parsed(self._source, items, flags), self._budget)
-        may_be_empty = bool(texts.accepting[texts.start])
-        if may_be_empty:
-            texts = difference(texts, compile_regex(""), self._budget)
-        self.pieces.append(texts)
+        key = repr(items), flags
+        if key not in self._pieces:
+            texts = compile_tree(Parsed(self._source, items, flags), self._budget)
+            may_be_empty = bool(texts.accepting[texts.start])
+            if may_be_empty:
+                texts = difference(texts, compile_regex(""), self._budget)
+            self._pieces[key] = texts, may_be_empty
+        texts, may_be_empty = self._pieces[key]
         read = self._node(False, [] if texts.is_empty else [(texts, then)])
         return self._any_of([read, then]) if may_be_empty else read
 

@@ -266,6 +266,10 @@ def test_an_empty_language_is_refused(pattern):
 def test_what_exceeds_a_budget():
     with pytest.raises(BudgetExceededError, match="bytes"):
         link_regex("(?:ab){3000000}|c")
+    with pytest.raises(BudgetExceededError, match="the shortest text needs more"):
+        link_regex("a{700000}")
+    assert link_regex("a{700000}", Budget(max_states=120_000)).far.max() >= 700_000
+    assert link_regex("a{700000}|b").shortest() == b"b"
     with pytest.raises(BudgetExceededError, match="one another"):
         link_regex("(?:" * 65 + "a" + "b?){2,300}" * 65)
     with pytest.raises(BudgetExceededError, match="stack frames"):
@@ -277,10 +281,10 @@ def test_what_exceeds_a_budget():
         small.walk(b"a" * 10_000)
     with pytest.raises(BudgetExceededError, match="link_regex"):
         compile_regex(".{0,100000}", Budget(max_states=1000))
-    slow = link_regex("(?:a{300})?" * 300, Budget(max_seconds=0.5))
+    slow = link_regex("(?:a{300})?" * 100, Budget(max_seconds=0.5))
     for walked in (slow.accepts, slow.walk):
         with pytest.raises(BudgetExceededError, match="seconds"):
-            walked(b"a" * 3000)
+            walked(b"a" * 30_000)
 
 
 def test_repeats_within_one_another_to_the_limit():
