@@ -16,7 +16,7 @@ from typing import Any
 from bpe_automata._automata.algebra import difference
 from bpe_automata._automata.compile import compile_regex, compile_tree, nested_too_deeply
 from bpe_automata._automata.dfa import ByteDFA
-from bpe_automata._automata.linked import LinkedDFA
+from bpe_automata._automata.linked import ByteAutomaton, LinkedDFA
 from bpe_automata._automata.part_tables import columns
 from bpe_automata._automata.parts import FAR, check_length
 from bpe_automata._automata.program import REPEATS, kept_flags
@@ -27,6 +27,8 @@ from bpe_automata.errors import BudgetExceededError, EmptyLanguageError
 
 _LARGE = 256  # characters: a repeat that is longer than this when written out is large
 _DEEPEST = 64  # large repeats one in another; each takes some frames of the stack
+_OF_SIZE = frozenset(("states", "instructions", "bytes"))
+"""Resources of which an explicit automaton may take too much."""
 
 
 def link_regex(pattern: str, budget: Budget = Budget()) -> LinkedDFA:  # noqa: B008 - frozen
@@ -52,6 +54,23 @@ def link_regex(pattern: str, budget: Budget = Budget()) -> LinkedDFA:  # noqa: B
         once = Repeat(net.root, 1, 1).context([(net.end, None, ((1, 1),))])
         again = link_regex, (pattern, budget)
         return LinkedDFA(net.root.places(once), columns(net.pieces), budget, origin=again)
+
+
+def compile_or_link(pattern: str, budget: Budget) -> ByteAutomaton:
+    """`compile_regex(pattern)`, or `link_regex(pattern)` where large counts make that too large.
+
+    Raises what `compile_regex` raises, also where both go over the budget; and EmptyLanguageError
+    where it is linked."""
+    with spending(budget):
+        try:
+            return compile_regex(pattern, budget)
+        except BudgetExceededError as error:
+            if error.resource not in _OF_SIZE or not any(map(_is_large, parse(pattern).tree)):
+                raise
+            try:
+                return link_regex(pattern, budget)
+            except BudgetExceededError:
+                raise error from None
 
 
 class _Nets:

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from bpe_automata._arguments import sequence_of_ids, short
-from bpe_automata._automata.compile import compile_regex
 from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._automata.linked import ByteAutomaton, LinkedDFA, explicit
+from bpe_automata._automata.linked_regex import compile_or_link
 from bpe_automata._budget import Budget, spending
 from bpe_automata._constructions.canonical import canonical_automaton
 from bpe_automata._constructions.engine import TextEngine, travelling
@@ -159,7 +159,8 @@ def constrain(
 ) -> Constraint:
     """Constrain a model to a language.
 
-    language: a regex (Python syntax, `re.fullmatch` semantics) or a byte DFA. method: "canonical"
+    language: a regex (Python syntax, `re.fullmatch` semantics) or a byte DFA. A regex whose counts
+    make its DFA too large is linked (see `link_regex`). method: "canonical"
     (the tokenizer's own tokenization of each text) or "lift" (all tokenizations). eos_ids: ids that
     end the text, allowed exactly where it is complete; by default those that the tokenizer's source
     names. added_tokens: which added tokens may be read as the text that they spell: by default
@@ -193,7 +194,7 @@ def constrain(
         canonical_automaton(tokenizer)
     budget = _DEFAULT if budget is None else budget
     with spending(budget):
-        dfa = compile_regex(language, budget) if isinstance(language, str) else language
+        dfa = compile_or_link(language, budget) if isinstance(language, str) else language
         if dfa.is_empty:
             shown = repr(language) if isinstance(language, str) else "the constraint"
             raise EmptyLanguageError(f"no text matches {shown}")

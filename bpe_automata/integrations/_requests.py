@@ -12,8 +12,9 @@ from functools import lru_cache
 from typing import Any
 
 from bpe_automata._arguments import short
-from bpe_automata._automata.compile import Budget, compile_regex
 from bpe_automata._automata.linked import ByteAutomaton, LinkedDFA
+from bpe_automata._automata.linked_regex import compile_or_link
+from bpe_automata._budget import Budget
 from bpe_automata._constructions.canonical import canonical_automaton
 from bpe_automata._decoding.constraint import Constraint, Method, constrain
 from bpe_automata._sharing import Lock, locked
@@ -42,7 +43,8 @@ class Options:
     """The constraint of one request.
 
     regex: Python syntax, `re.fullmatch` semantics; or else schema: JSON text, as
-    `compile_json_schema` with its defaults, or `link_json_schema` where that is too large. method:
+    `compile_json_schema` with its defaults. What is too large for these is linked
+    (`link_regex`, `link_json_schema`). method:
     "canonical" or "lift". prefix: begin after the prompt's own ids; False: as if the text stood
     alone. added_tokens: as `constrain`. eos_ids: None for those of the model. max_seconds: of each
     call (see `Budget`), at most what the server allows.
@@ -64,10 +66,10 @@ class Options:
         return replace(budget, max_seconds=min(most, self.max_seconds or most))
 
     def compiled(self) -> ByteAutomaton:
-        """The language; linked, where a schema is too large to be written out. Raises what
-        `compile_regex` or `link_json_schema` raise."""
+        """The language; linked, where it is too large to be written out. Raises what
+        `compile_or_link` or `link_json_schema` raise."""
         if self.schema is None:
-            return compile_regex(self.regex or "", self.budget)
+            return compile_or_link(self.regex or "", self.budget)
         try:
             return compile_json_schema(self.schema, budget=self.budget)
         except SchemaTooLargeError:

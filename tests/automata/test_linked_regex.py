@@ -15,7 +15,9 @@ from support import examples, same_arrays, same_masks
 
 from bpe_automata import Budget, LinkedDFA, compile_regex, constrain, link_regex
 from bpe_automata._automata import linked_regex, rounds
+from bpe_automata._constructions.canonical import canonical_automaton
 from bpe_automata.errors import (
+    BpeAutomataError,
     BudgetExceededError,
     EmptyLanguageError,
     PromptError,
@@ -24,6 +26,7 @@ from bpe_automata.errors import (
     UnsupportedRegexError,
     UnsupportedTokenizerError,
 )
+from bpe_automata.integrations._requests import Options
 from bpe_automata.testing import bpe_tokenizers, small_tokenizer
 
 # ---------------------------------------------------------------- small counts, taken for large
@@ -291,6 +294,56 @@ def test_repeats_within_one_another_to_the_limit():
     found = link_regex("(?:" * 64 + "a" + "b?){1,300}" * 64)
     assert found.accepts(b"aabba")
     assert not found.accepts(b"aabbac")
+
+
+# ---------------------------------------------------------------- regexes of constraints
+
+
+@pytest.mark.parametrize(
+    "pattern", [r".{0,100000}", r'("[^"]{0,20000}",?){1,1000}', r"(?i:ab|c){5,900000}"]
+)
+def test_a_constraint_links_what_is_too_large(pattern, smollm2_tokenizer):
+    given = [constrain(smollm2_tokenizer, made) for made in (pattern, link_regex(pattern))]
+    assert [type(one.dfa) for one in given] == [LinkedDFA, LinkedDFA]
+    one, other = (constraint.matcher() for constraint in given)
+    for token in smollm2_tokenizer.encode(given[1].dfa.sample(random.Random(1), 20).decode()):
+        assert list(one.allowed_ids()) == list(other.allowed_ids())
+        one.advance(token)
+        other.advance(token)
+    assert isinstance(Options(pattern).compiled(), LinkedDFA)
+    with pytest.raises(UnsupportedFeatureError, match="to_dfa"):
+        given[0].within(5)
+
+
+def test_what_is_not_too_large_is_explicit():
+    tokenizer = small_tokenizer(["a", "b", "ab"])
+    assert same_arrays(constrain(tokenizer, "(ab){0,900}").dfa, compile_regex("(ab){0,900}"))
+
+
+@pytest.mark.parametrize(
+    ("pattern", "budget"),
+    [
+        (r"(a|b)*a(a|b){30}", Budget(max_states=500)),  # no count is large
+        (r"(a|b)*a(a|b){30}(ab){0,300}", Budget(max_states=500)),  # another part is too large
+        (r"a{700000}", Budget()),
+        (r"(a|b)*a(a|b){60}", Budget(max_states=10**7, max_seconds=0.05)),
+        (r"(a.{0,1000}\b){2}", Budget()),
+        ("(" * 3000 + "a{0,1000}" + ")" * 3000, Budget()),
+    ],
+)
+def test_what_cannot_be_linked_either_is_refused_as_ever(pattern, budget):
+    tokenizer = small_tokenizer(["a", "b", "ab"])
+    canonical_automaton(tokenizer)
+    with pytest.raises(BpeAutomataError) as one:
+        compile_regex(pattern, budget)
+    with pytest.raises(BpeAutomataError) as other:
+        constrain(tokenizer, pattern, budget=budget)
+    assert (type(other.value), str(other.value)) == (type(one.value), str(one.value))
+
+
+def test_a_large_regex_that_matches_nothing_is_empty():
+    with pytest.raises(EmptyLanguageError, match="no text matches"):
+        constrain(small_tokenizer(["a"]), r"[^\s\S]{2,1000000}b{0,1000000}")
 
 
 # ---------------------------------------------------------------- processes, threads
