@@ -281,6 +281,12 @@ def any_value(depth: int) -> Values:
     return limit_recursion(ALL, depth)
 
 
+def depth_of_anything(values: Values) -> int | None:
+    """The d with which a limited set is all of `any_value(d)`; None for other sets."""
+    depth: int | None = values.memo.get("depth of anything")
+    return depth
+
+
 class _Limit:
     """Limits each set once."""
 
@@ -298,6 +304,8 @@ class _Limit:
                 Term(self._object(t.shape, values, rounds), t.minus) for t in values.objects
             )
             found = replace(values, arrays=arrays, objects=objects, memo={})
+            if values is ALL:
+                found.memo["depth of anything"] = rounds
             self._made[key] = (found, values)  # keeping `values` keeps its id unique
         return self._made[key][0]
 

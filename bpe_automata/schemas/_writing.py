@@ -20,72 +20,12 @@ from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._automata.sources import from_strings
 from bpe_automata._budget import Budget, check, spending
 from bpe_automata.errors import BudgetExceededError, SchemaError, SchemaTooLargeError
-from bpe_automata.schemas import _numbers as numbers
 from bpe_automata.schemas._frames import Container, State, Text
 from bpe_automata.schemas._items import Items
 from bpe_automata.schemas._linking import Linker
 from bpe_automata.schemas._scalar_sets import lower_bound
 from bpe_automata.schemas._style import Context, Style
-from bpe_automata.schemas._values import (
-    ALL_STRINGS,
-    BOOLEANS,
-    ArrayShape,
-    Child,
-    ObjectShape,
-    Values,
-    any_value,
-)
-
-# A set that equals `any_value(d)`, however it was computed, is written only once for all schemas.
-
-_DEEPEST = 16  # levels that are compared
-
-
-def depth_of_anything(values: Values) -> int | None:
-    """The d with which the set equals `any_value(d)`; None if there is none below 16."""
-    depth = 0
-    while depth < _DEEPEST:
-        inside = _inside(values)
-        if inside is None:
-            return None
-        if all(_is_none(child.values) for child in inside):
-            return depth
-        values, other = (child.values for child in inside)
-        if values is not other and depth_of_anything(values) != depth_of_anything(other):
-            return None
-        depth += 1
-    return None
-
-
-def _inside(values: Values) -> tuple[Child, Child] | None:
-    """The children of items and properties of a set with all scalars, arrays and objects; None for
-    other sets."""
-    scalars = values.null and values.booleans == BOOLEANS and values.strings is ALL_STRINGS
-    if not scalars or values.numbers is not numbers.ALL_NUMBERS:
-        return None
-    if len(values.arrays) != 1 or len(values.objects) != 1:
-        return None
-    array, members = values.arrays[0], values.objects[0]
-    if array.minus or members.minus:
-        return None
-    item, member = _item(array.shape), _member(members.shape)
-    return None if item is None or member is None else (item, member)
-
-
-def _item(shape: ArrayShape) -> Child | None:
-    free = shape.fewest == 0 and shape.most is None and not shape.unique and not shape.prefix
-    return shape.rest if free and not shape.counted else None
-
-
-def _member(shape: ObjectShape) -> Child | None:
-    free = shape.fewest == 0 and shape.most is None and not shape.named and len(shape.rest) == 1
-    return shape.rest[0][1] if free and shape.rest[0][0] is ALL_STRINGS else None
-
-
-def _is_none(values: Values) -> bool:
-    scalars = values.null or values.booleans or values.arrays or values.objects
-    return not scalars and values.numbers.is_empty and values.strings.is_empty
-
+from bpe_automata.schemas._values import Values, any_value, depth_of_anything
 
 _DEFAULT = Budget()
 _REDUCED = 1_500_000  # entries of the table of an automaton that is minimised: below half a second

@@ -35,9 +35,10 @@ from bpe_automata.schemas._values import (
     Term,
     Values,
     any_value,
+    depth_of_anything,
     limit_recursion,
 )
-from bpe_automata.schemas._writing import depth_of_anything, write
+from bpe_automata.schemas._writing import write
 
 NAMES = ("a", "b", "c")
 SCALARS = (None, True, 0, 1, "a", "")
@@ -335,7 +336,7 @@ def test_what_nothing_fits_is_empty_and_what_is_not_required_is_left_out():
     assert not dfa.accepts(b'{"a":1}')
 
 
-def test_anything_is_known_however_it_was_made():
+def test_anything_is_known_wherever_it_was_cut_off():
     for depth in range(3):
         made = limit_recursion(ALL, depth)
         assert made is not any_value(depth)
