@@ -12,7 +12,6 @@ before or after the whole value.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
 from functools import lru_cache
 from typing import Literal, get_args
 
@@ -24,15 +23,17 @@ from bpe_automata._budget import Budget
 from bpe_automata.errors import ArgumentError
 from bpe_automata.schemas._escapes import Escapes, json_string
 from bpe_automata.schemas._numbers import NumberSet
-from bpe_automata.schemas._style import Brackets, Context, IdentityMemo, Piece
+from bpe_automata.schemas._style import Brackets, Context, IdentityMemo, Piece, Style
 
 Whitespace = Literal["compact", "spaced", "flexible"]
 _SHARED: defaultdict[tuple[Whitespace, Escapes], IdentityMemo] = defaultdict(IdentityMemo)
 _INDENT = 2  # spaces for each level, at most
 
 
-class JsonStyle:
+class JsonStyle(Style):
     """JSON. A context is a level of nesting, 0 for the whole text; without line breaks always 0."""
+
+    quotes, root = True, 0
 
     def __init__(
         self,
@@ -46,29 +47,9 @@ class JsonStyle:
         if escapes not in get_args(Escapes):
             known = ", ".join(map(repr, get_args(Escapes)))
             raise ArgumentError(f"escapes is {escapes!r}: give one of {known}")
+        super().__init__(_SHARED[whitespace, escapes])
         self._whitespace, self._escapes, self._budget = whitespace, escapes, budget
-        self._memo: dict[tuple[object, int], tuple[object, ByteDFA]] = {}
-        self._brackets: dict[tuple[bytes, Context], Brackets] = {}
         self._colon: Piece = _after_colon(whitespace)
-
-    @property
-    def shared(self) -> IdentityMemo:
-        """The cache of all styles with the same two options."""
-        return _SHARED[self._whitespace, self._escapes]
-
-    @property
-    def quotes(self) -> bool:
-        """Yes."""
-        return True
-
-    @property
-    def root(self) -> Context:
-        """Level 0."""
-        return 0
-
-    def around(self, context: Context) -> tuple[Piece, Piece]:
-        """No text."""
-        return b"", b""
 
     def objects(self, context: Context) -> Brackets:
         """Braces."""
@@ -77,14 +58,6 @@ class JsonStyle:
     def arrays(self, context: Context) -> Brackets:
         """Brackets."""
         return self._between(b"[]", context)
-
-    def null(self) -> Piece:
-        """The literal."""
-        return b"null"
-
-    def boolean(self, value: bool) -> Piece:
-        """The literal."""
-        return b"true" if value else b"false"
 
     def numbers(self, numbers: NumberSet) -> ByteDFA:
         """Decimals, and spellings with an exponent if all of them belong to the set."""
@@ -111,34 +84,23 @@ class JsonStyle:
     def _with_colon(self, names: ByteDFA) -> ByteDFA:
         return concatenation(self._quoted(names), self._colon, budget=self._budget)
 
-    def _once(self, purpose: object, of: object, find: Callable[[], ByteDFA]) -> ByteDFA:
-        """find(), computed once for a purpose and an object; large results are not shared with
-        other styles."""
-        key = (purpose, id(of))
-        if key not in self._memo:
-            self._memo[key] = (of, self.shared.once(purpose, of, find))
-        return self._memo[key][1]
-
     def _between(self, pair: bytes, context: Context) -> Brackets:
-        level = context if isinstance(context, int) else 0
-        key = (pair, level)
-        if key not in self._brackets:
-            self._brackets[key] = self._layout(pair[:1], pair[1:], level)
-        return self._brackets[key]
+        return _layout(self._whitespace, pair, context if isinstance(context, int) else 0)
 
-    def _layout(self, opening: bytes, closing: bytes, level: int) -> Brackets:
-        if self._whitespace == "compact":
-            return Brackets(opening, b",", closing, opening + closing, 0)
-        if self._whitespace == "spaced":
-            return Brackets(opening, b", ", closing, opening + closing, 0)
-        deep, here = _gap(level + 1), _gap(level)
-        return Brackets(
-            concatenation(opening, deep),
-            concatenation(b",", deep),
-            concatenation(here, closing),
-            concatenation(opening, here, closing),
-            level + 1,
-        )
+
+@lru_cache(maxsize=256)
+def _layout(whitespace: Whitespace, pair: bytes, level: int) -> Brackets:
+    opening, closing = pair[:1], pair[1:]
+    if whitespace != "flexible":
+        return Brackets(opening, b"," if whitespace == "compact" else b", ", closing, pair, 0)
+    deep, here = _gap(level + 1), _gap(level)
+    return Brackets(
+        concatenation(opening, deep),
+        concatenation(b",", deep),
+        concatenation(here, closing),
+        concatenation(opening, here, closing),
+        level + 1,
+    )
 
 
 def _after_colon(whitespace: Whitespace) -> Piece:

@@ -12,10 +12,11 @@ context, so a style should distinguish as few as possible.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata.schemas._numbers import NumberSet
@@ -65,45 +66,61 @@ class Brackets:
     inside: Context
 
 
-class Style(Protocol):
+class Style(ABC):
     """A way of writing. A method that returns an automaton should return the same object for the
-    same argument, since results built from it are found by identity."""
+    same argument, since results built from it are found by identity.
 
-    @property
-    def shared(self) -> IdentityMemo:
-        """The cache of all styles that write in the same way."""
+    quotes: are all strings in double quotes, with nothing around them? root: the context of the
+    whole text. shared: the cache of all styles that write in the same way.
+    """
 
-    @property
-    def quotes(self) -> bool:
-        """Are all strings in double quotes, with nothing around them?"""
+    quotes: bool
+    root: Context
 
-    @property
-    def root(self) -> Context:
-        """The context of the whole text."""
+    def __init__(self, shared: IdentityMemo) -> None:
+        self.shared = shared
+        self._memo: dict[tuple[Hashable, int], tuple[object, ByteDFA]] = {}
 
     def around(self, context: Context) -> tuple[Piece, Piece]:
         """The text before and after the spelling of a scalar."""
+        return b"", b""
 
+    @abstractmethod
     def objects(self, context: Context) -> Brackets:
         """The layout of an object."""
 
+    @abstractmethod
     def arrays(self, context: Context) -> Brackets:
         """The layout of an array."""
 
     def null(self) -> Piece:
         """The spelling of null."""
+        return b"null"
 
     def boolean(self, value: bool) -> Piece:
         """The spelling of a boolean."""
+        return b"true" if value else b"false"
 
+    @abstractmethod
     def numbers(self, numbers: NumberSet) -> ByteDFA:
         """The spellings of some numbers, as far as they certainly are."""
 
+    @abstractmethod
     def strings(self, strings: ByteDFA, context: Context) -> ByteDFA:
         """The spellings of some strings as values."""
 
+    @abstractmethod
     def key(self, name: str) -> Piece:
         """The spelling of a property's name, with all text between it and the value."""
 
+    @abstractmethod
     def keys(self, names: ByteDFA) -> ByteDFA:
         """The spellings of a set of names, like those of `key`."""
+
+    def _once(self, purpose: Hashable, of: object, find: Callable[[], ByteDFA]) -> ByteDFA:
+        """find(), computed once for a purpose and an object, which is kept, so that its id stays
+        unique; large results are not shared with other styles."""
+        key = (purpose, id(of))
+        if key not in self._memo:
+            self._memo[key] = (of, self.shared.once(purpose, of, find))
+        return self._memo[key][1]

@@ -15,8 +15,8 @@ that the schema does not list are not written, see `yaml_scalars.keys`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from bpe_automata._automata.algebra import intersection
@@ -25,7 +25,7 @@ from bpe_automata._budget import Budget
 from bpe_automata.errors import ArgumentError
 from bpe_automata.schemas import _yaml_scalars as yaml_scalars
 from bpe_automata.schemas._numbers import NumberSet
-from bpe_automata.schemas._style import Brackets, Context, IdentityMemo, Piece
+from bpe_automata.schemas._style import Brackets, Context, IdentityMemo, Piece, Style
 from bpe_automata.schemas._yaml_scalars import key, keys, spelled, spellings
 
 INDENT = 2  # spaces a level
@@ -40,28 +40,14 @@ class LineContext(NamedTuple):
     after_key: bool
 
 
-class YamlStyle:
+class YamlStyle(Style):
     """Block YAML. budget: for the spellings of one set of strings or names."""
 
+    quotes, root = False, LineContext(0, after_key=False)
+
     def __init__(self, budget: Budget = Budget()) -> None:  # noqa: B008 - frozen
+        super().__init__(_SHARED)
         self._budget = budget
-        self._memo: dict[tuple[object, ...], tuple[object, ByteDFA]] = {}
-        self._brackets: dict[tuple[Context, bool], Brackets] = {}
-
-    @property
-    def shared(self) -> IdentityMemo:
-        """The cache of all YAML styles, which write in the same way."""
-        return _SHARED
-
-    @property
-    def quotes(self) -> bool:
-        """No: most strings are plain."""
-        return False
-
-    @property
-    def root(self) -> Context:
-        """The context of the whole text."""
-        return LineContext(0, after_key=False)
 
     def around(self, context: Context) -> tuple[Piece, Piece]:
         """A space after a key, and the line feed that ends the line."""
@@ -69,37 +55,19 @@ class YamlStyle:
 
     def objects(self, context: Context) -> Brackets:
         """One or more lines for each property."""
-        return self._block(_line(context), b"", b"{}\n", after_key=True)
+        return _block(_line(context), b"", b"{}\n", after_key=True)
 
     def arrays(self, context: Context) -> Brackets:
         """One or more lines for each item."""
-        return self._block(_line(context), b"- ", b"[]\n", after_key=False)
-
-    def _block(self, line: LineContext, mark: bytes, empty: bytes, after_key: bool) -> Brackets:
-        key = (line, after_key)
-        if key not in self._brackets:
-            margin = b" " * (INDENT * line.level)
-            first = b"\n" + margin + mark if line.after_key else mark
-            empty = b" " + empty if line.after_key else empty
-            inside = LineContext(line.level + 1, after_key)
-            self._brackets[key] = Brackets(first, margin + mark, b"", empty, inside)
-        return self._brackets[key]
-
-    def null(self) -> Piece:
-        """One of the four spellings of YAML 1.1."""
-        return b"null"
-
-    def boolean(self, value: bool) -> Piece:
-        """One of the spellings of YAML 1.1."""
-        return b"true" if value else b"false"
+        return _block(_line(context), b"- ", b"[]\n", after_key=False)
 
     def numbers(self, numbers: NumberSet) -> ByteDFA:
         """The spellings that YAML 1.1 reads in the same way as JSON."""
-        return self._once(("numbers",), numbers, lambda: _numbers(numbers))
+        return self._once("numbers", numbers, lambda: _numbers(numbers))
 
     def strings(self, strings: ByteDFA, context: Context) -> ByteDFA:
         """Plain, or else in double quotes."""
-        return self._once(("strings",), strings, lambda: spellings(strings, self._budget))
+        return self._once("strings", strings, lambda: spellings(strings, self._budget))
 
     def key(self, name: str) -> Piece:
         """The name as a scalar, with a colon. Raises UnsupportedSchemaError if it is too long."""
@@ -107,17 +75,16 @@ class YamlStyle:
 
     def keys(self, names: ByteDFA) -> ByteDFA:
         """The spellings of names, each with a colon; see `yaml_scalars.keys`."""
-        return self._once(("keys",), names, lambda: keys(names, self._budget))
+        return self._once("keys", names, lambda: keys(names, self._budget))
 
-    def _once(
-        self, purpose: tuple[object, ...], of: object, find: Callable[[], ByteDFA]
-    ) -> ByteDFA:
-        """find(), computed once for a purpose and an object. The object is kept, so that its id
-        stays unique."""
-        key = (*purpose, id(of))
-        if key not in self._memo:
-            self._memo[key] = (of, find())
-        return self._memo[key][1]
+
+@lru_cache(maxsize=256)
+def _block(line: LineContext, mark: bytes, empty: bytes, after_key: bool) -> Brackets:
+    """after_key: of the values inside."""
+    margin = b" " * (INDENT * line.level)
+    first = b"\n" + margin + mark if line.after_key else mark
+    empty = b" " + empty if line.after_key else empty
+    return Brackets(first, margin + mark, b"", empty, LineContext(line.level + 1, after_key))
 
 
 def _line(context: Context) -> LineContext:
