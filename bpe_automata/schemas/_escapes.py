@@ -10,6 +10,9 @@ are added to them.
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
@@ -88,12 +91,18 @@ class NewStates:
 
 def _distinct(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(indices of rows that are all different, for each row which of those it equals)."""
-    odd = np.random.default_rng(0).integers(1 << 62, size=rows.shape[1], dtype=np.uint64)
-    key = (rows.astype(np.uint64) * (2 * odd + np.uint64(1))).sum(axis=1, dtype=np.uint64)
+    key = (rows.astype(np.uint64) * _odd_numbers(rows.shape[1])).sum(axis=1, dtype=np.uint64)
     _, some, which = np.unique(key, return_index=True, return_inverse=True)
     if not np.array_equal(rows[some[which]], rows):  # two rows with one key
         _, some, which = np.unique(rows, axis=0, return_index=True, return_inverse=True)
     return some, which.ravel()
+
+
+@lru_cache(maxsize=64)
+def _odd_numbers(count: int) -> np.ndarray:
+    """uint64 [count]: drawn by lot."""
+    drawn = np.random.default_rng(0).integers(1 << 62, size=count, dtype=np.uint64)
+    return 2 * drawn + np.uint64(1)
 
 
 def chunks(states: np.ndarray) -> list[np.ndarray]:
@@ -194,8 +203,8 @@ class UnicodeEscapes:
 
 Escapes = Literal["minimal", "any"]
 _DEFAULT = Budget()
-_SHORT = {b'"': b'"', b"\\": b"\\", b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t"}
-_N_CONTROLS = 0x20
+_MINIMAL = {c: json.dumps(c)[2:-1] for c in (*map(chr, range(0x20)), '"', "\\")}
+_SHORT = {c: text for c, text in _MINIMAL.items() if len(text) == 1} | {"/": "/"}
 _COPIES = 2  # of the table, while its states are numbered
 
 
@@ -209,12 +218,24 @@ def json_string(dfa: ByteDFA, escapes: Escapes = "minimal", budget: Budget = _DE
     """
     if escapes not in ("minimal", "any"):
         raise ArgumentError(f'escapes={escapes!r}: give "minimal" or "any"')
+    if escapes == "minimal":
+        return with_escapes(dfa, _MINIMAL, budget)
+    return with_escapes(dfa, _SHORT, budget, any_character=True)
+
+
+def with_escapes(
+    dfa: ByteDFA, escapes: Mapping[str, str], budget: Budget, any_character: bool = False
+) -> ByteDFA:
+    """The strings of `dfa` in double quotes, with the same requirements. escapes: of characters
+    that may be escaped, what follows the backslash; those beyond ASCII may be themselves, too.
+    any_character: may each be `\\uXXXX`?"""
     if dfa.start == 0:
         return from_strings(())
     bytes_to_go = to_go(dfa.trans, _some_byte(dfa.byte_class), dfa.start)
     between = np.flatnonzero(bytes_to_go == 0)[1:].astype(np.int32)  # state 0 is dead
     added = NewStates(dfa.n_states + 2, budget)
-    escaped = _escapes(dfa, bytes_to_go, between, added, escapes)
+    tree = UnicodeEscapes(dfa, bytes_to_go, added) if any_character else None
+    escaped = [_escaped(dfa, states, added, escapes, tree) for states in chunks(between)]
     column = _columns(dfa.byte_class, added.byte_rows())
     _, some_byte = np.unique(column, return_index=True)
     if added.count * len(some_byte) * 4 * _COPIES > budget.max_bytes:
@@ -224,7 +245,7 @@ def json_string(dfa: ByteDFA, escapes: Escapes = "minimal", budget: Budget = _DE
     begin, end = dfa.n_states, dfa.n_states + 1
     table[between, column[0]] = 0
     table[between, column[ord('"')]] = np.where(dfa.accepting[between], end, 0)
-    table[between, column[ord("\\")]] = escaped
+    table[between, column[ord("\\")]] = np.concatenate(escaped)
     table[begin, column[ord('"')]] = dfa.start
     added.fill(table, column)
     accepting = np.zeros(len(table), np.bool_)
@@ -244,7 +265,7 @@ def _columns(byte_class: np.ndarray, inside: np.ndarray) -> np.ndarray:
     before and have equal rows in `inside`."""
     outside = byte_class.astype(np.int64)
     outside[[ord('"'), ord("\\")]] = 256, 257
-    outside[:_N_CONTROLS] = 258
+    outside[:0x20] = 258
     rows = np.column_stack((outside, inside))
     _, first, column = np.unique(rows, axis=0, return_index=True, return_inverse=True)
     number = np.empty(len(first), np.int64)
@@ -252,27 +273,27 @@ def _columns(byte_class: np.ndarray, inside: np.ndarray) -> np.ndarray:
     return number[column.ravel()]
 
 
-def _escapes(
-    dfa: ByteDFA, bytes_to_go: np.ndarray, between: np.ndarray, added: NewStates, escapes: Escapes
+def _escaped(
+    dfa: ByteDFA,
+    states: np.ndarray,
+    added: NewStates,
+    escapes: Mapping[str, str],
+    tree: UnicodeEscapes | None,
 ) -> np.ndarray:
-    """int32 [m]: the state after a backslash, for each state between two characters."""
-    tree = UnicodeEscapes(dfa, bytes_to_go, added) if escapes == "any" else None
-    short = dict(_SHORT) if tree is None else {**_SHORT, b"/": b"/"}
-    found = []
-    for states in chunks(between):
-        rows = np.zeros((len(states), len(short) + 1), np.int32)
-        after = dfa.trans[states][:, dfa.byte_class[:128]]
-        rows[:, :-1] = after[:, [ord(character) for character in short.values()]]
-        controls = after[:, :_N_CONTROLS]
-        rows[:, -1] = _controls(controls, added) if tree is None else tree.from_states(states)
-        found.append(added.add(rows, (*short, b"u")))
-    return np.concatenate(found)
+    """int32 [m]: the state after a backslash, for some states between two characters."""
+    after = {"u": tree.from_states(states)} if tree else {}
+    for character, text in escapes.items():
+        found = states
+        for byte in character.encode():
+            found = dfa.trans[found, dfa.byte_class[byte]]
+        after[text] = found
+    return _before(after, added)
 
 
-def _controls(after: np.ndarray, added: NewStates) -> np.ndarray:
-    """int32 [m]: the state after `\\u` for control characters without a short escape. after: int32
-    [m, 32], the state after each control character."""
-    after = after.copy()
-    after[:, [ord(c) for c in _SHORT.values() if ord(c) < _N_CONTROLS]] = 0
-    digit = added.add(after.reshape(-1, 2, 16), HEX)
-    return added.single(added.single(added.add(digit, (b"0", b"1")), b"0"), b"0")
+def _before(after: dict[str, np.ndarray], added: NewStates) -> np.ndarray:
+    """int32 [m]: the states before some texts; after: by the text, those that it leads to."""
+    by_letter: dict[str, dict[str, np.ndarray]] = {}
+    for text, states in after.items():
+        by_letter.setdefault(text[0], {})[text[1:]] = states
+    targets = [rest[""] if "" in rest else _before(rest, added) for rest in by_letter.values()]
+    return added.add(np.stack(targets, axis=1), tuple(map(str.encode, by_letter)))

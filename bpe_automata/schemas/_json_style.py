@@ -11,6 +11,7 @@ before or after the whole value.
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from functools import lru_cache
 from typing import Literal, get_args
@@ -71,7 +72,7 @@ class JsonStyle(Style):
     def key(self, name: str) -> Piece:
         """In quotes, with a colon."""
         if self._escapes == "minimal" and isinstance(self._colon, bytes):
-            return _literal(name) + self._colon
+            return json.dumps(name, ensure_ascii=False).encode() + self._colon
         return concatenation(self._quoted(from_strings((name,))), self._colon)
 
     def keys(self, names: ByteDFA) -> ByteDFA:
@@ -113,12 +114,3 @@ def _after_colon(whitespace: Whitespace) -> Piece:
 def _gap(level: int) -> ByteDFA:
     """Nothing, a space, or a line feed and up to 2 * level spaces."""
     return compile_regex(rf" ?|\n {{0,{_INDENT * level}}}")
-
-
-_SHORT = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
-
-
-def _literal(name: str) -> bytes:
-    """The spelling of a name with minimal escapes."""
-    spelled = "".join(_SHORT.get(c) or (f"\\u{ord(c):04x}" if c < " " else c) for c in name)
-    return f'"{spelled}"'.encode()

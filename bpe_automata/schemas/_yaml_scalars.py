@@ -26,8 +26,9 @@ from bpe_automata._automata.algebra import any_of, difference, intersection, uni
 from bpe_automata._automata.assembly import reduced
 from bpe_automata._automata.compile import compile_regex
 from bpe_automata._automata.dfa import ByteDFA
-from bpe_automata._budget import Budget, out_of_memory
+from bpe_automata._budget import Budget
 from bpe_automata.errors import UnsupportedSchemaError
+from bpe_automata.schemas._escapes import with_escapes
 
 # What a line may hold unescaped: no control characters, no tab, no line breaks (U+0085, U+2028 and
 # U+2029 are some), no U+FEFF, U+FFFE, U+FFFF. Astral characters are all allowed.
@@ -129,9 +130,8 @@ def number_spellings() -> ByteDFA:
 
 # The spellings of a set of strings, computed on the table of its automaton.
 #
-# For double quotes, every state gets the trie of the escapes, whose leaves lead to the state after
-# the escaped character. An intersection with the automaton of all quoted strings then removes the
-# raw spellings of such characters.
+# In double quotes, an intersection with the automaton of all quoted strings removes the characters
+# beyond ASCII that are escaped, but were written raw.
 
 _DEFAULT = Budget()
 
@@ -145,56 +145,8 @@ def spellings(strings: ByteDFA, budget: Budget = _DEFAULT) -> ByteDFA:
 
 def in_quotes(strings: ByteDFA, budget: Budget = _DEFAULT) -> ByteDFA:
     """{ " + escaped characters of t + " : t in L(strings) }. Raises BudgetExceededError."""
-    return intersection(_with_escapes(strings, budget), quoted(), budget)
-
-
-def _with_escapes(strings: ByteDFA, budget: Budget) -> ByteDFA:
-    """The strings in double quotes, with each character that needs an escape raw or escaped."""
-    prefixes = sorted({text[:i] for text in escapes().values() for i in range(1, len(text))})
-    after = {c: _after(strings, c.encode()) for c in escapes()}
-    states = np.flatnonzero(np.logical_or.reduce([*after.values()]))
-    n, m = strings.n_states, len(states)
-    byte_class, old = _columns(strings)
-    if (n + len(prefixes) * m + 2) * len(old) * 4 > budget.max_bytes:
-        raise out_of_memory(budget)
-    trans = np.zeros((n + len(prefixes) * m + 2, len(old)), np.int32)
-    trans[:n] = strings.trans[:, old]
-    trans[:n, byte_class[ord("\\")]] = 0  # a raw one would read like an escape
-    rows = {"": states} | {p: n + i * m + np.arange(m) for i, p in enumerate(prefixes)}
-    for prefix in prefixes:
-        trans[rows[prefix[:-1]], byte_class[ord(prefix[-1])]] = rows[prefix]
-    for character, text in escapes().items():
-        trans[rows[text[:-1]], byte_class[ord(text[-1])]] = after[character][states]
-    return _between_quotes(trans, byte_class, strings)
-
-
-def _between_quotes(trans: np.ndarray, byte_class: np.ndarray, strings: ByteDFA) -> ByteDFA:
-    """The automaton whose last two states are those before the first quote and after the last."""
-    first, last, quote = len(trans) - 2, len(trans) - 1, byte_class[ord('"')]
-    trans[: strings.n_states, quote] = np.where(strings.accepting, last, 0)
-    trans[first, quote] = strings.start
-    accepting = np.zeros(len(trans), np.bool_)
-    accepting[last] = True
-    return ByteDFA(trans, byte_class, accepting, first)
-
-
-def _after(strings: ByteDFA, data: bytes) -> np.ndarray:
-    """int32 [n_states]: the state that some bytes lead to from each state."""
-    found = np.arange(strings.n_states, dtype=np.int32)
-    for column in strings.byte_class[np.frombuffer(data, np.uint8)]:
-        found = strings.trans[found, column]
-    return found
-
-
-def _columns(strings: ByteDFA) -> tuple[np.ndarray, np.ndarray]:
-    """Byte classes in which each byte of an escape is alone: (uint8 [256], the old class of each
-    new one)."""
-    alone = np.zeros(256, np.int32)
-    special = sorted({ord(letter) for text in escapes().values() for letter in text})
-    alone[special] = np.arange(1, len(special) + 1)
-    pairs = alone * 256 + strings.byte_class
-    used, byte_class = np.unique(pairs, return_inverse=True)
-    return byte_class.astype(np.uint8), used % 256
+    after_backslash = {character: text[1:] for character, text in escapes().items()}
+    return intersection(with_escapes(strings, after_backslash, budget), quoted(), budget)
 
 
 # Names of properties as keys of block YAML.
