@@ -17,6 +17,8 @@ from urllib.parse import unquote
 from bpe_automata._sharing import cached
 from bpe_automata.errors import InvalidSchemaError, UnsupportedSchemaError
 
+REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
+DEPENDENT_SCHEMAS = ("dependentSchemas", "dependencies")
 TYPES = ("null", "boolean", "integer", "number", "string", "array", "object")
 
 
@@ -134,31 +136,30 @@ _ITEMS: Expected = (
 )
 _BOUND: Expected = (lambda value: isinstance(value, bool) or is_number(value), "a number")
 
-EXPECTED: Mapping[str, Expected] = {
-    "$ref": _TEXT,
-    "$dynamicRef": _TEXT,
-    "$recursiveRef": _TEXT,
-    "type": (_types, f"one of {', '.join(TYPES)}, or a list of them"),
-    "enum": (lambda value: isinstance(value, list), "a list"),
+# Keywords for a single type, but `contains`, which looks at values inside.
+OF_STRINGS: Mapping[str, Expected] = {
+    "minLength": _COUNT,
+    "maxLength": _COUNT,
+    "pattern": _TEXT,
+    "format": _TEXT,
+}
+OF_NUMBERS: Mapping[str, Expected] = {
     "minimum": (is_number, "a number"),
     "maximum": (is_number, "a number"),
     "exclusiveMinimum": _BOUND,
     "exclusiveMaximum": _BOUND,
     "multipleOf": (lambda v: is_number(v) and v > 0, "a number above 0"),  # type: ignore[operator]
-    "minLength": _COUNT,
-    "maxLength": _COUNT,
-    "pattern": _TEXT,
-    "format": _TEXT,
+}
+OF_ARRAYS: Mapping[str, Expected] = {
     "items": _ITEMS,
     "prefixItems": _SCHEMAS,
     "additionalItems": _SCHEMA,
     "unevaluatedItems": _SCHEMA,
-    "contains": _SCHEMA,
-    "minContains": _COUNT,
-    "maxContains": _COUNT,
     "minItems": _COUNT,
     "maxItems": _COUNT,
     "uniqueItems": (lambda value: isinstance(value, bool), "true or false"),
+}
+OF_OBJECTS: Mapping[str, Expected] = {
     "properties": _NAMED,
     "patternProperties": _NAMED,
     "additionalProperties": _SCHEMA,
@@ -167,6 +168,18 @@ EXPECTED: Mapping[str, Expected] = {
     "required": (_strings, "a list of strings"),
     "minProperties": _COUNT,
     "maxProperties": _COUNT,
+}
+EXPECTED: Mapping[str, Expected] = {
+    **dict.fromkeys(REFERENCES, _TEXT),
+    "type": (_types, f"one of {', '.join(TYPES)}, or a list of them"),
+    "enum": (lambda value: isinstance(value, list), "a list"),
+    **OF_STRINGS,
+    **OF_NUMBERS,
+    **OF_ARRAYS,
+    **OF_OBJECTS,
+    "contains": _SCHEMA,
+    "minContains": _COUNT,
+    "maxContains": _COUNT,
     "dependencies": (_dependencies, "an object of schemas or lists of strings"),
     "dependentRequired": (
         lambda v: isinstance(v, dict) and all(map(_strings, v.values())),
@@ -226,7 +239,7 @@ def without_vocabularies(draft: Draft, given: Any, where: str) -> Draft:
             listed.add(found[2])
         elif required:
             raise UnsupportedSchemaError("$vocabulary", where, f"{uri!r} is not known here")
-    applying = (ASSERTING - {"dependencies"}) | {"$ref", "$dynamicRef", "$recursiveRef"}
+    applying = (ASSERTING - {"dependencies"}) | set(REFERENCES)
     others = EXPECTED.keys() - applying - {"format"}
     unknown = set() if "validation" in listed else set(others)
     if "applicator" not in listed:

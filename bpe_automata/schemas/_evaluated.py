@@ -21,7 +21,7 @@ from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata.errors import BudgetExceededError
 from bpe_automata.schemas._boolean import complement, intersection, union
 from bpe_automata.schemas._documents import Document, Part
-from bpe_automata.schemas._drafts import below
+from bpe_automata.schemas._drafts import DEPENDENT_SCHEMAS, below
 from bpe_automata.schemas._keywords import ReadChild, pattern_names
 from bpe_automata.schemas._limits import step
 from bpe_automata.schemas._loops import references
@@ -131,7 +131,7 @@ class Ways:
             if "then" in schema:
                 yes = _few(yes + _both(yes, self._of(below(here, "then"))))
             yield yes + (_both(no, self._of(below(here, "else"))) if "else" in schema else [])
-        for keyword in ("dependentSchemas", "dependencies"):
+        for keyword in DEPENDENT_SCHEMAS:
             for name, needed in schema.get(keyword, {}).items():
                 if isinstance(needed, dict | bool):
                     yield _both(

@@ -29,7 +29,7 @@ from bpe_automata.errors import (
 )
 from bpe_automata.schemas._boolean import intersect_children, property_of
 from bpe_automata.schemas._documents import Part
-from bpe_automata.schemas._drafts import below
+from bpe_automata.schemas._drafts import DEPENDENT_SCHEMAS, REFERENCES, below
 from bpe_automata.schemas._ecma import listed
 from bpe_automata.schemas._formats import SUPPORTED, format_strings
 from bpe_automata.schemas._limits import as_too_large
@@ -200,26 +200,14 @@ def _joined(found: list[T], join: Callable[[T, T], T], nothing: T) -> T:
     return reduce(join, found, nothing)
 
 
-_IN_PLACE = frozenset(
-    (
-        "$ref",
-        "$dynamicRef",
-        "$recursiveRef",
-        "allOf",
-        "anyOf",
-        "oneOf",
-        "if",
-        "dependentSchemas",
-        "dependencies",
-        "contains",
-    )
-)
+EVALUATING = {*REFERENCES, *DEPENDENT_SCHEMAS, "allOf", "anyOf", "oneOf", "if", "contains"}
+"""Keywords whose schemas may look at members or items of the same instance."""
 
 
 def evaluated_elsewhere(schema: dict[str, Any]) -> bool:
     """Whether what `unevaluatedItems` or `unevaluatedProperties` applies to depends on keywords
     other than those for the same kind of children; see `evaluated`."""
-    return not _IN_PLACE.isdisjoint(schema)
+    return not EVALUATING.isdisjoint(schema)
 
 
 def read_array(part: Part, child: ReadChild) -> ArrayShape:

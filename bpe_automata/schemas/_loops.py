@@ -13,8 +13,8 @@ from typing import Any, Literal
 
 from bpe_automata._budget import check
 from bpe_automata.schemas._documents import Document, Part
+from bpe_automata.schemas._drafts import REFERENCES
 
-REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 _REFERRING = frozenset(REFERENCES)
 
 

@@ -18,9 +18,17 @@ from functools import reduce
 from bpe_automata.errors import InvalidSchemaError
 from bpe_automata.schemas._boolean import complement, difference, intersection, union
 from bpe_automata.schemas._documents import Document, Part, check_keywords, types_of
-from bpe_automata.schemas._drafts import below
+from bpe_automata.schemas._drafts import (
+    DEPENDENT_SCHEMAS,
+    OF_ARRAYS,
+    OF_NUMBERS,
+    OF_OBJECTS,
+    OF_STRINGS,
+    below,
+)
 from bpe_automata.schemas._evaluated import Ways
 from bpe_automata.schemas._keywords import (
+    EVALUATING,
     counted_items,
     evaluated_elsewhere,
     read_array,
@@ -30,13 +38,7 @@ from bpe_automata.schemas._keywords import (
     read_strings,
 )
 from bpe_automata.schemas._limits import as_too_large, check_levels, step
-from bpe_automata.schemas._loops import (
-    REFERENCES,
-    Contents,
-    Loops,
-    find_loops,
-    references,
-)
+from bpe_automata.schemas._loops import Contents, Loops, find_loops, references
 from bpe_automata.schemas._numbers import ALL_NUMBERS, NO_NUMBER
 from bpe_automata.schemas._one_of import exactly_one
 from bpe_automata.schemas._values import (
@@ -156,46 +158,13 @@ class Reader:
         return InvalidSchemaError(pointer, f"the schema refers to itself in place: {path}")
 
 
-_STRINGS = frozenset(("pattern", "minLength", "maxLength", "format"))
-_BOUNDS = frozenset(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"))
-_ARRAYS = frozenset(
-    (
-        "prefixItems",
-        "items",
-        "additionalItems",
-        "unevaluatedItems",
-        "minItems",
-        "maxItems",
-        "uniqueItems",
-    )
-)
-_OBJECTS = frozenset(
-    (
-        "properties",
-        "patternProperties",
-        "additionalProperties",
-        "unevaluatedProperties",
-        "propertyNames",
-        "required",
-        "minProperties",
-        "maxProperties",
-    )
-)
+_STRINGS, _BOUNDS = frozenset(OF_STRINGS), frozenset(OF_NUMBERS)
+_ARRAYS, _OBJECTS = frozenset(OF_ARRAYS), frozenset(OF_OBJECTS)
 _OF_ONE_TYPE = _STRINGS | _BOUNDS | _ARRAYS | _OBJECTS | {"type"}
-_IN_PLACE = frozenset(  # that most schemas lack
-    (
-        *REFERENCES,
-        "allOf",
-        "anyOf",
-        "oneOf",
-        "not",
-        "if",
-        "contains",
-        "dependentRequired",
-        "dependentSchemas",
-        "dependencies",
-    )
-)
+_APPLYING = EVALUATING | {
+    "not",
+    "dependentRequired",
+}  # to the same instance; most schemas lack them
 
 
 def _read(reader: Reader, part: Part) -> Values:
@@ -208,7 +177,7 @@ def _read(reader: Reader, part: Part) -> Values:
         found = intersection(found, read_listed((schema["const"],), part.pointer))
     if "enum" in schema:
         found = intersection(found, read_listed(schema["enum"], part.pointer))
-    if _IN_PLACE.isdisjoint(schema):
+    if _APPLYING.isdisjoint(schema):
         return found
     for keyword in references(part):
         found = intersection(found, _referred(reader, part, keyword))
@@ -312,7 +281,7 @@ def _contains(reader: Reader, part: Part, found: Values) -> Values:
 
 def _dependent(reader: Reader, part: Part, found: Values) -> Values:
     """dependentRequired, dependentSchemas, and `dependencies`, the older name of both."""
-    for keyword in ("dependentRequired", "dependentSchemas", "dependencies"):
+    for keyword in ("dependentRequired", *DEPENDENT_SCHEMAS):
         implied: dict[tuple[str, str], None] = {}
         for name, needed in part.schema.get(keyword, {}).items():
             where = below(part.pointer, keyword, name)
