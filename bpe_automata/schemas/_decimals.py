@@ -9,7 +9,7 @@ decimals change sides when a parser rounds them to doubles.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -88,9 +88,9 @@ class _Comparison:
         self.rows: list[list[int]] = [[0] * _COLUMNS]
         self.labels = [0]
 
-    def state(self, label: int) -> int:
-        """A new state without transitions."""
-        self.rows.append([0] * _COLUMNS)
+    def state(self, label: int, dot: int = 0, digit: int = 0) -> int:
+        """A new state, with the states after a dot and after any digit."""
+        self.rows.append([0, 0, dot, *[digit] * 10])
         self.labels.append(label)
         return len(self.rows) - 1
 
@@ -98,66 +98,49 @@ class _Comparison:
         """The state in which a number without sign begins that is compared with `bound`.
         outcomes: the labels of smaller, equal and larger numbers."""
         smaller, equal, larger = outcomes
-        below = self._any_fraction(smaller)
-        same = self._fraction(bound.fraction, outcomes)
-        beyond = self._any_fraction(larger)
-        longer = self._whole(larger, beyond)
-        self.rows[longer][_ZERO:] = [longer] * 10
-        whole = bound.whole
-        label = smaller if bound.fraction else equal
-        after = (self._whole(smaller, below), self._whole(label, same), self._whole(larger, beyond))
-        for state in after:
-            self.rows[state][_ZERO:] = [longer] * 10
-        for digit in reversed(whole[1:]):
-            after = self._one_earlier(digit, after, (smaller, below))
-        start = self.state(0)
-        self._choose(start, whole[0], after)
-        lone = self._whole(label, same) if whole == (0,) else self._whole(smaller, below)
-        self.rows[start][_ZERO] = lone  # a first digit 0, which no other may follow
+        below, above = self._digits(smaller), self._digits(larger)
+        dots = (
+            self.state(0, digit=below),
+            self._fraction(bound.fraction, equal, smaller, below, above),
+            self.state(0, digit=above),
+        )
+        longer = self._digits(larger, dots[2])
+        # The states after so many digits as the bound has, or fewer, which make a smaller number:
+        # so far smaller, equal, larger.
+        labels = smaller, smaller if bound.fraction else equal, larger
+        after = [self.state(*of, digit=longer) for of in zip(labels, dots, strict=True)]
+        for digit in reversed(bound.whole[1:]):
+            before = [self.state(smaller, dots[0], to) for to in after]
+            self._choose(before[1], digit, after)
+            after = before
+        start, is_zero = self.state(0), bound.whole == (0,)
+        self._choose(start, bound.whole[0], after)
+        # A first digit 0 is one that no other may follow.
+        self.rows[start][_ZERO] = self.state(labels[is_zero], dots[is_zero])
         return start
 
-    def _whole(self, label: int, fraction: int) -> int:
-        """A state before the dot."""
-        state = self.state(label)
-        self.rows[state][_DOT] = fraction
+    def _digits(self, label: int, dot: int = 0) -> int:
+        """A state that any digits lead back to."""
+        state = self.state(label, dot)
+        self.rows[state][_ZERO:] = [state] * 10
         return state
 
-    def _one_earlier(
-        self, digit: int, after: _Outcomes, shorter: tuple[int, int]
-    ) -> tuple[int, int, int]:
-        """The three states before a digit of the bound: so far smaller, equal, larger. A number
-        that ends here has fewer digits than the bound, so it is smaller."""
-        states = tuple(self._whole(*shorter) for _ in range(3))
-        self.rows[states[0]][_ZERO:] = [after[0]] * 10
-        self._choose(states[1], digit, after)
-        self.rows[states[2]][_ZERO:] = [after[2]] * 10
-        return states[0], states[1], states[2]
-
-    def _choose(self, state: int, digit: int, after: _Outcomes) -> None:
+    def _choose(self, state: int, digit: int, after: Sequence[int]) -> None:
         """Add the transitions by a smaller digit, the same, or a larger one."""
         for read in range(10):
             self.rows[state][_ZERO + read] = after[(read >= digit) + (read > digit)]
 
-    def _any_fraction(self, label: int) -> int:
-        """The state after the dot where the result is already known."""
-        dot, digits = self.state(0), self.state(label)
-        for state in (dot, digits):
-            self.rows[state][_ZERO:] = [digits] * 10
-        return dot
-
-    def _fraction(self, fraction: tuple[int, ...], outcomes: _Outcomes) -> int:
-        """The state after the dot where all digits so far are those of the bound."""
-        smaller, equal, larger = outcomes
-        dot = state = self.state(0)
-        below, above = self._any_fraction(smaller) + 1, self._any_fraction(larger) + 1
-        for i, digit in enumerate(fraction, start=1):
-            following = self.state(equal if i == len(fraction) else smaller)
-            self._choose(state, digit, (below, following, above))
-            state = following
-        zeros = self.state(equal)
-        for last in (state, zeros):
-            self._choose(last, 0, (below, zeros, above))
-        return dot
+    def _fraction(
+        self, fraction: tuple[int, ...], equal: int, smaller: int, below: int, above: int
+    ) -> int:
+        """The state after the dot where all digits so far are those of the bound. below, above: the
+        states after a digit that decides."""
+        state = self.state(equal)
+        self._choose(state, 0, (below, state, above))
+        for place, digit in reversed([*enumerate(fraction or (0,))]):
+            after, state = state, self.state(smaller if place else 0)
+            self._choose(state, digit, (below, after, above))
+        return state
 
 
 @lru_cache(maxsize=128)

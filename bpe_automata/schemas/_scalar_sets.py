@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
+from operator import and_, or_, sub
 
 import numpy as np
 
@@ -182,7 +183,7 @@ def intersect_strings(one: ByteDFA, other: ByteDFA) -> ByteDFA:
             return finite(frozenset(string for string in few.elements if contains(many, string)))
     if isinstance(one, AllBut) and isinstance(other, AllBut):
         return all_but(one.elements | other.elements)
-    return _meet(one, other)
+    return _found(algebra.intersection, one, other)
 
 
 def unite_strings(one: ByteDFA, other: ByteDFA) -> ByteDFA:
@@ -197,7 +198,7 @@ def unite_strings(one: ByteDFA, other: ByteDFA) -> ByteDFA:
         return _bounds(unite_strings, one, other)
     if isinstance(one, Finite) and isinstance(other, Finite):
         return finite(one.elements | other.elements)
-    return _join(one, other)
+    return _found(algebra.union, one, other)
 
 
 def subtract_strings(one: ByteDFA, other: ByteDFA) -> ByteDFA:
@@ -214,7 +215,7 @@ def subtract_strings(one: ByteDFA, other: ByteDFA) -> ByteDFA:
         return all_but(other.elements | (one.elements if isinstance(one, AllBut) else frozenset()))
     if isinstance(one, Counted) and not isinstance(other, Counted):
         return _counted_less(one, other)
-    return _less(one, other)
+    return _found(algebra.difference, one, other)
 
 
 def _any_finite(one: ByteDFA, other: ByteDFA) -> bool:
@@ -270,59 +271,38 @@ def _same(one: ByteDFA, other: ByteDFA) -> bool:
     )
 
 
-@lru_cache(maxsize=_CACHED)
-def _meet(one: ByteDFA, other: ByteDFA) -> ByteDFA:
-    return canonical(algebra.intersection(one, other))
-
-
-@lru_cache(maxsize=_CACHED)
-def _join(one: ByteDFA, other: ByteDFA) -> ByteDFA:
-    return canonical(algebra.union(one, other))
-
-
-@lru_cache(maxsize=_CACHED)
-def _less(one: ByteDFA, other: ByteDFA) -> ByteDFA:
-    return canonical(algebra.difference(one, other))
+@lru_cache(maxsize=3 * _CACHED)
+def _found(operation: Callable[[ByteDFA, ByteDFA], ByteDFA], *sets: ByteDFA) -> ByteDFA:
+    return canonical(operation(*sets))
 
 
 def intersect_numbers(one: NumberSet, other: NumberSet) -> NumberSet:
     """{ x : x in one and in other }. Raises BudgetExceededError, as do the two below."""
     if one is other or other is ALL_NUMBERS or one is NO_NUMBER:
         return one
-    return other if one is ALL_NUMBERS or other is NO_NUMBER else _meet_numbers(one, other)
+    return other if one is ALL_NUMBERS or other is NO_NUMBER else _found_numbers(and_, one, other)
 
 
 def unite_numbers(one: NumberSet, other: NumberSet) -> NumberSet:
     """{ x : x in one or in other }."""
     if one is other or other is NO_NUMBER or one is ALL_NUMBERS:
         return one
-    return other if one is NO_NUMBER or other is ALL_NUMBERS else _join_numbers(one, other)
+    return other if one is NO_NUMBER or other is ALL_NUMBERS else _found_numbers(or_, one, other)
 
 
 def subtract_numbers(one: NumberSet, other: NumberSet) -> NumberSet:
     """{ x : x in one and not in other }."""
     if one is other or other is ALL_NUMBERS:
         return NO_NUMBER
-    return one if other is NO_NUMBER or one is NO_NUMBER else _less_numbers(one, other)
+    return one if other is NO_NUMBER or one is NO_NUMBER else _found_numbers(sub, one, other)
 
 
-@lru_cache(maxsize=_CACHED)
-def _meet_numbers(one: NumberSet, other: NumberSet) -> NumberSet:
-    return _known(one & other)
-
-
-@lru_cache(maxsize=_CACHED)
-def _join_numbers(one: NumberSet, other: NumberSet) -> NumberSet:
-    return _known(one | other)
-
-
-@lru_cache(maxsize=_CACHED)
-def _less_numbers(one: NumberSet, other: NumberSet) -> NumberSet:
-    return _known(one & ~other)
-
-
-def _known(numbers: NumberSet) -> NumberSet:
-    """The same set; if it equals ALL_NUMBERS or NO_NUMBER, that constant."""
+@lru_cache(maxsize=3 * _CACHED)
+def _found_numbers(
+    operation: Callable[[NumberSet, NumberSet], NumberSet], *sets: NumberSet
+) -> NumberSet:
+    """The result; if it equals ALL_NUMBERS or NO_NUMBER, that constant."""
+    numbers = operation(*sets)
     if numbers.scientific == "none" and numbers.decimals.is_empty:
         return NO_NUMBER
     if numbers.scientific == "all" and _same(numbers.decimals, ALL_NUMBERS.decimals):
