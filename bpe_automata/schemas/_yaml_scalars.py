@@ -20,10 +20,13 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-import numpy as np
-
-from bpe_automata._automata.algebra import any_of, difference, intersection, union
-from bpe_automata._automata.assembly import reduced
+from bpe_automata._automata.algebra import (
+    any_of,
+    concatenation,
+    difference,
+    intersection,
+    union,
+)
 from bpe_automata._automata.compile import compile_regex
 from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._budget import Budget
@@ -180,7 +183,7 @@ def keys(names: ByteDFA, budget: Budget = _DEFAULT) -> ByteDFA:
     """
     if not intersection(names, _long()).is_empty:
         names = intersection(names, key_names(), budget)
-    return _with_colon(spellings(names, budget), budget)
+    return concatenation(spellings(names, budget), b":", budget=budget)
 
 
 @lru_cache(maxsize=1)
@@ -194,27 +197,3 @@ def key_names() -> ByteDFA:
 @lru_cache(maxsize=1)
 def _long() -> ByteDFA:
     return compile_regex(f"(?s:.{{{_LONGEST_KEY + 1},}})")
-
-
-def _with_colon(strings: ByteDFA, budget: Budget) -> ByteDFA:
-    """{ t ":" : t in L(strings) }. The state after t ":" is new, since t ":" may also be the
-    beginning of a longer key."""
-    ends = np.flatnonzero(strings.accepting)
-    n, colon = strings.n_states, strings.byte_class[ord(":")]
-    if (strings.byte_class == colon).sum() > 1:
-        return _with_colon(_colon_alone(strings), budget)
-    trans = np.concatenate([strings.trans, strings.trans[strings.trans[ends, colon]]])
-    trans[ends, colon] = n + np.arange(len(ends), dtype=np.int32)
-    accepting = np.arange(len(trans)) >= n
-    # A copied row must keep its own end after a second colon: `a:` and `a::`.
-    trans[n:, colon] = trans[strings.trans[ends, colon], colon]
-    return reduced((trans, strings.byte_class), accepting, strings.start, budget)
-
-
-def _colon_alone(strings: ByteDFA) -> ByteDFA:
-    """The same automaton with a byte class for the colon alone."""
-    byte_class = strings.byte_class.copy()
-    old = byte_class[ord(":")]
-    byte_class[ord(":")] = strings.n_classes
-    trans = np.concatenate([strings.trans, strings.trans[:, old : old + 1]], axis=1)
-    return ByteDFA(np.ascontiguousarray(trans), byte_class, strings.accepting, strings.start)

@@ -15,9 +15,8 @@ that the schema does not list are not written, see `yaml_scalars.keys`.
 
 from __future__ import annotations
 
-from decimal import Decimal
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from bpe_automata._automata.algebra import intersection
 from bpe_automata._automata.dfa import ByteDFA
@@ -26,7 +25,7 @@ from bpe_automata.errors import ArgumentError
 from bpe_automata.schemas import _yaml_scalars as yaml_scalars
 from bpe_automata.schemas._numbers import NumberSet
 from bpe_automata.schemas._style import Brackets, Context, IdentityMemo, Piece, Style
-from bpe_automata.schemas._yaml_scalars import key, keys, spelled, spellings
+from bpe_automata.schemas._yaml_scalars import key, keys, spellings
 
 INDENT = 2  # spaces a level
 _SHARED = IdentityMemo()
@@ -95,54 +94,3 @@ def _line(context: Context) -> LineContext:
 
 def _numbers(numbers: NumberSet) -> ByteDFA:
     return intersection(numbers.written(), yaml_scalars.number_spellings())
-
-
-def yaml_text(value: Any) -> str:
-    """The text of a JSON value in this style, with keys in the order of the value.
-
-        yaml.safe_load(yaml_text(value)) == value
-
-    As with `yaml.safe_dump`, integers have no fraction, and only floats from 1e16 on have an
-    exponent. Raises ArgumentError for values that are not JSON: other types, keys that are no
-    strings, NaN and infinities.
-    """
-    return "".join(_lines(value, 0, after_key=False))
-
-
-def _lines(value: Any, level: int, after_key: bool) -> list[str]:
-    """Pieces of the text of a value, without the margin before its first line."""
-    if not isinstance(value, dict | list) or not value:
-        return [" " * after_key, _scalar(value), "\n"]
-    margin = " " * (INDENT * level)
-    found = ["\n", margin] if after_key else []
-    for number, member in enumerate(value.items() if isinstance(value, dict) else value):
-        found += [margin] if number else []
-        if isinstance(value, dict):
-            found += [f"{_key(member[0])}:", *_lines(member[1], level + 1, after_key=True)]
-        else:
-            found += ["- ", *_lines(member, level + 1, after_key=False)]
-    return found
-
-
-def _key(key: Any) -> str:
-    if not isinstance(key, str):
-        raise ArgumentError(f"{key!r} is a key of JSON only if it is a string")
-    return spelled(key)
-
-
-def _scalar(value: Any) -> str:
-    if isinstance(value, str):
-        return spelled(value)
-    if value is None or isinstance(value, bool):
-        return {None: "null", True: "true", False: "false"}[value]
-    if isinstance(value, dict | list):
-        return "{}" if isinstance(value, dict) else "[]"
-    if isinstance(value, int):
-        return str(value)
-    if isinstance(value, float) and value - value == 0:
-        mantissa, _, exponent = repr(value).partition("e+")
-        if exponent:
-            return f"{mantissa if '.' in mantissa else f'{mantissa}.0'}e+{exponent}"
-        text = f"{Decimal(repr(value)):f}"
-        return text if "." in text else f"{text}.0"
-    raise ArgumentError(f"{value!r} is no value of JSON")

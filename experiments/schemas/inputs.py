@@ -12,12 +12,15 @@ import os
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from bpe_automata import Tokenizer
-from bpe_automata.errors import MissingFileError
+from bpe_automata.errors import ArgumentError, MissingFileError
+from bpe_automata.schemas import _yaml_scalars as yaml_scalars
+from bpe_automata.schemas._yaml_style import INDENT
 from experiments.run.executors import Row
 from experiments.run.files import ROOT, lines_of
 
@@ -140,3 +143,54 @@ def shuffled(cases: Sequence[Case], n: int | None, seed: int) -> list[Case]:
     order = list(cases)
     random.Random(seed).shuffle(order)
     return order if n is None else order[:n]
+
+
+def yaml_text(value: Any) -> str:
+    """A JSON value in the style of `compile_yaml_schema`, with keys in the order of the value.
+
+        yaml.safe_load(yaml_text(value)) == value
+
+    As with `yaml.safe_dump`, integers have no fraction, and only floats from 1e16 on have an
+    exponent. Raises ArgumentError for values that are not JSON: other types, keys that are no
+    strings, NaN and infinities.
+    """
+    return "".join(_lines(value, 0, after_key=False))
+
+
+def _lines(value: Any, level: int, after_key: bool) -> list[str]:
+    """Pieces of the text of a value, without the margin before its first line."""
+    if not isinstance(value, dict | list) or not value:
+        return [" " * after_key, _scalar(value), "\n"]
+    margin = " " * (INDENT * level)
+    found = ["\n", margin] if after_key else []
+    for number, member in enumerate(value.items() if isinstance(value, dict) else value):
+        found += [margin] if number else []
+        if isinstance(value, dict):
+            found += [f"{_key(member[0])}:", *_lines(member[1], level + 1, after_key=True)]
+        else:
+            found += ["- ", *_lines(member, level + 1, after_key=False)]
+    return found
+
+
+def _key(key: Any) -> str:
+    if not isinstance(key, str):
+        raise ArgumentError(f"{key!r} is a key of JSON only if it is a string")
+    return yaml_scalars.spelled(key)
+
+
+def _scalar(value: Any) -> str:
+    if isinstance(value, str):
+        return yaml_scalars.spelled(value)
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    if isinstance(value, dict | list):
+        return "{}" if isinstance(value, dict) else "[]"
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, float) and value - value == 0:
+        mantissa, _, exponent = repr(value).partition("e+")
+        if exponent:
+            return f"{mantissa if '.' in mantissa else f'{mantissa}.0'}e+{exponent}"
+        text = f"{Decimal(repr(value)):f}"
+        return text if "." in text else f"{text}.0"
+    raise ArgumentError(f"{value!r} is no value of JSON")

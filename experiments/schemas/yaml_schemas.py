@@ -31,7 +31,7 @@ from bpe_automata.errors import (
 )
 from bpe_automata.schemas import compile_yaml_schema
 from bpe_automata.schemas._yaml_scalars import key_names
-from bpe_automata.schemas._yaml_style import INDENT, yaml_text
+from bpe_automata.schemas._yaml_style import INDENT
 from experiments.engines.interface import status_of
 from experiments.run import config
 from experiments.run.config import option
@@ -42,7 +42,7 @@ from experiments.run.readme import wrapped
 from experiments.run.report import Report
 from experiments.run.statistics import quantile
 from experiments.run.tables import Column, Table, fixed, frame, table, whole
-from experiments.schemas.inputs import SMOKE_YAML, YAML_SCHEMAS, yaml_cases
+from experiments.schemas.inputs import SMOKE_YAML, YAML_SCHEMAS, yaml_cases, yaml_text
 from experiments.schemas.judge import Verdicts
 
 VERSION = 1

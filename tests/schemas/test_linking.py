@@ -57,7 +57,8 @@ from bpe_automata.schemas._values import (
     any_value,
 )
 from bpe_automata.schemas._writing import write
-from bpe_automata.schemas._yaml_style import YamlStyle, yaml_text
+from bpe_automata.schemas._yaml_style import YamlStyle
+from experiments.schemas.inputs import yaml_text
 
 PERSON = {
     "$defs": {"person": {"type": "object", "additionalProperties": False, "required": ["name"]}},

@@ -31,7 +31,8 @@ from bpe_automata.schemas._yaml_scalars import (
     spelled,
     spellings,
 )
-from bpe_automata.schemas._yaml_style import YamlStyle, yaml_text
+from bpe_automata.schemas._yaml_style import YamlStyle
+from experiments.schemas.inputs import yaml_text
 
 PLACES = (
     ("{}\n", lambda t: t),

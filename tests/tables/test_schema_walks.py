@@ -13,9 +13,9 @@ from tiny import CLOSED, case, measured, write_lines, write_tokenizer
 from bpe_automata._automata.compile import compile_regex
 from bpe_automata._automata.sources import from_strings
 from bpe_automata.schemas import compile_json_schema
-from bpe_automata.schemas._yaml_style import yaml_text
 from experiments.run.measuring import read_run
 from experiments.schemas import walks, yaml_schemas
+from experiments.schemas.inputs import yaml_text
 from experiments.schemas.judge import Verdicts, for_python
 from experiments.schemas.walks import (
     EXCUSES,
