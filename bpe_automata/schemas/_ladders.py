@@ -18,54 +18,34 @@ from typing import Any
 
 import numpy as np
 
+from bpe_automata._automata.algebra import union
+from bpe_automata._automata.compile import compile_regex
 from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._automata.parts import BYTE, FAR, Part, Place, Table, lengths
+from bpe_automata._automata.sources import from_strings
 from bpe_automata._budget import check
 from bpe_automata._sharing import cached
+from bpe_automata.schemas._escapes import json_string
 
 _CHARACTERS = 64  # of a rung
 _MOST_NODES = 4_000  # states of a spelled character, from all states of a set
 _DONE = 0
 _QUOTE = 0x22
 
-# How a character is spelled in JSON: states by what is still to come, 0 between characters. Which
-# of these spellings a set has is said by its automaton; here they are counted.
-
-_HEX = b"0123456789abcdefABCDEF"
-_WAYS: dict[str, dict[bytes, str]] = {
-    "": {
-        bytes(set(range(0x80)) - set(b'\\"')): "",
-        b"\\": "escape",
-        bytes(range(0xC2, 0xE0)): "1",
-        bytes(range(0xE0, 0xF0)): "2",
-        bytes(range(0xF0, 0xF5)): "3",
-    },
-    "1": {bytes(range(0x80, 0xC0)): ""},
-    "2": {bytes(range(0x80, 0xC0)): "1"},
-    "3": {bytes(range(0x80, 0xC0)): "2"},
-    "escape": {b'"\\/bfnrt': "", b"u": "xxxx"},
-    "xxxx": {bytes(set(_HEX) - set(b"dD")): "xxx", b"dD": "dxxx"},
-    "dxxx": {b"89abAB": "high xx", b"01234567": "xx", b"cdefCDEF": "xx"},
-    "xxx": {_HEX: "xx"},
-    "xx": {_HEX: "x"},
-    "x": {_HEX: ""},
-    "high xx": {_HEX: "high x"},
-    "high x": {_HEX: "pair"},
-    "pair": {b"\\": "pair u"},
-    "pair u": {b"u": "pair xxxx"},
-    "pair xxxx": {_HEX: "xxx"},
-}
-
 
 @lru_cache(maxsize=1)
 def _spelling() -> np.ndarray:
-    """int64 [states, 256]: the state after each byte, -1 for none; 0 is between characters."""
-    number = {name: k for k, name in enumerate(_WAYS)}
-    found = np.full((len(_WAYS), 256), -1)
-    for name, ways in _WAYS.items():
-        for letters, after in ways.items():
-            found[number[name], list(letters)] = number[after]
-    return found
+    """int64 [states, 256]: how a character is spelled in JSON, the state after each byte, -1 for
+    none; 0 is between characters. Which of these spellings a set has is said by its automaton; here
+    they are counted."""
+    one = union(json_string(compile_regex("(?s:.)"), "any"), from_strings(()))  # minimal
+    table, before = one.trans[:, one.byte_class], one.step(one.start, _QUOTE)
+    is_after = one.accepting[table[:, _QUOTE]]
+    is_inside = ~(is_after | one.accepting)
+    is_inside[[0, one.start, before]] = False
+    number = np.where(is_after, 0, -1)
+    number[is_inside] = 1 + np.arange(is_inside.sum())
+    return number[table[[before, *np.flatnonzero(is_inside)]]]
 
 
 @dataclass(frozen=True, eq=False)
