@@ -31,7 +31,6 @@ _KNOWN = (
     "give a schema as a dict, a boolean or JSON text, a pydantic model or TypeAdapter, a type, "
     "or a function with annotations"
 )
-_OTHERS = "**"  # a name that no parameter can have
 
 
 def schema_of(source: Any) -> Any:
@@ -77,10 +76,11 @@ def _pydantic() -> Any:
     return pydantic
 
 
-def _of_type(annotation: Any) -> Any:
-    """The schema of any type that pydantic knows: a dataclass, a TypedDict, list[int], ..."""
+def _of_type(annotation: Any, of: Any = None) -> Any:
+    """The schema of any type that pydantic knows: a dataclass, a TypedDict, list[int], ... of: what
+    it stands for, in messages."""
     pydantic = _pydantic()
-    return _from_pydantic(annotation, lambda: pydantic.TypeAdapter(annotation).json_schema())
+    return _from_pydantic(of or annotation, lambda: pydantic.TypeAdapter(annotation).json_schema())
 
 
 def _from_pydantic(source: Any, schema: Callable[[], Any]) -> Any:
@@ -96,45 +96,27 @@ def _from_pydantic(source: Any, schema: Callable[[], Any]) -> Any:
 def _of_function(function: Callable[..., Any]) -> Any:
     """An object with a property for each parameter, required if it has no default; `**name` allows
     additional properties."""
-    pydantic = _pydantic()
-    fields: dict[str, Any] = {}
-    extra = "forbid"
     try:
-        parameters = inspect.signature(function, eval_str=True).parameters.values()
+        signature = inspect.signature(function, eval_str=True)
     except (NameError, ValueError) as error:
         raise ArgumentError(f"the signature of {short(function)} cannot be read: {error}") from None
-    for parameter in parameters:
+    named = []
+    for parameter in signature.parameters.values():
         if parameter.kind is parameter.VAR_POSITIONAL:
             why = "its place in an object of arguments is not known"
             raise ArgumentError(f"*{parameter.name} of {short(function)} has no schema: {why}")
-        name = parameter.name
-        if parameter.kind is parameter.VAR_KEYWORD:
-            extra, name = "allow", _OTHERS
-        fields[f"field_{len(fields)}"] = _field(pydantic, parameter, name)
-    settings = {"extra": extra, "arbitrary_types_allowed": False}
-    title = getattr(function, "__name__", "arguments")
-    found = _from_pydantic(
-        function,
-        lambda: pydantic.create_model(title, __config__=settings, **fields).model_json_schema(),
-    )
-    return _with_others(found)
+        if parameter.kind is not parameter.VAR_KEYWORD:
+            parameter = parameter.replace(kind=parameter.KEYWORD_ONLY)
+        if parameter.default is not parameter.empty:  # of any type: it may have no JSON
+            parameter = parameter.replace(default=None)
+        named.append(parameter)
 
+    def by_name(**_: Any) -> None: ...
 
-def _with_others(schema: dict[str, Any]) -> dict[str, Any]:
-    """The schema in which the field for `**name` has become `additionalProperties`."""
-    if _OTHERS in schema.get("properties", {}):
-        schema["additionalProperties"] = schema["properties"].pop(_OTHERS)
-        schema["required"] = [name for name in schema["required"] if name != _OTHERS]
-    return schema
-
-
-def _field(pydantic: Any, parameter: inspect.Parameter, name: str) -> tuple[Any, Any]:
-    """(annotation, default) for pydantic. The name is passed as an alias, since some names, such as
-    `_x` or `copy`, cannot be fields."""
-    empty = inspect.Parameter.empty
-    annotation = Any if parameter.annotation is empty else parameter.annotation
-    default = ... if parameter.default is empty else None
-    return annotation, pydantic.Field(default, alias=name)
+    by_name.__signature__ = signature.replace(parameters=named)  # type: ignore[attr-defined]
+    by_name.__annotations__ = {p.name: p.annotation for p in named if p.annotation is not p.empty}
+    found = {"title": getattr(function, "__name__", "arguments"), **_of_type(by_name, of=function)}
+    return {"additionalProperties": True, **found}  # which pydantic leaves out for `**name`
 
 
 def _parsed(text: str) -> Any:
