@@ -1,13 +1,13 @@
 """Finds the schemas of a document that refer to themselves, and those with equal content.
 
 The schemas are the nodes of a graph, with edges to their subschemas and to the targets of their
-references. A loop is a strongly connected component with an edge inside (Tarjan 1972, without
-recursion).
+references. A loop is a strongly connected component with an edge inside (Kosaraju's two searches,
+without recursion).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -35,92 +35,60 @@ def references(part: Part) -> list[str]:
     return [keyword for keyword in REFERENCES if keyword in schema]
 
 
-def find_loops(document: Document, check: Callable[[Part], None]) -> Loops:
-    """The loops that can be reached from the root. check: called once with each schema reached."""
-    walk = _Walk(document, check)
-    walk.run(document.part("#"))
-    loops = Loops()
-    for number, members in enumerate(walk.loops):
-        loops.of.update(dict.fromkeys(members, number))
-    for source, target in walk.referred:
+def find_loops(document: Document, check_part: Callable[[Part], None]) -> Loops:
+    """The loops that can be reached from the root. check_part: called once with each schema
+    reached, depth first."""
+    to, left, referred = dict[str, list[str]](), list[str](), list[tuple[str, str]]()
+
+    def entered(pointer: str) -> list[str]:
+        part = document.part(pointer)
+        check_part(part)
+        found: list[str] = []
+        for keyword in references(part):
+            found.append(document.target(part, keyword).pointer)
+            referred.append((part.pointer, found[-1]))
+        if not (found and part.draft.ref_alone and "$ref" in part.schema):
+            found += [one.pointer for one in document.inside(part)]
+        to[pointer] = found
+        return found
+
+    start = document.part("#").pointer
+    path = [(start, iter(entered(start)))]
+    while path:
+        check()
+        for other in path[-1][1]:
+            if other not in to and (found := entered(other)):  # most lead nowhere
+                path.append((other, iter(found)))
+                break
+        else:
+            left.append(path.pop()[0])
+    loops = Loops(_components(to, left) if referred else {})
+    for source, target in referred:
         if source in loops.of and loops.of[source] == loops.of.get(target):
             loops.entries.add(target)
     return loops
 
 
-class _Walk:
-    """Depth-first search with the loops found so far."""
-
-    def __init__(self, document: Document, check: Callable[[Part], None]) -> None:
-        self._document, self._check = document, check
-        self.loops: list[list[str]] = []
-        self.referred: list[tuple[str, str]] = []
-        self._to: dict[str, list[str]] = {}
-        self._low: dict[str, int] = {}
-        self._open: list[str] = []
-        self._is_open: set[str] = set()
-        self._path: list[tuple[str, int, Iterator[str]]] = []
-
-    def run(self, start: Part) -> None:
-        """Search from one schema."""
-        self._enter(start.pointer)
-        while self._path:
-            here, order, others = self._path[-1]
-            for other in others:
-                if other not in self._low and self._enter(other):
-                    break
-                if other in self._is_open:
-                    self._low[here] = min(self._low[here], self._low[other])
-            else:
-                self._path.pop()
-                self._leave(here, order)
-
-    def _enter(self, pointer: str) -> bool:
-        """Begin with a schema; False if it leads nowhere, as most do: it is on no loop."""
-        part = self._document.part(pointer)
-        self._check(part)
-        order = len(self._low)
-        self._low[pointer] = order
-        others = self._next(part)
-        if not others:
-            return False
-        check()
-        self._to[pointer] = others
-        self._open.append(pointer)
-        self._is_open.add(pointer)
-        self._path.append((pointer, order, iter(others)))
-        return True
-
-    def _leave(self, pointer: str, order: int) -> None:
-        if self._path:
-            above = self._path[-1][0]
-            self._low[above] = min(self._low[above], self._low[pointer])
-        if self._low[pointer] == order:
-            at = _last(self._open, pointer)
-            members = self._open[at:]
-            del self._open[at:]
-            self._is_open.difference_update(members)
-            if len(members) > 1 or pointer in self._to[pointer]:
-                self.loops.append(members)
-
-    def _next(self, part: Part) -> list[str]:
-        """The pointers of the targets of its references, and of its subschemas."""
-        found = []
-        for keyword in references(part):
-            target = self._document.target(part, keyword)
-            self.referred.append((part.pointer, target.pointer))
-            found.append(target.pointer)
-        if found and part.draft.ref_alone and "$ref" in part.schema:
-            return found
-        return found + [one.pointer for one in self._document.inside(part)]
-
-
-def _last(items: list[str], item: str) -> int:
-    """The last index of an item."""
-    at = len(items) - 1
-    while items[at] != item:
-        at -= 1
-    return at
+def _components(to: dict[str, list[str]], left: list[str]) -> dict[str, int]:
+    """The number of its component, of each node that is on a loop. left: all nodes that lead
+    anywhere, in the order in which a depth-first search leaves them."""
+    back = dict[str, list[str]]()
+    for here, others in to.items():
+        for other in others:
+            if to[other]:
+                back.setdefault(other, []).append(here)
+    found, known = dict[str, int](), set[str]()
+    for number, first in enumerate(reversed(left)):
+        members, waiting = list[str](), [first]
+        while waiting:
+            here = waiting.pop()
+            if here not in known:
+                known.add(here)
+                members.append(here)
+                waiting += back.get(here, ())
+        if len(members) > 1 or first in to[first]:
+            found.update(dict.fromkeys(members, number))
+    return found
 
 
 # Each content is read and written only once. The order of properties counts, since it is the order
