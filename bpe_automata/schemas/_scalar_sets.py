@@ -9,8 +9,9 @@ an intersection applies to each bound by itself, and
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from operator import and_, or_, sub
+from typing import Any
 
 import numpy as np
 
@@ -28,11 +29,16 @@ _FEW = 300  # characters that an automaton counts one by one
 
 
 class _Lazy(ByteDFA):
-    """An automaton that is made when it is first looked at."""
+    """An automaton that is made when it is first looked at, by `find()`; never empty."""
+
+    _find: Callable[[], ByteDFA]
+
+    def __init__(self, find: Callable[[], ByteDFA], **known: Any) -> None:
+        self.__dict__.update(known, _find=find)  # the class is frozen
 
     @cached
     def _written(self) -> ByteDFA:
-        raise NotImplementedError
+        return self._find()
 
     @property
     def trans(self) -> np.ndarray:
@@ -59,44 +65,29 @@ class Finite(_Lazy):
     """The set of some strings, at least one. Most sets come from `enum` and `const`, and Python
     compares sets of strings much faster than automata, which few of them need."""
 
-    def __init__(self, elements: frozenset[str]) -> None:
-        self.__dict__.update(elements=elements)  # the class is frozen
-        self.elements: frozenset[str]
-
-    @cached
-    def _written(self) -> ByteDFA:
-        return from_strings(self.elements)
+    elements: frozenset[str]
 
 
 class AllBut(_Lazy):
     """All strings but some, at least one: what `enum` and `const` leave."""
 
-    def __init__(self, elements: frozenset[str]) -> None:
-        self.__dict__.update(elements=elements)  # the class is frozen
-        self.elements: frozenset[str]
-
-    @cached
-    def _written(self) -> ByteDFA:
-        return algebra.difference(ALL_STRINGS, from_strings(self.elements))
+    elements: frozenset[str]
 
 
 class Bounded(_Lazy):
     """A set of strings of which two bounds are known, the upper one when it is first looked at. As
     an automaton it is the lower one; it is empty only if the upper one is."""
 
+    lower: ByteDFA
+    _find_upper: Callable[[], ByteDFA]
+
     def __init__(self, lower: ByteDFA, find_upper: Callable[[], ByteDFA]) -> None:
-        self.__dict__.update(lower=lower, _find_upper=find_upper)  # the class is frozen
-        self.lower: ByteDFA
-        self._find_upper: Callable[[], ByteDFA]
+        super().__init__(lambda: lower, lower=lower, _find_upper=find_upper)
 
     @cached
     def upper(self) -> ByteDFA:
         """The strings that are not known to be outside of the set."""
         return self._find_upper()
-
-    @cached
-    def _written(self) -> ByteDFA:
-        return self.lower
 
     @property
     def is_empty(self) -> bool:
@@ -109,14 +100,8 @@ class Counted(_Lazy):
     them is needed after all, it is made when it is first looked at. Raises BudgetExceededError
     then. Only where the set has a string of so few bytes."""
 
-    def __init__(self, base: ByteDFA, most: int) -> None:
-        self.__dict__.update(base=base, most=most)  # the class is frozen
-        self.base: ByteDFA
-        self.most: int
-
-    @cached
-    def _written(self) -> ByteDFA:
-        return within_length(self.base, 0, self.most)
+    base: ByteDFA
+    most: int
 
     def accepts(self, data: bytes) -> bool:
         return self.base.accepts(data) and len(data.decode()) <= self.most
@@ -127,7 +112,7 @@ def counted(base: ByteDFA, most: int) -> ByteDFA:
     shortest = base.shortest()
     if most <= _FEW or isinstance(base, Bounded) or shortest is None or len(shortest) > most:
         return canonical(within_length(base, 0, most))
-    return Counted(base, most)
+    return Counted(partial(within_length, base, 0, most), base=base, most=most)
 
 
 def lower_bound(strings: ByteDFA) -> ByteDFA:
@@ -150,13 +135,13 @@ def bounded(low: ByteDFA, high: ByteDFA) -> ByteDFA:
 @lru_cache(maxsize=_CACHED)
 def finite(strings: frozenset[str]) -> ByteDFA:
     """The set of some strings, none with an unpaired surrogate: see `_documents.check_keywords`."""
-    return Finite(strings) if strings else NO_STRING
+    return Finite(partial(from_strings, strings), elements=strings) if strings else NO_STRING
 
 
 @lru_cache(maxsize=_CACHED)
 def all_but(strings: frozenset[str]) -> ByteDFA:
     """All strings but some, at least one."""
-    return AllBut(strings)
+    return AllBut(lambda: algebra.complement(from_strings(strings)), elements=strings)
 
 
 def contains(strings: ByteDFA, string: str) -> bool:
