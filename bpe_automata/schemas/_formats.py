@@ -22,7 +22,6 @@ ECMA-262 (patterns with the flag u).
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache, partial
 
@@ -186,43 +185,32 @@ _UUID = "[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}"
 _POINTER = "(/([^~/]|~[01])*)*"
 
 
-def _after_year_zero(regex: str) -> ByteDFA:
-    return difference(compile_regex(regex), compile_regex("0000(?s:.*)"))
+_LABELS = r"{0}(\.{0})*".format("[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?")
+_PUNYCODE = r"((?s:.*)\.)?[Xx][Nn]--(?s:.*)"
 
-
-def _hostname() -> ByteDFA:
-    """Labels of at most 63 characters, and at most 253 in all."""
-    label = "[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
-    names = compile_regex(rf"{label}(\.{label})*")
-    punycode = compile_regex(r"((?s:.*)\.)?[Xx][Nn]--(?s:.*)")
-    return within_length(difference(names, punycode), 1, 253)
-
-
-def _plain(regex: str) -> Callable[[], ByteDFA]:
-    return lambda: compile_regex(regex)
-
-
-_MADE: dict[str, Callable[[], ByteDFA]] = {
-    "date": lambda: _after_year_zero(_DATE),
-    "time": _plain(f"{_TIME}|{_LEAP_SECOND}"),
-    "date-time": lambda: _after_year_zero(f"{_DATE}[Tt]{_TIME}|{_LEAP_DAY}[Tt]{_LEAP_SECOND}"),
-    "duration": _plain(_DURATION),
-    "email": _plain(_EMAIL),
-    "idn-email": lambda: compile_regex(idn_email()),
-    "hostname": _hostname,
-    "ipv4": _plain(_IPV4),
-    "ipv6": _plain(ipv6()),
-    "uri": lambda: compile_regex(URI.whole(ipv6())),
-    "uri-reference": lambda: compile_regex(URI.reference(ipv6())),
-    "iri": lambda: compile_regex(IRI.whole(ipv6())),
-    "iri-reference": lambda: compile_regex(IRI.reference(ipv6())),
-    "uri-template": lambda: compile_regex(uri_template()),
-    "json-pointer": _plain(_POINTER),
-    "relative-json-pointer": _plain(f"(0|[1-9][0-9]*)(#|{_POINTER})"),
-    "regex": lambda: compile_regex(ecma_regex()),
-    "uuid": _plain(_UUID),
+_REGEXES = {
+    "date": _DATE,
+    "time": f"{_TIME}|{_LEAP_SECOND}",
+    "date-time": f"{_DATE}[Tt]{_TIME}|{_LEAP_DAY}[Tt]{_LEAP_SECOND}",
+    "duration": _DURATION,
+    "email": _EMAIL,
+    "idn-email": idn_email(),
+    "hostname": _LABELS,
+    "ipv4": _IPV4,
+    "ipv6": ipv6(),
+    "uri": URI.whole(ipv6()),
+    "uri-reference": URI.reference(ipv6()),
+    "iri": IRI.whole(ipv6()),
+    "iri-reference": IRI.reference(ipv6()),
+    "uri-template": uri_template(),
+    "json-pointer": _POINTER,
+    "relative-json-pointer": f"(0|[1-9][0-9]*)(#|{_POINTER})",
+    "regex": ecma_regex(),
+    "uuid": _UUID,
 }
-SUPPORTED = frozenset(_MADE)
+_BUT = {**dict.fromkeys(("date", "date-time"), "0000(?s:.*)"), "hostname": _PUNYCODE}
+"""What their regexes do not leave out."""
+SUPPORTED = frozenset(_REGEXES)
 DEFINED = SUPPORTED | {"idn-hostname"}
 _LEAP_TIME = rf"{_CLOCK}:([0-5][0-9]|60)(\.[0-9]+)?([Zz]|[+-]{_CLOCK})\n?"
 _AT_MOST = {
@@ -243,21 +231,24 @@ _AT_MOST = {
 UNDERSTATED = frozenset(_AT_MOST)
 
 
-@lru_cache(maxsize=len(_MADE))
+@lru_cache(maxsize=len(_REGEXES))
 def format_language(name: str) -> ByteDFA:
     """The strings that are certainly of a format. Raises ArgumentError for one not in SUPPORTED."""
-    if name not in _MADE:
+    if name not in _REGEXES:
         raise ArgumentError(f"format {name!r}: give one of {', '.join(sorted(SUPPORTED))}")
-    return _MADE[name]()
+    found = compile_regex(_REGEXES[name])
+    if name in _BUT:
+        found = difference(found, compile_regex(_BUT[name]))
+    return within_length(found, 1, 253) if name == "hostname" else found
 
 
-@lru_cache(maxsize=len(_MADE))
+@lru_cache(maxsize=len(_REGEXES))
 def format_upper_bound(name: str) -> ByteDFA:
     """The strings that may be of a format; more than its language if it is in UNDERSTATED."""
     return compile_regex(_AT_MOST[name]) if name in UNDERSTATED else format_language(name)
 
 
-@lru_cache(maxsize=len(_MADE))
+@lru_cache(maxsize=len(_REGEXES))
 def format_strings(name: str) -> ByteDFA:
     """The strings of a format, with both bounds if they differ."""
     known = format_language(name)
