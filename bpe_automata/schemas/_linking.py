@@ -281,9 +281,10 @@ _spelled = json.JSONEncoder(
 def columns(schema: Any, breaks: bool) -> np.ndarray:
     """uint8 [256]: the column of each byte, for all texts that are valid under a schema. breaks:
     may there be line feeds between tokens of JSON?"""
-    spelled = _spelled(schema)
-    if spelled.isascii() and not _APART.search(spelled):
-        return _ascii_columns(breaks)
+    with suppress(ValueError):  # of an int with more digits than Python writes
+        spelled = _spelled(schema)
+        if spelled.isascii() and not _APART.search(spelled):
+            return _ascii_columns(breaks)
     return np.arange(256, dtype=np.uint8)
 
 

@@ -23,7 +23,7 @@ from bpe_automata.errors import (
     UnsatisfiableSchemaError,
     UnsupportedSchemaError,
 )
-from bpe_automata.schemas import compile_json_schema
+from bpe_automata.schemas import compile_json_schema, link_json_schema
 from bpe_automata.schemas._documents import Document
 from bpe_automata.schemas._limits import MAX_LEVELS, limited_steps
 from bpe_automata.schemas._reader import Reader
@@ -375,8 +375,10 @@ def test_large_counts_that_do_not_bind_are_read() -> None:
     assert not found.accepts(b"[1,1]")
 
 
-def test_a_number_of_more_digits_than_an_int_takes_is_read_exactly() -> None:
-    found = compile_json_schema('{"const": 1%s}' % ("0" * 4999))
+@pytest.mark.parametrize("make", [compile_json_schema, link_json_schema])
+@pytest.mark.parametrize("schema", ['{"const": 1%s}' % ("0" * 4999), {"const": 10**4999}])
+def test_a_number_of_more_digits_than_an_int_takes_is_read_exactly(make: Any, schema: Any) -> None:
+    found = make(schema)
     assert found.accepts(b"1" + b"0" * 4999)
     assert not found.accepts(b"1" + b"0" * 5000)
 
