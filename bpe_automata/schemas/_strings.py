@@ -1,11 +1,10 @@
 """Computes the set of strings with a bounded length, or with a match of an ECMA-262 pattern.
 
-    L(length_between(m, n)) = { w in UTF-8 : m <= characters of w <= n }
-    L(within_length(dfa, m, n)) = L(dfa) & L(length_between(m, n))
+    L(within_length(dfa, m, n)) = { w in L(dfa) : m <= characters of w <= n }
     L(ecma_pattern(p)) = { w in UTF-8 : new RegExp(p, "u").test(w) }
 
 A character is a code point, as in JSON Schema. Lengths are bounded layer by layer, in time linear
-in the result; a product with `length_between(0, 65535)` and its minimisation would take seconds.
+in the result; a product with `(?s:.{0,65535})` and its minimisation would take seconds.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from bpe_automata._automata.algebra import all_texts, any_of, difference, intersection
+from bpe_automata._automata.algebra import any_of, difference, intersection
 from bpe_automata._automata.codepoints import Inversion, complement, without
 from bpe_automata._automata.compile import atoms, compile_regex, determinized, finish
 from bpe_automata._automata.dfa import ByteDFA
@@ -168,15 +167,6 @@ class _Expanded:
 _DEFAULT = Budget()
 _COPIES = 3  # of the table, while it grows
 _ANY = "(?s:.*)"
-
-
-@lru_cache(maxsize=64)
-def length_between(fewest: int, most: int | None, budget: Budget = _DEFAULT) -> ByteDFA:
-    """{ w : fewest <= characters of w <= most }, no upper bound if most is None.
-
-    Raises BudgetExceededError if the table would take more than the budget's bytes.
-    """
-    return within_length(all_texts(), fewest, most, budget)
 
 
 def within_length(

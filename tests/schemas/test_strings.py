@@ -10,7 +10,7 @@ import random
 import re
 import shutil
 import subprocess
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -31,11 +31,12 @@ from bpe_automata.errors import (
     UnsupportedRegexError,
 )
 from bpe_automata.schemas._escapes import Escapes, json_string
-from bpe_automata.schemas._strings import ecma_pattern, length_between, within_length
+from bpe_automata.schemas._strings import ecma_pattern, within_length
 
 CHARACTERS = 'ab\x00"\x7f\x80é߿ࠀ日\ud7ff\ue000\uffff\U00010000😀\U0010ffff'
 TEXTS = st.text(st.one_of(st.sampled_from(CHARACTERS), st.characters(exclude_categories=("Cs",))))
 COUNTS = st.integers(0, 6)
+length_between = partial(within_length, all_texts())
 PATTERNS = (
     *("(?s:.*)", "[a-z]*", "(ab)*", "a{2,5}", "[^a]*é?"),
     *(r"\w+( \w+)*", "(日|a)*b", "", "a|bcd|é日😀é", "[😀-😂]{3}|x*"),
