@@ -8,7 +8,6 @@ refused, with their position. `^ $ \\b \\B` become surrogates, which are in no s
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 
 from bpe_automata._automata.codepoints import (
@@ -192,33 +191,21 @@ BEGIN, END, BOUNDARY, NO_BOUNDARY = MARKERS = "\ud800\ud801\ud802\ud803"
 _REPEAT = re.compile(r"([*+?]|\{(?P<least>[0-9]+)(?P<comma>,(?P<most>[0-9]*))?\})\??")
 GROUP = re.compile(r"\((?!\?)|\(\?<(?![=!])")
 _OPENED = re.compile(r"\((?:\?(?::|<(?P<name>[\w$]+)>))?(?!\?)")
-_REFUSED = {
-    "(?=": "lookahead",
-    "(?!": "lookahead",
-    "(?<=": "lookbehind",
-    "(?<!": "lookbehind",
-}
+_LOOKAROUND = re.compile(r"\(\?(<?)[=!]")
 _NUMBER = re.compile(r"[1-9][0-9]{0,9}(?![0-9])")
 _SKIPPED = re.compile(r"\\.|\[(?:\\.|[^\]\\])*\]", re.DOTALL)  # where no group can open
 
 
-@dataclass(frozen=True)
-class Translated:
-    """alternatives: the terms of each, in the syntax of `re`, with MARKERS for assertions."""
-
-    alternatives: tuple[tuple[str, ...], ...]
-
-    @property
-    def text(self) -> str:
-        """The whole pattern as one group."""
-        return _grouped(self.alternatives)
+Alternatives = tuple[tuple[str, ...], ...]
+"""The terms of each alternative, in the syntax of `re`, with MARKERS for assertions."""
 
 
-def _grouped(alternatives: tuple[tuple[str, ...], ...]) -> str:
+def grouped(alternatives: Alternatives) -> str:
+    """All of them as one group."""
     return f"(?:{'|'.join(''.join(terms) for terms in alternatives)})"
 
 
-def translate(pattern: str, budget: Budget) -> Translated:
+def translate(pattern: str, budget: Budget) -> Alternatives:
     """The pattern in the syntax of `re`. Raises RegexSyntaxError, UnsupportedRegexError, and
     BudgetExceededError for a repetition that no automaton within the budget can count."""
     if len(pattern) > budget.max_instructions:
@@ -227,7 +214,7 @@ def translate(pattern: str, budget: Budget) -> Translated:
     alternatives = reader.alternatives()
     if reader.at < len(pattern):
         raise RegexSyntaxError(pattern, reader.at, "a closing bracket that was not opened")
-    return Translated(alternatives)
+    return alternatives
 
 
 class _Reader:
@@ -248,7 +235,7 @@ class _Reader:
     def _named(self) -> bool:
         return "(?<" in re.sub(r"\(\?<[=!]", "", self._bare)
 
-    def alternatives(self) -> tuple[tuple[str, ...], ...]:
+    def alternatives(self) -> Alternatives:
         """The alternatives up to the end or to a closing bracket."""
         found, terms = [], list[str]()
         while self.at < len(self.pattern) and self.pattern[self.at] != ")":
@@ -306,9 +293,9 @@ class _Reader:
 
     def _group(self) -> str:
         start = self.at
-        for opening, name in _REFUSED.items():
-            if self.pattern.startswith(opening, start):
-                raise UnsupportedRegexError(self.pattern, start, f"{name} is not supported")
+        if refused := _LOOKAROUND.match(self.pattern, start):
+            name = "lookbehind" if refused[1] else "lookahead"
+            raise UnsupportedRegexError(self.pattern, start, f"{name} is not supported")
         opened = _OPENED.match(self.pattern, start)
         if opened is None:
             reason = f"{self.pattern[start : start + 3]!r} is no group of ECMA-262"
@@ -318,7 +305,7 @@ class _Reader:
         if self.at >= len(self.pattern):
             raise RegexSyntaxError(self.pattern, start, "a group that is not closed")
         self.at += 1
-        return _grouped(inside)
+        return grouped(inside)
 
     def _escape(self) -> str:
         letter = self.pattern[self.at + 1 : self.at + 2]

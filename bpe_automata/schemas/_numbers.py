@@ -21,6 +21,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -168,29 +169,6 @@ def integers(by_text: bool = False) -> NumberSet:
     return multiples_of(1)
 
 
-def at_least(bound: Number) -> NumberSet:
-    """{ x : x >= bound }, for a finite int, Decimal or float (the decimal that Python prints).
-
-    Raises ArgumentError for other bounds, BudgetExceededError for one of more than 20,000 digits,
-    as do the four functions below."""
-    return _compared(bound, False, True, True)
-
-
-def greater_than(bound: Number) -> NumberSet:
-    """{ x : x > bound }"""
-    return _compared(bound, False, False, True)
-
-
-def at_most(bound: Number) -> NumberSet:
-    """{ x : x <= bound }"""
-    return _compared(bound, True, True, False)
-
-
-def less_than(bound: Number) -> NumberSet:
-    """{ x : x < bound }"""
-    return _compared(bound, True, False, False)
-
-
 def of_value(value: Number) -> NumberSet:
     """{ x : x = value }. A value that is not an int is also spelled as Python prints it."""
     found = _compared(value, False, True, False)
@@ -230,6 +208,19 @@ def _compared(bound: Number, less: bool, equal: bool, greater: bool) -> NumberSe
     exact = _as_read(exactly(bound))
     decimals = compared(exact, less, equal, greater)
     return NumberSet(decimals, "unknown", *of_comparison(exact, less, equal, greater))
+
+
+at_least = partial(_compared, less=False, equal=True, greater=True)
+"""{ x : x >= bound }, for a finite int, Decimal or float (the decimal that Python prints).
+
+Raises ArgumentError for other bounds, BudgetExceededError for one of more than 20,000 digits, as do
+the three below and `of_value`."""
+greater_than = partial(_compared, less=False, equal=False, greater=True)
+"""{ x : x > bound }"""
+at_most = partial(_compared, less=True, equal=True, greater=False)
+"""{ x : x <= bound }"""
+less_than = partial(_compared, less=True, equal=False, greater=False)
+"""{ x : x < bound }"""
 
 
 def _as_read(bound: Decimal) -> Decimal:

@@ -37,7 +37,8 @@ from bpe_automata.schemas._ecma import (
     MARKERS,
     NO_BOUNDARY,
     WORD,
-    Translated,
+    Alternatives,
+    grouped,
     translate,
 )
 
@@ -226,7 +227,7 @@ def ecma_pattern(pattern: str, budget: Budget = _DEFAULT) -> ByteDFA:
         translated = translate(pattern, budget)
         plain = _without_assertions(translated)
         if plain is None:
-            return compile_marked(f"{_ANY}{translated.text}{_ANY}", budget)
+            return compile_marked(f"{_ANY}{grouped(translated)}{_ANY}", budget)
         return compile_regex(plain, budget)
     except RecursionError:
         advice = "groups of the pattern are nested too deeply"
@@ -279,11 +280,11 @@ def _apart(pattern: str, mark: str) -> list[str]:
     return [*found, pattern[begin:]]
 
 
-def _without_assertions(translated: Translated) -> str | None:
+def _without_assertions(alternatives: Alternatives) -> str | None:
     """A regex for the whole string, if each assertion is a `^` that begins an alternative or a `$`
     that ends one; otherwise None."""
     bodies: dict[tuple[bool, bool], list[str]] = {}
-    for terms in translated.alternatives:
+    for terms in alternatives:
         begins, ends = BEGIN in terms[:1], END in terms[-1:]
         body = "".join(terms[begins : len(terms) - ends])
         if any(marker in body for marker in MARKERS):
