@@ -29,6 +29,7 @@ from bpe_automata.schemas._style import Brackets, Context, IdentityMemo, Piece, 
 Whitespace = Literal["compact", "spaced", "flexible"]
 _SHARED: defaultdict[tuple[Whitespace, Escapes], IdentityMemo] = defaultdict(IdentityMemo)
 _INDENT = 2  # spaces for each level, at most
+_spelled = json.JSONEncoder(ensure_ascii=False).encode
 
 
 class JsonStyle(Style):
@@ -72,7 +73,7 @@ class JsonStyle(Style):
     def key(self, name: str) -> Piece:
         """In quotes, with a colon."""
         if self._escapes == "minimal" and isinstance(self._colon, bytes):
-            return json.dumps(name, ensure_ascii=False).encode() + self._colon
+            return _spelled(name).encode() + self._colon
         return concatenation(self._quoted(from_strings((name,))), self._colon)
 
     def keys(self, names: ByteDFA) -> ByteDFA:
