@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Iterable
 from functools import lru_cache
 
 import numpy as np
@@ -66,16 +67,16 @@ def compile_marked(text: str, budget: Budget) -> ByteDFA:
         text = text.replace(marker, 2 * marker)
     program = Program(parse(text), budget)
     rows = program.rows()
-    markers = {c: _marker(members) for c, members in enumerate(program.classes)}
-    expanded = _Expanded(rows, {c: m for c, m in markers.items() if m})
-    if expanded.size > budget.max_instructions:
+    markers = {c: m for c, m in enumerate(map(_marker, program.classes)) if m}
+    contexts = _contexts(markers.values())
+    if len(contexts) * rows.shape[1] * _STRIDE > budget.max_instructions:
         raise out_of_instructions(budget)
     classes: list[Inversion] = [()]
     for members in program.classes:
         plain = () if _marker(members) else members
         classes += [without(plain, complement(WORD)), without(plain, WORD)]
     starts, atom_of, member = atoms(classes)
-    trans, accepting = determinized(expanded.rows(), member, budget)
+    trans, accepting = determinized(_expanded(rows, markers, contexts), member, budget)
     return finish(trans, accepting, 1, starts, atom_of, budget)
 
 
@@ -98,71 +99,49 @@ def _asserted(marker: str, context: _Context) -> _Context | None:
     return (before, allowed) if allowed else None
 
 
-class _Expanded:
-    """The program with an instruction for each context and each instruction of the source. Class c
-    of the source becomes 2 c + 1, its word characters, and 2 c + 2, the others."""
+def _contexts(markers: Iterable[str]) -> dict[_Context, int]:
+    """All contexts that can be reached, numbered from 0, the start."""
+    found = {(_START, _ANYTHING): 0}
+    queue = list(found)
+    for context in queue:
+        after = [_asserted(marker, context) for marker in markers]
+        for other in (*after, (_WORD, _ANYTHING), (_OTHER, _ANYTHING)):
+            if other is not None and other not in found:
+                found[other] = len(found)
+                queue.append(other)
+    return found
 
-    def __init__(self, rows: np.ndarray, markers: dict[int, str]) -> None:
-        self._source, self._markers = rows, markers
-        self._n = rows.shape[1]
-        self._contexts = self._closure()
-        self.size = len(self._contexts) * self._n * _STRIDE
 
-    def _closure(self) -> dict[_Context, int]:
-        """All contexts that can be reached, numbered from 0, the start."""
-        contexts = {(_START, _ANYTHING): 0}
-        queue = list(contexts)
-        for context in queue:
-            after = [_asserted(marker, context) for marker in self._markers.values()]
-            for found in (*after, (_WORD, _ANYTHING), (_OTHER, _ANYTHING)):
-                if found is not None and found not in contexts:
-                    contexts[found] = len(contexts)
-                    queue.append(found)
-        return contexts
-
-    def rows(self) -> np.ndarray:
-        """int32 [4, size], as for `_kernels.determinize`."""
-        out = np.full((4, self.size), -1, np.int32)
-        out[0], out[1] = _NO_CLASS, 0
-        code, arg, near, far = self._source.tolist()
-        for context, number in self._contexts.items():
-            for i in range(self._n):
-                at = self._at(number, i)
-                self._copy(out[:2], at, context, (i, code[i], arg[i]))
-                for row, distance in ((2, near[i]), (3, far[i])):
-                    if distance >= 0:  # contexts lie apart, so the first copy is in the same one
-                        out[row, at : at + _STRIDE] = distance * _STRIDE
-        return out
-
-    def _at(self, context: int, instruction: int) -> int:
-        return (context * self._n + instruction) * _STRIDE
-
-    def _copy(
-        self, out: np.ndarray, at: int, context: _Context, source: tuple[int, int, int]
-    ) -> None:
-        """Write the copy of one instruction in one context, at `at`."""
-        i, code, arg = source
-        if code == MATCH:
-            if context[1] & _NEXT_END:
-                out[0, at] = MATCH
-        elif code in (JUMP, SPLIT):
-            out[:, at] = code, arg * _STRIDE
-            out[:, at + 1] = JUMP, _STRIDE - 1
-        elif code in self._markers:
-            after = _asserted(self._markers[code], context)
-            if after is not None:
-                out[:, at] = JUMP, self._at(self._contexts[after], i + 1) - at
-        else:
-            self._characters(out, at, context[1], (i, code))
-
-    def _characters(self, out: np.ndarray, at: int, allowed: int, source: tuple[int, int]) -> None:
-        i, code = source
-        out[:, at] = SPLIT, 3
-        kinds = ((_NEXT_WORD, _WORD, 1), (_NEXT_OTHER, _OTHER, 3))
-        for k, (kind, before, slot) in enumerate(kinds, start=1):
-            out[0, at + slot] = 2 * code + k if allowed & kind else _NO_CLASS
-            to = self._at(self._contexts[before, _ANYTHING], i + 1)
-            out[:, at + slot + 1] = JUMP, to - (at + slot + 1)
+def _expanded(
+    rows: np.ndarray, markers: dict[int, str], contexts: dict[_Context, int]
+) -> np.ndarray:
+    """int32 [4, size], as for `_kernels.determinize`: an instruction for each context and each one
+    of the source. Class c of the source becomes 2 c + 1, its word characters, and 2 c + 2, the
+    others."""
+    code, arg, *distances = rows
+    n = len(code)
+    out = np.full((4, len(contexts), n, _STRIDE), -1, np.int32)
+    out[0], out[1] = _NO_CLASS, 0
+    for row, distance in zip(out[2:], distances, strict=True):  # in the first copy of a context
+        row[:] = np.where(distance >= 0, distance * _STRIDE, -1)[:, None]
+    matches, moves = code == MATCH, np.isin(code, (JUMP, SPLIT))
+    reads = ~(matches | moves | np.isin(code, list(markers)))
+    for context, number in contexts.items():
+        codes, args = out[:2, number]
+        codes[matches, 0] = MATCH if context[1] & _NEXT_END else _NO_CLASS
+        codes[moves, 0], args[moves, 0] = code[moves], arg[moves] * _STRIDE
+        codes[moves, 1], args[moves, 1] = JUMP, _STRIDE - 1
+        codes[reads, 0], args[reads, 0] = SPLIT, 3
+        ways = [(code == c, 0, _asserted(marker, context)) for c, marker in markers.items()]
+        for k, (kind, before) in enumerate(((_NEXT_WORD, _WORD), (_NEXT_OTHER, _OTHER)), 1):
+            if context[1] & kind:
+                codes[reads, 2 * k - 1] = 2 * code[reads] + k
+            ways.append((reads, 2 * k, (before, _ANYTHING)))
+        for where, slot, then in ways:
+            if then is not None:  # to the next instruction, in another context
+                codes[where, slot] = JUMP
+                args[where, slot] = ((contexts[then] - number) * n + 1) * _STRIDE - slot
+    return out.reshape(4, -1)
 
 
 _DEFAULT = Budget()
