@@ -12,15 +12,17 @@ import pytest
 MOST_MEMORY = 12 << 30  # bytes of address space for one process
 
 LONGEST = (
-    *("tables/test_contract.py", "test_readme.py", "notebooks/test_notebooks.py"),
-    *("tables/test_ray.py", "threads/test_threads.py", "tokenizer/test_normalizers.py"),
+    *("tables/test_contract.py", "tables/test_runs.py", "tables/test_ray.py"),
+    *("test_readme.py", "notebooks/test_notebooks.py"),
+    *("threads/test_threads.py", "tokenizer/test_normalizers.py"),
     *("laws/test_direct_merge.py", "schemas/test_linking.py", "test_kernels.py"),
     *("constructions/test_collapsed.py", "tables/test_free_draws.py"),
     *("token_automata/test_token_algebra.py", "laws/test_trained_tokenizers.py"),
-    *("tables/test_runs.py", "constructions/test_masks.py", "decoding/test_closing.py"),
+    *("constructions/test_masks.py", "decoding/test_closing.py"),
 )
 """Files that take longest, in seconds. They come first: of processes that share the tests none is
-left with one of them when the others are done."""
+left with one of them when the others are done. The second and third need no kernels: where none are
+compiled yet, one process compiles most of them meanwhile, and not two the same ones."""
 
 hypothesis.settings.register_profile("default", deadline=None, print_blob=True)
 hypothesis.settings.register_profile("long", deadline=None, print_blob=True, max_examples=2000)
