@@ -291,8 +291,8 @@ def _search(p: int, h: int, limit: int, w: Product) -> int:
     on that stack when the search is stopped nothing is known.
     """
     pool, n_pool = np.empty((256, 2), np.int32), 0
-    # Of the first: state pair, hypothesis, low link, as first met; of a frame: which of them, next
-    # and end in the pool, is it wide.
+    # Of what was met: state pair, hypothesis, low link, in that order; of a frame: which of them it
+    # is for, next and end in the pool, is it wide.
     configurations, count = np.empty((64, 3), np.int32), 0
     frames, n_frames = np.empty((64, 4), np.int32), 0
     component, n_component = np.empty((64, 1), np.int32), 0
@@ -307,56 +307,38 @@ def _search(p: int, h: int, limit: int, w: Product) -> int:
                 configurations, frames = grown_rows(configurations), grown_rows(frames)
                 component = grown_rows(component)
                 slots, order = with_room(slots, order, 2 * count)
-            configurations[count, 0], configurations[count, 1], configurations[count, 2] = (
-                p,
-                h,
-                count,
-            )
+            met, top = configurations[count], frames[n_frames]
+            met[0], met[1], met[2] = p, h, count
             text[p, h], at = _ON_SEARCH, slot_of(slots, p * n + h)
             slots[at], order[at], component[n_component, 0] = p * n + h, count, count
-            frames[n_frames, 0], frames[n_frames, 1], frames[n_frames, 3] = count, n_pool, 0
+            top[0], top[1], top[3] = count, n_pool, 0
             pool, n_pool = _successors(p, h, False, pool, n_pool, recent, w)
-            frames[n_frames, 2] = n_pool
+            top[2] = n_pool
             count, n_component, n_frames = count + 1, n_component + 1, n_frames + 1
         top = frames[n_frames - 1]
-        configuration = top[0]
+        met = configurations[top[0]]
         if top[1] < top[2]:
             p, h = pool[top[1], 0], pool[top[1], 1]
             top[1] += 1
             known = text[p, h]
-            q, a = w.memo.state[p], w.memo.text_state[p]
-            if known == ALIVE or _surely(q, a, h, w):
+            if known == ALIVE or _surely(w.memo.state[p], w.memo.text_state[p], h, w):
                 text[p, h] = ALIVE
                 found = True
             elif known == _ON_SEARCH:
-                configurations[configuration, 2] = min(
-                    configurations[configuration, 2], order[slot_of(slots, p * n + h)]
-                )
+                met[2] = min(met[2], order[slot_of(slots, p * n + h)])
             entering = known == UNKNOWN and not found
         elif top[3] == 0:
             top[3] = 1
-            pool, n_pool = _successors(
-                configurations[configuration, 0],
-                configurations[configuration, 1],
-                True,
-                pool,
-                n_pool,
-                recent,
-                w,
-            )
+            pool, n_pool = _successors(met[0], met[1], True, pool, n_pool, recent, w)
             top[2] = n_pool
         else:
             n_frames -= 1
-            if configurations[configuration, 2] == configuration:
-                n_component = _taken_off(
-                    component, n_component, configuration, DEAD, configurations, text
-                )
+            if met[2] == top[0]:
+                n_component = _taken_off(component, n_component, top[0], DEAD, configurations, text)
             if n_frames == 0:
                 break
             above = frames[n_frames - 1]
-            configurations[above[0], 2] = min(
-                configurations[above[0], 2], configurations[configuration, 2]
-            )
+            configurations[above[0], 2] = min(configurations[above[0], 2], met[2])
             n_pool = above[2]
     _taken_off(component, n_component, 0, ALIVE if found else UNKNOWN, configurations, text)
     return ALIVE if found else DEAD if n_frames == 0 else UNKNOWN
