@@ -218,14 +218,10 @@ class Completions:
             found = kind.shorter(found, kind.where(ends, length))
         return found
 
-    def closing(self) -> int:
-        """Of the members so far; FAR if nothing completes them."""
-        lengths = self._back[0].get(self._begin)
-        return FAR if lengths is None else self._kind.of(lengths, 0)
-
-    def closing_from(self, at: int, count: int, seen: int, left: int) -> int:
-        """The same with `count` members more, where none may come but those at places from `at` on
-        and the others. seen, left: [4] and [5] of a state that lacks nothing from before."""
+    def closing(self, seen: int, left: int, at: int = 0, count: int = 0) -> int:
+        """Of the members so far and `count` more, where none may come but those at places from `at`
+        on and the others; FAR if nothing completes them. seen, left: [4] and [5] of a state that
+        lacks nothing from before."""
         level = bisect_left(self._places, at)
         lengths = self._back[level].get((seen & self._kept[level], left))
         return FAR if lengths is None else self._kind.of(lengths, count)
@@ -239,7 +235,7 @@ class Completions:
                 if number != _ABSENT and then in after:
                     new = kind.least(before[way] + kind.before_one(after[then], 0))
                     found[number] = min(found[number], new)
-        whole = self.closing()
+        whole = self.closing(*self._begin)
         for place in self._free:
             for number in entries.numbers[place]:
                 found[number] = whole

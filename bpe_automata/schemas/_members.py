@@ -198,8 +198,8 @@ class Members(Tabled):
         """Of a state that lacks nothing that may come no more. Raises BudgetExceededError."""
         at, few, many, _, seen, left = state
         if self._is_any or at == self._entries.n or known is not None:
-            return self._completions(state, known).closing()
-        return self._in_order.closing_from(at, max(few, many), seen, left)
+            return self._completions(state, known).closing(seen, left)
+        return self._in_order.closing(seen, left, at, max(few, many))
 
     def _behind(self, state: State) -> Callable[[int, State], int]:
         """Of an entry that may come next, and the state after it: `closing` of that."""

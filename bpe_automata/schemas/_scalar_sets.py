@@ -211,14 +211,12 @@ def _any_finite(one: ByteDFA, other: ByteDFA) -> bool:
 def _counted_both(one: ByteDFA, other: ByteDFA) -> ByteDFA:
     bases = [s.base if isinstance(s, Counted) else s for s in (one, other)]
     most = min(s.most for s in (one, other) if isinstance(s, Counted))
-    both = intersect_strings(*bases)
-    return both if both is NO_STRING else counted(both, most)
+    return counted(intersect_strings(*bases), most)
 
 
 @lru_cache(maxsize=_CACHED)
 def _counted_less(one: Counted, other: ByteDFA) -> ByteDFA:
-    left = subtract_strings(one.base, other)
-    return left if left is NO_STRING else counted(left, one.most)
+    return counted(subtract_strings(one.base, other), one.most)
 
 
 @lru_cache(maxsize=_CACHED)
