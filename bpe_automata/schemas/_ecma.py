@@ -189,8 +189,9 @@ def listed(pattern: str) -> frozenset[str] | None:
 
 BEGIN, END, BOUNDARY, NO_BOUNDARY = MARKERS = "\ud800\ud801\ud802\ud803"
 _REPEAT = re.compile(r"([*+?]|\{(?P<least>[0-9]+)(?P<comma>,(?P<most>[0-9]*))?\})\??")
-GROUP = re.compile(r"\((?!\?)|\(\?<(?![=!])")
+_GROUP = re.compile(r"\((?!\?)|\(\?<(?![=!])")
 _OPENED = re.compile(r"\((?:\?(?::|<(?P<name>[\w$]+)>))?(?!\?)")
+_AHEAD = re.compile(r"\(\?([=!])")
 _LOOKAROUND = re.compile(r"\(\?(<?)[=!]")
 _NUMBER = re.compile(r"[1-9][0-9]{0,9}(?![0-9])")
 _SKIPPED = re.compile(r"\\.|\[(?:\\.|[^\]\\])*\]", re.DOTALL)  # where no group can open
@@ -198,6 +199,10 @@ _SKIPPED = re.compile(r"\\.|\[(?:\\.|[^\]\\])*\]", re.DOTALL)  # where no group 
 
 Alternatives = tuple[tuple[str, ...], ...]
 """The terms of each alternative, in the syntax of `re`, with MARKERS for assertions."""
+Condition = tuple[bool, Alternatives]
+"""Whether the string must begin with any of some alternatives, or must not."""
+Conditional = tuple[tuple[str, ...], list[Condition]]
+"""The terms of an alternative, and what they are subject to."""
 
 
 def grouped(alternatives: Alternatives) -> str:
@@ -205,16 +210,21 @@ def grouped(alternatives: Alternatives) -> str:
     return f"(?:{'|'.join(''.join(terms) for terms in alternatives)})"
 
 
-def translate(pattern: str, budget: Budget) -> Alternatives:
-    """The pattern in the syntax of `re`. Raises RegexSyntaxError, UnsupportedRegexError, and
-    BudgetExceededError for a repetition that no automaton within the budget can count."""
+def translate(pattern: str, budget: Budget) -> list[Conditional]:
+    """The alternatives of a pattern, each with its conditions. Raises RegexSyntaxError,
+    UnsupportedRegexError, and BudgetExceededError for a repetition that no automaton within the
+    budget can count."""
     if len(pattern) > budget.max_instructions:
         raise out_of_instructions(budget)
-    reader = _Reader(pattern, budget)
-    alternatives = reader.alternatives()
+    reader, found = _Reader(pattern, budget), list[Conditional]()
+    while not found or pattern[reader.at : reader.at + 1] == "|":
+        reader.at += bool(found)
+        conditions = reader.conditions()
+        begin = (BEGIN,) if conditions else ()
+        found.append(((*begin, *reader.terms()), conditions))
     if reader.at < len(pattern):
         raise RegexSyntaxError(pattern, reader.at, "a closing bracket that was not opened")
-    return alternatives
+    return found
 
 
 class _Reader:
@@ -229,7 +239,7 @@ class _Reader:
 
     @cached
     def _groups(self) -> int:
-        return len(GROUP.findall(self._bare))
+        return len(_GROUP.findall(self._bare))
 
     @cached
     def _named(self) -> bool:
@@ -237,15 +247,27 @@ class _Reader:
 
     def alternatives(self) -> Alternatives:
         """The alternatives up to the end or to a closing bracket."""
-        found, terms = [], list[str]()
-        while self.at < len(self.pattern) and self.pattern[self.at] != ")":
-            if self.pattern[self.at] == "|":
-                found.append(tuple(terms))
-                terms = []
-                self.at += 1
-            else:
-                terms.append(self._term())
-        return (*found, tuple(terms))
+        found = [self.terms()]
+        while self.pattern[self.at : self.at + 1] == "|":
+            self.at += 1
+            found.append(self.terms())
+        return tuple(found)
+
+    def terms(self) -> tuple[str, ...]:
+        """Those of one alternative."""
+        found = []
+        while self.at < len(self.pattern) and self.pattern[self.at] not in "|)":
+            found.append(self._term())
+        return tuple(found)
+
+    def conditions(self) -> list[Condition]:
+        """Those behind a `^` that comes next, if there are any."""
+        found, at = list[Condition](), self.at + 1
+        if self.pattern[self.at : at] == "^":
+            while ahead := _AHEAD.match(self.pattern, at):
+                found.append((ahead[1] == "=", self._inside(at, ahead.end())))
+                at = self.at
+        return found
 
     def _term(self) -> str:
         start = self.at
@@ -300,12 +322,16 @@ class _Reader:
         if opened is None:
             reason = f"{self.pattern[start : start + 3]!r} is no group of ECMA-262"
             raise RegexSyntaxError(self.pattern, start, reason)
-        self.at = opened.end()
+        return grouped(self._inside(start, opened.end()))
+
+    def _inside(self, start: int, begin: int) -> Alternatives:
+        """The alternatives of a group, from its bracket at `start` to the closing one."""
+        self.at = begin
         inside = self.alternatives()
         if self.at >= len(self.pattern):
             raise RegexSyntaxError(self.pattern, start, "a group that is not closed")
         self.at += 1
-        return grouped(inside)
+        return inside
 
     def _escape(self) -> str:
         letter = self.pattern[self.at + 1 : self.at + 2]

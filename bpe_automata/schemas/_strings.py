@@ -9,7 +9,6 @@ in the result; a product with `(?s:.{0,65535})` and its minimisation would take 
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Iterable
 from functools import lru_cache
@@ -29,16 +28,16 @@ from bpe_automata._kernels.determinize import JUMP, MATCH, SPLIT
 from bpe_automata._kernels.minimise import equal_columns
 from bpe_automata._kernels.utf8 import numbered
 from bpe_automata._kernels.watch import watched
-from bpe_automata.errors import BudgetExceededError, RegexSyntaxError, UnsupportedRegexError
+from bpe_automata.errors import BudgetExceededError
 from bpe_automata.schemas._ecma import (
     BEGIN,
     BOUNDARY,
     END,
-    GROUP,
     MARKERS,
     NO_BOUNDARY,
     WORD,
     Alternatives,
+    Condition,
     grouped,
     translate,
 )
@@ -196,67 +195,34 @@ def ecma_pattern(pattern: str, budget: Budget = _DEFAULT) -> ByteDFA:
     behind a `^` at the beginning (all with a position), BudgetExceededError.
     """
     try:
-        if _AHEAD.search(pattern):
-            _refuse_references(pattern)
-            alternatives = _apart(pattern, "|")
-            if len(alternatives) > 1:
-                return any_of(ecma_pattern(one, budget) for one in alternatives)
-            if _AHEAD.match(pattern):
-                return _looked_ahead(pattern, budget)
-        translated = translate(pattern, budget)
-        plain = _without_assertions(translated)
-        if plain is None:
-            return compile_marked(f"{_ANY}{grouped(translated)}{_ANY}", budget)
-        return compile_regex(plain, budget)
+        alternatives = translate(pattern, budget)
+        plain = tuple(terms for terms, conditions in alternatives if not conditions)
+        found = [_language(plain, budget)] if plain else []
+        for terms, conditions in alternatives:
+            if conditions:
+                found.append(_looked_ahead(_language((terms,), budget), conditions, budget))
+        return found[0] if len(found) == 1 else any_of(found, budget)
     except RecursionError:
         advice = "groups of the pattern are nested too deeply"
         raise BudgetExceededError("stack frames", sys.getrecursionlimit(), advice) from None
 
 
-# A condition on what follows is a language of its own where the beginning of the string is the only
-# place to look from:   ^(?=A)(?!B)C   has a match in the strings of   ^C & ^(?:A) - ^(?:B)
+@lru_cache(maxsize=1024)
+def _language(alternatives: Alternatives, budget: Budget) -> ByteDFA:
+    plain = _without_assertions(alternatives)
+    if plain is None:
+        return compile_marked(f"{_ANY}{grouped(alternatives)}{_ANY}", budget)
+    return compile_regex(plain, budget)
 
-_AHEAD = re.compile(r"\^\(\?[=!]")
-_TOKEN = re.compile(r"\\.|\[(?:\\.|[^\]\\])*\]|.", re.DOTALL)  # escapes and classes are one
 
-
-def _looked_ahead(pattern: str, budget: Budget) -> ByteDFA:
-    """The same for a pattern that begins with such conditions."""
-    conditions, rest = list[str](), pattern
-    while _AHEAD.match(rest):
+def _looked_ahead(found: ByteDFA, conditions: list[Condition], budget: Budget) -> ByteDFA:
+    """A condition on what follows is a language of its own where the beginning of the string is the
+    only place to look from: ^(?=A)(?!B)C has a match in the strings of ^C & ^(?:A) - ^(?:B)."""
+    for is_there, inside in conditions:
         check()
-        condition, *after = _apart(rest[1:], ")")
-        if not after:
-            raise RegexSyntaxError(pattern, 1, "a bracket that is not closed")
-        conditions.append(condition)
-        rest = f"^{after[0]}"
-    found = ecma_pattern(rest, budget)
-    for condition in conditions:
-        there = ecma_pattern(f"^(?:{condition[3:]})", budget)
-        found = (intersection if condition[2] == "=" else difference)(found, there, budget)
+        there = _language(((BEGIN, grouped(inside)),), budget)
+        found = (intersection if is_there else difference)(found, there, budget)
     return found
-
-
-def _refuse_references(pattern: str) -> None:
-    """Raises UnsupportedRegexError for what may be a backreference: the groups of a pattern are no
-    longer counted once it is taken apart."""
-    for token in _TOKEN.finditer(pattern):
-        if re.match(r"\\[1-9k]", token[0]) and GROUP.search(pattern):
-            raise UnsupportedRegexError(pattern, token.start(), "a backreference is not regular")
-
-
-def _apart(pattern: str, mark: str) -> list[str]:
-    """The pattern, apart at each `|` outside all brackets; or, after the first bracket that closes,
-    at that one (which is left out)."""
-    found, depth, begin = list[str](), 0, 0
-    for token in _TOKEN.finditer(pattern):
-        depth += (token[0] == "(") - (token[0] == ")")
-        if token[0] == mark and depth == 0:
-            found.append(pattern[begin : token.start()])
-            begin = token.end()
-            if mark == ")":
-                break
-    return [*found, pattern[begin:]]
 
 
 def _without_assertions(alternatives: Alternatives) -> str | None:
