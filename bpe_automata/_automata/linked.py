@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 _DEFAULT = Budget()
 _TOO_FAR = "the shortest text needs more of them; pass a larger Budget"
-_STOP = 1 / 8  # chance that a sample ends in an accepting state that could go on
+STOP = 1 / 8  # chance that a sample ends in an accepting state that could go on
 
 
 class LinkedDFA(Immutable):
@@ -175,7 +175,7 @@ class LinkedDFA(Immutable):
             live = self.live_bytes(state).tolist()
             left = max_bytes - len(found)
             near = [byte for byte in live if self.far[self.step(state, byte)] < left]
-            if self.accepting[state] and (not near or rng.random() < _STOP):
+            if self.accepting[state] and (not near or rng.random() < STOP):
                 return bytes(found)
             byte = near[rng.randrange(len(near))] if near else self._byte_home(state, live)
             found.append(byte)
@@ -283,8 +283,19 @@ class LinkedDFA(Immutable):
     def live_by(self, readable: np.ndarray) -> LinkedDFA:
         """The same automaton, of which every state leads to acceptance by some bytes (bool [256])
         alone: entering a part where that is not so raises UnsupportedFeatureError."""
-        given = self._begin, self.byte_class, self.budget, readable
-        return LinkedDFA(*given, lock=self.lock, origin=(LinkedDFA.live_by, (self, readable)))
+        given = self._begin, self.byte_class, readable
+        return self._like(*given, origin=(LinkedDFA.live_by, (self, readable)))
+
+    def _like(
+        self,
+        begin: Sequence[Place],
+        byte_class: np.ndarray,
+        readable: np.ndarray | None,
+        origin: tuple[Callable[..., LinkedDFA], tuple[Any, ...]],
+        skipped: int = 0,
+    ) -> LinkedDFA:
+        """One that is made of the same parts. skipped: bytes that it reads before the text."""
+        return LinkedDFA(begin, byte_class, self.budget, readable, lock=self.lock, origin=origin)
 
     @locked
     def state_before(self, byte: int) -> int:
@@ -305,8 +316,8 @@ class LinkedDFA(Immutable):
             return self
         rest = self._written.length(self.start)
         part = labelled([((data,), 0)], {0: 0}, lambda *_: self._begin, lambda _: rest)
-        given = [(part, None)], _told_apart(self.byte_class, data), self.budget, self._readable
-        return LinkedDFA(*given, lock=self.lock, origin=(LinkedDFA.begun_with, (self, data)))
+        given = [(part, None)], _told_apart(self.byte_class, data), self._readable
+        return self._like(*given, (LinkedDFA.begun_with, (self, data)), len(data))
 
     @locked
     def count_into(self, numbers: np.ndarray) -> None:

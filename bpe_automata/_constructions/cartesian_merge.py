@@ -17,7 +17,7 @@ Source: Tran-Thien 2024 for the product; pretokenizers, added tokens and lazy re
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -36,6 +36,7 @@ from bpe_automata._constructions.prefixed import prefixed
 from bpe_automata._constructions.product_tables import ProductTables
 from bpe_automata._constructions.relevance import Configuration, Readable, Relevance
 from bpe_automata._kernels.bits import contained, has, members, set_bits
+from bpe_automata._kernels.product import ALIVE, PARTLY
 from bpe_automata._kernels.references import packed
 from bpe_automata._kernels.trie import walk
 from bpe_automata._sharing import BoundedMemo, Immutable
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
 
 _BYTES_OF_ID = 29  # in Leads, whose `free` is int32
 _LOW = (1 << 32) - 1
+_SOME = 32  # ids of a mask that `is_followed` looks at
 
 
 class Leads(NamedTuple):
@@ -125,6 +127,8 @@ class ProductState(NamedTuple):
 class CartesianMerge(Immutable):
     """Lazy product of a byte DFA with a tokenizer's canonical automaton; an `Engine`."""
 
+    spells_all = False
+
     def __init__(
         self,
         tokenizer: Tokenizer,
@@ -150,6 +154,7 @@ class CartesianMerge(Immutable):
         # so no more than an eighth of the usual is kept, for those that are asked for again soon.
         self._masks: BoundedMemo[ProductState, np.ndarray] = BoundedMemo(tokenizer.n_ids)
         self._after: BoundedMemo[tuple[ProductState, int], ProductState] = BoundedMemo(1 << 12)
+        self._some_ids: BoundedMemo[Configuration, tuple[int, ...]] = BoundedMemo(8 * _SOME)
         self.leads = AllLeads(self._tables, self._relevance).of_configuration
         self._eos = np.array([i for i in eos_ids if 0 <= i < tokenizer.n_ids], dtype=np.int64)
 
@@ -198,6 +203,29 @@ class CartesianMerge(Immutable):
 
     def dfa_state(self, state: ProductState) -> int:
         return int(self._tables.memo.state[state.state_pair])
+
+    def moved(self, state: ProductState, dfa_state: int) -> ProductState:
+        """The state that differs in that of `dfa` alone."""
+        text = int(self._tables.memo.text_state[state.state_pair])
+        return state._replace(state_pair=self._tables.state_pair(dfa_state, text))
+
+    def is_followed(self, state: ProductState, by: Callable[[bytes], bool]) -> bool:
+        """Is an id with a spelling of some kind seen among those that may come next?"""
+        key = state.state_pair, state.hypotheses
+        some = self._some_ids.get(key)
+        if some is None:
+            every = members(self._relevance.readable(*key).free)
+            some = tuple(every[:: 1 + len(every) // _SOME].tolist())
+            self._some_ids.put(key, some)
+        return any(by(self.tokenizer.spellings[token]) for token in some)
+
+    def leads_on(self, state: ProductState) -> bool:
+        """Can acceptance be reached? Also of states that are not relevant."""
+        at = np.array([state.state_pair]), np.array([state.hypotheses])
+        status = int(self._tables.statuses(*at)[0])
+        if status == PARTLY:  # that depends on the last id
+            return self.accepting(state) or bool(self.mask(state).any())
+        return status == ALIVE
 
     def _start_after(self, prefix: Sequence[int]) -> int:
         """The DFA state at the beginning of the constrained text."""

@@ -50,6 +50,8 @@ _ALL = np.zeros(2, dtype=np.int32)  # what is after a token of each class
 class Lift(Immutable):
     """Lazy lift of a byte DFA over a tokenizer's vocabulary; an `Engine` with int states."""
 
+    spells_all = True  # of what comes next, as far as bytes say so
+
     def __init__(
         self,
         tokenizer: Tokenizer,
@@ -93,6 +95,14 @@ class Lift(Immutable):
 
     def dfa_state(self, state: int) -> int:
         return state
+
+    def moved(self, state: int, dfa_state: int) -> int:
+        """The state that differs in that of `dfa` alone."""
+        return dfa_state
+
+    def leads_on(self, state: int) -> bool:
+        """Can acceptance be reached?"""
+        return bool(self.alive[state])
 
     def accepting(self, state: int) -> bool:
         return bool(self.dfa.accepting[state])

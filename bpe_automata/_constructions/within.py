@@ -14,9 +14,11 @@ from typing import Any, Generic, NamedTuple, TypeVar, cast
 import numpy as np
 
 from bpe_automata._arguments import at_least
+from bpe_automata._automata.comparing import refused
 from bpe_automata._automata.linked import explicit
 from bpe_automata._budget import Budget
 from bpe_automata._constructions.cartesian_merge import CartesianMerge
+from bpe_automata._constructions.comparing import Comparing
 from bpe_automata._constructions.engine import Engine, TextEngine, travelling
 from bpe_automata._constructions.horizon import GraphHorizon, Horizon
 from bpe_automata._constructions.horizon_graph import NEVER, Facts, Spread
@@ -97,7 +99,10 @@ def min_tokens(engine: Engine[Any], state: Hashable) -> int:
     """Ids from a relevant state to the nearest accepting one, end-of-sequence not counted. A budget
     plays no part: what is within it is no farther for it.
 
-    Raises BudgetExceededError for an engine that is not of this package and is too large."""
+    Raises BudgetExceededError for an engine that is not of this package and is too large,
+    UnsupportedFeatureError for one that compares items."""
+    if isinstance(engine, Comparing):
+        raise refused("counting the ids to the end of a text")
     if isinstance(engine, Within):
         return min_tokens(engine.inner, cast("tuple[Hashable, int]", state)[0])
     return horizon_of(engine).least(state)

@@ -19,6 +19,7 @@ from bpe_automata._automata.sources import from_strings
 from bpe_automata.errors import BudgetExceededError
 from bpe_automata.schemas._boolean import difference, intersection
 from bpe_automata.schemas._numbers import NumberSet, of_value
+from bpe_automata.schemas._scalar_sets import Bounded
 from bpe_automata.schemas._values import (
     NONE,
     NOTHING,
@@ -84,7 +85,7 @@ def single_values(values: Values) -> Singles:
 def _single_numbers(numbers: NumberSet) -> dict[Decimal, NumberSet]:
     """A set with a single number for each number of the set. Raises BudgetExceededError if there
     are more than MAX_VALUES, or one whose shortest decimal spelling is not in the set."""
-    short = algebra.intersection(numbers.decimals, _shortest())
+    short = algebra.intersection(numbers.decimals, shortest_spellings())
     found = {}
     others = numbers
     for text in short.strings(MAX_VALUES):
@@ -97,7 +98,7 @@ def _single_numbers(numbers: NumberSet) -> dict[Decimal, NumberSet]:
 
 
 @lru_cache(maxsize=1)
-def _shortest() -> ByteDFA:
+def shortest_spellings() -> ByteDFA:
     """The shortest decimal spelling of each number."""
     return compile_regex(r"0|-?[1-9][0-9]*|-?(0|[1-9][0-9]*)\.[0-9]*[1-9]")
 
@@ -156,6 +157,24 @@ def _objects(shape: ObjectShape) -> Iterator[tuple[Name, Values]]:
         only = Term(ObjectShape(named, pointer=shape.pointer))
         names = frozenset((member, name) for member, name, _ in there)
         yield ("object", names), replace(NONE, objects=(only,), memo={})
+
+
+def items_reached(shape: ArrayShape) -> list[Child]:
+    """The sets of which items may be."""
+    reached = [*shape.prefix[: shape.most]]
+    return [*reached, shape.rest] if shape.most is None or shape.most > len(reached) else reached
+
+
+def has_few_items(shape: ArrayShape) -> bool:
+    """Is each item out of at most MAX_VALUES values?"""
+    for child in items_reached(shape):
+        if isinstance(child.values.strings, Bounded):
+            return False
+        try:
+            single_values(child.values)
+        except BudgetExceededError:
+            return False
+    return True
 
 
 def _too_many() -> BudgetExceededError:

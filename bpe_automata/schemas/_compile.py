@@ -176,6 +176,7 @@ def _linked(
     from bpe_automata.schemas._reader import Reader
     from bpe_automata.schemas._regularity import check_regular, unsatisfiable
     from bpe_automata.schemas._sources import schema_of
+    from bpe_automata.schemas._unique_items import comparing
 
     _check_options(formats, registry)
     if order not in get_args(Order):
@@ -189,12 +190,16 @@ def _linked(
             read = schema_of(schema)
             reader = Reader(Document(read, formats == "all", registry), closed)
             values = reader.values("#")
-            check_regular(values)
+            compares = check_regular(values, may_compare=breaks is not None)
             begin = Linker(style, order, unique_names).begin(values)
             if not begin:
                 raise unsatisfiable(reader)
-            told_apart = np.arange(256, dtype=np.uint8) if breaks is None else columns(read, breaks)
+            told_apart = np.arange(256, dtype=np.uint8)  # any character may come in an item
+            if breaks is not None and not compares:
+                told_apart = columns(read, breaks)
             origin = _again, (link, read, again)
+            if compares:
+                return comparing(begin, told_apart, budget, _compiling, origin)
             return LinkedDFA(begin, told_apart, budget, lock=_compiling, origin=origin)
 
     return _with_pointers(find)

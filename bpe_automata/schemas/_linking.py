@@ -27,6 +27,7 @@ from bpe_automata._automata.parts import BYTE, FAR, Part, Place, length_of
 from bpe_automata._budget import check
 from bpe_automata._sharing import cached
 from bpe_automata.errors import BudgetExceededError
+from bpe_automata.schemas._apart import has_few_items
 from bpe_automata.schemas._boolean import property_of, shape_difference
 from bpe_automata.schemas._compared_items import ComparedItems
 from bpe_automata.schemas._frames import (
@@ -47,6 +48,7 @@ from bpe_automata.schemas._limits import limited_steps
 from bpe_automata.schemas._members import Members
 from bpe_automata.schemas._scalar_sets import Counted, Finite, lower_bound
 from bpe_automata.schemas._style import Context, Piece, Style
+from bpe_automata.schemas._unique_items import UniqueItems
 from bpe_automata.schemas._values import (
     ArrayShape,
     ObjectShape,
@@ -208,9 +210,13 @@ class _Value:
         return after_value(frame)
 
 
-def _kind_of(term: Term[ArrayShape]) -> type[Items | DistinctItems | ComparedItems]:
+def _kind_of(
+    term: Term[ArrayShape],
+) -> type[Items | DistinctItems | ComparedItems | UniqueItems]:
     shape = term.shape
     differ = shape.unique and (shape.most is None or shape.most > 1)
+    if differ and not has_few_items(shape):
+        return UniqueItems  # `_regularity` has refused what that cannot take
     if term.minus or shape.counted or (differ and shape.prefix):
         return ComparedItems
     return DistinctItems if differ else Items

@@ -26,9 +26,10 @@ from bpe_automata.errors import (
     UnsatisfiableSchemaError,
     UnsupportedSchemaError,
 )
-from bpe_automata.schemas._apart import MAX_VALUES, kinds, single_values
+from bpe_automata.schemas._apart import MAX_VALUES, has_few_items, kinds
 from bpe_automata.schemas._boolean import difference, intersect_shapes, intersection, property_of
 from bpe_automata.schemas._drafts import below, tokens_of
+from bpe_automata.schemas._few_values import few_values
 from bpe_automata.schemas._limits import as_too_large, check_levels, step
 from bpe_automata.schemas._loops import references
 from bpe_automata.schemas._reader import Reader
@@ -51,15 +52,19 @@ _COMPARING = frozenset(
 )
 
 
-def check_regular(values: Values) -> None:
-    """Check a set of bounded nesting. Raises UnsupportedSchemaError, with the pointer of the schema
-    that no automaton can express; SchemaTooLargeError where the check takes more steps than
-    `limits` allows."""
-    _Checks().values(values)
+def check_regular(values: Values, may_compare: bool = False) -> bool:
+    """Check a set of bounded nesting. may_compare: may items out of many values be compared, which
+    takes a `ComparingDFA`? Returns whether some must be. Raises UnsupportedSchemaError, with the
+    pointer of the schema that no automaton can express; SchemaTooLargeError where the check takes
+    more steps than `limits` allows."""
+    checks = _Checks(may_compare)
+    checks.values(values)
+    return checks.compares
 
 
 class _Checks:
-    def __init__(self) -> None:
+    def __init__(self, may_compare: bool) -> None:
+        self._may_compare, self.compares = may_compare, False
         self._levels = 0  # of comparisons inside one another
         self._seen: dict[int, Values] = {}
         self._compared: dict[tuple[str, int, int], tuple[Values, Values]] = {}
@@ -84,7 +89,11 @@ class _Checks:
     def _term(self, term: Term[Shape]) -> None:
         with as_too_large(term.shape.pointer):
             step()
-            _check_shape(term.shape)
+            if self._may_compare and _is_compared(term.shape):
+                _check_compared(term)
+                self.compares = True
+            else:
+                _check_shape(term.shape)
         for taken in term.minus:
             with as_too_large(taken.pointer):
                 self._compare(term.shape, taken)
@@ -225,28 +234,31 @@ def _check_count(shape: ObjectShape) -> None:
 
 
 def _check_unique(shape: ArrayShape) -> None:
-    if not shape.unique or (shape.most is not None and shape.most <= 1):
-        return
-    most = shape.most
-    reached = [*shape.prefix[:most]]
-    if most is None or most > len(shape.prefix):
-        reached.append(shape.rest)
-    for child in reached:
-        if not _few(child.values):
-            why = f"items out of more than {MAX_VALUES} values would have to be compared"
-            where = below(shape.pointer, "uniqueItems")
-            raise UnsupportedSchemaError("uniqueItems", where, why)
+    if _is_compared(shape):
+        why = f"items out of more than {MAX_VALUES} values would have to be compared"
+        raise _not_unique(shape, why)
 
 
-def _few(values: Values) -> bool:
-    """Whether there are at most MAX_VALUES values."""
-    if isinstance(values.strings, Bounded):
+def _is_compared(shape: Shape) -> bool:
+    """Must items out of more than a few values differ?"""
+    if not isinstance(shape, ArrayShape) or not shape.unique:
         return False
-    try:
-        single_values(values)
-    except BudgetExceededError:
-        return False
-    return True
+    return (shape.most is None or shape.most > 1) and not has_few_items(shape)
+
+
+def _check_compared(term: Term[Any]) -> None:
+    """Raises UnsupportedSchemaError where `UniqueItems` cannot take a term."""
+    shape: ArrayShape = term.shape
+    if term.minus or shape.counted:
+        why = "items out of many values would have to be compared, and counted or subtracted"
+        raise _not_unique(shape, why)
+    some = {id(one): one for one in map(shape.item, range(min(shape.fewest, 1 + len(shape.prefix))))}
+    if shape.fewest > 1 and any(few_values(one.values, 1) is None for one in some.values()):
+        raise _not_unique(shape, "it is not seen how many values there are for an item")
+
+
+def _not_unique(shape: ArrayShape, why: str) -> UnsupportedSchemaError:
+    return UnsupportedSchemaError("uniqueItems", below(shape.pointer, "uniqueItems"), why)
 
 
 def _refused(pointer: str, why: str) -> UnsupportedSchemaError:

@@ -1,0 +1,250 @@
+"""Linked automata in which items of arrays are compared with one another.
+
+Which items an array has already is no matter of finitely many states: a context holds their values.
+No state can know the value of the item that is being read, since texts of many values lead to it.
+So a step leads out of an item into a context without its value, and whoever knows the text puts the
+state in its place that holds it: the state is *bound*. From a bound state on, the automaton is
+exact up to the end of the next item; behind that its language is too large:
+
+    L(bound(q, text)) is a subset of L(q)
+
+`follow` binds as it reads. All states in which nothing is compared are bound already.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple, NoReturn, Protocol
+
+import numpy as np
+
+from bpe_automata._automata.dfa import ByteDFA
+from bpe_automata._automata.json_texts import JsonPosition, Name, next_item
+from bpe_automata._automata.linked import STOP, ByteAutomaton, LinkedDFA
+from bpe_automata._automata.linked_store import Members
+from bpe_automata._automata.parts import Part, Place
+from bpe_automata._budget import Budget, check, spending, spent
+from bpe_automata._sharing import Lock, locked
+from bpe_automata.errors import BudgetExceededError, UnsupportedFeatureError
+
+_DEFAULT = Budget()
+
+
+class Holding(Protocol):
+    """Puts values of items into contexts."""
+
+    def compares(self, context: Any) -> bool:
+        """Is the item that has this context compared with others?"""
+
+    def has_room(self, context: Any, name: Name) -> bool:
+        """Are there values enough for all items that must follow one of this value, and more?"""
+
+    def held(self, part: Part, at: int, context: Any, name: Name) -> Iterable[Place]:
+        """The place of a state of a part behind such an item, with the value of that; nothing, if
+        the state is one in which the item might yet go on."""
+
+
+class Compared(NamedTuple):
+    """An item that is compared with later ones: its value, and what was read behind it."""
+
+    name: Name
+    behind: bytes
+
+
+class ComparingDFA(LinkedDFA):
+    """A `LinkedDFA` of JSON texts. What takes a text from the start reads it exactly; from a state
+    alone, `step`, `walk` and `shortest` lead on as if no item that ends on the way were equal to a
+    later one.
+
+    What looks at states without their texts (`to_dfa`, `equivalent`) raises
+    UnsupportedFeatureError.
+    """
+
+    def __init__(
+        self,
+        begin: Sequence[Place],
+        byte_class: np.ndarray,
+        budget: Budget = _DEFAULT,
+        readable: np.ndarray | None = None,
+        *,
+        holding: Holding,
+        skipped: int = 0,
+        lock: Lock | None = None,
+        origin: tuple[Callable[..., LinkedDFA], tuple[Any, ...]] | None = None,
+    ) -> None:
+        """holding: puts the value of an item into contexts. skipped: bytes before the JSON text.
+        The others are those of a `LinkedDFA`."""
+        super().__init__(begin, byte_class, budget, readable, lock=lock, origin=origin)
+        self._holding, self._skipped = holding, skipped
+        self._contexts_of: dict[int, list[Any]] = {}
+
+    def position(self, more: int = 0) -> JsonPosition:
+        """Where texts begin. more: bytes that are read before them."""
+        return JsonPosition(skipped=self._skipped + more)
+
+    def follow(self, state: int, position: JsonPosition, data: bytes) -> int:
+        """The bound state after some bytes, from a bound one at a position; 0 where no text goes on
+        like that. Raises BudgetExceededError."""
+        at = 0
+        for end in position.ends(data):
+            state = self._stepped(state, data[at : end.at])
+            if self._contexts(state):
+                state = self._bound(state, position.item(data, end))
+            at = end.at
+        return self._stepped(state, data[at:])
+
+    def compared(self, state: int, position: JsonPosition, data: bytes) -> Compared | bool:
+        """What is compared where some bytes lead on from a bound state at a position: nothing
+        (False); one item with those behind it, of which there are values enough; or more (True)."""
+        at, ends, found = 0, position.ends(data), None
+        for end in ends:
+            state, at = self._stepped(state, data[at : end.at]), end.at
+            contexts, behind = self._contexts(state), data[at:]
+            if not contexts:
+                continue
+            name = position.item(data, end)
+            if found or not all(self._holding.has_room(one, name) for one in contexts):
+                return True
+            if not next_item(behind).startswith(b"]"):  # else none is behind it
+                found = Compared(name, behind)
+                if end is not ends[-1]:
+                    return True
+        return found or False
+
+    def _stepped(self, state: int, data: bytes) -> int:
+        for byte in data:
+            if not state:
+                break
+            state = self.step(state, byte)
+        return state
+
+    def _contexts(self, state: int) -> list[Any]:
+        """Those of items that are compared, and end in a state."""
+        found = self._contexts_of.get(state)
+        return self._new_contexts(state) if found is None else found
+
+    @locked
+    def _new_contexts(self, state: int) -> list[Any]:
+        states, _ = self._closed_members(state)
+        contexts = [self._written.instance_at(one).context for one in states]
+        found = list({id(one): one for one in contexts if self._holding.compares(one)}.values())
+        self._contexts_of[state] = found
+        return found
+
+    def _closed_members(self, state: int) -> Members:
+        led, ends = self._members.get(state, ((state,) if state else (), False))
+        states, then = self._closed(led)
+        return states, ends or then
+
+    @locked
+    def _bound(self, state: int, name: Name) -> int:
+        """The state that knows the value of the item which ends there."""
+        states, ends = self._closed_members(state)
+        kept, places = list[int](), list[Place]()
+        for one in states:
+            instance = self._written.instance_at(one)
+            if self._holding.compares(instance.context):
+                at = one - instance.base + instance.first
+                places += self._holding.held(instance.part, at, instance.context, name)
+            else:
+                kept.append(one)
+        states, last = self._closed(kept, places)
+        return self._state(states, ends or last)
+
+    # Whole texts.
+
+    @spent
+    def walk(self, data: bytes, state: int | None = None) -> int:
+        """The state after some bytes, from the start by default, then bound."""
+        if state is None:
+            return self.follow(self.start, self.position(), data)
+        return super().walk(data, state)
+
+    @spent
+    def shortest(self, state: int | None = None) -> bytes:
+        """A short accepted string, from the start by default."""
+        if state is not None:
+            return super().shortest(state)
+        found, state, position = bytearray(), self.start, self.position()
+        while not self.accepting[state]:
+            check()
+            after = self._after(state, position)
+            byte = min(after, key=lambda byte: int(self.far[after[byte]]))
+            found.append(byte)
+            state, position = after[byte], position.after(bytes((byte,)))
+        return bytes(found)
+
+    @spent
+    def sample(self, rng: random.Random, max_bytes: int = 64) -> bytes:
+        """A random accepted string, see `LinkedDFA.sample`."""
+        found, state, position = bytearray(), self.start, self.position()
+        while True:
+            check()
+            after = self._after(state, position)
+            left = max_bytes - len(found)
+            near = [byte for byte, to in after.items() if self.far[to] < left]
+            if self.accepting[state] and (not near or rng.random() < STOP):
+                return bytes(found)
+            home = min(after, key=lambda byte: int(self.far[after[byte]]))
+            byte = near[rng.randrange(len(near))] if near else home
+            found.append(byte)
+            state, position = after[byte], position.after(bytes((byte,)))
+
+    def strings(self, limit: int) -> Iterator[bytes]:
+        """See `LinkedDFA.strings`."""
+        yielded, level = 0, [(b"", self.start, self.position())]
+        while level:
+            if yielded + len(level) > limit:
+                raise BudgetExceededError("strings", limit, "the language holds more")
+            after = []
+            for prefix, state, position in level:
+                check()
+                if self.accepting[state]:
+                    yielded += 1
+                    yield prefix
+                for byte, to in self._after(state, position).items():
+                    data = bytes((byte,))
+                    after.append((prefix + data, to, position.after(data)))
+            level = after
+
+    def _after(self, state: int, position: JsonPosition) -> dict[int, int]:
+        """The bound states behind the bytes that keep acceptance in reach."""
+        live = self.live_bytes(state).tolist()
+        found = {byte: self.follow(state, position, bytes((byte,))) for byte in live}
+        return {byte: to for byte, to in found.items() if to}
+
+    # What is made of the automaton.
+
+    def equivalent(self, other: ByteAutomaton, budget: Budget = _DEFAULT) -> NoReturn:
+        """Raises UnsupportedFeatureError."""
+        raise refused("comparing it with another automaton")
+
+    def to_dfa(self, budget: Budget = _DEFAULT) -> NoReturn:
+        """Raises UnsupportedFeatureError."""
+        raise refused("writing it out")
+
+    def _like(
+        self,
+        begin: Sequence[Place],
+        byte_class: np.ndarray,
+        readable: np.ndarray | None,
+        origin: tuple[Callable[..., LinkedDFA], tuple[Any, ...]],
+        skipped: int = 0,
+    ) -> LinkedDFA:
+        return ComparingDFA(
+            begin,
+            byte_class,
+            self.budget,
+            readable,
+            holding=self._holding,
+            skipped=self._skipped + skipped,
+            lock=self.lock,
+            origin=origin,
+        )
+
+
+def refused(feature: str) -> UnsupportedFeatureError:
+    """The error of what cannot be done with such an automaton."""
+    why = "which items are equal (uniqueItems) is known of texts alone, not of states"
+    return UnsupportedFeatureError(f"{feature} of an automaton that compares items", why)

@@ -1,0 +1,209 @@
+"""Where a JSON text stands, as far as that says which items of arrays are complete.
+
+The structure of a JSON text does not depend on any schema: brackets, quotes and commas say where
+each item begins and ends. So the values of items are known whatever automaton reads them. Texts are
+taken to be JSON: of others nothing is said.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+from bpe_automata.errors import BudgetExceededError
+
+Name = tuple[str, object]
+"""(type, value) of a JSON value: equal where the values are. An array has the names of its items,
+in order; an object the set of its members, each (name, name of the value)."""
+
+BETWEEN, STRING, ESCAPE, SCALAR = range(4)
+"""Outside of all scalars, in a string, in one right after a backslash, or in any other scalar,
+which ends where something else begins."""
+SPACE = bytes(range(0x21))
+_NEW, _OBJECT = -1, -2  # levels: an array in which no item has begun, an object
+_MOST_DIGITS = 1_000  # of a number that is compared, written out
+_QUOTE, _BACKSLASH = 0x22, 0x5C
+_IN_STRING = re.compile(rb'["\\]')
+_AROUND = rb"\x00-\x20\",:\[\]{}"
+_BEHIND_SCALAR = re.compile(rb"[" + _AROUND + rb"]")
+_BEHIND_SPACE = re.compile(rb"[^\x00-\x20,:]")
+
+
+class End(NamedTuple):
+    """The end of an item. at: how many bytes of those that were read are in front of it; start:
+    where in the text the item began."""
+
+    at: int
+    start: int
+
+
+@dataclass(frozen=True, eq=False)
+class _Read:
+    """Bytes of a text, and those before them. end: how many there are with those."""
+
+    before: _Read | None
+    data: bytes
+    end: int
+
+    def since(self, start: int) -> bytes:
+        """All from a place of the text on."""
+        found, here = list[bytes](), self
+        while True:
+            first = here.end - len(here.data)
+            found.append(here.data[max(0, start - first) :])
+            if first <= start or here.before is None:
+                return b"".join(reversed(found))
+            here = here.before
+
+
+@dataclass(frozen=True, eq=False)
+class JsonPosition:
+    """The end of the beginning of a JSON text. Compared by identity.
+
+    mode: BETWEEN, STRING, ESCAPE or SCALAR; levels: for each bracket that is open, where the item
+    that is read began, or that none has, or that it is an object. read: what was read, as far as it
+    may be asked for; skipped: so many bytes come before the text.
+    """
+
+    mode: int = BETWEEN
+    levels: tuple[int, ...] = ()
+    read: _Read = _Read(None, b"", 0)  # noqa: RUF009 - immutable
+    skipped: int = 0
+
+    def after(self, data: bytes) -> JsonPosition:
+        """The position after more bytes."""
+        levels = list(self.levels)
+        mode, _ = self._followed(levels, data)
+        end = self.read.end + len(data)
+        is_asked_for = any(level != _OBJECT for level in levels)
+        read = _Read(self.read, data, end) if is_asked_for else _Read(None, b"", end)
+        return JsonPosition(mode, tuple(levels), read, max(0, self.skipped - len(data)))
+
+    def ends(self, data: bytes) -> list[End]:
+        """Of all items of arrays that end in more bytes."""
+        return self._followed(list(self.levels), data)[1]
+
+    def item(self, data: bytes, end: End) -> Name:
+        """The value of an item that ends in more bytes. Raises BudgetExceededError for a number of
+        very many digits."""
+        begin = self.read.end
+        if end.start >= begin:
+            return name_of(data[end.start - begin : end.at])
+        return name_of(self.read.since(end.start) + data[: end.at])
+
+    def _followed(self, levels: list[int], data: bytes) -> tuple[int, list[End]]:
+        return _follow(self.mode, levels, data, min(self.skipped, len(data)), self.read.end)
+
+
+def may_end_an_item(mode: int, data: bytes) -> bool:
+    """May an item end in some bytes that are read in a mode, as far as the mode says?"""
+    levels = [_NEW] * (1 + data.count(b"]") + data.count(b"}"))
+    return bool(_follow(mode, levels, data, 0, len(data))[1])
+
+
+def _follow(
+    mode: int, levels: list[int], data: bytes, at: int, begin: int
+) -> tuple[int, list[End]]:
+    """(mode at the end, ends of items) of some bytes, read from `at` on; levels become those at the
+    end. begin: bytes of the text before these."""
+    ends = list[End]()
+
+    def end_value() -> None:
+        if levels and levels[-1] != _OBJECT:
+            ends.append(End(at, levels[-1]))
+            levels[-1] = _NEW
+
+    while at < len(data):
+        if mode == ESCAPE:
+            mode, at = STRING, at + 1
+        elif mode == STRING:
+            found = _IN_STRING.search(data, at)
+            if found is None:
+                break
+            at = found.end()
+            mode = ESCAPE if data[at - 1] == _BACKSLASH else BETWEEN
+            if mode == BETWEEN:
+                end_value()
+        elif mode == SCALAR:
+            found = _BEHIND_SCALAR.search(data, at)
+            if found is None:
+                break
+            mode, at = BETWEEN, found.start()
+            end_value()
+        else:
+            found = _BEHIND_SPACE.search(data, at)
+            if found is None:
+                break
+            at = found.start()
+            byte = data[at : at + 1]
+            if byte in (b"]", b"}"):
+                del levels[-1:]
+                at += 1
+                end_value()
+                continue
+            if levels and levels[-1] == _NEW:
+                levels[-1] = begin + at
+            if byte == b'"':
+                mode = STRING
+            elif byte in (b"[", b"{"):
+                levels.append(_NEW if byte == b"[" else _OBJECT)
+            else:
+                mode = SCALAR
+            at += mode != SCALAR
+    return mode, ends
+
+
+_KINDS = {b'"': "string", b"[": "array", b"{": "object", b"n": "null", b"t": "boolean"}
+
+
+def next_item(behind: bytes) -> bytes:
+    """What was read of the next item, in bytes behind one; from "]" on, if none follows."""
+    return behind.lstrip(SPACE + b",")
+
+
+def differs(name: Name, behind: bytes) -> bool:
+    """Is it seen by the bytes behind an item of some value that the next one is another value, or
+    that there is none?"""
+    begun = next_item(behind)
+    if not begun:
+        return False
+    if begun.startswith(b"]"):
+        return True
+    kind, value = name
+    if _KINDS.get(begun[:1], "boolean" if begun[:1] == b"f" else "number") != kind:
+        return True
+    if not isinstance(value, str) or b"\\" in begun:
+        return False
+    spelled = json.dumps(value, ensure_ascii=False).encode()
+    return not (spelled.startswith(begun) or begun.startswith(spelled))
+
+
+def name_of(text: bytes) -> Name:
+    """The value of a JSON text. Of members with one name the last one counts. Raises
+    BudgetExceededError for a number of very many digits."""
+    return _named(json.loads(text, parse_int=_number, parse_float=_number))
+
+
+def _number(spelled: str) -> Decimal:
+    mantissa, _, exponent = spelled.lower().partition("e")
+    if len(mantissa) > _MOST_DIGITS or abs(int(exponent[:6] or 0)) > _MOST_DIGITS:
+        advice = f"{spelled[:20]}... would have to be compared with other items"
+        raise BudgetExceededError("digits", _MOST_DIGITS, advice)
+    return Decimal(spelled)
+
+
+def _named(value: Any) -> Name:
+    if value is None:
+        return "null", None
+    if isinstance(value, bool):
+        return "boolean", value
+    if isinstance(value, Decimal):
+        return "number", value
+    if isinstance(value, str):
+        return "string", value
+    if isinstance(value, list):
+        return "array", tuple(map(_named, value))
+    return "object", frozenset((name, _named(member)) for name, member in value.items())

@@ -1,0 +1,186 @@
+"""Engines over automata that compare items: see `_automata.comparing`.
+
+A state of the inner engine knows a state of the byte automaton, which is exact as long as no item
+of an array ends. So here a state knows the text too, as far as items are still open, and
+
+    step(q, id)  =  the inner step, put to the state that is bound to the text behind the id
+    mask(q)      =  { id in the inner mask : no item ends in id, or the bound state behind it leads
+                      to acceptance }
+
+Items end in few ids, which are looked at one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+
+import numpy as np
+
+from bpe_automata._automata.comparing import Compared, ComparingDFA
+from bpe_automata._automata.json_texts import (
+    BETWEEN,
+    ESCAPE,
+    SCALAR,
+    STRING,
+    JsonPosition,
+    differs,
+    may_end_an_item,
+    next_item,
+)
+from bpe_automata._budget import Budget, check, spent
+from bpe_automata._constructions.engine import TextEngine, travelling
+from bpe_automata._constructions.prefixed import PrefixedDfa
+from bpe_automata._kernels.bits import clear_bits, members, packed
+from bpe_automata._sharing import BoundedMemo, Immutable
+from bpe_automata._tokenizer.tokenizer import Tokenizer
+
+State = TypeVar("State", bound=Hashable)
+
+
+class BindingEngine(TextEngine[State], Protocol[State]):
+    """An engine whose states can be put elsewhere in its automaton."""
+
+    budget: Budget | None
+    prefixed: PrefixedDfa
+    spells_all: bool  # whatever comes next: does that depend on no more than the bytes?
+
+    def moved(self, state: State, dfa_state: int) -> State:
+        """The state that differs in that of `dfa` alone."""
+
+    def is_followed(self, state: State, by: Callable[[bytes], bool]) -> bool:
+        """Is an id with a spelling of some kind seen among those that may come next?"""
+
+    def leads_on(self, state: State) -> bool:
+        """Can acceptance be reached? Also of states that are not relevant."""
+
+
+class TextState(NamedTuple, Generic[State]):
+    """inner: of the inner engine; position: where the text is."""
+
+    inner: State
+    position: JsonPosition
+
+
+class Comparing(Immutable, Generic[State]):
+    """A `TextEngine` around another one, whose automaton compares items."""
+
+    def __init__(self, inner: BindingEngine[State], dfa: ComparingDFA) -> None:
+        """dfa: that of the inner engine."""
+        self.inner, self.dfa, self.prefixed = inner, dfa, inner.prefixed
+        self.tokenizer, self.budget = inner.tokenizer, inner.budget
+        self._masks: BoundedMemo[TextState[State], np.ndarray] = BoundedMemo(inner.n_ids)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return around, (travelling(self.inner),)
+
+    @property
+    def n_ids(self) -> int:
+        return self.inner.n_ids
+
+    @property
+    def eos_ids(self) -> tuple[int, ...]:
+        return self.inner.eos_ids
+
+    def initial(self, prefix: Sequence[int] = ()) -> TextState[State]:
+        inner = self.inner.initial(prefix)
+        # The state in front of the start reads the space that the tokenizer puts there.
+        space = int(self.inner.dfa_state(inner) != self.dfa.start)
+        return TextState(inner, self.dfa.position(space))
+
+    def accepting(self, state: TextState[State]) -> bool:
+        return self.inner.accepting(state.inner)
+
+    def dfa_state(self, state: TextState[State]) -> int:
+        return self.inner.dfa_state(state.inner)
+
+    def mask(self, state: TextState[State]) -> np.ndarray:
+        bits = self._masks.get(state)
+        if bits is None:
+            bits = self._mask(state)
+            self._masks.put(state, bits)
+        return bits
+
+    @spent
+    def _mask(self, state: TextState[State]) -> np.ndarray:
+        bits = self.inner.mask(state.inner)
+        some = members(bits & _ending(self.tokenizer, state.position.mode))
+        wrong = [token for token in some.tolist() if not self._leads_on(state, token)]
+        if wrong:
+            bits = bits.copy()
+            clear_bits(bits, np.array(wrong, dtype=np.int64))
+            bits.flags.writeable = False
+        return bits
+
+    def _leads_on(self, state: TextState[State], token: int) -> bool:
+        """Does an id of the inner mask lead on, once it is bound?"""
+        check()
+        data = self.tokenizer.spellings[token]
+        if token in self.eos_ids or not state.position.ends(data):
+            return True
+        found = self.dfa.compared(self.dfa_state(state), state.position, data)
+        if found is False:
+            return True
+        inner = self.inner.step(state.inner, token)
+        if isinstance(found, Compared) and self._is_followed(inner, found):
+            return True
+        bound = self._bound(state, token)
+        return bound != 0 and self.inner.leads_on(self.inner.moved(inner, bound))
+
+    def _is_followed(self, inner: State, item: Compared) -> bool:
+        """May another value follow an item that has just ended, or none? Only if that is seen soon.
+        inner: a state that does not know the item."""
+        name, behind = item
+        if differs(name, behind):
+            return True
+        if self.inner.spells_all:
+            return not next_item(behind)
+        return self.inner.is_followed(inner, lambda spelled: differs(name, behind + spelled))
+
+    def _bound(self, state: TextState[State], token: int) -> int:
+        """The state of the automaton behind an id."""
+        at, data = self.dfa_state(state), self.tokenizer.spellings[token]
+        return self.dfa.follow(at, state.position, data)
+
+    @spent
+    def step(self, state: TextState[State], token: int) -> TextState[State]:
+        inner, data = self.inner.step(state.inner, token), self.tokenizer.spellings[token]
+        if state.position.ends(data):
+            inner = self.inner.moved(inner, self._bound(state, token))
+        return TextState(inner, state.position.after(data))
+
+    def steps(self, state: TextState[State], tokens: np.ndarray) -> list[TextState[State]]:
+        return [self.step(state, token) for token in tokens.tolist()]
+
+
+def around(engine: Any) -> Any:
+    """The engine that follows texts where that is needed, else the engine itself."""
+    return Comparing(engine, engine.dfa) if isinstance(engine.dfa, ComparingDFA) else engine
+
+
+# The ids in which an item may end, by the mode in which they are read.
+
+
+def _ending(tokenizer: Tokenizer, mode: int) -> np.ndarray:
+    """Packed."""
+    found: np.ndarray = tokenizer.derived(f"ids that end items {mode}", _FIND[mode])
+    return found
+
+
+def _found(mode: int) -> Callable[[Tokenizer], np.ndarray]:
+    delimiters = b'"' if mode in (STRING, ESCAPE) else bytes(range(0x21)) + b'",:[]{}'
+    is_delimiter = np.zeros(256, np.bool_)
+    is_delimiter[list(delimiters)] = True
+
+    def find(tokenizer: Tokenizer) -> np.ndarray:
+        spellings = tokenizer.spellings
+        owner = np.repeat(np.arange(len(spellings)), [len(text) for text in spellings])
+        data = np.frombuffer(b"".join(spellings), dtype=np.uint8)
+        some = np.unique(owner[is_delimiter[data]]).tolist()
+        ids = (token for token in some if may_end_an_item(mode, spellings[token]))
+        return packed(ids, tokenizer.n_ids)
+
+    return find
+
+
+_FIND = {mode: _found(mode) for mode in (BETWEEN, STRING, ESCAPE, SCALAR)}

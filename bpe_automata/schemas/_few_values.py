@@ -1,0 +1,244 @@
+"""Single values, which sets have only a few of them, and sets without some of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from functools import lru_cache
+from itertools import product
+from typing import Any, cast
+
+from bpe_automata._automata.algebra import intersection as both
+from bpe_automata._automata.dfa import ByteDFA
+from bpe_automata._automata.json_texts import Name
+from bpe_automata._budget import check
+from bpe_automata.errors import BudgetExceededError
+from bpe_automata.schemas._apart import shortest_spellings
+from bpe_automata.schemas._boolean import intersect_shapes
+from bpe_automata.schemas._numbers import NumberSet, of_value
+from bpe_automata.schemas._scalar_sets import (
+    AllBut,
+    Counted,
+    Finite,
+    finite,
+    lower_bound,
+    subtract_numbers,
+    subtract_strings,
+)
+from bpe_automata.schemas._values import (
+    ALL_STRINGS,
+    NONE,
+    NOTHING,
+    ArrayShape,
+    Child,
+    ObjectShape,
+    Property,
+    Shape,
+    Term,
+    Values,
+    child_is_empty,
+    shape_is_empty,
+)
+
+_DEPTH = 4  # levels of arrays and objects that are looked at
+
+
+@dataclass(frozen=True, eq=False)
+class SingleArray(ArrayShape):
+    """The shape of one array, of which the items have these names."""
+
+    names: tuple[Name, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class SingleObject(ObjectShape):
+    """The shape of one object. Its names have no order."""
+
+
+@lru_cache(maxsize=1024)
+def single(name: Name) -> Values:
+    """The set of one value. Raises BudgetExceededError."""
+    kind, value = cast("tuple[str, Any]", name)
+    if kind == "null":
+        return replace(NONE, null=True, memo={})
+    if kind == "boolean":
+        return replace(NONE, booleans=frozenset((value,)), memo={})
+    if kind == "string":
+        return replace(NONE, strings=finite(frozenset((value,))), memo={})
+    if kind == "number":
+        return replace(NONE, numbers=of_value(value), memo={})
+    if kind == "array":
+        items = tuple(Child.of(single(one)) for one in value)
+        array = SingleArray(items, NOTHING, len(items), len(items), names=value)
+        return replace(NONE, arrays=(Term(array),), memo={})
+    members = sorted(value, key=lambda member: member[0])
+    named = {key: Property(Child.of(single(one)), required=True) for key, one in members}
+    return replace(NONE, objects=(Term(SingleObject(named)),), memo={})
+
+
+def without(values: Values, names: Iterable[Name]) -> Values:
+    """A set without some values. Raises BudgetExceededError."""
+    strings, numbers = set[str](), values.numbers
+    null, booleans = values.null, set(values.booleans)
+    arrays, objects = list[ArrayShape](), list[ObjectShape]()
+    for name in names:
+        kind, value = cast("tuple[str, Any]", name)
+        if kind == "null":
+            null = False
+        elif kind == "boolean":
+            booleans.discard(value)
+        elif kind == "string":
+            strings.add(value)
+        elif kind == "number":
+            numbers = subtract_numbers(numbers, single(name).numbers)
+        elif kind == "array":
+            arrays.append(single(name).arrays[0].shape)
+        else:
+            objects.append(single(name).objects[0].shape)
+    return Values(
+        null,
+        frozenset(booleans),
+        numbers,
+        subtract_strings(values.strings, finite(frozenset(strings))),
+        tuple(_less(term, arrays) for term in values.arrays),
+        tuple(_less(term, objects) for term in values.objects),
+    )
+
+
+def _less(term: Term[Shape], shapes: list[Shape]) -> Term[Shape]:
+    some = (one for one in shapes if not shape_is_empty(intersect_shapes(term.shape, one)))
+    return Term(term.shape, (*term.minus, *some))
+
+
+# How many values a set has.
+
+
+class _ManyError(Exception):
+    """There are more than are asked for."""
+
+
+class _UndecidedError(Exception):
+    """It is not seen how many there are."""
+
+
+def few_values(values: Values, most: int) -> frozenset[Name] | int | None:
+    """The values that a set has texts of, if these are at most so many; `most` + 1 if there are
+    more; None where that is not seen."""
+    try:
+        return frozenset(_names(values, most, _DEPTH))
+    except _ManyError:
+        return most + 1
+    except _UndecidedError:
+        return None
+
+
+def _names(values: Values, most: int, depth: int) -> set[Name]:
+    found = set[Name]()
+    undecided = False
+    if values.null:
+        found.add(("null", None))
+    found.update(("boolean", value) for value in values.booleans)
+    found.update(("string", text) for text in _strings(lower_bound(values.strings), most))
+    found.update(("number", value) for value in _numbers(values.numbers, most))
+    terms: list[Term[Any]] = [*values.arrays, *values.objects]
+    for term in terms:
+        check()
+        try:
+            found |= _compounds(term, most, depth)
+        except _UndecidedError:
+            undecided = True  # those of another term may be many
+        if len(found) > most:
+            raise _ManyError
+    if undecided:
+        raise _UndecidedError
+    return found
+
+
+def _strings(strings: ByteDFA, most: int) -> list[str]:
+    if isinstance(strings, Finite):
+        return list(strings.elements)
+    if isinstance(strings, Counted):
+        if strings.base is ALL_STRINGS or isinstance(strings.base, AllBut):
+            raise _ManyError
+        raise _UndecidedError  # to count them takes an automaton of all of them
+    try:
+        return [text.decode() for text in strings.strings(most)]
+    except BudgetExceededError:
+        raise _ManyError from None
+
+
+def _numbers(numbers: NumberSet, most: int) -> list[Decimal]:
+    try:
+        short = both(numbers.decimals, shortest_spellings())
+        return [Decimal(text.decode()) for text in short.strings(most)]
+    except BudgetExceededError:
+        raise _ManyError from None
+
+
+def _compounds(term: Term[Any], most: int, depth: int) -> set[Name]:
+    shape: ArrayShape | ObjectShape = term.shape
+    if shape_is_empty(shape):
+        return set()
+    if depth == 0 or not all(isinstance(one, SingleArray | SingleObject) for one in term.minus):
+        raise _UndecidedError
+    if isinstance(shape, ArrayShape):
+        found = _arrays(shape, most, depth - 1)
+    else:
+        found = _objects(shape, most, depth - 1)
+    if term.minus:
+        raise _UndecidedError  # which are left is not looked at
+    return found
+
+
+def _arrays(shape: ArrayShape, most: int, depth: int) -> set[Name]:
+    if shape.counted:
+        raise _UndecidedError
+    longest = len(shape.prefix) if shape.most is None else shape.most
+    is_endless = shape.most is None and not child_is_empty(shape.rest)
+    if is_endless and not shape.unique:
+        raise _ManyError
+    places = [_of(child, most, depth) for child in shape.prefix[:longest]]
+    if longest > len(places) or is_endless:
+        others = _of(shape.rest, most, depth)
+        if is_endless or longest > most:
+            raise _UndecidedError  # as many as there are values, or more than are asked for
+        places += [others] * (longest - len(places))
+    if shape.unique:
+        raise _UndecidedError
+    counts = range(shape.fewest, longest + 1)
+    chosen = (items for n in counts for items in product(*places[:n]))
+    return _at_most(most, (("array", items) for items in chosen))
+
+
+def _objects(shape: ObjectShape, most: int, depth: int) -> set[Name]:
+    has_room = shape.most is None or shape.most > len(shape.required)
+    for names, child in shape.rest if has_room else ():
+        if not child_is_empty(child):
+            _strings(lower_bound(names), most)
+            raise _UndecidedError
+    choices = list[list[tuple[str, Name] | None]]()
+    for name, member in shape.named.items():
+        required = name in shape.required
+        if not (required or (has_room and not shape.implied)):
+            raise _UndecidedError
+        found = _of(member.child, most, depth)
+        choices.append([*((name, one) for one in found), *([] if required else [None])])
+    if shape.fewest > len(shape.required) or shape.most is not None:
+        raise _UndecidedError
+    chosen = (frozenset(filter(None, members)) for members in product(*choices))
+    return _at_most(most, (("object", members) for members in chosen))
+
+
+def _of(child: Child, most: int, depth: int) -> set[Name]:
+    return set() if child_is_empty(child) else _names(child.values, most, depth)
+
+
+def _at_most(most: int, names: Iterable[Name]) -> set[Name]:
+    found = set[Name]()
+    for name in names:
+        check()
+        found.add(name)
+        if len(found) > most:
+            raise _ManyError
+    return found

@@ -1,0 +1,318 @@
+"""Arrays in a linked automaton in which no value comes twice, out of more than a few.
+
+A state holds the set of the values of the items so far, and the next item is one of
+
+    items - { values of earlier items }
+
+which is a set of values like any other. While an item is read nobody knows its value but who has
+the text: see `_automata.comparing`. Whether an array can still have the items that it needs is
+decided by the numbers of values that are left for them, and where these are few, by a matching.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bpe_automata._automata.comparing import ComparingDFA
+from bpe_automata._automata.json_texts import Name
+from bpe_automata._automata.linked import LinkedDFA
+from bpe_automata._automata.part_tables import Alternative, labelled
+from bpe_automata._automata.parts import FAR, Part, Place
+from bpe_automata._budget import Budget, check
+from bpe_automata._sharing import Lock, cached
+from bpe_automata.schemas._boolean import intersection
+from bpe_automata.schemas._containers import Separated
+from bpe_automata.schemas._few_values import SingleArray, few_values, single, without
+from bpe_automata.schemas._frames import (
+    DONE,
+    ROOT,
+    Frame,
+    Linking,
+    State,
+    after_value,
+    covers,
+    rest_outside,
+)
+from bpe_automata.schemas._style import Brackets
+from bpe_automata.schemas._values import ArrayShape, Term, Values, is_empty
+
+
+class _Way(NamedTuple):
+    """Values of which the next item may be: the `only` one, or all `but` some. after: the state
+    behind it, as long as its value is not known."""
+
+    only: Name | None
+    but: tuple[Name, ...]
+    after: State
+
+
+class UniqueItems(Separated):
+    """The arrays of one term, which subtracts none but single arrays.
+
+    A state is a tuple: the number of items, as far as it matters; the number of the set of their
+    values, as far as these are known; the subtracted arrays that no item has refuted (bits).
+    """
+
+    def __init__(self, term: Term[ArrayShape], brackets: Brackets, linker: Linking) -> None:
+        super().__init__(term.shape, (0, 0, (1 << len(term.minus)) - 1), brackets, linker)
+        self._shape, self._minus = term.shape, term.minus
+        self._sets: list[dict[Name, None]] = [{}]  # each in the order in which its values came
+        self._number = {frozenset[Name](): 0}
+        self._values_of: dict[tuple[int, Name | None, tuple[Name, ...]], Values] = {}
+        self._few: dict[tuple[int, int], frozenset[Name] | int | None] = {}
+        self._ways_of: dict[State, list[_Way]] = {}
+        # From that many items on, one more makes no difference.
+        least = max(len(term.shape.prefix), self._fewest, *(len(n.prefix) for n in term.minus), 0)
+        self._cap = None if self._most is not None else least
+
+    @cached
+    def _subtracted(self) -> list[tuple[Name, ...]]:
+        """The arrays that are subtracted."""
+        return [one.names for one in self._minus if isinstance(one, SingleArray)]
+
+    def _next(self, count: int) -> int:
+        return count + 1 if self._cap is None else min(count + 1, self._cap)
+
+    # What may come.
+
+    def _following(self, state: State) -> Iterator[tuple[Values, State]]:
+        """See `Separated._following`."""
+        for way in self._ways(state):
+            yield self._values(state[0], way.only, way.but), way.after
+
+    def _ways(self, state: State) -> list[_Way]:
+        """What may come next, without the automata of the values."""
+        found = self._ways_of.get(state)
+        if found is None:
+            found = self._ways_of[state] = list(self._found_ways(*state))
+        return found
+
+    def _found_ways(self, count: int, number: int, left: int) -> Iterator[_Way]:
+        if self._most is not None and count >= self._most:
+            return
+        seen, after = self._sets[number].keys(), self._next(count)
+        asked = self._asked(count, left)
+        for name, bits in asked.items():
+            if self._may_be(count, name, seen) and self._can_end(after, seen | {name}, bits):
+                yield _Way(name, (), (after, number, bits))
+        others = seen | asked.keys()
+        if self._has_values(count, frozenset(seen), others):
+            vain = self._needed_later(after, others)
+            vain = [name for name in vain if not self._can_end(after, seen | {name}, 0)]
+            but = (*seen, *(asked.keys() - seen), *vain)
+            yield _Way(None, but, (after, number, 0))
+
+    def _asked(self, count: int, left: int) -> dict[Name, int]:
+        """The next items of some subtracted arrays (bits), and which arrays each of them leaves."""
+        found = dict[Name, int]()
+        for i, array in enumerate(self._subtracted):
+            if left >> i & 1 and len(array) > count:
+                found[array[count]] = found.get(array[count], 0) | 1 << i
+        return found
+
+    def _may_be(self, count: int, name: Name, seen: Set[Name]) -> bool:
+        """May an item be of a value, which the others are not of?"""
+        return name not in seen and not is_empty(self._values(count, name, ()))
+
+    def _values(self, count: int, only: Name | None, but: tuple[Name, ...]) -> Values:
+        """The values of an item, if it is only one of them, or all but some."""
+        place = min(count, len(self._shape.prefix))
+        found = self._values_of.get((place, only, but))
+        if found is None:
+            every = self._shape.item(place).values
+            found = without(every, but) if only is None else intersection(every, single(only))
+            self._values_of[place, only, but] = found
+        return found
+
+    def may_end(self, state: State) -> bool:
+        """See `Container.may_end`."""
+        count, _, left = state
+        return count >= self._fewest and not any(
+            left >> i & 1 and len(array) == count for i, array in enumerate(self._subtracted)
+        )
+
+    def _may_begin(self) -> bool:
+        return bool(self._ways(self.begin))
+
+    # What can still come to an end.
+
+    def _can_end(
+        self, count: int, seen: Set[Name], left: int, measuring: bool = False
+    ) -> bool:
+        """Is there an array that goes on like this behind some items? left: bits; measuring: are
+        lengths of texts not known yet?"""
+        check()
+        if self.may_end((count, 0, left)):
+            return True
+        if self._most is not None and count >= self._most:
+            return False
+        asked = self._asked(count, left)
+        if self._has_values(count, seen, seen | asked.keys(), measuring):
+            return True
+        return any(
+            self._may_be(count, name, seen)
+            and self._can_end(self._next(count), seen | {name}, bits, measuring)
+            for name, bits in asked.items()
+        )
+
+    def _has_values(
+        self, count: int, seen: Set[Name], but: Set[Name], measuring: bool = False
+    ) -> bool:
+        """Are there values for the next item, out of all but some, and for the others that must
+        follow, so that all differ from what was seen, and from each other?"""
+        places = self._places(count + 1)
+        most = len(but) + 1 + sum(places.values())
+        first = self._few_at(count, most)
+        if first is None and not measuring:
+            if self._linker.least(self._values(count, None, tuple(but))) >= FAR:
+                return False
+        scarce = [first - but] if isinstance(first, frozenset) else []
+        for place, items in places.items():
+            values = self._few_at(place, most)
+            if isinstance(values, frozenset):
+                scarce += [values - seen] * items
+        return _differ(scarce)
+
+    def _needed_later(self, count: int, but: Set[Name]) -> list[Name]:
+        """The values, but for some, that the items from a place on might lack if they came before
+        it: those of places that have but a few."""
+        found, places = dict[Name, None](), self._places(count)
+        most = len(but) + 1 + sum(places.values())
+        for place in places:
+            values = self._few_at(place, most)
+            if isinstance(values, frozenset):
+                found |= dict.fromkeys(sorted(values - but, key=repr))
+        return list(found)
+
+    def _places(self, count: int) -> dict[int, int]:
+        """Of the items from a place on that must be there: places in the prefix, and that of all
+        others; how many items each stands for."""
+        n = len(self._shape.prefix)
+        found = dict.fromkeys(range(count, min(n, self._fewest)), 1)
+        if self._fewest > max(count, n):
+            found[n] = self._fewest - max(count, n)
+        return found
+
+    def _few_at(self, place: int, most: int) -> frozenset[Name] | int | None:
+        """See `few_values`."""
+        place = min(place, len(self._shape.prefix))
+        most = 1 << most.bit_length()  # so that few different ones are asked for
+        key = place, most
+        if key not in self._few:
+            self._few[key] = few_values(self._shape.item(place).values, most)
+        return self._few[key]
+
+    def has_room(self, state: State, name: Name) -> bool:
+        """Is an item, of a value that none was of before, followed by as many as there must be, with
+        values enough for all of them and more?"""
+        count, number, left = state
+        known, n = self._sets[number], len(self._shape.prefix)
+        most = len(known) + 2 + max(0, self._fewest - count)
+        places = range(min(count, n), n + 1)
+        return (
+            not left
+            and name not in known
+            and all(isinstance(self._few_at(place, most), int) for place in places)
+        )
+
+    # Lengths. Those of the values that are left are not asked for: far may be less, not more.
+
+    def _closing(self, state: State, known: dict[int, int] | None) -> int:
+        count, number, left = state
+        if not self._can_end(count, self._sets[number].keys(), left, measuring=known is not None):
+            return FAR
+        length = self._last
+        for place, items in self._places(count).items():
+            length += items * self._length_of(self._shape.item(place).values, known)
+        return min(length, FAR)
+
+    def needed(self) -> list[Values]:
+        """See `Container.needed`."""
+        return [self._shape.item(place).values for place in self._places(0)]
+
+    # What is behind an item.
+
+    def _made(self, state: State) -> Part:
+        alternatives: list[Alternative] = []
+        costs = dict[int, int]()
+        if self.may_end(state):
+            alternatives.append(((self.brackets.last,), DONE))
+            costs[DONE] = 0
+        ways = self._ways(state)
+        if ways:
+            alternatives.append(((self.brackets.between,), 1))
+            least = self._linker.least(self._shape.item(state[0]).values)
+            costs[1] = min(FAR - 1, least + min(self.closing(way.after) for way in ways))
+
+        def follow(frame: Frame, label: int) -> Iterable[Place]:
+            outside = frame.parent or ROOT
+            return after_value(outside) if label == DONE else self._items(state, outside)
+
+        return labelled(alternatives, costs, follow, rest_outside, self, covers)
+
+    def after_item(self, frame: Frame, name: Name) -> Place | None:
+        """What follows an item of a value; None where an earlier one is equal to it."""
+        count, number, left = frame.state
+        known = self._sets[number]
+        if name in known:
+            return None
+        key = frozenset((*known, name))
+        if key not in self._number:
+            self._number[key] = len(self._sets)
+            self._sets.append({**known, name: None})
+        state = count, self._number[key], left
+        inside = self._linker.frame(self, state, frame.parent or ROOT)
+        return self.after(state), inside
+
+
+def comparing(
+    begin: Sequence[Place],
+    byte_class: np.ndarray,
+    budget: Budget,
+    lock: Lock,
+    origin: tuple[Callable[..., LinkedDFA], tuple[Any, ...]],
+) -> ComparingDFA:
+    """The linked automaton of parts among which are those of `UniqueItems`."""
+    given = begin, byte_class, budget
+    return ComparingDFA(*given, holding=_HeldItems(), lock=lock, origin=origin)
+
+
+class _HeldItems:
+    """See `_automata.comparing.Holding`."""
+
+    def compares(self, context: Any) -> bool:
+        """Is it that of an item of `UniqueItems`?"""
+        return isinstance(context, Frame) and isinstance(context.container, UniqueItems)
+
+    def has_room(self, context: Any, name: Name) -> bool:
+        """See `UniqueItems.has_room`."""
+        container: UniqueItems = context.container
+        return container.has_room(context.state, name)
+
+    def held(self, part: Part, at: int, context: Any, name: Name) -> Iterable[Place]:
+        """What follows the item."""
+        container: UniqueItems = context.container
+        if part is not container.after(context.state) or at != part.table.start:
+            return ()
+        found = container.after_item(context, name)
+        return () if found is None else (found,)
+
+
+def _differ(sets: list[Set[Name]]) -> bool:
+    """Can one value be chosen of each set, so that all differ? By augmenting paths."""
+    chosen = dict[Name, int]()  # by which set
+
+    def chosen_for(at: int, tried: set[Name]) -> bool:
+        for name in sets[at]:
+            check()
+            if name not in tried:
+                tried.add(name)
+                if name not in chosen or chosen_for(chosen[name], tried):
+                    chosen[name] = at
+                    return True
+        return False
+
+    return all(chosen_for(at, set()) for at in range(len(sets)))
