@@ -154,7 +154,7 @@ class CartesianMerge(Immutable):
         # so no more than an eighth of the usual is kept, for those that are asked for again soon.
         self._masks: BoundedMemo[ProductState, np.ndarray] = BoundedMemo(tokenizer.n_ids)
         self._after: BoundedMemo[tuple[ProductState, int], ProductState] = BoundedMemo(1 << 12)
-        self._some_ids: BoundedMemo[Configuration, tuple[int, ...]] = BoundedMemo(8 * _SOME)
+        self._some_ids: BoundedMemo[Configuration, list[list[int]]] = BoundedMemo(16 * _SOME)
         self.leads = AllLeads(self._tables, self._relevance).of_configuration
         self._eos = np.array([i for i in eos_ids if 0 <= i < tokenizer.n_ids], dtype=np.int64)
 
@@ -212,12 +212,17 @@ class CartesianMerge(Immutable):
     def is_followed(self, state: ProductState, by: Callable[[bytes], bool]) -> bool:
         """Is an id with a spelling of some kind seen among those that may come next?"""
         key = state.state_pair, state.hypotheses
-        some = self._some_ids.get(key)
-        if some is None:
-            every = members(self._relevance.readable(*key).free)
-            some = tuple(every[:: 1 + len(every) // _SOME].tolist())
-            self._some_ids.put(key, some)
-        return any(by(self.tokenizer.spellings[token]) for token in some)
+        found = self._some_ids.get(key)
+        if found is None:
+            row = self._relevance.readable(*key)
+            some = members(row.free), members(row.bound)
+            found = [ids[:: 1 + len(ids) // _SOME].tolist() for ids in some]
+            self._some_ids.put(key, found)
+        free, bound = found
+        spellings, allowed = self.tokenizer.spellings, self.canonical.allowed
+        return any(by(spellings[token]) for token in free) or any(
+            by(spellings[token]) and allowed(state.last, token) for token in bound
+        )
 
     def leads_on(self, state: ProductState) -> bool:
         """Can acceptance be reached? Also of states that are not relevant."""
