@@ -19,12 +19,11 @@ from typing import Any, NamedTuple, NoReturn, Protocol
 
 import numpy as np
 
-from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._automata.json_texts import JsonPosition, Name, next_item
 from bpe_automata._automata.linked import STOP, ByteAutomaton, LinkedDFA
 from bpe_automata._automata.linked_store import Members
 from bpe_automata._automata.parts import Part, Place
-from bpe_automata._budget import Budget, check, spending, spent
+from bpe_automata._budget import Budget, check, spent
 from bpe_automata._sharing import Lock, locked
 from bpe_automata.errors import BudgetExceededError, UnsupportedFeatureError
 
@@ -46,9 +45,9 @@ class Holding(Protocol):
 
 
 class Compared(NamedTuple):
-    """An item that is compared with later ones: its value, and what was read behind it."""
+    """Items that are compared with later ones: their values, and what was read behind them."""
 
-    name: Name
+    names: tuple[Name, ...]
     behind: bytes
 
 
@@ -94,23 +93,23 @@ class ComparingDFA(LinkedDFA):
             at = end.at
         return self._stepped(state, data[at:])
 
-    def compared(self, state: int, position: JsonPosition, data: bytes) -> Compared | bool:
-        """What is compared where some bytes lead on from a bound state at a position: nothing
-        (False); one item with those behind it, of which there are values enough; or more (True)."""
-        at, ends, found = 0, position.ends(data), None
-        for end in ends:
+    def compared(self, state: int, position: JsonPosition, data: bytes) -> Compared | None:
+        """What is compared where some bytes lead on from a bound state at a position: items of one
+        array, which differ, and of whose values there are enough; none, where nothing is compared
+        or no item can follow; None where that is not seen."""
+        at, names, depth = 0, tuple[Name, ...](), 0
+        for end in position.ends(data):
             state, at = self._stepped(state, data[at : end.at]), end.at
-            contexts, behind = self._contexts(state), data[at:]
+            contexts = self._contexts(state)
             if not contexts:
                 continue
             name = position.item(data, end)
-            if found or not all(self._holding.has_room(one, name) for one in contexts):
-                return True
-            if not next_item(behind).startswith(b"]"):  # else none is behind it
-                found = Compared(name, behind)
-                if end is not ends[-1]:
-                    return True
-        return found or False
+            has_room = all(self._holding.has_room(one, name) for one in contexts)
+            if not has_room or name in names or (names and end.depth != depth):
+                return None
+            closes = next_item(data[at:]).startswith(b"]")  # then none follows
+            names, depth = () if closes else (*names, name), end.depth
+        return Compared(names, data[at:])
 
     def _stepped(self, state: int, data: bytes) -> int:
         for byte in data:

@@ -29,15 +29,19 @@ _QUOTE, _BACKSLASH = 0x22, 0x5C
 _IN_STRING = re.compile(rb'["\\]')
 _AROUND = rb"\x00-\x20\",:\[\]{}"
 _BEHIND_SCALAR = re.compile(rb"[" + _AROUND + rb"]")
+_CHARACTERS = rb'"([^"\\]|\\[^u]|\\u(?![dD][89a-fA-F])[0-9a-fA-F]{4})*'
+_READ_STRING = re.compile(_CHARACTERS)
+_WHOLE_STRING = re.compile(_CHARACTERS + rb'"')
 _BEHIND_SPACE = re.compile(rb"[^\x00-\x20,:]")
 
 
 class End(NamedTuple):
     """The end of an item. at: how many bytes of those that were read are in front of it; start:
-    where in the text the item began."""
+    where in the text the item began; depth: of its array."""
 
     at: int
     start: int
+    depth: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +74,7 @@ class JsonPosition:
 
     mode: int = BETWEEN
     levels: tuple[int, ...] = ()
-    read: _Read = _Read(None, b"", 0)  # noqa: RUF009 - immutable
+    read: _Read = _Read(None, b"", 0)
     skipped: int = 0
 
     def after(self, data: bytes) -> JsonPosition:
@@ -113,7 +117,7 @@ def _follow(
 
     def end_value() -> None:
         if levels and levels[-1] != _OBJECT:
-            ends.append(End(at, levels[-1]))
+            ends.append(End(at, levels[-1], len(levels)))
             levels[-1] = _NEW
 
     while at < len(data):
@@ -175,10 +179,19 @@ def differs(name: Name, behind: bytes) -> bool:
     kind, value = name
     if _KINDS.get(begun[:1], "boolean" if begun[:1] == b"f" else "number") != kind:
         return True
-    if not isinstance(value, str) or b"\\" in begun:
-        return False
-    spelled = json.dumps(value, ensure_ascii=False).encode()
-    return not (spelled.startswith(begun) or begun.startswith(spelled))
+    return isinstance(value, str) and not _may_become(begun, value)
+
+
+def _may_become(begun: bytes, value: str) -> bool:
+    """May the beginning of a string, in quotes, become one of this value?"""
+    whole = _WHOLE_STRING.match(begun)
+    if whole:
+        return bool(json.loads(whole[0]) == value)
+    read = _READ_STRING.match(begun)
+    if read is None:
+        return True
+    # What is left is a part of a character or of an escape.
+    return value.startswith(json.loads(read[0].decode("utf-8", "ignore") + '"'))
 
 
 def name_of(text: bytes) -> Name:

@@ -17,13 +17,14 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from bpe_automata._automata.comparing import Compared, ComparingDFA
+from bpe_automata._automata.comparing import ComparingDFA
 from bpe_automata._automata.json_texts import (
     BETWEEN,
     ESCAPE,
     SCALAR,
     STRING,
     JsonPosition,
+    Name,
     differs,
     may_end_an_item,
     next_item,
@@ -119,23 +120,26 @@ class Comparing(Immutable, Generic[State]):
         if token in self.eos_ids or not state.position.ends(data):
             return True
         found = self.dfa.compared(self.dfa_state(state), state.position, data)
-        if found is False:
+        if found and not found.names:
             return True
         inner = self.inner.step(state.inner, token)
-        if isinstance(found, Compared) and self._is_followed(inner, found):
+        if found and self._is_followed(inner, *found):
             return True
         bound = self._bound(state, token)
         return bound != 0 and self.inner.leads_on(self.inner.moved(inner, bound))
 
-    def _is_followed(self, inner: State, item: Compared) -> bool:
-        """May another value follow an item that has just ended, or none? Only if that is seen soon.
-        inner: a state that does not know the item."""
-        name, behind = item
-        if differs(name, behind):
+    def _is_followed(self, inner: State, names: tuple[Name, ...], behind: bytes) -> bool:
+        """Is it seen that another item than those may follow, or none? inner: a state that does not
+        know their values."""
+
+        def is_other(behind: bytes) -> bool:
+            return all(differs(name, behind) for name in names)
+
+        if is_other(behind):
             return True
         if self.inner.spells_all:
             return not next_item(behind)
-        return self.inner.is_followed(inner, lambda spelled: differs(name, behind + spelled))
+        return self.inner.is_followed(inner, lambda spelled: is_other(behind + spelled))
 
     def _bound(self, state: TextState[State], token: int) -> int:
         """The state of the automaton behind an id."""

@@ -106,9 +106,12 @@ def without(values: Values, names: Iterable[Name]) -> Values:
     )
 
 
-def _less(term: Term[Shape], shapes: list[Shape]) -> Term[Shape]:
-    some = (one for one in shapes if not shape_is_empty(intersect_shapes(term.shape, one)))
-    return Term(term.shape, (*term.minus, *some))
+def _less(term: Term[Shape], shapes: Iterable[Shape]) -> Term[Shape]:
+    minus = list(term.minus)
+    for one in shapes:
+        if not shape_is_empty(intersect_shapes(term.shape, one)):
+            minus.append(one)
+    return Term(term.shape, tuple(minus))
 
 
 # How many values a set has.

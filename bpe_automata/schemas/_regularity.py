@@ -22,7 +22,6 @@ from typing import Any
 
 from bpe_automata._budget import check
 from bpe_automata.errors import (
-    BudgetExceededError,
     UnsatisfiableSchemaError,
     UnsupportedSchemaError,
 )
@@ -252,7 +251,9 @@ def _check_compared(term: Term[Any]) -> None:
     if term.minus or shape.counted:
         why = "items out of many values would have to be compared, and counted or subtracted"
         raise _not_unique(shape, why)
-    some = {id(one): one for one in map(shape.item, range(min(shape.fewest, 1 + len(shape.prefix))))}
+    some = {
+        id(one): one for one in map(shape.item, range(min(shape.fewest, 1 + len(shape.prefix))))
+    }
     if shape.fewest > 1 and any(few_values(one.values, 1) is None for one in some.values()):
         raise _not_unique(shape, "it is not seen how many values there are for an item")
 

@@ -139,9 +139,7 @@ class UniqueItems(Separated):
 
     # What can still come to an end.
 
-    def _can_end(
-        self, count: int, seen: Set[Name], left: int, measuring: bool = False
-    ) -> bool:
+    def _can_end(self, count: int, seen: Set[Name], left: int, measuring: bool = False) -> bool:
         """Is there an array that goes on like this behind some items? left: bits; measuring: are
         lengths of texts not known yet?"""
         check()
@@ -167,9 +165,9 @@ class UniqueItems(Separated):
         most = len(but) + 1 + sum(places.values())
         first = self._few_at(count, most)
         if first is None and not measuring:
-            if self._linker.least(self._values(count, None, tuple(but))) >= FAR:
-                return False
-        scarce = [first - but] if isinstance(first, frozenset) else []
+            left = self._values(count, None, tuple(but))
+            first = frozenset() if self._linker.least(left) >= FAR else most + 1
+        scarce: list[Set[Name]] = [first - but] if isinstance(first, frozenset) else []
         for place, items in places.items():
             values = self._few_at(place, most)
             if isinstance(values, frozenset):
@@ -206,8 +204,8 @@ class UniqueItems(Separated):
         return self._few[key]
 
     def has_room(self, state: State, name: Name) -> bool:
-        """Is an item, of a value that none was of before, followed by as many as there must be, with
-        values enough for all of them and more?"""
+        """Was no item of a value before, and are there values enough for all that must follow, and
+        more?"""
         count, number, left = state
         known, n = self._sets[number], len(self._shape.prefix)
         most = len(known) + 2 + max(0, self._fewest - count)
