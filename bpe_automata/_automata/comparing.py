@@ -89,7 +89,7 @@ class ComparingDFA(LinkedDFA):
         for end in position.ends(data):
             state = self._stepped(state, data[at : end.at])
             if self._contexts(state):
-                state = self._bound(state, position.item(data, end))
+                state = self.bound(state, position.item(data, end))
             at = end.at
         return self._stepped(state, data[at:])
 
@@ -137,8 +137,9 @@ class ComparingDFA(LinkedDFA):
         return states, ends or then
 
     @locked
-    def _bound(self, state: int, name: Name) -> int:
-        """The state that knows the value of the item which ends there."""
+    def bound(self, state: int, name: Name) -> int:
+        """The state that knows the value of the item which ends there, 0 where an earlier one is
+        equal to it. Raises BudgetExceededError."""
         states, ends = self._closed_members(state)
         kept, places = list[int](), list[Place]()
         for one in states:

@@ -11,6 +11,7 @@ decided by the numbers of values that are left for them, and where these are few
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from typing import Any, NamedTuple
 
@@ -167,11 +168,13 @@ class UniqueItems(Separated):
         if first is None and not measuring:
             left = self._values(count, None, tuple(but))
             first = frozenset() if self._linker.least(left) >= FAR else most + 1
-        scarce: list[Set[Name]] = [first - but] if isinstance(first, frozenset) else []
+        scarce = Counter[frozenset[Name]]()
+        if isinstance(first, frozenset):
+            scarce[first - but] += 1
         for place, items in places.items():
             values = self._few_at(place, most)
             if isinstance(values, frozenset):
-                scarce += [values - seen] * items
+                scarce[values - seen] += items
         return _differ(scarce)
 
     def _needed_later(self, count: int, but: Set[Name]) -> list[Name]:
@@ -299,18 +302,27 @@ class _HeldItems:
         return () if found is None else (found,)
 
 
-def _differ(sets: list[Set[Name]]) -> bool:
-    """Can one value be chosen of each set, so that all differ? By augmenting paths."""
-    chosen = dict[Name, int]()  # by which set
+def _differ(sets: Counter[frozenset[Name]]) -> bool:
+    """Can as many values be chosen of each set as are asked of it, so that all differ? By
+    augmenting paths."""
+    if any(len(values) < items for values, items in sets.items()):
+        return False
+    if len(sets) < 2:
+        return True
+    wanted = [values for values, items in sets.items() for _ in range(items)]
+    chosen = dict[Name, int]()  # by which of them
 
     def chosen_for(at: int, tried: set[Name]) -> bool:
-        for name in sets[at]:
-            check()
-            if name not in tried:
-                tried.add(name)
-                if name not in chosen or chosen_for(chosen[name], tried):
-                    chosen[name] = at
-                    return True
+        check()
+        for name in wanted[at]:
+            if name not in chosen:
+                chosen[name] = at
+                return True
+        for name in wanted[at] - tried:
+            tried.add(name)
+            if chosen_for(chosen[name], tried):
+                chosen[name] = at
+                return True
         return False
 
-    return all(chosen_for(at, set()) for at in range(len(sets)))
+    return all(chosen_for(at, set()) for at in range(len(wanted)))

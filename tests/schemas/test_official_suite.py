@@ -30,7 +30,17 @@ from bpe_automata.errors import (
     UnsupportedSchemaError,
 )
 from bpe_automata.schemas import compile_json_schema, link_json_schema
-from experiments.schemas.judge import BOTH, CHANGES, DEPTH, EFFORTS, NUMBERS, ORDER, Number, Search
+from experiments.schemas.judge import (
+    BOTH,
+    CHANGES,
+    DEPTH,
+    EFFORTS,
+    NUMBERS,
+    ORDER,
+    Number,
+    Search,
+    spelled,
+)
 
 ARCHIVE = Path(__file__).parent / "suite" / "cases.tar.xz"
 DRAFTS = {
@@ -76,8 +86,8 @@ def cases(draft: str) -> Iterator[Case]:
                 draft,
                 file,
                 group["description"],
-                _of_draft(json.loads(_written(group["schema"])), draft),
-                tuple((t["description"], _written(t["data"]), t["valid"]) for t in tests),
+                _of_draft(json.loads(spelled(group["schema"])), draft),
+                tuple((t["description"], spelled(t["data"]), t["valid"]) for t in tests),
             )
 
 
@@ -90,18 +100,6 @@ def remotes() -> Registry[Any]:
             uri = f"http://localhost:1234/{path.removeprefix('remotes/')}"
             found.append((uri, DRAFT202012.create_resource(json.loads(text))))
     return Registry().with_resources(found)
-
-
-def _written(value: Any) -> str:
-    """JSON in which numbers are spelled as they were read."""
-    if isinstance(value, Number):
-        return str(value)
-    if isinstance(value, list):
-        return f"[{','.join(map(_written, value))}]"
-    if isinstance(value, dict):
-        members = (f"{json.dumps(name)}:{_written(inner)}" for name, inner in value.items())
-        return f"{{{','.join(members)}}}"
-    return json.dumps(value)
 
 
 def _of_draft(schema: Any, draft: str) -> Any:

@@ -1,0 +1,455 @@
+"""Arrays whose items, out of many values, must differ: the masks of linked automata are those of
+the finite languages of the same texts, and `jsonschema` says which texts are valid."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import pickle
+import random
+import threading
+from typing import Any
+
+import jsonschema
+import numpy as np
+import pytest
+from support import named
+
+from bpe_automata import constrain
+from bpe_automata._automata.comparing import ComparingDFA
+from bpe_automata._automata.json_texts import JsonPosition, differs, name_of
+from bpe_automata._automata.sources import from_strings
+from bpe_automata._budget import Budget
+from bpe_automata._decoding.healing import heal
+from bpe_automata.errors import (
+    BudgetExceededError,
+    UnsatisfiableSchemaError,
+    UnsupportedFeatureError,
+    UnsupportedSchemaError,
+)
+from bpe_automata.schemas import (
+    _apart,
+    compile_json_schema,
+    link_json_schema,
+    link_yaml_schema,
+)
+from bpe_automata.testing import added_token
+from bpe_automata.testing._small import small_tokenizer
+
+STRINGS = {"type": "array", "items": {"type": "string"}, "uniqueItems": True}
+ANYTHING = {"type": "array", "uniqueItems": True}
+
+
+# ---------------------------------------------------------------- random schemas
+
+
+class Drawn:
+    """Random schemas with finitely many texts."""
+
+    def __init__(self, seed: int) -> None:
+        self.rng = random.Random(seed)
+
+    def scalar(self) -> Any:
+        """Some scalars; and a few constants."""
+        most = self.rng.choice([1, 2, 11])
+        return self.rng.choice(
+            [
+                {"type": "string", "pattern": "^[ab]{0,2}$"},
+                {"type": "string", "pattern": '^[a"]?$'},
+                {"type": "integer", "minimum": 0, "maximum": most},
+                {"enum": ["a", 1, None]},
+                {"enum": [True, False, 1, "1"]},
+                {"const": 1},
+                {"enum": [[1], [1, 2], {"a": 1}, {}]},
+                {"enum": [1.5, 1]},
+            ]
+        )
+
+    def item(self, depth: int) -> Any:
+        """A schema of an item."""
+        kind = self.rng.random()
+        if depth == 0 or kind < 0.5:
+            return self.scalar()
+        if kind < 0.7:
+            return self.array(depth - 1, unique=self.rng.random() < 0.6)
+        if kind < 0.9:
+            return self.object_()
+        return {"anyOf": [self.item(depth - 1), self.item(depth - 1)]}
+
+    def object_(self) -> Any:
+        """Of the members a and b."""
+        names = self.rng.sample(["a", "b"], self.rng.randrange(3))
+        members = {name: self.scalar() for name in names}
+        found = {"type": "object", "additionalProperties": False, "properties": members}
+        required = self.rng.sample(names, self.rng.randrange(len(names) + 1))
+        return {**found, "required": required}
+
+    def array(self, depth: int, unique: bool = True) -> Any:
+        """Of a few items."""
+        most = 2 if depth else self.rng.choice([1, 2, 2, 3])
+        found = {"type": "array", "maxItems": most, "items": self.item(depth)}
+        if self.rng.random() < 0.3:
+            found["prefixItems"] = [self.item(depth) for _ in range(self.rng.randrange(1, 3))]
+        if self.rng.random() < 0.5:
+            found["minItems"] = self.rng.randrange(most + 1)
+        return {**found, "uniqueItems": True} if unique else found
+
+    def schema(self) -> Any:
+        """With an array somewhere."""
+        kind = self.rng.random()
+        if kind < 0.7:
+            return self.array(1)
+        if kind < 0.8:
+            return {"anyOf": [self.array(0), self.array(0)]}
+        if kind < 0.9:
+            members = {"properties": {"p": self.array(1)}, "required": ["p"]}
+            return {"type": "object", "additionalProperties": False, **members}
+        return {"type": "array", "items": self.array(1), "maxItems": 2}
+
+    def wide(self) -> Any:
+        """An array of one or two items, each out of more than 64 values."""
+        pair = {"a": {"type": "string", "pattern": "^[ab]{0,2}$"}, "b": {"type": "integer"}}
+        pair["b"] |= {"minimum": 0, "maximum": 9}
+        closed = {"type": "object", "additionalProperties": False, "properties": pair}
+        items = self.rng.choice(
+            [
+                {"type": "string", "pattern": "^[ab]{0,6}$"},
+                {"type": "string", "pattern": '^[a,"]{0,4}$'},
+                {"type": "integer", "minimum": 0, "maximum": 99},
+                {**closed, "required": self.rng.choice([["a"], [], ["a", "b"]])},
+                {"type": "array", "maxItems": 2, "items": pair["a"], "uniqueItems": True},
+            ]
+        )
+        least = self.rng.randrange(3)
+        return {**ANYTHING, "maxItems": 2, "minItems": least, "items": items}
+
+
+def without_unique(schema: Any) -> Any:
+    """The same schema for items that may be equal."""
+    if isinstance(schema, dict):
+        return {k: without_unique(v) for k, v in schema.items() if k != "uniqueItems"}
+    return [*map(without_unique, schema)] if isinstance(schema, list) else schema
+
+
+def valid_texts(schema: Any, order: str, most: int) -> tuple[list[str], list[str]] | None:
+    """(valid texts, others) of all that would be texts if items could be equal; None of many."""
+    try:
+        every = [*link_json_schema(without_unique(schema), order=order).strings(most)]
+    except BudgetExceededError:
+        return None
+    judge = jsonschema.Draft202012Validator(schema)
+    found: tuple[list[str], list[str]] = [], []
+    for text in every:
+        found[not judge.is_valid(json.loads(text))].append(text.decode())
+    return found
+
+
+def tokenizer_of(texts: list[str], rng: random.Random):
+    """With merges that come in some texts, across all that JSON keeps apart."""
+    vocabulary, merges = [chr(byte) for byte in range(32, 127)], []
+    words = [list(text) for text in rng.sample(texts, min(len(texts), 30))]
+    for _ in range(rng.choice([3, 10, 25, 40])):
+        pairs = [pair for word in words for pair in itertools.pairwise(word)]
+        pairs = [pair for pair in pairs if len(pair[0] + pair[1]) <= 9]
+        pair = rng.choice(pairs) if pairs else ("[", "]")
+        if pair in merges:
+            continue
+        merges.append(pair)
+        vocabulary += ["".join(pair)] * ("".join(pair) not in vocabulary)
+        for word in words:
+            for at in reversed(range(len(word) - 1)):
+                if tuple(word[at : at + 2]) == pair:
+                    word[at : at + 2] = ["".join(pair)]
+    return small_tokenizer(vocabulary, merges, added=[added_token("<end>", special=True)])
+
+
+def same_masks_along(schema: Any, order: str, method: str, rng: random.Random, most: int) -> bool:
+    """Compare with the language of all valid texts. Returns whether there was something to
+    compare."""
+    found = valid_texts(schema, order, most)
+    if found is None:
+        return False
+    good, bad = found
+    try:
+        dfa = link_json_schema(schema, order=order)
+    except UnsatisfiableSchemaError:
+        assert not good
+        return False
+    except UnsupportedSchemaError:  # it is not seen how many values there are
+        return False
+    if not isinstance(dfa, ComparingDFA):
+        return False
+    for text in rng.sample(good, min(len(good), 50)):
+        assert dfa.accepts(text.encode())
+    for text in rng.sample(bad, min(len(bad), 50)):
+        assert not dfa.accepts(text.encode())
+    assert dfa.shortest().decode() in good
+    assert dfa.sample(rng).decode() in good
+    tokenizer = tokenizer_of(good, rng)
+    end = [tokenizer.n_ids - 1]
+    ours, plain = (constrain(tokenizer, one, method, end) for one in (dfa, from_strings(good)))
+    for _ in range(8):
+        one, other = ours.matcher(), plain.matcher()
+        while True:
+            assert np.array_equal(one.mask(), other.mask()), (schema, tokenizer.decode(one.ids))
+            token = rng.choice(other.allowed_ids().tolist())
+            if token in end:
+                break
+            one.advance(token)
+            other.advance(token)
+    return True
+
+
+@pytest.mark.parametrize("order", ["schema", "any"])
+def test_masks_are_those_of_all_valid_texts(order, monkeypatch):
+    """By what bytes say, for sets of any size: none is taken for a small one."""
+    monkeypatch.setattr(_apart, "MAX_VALUES", 0)
+    compared = 0
+    for seed in range(50):
+        drawn = Drawn(seed)
+        compared += same_masks_along(drawn.schema(), order, "lift", drawn.rng, 2000)
+    assert compared > 25
+
+
+def test_masks_of_canonical_ids_are_those_of_all_valid_texts():
+    compared = 0
+    for seed in range(8):
+        drawn = Drawn(seed)
+        compared += same_masks_along(drawn.wide(), "schema", "canonical", drawn.rng, 20_000)
+    assert compared > 4
+
+
+# ---------------------------------------------------------------- which items are equal
+
+EQUAL = [
+    ["[1,1.0]", "[1,1]"],
+    ['["é","\\u00e9"]', '["a\\n","a\\n"]'],
+    ['[{"a":1,"b":[2]},{"b":[2.0],"a":1}]', '[{"x":{}},{"x":{}}]'],
+    ["[[],[]]", "[[1,[2]],[1,[2]]]", "[null,null]", "[true,true]", "[0,-0]"],
+    ['["","x",""]', '[1,"1",{"1":1},1]'],
+]
+DIFFERENT = [
+    ["[1,1.5,-1]", "[1,true]", "[0,false,null]"],
+    ['["é","e"]', '["a","A","aa",""]'],
+    ['[{"a":1},{"a":1,"b":2},{"b":2}]', '[{"x":{}},{"x":[]},{}]'],
+    ["[[],[[]],[1]]", "[[1,2],[2,1]]", "[[1,1],[1]]"],
+    ['["1",1,[1],{"1":1}]', "[[1],[1,2],[1,2,3],[2]]"],
+]
+
+
+@pytest.mark.parametrize("order", ["schema", "any"])
+def test_items_are_equal_as_values(order):
+    dfa = link_json_schema(ANYTHING, order=order, escapes="any")
+    for equal in itertools.chain(*EQUAL):
+        assert not dfa.accepts(equal.encode()), equal
+    for different in itertools.chain(*DIFFERENT):
+        assert dfa.accepts(different.encode()), different
+
+
+@pytest.mark.parametrize("whitespace", ["compact", "spaced", "flexible"])
+def test_arrays_are_unique_in_every_layout(whitespace):
+    dfa = link_json_schema({"properties": {"a": STRINGS}}, whitespace=whitespace)
+    for value, valid in (["x", "y"], True), (["x", "x"], False), (["x", "y", "x"], False):
+        separators = {"compact": (",", ":"), "spaced": (", ", ": "), "flexible": (",", ": ")}
+        indent = 2 if whitespace == "flexible" else None
+        text = json.dumps({"a": value}, indent=indent, separators=separators[whitespace])
+        assert dfa.accepts(text.encode()) == valid
+
+
+def test_arrays_inside_one_another():
+    """Each is compared with those around it and within."""
+    dfa = link_json_schema({**ANYTHING, "items": {**ANYTHING, "items": {"type": "integer"}}})
+    for text in "[[1,2],[2,1],[]]", "[[1],[1,2],[2]]":
+        assert dfa.accepts(text.encode())
+    for text in "[[1,1]]", "[[1,2],[1,2]]", "[[],[]]", "[[3],[1,2],[3]]":
+        assert not dfa.accepts(text.encode())
+
+
+def test_all_items_can_be_there():
+    """What is left decides which items may come: here [1, 2] alone is left for two of them."""
+    few = {"type": "integer", "minimum": 1, "maximum": 2}
+    many = {"type": "integer", "minimum": 1, "maximum": 500}
+    dfa = link_json_schema({**ANYTHING, "prefixItems": [many], "items": few, "minItems": 3})
+    assert not dfa.accepts(b"[1,2,1]")
+    assert dfa.step(dfa.walk(b"["), ord("2"))  # 20 to 29, 2 itself takes one that is needed
+    assert not dfa.walk(b"[2,")
+    assert dfa.accepts(b"[20,2,1]")
+    with pytest.raises(UnsatisfiableSchemaError):
+        link_json_schema({**ANYTHING, "items": many, "minItems": 501})
+    link_json_schema({**ANYTHING, "items": many, "minItems": 500})
+
+
+# ---------------------------------------------------------------- along a real tokenizer
+
+
+@pytest.mark.parametrize("method", ["canonical", "lift"])
+def test_random_texts_are_valid_and_end(method):
+    """Items are short, and often equal to the beginning of an earlier one."""
+    tokenizer, rng = named("smollm2"), random.Random(2)
+    short = {"type": "string", "pattern": '^[-,"a]{0,4}$'}
+    pair = {"type": "object", "properties": {"a": short}, "additionalProperties": False}
+    items = {"anyOf": [short, {"type": "integer", "minimum": 0, "maximum": 99}, pair]}
+    schema = {**ANYTHING, "items": items, "maxItems": 5}
+    constraint = constrain(tokenizer, link_json_schema(schema), method)
+    judge = jsonschema.Draft202012Validator(schema)
+    for _ in range(25):
+        matcher = constraint.matcher()
+        while not matcher.is_finished:
+            token = rng.choice(matcher.allowed_ids().tolist())
+            assert matcher.allows(token)
+            matcher.advance(token)
+        text = tokenizer.decode([i for i in matcher.ids if i not in tokenizer.eos_ids])
+        assert judge.is_valid(json.loads(text)), text
+
+
+def test_matchers_go_back_and_travel():
+    tokenizer = named("smollm2")
+    constraint = constrain(tokenizer, link_json_schema(STRINGS))
+    matcher, ids = constraint.matcher(), tokenizer.encode('["one","two","one')
+    masks = []
+    for token in ids:
+        masks.append(matcher.mask())
+        matcher.advance(token)
+    assert not matcher.allows(tokenizer.encode('"]')[0])
+    matcher.rollback(len(ids))
+    for token, mask in zip(ids, masks, strict=True):
+        assert np.array_equal(matcher.mask(), mask)
+        matcher.advance(token)
+    twin = pickle.loads(pickle.dumps(matcher))
+    assert np.array_equal(twin.mask(), matcher.mask())
+    assert pickle.loads(pickle.dumps(constraint)).dfa.accepts(b'["a"]')
+
+
+def test_prompts_are_healed():
+    tokenizer = named("smollm2")
+    constraint = constrain(tokenizer, link_json_schema(STRINGS))
+    healed = heal(constraint, tokenizer.encode("The list: "), 1)
+    assert healed.healing is not None
+    matcher = healed.constraint.matcher(healed.prefix)
+    for token in tokenizer.encode(f'{healed.healing.text.decode()}["b","b'):
+        matcher.advance(token)
+    assert not matcher.allows(tokenizer.encode('"]')[0])
+
+
+def test_many_threads_share_an_automaton():
+    tokenizer = named("smollm2")
+    texts = [json.dumps([f"{k}", f"{k}{k}", k, [k]], separators=(",", ":")) for k in range(6)]
+
+    def seen(constraint: Any, text: str) -> list[bytes]:
+        matcher, found = constraint.matcher(), []
+        for token in tokenizer.encode(text):
+            found.append(matcher.mask().tobytes())
+            matcher.advance(token)
+        return found
+
+    alone = [seen(constrain(tokenizer, link_json_schema(ANYTHING)), text) for text in texts]
+    shared, found = constrain(tokenizer, link_json_schema(ANYTHING)), {}
+    threads = [
+        threading.Thread(target=lambda k=k: found.update({k: seen(shared, texts[k])}))
+        for k in range(len(texts))
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [found[k] for k in range(len(texts))] == alone
+
+
+def test_a_budget_ends_long_arrays_and_leaves_the_matcher():
+    tokenizer = named("smollm2")
+    dfa = link_json_schema(STRINGS, budget=Budget(max_states=300))
+    matcher = constrain(tokenizer, dfa).matcher()
+    text = json.dumps([f"item number {k}" for k in range(100)], separators=(",", ":"))
+
+    def read_all() -> None:
+        for token in tokenizer.encode(text):
+            matcher.advance(token)
+
+    with pytest.raises(BudgetExceededError):
+        read_all()
+    before = matcher.ids
+    assert 0 < len(before) < len(tokenizer.encode(text))
+    with pytest.raises(BudgetExceededError):
+        matcher.advance(tokenizer.encode(text)[len(before)])
+    assert matcher.ids == before
+
+
+# ---------------------------------------------------------------- what is refused
+
+
+def test_other_forms_are_refused():
+    for make in compile_json_schema, link_yaml_schema:
+        with pytest.raises(UnsupportedSchemaError, match="uniqueItems") as caught:
+            make({"properties": {"a": STRINGS}})
+        assert caught.value.pointer == "#/properties/a/uniqueItems"
+
+
+@pytest.mark.parametrize(
+    ("schema", "pointer"),
+    [
+        ({**STRINGS, "contains": {"const": "a"}}, "#/uniqueItems"),
+        ({"not": STRINGS}, "#/not"),
+        (
+            {
+                **ANYTHING,
+                "minItems": 2,
+                "items": {
+                    "not": {"required": ["a"]},
+                    "type": "object",
+                    "additionalProperties": {"minProperties": 1},
+                    "minProperties": 1,
+                    "propertyNames": {"enum": ["a", "b"]},
+                },
+            },
+            "#/uniqueItems",
+        ),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(schema, pointer):
+    with pytest.raises(UnsupportedSchemaError) as caught:
+        link_json_schema(schema)
+    assert caught.value.pointer == pointer
+
+
+def test_what_looks_at_all_states_is_refused():
+    dfa = link_json_schema(STRINGS)
+    constraint = constrain(named("smollm2"), dfa)
+    for call in (
+        dfa.to_dfa,
+        lambda: dfa.equivalent(dfa),
+        lambda: constraint.within(9),
+        constraint.automaton,
+        lambda: constraint.matcher().min_tokens_to_accept(),
+    ):
+        with pytest.raises(UnsupportedFeatureError):
+            call()
+
+
+def test_numbers_of_very_many_digits_are_not_compared():
+    dfa = link_json_schema(ANYTHING)
+    with pytest.raises(BudgetExceededError):
+        dfa.accepts(b"[" + b"1" * 2000 + b",2]")
+
+
+# ---------------------------------------------------------------- JSON texts
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 100])
+def test_items_are_known_however_a_text_is_cut(size):
+    text = '[{"a":[1,2.0,"x\\"],"]}, "bé", [], [[]] ,12 , true]'.encode()
+    position, found = JsonPosition(), []
+    for at in range(0, len(text), size):
+        data = text[at : at + size]
+        found += [position.item(data, end) for end in position.ends(data)]
+        position = position.after(data)
+    inner = ["1", "2.0", '"x\\"],"']
+    outer = ['{"a":[1,2,"x\\"],"]}', '"bé"', "[]", "[]", "[[]]", "12", "true"]
+    assert found == [name_of(one.encode()) for one in inner + outer]
+
+
+def test_texts_that_may_become_a_value_do_not_differ():
+    foo = name_of(b'"foo"')
+    for behind in b"", b',"', b',"f', b',"foo"', b',"fo\\', b',"\\u0066', b',"f\xc3':
+        assert not differs(foo, behind)
+    for behind in b"]", b",1", b',"b', b',"fo"', b',"fooo', b',"\\b', b',"\\u0067':
+        assert differs(foo, behind)
