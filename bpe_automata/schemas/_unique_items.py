@@ -170,11 +170,11 @@ class UniqueItems(Separated):
             first = frozenset() if self._linker.least(left) >= FAR else most + 1
         scarce = Counter[frozenset[Name]]()
         if isinstance(first, frozenset):
-            scarce[first - but] += 1
+            scarce[frozenset(first - but)] += 1
         for place, items in places.items():
             values = self._few_at(place, most)
             if isinstance(values, frozenset):
-                scarce[values - seen] += items
+                scarce[frozenset(values - seen)] += items
         return _differ(scarce)
 
     def _needed_later(self, count: int, but: Set[Name]) -> list[Name]:
