@@ -36,8 +36,9 @@ class Holding(Protocol):
     def compares(self, context: Any) -> bool:
         """Is the item that has this context compared with others?"""
 
-    def has_room(self, context: Any, name: Name) -> bool:
-        """Are there values enough for all items that must follow one of this value, and more?"""
+    def has_room(self, context: Any, name: Name, of_kind: bool = False) -> bool:
+        """Are there values enough for all items that must follow one of this value, and more?
+        of_kind: arrays or objects enough, as this is one."""
 
     def held(self, part: Part, at: int, context: Any, name: Name) -> Iterable[Place]:
         """The place of a state of a part behind such an item, with the value of that; nothing, if
@@ -107,7 +108,11 @@ class ComparingDFA(LinkedDFA):
             has_room = all(self._holding.has_room(one, name) for one in contexts)
             if not has_room or name in names or (names and end.depth != depth):
                 return None
-            closes = next_item(data[at:]).startswith(b"]")  # then none follows
+            following = next_item(data[at:])
+            closes = following.startswith(b"]")  # then none follows
+            # No value in brackets can be forced by what is between two items: there are others.
+            if name[0] in ("array", "object") and following in (b"", b"[", b"{", b'{"'):
+                closes |= all(self._holding.has_room(one, name, True) for one in contexts)
             names, depth = () if closes else (*names, name), end.depth
         return Compared(names, data[at:])
 

@@ -29,6 +29,7 @@ _QUOTE, _BACKSLASH = 0x22, 0x5C
 _IN_STRING = re.compile(rb'["\\]')
 _AROUND = rb"\x00-\x20\",:\[\]{}"
 _BEHIND_SCALAR = re.compile(rb"[" + _AROUND + rb"]")
+_MANTISSA = re.compile(rb"[-0-9.]+")
 _CHARACTERS = rb'"([^"\\]|\\[^u]|\\u(?![dD][89a-fA-F])[0-9a-fA-F]{4})*'
 _READ_STRING = re.compile(_CHARACTERS)
 _WHOLE_STRING = re.compile(_CHARACTERS + rb'"')
@@ -179,10 +180,24 @@ def differs(name: Name, behind: bytes) -> bool:
     kind, value = name
     if _KINDS.get(begun[:1], "boolean" if begun[:1] == b"f" else "number") != kind:
         return True
-    return isinstance(value, str) and not _may_become(begun, value)
+    if isinstance(value, Decimal):
+        return not _may_be_number(begun, value)
+    return isinstance(value, str) and not _may_be_string(begun, value)
 
 
-def _may_become(begun: bytes, value: str) -> bool:
+def _may_be_number(begun: bytes, value: Decimal) -> bool:
+    """May the beginning of a number become one of this value? The digits of all its spellings are
+    the same, from the first that is not 0."""
+    mantissa = _MANTISSA.match(begun)
+    digits = mantissa[0].replace(b".", b"").lstrip(b"-0").decode() if mantissa else ""
+    if not digits:
+        return True
+    negative, own, _ = value.as_tuple()
+    same = "".join(map(str, own)).lstrip("0").ljust(len(digits), "0")
+    return same.startswith(digits) and begun.startswith(b"-") == bool(negative)
+
+
+def _may_be_string(begun: bytes, value: str) -> bool:
     """May the beginning of a string, in quotes, become one of this value?"""
     whole = _WHOLE_STRING.match(begun)
     if whole:

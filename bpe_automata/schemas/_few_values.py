@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import lru_cache
@@ -15,7 +15,7 @@ from bpe_automata._automata.json_texts import Name
 from bpe_automata._budget import check
 from bpe_automata.errors import BudgetExceededError
 from bpe_automata.schemas._apart import shortest_spellings
-from bpe_automata.schemas._boolean import intersect_shapes
+from bpe_automata.schemas._boolean import intersect_shapes, intersection
 from bpe_automata.schemas._numbers import NumberSet, of_value
 from bpe_automata.schemas._scalar_sets import (
     AllBut,
@@ -38,10 +38,19 @@ from bpe_automata.schemas._values import (
     Term,
     Values,
     child_is_empty,
+    is_empty,
     shape_is_empty,
 )
 
 _DEPTH = 4  # levels of arrays and objects that are looked at
+
+
+class SingleChild(Child):
+    """A child with one value, of this name."""
+
+    def __init__(self, name: Name) -> None:
+        super().__init__(lambda: single(name))
+        self.name = name
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,11 +78,11 @@ def single(name: Name) -> Values:
     if kind == "number":
         return replace(NONE, numbers=of_value(value), memo={})
     if kind == "array":
-        items = tuple(Child.of(single(one)) for one in value)
+        items = tuple(map(SingleChild, value))
         array = SingleArray(items, NOTHING, len(items), len(items), names=value)
         return replace(NONE, arrays=(Term(array),), memo={})
     members = sorted(value, key=lambda member: member[0])
-    named = {key: Property(Child.of(single(one)), required=True) for key, one in members}
+    named = {key: Property(SingleChild(one), required=True) for key, one in members}
     return replace(NONE, objects=(Term(SingleObject(named)),), memo={})
 
 
@@ -112,6 +121,26 @@ def _less(term: Term[Shape], shapes: Iterable[Shape]) -> Term[Shape]:
         if not shape_is_empty(intersect_shapes(term.shape, one)):
             minus.append(one)
     return Term(term.shape, tuple(minus))
+
+
+def refuting_singles(have: Values, needs: Sequence[Child]) -> list[tuple[Values, int]] | None:
+    """`_entries.refuting` where the needs have one value each, or none; None of others."""
+    bits, absent = dict[Name, int](), 0
+    for i, need in enumerate(needs):
+        if isinstance(need, SingleChild):
+            bits[need.name] = bits.get(need.name, 0) | 1 << i
+        elif need is NOTHING:
+            absent |= 1 << i
+        else:
+            return None
+    every = (1 << len(needs)) - 1
+    found = [(have, absent)]
+    for name, of in bits.items():
+        if every & ~of != absent and not is_empty(only := intersection(have, single(name))):
+            found.append((only, every & ~of))
+    if bits and not is_empty(others := without(have, bits)):
+        found.append((others, every))
+    return found
 
 
 # How many values a set has.

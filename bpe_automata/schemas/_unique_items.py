@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,7 +39,7 @@ from bpe_automata.schemas._frames import (
     rest_outside,
 )
 from bpe_automata.schemas._style import Brackets
-from bpe_automata.schemas._values import ArrayShape, Term, Values, is_empty
+from bpe_automata.schemas._values import NONE, ArrayShape, Term, Values, is_empty
 
 
 class _Way(NamedTuple):
@@ -63,7 +64,7 @@ class UniqueItems(Separated):
         self._sets: list[dict[Name, None]] = [{}]  # each in the order in which its values came
         self._number = {frozenset[Name](): 0}
         self._values_of: dict[tuple[int, Name | None, tuple[Name, ...]], Values] = {}
-        self._few: dict[tuple[int, int], frozenset[Name] | int | None] = {}
+        self._few: dict[tuple[int, int, str], frozenset[Name] | int | None] = {}
         self._ways_of: dict[State, list[_Way]] = {}
         # From that many items on, one more makes no difference.
         least = max(len(term.shape.prefix), self._fewest, *(len(n.prefix) for n in term.minus), 0)
@@ -197,26 +198,32 @@ class UniqueItems(Separated):
             found[n] = self._fewest - max(count, n)
         return found
 
-    def _few_at(self, place: int, most: int) -> frozenset[Name] | int | None:
-        """See `few_values`."""
+    def _few_at(self, place: int, most: int, kind: str = "") -> frozenset[Name] | int | None:
+        """See `few_values`. kind: "array" or "object", if only those count."""
         place = min(place, len(self._shape.prefix))
         most = 1 << most.bit_length()  # so that few different ones are asked for
-        key = place, most
+        key = place, most, kind
         if key not in self._few:
-            self._few[key] = few_values(self._shape.item(place).values, most)
+            values = self._shape.item(place).values
+            if kind == "array":
+                values = replace(NONE, arrays=values.arrays, memo={})
+            elif kind:
+                values = replace(NONE, objects=values.objects, memo={})
+            self._few[key] = few_values(values, most)
         return self._few[key]
 
-    def has_room(self, state: State, name: Name) -> bool:
+    def has_room(self, state: State, name: Name, of_kind: bool = False) -> bool:
         """Was no item of a value before, and are there values enough for all that must follow, and
-        more?"""
+        more? of_kind: arrays or objects enough, as this is one."""
         count, number, left = state
         known, n = self._sets[number], len(self._shape.prefix)
         most = len(known) + 2 + max(0, self._fewest - count)
+        kind = name[0] if of_kind else ""
         places = range(min(count, n), n + 1)
         return (
             not left
             and name not in known
-            and all(isinstance(self._few_at(place, most), int) for place in places)
+            and all(isinstance(self._few_at(place, most, kind), int) for place in places)
         )
 
     # Lengths. Those of the values that are left are not asked for: far may be less, not more.
@@ -288,10 +295,10 @@ class _HeldItems:
         """Is it that of an item of `UniqueItems`?"""
         return isinstance(context, Frame) and isinstance(context.container, UniqueItems)
 
-    def has_room(self, context: Any, name: Name) -> bool:
+    def has_room(self, context: Any, name: Name, of_kind: bool = False) -> bool:
         """See `UniqueItems.has_room`."""
         container: UniqueItems = context.container
-        return container.has_room(context.state, name)
+        return container.has_room(context.state, name, of_kind)
 
     def held(self, part: Part, at: int, context: Any, name: Name) -> Iterable[Place]:
         """What follows the item."""

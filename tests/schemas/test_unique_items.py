@@ -453,3 +453,10 @@ def test_texts_that_may_become_a_value_do_not_differ():
         assert not differs(foo, behind)
     for behind in b"]", b",1", b',"b', b',"fo"', b',"fooo', b',"\\b', b',"\\u0067':
         assert differs(foo, behind)
+    number = name_of(b"-12.50")
+    for behind in b",-", b",-12", b",-1.25e", b",-0.0", b",-12.5000", b",-0012":
+        assert not differs(number, behind)
+    for behind in b",1", b",-2", b",-12.51", b",-0.3":
+        assert differs(number, behind)
+    assert not differs(name_of(b"0"), b",-0")
+    assert differs(name_of(b"0"), b",-01")
