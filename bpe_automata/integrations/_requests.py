@@ -24,6 +24,7 @@ from bpe_automata.errors import (
     BpeAutomataError,
     BudgetExceededError,
     SchemaTooLargeError,
+    UnsupportedSchemaError,
 )
 from bpe_automata.schemas import compile_json_schema, link_json_schema
 
@@ -43,8 +44,8 @@ class Options:
     """The constraint of one request.
 
     regex: Python syntax, `re.fullmatch` semantics; or else schema: JSON text, as
-    `compile_json_schema` with its defaults. What is too large for these is linked
-    (`link_regex`, `link_json_schema`). method:
+    `compile_json_schema` with its defaults. What is too large for these, or compares items, is
+    linked (`link_regex`, `link_json_schema`). method:
     "canonical" or "lift". prefix: begin after the prompt's own ids; False: as if the text stood
     alone. added_tokens: as `constrain`. eos_ids: None for those of the model. max_seconds: of each
     call (see `Budget`), at most what the server allows.
@@ -66,13 +67,13 @@ class Options:
         return replace(budget, max_seconds=min(most, self.max_seconds or most))
 
     def compiled(self) -> ByteAutomaton:
-        """The language; linked, where it is too large to be written out. Raises what
-        `compile_or_link` or `link_json_schema` raise."""
+        """The language; linked, where it is too large to be written out, or compares items. Raises
+        what `compile_or_link` or `link_json_schema` raise."""
         if self.schema is None:
             return compile_or_link(self.regex or "", self.budget)
         try:
             return compile_json_schema(self.schema, budget=self.budget)
-        except SchemaTooLargeError:
+        except (SchemaTooLargeError, UnsupportedSchemaError):
             return link_json_schema(self.schema, budget=self.budget)
 
 
