@@ -124,7 +124,8 @@ def _less(term: Term[Shape], shapes: Iterable[Shape]) -> Term[Shape]:
 
 
 def refuting_singles(have: Values, needs: Sequence[Child]) -> list[tuple[Values, int]] | None:
-    """`_entries.refuting` where the needs have one value each, or none; None of others."""
+    """`_entries.refuting` where the needs have one value each, or none, and some have one; None of
+    others."""
     bits, absent = dict[Name, int](), 0
     for i, need in enumerate(needs):
         if isinstance(need, SingleChild):
@@ -133,12 +134,14 @@ def refuting_singles(have: Values, needs: Sequence[Child]) -> list[tuple[Values,
             absent |= 1 << i
         else:
             return None
+    if not bits or is_empty(have):
+        return None
     every = (1 << len(needs)) - 1
     found = [(have, absent)]
     for name, of in bits.items():
         if every & ~of != absent and not is_empty(only := intersection(have, single(name))):
             found.append((only, every & ~of))
-    if bits and not is_empty(others := without(have, bits)):
+    if not is_empty(others := without(have, bits)):
         found.append((others, every))
     return found
 

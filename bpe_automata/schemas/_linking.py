@@ -8,7 +8,8 @@ A context says in which object or array a value stands, with which members or it
 what surrounds that. So values may be nested without limit and counted without limit, and members
 may come in any order: what no text has led to is not written down.
 
-Terms that subtract shapes are followed in the same way, with what refutes them.
+Terms that subtract shapes are followed in the same way, with what refutes them; and arrays whose
+items must differ, with the values of earlier items (see `_unique_items`).
 """
 
 from __future__ import annotations

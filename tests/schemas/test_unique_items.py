@@ -29,6 +29,7 @@ from bpe_automata.errors import (
 )
 from bpe_automata.schemas import (
     _apart,
+    _unique_items,
     compile_json_schema,
     link_json_schema,
     link_yaml_schema,
@@ -82,7 +83,13 @@ class Drawn:
         members = {name: self.scalar() for name in names}
         found = {"type": "object", "additionalProperties": False, "properties": members}
         required = self.rng.sample(names, self.rng.randrange(len(names) + 1))
-        return {**found, "required": required}
+        if self.rng.random() < 0.6:
+            return {**found, "required": required}
+        # And one other name: a second one might be the same, which only some of the texts allow.
+        members["b"] = self.scalar()
+        required = [*{*required, "b"}]
+        others = {"additionalProperties": self.scalar(), "propertyNames": {"pattern": "^[abxy]$"}}
+        return {**found, **others, "required": required, "maxProperties": 1 + len(required)}
 
     def array(self, depth: int, unique: bool = True) -> Any:
         """Of a few items."""
@@ -279,7 +286,55 @@ def test_all_items_can_be_there():
     link_json_schema({**ANYTHING, "items": many, "minItems": 500})
 
 
+def test_names_of_earlier_items_come_in_any_order_behind_those_of_the_schema():
+    dfa = link_json_schema({**ANYTHING, "items": {"properties": {"p": {}}, "required": ["p"]}})
+    first = '{"p":0,"x":1,"y":2}'
+    for other in (
+        '{"p":0,"y":2,"x":2}',
+        '{"p":0,"z":0,"y":2,"x":1}',
+        '{"p":0,"y":2}',
+        '{"p":1,"x":1}',
+    ):
+        assert dfa.accepts(f"[{first},{other}]".encode()), other
+    for other in '{"p":0,"y":2,"x":1}', '{"x":2,"p":0}', '{"x":1}', '{"y":2,"p":0,"x":1}':
+        assert not dfa.accepts(f"[{first},{other}]".encode()), other
+    dfa = link_json_schema({**ANYTHING, "items": {"properties": {"p": {}}, "type": "object"}})
+    assert dfa.accepts(b'[{"p":0,"x":1},{"x":1}]')  # the first name of the schema is left out
+    assert not dfa.accepts(b'[{"x":1},{"x":1,"p":0}]')
+
+
 # ---------------------------------------------------------------- along a real tokenizer
+
+
+@pytest.mark.parametrize("method", ["canonical", "lift"])
+def test_what_is_seen_of_ids_is_what_automata_say(method, monkeypatch):
+    """An id in which an item ends is allowed at sight, or by the automaton that knows the item."""
+    tokenizer = named("smollm2")
+    pair = {"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "integer"}}}
+    texts = [
+        (STRINGS, '["a","-","a-","\\n","",",","\\"'),
+        (ANYTHING, '[1,12,0,-0.5,[],[1],{},{"a":1},"a",null,tru'),
+        ({**ANYTHING, "items": pair}, '[{"a":"x","b":1},{"b":1,"a":"x"'),
+        ({**ANYTHING, "items": {**pair, "additionalProperties": False}}, '[{},{"a":"x"},{"b":1'),
+        ({**ANYTHING, "items": {**ANYTHING, "items": {"type": "number"}}}, "[[1,2],[2,1],[1"),
+    ]
+
+    def masks() -> list[bytes]:
+        found = []
+        for schema, text in texts:
+            matcher = constrain(tokenizer, link_json_schema(schema, order="any"), method).matcher()
+            for token in tokenizer.encode(text):
+                found.append(matcher.mask().tobytes())
+                if not matcher.allows(token):
+                    break
+                matcher.advance(token)
+            found.append(matcher.mask().tobytes())
+        return found
+
+    at_sight = masks()
+    monkeypatch.setattr(_unique_items.UniqueItems, "has_room", lambda *_: False)
+    assert masks() == at_sight
+    assert len(at_sight) > 60
 
 
 @pytest.mark.parametrize("method", ["canonical", "lift"])
