@@ -25,7 +25,7 @@ import zlib
 from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
-from typing import IO, TypeVar
+from typing import IO, Any, TypeVar
 
 import numpy as np
 from platformdirs import user_cache_path
@@ -207,12 +207,17 @@ def trim(kind: str, most: int) -> None:
 def checked_load(
     kind: str, key: str, stamp: str, restore: Callable[[dict[str, np.ndarray]], T]
 ) -> T | None:
-    """What `restore` makes of the arrays of (`kind`, `key`); None, with a CorruptCacheWarning,
-    where the file is damaged or `restore` finds that it holds something else: it may raise
-    CorruptFileError, KeyError, TypeError, ValueError, IndexError, AttributeError."""
+    """What `restore` makes of the arrays of (`kind`, `key`), to which it writes nothing; None, with
+    a CorruptCacheWarning, where the file is damaged or `restore` finds that it holds something
+    else: it may raise CorruptFileError, KeyError, TypeError, ValueError, IndexError,
+    AttributeError."""
     try:
         arrays = load_arrays(kind, key, stamp)
-        return None if arrays is None else restore(arrays)
+        if arrays is None:
+            return None
+        restored = restore(arrays)
+        _let_go(arrays)
+        return restored
     except (CorruptFileError, LookupError, TypeError, ValueError, AttributeError) as error:
         said = f"it holds nothing called {error}" if isinstance(error, KeyError) else str(error)
         message = f"the cache file {arrays_path(kind, key)} is of no use: {said}. It is rebuilt"
@@ -231,6 +236,17 @@ def _mapped(path: Path) -> np.ndarray | None:
         if not status.st_size or not stat.S_ISREG(status.st_mode):  # cannot be mapped
             return np.empty(0, dtype=np.uint8)
         return np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY), dtype=np.uint8)
+
+
+def _let_go(arrays: dict[str, np.ndarray]) -> None:
+    """Forget the pages of the file that were read to check it: those that are needed come again.
+    Of Llama-3's automaton that is less than half. (Had one been written to, that would be lost.)"""
+    base: Any = next(iter(arrays.values()), None)
+    while isinstance(base, np.ndarray):
+        base = base.base
+    base = base.obj if isinstance(base, memoryview) else base
+    if isinstance(base, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):  # not on Windows
+        base.madvise(mmap.MADV_DONTNEED)
 
 
 def _checked(raw: np.ndarray) -> int:

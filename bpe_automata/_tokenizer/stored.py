@@ -14,7 +14,7 @@ import importlib.metadata
 import json
 import unicodedata
 from collections.abc import Iterable, Iterator
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -215,7 +215,8 @@ class _SourceFile:
     """The second file, loaded on first use, or made anew if it is gone or damaged."""
 
     def __init__(self, origin: Origin, fingerprint: str) -> None:
-        self._origin, self._fingerprint = origin, fingerprint
+        self._origin = replace(origin, read=origin.read_again)  # which holds no content
+        self._fingerprint = fingerprint
 
     @cached
     def _arrays(self) -> _Arrays:

@@ -43,6 +43,7 @@ from bpe_automata._storage import (
     CorruptFileError,
     UntrustedCacheWarning,
     arrays_path,
+    checked_load,
     load_arrays,
     store_arrays,
 )
@@ -600,6 +601,25 @@ def test_equal_names_share_memory_and_writing_stays_in_the_process() -> None:
     again = load_arrays("kind", "key", "stamp")
     assert again is not None
     assert again["one"].tolist() == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="pages are seen on Linux alone")
+def test_pages_that_only_checking_has_read_are_not_kept() -> None:
+    array = np.arange(1 << 20, dtype=np.int64)
+    store_arrays("kind", "key", "", {"a": array})
+    loaded = checked_load("kind", "key", "", lambda arrays: arrays)
+    assert loaded is not None
+    path = str(arrays_path("kind", "key"))
+    assert _resident(path) < array.nbytes // 100
+    loaded["a"][5] = 0
+    assert loaded["a"].sum() == array.sum() - 5
+    assert _resident(path) >= array.nbytes
+
+
+def _resident(path: str) -> int:
+    """Bytes of a mapped file that are in memory."""
+    after = Path("/proc/self/smaps").read_text().split(path)[1:]
+    return sum(int(part.split("Rss:")[1].split()[0]) for part in after) * 1024
 
 
 def test_arrays_in_fortran_order_come_back_equal() -> None:
