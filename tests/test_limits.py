@@ -20,6 +20,7 @@ from bpe_automata._constructions import (
     token_actions,
 )
 from bpe_automata._constructions.prefixed import prefixed
+from bpe_automata._limits import untouched
 from bpe_automata._token_automata import algebra
 from bpe_automata._token_automata.automaton import TokenAutomaton
 from bpe_automata._tokenizer import tokenizer as tokenizers
@@ -28,6 +29,19 @@ from bpe_automata.banning import Ban
 from bpe_automata.banning import _spellings as spellings
 from bpe_automata.errors import BpeAutomataError, BudgetExceededError
 from bpe_automata.testing import small_tokenizer
+
+
+@pytest.mark.parametrize("n", [7, 100_000])
+def test_untouched_arrays_are_zero_and_apart(n):
+    found = untouched((n, np.bool_), ((n, 3), np.int16), (0, np.int32), (n, np.int64))
+    assert [(a.shape, a.dtype.str[1:]) for a in found] == [
+        *(((n,), "b1"), ((n, 3), "i2"), ((0,), "i4"), ((n,), "i8"))
+    ]
+    assert not any(a.any() for a in found)
+    for k, array in enumerate(found, 1):
+        array[:] = k
+    assert [int(a.sum(dtype=np.int64)) for a in found] == [n, 6 * n, 0, 4 * n]
+
 
 # Kernels do not check their indices: what goes wrong may end the process.
 LONG_TOKEN = """

@@ -33,12 +33,9 @@ from bpe_automata._automata.linked_store import Members, Written
 from bpe_automata._automata.part_tables import labelled
 from bpe_automata._automata.parts import BYTE, Covers, Join, Part, Place
 from bpe_automata._budget import Budget, check, spending, spent
-from bpe_automata._kernels.links import HERE, register
+from bpe_automata._kernels.links import register
 from bpe_automata._kernels.references import packed
-from bpe_automata._kernels.written import (
-    APART,
-    merge,
-)
+from bpe_automata._kernels.written import APART, known_steps, leads, merge
 from bpe_automata._sharing import Immutable, Lock, locked
 from bpe_automata.errors import (
     BpeAutomataError,
@@ -123,16 +120,13 @@ class LinkedDFA(Immutable):
 
     def step(self, state: int, byte: int) -> int:
         """The state after one byte. Raises BudgetExceededError."""
-        cell = int(self.steps.trans[self.steps.row[state], self.byte_class[byte]])
-        if cell >= 0:
-            return state + cell - HERE if cell else 0
-        number = int(self.steps.away[state]) - 1 - cell
-        return int(self.steps.behind[number]) or self.enter(number)
+        after = self._written.after(state, int(self.byte_class[byte]))
+        return after if after >= 0 else self.enter(-1 - after)
 
     def after(self, states: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """int32: the state after a byte of a column from each of many states, int32. Raises
         BudgetExceededError."""
-        found = self._written.leads(states, columns)
+        found: np.ndarray = known_steps(states, columns, packed(self.steps))
         for entry in np.unique(found[found < 0]).tolist():
             found[found == entry] = self.enter(-1 - entry)
         return found.astype(np.int32)
@@ -152,7 +146,7 @@ class LinkedDFA(Immutable):
 
     def live_bytes(self, state: int) -> np.ndarray:
         """int64: the bytes that keep an accepting state in reach, in order."""
-        return np.flatnonzero(self.steps.trans[self.steps.row[state]][self.byte_class])
+        return np.flatnonzero(self._written.row_of(state)[self.byte_class])
 
     @spent
     def shortest(self, state: int | None = None) -> bytes:
@@ -429,12 +423,12 @@ class LinkedDFA(Immutable):
         return found
 
     def _merged(self, states: tuple[int, ...]) -> np.ndarray:
-        """The row of a set, as of `_leads`."""
+        """The row of a set, as `Written.hold` takes it."""
         row, several = np.empty(self.n_classes, np.int64), np.array(states, np.int64)
         if merge(several, row, packed(self.steps)):
             apart, known = np.flatnonzero(row == APART), dict[tuple[int, ...], int]()
-            table = self._written.leads(several[:, None], apart)
-            for column, entries in zip(apart.tolist(), table.T.tolist(), strict=True):
+            table = leads(several, apart, packed(self.steps))
+            for column, entries in zip(apart.tolist(), table.tolist(), strict=True):
                 key = tuple(entries)  # most bytes of a string lead alike
                 if key not in known:
                     known[key] = self._step_to(sorted({entry for entry in entries if entry}))

@@ -15,7 +15,7 @@ from bpe_automata._kernels.distance import NEVER
 from bpe_automata._kernels.links import HERE, Steps
 from bpe_automata._kernels.references import packed
 from bpe_automata._kernels.written import cut, write_cut, write_instance, write_row, write_rows
-from bpe_automata._limits import untouched
+from bpe_automata._limits import NUMBERS, untouched
 from bpe_automata.errors import BudgetExceededError, UnsupportedFeatureError
 
 _FEWER = "the texts read so far have used them up; make the automaton anew, or pass a larger Budget"
@@ -28,7 +28,7 @@ Members = tuple[tuple[int, ...], bool]
 """States, in order, and whether a text may end where they are: a set."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, slots=True)
 class Instance:
     """A block of a part in a context. base: its first state, which is state `first` of the
     part."""
@@ -51,24 +51,26 @@ class Written:
         """byte_class: uint8 [256]. readable: bool [256], or None for all bytes, as of a
         `LinkedDFA`. Raises BudgetExceededError."""
         self._readable = readable
-        self.room = min(_ROOM * budget.max_states, HERE - 1)
-        n_rows = min(_ROWS * budget.max_states + _MORE_ROWS, HERE)
+        self.room = min(_ROOM * budget.max_states, NUMBERS // _STEPS)
+        self._most_rows = n_rows = min(_ROWS * budget.max_states + _MORE_ROWS, NUMBERS)
         try:
-            row, away, behind = (untouched(k * self.room, np.int32) for k in (1, 1, _STEPS))
-            trans = untouched((n_rows, int(byte_class.max()) + 1), np.int32)
-            self.accepting = untouched(self.room, np.bool_)
-            self.far = untouched(self.room, np.int32)
-            self.plain = untouched(self.room, np.bool_)
+            shape, n = (n_rows, int(byte_class.max()) + 1), self.room
+            rows = (shape, np.int32), (shape, np.int16)
+            steps = (n, np.int32), (n, np.int32), (_STEPS * n, np.int32)
+            states = (n, np.int32), (n, np.bool_), (n, np.bool_)
+            found = iter(untouched(*rows, *steps, *states))
+            trans, cells, row, away, behind, self.far, self.accepting, self.plain = found
         except (OSError, MemoryError) as error:
             raise out_of_memory(budget) from error
-        self.steps = Steps(trans, byte_class, row, away, behind)
+        self.steps = Steps(trans, byte_class, cells, row, away, behind)
         self.far[0] = NEVER
-        self.count, self._n_counted, self._n_rows, self._n_steps = 1, 1, 1, 0
+        self.count, self._n_counted, self._n_steps = 1, 1, 0
+        self._n_rows, self._n_own_rows = 1, 0  # of `cells`, of `trans`
         self._counted: list[weakref.ref[np.ndarray]] = []
         self._bases: list[int] = []  # of instances, and the states that are sets
         self._instance_with: dict[int, Instance] = {}
         self._instance_of: dict[tuple[int, int, int], Instance] = {}
-        # Blocks with their rows, by part or `trans`, which tables that begin elsewhere share.
+        # Blocks with their rows, by part or the `trans` that tables that begin elsewhere share.
         self._rows_of: dict[tuple[int, int], tuple[Block, np.ndarray, Part | Table]] = {}
         # Steps away: the first number of those of an instance, or that of one to a set.
         self._first_steps: list[int] = []
@@ -76,20 +78,23 @@ class Written:
 
     # What is asked.
 
-    def leads(self, states: np.ndarray, columns: np.ndarray) -> np.ndarray:
-        """int64: the states that columns lead to; -1 - the number of a step that is not written
-        down."""
-        _, _, row, away, behind = self.steps
-        cells = self.steps.trans[row[states], columns].astype(np.int64)
-        found = np.where(cells > 0, states + cells - HERE, 0)
-        left = cells < 0
-        numbers = np.broadcast_to(away[states], cells.shape)[left] - 1 - cells[left]
-        found[left] = np.where(behind[numbers] > 0, behind[numbers], -1 - numbers)
-        return found
-
     def instance_at(self, state: int) -> Instance:
         """The instance that a state is one of."""
         return self._instance_with[self._bases[bisect_right(self._bases, state) - 1]]
+
+    def row_of(self, state: int) -> np.ndarray:
+        """The row of a state, of `Steps.cells` or `Steps.trans`: 0 where it leads nowhere."""
+        row = int(self.steps.row[state])
+        found: np.ndarray = self.steps.trans[-1 - row] if row < 0 else self.steps.cells[row]
+        return found
+
+    def after(self, state: int, column: int) -> int:
+        """As `_kernels.links.known_step`, without a kernel."""
+        cell = int(self.row_of(state)[column])
+        if cell < 0:
+            number = int(self.steps.away[state]) - 1 - cell
+            return int(self.steps.behind[number]) or -1 - number
+        return state + cell - HERE if cell and self.steps.row[state] >= 0 else cell
 
     def is_exit(self, state: int) -> bool:
         """Is a state of an instance one of the exits of its part?"""
@@ -103,8 +108,9 @@ class Written:
     @property
     def is_nearly_full(self) -> bool:
         """Is more than half of the room for states, rows or steps used up?"""
-        used = (self.count, self.room), (self._n_rows, len(self.steps.trans))
-        return any(2 * n > room for n, room in (*used, (self._n_steps, len(self.steps.behind))))
+        rows = self._n_rows + self._n_own_rows, self._most_rows
+        used = (self.count, self.room), rows, (self._n_steps, len(self.steps.behind))
+        return any(2 * n > room for n, room in used)
 
     # Instances.
 
@@ -209,18 +215,23 @@ class Written:
         return found
 
     def hold(self, state: int, row: np.ndarray) -> None:
-        """Write a row of its own for a state that is none of an instance, from what `leads`
-        says."""
-        write_row(state, self._room_for_rows(1), row, packed(self.steps))
+        """Write a row of its own for a state that is none of an instance: int64 [columns], states,
+        and -1 - the numbers of steps. Raises BudgetExceededError."""
+        self._check_rows(1)
+        self._n_own_rows += 1
+        write_row(state, self._n_own_rows - 1, row, packed(self.steps))
 
     # Room.
 
     def _room_for_rows(self, rows: int) -> int:
-        """The first of so many new rows."""
-        if self._n_rows + rows > len(self.steps.trans):
-            raise BudgetExceededError("rows", len(self.steps.trans), _FEWER)
+        """The first of so many new rows of `cells`."""
+        self._check_rows(rows)
         self._n_rows += rows
         return self._n_rows - rows
+
+    def _check_rows(self, more: int) -> None:
+        if self._n_rows + self._n_own_rows + more > self._most_rows:
+            raise BudgetExceededError("rows", self._most_rows, _FEWER)
 
     def _room(self, states: int) -> int:
         """The first of so many new states."""

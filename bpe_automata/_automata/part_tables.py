@@ -18,7 +18,7 @@ from bpe_automata.errors import BpeAutomataError
 
 Alternative = tuple[tuple[bytes | ByteDFA, ...], int]
 """Texts and languages, one after another, and the label of the exit behind them, 0 or more."""
-_MOST_STATES, _LARGEST = 40_000, 1_000  # of all tables that are kept, and of one: 1 kB each
+_MOST_STATES, _LARGEST = 20_000, 1_000  # of all tables that are kept, and of one: 0.5 kB each
 _NEVER = 0xC0  # a byte that is in no text, and no digit
 _DIGITS = tuple(range(0xF8, 0x100))  # bytes that are in no text: they spell labels, see below
 K = TypeVar("K", bound=Hashable)

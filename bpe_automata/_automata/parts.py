@@ -12,7 +12,7 @@ import numpy as np
 
 from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._kernels import written
-from bpe_automata._kernels.distance import shorten
+from bpe_automata._kernels.distance import edges_of, shorten
 from bpe_automata._kernels.watch import watched
 from bpe_automata._kernels.written import leave_block
 from bpe_automata._sharing import cached
@@ -26,6 +26,7 @@ PLAIN = b"\t\n\r" + bytes(byte for byte in range(0x20, 0x7F) if byte != ord("<")
 """Bytes that nearly all tokenizers have ids for, that begin none of their added tokens, and that no
 normalizer changes: where the shortest text is plain no search is needed to know that it can be
 spelled."""
+_PLAIN = np.frombuffer(PLAIN, np.uint8)
 ROWS = 64
 """Of a part, that are written down together; by 256 columns they lead to fewer than 2 ** 15
 states."""
@@ -220,35 +221,28 @@ without a part, the end of the text."""
 
 
 class _Edges(NamedTuple):
-    """int64. tail [k]: the states with steps; start [k]: the first edge of each; head [m]: where
-    edges lead; length [m]: of the byte that is read."""
+    """int32. tail [k]: the states with steps; start [k]: the first edge of each; head [m]: where
+    edges lead; odd bool [m]: is no byte that leads there plain?"""
 
     tail: np.ndarray
     start: np.ndarray
     head: np.ndarray
-    length: np.ndarray
+    odd: np.ndarray
 
 
 def _edges(trans: np.ndarray, byte_class: np.ndarray, columns: np.ndarray | None = None) -> _Edges:
     """columns: int64, those that count, all by default."""
-    odd = np.ones(trans.shape[1], np.int64)
-    odd[byte_class[list(PLAIN)]] = 0
-    if columns is not None:
-        trans, odd = trans[:, columns], odd[columns]
-    tail, column = np.nonzero(trans)
-    # Of bytes that lead alike, a plain one if there is one.
-    edges = np.unique((tail * len(trans) + trans[tail, column]) * 2 + odd[column])
-    edges = edges[np.append(True, np.diff(edges >> 1) != 0)] if len(edges) else edges
-    tail, head = np.divmod(edges >> 1, max(1, len(trans)))
-    tail, start = np.unique(tail, return_index=True)
-    return _Edges(tail, start, head, BYTE + (edges & 1))
+    odd = np.ones(trans.shape[1], np.bool_)
+    odd[byte_class[_PLAIN]] = False
+    every = np.arange(trans.shape[1]) if columns is None else columns
+    return _Edges(*edges_of(trans, every, odd))
 
 
 def _nearest(far: np.ndarray, edges: _Edges) -> np.ndarray:
     """int64 [n]: the least of steps to a state and what `far` says of it, which is written over.
     FAR of the dead state."""
     far[0] = FAR
-    watched(shorten, far, *edges)
+    watched(shorten, far, *edges, BYTE)
     return far
 
 

@@ -151,8 +151,8 @@ class CartesianMerge(Immutable):
         self._tables = ProductTables(self.canonical, self.prefixed, {*eos_ids, *unread})
         self._relevance = Relevance(self._tables, self.canonical.geometry)
         # One is got again out of what `Relevance` keeps in little more time than it takes to copy,
-        # so no more than an eighth of the usual is kept, for those that are asked for again soon.
-        self._masks: BoundedMemo[ProductState, np.ndarray] = BoundedMemo(tokenizer.n_ids)
+        # so a small part of the usual is kept, for those that are asked for again soon.
+        self._masks: BoundedMemo[ProductState, np.ndarray] = BoundedMemo(4 * tokenizer.n_ids)
         self._after: BoundedMemo[tuple[ProductState, int], ProductState] = BoundedMemo(1 << 12)
         self._some_ids: BoundedMemo[Configuration, list[list[int]]] = BoundedMemo(16 * _SOME)
         self.leads = AllLeads(self._tables, self._relevance).of_configuration

@@ -164,13 +164,15 @@ class Regions:
         vocabularies: Callable[[], CollapsedVocabularies],
     ) -> None:
         self._dfa, self.lock, self._trie, self._vocabularies = dfa, lock, trie, vocabularies
-        self._of_state = untouched(dfa.n_states, np.int32)  # or 1 + the number of its classes
+        n = dfa.n_states
+        # Of each state: _UNKNOWN, _NARROW or 1 + the number of its classes; what
+        # `_kernels.collapsed.goes_with` has shown; scratch for `partition`.
+        wanted = (n, np.int32), (n, np.int32), (n, np.int32), (n, np.int64)
+        self._of_state, self._shown, *self._scratch = untouched(*wanted)
         self._classes: list[np.ndarray] = []
         self._number: dict[bytes, int] = {}  # of classes, from 1 on
-        self._shown = untouched(dfa.n_states, np.int32)  # see `_kernels.collapsed.goes_with`
         self._of_row: dict[int, int] = {}  # of a linked automaton, what its states had last
         self._outside: dict[int, np.ndarray] = {}  # by state, where there is any
-        self._scratch = untouched(dfa.n_states, np.int32), untouched(dfa.n_states, np.int64)
 
     def at(self, state: int) -> Collapsed:
         """The vocabulary as a DFA state tells its bytes apart, or NOTHING."""

@@ -132,8 +132,7 @@ def fixed_set_for(canonical: CanonicalAutomaton, dfa: ByteAutomaton) -> FixedSet
     fixed_set = canonical.tokenizer.derived("fixed set", lambda _: _fixed_set(canonical))
     distance = dfa.far if isinstance(dfa, LinkedDFA) else distances(dfa.trans, dfa.accepting)
     n = dfa.n_states if fixed_set.number != NONE else 0
-    first, step = untouched(n, np.int32), untouched(n, np.int32)
-    leading = untouched((n, _LEADING), np.int32)
+    first, step, leading = untouched((n, np.int32), (n, np.int32), ((n, _LEADING), np.int32))
     return fixed_set._replace(distance=distance, first=first, step=step, leading=leading)
 
 
@@ -141,7 +140,7 @@ def _fixed_set(canonical: CanonicalAutomaton) -> FixedSet:
     """The part that does not depend on a DFA."""
     trie, derivation = canonical.trie, canonical.derivation
     number = _fixed_set_number(canonical)
-    token = np.full(len(trie.token), NONE, dtype=np.int32)
+    token = np.full(len(trie.token) if number != NONE else 0, NONE, dtype=np.int32)
     if number != NONE:
         keeps = _keeps(canonical, number)[canonical.nodes.token_class] & (canonical.nodes.text == 0)
         keeps &= (trie.token >= 0) & derivation.reachable[trie.token]

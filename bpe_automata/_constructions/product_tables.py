@@ -68,6 +68,7 @@ _MORE_STATE_PAIRS = 4
 _STATES_PER_SPARE_PAIR = 64
 _SMALLER = "use smaller repeat counts, or split the language"
 _ROOM = 4096
+_ENOUGH = 1 << 16  # configurations that one call may find
 _ROOM_OF_SETS = 8
 # Llama-4, which has most, needs 306 and 137; most others need no more than the first number. All
 # states have a bit for each that there is room for.
@@ -363,8 +364,10 @@ class ProductTables:
             while True:
                 watch = self._armed(columns, proofs)
                 answer = called(watch, kernel, *arguments, packed(self._product))
-                # Half full it takes no more: a call is to find room for as much again.
-                if 4 * int(self.memo.n_configurations[0]) >= len(self.memo.configurations):
+                # Half full it takes no more: a call is to find room for as many as there are, or
+                # for a lot.
+                slots = len(self.memo.configurations)
+                if int(self.memo.n_configurations[0]) >= slots // 2 - min(slots // 4, _ENOUGH):
                     self._grow_configurations()
                 if int(self.memo.n_state_pairs[0]) <= len(self.memo.state):
                     return answer
@@ -409,8 +412,9 @@ class ProductTables:
         for some in slice(written), slice(n_states, size):
             new.at_end[some] = old.at_end[some]
             new.at_end[some][new.at_end[some] != ALIVE] = UNKNOWN
-        # Statuses first: one is taken for known wherever it is not UNKNOWN.
-        old.status[:], old.configurations[:] = UNKNOWN, EMPTY
+        # Far fewer are asked about again than were known.
+        slots = max(len(new.configurations), len(old.configurations) // 4)
+        configurations, status = np.full(slots, EMPTY, np.int64), np.zeros(slots, np.uint8)
         new.state[n_states:size] = old.state[n_states:]
         new.text_state[n_states:size] = old.text_state[n_states:]
         self._count(new)
@@ -418,7 +422,7 @@ class ProductTables:
         keys, values = with_room(old.keys, old.values, len(new.state) - n_states)
         new = new._replace(keys=keys, values=values)
         self._product = self._product._replace(
-            memo=new._replace(configurations=old.configurations, status=old.status)
+            memo=new._replace(configurations=configurations, status=status)
         )
 
 
@@ -439,16 +443,18 @@ def _memo(n_states: int, n: int, spare: int) -> Memo:
     """`spare` state pairs besides the DFA's states."""
     state_pairs, slots, room = n_states + spare, table_size(spare), table_size(_ROOM)
     check_fits("state pairs", state_pairs, NUMBERS, _SMALLER)
+    each, bits = (state_pairs, np.int32), ((state_pairs, n), np.uint8)
+    at_end, free, state, text_state = untouched(bits, bits, each, each)
     return Memo(
         configurations=np.full(room, EMPTY, dtype=np.int64),
         status=np.zeros(room, dtype=np.uint8),
         n_configurations=np.zeros(1, dtype=np.int64),
-        at_end=untouched((state_pairs, n), np.uint8),
-        free=untouched((state_pairs, n), np.uint8),
+        at_end=at_end,
+        free=free,
         keys=np.full(slots, EMPTY, dtype=np.int64),
         values=np.full(slots, -1, dtype=np.int32),
-        state=untouched(state_pairs, np.int32),  # see `ProductTables._count`
-        text_state=untouched(state_pairs, np.int32),
+        state=state,  # see `ProductTables._count`
+        text_state=text_state,
         n_state_pairs=np.array([n_states], dtype=np.int64),
     )
 
@@ -456,6 +462,7 @@ def _memo(n_states: int, n: int, spare: int) -> Memo:
 def _certificates(n_states: int, n_rows: int, n_texts: int) -> Certificates:
     """None yet."""
     room, n = table_size(_MOST_CERTIFICATES), _FEW_CERTIFICATES
+    asked, holds = _words_of_states(n_states, n)
     return Certificates(
         of_set=np.empty(0, dtype=np.int32),
         keys=np.full(room, EMPTY, dtype=np.int64),
@@ -463,8 +470,8 @@ def _certificates(n_states: int, n_rows: int, n_texts: int) -> Certificates:
         shown=np.zeros((n, *SHOWN), dtype=np.int32),
         ends=np.zeros(n, dtype=bool),
         whole=np.zeros(n, dtype=bool),
-        asked=untouched((n_states, -(-n // 64)), np.int64),
-        holds=untouched((n_states, -(-n // 64)), np.int64),
+        asked=asked,
+        holds=holds,
         column=np.full(n_rows, -1, dtype=np.int32),
         need=np.zeros((_COLUMNS, -(-n // 64)), dtype=np.int64),
         texts=np.zeros(n_texts, dtype=np.int32),
@@ -472,16 +479,22 @@ def _certificates(n_states: int, n_rows: int, n_texts: int) -> Certificates:
     )
 
 
+def _words_of_states(n_states: int, n: int) -> list[np.ndarray]:
+    """Twice n bits for each state."""
+    return untouched(*(((n_states, -(-n // 64)), np.int64) for _ in range(2)))
+
+
 def _with_more(known: Certificates) -> Certificates:
     """The same with all the room that there may be. Where they hold is asked again: it is found
     sooner than so many bits are copied."""
-    n, n_states = _MOST_CERTIFICATES, len(known.asked)
+    n = _MOST_CERTIFICATES
+    asked, holds = _words_of_states(len(known.asked), n)
     return known._replace(
         shown=resized(known.shown, n),
         ends=resized(known.ends, n),
         whole=resized(known.whole, n),
-        asked=untouched((n_states, -(-n // 64)), np.int64),
-        holds=untouched((n_states, -(-n // 64)), np.int64),
+        asked=asked,
+        holds=holds,
         need=np.zeros((_COLUMNS, -(-n // 64)), dtype=np.int64),
     )
 

@@ -56,19 +56,57 @@ def distances(trans: np.ndarray, accepting: np.ndarray) -> np.ndarray:
 
 
 @kernel
+def edges_of(
+    trans: np.ndarray, columns: np.ndarray, odd: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """(tail, start, head, odd), as `shorten` takes them, of a table, int32 [n, k], where 0 is dead.
+    columns: int64, those that count; odd: bool [k]."""
+    n, count, many = len(trans), 0, 0
+    tail, start = np.empty(n, np.int32), np.empty(n, np.int32)
+    room = 4 * n + len(columns)
+    head, longer = np.empty(room, np.int32), np.empty(room, np.bool_)
+    edge_to = np.full(n, -1, np.int32)  # the last one to each state
+    for s in range(n):
+        first, before = count, np.int32(0)
+        if count + len(columns) > len(head):
+            room = 2 * len(head) + len(columns)
+            head, longer = _longer(head, count, room), _longer(longer, count, room)
+        for c in columns:
+            after = trans[s, c]
+            if after != 0 and (after != before or not odd[c]):
+                if edge_to[after] < first:
+                    edge_to[after], head[count], longer[count] = count, after, True
+                    count += 1
+                longer[edge_to[after]] &= odd[c]
+            before = after
+        if count > first:
+            tail[many], start[many] = s, first
+            many += 1
+    return tail[:many].copy(), start[:many].copy(), head[:count].copy(), longer[:count].copy()
+
+
+@kernel
+def _longer(array: np.ndarray, count: int, room: int) -> np.ndarray:
+    longer = np.empty(room, array.dtype)
+    longer[:count] = array[:count]
+    return longer
+
+
+@kernel
 def shorten(
     far: np.ndarray,
     tail: np.ndarray,
     start: np.ndarray,
     head: np.ndarray,
-    length: np.ndarray,
+    odd: np.ndarray,
+    byte: int,
     watch: np.ndarray,
 ) -> None:
     """Write into `far`, int64 [n], the least of what it says of a state and of ways to others.
 
-    tail int64 [k]: the states with edges; start int64 [k]: the first edge of each; head, length
-    int64: where edges lead, and how long they are. In turns against the numbers and with them: a
-    shortest way of n edges takes n turns at most."""
+    tail int32 [k]: the states with edges; start int32 [k]: the first edge of each; head int32:
+    where edges lead; odd bool: is one longer by 1 than `byte`? In turns against the numbers and
+    with them: a shortest way of n edges takes n turns at most."""
     changed, n = True, len(tail)
     while changed and not poll(watch):
         changed = False
@@ -76,7 +114,7 @@ def shorten(
             for i in range(n):
                 k = i if turn else n - 1 - i
                 for edge in range(start[k], start[k + 1] if k + 1 < n else len(head)):
-                    nearer = far[head[edge]] + length[edge]
+                    nearer = far[head[edge]] + byte + odd[edge]
                     if nearer < far[tail[k]]:
                         far[tail[k]], changed = nearer, True
 

@@ -22,26 +22,34 @@ from bpe_automata._kernels.references import by_reference
 from bpe_automata._kernels.watch import stop_for
 
 _NAME = "bpe_automata_enter"
-HERE = 1 << 30
+HERE = 1 << 14  # a block has no more steps away than that, and two blocks no more rows
 
 
 @by_reference
 class Steps(NamedTuple):
-    """trans int32 [n_states, columns], byte_class uint8 [256]: where each state leads; row, away,
-    behind: of length 0. But of a linked automaton trans has rows that many states share:
+    """trans int32 [n_states, columns], byte_class uint8 [256]: where each state leads; all others:
+    of length 0. But of a linked automaton many states share rows:
 
-        row int32 [n_states]    the row of each state
-        away int32 [n_states]   the number of the first of its steps away
-        behind int32 [steps]    the state that such a step leads to, 0: it is not written down yet
+        cells int16 [rows, columns]   rows of blocks, of which row 0 is dead
+        row int32 [n_states]          the row of each state there; or -1 - its row of `trans`
+        away int32 [n_states]         the number of the first of its steps away
+        behind int32 [steps]          the state that such a step leads to, 0: not written down yet
 
-    A cell of such a row, seen from state s, is one of: 0, dead; HERE + d, state s + d of the same
-    instance; -1 - k, the k-th step away from the instance, number away[s] + k."""
+    A cell, seen from state s, is one of: 0, dead; HERE + d, state s + d of the same instance;
+    -1 - k, the k-th step away from the instance, number away[s] + k. A state that is a set has a
+    row of `trans` to itself, where states stand, and -1 - the numbers of steps; its `away` is 0."""
 
     trans: np.ndarray
     byte_class: np.ndarray
+    cells: np.ndarray
     row: np.ndarray
     away: np.ndarray
     behind: np.ndarray
+
+
+def steps_of(trans: np.ndarray, byte_class: np.ndarray) -> Steps:
+    """Those of an automaton that is there as a whole."""
+    return Steps(trans, byte_class, np.zeros((0, 0), np.int16), *np.zeros((3, 0), np.int32))
 
 
 class Linked(Protocol):
@@ -100,11 +108,10 @@ def known_step(state: int, column: int, steps: Steps) -> int:
     """The state after a byte of a column; -1 - the number of the step if that is not known."""
     if len(steps.row) == 0:
         return steps.trans[state, column]
-    cell = steps.trans[steps.row[state], column]
-    if cell > 0:
-        return state + cell - HERE
-    if cell == 0:
-        return 0
+    row = steps.row[state]
+    cell: Any = np.int64(steps.cells[row, column] if row >= 0 else steps.trans[-1 - row, column])
+    if cell >= 0:
+        return state + cell - HERE if cell > 0 and row >= 0 else cell
     number = steps.away[state] - 1 - cell
     after = steps.behind[number]
     return after if after > 0 else -1 - number

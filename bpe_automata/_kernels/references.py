@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 from array import array
+from ctypes import addressof, c_char
 from typing import Any, TypeVar
 
 import numpy as np
@@ -176,6 +177,7 @@ def packed(value: Any) -> Any:
 _types: dict[tuple[Any, ...], types.Type] = {}
 """What `typeof` says, which takes a millisecond for a `product.Product`, by what it looks at."""
 _OWNED = 4  # a flag of arrays that makes no other type
+_OPEN = 0x401  # those of one in C order that may be written to
 
 
 def _written(member: Any, words: list[int], held: list[Any]) -> object:
@@ -183,11 +185,14 @@ def _written(member: Any, words: list[int], held: list[Any]) -> object:
     Raises TypeError for a member that is not made of words."""
     if isinstance(member, np.ndarray):
         held.append(member)
-        address = member.__array_interface__["data"][0]
-        words += (*_NO_OWNERS, member.size, member.itemsize, address)
-        words += member.shape
-        words += member.strides
-        return member.dtype, member.ndim, member.flags.num & ~_OWNED
+        size, flags = member.size, member.flags.num
+        if size and flags & _OPEN == _OPEN:
+            buffer: Any = member
+            address = addressof(c_char.from_buffer(buffer))  # in a third of the time
+        else:
+            address = member.__array_interface__["data"][0]
+        words += (*_NO_OWNERS, size, member.itemsize, address, *member.shape, *member.strides)
+        return member.dtype, member.ndim, flags & ~_OWNED
     if hasattr(member, "__dict__"):  # a tuple declared `by_reference`
         inner = packed(member)
         held.append(inner)

@@ -9,7 +9,7 @@ from bpe_automata._kernels.links import HERE, Steps, known_step
 
 BYTE = 1 << 32  # see `parts.BYTE`
 FAR = BYTE << 29
-APART = HERE
+APART = 1 << 31
 """In the row of a set of states: they lead to different ones."""
 
 
@@ -51,7 +51,7 @@ def write_rows(runs: np.ndarray, first: int, steps: Steps) -> None:
         k, cell = np.int64(runs[i, 0]), np.int64(runs[i, 3])
         entry = cell - 1 - k + HERE if cell > 0 else cell
         for c in range(runs[i, 1], runs[i, 2]):
-            steps.trans[first + k, c] = entry
+            steps.cells[first + k, c] = entry
 
 
 @kernel
@@ -76,10 +76,11 @@ def write_instance(
 
 @kernel
 def write_row(state: int, at: int, row: np.ndarray, steps: Steps) -> None:
-    """Write row `at`, of a state that is none of an instance. row: int64, as of `merge`."""
-    steps.row[state] = at
+    """Write row `at` of `trans`, of a state that is none of an instance. row: int64, as of
+    `merge`."""
+    steps.row[state] = -1 - at
     for c in range(len(row)):
-        steps.trans[at, c] = row[c] - state + HERE if row[c] > 0 else row[c]
+        steps.trans[at, c] = row[c]
 
 
 @kernel
@@ -95,6 +96,25 @@ def merge(states: np.ndarray, row: np.ndarray, steps: Steps) -> int:
                 row[c] = after if row[c] == 0 else APART
         apart += row[c] == APART
     return apart
+
+
+@kernel
+def leads(states: np.ndarray, columns: np.ndarray, steps: Steps) -> np.ndarray:
+    """int64 [columns, states]: what `known_step` says of each."""
+    found = np.empty((len(columns), len(states)), np.int64)
+    for k in range(len(columns)):
+        for i in range(len(states)):
+            found[k, i] = known_step(states[i], columns[k], steps)
+    return found
+
+
+@kernel
+def known_steps(states: np.ndarray, columns: np.ndarray, steps: Steps) -> np.ndarray:
+    """int64: what `known_step` says of each state with its column."""
+    found = np.empty(len(states), np.int64)
+    for k in range(len(states)):
+        found[k] = known_step(states[k], columns[k], steps)
+    return found
 
 
 @kernel
@@ -122,7 +142,7 @@ def write_cut(
     """Write, from row `first` on, what `rows` are without their steps to dead states. states:
     int64, of the block, whose rows these are, as `cut` says with the rest of the arguments."""
     for k in range(len(states)):
-        steps.trans[first + k] = steps.trans[rows[k]]
+        steps.cells[first + k] = steps.cells[rows[k]]
     k = 0
     for i in range(len(runs)):
         while k < len(states) and states[k] < runs[i, 0]:
@@ -131,4 +151,4 @@ def write_cut(
         gone = dead[cell - 1] if cell > 0 else away[-1 - cell]
         if gone and k < len(states) and states[k] == runs[i, 0]:
             for c in range(runs[i, 1], runs[i, 2]):
-                steps.trans[first + k, c] = 0
+                steps.cells[first + k, c] = 0

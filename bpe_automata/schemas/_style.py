@@ -21,7 +21,7 @@ from typing import Any, TypeAlias, TypeVar
 from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata.schemas._numbers import NumberSet
 
-_MAX_ENTRIES = 1024
+_MAX_ENTRIES = 512
 _LARGEST = 20_000  # entries of the table of an automaton that is kept; larger ones seldom recur
 Found = TypeVar("Found")
 

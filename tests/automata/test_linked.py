@@ -17,9 +17,10 @@ from bpe_automata import LinkedDFA, compile_regex, constrain
 from bpe_automata._automata.assembly import Assembly
 from bpe_automata._automata.linked import explicit
 from bpe_automata._automata.part_tables import labelled, table_beside
-from bpe_automata._automata.parts import BYTE, FAR, PLAIN, length_of
+from bpe_automata._automata.parts import BYTE, FAR, PLAIN, ROWS, Part, Table, length_of
 from bpe_automata._budget import Budget
-from bpe_automata._kernels.distance import distances
+from bpe_automata._kernels.distance import distances, edges_of, shorten
+from bpe_automata._kernels.watch import watched
 from bpe_automata.errors import (
     BpeAutomataError,
     BudgetExceededError,
@@ -205,6 +206,47 @@ def test_room_that_is_used_up_is_seen_to_come(pieces, states):
             found.accepts(bytes(rng.choice(b"abc") for _ in range(40)))
             continue
         assert found.is_nearly_full
+
+
+@pytest.mark.parametrize("number", [0, 2])
+def test_a_block_leads_to_as_many_states_as_it_has_cells(number):
+    """All of them others: no number of a step away is larger. Every second one is the end."""
+    first = number * ROWS
+    n = first + ROWS
+    trans = np.zeros((n + ROWS * 256, 256), np.int32)
+    trans[first:n] = n + np.arange(ROWS * 256).reshape(ROWS, 256)
+    trans[0] = 0
+    exits = {state: (state % 2,) for state in range(n, len(trans))}
+    table = Table(trans, BYTES, n - 1, exits)
+    end = labelled([((b"x",), 0)], {0: 0}, lambda context, _: [(None, context)], lambda _: 0)
+
+    def follow(context, label):
+        return [(end if label else None, context)]
+
+    part = Part(table, table.far({0: 0, 1: BYTE}), follow, lambda _: 0)
+    found = LinkedDFA([(part, None)], BYTES, Budget(max_states=30_000))
+    for byte in (0, 1, 130, 254, 255):
+        behind = b"x" if byte % 2 else b""
+        assert found.accepts(bytes((byte,)) + behind)
+        assert not found.accepts(bytes((byte,)) + (b"" if behind else b"x"))
+
+
+@examples(100)
+@given(st.integers(1, 9), st.integers(1, 5), st.randoms(use_true_random=False))
+def test_ways_along_edges_are_those_of_the_table(n, k, rng):
+    """`shorten` along the edges that `edges_of` finds, against the table itself, in rounds."""
+    trans = np.array([[rng.randrange(n) for _ in range(k)] for _ in range(n)], np.int32)
+    trans[0] = 0
+    odd = np.array([rng.random() < 0.5 for _ in range(k)])
+    columns = np.flatnonzero([rng.random() < 0.8 for _ in range(k)])
+    begin = np.array([rng.choice((0, 7, FAR)) for _ in range(n)], np.int64)
+    begin[0] = FAR
+    far, found = begin.copy(), begin.copy()
+    for _ in range(n):
+        for state, c in product(range(1, n), columns.tolist()):
+            far[state] = min(far[state], far[trans[state, c]] + BYTE + int(odd[c]))
+    watched(shorten, found, *edges_of(trans, columns, odd), BYTE)
+    assert found.tolist() == far.tolist()
 
 
 def test_what_has_no_origin_does_not_travel():
