@@ -208,9 +208,9 @@ def _example(facts: Row) -> str:
     free, lift, canonical = (distributions[method][0] for method in METHODS)
     return wrapped(
         "Asked for the first name of the US president who was a member of the Sigma Alpha Epsilon "
-        f"fraternity, the model itself gives ` William` a probability of {free:.3f} against "
-        f"` Theodore`. Masked over any tokenization it gives {lift:.3f}, masked over its own "
-        f"{canonical:.3f}. (Without a mask it writes either name with probability "
+        f"fraternity, the model prefers ` William` to ` Theodore`: of the two it gives ` William` "
+        f"{free:.3f}. Under a mask over any tokenization that is {lift:.3f}, under one over the "
+        f"tokenizer's own {canonical:.3f}. (Without a mask both names together have "
         f"{case['mass']:.1e}: masks distort most where the answers are unlikely.)"
     )
 
