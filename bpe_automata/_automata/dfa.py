@@ -15,7 +15,7 @@ import numpy as np
 
 from bpe_automata._budget import check
 from bpe_automata._kernels.distance import NEVER, distances
-from bpe_automata._kernels.links import Steps, steps_of
+from bpe_automata._kernels.links import Steps
 from bpe_automata._limits import NUMBERS, check_fits
 from bpe_automata._sharing import Immutable, cached
 from bpe_automata.errors import BpeAutomataError, BudgetExceededError, EmptyLanguageError
@@ -73,7 +73,8 @@ class ByteDFA(Immutable):
     @cached
     def steps(self) -> Steps:
         """The same for kernels."""
-        return steps_of(self.trans, self.byte_class)
+        cells = np.zeros((0, 0), np.int16)
+        return Steps(self.trans, self.byte_class, cells, *np.zeros((3, 0), np.int32))
 
     @property
     def is_empty(self) -> bool:

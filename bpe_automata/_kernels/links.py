@@ -47,11 +47,6 @@ class Steps(NamedTuple):
     behind: np.ndarray
 
 
-def steps_of(trans: np.ndarray, byte_class: np.ndarray) -> Steps:
-    """Those of an automaton that is there as a whole."""
-    return Steps(trans, byte_class, np.zeros((0, 0), np.int16), *np.zeros((3, 0), np.int32))
-
-
 class Linked(Protocol):
     """An automaton that is being written down."""
 

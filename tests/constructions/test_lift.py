@@ -20,7 +20,6 @@ from bpe_automata._constructions.collapsed import vocabulary_trie
 from bpe_automata._constructions.lift import Lift
 from bpe_automata._decoding.constraint import rebuilt
 from bpe_automata._kernels.bits import members
-from bpe_automata._kernels.links import steps_of
 from bpe_automata._kernels.trie import Spelled, settle_alive
 from bpe_automata._kernels.watch import watched
 from bpe_automata.errors import (
@@ -159,8 +158,7 @@ def test_states_that_need_tokens_of_many_bytes(data):
     alive = accepting.copy()
     open_ = np.flatnonzero(~alive)[1:].astype(np.int32)
     spelled = Spelled(trie, kinds, added, swapped, after)
-    steps = steps_of(trans, byte_class)
-    watched(settle_alive, steps, alive, open_, spelled)
+    watched(settle_alive, dfa.steps, alive, open_, spelled)
     assert set(np.flatnonzero(alive).tolist()) == _alive(dfa, edges)
 
 
