@@ -22,6 +22,7 @@ from bpe_automata._automata.json_texts import (
     BETWEEN,
     ESCAPE,
     SCALAR,
+    SPACE,
     STRING,
     JsonPosition,
     Name,
@@ -172,19 +173,32 @@ def _ending(tokenizer: Tokenizer, mode: int) -> np.ndarray:
 
 
 def _found(mode: int) -> Callable[[Tokenizer], np.ndarray]:
-    delimiters = b'"' if mode in (STRING, ESCAPE) else bytes(range(0x21)) + b'",:[]{}'
-    is_delimiter = np.zeros(256, np.bool_)
-    is_delimiter[list(delimiters)] = True
-
     def find(tokenizer: Tokenizer) -> np.ndarray:
         spellings = tokenizer.spellings
-        owner = np.repeat(np.arange(len(spellings)), [len(text) for text in spellings])
-        data = np.frombuffer(b"".join(spellings), dtype=np.uint8)
-        some = np.unique(owner[is_delimiter[data]]).tolist()
-        ids = (token for token in some if may_end_an_item(mode, spellings[token]))
-        return packed(ids, tokenizer.n_ids)
+        some = (
+            token for token in _perhaps(mode, spellings) if may_end_an_item(mode, spellings[token])
+        )
+        return packed(some, tokenizer.n_ids)
 
     return find
 
 
+def _perhaps(mode: int, spellings: Sequence[bytes]) -> list[int]:
+    """The ids in which an item may end, and a few others: few of a vocabulary are looked at."""
+    owner = np.repeat(np.arange(len(spellings)), [len(text) for text in spellings])
+    data = np.frombuffer(b"".join(spellings), dtype=np.uint8)
+    if mode == BETWEEN:
+        # A bracket or a quote; or what is around scalars, behind a byte that is not.
+        found = np.isin(data, list(b'"]}'))
+        behind = _IS_AROUND[data[1:]] & ~_IS_AROUND[data[:-1]]
+        found[1:] |= behind & (owner[1:] == owner[:-1])
+    else:
+        found = (_IS_AROUND if mode == SCALAR else _ENDS_STRING)[data]
+    some: list[int] = np.flatnonzero(np.bincount(owner[found])).tolist()
+    return some
+
+
+_ENDS_STRING, _IS_AROUND = np.zeros((2, 256), np.bool_)
+_ENDS_STRING[ord('"')] = True
+_IS_AROUND[list(SPACE + b'",:[]{}')] = True
 _FIND = {mode: _found(mode) for mode in (BETWEEN, STRING, ESCAPE, SCALAR)}
