@@ -61,6 +61,8 @@ class ComparingDFA(LinkedDFA):
     UnsupportedFeatureError.
     """
 
+    follows_texts = True
+
     def __init__(
         self,
         begin: Sequence[Place],
@@ -105,16 +107,23 @@ class ComparingDFA(LinkedDFA):
             if not contexts:
                 continue
             name = position.item(data, end)
-            has_room = all(self._holding.has_room(one, name) for one in contexts)
-            if not has_room or name in names or (names and end.depth != depth):
+            if (
+                not self._have_room(contexts, name)
+                or name in names
+                or (names and end.depth != depth)
+            ):
                 return None
             following = next_item(data[at:])
             closes = following.startswith(b"]")  # then none follows
             # No value in brackets can be forced by what is between two items: there are others.
             if name[0] in ("array", "object") and following in (b"", b"[", b"{", b'{"'):
-                closes |= all(self._holding.has_room(one, name, True) for one in contexts)
+                closes |= self._have_room(contexts, name, of_kind=True)
             names, depth = () if closes else (*names, name), end.depth
         return Compared(names, data[at:])
+
+    @locked
+    def _have_room(self, contexts: list[Any], name: Name, of_kind: bool = False) -> bool:
+        return all(self._holding.has_room(one, name, of_kind) for one in contexts)
 
     def _stepped(self, state: int, data: bytes) -> int:
         for byte in data:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, NamedTuple
 
+from bpe_automata._sharing import cached
 from bpe_automata.errors import BudgetExceededError
 
 Name = tuple[str, object]
@@ -97,7 +98,14 @@ class JsonPosition:
         begin = self.read.end
         if end.start >= begin:
             return name_of(data[end.start - begin : end.at])
-        return name_of(self.read.since(end.start) + data[: end.at])
+        if end.start not in self._begun:
+            self._begun[end.start] = self.read.since(end.start)
+        return name_of(self._begun[end.start] + data[: end.at])
+
+    @cached
+    def _begun(self) -> dict[int, bytes]:
+        """What was read of items, by their beginnings."""
+        return {}
 
     def _followed(self, levels: list[int], data: bytes) -> tuple[int, list[End]]:
         return _follow(self.mode, levels, data, min(self.skipped, len(data)), self.read.end)

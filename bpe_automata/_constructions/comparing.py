@@ -175,9 +175,9 @@ def _ending(tokenizer: Tokenizer, mode: int) -> np.ndarray:
 def _found(mode: int) -> Callable[[Tokenizer], np.ndarray]:
     def find(tokenizer: Tokenizer) -> np.ndarray:
         spellings = tokenizer.spellings
-        some = (
-            token for token in _perhaps(mode, spellings) if may_end_an_item(mode, spellings[token])
-        )
+        some = _perhaps(mode, spellings)
+        if mode != SCALAR:  # which ends before any such byte
+            some = [token for token in some if may_end_an_item(mode, spellings[token])]
         return packed(some, tokenizer.n_ids)
 
     return find
