@@ -28,6 +28,8 @@ from bpe_automata._sharing import Lock, locked
 from bpe_automata.errors import BudgetExceededError, UnsupportedFeatureError
 
 _DEFAULT = Budget()
+_LONG = 16  # bytes
+_OPENED = (b"", b"[", b"{", b'{"')  # what arrays, and objects with a member, begin with
 
 
 class Holding(Protocol):
@@ -100,7 +102,7 @@ class ComparingDFA(LinkedDFA):
         """What is compared where some bytes lead on from a bound state at a position: items of one
         array, which differ, and of whose values there are enough; none, where nothing is compared
         or no item can follow; None where that is not seen."""
-        at, names, depth = 0, tuple[Name, ...](), 0
+        at, names, depth, behind = 0, tuple[Name, ...](), 0, b""
         for end in position.ends(data):
             state, at = self._stepped(state, data[at : end.at]), end.at
             contexts = self._contexts(state)
@@ -113,13 +115,15 @@ class ComparingDFA(LinkedDFA):
                 or (names and end.depth != depth)
             ):
                 return None
-            following = next_item(data[at:])
+            behind = data[at:]
+            following = next_item(behind)
             closes = following.startswith(b"]")  # then none follows
-            # No value in brackets can be forced by what is between two items: there are others.
-            if name[0] in ("array", "object") and following in (b"", b"[", b"{", b'{"'):
+            # No id asks for all of a long value in brackets again: there are others.
+            is_long = position.read.end + at - end.start > _LONG
+            if is_long and name[0] in ("array", "object") and following in _OPENED:
                 closes |= self._have_room(contexts, name, of_kind=True)
             names, depth = () if closes else (*names, name), end.depth
-        return Compared(names, data[at:])
+        return Compared(names, behind)
 
     @locked
     def _have_room(self, contexts: list[Any], name: Name, of_kind: bool = False) -> bool:
