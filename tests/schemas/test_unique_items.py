@@ -218,6 +218,15 @@ def test_masks_are_those_of_all_valid_texts(order, monkeypatch):
     assert compared > 25
 
 
+def test_ids_with_several_items(monkeypatch):
+    monkeypatch.setattr(_apart, "MAX_VALUES", 0)
+    inner = {"type": "array", "maxItems": 2, "items": {"type": "integer"}}
+    inner["items"] |= {"minimum": 0, "maximum": 1}
+    for seed in range(25):
+        schema = {**ANYTHING, "maxItems": 2, "items": {**inner, "uniqueItems": seed % 2 == 0}}
+        assert same_masks_along(schema, "any", "lift", random.Random(seed), 2000)
+
+
 def test_masks_of_canonical_ids_are_those_of_all_valid_texts():
     compared = 0
     for seed in range(8):
