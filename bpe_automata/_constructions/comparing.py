@@ -7,7 +7,13 @@ of an array ends. So here a state knows the text too, as far as items are still 
     mask(q)      =  { id in the inner mask : no item ends in id, or the bound state behind it leads
                       to acceptance }
 
-Items end in few ids, which are looked at one by one.
+Items end in few ids, which are looked at one by one: at sight, as far as what may come next tells
+that another item can follow, else by binding the state and asking the inner engine of it.
+
+For the lift this is exact. The canonical engine asks whether some text goes on from an id, and that
+text may repeat an item further on. So one thing is not ruled out: an id whose only canonical
+continuations repeat an item. It takes merges across the whole of that item, and was met only where
+items have a few values, all in one pretoken.
 """
 
 from __future__ import annotations
