@@ -13,7 +13,7 @@ that another item can follow, else by binding the state and asking the inner eng
 For the lift this is exact. The canonical engine asks whether some text goes on from an id, and that
 text may repeat an item further on. So one thing is not ruled out: an id whose only canonical
 continuations repeat an item. It takes merges across the whole of that item, and was met only where
-items have a few values, all in one pretoken.
+items have a few values, all in one pretoken. Behind such an id the mask raises DecodingError.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ from bpe_automata._constructions.prefixed import PrefixedDfa
 from bpe_automata._kernels.bits import clear_bits, members, packed
 from bpe_automata._sharing import BoundedMemo, Immutable
 from bpe_automata._tokenizer.tokenizer import Tokenizer
+from bpe_automata.errors import DecodingError
 
 State = TypeVar("State", bound=Hashable)
 
@@ -117,6 +118,11 @@ class Comparing(Immutable, Generic[State]):
         if wrong:
             bits = bits.copy()
             clear_bits(bits, np.array(wrong, dtype=np.int64))
+            if not bits.any() and not self.accepting(state):
+                raise DecodingError(
+                    "what canonical ids may follow would repeat an item (uniqueItems): take back "
+                    'the last id, or use method "lift"'
+                )
             bits.flags.writeable = False
         return bits
 

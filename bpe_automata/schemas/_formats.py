@@ -162,8 +162,8 @@ def idn_email() -> str:
 # Regexes of ECMA-262: alternatives of terms, with groups inside one another to a bounded depth.
 
 _LEVELS = 2  # one more doubles the states
-_SYNTAX = r"\^$.*+?()\[\]{}|\\/"
-_ESCAPES = rf"\\([dDwWsStnrfv]|[{_SYNTAX}]|c[A-Za-z]|x[0-9A-Fa-f]{{2}}|u[0-9A-Fa-f]{{4}})"
+_SYNTAX = r"\^$.*+?()\[\]{}|\\"
+_ESCAPES = rf"\\([dDwWsStnrfv]|[{_SYNTAX}/]|c[A-Za-z]|x[0-9A-Fa-f]{{2}}|u[0-9A-Fa-f]{{4}})"
 
 
 def ecma_regex() -> str:

@@ -20,9 +20,12 @@ from bpe_automata._automata.comparing import ComparingDFA
 from bpe_automata._automata.json_texts import JsonPosition, differs, name_of
 from bpe_automata._automata.sources import from_strings
 from bpe_automata._budget import Budget
+from bpe_automata._constructions import comparing
+from bpe_automata._constructions.comparing import Comparing
 from bpe_automata._decoding.healing import heal
 from bpe_automata.errors import (
     BudgetExceededError,
+    DecodingError,
     UnsatisfiableSchemaError,
     UnsupportedFeatureError,
     UnsupportedSchemaError,
@@ -525,3 +528,16 @@ def test_texts_that_may_become_a_value_do_not_differ():
         assert differs(number, behind)
     assert not differs(name_of(b"0"), b",-0")
     assert differs(name_of(b"0"), b",-01")
+
+
+def test_a_dead_end_is_an_error_that_says_so(monkeypatch):
+    """Where no id is left of the mask, and the text is not complete."""
+    schema = {**STRINGS, "items": {"type": "string", "pattern": "^[ab]*$"}}
+    constraint = constrain(small_tokenizer([*'["a,b]'], []), link_json_schema(schema), "lift")
+    matcher = constraint.matcher()
+    for token in constraint.tokenizer.encode('["a'):
+        matcher.advance(token)
+    monkeypatch.setattr(Comparing, "_leads_on", lambda *_: False)
+    monkeypatch.setattr(comparing, "_ending", lambda tokenizer, _: np.full(1, -1, np.int32))
+    with pytest.raises(DecodingError, match="uniqueItems"):
+        matcher.mask()
