@@ -191,6 +191,9 @@ def warm_kernels(tokenizer: Tokenizer) -> None:
         for token in tokenizer.encode('["a b",{"a":"a b"},"a b","a b","a b"]'):
             matcher.mask()
             matcher.advance(token)
+    linked.after(np.array([linked.start], dtype=np.int32), linked.byte_class[:1])
+    one_or_both = link_json_schema({"anyOf": [{"required": ["a"]}, {"required": ["b"]}]})
+    one_or_both.accepts(b'{"a":1}')
     for method in METHODS:
         verify(tokenizer, constrain(tokenizer, _SMALL[0], method, eos_ids=eos_ids), n=2)
     explain(tokenizer, [*tokenizer.encode("Hi 1"), *tokenizer.encode(" there")])

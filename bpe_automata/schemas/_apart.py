@@ -78,7 +78,7 @@ def single_values(values: Values) -> Singles:
         found["number", number] = replace(NONE, numbers=only, memo={})
     found.update(_single_compounds(values))
     if len(found) > MAX_VALUES:
-        raise _too_many()
+        raise too_many()
     return found
 
 
@@ -93,7 +93,7 @@ def _single_numbers(numbers: NumberSet) -> dict[Decimal, NumberSet]:
         found[number] = numbers & of_value(number)
         others = others - of_value(number)
     if not others.is_empty:
-        raise _too_many()
+        raise too_many()
     return found
 
 
@@ -111,19 +111,19 @@ def _single_compounds(values: Values) -> Singles:
     def add(name: Name, one: Values) -> None:
         found.setdefault(name, one)
         if len(found) > MAX_VALUES:
-            raise _too_many()
+            raise too_many()
 
     for array in values.arrays:
         if not shape_is_empty(array.shape):
             longest = array.shape.most
             if array.minus or longest is None or longest > MAX_VALUES or not _is_free(array.shape):
-                raise _too_many()
+                raise too_many()
             for name, one in _arrays(array.shape):
                 add(name, one)
     for term in values.objects:
         if not shape_is_empty(term.shape):
             if term.minus or term.shape.rest or not _is_free(term.shape):
-                raise _too_many()
+                raise too_many()
             for name, one in _objects(term.shape):
                 add(name, one)
     return found
@@ -177,7 +177,8 @@ def has_few_items(shape: ArrayShape) -> bool:
     return True
 
 
-def _too_many() -> BudgetExceededError:
+def too_many() -> BudgetExceededError:
+    """The error of items whose values are too many to be told apart by states."""
     advice = (
         "no two items may be equal, which takes a state for each set of items: allow fewer values"
     )

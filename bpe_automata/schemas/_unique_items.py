@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from bpe_automata._automata.part_tables import Alternative, labelled
 from bpe_automata._automata.parts import FAR, Part, Place
 from bpe_automata._budget import Budget, check
 from bpe_automata._sharing import Lock, cached
+from bpe_automata.schemas._apart import too_many
 from bpe_automata.schemas._boolean import intersection
 from bpe_automata.schemas._containers import Separated
 from bpe_automata.schemas._few_values import SingleArray, few_values, single, without
@@ -84,6 +85,10 @@ class UniqueItems(Separated):
         """See `Separated._following`."""
         for way in self._ways(state):
             yield self._values(state[0], way.only, way.but), way.after
+
+    def choices(self, state: State) -> NoReturn:
+        """Raises BudgetExceededError: a state that is written out does not know the values."""
+        raise too_many()
 
     def _ways(self, state: State) -> list[_Way]:
         """What may come next, without the automata of the values."""
