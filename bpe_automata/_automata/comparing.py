@@ -21,7 +21,7 @@ import numpy as np
 
 from bpe_automata._automata.json_texts import JsonPosition, Name, next_item
 from bpe_automata._automata.linked import STOP, ByteAutomaton, LinkedDFA
-from bpe_automata._automata.linked_store import Members
+from bpe_automata._automata.linked_store import ROOM, Members
 from bpe_automata._automata.parts import Part, Place
 from bpe_automata._budget import Budget, check, spent
 from bpe_automata._sharing import Lock, locked
@@ -64,6 +64,7 @@ class ComparingDFA(LinkedDFA):
     """
 
     follows_texts = True
+    _room = 4 * ROOM  # each item is written down anew
 
     def __init__(
         self,

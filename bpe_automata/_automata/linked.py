@@ -29,7 +29,7 @@ import numpy as np
 
 from bpe_automata._automata.assembly import reduced
 from bpe_automata._automata.dfa import ByteDFA
-from bpe_automata._automata.linked_store import Members, Written
+from bpe_automata._automata.linked_store import ROOM, Members, Written
 from bpe_automata._automata.part_tables import labelled
 from bpe_automata._automata.parts import BYTE, Covers, Join, Part, Place
 from bpe_automata._budget import Budget, check, spending, spent
@@ -63,6 +63,7 @@ class LinkedDFA(Immutable):
 
     is_empty = False
     follows_texts = False  # is what a text leads to more than its state says?
+    _room = ROOM
 
     def __init__(
         self,
@@ -86,7 +87,7 @@ class LinkedDFA(Immutable):
         self._readable = None if readable is None or readable.all() else readable
         self.budget, self.byte_class = budget, byte_class
         self._begin = tuple(begin)
-        self._written = written = Written(byte_class, budget, self._readable)
+        self._written = written = Written(byte_class, budget, self._readable, self._room)
         self.steps, self.accepting = written.steps, written.accepting
         self.far, self.plain = written.far, written.plain
         self._members: dict[int, Members] = {}  # of states that are sets

@@ -19,7 +19,8 @@ from bpe_automata._limits import NUMBERS, untouched
 from bpe_automata.errors import BudgetExceededError, UnsupportedFeatureError
 
 _FEWER = "the texts read so far have used them up; make the automaton anew, or pass a larger Budget"
-_ROOM = 6  # times as many states as a budget has: memory is taken by those that are written
+ROOM = 6
+"""Times as many states as a budget has, by default: memory is taken by those that are written."""
 _STEPS = 2  # times as many steps away
 _AHEAD = 1024  # states that are counted at once, see `count_into`
 _ROWS, _MORE_ROWS = 3, 1000  # rows of the table; more, so that a small budget has some for a block
@@ -47,11 +48,18 @@ class Written:
     `linked.LinkedDFA`. Only one thread may write at a time: all methods but those that ask.
     """
 
-    def __init__(self, byte_class: np.ndarray, budget: Budget, readable: np.ndarray | None) -> None:
+    def __init__(
+        self,
+        byte_class: np.ndarray,
+        budget: Budget,
+        readable: np.ndarray | None,
+        room: int = ROOM,
+    ) -> None:
         """byte_class: uint8 [256]. readable: bool [256], or None for all bytes, as of a
-        `LinkedDFA`. Raises BudgetExceededError."""
+        `LinkedDFA`. room: for so many times the states of the budget. Raises
+        BudgetExceededError."""
         self._readable = readable
-        self.room = min(_ROOM * budget.max_states, NUMBERS // _STEPS)
+        self.room = min(room * budget.max_states, NUMBERS // _STEPS)
         self._most_rows = n_rows = min(_ROWS * budget.max_states + _MORE_ROWS, NUMBERS)
         try:
             shape, n = (n_rows, int(byte_class.max()) + 1), self.room
