@@ -64,7 +64,7 @@ class ComparingDFA(LinkedDFA):
     """
 
     follows_texts = True
-    _room = 4 * ROOM  # each item is written down anew
+    _room = 2 * ROOM  # each item is written down anew
 
     def __init__(
         self,

@@ -14,17 +14,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
 from bpe_automata._automata.comparing import ComparingDFA
+from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._automata.json_texts import Name
 from bpe_automata._automata.linked import LinkedDFA
-from bpe_automata._automata.part_tables import Alternative, labelled
-from bpe_automata._automata.parts import FAR, Part, Place
+from bpe_automata._automata.part_tables import Alternative, labelled, table_of
+from bpe_automata._automata.parts import FAR, Part, Place, Table
 from bpe_automata._budget import Budget, check
 from bpe_automata._sharing import Lock, cached
+from bpe_automata.errors import BudgetExceededError
 from bpe_automata.schemas._apart import too_many
 from bpe_automata.schemas._boolean import intersection
 from bpe_automata.schemas._containers import Separated
@@ -39,6 +42,7 @@ from bpe_automata.schemas._frames import (
     covers,
     rest_outside,
 )
+from bpe_automata.schemas._scalar_sets import Finite
 from bpe_automata.schemas._style import Brackets
 from bpe_automata.schemas._values import NONE, ArrayShape, Term, Values, is_empty
 
@@ -67,6 +71,8 @@ class UniqueItems(Separated):
         self._values_of: dict[tuple[int, Name | None, tuple[Name, ...]], Values] = {}
         self._few: dict[tuple[int, int, str], frozenset[Name] | int | None] = {}
         self._ways_of: dict[State, list[_Way]] = {}
+        self._tables: dict[int, Table | None] = {}
+        self._part_without: dict[tuple[int, frozenset[object]], Part] = {}
         # From that many items on, one more makes no difference.
         least = max(len(term.shape.prefix), self._fewest, *(len(n.prefix) for n in term.minus), 0)
         self._cap = None if self._most is not None else least
@@ -143,6 +149,48 @@ class UniqueItems(Separated):
 
     def _may_begin(self) -> bool:
         return bool(self._ways(self.begin))
+
+    # The parts of items. Where these are strings of a finite set, all that differ from some of
+    # them share one table, which has an exit for each string: a set less is a part with fewer.
+
+    def _items(self, state: State, outside: Frame) -> Iterator[Place]:
+        """See `Separated._items`."""
+        for way in self._ways(state):
+            yield self._part_of(state[0], way), self._linker.frame(self, way.after, outside)
+
+    def _part_of(self, count: int, way: _Way) -> Part:
+        place = min(count, len(self._shape.prefix))
+        table = self._table(place) if way.only is None else None
+        if table is None:
+            values = self._values(count, way.only, way.but)
+            return self._linker.part(values, self.brackets.inside)
+        but = frozenset(value for kind, value in way.but if kind == "string")
+        found = self._part_without.get((place, but))
+        if found is None:
+            costs = {k: FAR if text in but else 0 for k, text in enumerate(self._elements(place))}
+            made = Part(table, table.far(costs), partial(_after_text, costs), _rest_of)
+            found = self._part_without[place, but] = made
+        return found
+
+    def _elements(self, place: int) -> list[str]:
+        """The strings of a finite set, without any other values; else none."""
+        values = self._shape.item(place).values
+        others = values.null or values.booleans or values.arrays or values.objects
+        if others or not values.numbers.is_empty or not isinstance(values.strings, Finite):
+            return []
+        return sorted(values.strings.elements)
+
+    def _table(self, place: int) -> Table | None:
+        """Of all strings of a finite set, each with a label of its own; None for other sets."""
+        if place not in self._tables:
+            alternatives: list[Alternative] = []
+            for label, element in enumerate(self._elements(place)):
+                check()
+                only = single(("string", element))
+                texts = self._linker.scalars(only, self.brackets.inside)
+                alternatives += [(tuple(map(_as_bytes, text)), label) for text in texts]
+            self._tables[place] = table_of(alternatives) if alternatives else None
+        return self._tables[place]
 
     # What can still come to an end.
 
@@ -279,6 +327,25 @@ class UniqueItems(Separated):
         state = count, self._number[key], left
         inside = self._linker.frame(self, state, frame.parent or ROOT)
         return self.after(state), inside
+
+
+def _after_text(costs: dict[int, int], frame: Frame, label: int) -> Iterable[Place]:
+    return after_value(frame) if costs[label] < FAR else ()
+
+
+def _rest_of(frame: Frame) -> int:
+    return frame.rest
+
+
+def _as_bytes(piece: bytes | ByteDFA) -> bytes | ByteDFA:
+    """As bytes, where it is one text."""
+    if isinstance(piece, bytes):
+        return piece
+    try:
+        (only,) = piece.strings(1)
+    except BudgetExceededError:
+        return piece
+    return only
 
 
 def comparing(
