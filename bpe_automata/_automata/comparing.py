@@ -38,9 +38,10 @@ class Holding(Protocol):
     def compares(self, context: Any) -> bool:
         """Is the item that has this context compared with others?"""
 
-    def has_room(self, context: Any, name: Name, of_kind: bool = False) -> bool:
+    def has_room(self, context: Any, name: Name, more: int, of_kind: bool = False) -> bool:
         """Are there values enough for all items that must follow one of this value, and more?
-        of_kind: arrays or objects enough, as this is one."""
+        more: items that came before it and are not in the context; of_kind: arrays or objects
+        enough, as this is one."""
 
     def held(self, part: Part, at: int, context: Any, name: Name) -> Iterable[Place]:
         """The place of a state of a part behind such an item, with the value of that; nothing, if
@@ -84,9 +85,9 @@ class ComparingDFA(LinkedDFA):
         self._holding, self._skipped = holding, skipped
         self._contexts_of: dict[int, list[Any]] = {}
 
-    def position(self, more: int = 0) -> JsonPosition:
-        """Where texts begin. more: bytes that are read before them."""
-        return JsonPosition(skipped=self._skipped + more)
+    def position(self, spaced: bool = False) -> JsonPosition:
+        """Where texts begin. spaced: a space may be read before them."""
+        return JsonPosition(skipped=self._skipped + spaced, spaced=spaced)
 
     def follow(self, state: int, position: JsonPosition, data: bytes) -> int:
         """The bound state after some bytes, from a bound one at a position; 0 where no text goes on
@@ -111,7 +112,7 @@ class ComparingDFA(LinkedDFA):
                 continue
             name = position.item(data, end)
             if (
-                not self._have_room(contexts, name)
+                not self._have_room(contexts, name, len(names))
                 or name in names
                 or (names and end.depth != depth)
             ):
@@ -122,13 +123,13 @@ class ComparingDFA(LinkedDFA):
             # No id asks for all of a long value in brackets again: there are others.
             is_long = position.read.end + at - end.start > _LONG
             if is_long and name[0] in ("array", "object") and following in _OPENED:
-                closes |= self._have_room(contexts, name, of_kind=True)
+                closes |= self._have_room(contexts, name, len(names), of_kind=True)
             names, depth = () if closes else (*names, name), end.depth
         return Compared(names, behind)
 
     @locked
-    def _have_room(self, contexts: list[Any], name: Name, of_kind: bool = False) -> bool:
-        return all(self._holding.has_room(one, name, of_kind) for one in contexts)
+    def _have_room(self, contexts: list[Any], name: Name, more: int, of_kind: bool = False) -> bool:
+        return all(self._holding.has_room(one, name, more, of_kind) for one in contexts)
 
     def _stepped(self, state: int, data: bytes) -> int:
         for byte in data:
@@ -189,7 +190,7 @@ class ComparingDFA(LinkedDFA):
         while not self.accepting[state]:
             check()
             after = self._after(state, position)
-            byte = min(after, key=lambda byte: int(self.far[after[byte]]))
+            byte = self._home(after)
             found.append(byte)
             state, position = after[byte], position.after(bytes((byte,)))
         return bytes(found)
@@ -205,8 +206,7 @@ class ComparingDFA(LinkedDFA):
             near = [byte for byte, to in after.items() if self.far[to] < left]
             if self.accepting[state] and (not near or rng.random() < STOP):
                 return bytes(found)
-            home = min(after, key=lambda byte: int(self.far[after[byte]]))
-            byte = near[rng.randrange(len(near))] if near else home
+            byte = near[rng.randrange(len(near))] if near else self._home(after)
             found.append(byte)
             state, position = after[byte], position.after(bytes((byte,)))
 
@@ -226,6 +226,12 @@ class ComparingDFA(LinkedDFA):
                     data = bytes((byte,))
                     after.append((prefix + data, to, position.after(data)))
             level = after
+
+    def _home(self, after: dict[int, int]) -> int:
+        """The byte behind which acceptance is nearest."""
+        if not after:
+            raise refused("finding a text, where there are too few values for all items,")
+        return min(after, key=lambda byte: int(self.far[after[byte]]))
 
     def _after(self, state: int, position: JsonPosition) -> dict[int, int]:
         """The bound states behind the bytes that keep acceptance in reach."""

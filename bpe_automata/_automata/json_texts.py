@@ -11,9 +11,9 @@ import json
 import re
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any, NamedTuple
 
-from bpe_automata._sharing import cached
 from bpe_automata.errors import BudgetExceededError
 
 Name = tuple[str, object]
@@ -25,6 +25,7 @@ BETWEEN, STRING, ESCAPE, SCALAR = range(4)
 which ends where something else begins."""
 SPACE = bytes(range(0x21))
 _NEW, _OBJECT = -1, -2  # levels: an array in which no item has begun, an object
+_MOST_LEVELS = 200  # of an item that is compared
 _MOST_DIGITS = 1_000  # of a number that is compared, written out
 _QUOTE, _BACKSLASH = 0x22, 0x5C
 _IN_STRING = re.compile(rb'["\\]')
@@ -71,13 +72,15 @@ class JsonPosition:
 
     mode: BETWEEN, STRING, ESCAPE or SCALAR; levels: for each bracket that is open, where the item
     that is read began, or that none has, or that it is an object. read: what was read, as far as it
-    may be asked for; skipped: so many bytes come before the text.
+    may be asked for; skipped: so many bytes come before the text; spaced: the first of them is a
+    space that may be left out.
     """
 
     mode: int = BETWEEN
     levels: tuple[int, ...] = ()
     read: _Read = _Read(None, b"", 0)
     skipped: int = 0
+    spaced: bool = False
 
     def after(self, data: bytes) -> JsonPosition:
         """The position after more bytes."""
@@ -86,7 +89,8 @@ class JsonPosition:
         end = self.read.end + len(data)
         is_asked_for = any(level != _OBJECT for level in levels)
         read = _Read(self.read, data, end) if is_asked_for else _Read(None, b"", end)
-        return JsonPosition(mode, tuple(levels), read, max(0, self.skipped - len(data)))
+        left = max(0, self._skips(data) - len(data))
+        return JsonPosition(mode, tuple(levels), read, left, self.spaced and not data)
 
     def ends(self, data: bytes) -> list[End]:
         """Of all items of arrays that end in more bytes."""
@@ -98,17 +102,19 @@ class JsonPosition:
         begin = self.read.end
         if end.start >= begin:
             return name_of(data[end.start - begin : end.at])
-        if end.start not in self._begun:
-            self._begun[end.start] = self.read.since(end.start)
-        return name_of(self._begun[end.start] + data[: end.at])
-
-    @cached
-    def _begun(self) -> dict[int, bytes]:
-        """What was read of items, by their beginnings."""
-        return {}
+        return name_of(_begun(self.read, end.start) + data[: end.at])
 
     def _followed(self, levels: list[int], data: bytes) -> tuple[int, list[End]]:
-        return _follow(self.mode, levels, data, min(self.skipped, len(data)), self.read.end)
+        return _follow(self.mode, levels, data, min(self._skips(data), len(data)), self.read.end)
+
+    def _skips(self, data: bytes) -> int:
+        """How many bytes, from the first of these on, come before the text."""
+        return self.skipped - (self.spaced and not data.startswith(b" "))
+
+
+@lru_cache(maxsize=8)  # a mask asks many times for the same; no position keeps it
+def _begun(read: _Read, start: int) -> bytes:
+    return read.since(start)
 
 
 def may_end_an_item(mode: int, data: bytes) -> bool:
@@ -219,8 +225,11 @@ def _may_be_string(begun: bytes, value: str) -> bool:
 
 def name_of(text: bytes) -> Name:
     """The value of a JSON text. Of members with one name the last one counts. Raises
-    BudgetExceededError for a number of very many digits."""
-    return _named(json.loads(text, parse_int=_number, parse_float=_number))
+    BudgetExceededError for a number of very many digits, and for very many levels."""
+    try:
+        return _named(json.loads(text, parse_int=_number, parse_float=_number), _MOST_LEVELS)
+    except RecursionError:
+        raise _too_deep() from None
 
 
 def _number(spelled: str) -> Decimal:
@@ -231,7 +240,12 @@ def _number(spelled: str) -> Decimal:
     return Decimal(spelled)
 
 
-def _named(value: Any) -> Name:
+def _too_deep() -> BudgetExceededError:
+    advice = "an item would have to be compared with others"
+    return BudgetExceededError("levels of arrays and objects", _MOST_LEVELS, advice)
+
+
+def _named(value: Any, levels: int) -> Name:
     if value is None:
         return "null", None
     if isinstance(value, bool):
@@ -240,6 +254,8 @@ def _named(value: Any) -> Name:
         return "number", value
     if isinstance(value, str):
         return "string", value
+    if not levels:
+        raise _too_deep()
     if isinstance(value, list):
-        return "array", tuple(map(_named, value))
-    return "object", frozenset((name, _named(member)) for name, member in value.items())
+        return "array", tuple(_named(one, levels - 1) for one in value)
+    return "object", frozenset((name, _named(one, levels - 1)) for name, one in value.items())

@@ -94,8 +94,8 @@ class Comparing(Immutable, Generic[State]):
     def initial(self, prefix: Sequence[int] = ()) -> TextState[State]:
         inner = self.inner.initial(prefix)
         # The state in front of the start reads the space that the tokenizer puts there.
-        space = int(self.inner.dfa_state(inner) != self.dfa.start)
-        return TextState(inner, self.dfa.position(space))
+        spaced = self.inner.dfa_state(inner) != self.dfa.start
+        return TextState(inner, self.dfa.position(spaced))
 
     def accepting(self, state: TextState[State]) -> bool:
         return self.inner.accepting(state.inner)
@@ -113,7 +113,9 @@ class Comparing(Immutable, Generic[State]):
     @spent
     def _mask(self, state: TextState[State]) -> np.ndarray:
         bits = self.inner.mask(state.inner)
-        some = members(bits & _ending(self.tokenizer, state.position.mode))
+        mode, skipped = state.position.mode, state.position.skipped
+        # Behind what is skipped the mode may be another one.
+        some = members(bits if skipped else bits & _ending(self.tokenizer, mode))
         wrong = [token for token in some.tolist() if not self._leads_on(state, token)]
         if wrong:
             bits = bits.copy()

@@ -231,6 +231,9 @@ def _arrays(shape: ArrayShape, most: int, depth: int) -> set[Name]:
         raise _UndecidedError
     longest = len(shape.prefix) if shape.most is None else shape.most
     is_endless = shape.most is None and not child_is_empty(shape.rest)
+    empty = [k for k, child in enumerate(shape.prefix[:longest]) if child_is_empty(child)]
+    if empty:
+        longest, is_endless = empty[0], False
     if is_endless and not shape.unique:
         raise _ManyError
     places = [_of(child, most, depth) for child in shape.prefix[:longest]]

@@ -254,7 +254,8 @@ def _check_compared(term: Term[Any]) -> None:
     some = {
         id(one): one for one in map(shape.item, range(min(shape.fewest, 1 + len(shape.prefix))))
     }
-    if shape.fewest > 1 and any(few_values(one.values, 1) is None for one in some.values()):
+    most = 1 << (shape.fewest + 1).bit_length()  # as `UniqueItems` asks for
+    if shape.fewest > 1 and any(few_values(one.values, most) is None for one in some.values()):
         raise _not_unique(shape, "it is not seen how many values there are for an item")
 
 

@@ -265,12 +265,13 @@ class UniqueItems(Separated):
             self._few[key] = few_values(values, most)
         return self._few[key]
 
-    def has_room(self, state: State, name: Name, of_kind: bool = False) -> bool:
+    def has_room(self, state: State, name: Name, more: int, of_kind: bool) -> bool:
         """Was no item of a value before, and are there values enough for all that must follow, and
-        more? of_kind: arrays or objects enough, as this is one."""
+        more? more: items that the state does not know; of_kind: arrays or objects enough, as this
+        is one."""
         count, number, left = state
         known, n = self._sets[number], len(self._shape.prefix)
-        most = len(known) + 2 + max(0, self._fewest - count)
+        most = len(known) + more + 2 + max(0, self._fewest - count)
         kind = name[0] if of_kind else ""
         places = range(min(count, n), n + 1)
         return (
@@ -367,10 +368,10 @@ class _HeldItems:
         """Is it that of an item of `UniqueItems`?"""
         return isinstance(context, Frame) and isinstance(context.container, UniqueItems)
 
-    def has_room(self, context: Any, name: Name, of_kind: bool = False) -> bool:
+    def has_room(self, context: Any, name: Name, more: int, of_kind: bool = False) -> bool:
         """See `UniqueItems.has_room`."""
         container: UniqueItems = context.container
-        return container.has_room(context.state, name, of_kind)
+        return container.has_room(context.state, name, more, of_kind)
 
     def held(self, part: Part, at: int, context: Any, name: Name) -> Iterable[Place]:
         """What follows the item."""
@@ -389,19 +390,23 @@ def _differ(sets: Counter[frozenset[Name]]) -> bool:
     if len(sets) < 2:
         return True
     wanted = [values for values, items in sets.items() for _ in range(items)]
-    chosen = dict[Name, int]()  # by which of them
-
-    def chosen_for(at: int, tried: set[Name]) -> bool:
-        check()
-        for name in wanted[at]:
-            if name not in chosen:
-                chosen[name] = at
-                return True
-        for name in wanted[at] - tried:
-            tried.add(name)
-            if chosen_for(chosen[name], tried):
-                chosen[name] = at
-                return True
-        return False
-
-    return all(chosen_for(at, set()) for at in range(len(wanted)))
+    taken_by, has = dict[Name, int](), dict[int, Name]()
+    for at in range(len(wanted)):
+        seen_by, waiting = dict[Name, int](), [at]
+        free = None
+        while waiting and free is None:
+            check()
+            one = waiting.pop()
+            for name in wanted[one] - seen_by.keys():
+                seen_by[name] = one
+                if name not in taken_by:
+                    free = name
+                    break
+                waiting.append(taken_by[name])
+        if free is None:
+            return False
+        one = -1
+        while one != at:  # each on the path takes what the next one had
+            one = seen_by[free]
+            taken_by[free], has[one], free = one, free, has.get(one, free)
+    return True

@@ -8,9 +8,11 @@ import json
 import pickle
 import random
 import threading
+from collections import Counter
 from typing import Any
 
 import jsonschema
+import networkx
 import numpy as np
 import pytest
 from support import named
@@ -541,3 +543,65 @@ def test_a_dead_end_is_an_error_that_says_so(monkeypatch):
     monkeypatch.setattr(comparing, "_ending", lambda tokenizer, _: np.full(1, -1, np.int32))
     with pytest.raises(DecodingError, match="uniqueItems"):
         matcher.mask()
+
+
+LETTERS = {**STRINGS, "items": {"type": "string", "pattern": "^[ab]*$"}}
+
+
+@pytest.mark.parametrize("method", ["lift", "canonical"])
+def test_a_space_that_a_tokenizer_puts_in_front_may_be_left_out_by_the_lift_alone(method):
+    """And items are compared with it and without."""
+    letters = ["▁", *map(chr, range(33, 127))]
+    before = {"replacement": "▁", "prepend_scheme": "first", "split": False}
+    tokenizer = small_tokenizer(letters, [], {"type": "Metaspace", **before})
+    constraint = constrain(tokenizer, link_json_schema(LETTERS), method, ())
+    for text, equal in (('["a","a"]', True), ('["b","a"]', False)):
+        for space in ("", "▁"):
+            matcher = constraint.matcher()
+            *ids, last = (letters.index(letter) for letter in space + text)
+            if method == "canonical" and not space:
+                assert not matcher.allows(ids[0])
+                continue
+            for token in ids[:-1]:
+                matcher.advance(token)
+            assert not equal or not matcher.allows(ids[-1]) or not _ends(matcher, ids[-1], last)
+            assert equal or _ends(matcher, ids[-1], last)
+
+
+def _ends(matcher, *tokens) -> bool:
+    for token in tokens:
+        if not matcher.allows(token):
+            return False
+        matcher.advance(token)
+    return matcher.is_accepting
+
+
+def test_values_of_very_many_levels_are_not_compared():
+    linked = link_json_schema(ANYTHING)
+    for text in (b"[" * 2000 + b"]" * 2000, b"[" + b'{"a":' * 500 + b"1" + b"}" * 500 + b",1]"):
+        with pytest.raises(BudgetExceededError, match="200 levels"):
+            linked.accepts(text)
+
+
+def test_an_array_ends_in_front_of_an_item_that_there_is_not():
+    """So `[]` is the only item, and there are not two."""
+    only_empty = {"type": "array", "prefixItems": [False, {"type": "string"}]}
+    assert link_json_schema({**ANYTHING, "items": only_empty}).accepts(b"[[]]")
+    with pytest.raises(UnsatisfiableSchemaError):
+        link_json_schema({**ANYTHING, "items": only_empty, "minItems": 2})
+
+
+def test_values_are_chosen_as_networkx_chooses_them():
+    for seed in range(500):
+        rng = random.Random(seed)
+        drawn = (
+            (frozenset(rng.sample(range(6), rng.randint(1, 4))), rng.randint(1, 2))
+            for _ in range(rng.randint(1, 6))
+        )
+        sets = Counter({frozenset(("number", k) for k in some): n for some, n in drawn})
+        graph, left = networkx.Graph(), []
+        for which, (values, items) in enumerate(sets.items()):
+            left += [(which, item) for item in range(items)]
+            graph.add_edges_from(((which, item), v) for item in range(items) for v in values)
+        found = networkx.bipartite.maximum_matching(graph, left)
+        assert _unique_items._differ(sets) == all(node in found for node in left)
