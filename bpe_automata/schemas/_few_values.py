@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -280,3 +281,36 @@ def _at_most(most: int, names: Iterable[Name]) -> set[Name]:
         if len(found) > most:
             raise _ManyError
     return found
+
+
+# Whether values can be chosen.
+
+
+def can_differ(sets: Counter[frozenset[Name]]) -> bool:
+    """Can as many values be chosen of each set as are asked of it, so that all differ? By
+    augmenting paths."""
+    if any(len(values) < items for values, items in sets.items()):
+        return False
+    if len(sets) < 2:
+        return True
+    wanted = [values for values, items in sets.items() for _ in range(items)]
+    taken_by, has = dict[Name, int](), dict[int, Name]()
+    for at in range(len(wanted)):
+        seen_by, waiting = dict[Name, int](), [at]
+        free = None
+        while waiting and free is None:
+            check()
+            one = waiting.pop()
+            for name in wanted[one] - seen_by.keys():
+                seen_by[name] = one
+                if name not in taken_by:
+                    free = name
+                    break
+                waiting.append(taken_by[name])
+        if free is None:
+            return False
+        one = -1
+        while one != at:  # each on the path takes what the next one had
+            one = seen_by[free]
+            taken_by[free], has[one], free = one, free, has.get(one, free)
+    return True

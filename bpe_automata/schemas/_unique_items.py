@@ -31,7 +31,7 @@ from bpe_automata.errors import BudgetExceededError
 from bpe_automata.schemas._apart import too_many
 from bpe_automata.schemas._boolean import intersection
 from bpe_automata.schemas._containers import Separated
-from bpe_automata.schemas._few_values import SingleArray, few_values, single, without
+from bpe_automata.schemas._few_values import SingleArray, can_differ, few_values, single, without
 from bpe_automata.schemas._frames import (
     DONE,
     ROOT,
@@ -229,7 +229,7 @@ class UniqueItems(Separated):
             values = self._few_at(place, most)
             if isinstance(values, frozenset):
                 scarce[frozenset(values - seen)] += items
-        return _differ(scarce)
+        return can_differ(scarce)
 
     def _needed_later(self, count: int, but: Set[Name]) -> list[Name]:
         """The values, but for some, that the items from a place on might lack if they came before
@@ -380,33 +380,3 @@ class _HeldItems:
             return ()
         found = container.after_item(context, name)
         return () if found is None else (found,)
-
-
-def _differ(sets: Counter[frozenset[Name]]) -> bool:
-    """Can as many values be chosen of each set as are asked of it, so that all differ? By
-    augmenting paths."""
-    if any(len(values) < items for values, items in sets.items()):
-        return False
-    if len(sets) < 2:
-        return True
-    wanted = [values for values, items in sets.items() for _ in range(items)]
-    taken_by, has = dict[Name, int](), dict[int, Name]()
-    for at in range(len(wanted)):
-        seen_by, waiting = dict[Name, int](), [at]
-        free = None
-        while waiting and free is None:
-            check()
-            one = waiting.pop()
-            for name in wanted[one] - seen_by.keys():
-                seen_by[name] = one
-                if name not in taken_by:
-                    free = name
-                    break
-                waiting.append(taken_by[name])
-        if free is None:
-            return False
-        one = -1
-        while one != at:  # each on the path takes what the next one had
-            one = seen_by[free]
-            taken_by[free], has[one], free = one, free, has.get(one, free)
-    return True
