@@ -27,6 +27,7 @@ from bpe_automata.errors import BudgetExceededError, EmptyLanguageError
 
 _LARGE = 256  # characters: a repeat that is longer than this when written out is large
 _DEEPEST = 64  # large repeats one in another; each takes some frames of the stack
+_LARGE_COUNT = 100  # a regex without one is too large for another reason
 _OF_SIZE = frozenset(("states", "instructions", "bytes"))
 """Resources of which an explicit automaton may take too much."""
 
@@ -65,7 +66,7 @@ def compile_or_link(pattern: str, budget: Budget) -> ByteAutomaton:
         try:
             return compile_regex(pattern, budget)
         except BudgetExceededError as error:
-            if error.resource not in _OF_SIZE or not any(map(_is_large, parse(pattern).tree)):
+            if error.resource not in _OF_SIZE or _largest_count(parse(pattern).tree) < _LARGE_COUNT:
                 raise
             try:
                 return link_regex(pattern, budget)
@@ -150,6 +151,21 @@ class _Nets:
         lengths = [length(what) + to.far for what, to in live]
         check_length(max(lengths, default=0), "some part of the regex")
         return Node(ends, live, 0 if ends else min(lengths, default=FAR), self._depth)
+
+
+def _largest_count(items: Any) -> int:
+    """Of all repeats of some items of a tree, those inside of others too."""
+    found = 0
+    for op, av in items:
+        if op is _parser.SUBPATTERN:
+            found = max(found, _largest_count(av[3]))
+        elif op is _parser.BRANCH:
+            found = max(found, *map(_largest_count, av[1]))
+        elif op in REPEATS:
+            least, most, body = av
+            copies = least if most == _parser.MAXREPEAT else most
+            found = max(found, int(copies), _largest_count(body))
+    return found
 
 
 def _is_large(item: Any) -> bool:
