@@ -44,17 +44,22 @@ class Separated(Container):
             inside = self._linker.frame(self, after, outside)
             yield self._linker.part(values, self.brackets.inside), inside
 
+    def _cost_of_next(self, state: State) -> int | None:
+        """Length from another item to the end, FAR where it has none; None where none may come."""
+        following = self._following(state)
+        items = [self._linker.least(values) + self.closing(after) for values, after in following]
+        return min(*items, FAR) if items else None
+
     def _made(self, state: State) -> Part:
         alternatives: list[Alternative] = []
         costs = dict[int, int]()
         if self.may_end(state):
             alternatives.append(((self.brackets.last,), DONE))
             costs[DONE] = 0
-        following = self._following(state)
-        items = [self._linker.least(values) + self.closing(after) for values, after in following]
-        if items:
+        next_costs = self._cost_of_next(state)
+        if next_costs is not None:
             alternatives.append(((self.brackets.between,), 1))
-            costs[1] = min(*items, FAR)
+            costs[1] = next_costs
 
         def follow(frame: Frame, label: int) -> Iterable[Place]:
             outside = frame.parent or ROOT

@@ -162,6 +162,11 @@ def after_value(frame: Frame) -> Iterable[Place]:
     return ((frame.container.after(frame.state), frame),)
 
 
+def rest_inside(frame: Frame) -> int:
+    """Length behind a member or an item."""
+    return frame.rest
+
+
 def rest_outside(frame: Frame) -> int:
     """Length behind the end of the object or array that a value is in."""
     return frame.parent.rest if frame.parent else 0

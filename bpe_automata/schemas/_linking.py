@@ -42,6 +42,7 @@ from bpe_automata.schemas._frames import (
     Text,
     after_value,
     covers,
+    rest_inside,
 )
 from bpe_automata.schemas._items import DistinctItems, Items
 from bpe_automata.schemas._ladders import Ladder, Rung, ladder
@@ -201,7 +202,7 @@ class _Value:
         if self.ladder:
             alternatives.append(((b'"',), 1 + len(self.containers)))
             costs[1 + len(self.containers)] = self.ladder.shortest - BYTE
-        return labelled(alternatives, costs, self._follow, _rest, self, covers)
+        return labelled(alternatives, costs, self._follow, rest_inside, self, covers)
 
     def _follow(self, frame: Frame, label: int) -> Iterable[Place]:
         if self.ladder and label == 1 + len(self.containers):
@@ -263,10 +264,6 @@ def _is_within(term: Term[ObjectShape], other: Term[ObjectShape]) -> bool:
         ):
             return False
     return shape_difference(one, two) == []
-
-
-def _rest(frame: Frame) -> int:
-    return frame.rest
 
 
 # The columns of the table. Most schemas tell no characters apart beyond ASCII; the bytes of UTF-8

@@ -23,7 +23,7 @@ from bpe_automata._automata.comparing import ComparingDFA
 from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._automata.json_texts import Name
 from bpe_automata._automata.linked import LinkedDFA
-from bpe_automata._automata.part_tables import Alternative, labelled, table_of
+from bpe_automata._automata.part_tables import Alternative, table_of
 from bpe_automata._automata.parts import FAR, Part, Place, Table
 from bpe_automata._budget import Budget, check
 from bpe_automata._sharing import Lock, cached
@@ -33,14 +33,12 @@ from bpe_automata.schemas._boolean import intersection
 from bpe_automata.schemas._containers import Separated
 from bpe_automata.schemas._few_values import SingleArray, can_differ, few_values, single, without
 from bpe_automata.schemas._frames import (
-    DONE,
     ROOT,
     Frame,
     Linking,
     State,
     after_value,
-    covers,
-    rest_outside,
+    rest_inside,
 )
 from bpe_automata.schemas._scalar_sets import Finite
 from bpe_automata.schemas._style import Brackets
@@ -168,7 +166,7 @@ class UniqueItems(Separated):
         found = self._part_without.get((place, but))
         if found is None:
             costs = {k: FAR if text in but else 0 for k, text in enumerate(self._elements(place))}
-            made = Part(table, table.far(costs), partial(_after_text, costs), _rest_of)
+            made = Part(table, table.far(costs), partial(_after_text, costs), rest_inside)
             found = self._part_without[place, but] = made
         return found
 
@@ -297,23 +295,13 @@ class UniqueItems(Separated):
 
     # What is behind an item.
 
-    def _made(self, state: State) -> Part:
-        alternatives: list[Alternative] = []
-        costs = dict[int, int]()
-        if self.may_end(state):
-            alternatives.append(((self.brackets.last,), DONE))
-            costs[DONE] = 0
+    def _cost_of_next(self, state: State) -> int | None:
+        """See `Separated._cost_of_next`; never FAR."""
         ways = self._ways(state)
-        if ways:
-            alternatives.append(((self.brackets.between,), 1))
-            least = self._linker.least(self._shape.item(state[0]).values)
-            costs[1] = min(FAR - 1, least + min(self.closing(way.after) for way in ways))
-
-        def follow(frame: Frame, label: int) -> Iterable[Place]:
-            outside = frame.parent or ROOT
-            return after_value(outside) if label == DONE else self._items(state, outside)
-
-        return labelled(alternatives, costs, follow, rest_outside, self, covers)
+        if not ways:
+            return None
+        least = self._linker.least(self._shape.item(state[0]).values)
+        return min(FAR - 1, least + min(self.closing(way.after) for way in ways))
 
     def after_item(self, frame: Frame, name: Name) -> Place | None:
         """What follows an item of a value; None where an earlier one is equal to it."""
@@ -332,10 +320,6 @@ class UniqueItems(Separated):
 
 def _after_text(costs: dict[int, int], frame: Frame, label: int) -> Iterable[Place]:
     return after_value(frame) if costs[label] < FAR else ()
-
-
-def _rest_of(frame: Frame) -> int:
-    return frame.rest
 
 
 def _as_bytes(piece: bytes | ByteDFA) -> bytes | ByteDFA:
