@@ -13,19 +13,18 @@ exact up to the end of the next item; behind that its language is too large:
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, NoReturn, Protocol
 
 import numpy as np
 
 from bpe_automata._automata.json_texts import JsonPosition, Name, next_item
-from bpe_automata._automata.linked import STOP, ByteAutomaton, LinkedDFA
+from bpe_automata._automata.linked import ByteAutomaton, LinkedDFA
 from bpe_automata._automata.linked_store import ROOM, Members
 from bpe_automata._automata.parts import Part, Place
-from bpe_automata._budget import Budget, check, spent
+from bpe_automata._budget import Budget, spent
 from bpe_automata._sharing import Lock, locked
-from bpe_automata.errors import BudgetExceededError, UnsupportedFeatureError
+from bpe_automata.errors import UnsupportedFeatureError
 
 _DEFAULT = Budget()
 _LONG = 16  # bytes
@@ -181,63 +180,21 @@ class ComparingDFA(LinkedDFA):
             return self.follow(self.start, self.position(), data)
         return super().walk(data, state)
 
-    @spent
-    def shortest(self, state: int | None = None) -> bytes:
-        """A short accepted string, from the start by default."""
-        if state is not None:
-            return super().shortest(state)
-        found, state, position = bytearray(), self.start, self.position()
-        while not self.accepting[state]:
-            check()
-            after = self._after(state, position)
-            byte = self._home(after)
-            found.append(byte)
-            state, position = after[byte], position.after(bytes((byte,)))
-        return bytes(found)
+    def _begun(self) -> tuple[int, JsonPosition | None]:
+        return self.start, self.position()
 
-    @spent
-    def sample(self, rng: random.Random, max_bytes: int = 64) -> bytes:
-        """A random accepted string, see `LinkedDFA.sample`."""
-        found, state, position = bytearray(), self.start, self.position()
-        while True:
-            check()
-            after = self._after(state, position)
-            left = max_bytes - len(found)
-            near = [byte for byte, to in after.items() if self.far[to] < left]
-            if self.accepting[state] and (not near or rng.random() < STOP):
-                return bytes(found)
-            byte = near[rng.randrange(len(near))] if near else self._home(after)
-            found.append(byte)
-            state, position = after[byte], position.after(bytes((byte,)))
-
-    def strings(self, limit: int) -> Iterator[bytes]:
-        """See `LinkedDFA.strings`."""
-        yielded, level = 0, [(b"", self.start, self.position())]
-        while level:
-            if yielded + len(level) > limit:
-                raise BudgetExceededError("strings", limit, "the language holds more")
-            after = []
-            for prefix, state, position in level:
-                check()
-                if self.accepting[state]:
-                    yielded += 1
-                    yield prefix
-                for byte, to in self._after(state, position).items():
-                    data = bytes((byte,))
-                    after.append((prefix + data, to, position.after(data)))
-            level = after
-
-    def _home(self, after: dict[int, int]) -> int:
-        """The byte behind which acceptance is nearest."""
-        if not after:
-            raise refused("finding a text, where there are too few values for all items,")
-        return min(after, key=lambda byte: int(self.far[after[byte]]))
-
-    def _after(self, state: int, position: JsonPosition) -> dict[int, int]:
-        """The bound states behind the bytes that keep acceptance in reach."""
-        live = self.live_bytes(state).tolist()
-        found = {byte: self.follow(state, position, bytes((byte,))) for byte in live}
-        return {byte: to for byte, to in found.items() if to}
+    def _after_bytes(
+        self, state: int, text: JsonPosition | None
+    ) -> dict[int, tuple[int, JsonPosition | None]]:
+        """The bound states; those that are not where no text is known."""
+        if text is None:
+            return super()._after_bytes(state, None)
+        found = dict[int, tuple[int, JsonPosition | None]]()
+        for byte in self.live_bytes(state).tolist():
+            data = bytes((byte,))
+            if to := self.follow(state, text, data):
+                found[byte] = to, text.after(data)
+        return found
 
     # What is made of the automaton.
 

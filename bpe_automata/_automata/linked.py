@@ -153,46 +153,55 @@ class LinkedDFA(Immutable):
     @spent
     def shortest(self, state: int | None = None) -> bytes:
         """A shortest accepted string, from `state` (the start by default)."""
-        found, state = bytearray(), self.start if state is None else state
+        found = bytearray()
+        state, text = self._begun() if state is None else (state, None)
         while not self.accepting[state]:
             check()
-            byte = self._byte_home(state, self.live_bytes(state).tolist())
-            found.append(byte)
-            state = self.step(state, byte)
+            after = self._after_bytes(state, text)
+            found.append(self._byte_home(after))
+            state, text = after[found[-1]]
         return bytes(found)
 
     @spent
     def sample(self, rng: random.Random, max_bytes: int = 64) -> bytes:
         """A random accepted string: a walk that turns home when `max_bytes` come near. Longer than
         that only if the shortest string is."""
-        found, state = bytearray(), self.start
+        found, (state, text) = bytearray(), self._begun()
         while True:
             check()
-            live = self.live_bytes(state).tolist()
+            after = self._after_bytes(state, text)
             left = max_bytes - len(found)
-            near = [byte for byte in live if self.far[self.step(state, byte)] < left]
+            near = [byte for byte, (to, _) in after.items() if self.far[to] < left]
             if self.accepting[state] and (not near or rng.random() < STOP):
                 return bytes(found)
-            byte = near[rng.randrange(len(near))] if near else self._byte_home(state, live)
+            byte = near[rng.randrange(len(near))] if near else self._byte_home(after)
             found.append(byte)
-            state = self.step(state, byte)
+            state, text = after[byte]
 
     def strings(self, limit: int) -> Iterator[bytes]:
         """All accepted strings in length-lexicographic order. Raises BudgetExceededError as soon as
         there must be more than `limit` of them; so always, for an infinite language."""
-        yielded, level = 0, [(b"", self.start)]
+        yielded, level = 0, [(b"", *self._begun())]
         while level:
             if yielded + len(level) > limit:  # each can be completed, and to different strings
                 raise BudgetExceededError("strings", limit, "the language holds more")
             after = []
-            for prefix, state in level:
+            for prefix, state, text in level:
                 check()
                 if self.accepting[state]:
                     yielded += 1
                     yield prefix
-                for byte in self.live_bytes(state).tolist():
-                    after.append((prefix + bytes((byte,)), self.step(state, byte)))
+                for byte, then in self._after_bytes(state, text).items():
+                    after.append((prefix + bytes((byte,)), *then))
             level = after
+
+    def _begun(self) -> tuple[int, Any]:
+        """The start, and what else is known of a text there, where `follows_texts`."""
+        return self.start, None
+
+    def _after_bytes(self, state: int, text: Any) -> dict[int, tuple[int, Any]]:
+        """The same behind each byte that keeps acceptance in reach, in order."""
+        return {byte: (self.step(state, byte), text) for byte in self.live_bytes(state).tolist()}
 
     def equivalent(self, other: ByteAutomaton, budget: Budget = _DEFAULT) -> bytes | None:
         """None if the languages are equal; else the first text, in length-lexicographic order, that
@@ -327,11 +336,11 @@ class LinkedDFA(Immutable):
         """Is more than half of the room for states, rows or steps used up?"""
         return self._written.is_nearly_full
 
-    def _byte_home(self, state: int, live: list[int]) -> int:
+    def _byte_home(self, after: dict[int, tuple[int, Any]]) -> int:
         """The byte that leads to the state nearest to acceptance."""
-        if not live:
+        if not after:
             raise EmptyLanguageError("this state leads nowhere")
-        return min(live, key=lambda byte: int(self.far[self.step(state, byte)]))
+        return min(after, key=lambda byte: int(self.far[after[byte][0]]))
 
     # What is written down.
 

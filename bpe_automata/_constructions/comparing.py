@@ -1,4 +1,5 @@
-"""Engines over automata that compare items: see `_automata.comparing`.
+"""Engines over automata that compare items (`uniqueItems`), and what *bound* states are: see
+`_automata.comparing`.
 
 A state of the inner engine knows a state of the byte automaton, which is exact as long as no item
 of an array ends. So here a state knows the text too, as far as items are still open, and
@@ -13,7 +14,8 @@ that another item can follow, else by binding the state and asking the inner eng
 For the lift this is exact. The canonical engine asks whether some text goes on from an id, and that
 text may repeat an item further on. So one thing is not ruled out: an id whose only canonical
 continuations repeat an item. It takes merges across the whole of that item, and was met only where
-items have a few values, all in one pretoken. Behind such an id the mask raises DecodingError.
+items have a few values, all in one pretoken. Where no id is left then, the mask raises
+DecodingError.
 """
 
 from __future__ import annotations
@@ -181,7 +183,7 @@ def around(engine: Any) -> Any:
 
 
 def _ending(tokenizer: Tokenizer, mode: int) -> np.ndarray:
-    """Packed."""
+    """The ids in which an item may end, read in a mode, packed."""
     found: np.ndarray = tokenizer.derived(f"ids that end items {mode}", _FIND[mode])
     return found
 

@@ -1,12 +1,14 @@
-"""Arrays in a linked automaton in which no value comes twice, out of more than a few.
+"""Arrays in a linked automaton in which no value comes twice (`uniqueItems`), out of so many that
+their sets cannot be written out as states.
 
 A state holds the set of the values of the items so far, and the next item is one of
 
     items - { values of earlier items }
 
-which is a set of values like any other. While an item is read nobody knows its value but who has
-the text: see `_automata.comparing`. Whether an array can still have the items that it needs is
-decided by the numbers of values that are left for them, and where these are few, by a matching.
+which is a set of values like any other. The automaton cannot know the value of an item that is
+read, whoever reads the text can: see `_automata.comparing`. Whether an array can still have the
+items that it needs is decided by the numbers of values that are left for them, and where these are
+few, by a matching.
 """
 
 from __future__ import annotations
@@ -278,7 +280,7 @@ class UniqueItems(Separated):
             and all(isinstance(self._few_at(place, most, kind), int) for place in places)
         )
 
-    # Lengths. Those of the values that are left are not asked for: far may be less, not more.
+    # Lengths are bounds from below: the shortest value counts, even if an earlier item has it.
 
     def _closing(self, state: State, known: dict[int, int] | None) -> int:
         count, number, left = state
