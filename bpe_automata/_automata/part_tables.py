@@ -11,7 +11,7 @@ import numpy as np
 
 from bpe_automata._automata.assembly import Assembly, alphabet
 from bpe_automata._automata.dfa import ByteDFA
-from bpe_automata._automata.parts import Covers, Part, Place, Table
+from bpe_automata._automata.parts import Covers, Join, Part, Place, Table
 from bpe_automata._kernels.byte_product import joint_columns
 from bpe_automata._sharing import Lock, locked
 from bpe_automata.errors import BpeAutomataError
@@ -69,6 +69,7 @@ def labelled(
     costs: dict[int, int],
     follow: Callable[[Any, int], Iterable[Place]],
     rest: Callable[[Any], int],
+    joined: Join | None = None,
     family: object = None,
     covers: Covers | None = None,
 ) -> Part:
@@ -76,7 +77,7 @@ def labelled(
     of each label, length of the shortest text from that exit to the end of what the part stands
     for. Its table serves all that is made of the same alternatives. Raises BudgetExceededError."""
     table = table_of(alternatives)
-    return Part(table, table.far(costs), follow, rest, family=family, covers=covers)
+    return Part(table, table.far(costs), follow, rest, joined, family=family, covers=covers)
 
 
 def table_of(alternatives: list[Alternative]) -> Table:

@@ -65,7 +65,8 @@ class Separated(Container):
             outside = frame.parent or ROOT
             return after_value(outside) if label == DONE else self._items(state, outside)
 
-        return labelled(alternatives, costs, follow, rest_outside, self, covers)
+        joined = self._linker.joined
+        return labelled(alternatives, costs, follow, rest_outside, joined, self, covers)
 
 
 class Tabled(Container):
@@ -124,7 +125,8 @@ class Tabled(Container):
             inside = self._linker.frame(self, then, outside)
             return ((self._part(label - 1, then), inside),)
 
-        return Part(table, table.far(costs), follow, rest_outside, family=self, covers=covers)
+        given = table, table.far(costs), follow, rest_outside, self._linker.joined
+        return Part(*given, family=self, covers=covers)
 
     def _least(self, number: int) -> int:
         """Length of the shortest text between an exit of the table and the state after it."""

@@ -4,7 +4,7 @@ what all kinds of objects and arrays have in common."""
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -40,6 +40,9 @@ class Linking(Protocol):
 
     def frame(self, container: Container, state: State, parent: Frame) -> Frame:
         """The context of a member or an item, always the same object."""
+
+    def joined(self, frames: Sequence[Frame]) -> Frame:
+        """The one that stands for some, always the same object."""
 
 
 class Container(ABC):
@@ -137,12 +140,15 @@ class Container(ABC):
 class Frame:
     """The context of a value. container: the object or array that it is in, None for the root;
     state: which members or items there are, the value itself included; parent: the frame of the
-    container. rest: length of the shortest text from the end of the value to that of the root."""
+    container. rest: length of the shortest text from the end of the value to that of the root.
+    several: those that it stands for, where one text leads to a value in several of them, which
+    differ in container or state; it has none of these itself."""
 
     container: Container | None
     state: State
     parent: Frame | None
     rest: int
+    several: tuple[Frame, ...] = ()
 
 
 State = tuple[int, ...]
@@ -157,6 +163,8 @@ ROOT = Frame(None, (), None, 0)
 
 def after_value(frame: Frame) -> Iterable[Place]:
     """What follows a value in its context."""
+    if frame.several:
+        return [place for one in frame.several for place in after_value(one)]
     if frame.container is None:
         return ((None, frame),)
     return ((frame.container.after(frame.state), frame),)
@@ -176,6 +184,10 @@ def covers(one: Frame, other: Frame) -> bool:
     """Is what may follow a value in the other context known to be among what may follow it in this
     one?"""
     while one is not other:
+        if one.several:
+            return {id(frame) for frame in one.several} >= {
+                id(f) for f in other.several or (other,)
+            }
         if one.container is None or one.container is not other.container:
             return False
         if not one.container.covers(one.state, other.state):

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from typing import Any
@@ -59,6 +59,8 @@ from bpe_automata.schemas._values import (
     Values,
 )
 
+_JOINED = 16  # levels of containers around a value: that many differ at once in few schemas
+
 
 class Linker:
     """Makes the parts of all sets of values of one schema, each when it is first entered."""
@@ -68,6 +70,7 @@ class Linker:
         self._values: dict[tuple[int, Context], _Value] = {}
         self._least: dict[int, int] = {}
         self._frames: dict[tuple[int, State, int], Frame] = {}
+        self._joined: dict[frozenset[int], Frame] = {}  # by those that each stands for
 
     def begin(self, values: Values) -> list[Place]:
         """Where the texts of a set begin; nowhere, if it has none."""
@@ -99,6 +102,37 @@ class Linker:
             found = self._frames[key] = Frame(container, state, parent, rest)
         return found
 
+    def joined(self, frames: Sequence[Frame], levels: int = _JOINED) -> Frame:
+        """The one that stands for some, always the same object. Those that differ in what is around
+        them alone become one, within what stands for all of that. levels: of containers for which
+        that is done."""
+        if all(frame is frames[0] for frame in frames):
+            return frames[0]
+        check()
+        alike: dict[tuple[int, ...], list[Frame]] = {}
+        for frame in frames:
+            for one in frame.several or (frame,):
+                apart = () if levels and one.parent else (id(one),)
+                alike.setdefault((id(one.container), *one.state, *apart), []).append(one)
+        found: dict[int, list[Frame]] = {}  # by the container
+        for same in alike.values():
+            found.setdefault(id(same[0].container), []).append(self._merged(same, levels))
+        kept = [one for some in found.values() for one in some if not _is_covered(one, some)]
+        if len(kept) == 1:
+            return kept[0]
+        key = frozenset(map(id, kept))
+        if key not in self._joined:
+            rest = min(one.rest for one in kept)
+            self._joined[key] = Frame(None, (), None, rest, tuple(kept))
+        return self._joined[key]
+
+    def _merged(self, frames: list[Frame], levels: int) -> Frame:
+        """The same of frames of one state of a container."""
+        one, parents = frames[0], [frame.parent for frame in frames if frame.parent]
+        if len(frames) == 1 or one.container is None:
+            return one
+        return self.frame(one.container, one.state, self.joined(parents, levels - 1))
+
     def least(self, values: Values) -> int:
         """Length of the shortest text of a set, the same in all contexts; FAR where it has none.
         Sets may contain themselves: each needs those that it must contain, and from FAR all fall to
@@ -124,6 +158,10 @@ class Linker:
                     raise BudgetExceededError("bytes", LONGEST, "the shortest text is longer")
                 self._least[key] = known[key]
         return self._least[id(values)]
+
+
+def _is_covered(frame: Frame, others: list[Frame]) -> bool:
+    return any(other is not frame and covers(other, frame) for other in others)
 
 
 class _Value:
@@ -202,7 +240,8 @@ class _Value:
         if self.ladder:
             alternatives.append(((b'"',), 1 + len(self.containers)))
             costs[1 + len(self.containers)] = self.ladder.shortest - BYTE
-        return labelled(alternatives, costs, self._follow, rest_inside, self, covers)
+        joined = self._linker.joined
+        return labelled(alternatives, costs, self._follow, rest_inside, joined, self, covers)
 
     def _follow(self, frame: Frame, label: int) -> Iterable[Place]:
         if self.ladder and label == 1 + len(self.containers):

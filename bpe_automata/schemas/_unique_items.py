@@ -168,7 +168,8 @@ class UniqueItems(Separated):
         found = self._part_without.get((place, but))
         if found is None:
             costs = {k: FAR if text in but else 0 for k, text in enumerate(self._elements(place))}
-            made = Part(table, table.far(costs), partial(_after_text, costs), rest_inside)
+            follow, joined = partial(_after_text, costs), self._linker.joined
+            made = Part(table, table.far(costs), follow, rest_inside, joined)
             found = self._part_without[place, but] = made
         return found
 
@@ -352,17 +353,25 @@ class _HeldItems:
 
     def compares(self, context: Any) -> bool:
         """Is it that of an item of `UniqueItems`?"""
-        return isinstance(context, Frame) and isinstance(context.container, UniqueItems)
+        return any(True for _ in _of_unique(context))
 
     def has_room(self, context: Any, name: Name, more: int, of_kind: bool = False) -> bool:
         """See `UniqueItems.has_room`."""
-        container: UniqueItems = context.container
-        return container.has_room(context.state, name, more, of_kind)
+        found = _of_unique(context)
+        return all(container.has_room(at, name, more, of_kind) for container, at in found)
 
     def held(self, part: Part, at: int, context: Any, name: Name) -> Iterable[Place]:
         """What follows the item."""
-        container: UniqueItems = context.container
-        if part is not container.after(context.state) or at != part.table.start:
+        container: UniqueItems | None = context.container  # None: of several, inside of an item
+        if not container or part is not container.after(context.state) or at != part.table.start:
             return ()
         found = container.after_item(context, name)
         return () if found is None else (found,)
+
+
+def _of_unique(context: Any) -> Iterator[tuple[UniqueItems, State]]:
+    """The arrays of which an item has a context, and their states."""
+    if isinstance(context, Frame):
+        for one in context.several or (context,):
+            if isinstance(one.container, UniqueItems):
+                yield one.container, one.state
