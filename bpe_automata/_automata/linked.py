@@ -31,7 +31,7 @@ from bpe_automata._automata.assembly import reduced
 from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._automata.linked_store import ROOM, Members, Written
 from bpe_automata._automata.part_tables import labelled
-from bpe_automata._automata.parts import BYTE, Covers, Join, Part, Place
+from bpe_automata._automata.parts import BYTE, Covers, Part, Place, Together
 from bpe_automata._budget import Budget, check, spending, spent
 from bpe_automata._kernels.links import register
 from bpe_automata._kernels.references import packed
@@ -367,20 +367,22 @@ class LinkedDFA(Immutable):
         """(states, may a text end): those given, the beginnings of places, and whatever follows the
         exits among them; without states that read nothing."""
         waiting, seen, ends = list(states), dict[int, bool](), False
-        joining: dict[int, tuple[int, Part, Join, list[Any]]] = {}  # rank first; by the part
+        joining: dict[int, tuple[int, Part | Together, list[Any]]] = {}  # rank first; by the part
         while True:
             check()
             for part, context in places:
                 if part is None:
                     ends = True
-                elif part.joined is None:
+                elif isinstance(part, Part) and part.joined is None:
                     waiting.append(self._written.entered(part, context, part.table.start))
                 else:
-                    found = joining.setdefault(id(part), (part.rank, part, part.joined, []))
-                    found[-1].append(context)
+                    joining.setdefault(id(part), (part.rank, part, []))[-1].append(context)
             if not waiting and joining:
-                _, part, joined, contexts = joining.pop(min(joining, key=lambda k: joining[k][0]))
-                waiting.append(self._written.entered(part, joined(contexts), part.table.start))
+                _, found, contexts = joining.pop(min(joining, key=lambda k: joining[k][0]))
+                waiting += [
+                    self._written.entered(one, context, one.table.start)
+                    for one, context in found.entered(contexts)
+                ]
             if not waiting:
                 reading = sorted(state for state, reads in seen.items() if reads)
                 return tuple(self._uncovered(reading) if len(reading) > 1 else reading), ends

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from copy import copy
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -50,22 +50,31 @@ class Table:
     ) -> None:
         self.trans, self.byte_class, self.start, self.exits = trans, byte_class, start, exits
         self._blocks: dict[tuple[bytes, int], Block] = {}
-        self._far: dict[tuple[tuple[int, int], ...], np.ndarray] = {}
+        self._far: dict[bytes, np.ndarray] = {}
         self._left: dict[bytes, bool] = {}
 
-    def far(self, costs: dict[int, int]) -> np.ndarray:
-        """int64 [n]: the least length from each state to an exit, and what that costs further."""
-        key = tuple(sorted(costs.items()))
+    def far(self, costs: dict[int, int] | np.ndarray) -> np.ndarray:
+        """int64 [n]: the least length from each state to an exit, and what that costs further.
+        costs: of each label, FAR where it has none; or int64, from label 0 on."""
+        if isinstance(costs, dict):
+            of_label, costs = costs, np.full(1 + max(costs, default=0), FAR, np.int64)
+            costs[list(of_label)] = list(of_label.values())
+        key = costs.tobytes()
         found = self._far.get(key)
         if found is None:
             begin = np.full(len(self.trans), FAR, np.int64)
-            for at, labels in self.exits.items():
-                begin[at] = min(FAR, *(costs[label] for label in labels))
+            np.minimum.at(begin, self._at_exits[0], costs[self._at_exits[1]])
             found = _nearest(begin, self._edges)
             if len(self._far) >= _MOST_COSTS:
                 self._far.clear()
             self._far[key] = found
         return found
+
+    @cached
+    def _at_exits(self) -> np.ndarray:
+        """int64 [2, m]: each exit with each of its labels."""
+        found = [(at, label) for at, labels in self.exits.items() for label in labels]
+        return np.array(found, np.int64).reshape(-1, 2).T.copy()
 
     @cached
     def reads(self) -> np.ndarray:
@@ -168,6 +177,10 @@ class Part:
     covers: Covers | None = None
     compared: Compared | None = None
 
+    def entered(self, contexts: list[Any]) -> Iterable[tuple[Part, Any]]:
+        """See `Together.entered`."""
+        return [(self, one) for one in ([self.joined(contexts)] if self.joined else contexts)]
+
     def reads(self, state: int) -> bool:
         """Does some byte lead on from a state, within the part?"""
         return bool(self._reads[state])
@@ -215,7 +228,19 @@ class Block:
         return {}
 
 
-Place = tuple[Part | None, Any]
+class Together(Protocol):
+    """Parts of which it is known when they are entered what they are, as that depends on all the
+    contexts in which this is done."""
+
+    @property
+    def rank(self) -> int:
+        """As of a part."""
+
+    def entered(self, contexts: list[Any]) -> Iterable[tuple[Part, Any]]:
+        """The parts, each in a context."""
+
+
+Place = tuple[Part | Together | None, Any]
 """The beginning of a part in a context, which is the same object as all that are equal to it;
 without a part, the end of the text."""
 

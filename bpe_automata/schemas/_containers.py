@@ -80,7 +80,7 @@ class Tabled(Container):
         """By number."""
 
     @abstractmethod
-    def _options(self, state: State) -> tuple[dict[int, int], Callable[[int], State]]:
+    def options(self, state: State) -> tuple[dict[int, int], Callable[[int], State]]:
         """(by the number of what may come next, `closing` of the state after it; that state, asked
         for when it is entered)."""
 
@@ -98,10 +98,10 @@ class Tabled(Container):
 
     def entered(self, frame: Frame) -> Iterable[Place]:
         """What follows the first bracket."""
-        return ((self._first, self._linker.frame(self, self.begin, frame)),)
+        return ((self.first, self._linker.frame(self, self.begin, frame)),)
 
     @cached
-    def _first(self) -> Part:
+    def first(self) -> Part:
         return self._of_table(self._first_table, self.begin, may_end=False)
 
     def _made(self, state: State) -> Part:
@@ -109,9 +109,9 @@ class Tabled(Container):
 
     def _of_table(self, table: Table, state: State, may_end: bool) -> Part:
         costs = dict.fromkeys(range(1 + len(self._values)), FAR)
-        closings, after = self._options(state)
+        closings, after = self.options(state)
         for number, closing in closings.items():
-            costs[1 + number] = min(self._least(number) + closing, FAR)
+            costs[1 + number] = min(self.least(number) + closing, FAR)
         if may_end:
             costs[DONE] = 0
 
@@ -123,15 +123,15 @@ class Tabled(Container):
                 return after_value(outside)
             then = after(label - 1)
             inside = self._linker.frame(self, then, outside)
-            return ((self._part(label - 1, then), inside),)
+            return ((self.part(label - 1, then), inside),)
 
         given = table, table.far(costs), follow, rest_outside, self._linker.joined
         return Part(*given, family=self, covers=covers)
 
-    def _least(self, number: int) -> int:
+    def least(self, number: int) -> int:
         """Length of the shortest text between an exit of the table and the state after it."""
         return self._linker.least(self._values[number])
 
-    def _part(self, number: int, after: State) -> Part:
+    def part(self, number: int, after: State) -> Part:
         """What follows an exit of the table, and leads to the state after it."""
         return self._linker.part(self._values[number], self.brackets.inside)

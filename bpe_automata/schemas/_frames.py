@@ -6,9 +6,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
-from bpe_automata._automata.parts import BYTE, FAR, Part, Place, length_of
+from bpe_automata._automata.parts import BYTE, FAR, Part, Place, Together, length_of
 from bpe_automata._sharing import cached
 from bpe_automata.schemas._style import Brackets, Context, Piece, Style
 from bpe_automata.schemas._values import ArrayShape, ObjectShape, Values
@@ -38,7 +38,7 @@ class Linking(Protocol):
     def scalars(self, values: Values, context: Context) -> list[Text]:
         """Those that are neither arrays nor objects."""
 
-    def frame(self, container: Container, state: State, parent: Frame) -> Frame:
+    def frame(self, container: Surrounding, state: State, parent: Frame) -> Frame:
         """The context of a member or an item, always the same object."""
 
     def joined(self, frames: Sequence[Frame]) -> Frame:
@@ -81,6 +81,15 @@ class Container(ABC):
     def covers(self, state: State, other: State) -> bool:
         """Is what may follow the other state known to be among what may follow this one?"""
         return state == other
+
+    def merged(self, states: Iterable[State]) -> list[State]:
+        """Those that stand for all of some."""
+        found = list(dict.fromkeys(states))
+        return [
+            one
+            for one in found
+            if not any(other != one and self.covers(other, one) for other in found)
+        ]
 
     # Lengths of shortest texts. known: those of the sets that are `needed`, while they are found.
 
@@ -136,6 +145,15 @@ class Container(ABC):
         """What follows a member or an item, made anew."""
 
 
+class Surrounding(Protocol):
+    """What a frame says a value is in: see `Container`, which has these."""
+
+    def after(self, state: State) -> Part | Together: ...
+    def closing(self, state: State) -> int: ...
+    def covers(self, state: State, other: State) -> bool: ...
+    def merged(self, states: Iterable[State]) -> list[State]: ...
+
+
 @dataclass(frozen=True, eq=False)
 class Frame:
     """The context of a value. container: the object or array that it is in, None for the root;
@@ -144,14 +162,14 @@ class Frame:
     several: those that it stands for, where one text leads to a value in several of them, which
     differ in container or state; it has none of these itself."""
 
-    container: Container | None
+    container: Surrounding | None
     state: State
     parent: Frame | None
     rest: int
     several: tuple[Frame, ...] = ()
 
 
-State = tuple[int, ...]
+State = tuple[Any, ...]
 """What matters of the members or items so far; each kind of container has its own."""
 Text = tuple[Piece, ...]
 """Texts and languages, one after another."""

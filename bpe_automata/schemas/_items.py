@@ -91,8 +91,8 @@ class DistinctItems(Tabled):
             if not seen >> i & 1 and length < FAR:
                 yield i
 
-    def _options(self, state: State) -> tuple[dict[int, int], Callable[[int], State]]:
-        """See `Tabled._options`."""
+    def options(self, state: State) -> tuple[dict[int, int], Callable[[int], State]]:
+        """See `Tabled.options`."""
         seen = state[0]
         closings = {i: self._closing((seen | 1 << i,), None) for i in self._following(seen)}
         return closings, lambda i: (seen | 1 << i,)
@@ -129,8 +129,8 @@ class DistinctItems(Tabled):
             alternatives += [((*before, *text), label) for text in texts] or [(before, label)]
         return table_of(alternatives)
 
-    def _least(self, number: int) -> int:
+    def least(self, number: int) -> int:
         return 0 if self._texts[number] else self._lengths[number]
 
-    def _part(self, number: int, after: State) -> Part:
-        return self.after(after) if self._texts[number] else super()._part(number, after)
+    def part(self, number: int, after: State) -> Part:
+        return self.after(after) if self._texts[number] else super().part(number, after)

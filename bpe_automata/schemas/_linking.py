@@ -39,6 +39,7 @@ from bpe_automata.schemas._frames import (
     Frame,
     Order,
     State,
+    Surrounding,
     Text,
     after_value,
     covers,
@@ -52,6 +53,7 @@ from bpe_automata.schemas._members import Members
 from bpe_automata.schemas._scalar_sets import Counted, Finite, lower_bound
 from bpe_automata.schemas._style import Context, Piece, Style
 from bpe_automata.schemas._unique_items import UniqueItems
+from bpe_automata.schemas._united import UnitedMembers, united
 from bpe_automata.schemas._values import (
     ArrayShape,
     ObjectShape,
@@ -93,7 +95,7 @@ class Linker:
         """Those that are neither arrays nor objects."""
         return self.value(values, context).scalars
 
-    def frame(self, container: Container, state: State, parent: Frame) -> Frame:
+    def frame(self, container: Surrounding, state: State, parent: Frame) -> Frame:
         """The context of a member or an item, always the same object."""
         key = id(container), state, id(parent)
         found = self._frames.get(key)
@@ -103,21 +105,27 @@ class Linker:
         return found
 
     def joined(self, frames: Sequence[Frame], levels: int = _JOINED) -> Frame:
-        """The one that stands for some, always the same object. Those that differ in what is around
-        them alone become one, within what stands for all of that. levels: of containers for which
-        that is done."""
+        """The one that stands for some, always the same object. States of a container within one
+        frame become one where that may be, and so do the frames around those of one state. levels:
+        of containers for which that is done."""
         if all(frame is frames[0] for frame in frames):
             return frames[0]
         check()
-        alike: dict[tuple[int, ...], list[Frame]] = {}
+        inside: dict[tuple[int, int], list[Frame]] = {}  # by container and what is around it
         for frame in frames:
             for one in frame.several or (frame,):
-                apart = () if levels and one.parent else (id(one),)
-                alike.setdefault((id(one.container), *one.state, *apart), []).append(one)
-        found: dict[int, list[Frame]] = {}  # by the container
-        for same in alike.values():
-            found.setdefault(id(same[0].container), []).append(self._merged(same, levels))
-        kept = [one for some in found.values() for one in some if not _is_covered(one, some)]
+                inside.setdefault((id(one.container), id(one.parent)), []).append(one)
+        alike: dict[tuple[int, State], list[Frame]] = {}  # by container and state
+        kept = list[Frame]()
+        for same in inside.values():
+            container, parent = same[0].container, same[0].parent
+            if container is None or parent is None or not levels:
+                kept += same
+                continue
+            for state in container.merged([one.state for one in same]):
+                one = self.frame(container, state, parent)
+                alike.setdefault((id(container), state), []).append(one)
+        kept += [self._within_all(same, levels) for same in alike.values()]
         if len(kept) == 1:
             return kept[0]
         key = frozenset(map(id, kept))
@@ -126,8 +134,8 @@ class Linker:
             self._joined[key] = Frame(None, (), None, rest, tuple(kept))
         return self._joined[key]
 
-    def _merged(self, frames: list[Frame], levels: int) -> Frame:
-        """The same of frames of one state of a container."""
+    def _within_all(self, frames: list[Frame], levels: int) -> Frame:
+        """That of one state of a container, within all that is around some of its frames."""
         one, parents = frames[0], [frame.parent for frame in frames if frame.parent]
         if len(frames) == 1 or one.container is None:
             return one
@@ -158,10 +166,6 @@ class Linker:
                     raise BudgetExceededError("bytes", LONGEST, "the shortest text is longer")
                 self._least[key] = known[key]
         return self._least[id(values)]
-
-
-def _is_covered(frame: Frame, others: list[Frame]) -> bool:
-    return any(other is not frame and covers(other, frame) for other in others)
 
 
 class _Value:
@@ -228,9 +232,7 @@ class _Value:
         """Scalars, and the beginnings of arrays and objects."""
         alternatives: list[Alternative] = [(text, DONE) for text in self.scalars]
         costs = {DONE: 0}
-        for label, one in enumerate(self.containers, 1):
-            if one.measured(None) >= FAR:
-                continue
+        for label, one in enumerate(self._read, 1):
             if one.may_be_empty:
                 alternatives.append(((one.brackets.empty,), DONE))
             opening = one.opening()
@@ -238,19 +240,27 @@ class _Value:
                 alternatives.append(((one.brackets.first,), label))
                 costs[label] = opening
         if self.ladder:
-            alternatives.append(((b'"',), 1 + len(self.containers)))
-            costs[1 + len(self.containers)] = self.ladder.shortest - BYTE
+            alternatives.append(((b'"',), 1 + len(self._read)))
+            costs[1 + len(self._read)] = self.ladder.shortest - BYTE
         joined = self._linker.joined
         return labelled(alternatives, costs, self._follow, rest_inside, joined, self, covers)
 
+    @cached
+    def _read(self) -> list[Container | UnitedMembers]:
+        """Those of which there are texts."""
+        found = [one for one in self.containers if one.measured(None) < FAR]
+        objects = [one for one in found if isinstance(one, Members)]
+        others = [one for one in found if not isinstance(one, Members)]
+        return [*(united(objects, self._linker) if len(objects) > 1 else objects), *others]
+
     def _follow(self, frame: Frame, label: int) -> Iterable[Place]:
-        if self.ladder and label == 1 + len(self.containers):
+        if self.ladder and label == 1 + len(self._read):
             rung = self._rungs.get(id(frame))
             if rung is None:
                 rung = self._rungs[id(frame)] = Rung(0, frame, after_value)
             return self.ladder.entered(rung)
         if label != DONE:
-            return self.containers[label - 1].entered(frame)
+            return self._read[label - 1].entered(frame)
         return after_value(frame)
 
 

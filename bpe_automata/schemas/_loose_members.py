@@ -29,13 +29,13 @@ class LooseMembers(Members):
     @cached
     def _matters(self) -> int:
         """Bits of the places whose members make a difference to the others."""
-        return sum(1 << place for place, matters in enumerate(self._entries.matters) if matters)
+        return sum(1 << place for place, matters in enumerate(self.entries.matters) if matters)
 
     def _following(self, state: State) -> Iterator[tuple[int, State]]:
         """See `Members._following`."""
         at, *counts = state
-        needed = self._entries.required | self._needed_by(counts[3])
-        for place, numbers in enumerate(self._entries.numbers):
+        needed = self.entries.required | self._needed_by(counts[3])
+        for place, numbers in enumerate(self.entries.numbers):
             own = 1 << place
             gone = self._ordered & (own - 1) & ~at
             vain = self._needs.get(own, own) & (at | gone) & ~counts[3] & ~own
@@ -54,7 +54,7 @@ class LooseMembers(Members):
 
     def _behind(self, state: State) -> Callable[[int, State], int]:
         """See `Members._behind`, which knows of no member that may come no more."""
-        found, entries = super()._behind(state), self._entries
+        found, entries = super()._behind(state), self.entries
 
         def behind(number: int, after: State) -> int:
             gone = after[0] & ~state[0] & ~(1 << entries.all[number].place)

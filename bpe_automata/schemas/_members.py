@@ -45,22 +45,22 @@ class Members(Tabled):
         self._is_any = linker.order == "any"
 
     @cached
-    def _entries(self) -> Entries:
+    def entries(self) -> Entries:
         return Entries(self._term, self._linker.style, self._linker.unique)
 
     @cached
     def _values(self) -> list[Values]:
-        return [one.values for one in self._entries.all]
+        return [one.values for one in self.entries.all]
 
     @cached
     def _other_numbers(self) -> range:
-        return range(len(self._entries.named), len(self._entries.all))
+        return range(len(self.entries.named), len(self.entries.all))
 
     @cached
     def _needs(self) -> dict[int, int]:
         """By bits of members that need others: those of all that they need, however indirectly."""
         found: dict[int, int] = {}
-        for one, needed in self._entries.implied:
+        for one, needed in self.entries.implied:
             found[one] = found.get(one, one) | needed
         for one in found:
             for other in found:
@@ -74,8 +74,8 @@ class Members(Tabled):
 
     # What may come next.
 
-    def _options(self, state: State) -> tuple[dict[int, int], Callable[[int], State]]:
-        """See `Tabled._options`."""
+    def options(self, state: State) -> tuple[dict[int, int], Callable[[int], State]]:
+        """See `Tabled.options`."""
         behind = self._behind(state)
         closings, states = dict[int, int](), dict[int, State]()
         for number, after in self._following(state):
@@ -93,7 +93,7 @@ class Members(Tabled):
     def _following(self, state: State) -> Iterator[tuple[int, State]]:
         """The numbers of entries, and the states after them, of which some may have no end."""
         at, *counts = state
-        entries = self._entries
+        entries = self.entries
         if self._is_any:
             for place, numbers in enumerate(entries.numbers):
                 if not at >> place & 1:
@@ -111,7 +111,7 @@ class Members(Tabled):
     def choices(self, state: State) -> Iterator[Choice]:
         """See `Container.choices`."""
         at, *counts = state
-        n, entries = self._entries.n, self._entries
+        n, entries = self.entries.n, self.entries
         numbers = entries.numbers[at] if at < n else self._other_numbers
         for number, after in self._then(numbers, min(at + 1, n), counts):
             one = entries.all[number]
@@ -129,23 +129,23 @@ class Members(Tabled):
         if self._is_any:
             return state
         at, few, many, later, seen, left = state
-        return at, few, many, later, seen & self._entries.mattering[at], left
+        return at, few, many, later, seen & self.entries.mattering[at], left
 
     def _then(
         self, numbers: Iterable[int], at: int, counts: list[int]
     ) -> Iterator[tuple[int, State]]:
         """Some entries, and the states after them."""
         few, many, later, seen, left = counts
-        most_few, most_many = self._entries.caps
+        most_few, most_many = self.entries.caps
         for number in numbers:
-            entry = self._entries.all[number]
-            is_other = entry.place == self._entries.n
+            entry = self.entries.all[number]
+            is_other = entry.place == self.entries.n
             after = (
                 at,
                 min(few + (not (is_other and later)), most_few),
                 min(many + 1, most_many),
                 int(bool(later or is_other) and most_few + most_many > 0),
-                seen | 1 << entry.place & self._entries.told,
+                seen | 1 << entry.place & self.entries.told,
                 left & ~entry.refuted,
             )
             yield number, after
@@ -153,23 +153,23 @@ class Members(Tabled):
     def _without(self, counts: list[int], place: int) -> list[int]:
         """What is known of an object without the member at a place."""
         *others, left = counts
-        return [*others, left & ~self._entries.asking[place]]
+        return [*others, left & ~self.entries.asking[place]]
 
     def _unseen(self, at: int) -> int:
         """Bits of the places whose members may still come."""
-        every = (1 << self._entries.n) - 1
+        every = (1 << self.entries.n) - 1
         return every & ~at if self._is_any else every >> at << at
 
     def may_end(self, state: State) -> bool:
         """See `Container.may_end`."""
         at, few, many, _, seen, left = state
         unseen = self._unseen(at)
-        if self._entries.required & unseen or not holds(self._entries.implied, seen):
+        if self.entries.required & unseen or not holds(self.entries.implied, seen):
             return False
-        for one in self._entries.subtracted:
+        for one in self.entries.subtracted:
             if one.required & unseen:
                 left &= ~one.bit
-        return bool(self._entries.ends(few, many, seen, left))
+        return bool(self.entries.ends(few, many, seen, left))
 
     # Lengths, by those of the values where these are not known yet.
 
@@ -185,19 +185,19 @@ class Members(Tabled):
             return FAR  # what is needed may come no more
         if self._is_searched(few):
             return self._searched(state, known)
-        needed = (needed | self._entries.required) & self._unseen(at)
-        if many + needed.bit_count() > self._entries.most:
+        needed = (needed | self.entries.required) & self._unseen(at)
+        if many + needed.bit_count() > self.entries.most:
             return FAR
         return min(self._last + sum(self._length_at(i, known) for i in _places(needed)), FAR)
 
     def _is_searched(self, few: int) -> bool:
         """May an object with so many names end sooner with more than it needs?"""
-        return bool(self._term.minus) or few < self._entries.fewest
+        return bool(self._term.minus) or few < self.entries.fewest
 
     def _searched(self, state: State, known: dict[int, int] | None = None) -> int:
         """Of a state that lacks nothing that may come no more. Raises BudgetExceededError."""
         at, few, many, _, seen, left = state
-        if self._is_any or at == self._entries.n or known is not None:
+        if self._is_any or at == self.entries.n or known is not None:
             return self._completions(state, known).closing(seen, left)
         return self._in_order.closing(seen, left, at, max(few, many))
 
@@ -208,7 +208,7 @@ class Members(Tabled):
         if is_searched and self._is_any:
             found = self._completions(state).behind()
             return lambda number, after: found[number]
-        entries, whole = self._entries, 0 if is_searched else self.closing(state)
+        entries, whole = self.entries, 0 if is_searched else self.closing(state)
         needed = entries.required | self._needed_by(seen)
         fewest = many + (needed & self._unseen(at)).bit_count()
 
@@ -230,9 +230,9 @@ class Members(Tabled):
     def _length_at(self, place: int, known: dict[int, int] | None) -> int:
         """Of a member, where nothing is subtracted."""
         if known is not None:
-            return self._entry_length(self._entries.all[self._entries.numbers[place][0]], known)
+            return self._entry_length(self.entries.all[self.entries.numbers[place][0]], known)
         if place not in self._lengths_at:
-            one = self._entries.all[self._entries.numbers[place][0]]
+            one = self.entries.all[self.entries.numbers[place][0]]
             self._lengths_at[place] = self._entry_length(one, None)
         return self._lengths_at[place]
 
@@ -243,16 +243,16 @@ class Members(Tabled):
     @cached
     def _lengths(self) -> list[int]:
         """Of all entries."""
-        return [self._entry_length(one, None) for one in self._entries.all]
+        return [self._entry_length(one, None) for one in self.entries.all]
 
     def _completions(self, state: State, known: dict[int, int] | None = None) -> Completions:
         """Of the members that a state knows of. Raises BudgetExceededError."""
         at, *counts = state
-        every = self._entries.all
+        every = self.entries.all
         lengths = (
             self._lengths if known is None else [self._entry_length(one, known) for one in every]
         )
-        return Completions(self._entries, lengths, self._last, _places(self._unseen(at)), counts)
+        return Completions(self.entries, lengths, self._last, _places(self._unseen(at)), counts)
 
     @cached
     def _in_order(self) -> Completions:
@@ -265,8 +265,8 @@ class Members(Tabled):
         """See `Container.needed`."""
         if self._is_searched(0):
             return self._values
-        some = _places(self._entries.required)
-        return [self._values[number] for i in some for number in self._entries.numbers[i]]
+        some = _places(self.entries.required)
+        return [self._values[number] for i in some for number in self.entries.numbers[i]]
 
     def _may_begin(self) -> bool:
         self.closing(self.begin)  # if that takes too much, no member may be read
@@ -286,7 +286,7 @@ class Members(Tabled):
         return self._next_table.begun_after(between)
 
     def _table_behind(self, before: tuple[Piece, ...]) -> Table:
-        entries, last = self._entries, self.brackets.last
+        entries, last = self.entries, self.brackets.last
         first = before[0] if before else b""
         others = entries.others[0].spelled if len(entries.others) == 1 else None
         if isinstance(others, KeysBut) and isinstance(first, bytes) and isinstance(last, bytes):
