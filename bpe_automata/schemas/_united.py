@@ -35,6 +35,8 @@ from bpe_automata.schemas._frames import (
 from bpe_automata.schemas._members import Members
 from bpe_automata.schemas._values import ALL_STRINGS
 
+_FEWEST = 2  # terms that are read together
+
 
 class UnitedMembers:
     """The objects of some terms, at least two of those that `can_be_united`, which have one style.
@@ -230,7 +232,7 @@ def united(terms: Sequence[Members], linker: Linking) -> list[Members | UnitedMe
 
     between, last = terms[0].brackets.between, terms[0].brackets.last
     together = [term for term in terms if fits(term)]
-    if not isinstance(between, bytes) or not isinstance(last, bytes) or len(together) < 2:
+    if not isinstance(between, bytes) or not isinstance(last, bytes) or len(together) < _FEWEST:
         return list(terms)
     apart = [term for term in terms if not fits(term)]
     return [UnitedMembers(together, between, last, linker), *apart]
