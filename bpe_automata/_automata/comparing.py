@@ -13,7 +13,7 @@ exact up to the end of the next item; behind that its language is too large:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 from typing import Any, NamedTuple, NoReturn, Protocol
 
 import numpy as np
@@ -23,6 +23,9 @@ from bpe_automata._automata.linked import ByteAutomaton, LinkedDFA
 from bpe_automata._automata.linked_store import ROOM, Members
 from bpe_automata._automata.parts import Part, Place
 from bpe_automata._budget import Budget, spent
+from bpe_automata._kernels.references import packed
+from bpe_automata._kernels.trie import states_after
+from bpe_automata._kernels.watch import armed, called
 from bpe_automata._sharing import Lock, locked
 from bpe_automata.errors import UnsupportedFeatureError
 
@@ -37,10 +40,13 @@ class Holding(Protocol):
     def compares(self, context: Any) -> bool:
         """Is the item that has this context compared with others?"""
 
-    def has_room(self, context: Any, name: Name, more: int, of_kind: bool = False) -> bool:
-        """Are there values enough for all items that must follow one of this value, and more?
-        more: items that came before it and are not in the context; of_kind: arrays or objects
-        enough, as this is one."""
+    def earlier(self, context: Any) -> Iterable[Name]:
+        """The values of the items before."""
+
+    def has_room(self, context: Any, more: int, kind: str = "") -> bool:
+        """Are there values enough for all items that must follow that one, and more? more: items
+        that came before it and are not in the context; kind: "array" or "object", if those alone
+        are counted."""
 
     def held(self, part: Part, at: int, context: Any, name: Name) -> Iterable[Place]:
         """The place of a state of a part behind such an item, with the value of that; nothing, if
@@ -52,6 +58,13 @@ class Compared(NamedTuple):
 
     names: tuple[Name, ...]
     behind: bytes
+
+
+class Earlier(NamedTuple):
+    """Values of earlier items; is it seen that there are enough for all that must follow?"""
+
+    names: Set[Name]
+    has_room: bool
 
 
 class ComparingDFA(LinkedDFA):
@@ -111,8 +124,9 @@ class ComparingDFA(LinkedDFA):
                 continue
             name = position.item(data, end)
             if (
-                not self._have_room(contexts, name, len(names))
-                or name in names
+                name in names
+                or self._came_before(contexts, name)
+                or not self._have_room(contexts, len(names))
                 or (names and end.depth != depth)
             ):
                 return None
@@ -122,13 +136,34 @@ class ComparingDFA(LinkedDFA):
             # No id asks for all of a long value in brackets again: there are others.
             is_long = position.read.end + at - end.start > _LONG
             if is_long and name[0] in ("array", "object") and following in _OPENED:
-                closes |= self._have_room(contexts, name, len(names), of_kind=True)
+                closes |= self._have_room(contexts, len(names), name[0])
             names, depth = () if closes else (*names, name), end.depth
         return Compared(names, behind)
 
+    def earlier(self, state: int) -> Earlier | None:
+        """What is compared where items end in a state; None where nothing is."""
+        contexts = self._contexts(state)
+        if not contexts:
+            return None
+        with self.lock:
+            names = {name for one in contexts for name in self._holding.earlier(one)}
+        return Earlier(names, self._have_room(contexts, 0))
+
+    def after_each(self, state: int, texts: Sequence[bytes]) -> list[int]:
+        """The states behind some texts, of which none is bound; 0 where no text goes on so."""
+        start = np.cumsum([0, *map(len, texts)])
+        data = np.frombuffer(b"".join(texts), np.uint8)
+        given = packed(self.steps), state, start, data, np.arange(len(texts))
+        found: list[int] = called(armed(), states_after, *given).tolist()
+        return found
+
     @locked
-    def _have_room(self, contexts: list[Any], name: Name, more: int, of_kind: bool = False) -> bool:
-        return all(self._holding.has_room(one, name, more, of_kind) for one in contexts)
+    def _came_before(self, contexts: list[Any], name: Name) -> bool:
+        return any(name in self._holding.earlier(one) for one in contexts)
+
+    @locked
+    def _have_room(self, contexts: list[Any], more: int, kind: str = "") -> bool:
+        return all(self._holding.has_room(one, more, kind) for one in contexts)
 
     def _stepped(self, state: int, data: bytes) -> int:
         for byte in data:

@@ -14,6 +14,7 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from bpe_automata._sharing import cached
 from bpe_automata.errors import BudgetExceededError
 
 Name = tuple[str, object]
@@ -25,6 +26,7 @@ BETWEEN, STRING, ESCAPE, SCALAR = range(4)
 which ends where something else begins."""
 SPACE = bytes(range(0x21))
 _NEW, _OBJECT = -1, -2  # levels: an array in which no item has begun, an object
+_OPEN = -3  # an item that began before what is looked at
 _MOST_LEVELS = 200  # of an item that is compared
 _MOST_DIGITS = 1_000  # of a number that is compared, written out
 _QUOTE, _BACKSLASH = 0x22, 0x5C
@@ -94,15 +96,27 @@ class JsonPosition:
 
     def ends(self, data: bytes) -> list[End]:
         """Of all items of arrays that end in more bytes."""
-        return self._followed(list(self.levels), data)[1]
+        found = _ends(self.mode, self._shape, data, min(self._skips(data), len(data)))
+        begin, levels = self.read.end, self.levels
+        return [
+            End(at, levels[depth - 1] if start == _OPEN else begin + start, depth)
+            for at, start, depth in found
+        ]
+
+    @cached
+    def _shape(self) -> tuple[int, ...]:
+        """The levels, but for where items began."""
+        return tuple(_OPEN if level >= 0 else level for level in self.levels)
+
+    def begun(self, end: End) -> bytes:
+        """What was read of an item that ends in more bytes."""
+        return _begun(self.read, end.start) if end.start < self.read.end else b""
 
     def item(self, data: bytes, end: End) -> Name:
         """The value of an item that ends in more bytes. Raises BudgetExceededError for a number of
         very many digits."""
-        begin = self.read.end
-        if end.start >= begin:
-            return name_of(data[end.start - begin : end.at])
-        return name_of(_begun(self.read, end.start) + data[: end.at])
+        own = data[max(0, end.start - self.read.end) : end.at]
+        return name_of(self.begun(end) + own)
 
     def _followed(self, levels: list[int], data: bytes) -> tuple[int, list[End]]:
         return _follow(self.mode, levels, data, min(self._skips(data), len(data)), self.read.end)
@@ -115,6 +129,12 @@ class JsonPosition:
 @lru_cache(maxsize=8)  # a mask asks many times for the same; no position keeps it
 def _begun(read: _Read, start: int) -> bytes:
     return read.since(start)
+
+
+@lru_cache(maxsize=1 << 12)  # texts that stand alike end the same ids in item after item
+def _ends(mode: int, shape: tuple[int, ...], data: bytes, skipped: int) -> list[End]:
+    """`JsonPosition.ends`, with the beginnings of items counted from these bytes on."""
+    return _follow(mode, list(shape), data, skipped, 0)[1]
 
 
 def may_end_an_item(mode: int, data: bytes) -> bool:
@@ -192,18 +212,46 @@ def differs(name: Name, behind: bytes) -> bool:
     if begun.startswith(b"]"):
         return True
     kind, value = name
-    if _KINDS.get(begun[:1], "boolean" if begun[:1] == b"f" else "number") != kind:
+    if kind_of(begun) != kind:
         return True
     if isinstance(value, Decimal):
         return not _may_be_number(begun, value)
     return isinstance(value, str) and not _may_be_string(begun, value)
 
 
+def kind_of(begun: bytes) -> str:
+    """The type of an item that has begun."""
+    return _KINDS.get(begun[:1], "boolean" if begun[:1] == b"f" else "number")
+
+
+def first_of(begun: bytes) -> str:
+    """Of a string that has begun its first character, of a number its first digit but 0; "" where
+    that was not read. Items of one type that differ in it have different values."""
+    kind = kind_of(begun)
+    if kind == "number":
+        return _digits(begun)[:1]
+    if kind != "string":
+        return ""
+    return _characters(begun)[:1] or ("end" if _WHOLE_STRING.match(begun) else "")
+
+
+def _digits(begun: bytes) -> str:
+    """The beginning of a number, from the first digit on that is not 0."""
+    mantissa = _MANTISSA.match(begun)
+    return mantissa[0].replace(b".", b"").lstrip(b"-0").decode() if mantissa else ""
+
+
+def _characters(begun: bytes) -> str:
+    """The beginning of a string, without a part of a character or of an escape at its end."""
+    read = _READ_STRING.match(begun)
+    found: str = json.loads(read[0].decode("utf-8", "ignore") + '"') if read else ""
+    return found
+
+
 def _may_be_number(begun: bytes, value: Decimal) -> bool:
     """May the beginning of a number become one of this value? The digits of all its spellings are
     the same, from the first that is not 0."""
-    mantissa = _MANTISSA.match(begun)
-    digits = mantissa[0].replace(b".", b"").lstrip(b"-0").decode() if mantissa else ""
+    digits = _digits(begun)
     if not digits:
         return True
     negative, own, _ = value.as_tuple()
@@ -216,16 +264,14 @@ def _may_be_string(begun: bytes, value: str) -> bool:
     whole = _WHOLE_STRING.match(begun)
     if whole:
         return bool(json.loads(whole[0]) == value)
-    read = _READ_STRING.match(begun)
-    if read is None:
-        return True
-    # What is left is a part of a character or of an escape.
-    return value.startswith(json.loads(read[0].decode("utf-8", "ignore") + '"'))
+    return value.startswith(_characters(begun))
 
 
 def name_of(text: bytes) -> Name:
     """The value of a JSON text. Of members with one name the last one counts. Raises
     BudgetExceededError for a number of very many digits, and for very many levels."""
+    if text.startswith(b'"') and b"\\" not in text:  # as most are
+        return "string", text[1:-1].decode("utf-8", "surrogatepass")
     try:
         return _named(json.loads(text, parse_int=_number, parse_float=_number), _MOST_LEVELS)
     except RecursionError:

@@ -8,8 +8,10 @@ of an array ends. So here a state knows the text too, as far as items are still 
     mask(q)      =  { id in the inner mask : no item ends in id, or the bound state behind it leads
                       to acceptance }
 
-Items end in few ids, which are looked at one by one: at sight, as far as what may come next tells
-that another item can follow, else by binding the state and asking the inner engine of it.
+Items end in few ids. Of most of these it is seen what they lead to, for all at once that lead to
+one state: that no item before had the value, and that items of different values may follow, or
+none. The others are looked at one by one: by what may follow this value, else by binding the state
+and asking the inner engine of it.
 
 For the lift this is exact. The canonical engine asks whether some text goes on from an id, and that
 text may repeat an item further on. So one thing is not ruled out: an id whose only canonical
@@ -21,6 +23,7 @@ DecodingError.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from itertools import islice
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -32,9 +35,12 @@ from bpe_automata._automata.json_texts import (
     SCALAR,
     SPACE,
     STRING,
+    End,
     JsonPosition,
     Name,
     differs,
+    first_of,
+    kind_of,
     may_end_an_item,
     next_item,
 )
@@ -59,8 +65,18 @@ class BindingEngine(TextEngine[State], Protocol[State]):
     def moved(self, state: State, dfa_state: int) -> State:
         """The state that differs in that of `dfa` alone."""
 
-    def is_followed(self, state: State, by: Callable[[bytes], bool]) -> bool:
-        """Is an id with a spelling of some kind seen among those that may come next?"""
+    def configuration(self, state: State) -> Hashable:
+        """What all of a state but the last id is."""
+
+    def followers(self, at: Any) -> tuple[list[int], list[int]]:
+        """Some of the ids that may come next in a configuration: whatever the last id is, and after
+        some."""
+
+    def may_follow(self, state: State, token: int) -> bool:
+        """May one of the latter come after the last id?"""
+
+    def led(self, state: State, tokens: list[int], dfa_states: list[int]) -> list[State]:
+        """The states behind some ids of the mask. dfa_states: where they lead in `dfa`."""
 
     def leads_on(self, state: State) -> bool:
         """Can acceptance be reached? Also of states that are not relevant."""
@@ -73,6 +89,17 @@ class TextState(NamedTuple, Generic[State]):
     position: JsonPosition
 
 
+class _Next(NamedTuple):
+    """What may follow an item whose value is not known. is_sure: is it seen that an item of another
+    value may, or none, whatever the last id is? Else ids: those behind which that is seen (others);
+    those that begin items of values that differ from one another, of which two are needed
+    (firsts)."""
+
+    is_sure: bool
+    others: Sequence[int] = ()
+    firsts: Sequence[int] = ()
+
+
 class Comparing(Immutable, Generic[State]):
     """A `TextEngine` around another one, whose automaton compares items."""
 
@@ -81,6 +108,8 @@ class Comparing(Immutable, Generic[State]):
         self.inner, self.dfa, self.prefixed = inner, dfa, inner.prefixed
         self.tokenizer, self.budget = inner.tokenizer, inner.budget
         self._masks: BoundedMemo[TextState[State], np.ndarray] = BoundedMemo(inner.n_ids)
+        self._sure: BoundedMemo[tuple[State, bytes, str], bool] = BoundedMemo(1 << 8)
+        self._next: BoundedMemo[tuple[Hashable, bytes, str], _Next] = BoundedMemo(1 << 10)
 
     def __reduce__(self) -> tuple[object, ...]:
         return around, (travelling(self.inner),)
@@ -118,7 +147,8 @@ class Comparing(Immutable, Generic[State]):
         mode, skipped = state.position.mode, state.position.skipped
         # Behind what is skipped the mode may be another one.
         some = members(bits if skipped else bits & _ending(self.tokenizer, mode))
-        wrong = [token for token in some.tolist() if not self._leads_on(state, token)]
+        unsettled = self._unsettled(state, some.tolist())
+        wrong = [token for token in unsettled if not self._leads_on(state, token)]
         if wrong:
             bits = bits.copy()
             clear_bits(bits, np.array(wrong, dtype=np.int64))
@@ -130,12 +160,90 @@ class Comparing(Immutable, Generic[State]):
             bits.flags.writeable = False
         return bits
 
+    def _unsettled(self, state: TextState[State], tokens: list[int]) -> list[int]:
+        """Of some ids of the inner mask, those of which it is not seen together with others that
+        they lead on, once they are bound."""
+        position, spellings = state.position, self.tokenizer.spellings
+        left, single = list[int](), list[tuple[int, End]]()
+        for token in tokens:
+            ends = position.ends(spellings[token]) if token not in self.eos_ids else []
+            if len(ends) == 1:
+                single.append((token, ends[0]))
+            elif ends:
+                left.append(token)
+        if not single:
+            return left
+        at = self.dfa_state(state)
+        inside = self.dfa.after_each(at, [spellings[token][: end.at] for token, end in single])
+        behind = self.dfa.after_each(at, [spellings[token] for token, _ in single])
+        after = self.inner.led(state.inner, [token for token, _ in single], behind)
+        earlier = {state: self.dfa.earlier(state) for state in set(inside)}
+        names, sure = dict[bytes, Name](), dict[tuple[int, bytes], bool]()
+        for (token, end), ended, then in zip(single, inside, after, strict=True):
+            compared, data = earlier[ended], spellings[token]
+            if compared is None:
+                continue
+            own = data[: end.at]
+            begun = position.begun(end) or own[end.start - position.read.end :]
+            key = ended, begun
+            if key not in sure:
+                check()
+                sure[key] = all(differs(name, begun) for name in compared.names)
+            if not sure[key] and own not in names:
+                names[own] = position.item(data, end)
+            is_new = compared.has_room and (sure[key] or names[own] not in compared.names)
+            if not is_new or not self._goes_on(then, data[end.at :], kind_of(begun)):
+                left.append(token)
+        return left
+
+    def _goes_on(self, then: State, behind: bytes, kind: str) -> bool:
+        """Is it seen that what follows an item of a kind may be an item of another value, or none,
+        whatever value it was? behind: what was read behind it."""
+        key = then, behind, kind
+        found = self._sure.get(key)
+        if found is None:
+            found = self._is_seen(then, self._next_items(self.inner.configuration(then), *key[1:]))
+            self._sure.put(key, found)
+        return found
+
+    def _is_seen(self, then: State, following: _Next) -> bool:
+        if following.is_sure:
+            return True
+        others, firsts = (
+            (token for token in some if self.inner.may_follow(then, token))
+            for some in (following.others, following.firsts)
+        )
+        return next(others, None) is not None or len(list(islice(firsts, 2))) == 2
+
+    def _next_items(self, *key: Any) -> _Next:
+        """key: a configuration; what was read behind the item, and its type."""
+        found = self._next.get(key)
+        if found is None:
+            found = self._found_next(*key)
+            self._next.put(key, found)
+        return found
+
+    def _found_next(self, at: Hashable, behind: bytes, kind: str) -> _Next:
+        begun = next_item(behind)
+        if begun and _is_none_or_other(begun, kind):
+            return _Next(True)
+        if self.inner.spells_all:
+            return _Next(not begun)
+        sure, others, firsts = False, list[int](), dict[str, int]()
+        for k, some in enumerate(self.inner.followers(at)):
+            for token in some:
+                text = next_item(behind + self.tokenizer.spellings[token])
+                if text and _is_none_or_other(text, kind):
+                    others.append(token)
+                elif first := first_of(text):
+                    firsts.setdefault(first, token)
+            sure |= k == 0 and (bool(others) or len(firsts) > 1)
+        return _Next(sure, others, list(firsts.values()))
+
     def _leads_on(self, state: TextState[State], token: int) -> bool:
-        """Does an id of the inner mask lead on, once it is bound?"""
+        """Does an id of the inner mask in which an item ends lead on, once it is bound?"""
         check()
         data = self.tokenizer.spellings[token]
-        if token in self.eos_ids or not state.position.ends(data):
-            return True
         found = self.dfa.compared(self.dfa_state(state), state.position, data)
         if found and not found.names:
             return True
@@ -156,7 +264,11 @@ class Comparing(Immutable, Generic[State]):
             return True
         if self.inner.spells_all:
             return not next_item(behind)
-        return self.inner.is_followed(inner, lambda spelled: is_other(behind + spelled))
+        spellings = self.tokenizer.spellings
+        free, bound = self.inner.followers(self.inner.configuration(inner))
+        return any(is_other(behind + spellings[one]) for one in free) or any(
+            is_other(behind + spellings[one]) and self.inner.may_follow(inner, one) for one in bound
+        )
 
     def _bound(self, state: TextState[State], token: int) -> int:
         """The state of the automaton behind an id."""
@@ -172,6 +284,11 @@ class Comparing(Immutable, Generic[State]):
 
     def steps(self, state: TextState[State], tokens: np.ndarray) -> list[TextState[State]]:
         return [self.step(state, token) for token in tokens.tolist()]
+
+
+def _is_none_or_other(begun: bytes, kind: str) -> bool:
+    """Does no item follow, or one of another type?"""
+    return begun.startswith(b"]") or kind_of(begun) != kind
 
 
 def around(engine: Any) -> Any:

@@ -266,19 +266,19 @@ class UniqueItems(Separated):
             self._few[key] = few_values(values, most)
         return self._few[key]
 
-    def has_room(self, state: State, name: Name, more: int, of_kind: bool) -> bool:
-        """Was no item of a value before, and are there values enough for all that must follow, and
-        more? more: items that the state does not know; of_kind: arrays or objects enough, as this
-        is one."""
+    def earlier(self, state: State) -> Set[Name]:
+        """The values of the items before one."""
+        return self._sets[state[1]].keys()
+
+    def has_room(self, state: State, more: int, kind: str) -> bool:
+        """Are there values enough for all that must follow an item, and more? more: items that the
+        state does not know; kind: "array" or "object", if those alone are counted."""
         count, number, left = state
-        known, n = self._sets[number], len(self._shape.prefix)
-        most = len(known) + more + 2 + max(0, self._fewest - count)
-        kind = name[0] if of_kind else ""
+        n = len(self._shape.prefix)
+        most = len(self._sets[number]) + more + 2 + max(0, self._fewest - count)
         places = range(min(count, n), n + 1)
-        return (
-            not left
-            and name not in known
-            and all(isinstance(self._few_at(place, most, kind), int) for place in places)
+        return not left and all(
+            isinstance(self._few_at(place, most, kind), int) for place in places
         )
 
     # Lengths are bounds from below: the shortest value counts, even if an earlier item has it.
@@ -355,10 +355,13 @@ class _HeldItems:
         """Is it that of an item of `UniqueItems`?"""
         return any(True for _ in _of_unique(context))
 
-    def has_room(self, context: Any, name: Name, more: int, of_kind: bool = False) -> bool:
+    def earlier(self, context: Any) -> Set[Name]:
+        """See `UniqueItems.earlier`."""
+        return {name for one, at in _of_unique(context) for name in one.earlier(at)}
+
+    def has_room(self, context: Any, more: int, kind: str = "") -> bool:
         """See `UniqueItems.has_room`."""
-        found = _of_unique(context)
-        return all(container.has_room(at, name, more, of_kind) for container, at in found)
+        return all(one.has_room(at, more, kind) for one, at in _of_unique(context))
 
     def held(self, part: Part, at: int, context: Any, name: Name) -> Iterable[Place]:
         """What follows the item."""

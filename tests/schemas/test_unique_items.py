@@ -19,7 +19,7 @@ from support import named
 
 from bpe_automata import constrain
 from bpe_automata._automata.comparing import ComparingDFA
-from bpe_automata._automata.json_texts import JsonPosition, differs, name_of
+from bpe_automata._automata.json_texts import JsonPosition, differs, first_of, name_of
 from bpe_automata._automata.sources import from_strings
 from bpe_automata._budget import Budget
 from bpe_automata._constructions import comparing
@@ -321,9 +321,15 @@ def test_names_of_earlier_items_come_in_any_order_behind_those_of_the_schema():
 # ---------------------------------------------------------------- along a real tokenizer
 
 
+def one_by_one(self, state, tokens):
+    """For `Comparing._unsettled`: all ids in which items end."""
+    return [one for one in tokens if state.position.ends(self.tokenizer.spellings[one])]
+
+
 @pytest.mark.parametrize("method", ["canonical", "lift"])
 def test_what_is_seen_of_ids_is_what_automata_say(method, monkeypatch):
-    """An id in which an item ends is allowed at sight, or by the automaton that knows the item."""
+    """An id in which an item ends is allowed at sight, with others or alone, or by the automaton
+    that knows the item."""
     tokenizer = named("smollm2")
     pair = {"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "integer"}}}
     texts = [
@@ -347,6 +353,9 @@ def test_what_is_seen_of_ids_is_what_automata_say(method, monkeypatch):
         return found
 
     at_sight = masks()
+    with monkeypatch.context() as patch:
+        patch.setattr(Comparing, "_unsettled", one_by_one)
+        assert masks() == at_sight
     monkeypatch.setattr(_unique_items.UniqueItems, "has_room", lambda *_: False)
     assert masks() == at_sight
     assert len(at_sight) > 60
@@ -530,6 +539,11 @@ def test_texts_that_may_become_a_value_do_not_differ():
     for behind in b",1", b",-2", b",-12.51", b",-0.3":
         assert differs(number, behind)
     assert not differs(name_of(b"0"), b",-0")
+    for begun, first in (
+        *((b'"', ""), (b'"fo', "f"), (b'"\\u0066', "f"), (b'"\\u006', ""), (b'""', "end")),
+        *((b"0", ""), (b"-0.0", ""), (b"-12", "1"), (b"0.05", "5"), (b"[1", ""), (b"nul", "")),
+    ):
+        assert first_of(begun) == first
     assert differs(name_of(b"0"), b",-01")
 
 
@@ -541,6 +555,7 @@ def test_a_dead_end_is_an_error_that_says_so(monkeypatch):
     for token in constraint.tokenizer.encode('["a'):
         matcher.advance(token)
     monkeypatch.setattr(Comparing, "_leads_on", lambda *_: False)
+    monkeypatch.setattr(Comparing, "_unsettled", lambda *given: given[-1])
     monkeypatch.setattr(comparing, "_ending", lambda tokenizer, _: np.full(1, -1, np.int32))
     with pytest.raises(DecodingError, match="uniqueItems"):
         matcher.mask()
