@@ -24,6 +24,7 @@ from bpe_automata._budget import Budget
 from bpe_automata.errors import ArgumentError
 from bpe_automata.schemas._escapes import Escapes, json_string
 from bpe_automata.schemas._numbers import NumberSet
+from bpe_automata.schemas._scalar_sets import Finite
 from bpe_automata.schemas._style import Brackets, Context, IdentityMemo, Piece, Style
 
 Whitespace = Literal["compact", "spaced", "flexible"]
@@ -68,6 +69,9 @@ class JsonStyle(Style):
 
     def strings(self, strings: ByteDFA, context: Context) -> ByteDFA:
         """In quotes."""
+        if isinstance(strings, Finite) and self._escapes == "minimal":  # a tenth of the time
+            literals = (_spelled(element) for element in strings.elements)
+            return self._once("strings", strings, lambda: from_strings(literals))
         return self._once("strings", strings, lambda: self._quoted(strings))
 
     def key(self, name: str) -> Piece:
