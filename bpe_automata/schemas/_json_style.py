@@ -74,6 +74,11 @@ class JsonStyle(Style):
             return self._once("strings", strings, lambda: from_strings(literals))
         return self._once("strings", strings, lambda: self._quoted(strings))
 
+    def literal(self, text: str, context: Context) -> Piece:
+        """In quotes."""
+        minimal = self._escapes == "minimal"
+        return _spelled(text).encode() if minimal else super().literal(text, context)
+
     def key(self, name: str) -> Piece:
         """In quotes, with a colon."""
         if self._escapes == "minimal" and isinstance(self._colon, bytes):

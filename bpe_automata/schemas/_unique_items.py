@@ -22,14 +22,12 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 
 from bpe_automata._automata.comparing import ComparingDFA
-from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._automata.json_texts import Name
 from bpe_automata._automata.linked import LinkedDFA
 from bpe_automata._automata.part_tables import Alternative, table_of
 from bpe_automata._automata.parts import FAR, Part, Place, Table
 from bpe_automata._budget import Budget, check
 from bpe_automata._sharing import Lock, cached
-from bpe_automata.errors import BudgetExceededError
 from bpe_automata.schemas._apart import too_many
 from bpe_automata.schemas._boolean import intersection
 from bpe_automata.schemas._containers import Separated
@@ -187,9 +185,8 @@ class UniqueItems(Separated):
             alternatives: list[Alternative] = []
             for label, element in enumerate(self._elements(place)):
                 check()
-                only = single(("string", element))
-                texts = self._linker.scalars(only, self.brackets.inside)
-                alternatives += [(tuple(map(_as_bytes, text)), label) for text in texts]
+                literal = self._linker.style.literal(element, self.brackets.inside)
+                alternatives.append(((literal,), label))
             self._tables[place] = table_of(alternatives) if alternatives else None
         return self._tables[place]
 
@@ -323,17 +320,6 @@ class UniqueItems(Separated):
 
 def _after_text(costs: dict[int, int], frame: Frame, label: int) -> Iterable[Place]:
     return after_value(frame) if costs[label] < FAR else ()
-
-
-def _as_bytes(piece: bytes | ByteDFA) -> bytes | ByteDFA:
-    """As bytes, where it is one text."""
-    if isinstance(piece, bytes):
-        return piece
-    try:
-        (only,) = piece.strings(1)
-    except BudgetExceededError:
-        return piece
-    return only
 
 
 def comparing(

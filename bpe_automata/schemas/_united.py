@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bpe_automata._automata.dfa import ByteDFA
-from bpe_automata._automata.part_tables import table_beside, table_of
+from bpe_automata._automata.part_tables import Alternative, labelled, table_beside, table_of
 from bpe_automata._automata.parts import FAR, Part, Place, Table
 from bpe_automata._budget import check
 from bpe_automata._sharing import cached
@@ -33,9 +33,11 @@ from bpe_automata.schemas._frames import (
     rest_outside,
 )
 from bpe_automata.schemas._members import Members
-from bpe_automata.schemas._values import ALL_STRINGS
+from bpe_automata.schemas._scalar_sets import Finite
+from bpe_automata.schemas._values import ALL_STRINGS, Values
 
 _FEWEST = 2  # terms that are read together
+_FEW, _MANY = 4, 4  # strings of a value; values of so few that are one part
 
 
 class UnitedMembers:
@@ -144,14 +146,52 @@ class UnitedMembers:
             if label == DONE:
                 yield from after_value(outside) if costs[DONE] < FAR else ()
                 return
-            for way, (i, _) in zip(ways, state, strict=True):
-                for number in way.labels.numbers(label):
-                    if number in way.closings and way.cost(number) < FAR:
-                        then = way.after(number)
-                        inside = self.linker.frame(self, ((i, then),), outside)
-                        yield way.term.part(number, then), inside
+            found = behind.get(label)
+            if found is None:
+                found = behind[label] = self._behind(label, state, ways)
+            for part, after in found:
+                yield part, self.linker.frame(self, after, outside)
 
+        behind = dict[int, list[tuple[Part, State]]]()
         return Part(table, table.far(costs), follow, rest_outside, family=self, covers=covers)
+
+    def _behind(self, label: int, state: State, ways: list[_Way]) -> list[tuple[Part, State]]:
+        """The parts of the values behind a name, with the state after each."""
+        behind = list[tuple[Members, int, State, State]]()
+        for way, (i, _) in zip(ways, state, strict=True):
+            for number in way.labels.numbers(label):
+                if number in way.closings and way.cost(number) < FAR:
+                    then = way.after(number)
+                    behind.append((way.term, number, then, ((i, then),)))
+        every = [_few_texts(term.entries.all[number].values) for term, number, *_ in behind]
+        texts = [(some, after) for some, (*_, after) in zip(every, behind, strict=True) if some]
+        if len(texts) < _MANY:
+            return [(term.part(number, then), after) for term, number, then, after in behind]
+        (last,) = self.merged([after for _, after in texts])
+        return [
+            (self._of_texts(texts), last),
+            *(
+                (term.part(number, then), after)
+                for some, (term, number, then, after) in zip(every, behind, strict=True)
+                if not some
+            ),
+        ]
+
+    def _of_texts(self, texts: list[tuple[frozenset[str], State]]) -> Part:
+        """The part of values that are a few strings each; label k is behind those of the k-th, and
+        leads to its state."""
+        style, inside = self.linker.style, self.brackets.inside
+        alternatives: list[Alternative] = [
+            ((style.literal(text, inside),), label)
+            for label, (some, _) in enumerate(texts)
+            for text in sorted(some)
+        ]
+        costs = {label: self.closing(after) for label, (_, after) in enumerate(texts)}
+
+        def follow(frame: Frame, label: int) -> Iterable[Place]:
+            return after_value(self.linker.frame(self, texts[label][1], frame.parent or ROOT))
+
+        return labelled(alternatives, costs, follow, rest_outside, self.linker.joined)
 
 
 class _Members(NamedTuple):
@@ -204,6 +244,15 @@ class _Way(NamedTuple):
     def cost(self, number: int) -> int:
         """Length of the shortest text from behind a name to the end of the object."""
         return min(self.term.least(number) + self.closings[number], FAR)
+
+
+def _few_texts(values: Values) -> frozenset[str]:
+    """Its strings, if it has a few, and nothing else."""
+    others = values.null or values.booleans or values.arrays or values.objects
+    strings = values.strings
+    if others or not values.numbers.is_empty or not isinstance(strings, Finite):
+        return frozenset()
+    return strings.elements if len(strings.elements) <= _FEW else frozenset()
 
 
 def _names(term: Members) -> Iterator[bytes]:
