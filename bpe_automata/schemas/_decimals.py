@@ -159,65 +159,43 @@ def divisible(divisor: Decimal, budget: Budget = _DEFAULT) -> ByteDFA:
         raise BudgetExceededError(
             "states", budget.max_states, f"to divide by {divisor:.12g} takes one per remainder"
         )
-    table = _remainders(number, zeros) if places == 0 else _with_places(number, places)
-    return _dfa(*table)
+    return _dfa(*_multiples(number, places, zeros))
 
 
-def _remainders(number: int, zeros: int) -> tuple[np.ndarray, np.ndarray, int]:
-    """(table, accepting, start) for multiples of number * 10**zeros, where 10 does not divide
-    number: a multiple of `number`, then `zeros` zeros, and only zeros after the dot.
-
-    States from 1: the remainders, then the number of zeros at the end, up to `zeros`.
-    """
-    first_run = number + 1
-    n = first_run + zeros
-    trans = np.zeros((n + 5, _COLUMNS), np.int32)
-    remainder = np.arange(number)[:, None] * 10 + np.arange(10)
-    trans[1:first_run, _ZERO:] = remainder % number + 1
-    trans[first_run:n, _ZERO:] = np.arange(10) % number + 1
-    runs = np.array([1, *range(first_run, n)])
-    trans[runs, _ZERO] = np.append(runs[1:], runs[-1])
-    accepting = np.zeros(n + 5, np.bool_)
-    start, minus, zero, dot, tail = range(n, n + 5)
-    accepting[[runs[-1], zero, tail]] = True
-    trans[[runs[-1], zero], _DOT] = dot
-    trans[[dot, tail], _ZERO] = tail
-    trans[[start, minus], _ZERO:] = trans[1, _ZERO:]
-    if zeros and number == 1:
-        trans[[start, minus], _ZERO:] = 1
-    trans[[start, minus], _ZERO] = zero
-    trans[start, _MINUS] = minus
-    return trans, accepting, start
-
-
-def _with_places(number: int, places: int) -> tuple[np.ndarray, np.ndarray, int]:
-    """(table, accepting, start) for multiples of number / 10**places. A state is the remainder of
-    the digits so far and how many of them are after the dot; after `places` only zeros may come.
+def _multiples(number: int, places: int, zeros: int) -> tuple[np.ndarray, np.ndarray, int]:
+    """(table, accepting, start) for multiples of number * 10**zeros / 10**places, where `zeros` or
+    `places` is 0. A state is the remainder of the digits so far and how many of them are after the
+    dot; after `places` only zeros may come.
 
     States from 1: the remainders before the dot, then after 1 to `places` digits of the fraction,
-    then right after the dot.
+    then right after the dot; at last, the number of zeros behind a multiple of `number`.
     """
     dots = 1 + (places + 1) * number
-    start = dots + number
-    trans = np.zeros((start + 3, _COLUMNS), np.int32)
-    accepting = np.zeros(start + 3, np.bool_)
+    start, minus, zero, tail = range(dots + number, dots + number + 4)
+    runs = np.array([1, *range(tail + 1, tail + 1 + zeros)])
+    trans = np.zeros((tail + 1 + zeros, _COLUMNS), np.int32)
+    accepting = np.zeros(len(trans), np.bool_)
     remainder = np.arange(number)
     following = (remainder[:, None] * 10 + np.arange(10)) % number
+    trans[1 : 1 + number, _ZERO:] = following + 1
     for level in range(places + 1):
         base = 1 + level * number
-        if level < places:
-            trans[base : base + number, _ZERO:] = following + base + (number if level else 0)
+        if 0 < level < places:
+            trans[base : base + number, _ZERO:] = following + base + number
         power = pow(10, places - level, number)
         accepting[base : base + number] = remainder * power % number == 0
-    last = 1 + places * number
-    trans[last, _ZERO] = last
     trans[1 : 1 + number, _DOT] = dots + remainder
-    trans[dots:start, _ZERO:] = following + 1 + number
-    minus, zero = start + 1, start + 2
+    if places:
+        trans[dots:start, _ZERO:] = following + 1 + number
+    if zeros:
+        trans[runs[1:], _ZERO:] = trans[1, _ZERO:]
+        trans[runs, _ZERO] = np.append(runs[1:], runs[-1])
+        trans[[1, runs[-1]], _DOT], accepting[[1, runs[-1]]] = (0, dots), (False, True)
+    trans[[1 + places * number if places else dots, tail], _ZERO] = tail  # behind remainder 0
     trans[[start, minus], _ZERO:] = trans[1, _ZERO:]
     trans[[start, minus], _ZERO] = zero
     trans[start, _MINUS] = minus
-    trans[zero, _DOT], accepting[zero] = dots, True
+    trans[zero, _DOT], accepting[[zero, tail]] = dots, True
     return trans, accepting, start
 
 
