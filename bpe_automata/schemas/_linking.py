@@ -48,7 +48,6 @@ from bpe_automata.schemas._frames import (
 from bpe_automata.schemas._items import DistinctItems, Items
 from bpe_automata.schemas._ladders import Ladder, Rung, ladder
 from bpe_automata.schemas._limits import limited_steps
-from bpe_automata.schemas._loose_members import LooseMembers, are_loose
 from bpe_automata.schemas._members import Members
 from bpe_automata.schemas._scalar_sets import Counted, Finite, lower_bound
 from bpe_automata.schemas._style import Context, Piece, Style
@@ -180,9 +179,7 @@ class _Value:
         """One for each term."""
         style, found = self._linker.style, list[Container]()
         for term in _uncontained(self.values.objects):
-            loose = self._linker.order == "schema" and are_loose(term)
-            kind = LooseMembers if loose else Members
-            found.append(kind(term, style.objects(self._context), self._linker))
+            found.append(Members(term, style.objects(self._context), self._linker))
         for items in self.values.arrays:
             made = _kind_of(items)
             found.append(made(items, style.arrays(self._context), self._linker))

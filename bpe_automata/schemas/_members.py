@@ -1,7 +1,10 @@
 """Objects in a linked automaton: after each member, what may come next.
 
 There is one part for each set of members that may come, and all of them share two tables, so that
-members may come in any order: see `_linking`. Where a term subtracts shapes, a state says which of
+members may come in any order: see `_linking`. In the order of the schema a member rules out those
+of the places before it. Where single objects are subtracted, their names have places too, so that
+their values can be told apart; but the schema names them no more than others, and so they come
+behind its own names, in any order. Where a term subtracts shapes, a state says which of
 them no member has refuted so far; an object may end where the names that it lacks refute the rest
 (see `_entries`). How short an object can be made behind each member that may come is asked of two
 tables of lengths (see `_completions`).
@@ -19,6 +22,7 @@ from bpe_automata._sharing import cached
 from bpe_automata.schemas._completions import Completions
 from bpe_automata.schemas._containers import Tabled
 from bpe_automata.schemas._entries import Entries, Entry, KeysBut, holds
+from bpe_automata.schemas._few_values import SingleObject
 from bpe_automata.schemas._frames import DONE, Choice, Linking, State
 from bpe_automata.schemas._style import Brackets, Piece
 from bpe_automata.schemas._values import ObjectShape, Term, Values
@@ -29,7 +33,7 @@ class Members(Tabled):
 
     A state is a tuple:
 
-        [0]     the named members that were seen (bits); in the order of the schema, the next place
+        [0]     the places whose members may come no more, seen or not (bits)
         [1] [2] the least and the greatest number of distinct names so far, as far as they matter
         [3]     was one of the other names among them? (0 or 1)
         [4]     the members that were seen, of those that need others or are needed (bits)
@@ -42,7 +46,21 @@ class Members(Tabled):
         self._term = term
         self._known: dict[State, int] = {}  # `closing` of states that were entered
         self._lengths_at: dict[int, int] = {}  # of members, by place
-        self._is_any = linker.order == "any"
+
+    @cached
+    def _ordered(self) -> int:
+        """Bits of the places whose members come in order."""
+        if self._linker.order == "any":
+            return 0
+        shapes = (one for one in self._term.minus if not isinstance(one, SingleObject))
+        own = {name for shape in (self._term.shape, *shapes) for name in shape.named}
+        some_are_loose = any(name not in own for one in self._term.minus for name in one.named)
+        return (1 << (len(own) if some_are_loose else self.entries.n)) - 1
+
+    @cached
+    def _is_in_order(self) -> bool:
+        """Are members added in one order alone?"""
+        return self._ordered == (1 << self.entries.n) - 1
 
     @cached
     def entries(self) -> Entries:
@@ -55,6 +73,11 @@ class Members(Tabled):
     @cached
     def _other_numbers(self) -> range:
         return range(len(self.entries.named), len(self.entries.all))
+
+    @cached
+    def _matters(self) -> int:
+        """Bits of the places whose members make a difference to the others."""
+        return sum(1 << place for place, matters in enumerate(self.entries.matters) if matters)
 
     @cached
     def _needs(self) -> dict[int, int]:
@@ -93,43 +116,42 @@ class Members(Tabled):
     def _following(self, state: State) -> Iterator[tuple[int, State]]:
         """The numbers of entries, and the states after them, of which some may have no end."""
         at, *counts = state
-        entries = self.entries
-        if self._is_any:
-            for place, numbers in enumerate(entries.numbers):
-                if not at >> place & 1:
-                    yield from self._then(numbers, at | 1 << place, counts)
-            yield from self._then(self._other_numbers, at, counts)
-            return
+        entries, gone = self.entries, 0
         needed = entries.required | self._needed_by(counts[3])
-        for place in range(at, entries.n):
-            yield from self._then(entries.numbers[place], place + 1, counts)
-            if needed >> place & 1:
-                return
-            counts = self._without(counts, place)
-        yield from self._then(self._other_numbers, entries.n, counts)
+        for place in range(_first_open(at), entries.n):
+            own = 1 << place
+            if at & own:
+                continue
+            if not self._needs.get(own, own) & (at | gone) & ~counts[3]:  # all it needs may come
+                yield from self._then(entries.numbers[place], at | gone | own, counts)
+            if self._ordered & own:
+                if needed & own:
+                    return
+                gone |= own
+                counts = self._without(counts, place)
+        yield from self._then(self._other_numbers, at | gone, counts)
 
     def choices(self, state: State) -> Iterator[Choice]:
         """See `Container.choices`."""
         at, *counts = state
-        n, entries = self.entries.n, self.entries
-        numbers = entries.numbers[at] if at < n else self._other_numbers
-        for number, after in self._then(numbers, min(at + 1, n), counts):
+        place, entries = _first_open(at), self.entries
+        own = 1 << place if place < entries.n else 0
+        numbers = entries.numbers[place] if own else self._other_numbers
+        for number, after in self._then(numbers, at | own, counts):
             one = entries.all[number]
             if self._linker.least(one.values) < FAR and self.closing(after) < FAR:
                 yield one.key, one.values, self._settled(after)
         needed = entries.required | self._needed_by(counts[3])
-        if at < n and not needed >> at & 1:
-            without = (at + 1, *self._without(counts, at))
+        if own and not needed & own:
+            without = (at | own, *self._without(counts, place))
             if self.closing(without) < FAR:
                 yield b"", None, self._settled(without)
 
     def _settled(self, state: State) -> State:
         """A state that has an end, without what no longer matters of the members that were seen, as
         those that they need or are needed by can come no more."""
-        if self._is_any:
-            return state
         at, few, many, later, seen, left = state
-        return at, few, many, later, seen & self.entries.mattering[at], left
+        return at, few, many, later, seen & self.entries.mattering[_first_open(at)], left
 
     def _then(
         self, numbers: Iterable[int], at: int, counts: list[int]
@@ -157,8 +179,7 @@ class Members(Tabled):
 
     def _unseen(self, at: int) -> int:
         """Bits of the places whose members may still come."""
-        every = (1 << self.entries.n) - 1
-        return every & ~at if self._is_any else every >> at << at
+        return ((1 << self.entries.n) - 1) & ~at
 
     def may_end(self, state: State) -> bool:
         """See `Container.may_end`."""
@@ -181,7 +202,7 @@ class Members(Tabled):
     def _closing(self, state: State, known: dict[int, int] | None) -> int:
         at, few, many, _, seen, _ = state
         needed = self._needed_by(seen)
-        if not self._is_any and needed & ~seen & ((1 << at) - 1):
+        if needed & ~seen & at:
             return FAR  # what is needed may come no more
         if self._is_searched(few):
             return self._searched(state, known)
@@ -197,18 +218,26 @@ class Members(Tabled):
     def _searched(self, state: State, known: dict[int, int] | None = None) -> int:
         """Of a state that lacks nothing that may come no more. Raises BudgetExceededError."""
         at, few, many, _, seen, left = state
-        if self._is_any or at == self.entries.n or known is not None:
+        place = _first_open(at)
+        if not self._is_in_order or place == self.entries.n or known is not None:
             return self._completions(state, known).closing(seen, left)
-        return self._in_order.closing(seen, left, at, max(few, many))
+        return self._in_order.closing(seen, left, place, max(few, many))
 
     def _behind(self, state: State) -> Callable[[int, State], int]:
         """Of an entry that may come next, and the state after it: `closing` of that."""
         at, few, many, _, seen, _ = state
-        is_searched = self._is_searched(few)
-        if is_searched and self._is_any:
-            found = self._completions(state).behind()
-            return lambda number, after: found[number]
-        entries, whole = self.entries, 0 if is_searched else self.closing(state)
+        entries, is_searched = self.entries, self._is_searched(few)
+        if is_searched and self._is_in_order:
+            return lambda _, after: self._searched(after)
+        if is_searched:
+            lengths = self._completions(state).behind()
+
+            def found(number: int, after: State) -> int:
+                gone = after[0] & ~at & ~(1 << entries.all[number].place)
+                return self._searched(after) if gone & self._matters else lengths[number]
+
+            return found
+        whole = self.closing(state)
         needed = entries.required | self._needed_by(seen)
         fewest = many + (needed & self._unseen(at)).bit_count()
 
@@ -216,10 +245,6 @@ class Members(Tabled):
             place = entries.all[number].place
             own = 1 << place if place < entries.n else 0
             more = self._needs.get(own, own) & ~needed
-            if not self._is_any and more & (own - 1):
-                return FAR  # what it needs may come no more
-            if is_searched:
-                return self._searched(after)
             if fewest + (more.bit_count() if own else 1) > entries.most:
                 return FAR
             length = whole - self._length_at(place, None) if own & needed else whole
@@ -300,6 +325,11 @@ class Members(Tabled):
         alternatives: list[Alternative] = [((last,), DONE)] if before else []
         alternatives += [((*before, one.key), label) for label, one in enumerate(entries.all, 1)]
         return table_of(alternatives)
+
+
+def _first_open(at: int) -> int:
+    """The first place whose member may still come."""
+    return (~at & (at + 1)).bit_length() - 1
 
 
 def _places(bits: int) -> list[int]:
