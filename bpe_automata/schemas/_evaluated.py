@@ -25,7 +25,6 @@ from bpe_automata.schemas._drafts import DEPENDENT_SCHEMAS, below
 from bpe_automata.schemas._keywords import ReadChild, pattern_names
 from bpe_automata.schemas._limits import step
 from bpe_automata.schemas._loops import references
-from bpe_automata.schemas._numbers import NO_NUMBER
 from bpe_automata.schemas._scalar_sets import finite, subtract_strings, unite_strings
 from bpe_automata.schemas._values import (
     ALL_STRINGS,
@@ -65,9 +64,7 @@ class Evaluated:
 
 
 _Way = tuple[Values, Evaluated]
-_CONTAINERS = Values(
-    False, frozenset(), NO_NUMBER, NO_STRING, (Term(ANY_ARRAY),), (Term(ANY_OBJECT),)
-)
+_CONTAINERS = Values(arrays=(Term(ANY_ARRAY),), objects=(Term(ANY_OBJECT),))
 
 
 class Ways:
@@ -90,8 +87,8 @@ class Ways:
             allowed = _only(evaluated, keyword, child)
             kept = union(kept, intersection(intersection(found, values), allowed))
         if keyword == "unevaluatedItems":
-            return replace(found, arrays=kept.arrays, loops=kept.loops | found.loops, memo={})
-        return replace(found, objects=kept.objects, loops=kept.loops | found.loops, memo={})
+            return replace(found, arrays=kept.arrays, loops=kept.loops | found.loops)
+        return replace(found, objects=kept.objects, loops=kept.loops | found.loops)
 
     def _of(self, pointer: str) -> list[_Way]:
         pointer = self._document.part(pointer).pointer
@@ -168,7 +165,7 @@ def _items(schema: dict[str, Any], keywords: set[str]) -> int | None:
 
 def _having(name: str) -> Values:
     shape = ObjectShape({name: Property(ANYTHING, required=True)}, ANY_OBJECT.rest)
-    return replace(_CONTAINERS, arrays=(), objects=(Term(shape),), memo={})
+    return Values(objects=(Term(shape),))
 
 
 def _both(some: list[_Way], others: list[_Way]) -> list[_Way]:
@@ -204,9 +201,9 @@ def _only(seen: Evaluated, keyword: str, child: Child) -> Values:
         shape = ANY_ARRAY
         if seen.items is not None:
             shape = ArrayShape((ANYTHING,) * seen.items, rest)
-        return replace(_CONTAINERS, arrays=(Term(shape),), objects=(), memo={})
+        return Values(arrays=(Term(shape),))
     others = subtract_strings(ALL_STRINGS, seen.names)
     members = ANY_OBJECT
     if not others.is_empty:
         members = ObjectShape(rest=((seen.names, ANYTHING), (others, child)))
-    return replace(_CONTAINERS, arrays=(), objects=(Term(members),), memo={})
+    return Values(objects=(Term(members),))

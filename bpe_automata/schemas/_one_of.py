@@ -49,7 +49,6 @@ def exactly_one(branches: Sequence[Values], others: Sequence[Values]) -> Values:
         strings=_exactly_once(
             [v.strings for v in branches], unite_strings, subtract_strings, NO_STRING
         ),
-        memo={},
     )
 
 
@@ -125,9 +124,7 @@ def _constants(values: Values, name: str) -> frozenset[object] | None:
 
 def _bare(values: Values) -> Values:
     """The arrays and objects of a set."""
-    return replace(
-        values, null=False, booleans=frozenset(), numbers=NO_NUMBER, strings=NO_STRING, memo={}
-    )
+    return replace(values, null=False, booleans=frozenset(), numbers=NO_NUMBER, strings=NO_STRING)
 
 
 def _exactly_once(

@@ -146,7 +146,7 @@ class Reader:
         if number is None or values is NONE or (number in values.loops and entry <= values.entry):
             return values
         loops = values.loops | {number}
-        return replace(values, loops=loops, entry=values.entry or entry, memo={})
+        return replace(values, loops=loops, entry=values.entry or entry)
 
     def _in_place(self, pointer: str) -> InvalidSchemaError | Unfinished:
         """The error for a schema that is needed while it is being read: it refers to itself, as it
@@ -274,7 +274,8 @@ def _contains(reader: Reader, part: Part, found: Values) -> Values:
         if counted.wanted is ANYTHING:
             bad = NOTHING
         where = below(part.pointer, "contains")
-        return difference(found, _only_array(ArrayShape((), bad, pointer=where)))
+        without = Values(arrays=(Term(ArrayShape((), bad, pointer=where)),))
+        return difference(found, without)
     shape = replace(ANY_ARRAY, pointer=part.pointer, counted=(counted,))
     return intersection(found, _all_but(arrays=(Term(shape),)))
 
@@ -317,7 +318,7 @@ def _if_present(found: Values, name: str, then: Values, pointer: str) -> Values:
 
 def _only_object(named: dict[str, Property], pointer: str) -> Values:
     shape = ObjectShape(named, ANY_OBJECT.rest, pointer=pointer)
-    return Values(False, frozenset(), NO_NUMBER, NO_STRING, (), (Term(shape),))
+    return Values(objects=(Term(shape),))
 
 
 def _all_but(
@@ -325,8 +326,4 @@ def _all_but(
     objects: tuple[Term[ObjectShape], ...] = ALL.objects,
 ) -> Values:
     """All values, but only some of the arrays or of the objects."""
-    return replace(ALL, arrays=arrays, objects=objects, loops=frozenset(), entry=False, memo={})
-
-
-def _only_array(shape: ArrayShape) -> Values:
-    return Values(False, frozenset(), NO_NUMBER, NO_STRING, (Term(shape),), ())
+    return replace(ALL, arrays=arrays, objects=objects, loops=frozenset(), entry=False)

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
-from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple, NoReturn
 
@@ -42,7 +41,7 @@ from bpe_automata.schemas._frames import (
 )
 from bpe_automata.schemas._scalar_sets import Finite
 from bpe_automata.schemas._style import Brackets
-from bpe_automata.schemas._values import NONE, ArrayShape, Term, Values, is_empty
+from bpe_automata.schemas._values import ArrayShape, Term, Values, is_empty
 
 
 class _Way(NamedTuple):
@@ -257,9 +256,9 @@ class UniqueItems(Separated):
         if key not in self._few:
             values = self._shape.item(place).values
             if kind == "array":
-                values = replace(NONE, arrays=values.arrays, memo={})
+                values = Values(arrays=values.arrays)
             elif kind:
-                values = replace(NONE, objects=values.objects, memo={})
+                values = Values(objects=values.objects)
             self._few[key] = few_values(values, most)
         return self._few[key]
 

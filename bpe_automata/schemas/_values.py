@@ -23,6 +23,9 @@ from bpe_automata._budget import check
 from bpe_automata._sharing import cached
 from bpe_automata.schemas._numbers import ALL_NUMBERS, NO_NUMBER, NumberSet
 
+ALL_STRINGS = all_texts()
+NO_STRING = from_strings(())
+
 
 class Unfinished(Exception):  # noqa: N818 - a signal between modules, never seen by a caller
     """A child is needed while the schema that it refers back to is still being read."""
@@ -145,25 +148,23 @@ class Values:
     is on; entry: whether a step to it begins a new round of one. Both serve `limit_recursion`.
     """
 
-    null: bool
-    booleans: frozenset[bool]
-    numbers: NumberSet
-    strings: ByteDFA
-    arrays: tuple[Term[ArrayShape], ...]
-    objects: tuple[Term[ObjectShape], ...]
+    null: bool = False
+    booleans: frozenset[bool] = frozenset()
+    numbers: NumberSet = NO_NUMBER
+    strings: ByteDFA = NO_STRING
+    arrays: tuple[Term[ArrayShape], ...] = ()
+    objects: tuple[Term[ObjectShape], ...] = ()
     loops: frozenset[int] = frozenset()
     entry: bool = False
-    memo: dict[Any, Any] = field(default_factory=dict, repr=False)
+    memo: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
 
 
 # The smallest and the largest sets: no value, every value, all values of one type.
 
-ALL_STRINGS = all_texts()
-NO_STRING = from_strings(())
 BOOLEANS = frozenset((False, True))
 _ANY_LOOP = -1  # "any value" contains itself, like a schema with a $ref to itself
 
-NONE = Values(False, frozenset(), NO_NUMBER, NO_STRING, (), ())
+NONE = Values()
 NOTHING = Child.of(NONE)
 
 ANYTHING = Child(lambda: ALL)  # ALL contains itself
@@ -303,7 +304,7 @@ class _Limit:
             objects = tuple(
                 Term(self._object(t.shape, values, rounds), t.minus) for t in values.objects
             )
-            found = replace(values, arrays=arrays, objects=objects, memo={})
+            found = replace(values, arrays=arrays, objects=objects)
             if values is ALL:
                 found.memo["depth of anything"] = rounds
             self._made[key] = (found, values)  # keeping `values` keeps its id unique

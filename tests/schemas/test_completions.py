@@ -6,7 +6,6 @@ from __future__ import annotations
 import itertools
 import json
 import random
-from dataclasses import replace
 from typing import Any
 
 import jsonschema
@@ -21,7 +20,7 @@ from bpe_automata.schemas import _completions, link_json_schema
 from bpe_automata.schemas._completions import Completions
 from bpe_automata.schemas._json_style import JsonStyle
 from bpe_automata.schemas._linking import Linker, columns
-from bpe_automata.schemas._values import ALL_STRINGS, NONE, Child, ObjectShape, Term, any_value
+from bpe_automata.schemas._values import ALL_STRINGS, Child, ObjectShape, Term, Values, any_value
 
 NAMES = ("a", "bb", "ccc", "d")
 VALUES = (1, 22)
@@ -124,7 +123,7 @@ def test_other_names_are_counted_and_refute(order: Any) -> None:
 def test_a_shape_of_which_there_is_no_object_subtracts_nothing(order: Any) -> None:
     rest = ((ALL_STRINGS, Child.of(any_value(1))),)
     minus = (ObjectShape(), ObjectShape(rest=rest, fewest=2, most=1))  # {}, and nothing
-    values = replace(NONE, objects=(Term(ObjectShape(rest=rest), minus),), memo={})
+    values = Values(objects=(Term(ObjectShape(rest=rest), minus),))
     begin = Linker(JsonStyle(), order, unique_names=False).begin(values)
     found = LinkedDFA(begin, columns({"pattern": ""}, breaks=True))
     texts = b"{}", b'{"a":null}', b'{"a":null,"b":null}'

@@ -12,7 +12,6 @@ import threading
 import time
 import weakref
 from contextlib import suppress
-from dataclasses import replace
 
 import jsonschema
 import numpy as np
@@ -49,11 +48,11 @@ from bpe_automata.schemas._linking import Linker, columns
 from bpe_automata.schemas._regularity import check_regular
 from bpe_automata.schemas._values import (
     ALL_STRINGS,
-    NONE,
     Child,
     ObjectShape,
     Property,
     Term,
+    Values,
     any_value,
 )
 from bpe_automata.schemas._writing import write
@@ -138,9 +137,9 @@ def test_yaml_is_nested_without_limit_and_in_any_order():
 def test_values_that_begin_alike_are_not_taken_for_one_another(style):
     """Of a member, all values and those that refute a shape: their parts have one table."""
     anything = ((ALL_STRINGS, Child.of(any_value(1))),)
-    inside = replace(NONE, objects=(Term(ObjectShape(rest=anything, fewest=1)),), memo={})
+    inside = Values(objects=(Term(ObjectShape(rest=anything, fewest=1)),))
     shape = ObjectShape({"a": Property(Child.of(inside))})
-    values = replace(NONE, objects=(Term(shape, (ObjectShape(rest=anything, fewest=2),)),), memo={})
+    values = Values(objects=(Term(shape, (ObjectShape(rest=anything, fewest=2),)),))
     found = LinkedDFA(begins(values, style()), np.arange(256, dtype=np.uint8))
     text = '{"a":{"f":"a"}}' if style is JsonStyle else yaml_text({"a": {"f": "a"}})
     assert found.accepts(text.encode())

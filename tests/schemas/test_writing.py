@@ -116,12 +116,12 @@ def _numbers(given: list[int]) -> numbers.NumberSet:
 
 def objects(*terms: Term | ObjectShape) -> Values:
     found = tuple(t if isinstance(t, Term) else Term(t) for t in terms)
-    return replace(NONE, objects=found, memo={})
+    return Values(objects=found)
 
 
 def arrays(*terms: Term | ArrayShape) -> Values:
     found = tuple(t if isinstance(t, Term) else Term(t) for t in terms)
-    return replace(NONE, arrays=found, memo={})
+    return Values(arrays=found)
 
 
 SOME_SCALARS = st.sets(st.sampled_from(SCALARS), max_size=4).map(lambda s: scalars(*s))
@@ -178,7 +178,7 @@ def value_sets(draw, deep: bool = True):
     if kind in ("array", "both"):
         less = st.lists(array_shapes(SOME_SCALARS), max_size=1)
         a = (Term(draw(array_shapes(SOME_SCALARS)), tuple(draw(less))),)
-    return replace(found, objects=o, arrays=a, memo={})
+    return replace(found, objects=o, arrays=a)
 
 
 FLAT = [
@@ -280,12 +280,12 @@ def test_a_difference_has_one_order_and_all_spellings_of_numbers():
     """p: a number under x; n: the same, an integer, with the names the other way round."""
     p = ObjectShape(
         {
-            "x": Property(Child.of(replace(NONE, numbers=numbers.ALL_NUMBERS, memo={}))),
+            "x": Property(Child.of(Values(numbers=numbers.ALL_NUMBERS))),
             "y": Property(ANY),
         },
         ((ALL_STRINGS, ANY),),
     )
-    whole = Child.of(replace(NONE, numbers=numbers.integers(), memo={}))
+    whole = Child.of(Values(numbers=numbers.integers()))
     n = ObjectShape(
         {"z": Property(ANY), "y": Property(ANY), "x": Property(whole, True)}, ((ALL_STRINGS, ANY),)
     )
@@ -307,7 +307,7 @@ def test_no_item_comes_twice():
 
 
 def test_items_that_cannot_be_told_apart_are_refused():
-    many = Child.of(replace(NONE, strings=compile_regex("[a-z]{2}"), memo={}))
+    many = Child.of(Values(strings=compile_regex("[a-z]{2}")))
     with pytest.raises(BudgetExceededError, match="budget of 64"):
         write(arrays(ArrayShape((), many, unique=True)), JsonStyle())
 
@@ -343,11 +343,11 @@ def test_anything_is_known_wherever_it_was_cut_off():
         assert depth_of_anything(made) == depth
         assert same_arrays(write(made, JsonStyle()), write(any_value(depth), JsonStyle()))
     for less in (
-        replace(any_value(1), null=False, memo={}),
-        replace(any_value(1), strings=compile_regex("a*"), memo={}),
-        replace(any_value(1), arrays=(Term(ArrayShape((), ANY, most=3)),), memo={}),
-        replace(any_value(1), objects=(Term(ObjectShape({"a": Property(ANY)})),), memo={}),
-        replace(any_value(2), arrays=any_value(1).arrays, memo={}),
+        replace(any_value(1), null=False),
+        replace(any_value(1), strings=compile_regex("a*")),
+        replace(any_value(1), arrays=(Term(ArrayShape((), ANY, most=3)),)),
+        replace(any_value(1), objects=(Term(ObjectShape({"a": Property(ANY)})),)),
+        replace(any_value(2), arrays=any_value(1).arrays),
     ):
         assert depth_of_anything(less) is None
 
