@@ -12,11 +12,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 
+from bpe_automata._automata.json_texts import Name
 from bpe_automata._automata.parts import FAR
 from bpe_automata._budget import check
 from bpe_automata._sharing import cached
 from bpe_automata.errors import BudgetExceededError
-from bpe_automata.schemas._apart import Name, kinds, single_values
+from bpe_automata.schemas._apart import kinds, single_values
 from bpe_automata.schemas._containers import Separated
 from bpe_automata.schemas._entries import refuting
 from bpe_automata.schemas._frames import Linking, State

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
 from itertools import product
 from typing import Any, cast
 
-from bpe_automata._automata.algebra import intersection as both
 from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._automata.json_texts import Name
 from bpe_automata._budget import check
 from bpe_automata.errors import BudgetExceededError
-from bpe_automata.schemas._apart import shortest_spellings
 from bpe_automata.schemas._boolean import intersect_shapes, intersection
 from bpe_automata.schemas._numbers import NumberSet, of_value
 from bpe_automata.schemas._scalar_sets import (
@@ -29,7 +27,6 @@ from bpe_automata.schemas._scalar_sets import (
 )
 from bpe_automata.schemas._values import (
     ALL_STRINGS,
-    NONE,
     NOTHING,
     ArrayShape,
     Child,
@@ -43,7 +40,7 @@ from bpe_automata.schemas._values import (
     shape_is_empty,
 )
 
-_DEPTH = 4  # levels of arrays and objects that are looked at
+_DEPTH = 8  # levels of arrays and objects that are looked at
 
 
 class SingleChild(Child):
@@ -71,20 +68,20 @@ def single(name: Name) -> Values:
     """The set of one value. Raises BudgetExceededError."""
     kind, value = cast("tuple[str, Any]", name)
     if kind == "null":
-        return replace(NONE, null=True, memo={})
+        return Values(null=True)
     if kind == "boolean":
-        return replace(NONE, booleans=frozenset((value,)), memo={})
+        return Values(booleans=frozenset((value,)))
     if kind == "string":
-        return replace(NONE, strings=finite(frozenset((value,))), memo={})
+        return Values(strings=finite(frozenset((value,))))
     if kind == "number":
-        return replace(NONE, numbers=of_value(value), memo={})
+        return Values(numbers=of_value(value))
     if kind == "array":
         items = tuple(map(SingleChild, value))
         array = SingleArray(items, NOTHING, len(items), len(items), names=value)
-        return replace(NONE, arrays=(Term(array),), memo={})
+        return Values(arrays=(Term(array),))
     members = sorted(value, key=lambda member: member[0])
     named = {key: Property(SingleChild(one), required=True) for key, one in members}
-    return replace(NONE, objects=(Term(SingleObject(named)),), memo={})
+    return Values(objects=(Term(SingleObject(named)),))
 
 
 def without(values: Values, names: Iterable[Name]) -> Values:
@@ -147,14 +144,14 @@ def refuting_singles(have: Values, needs: Sequence[Child]) -> list[tuple[Values,
     return found
 
 
-# How many values a set has.
+# The values of a set, if it has only a few.
 
 
-class _ManyError(Exception):
+class ManyError(Exception):
     """There are more than are asked for."""
 
 
-class _UndecidedError(Exception):
+class UndecidedError(Exception):
     """It is not seen how many there are."""
 
 
@@ -162,124 +159,147 @@ def few_values(values: Values, most: int) -> frozenset[Name] | int | None:
     """The values that a set has texts of, if these are at most so many; `most` + 1 if there are
     more; None where that is not seen."""
     try:
-        return frozenset(_names(values, most, _DEPTH))
-    except _ManyError:
+        return frozenset(listed(values, most))
+    except ManyError:
         return most + 1
-    except _UndecidedError:
+    except UndecidedError:
         return None
 
 
-def _names(values: Values, most: int, depth: int) -> set[Name]:
-    found = set[Name]()
+def listed(values: Values, most: int, depth: int = _DEPTH) -> dict[Name, Child]:
+    """The values that a set has texts of, at most so many, each with the texts that the set has of
+    it. Raises ManyError, UndecidedError."""
+    scalars: list[Name] = [("null", None)] if values.null else []
+    scalars += [("boolean", value) for value in sorted(values.booleans)]
+    scalars += [("string", text) for text in _strings(lower_bound(values.strings), most)]
+    found: dict[Name, Child] = {name: SingleChild(name) for name in scalars}
+    found |= {
+        ("number", one): _number(values.numbers, one) for one in _numbers(values.numbers, most)
+    }
     undecided = False
-    if values.null:
-        found.add(("null", None))
-    found.update(("boolean", value) for value in values.booleans)
-    found.update(("string", text) for text in _strings(lower_bound(values.strings), most))
-    found.update(("number", value) for value in _numbers(values.numbers, most))
     terms: list[Term[Any]] = [*values.arrays, *values.objects]
     for term in terms:
         check()
         try:
-            found |= _compounds(term, most, depth)
-        except _UndecidedError:
+            found = _compounds(term, most, depth) | found
+        except UndecidedError:
             undecided = True  # those of another term may be many
         if len(found) > most:
-            raise _ManyError
+            raise ManyError
     if undecided:
-        raise _UndecidedError
+        raise UndecidedError
     return found
 
 
 def _strings(strings: ByteDFA, most: int) -> list[str]:
     if isinstance(strings, Finite):
-        return list(strings.elements)
+        return sorted(strings.elements)
     if isinstance(strings, Counted):
         if strings.base is ALL_STRINGS or isinstance(strings.base, AllBut):
-            raise _ManyError
-        raise _UndecidedError  # to count them takes an automaton of all of them
+            raise ManyError
+        raise UndecidedError  # to count them takes an automaton of all of them
     try:
         return [text.decode() for text in strings.strings(most)]
     except BudgetExceededError:
-        raise _ManyError from None
+        raise ManyError from None
 
 
 def _numbers(numbers: NumberSet, most: int) -> list[Decimal]:
+    shortest = numbers.shortest()
+    if shortest is None:
+        raise UndecidedError
     try:
-        short = both(numbers.decimals, shortest_spellings())
-        return [Decimal(text.decode()) for text in short.strings(most)]
+        return [Decimal(text.decode()) for text in shortest.strings(most)]
     except BudgetExceededError:
-        raise _ManyError from None
+        raise ManyError from None
 
 
-def _compounds(term: Term[Any], most: int, depth: int) -> set[Name]:
+def _number(numbers: NumberSet, value: Decimal) -> Child:
+    """As far as it is one of some numbers, of which draft 4 has 1 without 1.0."""
+    return Child(lambda: Values(numbers=numbers & of_value(value)))
+
+
+def _compounds(term: Term[Any], most: int, depth: int) -> dict[Name, Child]:
     shape: ArrayShape | ObjectShape = term.shape
     if shape_is_empty(shape):
-        return set()
+        return {}
     if depth == 0 or not all(isinstance(one, SingleArray | SingleObject) for one in term.minus):
-        raise _UndecidedError
+        raise UndecidedError
     if isinstance(shape, ArrayShape):
         found = _arrays(shape, most, depth - 1)
     else:
         found = _objects(shape, most, depth - 1)
     if term.minus:
-        raise _UndecidedError  # which are left is not looked at
+        raise UndecidedError  # which are left is not looked at
     return found
 
 
-def _arrays(shape: ArrayShape, most: int, depth: int) -> set[Name]:
+def _arrays(shape: ArrayShape, most: int, depth: int) -> dict[Name, Child]:
     if shape.counted:
-        raise _UndecidedError
+        raise UndecidedError
     longest = len(shape.prefix) if shape.most is None else shape.most
     is_endless = shape.most is None and not child_is_empty(shape.rest)
     empty = [k for k, child in enumerate(shape.prefix[:longest]) if child_is_empty(child)]
     if empty:
         longest, is_endless = empty[0], False
     if is_endless and not shape.unique:
-        raise _ManyError
-    places = [_of(child, most, depth) for child in shape.prefix[:longest]]
-    if longest > len(places) or is_endless:
+        raise ManyError
+    items = [_of(child, most, depth) for child in shape.prefix[:longest]]
+    if longest > len(items) or is_endless:
         others = _of(shape.rest, most, depth)
         if is_endless or longest > most:
-            raise _UndecidedError  # as many as there are values, or more than are asked for
-        places += [others] * (longest - len(places))
+            raise UndecidedError  # as many as there are values, or more than are asked for
+        items += [others] * (longest - len(items))
     if shape.unique:
-        raise _UndecidedError
+        raise UndecidedError
     counts = range(shape.fewest, longest + 1)
-    chosen = (items for n in counts for items in product(*places[:n]))
-    return _at_most(most, (("array", items) for items in chosen))
+    chosen = (one for n in counts for one in product(*(some.items() for some in items[:n])))
+    return _at_most(most, (_array(shape, one) for one in chosen))
 
 
-def _objects(shape: ObjectShape, most: int, depth: int) -> set[Name]:
+def _array(shape: ArrayShape, items: Sequence[tuple[Name, Child]]) -> tuple[Name, Child]:
+    names, children = tuple(name for name, _ in items), tuple(child for _, child in items)
+    only = ArrayShape(children, NOTHING, len(items), len(items), pointer=shape.pointer)
+    return ("array", names), Child(lambda: Values(arrays=(Term(only),)))
+
+
+def _objects(shape: ObjectShape, most: int, depth: int) -> dict[Name, Child]:
     has_room = shape.most is None or shape.most > len(shape.required)
     for names, child in shape.rest if has_room else ():
         if not child_is_empty(child):
             _strings(lower_bound(names), most)
-            raise _UndecidedError
-    choices = list[list[tuple[str, Name] | None]]()
-    for name, member in shape.named.items():
-        required = name in shape.required
+            raise UndecidedError
+    choices = list[list[tuple[str, Name, Child] | None]]()
+    for key, member in shape.named.items():
+        required = key in shape.required
         if not (required or (has_room and not shape.implied)):
-            raise _UndecidedError
-        found = _of(member.child, most, depth)
-        choices.append([*((name, one) for one in found), *([] if required else [None])])
+            raise UndecidedError
+        found = _of(member.child, most, depth).items()
+        choices.append([*((key, name, one) for name, one in found), *([] if required else [None])])
     if shape.fewest > len(shape.required) or shape.most is not None:
-        raise _UndecidedError
-    chosen = (frozenset(filter(None, members)) for members in product(*choices))
-    return _at_most(most, (("object", members) for members in chosen))
+        raise UndecidedError
+    chosen = (list(filter(None, members)) for members in product(*choices))
+    return _at_most(most, (_object(shape, members) for members in chosen))
 
 
-def _of(child: Child, most: int, depth: int) -> set[Name]:
-    return set() if child_is_empty(child) else _names(child.values, most, depth)
+def _object(shape: ObjectShape, members: list[tuple[str, Name, Child]]) -> tuple[Name, Child]:
+    named = {key: Property(child, required=True) for key, _, child in members}
+    only = ObjectShape(named, pointer=shape.pointer)
+    name = "object", frozenset((key, one) for key, one, _ in members)
+    return name, Child(lambda: Values(objects=(Term(only),)))
 
 
-def _at_most(most: int, names: Iterable[Name]) -> set[Name]:
-    found = set[Name]()
-    for name in names:
+def _of(child: Child, most: int, depth: int) -> dict[Name, Child]:
+    return {} if child_is_empty(child) else listed(child.values, most, depth)
+
+
+def _at_most(most: int, values: Iterable[tuple[Name, Child]]) -> dict[Name, Child]:
+    found = dict[Name, Child]()
+    for name, child in values:
         check()
-        found.add(name)
+        found[name] = child
         if len(found) > most:
-            raise _ManyError
+            raise ManyError
     return found
 
 

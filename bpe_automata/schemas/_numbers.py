@@ -26,7 +26,13 @@ from typing import Literal
 
 import numpy as np
 
-from bpe_automata._automata.algebra import difference, intersection, reduced, union
+from bpe_automata._automata.algebra import (
+    concatenation,
+    difference,
+    intersection,
+    reduced,
+    union,
+)
 from bpe_automata._automata.compile import compile_regex
 from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._automata.sources import from_strings
@@ -51,6 +57,7 @@ _EXPONENT = "0?[0-9]|[1-9][0-9]|[12][0-9]{2}|30[0-7]"
 SCIENTIFIC = compile_regex(rf"-?[0-9](\.[0-9]+)?[eE][+-]?({_EXPONENT})")
 _FINITE = compile_regex(r"-?(0|[1-9][0-9]*|(0|[1-9][0-9]{0,15})\.[0-9]+)")
 _PLAIN = compile_regex(r"-?[1-9][0-9]*|0")
+_SHORTEST = compile_regex(r"0|-?[1-9][0-9]*|-?(0|[1-9][0-9]*)\.[0-9]*[1-9]")
 _BY_TEXT = compile_regex(r"-?(0|[1-9][0-9]*)")
 _EXACT = 2**53  # integers up to here are doubles
 _NEGATED: dict[Scientific, Scientific] = {"all": "none", "none": "all", "unknown": "unknown"}
@@ -123,6 +130,15 @@ class NumberSet:
         plain = intersection(self.decimals, _PLAIN)
         spelled = _with_zeros(plain)
         return plain if difference(self.decimals, spelled).is_empty else self._finite()
+
+    def shortest(self) -> ByteDFA | None:
+        """The shortest decimal spelling of each number. None where a number has others, but not
+        this one: so it is of 1.0 in draft 4, if that must be no integer."""
+        found = intersection(self.decimals, _SHORTEST)
+        plain = intersection(found, _PLAIN)
+        longer = concatenation(difference(found, plain), compile_regex("0*"))
+        spelled = union(_with_zeros(plain), longer)
+        return found if difference(self.decimals, spelled).is_empty else None
 
     def _finite(self) -> ByteDFA:
         """The decimals that are in the set both exactly and as finite doubles."""
