@@ -56,15 +56,22 @@ class _Way(NamedTuple):
 class UniqueItems(Separated):
     """The arrays of one term, which subtracts none but single arrays.
 
-    A state is a tuple: the number of items, as far as it matters; the number of the set of their
-    values, as far as these are known; the subtracted arrays that no item has refuted (bits).
+    A state is a tuple:
+
+        count      of the items, as far as it matters
+        which      of the sets of values is that of the items, as far as these are known
+        unrefuted  the subtracted arrays that no item has refuted (bits)
+
+    Items are of a slot each: the first ones of their own in the prefix, all others of the one
+    behind it. Values are `seen` once an item has them; with `enough` of them for a slot, it makes
+    no difference how many more there are.
     """
 
     def __init__(self, term: Term[ArrayShape], brackets: Brackets, linker: Linking) -> None:
         super().__init__(term.shape, (0, 0, (1 << len(term.minus)) - 1), brackets, linker)
         self._shape, self._minus = term.shape, term.minus
-        self._sets: list[dict[Name, None]] = [{}]  # each in the order in which its values came
-        self._number = {frozenset[Name](): 0}
+        self._sets: list[dict[Name, None]] = [{}]  # seen, each in the order in which they came
+        self._which = {frozenset[Name](): 0}
         self._values_of: dict[tuple[int, Name | None, tuple[Name, ...]], Values] = {}
         self._few: dict[tuple[int, int, str], frozenset[Name] | int | None] = {}
         self._ways_of: dict[State, list[_Way]] = {}
@@ -100,26 +107,26 @@ class UniqueItems(Separated):
             found = self._ways_of[state] = list(self._found_ways(*state))
         return found
 
-    def _found_ways(self, count: int, number: int, left: int) -> Iterator[_Way]:
+    def _found_ways(self, count: int, which: int, unrefuted: int) -> Iterator[_Way]:
         if self._most is not None and count >= self._most:
             return
-        seen, after = self._sets[number].keys(), self._next(count)
-        asked = self._asked(count, left)
+        seen, after = self._sets[which].keys(), self._next(count)
+        asked = self._asked(count, unrefuted)
         for name, bits in asked.items():
             if self._may_be(count, name, seen) and self._can_end(after, seen | {name}, bits):
-                yield _Way(name, (), (after, number, bits))
+                yield _Way(name, (), (after, which, bits))
         others = seen | asked.keys()
         if self._has_values(count, frozenset(seen), others):
             vain = self._needed_later(after, others)
             vain = [name for name in vain if not self._can_end(after, seen | {name}, 0)]
             but = (*seen, *(asked.keys() - seen), *vain)
-            yield _Way(None, but, (after, number, 0))
+            yield _Way(None, but, (after, which, 0))
 
-    def _asked(self, count: int, left: int) -> dict[Name, int]:
+    def _asked(self, count: int, unrefuted: int) -> dict[Name, int]:
         """The next items of some subtracted arrays (bits), and which arrays each of them leaves."""
         found = dict[Name, int]()
         for i, array in enumerate(self._subtracted):
-            if left >> i & 1 and len(array) > count:
+            if unrefuted >> i & 1 and len(array) > count:
                 found[array[count]] = found.get(array[count], 0) | 1 << i
         return found
 
@@ -129,19 +136,19 @@ class UniqueItems(Separated):
 
     def _values(self, count: int, only: Name | None, but: tuple[Name, ...]) -> Values:
         """The values of an item, if it is only one of them, or all but some."""
-        place = min(count, len(self._shape.prefix))
-        found = self._values_of.get((place, only, but))
+        slot = min(count, len(self._shape.prefix))
+        found = self._values_of.get((slot, only, but))
         if found is None:
-            every = self._shape.item(place).values
+            every = self._shape.item(slot).values
             found = without(every, but) if only is None else intersection(every, single(only))
-            self._values_of[place, only, but] = found
+            self._values_of[slot, only, but] = found
         return found
 
     def may_end(self, state: State) -> bool:
         """See `Container.may_end`."""
-        count, _, left = state
+        count, _, unrefuted = state
         return count >= self._fewest and not any(
-            left >> i & 1 and len(array) == count for i, array in enumerate(self._subtracted)
+            unrefuted >> i & 1 and len(array) == count for i, array in enumerate(self._subtracted)
         )
 
     def _may_begin(self) -> bool:
@@ -156,50 +163,52 @@ class UniqueItems(Separated):
             yield self._part_of(state[0], way), self._linker.frame(self, way.after, outside)
 
     def _part_of(self, count: int, way: _Way) -> Part:
-        place = min(count, len(self._shape.prefix))
-        table = self._table(place) if way.only is None else None
+        slot = min(count, len(self._shape.prefix))
+        table = self._table(slot) if way.only is None else None
         if table is None:
             values = self._values(count, way.only, way.but)
             return self._linker.part(values, self.brackets.inside)
         but = frozenset(value for kind, value in way.but if kind == "string")
-        found = self._part_without.get((place, but))
+        found = self._part_without.get((slot, but))
         if found is None:
-            costs = {k: FAR if text in but else 0 for k, text in enumerate(self._elements(place))}
+            costs = {k: FAR if text in but else 0 for k, text in enumerate(self._elements(slot))}
             follow, joined = partial(_after_text, costs), self._linker.joined
             made = Part(table, table.far(costs), follow, rest_inside, joined)
-            found = self._part_without[place, but] = made
+            found = self._part_without[slot, but] = made
         return found
 
-    def _elements(self, place: int) -> list[str]:
+    def _elements(self, slot: int) -> list[str]:
         """The strings of a finite set, without any other values; else none."""
-        values = self._shape.item(place).values
+        values = self._shape.item(slot).values
         others = values.null or values.booleans or values.arrays or values.objects
         if others or not values.numbers.is_empty or not isinstance(values.strings, Finite):
             return []
         return sorted(values.strings.elements)
 
-    def _table(self, place: int) -> Table | None:
+    def _table(self, slot: int) -> Table | None:
         """Of all strings of a finite set, each with a label of its own; None for other sets."""
-        if place not in self._tables:
+        if slot not in self._tables:
             alternatives: list[Alternative] = []
-            for label, element in enumerate(self._elements(place)):
+            for label, element in enumerate(self._elements(slot)):
                 check()
                 literal = self._linker.style.literal(element, self.brackets.inside)
                 alternatives.append(((literal,), label))
-            self._tables[place] = table_of(alternatives) if alternatives else None
-        return self._tables[place]
+            self._tables[slot] = table_of(alternatives) if alternatives else None
+        return self._tables[slot]
 
     # What can still come to an end.
 
-    def _can_end(self, count: int, seen: Set[Name], left: int, measuring: bool = False) -> bool:
-        """Is there an array that goes on like this behind some items? left: bits; measuring: are
-        lengths of texts not known yet?"""
+    def _can_end(
+        self, count: int, seen: Set[Name], unrefuted: int, measuring: bool = False
+    ) -> bool:
+        """Is there an array that goes on like this behind some items? measuring: are lengths of
+        texts not known yet?"""
         check()
-        if self.may_end((count, 0, left)):
+        if self.may_end((count, 0, unrefuted)):
             return True
         if self._most is not None and count >= self._most:
             return False
-        asked = self._asked(count, left)
+        asked = self._asked(count, unrefuted)
         if self._has_values(count, seen, seen | asked.keys(), measuring):
             return True
         return any(
@@ -213,53 +222,52 @@ class UniqueItems(Separated):
     ) -> bool:
         """Are there values for the next item, out of all but some, and for the others that must
         follow, so that all differ from what was seen, and from each other?"""
-        places = self._places(count + 1)
-        most = len(but) + 1 + sum(places.values())
-        first = self._few_at(count, most)
+        slots = self._slots(count + 1)
+        enough = len(but) + 1 + sum(slots.values())
+        first = self._few_at(count, enough)
         if first is None and not measuring:
-            left = self._values(count, None, tuple(but))
-            first = frozenset() if self._linker.least(left) >= FAR else most + 1
+            others = self._values(count, None, tuple(but))
+            first = frozenset() if self._linker.least(others) >= FAR else enough + 1
         scarce = Counter[frozenset[Name]]()
         if isinstance(first, frozenset):
             scarce[frozenset(first - but)] += 1
-        for place, items in places.items():
-            values = self._few_at(place, most)
+        for slot, items in slots.items():
+            values = self._few_at(slot, enough)
             if isinstance(values, frozenset):
                 scarce[frozenset(values - seen)] += items
         return can_differ(scarce)
 
     def _needed_later(self, count: int, but: Set[Name]) -> list[Name]:
-        """The values, but for some, that the items from a place on might lack if they came before
-        it: those of places that have but a few."""
-        found, places = dict[Name, None](), self._places(count)
-        most = len(but) + 1 + sum(places.values())
-        for place in places:
-            values = self._few_at(place, most)
+        """The values, but for some, that the items behind so many might lack if they came before:
+        those of slots that have but a few."""
+        found, slots = dict[Name, None](), self._slots(count)
+        enough = len(but) + 1 + sum(slots.values())
+        for slot in slots:
+            values = self._few_at(slot, enough)
             if isinstance(values, frozenset):
                 found |= dict.fromkeys(sorted(values - but, key=repr))
         return list(found)
 
-    def _places(self, count: int) -> dict[int, int]:
-        """Of the items from a place on that must be there: places in the prefix, and that of all
-        others; how many items each stands for."""
+    def _slots(self, count: int) -> dict[int, int]:
+        """The slots of the items that must follow so many, and how many items are of each."""
         n = len(self._shape.prefix)
         found = dict.fromkeys(range(count, min(n, self._fewest)), 1)
         if self._fewest > max(count, n):
             found[n] = self._fewest - max(count, n)
         return found
 
-    def _few_at(self, place: int, most: int, kind: str = "") -> frozenset[Name] | int | None:
+    def _few_at(self, slot: int, enough: int, kind: str = "") -> frozenset[Name] | int | None:
         """See `few_values`. kind: "array" or "object", if only those count."""
-        place = min(place, len(self._shape.prefix))
-        most = 1 << most.bit_length()  # so that few different ones are asked for
-        key = place, most, kind
+        slot = min(slot, len(self._shape.prefix))
+        enough = 1 << enough.bit_length()  # so that few different ones are asked for
+        key = slot, enough, kind
         if key not in self._few:
-            values = self._shape.item(place).values
+            values = self._shape.item(slot).values
             if kind == "array":
                 values = Values(arrays=values.arrays)
             elif kind:
                 values = Values(objects=values.objects)
-            self._few[key] = few_values(values, most)
+            self._few[key] = few_values(values, enough)
         return self._few[key]
 
     def earlier(self, state: State) -> Set[Name]:
@@ -269,28 +277,30 @@ class UniqueItems(Separated):
     def has_room(self, state: State, more: int, kind: str) -> bool:
         """Are there values enough for all that must follow an item, and more? more: items that the
         state does not know; kind: "array" or "object", if those alone are counted."""
-        count, number, left = state
+        count, which, unrefuted = state
         n = len(self._shape.prefix)
-        most = len(self._sets[number]) + more + 2 + max(0, self._fewest - count)
-        places = range(min(count, n), n + 1)
-        return not left and all(
-            isinstance(self._few_at(place, most, kind), int) for place in places
+        enough = len(self._sets[which]) + more + 2 + max(0, self._fewest - count)
+        slots = range(min(count, n), n + 1)
+        return not unrefuted and all(
+            isinstance(self._few_at(slot, enough, kind), int) for slot in slots
         )
 
     # Lengths are bounds from below: the shortest value counts, even if an earlier item has it.
 
     def _closing(self, state: State, known: dict[int, int] | None) -> int:
-        count, number, left = state
-        if not self._can_end(count, self._sets[number].keys(), left, measuring=known is not None):
+        count, which, unrefuted = state
+        if not self._can_end(
+            count, self._sets[which].keys(), unrefuted, measuring=known is not None
+        ):
             return FAR
         length = self._last
-        for place, items in self._places(count).items():
-            length += items * self._length_of(self._shape.item(place).values, known)
+        for slot, items in self._slots(count).items():
+            length += items * self._length_of(self._shape.item(slot).values, known)
         return min(length, FAR)
 
     def needed(self) -> list[Values]:
         """See `Container.needed`."""
-        return [self._shape.item(place).values for place in self._places(0)]
+        return [self._shape.item(slot).values for slot in self._slots(0)]
 
     # What is behind an item.
 
@@ -304,15 +314,15 @@ class UniqueItems(Separated):
 
     def after_item(self, frame: Frame, name: Name) -> Place | None:
         """What follows an item of a value; None where an earlier one is equal to it."""
-        count, number, left = frame.state
-        known = self._sets[number]
-        if name in known:
+        count, which, unrefuted = frame.state
+        seen = self._sets[which]
+        if name in seen:
             return None
-        key = frozenset((*known, name))
-        if key not in self._number:
-            self._number[key] = len(self._sets)
-            self._sets.append({**known, name: None})
-        state = count, self._number[key], left
+        key = frozenset((*seen, name))
+        if key not in self._which:
+            self._which[key] = len(self._sets)
+            self._sets.append({**seen, name: None})
+        state = count, self._which[key], unrefuted
         inside = self._linker.frame(self, state, frame.parent or ROOT)
         return self.after(state), inside
 
