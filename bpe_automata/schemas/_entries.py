@@ -22,9 +22,8 @@ from bpe_automata._automata.algebra import less_strings
 from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._automata.sources import from_strings
 from bpe_automata._sharing import cached
-from bpe_automata.schemas._apart import apart
 from bpe_automata.schemas._boolean import property_of
-from bpe_automata.schemas._few_values import refuting_singles
+from bpe_automata.schemas._few_values import apart, refuting_singles
 from bpe_automata.schemas._scalar_sets import (
     intersect_strings,
     lower_bound,

@@ -1,4 +1,5 @@
-"""Single values, which sets have only a few of them, and sets without some of them."""
+"""Sets of values taken apart: into single values, where they have only a few, and by the other sets
+that their values are in; and sets without some values."""
 
 from __future__ import annotations
 
@@ -14,12 +15,13 @@ from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._automata.json_texts import Name
 from bpe_automata._budget import check
 from bpe_automata.errors import BudgetExceededError
-from bpe_automata.schemas._boolean import intersect_shapes, intersection
+from bpe_automata.schemas._boolean import difference, intersect_shapes, intersection
 from bpe_automata.schemas._numbers import NumberSet, of_value
 from bpe_automata.schemas._scalar_sets import (
     AllBut,
-    Counted,
+    Bounded,
     Finite,
+    Limited,
     finite,
     lower_bound,
     subtract_numbers,
@@ -40,6 +42,9 @@ from bpe_automata.schemas._values import (
     shape_is_empty,
 )
 
+MAX_VALUES = 64  # of one item, where items must differ
+_MAX_KINDS = 256
+Kind = tuple[Values, tuple[bool, ...]]  # some values, and whether each of some sets has them
 _DEPTH = 8  # levels of arrays and objects that are looked at
 
 
@@ -147,11 +152,11 @@ def refuting_singles(have: Values, needs: Sequence[Child]) -> list[tuple[Values,
 # The values of a set, if it has only a few.
 
 
-class ManyError(Exception):
+class _ManyError(Exception):
     """There are more than are asked for."""
 
 
-class UndecidedError(Exception):
+class _UndecidedError(Exception):
     """It is not seen how many there are."""
 
 
@@ -159,16 +164,51 @@ def few_values(values: Values, most: int) -> frozenset[Name] | int | None:
     """The values that a set has texts of, if these are at most so many; `most` + 1 if there are
     more; None where that is not seen."""
     try:
-        return frozenset(listed(values, most))
-    except ManyError:
+        return frozenset(_listed(values, most))
+    except _ManyError:
         return most + 1
-    except UndecidedError:
+    except _UndecidedError:
         return None
 
 
-def listed(values: Values, most: int, depth: int = _DEPTH) -> dict[Name, Child]:
+def single_values(values: Values) -> dict[Name, Values]:
+    """A set with a single value for each value of the set. Raises BudgetExceededError if there may
+    be more than MAX_VALUES."""
+    try:
+        return {name: one.values for name, one in _listed(values, MAX_VALUES).items()}
+    except (_ManyError, _UndecidedError):
+        raise too_many() from None
+
+
+def items_reached(shape: ArrayShape) -> list[Child]:
+    """The sets of which items may be."""
+    reached = [*shape.prefix[: shape.most]]
+    return [*reached, shape.rest] if shape.most is None or shape.most > len(reached) else reached
+
+
+def has_few_items(shape: ArrayShape) -> bool:
+    """Is each item out of at most MAX_VALUES values?"""
+    for child in items_reached(shape):
+        if isinstance(child.values.strings, Bounded):
+            return False
+        try:
+            single_values(child.values)
+        except BudgetExceededError:
+            return False
+    return True
+
+
+def too_many() -> BudgetExceededError:
+    """The error of items whose values are too many to be told apart by states."""
+    advice = (
+        "no two items may be equal, which takes a state for each set of items: allow fewer values"
+    )
+    return BudgetExceededError("values", MAX_VALUES, advice)
+
+
+def _listed(values: Values, most: int, depth: int = _DEPTH) -> dict[Name, Child]:
     """The values that a set has texts of, at most so many, each with the texts that the set has of
-    it. Raises ManyError, UndecidedError."""
+    it. Raises _ManyError, _UndecidedError."""
     scalars: list[Name] = [("null", None)] if values.null else []
     scalars += [("boolean", value) for value in sorted(values.booleans)]
     scalars += [("string", text) for text in _strings(lower_bound(values.strings), most)]
@@ -182,36 +222,36 @@ def listed(values: Values, most: int, depth: int = _DEPTH) -> dict[Name, Child]:
         check()
         try:
             found = _compounds(term, most, depth) | found
-        except UndecidedError:
+        except _UndecidedError:
             undecided = True  # those of another term may be many
         if len(found) > most:
-            raise ManyError
+            raise _ManyError
     if undecided:
-        raise UndecidedError
+        raise _UndecidedError
     return found
 
 
 def _strings(strings: ByteDFA, most: int) -> list[str]:
     if isinstance(strings, Finite):
         return sorted(strings.elements)
-    if isinstance(strings, Counted):
+    if isinstance(strings, Limited):
         if strings.base is ALL_STRINGS or isinstance(strings.base, AllBut):
-            raise ManyError
-        raise UndecidedError  # to count them takes an automaton of all of them
+            raise _ManyError
+        raise _UndecidedError  # to count them takes an automaton of all of them
     try:
         return [text.decode() for text in strings.strings(most)]
     except BudgetExceededError:
-        raise ManyError from None
+        raise _ManyError from None
 
 
 def _numbers(numbers: NumberSet, most: int) -> list[Decimal]:
     shortest = numbers.shortest()
     if shortest is None:
-        raise UndecidedError
+        raise _UndecidedError
     try:
         return [Decimal(text.decode()) for text in shortest.strings(most)]
     except BudgetExceededError:
-        raise ManyError from None
+        raise _ManyError from None
 
 
 def _number(numbers: NumberSet, value: Decimal) -> Child:
@@ -224,34 +264,34 @@ def _compounds(term: Term[Any], most: int, depth: int) -> dict[Name, Child]:
     if shape_is_empty(shape):
         return {}
     if depth == 0 or not all(isinstance(one, SingleArray | SingleObject) for one in term.minus):
-        raise UndecidedError
+        raise _UndecidedError
     if isinstance(shape, ArrayShape):
         found = _arrays(shape, most, depth - 1)
     else:
         found = _objects(shape, most, depth - 1)
     if term.minus:
-        raise UndecidedError  # which are left is not looked at
+        raise _UndecidedError  # which are left is not looked at
     return found
 
 
 def _arrays(shape: ArrayShape, most: int, depth: int) -> dict[Name, Child]:
     if shape.counted:
-        raise UndecidedError
+        raise _UndecidedError
     longest = len(shape.prefix) if shape.most is None else shape.most
     is_endless = shape.most is None and not child_is_empty(shape.rest)
     empty = [k for k, child in enumerate(shape.prefix[:longest]) if child_is_empty(child)]
     if empty:
         longest, is_endless = empty[0], False
     if is_endless and not shape.unique:
-        raise ManyError
+        raise _ManyError
     items = [_of(child, most, depth) for child in shape.prefix[:longest]]
     if longest > len(items) or is_endless:
         others = _of(shape.rest, most, depth)
         if is_endless or longest > most:
-            raise UndecidedError  # as many as there are values, or more than are asked for
+            raise _UndecidedError  # as many as there are values, or more than are asked for
         items += [others] * (longest - len(items))
     if shape.unique:
-        raise UndecidedError
+        raise _UndecidedError
     counts = range(shape.fewest, longest + 1)
     chosen = (one for n in counts for one in product(*(some.items() for some in items[:n])))
     return _at_most(most, (_array(shape, one) for one in chosen))
@@ -268,16 +308,16 @@ def _objects(shape: ObjectShape, most: int, depth: int) -> dict[Name, Child]:
     for names, child in shape.rest if has_room else ():
         if not child_is_empty(child):
             _strings(lower_bound(names), most)
-            raise UndecidedError
+            raise _UndecidedError
     choices = list[list[tuple[str, Name, Child] | None]]()
     for key, member in shape.named.items():
         required = key in shape.required
         if not (required or (has_room and not shape.implied)):
-            raise UndecidedError
+            raise _UndecidedError
         found = _of(member.child, most, depth).items()
         choices.append([*((key, name, one) for name, one in found), *([] if required else [None])])
     if shape.fewest > len(shape.required) or shape.most is not None:
-        raise UndecidedError
+        raise _UndecidedError
     chosen = (list(filter(None, members)) for members in product(*choices))
     return _at_most(most, (_object(shape, members) for members in chosen))
 
@@ -290,7 +330,7 @@ def _object(shape: ObjectShape, members: list[tuple[str, Name, Child]]) -> tuple
 
 
 def _of(child: Child, most: int, depth: int) -> dict[Name, Child]:
-    return {} if child_is_empty(child) else listed(child.values, most, depth)
+    return {} if child_is_empty(child) else _listed(child.values, most, depth)
 
 
 def _at_most(most: int, values: Iterable[tuple[Name, Child]]) -> dict[Name, Child]:
@@ -299,7 +339,27 @@ def _at_most(most: int, values: Iterable[tuple[Name, Child]]) -> dict[Name, Chil
         check()
         found[name] = child
         if len(found) > most:
-            raise ManyError
+            raise _ManyError
+    return found
+
+
+# Values apart by other sets.
+
+
+def apart(values: Values, sets: Iterable[Values]) -> list[Kind]:
+    """A set, apart by which of some sets its values are in. Raises BudgetExceededError."""
+    found: list[Kind] = [(values, ())]
+    for one in sets:
+        found = [
+            (part, (*flags, inside))
+            for known, flags in found
+            for inside in (True, False)
+            for part in [(intersection if inside else difference)(known, one)]
+            if not is_empty(part)
+        ]
+        if len(found) > _MAX_KINDS:
+            why = "sets overlap in too many ways: compare or count fewer of them at once"
+            raise BudgetExceededError("kinds of values", _MAX_KINDS, why)
     return found
 
 

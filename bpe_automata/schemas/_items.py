@@ -1,21 +1,30 @@
 """Arrays in a linked automaton: after each item, a comma or the end.
 
 There is one part for each count of items that matters; or, where items must differ and are out of a
-few values, for each set of them: see `_linking`.
+few values, for each set of them: see `_linking`. Items may matter beyond their place: those of some
+sets are counted, shapes are subtracted, or items must differ and are of several sets. Then values
+of an item are taken apart into kinds, by all that is asked of them. A state says what matters of
+the items so far, and the states are a graph, which is searched for the shortest ends: so it is
+finite, and too large a one is refused.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
 
+from bpe_automata._automata.json_texts import Name
 from bpe_automata._automata.part_tables import Alternative, table_of
 from bpe_automata._automata.parts import FAR, Part, Table
+from bpe_automata._budget import check
 from bpe_automata._sharing import cached
-from bpe_automata.schemas._apart import single_values
-from bpe_automata.schemas._containers import Separated, Tabled
-from bpe_automata.schemas._frames import DONE, Choice, Linking, State, Text
+from bpe_automata.errors import BudgetExceededError
+from bpe_automata.schemas._entries import refuting
+from bpe_automata.schemas._few_values import apart, single_values
+from bpe_automata.schemas._frames import DONE, Choice, Linking, Separated, State, Tabled, Text
 from bpe_automata.schemas._style import Brackets, Piece
-from bpe_automata.schemas._values import ArrayShape, Term, Values
+from bpe_automata.schemas._values import ArrayShape, Counted, Term, Values
 
 
 class Items(Separated):
@@ -134,3 +143,168 @@ class DistinctItems(Tabled):
 
     def part(self, number: int, after: State) -> Part:
         return self.after(after) if self._texts[number] else super().part(number, after)
+
+
+_MOST_STEPS = 100_000  # between all states of one term
+_ADVICE = "items of many kinds or values are told apart and counted: allow fewer items, or values"
+
+
+@dataclass(frozen=True, eq=False)
+class _Kind:
+    """Values of an item. value: a bit of its own, where items must differ; refuted: the subtracted
+    shapes that an array with it is not of (bits); counted: by which counts."""
+
+    values: Values
+    value: int
+    refuted: int
+    counted: tuple[bool, ...]
+
+
+class ComparedItems(Separated):
+    """The arrays of one term.
+
+    A state is a tuple: the number of items, as far as it matters; the values that were seen, where
+    items must differ (bits); the subtracted shapes that no item has refuted (bits); and the number
+    of items that each count counts, as far as it matters.
+    """
+
+    def __init__(self, term: Term[ArrayShape], brackets: Brackets, linker: Linking) -> None:
+        self._shape, self._minus = term.shape, term.minus
+        shapes = (term.shape, *term.minus)
+        self._counts = [one for shape in shapes for one in shape.counted]
+        begin = (0, 0, (1 << len(term.minus)) - 1, *[0] * len(self._counts))
+        super().__init__(term.shape, begin, brackets, linker)
+        self._bits: dict[Name, int] = {}
+        self._kinds_at: dict[int, list[_Kind]] = {}
+        # From that many items on, one more makes no difference.
+        self._cap = max(
+            max(len(one.prefix), one.fewest, -1 if one.most is None else one.most) + 1
+            for one in shapes
+        )
+
+    def _kinds(self, at: int) -> list[_Kind]:
+        """Of item `at`."""
+        found = self._kinds_at.get(at)
+        if found is None:
+            needs = [shape.item(at) for shape in self._minus]
+            found = self._kinds_at[at] = [
+                _Kind(one, bit, refuted, counted)
+                for some, refuted in refuting(self._shape.item(at), needs)
+                for part, counted in apart(some, [one.wanted.values for one in self._counts])
+                for one, bit in self._apart(part)
+            ]
+        return found
+
+    def _apart(self, values: Values) -> list[tuple[Values, int]]:
+        """Each value and its bit, where items must differ."""
+        if not self._shape.unique:
+            return [(values, 0)]
+        found = single_values(values)
+        return [
+            (one, 1 << self._bits.setdefault(name, len(self._bits))) for name, one in found.items()
+        ]
+
+    def _after(self, state: State, kind: _Kind) -> State:
+        at, seen, left, *counts = state
+        now = (
+            min(n + more, one.fewest if one.most is None else one.most + 1)
+            for n, more, one in zip(counts, kind.counted, self._counts, strict=True)
+        )
+        return (min(at + 1, self._cap), seen | kind.value, left & ~kind.refuted, *now)
+
+    def may_end(self, state: State) -> bool:
+        """See `Container.may_end`."""
+        _, _, left, *counts = state
+        n = len(self._shape.counted)
+        if not _fits(self._shape, state[0], counts[:n]):
+            return False
+        for i, shape in enumerate(self._minus):
+            of, n = counts[n : n + len(shape.counted)], n + len(shape.counted)
+            if left >> i & 1 and _fits(shape, state[0], of):
+                return False
+        return True
+
+    @cached
+    def _steps(self) -> dict[State, list[tuple[_Kind, State]]]:
+        """Of each state that some items lead to, the items that may follow."""
+        found, waiting, n = dict[State, list[tuple[_Kind, State]]](), [self.begin], 0
+        own = range(len(self._shape.counted))
+        while waiting:
+            check()
+            state = waiting.pop()
+            if state in found:
+                continue
+            found[state] = []
+            if self._most is not None and state[0] >= self._most:
+                continue
+            for kind in self._kinds(state[0]):
+                after = self._after(state, kind)
+                over = any(_is_over(self._counts[i], after[3 + i]) for i in own)
+                if not over and not state[1] & kind.value:
+                    found[state].append((kind, after))
+                    waiting.append(after)
+            n += len(found[state])
+            if n > _MOST_STEPS:
+                raise BudgetExceededError("counts of items", _MOST_STEPS, _ADVICE)
+        return found
+
+    def _closings(self, known: dict[int, int] | None) -> dict[State, int]:
+        """Length of the shortest text from the end of an item to that of the array, of each state
+        from which there is one, by the lengths of values where these are not known yet."""
+        before: dict[State, list[tuple[int, State]]] = {}
+        for state, steps in self._steps.items():
+            for kind, after in steps:
+                before.setdefault(after, []).append((self._length_of(kind.values, known), state))
+        nearest = [(self._last, state) for state in self._steps if self.may_end(state)]
+        heapify(nearest)
+        found: dict[State, int] = {}
+        while nearest:
+            length, state = heappop(nearest)
+            if state not in found:
+                found[state] = length
+                for more, earlier in before.get(state, ()):
+                    if more < FAR and earlier not in found:
+                        heappush(nearest, (min(length + more, FAR), earlier))
+        return found
+
+    @cached
+    def _nearest(self) -> dict[State, int]:
+        return self._closings(None)
+
+    def _closing(self, state: State, known: dict[int, int] | None) -> int:
+        nearest = self._nearest if known is None else self._closings(known)
+        return nearest.get(state, FAR)
+
+    def needed(self) -> list[Values]:
+        """See `Container.needed`."""
+        found = {id(kind.values): kind.values for of in self._steps.values() for kind, _ in of}
+        return list(found.values())
+
+    def _may_begin(self) -> bool:
+        return bool(self._steps[self.begin])
+
+    def _following(self, state: State) -> Iterator[tuple[Values, State]]:
+        """See `Separated._following`."""
+        for kind, after in self._steps[state]:
+            if self._linker.least(kind.values) < FAR and self.closing(after) < FAR:
+                yield kind.values, after
+
+    def covers(self, state: State, other: State) -> bool:
+        """See `Container.covers`: one of which nothing is asked that is not asked of the other."""
+        same = state[:2] == other[:2] and state[3:] == other[3:]
+        return same and not state[2] & ~other[2]
+
+
+def _fits(shape: ArrayShape, items: int, counts: list[int]) -> bool:
+    """Do the numbers of items fit?"""
+    return (
+        items >= shape.fewest
+        and (shape.most is None or items <= shape.most)
+        and not any(
+            n < one.fewest or _is_over(one, n) for n, one in zip(counts, shape.counted, strict=True)
+        )
+    )
+
+
+def _is_over(counted: Counted, n: int) -> bool:
+    return counted.most is not None and n > counted.most

@@ -51,10 +51,10 @@ from bpe_automata.schemas._scalar_sets import (
     canonical,
     contains,
     contains_name,
-    counted,
     finite,
     intersect_numbers,
     intersect_strings,
+    limited,
     subtract_strings,
     unite_numbers,
     upper_bound,
@@ -105,7 +105,7 @@ def _within(texts: ByteDFA, fewest: int, most: int | None) -> ByteDFA:
         low, high = (_within(bound, fewest, most) for bound in (texts.lower, texts.upper))
         return bounded(low, high)
     long = canonical(within_length(texts, fewest, None))
-    return long if most is None or long.is_empty else counted(long, most)
+    return long if most is None or long.is_empty else limited(long, most)
 
 
 def _pattern_language(pattern: str, pointer: str, *path: str) -> ByteDFA:

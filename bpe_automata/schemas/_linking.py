@@ -28,9 +28,8 @@ from bpe_automata._automata.parts import BYTE, FAR, Part, Place, length_of
 from bpe_automata._budget import check
 from bpe_automata._sharing import cached
 from bpe_automata.errors import BudgetExceededError
-from bpe_automata.schemas._apart import has_few_items
 from bpe_automata.schemas._boolean import property_of, shape_difference
-from bpe_automata.schemas._compared_items import ComparedItems
+from bpe_automata.schemas._few_values import has_few_items
 from bpe_automata.schemas._frames import (
     DONE,
     LONGEST,
@@ -45,11 +44,11 @@ from bpe_automata.schemas._frames import (
     covers,
     rest_inside,
 )
-from bpe_automata.schemas._items import DistinctItems, Items
+from bpe_automata.schemas._items import ComparedItems, DistinctItems, Items
 from bpe_automata.schemas._ladders import Ladder, Rung, ladder
 from bpe_automata.schemas._limits import limited_steps
 from bpe_automata.schemas._members import Members
-from bpe_automata.schemas._scalar_sets import Counted, Finite, lower_bound
+from bpe_automata.schemas._scalar_sets import Finite, Limited, lower_bound
 from bpe_automata.schemas._style import Context, Piece, Style
 from bpe_automata.schemas._unique_items import UniqueItems
 from bpe_automata.schemas._united import UnitedMembers, united
@@ -207,7 +206,7 @@ class _Value:
     def ladder(self) -> Ladder | None:
         """Of strings with many characters."""
         strings, style = self.values.strings, self._linker.style
-        if not isinstance(strings, Counted) or not style.quotes:
+        if not isinstance(strings, Limited) or not style.quotes:
             return None
         spelled = style.strings(strings.base, self._context)
         most = strings.most

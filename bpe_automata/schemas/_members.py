@@ -20,10 +20,9 @@ from bpe_automata._automata.part_tables import Alternative, table_beside, table_
 from bpe_automata._automata.parts import FAR, Table, length_of
 from bpe_automata._sharing import cached
 from bpe_automata.schemas._completions import Completions
-from bpe_automata.schemas._containers import Tabled
 from bpe_automata.schemas._entries import Entries, Entry, KeysBut, holds
 from bpe_automata.schemas._few_values import SingleObject
-from bpe_automata.schemas._frames import DONE, Choice, Linking, State
+from bpe_automata.schemas._frames import DONE, Choice, Linking, State, Tabled
 from bpe_automata.schemas._style import Brackets, Piece
 from bpe_automata.schemas._values import ObjectShape, Term, Values
 

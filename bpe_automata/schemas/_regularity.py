@@ -25,10 +25,9 @@ from bpe_automata.errors import (
     UnsatisfiableSchemaError,
     UnsupportedSchemaError,
 )
-from bpe_automata.schemas._apart import MAX_VALUES, has_few_items, kinds
 from bpe_automata.schemas._boolean import difference, intersect_shapes, intersection, property_of
 from bpe_automata.schemas._drafts import below, tokens_of
-from bpe_automata.schemas._few_values import few_values
+from bpe_automata.schemas._few_values import MAX_VALUES, apart, few_values, has_few_items
 from bpe_automata.schemas._limits import as_too_large, check_levels, step
 from bpe_automata.schemas._loops import references
 from bpe_automata.schemas._reader import Reader
@@ -121,7 +120,7 @@ class _Checks:
         if taken.unique and not shape.unique:
             raise _refused(taken.pointer, "items would have to be compared with one another")
         for at in range(max(len(shape.prefix), len(taken.prefix)) + 1):
-            for values, _ in kinds(taken.item(at).values, taken.counted):
+            for values in _apart(taken.item(at), taken):
                 self._compare_children(shape.item(at), Child.of(values))
 
     def _compare_objects(self, shape: ObjectShape, taken: ObjectShape) -> None:
@@ -181,9 +180,12 @@ class _Checks:
 def _items(shape: ArrayShape) -> list[Values]:
     """The sets of items that are written, each for itself."""
     children = (*shape.prefix, shape.rest)
-    if not shape.counted:
-        return [one.values for one in children]
-    return [part for one in children for part, _ in kinds(one.values, shape.counted)]
+    return [part for one in children for part in _apart(one, shape)]
+
+
+def _apart(item: Child, shape: ArrayShape) -> list[Values]:
+    """Its values, by those that are counted."""
+    return [part for part, _ in apart(item.values, [one.wanted.values for one in shape.counted])]
 
 
 def _common_children(shape: Shape, other: Shape) -> list[tuple[Child, Child]]:

@@ -95,7 +95,7 @@ class Bounded(_Lazy):
         return self.lower.is_empty and self.upper.is_empty
 
 
-class Counted(_Lazy):
+class Limited(_Lazy):
     """The strings of a set that have at most `most` characters, many: where an automaton of all of
     them is needed after all, it is made when it is first looked at. Raises BudgetExceededError
     then. Only where the set has a string of so few bytes."""
@@ -107,12 +107,12 @@ class Counted(_Lazy):
         return self.base.accepts(data) and len(data.decode()) <= self.most
 
 
-def counted(base: ByteDFA, most: int) -> ByteDFA:
+def limited(base: ByteDFA, most: int) -> ByteDFA:
     """Those of a set with at most `most` characters."""
     shortest = base.shortest()
     if most <= _FEW or isinstance(base, Bounded) or shortest is None or len(shortest) > most:
         return canonical(within_length(base, 0, most))
-    return Counted(partial(within_length, base, 0, most), base=base, most=most)
+    return Limited(partial(within_length, base, 0, most), base=base, most=most)
 
 
 def lower_bound(strings: ByteDFA) -> ByteDFA:
@@ -161,8 +161,8 @@ def intersect_strings(one: ByteDFA, other: ByteDFA) -> ByteDFA:
         return NO_STRING
     if isinstance(one, Bounded) or isinstance(other, Bounded):
         return _bounds(intersect_strings, one, other)
-    if (isinstance(one, Counted) or isinstance(other, Counted)) and not _any_finite(one, other):
-        return _counted_both(one, other)
+    if (isinstance(one, Limited) or isinstance(other, Limited)) and not _any_finite(one, other):
+        return _limited_both(one, other)
     for few, many in ((one, other), (other, one)):
         if isinstance(few, Finite):
             return finite(frozenset(string for string in few.elements if contains(many, string)))
@@ -198,8 +198,8 @@ def subtract_strings(one: ByteDFA, other: ByteDFA) -> ByteDFA:
         return finite(frozenset(string for string in one.elements if not contains(other, string)))
     if isinstance(other, Finite) and (one is ALL_STRINGS or isinstance(one, AllBut)):
         return all_but(other.elements | (one.elements if isinstance(one, AllBut) else frozenset()))
-    if isinstance(one, Counted) and not isinstance(other, Counted):
-        return _counted_less(one, other)
+    if isinstance(one, Limited) and not isinstance(other, Limited):
+        return _limited_less(one, other)
     return _found(algebra.difference, one, other)
 
 
@@ -208,15 +208,15 @@ def _any_finite(one: ByteDFA, other: ByteDFA) -> bool:
 
 
 @lru_cache(maxsize=_CACHED)
-def _counted_both(one: ByteDFA, other: ByteDFA) -> ByteDFA:
-    bases = [s.base if isinstance(s, Counted) else s for s in (one, other)]
-    most = min(s.most for s in (one, other) if isinstance(s, Counted))
-    return counted(intersect_strings(*bases), most)
+def _limited_both(one: ByteDFA, other: ByteDFA) -> ByteDFA:
+    bases = [s.base if isinstance(s, Limited) else s for s in (one, other)]
+    most = min(s.most for s in (one, other) if isinstance(s, Limited))
+    return limited(intersect_strings(*bases), most)
 
 
 @lru_cache(maxsize=_CACHED)
-def _counted_less(one: Counted, other: ByteDFA) -> ByteDFA:
-    return counted(subtract_strings(one.base, other), one.most)
+def _limited_less(one: Limited, other: ByteDFA) -> ByteDFA:
+    return limited(subtract_strings(one.base, other), one.most)
 
 
 @lru_cache(maxsize=_CACHED)

@@ -27,14 +27,20 @@ from bpe_automata._automata.part_tables import Alternative, table_of
 from bpe_automata._automata.parts import FAR, Part, Place, Table
 from bpe_automata._budget import Budget, check
 from bpe_automata._sharing import Lock, cached
-from bpe_automata.schemas._apart import too_many
 from bpe_automata.schemas._boolean import intersection
-from bpe_automata.schemas._containers import Separated
-from bpe_automata.schemas._few_values import SingleArray, can_differ, few_values, single, without
+from bpe_automata.schemas._few_values import (
+    SingleArray,
+    can_differ,
+    few_values,
+    single,
+    too_many,
+    without,
+)
 from bpe_automata.schemas._frames import (
     ROOT,
     Frame,
     Linking,
+    Separated,
     State,
     after_value,
     rest_inside,

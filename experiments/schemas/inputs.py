@@ -19,7 +19,7 @@ from typing import Any
 
 from bpe_automata import Tokenizer
 from bpe_automata.errors import ArgumentError, MissingFileError
-from bpe_automata.schemas import _yaml_scalars as yaml_scalars
+from bpe_automata.schemas import _yaml_style
 from bpe_automata.schemas._yaml_style import INDENT
 from experiments.run.executors import Row
 from experiments.run.files import ROOT, lines_of
@@ -175,12 +175,12 @@ def _lines(value: Any, level: int, after_key: bool) -> list[str]:
 def _key(key: Any) -> str:
     if not isinstance(key, str):
         raise ArgumentError(f"{key!r} is a key of JSON only if it is a string")
-    return yaml_scalars.spelled(key)
+    return _yaml_style.spelled(key)
 
 
 def _scalar(value: Any) -> str:
     if isinstance(value, str):
-        return yaml_scalars.spelled(value)
+        return _yaml_style.spelled(value)
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, dict | list):

@@ -30,8 +30,7 @@ from bpe_automata.errors import (
     BpeAutomataError,
 )
 from bpe_automata.schemas import compile_yaml_schema
-from bpe_automata.schemas._yaml_scalars import key_names
-from bpe_automata.schemas._yaml_style import INDENT
+from bpe_automata.schemas._yaml_style import INDENT, key_names
 from experiments.engines.interface import status_of
 from experiments.run import config
 from experiments.run.config import option

@@ -33,7 +33,7 @@ from bpe_automata.errors import (
     UnsupportedSchemaError,
 )
 from bpe_automata.schemas import (
-    _apart,
+    _few_values,
     _unique_items,
     compile_json_schema,
     link_json_schema,
@@ -216,7 +216,7 @@ def same_masks_along(schema: Any, order: str, method: str, rng: random.Random, m
 @pytest.mark.parametrize("order", ["schema", "any"])
 def test_masks_are_those_of_all_valid_texts(order, monkeypatch):
     """By what bytes say, for sets of any size: none is taken for a small one."""
-    monkeypatch.setattr(_apart, "MAX_VALUES", 0)
+    monkeypatch.setattr(_few_values, "MAX_VALUES", 0)
     compared = 0
     for seed in range(50):
         drawn = Drawn(seed)
@@ -225,7 +225,7 @@ def test_masks_are_those_of_all_valid_texts(order, monkeypatch):
 
 
 def test_ids_with_several_items(monkeypatch):
-    monkeypatch.setattr(_apart, "MAX_VALUES", 0)
+    monkeypatch.setattr(_few_values, "MAX_VALUES", 0)
     inner = {"type": "array", "maxItems": 2, "items": {"type": "integer"}}
     inner["items"] |= {"minimum": 0, "maximum": 1}
     for seed in range(25):

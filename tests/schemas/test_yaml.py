@@ -17,12 +17,12 @@ from bpe_automata._automata.algebra import all_texts, difference
 from bpe_automata._automata.compile import compile_regex
 from bpe_automata._automata.sources import from_strings
 from bpe_automata.errors import ArgumentError, UnsupportedSchemaError
-from bpe_automata.schemas import _yaml_scalars as yaml_scalars
-from bpe_automata.schemas import compile_yaml_schema
+from bpe_automata.schemas import _yaml_style, compile_yaml_schema
 from bpe_automata.schemas._numbers import ALL_NUMBERS, integers
 from bpe_automata.schemas._values import any_value
 from bpe_automata.schemas._writing import write
-from bpe_automata.schemas._yaml_scalars import (
+from bpe_automata.schemas._yaml_style import (
+    YamlStyle,
     escaped,
     in_quotes,
     key_names,
@@ -31,7 +31,6 @@ from bpe_automata.schemas._yaml_scalars import (
     spelled,
     spellings,
 )
-from bpe_automata.schemas._yaml_style import YamlStyle
 from experiments.schemas.inputs import yaml_text
 
 PLACES = (
@@ -92,10 +91,10 @@ def test_resolvers_are_those_of_pyyaml():
     for listed in yaml.SafeLoader.yaml_implicit_resolvers.values():
         patterns |= {tag.split(":")[-1]: regexp.pattern for tag, regexp in listed}
     assert patterns.pop("yaml") == "^(?:!|&|\\*)$"  # for show: no plain scalar begins with them
-    assert set(patterns) == set(yaml_scalars.RESOLVED)
+    assert set(patterns) == set(_yaml_style.RESOLVED)
     for tag, pattern in patterns.items():
         theirs = compile_regex(f"(?x:{pattern.removeprefix('^').removesuffix('$')})")
-        ours = compile_regex(yaml_scalars.RESOLVED[tag])
+        ours = compile_regex(_yaml_style.RESOLVED[tag])
         assert same_arrays(theirs, ours), tag
 
 
@@ -124,9 +123,9 @@ def test_any_text_is_plain_iff_it_is_read_back_everywhere(text):
     assert plain().accepts(text.encode()) == wanted
 
 
-@pytest.mark.parametrize("tag", yaml_scalars.RESOLVED)
+@pytest.mark.parametrize("tag", _yaml_style.RESOLVED)
 def test_what_is_resolved_is_quoted(tag):
-    rng, resolved = random.Random(0), compile_regex(yaml_scalars.RESOLVED[tag])
+    rng, resolved = random.Random(0), compile_regex(_yaml_style.RESOLVED[tag])
     for text in {resolved.sample(rng, 20).decode() for _ in range(30)}:
         assert not isinstance(loaded(f"k: {text}\n"), dict) or loaded(f"k: {text}\n") != {"k": text}
         assert spelled(text).startswith('"')
@@ -229,9 +228,9 @@ def test_numbers_are_read_as_json_reads_them():
     for text in filter(json_number.fullmatch, texts):
         value, wanted = loaded(f"k: {text}\n"), json.loads(text)
         same = value == {"k": wanted} and type(value["k"]) is type(wanted)
-        assert yaml_scalars.number_spellings().accepts(text.encode()) == same, text
+        assert _yaml_style.number_spellings().accepts(text.encode()) == same, text
     for text in ("010", "1_0", "+1", ".5", "1.", "1:30", "0x1", ".inf", "1e5", ""):
-        assert not yaml_scalars.number_spellings().accepts(text.encode()), text
+        assert not _yaml_style.number_spellings().accepts(text.encode()), text
 
 
 # Block YAML: the text of a value is read back, is accepted, and is the only one that is.
