@@ -117,8 +117,9 @@ def link_json_schema(
     It takes milliseconds, whatever the schema: values are nested without limit, counts may be as
     large as they like, and members may come in any order. What is asked of all states at once
     (`within`, a ban, `explain` of what a normalizer removes) takes `to_dfa` of it instead. Where
-    items out of more than 64 values must differ (`uniqueItems`) it is a `ComparingDFA`, which has
-    none: that is known of texts alone, which matchers follow.
+    items out of more than 64 values must differ (`uniqueItems`), other than strings that are listed
+    (`enum`), it is a `ComparingDFA`, which has none: that is known of texts alone, which matchers
+    follow.
 
     order: of the members that a schema names, "schema" for its own, "any" for all. budget: of
     reading the schema; six times its states may be written down, some hundred for each value of a

@@ -171,11 +171,12 @@ def few_values(values: Values, most: int) -> frozenset[Name] | int | None:
         return None
 
 
-def single_values(values: Values) -> dict[Name, Values]:
+def single_values(values: Values, most: int | None = None) -> dict[Name, Values]:
     """A set with a single value for each value of the set. Raises BudgetExceededError if there may
-    be more than MAX_VALUES."""
+    be more than so many, MAX_VALUES by default."""
+    most = MAX_VALUES if most is None else most
     try:
-        return {name: one.values for name, one in _listed(values, MAX_VALUES).items()}
+        return {name: one.values for name, one in _listed(values, most).items()}
     except (_ManyError, _UndecidedError):
         raise too_many() from None
 
@@ -198,6 +199,18 @@ def has_few_items(shape: ArrayShape) -> bool:
     return True
 
 
+def are_listed(term: Term[Any]) -> bool:
+    """Are the items of all arrays out of the same list of strings, however long?"""
+    values = term.shape.rest.values
+    only_strings = not (values.null or values.booleans or values.arrays or values.objects)
+    return (
+        only_strings
+        and values.numbers.is_empty
+        and isinstance(values.strings, Finite)
+        and not (term.minus or term.shape.prefix or term.shape.counted)
+    )
+
+
 def too_many() -> BudgetExceededError:
     """The error of items whose values are too many to be told apart by states."""
     advice = (
@@ -216,6 +229,8 @@ def _listed(values: Values, most: int, depth: int = _DEPTH) -> dict[Name, Child]
     found |= {
         ("number", one): _number(values.numbers, one) for one in _numbers(values.numbers, most)
     }
+    if len(found) > most:
+        raise _ManyError
     undecided = False
     terms: list[Term[Any]] = [*values.arrays, *values.objects]
     for term in terms:

@@ -78,7 +78,7 @@ class DistinctItems(Tabled):
     @cached
     def _values(self) -> list[Values]:
         """A set for each value."""
-        return list(single_values(self._rest).values())
+        return list(single_values(self._rest, _MOST_VALUES).values())
 
     @cached
     def _texts(self) -> list[list[Text]]:
@@ -103,7 +103,14 @@ class DistinctItems(Tabled):
     def options(self, state: State) -> tuple[dict[int, int], Callable[[int], State]]:
         """See `Tabled.options`."""
         seen = state[0]
-        closings = {i: self._closing((seen | 1 << i,), None) for i in self._following(seen)}
+        following = list(self._following(seen))
+        missing = max(0, self._fewest - seen.bit_count() - 1)  # once there is one more
+        left = sorted(self._lengths[i] for i in following)[: missing + 1]
+        rest = self._last + missing * self._between + sum(left)
+        # Without the one that comes, or the longest of so many if that one is longer still.
+        closings = {i: rest - min(self._lengths[i], left[-1]) for i in following}
+        if self._fewest > self._most_values:
+            closings = dict.fromkeys(closings, FAR)
         return closings, lambda i: (seen | 1 << i,)
 
     def choices(self, state: State) -> Iterable[Choice]:
@@ -145,6 +152,7 @@ class DistinctItems(Tabled):
         return self.after(after) if self._texts[number] else super().part(number, after)
 
 
+_MOST_VALUES = 1 << 20  # that a list may have
 _MOST_STEPS = 100_000  # between all states of one term
 _ADVICE = "items of many kinds or values are told apart and counted: allow fewer items, or values"
 

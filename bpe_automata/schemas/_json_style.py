@@ -74,16 +74,18 @@ class JsonStyle(Style):
             return self._once("strings", strings, lambda: from_strings(literals))
         return self._once("strings", strings, lambda: self._quoted(strings))
 
-    def literal(self, text: str, context: Context) -> Piece:
+    def string(self, text: str) -> Piece:
         """In quotes."""
-        minimal = self._escapes == "minimal"
-        return _spelled(text).encode() if minimal else super().literal(text, context)
+        if self._escapes == "minimal":
+            return _spelled(text).encode()
+        return self._quoted(from_strings((text,)))
 
     def key(self, name: str) -> Piece:
         """In quotes, with a colon."""
-        if self._escapes == "minimal" and isinstance(self._colon, bytes):
-            return _spelled(name).encode() + self._colon
-        return concatenation(self._quoted(from_strings((name,))), self._colon)
+        quoted, colon = self.string(name), self._colon
+        if isinstance(quoted, bytes) and isinstance(colon, bytes):
+            return quoted + colon
+        return concatenation(quoted, colon)
 
     def keys(self, names: ByteDFA) -> ByteDFA:
         """In quotes, with a colon."""

@@ -29,7 +29,7 @@ from bpe_automata._budget import check
 from bpe_automata._sharing import cached
 from bpe_automata.errors import BudgetExceededError
 from bpe_automata.schemas._boolean import property_of, shape_difference
-from bpe_automata.schemas._few_values import has_few_items
+from bpe_automata.schemas._few_values import are_listed, has_few_items
 from bpe_automata.schemas._frames import (
     DONE,
     LONGEST,
@@ -193,7 +193,9 @@ class _Value:
         if not values.numbers.is_empty:
             pieces.append(style.numbers(values.numbers))
         strings = lower_bound(values.strings)
-        if not strings.is_empty and self.ladder is None:
+        if isinstance(strings, Finite) and len(strings.elements) == 1:
+            pieces.append(style.string(*strings.elements))
+        elif not strings.is_empty and self.ladder is None:
             pieces.append(style.strings(strings, self._context))
         before, after = style.around(self._context)
         return [
@@ -265,7 +267,7 @@ def _kind_of(
 ) -> type[Items | DistinctItems | ComparedItems | UniqueItems]:
     shape = term.shape
     differ = shape.unique and (shape.most is None or shape.most > 1)
-    if differ and not has_few_items(shape):
+    if differ and not (are_listed(term) or has_few_items(shape)):
         return UniqueItems  # `_regularity` has refused what that cannot take
     if term.minus or shape.counted or (differ and shape.prefix):
         return ComparedItems

@@ -27,7 +27,13 @@ from bpe_automata.errors import (
 )
 from bpe_automata.schemas._boolean import difference, intersect_shapes, intersection, property_of
 from bpe_automata.schemas._drafts import below, tokens_of
-from bpe_automata.schemas._few_values import MAX_VALUES, apart, few_values, has_few_items
+from bpe_automata.schemas._few_values import (
+    MAX_VALUES,
+    apart,
+    are_listed,
+    few_values,
+    has_few_items,
+)
 from bpe_automata.schemas._limits import as_too_large, check_levels, step
 from bpe_automata.schemas._loops import references
 from bpe_automata.schemas._reader import Reader
@@ -88,8 +94,8 @@ class _Checks:
         with as_too_large(term.shape.pointer):
             step()
             if self._may_compare and _is_compared(term.shape):
+                self.compares |= not are_listed(term)
                 _check_compared(term)
-                self.compares = True
             else:
                 _check_shape(term.shape)
         for taken in term.minus:

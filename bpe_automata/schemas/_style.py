@@ -19,7 +19,6 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
 from bpe_automata._automata.dfa import ByteDFA
-from bpe_automata._automata.sources import from_strings
 from bpe_automata.schemas._numbers import NumberSet
 
 _MAX_ENTRIES = 512
@@ -110,9 +109,9 @@ class Style(ABC):
     def strings(self, strings: ByteDFA, context: Context) -> ByteDFA:
         """The spellings of some strings as values."""
 
-    def literal(self, text: str, context: Context) -> Piece:
-        """The spellings of one string as a value, as a text where there is but one."""
-        return self.strings(from_strings((text,)), context)
+    @abstractmethod
+    def string(self, text: str) -> Piece:
+        """The spelling of one string as a value."""
 
     @abstractmethod
     def key(self, name: str) -> Piece:

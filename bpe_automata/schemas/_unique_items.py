@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
-from functools import partial
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -23,8 +22,7 @@ import numpy as np
 from bpe_automata._automata.comparing import ComparingDFA
 from bpe_automata._automata.json_texts import Name
 from bpe_automata._automata.linked import LinkedDFA
-from bpe_automata._automata.part_tables import Alternative, table_of
-from bpe_automata._automata.parts import FAR, Part, Place, Table
+from bpe_automata._automata.parts import FAR, Part, Place
 from bpe_automata._budget import Budget, check
 from bpe_automata._sharing import Lock, cached
 from bpe_automata.schemas._boolean import intersection
@@ -42,10 +40,7 @@ from bpe_automata.schemas._frames import (
     Linking,
     Separated,
     State,
-    after_value,
-    rest_inside,
 )
-from bpe_automata.schemas._scalar_sets import Finite
 from bpe_automata.schemas._style import Brackets
 from bpe_automata.schemas._values import ArrayShape, Term, Values, is_empty
 
@@ -81,8 +76,6 @@ class UniqueItems(Separated):
         self._values_of: dict[tuple[int, Name | None, tuple[Name, ...]], Values] = {}
         self._few: dict[tuple[int, int, str], frozenset[Name] | int | None] = {}
         self._ways_of: dict[State, list[_Way]] = {}
-        self._tables: dict[int, Table | None] = {}
-        self._part_without: dict[tuple[int, frozenset[object]], Part] = {}
         # From that many items on, one more makes no difference.
         least = max(len(term.shape.prefix), self._fewest, *(len(n.prefix) for n in term.minus), 0)
         self._cap = None if self._most is not None else least
@@ -159,48 +152,6 @@ class UniqueItems(Separated):
 
     def _may_begin(self) -> bool:
         return bool(self._ways(self.begin))
-
-    # The parts of items. Where these are strings of a finite set, all that differ from some of
-    # them share one table, which has an exit for each string: a set less is a part with fewer.
-
-    def _items(self, state: State, outside: Frame) -> Iterator[Place]:
-        """See `Separated._items`."""
-        for way in self._ways(state):
-            yield self._part_of(state[0], way), self._linker.frame(self, way.after, outside)
-
-    def _part_of(self, count: int, way: _Way) -> Part:
-        slot = min(count, len(self._shape.prefix))
-        table = self._table(slot) if way.only is None else None
-        if table is None:
-            values = self._values(count, way.only, way.but)
-            return self._linker.part(values, self.brackets.inside)
-        but = frozenset(value for kind, value in way.but if kind == "string")
-        found = self._part_without.get((slot, but))
-        if found is None:
-            costs = {k: FAR if text in but else 0 for k, text in enumerate(self._elements(slot))}
-            follow, joined = partial(_after_text, costs), self._linker.joined
-            made = Part(table, table.far(costs), follow, rest_inside, joined)
-            found = self._part_without[slot, but] = made
-        return found
-
-    def _elements(self, slot: int) -> list[str]:
-        """The strings of a finite set, without any other values; else none."""
-        values = self._shape.item(slot).values
-        others = values.null or values.booleans or values.arrays or values.objects
-        if others or not values.numbers.is_empty or not isinstance(values.strings, Finite):
-            return []
-        return sorted(values.strings.elements)
-
-    def _table(self, slot: int) -> Table | None:
-        """Of all strings of a finite set, each with a label of its own; None for other sets."""
-        if slot not in self._tables:
-            alternatives: list[Alternative] = []
-            for label, element in enumerate(self._elements(slot)):
-                check()
-                literal = self._linker.style.literal(element, self.brackets.inside)
-                alternatives.append(((literal,), label))
-            self._tables[slot] = table_of(alternatives) if alternatives else None
-        return self._tables[slot]
 
     # What can still come to an end.
 
@@ -331,10 +282,6 @@ class UniqueItems(Separated):
         state = count, self._which[key], unrefuted
         inside = self._linker.frame(self, state, frame.parent or ROOT)
         return self.after(state), inside
-
-
-def _after_text(costs: dict[int, int], frame: Frame, label: int) -> Iterable[Place]:
-    return after_value(frame) if costs[label] < FAR else ()
 
 
 def comparing(

@@ -180,9 +180,9 @@ class UnitedMembers:
     def _of_texts(self, texts: list[tuple[frozenset[str], State]]) -> Part:
         """The part of values that are a few strings each; label k is behind those of the k-th, and
         leads to its state."""
-        style, inside = self.linker.style, self.brackets.inside
+        style = self.linker.style
         alternatives: list[Alternative] = [
-            ((style.literal(text, inside),), label)
+            ((style.string(text),), label)
             for label, (some, _) in enumerate(texts)
             for text in sorted(some)
         ]

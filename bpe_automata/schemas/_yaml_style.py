@@ -75,6 +75,10 @@ class YamlStyle(Style):
         """Plain, or else in double quotes."""
         return self._once("strings", strings, lambda: spellings(strings, self._budget))
 
+    def string(self, text: str) -> Piece:
+        """Plain, or else in double quotes."""
+        return spelled(text).encode()
+
     def key(self, name: str) -> Piece:
         """The name as a scalar, with a colon. Raises UnsupportedSchemaError if it is too long."""
         return key(name)

@@ -301,6 +301,28 @@ def test_all_items_can_be_there():
     link_json_schema({**ANYTHING, "items": many, "minItems": 500})
 
 
+@pytest.mark.parametrize("fewest", [0, 1, 40, 129])
+def test_a_list_of_strings_however_long_is_told_apart_by_states(fewest):
+    """Each state knows how short its array can be made: by the shortest strings that are left."""
+    names = ["x" * (1 + k % 7) + str(k) for k in range(130)]
+    items = {"type": "array", "items": {"enum": names}, "uniqueItems": True, "minItems": fewest}
+    dfa = link_json_schema(items)
+    assert not isinstance(dfa, ComparingDFA)
+    rng, valid = random.Random(fewest), jsonschema.Draft202012Validator(items)
+    for count in (1, 2, 39, 40, 41, 129, 130):
+        some = rng.sample(names, count)
+        for value in some, [*some, some[0]]:
+            text = json.dumps(value, separators=(",", ":")).encode()
+            assert dfa.accepts(text) == valid.is_valid(value)
+        begun = json.dumps(some, separators=(",", ":")).encode()[:-1]
+        rest = dfa.shortest(dfa.walk(begun))
+        assert valid.is_valid(json.loads(begun + rest))
+        left = sorted(len(name) for name in set(names) - set(some))[: max(0, fewest - count)]
+        assert len(rest) == sum(left) + 3 * len(left) + 1 == dfa.far[dfa.walk(begun)]
+    with pytest.raises(UnsupportedSchemaError, match="64 values"):
+        compile_json_schema(items)
+
+
 def test_names_of_earlier_items_come_in_any_order_behind_those_of_the_schema():
     dfa = link_json_schema({**ANYTHING, "items": {"properties": {"p": {}}, "required": ["p"]}})
     first = '{"p":0,"x":1,"y":2}'
