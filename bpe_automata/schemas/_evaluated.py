@@ -36,9 +36,9 @@ from bpe_automata.schemas._values import (
     ArrayShape,
     Child,
     ObjectShape,
-    Property,
     Term,
     Values,
+    having,
     is_empty,
 )
 
@@ -131,9 +131,8 @@ class Ways:
         for keyword in DEPENDENT_SCHEMAS:
             for name, needed in schema.get(keyword, {}).items():
                 if isinstance(needed, dict | bool):
-                    yield _both(
-                        [(_having(name), Evaluated())], self._of(below(here, keyword, name))
-                    )
+                    inside = self._of(below(here, keyword, name))
+                    yield _both([(having(name), Evaluated())], inside)
 
     def _own(self, part: Part, with_unevaluated: bool) -> Evaluated:
         """What the keywords of a schema look at that do not apply to the same instance."""
@@ -161,11 +160,6 @@ def _items(schema: dict[str, Any], keywords: set[str]) -> int | None:
     if isinstance(schema.get("items"), list):  # the older spelling
         listed, rest = schema["items"], "additionalItems"
     return None if keywords & {rest, "unevaluatedItems"} else len(listed)
-
-
-def _having(name: str) -> Values:
-    shape = ObjectShape({name: Property(ANYTHING, required=True)}, ANY_OBJECT.rest)
-    return Values(objects=(Term(shape),))
 
 
 def _both(some: list[_Way], others: list[_Way]) -> list[_Way]:

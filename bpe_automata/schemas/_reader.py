@@ -50,7 +50,6 @@ from bpe_automata.schemas._values import (
     BOOLEANS,
     NO_STRING,
     NONE,
-    NOTHING,
     ArrayShape,
     Child,
     ObjectShape,
@@ -58,6 +57,7 @@ from bpe_automata.schemas._values import (
     Term,
     Unfinished,
     Values,
+    having,
     is_empty,
 )
 
@@ -271,8 +271,6 @@ def _contains(reader: Reader, part: Part, found: Values) -> Values:
         return found
     if (counted.fewest, counted.most) == (1, None):  # without those that have no such item
         bad = Child(lambda: complement(counted.wanted.values))
-        if counted.wanted is ANYTHING:
-            bad = NOTHING
         where = below(part.pointer, "contains")
         without = Values(arrays=(Term(ArrayShape((), bad, pointer=where)),))
         return difference(found, without)
@@ -311,14 +309,9 @@ def _unevaluated(reader: Reader, part: Part, found: Values) -> Values:
 
 def _if_present(found: Values, name: str, then: Values, pointer: str) -> Values:
     """Objects with the property `name` must be in `then`."""
-    present = _only_object({name: Property(ANYTHING, required=True)}, pointer)
+    present = having(name, pointer)
     with_it, without = intersection(found, present), difference(found, present)
     return union(without, intersection(with_it, then))
-
-
-def _only_object(named: dict[str, Property], pointer: str) -> Values:
-    shape = ObjectShape(named, ANY_OBJECT.rest, pointer=pointer)
-    return Values(objects=(Term(shape),))
 
 
 def _all_but(

@@ -183,6 +183,12 @@ ALL: Values = Values(
 ANYTHING.__dict__["values"] = ALL
 
 
+def having(name: str, pointer: str = "#") -> Values:
+    """All objects with a member of this name."""
+    named = {name: Property(ANYTHING, required=True)}
+    return Values(objects=(Term(ObjectShape(named, ANY_OBJECT.rest, pointer=pointer)),))
+
+
 # Whether a set of JSON values is empty. True is a proof; False may also mean "not decided": a set
 # that is empty because of required members more than FUEL levels inside, one whose schema is still
 # being read, or a term that its `minus` covers.
