@@ -43,6 +43,7 @@ from bpe_automata.schemas._values import (
 )
 
 MAX_VALUES = 64  # of one item, where items must differ
+_MOST_LISTED = 1 << 20  # strings
 _MAX_KINDS = 256
 Kind = tuple[Values, tuple[bool, ...]]  # some values, and whether each of some sets has them
 _DEPTH = 8  # levels of arrays and objects that are looked at
@@ -171,32 +172,26 @@ def few_values(values: Values, most: int) -> frozenset[Name] | int | None:
         return None
 
 
-def single_values(values: Values, most: int | None = None) -> dict[Name, Values]:
-    """A set with a single value for each value of the set. Raises BudgetExceededError if there may
-    be more than so many, MAX_VALUES by default."""
-    most = MAX_VALUES if most is None else most
+def single_values(values: Values) -> dict[Name, Values]:
+    """A set with a single value for each value of the set. Raises BudgetExceededError where it is
+    not seen which these are."""
     try:
-        return {name: one.values for name, one in _listed(values, most).items()}
+        return {name: one.values for name, one in _listed(values, _MOST_LISTED).items()}
     except (_ManyError, _UndecidedError):
-        raise too_many() from None
-
-
-def items_reached(shape: ArrayShape) -> list[Child]:
-    """The sets of which items may be."""
-    reached = [*shape.prefix[: shape.most]]
-    return [*reached, shape.rest] if shape.most is None or shape.most > len(reached) else reached
+        why = "no two items may be equal, and they are told apart by states: allow fewer values"
+        raise BudgetExceededError("values", MAX_VALUES, why) from None
 
 
 def has_few_items(shape: ArrayShape) -> bool:
     """Is each item out of at most MAX_VALUES values?"""
-    for child in items_reached(shape):
-        if isinstance(child.values.strings, Bounded):
-            return False
-        try:
-            single_values(child.values)
-        except BudgetExceededError:
-            return False
-    return True
+    reached = list(shape.prefix[: shape.most])
+    if shape.most is None or shape.most > len(reached):
+        reached.append(shape.rest)
+    return not any(
+        isinstance(one.values.strings, Bounded)
+        or not isinstance(few_values(one.values, MAX_VALUES), frozenset)
+        for one in reached
+    )
 
 
 def are_listed(term: Term[Any]) -> bool:
@@ -209,14 +204,6 @@ def are_listed(term: Term[Any]) -> bool:
         and isinstance(values.strings, Finite)
         and not (term.minus or term.shape.prefix or term.shape.counted)
     )
-
-
-def too_many() -> BudgetExceededError:
-    """The error of items whose values are too many to be told apart by states."""
-    advice = (
-        "no two items may be equal, which takes a state for each set of items: allow fewer values"
-    )
-    return BudgetExceededError("values", MAX_VALUES, advice)
 
 
 def _listed(values: Values, most: int, depth: int = _DEPTH) -> dict[Name, Child]:

@@ -78,7 +78,7 @@ class DistinctItems(Tabled):
     @cached
     def _values(self) -> list[Values]:
         """A set for each value."""
-        return list(single_values(self._rest, _MOST_VALUES).values())
+        return list(single_values(self._rest).values())
 
     @cached
     def _texts(self) -> list[list[Text]]:
@@ -152,7 +152,6 @@ class DistinctItems(Tabled):
         return self.after(after) if self._texts[number] else super().part(number, after)
 
 
-_MOST_VALUES = 1 << 20  # that a list may have
 _MOST_STEPS = 100_000  # between all states of one term
 _ADVICE = "items of many kinds or values are told apart and counted: allow fewer items, or values"
 

@@ -25,13 +25,14 @@ from bpe_automata._automata.linked import LinkedDFA
 from bpe_automata._automata.parts import FAR, Part, Place
 from bpe_automata._budget import Budget, check
 from bpe_automata._sharing import Lock, cached
+from bpe_automata.errors import BudgetExceededError
 from bpe_automata.schemas._boolean import intersection
 from bpe_automata.schemas._few_values import (
+    MAX_VALUES,
     SingleArray,
     can_differ,
     few_values,
     single,
-    too_many,
     without,
 )
 from bpe_automata.schemas._frames import (
@@ -97,7 +98,8 @@ class UniqueItems(Separated):
 
     def choices(self, state: State) -> NoReturn:
         """Raises BudgetExceededError: a state that is written out does not know the values."""
-        raise too_many()
+        why = "items out of more are compared, not told apart by states: link the schema"
+        raise BudgetExceededError("values", MAX_VALUES, why)
 
     def _ways(self, state: State) -> list[_Way]:
         """What may come next, without the automata of the values."""
