@@ -9,7 +9,7 @@ decimals change sides when a parser rounds them to doubles.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -28,7 +28,6 @@ _DEFAULT = Budget()
 _MINUS, _DOT, _ZERO = 1, 2, 3  # columns; the ten digits begin at _ZERO, all other bytes are 0
 _COLUMNS = _ZERO + 10
 _LESS, _EQUAL, _GREATER = 1, 2, 3
-_Outcomes = tuple[int, int, int]
 
 
 @dataclass(frozen=True)
@@ -61,86 +60,63 @@ def digits_of(value: Decimal) -> Digits:
 @lru_cache(maxsize=512)
 def compared(bound: Decimal, less: bool, equal: bool, greater: bool) -> ByteDFA:
     """{ x in T : x < bound (if `less`), x = bound (if `equal`), x > bound (if `greater`) }"""
-    digits = digits_of(bound)
-    table = _Comparison()
-    zero = Digits(False, (0,), ())
+    digits, zero = digits_of(bound), Digits(False, (0,), ())
     if digits.negative:
-        plus = table.magnitude(zero, (_GREATER, _GREATER, _GREATER))
-        minus = table.magnitude(digits, (_GREATER, _EQUAL, _LESS))
+        plus = _magnitude(zero, (_GREATER, _GREATER, _GREATER))
+        minus = _magnitude(digits, (_GREATER, _EQUAL, _LESS))
     else:
-        plus = table.magnitude(digits, (_LESS, _EQUAL, _GREATER))
-        at_zero = _EQUAL if digits == zero else _LESS
-        minus = table.magnitude(zero, (_LESS, at_zero, _LESS))
-    start = table.state(0)
-    table.rows[start] = [*table.rows[plus]]
-    table.rows[start][_MINUS] = minus
+        plus = _magnitude(digits, (_LESS, _EQUAL, _GREATER))
+        minus = _magnitude(zero, (_LESS, _EQUAL if digits == zero else _LESS, _LESS))
+    tables = [np.zeros((1, _COLUMNS), np.int32)]
+    for trans, _ in plus, minus:
+        tables.append(np.where(trans, trans + sum(map(len, tables)), 0).astype(np.int32))
+    tables[1][0, _MINUS] = 1 + len(tables[1])
+    labels = np.concatenate(([0], plus[1], minus[1]))
     wanted = np.array((False, less, equal, greater))
-    return _dfa(np.array(table.rows, np.int32), wanted[np.array(table.labels)], start)
+    return _dfa(np.concatenate(tables), wanted[labels], 1)
 
 
-class _Comparison:
-    """An automaton under construction whose states are labelled with the result of a comparison.
+def _magnitude(bound: Digits, outcomes: tuple[int, int, int]) -> tuple[np.ndarray, np.ndarray]:
+    """(table, labels) of numbers without sign, compared with `bound`, from state 0, to which
+    nothing leads back. outcomes: the labels of smaller, equal and larger numbers; 0 where no number
+    ends.
 
-    A label is _LESS, _EQUAL, _GREATER, or 0 if no number ends in the state.
+    States: those that are named; in the fraction, where all digits so far are those of the bound,
+    by their number; then three for each digit that the bound has before its dot: after so many, so
+    far smaller, equal or larger. A number with fewer is smaller.
     """
-
-    def __init__(self) -> None:
-        self.rows: list[list[int]] = [[0] * _COLUMNS]
-        self.labels = [0]
-
-    def state(self, label: int, dot: int = 0, digit: int = 0) -> int:
-        """A new state, with the states after a dot and after any digit."""
-        self.rows.append([0, 0, dot, *[digit] * 10])
-        self.labels.append(label)
-        return len(self.rows) - 1
-
-    def magnitude(self, bound: Digits, outcomes: _Outcomes) -> int:
-        """The state in which a number without sign begins that is compared with `bound`.
-        outcomes: the labels of smaller, equal and larger numbers."""
-        smaller, equal, larger = outcomes
-        below, above = self._digits(smaller), self._digits(larger)
-        dots = (
-            self.state(0, digit=below),
-            self._fraction(bound.fraction, equal, smaller, below, above),
-            self.state(0, digit=above),
-        )
-        longer = self._digits(larger, dots[2])
-        # The states after so many digits as the bound has, or fewer, which make a smaller number:
-        # so far smaller, equal, larger.
-        labels = smaller, smaller if bound.fraction else equal, larger
-        after = [self.state(*of, digit=longer) for of in zip(labels, dots, strict=True)]
-        for digit in reversed(bound.whole[1:]):
-            before = [self.state(smaller, dots[0], to) for to in after]
-            self._choose(before[1], digit, after)
-            after = before
-        start, is_zero = self.state(0), bound.whole == (0,)
-        self._choose(start, bound.whole[0], after)
-        # A first digit 0 is one that no other may follow.
-        self.rows[start][_ZERO] = self.state(labels[is_zero], dots[is_zero])
-        return start
-
-    def _digits(self, label: int, dot: int = 0) -> int:
-        """A state that any digits lead back to."""
-        state = self.state(label, dot)
-        self.rows[state][_ZERO:] = [state] * 10
-        return state
-
-    def _choose(self, state: int, digit: int, after: Sequence[int]) -> None:
-        """Add the transitions by a smaller digit, the same, or a larger one."""
-        for read in range(10):
-            self.rows[state][_ZERO + read] = after[(read >= digit) + (read > digit)]
-
-    def _fraction(
-        self, fraction: tuple[int, ...], equal: int, smaller: int, below: int, above: int
-    ) -> int:
-        """The state after the dot where all digits so far are those of the bound. below, above: the
-        states after a digit that decides."""
-        state = self.state(equal)
-        self._choose(state, 0, (below, state, above))
-        for place, digit in reversed([*enumerate(fraction or (0,))]):
-            after, state = state, self.state(smaller if place else 0)
-            self._choose(state, digit, (below, after, above))
-        return state
+    smaller, equal, larger = outcomes
+    whole = np.array(bound.whole)
+    fraction = np.array((*(bound.fraction or (0,)), 0))  # and any number of zeros more
+    start, zero, longer, below, above, dot_below, dot_above, dot = range(8)
+    same = dot + np.arange(len(fraction))
+    first = dot + len(fraction)
+    so_far = first + 1 + 3 * np.arange(len(whole))  # of each three, the one that is equal
+    trans = np.zeros((first + 3 * len(whole), _COLUMNS), np.int32)
+    digits = trans[:, _ZERO:]
+    digits[[longer, below, above]] = [[longer], [below], [above]]
+    digits[[dot_below, dot_above]] = [[below], [above]]
+    order = np.sign(np.arange(10) - fraction[:, None])
+    following = np.append(same[1:], same[-1])[:, None]
+    digits[same] = np.where(order == 0, following, np.where(order < 0, below, above))
+    order = np.sign(np.arange(10) - whole[:, None])
+    digits[first:-3] = np.arange(first + 3, len(trans))[:, None]
+    digits[so_far[:-1]] = so_far[1:, None] + order[1:]
+    digits[start] = so_far[0] + order[0]
+    digits[-3:] = longer
+    trans[first:, _DOT] = dot_below
+    trans[-2:, _DOT] = dot, dot_above
+    trans[longer, _DOT] = dot_above
+    labels = np.full(len(trans), smaller)
+    labels[[start, dot_below, dot_above, dot]] = 0
+    labels[[longer, above]] = larger
+    labels[same[-1]] = equal
+    labels[-2:] = (smaller if bound.fraction else equal), larger
+    # A first digit 0 is one that no other may follow.
+    digits[start, 0] = zero
+    like = -2 if bound.whole == (0,) else -3
+    trans[zero, _DOT], labels[zero] = trans[like, _DOT], labels[like]
+    return trans, labels
 
 
 @lru_cache(maxsize=128)
