@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -10,22 +9,18 @@ from dataclasses import replace
 from typing import Any
 
 from bpe_automata._arguments import short
+from bpe_automata._optional import require
 from bpe_automata._token_automata.explain import symbol_text
 from bpe_automata._token_automata.files import as_texts, from_ranges, from_texts, ranges
 from bpe_automata._token_automata.table import Table, trimmed
 from bpe_automata._token_automata.table import checked_symbols as checked
 from bpe_automata._token_automata.transitions import from_transitions
-from bpe_automata.errors import MalformedAutomatonError, MissingDependencyError
+from bpe_automata.errors import MalformedAutomatonError
 
 
 def to_networkx(table: Table) -> Any:
     """A `MultiDiGraph`. See `TokenAutomaton.to_networkx`."""
-    try:
-        networkx = importlib.import_module("networkx")
-    except ImportError as error:
-        raise MissingDependencyError(
-            "a graph needs the package networkx: pip install networkx"
-        ) from error
+    networkx = require("networkx", "pip install networkx")
     # Texts, because GraphML and GML hold nothing else.
     graph = networkx.MultiDiGraph(alphabet=json.dumps(ranges(table.alphabet)))
     if table.spellings is not None:
@@ -147,12 +142,7 @@ def _check(fsm: Any, symbols: Any) -> None:
 
 def _named(fsm: Any, code_points: bool) -> dict[Any, list[str]]:
     """The characters of each transition key. Raises MalformedAutomatonError for other symbols."""
-    try:
-        other = importlib.import_module("interegular.fsm").anything_else
-    except ImportError as error:
-        raise MissingDependencyError(
-            "an FSM of interegular needs the package interegular: pip install interegular"
-        ) from error
+    other = require("interegular.fsm", "pip install interegular").anything_else
     found = {
         key: [c for c in letters if c is not other]
         for key, letters in fsm.alphabet.by_transition.items()

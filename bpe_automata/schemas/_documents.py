@@ -22,10 +22,10 @@ from urllib.parse import unquote, urldefrag, urljoin
 
 from bpe_automata._arguments import short
 from bpe_automata._budget import check
+from bpe_automata._optional import require
 from bpe_automata.errors import (
     ArgumentError,
     InvalidSchemaError,
-    MissingDependencyError,
     SchemaTooLargeError,
     UnsupportedSchemaError,
 )
@@ -184,7 +184,8 @@ class Document:
         """The document with a URI, from the registry or the metaschemas; None if neither has it."""
         registries = [self._registry] if self._registry is not None else []
         if _METASCHEMAS.match(uri):
-            registries.append(_metaschemas())
+            install = "pip install jsonschema-specifications"
+            registries.append(require("jsonschema_specifications", install).REGISTRY)
         for registry in registries:
             try:
                 return registry.get_or_retrieve(uri).value.contents
@@ -314,17 +315,6 @@ def _inner(pointer: str, schema: Any) -> Iterator[tuple[str, Any, bool]]:
             for path, inner in parts(keyword, value):
                 if is_schema(inner):
                     yield below(pointer, keyword, *path), inner, applies
-
-
-def _metaschemas() -> Registry[Any]:
-    try:
-        from jsonschema_specifications import REGISTRY
-    except ImportError as error:
-        raise MissingDependencyError(
-            "a reference to a metaschema takes jsonschema-specifications: "
-            "pip install jsonschema-specifications"
-        ) from error
-    return REGISTRY
 
 
 def without_scope(pointer: str) -> str:

@@ -14,10 +14,10 @@ from typing import Any
 
 from bpe_automata._arguments import short
 from bpe_automata._budget import check
+from bpe_automata._optional import require
 from bpe_automata.errors import (
     ArgumentError,
     InvalidSchemaError,
-    MissingDependencyError,
     SchemaTooLargeError,
 )
 from bpe_automata.schemas._drafts import below
@@ -66,21 +66,11 @@ def _decoded(text: str | bytes | bytearray) -> str:
         raise ArgumentError(f"the schema is no UTF-8 text: {error}") from None
 
 
-def _pydantic() -> Any:
-    try:
-        import pydantic
-    except ImportError as error:
-        raise MissingDependencyError(
-            "the schema of an annotation takes pydantic: pip install pydantic"
-        ) from error
-    return pydantic
-
-
 def _of_type(annotation: Any, of: Any = None) -> Any:
     """The schema of any type that pydantic knows: a dataclass, a TypedDict, list[int], ... of: what
     it stands for, in messages."""
-    pydantic = _pydantic()
-    return _from_pydantic(of or annotation, lambda: pydantic.TypeAdapter(annotation).json_schema())
+    adapter = require("pydantic", "pip install pydantic").TypeAdapter
+    return _from_pydantic(of or annotation, lambda: adapter(annotation).json_schema())
 
 
 def _from_pydantic(source: Any, schema: Callable[[], Any]) -> Any:
