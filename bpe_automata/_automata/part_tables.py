@@ -89,9 +89,20 @@ def table_of(alternatives: list[Alternative]) -> Table:
     )
     table = _tables.found(key)
     if table is None:
-        table = _of_texts(alternatives) or _assembled(alternatives)
+        table = _of_language(alternatives) or _of_texts(alternatives) or _assembled(alternatives)
         _tables.keep(key, table, alternatives)
     return table
+
+
+def _of_language(alternatives: list[Alternative]) -> Table | None:
+    """The table of one language alone, which shares its arrays."""
+    if len(alternatives) != 1 or len(alternatives[0][0]) != 1:
+        return None
+    (language,), label = alternatives[0]
+    if isinstance(language, bytes) or not language.start:
+        return None
+    ends = np.flatnonzero(language.accepting).tolist()
+    return Table(language.trans, language.byte_class, language.start, dict.fromkeys(ends, (label,)))
 
 
 def _of_texts(alternatives: list[Alternative]) -> Table | None:

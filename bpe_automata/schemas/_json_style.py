@@ -92,6 +92,8 @@ class JsonStyle(Style):
         return self._once("keys", names, lambda: self._with_colon(names))
 
     def _quoted(self, strings: ByteDFA) -> ByteDFA:
+        if isinstance(strings, Finite) and self._escapes == "minimal":
+            return from_strings(map(_spelled, strings.elements))
         return json_string(strings, self._escapes, self._budget)
 
     def _with_colon(self, names: ByteDFA) -> ByteDFA:

@@ -319,9 +319,7 @@ def _is_within(term: Term[ObjectShape], other: Term[ObjectShape]) -> bool:
 _LEADING = (0x80, 0x90, 0xA0, 0xC0, 0xC2, 0xE0, 0xE1, 0xED, 0xEE, 0xF0, 0xF1, 0xF4, 0xF5)
 _FIRST = (*range(0x20, 0x80), *_LEADING)  # of each column, that of controls left out
 _BREAKS = (0x0A, 0x0B)  # the same, where lines may be broken
-_APART = re.compile(
-    r'"pattern|"\$(ref|dynamicRef)":"(?!#)|"format":"(?!(date|time|date-time|uri|email|ipv4|ipv6|uuid)")'
-)
+_APART = re.compile(r'"pattern|"\$(ref|dynamicRef)":"(?!#)|"format":"(iri|uri-template)')
 
 
 _spelled = json.JSONEncoder(
