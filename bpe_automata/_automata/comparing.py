@@ -20,7 +20,7 @@ import numpy as np
 
 from bpe_automata._automata.json_texts import JsonPosition, Name, next_item
 from bpe_automata._automata.linked import ByteAutomaton, LinkedDFA
-from bpe_automata._automata.linked_store import ROOM, Members
+from bpe_automata._automata.linked_store import ROOM, Members, members_of
 from bpe_automata._automata.parts import Part, Place
 from bpe_automata._budget import Budget, spent
 from bpe_automata._kernels.references import packed
@@ -186,7 +186,8 @@ class ComparingDFA(LinkedDFA):
         return found
 
     def _closed_members(self, state: int) -> Members:
-        led, ends = self._members.get(state, ((state,) if state else (), False))
+        kept = self._members.get(state)
+        led, ends = members_of(kept) if kept else ((state,) if state else (), False)
         states, then = self._closed(led)
         return states, ends or then
 

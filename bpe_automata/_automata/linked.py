@@ -29,7 +29,7 @@ import numpy as np
 
 from bpe_automata._automata.assembly import reduced
 from bpe_automata._automata.dfa import ByteDFA
-from bpe_automata._automata.linked_store import ROOM, Members, Written
+from bpe_automata._automata.linked_store import ROOM, Written, members_of, packed_set
 from bpe_automata._automata.part_tables import labelled
 from bpe_automata._automata.parts import BYTE, Covers, Part, Place, Together
 from bpe_automata._budget import Budget, check, spending, spent
@@ -90,9 +90,9 @@ class LinkedDFA(Immutable):
         self._written = written = Written(byte_class, budget, self._readable, self._room)
         self.steps, self.accepting = written.steps, written.accepting
         self.far, self.plain = written.far, written.plain
-        self._members: dict[int, Members] = {}  # of states that are sets
-        self._state_of: dict[Members, int] = {}
-        self._step_of: dict[Members, int] = {}  # the number of a step to a set
+        self._members: dict[int, bytes] = {}  # of states that are sets
+        self._state_of: dict[bytes, int] = {}
+        self._step_of: dict[bytes, int] = {}  # the number of a step to a set
         register(self)
         states, ends = self._closed((), self._begin)
         self.start = self._state(states, ends)
@@ -250,7 +250,7 @@ class LinkedDFA(Immutable):
 
     def box(self, state: int) -> tuple[int, ...]:
         """The first states of the instances that a state is of: a box of pictures."""
-        of = self._members[state][0] if state in self._members else (state,)
+        of = members_of(self._members[state])[0] if state in self._members else (state,)
         return tuple(sorted({self._written.instance_at(one).base for one in of}))
 
     def box_size(self, first: int) -> int:
@@ -357,7 +357,9 @@ class LinkedDFA(Immutable):
         states, then = self._closed(led)
         state = self._state(states, ends or then)
         if state in self._members:
-            self._members[state] = led, ends  # so that contexts are joined with those of others
+            self._members[state] = packed_set(
+                led, ends
+            )  # so that contexts are joined with those of others
         self.steps.behind[number] = state
         return state
 
@@ -425,7 +427,7 @@ class LinkedDFA(Immutable):
             return 0
         if len(states) == 1 and not ends and not self._written.is_exit(states[0]):
             return states[0]
-        key = states, ends
+        key = packed_set(states, ends)
         found = self._state_of.get(key)
         if found is None:
             row = self._merged(states)
@@ -457,10 +459,11 @@ class LinkedDFA(Immutable):
             if entry < 0:
                 states, then = self._written.led(-1 - entry)
             else:
-                states, then = self._members.get(entry, ((entry,), False))
+                kept = self._members.get(entry)
+                states, then = members_of(kept) if kept else ((entry,), False)
             found.update(states)
             ends |= then
-        key = tuple(sorted(found)), ends
+        key = packed_set(sorted(found), ends)
         number = self._step_of.get(key)
         if number is None:
             number = self._step_of[key] = self._written.new_step(key)

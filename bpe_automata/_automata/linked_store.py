@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import weakref
+from array import array
 from bisect import bisect_right
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +29,17 @@ _ROWS, _MORE_ROWS = 3, 1000  # rows of the table; more, so that a small budget h
 
 Members = tuple[tuple[int, ...], bool]
 """States, in order, and whether a text may end where they are: a set."""
+
+
+def packed_set(states: Iterable[int], ends: bool) -> bytes:
+    """A set as it is kept: there are thousands, and integers take eight times as much."""
+    return array("i", (*states, ends)).tobytes()
+
+
+def members_of(kept: bytes) -> Members:
+    """The set again."""
+    *states, ends = array("i", kept)
+    return tuple(states), bool(ends)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -82,7 +95,7 @@ class Written:
         self._rows_of: dict[tuple[int, int], tuple[Block, np.ndarray, Part | Table]] = {}
         # Steps away: the first number of those of an instance, or that of one to a set.
         self._first_steps: list[int] = []
-        self._leading: dict[int, Instance | Members] = {}
+        self._leading: dict[int, Instance | bytes] = {}
 
     # What is asked.
 
@@ -190,7 +203,7 @@ class Written:
         first = self._first_steps[bisect_right(self._first_steps, number) - 1]
         one = self._leading[first]
         if not isinstance(one, Instance):
-            return one
+            return members_of(one)
         after = int(one.block.away[number - first])
         return (self.entered(one.part, one.context, after),), False
 
@@ -205,10 +218,10 @@ class Written:
         else:
             self.steps.behind[number] = state
 
-    def new_step(self, members: Members) -> int:
+    def new_step(self, kept: bytes) -> int:
         """The number of a new step, which leads to a set."""
         number = self._room_for_steps(1)
-        self._leading[number] = members
+        self._leading[number] = kept
         self._first_steps.append(number)
         return number
 

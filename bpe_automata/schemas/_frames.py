@@ -310,11 +310,11 @@ class Tabled(Container):
             costs[DONE] = 0
 
         def follow(frame: Frame, label: int) -> Iterable[Place]:
-            if costs[label] >= FAR:
-                return ()
             outside = frame.parent or ROOT
             if label == DONE:
-                return after_value(outside)
+                return after_value(outside) if may_end else ()
+            if label - 1 not in closings:
+                return ()
             then = after(label - 1)
             inside = self._linker.frame(self, then, outside)
             return ((self.part(label - 1, then), inside),)

@@ -99,16 +99,18 @@ class Members(Tabled):
     def options(self, state: State) -> tuple[dict[int, int], Callable[[int], State]]:
         """See `Tabled.options`."""
         behind = self._behind(state)
-        closings, states = dict[int, int](), dict[int, State]()
+        closings = dict[int, int]()
         for number, after in self._following(state):
             if self._linker.least(self._values[number]) < FAR:
                 length = behind(number, after)
                 if length < FAR:
-                    closings[number], states[number] = length, self._settled(after)
+                    closings[number] = length
 
-        def entered(number: int) -> State:
-            self._known[states[number]] = closings[number]
-            return states[number]
+        def entered(number: int) -> State:  # most never are: their states would take most memory
+            after = next(after for one, after in self._following(state) if one == number)
+            settled = self._settled(after)
+            self._known[settled] = closings[number]
+            return settled
 
         return closings, entered
 
