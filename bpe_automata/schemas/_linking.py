@@ -8,6 +8,10 @@ A context says in which object or array a value stands, with which members or it
 what surrounds that. So values may be nested without limit and counted without limit, and members
 may come in any order: what no text has led to is not written down.
 
+Terms of a union may contain one text, up to a late member or to its end. Their members are read
+together (see `_united`), and a value that may stand in several contexts is read in one context that
+stands for all of them, up to its end.
+
 Terms that subtract shapes are followed in the same way, with what refutes them; and arrays whose
 items must differ, with the values of earlier items (see `_unique_items`).
 """

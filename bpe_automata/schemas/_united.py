@@ -41,7 +41,7 @@ _FEW, _MANY = 4, 4  # strings of a value; values of so few that are one part
 
 
 class UnitedMembers:
-    """The objects of some terms, at least two of those that `can_be_united`, which have one style.
+    """The objects of some terms, at least two of those that `united` puts together.
 
     A state is a tuple of pairs, in order: the number of a term, and a state of its. Labels: 0 for
     the end, then one for each name that has a place in some term, and one for all others.
