@@ -357,9 +357,8 @@ class LinkedDFA(Immutable):
         states, then = self._closed(led)
         state = self._state(states, ends or then)
         if state in self._members:
-            self._members[state] = packed_set(
-                led, ends
-            )  # so that contexts are joined with those of others
+            # So that contexts are joined with those of others.
+            self._members[state] = packed_set(led, ends)
         self.steps.behind[number] = state
         return state
 
