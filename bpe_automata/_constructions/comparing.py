@@ -108,8 +108,8 @@ class Comparing(Immutable, Generic[State]):
         self.inner, self.dfa, self.prefixed = inner, dfa, inner.prefixed
         self.tokenizer, self.budget = inner.tokenizer, inner.budget
         self._masks: BoundedMemo[TextState[State], np.ndarray] = BoundedMemo(inner.n_ids)
-        self._sure: BoundedMemo[tuple[State, bytes, str], bool] = BoundedMemo(1 << 8)
-        self._next: BoundedMemo[tuple[Hashable, bytes, str], _Next] = BoundedMemo(1 << 10)
+        self._sure: BoundedMemo[tuple[State, bytes, str], bool] = BoundedMemo(1 << 12)
+        self._next: BoundedMemo[tuple[Hashable, bytes, str], _Next] = BoundedMemo(1 << 13)
 
     def __reduce__(self) -> tuple[object, ...]:
         return around, (travelling(self.inner),)
@@ -177,7 +177,7 @@ class Comparing(Immutable, Generic[State]):
         inside = self.dfa.after_each(at, [spellings[token][: end.at] for token, end in single])
         behind = self.dfa.after_each(at, [spellings[token] for token, _ in single])
         after = self.inner.led(state.inner, [token for token, _ in single], behind)
-        earlier = {state: self.dfa.earlier(state) for state in set(inside)}
+        earlier = {ended: self.dfa.earlier(ended) for ended in set(inside)}
         names, sure = dict[bytes, Name](), dict[tuple[int, bytes], bool]()
         for (token, end), ended, then in zip(single, inside, after, strict=True):
             compared, data = earlier[ended], spellings[token]
