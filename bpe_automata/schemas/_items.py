@@ -10,20 +10,33 @@ finite, and too large a one is refused.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
+from itertools import islice
+
+import numpy as np
 
 from bpe_automata._automata.json_texts import Name
-from bpe_automata._automata.part_tables import Alternative, table_of
-from bpe_automata._automata.parts import FAR, Part, Table
+from bpe_automata._automata.part_tables import table_of
+from bpe_automata._automata.parts import FAR, Part, Place, Table
 from bpe_automata._budget import check
 from bpe_automata._sharing import cached
 from bpe_automata.errors import BudgetExceededError
 from bpe_automata.schemas._entries import refuting
 from bpe_automata.schemas._few_values import apart, single_values
-from bpe_automata.schemas._frames import DONE, Choice, Linking, Separated, State, Tabled, Text
-from bpe_automata.schemas._style import Brackets, Piece
+from bpe_automata.schemas._frames import (
+    ROOT,
+    Frame,
+    Linking,
+    Separated,
+    State,
+    Text,
+    after_value,
+    covers,
+    rest_outside,
+)
+from bpe_automata.schemas._style import Brackets
 from bpe_automata.schemas._values import ArrayShape, Counted, Term, Values
 
 
@@ -67,13 +80,15 @@ class Items(Separated):
         return state[0] >= self._fewest
 
 
-class DistinctItems(Tabled):
-    """The arrays of one term in which no value comes twice, out of a few. Their states are sets of
-    the values that were seen, as bits."""
+class DistinctItems(Separated):
+    """The arrays of one term in which no value comes twice, out of a few, or out of a list of
+    strings. Their states are sets of the values that were seen, as bits. All items share one table,
+    with an exit for each value, of which the number is the label."""
 
     def __init__(self, term: Term[ArrayShape], brackets: Brackets, linker: Linking) -> None:
         super().__init__(term.shape, (0,), brackets, linker)
         self._rest = term.shape.rest.values
+        self._part_at: dict[State, Part] = {}
 
     @cached
     def _values(self) -> list[Values]:
@@ -90,33 +105,25 @@ class DistinctItems(Tabled):
         return [self._linker.least(one) for one in self._values]
 
     @cached
+    def _shortest_first(self) -> list[int]:
+        """The numbers of the values that have a text."""
+        some = (i for i, length in enumerate(self._lengths) if length < FAR)
+        return sorted(some, key=self._lengths.__getitem__)
+
+    @cached
     def _most_values(self) -> int:
-        n = sum(length < FAR for length in self._lengths)
+        n = len(self._shortest_first)
         return n if self._most is None else min(n, self._most)
 
-    def _following(self, seen: int) -> Iterator[int]:
-        """The numbers of the values that may come next."""
-        for i, length in enumerate(self._lengths if seen.bit_count() < self._most_values else ()):
-            if not seen >> i & 1 and length < FAR:
-                yield i
-
-    def options(self, state: State) -> tuple[dict[int, int], Callable[[int], State]]:
-        """See `Tabled.options`."""
+    def _left(self, state: State) -> Iterator[int]:
+        """The numbers of the values that may come next, the shortest first."""
         seen = state[0]
-        following = list(self._following(seen))
-        missing = max(0, self._fewest - seen.bit_count() - 1)  # once there is one more
-        left = sorted(self._lengths[i] for i in following)[: missing + 1]
-        rest = self._last + missing * self._between + sum(left)
-        # Without the one that comes, or the longest of so many if that one is longer still.
-        closings = {i: rest - min(self._lengths[i], left[-1]) for i in following}
-        if self._fewest > self._most_values:
-            closings = dict.fromkeys(closings, FAR)
-        return closings, lambda i: (seen | 1 << i,)
+        if seen.bit_count() < self._most_values:
+            yield from (i for i in self._shortest_first if not seen >> i & 1)
 
-    def choices(self, state: State) -> Iterable[Choice]:
-        """See `Container.choices`."""
-        seen = state[0]
-        return ((b"", self._values[i], (seen | 1 << i,)) for i in self._following(seen))
+    def _following(self, state: State) -> Iterator[tuple[Values, State]]:
+        """See `Separated._following`."""
+        return ((self._values[i], (state[0] | 1 << i,)) for i in self._left(state))
 
     def may_end(self, state: State) -> bool:
         """See `Container.may_end`."""
@@ -125,31 +132,58 @@ class DistinctItems(Tabled):
     def _may_begin(self) -> bool:
         return self._most_values > 0
 
-    def _closing(self, state: State, known: dict[int, int] | None) -> int:
-        seen = state[0]
-        missing = self._fewest - seen.bit_count()
-        if missing <= 0:
-            return self._last
+    def _shortest(self, state: State, items: int) -> int:
+        """Length of so many more items, without a comma before them, and the end."""
         if self._fewest > self._most_values:
             return FAR
-        left = sorted(length for i, length in enumerate(self._lengths) if not seen >> i & 1)
-        return min(self._last + sum(left[:missing]) + missing * self._between, FAR)
+        lengths = sum(self._lengths[i] for i in islice(self._left(state), items))
+        return min(self._last + lengths + max(0, items - 1) * self._between, FAR)
+
+    def _closing(self, state: State, known: dict[int, int] | None) -> int:
+        missing = max(0, self._fewest - state[0].bit_count())
+        return min(self._shortest(state, missing) + (self._between if missing else 0), FAR)
+
+    def _cost_of_next(self, state: State) -> int | None:
+        """See `Separated._cost_of_next`."""
+        missing = max(1, self._fewest - state[0].bit_count())
+        return None if next(self._left(state), None) is None else self._shortest(state, missing)
 
     def needed(self) -> list[Values]:
         """See `Container.needed`: the lengths of single values depend on no other set."""
         return []
 
-    def _table_behind(self, before: tuple[Piece, ...]) -> Table:
-        alternatives: list[Alternative] = [((self.brackets.last,), DONE)] if before else []
-        for label, texts in enumerate(self._texts, 1):
-            alternatives += [((*before, *text), label) for text in texts] or [(before, label)]
-        return table_of(alternatives)
+    def _items(self, state: State, outside: Frame) -> Iterable[Place]:
+        """See `Separated._items`."""
+        if state not in self._part_at:
+            self._part_at[state] = self._item_part(state)
+        return ((self._part_at[state], self._linker.frame(self, state, outside)),)
 
-    def least(self, number: int) -> int:
-        return 0 if self._texts[number] else self._lengths[number]
+    @cached
+    def _table(self) -> Table:
+        texts = enumerate(self._texts)
+        return table_of([(text, i) for i, some in texts for text in some or [()]])
 
-    def part(self, number: int, after: State) -> Part:
-        return self.after(after) if self._texts[number] else super().part(number, after)
+    def _item_part(self, state: State) -> Part:
+        seen, left = state[0], list(self._left(state))
+        later = max(0, self._fewest - seen.bit_count() - 1)  # items that must come behind it
+        rest = self._shortest(state, later + 1)
+        longest = self._lengths[left[min(later, len(left) - 1)]]  # of those that `rest` counts
+        costs = np.full(len(self._values), FAR)
+        for i in left:
+            # Without this one, or the longest of them if this is longer still.
+            closing = rest - min(self._lengths[i], longest)
+            costs[i] = min(closing + (0 if self._texts[i] else self._lengths[i]), FAR)
+
+        def follow(frame: Frame, label: int) -> Iterable[Place]:
+            if costs[label] >= FAR:
+                return ()
+            inside = self._linker.frame(self, (seen | 1 << label,), frame.parent or ROOT)
+            if self._texts[label]:
+                return after_value(inside)
+            return ((self._linker.part(self._values[label], self.brackets.inside), inside),)
+
+        given = self._table, self._table.far(costs), follow, rest_outside, self._linker.joined
+        return Part(*given, family=self, covers=covers)
 
 
 _MOST_STEPS = 100_000  # between all states of one term

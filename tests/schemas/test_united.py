@@ -4,7 +4,6 @@ with few states."""
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 import jsonschema
 import pytest
@@ -21,7 +20,7 @@ from bpe_automata.schemas._json_style import JsonStyle
 from bpe_automata.schemas._linking import Linker
 from bpe_automata.schemas._regularity import check_regular
 from bpe_automata.schemas._united import UnitedMembers
-from bpe_automata.schemas._values import NONE
+from bpe_automata.schemas._values import Values
 from bpe_automata.schemas._writing import write
 
 KINDS = [f"kind {k}" for k in range(48)]
@@ -43,7 +42,7 @@ FIELDS = {
 def unions(draw):
     """Of the objects of some sets."""
     some = draw(st.lists(value_sets(), min_size=2, max_size=4))
-    return replace(NONE, objects=tuple(term for one in some for term in one.objects), memo={})
+    return Values(objects=tuple(term for one in some for term in one.objects))
 
 
 @examples(40)
