@@ -90,7 +90,7 @@ class Written:
         self._counted: list[weakref.ref[np.ndarray]] = []
         self._bases: list[int] = []  # of instances, and the states that are sets
         self._instance_with: dict[int, Instance] = {}
-        self._instance_of: dict[tuple[int, int, int], Instance] = {}
+        self._instance_of: dict[int, Instance] = {}
         # Blocks with their rows, by part or the `trans` that tables that begin elsewhere share.
         self._rows_of: dict[tuple[int, int], tuple[Block, np.ndarray, Part | Table]] = {}
         # Steps away: the first number of those of an instance, or that of one to a set.
@@ -138,7 +138,7 @@ class Written:
     def entered(self, part: Part, context: Any, at: int) -> int:
         """State `at` of a part in a context."""
         number, local = divmod(at, ROWS)
-        key = id(part), id(context), number
+        key = (id(part) << 64 | id(context)) << 32 | number  # a tuple takes four times as much
         found = self._instance_of.get(key)
         if found is None:
             found = self._instance_of[key] = self._instance(part, context, number)

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 
 from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._automata.linked import ByteAutomaton, LinkedDFA
 from bpe_automata._budget import check
+from bpe_automata._limits import untouched
 from bpe_automata._tokenizer.description import Prefix
 from bpe_automata._tokenizer.tokenizer import Tokenizer
 
@@ -55,7 +55,8 @@ def prefixed(dfa: ByteAutomaton, prefix: Prefix) -> PrefixedDfa:
     written out where every state needs another. Raises BudgetExceededError."""
     if isinstance(dfa, LinkedDFA):
         if prefix not in _EACH_PIECE:
-            itself = _itself(dfa.n_states)
+            (itself,) = untouched((dfa.n_states, np.int32))  # each state stands for itself
+            dfa.count_into(itself)
             before = dfa.state_before(_SPACE) if prefix in _ONCE else dfa.start
             return PrefixedDfa(dfa, before, itself, itself)
         dfa = dfa.to_dfa(dfa.budget)
@@ -86,12 +87,6 @@ def prefixed(dfa: ByteAutomaton, prefix: Prefix) -> PrefixedDfa:
     if prefix in _EACH_PIECE:
         after_added[1:n] += n
     return PrefixedDfa(bigger, before, np.concatenate([itself, after]), after_added)
-
-
-@lru_cache(maxsize=8)
-def _itself(n: int) -> np.ndarray:
-    """int32 [n]: each state stands for itself. For all that have so many; not to be written to."""
-    return np.arange(n, dtype=np.int32)
 
 
 def _space_apart(dfa: ByteDFA) -> tuple[np.ndarray, np.ndarray]:

@@ -40,7 +40,9 @@ class IdentityMemo:
         entry = self._entries.pop(key, None)
         if entry is None:
             entry = (of, find())
-        if not any(isinstance(x, ByteDFA) and x.trans.size > _LARGEST for x in entry):
+        # What was found comes first: a set of many strings is written out to know its size.
+        sizes = (x.trans.size for x in reversed(entry) if isinstance(x, ByteDFA))
+        if all(size <= _LARGEST for size in sizes):
             self._entries[key] = entry
             if len(self._entries) > _MAX_ENTRIES:
                 self._entries.pop(next(iter(self._entries)), None)

@@ -3,7 +3,6 @@ and glrmask, each by its own calls."""
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -378,6 +377,8 @@ class GenLM(Peer):
         self._of_regex = self.module("genlm.control").BoolFSA.from_regex
         filtering = canonical.FastCanonicalityFilterBPE.from_tokenizer(_fast(tokenizer), [*eos_ids])
         self._canonical = canonical.CanonicalTokenization(filtering)
+        import asyncio  # takes megabytes of a process whose memory is measured
+
         self._ends, self._loop = list(eos_ids), asyncio.new_event_loop()
 
     def prepare(self, regex: str) -> Begin:
