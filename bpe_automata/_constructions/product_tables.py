@@ -41,9 +41,7 @@ from bpe_automata._kernels.hashing import EMPTY, table_size, with_room
 from bpe_automata._kernels.leading_ids import Tokens, add_witnessed
 from bpe_automata._kernels.masks import readable_ids
 from bpe_automata._kernels.product import (
-    ALIVE,
     SET_BITS,
-    UNKNOWN,
     Added,
     Dfa,
     Memo,
@@ -67,6 +65,7 @@ _SPARE_STATE_PAIRS = 1024
 _MORE_STATE_PAIRS = 4
 _STATES_PER_SPARE_PAIR = 64
 _SMALLER = "use smaller repeat counts, or split the language"
+_ALIVE_ALONE = np.uint8(0b01010101)  # the bits of four that are ALIVE, see `known_at_end`
 _ROOM = 4096
 _ENOUGH = 1 << 16  # configurations that one call may find
 _ROOM_OF_SETS = 8
@@ -406,12 +405,12 @@ class ProductTables:
 
     def _grow_state_pairs(self) -> None:
         old, size, n_states = self.memo, len(self.memo.state), len(self._product.dfa.accepting)
-        new = _memo(n_states, old.at_end.shape[1], _MORE_STATE_PAIRS * (size - n_states))
+        new = _memo(n_states, old.free.shape[1], _MORE_STATE_PAIRS * (size - n_states))
         # Texts that were found are texts. All else may rest on a state pair that was not there.
         written = self._dfa.n_written if isinstance(self._dfa, LinkedDFA) else n_states
         for some in slice(written), slice(n_states, size):
-            new.at_end[some] = old.at_end[some]
-            new.at_end[some][new.at_end[some] != ALIVE] = UNKNOWN
+            known = old.at_end[some]
+            new.at_end[some] = known & ~(known >> 1) & _ALIVE_ALONE
         # Far fewer are asked about again than were known.
         slots = max(len(new.configurations), len(old.configurations) // 4)
         configurations, status = np.full(slots, EMPTY, np.int64), np.zeros(slots, np.uint8)
@@ -444,7 +443,9 @@ def _memo(n_states: int, n: int, spare: int) -> Memo:
     state_pairs, slots, room = n_states + spare, table_size(spare), table_size(_ROOM)
     check_fits("state pairs", state_pairs, NUMBERS, _SMALLER)
     each, bits = (state_pairs, np.int32), ((state_pairs, n), np.uint8)
-    at_end, free, state, text_state = untouched(bits, bits, each, each)
+    at_end, free, state, text_state = untouched(
+        ((state_pairs, -(-n // 4)), np.uint8), bits, each, each
+    )
     return Memo(
         configurations=np.full(room, EMPTY, dtype=np.int64),
         status=np.zeros(room, dtype=np.uint8),

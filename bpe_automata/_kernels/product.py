@@ -136,10 +136,10 @@ class Witnesses(NamedTuple):
 @by_reference
 class Memo(NamedTuple):
     """What is known. configurations int64, status uint8: hash table of statuses by
-    `configuration_key`; n_configurations int64 [1]; at_end uint8 [state pairs, n]: ALIVE or DEAD
-    for a hypothesis at a character's end; free uint8, the same shape: see
-    `_kernels.split_characters`; keys int64, values int32: hash table of state pairs; state,
-    text_state int32 [state pairs]; n_state_pairs int64 [1]."""
+    `configuration_key`; n_configurations int64 [1]; at_end uint8 [state pairs, n / 4]: see
+    `known_at_end`; free uint8 [state pairs, n]: see `_kernels.split_characters`; keys int64, values
+    int32: hash table of state pairs; state, text_state int32 [state pairs]; n_state_pairs int64
+    [1]."""
 
     configurations: np.ndarray
     status: np.ndarray
@@ -208,6 +208,20 @@ def key_number(key: int) -> int:
 
 
 @kernel
+def known_at_end(state_pair: int, hypothesis: int, memo: Memo) -> int:
+    """ALIVE or DEAD for a hypothesis at a character's end, or UNKNOWN: two bits, as there may be a
+    million state pairs, and some 25 hypotheses."""
+    return memo.at_end[state_pair, hypothesis >> 2] >> 2 * (hypothesis & 3) & 3
+
+
+@kernel
+def know_at_end(state_pair: int, hypothesis: int, status: int, memo: Memo) -> None:
+    at = 2 * (hypothesis & 3)
+    others = memo.at_end[state_pair, hypothesis >> 2] & ~(3 << at)
+    memo.at_end[state_pair, hypothesis >> 2] = others | status << at
+
+
+@kernel
 def known_status(state_pair: int, number: int, memo: Memo) -> int:
     """UNKNOWN where nobody has asked yet: automata are large, and few of their configurations are
     met."""
@@ -252,7 +266,7 @@ def shown_status(state: int, number: int, w: Product) -> int:
         for _ in range(code & 3):
             q = step(q, text & 0xFF, w.dfa.steps)
             text >>= 8
-        leads = w.memo.at_end[q, hypothesis] if whole else w.memo.free[q, hypothesis]
+        leads = known_at_end(q, hypothesis, w.memo) if whole else w.memo.free[q, hypothesis]
         if leads != ALIVE:
             return UNKNOWN
         found = PARTLY if given_up else ALIVE

@@ -24,6 +24,7 @@ from bpe_automata._kernels.product import (
     Reading,
     Sets,
     intern_state_pair,
+    known_at_end,
     step_range,
 )
 from bpe_automata._kernels.text_search import ascii_steps, reads
@@ -168,7 +169,7 @@ def surely_completed(
         index = sets.boundary[m] * n + sets.hypothesis[m]
         index = index * n_coarse + reading.coarse[atom]
         for j in range(reading.step_start[index], reading.step_start[index + 1]):
-            alive |= memo.at_end[state, reading.step_to[j]] == ALIVE
+            alive |= known_at_end(state, reading.step_to[j], memo) == ALIVE
     return alive
 
 

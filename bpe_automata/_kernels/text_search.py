@@ -25,9 +25,12 @@ from bpe_automata._kernels.product import (
     ALIVE,
     DEAD,
     UNKNOWN,
+    Memo,
     Product,
     added_step,
     intern_state_pair,
+    know_at_end,
+    known_at_end,
     step_range,
 )
 from bpe_automata._kernels.watch import poll
@@ -90,7 +93,7 @@ def wide_steps(utf8_row: int, state: int, w: Product) -> tuple[np.ndarray, np.nd
     return atoms[:count], states[:count]
 
 
-_ON_SEARCH = 3  # in `Memo.text`: met in the search that is running
+_ON_SEARCH = 3  # in `Memo.at_end`: met in the search that is running
 _RECENT = 32
 _KEPT, _MOST_STEPS = 64, 1024
 _SHORT, _MOST_MET, _NO_LIMIT = 32, 1024, 1 << 31
@@ -123,7 +126,7 @@ def _pushed(
     """Append (state pair, hypothesis) unless it is dead, or one of the last few from `first` on:
     the pool holds what is left at each step of a path, which may be as long as a text."""
     state_pair = intern_state_pair(q, a, w)
-    if w.memo.at_end[state_pair, h] == DEAD:
+    if known_at_end(state_pair, h, w.memo) == DEAD:
         return pool, count
     for i in range(max(first, count - _RECENT), count):
         if pool[i, 0] == state_pair and pool[i, 1] == h:
@@ -202,11 +205,11 @@ def _surely(q: int, a: int, h: int, w: Product) -> bool:
 @kernel
 def reads(state_pair: int, hypothesis: int, w: Product) -> bool:
     """Does some text lead from (state pair, hypothesis), at a character's end, to acceptance?"""
-    known = w.memo.at_end[state_pair, hypothesis]
+    known = known_at_end(state_pair, hypothesis, w.memo)
     if known in (ALIVE, DEAD):
         return known == ALIVE
     if _surely(w.memo.state[state_pair], w.memo.text_state[state_pair], hypothesis, w):
-        w.memo.at_end[state_pair, hypothesis] = ALIVE
+        know_at_end(state_pair, hypothesis, ALIVE, w.memo)
         return True
     found = _search(state_pair, hypothesis, _SHORT, w)
     if found == UNKNOWN:
@@ -227,9 +230,10 @@ def _search_nearest(p: int, h: int, w: Product) -> int:
     # Of what was met: state pair, hypothesis, which one it was met from; twice the distance to
     # acceptance, and 1 more once only its wide steps are left; -1 where none are.
     met, left = np.empty((_MOST_MET, 3), np.int32), np.empty(_MOST_MET, np.int64)
-    pool, at_end, recent = np.empty((256, 2), np.int32), w.memo.at_end, _recent()
+    pool, recent = np.empty((256, 2), np.int32), _recent()
     met[0, 0], met[0, 1], met[0, 2] = p, h, -1
-    left[0], at_end[p, h], count = 2 * w.fixed_set.distance[w.memo.state[p]], _ON_SEARCH, 1
+    left[0], count = 2 * w.fixed_set.distance[w.memo.state[p]], 1
+    know_at_end(p, h, _ON_SEARCH, w.memo)
     found = UNKNOWN
     while found == UNKNOWN and count < _MOST_MET and not poll(w.watch):
         nearest = -1
@@ -246,37 +250,36 @@ def _search_nearest(p: int, h: int, w: Product) -> int:
         for i in range(n_pool):
             p, h = pool[i, 0], pool[i, 1]
             q = w.memo.state[p]
-            if at_end[p, h] == ALIVE or _surely(q, w.memo.text_state[p], h, w):
-                at_end[p, h], found = ALIVE, ALIVE
+            known = known_at_end(p, h, w.memo)
+            if known == ALIVE or _surely(q, w.memo.text_state[p], h, w):
+                know_at_end(p, h, ALIVE, w.memo)
+                found = ALIVE
                 while nearest >= 0:
-                    at_end[met[nearest, 0], met[nearest, 1]] = ALIVE
+                    know_at_end(met[nearest, 0], met[nearest, 1], ALIVE, w.memo)
                     nearest = met[nearest, 2]
                 break
-            if at_end[p, h] == UNKNOWN and count < _MOST_MET:
+            if known == UNKNOWN and count < _MOST_MET:
                 met[count, 0], met[count, 1], met[count, 2] = p, h, nearest
-                left[count], at_end[p, h] = 2 * w.fixed_set.distance[q], _ON_SEARCH
+                left[count] = 2 * w.fixed_set.distance[q]
+                know_at_end(p, h, _ON_SEARCH, w.memo)
                 count += 1
     for i in range(count):
-        if at_end[met[i, 0], met[i, 1]] == _ON_SEARCH:
-            at_end[met[i, 0], met[i, 1]] = found if found == DEAD else UNKNOWN
+        p, h = met[i, 0], met[i, 1]
+        if known_at_end(p, h, w.memo) == _ON_SEARCH:
+            know_at_end(p, h, found if found == DEAD else UNKNOWN, w.memo)
     return found
 
 
 @kernel
 def _taken_off(
-    component: np.ndarray,
-    n: int,
-    first: int,
-    status: int,
-    configurations: np.ndarray,
-    at_end: np.ndarray,
+    component: np.ndarray, n: int, first: int, status: int, configurations: np.ndarray, memo: Memo
 ) -> int:
     """Take all from number `first` on off the component stack of a search, say of them what is
     known now, and return how many are left."""
     while n > 0 and component[n - 1, 0] >= first:
         n -= 1
         met = configurations[component[n, 0]]
-        at_end[met[0], met[1]] = status
+        know_at_end(met[0], met[1], status, memo)
     return n
 
 
@@ -298,7 +301,7 @@ def _search(p: int, h: int, limit: int, w: Product) -> int:
     component, n_component = np.empty((64, 1), np.int32), 0
     slots = np.full(table_size(64), EMPTY, np.int64)  # which of them one is: a hash table
     order = np.empty(len(slots), np.int32)
-    recent, text, n = _recent(), w.memo.at_end, w.memo.at_end.shape[1]
+    recent, memo, n = _recent(), w.memo, len(w.reading.ends)
     entering, found = True, False
     while not found and count <= limit and not poll(w.watch):
         if entering:
@@ -308,8 +311,8 @@ def _search(p: int, h: int, limit: int, w: Product) -> int:
                 component = grown_rows(component)
                 slots, order = with_room(slots, order, 2 * count)
             met, top = configurations[count], frames[n_frames]
-            met[0], met[1], met[2] = p, h, count
-            text[p, h], at = _ON_SEARCH, slot_of(slots, p * n + h)
+            met[0], met[1], met[2], at = p, h, count, slot_of(slots, p * n + h)
+            know_at_end(p, h, _ON_SEARCH, memo)
             slots[at], order[at], component[n_component, 0] = p * n + h, count, count
             top[0], top[1], top[3] = count, n_pool, 0
             pool, n_pool = _successors(p, h, False, pool, n_pool, recent, w)
@@ -320,9 +323,9 @@ def _search(p: int, h: int, limit: int, w: Product) -> int:
         if top[1] < top[2]:
             p, h = pool[top[1], 0], pool[top[1], 1]
             top[1] += 1
-            known = text[p, h]
+            known = known_at_end(p, h, memo)
             if known == ALIVE or _surely(w.memo.state[p], w.memo.text_state[p], h, w):
-                text[p, h] = ALIVE
+                know_at_end(p, h, ALIVE, memo)
                 found = True
             elif known == _ON_SEARCH:
                 met[2] = min(met[2], order[slot_of(slots, p * n + h)])
@@ -334,11 +337,11 @@ def _search(p: int, h: int, limit: int, w: Product) -> int:
         else:
             n_frames -= 1
             if met[2] == top[0]:
-                n_component = _taken_off(component, n_component, top[0], DEAD, configurations, text)
+                n_component = _taken_off(component, n_component, top[0], DEAD, configurations, memo)
             if n_frames == 0:
                 break
             above = frames[n_frames - 1]
             configurations[above[0], 2] = min(configurations[above[0], 2], met[2])
             n_pool = above[2]
-    _taken_off(component, n_component, 0, ALIVE if found else UNKNOWN, configurations, text)
+    _taken_off(component, n_component, 0, ALIVE if found else UNKNOWN, configurations, memo)
     return ALIVE if found else DEAD if n_frames == 0 else UNKNOWN

@@ -16,7 +16,7 @@ from support import examples, same_arrays, same_masks
 from bpe_automata import LinkedDFA, compile_regex, constrain
 from bpe_automata._automata.assembly import Assembly
 from bpe_automata._automata.linked import explicit
-from bpe_automata._automata.part_tables import labelled, table_beside
+from bpe_automata._automata.part_tables import labelled, table_beside, table_of
 from bpe_automata._automata.parts import BYTE, FAR, PLAIN, ROWS, Part, Table, length_of
 from bpe_automata._budget import Budget
 from bpe_automata._kernels.distance import distances, edges_of, shorten
@@ -299,3 +299,12 @@ def test_a_table_reads_texts_and_beside_them_all_others_of_a_language(texts, bef
             state = int(table.trans[state, table.byte_class[byte]])
         rest = (9,) if word.startswith(before) and others.accepts(word[len(before) :]) else ()
         assert table.exits.get(state, ()) == texts.get(word, rest), word
+
+
+def test_one_language_alone_is_its_own_table():
+    language = compile_regex("a(b|ba)*")
+    table = table_of([((language,), 3)])
+    assert table.trans is language.trans
+    assert table.start == language.start
+    ends = np.flatnonzero(language.accepting).tolist()
+    assert table.exits == dict.fromkeys(ends, (3,))

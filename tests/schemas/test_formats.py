@@ -36,6 +36,8 @@ from bpe_automata.schemas._formats import (
     format_language,
     format_upper_bound,
 )
+from bpe_automata.schemas._json_style import JsonStyle
+from bpe_automata.schemas._linking import columns
 
 CHECKER = Draft202012Validator.FORMAT_CHECKER
 EXAMPLES = json.loads(Path(__file__).with_name("formats.json").read_text(encoding="utf-8"))
@@ -451,3 +453,16 @@ def test_too_many_sets_of_unique_items_are_refused() -> None:
         compile_json_schema(schema)
     assert caught.value.resource == "sets of members or items"
     assert compile_json_schema({**schema, "maxItems": 3}).accepts(b"[39,1,2]")
+
+
+def test_columns_tell_apart_what_formats_do() -> None:
+    """Schemas with most formats have one column for many bytes beyond ASCII."""
+    few = 0
+    for name in SUPPORTED:
+        column = columns({"type": "string", "format": name}, breaks=False)
+        few += len(set(column.tolist())) < 120
+        for language in (format_language(name), format_upper_bound(name)):
+            told = JsonStyle().strings(language, 0).byte_class
+            pairs = set(zip(column.tolist(), told.tolist(), strict=True))
+            assert len(pairs) == len(set(column.tolist())), name
+    assert few > len(SUPPORTED) / 2
