@@ -1,15 +1,15 @@
 """Contexts of values in a linked automaton: where in which objects and arrays a value stands; what
-all kinds of objects and arrays have in common, and the two ways in which their parts are read."""
+all kinds of objects and arrays have in common, and all kinds of arrays."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 from bpe_automata._automata.part_tables import Alternative, labelled
-from bpe_automata._automata.parts import BYTE, FAR, Part, Place, Table, Together, length_of
+from bpe_automata._automata.parts import BYTE, FAR, Part, Place, Together, length_of
 from bpe_automata._sharing import cached
 from bpe_automata.schemas._style import Brackets, Context, Piece, Style
 from bpe_automata.schemas._values import ArrayShape, ObjectShape, Values
@@ -47,7 +47,7 @@ class Linking(Protocol):
 
 
 class Container(ABC):
-    """The objects or the arrays of one term; `Separated` and `Tabled` are two ways to read them.
+    """The objects of one term (`_members`), or the arrays of one (`Separated`).
 
     begin: the state before the first member or item; pointer: of the schema, for messages."""
 
@@ -261,71 +261,3 @@ class Separated(Container):
 
         joined = self._linker.joined
         return labelled(alternatives, costs, follow, rest_outside, joined, self, covers)
-
-
-class Tabled(Container):
-    """Parts that share two tables, of the first member or item and of those behind a comma, with
-    all that may come anywhere: so they may come in any order. What may not come in a state costs
-    FAR, and so is not in its part. Labels: 0 for the end, 1 + i for what has the number i."""
-
-    @property
-    @abstractmethod
-    def _values(self) -> Sequence[Values]:
-        """By number."""
-
-    @abstractmethod
-    def options(self, state: State) -> tuple[dict[int, int], Callable[[int], State]]:
-        """(by the number of what may come next, `closing` of the state after it; that state, asked
-        for when it is entered)."""
-
-    @abstractmethod
-    def _table_behind(self, before: tuple[Piece, ...]) -> Table:
-        """All that may come behind a text, and the last bracket where there is a text."""
-
-    @cached
-    def _first_table(self) -> Table:
-        return self._table_behind(())
-
-    @cached
-    def _next_table(self) -> Table:
-        return self._table_behind((self.brackets.between,))
-
-    def entered(self, frame: Frame) -> Iterable[Place]:
-        """What follows the first bracket."""
-        return ((self.first, self._linker.frame(self, self.begin, frame)),)
-
-    @cached
-    def first(self) -> Part:
-        return self._of_table(self._first_table, self.begin, may_end=False)
-
-    def _made(self, state: State) -> Part:
-        return self._of_table(self._next_table, state, self.may_end(state))
-
-    def _of_table(self, table: Table, state: State, may_end: bool) -> Part:
-        costs = dict.fromkeys(range(1 + len(self._values)), FAR)
-        closings, after = self.options(state)
-        for number, closing in closings.items():
-            costs[1 + number] = min(self.least(number) + closing, FAR)
-        if may_end:
-            costs[DONE] = 0
-
-        def follow(frame: Frame, label: int) -> Iterable[Place]:
-            outside = frame.parent or ROOT
-            if label == DONE:
-                return after_value(outside) if may_end else ()
-            if label - 1 not in closings:
-                return ()
-            then = after(label - 1)
-            inside = self._linker.frame(self, then, outside)
-            return ((self.part(label - 1, then), inside),)
-
-        given = table, table.far(costs), follow, rest_outside, self._linker.joined
-        return Part(*given, family=self, covers=covers)
-
-    def least(self, number: int) -> int:
-        """Length of the shortest text between an exit of the table and the state after it."""
-        return self._linker.least(self._values[number])
-
-    def part(self, number: int, after: State) -> Part:
-        """What follows an exit of the table, and leads to the state after it."""
-        return self._linker.part(self._values[number], self.brackets.inside)

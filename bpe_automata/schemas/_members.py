@@ -16,18 +16,31 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import reduce
 from operator import or_
 
+import numpy as np
+
 from bpe_automata._automata.part_tables import Alternative, table_beside, table_of
-from bpe_automata._automata.parts import FAR, Table, length_of
+from bpe_automata._automata.parts import FAR, Part, Place, Table, length_of
 from bpe_automata._sharing import cached
 from bpe_automata.schemas._completions import Completions
 from bpe_automata.schemas._entries import Entries, Entry, KeysBut, holds
 from bpe_automata.schemas._few_values import SingleObject
-from bpe_automata.schemas._frames import DONE, Choice, Linking, State, Tabled
+from bpe_automata.schemas._frames import (
+    DONE,
+    ROOT,
+    Choice,
+    Container,
+    Frame,
+    Linking,
+    State,
+    after_value,
+    covers,
+    rest_outside,
+)
 from bpe_automata.schemas._style import Brackets, Piece
 from bpe_automata.schemas._values import ObjectShape, Term, Values
 
 
-class Members(Tabled):
+class Members(Container):
     """The objects of one term.
 
     A state is a tuple:
@@ -97,7 +110,8 @@ class Members(Tabled):
     # What may come next.
 
     def options(self, state: State) -> tuple[dict[int, int], Callable[[int], State]]:
-        """See `Tabled.options`."""
+        """(by the number of an entry that may come next, `closing` of the state after it; that
+        state, asked for when it is entered)."""
         behind = self._behind(state)
         closings = dict[int, int]()
         for number, after in self._following(state):
@@ -298,11 +312,57 @@ class Members(Tabled):
         self.closing(self.begin)  # if that takes too much, no member may be read
         return super()._may_begin()
 
-    # The parts, with every entry in their tables.
+    # The parts share two tables, of the first member and of those behind a comma, with every entry:
+    # so members may come in any order. What may not come in a state costs FAR, and so is not in its
+    # part. Labels: 0 for the end, 1 + i for entry i.
 
     def covers(self, state: State, other: State) -> bool:
         """See `Container.covers`: one of which nothing is asked that is not asked of the other."""
         return state[:-1] == other[:-1] and not state[-1] & ~other[-1]
+
+    def entered(self, frame: Frame) -> Iterable[Place]:
+        """What follows the first bracket."""
+        return ((self.first, self._linker.frame(self, self.begin, frame)),)
+
+    @cached
+    def first(self) -> Part:
+        """What follows the first bracket."""
+        return self._of_table(self._first_table, self.begin, may_end=False)
+
+    def _made(self, state: State) -> Part:
+        return self._of_table(self._next_table, state, self.may_end(state))
+
+    def _of_table(self, table: Table, state: State, may_end: bool) -> Part:
+        costs = np.full(1 + len(self._values), FAR)
+        closings, after = self.options(state)
+        for number, closing in closings.items():
+            costs[1 + number] = min(self.least(number) + closing, FAR)
+        if may_end:
+            costs[DONE] = 0
+
+        def follow(frame: Frame, label: int) -> Iterable[Place]:
+            outside = frame.parent or ROOT
+            if label == DONE:
+                return after_value(outside) if may_end else ()
+            if label - 1 not in closings:
+                return ()
+            inside = self._linker.frame(self, after(label - 1), outside)
+            return ((self.part(label - 1), inside),)
+
+        given = table, table.far(costs), follow, rest_outside, self._linker.joined
+        return Part(*given, family=self, covers=covers)
+
+    def least(self, number: int) -> int:
+        """Length of the shortest value of an entry."""
+        return self._linker.least(self._values[number])
+
+    def part(self, number: int) -> Part:
+        """The values of an entry."""
+        return self._linker.part(self._values[number], self.brackets.inside)
+
+    @cached
+    def _next_table(self) -> Table:
+        return self._table_behind((self.brackets.between,))
 
     @cached
     def _first_table(self) -> Table:

@@ -157,24 +157,20 @@ class UnitedMembers:
 
     def _behind(self, label: int, state: State, ways: list[_Way]) -> list[tuple[Part, State]]:
         """The parts of the values behind a name, with the state after each."""
-        behind = list[tuple[Members, int, State, State]]()
+        behind = list[tuple[Members, int, State]]()
         for way, (i, _) in zip(ways, state, strict=True):
             for number in way.labels.numbers(label):
                 if number in way.closings and way.cost(number) < FAR:
-                    then = way.after(number)
-                    behind.append((way.term, number, then, ((i, then),)))
-        every = [_few_texts(term.entries.all[number].values) for term, number, *_ in behind]
-        texts = [(some, after) for some, (*_, after) in zip(every, behind, strict=True) if some]
-        if len(texts) < _MANY:
-            return [(term.part(number, then), after) for term, number, then, after in behind]
-        (last,) = self.merged([after for _, after in texts])
+                    behind.append((way.term, number, ((i, way.after(number)),)))
+        texts = [_few_texts(term.entries.all[number].values) for term, number, _ in behind]
+        together = [(some, at[2]) for some, at in zip(texts, behind, strict=True) if some]
+        if len(together) < _MANY:
+            return [(term.part(number), after) for term, number, after in behind]
+        (after,) = self.merged([after for _, after in together])
+        apart = [at for some, at in zip(texts, behind, strict=True) if not some]
         return [
-            (self._of_texts(texts), last),
-            *(
-                (term.part(number, then), after)
-                for some, (term, number, then, after) in zip(every, behind, strict=True)
-                if not some
-            ),
+            (self._of_texts(together), after),
+            *((term.part(number), then) for term, number, then in apart),
         ]
 
     def _of_texts(self, texts: list[tuple[frozenset[str], State]]) -> Part:
@@ -234,7 +230,7 @@ class _Labels(NamedTuple):
 
 
 class _Way(NamedTuple):
-    """What a state of a term allows: see `Tabled.options`."""
+    """What a state of a term allows: see `Members.options`."""
 
     term: Members
     labels: _Labels
