@@ -91,8 +91,9 @@ class Written:
         self._bases: list[int] = []  # of instances, and the states that are sets
         self._instance_with: dict[int, Instance] = {}
         self._instance_of: dict[int, Instance] = {}
-        # Blocks with their rows, by part or the `trans` that tables that begin elsewhere share.
-        self._rows_of: dict[tuple[int, int], tuple[Block, np.ndarray, Part | Table]] = {}
+        # Blocks with their rows, by the `trans` that tables that begin elsewhere share, and what of
+        # it parts lack.
+        self._rows_of: dict[tuple[Any, ...], tuple[Block, np.ndarray, Table]] = {}
         # Steps away: the first number of those of an instance, or that of one to a set.
         self._first_steps: list[int] = []
         self._leading: dict[int, Instance | bytes] = {}
@@ -165,22 +166,23 @@ class Written:
         dead = part.dead
         if dead is None:
             return self._block_of_table(part.table, number)
-        found = self._rows_of.get((id(part), number))
+        block, rows = self._block_of_table(part.table, number)
+        gone = dead[number * ROWS :][: len(rows)], dead[block.away]
+        key = id(part.table.trans), number, gone[0].tobytes(), gone[1].tobytes()
+        found = self._rows_of.get(key)
         if found is None:
-            block, rows = self._block_of_table(part.table, number)
-            gone = dead[number * ROWS :], dead[block.away]
             other = cut(block.runs, *gone, len(rows))
             if len(other):
                 first, shared = self._room_for_rows(len(other)), rows
                 write_cut(first, shared[other], other, block.runs, *gone, packed(self.steps))
                 rows = rows.copy()
                 rows[other] = np.arange(first, first + len(other))
-            found = self._rows_of[id(part), number] = block, rows, part
+            found = self._rows_of[key] = block, rows, part.table
         return found[:2]
 
     def _block_of_table(self, table: Table, number: int) -> tuple[Block, np.ndarray]:
         """The same for parts that lack no state."""
-        key = id(table.trans), number
+        key: tuple[Any, ...] = id(table.trans), number
         found = self._rows_of.get(key)
         if found is None:
             if self._readable is not None and not table.is_left_by(self._readable):
