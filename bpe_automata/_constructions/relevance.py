@@ -41,7 +41,8 @@ class Readable(NamedTuple):
 
 
 class _Difference(NamedTuple):
-    """Readable ids, free and then bound ones, as what differs from others: where, words: int32."""
+    """Readable ids, free and then bound ones, as what differs from others: where, of the fewest
+    bits that number all words; words: int32."""
 
     base: np.ndarray
     where: np.ndarray
@@ -95,6 +96,7 @@ class Relevance:
         if len(open_):
             self._tables.add_lively(open_, both[: self._n_words], both[self._n_words :])
         where, words = differing(both, base)
+        where = where.astype(np.min_scalar_type(len(both)))
         few = 2 * len(where) < len(both)
         self._rows.put(
             configuration,

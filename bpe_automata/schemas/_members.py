@@ -12,6 +12,7 @@ tables of lengths (see `_completions`).
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Iterable, Iterator
 from functools import reduce
 from operator import or_
@@ -109,9 +110,9 @@ class Members(Container):
 
     # What may come next.
 
-    def options(self, state: State) -> tuple[dict[int, int], Callable[[int], State]]:
+    def options(self, state: State) -> tuple[dict[int, int], Callable[[int, int], State]]:
         """(by the number of an entry that may come next, `closing` of the state after it; that
-        state, asked for when it is entered)."""
+        state, asked for with both when it is entered)."""
         behind = self._behind(state)
         closings = dict[int, int]()
         for number, after in self._following(state):
@@ -120,10 +121,10 @@ class Members(Container):
                 if length < FAR:
                     closings[number] = length
 
-        def entered(number: int) -> State:  # most never are: their states would take most memory
+        def entered(number: int, closing: int) -> State:  # most never are
             after = next(after for one, after in self._following(state) if one == number)
             settled = self._settled(after)
-            self._known[settled] = closings[number]
+            self._known[settled] = closing
             return settled
 
         return closings, entered
@@ -339,14 +340,16 @@ class Members(Container):
             costs[1 + number] = min(self.least(number) + closing, FAR)
         if may_end:
             costs[DONE] = 0
+        numbers, lengths = array("q", closings), array("q", closings.values())  # thousands are kept
 
         def follow(frame: Frame, label: int) -> Iterable[Place]:
             outside = frame.parent or ROOT
             if label == DONE:
                 return after_value(outside) if may_end else ()
-            if label - 1 not in closings:
+            if label - 1 not in numbers:
                 return ()
-            inside = self._linker.frame(self, after(label - 1), outside)
+            then = after(label - 1, lengths[numbers.index(label - 1)])
+            inside = self._linker.frame(self, then, outside)
             return ((self.part(label - 1), inside),)
 
         given = table, table.far(costs), follow, rest_outside, self._linker.joined

@@ -72,8 +72,7 @@ class UniqueItems(Separated):
     def __init__(self, term: Term[ArrayShape], brackets: Brackets, linker: Linking) -> None:
         super().__init__(term.shape, (0, 0, (1 << len(term.minus)) - 1), brackets, linker)
         self._shape, self._minus = term.shape, term.minus
-        self._sets: list[dict[Name, None]] = [{}]  # seen, each in the order in which they came
-        self._which = {frozenset[Name](): 0}
+        self._names, self._bit = list[Name](), dict[Name, int]()  # of all items; 1 << the place
         self._values_of: dict[tuple[int, Name | None, tuple[Name, ...]], Values] = {}
         self._few: dict[tuple[int, int, str], frozenset[Name] | int | None] = {}
         self._ways_of: dict[State, list[_Way]] = {}
@@ -111,7 +110,7 @@ class UniqueItems(Separated):
     def _found_ways(self, count: int, which: int, unrefuted: int) -> Iterator[_Way]:
         if self._most is not None and count >= self._most:
             return
-        seen, after = self._sets[which].keys(), self._next(count)
+        seen, after = self._seen(which), self._next(count)
         asked = self._asked(count, unrefuted)
         for name, bits in asked.items():
             if self._may_be(count, name, seen) and self._can_end(after, seen | {name}, bits):
@@ -154,6 +153,15 @@ class UniqueItems(Separated):
 
     def _may_begin(self) -> bool:
         return bool(self._ways(self.begin))
+
+    def _seen(self, which: int) -> Set[Name]:
+        """The values of some items, in order."""
+        found = dict[Name, None]()
+        while which:
+            bit = which & -which
+            found[self._names[bit.bit_length() - 1]] = None
+            which ^= bit
+        return found.keys()
 
     # What can still come to an end.
 
@@ -231,14 +239,14 @@ class UniqueItems(Separated):
 
     def earlier(self, state: State) -> Set[Name]:
         """The values of the items before one."""
-        return self._sets[state[1]].keys()
+        return self._seen(state[1])
 
     def has_room(self, state: State, more: int, kind: str) -> bool:
         """Are there values enough for all that must follow an item, and more? more: items that the
         state does not know; kind: "array" or "object", if those alone are counted."""
         count, which, unrefuted = state
         n = len(self._shape.prefix)
-        enough = len(self._sets[which]) + more + 2 + max(0, self._fewest - count)
+        enough = which.bit_count() + more + 2 + max(0, self._fewest - count)
         slots = range(min(count, n), n + 1)
         return not unrefuted and all(
             isinstance(self._few_at(slot, enough, kind), int) for slot in slots
@@ -248,9 +256,7 @@ class UniqueItems(Separated):
 
     def _closing(self, state: State, known: dict[int, int] | None) -> int:
         count, which, unrefuted = state
-        if not self._can_end(
-            count, self._sets[which].keys(), unrefuted, measuring=known is not None
-        ):
+        if not self._can_end(count, self._seen(which), unrefuted, measuring=known is not None):
             return FAR
         length = self._last
         for slot, items in self._slots(count).items():
@@ -274,14 +280,13 @@ class UniqueItems(Separated):
     def after_item(self, frame: Frame, name: Name) -> Place | None:
         """What follows an item of a value; None where an earlier one is equal to it."""
         count, which, unrefuted = frame.state
-        seen = self._sets[which]
-        if name in seen:
+        if name not in self._bit:
+            self._bit[name] = 1 << len(self._names)
+            self._names.append(name)
+        bit = self._bit[name]
+        if which & bit:
             return None
-        key = frozenset((*seen, name))
-        if key not in self._which:
-            self._which[key] = len(self._sets)
-            self._sets.append({**seen, name: None})
-        state = count, self._which[key], unrefuted
+        state = count, which | bit, unrefuted
         inside = self._linker.frame(self, state, frame.parent or ROOT)
         return self.after(state), inside
 

@@ -161,7 +161,9 @@ class UnitedMembers:
         for way, (i, _) in zip(ways, state, strict=True):
             for number in way.labels.numbers(label):
                 if number in way.closings and way.cost(number) < FAR:
-                    behind.append((way.term, number, ((i, way.after(number)),)))
+                    behind.append(
+                        (way.term, number, ((i, way.after(number, way.closings[number])),))
+                    )
         texts = [_few_texts(term.entries.all[number].values) for term, number, _ in behind]
         together = [(some, at[2]) for some, at in zip(texts, behind, strict=True) if some]
         if len(together) < _MANY:
@@ -235,7 +237,7 @@ class _Way(NamedTuple):
     term: Members
     labels: _Labels
     closings: dict[int, int]
-    after: Callable[[int], State]
+    after: Callable[[int, int], State]
 
     def cost(self, number: int) -> int:
         """Length of the shortest text from behind a name to the end of the object."""
