@@ -61,7 +61,7 @@ class UniqueItems(Separated):
     A state is a tuple:
 
         count      of the items, as far as it matters
-        which      of the sets of values is that of the items, as far as these are known
+        which      values were seen, as far as these are known (bits)
         unrefuted  the subtracted arrays that no item has refuted (bits)
 
     Items are of a slot each: the first ones of their own in the prefix, all others of the one
