@@ -56,12 +56,7 @@ from bpe_automata.schemas._scalar_sets import Finite, Limited, lower_bound
 from bpe_automata.schemas._style import Context, Piece, Style
 from bpe_automata.schemas._unique_items import UniqueItems
 from bpe_automata.schemas._united import UnitedMembers, united
-from bpe_automata.schemas._values import (
-    ArrayShape,
-    ObjectShape,
-    Term,
-    Values,
-)
+from bpe_automata.schemas._values import ArrayShape, ObjectShape, Term, Values
 
 _JOINED = 16  # levels of containers around a value: that many differ at once in few schemas
 
@@ -118,22 +113,23 @@ class Linker:
             for one in frame.several or (frame,):
                 inside.setdefault((id(one.container), id(one.parent)), []).append(one)
         alike: dict[tuple[int, State], list[Frame]] = {}  # by container and state
-        kept = list[Frame]()
+        kept = dict[int, Frame]()
         for same in inside.values():
             container, parent = same[0].container, same[0].parent
             if container is None or parent is None or not levels:
-                kept += same
+                kept |= {id(one): one for one in same}
                 continue
             for state in container.merged([one.state for one in same]):
                 one = self.frame(container, state, parent)
                 alike.setdefault((id(container), state), []).append(one)
-        kept += [self._within_all(same, levels) for same in alike.values()]
-        if len(kept) == 1:
-            return kept[0]
-        key = frozenset(map(id, kept))
+        for same in alike.values():
+            one = self._within_all(same, levels)
+            kept[id(one)] = one
+        key, some = frozenset(kept), tuple(kept.values())
+        if len(some) == 1:
+            return some[0]
         if key not in self._joined:
-            rest = min(one.rest for one in kept)
-            self._joined[key] = Frame(None, (), None, rest, tuple(kept))
+            self._joined[key] = Frame(None, (), None, min(one.rest for one in some), some)
         return self._joined[key]
 
     def _within_all(self, frames: list[Frame], levels: int) -> Frame:
