@@ -75,7 +75,9 @@ class UnitedMembers:
         own: dict[int, list[State]] = {}
         for i, one in (pair for state in states for pair in state):
             own.setdefault(i, []).append(one)
-        return [tuple((i, one) for i in sorted(own) for one in self._terms[i].merged(own[i]))]
+        return [
+            tuple((i, one) for i in sorted(own) for one in sorted(self._terms[i].merged(own[i])))
+        ]
 
     def entered(self, frame: Frame) -> Iterable[Place]:
         """What follows the first bracket."""
