@@ -3,7 +3,7 @@ texts and languages share one table (see `part_tables`)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from copy import copy
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
@@ -50,20 +50,21 @@ class Table:
     ) -> None:
         self.trans, self.byte_class, self.start, self.exits = trans, byte_class, start, exits
         self._blocks: dict[tuple[bytes, int], Block] = {}
-        self._far: dict[bytes, np.ndarray] = {}
+        self._far: dict[Hashable, np.ndarray] = {}
         self._left: dict[bytes, bool] = {}
 
     def far(self, costs: dict[int, int] | np.ndarray) -> np.ndarray:
         """int64 [n]: the least length from each state to an exit, and what that costs further.
         costs: of each label, FAR where it has none; or int64, from label 0 on."""
-        if isinstance(costs, dict):
-            of_label, costs = costs, np.full(1 + max(costs, default=0), FAR, np.int64)
-            costs[list(of_label)] = list(of_label.values())
-        key = costs.tobytes()
+        key = tuple(sorted(costs.items())) if isinstance(costs, dict) else costs.tobytes()
         found = self._far.get(key)
         if found is None:
             begin = np.full(len(self.trans), FAR, np.int64)
-            np.minimum.at(begin, self._at_exits[0], costs[self._at_exits[1]])
+            if isinstance(costs, dict):  # as a rule of few labels
+                for at, labels in self.exits.items():
+                    begin[at] = min(FAR, *(costs[label] for label in labels))
+            else:
+                np.minimum.at(begin, self._at_exits[0], costs[self._at_exits[1]])
             found = _nearest(begin, self._edges)
             if len(self._far) >= _MOST_COSTS:
                 self._far.clear()

@@ -17,8 +17,6 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import reduce
 from operator import or_
 
-import numpy as np
-
 from bpe_automata._automata.part_tables import Alternative, table_beside, table_of
 from bpe_automata._automata.parts import FAR, Part, Place, Table, length_of
 from bpe_automata._sharing import cached
@@ -334,7 +332,7 @@ class Members(Container):
         return self._of_table(self._next_table, state, self.may_end(state))
 
     def _of_table(self, table: Table, state: State, may_end: bool) -> Part:
-        costs = np.full(1 + len(self._values), FAR)
+        costs = dict.fromkeys(range(1 + len(self._values)), FAR)
         closings, after = self.options(state)
         for number, closing in closings.items():
             costs[1 + number] = min(self.least(number) + closing, FAR)
