@@ -15,8 +15,9 @@ and asking the inner engine of it.
 
 For the lift this is exact. The canonical engine asks whether some text goes on from an id, and that
 text may repeat an item further on. So one thing is not ruled out: an id whose only canonical
-continuations repeat an item. It takes merges across the whole of that item, and was met only where
-items have a few values, all in one pretoken. Where no id is left then, the mask raises
+continuations repeat an item. It takes merges across the whole of that item, or an id with several
+items of which a later one is repeated, and was met only where items have a few values, all in one
+pretoken. Where no id is left then, the mask raises
 DecodingError.
 """
 
@@ -90,10 +91,12 @@ class TextState(NamedTuple, Generic[State]):
 
 
 class _Next(NamedTuple):
-    """What may follow an item whose value is not known. is_sure: is it seen that an item of another
-    value may, or none, whatever the last id is? Else ids: those behind which that is seen (others);
-    those that begin items of values that differ from one another, of which two are needed
-    (firsts)."""
+    """What may follow an item whose value is not known.
+
+    is_sure: is it seen that an item of another value may, or none, whatever the last id is?
+    others: if not, ids after which that is seen; firsts: ids that begin items of different values,
+    of which two are needed.
+    """
 
     is_sure: bool
     others: Sequence[int] = ()
@@ -161,8 +164,8 @@ class Comparing(Immutable, Generic[State]):
         return bits
 
     def _unsettled(self, state: TextState[State], tokens: list[int]) -> list[int]:
-        """Of some ids of the inner mask, those of which it is not seen together with others that
-        they lead on, once they are bound."""
+        """Of some ids of the inner mask, those that cannot be settled as a group: of the others it
+        is seen that they lead on, once they are bound."""
         position, spellings = state.position, self.tokenizer.spellings
         left, single = list[int](), list[tuple[int, End]]()
         for token in tokens:

@@ -170,7 +170,7 @@ class DistinctItems(Separated):
         longest = self._lengths[left[min(later, len(left) - 1)]]  # of those that `rest` counts
         costs = np.full(len(self._values), FAR)
         for i in left:
-            # Without this one, or the longest of them if this is longer still.
+            # `rest` counts the shortest: this one has its own place there, or that of the longest.
             closing = rest - min(self._lengths[i], longest)
             costs[i] = min(closing + (0 if self._texts[i] else self._lengths[i]), FAR)
 

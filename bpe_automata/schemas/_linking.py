@@ -102,9 +102,9 @@ class Linker:
         return found
 
     def joined(self, frames: Sequence[Frame], levels: int = _JOINED) -> Frame:
-        """The one that stands for some, always the same object. States of a container within one
-        frame become one where that may be, and so do the frames around those of one state. levels:
-        of containers for which that is done."""
+        """The one that stands for some, always the same object. States of one container within one
+        frame become one where the container can merge them; frames of one state become one, within
+        what stands for all that is around them. levels: of containers for which that is done."""
         if all(frame is frames[0] for frame in frames):
             return frames[0]
         check()
@@ -133,7 +133,7 @@ class Linker:
         return self._joined[key]
 
     def _within_all(self, frames: list[Frame], levels: int) -> Frame:
-        """That of one state of a container, within all that is around some of its frames."""
+        """The one that stands for some of one state of a container."""
         one, parents = frames[0], [frame.parent for frame in frames if frame.parent]
         if len(frames) == 1 or one.container is None:
             return one

@@ -5,8 +5,9 @@ member "type" comes. Read apart, each of them is one more instance in a set of s
 to be written down for each such set. So terms share a table, with an exit for each name; a state is
 a set of states of terms, and behind a name it is known which of them allow it.
 
-The table is that of all terms of one set of values, whichever of them are left. What has no single
-spelling, and names by patterns, would take a product of automata: such terms are read apart.
+The table is that of all terms of one set of values, whichever of them are left. Terms whose names
+have several spellings, or are given by patterns, are read apart: they would take a product of
+automata.
 """
 
 from __future__ import annotations
@@ -37,14 +38,15 @@ from bpe_automata.schemas._scalar_sets import Finite
 from bpe_automata.schemas._values import ALL_STRINGS, Values
 
 _FEWEST = 2  # terms that are read together
-_FEW, _MANY = 4, 4  # strings of a value; values of so few that are one part
+_FEW_STRINGS = 4  # of a value that is read together with others
+_FEWEST_VALUES = 4  # behind one name, of a few strings each, that are read together
 
 
 class UnitedMembers:
     """The objects of some terms, at least two of those that `united` puts together.
 
-    A state is a tuple of pairs, in order: the number of a term, and a state of its. Labels: 0 for
-    the end, then one for each name that has a place in some term, and one for all others.
+    A state is a tuple of pairs, in order: the number of a term, and a state of that term. Labels: 0
+    for the end, then one for each name that has a place in some term, and one for all others.
     """
 
     def __init__(
@@ -55,7 +57,7 @@ class UnitedMembers:
         self.brackets = terms[0].brackets
         self.begin = tuple((i, one.begin) for i, one in enumerate(terms))
         self.may_be_empty = any(one.may_be_empty for one in terms)
-        self._first, self._next = _Members(self, True), _Members(self, False)
+        self._first, self._next = _Following(self, True), _Following(self, False)
         self._parts: dict[tuple[State, bool], Part] = {}
 
     def opening(self) -> int:
@@ -84,7 +86,7 @@ class UnitedMembers:
         begin = tuple(pair for pair in self.begin if self._terms[pair[0]].opening() < FAR)
         return ((self._first, self.linker.frame(self, begin, frame)),)
 
-    def after(self, state: State) -> _Members:
+    def after(self, state: State) -> _Following:
         """What follows a member, whichever of the terms it is of."""
         return self._next
 
@@ -139,7 +141,7 @@ class UnitedMembers:
                     at = labels.named[number]
                     costs[at] = min(costs[at], way.cost(number))
                 else:
-                    np.minimum(costs, way.cost(number), out=costs, where=labels.others)
+                    np.minimum(costs, way.cost(number), out=costs, where=labels.reads_others)
             if not is_first and term.may_end(own):
                 costs[DONE] = 0
 
@@ -168,7 +170,7 @@ class UnitedMembers:
                     )
         texts = [_few_texts(term.entries.all[number].values) for term, number, _ in behind]
         together = [(some, at[2]) for some, at in zip(texts, behind, strict=True) if some]
-        if len(together) < _MANY:
+        if len(together) < _FEWEST_VALUES:
             return [(term.part(number), after) for term, number, after in behind]
         (after,) = self.merged([after for _, after in together])
         apart = [at for some, at in zip(texts, behind, strict=True) if not some]
@@ -181,8 +183,9 @@ class UnitedMembers:
         """The part of values that are a few strings each; label k is behind those of the k-th, and
         leads to its state."""
         style = self.linker.style
+        before, behind = style.around(self.brackets.inside)
         alternatives: list[Alternative] = [
-            ((style.string(text),), label)
+            (tuple(one for one in (before, style.string(text), behind) if one != b""), label)
             for label, (some, _) in enumerate(texts)
             for text in sorted(some)
         ]
@@ -194,7 +197,7 @@ class UnitedMembers:
         return labelled(alternatives, costs, follow, rest_outside, self.linker.joined)
 
 
-class _Members(NamedTuple):
+class _Following(NamedTuple):
     """The parts of what follows a bracket, or a member."""
 
     united: UnitedMembers
@@ -208,13 +211,14 @@ class _Members(NamedTuple):
 
 
 class _Labels(NamedTuple):
-    """Of the entries of a term, which come in order. named: of each that has a place; others: bool
-    [labels], of which the other ones may be read."""
+    """Of the entries of a term. named: the label of each that has a place; by_label: their numbers;
+    other_numbers: those of the entries for other names; reads_others: bool [labels], is that of a
+    name without a place?"""
 
     named: list[int]
     by_label: dict[int, list[int]]
-    others: np.ndarray
-    every: range
+    reads_others: np.ndarray
+    other_numbers: range
 
     @classmethod
     def of(cls, term: Members, label: dict[bytes, int]) -> _Labels:
@@ -230,7 +234,8 @@ class _Labels(NamedTuple):
 
     def numbers(self, label: int) -> Iterable[int]:
         """The entries behind an exit."""
-        return self.by_label.get(label, ()) or (self.every if self.others[label] else ())
+        others = self.other_numbers if self.reads_others[label] else ()
+        return self.by_label.get(label, ()) or others
 
 
 class _Way(NamedTuple):
@@ -252,7 +257,7 @@ def _few_texts(values: Values) -> frozenset[str]:
     strings = values.strings
     if others or not values.numbers.is_empty or not isinstance(strings, Finite):
         return frozenset()
-    return strings.elements if len(strings.elements) <= _FEW else frozenset()
+    return strings.elements if len(strings.elements) <= _FEW_STRINGS else frozenset()
 
 
 def _names(term: Members) -> Iterator[bytes]:
@@ -269,7 +274,7 @@ def _all_keys(linker: Linking) -> ByteDFA:
 
 
 def united(terms: Sequence[Members], linker: Linking) -> list[Members | UnitedMembers]:
-    """Some terms, at least two, of which those become one that can be read together."""
+    """Some terms, at least two; those that can be read together become one."""
     keys = _all_keys(linker)
 
     def fits(term: Members) -> bool:

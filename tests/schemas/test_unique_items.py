@@ -3,6 +3,7 @@ the finite languages of the same texts, and `jsonschema` says which texts are va
 
 from __future__ import annotations
 
+import gc
 import itertools
 import json
 import pickle
@@ -365,6 +366,7 @@ def test_what_is_seen_of_ids_is_what_automata_say(method, monkeypatch):
     def masks() -> list[bytes]:
         found = []
         for schema, text in texts:
+            gc.collect()  # automata, of which each reserves much of what a test may address
             matcher = constrain(tokenizer, link_json_schema(schema, order="any"), method).matcher()
             for token in tokenizer.encode(text):
                 found.append(matcher.mask().tobytes())

@@ -4,24 +4,28 @@ with few states."""
 from __future__ import annotations
 
 import json
+import random
 
 import jsonschema
+import numpy as np
 import pytest
 from hypothesis import assume, event, given
 from hypothesis import strategies as st
 from support import examples, named, same_arrays
-from test_linking import linked
+from test_linking import begins, linked
 from test_writing import LAYOUTS, VALUES, has, orders, value_sets
 
 from bpe_automata import constrain
+from bpe_automata._automata.linked import LinkedDFA
 from bpe_automata.errors import UnsupportedSchemaError
-from bpe_automata.schemas import link_json_schema
+from bpe_automata.schemas import link_json_schema, link_yaml_schema
 from bpe_automata.schemas._json_style import JsonStyle
 from bpe_automata.schemas._linking import Linker
 from bpe_automata.schemas._regularity import check_regular
 from bpe_automata.schemas._united import UnitedMembers
 from bpe_automata.schemas._values import Values
 from bpe_automata.schemas._writing import write
+from bpe_automata.schemas._yaml_style import YamlStyle
 
 KINDS = [f"kind {k}" for k in range(48)]
 FIELDS = {
@@ -48,14 +52,26 @@ def unions(draw):
 @examples(40)
 @given(unions())
 def test_what_is_read_together_is_what_is_written_out(values):
-    found, written = linked(values), write(values, JsonStyle())
+    found, style = linked(values), JsonStyle()
+    written = write(values, style)
     assert (found is None) == written.is_empty
     if found is not None:
         assert same_arrays(found.to_dfa(), written)
         assert len(found.shortest()) == len(written.shortest())
-        style = JsonStyle()
         read = Linker(style, "schema", False).value(values, style.root)._read
         event(f"together: {any(isinstance(one, UnitedMembers) for one in read)}")
+
+
+@examples(10)
+@given(unions())
+def test_yaml_is_read_together_as_it_is_written_out(values):
+    written, begin = write(values, YamlStyle()), begins(values, YamlStyle())
+    assert bool(begin) != written.is_empty
+    if begin:
+        found, rng = LinkedDFA(begin, np.arange(256, dtype=np.uint8)), random.Random(0)
+        for one, other in ((found, written), (written, found)):
+            assert other.accepts(one.shortest())
+            assert all(other.accepts(one.sample(rng, 40)) for _ in range(10))
 
 
 @examples(25)
@@ -86,6 +102,21 @@ def test_kinds_are_told_apart_by_a_member_that_comes_last(order):
             value = [{"type": kind, f"own {k % 5}": own, "tags": ["x", None]}]
             text = json.dumps(value, separators=(",", ":")).encode()
             assert not found.accepts(text) or valid.is_valid(value), text
+
+
+@pytest.mark.parametrize("order", ["any", "schema"])
+def test_kinds_in_yaml_have_all_that_is_around_their_values(order):
+    kinds = [
+        {"properties": {"t": {"const": f"k{k}"}, "v": {"enum": [f"w{k}", "w"]}}} for k in range(5)
+    ]
+    closed = {"type": "object", "required": ["t"], "additionalProperties": False}
+    found = link_yaml_schema({"anyOf": [{**closed, **one} for one in kinds]}, order=order)
+    for text, valid in (
+        *(("t: k1\n", True), ("t: k4\nv: w4\n", True), ("t: k1\nv: w\n", True)),
+        *(("t: k1\nv: w2\n", False), ("t:k1", False), ("t: k1", False)),
+    ):
+        assert found.accepts(text.encode()) == valid, text
+    assert found.accepts(found.shortest())
 
 
 def test_few_states_are_written_down():
