@@ -8,17 +8,16 @@ of an array ends. So here a state knows the text too, as far as items are still 
     mask(q)      =  { id in the inner mask : no item ends in id, or the bound state behind it leads
                       to acceptance }
 
-Items end in few ids. Of most of these it is seen what they lead to, for all at once that lead to
-one state: that no item before had the value, and that items of different values may follow, or
-none. The others are looked at one by one: by what may follow this value, else by binding the state
-and asking the inner engine of it.
+Items end in few ids. Most of these are settled in groups, by the state behind them. An id leads on
+if no item before had the value of its item, and behind it the array may close, or items of at least
+two values may follow, of which one is not this value. The others are looked at one by one: by what
+may follow this value, else by binding the state and asking the inner engine of it.
 
 For the lift this is exact. The canonical engine asks whether some text goes on from an id, and that
 text may repeat an item further on. So one thing is not ruled out: an id whose only canonical
 continuations repeat an item. It takes merges across the whole of that item, or an id with several
-items of which a later one is repeated, and was met only where items have a few values, all in one
-pretoken. Where no id is left then, the mask raises
-DecodingError.
+items of which a later one is repeated, and was met only where few values are left to an item, all
+in one pretoken. Where no id is left then, the mask raises DecodingError.
 """
 
 from __future__ import annotations
@@ -74,7 +73,8 @@ class BindingEngine(TextEngine[State], Protocol[State]):
         some."""
 
     def may_follow(self, state: State, token: int) -> bool:
-        """May one of the latter come after the last id?"""
+        """May an id of the second kind come after the last one? (Of the first kind all may, and
+        this may say that one may not.)"""
 
     def led(self, state: State, tokens: list[int], dfa_states: list[int]) -> list[State]:
         """The states behind some ids of the mask. dfa_states: where they lead in `dfa`."""
@@ -181,20 +181,20 @@ class Comparing(Immutable, Generic[State]):
         behind = self.dfa.after_each(at, [spellings[token] for token, _ in single])
         after = self.inner.led(state.inner, [token for token, _ in single], behind)
         earlier = {ended: self.dfa.earlier(ended) for ended in set(inside)}
-        names, sure = dict[bytes, Name](), dict[tuple[int, bytes], bool]()
+        names, differing = dict[bytes, Name](), dict[tuple[int, bytes], bool]()
         for (token, end), ended, then in zip(single, inside, after, strict=True):
-            compared, data = earlier[ended], spellings[token]
-            if compared is None:
+            before, data = earlier[ended], spellings[token]
+            if before is None:  # nothing is compared there
                 continue
             own = data[: end.at]
             begun = position.begun(end) or own[end.start - position.read.end :]
             key = ended, begun
-            if key not in sure:
+            if key not in differing:
                 check()
-                sure[key] = all(differs(name, begun) for name in compared.names)
-            if not sure[key] and own not in names:
+                differing[key] = all(differs(name, begun) for name in before.names)
+            if not differing[key] and own not in names:
                 names[own] = position.item(data, end)
-            is_new = compared.has_room and (sure[key] or names[own] not in compared.names)
+            is_new = before.has_room and (differing[key] or names[own] not in before.names)
             if not is_new or not self._goes_on(then, data[end.at :], kind_of(begun)):
                 left.append(token)
         return left
@@ -231,7 +231,7 @@ class Comparing(Immutable, Generic[State]):
         if begun and _is_none_or_other(begun, kind):
             return _Next(True)
         if self.inner.spells_all:
-            return _Next(not begun)
+            return _Next(not begun)  # any item may begin, and there are values enough
         sure, others, firsts = False, list[int](), dict[str, int]()
         for k, some in enumerate(self.inner.followers(at)):
             for token in some:

@@ -196,14 +196,16 @@ def has_few_items(shape: ArrayShape) -> bool:
 
 def are_listed(term: Term[Any]) -> bool:
     """Are the items of all arrays out of the same list of strings, however long?"""
-    values = term.shape.rest.values
-    only_strings = not (values.null or values.booleans or values.arrays or values.objects)
-    return (
-        only_strings
-        and values.numbers.is_empty
-        and isinstance(values.strings, Finite)
-        and not (term.minus or term.shape.prefix or term.shape.counted)
-    )
+    apart = term.minus or term.shape.prefix or term.shape.counted
+    return bool(listed_strings(term.shape.rest.values)) and not apart
+
+
+def listed_strings(values: Values) -> frozenset[str]:
+    """The strings of a finite set of them, without any other values; else none."""
+    others = values.null or values.booleans or values.arrays or values.objects
+    if others or not values.numbers.is_empty or not isinstance(values.strings, Finite):
+        return frozenset()
+    return values.strings.elements
 
 
 def _listed(values: Values, most: int, depth: int = _DEPTH) -> dict[Name, Child]:

@@ -6,6 +6,11 @@ sets are counted, shapes are subtracted, or items must differ and are of several
 of an item are taken apart into kinds, by all that is asked of them. A state says what matters of
 the items so far, and the states are a graph, which is searched for the shortest ends: so it is
 finite, and too large a one is refused.
+
+    Items           plain
+    DistinctItems   unique, out of a few values or a list of strings
+    ComparedItems   subtracted from, counted, or unique with a prefix
+    UniqueItems     unique, out of more values than states can tell apart: see `_unique_items`
 """
 
 from __future__ import annotations
@@ -170,7 +175,8 @@ class DistinctItems(Separated):
         longest = self._lengths[left[min(later, len(left) - 1)]]  # of those that `rest` counts
         costs = np.full(len(self._values), FAR)
         for i in left:
-            # `rest` counts the shortest: this one has its own place there, or that of the longest.
+            # `rest` counts the shortest values: this one's length is taken out if it is one of
+            # them, else that of the longest, which it replaces. Texts are in the table themselves.
             closing = rest - min(self._lengths[i], longest)
             costs[i] = min(closing + (0 if self._texts[i] else self._lengths[i]), FAR)
 

@@ -1,9 +1,10 @@
 """Objects of several terms in a linked automaton, whose members are read together.
 
-Which term an object is of may show late: of the 48 kinds of a field, all are possible until the
-member "type" comes. Read apart, each of them is one more instance in a set of states, and a row has
-to be written down for each such set. So terms share a table, with an exit for each name; a state is
-a set of states of terms, and behind a name it is known which of them allow it.
+Which term an object is of may show late. Say that a field may be any of 48 kinds of objects, told
+apart by the member "type": until that comes, all are possible. Read apart, each is an instance of
+its own, and each set of their states has a row written down for it. So terms share a table, with an
+exit for each name: the set is kept in the context, and all sets use the rows of that table. Behind
+a name it is known which terms allow it. (A term is here the `Members` that are made of it.)
 
 The table is that of all terms of one set of values, whichever of them are left. Terms whose names
 have several spellings, or are given by patterns, are read apart: they would take a product of
@@ -23,6 +24,7 @@ from bpe_automata._automata.parts import FAR, Part, Place, Table
 from bpe_automata._budget import check
 from bpe_automata._sharing import cached
 from bpe_automata.schemas._entries import KeysBut
+from bpe_automata.schemas._few_values import listed_strings
 from bpe_automata.schemas._frames import (
     DONE,
     ROOT,
@@ -34,12 +36,11 @@ from bpe_automata.schemas._frames import (
     rest_outside,
 )
 from bpe_automata.schemas._members import Members
-from bpe_automata.schemas._scalar_sets import Finite
 from bpe_automata.schemas._values import ALL_STRINGS, Values
 
 _FEWEST = 2  # terms that are read together
-_FEW_STRINGS = 4  # of a value that is read together with others
-_FEWEST_VALUES = 4  # behind one name, of a few strings each, that are read together
+_FEW_STRINGS = 4  # in a set of values, so that it is read together with others
+_FEWEST_SETS = 4  # of a few strings each, behind one name, that are read together
 
 
 class UnitedMembers:
@@ -90,7 +91,7 @@ class UnitedMembers:
         """What follows a member, whichever of the terms it is of."""
         return self._next
 
-    def place(self, frame: Frame, is_first: bool) -> tuple[Part, Frame]:
+    def resolved(self, frame: Frame, is_first: bool) -> tuple[Part, Frame]:
         """What is read in one context. is_first: of the first member, or of what follows one."""
         (i, own), *others = frame.state
         if others:
@@ -145,18 +146,18 @@ class UnitedMembers:
             if not is_first and term.may_end(own):
                 costs[DONE] = 0
 
+        known = dict[int, list[tuple[Part, State]]]()
+
         def follow(frame: Frame, label: int) -> Iterator[Place]:
             outside = frame.parent or ROOT
             if label == DONE:
                 yield from after_value(outside) if costs[DONE] < FAR else ()
                 return
-            found = behind.get(label)
-            if found is None:
-                found = behind[label] = self._behind(label, state, ways)
-            for part, after in found:
+            if label not in known:
+                known[label] = self._behind(label, state, ways)
+            for part, after in known[label]:
                 yield part, self.linker.frame(self, after, outside)
 
-        behind = dict[int, list[tuple[Part, State]]]()
         return Part(table, table.far(costs), follow, rest_outside, family=self, covers=covers)
 
     def _behind(self, label: int, state: State, ways: list[_Way]) -> list[tuple[Part, State]]:
@@ -168,10 +169,11 @@ class UnitedMembers:
                     behind.append(
                         (way.term, number, ((i, way.after(number, way.closings[number])),))
                     )
-        texts = [_few_texts(term.entries.all[number].values) for term, number, _ in behind]
+        texts = [_few_strings(term.entries.all[number].values) for term, number, _ in behind]
         together = [(some, at[2]) for some, at in zip(texts, behind, strict=True) if some]
-        if len(together) < _FEWEST_VALUES:
+        if len(together) < _FEWEST_SETS:
             return [(term.part(number), after) for term, number, after in behind]
+        # While the value is read its frame stands for all; its label says which state is left.
         (after,) = self.merged([after for _, after in together])
         apart = [at for some, at in zip(texts, behind, strict=True) if not some]
         return [
@@ -183,9 +185,9 @@ class UnitedMembers:
         """The part of values that are a few strings each; label k is behind those of the k-th, and
         leads to its state."""
         style = self.linker.style
-        before, behind = style.around(self.brackets.inside)
+        first, last = style.around(self.brackets.inside)
         alternatives: list[Alternative] = [
-            (tuple(one for one in (before, style.string(text), behind) if one != b""), label)
+            (tuple(one for one in (first, style.string(text), last) if one != b""), label)
             for label, (some, _) in enumerate(texts)
             for text in sorted(some)
         ]
@@ -207,7 +209,7 @@ class _Following(NamedTuple):
     def entered(self, contexts: list[Any]) -> Iterable[tuple[Part, Frame]]:
         """See `Together.entered`."""
         one = self.united.linker.joined(contexts)
-        return [self.united.place(frame, self.is_first) for frame in one.several or (one,)]
+        return [self.united.resolved(frame, self.is_first) for frame in one.several or (one,)]
 
 
 class _Labels(NamedTuple):
@@ -251,13 +253,10 @@ class _Way(NamedTuple):
         return min(self.term.least(number) + self.closings[number], FAR)
 
 
-def _few_texts(values: Values) -> frozenset[str]:
+def _few_strings(values: Values) -> frozenset[str]:
     """Its strings, if it has a few, and nothing else."""
-    others = values.null or values.booleans or values.arrays or values.objects
-    strings = values.strings
-    if others or not values.numbers.is_empty or not isinstance(strings, Finite):
-        return frozenset()
-    return strings.elements if len(strings.elements) <= _FEW_STRINGS else frozenset()
+    strings = listed_strings(values)
+    return strings if len(strings) <= _FEW_STRINGS else frozenset()
 
 
 def _names(term: Members) -> Iterator[bytes]:
