@@ -242,20 +242,30 @@ def _strings(strings: ByteDFA, most: int) -> list[str]:
         if strings.base is ALL_STRINGS or isinstance(strings.base, AllBut):
             raise _ManyError
         raise _UndecidedError  # to count them takes an automaton of all of them
-    try:
-        return [text.decode() for text in strings.strings(most)]
-    except BudgetExceededError:
-        raise _ManyError from None
+    found = _at_most_so_many(strings, most)
+    if found is None:
+        raise _ManyError
+    return [text.decode() for text in found]
 
 
 def _numbers(numbers: NumberSet, most: int) -> list[Decimal]:
-    shortest = numbers.shortest()
-    if shortest is None:
+    if numbers.shortest is None:
         raise _UndecidedError
+    found = _at_most_so_many(numbers.shortest, most)
+    if found is None:
+        raise _ManyError
+    return [Decimal(text.decode()) for text in found]
+
+
+@lru_cache(maxsize=64)
+def _at_most_so_many(texts: ByteDFA, most: int) -> list[bytes] | None:
+    """All of them; None where there are more."""
     try:
-        return [Decimal(text.decode()) for text in shortest.strings(most)]
-    except BudgetExceededError:
-        raise _ManyError from None
+        return list(texts.strings(most))
+    except BudgetExceededError as error:
+        if error.resource != "strings":
+            raise  # the time is up
+        return None
 
 
 def _number(numbers: NumberSet, value: Decimal) -> Child:

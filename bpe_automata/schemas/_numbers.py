@@ -21,7 +21,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from functools import partial
+from functools import lru_cache, partial
 from typing import Literal
 
 import numpy as np
@@ -60,6 +60,7 @@ _PLAIN = compile_regex(r"-?[1-9][0-9]*|0")
 _SHORTEST = compile_regex(r"0|-?[1-9][0-9]*|-?(0|[1-9][0-9]*)\.[0-9]*[1-9]")
 _BY_TEXT = compile_regex(r"-?(0|[1-9][0-9]*)")
 _EXACT = 2**53  # integers up to here are doubles
+_KEPT = 256
 _NEGATED: dict[Scientific, Scientific] = {"all": "none", "none": "all", "unknown": "unknown"}
 
 
@@ -131,6 +132,7 @@ class NumberSet:
         spelled = _with_zeros(plain)
         return plain if difference(self.decimals, spelled).is_empty else self._finite()
 
+    @cached
     def shortest(self) -> ByteDFA | None:
         """The shortest decimal spelling of each number. None where a number has others, but not
         this one: so it is of 1.0 in draft 4, if that must be no integer."""
@@ -178,6 +180,11 @@ NO_NUMBER = NumberSet(from_strings(()), "none")
 ALL_NUMBERS = NumberSet(DECIMALS, "all")
 
 
+# Sets are kept: the same few keywords stand in all schemas, and what is made of one set is kept by
+# the object.
+
+
+@lru_cache(maxsize=2)
 def integers(by_text: bool = False) -> NumberSet:
     """The integers. 1.0 is one, as since draft 6; by_text: it is not, as in draft 4."""
     if by_text:
@@ -198,6 +205,7 @@ def of_value(value: Number) -> NumberSet:
     return replace(found, spelled=frozenset((printed, f"{with_dot}{mark}{exponent}")))
 
 
+@lru_cache(maxsize=_KEPT, typed=True)
 def multiples_of(divisor: Number) -> NumberSet:
     """{ n * divisor : n an integer }, for a divisor > 0.
 
@@ -220,6 +228,7 @@ def exactly(value: Number) -> Decimal:
     return exact
 
 
+@lru_cache(maxsize=_KEPT, typed=True)
 def _compared(bound: Number, less: bool, equal: bool, greater: bool) -> NumberSet:
     exact = _as_read(exactly(bound))
     decimals = compared(exact, less, equal, greater)
