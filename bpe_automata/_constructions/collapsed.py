@@ -33,7 +33,6 @@ from bpe_automata._storage import trim
 _MOST = 32  # one of 128,000 ids takes some 0.8 MB
 _MOST_ASKED = 4096
 _FOLDER, _MOST_FILES = "collapsed", 256  # of up to 2 MB each
-_WALKS = 2  # over all of the trie, that a collapsed one is worth
 _LEAST = 16  # bytes that a state must read: else a walk over the trie is short
 _UNKNOWN, _NARROW = 0, -1
 _NONE = np.empty(0, dtype=np.int32)
@@ -55,9 +54,10 @@ NOTHING = Collapsed(
 
 class CollapsedVocabularies:
     """Those of one tokenizer, by the classes of bytes. `of` is asked under its lock, `full_row` by
-    anyone. To make one costs as much as some walks over all of the trie, so the first rows are got
-    by walks, until they have cost as much. Those used longest ago are forgotten, and on the disk
-    those written longest ago. What `keep` has put there is there at once."""
+    anyone. To make one costs as much as a walk over all of the trie, so where most of it is
+    readable one is made at once; elsewhere the first rows are got by walks, until they have cost as
+    much. Those used longest ago are forgotten, and on the disk those written longest ago. What
+    `keep` has put there is there at once."""
 
     def __init__(self, trie: Trie, nodes: Nodes, key: str = "") -> None:
         """key: of all this, for those that are kept on the disk; "": none is."""
@@ -91,8 +91,7 @@ class CollapsedVocabularies:
                 if found is not None:
                     self._on_disk.add(key)
             if left is None and found is None:
-                readable = max(1, n_readable(classes, self._trie))
-                left = _WALKS * len(self._trie.label) // readable
+                left = len(self._trie.label) // max(1, n_readable(classes, self._trie)) - 1
             if left:
                 if len(self._left) > _MOST_ASKED:
                     self._left.clear()

@@ -230,6 +230,8 @@ def _order(canonical: CanonicalAutomaton) -> np.ndarray:
 SHOWN = 8, 3  # of each set: texts, and what is said of them
 _COVERS = 4, 8, 4  # of each UTF-8 row, ways in each of them, and fragments in a way
 _WITNESSES = 1 << 14
+_MOST_REGIONS = 64
+_NO_SETS = np.empty(0, dtype=np.int64), np.empty((0, *SHOWN), dtype=np.int32)
 
 
 class _Growing:
@@ -350,6 +352,8 @@ class Proven:
         """n_rows: of UTF-8, see `_tokenizer.alphabet`."""
         self._n_rows = n_rows
         self._idle: list[Proofs] = []
+        # By the classes of a region: the sets, int64, and what of `shown` is theirs.
+        self._given_up: dict[bytes, tuple[np.ndarray, np.ndarray]] = {}
 
     def taken(self) -> Proofs:
         """A copy, to be given back. (One that is not, is forgotten with all that it knows.)"""
@@ -365,6 +369,24 @@ class Proven:
         proofs.shown[proofs.given_up] = 0
         proofs.given_up[:] = False
         return proofs
+
+    def give_up(self, proofs: Proofs, region: bytes) -> np.ndarray:
+        """Before a call that begins in a region (see `_kernels.collapsed`), by its classes: give up
+        what was given up there in other products. Regions alike are in languages alike: the strings
+        of all JSON schemas. Returns bool [n_sets], what is given up now."""
+        numbers, shown = self._given_up.get(region, _NO_SETS)
+        proofs.given_up[numbers], proofs.shown[numbers] = True, shown
+        return proofs.given_up.copy()
+
+    def remember(self, proofs: Proofs, region: bytes, before: np.ndarray) -> None:
+        """After the call. before: what `give_up` returned."""
+        found = proofs.given_up & ~before
+        if found.any():
+            known = self._given_up.pop(region, _NO_SETS)[0]
+            numbers = np.union1d(known, np.flatnonzero(found))
+            self._given_up[region] = numbers, proofs.shown[numbers]
+            if len(self._given_up) > _MOST_REGIONS:
+                del self._given_up[next(iter(self._given_up))]
 
     def give_back(self, proofs: Proofs) -> None:
         """The one that was used last is the next that is taken."""

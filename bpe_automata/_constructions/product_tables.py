@@ -176,12 +176,15 @@ class ProductTables:
         mostly like where a collapsed vocabulary was used, or where the row is short."""
         free, bound = self.canonical.sets.successors(number)
         collapsed, alone = self._collapsed(state_pair, self.canonical.sets.sets[number].utf8_row)
-        full, certificates = collapsed.ids, _no_certificates()
+        full, certificates, region = collapsed.ids, _no_certificates(), b""
         if collapsed is not NOTHING:
+            region = collapsed.classes.tobytes()
             full = self._text.vocabularies.full_row(collapsed, number, free, bound)
             certificates = self._certificates = self._room_for_certificates()
         given = alone, packed(collapsed), full, packed(certificates), free, bound
-        both, open_ = self.ask(readable_ids, state_pair, number, *given, packed(self.vocabulary))
+        begin = state_pair, number
+        last = packed(self.vocabulary)
+        both, open_ = self.ask(readable_ids, *begin, *given, last, region=region)
         return both, open_, self._no_ids if collapsed is NOTHING else full
 
     def _collapsed(self, state_pair: int, utf8_row: int) -> tuple[Collapsed, np.ndarray]:
@@ -352,14 +355,15 @@ class ProductTables:
         return added.ids[read].astype(np.int64), self.state_pairs(states[read], texts[read])
 
     @locked
-    def ask(self, kernel: Callable[..., T], *arguments: Any) -> T:
+    def ask(self, kernel: Callable[..., T], *arguments: Any, region: bytes = b"") -> T:
         """What a kernel answers that takes the `Product` last; asked again where the memo had no
-        room for its state pairs. Raises BudgetExceededError."""
+        room for its state pairs. region: see `Proven.give_up`. Raises BudgetExceededError."""
         proofs = self._proven.taken()
         try:
             # Only now, so that it has all sets that the proofs speak of.
             columns = self._set_arrays.current()
             proofs = with_room_for(proofs, len(columns.utf8_row))
+            before = self._proven.give_up(proofs, region) if region else None
             while True:
                 watch = self._armed(columns, proofs)
                 answer = called(watch, kernel, *arguments, packed(self._product))
@@ -369,6 +373,8 @@ class ProductTables:
                 if int(self.memo.n_configurations[0]) >= slots // 2 - min(slots // 4, _ENOUGH):
                     self._grow_configurations()
                 if int(self.memo.n_state_pairs[0]) <= len(self.memo.state):
+                    if before is not None:
+                        self._proven.remember(proofs, region, before)
                     return answer
                 self._grow_state_pairs()
         finally:

@@ -39,6 +39,7 @@ from bpe_automata.errors import (
     EmptyLanguageError,
     UnsupportedFeatureError,
 )
+from bpe_automata.schemas import link_json_schema
 from bpe_automata.testing import bpe_tokenizers, byte_dfas, cyclic_regexes, small_tokenizer, split
 from bpe_automata.testing._inputs import own_pieces
 
@@ -569,6 +570,36 @@ def test_what_was_given_up_in_one_language_has_a_chance_in_the_next(smollm2_toke
     proofs = proven.taken()
     assert not proofs.given_up.any()
     assert np.flatnonzero(proofs.shown.any(axis=(1, 2))).tolist() == shown.tolist()
+
+
+def test_what_was_given_up_in_a_region_is_given_up_in_others_like_it(smollm2_tokenizer):
+    """Searches that fail in the strings of one schema fail in those of all, and cost a tenth of a
+    mask. Masks are those of a product that has searched itself."""
+
+    def masked(name):
+        schema = {"properties": {name: {"type": "string"}}}
+        engine = constrain(smollm2_tokenizer, link_json_schema(schema)).engine
+        state = engine.initial()
+        for token in smollm2_tokenizer.encode('{"'):
+            state = engine.step(state, token)
+        mask, proofs = engine.mask(state), proven.taken()
+        proven.give_back(proofs)
+        return mask, np.flatnonzero(proofs.given_up).tolist()
+
+    proven = CartesianMerge(smollm2_tokenizer, compile_regex("a")).tables._proven
+    masked("one")
+    ((classes, known),) = proven._given_up.items()
+    numbers = known[0].tolist()
+    proofs = proven.begun()
+    proofs.shown[numbers] = 7
+    proven.give_back(proofs)  # another language has shown something of them
+    mask, given_up = masked("two")
+    assert proven._given_up[classes] is known, "no search has found them anew"
+    assert set(numbers) <= set(given_up)
+    proven._given_up.clear()
+    assert (masked("two")[0] == mask).all()
+    proven.give_back(proven.begun())
+    assert masked("two")[1] == given_up
 
 
 # Parts that words stay in, leave, or begin with a byte that leads elsewhere than most.
