@@ -199,7 +199,7 @@ class Part:
     def dead(self) -> np.ndarray | None:
         """bool [n], the states that are not in the part; None where all but 0 are."""
         dead: np.ndarray = self.far >= FAR
-        return dead if dead[1:].any() else None
+        return dead if np.count_nonzero(dead) > 1 else None
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,6 +14,7 @@ import numpy as np
 from bpe_automata._automata.linked import ByteAutomaton, LinkedDFA
 from bpe_automata._constructions.stored import fetched, keep
 from bpe_automata._kernels.collapsed import (
+    UNREAD,
     Collapsed,
     collapse,
     full_row,
@@ -63,7 +64,7 @@ class CollapsedVocabularies:
         """key: of all this, for those that are kept on the disk; "": none is."""
         self._trie, self._nodes, self._key = trie, nodes, key
         self._found: dict[bytes, Collapsed] = {}
-        self._known: list[tuple[bytes, Collapsed]] | None = None  # see `known`
+        self._known: tuple[list[tuple[bytes, Collapsed]], np.ndarray] | None = None  # see `known`
         self._on_disk: set[bytes] = set()
         self._left: dict[bytes, int] = {}  # rows until it pays
         # Each row with a reference to the ids of its vocabulary, which it does not keep alive.
@@ -71,14 +72,23 @@ class CollapsedVocabularies:
             len(trie.start)  # four rows, so that no more than a quarter of the usual is kept
         )
 
-    def known(self) -> list[tuple[bytes, Collapsed]]:
+    def known(self, bytes_: np.ndarray) -> list[tuple[bytes, Collapsed]]:
         """Those that are made, with their classes as bytes, in the order in which they are tried:
-        the fewest words that are left to the trie first, then the smallest. Not to be written to.
-        """
+        the fewest words that are left to the trie first, then the smallest. Without those that
+        leave more than half of the trie to states that read these bytes (int64): see
+        `_kernels.collapsed.beginnings`."""
         if self._known is None:
             found = [(len(one.leaving), len(one.label), key) for key, one in self._found.items()]
-            self._known = [(key, self._found[key]) for _, _, key in sorted(found)]
-        return self._known
+            ordered = [(key, self._found[key]) for _, _, key in sorted(found)]
+            unread = np.array([one.classes == UNREAD for _, one in ordered]).reshape(-1, 256)
+            self._known = ordered, np.where(unread, np.diff(self._trie.first), 0).T.copy()
+        ordered, left = self._known
+        some = 2 * left[bytes_].sum(axis=0) <= len(self._trie.label)
+        return [ordered[k] for k in np.flatnonzero(some).tolist()]
+
+    def made(self, classes: np.ndarray) -> Collapsed | None:
+        """The one with these classes, if it is made."""
+        return self._found.get(classes.tobytes())
 
     def of(self, classes: np.ndarray) -> Collapsed:
         """classes: int16 [256]. NOTHING as long as it does not pay."""
@@ -234,21 +244,28 @@ class Regions:
         of which each string in each context has a region of its own, most of it not written down:
         only what tokens lead to is looked at. likely: what was found for another state with the
         same row; a vocabulary is tried first, and where there was none, there is none here."""
-        if likely == _NARROW or len(self._dfa.live_bytes(state)) < _LEAST:
+        if likely == _NARROW:
             return _NARROW
-        known = self._vocabularies().known()
+        vocabularies = self._vocabularies()
         if likely != _UNKNOWN:
-            first = self._classes[likely - 1].tobytes()
-            known = sorted(known, key=lambda one: one[0] != first)
-        given = self._shown, packed(self._dfa.steps), packed(self._trie)
-        for key, collapsed in known:
+            known = vocabularies.made(self._classes[likely - 1])
+            if known and self._goes_with(state, known, likely):
+                return likely
+        read = self._dfa.live_bytes(state)
+        if len(read) < _LEAST:
+            return _NARROW
+        for key, collapsed in vocabularies.known(read):
             number = self._numbered(key, collapsed.classes)
-            goes, apart = watched(goes_with, state, packed(collapsed), number, *given)
-            if goes:
-                if apart.any():
-                    self._outside[state] = apart
+            if number != likely and self._goes_with(state, collapsed, number):
                 return number
         return self._searched(state)
+
+    def _goes_with(self, state: int, collapsed: Collapsed, number: int) -> bool:
+        given = self._shown, packed(self._dfa.steps), packed(self._trie)
+        goes, apart = watched(goes_with, state, packed(collapsed), number, *given)
+        if goes and apart.any():
+            self._outside[state] = apart
+        return bool(goes)
 
 
 # The trie of token spellings that rows are computed with.
