@@ -36,6 +36,7 @@ _MOST_ASKED = 4096
 _FOLDER, _MOST_FILES = "collapsed", 256  # of up to 2 MB each
 _LEAST = 16  # bytes that a state must read: else a walk over the trie is short
 _UNKNOWN, _NARROW = 0, -1
+_TURNS = 3  # steps after which a loop has begun
 _NONE = np.empty(0, dtype=np.int32)
 NO_BYTES = np.zeros(256, dtype=bool)
 NOTHING = Collapsed(
@@ -203,6 +204,16 @@ class Regions:
         """bool [256], the bytes that lead from a state, not in its region, out of that; or, of a
         linked automaton, elsewhere than most of their class."""
         return self._outside.get(state, NO_BYTES)
+
+    def loop(self, state: int, collapsed: Collapsed) -> bytes:
+        """What tells apart the regions in which the same texts lead on: the classes, where most
+        bytes lead back to one state, as in strings of any length. b"" of others, such as those that
+        count."""
+        classes = collapsed.classes
+        byte = int(np.bincount(classes[classes >= 0]).argmax())
+        for _ in range(_TURNS):
+            before, state = state, self._dfa.step(state, byte)
+        return classes.tobytes() if state and state == before else b""
 
     def _find(self, state: int) -> int:
         dfa = self._dfa

@@ -352,7 +352,7 @@ class Proven:
         """n_rows: of UTF-8, see `_tokenizer.alphabet`."""
         self._n_rows = n_rows
         self._idle: list[Proofs] = []
-        # By the classes of a region: the sets, int64, and what of `shown` is theirs.
+        # By the region: the sets, int64, and what of `shown` is theirs.
         self._given_up: dict[bytes, tuple[np.ndarray, np.ndarray]] = {}
 
     def taken(self) -> Proofs:
@@ -371,9 +371,9 @@ class Proven:
         return proofs
 
     def give_up(self, proofs: Proofs, region: bytes) -> np.ndarray:
-        """Before a call that begins in a region (see `_kernels.collapsed`), by its classes: give up
-        what was given up there in other products. Regions alike are in languages alike: the strings
-        of all JSON schemas. Returns bool [n_sets], what is given up now."""
+        """Before a call that begins in a region (see `Regions.loop`): give up what was given up
+        there in other products. Languages are alike there: so are the strings of all JSON schemas.
+        Returns bool [n_sets], what is given up now."""
         numbers, shown = self._given_up.get(region, _NO_SETS)
         proofs.given_up[numbers], proofs.shown[numbers] = True, shown
         return proofs.given_up.copy()

@@ -178,7 +178,7 @@ class ProductTables:
         collapsed, alone = self._collapsed(state_pair, self.canonical.sets.sets[number].utf8_row)
         full, certificates, region = collapsed.ids, _no_certificates(), b""
         if collapsed is not NOTHING:
-            region = collapsed.classes.tobytes()
+            region = self._regions.loop(int(self.memo.state[state_pair]), collapsed)
             full = self._text.vocabularies.full_row(collapsed, number, free, bound)
             certificates = self._certificates = self._room_for_certificates()
         given = alone, packed(collapsed), full, packed(certificates), free, bound
