@@ -207,7 +207,7 @@ class _Value:
     @cached
     def ladder(self) -> Ladder | None:
         """Of strings with many characters."""
-        strings, style = self.values.strings, self._linker.style
+        strings, style = lower_bound(self.values.strings), self._linker.style
         if not isinstance(strings, Limited) or not style.quotes:
             return None
         spelled = style.strings(strings.base, self._context)

@@ -592,6 +592,23 @@ def test_strings_of_a_million_characters():
     assert not found.accepts(b'"c"')
 
 
+@pytest.mark.parametrize("name", ["uri", "email"])
+def test_long_strings_of_a_format_of_which_bounds_are_known(monkeypatch, name):
+    """Two schemas of MaskBench were too large for it."""
+    schema = {"type": "string", "format": name, "minLength": 1, "maxLength": 65_536}
+    one = link_json_schema({"anyOf": [schema, {"type": "null"}]})
+    text = {"uri": "http://a.b/" + "c" * 900, "email": "joe@a.b"}[name]
+    assert one.accepts(json.dumps(text).encode())
+    assert not one.accepts(b'"a b"')
+    monkeypatch.setattr(_scalar_sets, "_FEW", 2)
+    _keywords._within.cache_clear()
+    try:
+        found = link_json_schema({**schema, "maxLength": 12})
+    finally:
+        _keywords._within.cache_clear()
+    assert same_arrays(found.to_dfa(), compile_json_schema({**schema, "maxLength": 12}))
+
+
 def test_a_mask_at_a_long_string_does_not_write_all_of_it_down():
     """A hypothesis that white space goes on is as near to the end as any, for 5,000 characters."""
     schema = {
