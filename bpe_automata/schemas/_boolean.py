@@ -7,12 +7,15 @@ of terms, so an intersection multiplies their numbers; more than MAX_TERMS terms
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, cast
 
+from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata.errors import BudgetExceededError
-from bpe_automata.schemas._limits import step
+from bpe_automata.schemas._limits import limited_steps, step
 from bpe_automata.schemas._scalar_sets import (
+    Finite,
     contains_name,
     finite,
     intersect_numbers,
@@ -423,3 +426,45 @@ def _too_few(shape: Shape, other: Shape) -> list[Shape]:
         return []
     most = other.fewest - 1 if shape.most is None else min(shape.most, other.fewest - 1)
     return [replace(shape, most=most)]
+
+
+# Terms of a union that others contain.
+
+_COMPARED = 32  # terms that one is compared with
+_STEPS = 500  # of all comparisons
+
+
+def uncontained(terms: Terms[Shape]) -> Terms[Shape]:
+    """Terms with the same union, without most of those that others contain."""
+    found: list[Any] = []
+    waiting: list[Any] = list(terms)
+    with limited_steps(_STEPS), suppress(BudgetExceededError):
+        while waiting:
+            term = waiting[0]
+            if not any(_is_within(term, other) for other in found[:_COMPARED]):
+                within = [other for other in found[:_COMPARED] if _is_within(other, term)]
+                found = [other for other in found if other not in within] + [term]
+            del waiting[0]
+    return (*found, *waiting)
+
+
+def _is_within(term: Term[Shape], other: Term[Shape]) -> bool:
+    """Is a term seen to be a subset of another?"""
+    one, two = term.shape, other.shape
+    if other.minus:
+        return False
+    if isinstance(one, ObjectShape) and isinstance(two, ObjectShape):
+        if not two.required <= one.required:
+            return False
+        for name in two.required:
+            some, allowed = (property_of(shape, name).child.known for shape in (one, two))
+            if some and allowed and _has_more_strings(some.strings, allowed.strings):
+                return False
+    return shape_difference(one, two) == []
+
+
+def _has_more_strings(one: ByteDFA, other: ByteDFA) -> bool:
+    """Is it seen at once that one set is no subset of another?"""
+    if not isinstance(one, Finite) or not isinstance(other, Finite):
+        return False
+    return not one.elements <= other.elements

@@ -32,7 +32,7 @@ from bpe_automata._automata.parts import BYTE, FAR, Part, Place, length_of
 from bpe_automata._budget import check
 from bpe_automata._sharing import cached
 from bpe_automata.errors import BudgetExceededError
-from bpe_automata.schemas._boolean import property_of, shape_difference
+from bpe_automata.schemas._boolean import uncontained
 from bpe_automata.schemas._few_values import are_listed, has_few_items
 from bpe_automata.schemas._frames import (
     DONE,
@@ -50,14 +50,14 @@ from bpe_automata.schemas._frames import (
 )
 from bpe_automata.schemas._items import ComparedItems, DistinctItems, Items
 from bpe_automata.schemas._ladders import Ladder, Rung, ladder
-from bpe_automata.schemas._limits import limited_steps
 from bpe_automata.schemas._members import Members
 from bpe_automata.schemas._scalar_sets import Finite, Limited, lower_bound
 from bpe_automata.schemas._style import Context, Piece, Style
 from bpe_automata.schemas._unique_items import UniqueItems
 from bpe_automata.schemas._united import UnitedMembers, united
-from bpe_automata.schemas._values import ArrayShape, ObjectShape, Term, Values
+from bpe_automata.schemas._values import ArrayShape, Term, Values
 
+_MANY = 8  # terms, beyond which those that others contain are not followed
 _JOINED = 16  # levels of containers around a value: that many differ at once in few schemas
 
 
@@ -177,7 +177,8 @@ class _Value:
     def containers(self) -> list[Container]:
         """One for each term."""
         style, found = self._linker.style, list[Container]()
-        for term in _uncontained(self.values.objects):
+        objects = self.values.objects
+        for term in uncontained(objects) if len(objects) > _MANY else objects:
             found.append(Members(term, style.objects(self._context), self._linker))
         for items in self.values.arrays:
             made = _kind_of(items)
@@ -272,45 +273,6 @@ def _kind_of(
     if term.minus or shape.counted or (differ and shape.prefix):
         return ComparedItems
     return DistinctItems if differ else Items
-
-
-# Alternatives that say little overlap, and so do the terms of their products: of many terms, those
-# that others are seen to contain are not followed.
-
-_MANY = 8
-_COMPARED = 32  # terms that one is compared with
-_STEPS = 500  # of all comparisons; what is left then is followed
-
-
-def _uncontained(terms: tuple[Term[ObjectShape], ...]) -> list[Term[ObjectShape]]:
-    """Terms with the same union."""
-    if len(terms) <= _MANY:
-        return list(terms)
-    found, waiting = list[Term[ObjectShape]](), list(terms)
-    with limited_steps(_STEPS), suppress(BudgetExceededError):
-        while waiting:
-            term = waiting[0]
-            if not any(_is_within(term, other) for other in found[:_COMPARED]):
-                kept = [other for other in found[:_COMPARED] if not _is_within(other, term)]
-                found = [*kept, *found[_COMPARED:], term]
-            del waiting[0]
-    return found + waiting
-
-
-def _is_within(term: Term[ObjectShape], other: Term[ObjectShape]) -> bool:
-    """Is a term seen to be a subset of another?"""
-    one, two = term.shape, other.shape
-    if other.minus or not two.required <= one.required:
-        return False
-    for name in two.required:
-        some, allowed = (property_of(shape, name).child.values.strings for shape in (one, two))
-        if (
-            isinstance(some, Finite)
-            and isinstance(allowed, Finite)
-            and not some.elements <= allowed.elements
-        ):
-            return False
-    return shape_difference(one, two) == []
 
 
 # The columns of the table. Most schemas tell no characters apart beyond ASCII; the bytes of UTF-8

@@ -16,7 +16,7 @@ from dataclasses import replace
 from functools import reduce
 
 from bpe_automata.errors import InvalidSchemaError
-from bpe_automata.schemas._boolean import complement, difference, intersection, union
+from bpe_automata.schemas._boolean import complement, difference, intersection, uncontained, union
 from bpe_automata.schemas._documents import Document, Part, check_keywords, types_of
 from bpe_automata.schemas._drafts import (
     DEPENDENT_SCHEMAS,
@@ -282,10 +282,13 @@ def _dependent(reader: Reader, part: Part, found: Values) -> Values:
     """dependentRequired, dependentSchemas, and `dependencies`, the older name of both."""
     for keyword in ("dependentRequired", *DEPENDENT_SCHEMAS):
         implied: dict[tuple[str, str], None] = {}
+        asked = set[str]()  # names of which something is asked
         for name, needed in part.schema.get(keyword, {}).items():
             where = below(part.pointer, keyword, name)
             if isinstance(needed, dict | bool):
-                found = _if_present(found, name, reader.values(where), where)
+                names = set(needed.get("properties", ()) if isinstance(needed, dict) else ())
+                found = _if_present(found, name, reader.values(where), where, names & asked)
+                asked |= names
             else:
                 others = [needed] if isinstance(needed, str) else needed
                 implied.update(((name, other), None) for other in others if other != name)
@@ -307,11 +310,16 @@ def _unevaluated(reader: Reader, part: Part, found: Values) -> Values:
     return found
 
 
-def _if_present(found: Values, name: str, then: Values, pointer: str) -> Values:
-    """Objects with the property `name` must be in `then`."""
-    present = having(name, pointer)
-    with_it, without = intersection(found, present), difference(found, present)
-    return union(without, intersection(with_it, then))
+def _if_present(found: Values, name: str, then: Values, where: str, again: set[str]) -> Values:
+    """Objects with the property `name` must be in `then`. again: names of which something has been
+    asked before: then most terms are within others if they overlap, where of 17 conditions on one
+    member 2 ** 17 would be apart."""
+    present = having(name, where)
+    without = difference(found, present)
+    if not again:
+        return union(without, intersection(intersection(found, present), then))
+    both = union(without, intersection(found, then))
+    return replace(both, objects=uncontained(both.objects))
 
 
 def _all_but(
