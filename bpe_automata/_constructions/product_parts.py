@@ -19,7 +19,7 @@ from bpe_automata._kernels.geometry import ForbiddenSets, positions_of, weights
 from bpe_automata._kernels.hashing import EMPTY
 from bpe_automata._kernels.product import Fragments, Reading, Witnesses
 from bpe_automata._limits import NUMBERS, check_fits, untouched
-from bpe_automata._sharing import locked
+from bpe_automata._sharing import BoundedMemo, locked
 from bpe_automata._tokenizer.boundaries import Boundaries
 
 
@@ -230,8 +230,6 @@ def _order(canonical: CanonicalAutomaton) -> np.ndarray:
 SHOWN = 8, 3  # of each set: texts, and what is said of them
 _COVERS = 4, 8, 4  # of each UTF-8 row, ways in each of them, and fragments in a way
 _WITNESSES = 1 << 14
-_MOST_REGIONS = 64
-_NO_SETS = np.empty(0, dtype=np.int64), np.empty((0, *SHOWN), dtype=np.int32)
 
 
 class _Growing:
@@ -352,15 +350,23 @@ class Proven:
         """n_rows: of UTF-8, see `_tokenizer.alphabet`."""
         self._n_rows = n_rows
         self._idle: list[Proofs] = []
-        # By the region: the sets, int64, and what of `shown` is theirs.
-        self._given_up: dict[bytes, tuple[np.ndarray, np.ndarray]] = {}
+        # By the region: the sets that are given up there, int64 in order, and what they have shown.
+        self._given_up: BoundedMemo[bytes, tuple[np.ndarray, np.ndarray]] = BoundedMemo(1 << 14)
 
-    def taken(self) -> Proofs:
-        """A copy, to be given back. (One that is not, is forgotten with all that it knows.)"""
+    def taken(self, region: bytes = b"") -> Proofs:
+        """A copy, to be given back. (One that is not, is forgotten with all that it knows.) region:
+        in which a call begins (see `Regions.loop`): what other products gave up there is given up
+        from the start, as languages are alike there, so the strings of all JSON schemas."""
         try:
-            return self._idle.pop()
+            proofs = self._idle.pop()
         except IndexError:
-            return _nothing_proved(self._n_rows)
+            proofs = _nothing_proved(self._n_rows)
+        known = self._given_up.get(region)
+        if known is not None:
+            numbers, shown = known
+            proofs = with_room_for(proofs, int(numbers[-1]) + 1)
+            proofs.given_up[numbers], proofs.shown[numbers] = True, shown
+        return proofs
 
     def begun(self) -> Proofs:
         """What a new product takes: what was given up in another language has another chance. (One
@@ -370,23 +376,13 @@ class Proven:
         proofs.given_up[:] = False
         return proofs
 
-    def give_up(self, proofs: Proofs, region: bytes) -> np.ndarray:
-        """Before a call that begins in a region (see `Regions.loop`): give up what was given up
-        there in other products. Languages are alike there: so are the strings of all JSON schemas.
-        Returns bool [n_sets], what is given up now."""
-        numbers, shown = self._given_up.get(region, _NO_SETS)
-        proofs.given_up[numbers], proofs.shown[numbers] = True, shown
-        return proofs.given_up.copy()
-
-    def remember(self, proofs: Proofs, region: bytes, before: np.ndarray) -> None:
-        """After the call. before: what `give_up` returned."""
-        found = proofs.given_up & ~before
-        if found.any():
-            known = self._given_up.pop(region, _NO_SETS)[0]
-            numbers = np.union1d(known, np.flatnonzero(found))
-            self._given_up[region] = numbers, proofs.shown[numbers]
-            if len(self._given_up) > _MOST_REGIONS:
-                del self._given_up[next(iter(self._given_up))]
+    def remember(self, region: bytes, proofs: Proofs, before: np.ndarray) -> None:
+        """After a call that began in a region. before: bool [n_sets], what was given up then."""
+        found = np.flatnonzero(proofs.given_up & ~before)
+        if len(found):
+            known = self._given_up.get(region)
+            numbers = found if known is None else np.union1d(known[0], found)
+            self._given_up.put(region, (numbers, proofs.shown[numbers]))
 
     def give_back(self, proofs: Proofs) -> None:
         """The one that was used last is the next that is taken."""

@@ -182,9 +182,8 @@ class ProductTables:
             full = self._text.vocabularies.full_row(collapsed, number, free, bound)
             certificates = self._certificates = self._room_for_certificates()
         given = alone, packed(collapsed), full, packed(certificates), free, bound
-        begin = state_pair, number
-        last = packed(self.vocabulary)
-        both, open_ = self.ask(readable_ids, *begin, *given, last, region=region)
+        begin, vocabulary = (state_pair, number), packed(self.vocabulary)
+        both, open_ = self.ask(readable_ids, *begin, *given, vocabulary, region=region)
         return both, open_, self._no_ids if collapsed is NOTHING else full
 
     def _collapsed(self, state_pair: int, utf8_row: int) -> tuple[Collapsed, np.ndarray]:
@@ -357,13 +356,13 @@ class ProductTables:
     @locked
     def ask(self, kernel: Callable[..., T], *arguments: Any, region: bytes = b"") -> T:
         """What a kernel answers that takes the `Product` last; asked again where the memo had no
-        room for its state pairs. region: see `Proven.give_up`. Raises BudgetExceededError."""
-        proofs = self._proven.taken()
+        room for its state pairs. region: see `Proven.taken`. Raises BudgetExceededError."""
+        proofs = self._proven.taken(region)
         try:
             # Only now, so that it has all sets that the proofs speak of.
             columns = self._set_arrays.current()
             proofs = with_room_for(proofs, len(columns.utf8_row))
-            before = self._proven.give_up(proofs, region) if region else None
+            before = proofs.given_up.copy()
             while True:
                 watch = self._armed(columns, proofs)
                 answer = called(watch, kernel, *arguments, packed(self._product))
@@ -373,8 +372,8 @@ class ProductTables:
                 if int(self.memo.n_configurations[0]) >= slots // 2 - min(slots // 4, _ENOUGH):
                     self._grow_configurations()
                 if int(self.memo.n_state_pairs[0]) <= len(self.memo.state):
-                    if before is not None:
-                        self._proven.remember(proofs, region, before)
+                    if region:
+                        self._proven.remember(region, proofs, before)
                     return answer
                 self._grow_state_pairs()
         finally:

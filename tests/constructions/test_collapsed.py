@@ -588,15 +588,15 @@ def test_what_was_given_up_in_a_region_is_given_up_in_others_like_it(smollm2_tok
 
     proven = CartesianMerge(smollm2_tokenizer, compile_regex("a")).tables._proven
     masked("one")
-    ((classes, known),) = proven._given_up.items()
+    ((classes, known),) = proven._given_up._entries.items()
     numbers = known[0].tolist()
     proofs = proven.begun()
     proofs.shown[numbers] = 7
     proven.give_back(proofs)  # another language has shown something of them
     mask, given_up = masked("two")
-    assert proven._given_up[classes] is known, "no search has found them anew"
+    assert proven._given_up.get(classes) is known, "no search has found them anew"
     assert set(numbers) <= set(given_up)
-    proven._given_up.clear()
+    proven._given_up._entries.clear()
     assert (masked("two")[0] == mask).all()
     proven.give_back(proven.begun())
     assert masked("two")[1] == given_up
