@@ -206,9 +206,9 @@ class Regions:
         return self._outside.get(state, NO_BYTES)
 
     def loop(self, state: int, collapsed: Collapsed) -> bytes:
-        """What tells apart the regions in which the same texts lead on: the classes, where most
-        bytes lead back to one state, as in strings of any length. b"" of others, such as those that
-        count."""
+        """A key of the state's region, if the bytes of its largest class lead back to one state, as
+        in a string of any length: its classes. b"" otherwise, as where characters are counted.
+        Regions with one key are mostly alike: that is a guess, to save time with."""
         classes = collapsed.classes
         byte = int(np.bincount(classes[classes >= 0]).argmax())
         for _ in range(_TURNS):

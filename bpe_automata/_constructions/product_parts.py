@@ -344,49 +344,65 @@ class Proofs(NamedTuple):
 class Proven:
     """The proofs of one tokenizer. Kernels read and write them in one call, so each call has a copy
     to itself: one after another, the same; at the same time, each its own, which knows what was
-    found in the calls that had it."""
+    found in the calls that had it.
+
+    What was given up in another language has another chance in the next, as one that was given up
+    where it is not hopeless can cost seconds. But what was given up in a loop (see `Regions.loop`)
+    is given up, while calls begin there, in all loops with this key."""
 
     def __init__(self, n_rows: int) -> None:
         """n_rows: of UTF-8, see `_tokenizer.alphabet`."""
         self._n_rows = n_rows
         self._idle: list[Proofs] = []
-        # By the region: the sets that are given up there, int64 in order, and what they have shown.
-        self._given_up: BoundedMemo[bytes, tuple[np.ndarray, np.ndarray]] = BoundedMemo(1 << 14)
+        self._in_loops: BoundedMemo[bytes, GivenUp] = BoundedMemo(1 << 14)
 
-    def taken(self, region: bytes = b"") -> Proofs:
-        """A copy, to be given back. (One that is not, is forgotten with all that it knows.) region:
-        in which a call begins (see `Regions.loop`): what other products gave up there is given up
-        from the start, as languages are alike there, so the strings of all JSON schemas."""
+    def taken(self) -> Proofs:
+        """A copy, to be given back. (One that is not, is forgotten with all that it knows.)"""
         try:
-            proofs = self._idle.pop()
+            return self._idle.pop()
         except IndexError:
-            proofs = _nothing_proved(self._n_rows)
-        known = self._given_up.get(region)
-        if known is not None:
-            numbers, shown = known
-            proofs = with_room_for(proofs, int(numbers[-1]) + 1)
-            proofs.given_up[numbers], proofs.shown[numbers] = True, shown
-        return proofs
+            return _nothing_proved(self._n_rows)
 
     def begun(self) -> Proofs:
-        """What a new product takes: what was given up in another language has another chance. (One
-        that was given up where it is not hopeless can cost seconds.)"""
+        """What a new product takes."""
         proofs = self.taken()
-        proofs.shown[proofs.given_up] = 0
-        proofs.given_up[:] = False
+        forget(proofs, np.flatnonzero(proofs.given_up))
         return proofs
-
-    def remember(self, region: bytes, proofs: Proofs, before: np.ndarray) -> None:
-        """After a call that began in a region. before: bool [n_sets], what was given up then."""
-        found = np.flatnonzero(proofs.given_up & ~before)
-        if len(found):
-            known = self._given_up.get(region)
-            numbers = found if known is None else np.union1d(known[0], found)
-            self._given_up.put(region, (numbers, proofs.shown[numbers]))
 
     def give_back(self, proofs: Proofs) -> None:
         """The one that was used last is the next that is taken."""
         self._idle.append(proofs)
+
+    def given_up_in(self, loop: bytes) -> GivenUp:
+        """Nothing for b""."""
+        return self._in_loops.get(loop) or NOTHING_GIVEN_UP
+
+    def remember(self, loop: bytes, found: np.ndarray, proofs: Proofs) -> None:
+        """After a call that began in a loop and gave up some sets, int64."""
+        if loop and len(found):
+            numbers, shown = self.given_up_in(loop)
+            new = np.setdiff1d(found, numbers)
+            both = np.append(numbers, new), np.append(shown, proofs.shown[new], axis=0)
+            self._in_loops.put(loop, both)
+
+
+GivenUp = tuple[np.ndarray, np.ndarray]
+"""Sets, int64 [n], and what of `Proofs.shown` is theirs."""
+NOTHING_GIVEN_UP = np.empty(0, dtype=np.int64), np.empty((0, *SHOWN), dtype=np.int32)
+
+
+def give_up(proofs: Proofs, some: GivenUp) -> np.ndarray:
+    """Give up some sets. Returns int64, those that were not given up."""
+    numbers, shown = some
+    fresh = ~proofs.given_up[numbers]
+    given_up = numbers[fresh]
+    proofs.given_up[given_up], proofs.shown[given_up] = True, shown[fresh]
+    return given_up
+
+
+def forget(proofs: Proofs, numbers: np.ndarray) -> None:
+    """Forget that sets, int64, were given up."""
+    proofs.given_up[numbers], proofs.shown[numbers] = False, 0
 
 
 def _nothing_proved(n_rows: int) -> Proofs:

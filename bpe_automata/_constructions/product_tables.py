@@ -14,6 +14,7 @@ from bpe_automata._constructions.canonical import CanonicalAutomaton
 from bpe_automata._constructions.collapsed import NOTHING, Regions
 from bpe_automata._constructions.prefixed import PrefixedDfa
 from bpe_automata._constructions.product_parts import (
+    NOTHING_GIVEN_UP,
     SHOWN,
     Columns,
     Proofs,
@@ -21,7 +22,9 @@ from bpe_automata._constructions.product_parts import (
     SetArrays,
     fixed_set_for,
     forbidden_sets_of,
+    forget,
     fragments_of,
+    give_up,
     reading_of,
     resized,
     with_room_for,
@@ -176,14 +179,14 @@ class ProductTables:
         mostly like where a collapsed vocabulary was used, or where the row is short."""
         free, bound = self.canonical.sets.successors(number)
         collapsed, alone = self._collapsed(state_pair, self.canonical.sets.sets[number].utf8_row)
-        full, certificates, region = collapsed.ids, _no_certificates(), b""
+        full, certificates, loop = collapsed.ids, _no_certificates(), b""
         if collapsed is not NOTHING:
-            region = self._regions.loop(int(self.memo.state[state_pair]), collapsed)
+            loop = self._regions.loop(int(self.memo.state[state_pair]), collapsed)
             full = self._text.vocabularies.full_row(collapsed, number, free, bound)
             certificates = self._certificates = self._room_for_certificates()
         given = alone, packed(collapsed), full, packed(certificates), free, bound
         begin, vocabulary = (state_pair, number), packed(self.vocabulary)
-        both, open_ = self.ask(readable_ids, *begin, *given, vocabulary, region=region)
+        both, open_ = self.ask(readable_ids, *begin, *given, vocabulary, loop=loop)
         return both, open_, self._no_ids if collapsed is NOTHING else full
 
     def _collapsed(self, state_pair: int, utf8_row: int) -> tuple[Collapsed, np.ndarray]:
@@ -354,14 +357,17 @@ class ProductTables:
         return added.ids[read].astype(np.int64), self.state_pairs(states[read], texts[read])
 
     @locked
-    def ask(self, kernel: Callable[..., T], *arguments: Any, region: bytes = b"") -> T:
+    def ask(self, kernel: Callable[..., T], *arguments: Any, loop: bytes = b"") -> T:
         """What a kernel answers that takes the `Product` last; asked again where the memo had no
-        room for its state pairs. region: see `Proven.taken`. Raises BudgetExceededError."""
-        proofs = self._proven.taken(region)
+        room for its state pairs. loop: in which it begins, see `Proven`. Raises
+        BudgetExceededError."""
+        proofs, given_up = self._proven.taken(), self._proven.given_up_in(loop)
+        lent = NOTHING_GIVEN_UP[0]
         try:
             # Only now, so that it has all sets that the proofs speak of.
             columns = self._set_arrays.current()
             proofs = with_room_for(proofs, len(columns.utf8_row))
+            lent = give_up(proofs, given_up)
             before = proofs.given_up.copy()
             while True:
                 watch = self._armed(columns, proofs)
@@ -371,12 +377,14 @@ class ProductTables:
                 slots = len(self.memo.configurations)
                 if int(self.memo.n_configurations[0]) >= slots // 2 - min(slots // 4, _ENOUGH):
                     self._grow_configurations()
+                found = np.flatnonzero(proofs.given_up & ~before)
                 if int(self.memo.n_state_pairs[0]) <= len(self.memo.state):
-                    if region:
-                        self._proven.remember(region, proofs, before)
+                    self._proven.remember(loop, found, proofs)
                     return answer
+                forget(proofs, found)  # perhaps there was no room
                 self._grow_state_pairs()
         finally:
+            forget(proofs, lent)
             self._proven.give_back(proofs)
 
     def _armed(self, columns: Columns, proofs: Proofs) -> np.ndarray:

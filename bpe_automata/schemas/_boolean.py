@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 from bpe_automata._automata.dfa import ByteDFA
+from bpe_automata._budget import check
 from bpe_automata.errors import BudgetExceededError
 from bpe_automata.schemas._limits import limited_steps, step
 from bpe_automata.schemas._scalar_sets import (
@@ -428,7 +429,8 @@ def _too_few(shape: Shape, other: Shape) -> list[Shape]:
     return [replace(shape, most=most)]
 
 
-# Terms of a union that others contain.
+# Terms of a union that others contain, with all of their texts: the names of a shape are written in
+# its order, all others in any.
 
 _COMPARED = 32  # terms that one is compared with
 _STEPS = 500  # of all comparisons
@@ -449,12 +451,15 @@ def uncontained(terms: Terms[Shape]) -> Terms[Shape]:
 
 
 def _is_within(term: Term[Shape], other: Term[Shape]) -> bool:
-    """Is a term seen to be a subset of another?"""
+    """Is a term seen to be a subset of another, and so are its texts?"""
+    check()
     one, two = term.shape, other.shape
     if other.minus:
         return False
     if isinstance(one, ObjectShape) and isinstance(two, ObjectShape):
         if not two.required <= one.required:
+            return False
+        if [name for name in one.named if name in two.named] != list(two.named):
             return False
         for name in two.required:
             some, allowed = (property_of(shape, name).child.known for shape in (one, two))
@@ -465,6 +470,5 @@ def _is_within(term: Term[Shape], other: Term[Shape]) -> bool:
 
 def _has_more_strings(one: ByteDFA, other: ByteDFA) -> bool:
     """Is it seen at once that one set is no subset of another?"""
-    if not isinstance(one, Finite) or not isinstance(other, Finite):
-        return False
-    return not one.elements <= other.elements
+    both_finite = isinstance(one, Finite) and isinstance(other, Finite)
+    return both_finite and not one.elements <= other.elements  # type: ignore[attr-defined]

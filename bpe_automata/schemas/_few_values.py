@@ -242,24 +242,27 @@ def _strings(strings: ByteDFA, most: int) -> list[str]:
         if strings.base is ALL_STRINGS or isinstance(strings.base, AllBut):
             raise _ManyError
         raise _UndecidedError  # to count them takes an automaton of all of them
-    found = _at_most_so_many(strings, most)
-    if found is None:
-        raise _ManyError
-    return [text.decode() for text in found]
+    return [text.decode() for text in _texts(strings, most)]
 
 
 def _numbers(numbers: NumberSet, most: int) -> list[Decimal]:
     if numbers.shortest is None:
         raise _UndecidedError
-    found = _at_most_so_many(numbers.shortest, most)
+    return [Decimal(text.decode()) for text in _texts(numbers.shortest, most)]
+
+
+def _texts(texts: ByteDFA, most: int) -> list[bytes]:
+    """All of them. Raises _ManyError."""
+    find = _texts_if_few if most <= MAX_VALUES else _texts_if_few.__wrapped__
+    found: list[bytes] | None = find(texts, most)
     if found is None:
         raise _ManyError
-    return [Decimal(text.decode()) for text in found]
+    return found
 
 
 @lru_cache(maxsize=64)
-def _at_most_so_many(texts: ByteDFA, most: int) -> list[bytes] | None:
-    """All of them; None where there are more."""
+def _texts_if_few(texts: ByteDFA, most: int) -> list[bytes] | None:
+    """None where there are more than `most`."""
     try:
         return list(texts.strings(most))
     except BudgetExceededError as error:

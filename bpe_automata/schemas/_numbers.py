@@ -180,8 +180,8 @@ NO_NUMBER = NumberSet(from_strings(()), "none")
 ALL_NUMBERS = NumberSet(DECIMALS, "all")
 
 
-# Sets are kept: the same few keywords stand in all schemas, and what is made of one set is kept by
-# the object.
+# Sets of keywords are cached: equal keywords give one object, which keeps what is derived from it.
+# They are cached by the number as it is read: 1e23 and 10 ** 23 are equal decimals, but not that.
 
 
 @lru_cache(maxsize=2)
@@ -205,7 +205,6 @@ def of_value(value: Number) -> NumberSet:
     return replace(found, spelled=frozenset((printed, f"{with_dot}{mark}{exponent}")))
 
 
-@lru_cache(maxsize=_KEPT, typed=True)
 def multiples_of(divisor: Number) -> NumberSet:
     """{ n * divisor : n an integer }, for a divisor > 0.
 
@@ -215,7 +214,12 @@ def multiples_of(divisor: Number) -> NumberSet:
     exact = exactly(divisor)
     if exact <= 0:
         raise ArgumentError(f"multiples of {divisor!r}: give a number above 0")
-    return NumberSet(divisible(exact), "unknown", *of_multiples(exact))
+    return _multiples_of(exact)
+
+
+@lru_cache(maxsize=_KEPT)
+def _multiples_of(divisor: Decimal) -> NumberSet:
+    return NumberSet(divisible(divisor), "unknown", *of_multiples(divisor))
 
 
 def exactly(value: Number) -> Decimal:
@@ -228,11 +232,14 @@ def exactly(value: Number) -> Decimal:
     return exact
 
 
-@lru_cache(maxsize=_KEPT, typed=True)
 def _compared(bound: Number, less: bool, equal: bool, greater: bool) -> NumberSet:
-    exact = _as_read(exactly(bound))
-    decimals = compared(exact, less, equal, greater)
-    return NumberSet(decimals, "unknown", *of_comparison(exact, less, equal, greater))
+    return _compared_with(_as_read(exactly(bound)), less, equal, greater)
+
+
+@lru_cache(maxsize=_KEPT)
+def _compared_with(bound: Decimal, less: bool, equal: bool, greater: bool) -> NumberSet:
+    decimals = compared(bound, less, equal, greater)
+    return NumberSet(decimals, "unknown", *of_comparison(bound, less, equal, greater))
 
 
 at_least = partial(_compared, less=False, equal=True, greater=True)

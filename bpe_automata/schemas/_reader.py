@@ -286,8 +286,9 @@ def _dependent(reader: Reader, part: Part, found: Values) -> Values:
         for name, needed in part.schema.get(keyword, {}).items():
             where = below(part.pointer, keyword, name)
             if isinstance(needed, dict | bool):
-                names = set(needed.get("properties", ()) if isinstance(needed, dict) else ())
-                found = _if_present(found, name, reader.values(where), where, names & asked)
+                then = reader.values(where)
+                names = {name for term in then.objects for name in term.shape.named}
+                found = _if_present(found, name, then, where, bool(names & asked))
                 asked |= names
             else:
                 others = [needed] if isinstance(needed, str) else needed
@@ -310,16 +311,19 @@ def _unevaluated(reader: Reader, part: Part, found: Values) -> Values:
     return found
 
 
-def _if_present(found: Values, name: str, then: Values, where: str, again: set[str]) -> Values:
-    """Objects with the property `name` must be in `then`. again: names of which something has been
-    asked before: then most terms are within others if they overlap, where of 17 conditions on one
-    member 2 ** 17 would be apart."""
+def _if_present(found: Values, name: str, then: Values, where: str, overlaps: bool) -> Values:
+    """Objects with the property `name` must be in `then`. overlaps: has an earlier condition named
+    one of its members? Then terms are left to overlap, and those within others are dropped: kept
+    apart, n such conditions make 2 ** n terms."""
     present = having(name, where)
     without = difference(found, present)
-    if not again:
+    if not overlaps:
         return union(without, intersection(intersection(found, present), then))
-    both = union(without, intersection(found, then))
-    return replace(both, objects=uncontained(both.objects))
+    named = ObjectShape({name: Property(ANYTHING)}, ANY_OBJECT.rest, pointer=where)
+    with_its_place = intersection(found, _all_but(objects=(Term(named),)))
+    both = union(without, intersection(with_its_place, then))
+    objects = uncontained(both.objects)
+    return both if len(objects) == len(both.objects) else replace(both, objects=objects)
 
 
 def _all_but(

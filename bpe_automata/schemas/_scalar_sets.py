@@ -89,6 +89,9 @@ class Bounded(_Lazy):
         """The strings that are not known to be outside of the set."""
         return self._find_upper()
 
+    def accepts(self, data: bytes) -> bool:
+        return self.lower.accepts(data)
+
     @property
     def is_empty(self) -> bool:
         """Whether the set is known to have no string."""
@@ -245,9 +248,11 @@ def canonical(dfa: ByteDFA) -> ByteDFA:
 
 def _same(one: ByteDFA, other: ByteDFA) -> bool:
     """Whether two sets are seen to be equal: minimal automata have canonical numbers, so arrays
-    decide, but not of those that would have to be written out for it."""
+    decide. False also where a `Limited` set would have to be written out to tell."""
     if isinstance(one, Finite) and isinstance(other, Finite):
         return one.elements == other.elements
+    if isinstance(one, Limited) and isinstance(other, Limited):
+        return one.most == other.most and _same(one.base, other.base)
     if isinstance(one, Limited) or isinstance(other, Limited):
         return False
     return (

@@ -15,7 +15,7 @@ from support import examples
 from support.drawn import ACCENTED, composing_tokenizers
 
 from bpe_automata import ByteDFA, compile_grammar, compile_regex, constrain
-from bpe_automata._constructions import collapsed, product_tables
+from bpe_automata._constructions import collapsed, product_parts, product_tables
 from bpe_automata._constructions.cartesian_merge import CartesianMerge
 from bpe_automata._constructions.collapsed import NOTHING, CollapsedVocabularies, vocabulary_trie
 from bpe_automata._constructions.explicit import explored
@@ -572,7 +572,7 @@ def test_what_was_given_up_in_one_language_has_a_chance_in_the_next(smollm2_toke
     assert np.flatnonzero(proofs.shown.any(axis=(1, 2))).tolist() == shown.tolist()
 
 
-def test_what_was_given_up_in_a_region_is_given_up_in_others_like_it(smollm2_tokenizer):
+def test_what_was_given_up_in_a_loop_is_given_up_in_others_like_it(smollm2_tokenizer):
     """Searches that fail in the strings of one schema fail in those of all, and cost a tenth of a
     mask. Masks are those of a product that has searched itself."""
 
@@ -582,24 +582,42 @@ def test_what_was_given_up_in_a_region_is_given_up_in_others_like_it(smollm2_tok
         state = engine.initial()
         for token in smollm2_tokenizer.encode('{"'):
             state = engine.step(state, token)
-        mask, proofs = engine.mask(state), proven.taken()
-        proven.give_back(proofs)
-        return mask, np.flatnonzero(proofs.given_up).tolist()
+        return engine.mask(state)
 
     proven = CartesianMerge(smollm2_tokenizer, compile_regex("a")).tables._proven
     masked("one")
-    ((classes, known),) = proven._given_up._entries.items()
+    ((key, known),) = proven._in_loops._entries.items()
     numbers = known[0].tolist()
-    proofs = proven.begun()
-    proofs.shown[numbers] = 7
-    proven.give_back(proofs)  # another language has shown something of them
-    mask, given_up = masked("two")
-    assert proven._given_up.get(classes) is known, "no search has found them anew"
-    assert set(numbers) <= set(given_up)
-    proven._given_up._entries.clear()
-    assert (masked("two")[0] == mask).all()
-    proven.give_back(proven.begun())
-    assert masked("two")[1] == given_up
+    assert len(set(numbers)) == len(numbers) > 0
+    mask, proofs = masked("two"), proven.taken()
+    assert proven.given_up_in(key) is known, "no search has found them anew"
+    assert not proofs.given_up[numbers].any(), "other languages are to have another chance"
+    proven.give_back(proofs)
+    proven._in_loops._entries.clear()
+    assert (masked("two") == mask).all()
+    assert sorted(proven.given_up_in(key)[0].tolist()) == sorted(numbers)
+
+
+def test_what_calls_gave_up_at_the_same_time_is_put_together():
+    """One may have met sets that the other's proofs have no room for."""
+    proven = Proven(n_rows=3)
+    small, large = proven.taken(), with_room_for(proven.taken(), 1_000)
+    large.given_up[900], large.shown[900] = True, 9
+    small.given_up[3], small.shown[3] = True, 7
+    proven.remember(b"loop", np.array([900]), large)
+    proven.remember(b"loop", np.array([3]), small)
+    proven.remember(b"", np.array([4]), small)
+    numbers, shown = proven.given_up_in(b"loop")
+    assert numbers.tolist() == [900, 3]
+    assert shown[:, 0, 0].tolist() == [9, 7]
+    proofs = with_room_for(proven.taken(), 1_000)
+    lent = product_parts.give_up(proofs, (numbers, shown))
+    assert lent.tolist() == [900, 3]
+    assert proofs.given_up.sum() == 2
+    product_parts.forget(proofs, lent)
+    assert not proofs.given_up.any()
+    assert not proofs.shown.any()
+    assert proven.given_up_in(b"another")[0].tolist() == []
 
 
 # Parts that words stay in, leave, or begin with a byte that leads elsewhere than most.

@@ -19,7 +19,7 @@ from bpe_automata.errors import (
     UnsatisfiableSchemaError,
     UnsupportedSchemaError,
 )
-from bpe_automata.schemas import compile_json_schema, link_json_schema
+from bpe_automata.schemas import _reader, compile_json_schema, link_json_schema
 
 NAMES = "abcde"
 needs = st.dictionaries(
@@ -169,6 +169,32 @@ def test_conditions_on_one_member(dependent: Any) -> None:
                 value = {**dict.fromkeys(some, 1), **kind}
                 text = json.dumps(value, separators=(",", ":")).encode()
                 assert linked.accepts(text) == validator.is_valid(value), text
+
+
+@examples(40)
+@given(conditions, st.lists(st.sampled_from([*"abcd", "kind", "x"]), unique=True))
+def test_overlapping_terms_have_the_texts_of_terms_that_are_apart(
+    dependent: Any, named: list[str]
+) -> None:
+    """In the order of the schema too, with names that it lists, others in any order."""
+    schema = {
+        "type": "object",
+        "properties": {name: {} for name in named},
+        "anyOf": [{"required": ["x", "kind"]}, {"properties": {"kind": {}, "x": {}}}],
+        "dependentSchemas": dependent,
+    }
+    if_present = _reader._if_present
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_reader, "_if_present", lambda *given: if_present(*given[:-1], False))
+        apart = link_json_schema(schema)
+    overlapping = link_json_schema(schema)
+    for some in itertools.permutations([*"ab", "kind", "x"], 3):
+        for kind in KINDS:
+            text = json.dumps(
+                {**dict.fromkeys(some, 1), **({"kind": kind} if "kind" in some else {})}
+            )
+            data = text.replace(" ", "").encode()
+            assert overlapping.accepts(data) == apart.accepts(data), data
 
 
 def test_many_conditions_on_one_member() -> None:

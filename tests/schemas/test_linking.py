@@ -592,6 +592,13 @@ def test_strings_of_a_million_characters():
     assert not found.accepts(b'"c"')
 
 
+def test_long_names_of_a_format():
+    names = {"propertyNames": {"format": "email", "maxLength": 9_999}, "properties": {"a@b.c": {}}}
+    found = link_json_schema({"type": "object", **names})
+    assert found.accepts(b'{"a@b.c":1,"d@e.f":2}')
+    assert not found.accepts(b'{"a":1}')
+
+
 @pytest.mark.parametrize("name", ["uri", "email"])
 def test_long_strings_of_a_format_of_which_bounds_are_known(monkeypatch, name):
     """Two schemas of MaskBench were too large for it."""

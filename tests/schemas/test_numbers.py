@@ -436,3 +436,13 @@ def test_what_is_taken_away_is_taken_in_both_readings() -> None:
     up_to = compile_json_schema(items | {"not": {"items": {"maximum": 10}}})
     assert up_to.accepts(b"[1,10.000000000000002]")
     assert not up_to.accepts(b"[1,10.000000000000000001]")  # 10 as a double
+
+
+def test_equal_decimals_that_are_read_differently_are_different_bounds():
+    """1e23 is read as a double, 99999999999999991611392, and sets of bounds are cached."""
+    assert link_json_schema('{"const": 1e23}').accepts(b"1e+23")
+    schema = {"items": {"enum": [10**23, 5]}, "type": "array", "uniqueItems": True}
+    assert link_json_schema(schema).accepts(b"[100000000000000000000000,5]")
+    assert numbers.at_least(1) is numbers.at_least(1.0) is numbers.at_least(Decimal("1.0"))
+    assert numbers.at_least(Decimal("1e23")) is not numbers.at_least(Decimal(10**23))
+    assert numbers.integers() is numbers.multiples_of(1)
