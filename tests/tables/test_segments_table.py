@@ -223,7 +223,7 @@ from experiments.schemas.linked_segments import Knowing
 def known():
     text = process.tokenizer._derived.get("text unseen")
     memo = _json_style._SHARED["compact", "minimal"]
-    return len(memo._entries), len(text.vocabularies.known()) if text else 0
+    return len(memo._entries), len(text.vocabularies._found) if text else 0
 
 hits, tables, real = [], set(), part_tables._Tables.found
 
