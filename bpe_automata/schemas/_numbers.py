@@ -60,7 +60,7 @@ _PLAIN = compile_regex(r"-?[1-9][0-9]*|0")
 _SHORTEST = compile_regex(r"0|-?[1-9][0-9]*|-?(0|[1-9][0-9]*)\.[0-9]*[1-9]")
 _BY_TEXT = compile_regex(r"-?(0|[1-9][0-9]*)")
 _EXACT = 2**53  # integers up to here are doubles
-_KEPT = 256
+_KEPT = 128  # as many as `divisible` keeps: an automaton may take megabytes
 _NEGATED: dict[Scientific, Scientific] = {"all": "none", "none": "all", "unknown": "unknown"}
 
 
