@@ -67,7 +67,7 @@ class CollapsedVocabularies:
         self._found: dict[bytes, Collapsed] = {}
         self._known: tuple[list[tuple[bytes, Collapsed]], np.ndarray] | None = None  # see `known`
         self._on_disk: set[bytes] = set()
-        self._left: dict[bytes, int] = {}  # rows until it pays
+        self._left: dict[bytes, int] = {}  # walks until one is made
         # Each row with a reference to the ids of its vocabulary, which it does not keep alive.
         self._full: BoundedMemo[tuple[int, int], tuple[ref[np.ndarray], np.ndarray]] = BoundedMemo(
             len(trie.start)  # four rows, so that no more than a quarter of the usual is kept
@@ -92,7 +92,7 @@ class CollapsedVocabularies:
         return self._found.get(classes.tobytes())
 
     def of(self, classes: np.ndarray) -> Collapsed:
-        """classes: int16 [256]. NOTHING as long as it does not pay."""
+        """classes: int16 [256]. NOTHING as long as it does not pay: each time counts as a walk."""
         key = classes.tobytes()
         found = self._found.pop(key, None)
         if found is None:
@@ -206,10 +206,11 @@ class Regions:
         return self._outside.get(state, NO_BYTES)
 
     def loop(self, state: int, collapsed: Collapsed) -> bytes:
-        """A key of the state's region, if the bytes of its largest class lead back to one state, as
-        in a string of any length: its classes. b"" otherwise, as where characters are counted.
-        Regions with one key are mostly alike: that is a guess, to save time with."""
-        classes = collapsed.classes
+        """A key of the state's region, its classes, if the largest class soon leads from a state to
+        itself, as in a string of any length; b"" otherwise, as where characters are counted.
+        Regions with one key are mostly alike: that is a guess, to save time with. collapsed: not
+        NOTHING."""
+        classes = collapsed.classes  # each has the number of its first byte
         byte = int(np.bincount(classes[classes >= 0]).argmax())
         for _ in range(_TURNS):
             before, state = state, self._dfa.step(state, byte)

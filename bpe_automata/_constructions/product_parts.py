@@ -342,13 +342,13 @@ class Proofs(NamedTuple):
 
 
 class Proven:
-    """The proofs of one tokenizer. Kernels read and write them in one call, so each call has a copy
-    to itself: one after another, the same; at the same time, each its own, which knows what was
-    found in the calls that had it.
+    """The proofs of one tokenizer. Kernels read and write them in one call, so each call has some
+    to itself: one after another, the same; at the same time, each its own, which know what was
+    found in the calls that had them.
 
-    What was given up in another language has another chance in the next, as one that was given up
-    where it is not hopeless can cost seconds. But what was given up in a loop (see `Regions.loop`)
-    is given up, while calls begin there, in all loops with this key."""
+    A new product begins with nothing given up, as a set that is given up wrongly can cost seconds.
+    But sets that were given up in a loop (see `Regions.loop`) are given up again for each call that
+    begins in a loop with this key."""
 
     def __init__(self, n_rows: int) -> None:
         """n_rows: of UTF-8, see `_tokenizer.alphabet`."""
@@ -357,20 +357,21 @@ class Proven:
         self._in_loops: BoundedMemo[bytes, GivenUp] = BoundedMemo(1 << 14)
 
     def taken(self) -> Proofs:
-        """A copy, to be given back. (One that is not, is forgotten with all that it knows.)"""
+        """Those that were given back last, else empty ones; to be given back. (What is not, is
+        forgotten with all that it knows.)"""
         try:
             return self._idle.pop()
         except IndexError:
             return _nothing_proved(self._n_rows)
 
     def begun(self) -> Proofs:
-        """What a new product takes."""
+        """What a new product takes: as `taken`, with nothing given up."""
         proofs = self.taken()
         forget(proofs, np.flatnonzero(proofs.given_up))
         return proofs
 
     def give_back(self, proofs: Proofs) -> None:
-        """The one that was used last is the next that is taken."""
+        """Those that were used last are the next that are taken."""
         self._idle.append(proofs)
 
     def given_up_in(self, loop: bytes) -> GivenUp:
@@ -378,7 +379,7 @@ class Proven:
         return self._in_loops.get(loop) or NOTHING_GIVEN_UP
 
     def remember(self, loop: bytes, found: np.ndarray, proofs: Proofs) -> None:
-        """After a call that began in a loop and gave up some sets, int64."""
+        """Add sets, int64, that a call which began in a loop gave up to those given up there."""
         if loop and len(found):
             numbers, shown = self.given_up_in(loop)
             new = np.setdiff1d(found, numbers)

@@ -11,7 +11,6 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, cast
 
-from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._budget import check
 from bpe_automata.errors import BudgetExceededError
 from bpe_automata.schemas._limits import limited_steps, step
@@ -429,46 +428,41 @@ def _too_few(shape: Shape, other: Shape) -> list[Shape]:
     return [replace(shape, most=most)]
 
 
-# Terms of a union that others contain, with all of their texts: the names of a shape are written in
-# its order, all others in any.
+# Terms that others contain are dropped. Their texts must be contained too: named properties are
+# written in the order of the shape, the rest in any.
 
 _COMPARED = 32  # terms that one is compared with
-_STEPS = 500  # of all comparisons
+_STEPS = 500  # of all comparisons; the terms that are left then stay
 
 
-def uncontained(terms: Terms[Shape]) -> Terms[Shape]:
+def uncontained(terms: Terms[ObjectShape]) -> Terms[ObjectShape]:
     """Terms with the same union, without most of those that others contain."""
-    found: list[Any] = []
-    waiting: list[Any] = list(terms)
+    found, waiting = list[Term[ObjectShape]](), list(terms)
     with limited_steps(_STEPS), suppress(BudgetExceededError):
         while waiting:
             term = waiting[0]
             if not any(_is_within(term, other) for other in found[:_COMPARED]):
-                within = [other for other in found[:_COMPARED] if _is_within(other, term)]
-                found = [other for other in found if other not in within] + [term]
+                kept = [other for other in found[:_COMPARED] if not _is_within(other, term)]
+                found = [*kept, *found[_COMPARED:], term]
             del waiting[0]
     return (*found, *waiting)
 
 
-def _is_within(term: Term[Shape], other: Term[Shape]) -> bool:
+def _is_within(term: Term[ObjectShape], other: Term[ObjectShape]) -> bool:
     """Is a term seen to be a subset of another, and so are its texts?"""
     check()
     one, two = term.shape, other.shape
-    if other.minus:
+    if other.minus or not two.required <= one.required:
         return False
-    if isinstance(one, ObjectShape) and isinstance(two, ObjectShape):
-        if not two.required <= one.required:
+    if [name for name in one.named if name in two.named] != list(two.named):
+        return False
+    for name in two.required:  # most differ in a constant, which is quickly seen
+        known = [property_of(shape, name).child.known for shape in (one, two)]
+        some, allowed = (values.strings if values else None for values in known)
+        if (
+            isinstance(some, Finite)
+            and isinstance(allowed, Finite)
+            and not some.elements <= allowed.elements
+        ):
             return False
-        if [name for name in one.named if name in two.named] != list(two.named):
-            return False
-        for name in two.required:
-            some, allowed = (property_of(shape, name).child.known for shape in (one, two))
-            if some and allowed and _has_more_strings(some.strings, allowed.strings):
-                return False
     return shape_difference(one, two) == []
-
-
-def _has_more_strings(one: ByteDFA, other: ByteDFA) -> bool:
-    """Is it seen at once that one set is no subset of another?"""
-    both_finite = isinstance(one, Finite) and isinstance(other, Finite)
-    return both_finite and not one.elements <= other.elements  # type: ignore[attr-defined]

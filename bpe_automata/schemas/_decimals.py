@@ -57,7 +57,6 @@ def digits_of(value: Decimal) -> Digits:
     return Digits(bool(sign), tuple(map(int, whole)), tuple(map(int, fraction)))
 
 
-@lru_cache(maxsize=512)
 def compared(bound: Decimal, less: bool, equal: bool, greater: bool) -> ByteDFA:
     """{ x in T : x < bound (if `less`), x = bound (if `equal`), x > bound (if `greater`) }"""
     digits, zero = digits_of(bound), Digits(False, (0,), ())
@@ -119,7 +118,6 @@ def _magnitude(bound: Digits, outcomes: tuple[int, int, int]) -> tuple[np.ndarra
     return trans, labels
 
 
-@lru_cache(maxsize=128)
 def divisible(divisor: Decimal, budget: Budget = _DEFAULT) -> ByteDFA:
     """{ x in T : x = n * divisor for an integer n }, for a divisor > 0.
 

@@ -60,7 +60,6 @@ _PLAIN = compile_regex(r"-?[1-9][0-9]*|0")
 _SHORTEST = compile_regex(r"0|-?[1-9][0-9]*|-?(0|[1-9][0-9]*)\.[0-9]*[1-9]")
 _BY_TEXT = compile_regex(r"-?(0|[1-9][0-9]*)")
 _EXACT = 2**53  # integers up to here are doubles
-_KEPT = 128  # as many as `divisible` keeps: an automaton may take megabytes
 _NEGATED: dict[Scientific, Scientific] = {"all": "none", "none": "all", "unknown": "unknown"}
 
 
@@ -217,7 +216,7 @@ def multiples_of(divisor: Number) -> NumberSet:
     return _multiples_of(exact)
 
 
-@lru_cache(maxsize=_KEPT)
+@lru_cache(maxsize=128)  # some take megabytes
 def _multiples_of(divisor: Decimal) -> NumberSet:
     return NumberSet(divisible(divisor), "unknown", *of_multiples(divisor))
 
@@ -236,7 +235,7 @@ def _compared(bound: Number, less: bool, equal: bool, greater: bool) -> NumberSe
     return _compared_with(_as_read(exactly(bound)), less, equal, greater)
 
 
-@lru_cache(maxsize=_KEPT)
+@lru_cache(maxsize=512)
 def _compared_with(bound: Decimal, less: bool, equal: bool, greater: bool) -> NumberSet:
     decimals = compared(bound, less, equal, greater)
     return NumberSet(decimals, "unknown", *of_comparison(bound, less, equal, greater))

@@ -275,14 +275,14 @@ def _contains(reader: Reader, part: Part, found: Values) -> Values:
         without = Values(arrays=(Term(ArrayShape((), bad, pointer=where)),))
         return difference(found, without)
     shape = replace(ANY_ARRAY, pointer=part.pointer, counted=(counted,))
-    return intersection(found, _all_but(arrays=(Term(shape),)))
+    return intersection(found, _only(arrays=(Term(shape),)))
 
 
 def _dependent(reader: Reader, part: Part, found: Values) -> Values:
     """dependentRequired, dependentSchemas, and `dependencies`, the older name of both."""
     for keyword in ("dependentRequired", *DEPENDENT_SCHEMAS):
         implied: dict[tuple[str, str], None] = {}
-        asked = set[str]()  # names of which something is asked
+        asked = set[str]()  # properties that earlier conditions name
         for name, needed in part.schema.get(keyword, {}).items():
             where = below(part.pointer, keyword, name)
             if isinstance(needed, dict | bool):
@@ -297,7 +297,7 @@ def _dependent(reader: Reader, part: Part, found: Values) -> Values:
             named = {one: Property(ANYTHING) for pair in implied for one in pair[::-1]}
             where = below(part.pointer, keyword)
             shape = ObjectShape(named, ANY_OBJECT.rest, pointer=where, implied=tuple(implied))
-            found = intersection(found, _all_but(objects=(Term(shape),)))
+            found = intersection(found, _only(objects=(Term(shape),)))
     return found
 
 
@@ -312,23 +312,24 @@ def _unevaluated(reader: Reader, part: Part, found: Values) -> Values:
 
 
 def _if_present(found: Values, name: str, then: Values, where: str, overlaps: bool) -> Values:
-    """Objects with the property `name` must be in `then`. overlaps: has an earlier condition named
-    one of its members? Then terms are left to overlap, and those within others are dropped: kept
-    apart, n such conditions make 2 ** n terms."""
+    """`found` without its objects that have the property `name` and are not in `then`. overlaps:
+    did an earlier condition of the keyword name a property that `then` names? Then terms are left
+    to overlap, and those within others are dropped: apart, n conditions make 2 ** n terms."""
     present = having(name, where)
     without = difference(found, present)
     if not overlaps:
         return union(without, intersection(intersection(found, present), then))
+    # It need not be there, but has its place in the order.
     named = ObjectShape({name: Property(ANYTHING)}, ANY_OBJECT.rest, pointer=where)
-    with_its_place = intersection(found, _all_but(objects=(Term(named),)))
+    with_its_place = intersection(found, _only(objects=(Term(named),)))
     both = union(without, intersection(with_its_place, then))
     objects = uncontained(both.objects)
     return both if len(objects) == len(both.objects) else replace(both, objects=objects)
 
 
-def _all_but(
+def _only(
     arrays: tuple[Term[ArrayShape], ...] = ALL.arrays,
     objects: tuple[Term[ObjectShape], ...] = ALL.objects,
 ) -> Values:
-    """All values, but only some of the arrays or of the objects."""
+    """All values, but of the arrays, or of the objects, only these."""
     return replace(ALL, arrays=arrays, objects=objects, loops=frozenset(), entry=False)
