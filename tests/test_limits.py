@@ -66,7 +66,7 @@ for method in ("lift", "canonical"):
 
 
 def output(code: str, *arguments: object) -> list[str]:
-    return process(code, *arguments, timeout=1500).stdout.splitlines()
+    return process(code, *arguments, timeout=3600).stdout.splitlines()
 
 
 @pytest.mark.parametrize("n", [32_767, 32_768, 65_536, 200_000])

@@ -102,7 +102,7 @@ code that is kept here is copied, which does not depend on where the package lie
 
 
 def run(*command: str, **more) -> str:
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600, **more)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=3600, **more)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -116,7 +116,7 @@ def wheel(tmp_path_factory) -> Path:
     hidden = shutil.ignore_patterns("__pycache__")
     shutil.copytree(ROOT / "bpe_automata", folder / "bpe_automata", ignore=hidden)
     made = [sys.executable, "-m", "pip", "--quiet", "wheel", "--no-deps", "-w", "dist", "."]
-    done = subprocess.run(made, cwd=folder, capture_output=True, text=True, timeout=600)
+    done = subprocess.run(made, cwd=folder, capture_output=True, text=True, timeout=3600)
     if "No matching distribution" in done.stderr:
         pytest.skip("setuptools cannot be fetched")
     assert done.returncode == 0, done.stderr
@@ -140,7 +140,7 @@ def test_it_is_used_in_a_fresh_environment_without_extras(wheel, tmp_path):
         [python, "-m", "pip", "--quiet", "--disable-pip-version-check", "install", str(wheel)],
         capture_output=True,
         text=True,
-        timeout=600,
+        timeout=3600,
     )
     if "No matching distribution" in done.stderr or "Failed to establish" in done.stderr:
         pytest.skip("the dependencies cannot be fetched")

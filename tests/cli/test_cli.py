@@ -410,7 +410,7 @@ def test_help(command, capsys) -> None:
 
 def process(*argv: str, **options) -> subprocess.CompletedProcess:
     command = [sys.executable, "-m", "bpe_automata", *argv]
-    return subprocess.run(command, capture_output=True, text=True, timeout=300, **options)
+    return subprocess.run(command, capture_output=True, text=True, timeout=3600, **options)
 
 
 def test_as_a_process(path) -> None:
@@ -426,5 +426,5 @@ def test_as_a_process(path) -> None:
 
 def test_broken_pipe(path) -> None:
     command = f"{sys.executable} -m bpe_automata explain {path} --ids '{'0 ' * 50_000}' | head -n 1"
-    done = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=3600)
     assert done.stderr == ""

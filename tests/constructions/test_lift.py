@@ -180,7 +180,7 @@ all_bytes = [byte_spelling(bytes([byte])) for byte in range(256)]
 tokenizer = small_tokenizer({vocabulary}, pretokenizer=byte_level(), decoder=byte_level())
 print(Lift(tokenizer, compile_regex({regex!r})).alive.sum())
 """
-    process(code, timeout=100)
+    process(code, timeout=3600)
 
 
 def _alive(dfa, edges):

@@ -664,7 +664,7 @@ def test_two_processes_may_write_at_once(cache: Path) -> None:
         for k in (1, 2)
     ]
     for writer in writers:
-        _, errors = writer.communicate(timeout=120)
+        _, errors = writer.communicate(timeout=3600)
         assert writer.returncode == 0, errors.decode()
     assert [path.suffix for path in (cache / "both").iterdir()] == [".arrays"]
 

@@ -63,7 +63,7 @@ def named(name: str) -> Tokenizer:
 
 
 def process(
-    code: str, *arguments: object, timeout: float = 900, check: bool = True, **environment: object
+    code: str, *arguments: object, timeout: float = 3600, check: bool = True, **environment: object
 ) -> subprocess.CompletedProcess[str]:
     """What a Python of its own says that runs the code. `check`: it must end well."""
     command = [sys.executable, "-c", code, *map(str, arguments)]

@@ -14,7 +14,6 @@ import signal
 import string
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
@@ -262,12 +261,10 @@ def main() -> None:
             call, usable = LONG[line.strip()](Path(folder))
             with suppress(BudgetExceededError), spending(Budget(max_seconds=0.2)):
                 call()  # kernels are loaded before
-            begun = time.monotonic()
             try:
                 print("ready", flush=True)
-                while time.monotonic() < begun + 60:
+                while True:
                     call()
-                print("never stopped", flush=True)
             except KeyboardInterrupt:
                 print("stopped", usable(), flush=True)
 

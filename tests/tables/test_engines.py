@@ -75,8 +75,8 @@ from experiments.shared.watched import serve
 def answer(what):
     if what == "die": sys.exit(3)
     if what == "raise": raise KeyError("gone")
-    if what == "sleep": time.sleep(60)
-    if what == "grow": kept = bytearray(300_000_000); time.sleep(60)
+    if what == "sleep": time.sleep(3600)
+    if what == "grow": kept = bytearray(300_000_000); time.sleep(3600)
     print("a remark")
     return {"answer": what}
 
@@ -98,14 +98,14 @@ def module(tmp_path, monkeypatch):
 
 def test_a_process_that_is_lost_is_a_failure_and_the_next_question_starts_it_anew(module):
     child = module("watched_child", CHILD)
-    with WatchedProcess(child, [], Limits(seconds=2, mb=250)) as process:
+    with WatchedProcess(child, [], Limits(seconds=0.1, mb=250)) as process:
+        assert process.ask("sleep") == {FAILURE: "over time: more than 0.1 s"}
+    with WatchedProcess(child, [], Limits(seconds=3600, mb=250)) as process:
         assert process.start() == {"ready": 1.5, "compiled": 0}
         assert process.ask("one") == {"answer": "one"}
         assert process.ask("die") == {FAILURE: "crashed: exit code 3: a remark"}
         assert process.ask("raise") == {FAILURE: "crashed: exit code 1: KeyError: 'gone'"}
-        assert process.ask("sleep") == {FAILURE: "over time: more than 2 s"}
         assert process.ask("two") == {"answer": "two"}
-    with WatchedProcess(child, [], Limits(seconds=30, mb=250)) as process:
         assert process.ask("grow") == {FAILURE: "over memory: more than 250 MB"}
         process.begin()
         with pytest.raises(LostError) as lost:

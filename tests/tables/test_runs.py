@@ -224,9 +224,7 @@ def started(folder, executor, program=PROGRAM):
 
 
 def until(happened) -> None:
-    waited = time.monotonic() + 300
     while not happened():
-        assert time.monotonic() < waited
         time.sleep(0.01)
 
 
@@ -260,5 +258,5 @@ def test_workers_end_with_a_parent_that_is_killed(tmp_path):
         until(lambda: len(parent.children(recursive=True)) >= 2)
         workers = parent.children(recursive=True)
         process.kill()
-    _, alive = psutil.wait_procs(workers, timeout=300)
+    _, alive = psutil.wait_procs(workers, timeout=3600)
     assert not alive
