@@ -61,7 +61,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_runtest_setup() -> None:
-    """A limit of memory; and one torch thread, once a test has imported torch: two on a busy machine are far slower."""
+    """What holds for each test. Two threads of torch on a busy machine are far slower than one."""
     limit_memory()
     torch = sys.modules.get("torch")
     if torch is not None and torch.get_num_threads() != 1:
