@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import hypothesis
 import pytest
 
-MOST_MEMORY = 2 << 30  # bytes that a test may take
-STATUS = Path("/proc/self/status")
+MOST_ADDRESSES = 12 << 30  # bytes of address space for one process
+MOST_MEMORY = 2 << 30  # bytes that a test may take, or a process that it starts
 
 LONGEST = (
     *("tables/test_contract.py", "tables/test_runs.py", "tables/test_ray.py"),
@@ -36,18 +37,45 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     hypothesis.settings.load_profile("long" if config.getoption("--long") else "default")
+    limit_memory()
 
 
 def limit_memory() -> None:
-    """A test that takes more than MOST_MEMORY fails by its name, and so do the processes that it
-    starts. What earlier tests have left is not counted."""
-    if not STATUS.exists():  # not on this system
+    """A test that runs away fails by its name, and does not take the machine with it."""
+    try:
+        import resource
+    except ImportError:  # not on this system
+        return
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    most = MOST_ADDRESSES if hard == resource.RLIM_INFINITY else min(MOST_ADDRESSES, hard)
+    resource.setrlimit(resource.RLIMIT_AS, (most, hard))
+
+
+@pytest.fixture(autouse=True)
+def _memory() -> Iterator[None]:
+    """What earlier tests have left is not counted."""
+    if not sys.platform.startswith("linux"):
+        yield
         return
     import resource
 
-    [held] = [line.split()[1] for line in STATUS.read_text().splitlines() if "VmData" in line]
-    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
-    resource.setrlimit(resource.RLIMIT_DATA, (int(held) * 1024 + MOST_MEMORY, hard))
+    Path("/proc/self/clear_refs").write_text("5")  # the peak is what is resident now
+    before = resident("VmHWM")
+    yield
+    taken = {
+        "it": resident("VmHWM") - before,
+        "a process that it or an earlier test started": 1024
+        * resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss,
+    }
+    for who, most in taken.items():
+        if most > MOST_MEMORY:
+            pytest.fail(f"{who} took {most:,} bytes of memory")
+
+
+def resident(field: str) -> int:
+    """Bytes that this process has in memory (VmRSS), or had at most (VmHWM)."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(1024 * int(line.split()[1]) for line in lines if line.startswith(field))
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -61,8 +89,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_runtest_setup() -> None:
-    """What holds for each test. Two threads of torch on a busy machine are far slower than one."""
-    limit_memory()
+    """One torch thread, once a test has imported torch: two on a busy machine are far slower."""
     torch = sys.modules.get("torch")
     if torch is not None and torch.get_num_threads() != 1:
         torch.set_num_threads(1)

@@ -1,8 +1,7 @@
 """What lark makes of a grammar: rules without repeats and options, and terminals.
 
 lark reads the grammar, imports from its library, fills in templates, and writes `*`, `+`, `?` and
-`~` as rules that contain themselves on the left. Its loader takes exponential time for some
-grammars, so it is watched.
+`~` as rules that contain themselves on the left. What it would write is counted first (`bounds`).
 
 An ignored terminal may stand before any terminal, and at the end of a text. It is as long as it can
 be, as for lark: a comment goes on to the end of its line, and no terminal begins in there. So
@@ -12,10 +11,10 @@ cannot.
 
 from __future__ import annotations
 
+import re
 import sys
-from collections.abc import Callable, Iterator
-from types import FrameType
-from typing import Any, TypeVar
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -29,6 +28,7 @@ from bpe_automata._automata.algebra import (
 from bpe_automata._automata.assembly import Assembly
 from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._budget import Budget, check, with_room
+from bpe_automata._grammars.bounds import check_length, check_rules, check_terminals
 from bpe_automata._grammars.terminals import texts_of
 from bpe_automata._optional import require
 from bpe_automata.errors import (
@@ -38,7 +38,6 @@ from bpe_automata.errors import (
     UnsupportedGrammarError,
 )
 
-T = TypeVar("T")
 Rules = dict[str, list[tuple[str, ...]]]
 """Of each rule its alternatives, which are sequences of symbols."""
 Texts = bytes | ByteDFA
@@ -46,6 +45,7 @@ Open = frozenset[tuple[int, int]]
 """Ignored terminals that could still be longer, by number, each with its state."""
 Gap = tuple[int | None, int, Open]
 """An ignored terminal that is being read, with its state; or None, with 0 behind one, 1 before."""
+_GBNF = re.compile(r"^\s*[\w-]+\s*::=", re.MULTILINE)
 ROOT, IGNORED = "<text>", "<ignored>"
 """Names that no symbol of a grammar has: of all texts, and of what may stand between terminals."""
 
@@ -87,10 +87,24 @@ def read(
 def _loaded(text: str, start: str) -> Any:
     """The grammar as a `lark.Lark`, without a parser: the analysis for one takes longer."""
     lark = require("lark", "pip install 'bpe-automata[grammars]'")
-    try:
-        return with_room(
-            lambda: _watched(lambda: lark.Lark(text, start=start, parser=None, lexer="basic"))
+    if _GBNF.search(text):
+        raise GrammarError(
+            "this looks like GBNF, as of llama.cpp (`root ::= ...`), and is read as a grammar of "
+            "lark: write `start: ...`, with names of terminals in capitals"
         )
+    check_length(text)
+
+    def load() -> Any:
+        check_terminals(lark.load_grammar._parse_grammar(text, "<string>"))
+        grammar, _ = lark.load_grammar.load_grammar(text, "<string>", [], False)
+        check_rules(grammar)
+        check()
+        found = lark.Lark(grammar, start=start, parser=None, lexer="basic")
+        check()
+        return found
+
+    try:
+        return with_room(load)
     except Exception as error:  # of any kind: lark lets those of `re` and of files through
         while isinstance(error, lark.exceptions.VisitError):
             error = error.orig_exc
@@ -100,25 +114,6 @@ def _loaded(text: str, start: str) -> Any:
             advice = "the grammar is nested more deeply than lark can read"
             raise BudgetExceededError("calls", sys.getrecursionlimit(), advice) from None
         raise GrammarError(f"lark cannot read the grammar: {error}") from error
-
-
-def _watched(load: Callable[[], T]) -> T:
-    """load(), which stops when the time is up; unless somebody else watches its calls."""
-    if sys.getprofile() is not None:
-        return load()
-    calls = 0
-
-    def watch(frame: FrameType, event: str, arg: object) -> None:
-        nonlocal calls
-        calls += 1
-        if calls % 1024 == 0:
-            check()
-
-    sys.setprofile(watch)
-    try:
-        return load()
-    finally:
-        sys.setprofile(None)
 
 
 def _texts(terminal: Any, budget: Budget) -> Texts:
