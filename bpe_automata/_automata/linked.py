@@ -331,6 +331,15 @@ class LinkedDFA(Immutable):
         """From now on numbers[s], int32, is s for each state s that is written down."""
         self._written.count_into(numbers)
 
+    def anew(self) -> LinkedDFA:
+        """The same automaton, of which nothing is written down yet."""
+        if self._origin is None:
+            return self._like(
+                self._begin, self.byte_class, self._readable, (LinkedDFA.anew, (self,))
+            )
+        make, given = self._origin
+        return make(*given)
+
     @property
     def is_nearly_full(self) -> bool:
         """Is more than half of the room for states, rows or steps used up?"""

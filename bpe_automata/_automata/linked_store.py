@@ -20,7 +20,9 @@ from bpe_automata._kernels.written import cut, write_cut, write_instance, write_
 from bpe_automata._limits import NUMBERS, untouched
 from bpe_automata.errors import BudgetExceededError, UnsupportedFeatureError
 
-_FEWER = "the texts read so far have used them up; make the automaton anew, or pass a larger Budget"
+_FEWER = (
+    "the texts that are being read have used them up; read fewer at once, or pass a larger Budget"
+)
 ROOM = 6
 """Times as many states as a budget has, by default: memory is taken by those that are written."""
 _STEPS = 2  # times as many steps away

@@ -14,11 +14,9 @@ from typing import Any, Generic, NamedTuple, TypeVar, cast
 import numpy as np
 
 from bpe_automata._arguments import at_least
-from bpe_automata._automata.comparing import refused
 from bpe_automata._automata.linked import explicit
 from bpe_automata._budget import Budget
 from bpe_automata._constructions.cartesian_merge import CartesianMerge
-from bpe_automata._constructions.comparing import Comparing
 from bpe_automata._constructions.engine import Engine, TextEngine, travelling
 from bpe_automata._constructions.horizon import GraphHorizon, Horizon
 from bpe_automata._constructions.horizon_graph import NEVER, Facts, Spread
@@ -88,8 +86,8 @@ class TextWithin(Within[State]):
     inner: TextEngine[State]
 
     def __init__(self, engine: TextEngine[State], max_tokens: int) -> None:
-        super().__init__(engine, max_tokens)
         self.tokenizer, self.dfa = engine.tokenizer, explicit(engine.dfa, "`within`")
+        super().__init__(engine, max_tokens)
 
     def dfa_state(self, state: tuple[State, int]) -> int:
         return self.inner.dfa_state(state[0])
@@ -100,11 +98,11 @@ def min_tokens(engine: Engine[Any], state: Hashable) -> int:
     plays no part: what is within it is no farther for it.
 
     Raises BudgetExceededError for an engine that is not of this package and is too large,
-    UnsupportedFeatureError for one that compares items."""
-    if isinstance(engine, Comparing):
-        raise refused("counting the ids to the end of a text")
+    UnsupportedFeatureError for one over a linked automaton."""
     if isinstance(engine, Within):
         return min_tokens(engine.inner, cast("tuple[Hashable, int]", state)[0])
+    if hasattr(engine, "dfa"):
+        explicit(engine.dfa, "counting the ids to the end of a text")
     return horizon_of(engine).least(state)
 
 

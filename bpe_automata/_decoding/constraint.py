@@ -37,7 +37,9 @@ _DEFAULT = Budget()
 @dataclass(frozen=True)
 class Constraint(Immutable):
     """Immutable; memoises what matchers visit, so it is worth keeping and sharing, also between any
-    number of threads, each with a matcher of its own. Pickled, it is what it was made of: another
+    number of threads, each with a matcher of its own. What is memoised of a linked automaton is let
+    go once it fills half of the room: `matcher` then begins on an automaton made anew, and matchers
+    that are at work keep theirs, with the other half. Pickled, it is what it was made of: another
     process makes it again, of the parts that the disk keeps.
 
     tokenizer, dfa: what it is made of; method: "canonical" or "lift"; engine: the lazy automaton;
@@ -95,7 +97,23 @@ class Constraint(Immutable):
         Raises PromptError if the prompt is not canonical or makes the constraint impossible, and
         ArgumentError for what is no sequence of ids.
         """
-        return Matcher(self.engine, prefix)
+        return Matcher(self.engine_with_room(), prefix)
+
+    def engine_with_room(self) -> TextEngine[Any]:
+        """The engine, for a text that begins. It is made anew where its linked automaton is nearly
+        full."""
+        engine = self.engine
+        walked = getattr(engine, "dfa", None)
+        if (
+            isinstance(walked, LinkedDFA)
+            and walked.is_nearly_full
+            and isinstance(self.dfa, LinkedDFA)
+        ):
+            made = rebuilt(self, self.dfa.anew())
+            for name in ("dfa", "engine"):  # two threads may do so at once: both engines are right
+                object.__setattr__(self, name, getattr(made, name))
+            engine = made.engine
+        return engine
 
     def within(self, max_tokens: int) -> Constraint:
         """The texts that take at most `max_tokens` ids, end-of-sequence not counted: every mask

@@ -78,7 +78,8 @@ class Matcher:
         (batch, ceil(V / 32)) as inference engines use it (bit i % 32 of word i // 32 for id i);
         bool (V,) or (batch, V); or floating, the same shapes, 0 where allowed and -inf elsewhere.
         V may exceed the tokenizer's ids; what is beyond is not allowed. `row` is written, all other
-        rows are left alone. Without `out`, a new bool array (n_ids,). Returns the array. Raises BufferShapeError.
+        rows are left alone. Without `out`, a new bool array (n_ids,). Returns the array. Raises
+        BufferShapeError.
         """
         bits = self._engine.mask(self._state)
         if self._finished:

@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Any
 
 from bpe_automata._arguments import short
-from bpe_automata._automata.linked import ByteAutomaton, LinkedDFA
+from bpe_automata._automata.linked import ByteAutomaton
 from bpe_automata._automata.linked_regex import compile_or_link
 from bpe_automata._budget import Budget
 from bpe_automata._constructions.canonical import canonical_automaton
@@ -248,7 +248,7 @@ class Constraints:
         language = options.regex, options.schema
         key = (*language, options.method, options.added_tokens, eos_ids, budget.max_seconds)
         found = self._kept.get(key)
-        if found is None or _is_nearly_full(found):
+        if found is None:
             if options.method == "canonical":
                 canonical_automaton(self.tokenizer)  # that of the server is no request's expense
             found = constrain(
@@ -265,13 +265,7 @@ class Constraints:
     def _used(self, key: tuple[object, ...], made: Constraint) -> Constraint:
         """The constraint that is kept, which another thread may have made meanwhile."""
         kept = self._kept.pop(key, made)
-        self._kept[key] = found = made if _is_nearly_full(kept) else kept
+        self._kept[key] = kept
         if len(self._kept) > MOST:
             del self._kept[next(iter(self._kept))]
-        return found
-
-
-def _is_nearly_full(made: Constraint) -> bool:
-    """Have requests written down so much of a linked automaton that others may find no room?"""
-    walked = made.engine.dfa
-    return isinstance(walked, LinkedDFA) and walked.is_nearly_full
+        return kept

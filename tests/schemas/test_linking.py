@@ -341,6 +341,58 @@ def test_a_schema_again_is_made_of_the_same_tables():
     assert kept[0] == kept[1]
 
 
+KEPT = (
+    {
+        "type": "object",
+        "properties": {f"p{k}": {"type": "string", "maxLength": 9} for k in range(6)},
+        "additionalProperties": False,
+    },
+    {"type": "array", "items": {"type": "string", "maxLength": 9}, "uniqueItems": True},
+)
+
+
+@pytest.mark.parametrize("method", ["canonical", "lift"])
+@pytest.mark.parametrize(("schema", "states"), [(KEPT[0], 500), (KEPT[1], 3000)])
+def test_a_constraint_that_is_kept_works_for_ever(schema, states, method):
+    """Threads share it; what fills its automaton is let go, and masks are those of a new one."""
+    tokenizer, budget = named("smollm2"), Budget(states)
+
+    def made():
+        language = link_json_schema(schema, order="any", budget=budget)
+        return constrain(tokenizer, language, method)
+
+    kept, wrong = made(), []
+    first = weakref.ref(kept.engine.dfa)
+
+    def work(seed):
+        rng = random.Random(seed)
+        for trial in range(25):
+            one = kept.matcher()
+            other = made().matcher() if trial % 5 == 0 else None
+            for _ in range(30):
+                ids = one.allowed_ids()
+                if other is not None and list(ids) != list(other.allowed_ids()):
+                    wrong.append(one.ids)
+                ids = ids[~np.isin(ids, tokenizer.eos_ids)]
+                if not ids.size:
+                    break
+                chosen = int(rng.choice(ids.tolist()))
+                one.advance(chosen)
+                if other is not None:
+                    other.advance(chosen)
+        done.append(seed)
+
+    done: list[int] = []
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (sorted(done), wrong) == ([0, 1, 2], [])
+    gc.collect()
+    assert first() is None
+
+
 def test_only_what_texts_lead_to_is_written_down():
     properties = {f"p{k}": {"type": "array", "items": {"type": "string"}} for k in range(500)}
     found = link_json_schema({"type": "object", "properties": properties})

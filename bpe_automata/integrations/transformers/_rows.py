@@ -71,7 +71,9 @@ class Rows:
         pad_id: int | None,
     ) -> None:
         prompts = unpadded(input_ids, attention_mask, pad_id)
-        self.engines: list[Engine[Any]] = [one.engine for one in _each(constraints, len(prompts))]
+        self.engines: list[Engine[Any]] = [
+            one.engine_with_room() for one in _each(constraints, len(prompts))
+        ]
         self.given = input_ids.cpu().numpy().astype(np.int64)
         self.starts: list[State] = []
         for number, (engine, prompt) in enumerate(zip(self.engines, prompts, strict=True)):
