@@ -1,8 +1,10 @@
 """Translates ECMA-262 patterns into the syntax of Python's `re`, with assertions as markers.
 
-The grammar is that of `Pattern` in ECMA-262, with annex B. Lookaround and backreferences are
-refused, with their position. `^ $ \\b \\B` become surrogates, which are in no string (MARKERS);
-`strings.compile_marked` interprets them.
+The grammar is that of `Pattern` in ECMA-262. Of annex B it has what other dialects read alike:
+brackets and braces as literals, escaped punctuation, hyphens next to `\\w`. What they read
+otherwise (`\\A`, `\\a`, `{,3}`, `[[:alpha:]]`, `[a&&b]`) is refused, as are lookaround and
+backreferences, with the position. `^ $ \\b \\B` become surrogates, which are in no string
+(MARKERS); `strings.compile_marked` interprets them.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from bpe_automata._automata.codepoints import (
     Inversion,
     complement,
     property_members,
+    runs,
     union,
 )
 from bpe_automata._budget import Budget, out_of_instructions
@@ -26,7 +29,7 @@ from bpe_automata.errors import RegexSyntaxError, UnsupportedRegexError
 #
 # `\d` and `\w` are ASCII, `\s` is the WhiteSpace and LineTerminator of the standard, `.` all but
 # line terminators; `\p{...}` is read as the `regex` package reads it. A string is a sequence of
-# code points, as with the flag `u`; the additional escapes of annex B are read as browsers do.
+# code points, as with the flag `u`.
 
 
 def _ranges(*pairs: str) -> Inversion:
@@ -38,14 +41,39 @@ WORD = _ranges("09", "AZ", "_", "az")
 SPACE = _ranges("\t\r", " ", "\xa0", "\u1680", "\u2000\u200a", "\u2028\u2029", "\u202f", "\u205f")
 SPACE = union((SPACE, _ranges("\u3000", "\ufeff")))
 ANY_BUT_LINE_ENDS = complement(_ranges("\n", "\r", "\u2028\u2029"))
-_SETS = {
-    "d": DIGITS,
-    "D": complement(DIGITS),
-    "w": WORD,
-    "W": complement(WORD),
-    "s": SPACE,
-    "S": complement(SPACE),
-}
+Sets = dict[str, Inversion]
+"""What `\\d \\D \\w \\W \\s \\S` and `.` match."""
+
+
+def _sets(digits: Inversion, word: Inversion, space: Inversion, dot: Inversion) -> Sets:
+    found = {"d": digits, "w": word, "s": space}
+    return found | {name.upper(): complement(found[name]) for name in found} | {".": dot}
+
+
+ECMA = (_sets(DIGITS, WORD, SPACE, ANY_BUT_LINE_ENDS),)
+
+
+@lru_cache(maxsize=1)
+def all_dialects() -> tuple[Sets, ...]:
+    """Those of ECMA-262, of Python's `re`, of Rust's `regex`, and of the last as it would be if all
+    characters were digits that its Unicode does not know yet."""
+    word = ("Alphabetic", "M", "Nd", "Pc", "Join_Control")
+    names = (("Nd",), word, ("White_Space",))
+    digits, letters, space = (union(_members(name) for name in each) for each in names)
+    of_re = [runs(re.compile(rf"\{name}+")) for name in "dws"]
+    later, dot = _members("Cn"), complement(_ranges("\n"))
+    return (
+        *ECMA,
+        _sets(of_re[0], of_re[1], of_re[2], dot),
+        _sets(digits, letters, space, dot),
+        _sets(union((digits, later)), union((letters, later)), space, dot),
+    )
+
+
+def _members(name: str) -> Inversion:
+    return property_members(rf"\p{{{name}}}", False)
+
+
 _CONTROLS = {"t": 9, "n": 10, "v": 11, "f": 12, "r": 13}
 _HEX = re.compile(
     r"u\{(?P<long>[0-9A-Fa-f]+)\}"
@@ -53,10 +81,10 @@ _HEX = re.compile(
     r"|u(?P<short>[0-9A-Fa-f]{4})|x(?P<byte>[0-9A-Fa-f]{2})"
 )
 _PROPERTY = re.compile(r"[pP]\{[^{}]*\}")
-_OCTAL = re.compile(r"[0-3][0-7]{0,2}|[4-7][0-7]?")
+_KNOWN = re.compile(r"c[A-Za-z]|0(?![0-9])|[^A-Za-z0-9]", re.DOTALL)
 
 
-def escaped(pattern: str, at: int, in_class: bool) -> tuple[Inversion, int]:
+def escaped(pattern: str, at: int, in_class: bool, sets: Sets) -> tuple[Inversion, int]:
     """(the characters that the escape at index `at` matches, the index after it).
 
     Raises RegexSyntaxError. Word boundaries and backreferences must have been handled before.
@@ -64,19 +92,26 @@ def escaped(pattern: str, at: int, in_class: bool) -> tuple[Inversion, int]:
     if at + 1 >= len(pattern):
         raise RegexSyntaxError(pattern, at, "a backslash at the end")
     letter = pattern[at + 1]
-    if letter in _SETS:
-        return _SETS[letter], at + 2
+    if letter in sets and letter != ".":
+        return sets[letter], at + 2
+    if letter in _CONTROLS:
+        return _one(_CONTROLS[letter]), at + 2
+    if in_class and letter == "b":
+        return _one(8), at + 2
     if found := _PROPERTY.match(pattern, at + 1):
         return _property(pattern, at, found.group()), found.end()
     if found := _HEX.match(pattern, at + 1):
         return _one(_hexadecimal(pattern, at, found)), found.end()
-    if found := _OCTAL.match(pattern, at + 1):
-        return _one(int(found.group(), 8)), found.end()
-    if letter == "c":
-        return _control_letter(pattern, at, in_class)
-    if in_class and letter == "b":
-        return _one(8), at + 2
-    return _one(_CONTROLS.get(letter, ord(letter))), at + 2
+    found = _KNOWN.match(pattern, at + 1)
+    if found is None or (letter in "<>" and not in_class):
+        write = {"A": "^", "Z": "$", "z": "$"}.get(letter, "the characters that are meant")
+        raise _differs(pattern, at, f"\\{letter}", write)
+    code_point = {"c": ord(found.group()[-1]) % 32, "0": 0}.get(letter, ord(letter))
+    return _one(code_point), found.end()
+
+
+def _differs(pattern: str, at: int, what: str, write: str) -> RegexSyntaxError:
+    return RegexSyntaxError(pattern, at, f"dialects of regexes differ about {what}: write {write}")
 
 
 def _one(code_point: int) -> Inversion:
@@ -102,29 +137,26 @@ def _hexadecimal(pattern: str, at: int, found: re.Match[str]) -> int:
     return code_point
 
 
-def _control_letter(pattern: str, at: int, in_class: bool) -> tuple[Inversion, int]:
-    """`\\cJ` is a control character; before other characters, `\\c` is a literal backslash."""
-    letter = pattern[at + 2 : at + 3]
-    if letter.isascii() and (
-        letter.isalpha() or (in_class and (letter.isdigit() or letter == "_"))
-    ):
-        return _one(ord(letter) % 32), at + 3
-    return _one(ord("\\")), at + 1
+_OPERATOR = re.compile("&&|--|~~")  # of sets, in Rust
 
 
-def character_class(pattern: str, at: int) -> tuple[Inversion, int]:
+def character_class(pattern: str, at: int, sets: Sets) -> tuple[Inversion, int]:
     """(the characters of the class that opens at index `at`, the index after it). Raises
     RegexSyntaxError."""
     opened, at = at, at + 1
     negated = pattern[at : at + 1] == "^"
     at += negated
     parts: list[Inversion] = []
+    if pattern[at : at + 1] == "]" and "]" in _ESCAPED.sub("", pattern[at + 1 :]):
+        raise _differs(pattern, at, "a ] that comes first in a class", "\\]")
     while pattern[at : at + 1] != "]":
         if at >= len(pattern):
             raise RegexSyntaxError(pattern, opened, "a class that is not closed")
-        first, after = _member(pattern, at)
+        first, after = _member(pattern, at, sets)
+        if found := _OPERATOR.match(pattern, at) or _OPERATOR.match(pattern, after):
+            raise _differs(pattern, found.start(), found[0], f"\\{found[0][0]}")
         if pattern[after : after + 1] == "-" and pattern[after + 1 : after + 2] not in ("]", ""):
-            last, end = _member(pattern, after + 1)
+            last, end = _member(pattern, after + 1, sets)
             parts.append(_range(pattern, at, first, last))
             at = end
         else:
@@ -134,9 +166,9 @@ def character_class(pattern: str, at: int) -> tuple[Inversion, int]:
     return (complement(members) if negated else members), at + 1
 
 
-def _member(pattern: str, at: int) -> tuple[Inversion, int]:
+def _member(pattern: str, at: int, sets: Sets) -> tuple[Inversion, int]:
     if pattern[at] == "\\":
-        return escaped(pattern, at, in_class=True)
+        return escaped(pattern, at, True, sets)
     return _one(ord(pattern[at])), at + 1
 
 
@@ -188,9 +220,11 @@ def listed(pattern: str) -> frozenset[str] | None:
 
 
 BEGIN, END, BOUNDARY, NO_BOUNDARY = MARKERS = "\ud800\ud801\ud802\ud803"
+_COUNT = re.compile(r"\{ *([0-9]+ *,?|,) *[0-9]* *\}")  # of any dialect
 _REPEAT = re.compile(r"([*+?]|\{(?P<least>[0-9]+)(?P<comma>,(?P<most>[0-9]*))?\})\??")
 _GROUP = re.compile(r"\((?!\?)|\(\?<(?![=!])")
 _OPENED = re.compile(r"\((?:\?(?::|<(?P<name>[\w$]+)>))?(?!\?)")
+_BEGIN = re.compile(r"\^|\\A")
 _AHEAD = re.compile(r"\(\?([=!])")
 _LOOKAROUND = re.compile(r"\(\?(<?)[=!]")
 _NUMBER = re.compile(r"[1-9][0-9]{0,9}(?![0-9])")
@@ -210,13 +244,16 @@ def grouped(alternatives: Alternatives) -> str:
     return f"(?:{'|'.join(''.join(terms) for terms in alternatives)})"
 
 
-def translate(pattern: str, budget: Budget) -> list[Conditional]:
-    """The alternatives of a pattern, each with its conditions. Raises RegexSyntaxError,
-    UnsupportedRegexError, and BudgetExceededError for a repetition that no automaton within the
-    budget can count."""
+def translate(pattern: str, budget: Budget, agreed: bool = False) -> list[Conditional]:
+    """The alternatives of a pattern, each with its conditions. agreed: classes are those of all
+    dialects, so that each of them finds a match where one is found; `\\A \\Z \\z` are known.
+
+    Raises RegexSyntaxError, UnsupportedRegexError, and BudgetExceededError for a repetition that no
+    automaton within the budget can count.
+    """
     if len(pattern) > budget.max_instructions:
         raise out_of_instructions(budget)
-    reader, found = _Reader(pattern, budget), list[Conditional]()
+    reader, found = _Reader(pattern, budget, agreed), list[Conditional]()
     while not found or pattern[reader.at : reader.at + 1] == "|":
         reader.at += bool(found)
         conditions = reader.conditions()
@@ -230,8 +267,12 @@ def translate(pattern: str, budget: Budget) -> list[Conditional]:
 class _Reader:
     """A parser by recursive descent; `at` is the index of the next character."""
 
-    def __init__(self, pattern: str, budget: Budget) -> None:
+    def __init__(self, pattern: str, budget: Budget, agreed: bool) -> None:
         self.pattern, self.at, self._budget = pattern, 0, budget
+        self._dialects = all_dialects() if agreed else ECMA
+        self._anchors = {"A": BEGIN, "Z": END, "z": END} if agreed else {}
+        self._denied = False  # what is read now must not match
+        self._nested = False  # a class had a bracket in it
 
     @cached
     def _bare(self) -> str:
@@ -262,11 +303,13 @@ class _Reader:
 
     def conditions(self) -> list[Condition]:
         """Those behind a `^` that comes next, if there are any."""
-        found, at = list[Condition](), self.at + 1
-        if self.pattern[self.at : at] == "^":
+        found, begin = list[Condition](), _BEGIN.match(self.pattern, self.at)
+        if begin and (begin[0] == "^" or self._anchors):
+            at = begin.end()
             while ahead := _AHEAD.match(self.pattern, at):
-                found.append((ahead[1] == "=", self._inside(at, ahead.end())))
-                at = self.at
+                self._denied = ahead[1] == "!"
+                found.append((not self._denied, self._inside(at, ahead.end())))
+                at, self._denied = self.at, False
         return found
 
     def _term(self) -> str:
@@ -300,18 +343,34 @@ class _Reader:
         if character == "(":
             return self._group()
         if character == "[":
-            members, self.at = character_class(self.pattern, self.at)
-            return spelled(members)
+            return self._class()
         if character == "\\":
             return self._escape()
         if character in "*+?" or _REPEAT.match(self.pattern, self.at):
             raise RegexSyntaxError(self.pattern, self.at, "nothing to repeat")
+        if found := _COUNT.match(self.pattern, self.at):
+            raise _differs(self.pattern, self.at, found[0], "the least count, or \\{")
+        if character == "]" and self._nested:
+            raise _differs(self.pattern, self.at, "a class in a class", "\\[ or \\]")
         self.at += 1
         if character in "^$":
             return BEGIN if character == "^" else END
         if character == ".":
-            return spelled(ANY_BUT_LINE_ENDS)
+            return self._characters([sets["."] for sets in self._dialects])
         return spelled((ord(character), ord(character) + 1))
+
+    def _class(self) -> str:
+        start = self.at
+        found = [character_class(self.pattern, start, sets) for sets in self._dialects]
+        self.at = found[0][1]
+        self._nested |= "[" in _ESCAPED.sub("", self.pattern[start + 1 : self.at])
+        return self._characters([members for members, _ in found])
+
+    def _characters(self, found: list[Inversion]) -> str:
+        """Those that are in the sets of all dialects, or of any where a match is denied."""
+        if self._denied or len(found) == 1:
+            return spelled(union(found))
+        return spelled(complement(union(map(complement, found))))
 
     def _group(self) -> str:
         start = self.at
@@ -337,10 +396,16 @@ class _Reader:
         letter = self.pattern[self.at + 1 : self.at + 2]
         if letter and letter in "bB":
             self.at += 2
+            if self.pattern.startswith("{", self.at):
+                raise _differs(self.pattern, self.at - 2, f"\\{letter}{{", "\\{")
             return BOUNDARY if letter == "b" else NO_BOUNDARY
+        if letter in self._anchors:
+            self.at += 2
+            return self._anchors[letter]
         number = _NUMBER.match(self.pattern, self.at + 1)
         within = number is not None and int(number.group()) <= self._groups
         if within or (letter == "k" and self._named):
             raise UnsupportedRegexError(self.pattern, self.at, "a backreference is not regular")
-        members, self.at = escaped(self.pattern, self.at, in_class=False)
-        return spelled(members)
+        found = [escaped(self.pattern, self.at, False, sets) for sets in self._dialects]
+        self.at = found[0][1]
+        return self._characters([members for members, _ in found])

@@ -16,7 +16,7 @@ from functools import lru_cache
 import numpy as np
 
 from bpe_automata._automata.algebra import any_of, difference, intersection
-from bpe_automata._automata.codepoints import Inversion, complement, without
+from bpe_automata._automata.codepoints import Inversion, complement, union, without
 from bpe_automata._automata.compile import atoms, compile_regex, determinized, finish
 from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._automata.program import Program
@@ -38,7 +38,10 @@ from bpe_automata.schemas._ecma import (
     WORD,
     Alternatives,
     Condition,
+    Conditional,
+    all_dialects,
     grouped,
+    spelled,
     translate,
 )
 
@@ -188,23 +191,45 @@ def _numbered(
 
 
 @lru_cache(maxsize=1024)
-def ecma_pattern(pattern: str, budget: Budget = _DEFAULT) -> ByteDFA:
+def ecma_pattern(pattern: str, budget: Budget = _DEFAULT, agreed: bool = False) -> ByteDFA:
     """The strings in which the ECMA-262 pattern matches somewhere, by code points.
 
-    Raises RegexSyntaxError, UnsupportedRegexError for backreferences and for lookaround but that
-    behind a `^` at the beginning (all with a position), BudgetExceededError.
+    agreed: those in which it matches by Python's `re` and Rust's `regex` too, but for some: if it
+    has `\\b` or `\\B`, strings with characters of words to one of them only, and the empty one for
+    `\\B`; with `$` in a `(?!...)`, those that end in a line feed. `\\A \\Z \\z` are then known.
+
+    Raises RegexSyntaxError for what is no pattern, and for what other dialects read otherwise,
+    UnsupportedRegexError for backreferences and for lookaround but that behind a `^` at the
+    beginning (all with a position), BudgetExceededError.
     """
     try:
-        alternatives = translate(pattern, budget)
+        alternatives = translate(pattern, budget, agreed)
         plain = tuple(terms for terms, conditions in alternatives if not conditions)
         found = [_language(plain, budget)] if plain else []
         for terms, conditions in alternatives:
             if conditions:
                 found.append(_looked_ahead(_language((terms,), budget), conditions, budget))
-        return found[0] if len(found) == 1 else any_of(found, budget)
+        every = found[0] if len(found) == 1 else any_of(found, budget)
+        return _sure(every, alternatives, budget) if agreed else every
     except RecursionError:
         advice = "groups of the pattern are nested too deeply"
         raise BudgetExceededError("stack frames", sys.getrecursionlimit(), advice) from None
+
+
+def _sure(found: ByteDFA, alternatives: list[Conditional], budget: Budget) -> ByteDFA:
+    """Without the strings in which dialects differ about the markers of a pattern."""
+    denied = "".join(grouped(c) for _, every in alternatives for there, c in every if not there)
+    if END in denied:
+        found = difference(found, compile_regex(rf"{_ANY}\n", budget), budget)
+    text = "".join(
+        grouped((terms, *(t for _, c in every for t in c))) for terms, every in alternatives
+    )
+    if BOUNDARY in text or NO_BOUNDARY in text:
+        words = [sets["w"] for sets in all_dialects()]
+        same = union((WORD, complement(union(words))))
+        least = "+" if NO_BOUNDARY in text else "*"  # `re` finds no `\\B` in the empty string
+        found = intersection(found, compile_regex(f"{spelled(same)}{least}", budget), budget)
+    return found
 
 
 @lru_cache(maxsize=1024)
