@@ -44,7 +44,7 @@ from bpe_automata.schemas._drafts import (
     without_vocabularies,
 )
 from bpe_automata.schemas._formats import DEFINED, SUPPORTED
-from bpe_automata.schemas._sources import MAX_NESTING, check_json, too_deep
+from bpe_automata.schemas._sources import MAX_NESTING, OfModel, check_json, too_deep
 
 if TYPE_CHECKING:
     from referencing import Registry
@@ -101,7 +101,8 @@ class Document:
         self._anchors: dict[tuple[str, str], str] = {}  # (base, name) -> pointer
         self._dynamic: dict[str, dict[str, str]] = {}  # base -> name of a $dynamicAnchor -> pointer
         self.root, self._all_formats, self._registry = schema, all_formats, registry
-        self._scan("#", schema, "", self._draft("#", schema, DRAFT_2020))
+        draft = replace(DRAFT_2020, agreed=isinstance(schema, OfModel))
+        self._scan("#", schema, "", self._draft("#", schema, draft))
 
     def part(self, pointer: str) -> Part:
         """The schema at a pointer that is known to lead to one. Its own pointer may be of a later
@@ -207,7 +208,7 @@ class Document:
             raise InvalidSchemaError(where, f"$schema is {uri!r}, not a string")
         found = draft_of(uri)
         if found is not None:
-            return found
+            return replace(found, agreed=above.agreed)
         own = levels < _MAX_METASCHEMAS and not _METASCHEMAS.match(uri)
         metaschema = self._retrieved(urldefrag(uri)[0]) if own else None
         if not isinstance(metaschema, dict) or "$schema" not in metaschema:

@@ -27,7 +27,8 @@ TYPES = ("null", "boolean", "integer", "number", "string", "array", "object")
 class Draft:
     """number: orders the drafts; later ones have their year. ref_alone: keywords next to a $ref are
     ignored. integers_by_text: 1.0 is no integer. id_keyword: sets the URI of a schema. unknown:
-    keywords that its metaschema leaves out."""
+    keywords that its metaschema leaves out. agreed: patterns match where all dialects find a match,
+    not only ECMA-262."""
 
     name: str
     number: int
@@ -35,6 +36,7 @@ class Draft:
     integers_by_text: bool = False
     id_keyword: str = "$id"
     unknown: frozenset[str] = frozenset()
+    agreed: bool = False
 
     def __hash__(self) -> int:
         return self.number

@@ -89,9 +89,7 @@ def read_strings(part: Part) -> ByteDFA:
         found = format_strings(schema["format"])
     if "pattern" in schema:
         with as_too_large(part.pointer, "pattern"):
-            found = intersect_strings(
-                found, _pattern_language(schema["pattern"], part.pointer, "pattern")
-            )
+            found = intersect_strings(found, _pattern_language(schema["pattern"], part, "pattern"))
     fewest, most = int(schema.get("minLength", 0)), schema.get("maxLength")
     if fewest or most is not None:
         with as_too_large(part.pointer, "minLength" if most is None else "maxLength"):
@@ -108,13 +106,15 @@ def _within(texts: ByteDFA, fewest: int, most: int | None) -> ByteDFA:
     return long if most is None or long.is_empty else limited(long, most)
 
 
-def _pattern_language(pattern: str, pointer: str, *path: str) -> ByteDFA:
-    """The strings in which a regex of ECMA-262 matches; below(pointer, *path) leads to it."""
-    where = below(pointer, *path)
+def _pattern_language(pattern: str, part: Part, *path: str) -> ByteDFA:
+    """The strings in which a regex of ECMA-262 matches; below(part.pointer, *path) leads to it."""
+    where = below(part.pointer, *path)
     try:
         with as_too_large(where):
             strings = listed(pattern)
-            return canonical(ecma_pattern(pattern)) if strings is None else finite(strings)
+            if strings is not None:
+                return finite(strings)
+            return canonical(ecma_pattern(pattern, agreed=part.draft.agreed))
     except RegexSyntaxError as error:
         raise InvalidSchemaError(where, str(error)) from None
     except RegexError as error:
@@ -312,7 +312,7 @@ def _patterns(part: Part, child: ReadChild) -> list[tuple[ByteDFA, Child]]:
 
 def pattern_names(part: Part, pattern: str) -> ByteDFA:
     """The names that one of the patterns of patternProperties matches."""
-    return _pattern_language(pattern, part.pointer, "patternProperties", pattern)
+    return _pattern_language(pattern, part, "patternProperties", pattern)
 
 
 def _others(part: Part, child: ReadChild, closed: bool) -> Child:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 import json
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
 from typing import Any
@@ -33,9 +34,13 @@ _KNOWN = (
 )
 
 
+class OfModel(dict[str, Any]):
+    """A schema that pydantic made, whose patterns may be of Python's or Rust's dialect."""
+
+
 def schema_of(source: Any) -> Any:
     """The JSON schema that `source` is or describes; that of a function describes its arguments by
-    name, as one object.
+    name, as one object. It is an OfModel if pydantic made it.
 
     Raises InvalidSchemaError for text that is no JSON, ArgumentError for a source without a schema,
     MissingDependencyError for one that needs pydantic.
@@ -47,9 +52,9 @@ def schema_of(source: Any) -> Any:
     if isinstance(source, str | bytes | bytearray):
         return _parsed(_decoded(source))
     if hasattr(source, "model_json_schema"):  # a pydantic model
-        return _from_pydantic(source, lambda: source.model_json_schema())
+        return _from_pydantic(source, source.model_json_schema)
     if hasattr(source, "json_schema"):  # a TypeAdapter
-        return _from_pydantic(source, lambda: source.json_schema())
+        return _from_pydantic(source, source.json_schema)
     if inspect.isfunction(source) or inspect.ismethod(source) or inspect.isbuiltin(source):
         return _of_function(source)
     if source is None or isinstance(source, int | float | list | tuple):
@@ -70,14 +75,28 @@ def _of_type(annotation: Any, of: Any = None) -> Any:
     """The schema of any type that pydantic knows: a dataclass, a TypedDict, list[int], ... of: what
     it stands for, in messages."""
     adapter = require("pydantic", "pip install pydantic").TypeAdapter
-    return _from_pydantic(of or annotation, lambda: adapter(annotation).json_schema())
+    return _from_pydantic(
+        of or annotation, lambda **known: adapter(annotation).json_schema(**known)
+    )
 
 
-def _from_pydantic(source: Any, schema: Callable[[], Any]) -> Any:
+def _from_pydantic(source: Any, schema: Callable[..., Any]) -> OfModel:
     """The schema that pydantic returns. Its errors (no schema for a type, an incomplete model, an
     unknown name) have only Python's own classes in common."""
+    require("pydantic", "pip install pydantic")
+    from pydantic.json_schema import GenerateJsonSchema
+
+    class Generator(GenerateJsonSchema):  # type: ignore[misc]
+        def str_schema(self, schema: Any) -> Any:
+            pattern = schema.get("pattern")
+            flags = re.RegexFlag(getattr(pattern, "flags", 0)) & ~(re.UNICODE | re.ASCII)
+            if flags:
+                why = f"JSON Schema has no {flags!r}, a flag of the pattern {pattern.pattern!r}"
+                raise ArgumentError(f"{why}: write the pattern without flags")
+            return super().str_schema(schema)
+
     try:
-        return schema()
+        return OfModel(schema(schema_generator=Generator))
     except (RuntimeError, TypeError, NameError, ValueError, AttributeError) as error:
         first = str(error).partition("\n")[0]
         raise ArgumentError(f"{short(source)} has no schema: {first}; {_KNOWN}") from error
@@ -106,7 +125,7 @@ def _of_function(function: Callable[..., Any]) -> Any:
     by_name.__signature__ = signature.replace(parameters=named)  # type: ignore[attr-defined]
     by_name.__annotations__ = {p.name: p.annotation for p in named if p.annotation is not p.empty}
     found = {"title": getattr(function, "__name__", "arguments"), **_of_type(by_name, of=function)}
-    return {"additionalProperties": True, **found}  # which pydantic leaves out for `**name`
+    return OfModel({"additionalProperties": True} | found)  # which pydantic leaves out for `**name`
 
 
 def _parsed(text: str) -> Any:

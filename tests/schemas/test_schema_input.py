@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import pickle
+import random
+import re
 import sys
 import tracemalloc
 from collections.abc import Callable
 from decimal import Decimal
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 
@@ -381,6 +384,34 @@ def test_errors_of_pydantic_are_told_as_ours() -> None:
     for source in (called, unknown, unfit, places, pydantic.TypeAdapter(called)):
         with pytest.raises(ArgumentError, match="has no schema"):
             compile_json_schema(source)
+
+
+@pytest.mark.parametrize("make", [compile_json_schema, link_json_schema])
+@pytest.mark.parametrize(
+    "pattern", [r"^\W$", r"^[^\w]$", r"^\s$", r"^\D\d$", r"\bé?a\B", re.compile(r"\A[0-9]{4}\Z")]
+)
+def test_what_a_model_describes_is_what_it_reads(make: Any, pattern: Any) -> None:
+    pydantic = pytest.importorskip("pydantic")
+    sign = Annotated[str, pydantic.Field(pattern=pattern)]
+    model = pydantic.create_model("Row", sign=(sign, ...), by_sign=(dict[sign, int], ...))
+    found, rng = make(model, closed=True), random.Random(0)
+    found = found if make is compile_json_schema else pickle.loads(pickle.dumps(found))
+    for _ in range(30):
+        model.model_validate_json(found.sample(rng, 60))
+
+
+def test_the_schema_of_a_model_is_read_as_ecma_says_once_it_is_a_dict() -> None:
+    schema = {"type": "string", "pattern": r"^\W$"}
+    assert compile_json_schema(schema).accepts('"é"'.encode())
+    with pytest.raises(InvalidSchemaError, match=r"differ about \\A"):
+        compile_json_schema({"type": "string", "pattern": r"\A[0-9]{4}\Z"})
+
+
+def test_flags_of_a_pattern_are_not_lost() -> None:
+    pydantic = pytest.importorskip("pydantic")
+    text = pydantic.StringConstraints(pattern=re.compile("a b", re.VERBOSE))
+    with pytest.raises(ArgumentError, match=r"re\.VERBOSE.* 'a b'"):
+        compile_json_schema(pydantic.TypeAdapter(Annotated[str, text]))
 
 
 def test_other_arguments_by_name_have_their_type() -> None:
