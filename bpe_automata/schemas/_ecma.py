@@ -80,7 +80,7 @@ _HEX = re.compile(
     r"|u(?P<high>[Dd][89ABab][0-9A-Fa-f]{2})\\u(?P<low>[Dd][C-Fc-f][0-9A-Fa-f]{2})"
     r"|u(?P<short>[0-9A-Fa-f]{4})|x(?P<byte>[0-9A-Fa-f]{2})"
 )
-_PROPERTY = re.compile(r"[pP]\{[^{}]*\}")
+_PROPERTY = re.compile(r"[pP]\{[^{}^]*\}")
 _KNOWN = re.compile(r"c[A-Za-z]|0(?![0-9])|[^A-Za-z0-9]", re.DOTALL)
 
 
@@ -272,7 +272,7 @@ class _Reader:
         self._dialects = all_dialects() if agreed else ECMA
         self._anchors = {"A": BEGIN, "Z": END, "z": END} if agreed else {}
         self._denied = False  # what is read now must not match
-        self._nested = False  # a class had a bracket in it
+        self._open = 0  # brackets in classes: that many more ] would close classes in a class
 
     @cached
     def _bare(self) -> str:
@@ -350,8 +350,10 @@ class _Reader:
             raise RegexSyntaxError(self.pattern, self.at, "nothing to repeat")
         if found := _COUNT.match(self.pattern, self.at):
             raise _differs(self.pattern, self.at, found[0], "the least count, or \\{")
-        if character == "]" and self._nested:
-            raise _differs(self.pattern, self.at, "a class in a class", "\\[ or \\]")
+        if character == "]" and self._open:
+            self._open -= 1
+            if not self._open:
+                raise _differs(self.pattern, self.at, "a class in a class", "\\[ or \\]")
         self.at += 1
         if character in "^$":
             return BEGIN if character == "^" else END
@@ -363,7 +365,8 @@ class _Reader:
         start = self.at
         found = [character_class(self.pattern, start, sets) for sets in self._dialects]
         self.at = found[0][1]
-        self._nested |= "[" in _ESCAPED.sub("", self.pattern[start + 1 : self.at])
+        inside = _ESCAPED.sub("x", self.pattern[start + 1 : self.at])
+        self._open += inside.count("[") + inside.endswith(("[]", "[^]"))  # there, ] is a member
         return self._characters([members for members, _ in found])
 
     def _characters(self, found: list[Inversion]) -> str:
