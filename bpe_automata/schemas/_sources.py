@@ -52,9 +52,9 @@ def schema_of(source: Any) -> Any:
     if isinstance(source, str | bytes | bytearray):
         return _parsed(_decoded(source))
     if hasattr(source, "model_json_schema"):  # a pydantic model
-        return _from_pydantic(source, source.model_json_schema)
+        return _from_pydantic(source, lambda: source.model_json_schema)
     if hasattr(source, "json_schema"):  # a TypeAdapter
-        return _from_pydantic(source, source.json_schema)
+        return _from_pydantic(source, lambda: source.json_schema)
     if inspect.isfunction(source) or inspect.ismethod(source) or inspect.isbuiltin(source):
         return _of_function(source)
     if source is None or isinstance(source, int | float | list | tuple):
@@ -75,14 +75,12 @@ def _of_type(annotation: Any, of: Any = None) -> Any:
     """The schema of any type that pydantic knows: a dataclass, a TypedDict, list[int], ... of: what
     it stands for, in messages."""
     adapter = require("pydantic", "pip install pydantic").TypeAdapter
-    return _from_pydantic(
-        of or annotation, lambda **known: adapter(annotation).json_schema(**known)
-    )
+    return _from_pydantic(of or annotation, lambda: adapter(annotation).json_schema)
 
 
-def _from_pydantic(source: Any, schema: Callable[..., Any]) -> OfModel:
-    """The schema that pydantic returns. Its errors (no schema for a type, an incomplete model, an
-    unknown name) have only Python's own classes in common."""
+def _from_pydantic(source: Any, find: Callable[[], Callable[..., Any]]) -> OfModel:
+    """The schema that a method of pydantic returns, which `find` gives. Its errors (no schema for a
+    type, an incomplete model, an unknown name) have only Python's own classes in common."""
     require("pydantic", "pip install pydantic")
     from pydantic.json_schema import GenerateJsonSchema
 
@@ -96,7 +94,12 @@ def _from_pydantic(source: Any, schema: Callable[..., Any]) -> OfModel:
             return super().str_schema(schema)
 
     try:
-        return OfModel(schema(schema_generator=Generator))
+        method = find()
+        taken = inspect.signature(
+            method
+        ).parameters.values()  # a model may have a method of its own
+        known = any(p.name == "schema_generator" or p.kind is p.VAR_KEYWORD for p in taken)
+        return OfModel(method(schema_generator=Generator) if known else method())
     except (RuntimeError, TypeError, NameError, ValueError, AttributeError) as error:
         first = str(error).partition("\n")[0]
         raise ArgumentError(f"{short(source)} has no schema: {first}; {_KNOWN}") from error

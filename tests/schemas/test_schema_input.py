@@ -407,6 +407,17 @@ def test_the_schema_of_a_model_is_read_as_ecma_says_once_it_is_a_dict() -> None:
         compile_json_schema({"type": "string", "pattern": r"\A[0-9]{4}\Z"})
 
 
+def test_a_model_may_write_its_own_schema() -> None:
+    pydantic = pytest.importorskip("pydantic")
+
+    class Own(pydantic.BaseModel):  # type: ignore[misc, name-defined]
+        @classmethod
+        def model_json_schema(cls) -> dict[str, Any]:
+            return {"const": 1}
+
+    assert compile_json_schema(Own).accepts(b"1")
+
+
 def test_flags_of_a_pattern_are_not_lost() -> None:
     pydantic = pytest.importorskip("pydantic")
     text = pydantic.StringConstraints(pattern=re.compile("a b", re.VERBOSE))
