@@ -3,8 +3,7 @@
 A filter is described by a function over labels: `labels[c]` is the label of code point c, `follow`
 the transition function. Its reachable states are tabulated, then minimised (Moore 1956), and labels
 with equal transitions become one class. The product of several filters runs over the atoms of an
-alphabet. All pairs of states are tabulated (54 times 202 for the two filters of NFC): that is
-faster than to search for the reachable ones.
+alphabet, and holds only pairs of states that are reached.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from bpe_automata._budget import check
+from bpe_automata._budget import check, check_bytes
 from bpe_automata._storage import CorruptFileError, checked_load, store_arrays
 from bpe_automata._tokenizer.alphabet import LAST_CODE_POINT, Ranges, inside
 from bpe_automata.errors import BudgetExceededError
@@ -24,6 +23,7 @@ State = TypeVar("State", bound=Hashable)
 DEAD = -1
 N_CODE_POINTS = LAST_CODE_POINT + 1
 MOST_STATES = 4096
+TABLE = "the normalizers' table"
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,16 +211,19 @@ class FilterProduct(NamedTuple):
 
 
 def product(filters: tuple[TableFilter, ...], rows: np.ndarray) -> FilterProduct:
-    """Accepts what all filters accept. rows: bool [n_classes, n_atoms], which atoms are in the
-    classes of the filters, one filter after the other."""
-    table = np.zeros((1, rows.shape[1]), dtype=np.int64)
-    ends, first = np.array([True]), 0
-    for filter_ in filters:
-        own = rows[first : first + len(filter_.classes)]
+    """Accepts what all filters accept; every state can be reached. rows: bool [n_classes, n_atoms],
+    which atoms are in the classes of the filters, one filter after the other. Raises
+    BudgetExceededError."""
+    columns, first = np.zeros((len(filters) + 1, rows.shape[1]), dtype=np.int64), 0
+    for filter_, own in zip(filters, columns, strict=False):
+        own[:] = _columns(rows[first : first + len(filter_.classes)])
         first += len(filter_.classes)
-        table = _crossed(table, filter_.table[:, _columns(own)])
-        ends = (ends[:, None] & filter_.accepting[None]).ravel()
-    return FilterProduct(table, ends)
+    distinct, atom = np.unique(columns, axis=1, return_inverse=True)
+    made = FilterProduct(np.zeros((1, distinct.shape[1]), dtype=np.int64), np.array([True]))
+    for filter_, own in zip(filters, distinct, strict=False):
+        made = _crossed(made, filter_, own)
+    check_bytes(8 * len(made.next) * rows.shape[1], TABLE)
+    return made._replace(next=made.next[:, atom.ravel()])
 
 
 def classes_of(filters: tuple[TableFilter, ...], points: np.ndarray) -> np.ndarray:
@@ -229,12 +232,31 @@ def classes_of(filters: tuple[TableFilter, ...], points: np.ndarray) -> np.ndarr
     return np.array(rows, dtype=bool).reshape(len(rows), len(points))
 
 
-def _crossed(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """int64 [m * n, columns]: the product of two tables; state (a, b) is a * n + b."""
-    m, n = len(one), len(other)
-    pairs = one[:, None, :] * n + other[None, :, :]
-    dead = (one[:, None, :] == DEAD) | (other[None, :, :] == DEAD)
-    return np.where(dead, DEAD, pairs).reshape(m * n, one.shape[1])
+def _crossed(one: FilterProduct, other: TableFilter, columns: np.ndarray) -> FilterProduct:
+    """The product of both, without pairs that are not reached. columns: int [n], the column of
+    `other` that belongs to each column of `one`. Raises BudgetExceededError."""
+    n = len(other.table)
+    states, seen = np.zeros(1, dtype=np.int64), {0}  # the pair (a, b) is a * n + b
+    known, tables = [states], []
+    while len(states):
+        check()
+        check_bytes(32 * len(seen) * len(columns), TABLE)
+        a, b = one.next[states // n], other.table[(states % n)[:, None], columns]
+        tables.append(np.where((a == DEAD) | (b == DEAD), DEAD, a * n + b))
+        reached = np.unique(tables[-1]).tolist()
+        states = np.array([s for s in reached if s != DEAD and s not in seen], dtype=np.int64)
+        seen.update(states.tolist())
+        known.append(states)
+    pairs = np.concatenate(known)
+    ends = one.ends[pairs // n] & other.accepting[pairs % n]
+    return FilterProduct(numbered(pairs, np.concatenate(tables)), ends)
+
+
+def numbered(known: np.ndarray, states: np.ndarray) -> np.ndarray:
+    """int64: the place of each state in `known`, which holds all of them; -1 for -1."""
+    order = np.argsort(known)
+    places = order[np.minimum(np.searchsorted(known[order], states), len(order) - 1)]
+    return np.where(states < 0, DEAD, places)
 
 
 def _columns(rows: np.ndarray) -> np.ndarray:

@@ -6,7 +6,6 @@ added tokens of the first pass, without the prefix.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,7 +21,13 @@ from bpe_automata._tokenizer.alphabet import (
 )
 from bpe_automata._tokenizer.boundaries import Boundaries, Splitter, tabulate_boundaries
 from bpe_automata._tokenizer.description import AddedToken, Description
-from bpe_automata._tokenizer.filter_table import FilterProduct, TableFilter, classes_of, product
+from bpe_automata._tokenizer.filter_table import (
+    FilterProduct,
+    TableFilter,
+    classes_of,
+    numbered,
+    product,
+)
 from bpe_automata._tokenizer.pike import Program
 from bpe_automata._tokenizer.source import CharacterEngine
 from bpe_automata._tokenizer.text_automaton import (
@@ -161,7 +166,7 @@ def _filtered(
     the filters' classes, one filter after the other. Raises BudgetExceededError."""
     if not filters:
         return text
-    allowed, (after_tokens, column) = _reachable(filters, rows, added)
+    allowed, (after_tokens, column) = _of_filters(filters, rows, added)
     n = len(allowed.next)
     # State 0 must remain the inside of a text with no added token partly read.
     states = np.unique(np.array([0, text.start * n], dtype=np.int64))
@@ -209,19 +214,12 @@ def _numbered(
 ) -> TextAutomaton:
     """after: the distinct rows, and the row of each known state."""
     n = len(ends)
-    order = np.argsort(known)
-    in_order = known[order]
-
-    def renamed(states: np.ndarray) -> np.ndarray:
-        numbers = order[np.minimum(np.searchsorted(in_order, states), len(order) - 1)]
-        return np.where(states < 0, IMPOSSIBLE, numbers).astype(np.int32)
-
     t, f = known // n, known % n
     return TextAutomaton(
-        next=renamed(table),
+        next=numbered(known, table).astype(np.int32),
         ends=text.ends[t] & ends[f],
         after_row=after[1],
-        after=np.array([renamed(row) for row in after[0]]),
+        after=np.array([numbered(known, row) for row in after[0]], dtype=np.int32),
         start=int(np.flatnonzero(known == text.start * n)[0]),
         token_start=text.token_start,
         data=text.data,
@@ -230,32 +228,17 @@ def _numbered(
     )
 
 
-def _reachable(
+def _of_filters(
     filters: tuple[TableFilter, ...], rows: np.ndarray, added: tuple[AddedToken, ...]
 ) -> tuple[FilterProduct, tuple[np.ndarray, np.ndarray]]:
-    """(the product of the filters, without unreachable states; `_after_tokens` of its states)."""
+    """(the product of the filters; `_after_tokens` of its states)."""
     characters = sorted({c for token in added if token.normalized for c in token.content})
     points = np.array(list(map(ord, characters)), dtype=np.int64)
-    cells = math.prod(len(f.table) for f in filters) * (rows.shape[1] + len(points))
-    check_bytes(25 * cells, "the normalizers' table")
-    allowed, spelled = product(filters, rows), product(filters, classes_of(filters, points)).next
-    reached = _reached(np.concatenate([allowed.next, spelled], axis=1))
-    number = np.full(len(spelled) + 1, IMPOSSIBLE)  # the last entry is that of -1
-    number[reached] = np.arange(len(reached))
-    allowed = FilterProduct(number[allowed.next[reached]], allowed.ends[reached])
+    both = product(filters, np.concatenate([rows, classes_of(filters, points)], axis=1))
+    allowed, spelled = np.split(both.next, [rows.shape[1]], axis=1)
     column_of = {c: k for k, c in enumerate(characters)}
-    return allowed, _after_tokens(allowed.ends, number[spelled[reached]], column_of, added)
-
-
-def _reached(table: np.ndarray) -> np.ndarray:
-    """The states that are reachable from state 0, ascending."""
-    reached = np.zeros(len(table) + 1, dtype=np.bool_)  # the last entry is that of -1
-    states = np.zeros(1, dtype=np.int64)
-    while len(states):
-        reached[states] = True
-        states = np.unique(table[states])
-        states = states[(states >= 0) & ~reached[states]]
-    return np.flatnonzero(reached)
+    after = _after_tokens(both.ends, spelled, column_of, added)
+    return FilterProduct(np.ascontiguousarray(allowed), both.ends), after
 
 
 def _after_tokens(
@@ -271,15 +254,15 @@ def _after_tokens(
         check_bytes(8 * len(columns.rows) * len(ends), "the states after added tokens")
         column = cut_out
         if token.normalized:
-            column = _through(spelled[:, [column_of[c] for c in token.content]])
+            column = _through(spelled, [column_of[c] for c in token.content])
         which.append(columns.number(column))
     table = np.array(columns.rows, dtype=np.int64).reshape(len(columns.rows), len(ends))
     return table.T, np.array(which, dtype=np.int64)
 
 
-def _through(table: np.ndarray) -> np.ndarray:
-    """From each state, the state after the transitions of all columns, one after the other."""
+def _through(table: np.ndarray, columns: list[int]) -> np.ndarray:
+    """From each state, the state after the transitions of the columns, one after the other."""
     states = np.arange(len(table))
-    for column in table.T:
-        states = np.where(states < 0, IMPOSSIBLE, column[states])
+    for column in columns:
+        states = np.where(states < 0, IMPOSSIBLE, table[states, column])
     return states

@@ -7,6 +7,7 @@ from __future__ import annotations
 import itertools
 import json
 from dataclasses import replace
+from math import prod
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ from support import examples
 from tokenizers import Regex, Tokenizer, models, normalizers
 from tokenizers.normalizers import Lowercase, Nmt, Replace, Strip, StripAccents
 
+from bpe_automata._budget import Budget, spending
 from bpe_automata._storage import CorruptCacheWarning, cache_folder
 from bpe_automata._tokenizer.description import Normalization, Prefix
 from bpe_automata._tokenizer.engines import Oniguruma
@@ -26,7 +28,7 @@ from bpe_automata._tokenizer.normalizer_filters import filters_of
 from bpe_automata._tokenizer.probing import SEPARATOR, Composing, apply_to_all, composing
 from bpe_automata._tokenizer.sources.json_normalizer import read_normalizer
 from bpe_automata._tokenizer.unicode_forms import FORMS, form_filters, python_form, tokenizers_form
-from bpe_automata.errors import BrokenTokenizerError, UnsupportedTokenizerError
+from bpe_automata.errors import BrokenTokenizerError, BudgetExceededError, UnsupportedTokenizerError
 
 LETTERS = [
     *'aabbxsABé`"0 7\t\n',
@@ -111,6 +113,15 @@ def test_the_product_accepts_what_all_filters_accept(steps: list, texts: list[st
         for place in range(len(text)):
             state = state if state < 0 else int(together.next[state, place])
         assert all_of_them.accepts(text) == (state >= 0 and bool(together.ends[state]))
+
+
+def test_the_product_has_only_states_that_are_reached_and_is_bounded_before_it_is_made():
+    filters = filters_of(read(normalizers.NFC(), Strip(), normalizers.NFC()).steps, Oniguruma())
+    assert prod(len(filter_.table) for filter_ in filters) > 100_000_000
+    some = np.array([ord(c) for c in LETTERS])
+    assert len(product(filters, classes_of(filters, some)).next) < 2_000
+    with spending(Budget(max_bytes=4_000)), pytest.raises(BudgetExceededError, match="normalizers"):
+        product(filters, classes_of(filters, some))
 
 
 ALONE = {type(step).__name__ + str(k): (step, TEXTS) for k, step in enumerate(SINGLE[:10])}
