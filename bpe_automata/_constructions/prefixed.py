@@ -21,12 +21,7 @@ from bpe_automata._limits import untouched
 from bpe_automata._tokenizer.description import Prefix
 from bpe_automata._tokenizer.tokenizer import Tokenizer
 
-_ONCE = (Prefix.TEXT, Prefix.FIRST_UNLESS_SPACE)
-
-
-_EACH_PIECE = (Prefix.PIECE, Prefix.PIECE_UNLESS_SPACE)
-
-
+_ONCE = (Prefix.TEXT, Prefix.FIRST_UNLESS_SPACE, Prefix.PIECE_UNLESS_SPACE)
 _SPACE = 0x20
 
 
@@ -54,7 +49,7 @@ def prefixed(dfa: ByteAutomaton, prefix: Prefix) -> PrefixedDfa:
     """`dfa` with the states that the prefix needs; with none, the same automaton. A linked one is
     written out where every state needs another. Raises BudgetExceededError."""
     if isinstance(dfa, LinkedDFA):
-        if prefix not in _EACH_PIECE:
+        if prefix is not Prefix.PIECE:
             (itself,) = untouched((dfa.n_states, np.int32))  # each state stands for itself
             dfa.count_into(itself)
             before = dfa.state_before(_SPACE) if prefix in _ONCE else dfa.start
@@ -63,7 +58,7 @@ def prefixed(dfa: ByteAutomaton, prefix: Prefix) -> PrefixedDfa:
     n = dfa.n_states
     if prefix in _ONCE:
         after = np.array([dfa.start], dtype=np.int32)
-    elif prefix in _EACH_PIECE:
+    elif prefix is Prefix.PIECE:
         after = np.arange(n, dtype=np.int32)
     else:
         after = np.empty(0, dtype=np.int32)
@@ -84,7 +79,7 @@ def prefixed(dfa: ByteAutomaton, prefix: Prefix) -> PrefixedDfa:
     check()
     before = n if prefix in _ONCE else n + dfa.start
     after_added = np.arange(n + len(after), dtype=np.int32)
-    if prefix in _EACH_PIECE:
+    if prefix is Prefix.PIECE:
         after_added[1:n] += n
     return PrefixedDfa(bigger, before, np.concatenate([itself, after]), after_added)
 

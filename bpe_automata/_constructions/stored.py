@@ -43,7 +43,7 @@ ALGORITHM = 1
 """To be raised when the same tokenizer gets other arrays than before."""
 
 _FOLDER = "automaton"
-_MADE_BY = ("kernels", "tokenizer", "constructions")
+_MADE_BY = ("_kernels", "_tokenizer", "_constructions")
 _PLAIN = "plain"
 
 

@@ -49,14 +49,14 @@ class Normalization:
 
 
 class Prefix(Enum):
-    """Where `encode` prepends a space, which decoding removes (except for SPACE_FIRST). A piece is
+    """Where `encode` prepends a space, which decoding removes if nothing else is said. A piece is
     the text between two added tokens."""
 
     NONE = "none"
     TEXT = "once, before all of a text that is not empty, even before an added token"
     PIECE = "before each piece that is not empty"
     FIRST_UNLESS_SPACE = "before a piece that begins the text, unless a space is there"
-    PIECE_UNLESS_SPACE = "before each piece, unless a space is there"
+    PIECE_UNLESS_SPACE = "the same of each piece; decoding removes only that of the beginning"
     SPACE_FIRST = "before each piece, unless a space is there; decoding does not remove it"
 
 

@@ -7,14 +7,18 @@ characters is. An `Origin` says where a tokenizer would be read from, without re
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from bpe_automata._tokenizer.description import Description
+from bpe_automata.errors import BrokenTokenizerError
 
 INSTALL_TIKTOKEN = "pip install 'bpe-automata[tiktoken]'"
+CONFIG = "tokenizer_config.json"  # beside a `tokenizer.json`; it names the end of sequence
+GENERATION = "generation_config.json"  # beside a tokenizer; it lists all ids that end a sequence
 
 
 class CharacterEngine(Protocol):
@@ -96,6 +100,10 @@ def fingerprint(*parts: bytes | str) -> str:
     return digest.hexdigest()
 
 
-def config_beside(path: Path) -> Path:
-    """The file that names the end of sequence of a `tokenizer.json`."""
-    return path.with_name("tokenizer_config.json")
+def field_of(path: Path, content: bytes, field: str) -> Any:
+    """A field of a JSON object, the content of the file at `path`; None if it has no such field.
+    Raises BrokenTokenizerError."""
+    try:
+        return json.loads(content.decode("utf-8")).get(field)
+    except (AttributeError, ValueError, RecursionError) as error:
+        raise BrokenTokenizerError(f"{path} is not a JSON object: {error}") from error

@@ -72,7 +72,7 @@ def digest_of_sources(folder: str) -> str:
 
 
 def _stamp() -> str:
-    return f"{digest_of_sources('tokenizer')} {digest_of_sources('kernels')}"
+    return f"{digest_of_sources('_tokenizer')} {digest_of_sources('_kernels')}"
 
 
 # ---------------------------------------------------------------- the first file

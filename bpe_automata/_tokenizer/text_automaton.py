@@ -24,10 +24,15 @@ from bpe_automata.errors import BudgetExceededError
 
 IMPOSSIBLE = -1
 MOST_STATES = 100_000
-BEFORE, PUT, INSIDE = range(3)
-"""Phases of the prefix: it comes next, was just read, or does not matter."""
+BEFORE, PUT, INSIDE, SPACE_NEXT = range(4)
+"""Phases of the prefix: it comes next, was just read, does not matter, or is text, and next."""
 
-_EACH_PIECE = (Prefix.PIECE, Prefix.PIECE_UNLESS_SPACE, Prefix.SPACE_FIRST)
+_AT_START = {Prefix.NONE: INSIDE, Prefix.SPACE_FIRST: SPACE_NEXT}  # else BEFORE
+_AFTER_ADDED = {  # else INSIDE
+    Prefix.PIECE: BEFORE,
+    Prefix.PIECE_UNLESS_SPACE: SPACE_NEXT,
+    Prefix.SPACE_FIRST: SPACE_NEXT,
+}
 _Passes = tuple[AddedState, AddedState]
 _UNLESS_SPACE = (Prefix.FIRST_UNLESS_SPACE, Prefix.PIECE_UNLESS_SPACE)
 
@@ -84,7 +89,7 @@ def build_text_automaton(
     """`space`: the atom of the space, -1 if it is not readable; `lost`: tokens that are cut out as
     well, but that have no transition. Raises BudgetExceededError."""
     explorer = _Explorer((*added, *lost), len(added), characters, prefix, space)
-    start = explorer.number(_beginning(BEFORE if prefix is not Prefix.NONE else INSIDE))
+    start = explorer.number(_beginning(_AT_START.get(prefix, BEFORE)))
     explorer.explore()
     contents = [token.content.encode("utf-8") for token in added]
     return TextAutomaton(
@@ -156,7 +161,7 @@ class _Explorer:
         return passes and state.phase != PUT
 
     def is_put(self, state: _State) -> bool:
-        return state.phase == BEFORE and self.prefix is not Prefix.SPACE_FIRST
+        return state.phase == BEFORE
 
     # ------------------------------------------------------------ characters
 
@@ -176,7 +181,7 @@ class _Explorer:
             row[atom] = self._inside(
                 self.first.step(state.first, atom), self.second.step(state.second, atom)
             )
-        if state.phase == BEFORE:  # SPACE_FIRST
+        if state.phase == SPACE_NEXT:
             row[np.arange(self.n_atoms) != self.space] = IMPOSSIBLE
         if state.phase == PUT and self.prefix in _UNLESS_SPACE and self.space >= 0:
             row[self.space] = IMPOSSIBLE
@@ -232,7 +237,7 @@ class _Explorer:
         passes = after(state, k, int(self.position[1][k]))
         if passes is None:
             return IMPOSSIBLE
-        return self.number(_State(*passes, BEFORE if self.prefix in _EACH_PIECE else INSIDE))
+        return self.number(_State(*passes, _AFTER_ADDED.get(self.prefix, INSIDE)))
 
     def _after_first(
         self, state: _State, _k: int, position: int

@@ -43,7 +43,6 @@ T = TypeVar("T")
 AddedTokens = Literal["plain"] | bool
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _STRIPPED = (Prefix.TEXT, Prefix.PIECE, Prefix.FIRST_UNLESS_SPACE, Prefix.PIECE_UNLESS_SPACE)
-_EACH_PIECE = (Prefix.PIECE, Prefix.PIECE_UNLESS_SPACE)
 _MOST_IDS = 256  # ids whose own text is compared, spread over the vocabulary
 
 
@@ -78,6 +77,10 @@ class Tokenizer(Immutable):
         transformers, a `tiktoken.Encoding`, or the name of one, or of a model that has one, where
         there is no such path. `options`: what a file does not hold; for tiktoken rank files
         `pattern` and `special_tokens`. budget: for reading it.
+
+        End-of-sequence ids are those of the tokenizer itself, or of the `tokenizer_config.json`
+        beside a `tokenizer.json`, and then those of a `generation_config.json` beside any of these
+        files (but a `.gguf`), as far as the tokenizer has them.
 
         Decoding is compared with the library's on some 300 texts (`check_decoding`); building the
         automaton compares `encode` on the same texts. A tokenizer that passed is stored in the
@@ -159,7 +162,7 @@ class Tokenizer(Immutable):
         """Does `encode` put a prefix after this id (None: at the beginning)?"""
         if before is None or before in self.description.controls:
             return True
-        return self.description.prefix in _EACH_PIECE and before in self.added_ids
+        return self.description.prefix is Prefix.PIECE and before in self.added_ids
 
     def puts_space(self, first: int) -> bool:
         """Does `encode` put a space before a text that begins with this id?"""
@@ -273,7 +276,7 @@ def check_decoding(tokenizer: Tokenizer) -> None:
 def _runs_of_text(tokenizer: Tokenizer, ids: list[int]) -> Iterator[list[int]]:
     """The ids between added tokens where `encode` puts a space before each of these runs, else all
     ids."""
-    if tokenizer.description.prefix not in _EACH_PIECE:
+    if tokenizer.description.prefix is not Prefix.PIECE:
         yield ids
         return
     run: list[int] = []

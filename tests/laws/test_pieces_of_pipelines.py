@@ -115,7 +115,7 @@ def test_decoding_undoes_the_prefix(prefix):
     for text in TEXTS:
         lost = {
             Prefix.FIRST_UNLESS_SPACE: text.startswith(" "),
-            Prefix.PIECE_UNLESS_SPACE: text.startswith(" ") or "> " in text,
+            Prefix.PIECE_UNLESS_SPACE: text.startswith(" ") or ">a" in text or ">b" in text,
             Prefix.SPACE_FIRST: text.startswith(("a", "b")) or ">a" in text or ">b" in text,
         }
         again = tokenizer.decode(tokenizer.encode(text))
@@ -339,13 +339,36 @@ def test_a_vocabulary_without_any_character_is_refused():
             canonical_automaton(tokenizer)
 
 
-def test_rstrip_before_a_space_that_is_put_first_is_refused():
+@pytest.mark.parametrize(
+    ("space", "step"),
+    [("Ġ", byte_level() | {"add_prefix_space": True}), ("▁", metaspace("always", True))],
+)
+def test_rstrip_or_strip_before_a_space_that_is_put_first_is_refused(space, step):
     """`<x> b` loses its space and gets it back, so here a space may stand after rstrip."""
-    options = {"pretokenizer": byte_level() | {"add_prefix_space": True}}
+    options = {"pretokenizer": step}
     with pytest.raises(UnsupportedTokenizerError, match="puts back the space"):
-        small_tokenizer(["Ġ", "b"], added=[added_token("<x>", rstrip=True)], **options)
-    left = small_tokenizer(["Ġ", "b"], added=[added_token("<x>", lstrip=True)], **options)
+        small_tokenizer([space, "b"], added=[added_token("<x>", rstrip=True)], **options)
+    strip = {"type": "Strip", "strip_left": True, "strip_right": False}
+    with pytest.raises(UnsupportedTokenizerError, match="strip may remove that space"):
+        small_tokenizer([space, "b"], added=["<x>"], normalizer=strip, **options)
+    left = small_tokenizer([space, "b"], added=[added_token("<x>", lstrip=True)], **options)
     assert (2, 0, 1) in all_sequences(left, range(3), 4)
+
+
+def test_a_space_that_is_always_put_after_an_added_token_is_text():
+    """`y<x>b` and `y<x> b` have the same ids, which the library decodes to the second."""
+    step = metaspace("always", True)
+    tokenizer = small_tokenizer(["▁", "b", "y"], added=["<x>"], pretokenizer=step)
+    ids = tokenizer.encode("y<x> b")
+    assert ids == tokenizer.encode("y<x>b") == [0, 2, 3, 0, 1]
+    assert tokenizer.decode(ids) == tokenizer.backend.decode(ids) == "y<x> b"
+    matcher = constrain(tokenizer, "y<x> ?b", added_tokens=True).matcher()
+    for token in ids:
+        assert matcher.allowed_ids().tolist() == [token]
+        matcher.advance(token)
+    assert matcher.is_accepting
+    with pytest.raises(EmptyLanguageError):
+        constrain(tokenizer, "y<x>b", added_tokens=True).matcher()
 
 
 def test_bytes_that_are_no_text_are_not_canonical():

@@ -15,6 +15,7 @@ import pytest
 from support import files
 
 from bpe_automata import Tokenizer
+from bpe_automata._constructions.stored import _MADE_BY
 from bpe_automata._storage import CorruptCacheWarning
 from bpe_automata._tokenizer import stored
 from bpe_automata._tokenizer import tokenizer as loading
@@ -187,8 +188,20 @@ def test_the_same_content_elsewhere_is_known_by_another_name(kind, tmp_path, mon
     assert ("one" in first.name, "two" in second.name) == (True, True)
 
 
+def test_the_sources_of_the_package_are_part_of_it():
+    nothing = stored.digest_of_sources("no such folder")
+    digests = set(map(stored.digest_of_sources, _MADE_BY))
+    assert nothing not in digests
+    assert len(digests) == len(_MADE_BY)
+    assert "_tokenizer" in _MADE_BY
+    assert nothing not in stored._stamp()
+
+
 def test_content_options_and_what_stands_beside_are_all_part_of_it(tmp_path):
     folder, _ = json_path(tmp_path)
+    (folder / "generation_config.json").write_text('{"eos_token_id": [258, 259]}')
+    assert Tokenizer.load(folder).eos_ids == (258, 259)
+    (folder / "generation_config.json").unlink()
     assert Tokenizer.load(folder).eos_ids == (258,)
     (folder / "tokenizer_config.json").write_text("{}")
     assert Tokenizer.load(folder).eos_ids == ()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,14 @@ from typing import Any
 import numpy as np
 
 from bpe_automata._storage import checked_load, store_arrays
-from bpe_automata._tokenizer.source import Origin, Source, config_beside, fingerprint
+from bpe_automata._tokenizer.source import (
+    CONFIG,
+    GENERATION,
+    Origin,
+    Source,
+    field_of,
+    fingerprint,
+)
 from bpe_automata.errors import (
     ONLY_BPE,
     BpeAutomataError,
@@ -82,10 +90,31 @@ def path_origin(path: Path, name: str | None = None, **options: Any) -> Origin:
     if kind == "gguf":
         key_of = partial(_gguf_key_once_read, file, _identity(file), options)
         return Origin(_gguf_key(file, options), name or str(file), read, read_again, key_of)
-    beside = config_beside(file)
-    config = beside.read_bytes() if kind == "json" and beside.is_file() else None
-    key = fingerprint(kind, content, _written(options), "" if config is None else b"+" + config)
-    return Origin(key, name or str(file), partial(read, config=config), read_again)
+    config = _beside(file, CONFIG) if kind == "json" else None
+    generation = _beside(file, GENERATION)
+    beside = ("" if each is None else b"+" + each for each in (config, generation))
+    key = fingerprint(kind, content, _written(options), *beside)
+    read = partial(read, config=config, generation=generation)
+    return Origin(key, name or str(file), read, read_again)
+
+
+def _beside(file: Path, name: str) -> bytes | None:
+    """The content of the file with this name in the same folder, None if there is none."""
+    found = file.with_name(name)
+    return found.read_bytes() if found.is_file() else None
+
+
+def _with_ends(source: Source, path: Path, generation: bytes) -> Source:
+    """Where a model stops as well, by the `generation_config.json` at `path`; ids that the
+    tokenizer does not have are left out, as no mask has a place for them."""
+    named = field_of(path, generation, "eos_token_id")
+    ids = named if isinstance(named, list) else [] if named is None else [named]
+    if not all(type(token) is int for token in ids):
+        raise BrokenTokenizerError(
+            f"eos_token_id of {path} is {named!r}: it must be an id, a list of ids, or null"
+        )
+    known = (token for token in ids if 0 <= token < source.description.n_ids)
+    return replace(source, eos_ids=tuple(dict.fromkeys([*source.eos_ids, *known])))
 
 
 def _read(
@@ -95,8 +124,24 @@ def _read(
     name: str,
     options: dict[str, Any],
     config: bytes | None = None,
+    generation: bytes | None = None,
 ) -> Source:
-    """`config`: the content of the `tokenizer_config.json` beside a `tokenizer.json`."""
+    """`config`: the content of the `tokenizer_config.json` beside a `tokenizer.json`; `generation`:
+    that of the `generation_config.json` beside any file but a GGUF file."""
+    source = _read_kind(file, kind, content, name, options, config)
+    if generation is None:
+        return source
+    return _with_ends(source, file.with_name(GENERATION), generation)
+
+
+def _read_kind(
+    file: Path,
+    kind: str,
+    content: bytes,
+    name: str,
+    options: dict[str, Any],
+    config: bytes | None,
+) -> Source:
     try:
         match kind:
             case "ranks":

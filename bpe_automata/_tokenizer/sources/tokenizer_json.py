@@ -14,7 +14,7 @@ from typing import Any
 from bpe_automata._budget import check
 from bpe_automata._tokenizer.description import AddedToken, Description, Normalization, Prefix
 from bpe_automata._tokenizer.engines import HuggingFace, plain_json
-from bpe_automata._tokenizer.source import Source, config_beside
+from bpe_automata._tokenizer.source import CONFIG, Source, field_of
 from bpe_automata._tokenizer.sources.json_normalizer import read_normalizer
 from bpe_automata._tokenizer.sources.json_pretokenizer import SPLIT_SPACES, read_pretokenizer
 from bpe_automata._tokenizer.sources.json_vocabulary import (
@@ -53,15 +53,12 @@ def read_json_file(path: Path, content: bytes, name: str, config: bytes | None) 
 
     if is_tekken(data):
         return read_tekken(data, content, name)
-    eos_ids = () if config is None else _eos(config_beside(path), config, data)
+    eos_ids = () if config is None else _eos(path.with_name(CONFIG), config, data)
     return read_json(data, eos_ids, name, text)
 
 
 def _eos(path: Path, config: bytes, data: dict[str, Any]) -> tuple[int, ...]:
-    try:
-        token = json.loads(config.decode("utf-8")).get("eos_token")
-    except (AttributeError, ValueError, RecursionError) as error:
-        raise BrokenTokenizerError(f"{path} is not a JSON object: {error}") from error
+    token = field_of(path, config, "eos_token")
     content = token.get("content") if isinstance(token, dict) else token
     entries = data.get("added_tokens") or []
     return tuple(entry["id"] for entry in entries if entry["content"] == content)
@@ -106,8 +103,8 @@ def describe(data: Json) -> Description:
     _check_written_space(space, vocabulary, fallback)
     spaced = None if SPLIT_SPACES in pretokenizer.splitters else _spaced(vocabulary, space)
     check_decoder(data.get("decoder"), byte_level, space, prefix, bool(fallback), spaced)
-    _check_steps(normalizer.steps, prefix, space)
     listed = read_added(data.get("added_tokens") or [])
+    _check_steps(normalizer.steps, prefix, space, bool(listed))
     check_normalized(listed, normalizer)
     added, lost = partition_added(listed, normalizer, byte_level, space, fallback)
     _check_stripped_prefix(listed, prefix)
@@ -168,24 +165,34 @@ def _check_written_space(
         )
 
 
+_PUTS_TEXT = {
+    Prefix.SPACE_FIRST: ("ByteLevel.add_prefix_space", True),
+    Prefix.PIECE_UNLESS_SPACE: ("Metaspace.prepend_scheme", "always"),
+}
+"""The settings under which a space is put before a piece, and decoding does not remove it."""
+
+
 def _check_stripped_prefix(added: tuple[AddedToken, ...], prefix: Prefix) -> None:
-    """Refuse `rstrip` with SPACE_FIRST: the space that it removes comes back as a prefix."""
+    """Refuse `rstrip` where the space that it removes comes back as a prefix that is text."""
     strips = next((token.content for token in added if token.rstrip), None)
-    if strips is not None and prefix is Prefix.SPACE_FIRST:
+    if strips is not None and prefix in _PUTS_TEXT:
         raise UnsupportedTokenizerError(
             f"added token {strips!r}",
             "rstrip=True",
-            "ByteLevel.add_prefix_space puts back the space that it removes; not modelled",
+            f"{_PUTS_TEXT[prefix][0]} puts back the space that it removes; make it rstrip=False",
         )
 
 
-def _check_steps(steps: tuple[Normalization, ...], prefix: Prefix, space: str | None) -> None:
-    """Refuse normalizers that may remove the prefix, or write the character that stands for a
-    space."""
+def _check_steps(
+    steps: tuple[Normalization, ...], prefix: Prefix, space: str | None, has_added: bool
+) -> None:
+    """Refuse normalizers that may remove a prefix that is text, or write the character that stands
+    for a space."""
+    is_text = prefix in _PUTS_TEXT and (has_added or prefix is Prefix.SPACE_FIRST)
     for step in steps:
-        if prefix is Prefix.SPACE_FIRST and step.kind in ("strip", "replace"):
+        if is_text and step.kind in ("strip", "replace"):
             raise UnsupportedTokenizerError(
-                "ByteLevel.add_prefix_space", True, f"{step.kind} may remove that space"
+                *_PUTS_TEXT[prefix], f"{step.kind} may remove that space"
             )
         if space is not None and space in step.content:
             raise UnsupportedTokenizerError(

@@ -156,6 +156,21 @@ def test_end_of_sequence_is_named_beside(tmp_path) -> None:
         assert read_path(tmp_path).eos_ids == (2,)
 
 
+def test_the_ids_that_end_a_generation_are_named_beside(tmp_path) -> None:
+    data = json.loads(small_tokenizer(["a"], [], byte_level(), ["<e>", "<f>"]).to_json())
+    write(tmp_path, "tokenizer.json", json.dumps(data).encode())
+    for named, known in (([2, 1], (2, 1)), (1, (1,)), (None, ()), ([9, -1, 1], (1,))):
+        write(tmp_path, "generation_config.json", json.dumps({"eos_token_id": named}).encode())
+        assert read_path(tmp_path).eos_ids == known
+    write(tmp_path, "generation_config.json", b'{"eos_token_id": [1, 2]}')
+    write(tmp_path, "tokenizer_config.json", b'{"eos_token": "<f>"}')
+    assert Tokenizer.load(tmp_path).eos_ids == (2, 1)
+    for broken in (b"[]", b'{"eos_token_id": "<e>"}', b'{"eos_token_id": [1.5]}'):
+        write(tmp_path, "generation_config.json", broken)
+        with pytest.raises(BrokenTokenizerError, match=r"generation_config\.json"):
+            read_path(tmp_path)
+
+
 # ---------------------------------------------------------------- hostile files
 
 
