@@ -1,7 +1,8 @@
 """Every error that the package raises on purpose.
 
 An error names what was wrong, where (position, id, path, value) and what to do about it. All of
-them derive from `BpeAutomataError`, so a caller can tell a refused input from a bug.
+them derive from `BpeAutomataError`, so a caller can tell a refused input from a bug. One warning is
+here too.
 """
 
 from __future__ import annotations
@@ -197,6 +198,10 @@ class InfiniteLanguageError(BpeAutomataError):
 
 
 # ---------------------------------------------------------------- decoding
+
+
+class EndlessTextWarning(UserWarning):
+    """No end-of-sequence id is known, and some text of the constraint can never end without one."""
 
 
 class DecodingError(BpeAutomataError):

@@ -262,7 +262,7 @@ def test_every_error_is_of_one_family() -> None:
     from bpe_automata import errors
 
     kinds = [e for e in vars(errors).values() if isinstance(e, type) and issubclass(e, Exception)]
-    assert all(issubclass(kind, BpeAutomataError) for kind in kinds)
+    assert all(issubclass(kind, BpeAutomataError | Warning) for kind in kinds)
 
 
 # ---------------------------------------------------------------- arguments of another kind

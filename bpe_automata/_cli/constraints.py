@@ -96,7 +96,8 @@ def _run_compile(arguments: argparse.Namespace) -> int:
         "methods": {method: _first_mask(tokenizer, dfa, method, budget) for method in methods},
     }
     if arguments.save:
-        chosen = constrain(tokenizer, dfa, arguments.method or "canonical", budget=budget)
+        method: Method = arguments.method or "canonical"
+        chosen = constrain(tokenizer, dfa, method, tokenizer.eos_ids, budget=budget)
         report["saved"] = _saved(chosen, arguments.save, arguments.max_edges)
     show(report if arguments.json else _for_people(report), arguments.json)
     return 0
@@ -105,9 +106,10 @@ def _run_compile(arguments: argparse.Namespace) -> int:
 def _first_mask(
     tokenizer: Tokenizer, dfa: ByteDFA, method: Method, budget: Budget
 ) -> dict[str, Any]:
-    constrain(tokenizer, compile_regex("(ab|c)*"), method).matcher().allowed_ids()  # kernels
+    ends = tokenizer.eos_ids
+    constrain(tokenizer, compile_regex("(ab|c)*"), method, ends).matcher().allowed_ids()  # kernels
     begin = time.perf_counter()
-    constraint = constrain(tokenizer, dfa, method, budget=budget)
+    constraint = constrain(tokenizer, dfa, method, ends, budget=budget)
     matcher = constraint.matcher()
     ids = matcher.allowed_ids()
     taken = time.perf_counter() - begin

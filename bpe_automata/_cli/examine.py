@@ -226,7 +226,9 @@ def _run_verify(arguments: argparse.Namespace) -> int:
     try:
         result = verify(
             tokenizer,
-            constrain(tokenizer, arguments.regex, arguments.method, budget=budget),
+            constrain(
+                tokenizer, arguments.regex, arguments.method, tokenizer.eos_ids, budget=budget
+            ),
             arguments.n,
             arguments.seed,
             arguments.method,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -16,11 +17,13 @@ from bpe_automata._constructions.canonical import canonical_automaton
 from bpe_automata._constructions.comparing import Comparing, around
 from bpe_automata._constructions.engine import TextEngine, travelling
 from bpe_automata._decoding.matcher import Matcher
+from bpe_automata._kernels.distance import NEVER, distances
 from bpe_automata._sharing import Immutable, cached
 from bpe_automata._tokenizer.tokenizer import AddedTokens, Tokenizer
 from bpe_automata.errors import (
     ArgumentError,
     EmptyLanguageError,
+    EndlessTextWarning,
     TokenOutOfRangeError,
     UnsupportedFeatureError,
 )
@@ -186,11 +189,13 @@ def constrain(
     make its DFA too large is linked (see `link_regex`). method: "canonical"
     (the tokenizer's own tokenization of each text) or "lift" (all tokenizations). eos_ids: ids that
     end the text, allowed exactly where it is complete; by default those that the tokenizer's source
-    names. added_tokens: which added tokens may be read as the text that they spell: by default
-    "plain", those that the tokenizer does not mark as special, for a special one means something to
-    the model and is left out where text is shown; True: all but end-of-sequence; False: none. Under
-    "canonical" a text that spells any other added token is not in the language, since `encode`
-    would write it with that id; under "lift" it is, spelled by ordinary tokens.
+    names. Where it names none and some text could never end, an EndlessTextWarning says so (of a
+    linked language that is not known). added_tokens: which added tokens may be read as the text
+    that they spell: by default "plain", those that the tokenizer does not mark as special, for a
+    special one means something to the model and is left out where text is shown; True: all but
+    end-of-sequence; False: none. Under "canonical" a text that spells any other added token is not
+    in the language, since `encode` would write it with that id; under "lift" it is, spelled by
+    ordinary tokens.
     budget: of this call, the automaton of the tokenizer included where it is not made yet (see
     `canonical_automaton`), and of each call of what is made; by default `Budget()`, without that
     automaton.
@@ -223,8 +228,22 @@ def constrain(
         if dfa.is_empty:
             shown = repr(language) if isinstance(language, str) else "the constraint"
             raise EmptyLanguageError(f"no text matches {shown}")
+        if eos_ids is None and not eos and isinstance(dfa, ByteDFA) and _never_ends(dfa):
+            warnings.warn(
+                f"{tokenizer!r} names no end-of-sequence id, so a text can go on for ever: give "
+                "eos_ids, the ids with which the model ends, or [] if the caller ends the text",
+                EndlessTextWarning,
+                stacklevel=2,
+            )
         engine = around(_engine(method)(tokenizer, dfa, eos, added_tokens, budget=budget))
     return Constraint(tokenizer, dfa, method, engine, added_tokens, budget)
+
+
+def _never_ends(dfa: ByteDFA) -> bool:
+    """Can a text be begun that, complete or not, can always go on?"""
+    alive = dfa.distance() != NEVER
+    stops = dfa.accepting & ~alive[dfa.trans].any(axis=1)
+    return bool((alive & (distances(dfa.trans, stops) == NEVER)).any())
 
 
 def _engine(method: Method) -> Callable[..., TextEngine[Any]]:

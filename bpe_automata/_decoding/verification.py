@@ -81,7 +81,7 @@ def verify(
         method = method or constraint.method
     else:
         method = method or "canonical"
-        constraint = constrain(tokenizer, constraint, method)
+        constraint = constrain(tokenizer, constraint, method, tokenizer.eos_ids)
     oracle = Oracle(tokenizer, constraint, method, sequence_of_ids(prefix), seed)
     tally = Tally()
     for done in range(0, n, _BATCH):

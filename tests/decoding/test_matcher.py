@@ -6,6 +6,7 @@ The engines: the tokenizer's own ids, any ids, and automata that are written dow
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -24,6 +25,7 @@ from bpe_automata.errors import (
     ArgumentError,
     BufferShapeError,
     DecodingError,
+    EndlessTextWarning,
     TokenNotAllowedError,
     TokenOutOfRangeError,
 )
@@ -268,3 +270,16 @@ def test_one_dimensional_buffers():
     wanted = matcher.allowed_ids().tolist()
     assert np.flatnonzero(matcher.mask(np.zeros(N + 3, bool))).tolist() == wanted
     assert np.flatnonzero(matcher.mask(np.ones(N, np.float16)) == 0).tolist() == wanted
+
+
+@pytest.mark.parametrize("method", ["canonical", "lift"])
+def test_a_text_that_can_never_end_is_warned_of(method):
+    for regex in ("a*", "a|b+", "[ab]+|c"):
+        with pytest.warns(EndlessTextWarning, match="names no end-of-sequence id"):
+            constrain(TOKENIZER, regex, method)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for regex in ("a{1,3}", "a*b", "[ab]+c?"):
+            constrain(TOKENIZER, regex, method)
+        for ends in ([], [EOS[0]]):
+            constrain(TOKENIZER, "a*", method, ends)
