@@ -16,7 +16,7 @@ import numpy as np
 
 from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._automata.linked import ByteAutomaton, LinkedDFA
-from bpe_automata._budget import check
+from bpe_automata._budget import check, check_bytes
 from bpe_automata._limits import untouched
 from bpe_automata._tokenizer.description import Prefix
 from bpe_automata._tokenizer.tokenizer import Tokenizer
@@ -66,6 +66,7 @@ def prefixed(dfa: ByteAutomaton, prefix: Prefix) -> PrefixedDfa:
     if not len(after):
         return PrefixedDfa(dfa, dfa.start, itself, itself)
     columns, byte_class = _space_apart(dfa)
+    check_bytes(4 * (n + len(after)) * len(columns), "the table with a space before the text")
     trans = np.empty((n + len(after), len(columns)), dtype=np.int32)
     # Written at once, and in place: tables may have hundreds of megabytes.
     np.take(dfa.trans, columns, axis=1, out=trans[:n], mode="clip")

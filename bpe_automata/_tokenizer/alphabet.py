@@ -22,7 +22,7 @@ from functools import cache
 
 import numpy as np
 
-from bpe_automata._budget import check
+from bpe_automata._budget import check, check_bytes
 from bpe_automata._sharing import cached
 from bpe_automata._storage import CorruptFileError, checked_load, store_arrays
 from bpe_automata._tokenizer.source import CharacterEngine
@@ -113,6 +113,7 @@ def build_alphabet(
     cuts = [singles, singles + 1, never, never + 1, *(s.ravel() for s in sets)]
     starts = np.unique(np.concatenate([[0, 0xD800, 0xE000], *cuts]))
     starts = starts[starts <= LAST_CODE_POINT]
+    check_bytes(2 * len(sets) * len(starts), "the table of character classes")
     member = np.stack([inside(ranges, starts) for ranges in sets] or [np.zeros(len(starts), bool)])
     alive = (starts < 0xD800) | (starts >= 0xE000)
     if readable is not None:

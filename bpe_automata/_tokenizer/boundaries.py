@@ -34,7 +34,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bpe_automata._budget import check
+from bpe_automata._budget import check, check_bytes
 from bpe_automata._tokenizer.pike import END, Program, Threads
 from bpe_automata.errors import MASK_OTHERWISE, BudgetExceededError, UnsupportedTokenizerError
 
@@ -236,6 +236,7 @@ def tabulate_boundaries(splitters: tuple[Splitter, ...], n_atoms: int) -> Bounda
                     order.append(after)
                 edges.append((int(boundary), number, atom, numbers[after]))
         _check_few(len(order), MOST_EXPLORED, splitters)
+    check_bytes(2 * len(order) ** 2 * n_atoms, "the table of pretoken boundaries")
     follow = np.zeros((2, len(order), n_atoms, len(order)), dtype=bool)
     if edges:
         follow[tuple(np.array(edges).T)] = True

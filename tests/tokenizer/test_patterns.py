@@ -13,9 +13,10 @@ from tokenizers import Regex, pre_tokenizers
 
 from bpe_automata._budget import Budget, spending
 from bpe_automata._constructions.canonical import canonical_automaton
+from bpe_automata._tokenizer.boundaries import Splitter, tabulate_boundaries
 from bpe_automata._tokenizer.description import SplitRule
 from bpe_automata._tokenizer.engines import FancyRegex, Oniguruma
-from bpe_automata._tokenizer.pattern import parse
+from bpe_automata._tokenizer.pattern import parse, tree_of
 from bpe_automata._tokenizer.pike import Program
 from bpe_automata.errors import BudgetExceededError, UnsupportedTokenizerError
 from bpe_automata.testing import ADVERSARIAL, small_tokenizer
@@ -334,3 +335,12 @@ def test_a_pattern_is_read_or_refused_on_any_stack(calls):
     assert below(calls, nested(50, "(?:b|", ")+", "a"))
     with pytest.raises(UnsupportedTokenizerError, match="over 50 groups"):
         below(calls, nested(51, "(?:b|", ")+", "a"))
+
+
+def test_the_table_of_boundaries_is_bounded_before_it_is_made():
+    rules = (SplitRule("regex", r"(?:[ab]{1,6}c|\d{1,3})", "isolated"),)
+    program = Program(tree_of(rules[0], "oniguruma"), rules[0].pattern)
+    program.bind([frozenset({k}) for k in range(len(program.classes))])
+    splitters = (Splitter(program, "isolated", False),)
+    with spending(Budget(max_bytes=100)), pytest.raises(BudgetExceededError, match="pretoken"):
+        tabulate_boundaries(splitters, len(program.classes) + 1)
