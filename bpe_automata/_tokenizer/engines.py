@@ -206,6 +206,10 @@ class HuggingFace:
         encoding = _or_gives_up([text], lambda: self._tokenizer.encode(text, **_BARE))
         return list(encoding.ids)
 
+    def around(self, text: str) -> list[int]:
+        """The ids of `text` with those of the post-processor."""
+        return list(self._tokenizer.encode(text).ids)
+
     def encode_batch(self, texts: list[str]) -> list[list[int]]:
         batch = _or_gives_up(texts, lambda: self._tokenizer.encode_batch_fast(texts, **_BARE))
         return [list(encoding.ids) for encoding in batch]

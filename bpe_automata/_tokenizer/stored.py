@@ -289,6 +289,10 @@ class _StoredBackend:
     def encode(self, text: str) -> list[int]:
         return self._backend.encode(text)
 
+    def around(self, text: str) -> list[int]:
+        found: list[int] = getattr(self._backend, "around", self._backend.encode)(text)
+        return found
+
     def encode_batch(self, texts: list[str]) -> list[list[int]]:
         return self._backend.encode_batch(texts)
 

@@ -135,6 +135,14 @@ class Tokenizer(Immutable):
             )
         return self.backend.encode(text)
 
+    def encode_prompt(self, text: str) -> list[int]:
+        """The ids of `text` as a prompt: with those that the post-processor of a `tokenizer.json`
+        puts before and after, such as the beginning of the text. Sources without one (SentencePiece
+        models, rank files, GGUF) do not say, and then it is `encode`. Raises as `encode` does."""
+        ids = self.encode(text)
+        around = getattr(self.backend, "around", None)
+        return around(text) if around else ids
+
     def encode_batch(self, texts: list[str]) -> list[list[int]]:
         """`encode` of many texts."""
         return self.backend.encode_batch(texts)

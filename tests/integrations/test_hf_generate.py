@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -25,11 +27,15 @@ from hf_tiny import (  # noqa: E402
 )
 from served import constraint as of_another_tokenizer  # noqa: E402
 
+from bpe_automata import Tokenizer  # noqa: E402
 from bpe_automata._decoding.token_table import TokenTable  # noqa: E402
 from bpe_automata.errors import (  # noqa: E402
     ArgumentError,
     BudgetTooSmallError,
+    BufferShapeError,
+    LogitsError,
     PromptError,
+    TokenOutOfRangeError,
     UnsupportedFeatureError,
 )
 from bpe_automata.integrations.transformers import (  # noqa: E402
@@ -320,3 +326,108 @@ def test_an_interrupted_generation_leaves_everything_usable(error, how):
     handle.remove()
     torch.manual_seed(8)
     assert model.generate(**inputs, **options).tolist() == expected
+
+
+def with_beginning():
+    """`hosted`, with an id put before a prompt, and a chat template."""
+    from tokenizers import processors
+
+    hf = hosted()
+    template = processors.TemplateProcessing(single="<stop> $A", special_tokens=[("<stop>", STOP)])
+    hf.backend_tokenizer.post_processor = template
+    hf.chat_template = (
+        "<stop>{% for one in messages %}{{ one.content }}<pad>{% endfor %}"
+        "{% if add_generation_prompt %}ab{% endif %}{% if messages[0].role == 'b' %}"
+        "{{ raise_exception('no b') }}{% endif %}"
+    )
+    return hf
+
+
+def read_by_model(tokenizer, prompts, **options):
+    """The results, and the ids that the model read for the prompts."""
+    model, seen = tiny("gpt2"), []
+    asked = model.generate
+    model.generate = lambda **given: (seen.append(given["input_ids"].tolist()), asked(**given))[1]
+    found = generate(model, tokenizer, prompts, "[0-9]{3}", max_new_tokens=4, **options)
+    return found, *seen
+
+
+def test_prompts_are_read_with_the_ids_that_their_tokenizer_puts_before_them():
+    hf = with_beginning()
+    found, seen = read_by_model(hf, "ab ")
+    assert seen == [hf("ab ").input_ids] == [[STOP, *TOKENIZER.encode("ab ")]]
+    own = Tokenizer.load(hf)
+    assert own.encode("ab ") == TOKENIZER.encode("ab ")
+    for tokenizer in (own, pickle.loads(pickle.dumps(own))):
+        assert read_by_model(tokenizer, "ab ") == (found, seen)
+    assert read_by_model(TOKENIZER, "ab ")[1] == [TOKENIZER.encode("ab ")]
+    assert TOKENIZER.encode_prompt("ab ") == TOKENIZER.encode("ab ")
+    assert own.encode(own.decode(seen[0]) + found.text)[: len(seen[0])] == seen[0]
+
+
+def test_prompts_are_taken_as_ids():
+    ids = [STOP, *TOKENIZER.encode("ab ")]
+    one = read_by_model(TOKENIZER, ids)
+    assert one[1] == [ids]
+    for same in (tuple(ids), torch.tensor(ids), np.array(ids), [np.int64(token) for token in ids]):
+        assert read_by_model(TOKENIZER, same) == one
+    for several in ([ids], torch.tensor([ids]), [torch.tensor(ids)]):
+        assert read_by_model(TOKENIZER, several) == ([one[0]], [ids])
+    mixed = generate(tiny("gpt2"), TOKENIZER, ["ab ", ids], "[0-9]{3}", max_new_tokens=4)
+    assert mixed[1] == one[0]
+    assert "prompt 1 is 7" in refused(["0", 7], "a")
+    assert "position 1" in refused([1, "0"], "a")
+    assert "BatchEncoding" in refused(hosted()("ab "), "a")
+    with pytest.raises(TokenOutOfRangeError, match="prompt 0: "):
+        generate(MODEL, TOKENIZER, [N], "a")
+    with pytest.raises(PromptError, match="prompt 0 is empty"):
+        generate(MODEL, TOKENIZER, [[]], "a")
+
+
+def test_prompts_are_taken_as_chat_messages():
+    hf, messages = with_beginning(), [{"role": "user", "content": "a0"}]
+    ids = [STOP, *TOKENIZER.encode("a0"), PAD, *TOKENIZER.encode("ab")]
+    found, seen = read_by_model(hf, messages)
+    assert seen == [ids]
+    assert read_by_model(hf, [messages]) == ([found], seen)
+    assert read_by_model(TOKENIZER, messages, hf_tokenizer=hf) == (found, seen)
+    for tokenizer in (TOKENIZER, hosted()):
+        with pytest.raises(ArgumentError, match=r"prompt 0 .* chat template is known"):
+            generate(MODEL, tokenizer, messages, "a")
+    with pytest.raises(ArgumentError, match=r"prompt 1: .*no b"):
+        generate(MODEL, hf, [messages, [{"role": "b", "content": ""}]], "a")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"min_new_tokens": 9},
+        {"bad_words_ids": [TOKENIZER.encode("a")]},
+        {"suppress_tokens": TOKENIZER.encode("a")},
+        {"begin_suppress_tokens": TOKENIZER.encode("a")},
+        {"forced_eos_token_id": END, "max_new_tokens": 1},
+    ],
+    ids=lambda options: next(iter(options)),
+)
+def test_the_option_that_forbids_all_is_named(options):
+    with pytest.raises(LogitsError, match=next(iter(options))):
+        generate(MODEL, TOKENIZER, "0", "a", **options)
+    config = transformers.GenerationConfig(**{"min_new_tokens": 9})
+    with pytest.raises(LogitsError, match=r"min_new_tokens=9.*widen"):
+        generate(MODEL, TOKENIZER, "0", "a", generation_config=config)
+
+
+def test_encoder_decoder_models_are_refused_by_name():
+    sizes = {"d_model": 8, "d_ff": 8, "num_layers": 1, "num_heads": 1, "d_kv": 8}
+    config = transformers.T5Config(vocab_size=N, decoder_start_token_id=0, **sizes)
+    model = transformers.T5ForConditionalGeneration(config).eval()
+    with pytest.raises(UnsupportedFeatureError, match="T5ForConditionalGeneration, an encoder-dec"):
+        generate(model, TOKENIZER, "0", "a", eos_ids=[END])
+    ids = torch.tensor([TOKENIZER.encode("0, ab")])
+    masks = ConstraintLogitsProcessor(constraint("a"), ids)
+    with pytest.raises(BufferShapeError, match="encoder-decoder"):
+        model.generate(ids, logits_processor=[masks], max_new_tokens=4)
+
+
+def test_a_schema_is_told_what_makes_a_regex_of_it():
+    assert "compile_json_schema" in refused("0", {"type": "boolean"})

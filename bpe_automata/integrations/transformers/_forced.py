@@ -27,7 +27,7 @@ from transformers.utils import ModelOutput
 from bpe_automata.errors import ArgumentError, UnsupportedFeatureError
 from bpe_automata.integrations.transformers._model import (
     CACHE,
-    check_decoder,
+    check_evaluated,
     check_positions,
     is_recurrent,
 )
@@ -280,7 +280,7 @@ def check_forced(
     processor: Any, model: Any, processors: Any, config: Any, kwargs: dict[str, Any]
 ) -> None:
     """Raises UnsupportedFeatureError, or ArgumentError if `processor` is not among `processors`."""
-    check_decoder(model)
+    check_evaluated(model)
     _check_mode(config)
     _check_processors(processor, processors)
     _check_inputs(config, kwargs)

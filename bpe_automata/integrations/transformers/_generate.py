@@ -23,9 +23,12 @@ from bpe_automata._decoding.healing import Healed
 from bpe_automata._decoding.healing import heal as give_back
 from bpe_automata._decoding.matcher import Generation
 from bpe_automata._tokenizer.tokenizer import Tokenizer
-from bpe_automata.errors import ArgumentError, DecodingError, PromptError
+from bpe_automata.errors import ArgumentError, DecodingError, LogitsError, PromptError
+from bpe_automata.integrations.torch_table import NOTHING_LEFT
 from bpe_automata.integrations.transformers._forced import ForcedDecoding
+from bpe_automata.integrations.transformers._model import check_decoder
 from bpe_automata.integrations.transformers._processor import ConstraintLogitsProcessor
+from bpe_automata.integrations.transformers._prompts import Prompt, listed, prompt_ids
 from bpe_automata.integrations.transformers._rows import (
     continuous_batching,
     naming,
@@ -36,20 +39,20 @@ from bpe_automata.integrations.transformers._rows import (
 
 @overload
 def generate(
-    model: Any, tokenizer: Any, prompts: str, regexes: Pattern, **options: Any
+    model: Any, tokenizer: Any, prompts: Prompt, regexes: Pattern, **options: Any
 ) -> Generation: ...
 @overload
 def generate(
     model: Any,
     tokenizer: Any,
-    prompts: Sequence[str],
+    prompts: Sequence[Prompt],
     regexes: Pattern | Sequence[Pattern],
     **options: Any,
 ) -> list[Generation]: ...
 def generate(
     model: Any,
     tokenizer: Any,
-    prompts: str | Sequence[str],
+    prompts: Prompt | Sequence[Prompt],
     regexes: Pattern | Sequence[Pattern],
     *,
     method: Method = "canonical",
@@ -67,7 +70,13 @@ def generate(
     """Complete each prompt with a text that matches its regex; one batch.
 
     `model`: a decoder-only model of transformers. `tokenizer`: a `Tokenizer`, or anything that
-    `Tokenizer.load` reads. `regexes`: one for all prompts or one each; a regex, a `ByteDFA`, or a
+    `Tokenizer.load` reads.
+    `prompts`: one or a list of them, each a text, its ids (a list, or a tensor [length]; a tensor
+    [prompts, length] is a batch) without padding, or chat messages (a list of {"role", "content"}).
+    A text is read with the ids that the tokenizer puts around it (`Tokenizer.encode_prompt`); ids
+    are read as they are; messages by the chat template of a tokenizer of transformers, `tokenizer`
+    or `hf_tokenizer`, with the beginning of the answer.
+    `regexes`: one for all prompts or one each; a regex, a `ByteDFA`, or a
     `Constraint` over the same tokenizer, which is taken as it is, `method` and all.
     `eos_ids`: by default those of the first Constraint, else of the generation config, else the
     tokenizer's.
@@ -76,8 +85,9 @@ def generate(
     `close`: allow only what can be complete within `max_new_tokens` (see `Constraint.within`).
     `forced`: do not ask the model where only one id is possible (see `ForcedDecoding`); the texts
     are the same, and each result says how many `passes` its batch took and what was `forced`.
-    `hf_tokenizer`: that of transformers, which `stop_strings` need; by default `tokenizer`, if it
-    is one. A text that a stop string ends before `max_new_tokens` is "complete" if it matches.
+    `hf_tokenizer`: that of transformers, which `stop_strings` and chat messages need; by default
+    `tokenizer`, if it is one. A text that a stop string ends before `max_new_tokens` is "complete"
+    if it matches.
     `budget`: of the constraints that are made here (see `constrain`).
     `options`: for `model.generate` (do_sample, temperature, num_beams, ...); `logits_processor`s
     come after the mask.
@@ -85,18 +95,22 @@ def generate(
     A list for a list of prompts. Raises `ArgumentError` for options that the results have no room
     for, or that are set here; `PromptError` and, with `close`, `BudgetTooSmallError`, which name
     the prompt, before anything is generated; the errors of `constrain`; and UnsupportedFeatureError
-    for continuous batching and what `ForcedDecoding` refuses.
+    for encoder-decoder models, continuous batching and what `ForcedDecoding` refuses; LogitsError
+    where options such as min_new_tokens forbid all that the mask allows.
     """
+    check_decoder(model)
     check_options(model, options, max_new_tokens)
-    stops = stopping(model, options, hf_tokenizer or tokenizer, forced)
-    asked = texts(prompts)
+    host = hf_tokenizer or tokenizer
+    stops = stopping(model, options, host, forced)
+    asked, alone = listed(prompts)
     each = patterns(regexes, len(asked))
     if not asked:
         return []
     tokenizer = Tokenizer.load(tokenizer)
     ends = end_ids(model, tokenizer, each, eos_ids, options)
     constraints = _constraints(tokenizer, each, method, ends, budget)
-    healed = _healed(constraints, [tokenizer.encode(text) for text in asked], heal)
+    given = [prompt_ids(tokenizer, host, *numbered) for numbered in enumerate(asked)]
+    healed = _healed(constraints, given, heal)
     if close:
         healed = [replace(o, constraint=o.constraint.within(max_new_tokens)) for o in healed]
     batch = padded([list(one.prefix) for one in healed], ends[0])
@@ -113,7 +127,7 @@ def generate(
         if loop is not None:
             result = replace(result, passes=loop.passes, forced=loop.forced[row])
         results.append(_after_healing(tokenizer, result, healed[row]))
-    return results[0] if isinstance(prompts, str) else results
+    return results[0] if alone else results
 
 
 def _completed(
@@ -127,7 +141,7 @@ def _completed(
     """The ids after each prompt, with what follows the end of sequence."""
     own = {name: options[name] for name in options if name not in ("logits_processor", *SET_HERE)}
     after = options.get("logits_processor") or []
-    with _seeded(seed, model.device):
+    with _seeded(seed, model.device), _naming_what_forbids(settings(model, options)):
         output = model.generate(
             **{name: tensor.to(model.device) for name, tensor in batch.items()},
             logits_processor=LogitsProcessorList([processor, *after]),
@@ -194,6 +208,34 @@ def _seeded(seed: int | None, device: torch.device) -> Iterator[None]:
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
         torch.manual_seed(seed)
         yield
+
+
+_FORBIDDING = (
+    "min_new_tokens",
+    "min_length",
+    "bad_words_ids",
+    "sequence_bias",
+    "suppress_tokens",
+    "begin_suppress_tokens",
+    "forced_bos_token_id",
+    "forced_eos_token_id",
+    "no_repeat_ngram_size",
+    "encoder_no_repeat_ngram_size",
+    "prefix_allowed_tokens_fn",
+)
+"""Options of `model.generate` that forbid ids, before the mask does."""
+
+
+@contextmanager
+def _naming_what_forbids(setting: Callable[[str], Any]) -> Iterator[None]:
+    """A LogitsError about nothing left says which options forbid ids."""
+    try:
+        yield
+    except LogitsError as error:
+        found = [f"{name}={short(setting(name))}" for name in _FORBIDDING if setting(name)]
+        if found and NOTHING_LEFT in str(error):
+            error.args = (f"{error}. Set is {', '.join(found)}: leave it out, or widen the regex",)
+        raise
 
 
 # The arguments of `generate`, checked before anything is built.
@@ -281,20 +323,12 @@ def patterns(regexes: Pattern | Sequence[Pattern], count: int) -> list[Pattern]:
     for number, one in enumerate(given):
         if not isinstance(one, str | ByteDFA | Constraint):
             raise ArgumentError(
-                f"regex {number} is {short(one)}: give a str, ByteDFA or Constraint"
+                f"regex {number} is {short(one)}: give a str, ByteDFA or Constraint; of a schema "
+                "compile_json_schema makes one"
             )
         each.append(one)
     if len(each) != count:
         raise ArgumentError(f"{len(each)} regexes for {count} prompts: give one, or one each")
-    return each
-
-
-def texts(prompts: str | Sequence[str]) -> list[str]:
-    """The prompts as a list. Raises ArgumentError."""
-    each = [prompts] if isinstance(prompts, str) else list(prompts)
-    for number, one in enumerate(each):
-        if not isinstance(one, str):
-            raise ArgumentError(f"prompt {number} is {short(one)}: give a str")
     return each
 
 

@@ -36,7 +36,7 @@ class CausalModel:
     """
 
     def __init__(self, model: Any) -> None:
-        check_decoder(model)
+        check_evaluated(model)
         self.model = model
         self.passes = self.cropped = self.fed = 0
         self.cached = True
@@ -113,9 +113,17 @@ CACHE = next(
 
 
 def check_decoder(model: Any) -> None:
-    """Raises UnsupportedFeatureError for encoder-decoder models and for models that train."""
+    """Raises UnsupportedFeatureError for encoder-decoder models."""
     if model.config.is_encoder_decoder:
-        raise UnsupportedFeatureError("an encoder-decoder model", "only decoders are read here")
+        raise UnsupportedFeatureError(
+            f"{type(model).__name__}, an encoder-decoder model",
+            "its answer does not go on with the ids of the prompt; use a decoder-only model",
+        )
+
+
+def check_evaluated(model: Any) -> None:
+    """Raises UnsupportedFeatureError for encoder-decoder models and for models that train."""
+    check_decoder(model)
     if model.training:
         raise UnsupportedFeatureError("a model in training mode", "call model.eval() first")
 

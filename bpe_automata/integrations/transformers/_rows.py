@@ -26,6 +26,7 @@ from bpe_automata.errors import (
 )
 
 State: TypeAlias = Hashable
+WITHOUT = " (encoder-decoder models, which give the answer alone, are not supported)"
 ENDED: State = ("ended",)
 """A row that has read an end-of-sequence id, or an id that no constraint allowed."""
 
@@ -94,7 +95,7 @@ class Rows:
         if rest or not each:
             raise BufferShapeError(f"{len(ids)} rows are no multiple of {prompts} prompts")
         if ids.shape[1] < width:
-            raise BufferShapeError(f"rows of {ids.shape[1]} ids for prompts of {width}")
+            raise BufferShapeError(f"rows of {ids.shape[1]} ids for prompts of {width}{WITHOUT}")
         if ids.shape[1] == width and not np.array_equal(ids, np.repeat(self.given, each, axis=0)):
             raise PromptError("these are not the prompts that the processor was made for")
         return ids[:, width:], each

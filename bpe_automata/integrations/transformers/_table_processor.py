@@ -24,7 +24,11 @@ from bpe_automata.errors import (
     TokenOutOfRangeError,
 )
 from bpe_automata.integrations.torch_table import TorchTable, check_shape
-from bpe_automata.integrations.transformers._rows import check_prompts, continuous_batching
+from bpe_automata.integrations.transformers._rows import (
+    WITHOUT,
+    check_prompts,
+    continuous_batching,
+)
 
 
 class TokenTableProcessor(LogitsProcessor):  # type: ignore[misc]
@@ -103,7 +107,7 @@ class TokenTableProcessor(LogitsProcessor):  # type: ignore[misc]
         if rest or not per_prompt:
             raise BufferShapeError(f"{rows} rows are no multiple of {self._prompts} prompts")
         if length < self._width:
-            raise BufferShapeError(f"rows of {length} ids for prompts of {self._width}")
+            raise BufferShapeError(f"rows of {length} ids for prompts of {self._width}{WITHOUT}")
         if self._check and length == self._width:
             self._check_prompts(input_ids, per_prompt)
         generated = input_ids[:, self._width :].to(self._table.device)
