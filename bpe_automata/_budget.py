@@ -31,11 +31,8 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 _SMALLER = "use smaller repeat counts, or split the regex, or pass a larger Budget"
-_LINKED = f"see from_strings for a list of strings, link_regex for large repeats, {_SMALLER}"
-_FEWER = (
-    "see from_strings for a list of strings, use fewer alternatives or smaller repeat counts, or "
-    "pass a larger Budget"
-)
+_LINKED = f"see link_regex for large repeats, {_SMALLER}"
+_FEWER = "use fewer alternatives or smaller repeat counts, or pass a larger Budget"
 _NEVER = sys.maxsize
 _WATCH_SIZE = 16
 _LONGEST = 1e9  # seconds; more is no limit

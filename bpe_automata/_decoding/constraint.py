@@ -214,10 +214,8 @@ def constrain(
         raise ArgumentError(f"method {method!r} is neither 'canonical' nor 'lift'")
     if not isinstance(language, str | ByteDFA | LinkedDFA):
         raise ArgumentError(
-            f"the language is a {type(language).__name__}: give a regex, or what from_strings "
-            "makes of a list of strings, compile_json_schema of a schema (a dict or a pydantic "
-            "model) and compile_grammar of a grammar; an automaton over ids is followed by "
-            "`decoding.matcher_of`"
+            f"the language is a {type(language).__name__}: give a regex or a ByteDFA; an automaton "
+            "over ids is followed by `decoding.matcher_of`"
         )
     eos = tokenizer.eos_ids if eos_ids is None else _ends(eos_ids, tokenizer.n_ids)
     if method == "canonical" and budget is None:

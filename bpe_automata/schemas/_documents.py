@@ -64,8 +64,8 @@ _ANCHOR = re.compile(r"[A-Za-z_][-A-Za-z0-9._:]*")
 class Part:
     """A schema somewhere in the document. schema: its keywords that its draft knows. base: the URI
     against which its references are resolved. given: all of it, which pointers go through. inside:
-    pointers, without a scope, to its subschemas that apply to instances. all_formats: must its
-    format be known? scope: where dynamic references inside it lead to."""
+    pointers, without a scope, to its subschemas that apply to instances. scope: where dynamic
+    references inside it lead to."""
 
     pointer: str
     schema: Any
@@ -73,7 +73,6 @@ class Part:
     draft: Draft
     given: Any = None
     inside: tuple[str, ...] = ()
-    all_formats: bool = False
     scope: Scope = ()
 
 
@@ -245,9 +244,7 @@ class Document:
             schema, base, draft = self._noted(pointer, given, base, draft)
             inner = list(islice(_inner(pointer, schema), MAX_PARTS))
             inside = tuple(at for at, _, applies in inner if applies)
-            self._plain[pointer] = Part(
-                pointer, schema, base, draft, given, inside, self._all_formats
-            )
+            self._plain[pointer] = Part(pointer, schema, base, draft, given, inside)
             if inner:
                 check()
                 waiting += [(at, found, base, draft, level + 1) for at, found, _ in inner]
@@ -351,7 +348,7 @@ def check_keywords(part: Part) -> None:
         where = below(part.pointer, "items")
         raise InvalidSchemaError(where, "beside prefixItems, items is one schema, not a list")
     _check_texts(part.pointer, schema)
-    _check_format(part, schema)
+    _check_format(part.pointer, schema)
 
 
 def _check_texts(pointer: str, schema: dict[str, Any]) -> None:
@@ -380,18 +377,11 @@ def _encoded(value: Any) -> None:
             waiting += [list(here), *here.values()]
 
 
-def _check_format(part: Part, schema: dict[str, Any]) -> None:
+def _check_format(pointer: str, schema: dict[str, Any]) -> None:
     name = schema.get("format")
-    if name is None or name in SUPPORTED or "string" not in types_of(schema):
-        return
-    if name in DEFINED:
+    if name in DEFINED and name not in SUPPORTED and "string" in types_of(schema):
         why = f"{name!r} is no regular set: a label may be as long as its Punycode is short"
-    elif part.all_formats:
-        known = ", ".join(sorted(SUPPORTED))
-        why = f"{name!r} is not known (formats='all' asserts {known}): give it as a pattern"
-    else:
-        return
-    raise UnsupportedSchemaError("format", below(part.pointer, "format"), why)
+        raise UnsupportedSchemaError("format", below(pointer, "format"), why)
 
 
 def types_of(schema: dict[str, Any]) -> frozenset[str]:

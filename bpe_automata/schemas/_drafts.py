@@ -7,7 +7,6 @@ other meaning; a keyword in a draft older than itself is a note. `Draft` has all
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -71,7 +70,6 @@ _FORMATS = {
     **dict.fromkeys(("date", "time", "idn-hostname"), 7),
     **dict.fromkeys(("iri", "iri-reference", "relative-json-pointer"), 7),
     **dict.fromkeys(("duration", "uuid"), 2019),
-    **dict.fromkeys((f"uuid{k}" for k in range(1, 9)), math.inf),  # pydantic's, of no draft
 }
 
 DRAFT_2020 = Draft("2020-12", 2020)

@@ -182,8 +182,6 @@ def ecma_regex() -> str:
 
 
 _UUID = "[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}"
-_VERSIONS = {f"uuid{k}": k for k in range(1, 9)}
-"""Formats that pydantic writes; no draft defines them."""
 _POINTER = "(/([^~/]|~[01])*)*"
 
 
@@ -209,11 +207,6 @@ _REGEXES = {
     "relative-json-pointer": f"(0|[1-9][0-9]*)(#|{_POINTER})",
     "regex": ecma_regex(),
     "uuid": _UUID,
-    **{
-        name: f"[0-9A-Fa-f]{{8}}-[0-9A-Fa-f]{{4}}-{k}[0-9A-Fa-f]{{3}}-[89ABab][0-9A-Fa-f]{{3}}-"
-        "[0-9A-Fa-f]{12}"
-        for name, k in _VERSIONS.items()
-    },
 }
 _BUT = {**dict.fromkeys(("date", "date-time"), "0000(?s:.*)"), "hostname": _PUNYCODE}
 """What their regexes do not leave out."""
@@ -234,11 +227,6 @@ _AT_MOST = {
     "iri-reference": r'[^\x00-\x20"<>\\^`{|}\x7f]*',
     "uri-template": r"([^{}]|\{[^}]*\})*",
     "relative-json-pointer": r"[^\x00-/:-\x7f](?s:.*)",
-    **{
-        name: f"[0-9A-Fa-f]{{8}}-[0-9A-Fa-f]{{4}}-{k}[0-9A-Fa-f]{{3}}(-[0-9A-Fa-f]{{4}}){{2}}"
-        "[0-9A-Fa-f]{8}"
-        for name, k in _VERSIONS.items()
-    },
 }
 UNDERSTATED = frozenset(_AT_MOST)
 

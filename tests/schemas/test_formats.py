@@ -27,7 +27,7 @@ from bpe_automata.errors import (
     UnsupportedRegexError,
     UnsupportedSchemaError,
 )
-from bpe_automata.schemas import compile_json_schema, compile_yaml_schema, link_json_schema
+from bpe_automata.schemas import compile_json_schema, compile_yaml_schema
 from bpe_automata.schemas._ecma import translate
 from bpe_automata.schemas._formats import (
     DEFINED,
@@ -466,27 +466,3 @@ def test_columns_tell_apart_what_formats_do() -> None:
             pairs = set(zip(column.tolist(), told.tolist(), strict=True))
             assert len(pairs) == len(set(column.tolist())), name
     assert few > len(SUPPORTED) / 2
-
-
-@pytest.mark.parametrize("version", range(1, 9))
-def test_a_uuid_of_one_version(version: int) -> None:
-    schema = {"type": "string", "format": f"uuid{version}"}
-    found = compile_json_schema(schema, formats="all")
-    for k in range(16):
-        text = json.dumps(f"3d813cbb-47fb-{k:x}2ba-91df-831e1593ac29").encode()
-        assert found.accepts(text) == (k == version)
-        assert compile_json_schema(schema).accepts(text)  # no draft defines it
-    assert not found.accepts(b'"3d813cbb-47fb-%d2ba-c1df-831e1593ac29"' % version)
-
-
-@pytest.mark.parametrize("make", [compile_json_schema, link_json_schema, compile_yaml_schema])
-@pytest.mark.parametrize("name", ["base64", "password", "uuid9", "UUID4", "ip", "ipv4network"])
-def test_a_format_that_is_not_known_is_refused_where_all_are_asked_for(
-    make: Any, name: str
-) -> None:
-    schema = {"properties": {"a": {"format": name}}, "$defs": {"unused": {"format": "other"}}}
-    with pytest.raises(UnsupportedSchemaError, match=f"'{name}' is not known.*uuid4") as caught:
-        make(schema, formats="all")
-    assert caught.value.pointer == "#/properties/a/format"
-    make(schema)
-    make({"type": "integer", "format": name}, formats="all")
