@@ -30,9 +30,10 @@ from bpe_automata.errors import ArgumentError, BudgetExceededError
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_SMALLER = "use smaller repeat counts, or split the regex, or pass a larger Budget"
+_TEXTS = "make the automaton of a list of texts by from_strings"
+_SMALLER = f"{_TEXTS}, use smaller repeat counts, split the regex, or pass a larger Budget"
 _LINKED = f"see link_regex for large repeats, {_SMALLER}"
-_FEWER = "use fewer alternatives or smaller repeat counts, or pass a larger Budget"
+_FEWER = f"{_TEXTS}, use fewer alternatives or smaller repeat counts, or pass a larger Budget"
 _NEVER = sys.maxsize
 _WATCH_SIZE = 16
 _LONGEST = 1e9  # seconds; more is no limit

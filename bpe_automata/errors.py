@@ -119,13 +119,18 @@ class EmptyLanguageError(BpeAutomataError):
 # ---------------------------------------------------------------- schemas
 
 
+def _cut(pointer: str) -> str:
+    """For a message: a pointer without its middle, if it is long."""
+    return pointer if len(pointer) <= 300 else f"{pointer[:150]}…{pointer[-100:]}"
+
+
 class SchemaError(BpeAutomataError):
     """A JSON Schema cannot be used. Attribute: `pointer`, where in it, as a JSON pointer in a URI
-    fragment ("#" is the whole)."""
+    fragment ("#" is the whole); the message leaves out the middle of a long one."""
 
     def __init__(self, pointer: str, reason: str) -> None:
         self.pointer = pointer
-        super().__init__(f"{reason} (at {pointer} of the schema)")
+        super().__init__(f"{reason} (at {_cut(pointer)} of the schema)")
 
 
 class InvalidSchemaError(SchemaError):
@@ -148,7 +153,7 @@ class SchemaTooLargeError(SchemaError, BudgetExceededError):
     """The automaton of the schema goes over its budget. Attributes: `resource`, `limit`."""
 
     def __init__(self, pointer: str, resource: str, limit: float, advice: str) -> None:
-        where = f"(at {pointer} of the schema)"
+        where = f"(at {_cut(pointer)} of the schema)"
         BudgetExceededError.__init__(self, resource, limit, f"{advice} {where}")
         self.pointer = pointer
 

@@ -15,12 +15,15 @@ from tokenizers import models
 
 from bpe_automata import Tokenizer, constrain, heal, verify
 from bpe_automata._automata.compile import compile_regex
+from bpe_automata._budget import Budget
 from bpe_automata.errors import (
     ArgumentError,
     BpeAutomataError,
     BrokenTokenizerError,
+    BudgetExceededError,
     BufferShapeError,
     EmptyLanguageError,
+    InvalidSchemaError,
     PromptError,
     TokenizerError,
     TokenOutOfRangeError,
@@ -272,6 +275,12 @@ def test_arguments_of_another_kind_say_what_to_give() -> None:
     tokenizer = Tokenizer.from_json(good())
     with pytest.raises(ArgumentError, match=r"is 'smollm2': give a Tokenizer, as Tokenizer\.load"):
         constrain("smollm2", "a")
+    for language in (["yes", "no"], {"type": "boolean"}):
+        with pytest.raises(ArgumentError, match=r"from_strings.*compile_json_schema"):
+            constrain(tokenizer, language)
+    with pytest.raises(BudgetExceededError, match="from_strings"):
+        compile_regex("abc|def", Budget(max_states=2))
+    assert len(str(InvalidSchemaError("#" + "/0" * 9_000, "wrong"))) < 400
     for wrong, shown in [(2, "2"), ("2", "'2'"), ([2.5], r"position 0 is 2\.5")]:
         with pytest.raises(ArgumentError, match=f"{shown}: give"):
             constrain(tokenizer, "a", eos_ids=wrong)

@@ -189,7 +189,7 @@ def add_language(parser: argparse.ArgumentParser) -> None:
     schema.add_argument(
         "--closed", action="store_true", help="no properties but those that the schema names"
     )
-    formats = "hold texts to the formats that the schema's draft defines, or also to the others "
+    formats = "hold texts to the formats that the schema's draft defines, or to all that are known "
     schema.add_argument("--formats", choices=_FORMATS, help=formats + "(default: draft)")
 
 

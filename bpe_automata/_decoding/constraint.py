@@ -214,8 +214,9 @@ def constrain(
         raise ArgumentError(f"method {method!r} is neither 'canonical' nor 'lift'")
     if not isinstance(language, str | ByteDFA | LinkedDFA):
         raise ArgumentError(
-            f"the language is a {type(language).__name__}: give a regex or a ByteDFA; an automaton "
-            "over ids is followed by `decoding.matcher_of`"
+            f"the language is a {type(language).__name__}: give a regex or a ByteDFA. "
+            "from_strings makes one of a list of texts, schemas.compile_json_schema of a schema; "
+            "an automaton over ids is followed by `decoding.matcher_of`"
         )
     eos = tokenizer.eos_ids if eos_ids is None else _ends(eos_ids, tokenizer.n_ids)
     if method == "canonical" and budget is None:

@@ -74,11 +74,12 @@ class Matcher:
     def mask(self, out: np.ndarray | None = None, row: int = 0) -> np.ndarray:
         """Which ids are allowed next; none once end-of-sequence was read.
 
-        out: where to write, owned by the caller: packed int32 (batch, ceil(V / 32)) as inference
-        engines use it (bit i % 32 of word i // 32 for id i); bool (V,) or (batch, V); or floating,
-        the same shapes, 0 where allowed and -inf elsewhere. V may exceed the tokenizer's ids; what
-        is beyond is not allowed. `row` is written, all other rows are left alone. Without `out`, a
-        new bool array (n_ids,). Returns the array. Raises BufferShapeError.
+        out: where to write, owned by the caller: packed int32 (ceil(V / 32),) or
+        (batch, ceil(V / 32)) as inference engines use it (bit i % 32 of word i // 32 for id i);
+        bool (V,) or (batch, V); or floating, the same shapes as bool, 0 where allowed and -inf
+        elsewhere. V may exceed the tokenizer's ids; what is beyond is not allowed. `row` is
+        written, all other rows are left alone. Without `out`, a new bool array (n_ids,). Returns
+        the array. Raises BufferShapeError.
         """
         bits = self._engine.mask(self._state)
         if self._finished:
@@ -203,9 +204,9 @@ def write_mask(bits: np.ndarray, n_ids: int, out: np.ndarray, row: int) -> None:
     `Matcher.mask`). Raises BufferShapeError; then nothing was written."""
     target = _row_of(out, row)
     if out.dtype == np.int32:
-        if out.ndim != 2 or len(target) < len(bits):
+        if len(target) < len(bits):
             raise BufferShapeError(
-                f"a packed mask needs int32 (batch, at least {len(bits)}), not {out.shape}"
+                f"a packed mask needs {len(bits)} words of int32, not a buffer of shape {out.shape}"
             )
         target[: len(bits)] = bits
         target[len(bits) :] = 0

@@ -109,9 +109,9 @@ def only_the_end_follows(matcher: Matcher, constraint: Constraint) -> bool:
         return True
     if not matcher.is_accepting:
         return False
-    bits = np.empty((1, (constraint.n_ids + 31) // 32), dtype=np.int32)
+    bits = np.empty((constraint.n_ids + 31) // 32, dtype=np.int32)
     matcher.mask(bits)
-    clear_bits(bits[0], np.array(constraint.eos_ids, dtype=np.int64))
+    clear_bits(bits, np.array(constraint.eos_ids, dtype=np.int64))
     return not bits.any()
 
 

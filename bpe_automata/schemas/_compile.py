@@ -62,7 +62,8 @@ def compile_json_schema(
     "minimal", or "any" for those that are not needed, too. depth: how often a schema may contain
     itself, and how deeply a value may be nested that no schema describes. closed: an object schema
     that does not mention additional properties forbids them. formats: "draft" asserts the formats
-    that the draft of the schema defines, "all" also the others. unique_names: no name comes twice
+    that the draft of the schema defines, "all" also those of other drafts and uuid1 to uuid8, and
+    refuses what it does not know. unique_names: no name comes twice
     in an object; as a consequence, each pattern of names (or "any other name") allows at most one
     property beyond those named by the schema. Otherwise a name that the schema does not list may be
     repeated, each time with a valid value; readers of YAML other than PyYAML reject that. registry:

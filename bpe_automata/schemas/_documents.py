@@ -43,7 +43,7 @@ from bpe_automata.schemas._drafts import (
     tokens_of,
     without_vocabularies,
 )
-from bpe_automata.schemas._formats import DEFINED, SUPPORTED
+from bpe_automata.schemas._formats import SUPPORTED
 from bpe_automata.schemas._sources import MAX_NESTING, OfModel, check_json, too_deep
 
 if TYPE_CHECKING:
@@ -271,7 +271,7 @@ class Document:
     def _known(self, given: dict[str, Any], draft: Draft) -> dict[str, Any]:
         """The keywords that are known to the draft of the schema, or to no draft at all."""
         name = given.get("format")
-        noted = name is not None and not (self._all_formats or draft.defines(name))
+        noted = isinstance(name, str) and not (self._all_formats or draft.defines(name))
         if not noted and draft.notes.isdisjoint(given):
             return given
         notes = draft.notes | {"format"} if noted else draft.notes
@@ -379,7 +379,13 @@ def _encoded(value: Any) -> None:
 
 def _check_format(pointer: str, schema: dict[str, Any]) -> None:
     name = schema.get("format")
-    if name in DEFINED and name not in SUPPORTED and "string" in types_of(schema):
+    if name is None or name in SUPPORTED:
+        return
+    if name != "idn-hostname":
+        known = ", ".join(sorted(SUPPORTED))
+        why = f"{short(name)} is none of {known}. formats='draft' takes it for a note"
+        raise UnsupportedSchemaError("format", below(pointer, "format"), why)
+    if "string" in types_of(schema):
         why = f"{name!r} is no regular set: a label may be as long as its Punycode is short"
         raise UnsupportedSchemaError("format", below(pointer, "format"), why)
 

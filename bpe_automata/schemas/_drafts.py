@@ -7,6 +7,7 @@ other meaning; a keyword in a draft older than itself is a note. `Draft` has all
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -49,7 +50,7 @@ class Draft:
 
     def defines(self, format_name: object) -> bool:
         """Whether this draft defines the format; otherwise it is a note."""
-        return _FORMATS.get(str(format_name), 0) <= self.number
+        return _FORMATS.get(str(format_name), math.inf) <= self.number
 
 
 # The first draft that has a keyword, if that is not draft 4, and the last draft that has it, if a
@@ -63,9 +64,11 @@ _SINCE = {
     **dict.fromkeys(("prefixItems", "$dynamicRef", "$dynamicAnchor"), 2020),
 }
 _UNTIL = {"$recursiveRef": 2019, "$recursiveAnchor": 2019}
-# The first draft that defines a format, if that is not draft 4. (`regex` and `idn-email` came with
+# The first draft that defines a format. (`regex` and `idn-email` came with
 # draft 7, but jsonschema asserts them in older drafts, and what it rejects must not be accepted.)
 _FORMATS = {
+    **dict.fromkeys(("date-time", "email", "hostname", "ipv4", "ipv6", "uri"), 4),
+    **dict.fromkeys(("regex", "idn-email"), 4),
     **dict.fromkeys(("uri-reference", "uri-template", "json-pointer"), 6),
     **dict.fromkeys(("date", "time", "idn-hostname"), 7),
     **dict.fromkeys(("iri", "iri-reference", "relative-json-pointer"), 7),

@@ -2,8 +2,9 @@
 
     L(format_language(name)) <= { w : w is of the format } <= L(format_upper_bound(name))
 
-SUPPORTED are the DEFINED formats but idn-hostname: a label must have 63 characters in Punycode at
-most, which takes arithmetic with code points. The formats in UNDERSTATED have two different bounds:
+SUPPORTED are the formats that a draft defines but idn-hostname (a label must have 63 characters in
+Punycode at most, which takes arithmetic with code points), and uuid1 to uuid8, the UUIDs of one
+version, as pydantic names them. The formats in UNDERSTATED have two different bounds:
 the lower one lacks strings whose test is not regular, or on which the sources and common validators
 differ; the upper one is a simple set that also has the strings that any of these validators
 accepts. The lower one lacks:
@@ -16,8 +17,8 @@ accepts. The lower one lacks:
   regex: groups more than two deep; groups with names, references to groups, `\\p{...}`; in classes,
   hyphens but in ranges that begin with 0, 1, a or A; repetitions of 1,000 and more, and `{m,n}`
   with both below 10 and m above 1, or m above 9.
-Sources: RFC 3339, 5321, 6531, 1123, 4122, 2673, 4291, 3986, 3987, 6570 (with its errata), 6901;
-ECMA-262 (patterns with the flag u).
+Sources: RFC 3339, 5321, 6531, 1123, 4122, 9562, 2673, 4291, 3986, 3987, 6570 (with its errata),
+6901; ECMA-262 (patterns with the flag u).
 """
 
 from __future__ import annotations
@@ -181,7 +182,9 @@ def ecma_regex() -> str:
     return inside
 
 
-_UUID = "[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}"
+_HEX = "[0-9A-Fa-f]"
+_UUID = f"{_HEX}{{8}}(-{_HEX}{{4}}){{3}}-{_HEX}{{12}}"
+_UUID_OF = f"{_HEX}{{8}}-{_HEX}{{4}}-%d{_HEX}{{3}}-[89ABab]{_HEX}{{3}}-{_HEX}{{12}}"
 _POINTER = "(/([^~/]|~[01])*)*"
 
 
@@ -207,11 +210,11 @@ _REGEXES = {
     "relative-json-pointer": f"(0|[1-9][0-9]*)(#|{_POINTER})",
     "regex": ecma_regex(),
     "uuid": _UUID,
+    **{f"uuid{version}": _UUID_OF % version for version in range(1, 9)},
 }
 _BUT = {**dict.fromkeys(("date", "date-time"), "0000(?s:.*)"), "hostname": _PUNYCODE}
 """What their regexes do not leave out."""
 SUPPORTED = frozenset(_REGEXES)
-DEFINED = SUPPORTED | {"idn-hostname"}
 _LEAP_TIME = rf"{_CLOCK}:([0-5][0-9]|60)(\.[0-9]+)?([Zz]|[+-]{_CLOCK})\n?"
 _AT_MOST = {
     "date": _DATE,

@@ -27,10 +27,9 @@ from bpe_automata.errors import (
     UnsupportedRegexError,
     UnsupportedSchemaError,
 )
-from bpe_automata.schemas import compile_json_schema, compile_yaml_schema
+from bpe_automata.schemas import compile_json_schema, compile_yaml_schema, link_json_schema
 from bpe_automata.schemas._ecma import translate
 from bpe_automata.schemas._formats import (
-    DEFINED,
     SUPPORTED,
     UNDERSTATED,
     format_language,
@@ -71,7 +70,6 @@ def checked(name: str, text: str) -> bool:
 
 def test_every_format_has_examples() -> None:
     assert set(EXAMPLES) == SUPPORTED
-    assert {"idn-hostname"} == DEFINED - SUPPORTED
     assert UNDERSTATED <= SUPPORTED
 
 
@@ -391,6 +389,32 @@ def test_formats_that_are_not_known_exactly_are_refused_where_they_are_asserted(
             make(schema, formats="all")
         with pytest.raises(ArgumentError):
             make(schema, formats="none")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("make", [compile_json_schema, link_json_schema])
+def test_formats_that_are_not_known_are_refused_where_all_are_asserted(make: Any) -> None:
+    for schema in ({"format": "base64"}, {"type": "number", "format": "time-delta"}):
+        make(schema)
+        with pytest.raises(
+            UnsupportedSchemaError, match=f"{schema['format']}.*uuid4.*'draft'"
+        ) as told:
+            make({"properties": {"a": schema}}, formats="all")
+        assert told.value.pointer == "#/properties/a/format"
+
+
+@pytest.mark.parametrize("version", [1, 3, 4, 5, 6, 7, 8])
+def test_uuids_of_a_version_are_those_of_pydantic(version: int) -> None:
+    pydantic = pytest.importorskip("pydantic")
+    adapter = pydantic.TypeAdapter(getattr(pydantic, f"UUID{version}"))
+    found = compile_json_schema(adapter, formats="all")
+    assert compile_json_schema(adapter).accepts(b'""')  # no draft defines the format
+    for digit, variant in itertools.product("0123456789abcdefABCDEF", repeat=2):
+        text = f'"2eb8aa08-aa98-{digit}1ea-{variant}4aa-73b441d16380"'
+        try:
+            valid = bool(adapter.validate_json(text))
+        except ValueError:
+            valid = False
+        assert found.accepts(text.encode()) == valid
 
 
 def test_names_are_not_taken_for_notes() -> None:

@@ -73,10 +73,14 @@ def path_origin(path: Path, name: str | None = None, **options: Any) -> Origin:
     """The origin of `read_path`. Raises MissingFileError."""
     file = _inside(path) if path.is_dir() else path
     if not file.is_file():
+        from bpe_automata._tokenizer.sources.named import names  # which imports this module
+
         raise MissingFileError(
             f"there is no tokenizer at {path}: give a file, a folder that holds one of "
-            f"{', '.join(_IN_FOLDERS)}, a name out of bpe_automata._tokenizer.sources.names(), or "
-            "(with tiktoken installed) the name of an encoding of tiktoken or of its model"
+            f"{', '.join(_IN_FOLDERS)}, or one of the names {', '.join(names())}, or "
+            "(with tiktoken installed) the name of an encoding of tiktoken or of its model. For a "
+            "model of the Hugging Face Hub, give what transformers.AutoTokenizer.from_pretrained "
+            "makes of its name"
         )
     read_again = partial(read_path, file, name, **options)
     with file.open("rb") as stream:
