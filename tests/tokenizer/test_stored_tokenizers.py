@@ -292,3 +292,22 @@ def test_named_encodings_are_not_asked_of_tiktoken_again(tmp_path, monkeypatch):
     second = Tokenizer.load("gpt-4o")  # a model that has it
     same(first, second)
     assert second.name == "o200k_base"
+
+
+def test_what_is_put_around_a_prompt_is_stored_too(tmp_path):
+    data = json.loads(written())
+    end = next(token["id"] for token in data["added_tokens"] if token["content"] == "<end>")
+    data["post_processor"] = {
+        "type": "TemplateProcessing",
+        "single": [
+            {"SpecialToken": {"id": "<end>", "type_id": 0}},
+            {"Sequence": {"id": "A", "type_id": 0}},
+        ],
+        "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 0}}],
+        "special_tokens": {"<end>": {"id": "<end>", "ids": [end], "tokens": ["<end>"]}},
+    }
+    (tmp_path / "tokenizer.json").write_text(json.dumps(data))
+    first, again = (Tokenizer.load(tmp_path) for _ in range(2))
+    assert type(first.backend) is not type(again.backend)
+    for tokenizer in (first, again, pickle.loads(pickle.dumps(again))):
+        assert tokenizer.encode_prompt("ab ab") == [end, *tokenizer.encode("ab ab")]
