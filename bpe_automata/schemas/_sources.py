@@ -95,9 +95,7 @@ def _from_pydantic(source: Any, find: Callable[[], Callable[..., Any]]) -> OfMod
 
     try:
         method = find()
-        taken = inspect.signature(
-            method
-        ).parameters.values()  # a model may have a method of its own
+        taken = inspect.signature(method).parameters.values()  # a model's own may take nothing
         known = any(p.name == "schema_generator" or p.kind is p.VAR_KEYWORD for p in taken)
         return OfModel(method(schema_generator=Generator) if known else method())
     except (RuntimeError, TypeError, NameError, ValueError, AttributeError) as error:
