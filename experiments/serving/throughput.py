@@ -6,7 +6,9 @@ the ratio within a round. The languages never end, and nothing else does, so all
 same length. Masks are packed by the host while the model reads the last ids, and applied where the
 logits are.
 
-`throughput-gpu` is the same on a GPU, with longer rounds and larger batches.
+`throughput-gpu` is the same on a GPU, with longer rounds and larger batches, and with passes of the
+model of two kinds (`passes`): launched kernel by kernel, as transformers has it, and as one graph,
+as inference engines have it (`shared.graphed`).
 """
 
 from __future__ import annotations
@@ -41,10 +43,11 @@ from experiments.run.tables import (
     values,
 )
 from experiments.shared.batched import Drawn, Masked, is_queued, sample_batch
+from experiments.shared.graphed import Graphed
 from experiments.shared.models import Device, Dtype, LoadedModel, load_model, use_threads
 from experiments.shared.resources import timed
 
-VERSION = 2
+VERSION = 3
 PROMPT = "Here is what was asked for, line by line.\n"
 LANGUAGES = {
     "records": r'(\{"name": "[A-Z][a-z]{1,12}", "age": [1-9][0-9]?, "ok": (true|false)\}\n)*',
@@ -54,6 +57,7 @@ THROWAWAY = r"(\w+[ \n])*"
 """What the first to sample under a mask does for all (kernels are loaded or compiled) is done under
 this one."""
 METHODS: dict[str, Method] = {"canonical": "canonical", "lift": "lift"}
+PASSES = ("launched", "graph")
 LENGTH = {"cpu": 6, "cuda": 128}
 SEEDS = 1000
 """Between two seeds of the config, for the rounds."""
@@ -69,11 +73,19 @@ class Config(config.Config):
     batches: tuple[int, ...] = option((1, 8, 64), "samples at a time")
     languages: tuple[str, ...] = option(tuple(LANGUAGES), "kinds of constraints")
     methods: tuple[str, ...] = option(tuple(METHODS), "canonical, lift")
+    passes: tuple[str, ...] = option(("launched",), "of the model: launched, graph")
     length: int | None = option(None, "ids of each sample (none: 6 on a CPU, 128 on a GPU)")
     repeats: int = option(6, "rounds")
 
 
-ON_GPU = Config(device="cuda", batches=(1, 8, 64, 256), length=32)
+ON_GPU = Config(
+    device="cuda",
+    dtypes=("bfloat16",),
+    batches=(1, 8, 64, 256),
+    passes=PASSES,
+    length=64,
+    repeats=8,
+)
 SMOKE = Config(dtypes=("bfloat16",), batches=(2,), languages=("records",), length=2, repeats=1)
 
 
@@ -82,21 +94,24 @@ class Setup(NamedTuple):
 
     loaded: LoadedModel
     dtype: str
+    passes: str
     batch: int
     length: int
+    model: Any
 
 
 def measure(run: Run[Config]) -> None:
-    """A row for each dtype, batch, language and method."""
+    """A row for each dtype, kind of passes, batch, language and method."""
     given = run.config
     _check(given)
     use_threads()
+    kinds = [(passes, batch) for batch in given.batches for passes in given.passes]
     blocks = {
-        dtype: {batch: run.expect(_keys(given, dtype, batch)) for batch in given.batches}
+        dtype: {kind: run.expect(_keys(given, dtype, *kind)) for kind in kinds}
         for dtype in given.dtypes
     }
     with progress() as bar:
-        task = bar.add_task("", total=len(given.dtypes) * len(given.batches))
+        task = bar.add_task("", total=len(given.dtypes) * len(kinds))
         for dtype, todo in blocks.items():
             if not any(todo.values()):
                 bar.advance(task, len(todo))
@@ -104,10 +119,13 @@ def measure(run: Run[Config]) -> None:
             loaded = load_model(given.model, given.device, dtype)
             length = given.length or LENGTH[loaded.device]
             run.note(**{f"model_{dtype}": loaded.provenance()}, device=loaded.device, length=length)
-            for batch, keys in todo.items():
-                bar.update(task, description=f"{dtype}, batch {batch}")
+            for (passes, batch), keys in todo.items():
+                bar.update(task, description=f"{dtype}, {passes}, batch {batch}")
                 if keys:
-                    _block(run, Setup(loaded, dtype, batch, length), keys)
+                    model = loaded.model
+                    if passes == "graph":
+                        model = Graphed(model, len(loaded.prompt_ids(PROMPT)) + length)
+                    _block(run, Setup(loaded, dtype, passes, batch, length, model), keys)
                 bar.advance(task)
             del loaded
             gc.collect()
@@ -116,19 +134,20 @@ def measure(run: Run[Config]) -> None:
 def _check(given: Config) -> None:
     check_known("languages", given.languages, LANGUAGES)
     check_known("methods", given.methods, METHODS)
+    check_known("passes", given.passes, PASSES)
     if min(given.repeats, *given.batches, given.length or 1) < 1:
         raise ArgumentError("--repeats, --batches and --length are at least 1")
 
 
-def _keys(given: Config, dtype: str, batch: int) -> list[str]:
+def _keys(given: Config, dtype: str, passes: str, batch: int) -> list[str]:
     pairs = [(language, method) for language in given.languages for method in given.methods]
-    return [f"{dtype} {batch} {language} {method}" for language, method in pairs]
+    return [f"{dtype} {passes} {batch} {language} {method}" for language, method in pairs]
 
 
 def _block(run: Run[Config], setup: Setup, keys: Sequence[str]) -> None:
-    """The rows of one dtype and batch, in turns."""
+    """The rows of one dtype, kind of passes and batch, in turns."""
     _warm_up(setup, run.config)
-    named = {key: key.split(" ")[2:] for key in keys}
+    named = {key: key.split(" ")[3:] for key in keys}
     made = {
         key: _constrained(setup.loaded, LANGUAGES[language], method)
         for key, (language, method) in named.items()
@@ -140,8 +159,9 @@ def _block(run: Run[Config], setup: Setup, keys: Sequence[str]) -> None:
             drawing = partial(_drawn, setup, None if key is None else made[key], first + round_)
             seconds[key].append(timed(drawing)[0])
     for key, (language, method) in named.items():
-        row: Row = {"dtype": setup.dtype, "batch": setup.batch, "language": language}
-        row |= {"method": method, "length": setup.length, "device": setup.loaded.device}
+        row: Row = {"dtype": setup.dtype, "passes": setup.passes, "batch": setup.batch}
+        row |= {"language": language, "method": method}
+        row |= {"length": setup.length, "device": setup.loaded.device}
         row |= {
             "thread": not is_queued(setup.loaded.model),
             "free": seconds[None][1:],
@@ -167,7 +187,7 @@ def _constrained(loaded: LoadedModel, regex: str, method: str) -> Constraint:
 
 def _drawn(setup: Setup, constraint: Constraint | None, seed: int) -> list[Drawn]:
     return sample_batch(
-        setup.loaded.model,
+        setup.model,
         setup.loaded.prompt_ids(PROMPT),
         constraint,
         setup.batch,
@@ -200,13 +220,16 @@ DEVICES = {"cpu": "CPU", "cuda": "GPU"}
 def summary(rows: pd.DataFrame) -> pd.DataFrame:
     """The rows with what is shown of each: the median `ratio` of the throughput under masks to that
     without in the same round, its `interval`, and the median tokens per second of both loops. The
-    interval is the exact one of 95 %; of less than six rounds it is their whole range."""
+    interval is the exact one of 95 %; of less than six rounds it is their whole range. Passes that
+    are a graph are named with the dtype."""
     ids = rows["batch"] * rows["length"]
     ratios = [
         [free / own for free, own in zip(row["free"], row["constrained"], strict=True)]
         for row in records(rows)
     ]
+    passes = rows["passes"] if "passes" in rows else pd.Series("launched", rows.index)
     return rows.assign(
+        dtype=rows["dtype"].where(passes == "launched", rows["dtype"] + ", " + passes),
         ratio=[median(each) for each in ratios],
         interval=[list(median_interval(each) or (min(each), max(each))) for each in ratios],
         free=ids / rows["free"].map(median),

@@ -109,7 +109,12 @@ class Masked(Rows):
         self.bits = torch.empty((count, words), dtype=torch.int32, pin_memory=pinned)
         self._written = self.bits.numpy()
         for slot in range(count):
-            self.going[slot] = self._fill(slot, slot)
+            self._matchers[slot].mask(self._written, slot)
+        self._leave_out_dead_ends()
+
+    def read(self, tokens: Sequence[int]) -> None:
+        super().read(tokens)
+        self._leave_out_dead_ends()
 
     def keep(self, slots: np.ndarray) -> None:
         super().keep(slots)
@@ -121,16 +126,15 @@ class Masked(Rows):
 
     def _goes_on(self, sample: int, slot: int, token: int) -> bool:
         self._matchers[sample].advance(token)
-        return self._fill(sample, slot)
-
-    def _fill(self, sample: int, slot: int) -> bool:
-        """Write the mask of the next id. A row that has none is left all ids, which are not read:
-        logits of which nothing is left would be nan."""
         self._matchers[sample].mask(self._written, slot)
-        if self._written[slot].any():
-            return True
-        self._written[slot] = -1
-        return False
+        return True
+
+    def _leave_out_dead_ends(self) -> None:
+        """A row that no id can follow is left all ids, which are not read: logits of which nothing
+        is left would be nan."""
+        dead = ~self._written.any(axis=1)
+        self.going[dead] = False
+        self._written[dead] = -1
 
 
 @dataclass(frozen=True)

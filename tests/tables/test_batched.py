@@ -17,6 +17,7 @@ from experiments.run.tables import frame
 from experiments.serving import throughput
 from experiments.shared import batched
 from experiments.shared.batched import sample_batch
+from experiments.shared.graphed import Graphed
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
@@ -28,6 +29,9 @@ TOKENIZER = small_tokenizer(
 END = len(TOKENS)
 PROMPT = [0, 3]  # "a "
 REGEXES = [r"(abc|ca|bb){1,3}", r"[abc]{2}", r"a*b"]
+
+
+DEVICES = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
 
 
 def tiny(dtype=torch.float64, extra=3):
@@ -168,6 +172,21 @@ def test_ids_beyond_the_tokenizer_are_mass_that_masks_take_away(whole):
     assert max(max(text.ids, default=0) for text in free) >= TOKENIZER.n_ids
 
 
+@pytest.mark.parametrize("device", DEVICES)
+def test_passes_as_a_graph_draw_the_same(device):
+    """Slots of texts that have ended are given up in between."""
+    model = tiny().to(device)
+    constraint = constrain(TOKENIZER, REGEXES[0], eos_ids=[END])
+    asked = {"max_new_tokens": 12, "seed": 3, "batch": 7}
+    graphed = Graphed(model, len(PROMPT) + 12)
+    for language in (constraint, None):
+        expected = sample_batch(model, PROMPT, language, 20, eos_ids=[END], **asked)
+        found = sample_batch(graphed, PROMPT, language, 20, eos_ids=[END], **asked)
+        assert [text.ids for text in found] == [text.ids for text in expected]
+        weights = [text.log_weight for text in expected]
+        assert [text.log_weight for text in found] == pytest.approx(weights, abs=1e-9)
+
+
 # ---------------------------------------------------------------- throughput
 
 
@@ -176,7 +195,9 @@ def test_samples_have_the_length_that_is_counted(smollm2_tokenizer, regex):
     """Neither the model nor the language may end one: tokens per second would be wrong."""
     loaded = tiny_llama(smollm2_tokenizer)
     constraint = throughput._constrained(loaded, regex, "canonical")
-    drawn = throughput._drawn(throughput.Setup(loaded, "float64", 3, 12), constraint, 0)
+    drawn = throughput._drawn(
+        throughput.Setup(loaded, "float64", "launched", 3, 12, loaded.model), constraint, 0
+    )
     assert [len(text.ids) for text in drawn] == [12] * 3
 
 
