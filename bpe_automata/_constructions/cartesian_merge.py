@@ -272,8 +272,7 @@ class CartesianMerge(Immutable):
     @spent
     def _mask(self, state: ProductState) -> np.ndarray:
         row = self._relevance.readable(state.state_pair, state.hypotheses)
-        bits = self._bound(row, state.last).copy()
-        bits |= row.free
+        bits: np.ndarray = self._bound(row, state.last) | row.free
         if self.accepting(state):
             set_bits(bits, self._eos)
         return bits
