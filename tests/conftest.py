@@ -60,25 +60,26 @@ def _memory() -> Iterator[None]:
     if not sys.platform.startswith("linux"):
         yield
         return
+    Path("/proc/self/clear_refs").write_text("5")  # the peak is what is resident now
+    before, others = resident(), resident_in_processes()
+    yield
+    if resident() - before > MOST_MEMORY:
+        pytest.fail(f"it took {resident() - before:,} bytes of memory")
+    if max(MOST_MEMORY, others) < resident_in_processes():
+        pytest.fail(f"a process that it started took {resident_in_processes():,} bytes of memory")
+
+
+def resident() -> int:
+    """Bytes that this process had in memory at most."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(1024 * int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
+
+
+def resident_in_processes() -> int:
+    """Bytes that the largest process had which this one started, and which has ended."""
     import resource
 
-    Path("/proc/self/clear_refs").write_text("5")  # the peak is what is resident now
-    before = resident("VmHWM")
-    yield
-    taken = {
-        "it": resident("VmHWM") - before,
-        "a process that it or an earlier test started": 1024
-        * resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss,
-    }
-    for who, most in taken.items():
-        if most > MOST_MEMORY:
-            pytest.fail(f"{who} took {most:,} bytes of memory")
-
-
-def resident(field: str) -> int:
-    """Bytes that this process has in memory (VmRSS), or had at most (VmHWM)."""
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(1024 * int(line.split()[1]) for line in lines if line.startswith(field))
+    return 1024 * resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
