@@ -1,9 +1,8 @@
 """What both runners of vLLM share: options, checks, the tokenizer, the mask of a request.
 
-Written against vLLM 0.33.0. What can be checked in the front end is (see `validate`), and the
-server then answers with an error. A worker serves many requests and has no error for one alone, so
-an exception there would end them all. A request that it finds impossible, because of its prompt,
-say, is logged and answered with a text that says why; one that fails later may only end.
+Written against vLLM 0.33.0. A worker serves many requests, so a request that cannot be served is
+never an exception there: it is logged, and may only end. What can be checked before, is (see
+`validate`), and the server then answers with an error.
 """
 
 from __future__ import annotations
@@ -30,7 +29,6 @@ from bpe_automata.integrations._requests import (
     is_asked,
     listed_ids,
     read_options,
-    told,
 )
 from bpe_automata.integrations.bitmask import apply_bitmask
 
@@ -72,9 +70,7 @@ class RequestRow:
     def __init__(self, constraints: Constraints, params: Any) -> None:
         self._constraint: Constraint | None = None
         self._follower: Follower | None = None
-        self._logged, self._tokenizer = False, constraints.tokenizer
-        self._reason: list[int] = []  # ids of what is said in place of an answer
-        self._ids: list[int] = []  # those of the last `asked`
+        self._logged = False
         self._ended_row = packed(constraints.eos_ids, constraints.tokenizer.n_ids)
         self.after_prompt = False
         """Does the text begin after the prompt's ids?"""
@@ -102,14 +98,13 @@ class RequestRow:
     def asked(self, ids: Sequence[int], committed: bool = True) -> Asked:
         """For `masks_of`: what may follow the generated `ids`. committed: False for drafts, which
         may hold what is not allowed: then no matter what follows, the draft is not taken."""
-        self._ids = list(ids)
-        if self._follower is None or self._reason:
-            return self._refusal()
+        if self._follower is None:
+            return self._ended_row
         try:
             asked = self._follower.asked(ids)
         except BpeAutomataError as error:  # a budget that a mask went over, say
             self._log(error)
-            return self._refusal()
+            return self._ended_row
         if self._follower.refused and committed:
             self._log(self._follower.refused)
         return asked
@@ -118,25 +113,13 @@ class RequestRow:
         """int32 [words]: what was found."""
         if isinstance(found, BpeAutomataError):
             self._log(found)
-            return self._refusal()
-        return found if self._follower is None or self._reason else self._follower.row(found)
+            return self._ended_row
+        return found if self._follower is None else self._follower.row(found)
 
     def _log(self, error: BpeAutomataError) -> None:
-        if self._logged:
-            return
-        self._logged = True
-        if self._ids:
+        if not self._logged:
             logger.error("%s: %s; from here the request may only end", KEY, error)
-        else:
-            logger.error("%s: %s; the request is answered with this reason", KEY, error)
-            self._reason = list(self._tokenizer.encode(f"{KEY}: {told(error)}"))
-
-    def _refusal(self) -> np.ndarray:
-        """The next id of the reason, if there is one, then the end."""
-        read = len(self._ids)
-        if read < len(self._reason) and self._ids == self._reason[:read]:
-            return packed([self._reason[read]], self._tokenizer.n_ids)
-        return self._ended_row
+            self._logged = True
 
 
 def masks_of(asked: Sequence[tuple[RequestRow, Asked]]) -> list[np.ndarray]:
