@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, Literal
 
 from bpe_automata._arguments import short
 from bpe_automata._automata.linked import ByteAutomaton
@@ -23,6 +23,7 @@ from bpe_automata.errors import (
     ArgumentError,
     BpeAutomataError,
     BudgetExceededError,
+    PromptError,
     SchemaTooLargeError,
     UnsupportedSchemaError,
 )
@@ -32,6 +33,7 @@ KEY = "bpe_automata"
 """The key of a request's extra arguments under which its constraint is."""
 
 METHODS: tuple[Method, ...] = ("canonical", "lift")
+Prefix = bool | Literal["if possible"]
 MOST = 64
 """How many constraints are kept. One may hold a few times 64 MB of rows that were visited."""
 
@@ -47,13 +49,14 @@ class Options:
     `compile_json_schema` with its defaults. What is too large for these, or compares items, is
     linked (`link_regex`, `link_json_schema`). method:
     "canonical" or "lift". prefix: begin after the prompt's own ids; False: as if the text stood
-    alone. added_tokens: as `constrain`. eos_ids: None for those of the model. max_seconds: of each
-    call (see `Budget`), at most what the server allows.
+    alone; "if possible": that only where no answer can follow the prompt. added_tokens: as
+    `constrain`. eos_ids: None for those of the model. max_seconds: of each call (see `Budget`), at
+    most what the server allows.
     """
 
     regex: str | None
     method: Method = "canonical"
-    prefix: bool = True
+    prefix: Prefix = True
     added_tokens: AddedTokens = "plain"
     eos_ids: tuple[int, ...] | None = None
     schema: str | None = None
@@ -65,6 +68,16 @@ class Options:
         budget = Budget()
         most = _read_seconds(os.environ.get(SECONDS, budget.max_seconds), SECONDS)
         return replace(budget, max_seconds=min(most, self.max_seconds or most))
+
+    def followed(self, constraint: Constraint, prompt: Sequence[int]) -> Sequence[int]:
+        """The ids that the answer begins after: the prompt's, or none. Where no answer can follow
+        them, `Constraint.matcher` then raises PromptError, unless the request asks for none."""
+        if self.prefix == "if possible":
+            try:
+                constraint.matcher(prompt)
+            except PromptError:
+                return ()
+        return prompt if self.prefix else ()
 
     def compiled(self) -> ByteAutomaton:
         """The language; linked, where it is too large to be written out, or compares items. Raises
@@ -122,12 +135,17 @@ def read_options(extra_args: Mapping[str, Any] | None) -> Options | None:
     )
     if options.method not in METHODS:
         raise ArgumentError(f"method {options.method!r} of {KEY} is none of {METHODS}")
-    if not isinstance(options.prefix, bool):
-        raise ArgumentError(f"prefix of {KEY} is {given['prefix']!r}, neither True nor False")
+    check_prefix(options.prefix)
     if options.added_tokens not in ("plain", True, False):
         given_is = f"added_tokens of {KEY} is {options.added_tokens!r}"
         raise ArgumentError(f"{given_is}, neither 'plain' nor True nor False")
     return options
+
+
+def check_prefix(prefix: object) -> None:
+    """Raises ArgumentError."""
+    if not isinstance(prefix, bool) and prefix != "if possible":
+        raise ArgumentError(f"prefix of {KEY} is {prefix!r}: give True, False or 'if possible'")
 
 
 def _nested(given: Any) -> Mapping[str, Any]:
@@ -205,6 +223,8 @@ def _is_empty(options: Options) -> bool:
 
 def told(error: BpeAutomataError) -> str:
     """What the client of a server is told: of budgets, which the server sets, only the limit."""
+    if isinstance(error, PromptError):
+        return f'{error}; the option prefix "if possible" asks to begin the answer afresh'
     if not isinstance(error, BudgetExceededError):
         return str(error)
     return (

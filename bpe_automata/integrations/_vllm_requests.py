@@ -1,14 +1,17 @@
 """What both runners of vLLM share: options, checks, the tokenizer, the mask of a request.
 
-Written against vLLM 0.33.0. A worker serves many requests, so a request that cannot be served is
-never an exception there: it is logged, and may only end. What can be checked before, is (see
-`validate`), and the server then answers with an error.
+Written against vLLM 0.33.0. What `validate` finds wrong, the server answers with an error. But vLLM
+shows it no prompt, and in a worker, which sees the prompt, an exception would end all requests; a
+processor cannot fail one alone. So a request that cannot begin there is logged, and its answer is
+the reason: ordinary text, which begins with "bpe_automata: " and is followed by the end (HTTP 200,
+finish_reason "stop"; `max_tokens` may cut it). A text under way that cannot go on may only end.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +32,7 @@ from bpe_automata.integrations._requests import (
     is_asked,
     listed_ids,
     read_options,
+    told,
 )
 from bpe_automata.integrations.bitmask import apply_bitmask
 
@@ -71,40 +75,40 @@ class RequestRow:
         self._constraint: Constraint | None = None
         self._follower: Follower | None = None
         self._logged = False
+        self._reason: list[int] = []  # the ids of the answer where the request cannot begin
+        self._read: Sequence[int] = ()  # by the last `asked`
+        self._tokenizer = constraints.tokenizer
         self._ended_row = packed(constraints.eos_ids, constraints.tokenizer.n_ids)
-        self.after_prompt = False
-        """Does the text begin after the prompt's ids?"""
         try:
-            options = read_options(params.extra_args) or Options("")
-            ends = constraints.ends_of(options)
+            self._options = read_options(params.extra_args) or Options("")
+            ends = constraints.ends_of(self._options)
             self._ended_row = packed(ends, constraints.tokenizer.n_ids)
-            self._constraint = constraints.of(options)
-            self.after_prompt = options.prefix
+            self._constraint = constraints.of(self._options)
         except BpeAutomataError as error:
-            self._log(error)
+            self._refuse(error, ())
 
     def begin(self, prompt: Sequence[int] | None) -> None:
         """The ids of the prompt; None where they are not known (it was given as embeddings)."""
         if self._constraint is None:
             return
         try:
-            if prompt is None and self.after_prompt:
-                raise ArgumentError('the prompt\'s ids are not known: give {"prefix": False}')
-            after = prompt if self.after_prompt and prompt is not None else ()
+            if prompt is None and self._options.prefix is True:
+                raise ArgumentError("the prompt's ids are not known: give prefix 'if possible'")
+            after = self._options.followed(self._constraint, prompt or ())
             self._follower = Follower(self._constraint, after)
         except BpeAutomataError as error:
-            self._log(error)
+            self._refuse(error, ())
 
     def asked(self, ids: Sequence[int], committed: bool = True) -> Asked:
         """For `masks_of`: what may follow the generated `ids`. committed: False for drafts, which
         may hold what is not allowed: then no matter what follows, the draft is not taken."""
+        self._read = ids
         if self._follower is None:
-            return self._ended_row
+            return self._refused_row(ids)
         try:
             asked = self._follower.asked(ids)
         except BpeAutomataError as error:  # a budget that a mask went over, say
-            self._log(error)
-            return self._ended_row
+            return self._refuse(error, ids)
         if self._follower.refused and committed:
             self._log(self._follower.refused)
         return asked
@@ -112,13 +116,31 @@ class RequestRow:
     def row(self, found: Found) -> np.ndarray:
         """int32 [words]: what was found."""
         if isinstance(found, BpeAutomataError):
-            self._log(found)
-            return self._ended_row
+            return self._refuse(found, self._read)
         return found if self._follower is None else self._follower.row(found)
+
+    def _refuse(self, error: BpeAutomataError, ids: Sequence[int]) -> np.ndarray:
+        """int32 [words]: what may follow `ids`. Where there are none, the reason does."""
+        self._log(error)
+        if not len(ids):
+            self._follower = self._constraint = None
+            with suppress(BpeAutomataError):
+                spelled = self._tokenizer.encode(f"{KEY}: {told(error)}")
+                added = self._tokenizer.added_ids  # one may end the text, or hide in it
+                self._reason = [token for token in spelled if token not in added]
+        return self._refused_row(ids)
+
+    def _refused_row(self, ids: Sequence[int]) -> np.ndarray:
+        """The next id of the reason, where `ids` are its beginning; else only the end."""
+        n, reason = len(ids), self._reason
+        if n < len(reason) and list(ids) == reason[:n]:
+            return packed(reason[n : n + 1], self._tokenizer.n_ids)
+        return self._ended_row
 
     def _log(self, error: BpeAutomataError) -> None:
         if not self._logged:
-            logger.error("%s: %s; from here the request may only end", KEY, error)
+            what = "the request ends here, with this as its answer if it had none"
+            logger.error("%s: %s; %s", KEY, error, what)
             self._logged = True
 
 

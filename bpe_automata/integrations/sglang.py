@@ -11,7 +11,9 @@ process that reads the script again: so `register` stands above the guard. A gra
 the prompt of its request: its cache key holds the ids of the text that is under way (those from
 the last added token on, a few with chat templates). EBNF and structural tags are answered as
 unsupported, by SGLang's own default. SGLang has no room for other options of a request: they are
-those of `register`, and of seconds `BPE_AUTOMATA_MAX_SECONDS`.
+those of `register`, and of seconds `BPE_AUTOMATA_MAX_SECONDS`. Where no answer can follow a prompt,
+SGLang aborts the request and tells its client why; with `register(prefix="if possible")` the answer
+begins there as if it stood alone.
 
 SGLang compiles grammars in threads of their own while the scheduler asks others for masks.
 """
@@ -30,7 +32,15 @@ from bpe_automata._decoding.matcher import Matcher
 from bpe_automata._optional import require
 from bpe_automata._tokenizer.tokenizer import AddedTokens, Tokenizer
 from bpe_automata.errors import ArgumentError, BpeAutomataError
-from bpe_automata.integrations._requests import METHODS, Constraints, Options, listed_ids, told
+from bpe_automata.integrations._requests import (
+    METHODS,
+    Constraints,
+    Options,
+    Prefix,
+    check_prefix,
+    listed_ids,
+    told,
+)
 from bpe_automata.integrations.bitmask import apply_bitmask
 
 _host: Any = require("sglang.srt.constrained.base_grammar_backend", "pip install sglang")
@@ -162,12 +172,13 @@ class RegexBackend(_host.BaseGrammarBackend):  # type: ignore[misc]
         eos_token_ids: Iterable[int] | int | None = None,
         *,
         method: Any = "canonical",
-        prefix: bool = True,
+        prefix: Prefix = True,
         added_tokens: AddedTokens = "plain",
     ) -> None:
         super().__init__()
         if method not in METHODS:
             raise ArgumentError(f"method {method!r} is none of {METHODS}")
+        check_prefix(prefix)
         loaded = Tokenizer.load(tokenizer)
         if vocab_size < loaded.n_ids:
             raise ArgumentError(f"{vocab_size} logits for a tokenizer of {loaded.n_ids} ids")
@@ -220,7 +231,8 @@ class RegexBackend(_host.BaseGrammarBackend):  # type: ignore[misc]
             schema = '{"type": "object"}' if text == ANY_OBJECT else text
             asked = replace(self._options, regex=None, schema=schema)
         try:
-            matcher = self._constraints.of(asked).matcher(prompt)
+            constraint = self._constraints.of(asked)
+            matcher = constraint.matcher(asked.followed(constraint, prompt))
         except BpeAutomataError as error:
             return _host.InvalidGrammarObject(told(error))
         return RegexGrammar(matcher)

@@ -4,6 +4,9 @@
     llm = LLM(model, logits_processors=[name])
     llm.generate(prompt, SamplingParams(extra_args={"bpe_automata": {"regex": "(yes|no)"}}))
 
+Where no answer can follow a prompt, vLLM lets a processor fail no request: the answer is then the
+reason, a text that begins with "bpe_automata: ", or with {"prefix": "if possible"} begins afresh.
+
 Written against the interface of vLLM 0.33.0, whose V1 runner is chosen by
 VLLM_USE_V2_MODEL_RUNNER=0; its V2 runner takes the class of `vllm_runner`. Nothing is registered:
 only a server that is given one of these names uses it.

@@ -4,6 +4,9 @@
     llm = LLM(model, logits_processors=[name])
     llm.generate(prompt, SamplingParams(extra_args={"bpe_automata": {"regex": "(yes|no)"}}))
 
+Where no answer can follow a prompt, vLLM lets a processor fail no request: the answer is then the
+reason, a text that begins with "bpe_automata: ", or with {"prefix": "if possible"} begins afresh.
+
 Written against the interface of vLLM 0.33.0, whose default this runner is (where Triton is). There
 a request lives in a slot until it ends or is preempted; its ids are in a table on the device. Each
 row of the logits belongs to a slot and sees the ids up to its position: committed ones out of the

@@ -44,6 +44,18 @@ def mask_after(regex: str, prompt, ids, method: str = "canonical") -> np.ndarray
     return found
 
 
+def answered(step) -> str:
+    """What a request is led to write, spaces left out; nothing else is allowed at any step. step:
+    bool [V] after the ids so far."""
+    ids: list[int] = []
+    while True:
+        (token,) = np.flatnonzero(step(ids)).tolist()
+        if token >= START:
+            assert token == END
+            return tokenizer().decode(ids).replace(" ", "")
+        ids.append(token)
+
+
 def ids_of_mask(words: np.ndarray) -> set[int]:
     """The ids in a packed mask, int32 [words]."""
     return {i for i in range(32 * len(words)) if int(words[i // 32]) >> (i % 32) & 1}

@@ -307,6 +307,7 @@ def test_what_cannot_be_compiled_is_told_to_the_request(backend):
         found = asked(backend, regex, prompt)
         assert isinstance(found, InvalidGrammarObject)
         assert reason in found.error_message
+    assert 'prefix "if possible"' in found.error_message
     found = asked(backend, '{"properties": {"a": {"type": "int"}}}', PROMPTS[0], "json")
     assert "/properties/a" in found.error_message
     assert isinstance(asked(backend, "{}", PROMPTS[0], "ebnf"), InvalidGrammarObject)
@@ -347,6 +348,13 @@ def test_without_prefix_the_text_stands_alone(ours):
     backend = ours.RegexBackend(tokenizer(), V, END, prefix=False, method="lift")
     grammar = asked(backend, "bab", PROMPTS[2])
     assert mask_of(grammar) == set(np.flatnonzero(mask_after("bab", (), (), "lift")).tolist())
+
+
+def test_where_nothing_can_follow_a_prompt_the_answer_begins_afresh_if_asked(ours):
+    backend = ours.RegexBackend(tokenizer(), V, END, prefix="if possible")
+    for prompt, regex, begun in ((PROMPTS[2], "bab", ()), (PROMPTS[2], "bab|c", PROMPTS[2])):
+        expected = np.flatnonzero(mask_after(regex, begun, ())).tolist()
+        assert mask_of(asked(backend, regex, prompt)) == set(expected)
 
 
 def test_masks_are_applied_moved_and_reset(backend):
@@ -426,6 +434,8 @@ def test_what_cannot_work_is_refused_at_the_start(ours):
         ours.RegexBackend(tokenizer(), V, None)
     with pytest.raises(ArgumentError, match="end-of-sequence ids"):
         ours.RegexBackend(tokenizer(), V, [V + 1])
+    with pytest.raises(ArgumentError, match="prefix of bpe_automata is 'yes'"):
+        ours.RegexBackend(tokenizer(), V, END, prefix="yes")
     with pytest.raises(ArgumentError, match="method 'both'"):
         ours.RegexBackend(tokenizer(), V, END, method="both")
 

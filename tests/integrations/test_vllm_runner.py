@@ -16,7 +16,7 @@ import pytest
 import standins as host
 from hypothesis import given
 from hypothesis import strategies as st
-from served import END, REGEXES, START, V, mask_after, tokenizer
+from served import END, REGEXES, START, V, answered, mask_after, tokenizer
 from standins import imported_with
 from support import examples
 
@@ -24,7 +24,7 @@ from bpe_automata.errors import ArgumentError, DecodingError
 from bpe_automata.integrations import _requests, _vllm_requests
 
 torch = pytest.importorskip("torch")
-SLOTS, LENGTH = 4, 64
+SLOTS, LENGTH = 4, 640
 
 
 @pytest.fixture(scope="module")
@@ -190,7 +190,7 @@ def test_a_draft_that_is_refused_is_nothing_to_log(ours, caplog):
     assert len(caplog.records) == 1
 
 
-def test_a_worker_logs_at_once_what_was_not_refused_before(ours, caplog):
+def test_a_worker_tells_and_logs_at_once_what_was_not_refused_before(ours, caplog):
     """An exception would end the server; ids are not there yet, and not needed to say this."""
     wrong = ["yes", {"regex": "a("}, {"regex": "a", "eos_ids": [9999]}]
     for count, extra in enumerate(wrong, 1):
@@ -199,8 +199,26 @@ def test_a_worker_logs_at_once_what_was_not_refused_before(ours, caplog):
             runner.add(0, "a", "canonical", [START])
             assert runner.processor.add_request(0, host.SamplingParams({"bpe_automata": extra}))
         assert len(caplog.records) == count
-        _, found = runner.apply({0: []}, [0], lambda n: torch.zeros(n, V))
-        assert (found == 0).nonzero().tolist() == [[0, END]]
+        assert answer(runner).startswith("bpeautomata")
+
+
+def answer(runner):
+    """What the request in slot 0 is led to write, with a draft that is never right."""
+
+    def step(ids):
+        runner.commit(0, ids[-1:])
+        _, found = runner.apply({0: [START] * bool(ids)}, [0], lambda n: torch.zeros(n, V))
+        if ids:
+            assert (found[1] == 0).nonzero().tolist() == [[END]]
+        return (found[0] == 0).numpy()
+
+    return answered(step)
+
+
+def test_where_nothing_can_follow_a_prompt_the_answer_says_why(ours):
+    runner = Runner(ours)
+    runner.add(0, "bab", "canonical", [START, *tokenizer().encode("a")])
+    assert "wouldmergewiththeanswer" in answer(runner)
 
 
 def test_a_worker_does_not_check_a_regex_again(ours, monkeypatch):
