@@ -31,6 +31,7 @@ from bpe_automata._tokenizer.sources.named import (
     is_encoding,
     name_origin,
     named_encoding_origin,
+    names,
 )
 from bpe_automata.errors import (
     ArgumentError,
@@ -325,7 +326,7 @@ def _origin(source: object, options: dict[str, Any]) -> Origin:
     if is_new and (encoding := named_encoding_origin(str(source))):
         return encoding
     if isinstance(source, str | Path):
-        return path_origin(Path(source), **options)
+        return path_origin(Path(source), names=names(), **options)
     if options:
         raise TokenizerError(
             f"{type(source).__name__} holds all of a tokenizer, so {', '.join(options)} cannot "

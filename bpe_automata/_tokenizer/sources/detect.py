@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -69,15 +69,16 @@ def read_path(path: Path, name: str | None = None, **options: Any) -> Source:
     return path_origin(path, name, **options).read()
 
 
-def path_origin(path: Path, name: str | None = None, **options: Any) -> Origin:
-    """The origin of `read_path`. Raises MissingFileError."""
+def path_origin(
+    path: Path, name: str | None = None, names: Iterable[str] = (), **options: Any
+) -> Origin:
+    """The origin of `read_path`. names: what else might have been meant. Raises
+    MissingFileError."""
     file = _inside(path) if path.is_dir() else path
     if not file.is_file():
-        from bpe_automata._tokenizer.sources.named import names  # which imports this module
-
         raise MissingFileError(
             f"there is no tokenizer at {path}: give a file, a folder that holds one of "
-            f"{', '.join(_IN_FOLDERS)}, or one of the names {', '.join(names())}, or "
+            f"{', '.join(_IN_FOLDERS)}, or one of the names {', '.join(names) or '(none)'}, or "
             "(with tiktoken installed) the name of an encoding of tiktoken or of its model. For a "
             "model of the Hugging Face Hub, give what transformers.AutoTokenizer.from_pretrained "
             "makes of its name"
