@@ -124,6 +124,8 @@ def test_a_folder_with_several_or_none(tmp_path) -> None:
     with pytest.raises(MissingFileError, match=r"several tokenizers, a\.tiktoken, b\.tiktoken"):
         read_path(tmp_path)
     with pytest.raises(MissingFileError, match=r"smollm2, gpt2, .*AutoTokenizer"):
+        Tokenizer.load(tmp_path / "none")
+    with pytest.raises(MissingFileError, match="AutoTokenizer"):
         read_path(tmp_path / "none")
 
 
