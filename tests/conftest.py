@@ -11,7 +11,7 @@ import hypothesis
 import pytest
 
 MOST_ADDRESSES = 12 << 30  # bytes of address space for one process
-MOST_MEMORY = 2 << 30  # bytes that a test may take, or a process that it starts
+MOST_MEMORY = 2 << 30  # bytes that a test may take
 
 LONGEST = (
     *("tables/test_contract.py", "tables/test_runs.py", "tables/test_ray.py"),
@@ -61,25 +61,16 @@ def _memory() -> Iterator[None]:
         yield
         return
     Path("/proc/self/clear_refs").write_text("5")  # the peak is what is resident now
-    before, others = resident(), resident_in_processes()
+    before = resident()
     yield
     if resident() - before > MOST_MEMORY:
         pytest.fail(f"it took {resident() - before:,} bytes of memory")
-    if max(MOST_MEMORY, others) < resident_in_processes():
-        pytest.fail(f"a process that it started took {resident_in_processes():,} bytes of memory")
 
 
 def resident() -> int:
     """Bytes that this process had in memory at most."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(1024 * int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
-
-
-def resident_in_processes() -> int:
-    """Bytes that the largest process had which this one started, and which has ended."""
-    import resource
-
-    return 1024 * resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

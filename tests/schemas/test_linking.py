@@ -499,10 +499,10 @@ def test_room_that_is_used_up_is_said_and_leaves_the_matcher_as_it_was():
         found.walk(b"[" * 1_000)
     assert found.accepts(b"[1]")
     tokenizer = named("smollm2")
-    matcher, bracket = constrain(tokenizer, found).matcher(), tokenizer.encode("[")[0]
+    matcher, bracket = constrain(tokenizer, found, "lift").matcher(), tokenizer.encode("[")[0]
 
     def nest():
-        for _ in range(300):
+        for _ in range(3_000):
             matcher.advance(bracket)
 
     with pytest.raises(BudgetExceededError, match="states"):

