@@ -1,7 +1,7 @@
 """Context-free grammars, in lark's format, as linked automata.
 
-bounds      what lark would write a grammar out to, counted before it is asked
 terminals   the texts of a terminal
+bounds      what lark may be given, as nothing stops it
 reading     what lark makes of a grammar: rules without repeats and options; terminals, with what
             is ignored before them
 networks    rules as networks of symbols, without left recursion; what is written inline

@@ -1,7 +1,8 @@
 """What lark makes of a grammar: rules without repeats and options, and terminals.
 
 lark reads the grammar, imports from its library, fills in templates, and writes `*`, `+`, `?` and
-`~` as rules that contain themselves on the left. What it would write is counted first (`bounds`).
+`~` as rules that contain themselves on the left. Its loader takes exponential time for some
+grammars, so what it is given is bounded (`bounds`).
 
 An ignored terminal may stand before any terminal, and at the end of a text. It is as long as it can
 be, as for lark: a comment goes on to the end of its line, and no terminal begins in there. So
@@ -14,6 +15,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -28,7 +30,7 @@ from bpe_automata._automata.algebra import (
 from bpe_automata._automata.assembly import Assembly
 from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._budget import Budget, check, with_room
-from bpe_automata._grammars.bounds import check_length, check_rules, check_terminals
+from bpe_automata._grammars.bounds import Bounds
 from bpe_automata._grammars.terminals import texts_of
 from bpe_automata._optional import require
 from bpe_automata.errors import (
@@ -57,24 +59,33 @@ def read(
     terminal, none of which is empty, with what is ignored before them, and as IGNORED what is at
     the end of a text). Raises GrammarError, UnsupportedGrammarError, BudgetExceededError, and
     MissingDependencyError without lark."""
-    found = _loaded(text, start)
-    rules: Rules = {ROOT: [(start,)]}
-    in_rules: dict[str, None] = {}
-    for rule in found.rules:
+    every_terminal, every_rule, ignored_names = _loaded(text)
+    every: Rules = {ROOT: [(start,)]}
+    for rule in every_rule:
         symbols = tuple(str(symbol.name) for symbol in rule.expansion)
-        rules.setdefault(str(rule.origin.name), []).append(symbols)
-        in_rules |= {str(symbol.name): None for symbol in rule.expansion if symbol.is_term}
-    if start not in rules:
+        every.setdefault(str(rule.origin.name), []).append(symbols)
+    if start not in every:
         raise GrammarError(f"the grammar has no rule {start!r}: give another `start`")
-    used = [one for one in found.terminals if one.name in {*in_rules, *found.ignore_tokens}]
+    rules: Rules = {}
+    in_rules, waiting = dict[str, None](), {ROOT: None}
+    while waiting:
+        check()
+        name, _ = waiting.popitem()
+        rules[name] = every[name]
+        for symbol in chain.from_iterable(every[name]):
+            if symbol not in every:
+                in_rules[symbol] = None
+            elif symbol not in rules:
+                waiting[symbol] = None
+    used = [one for one in every_terminal if one.name in {*in_rules, *ignored_names}]
     terminals = {one.name: _texts(one, budget) for one in used}
     for name in in_rules:
         if name not in terminals:
             raise UnsupportedGrammarError(name, "it is declared, but has no pattern")
     if reserved_words:
         terminals |= _without_words(used, terminals, budget)
-    if found.ignore_tokens:
-        ignored = [_as_dfa(terminals[name]) for name in found.ignore_tokens]
+    if ignored_names:
+        ignored = [_as_dfa(terminals[name]) for name in ignored_names]
         gaps = _gaps(ignored, budget)
         terminals = {
             name: _behind_gaps(name, terminals[name], ignored, gaps, budget) for name in in_rules
@@ -84,35 +95,46 @@ def read(
     return rules, terminals
 
 
-def _loaded(text: str, start: str) -> Any:
-    """The grammar as a `lark.Lark`, without a parser: the analysis for one takes longer."""
-    lark = require("lark", "pip install 'bpe-automata[grammars]'")
-    if _GBNF.search(text):
-        raise GrammarError(
-            "this looks like GBNF, as of llama.cpp (`root ::= ...`), and is read as a grammar of "
-            "lark: write `start: ...`, with names of terminals in capitals"
-        )
-    check_length(text)
+def _loaded(text: str) -> tuple[list[Any], list[Any], list[str]]:
+    """The terminals and all rules that lark makes of the grammar, and the names of what is
+    ignored. Between its steps, each of which is bounded, the clock of the budget is looked at."""
+    require("lark", "pip install 'bpe-automata[grammars]'")
+    from lark.exceptions import VisitError
+    from lark.load_grammar import GrammarBuilder
 
-    def load() -> Any:
-        check_terminals(lark.load_grammar._parse_grammar(text, "<string>"))
-        grammar, _ = lark.load_grammar.load_grammar(text, "<string>", [], False)
-        check_rules(grammar)
+    def load() -> tuple[list[Any], list[Any], list[str]]:
+        bounds = Bounds()
+        bounds.text(text)
+        builder = GrammarBuilder(import_paths=[bounds.source])
+        builder.load_grammar(text, "<string>")
         check()
-        found = lark.Lark(grammar, start=start, parser=None, lexer="basic")
+        grammar = builder.build()
+        bounds.rules(grammar.rule_defs)
         check()
-        return found
+        every = [name for name, params, _, _ in grammar.rule_defs if not params]
+        terminals, rules, ignored = grammar.compile(every, "*")
+        check()
+        for one in terminals:
+            if one.pattern.min_width == 0:
+                raise GrammarError(f"the terminal {one.name} may be empty, which lark never allows")
+        return terminals, rules, ignored
 
     try:
         return with_room(load)
     except Exception as error:  # of any kind: lark lets those of `re` and of files through
-        while isinstance(error, lark.exceptions.VisitError):
+        while isinstance(error, VisitError):
             error = error.orig_exc
         if isinstance(error, BudgetExceededError):
             raise error from None
         if isinstance(error, RecursionError):
             advice = "the grammar is nested more deeply than lark can read"
             raise BudgetExceededError("calls", sys.getrecursionlimit(), advice) from None
+        if _GBNF.search(text):
+            raise GrammarError(
+                'this looks like GBNF, which writes `root ::= "yes" | "no"`: lark writes '
+                '`start: "yes" | "no"`, names rules by lower case letters and `_`, and has regexes '
+                "for classes of characters, `/[0-9]+/`"
+            ) from error
         raise GrammarError(f"lark cannot read the grammar: {error}") from error
 
 

@@ -329,8 +329,12 @@ def test_what_lark_cannot_read_is_said():
         "start: A\nA: /x*/",
         "start: A\nA: /(/",
         "%import no.X",
+        "start: A\nA: B?\nB: /(?:x|)/",
     ):
         with pytest.raises(GrammarError):
+            compile_grammar(grammar)
+    for grammar in ('root ::= "yes" | "no"', '# one\nws-1 ::= [ \\t/]*\nroot ::= "a" ws-1'):
+        with pytest.raises(GrammarError, match=r"looks like GBNF.*lark writes `start: "):
             compile_grammar(grammar)
     with pytest.raises(GrammarError, match="begin"):
         compile_grammar('start: "a"', start="begin")
@@ -348,69 +352,6 @@ def test_without_lark_it_is_said_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "lark", None)
     with pytest.raises(MissingDependencyError, match=r"pip install.*grammars"):
         compile_grammar('start: "a"')
-
-
-HOSTILE = {
-    "alternatives": "start: " + " | ".join(f'"w{k}"' for k in range(100_000)),
-    "nested": "start: " + "(" * 10_000 + '"a"' + ")" * 10_000,
-    "options": "start: " + " ".join(f'["w{k}"]' for k in range(30)),
-    "rules": "start: a0\n" + "\n".join(f'a{k}: "x" a{k + 1} "y"' for k in range(10_000)),
-    "doubled": "".join(f'a{k}: a{k + 1} a{k + 1} | "q"\n' for k in range(1_000)) + 'a1000: "z"',
-    "longest": "".join(f"a{k}: a{k + 1} a{k + 1}\n" for k in range(1_000)) + 'a1000: "z"',
-    "circle": "".join(f'a{k}: a{(k + 1) % 2_000} "x" | "y"\n' for k in range(2_000)),
-    "empty": "a0: " + "b " * 1_000 + '\nb: "x" | ',
-    "regex": "a0: /(a|b)*a(a|b){30}/",
-    "terminals": "".join(f"A{k}: A{k + 1} A{k + 1}\n" for k in range(60)) + 'A60: "a"\na0: A0',
-    "repeats": 'a0: ("a" | "b")~0..49',
-    "template": 'a0: t{"a"}\nt{x}: "b" t{t{x}}',
-    "names": "".join(f"t{k}{{x}}: t{k + 1}{{p{{x, x}}}}\n" for k in range(60))
-    + 't60{x}: x\np{x, y}: x y\na0: t0{b}\nb: "b"',
-    "ambiguous": 'a0: a0 a0 | a0 a0 a0 | "a" | "b" a0',
-}
-
-
-@pytest.mark.parametrize("name", HOSTILE)
-def test_hostile_grammars_are_answered_or_refused(name):
-    start = "start" if "start" in HOSTILE[name] else "a0"
-    try:
-        found = compile_grammar(HOSTILE[name], start=start, budget=Budget(max_seconds=1.5))
-        assert found.live_bytes(found.start).size
-        found.walk(b"ab" * 50)
-    except BudgetExceededError:
-        pass
-    except GrammarError:
-        assert name == "rules"  # the last of them is missing
-
-
-TOO_LARGE = {
-    "alternatives": "characters of a grammar",
-    "options": "symbols of a grammar",
-    "repeats": "symbols of a grammar",
-    "names": "symbols of a grammar",
-    "terminals": "characters of the terminals of a grammar",
-}
-
-
-@pytest.mark.parametrize("name", TOO_LARGE)
-def test_what_lark_would_write_is_counted_before(name, monkeypatch):
-    lark = pytest.importorskip("lark")
-    monkeypatch.setattr(lark, "Lark", None)  # it is not asked
-    with pytest.raises(BudgetExceededError, match="use fewer") as caught:
-        compile_grammar(HOSTILE[name], start="a0")
-    assert caught.value.resource == TOO_LARGE[name]
-
-
-def test_no_hook_watches_what_is_read(monkeypatch):
-    """What a hook raises within a finalizer is lost, and so is the hook."""
-    for name in ("setprofile", "settrace"):
-        monkeypatch.setattr(sys, name, None)
-    assert compile_grammar('start: "a"').accepts(b"a")
-
-
-def test_grammars_of_other_formats_are_recognised():
-    with pytest.raises(GrammarError, match=r"looks like GBNF.*write `start: ...`"):
-        compile_grammar('root ::= "yes" | "no"')
-    assert compile_grammar('start: "root ::= x"').accepts(b"root ::= x")
 
 
 def test_room_that_is_used_up_is_said():
@@ -438,7 +379,7 @@ def test_threads_share_one():
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(timeout=3600)
+        thread.join(timeout=60)
     assert results == {k: [True] * 8 for k in range(8)}
 
 
