@@ -29,16 +29,12 @@ def _kernel(  # type: ignore[no-untyped-def]
     id_stride,
     mask_row_stride,
     mask_word_stride,
-    IN_ORDER: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
     """One program per row and block of ids. Nothing is stored where the bit is 1."""
     ids = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
-    target = tl.program_id(0).to(tl.int64)
-    source = target
-    if not IN_ORDER:
-        target = tl.load(targets + tl.program_id(0))
-        source = tl.load(sources + tl.program_id(0))
+    target = tl.load(targets + tl.program_id(0))
+    source = tl.load(sources + tl.program_id(0))
     words = bitmask + source * mask_row_stride + (ids // 32) * mask_word_stride
     word = tl.load(words, mask=ids // 32 < n_words, other=0)
     refused = ((word >> (ids % 32)) & 1) == 0
@@ -49,12 +45,7 @@ def _kernel(  # type: ignore[no-untyped-def]
 def apply(logits: Any, bitmask: Any, targets: np.ndarray, sources: np.ndarray) -> None:
     """logits: torch [batch, V]; bitmask: torch int32 [m, words] on the same device; targets,
     sources: int64 [n], rows of the logits and of the mask."""
-    numbers = np.arange(len(targets))
-    in_order = np.array_equal(targets, numbers) and np.array_equal(sources, numbers)
-    # To copy them costs the host more than all else, and in order they say nothing.
-    rows: Any = [None, None]
-    if not in_order:
-        rows = to_device(np.stack([targets, sources]), logits.device)
+    rows: Any = to_device(np.stack([targets, sources]), logits.device)
     grid = (len(targets), triton.cdiv(logits.shape[1], BLOCK))
     # Triton launches on the current GPU, which need not be the one where the logits are.
     on_gpu = logits.device.type == "cuda"
@@ -68,6 +59,5 @@ def apply(logits: Any, bitmask: Any, targets: np.ndarray, sources: np.ndarray) -
             bitmask.shape[1],
             *logits.stride(),
             *bitmask.stride(),
-            IN_ORDER=in_order,
             BLOCK=BLOCK,
         )
