@@ -1,9 +1,9 @@
 """Bounds on what lark is given: once it reads, nothing stops it.
 
-Its cost is counted beforehand in steps, each of about a microsecond, and never too low: of its
-lexer and parser by the signs of the text; of the rules that it makes of options, repeats and
-templates by their number and length, without making them; of terminals by the length of the regex
-that is written for each of them, in which those that it refers to are written out.
+We estimate lark's cost beforehand in steps of about a microsecond, with factors that were measured
+with lark 1.3 and rounded up. The lexer and the parser cost by the signs of the text; the rules that
+lark makes of options, repeats and templates by their number and length, which are found without
+making them; a terminal by the length of its regex, in which those that it names are written out.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _SIGN = re.compile(
     r'(?P<literal>"(?:[^"\\\n]|\\[^\n])*"i?|/(?!/)(?:[^/\\]|\\[\s\S])*/[imslux]*)'
     r"|(?P<ignore>%ignore)|(?P<comment>//.*|#.*)|(?P<lines>(?:\r?\n)+)"
     r"|(?P<terminal>_?[A-Z][_A-Z0-9]*)(?P<begins>(?:\s*\.\s*\d+)?\s*:)?"
-    r'|(?P<rule>_?[a-z]\w*)|(?P<open>[(\[{])|(?P<close>[)\]}])|(?P<endless>["/])|[^\s]'
+    r'|(?P<rule>_?[a-z]\w*)|(?P<open>[(\[{])|(?P<close>[)\]}])|(?P<endless>["/])|\S'
 )
 _IMPORTED = 300  # how large a terminal that is imported is taken to be; lark's own are smaller
-_LARK_SPLITS = 50  # a repeat that goes so far becomes rules of rules
+_LARK_SPLITS = 50  # from this count on lark makes nested rules of a repeat
 Shape = tuple[int, int, int]
 """What becomes of a part of a rule: alternatives, symbols of all, symbols of the longest."""
 
@@ -41,7 +41,7 @@ def refuse(what: str, limit: int, found: int) -> NoReturn:
 
 
 class Bounds:
-    """Of one grammar with what it imports."""
+    """The cost of one grammar and its imports, as far as it was counted."""
 
     def __init__(self) -> None:
         self._characters = self._imports = self._steps = self._terminal_steps = 0
@@ -52,8 +52,9 @@ class Bounds:
             refuse("steps of lark", STEPS, self._steps)
 
     def text(self, text: str) -> None:
-        """Count what reading a text takes. Raises BudgetExceededError; and GrammarError for a
-        string or a regex without end, in which lark would look for one in exponential time."""
+        """Count what reading a text takes. Raises BudgetExceededError; and GrammarError for
+        terminals that contain themselves, and for a string or a regex without end, in which lark
+        would look for one in exponential time."""
         self._characters += len(text)
         if self._characters > CHARACTERS:
             refuse("characters", CHARACTERS, self._characters)
@@ -68,6 +69,8 @@ class Bounds:
                 self._count(len(sign[0]) ** 2 // 100)  # of each part of them lark looks for a `|`
             depth += (kind == "open") - (kind == "close")
             self._count(15 + depth * depth // 30)
+            if kind == "literal":
+                self._count(2 * len(sign[0]))  # of a regex lark asks the least width
             if kind in ("begins", "ignore"):
                 terminal = terminals.setdefault(sign["terminal"] or sign[0], [])
             elif kind == "rule":
@@ -77,15 +80,16 @@ class Bounds:
         self._terminals(terminals)
 
     def _terminals(self, terminals: dict[str, list[tuple[str, int]]]) -> None:
-        """Count what terminals take, each made of signs with the number of brackets around them
-        and one more. lark writes out others in them, and reads the regex inside of each bracket."""
+        """Count what terminals take. terminals: of each name the signs, with one more than the
+        number of brackets around each. lark writes out the terminals that one names, and reads the
+        regex inside of each bracket."""
         inside = {name: {one for one, _ in signs} for name, signs in terminals.items()}
         try:
             order = [*TopologicalSorter(inside).static_order()]
         except CycleError as error:
             names = " in ".join(error.args[1])
             raise GrammarError(f"terminals contain themselves: {names}") from None
-        sizes: dict[str, tuple[int, int]] = {}  # and how much is read
+        sizes: dict[str, tuple[int, int]] = {}  # length of the regex, characters that are read
         for name in order:
             check()
             if name not in terminals:
@@ -98,13 +102,13 @@ class Bounds:
             self._terminal_steps += work
             self._count(work)
         largest = max((sizes[name][0] for name in terminals), default=0)
-        if self._imports and largest > _IMPORTED:
+        if self._imports and largest > _IMPORTED:  # those that were taken to be small may not be
             self._count(self._terminal_steps * (largest // _IMPORTED))
             self._terminal_steps *= 1 + largest // _IMPORTED
 
     def source(self, folder: object, path: str) -> tuple[str, str]:
-        """A source of imports for lark: files, which are counted. Raises OSError for what is in
-        lark's own library, which is small."""
+        """A source of imports for lark: files, which are counted. Raises OSError for what is no
+        file, and lark then looks into its own library, which is small."""
         check()
         self._imports += 1
         if self._imports > IMPORTS:
@@ -139,7 +143,7 @@ class Bounds:
                     waiting.append((template, dict(zip(params, arguments, strict=False))))
 
     def _shape(self, tree: Any) -> Shape:
-        """Of a tree without its templates, whose cost is counted."""
+        """The shape of a rule's tree, in which each use of a template is one symbol."""
         if tree is None:
             return 1, 1, 1
         found: dict[int, Shape] = {}

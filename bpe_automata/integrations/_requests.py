@@ -49,7 +49,7 @@ class Options:
     `compile_json_schema` with its defaults. What is too large for these, or compares items, is
     linked (`link_regex`, `link_json_schema`). method:
     "canonical" or "lift". prefix: begin after the prompt's own ids; False: as if the text stood
-    alone; "if possible": that only where no answer can follow the prompt. added_tokens: as
+    alone; "if possible": after the prompt if an answer can follow it, else alone. added_tokens: as
     `constrain`. eos_ids: None for those of the model. max_seconds: of each call (see `Budget`), at
     most what the server allows.
     """
@@ -70,8 +70,8 @@ class Options:
         return replace(budget, max_seconds=min(most, self.max_seconds or most))
 
     def followed(self, constraint: Constraint, prompt: Sequence[int]) -> Sequence[int]:
-        """The ids that the answer begins after: the prompt's, or none. Where no answer can follow
-        them, `Constraint.matcher` then raises PromptError, unless the request asks for none."""
+        """The ids that the answer begins after: the prompt's, or none. With prefix True no answer
+        may be able to follow them; `Constraint.matcher` then raises PromptError."""
         if self.prefix == "if possible":
             try:
                 constraint.matcher(prompt)
@@ -210,7 +210,7 @@ def check_language(options: Options) -> None:
     matches. Raises ArgumentError."""
     try:
         if _is_empty(options):
-            raise ArgumentError(f"no text matches {options.regex!r}")
+            raise ArgumentError(f"no text matches {options.regex or 'the schema'!r}")
     except BpeAutomataError as error:
         raise ArgumentError(f"{KEY}: {told(error)}") from error
 

@@ -1,10 +1,10 @@
 """What both runners of vLLM share: options, checks, the tokenizer, the mask of a request.
 
 Written against vLLM 0.33.0. What `validate` finds wrong, the server answers with an error. But vLLM
-shows it no prompt, and in a worker, which sees the prompt, an exception would end all requests; a
-processor cannot fail one alone. So a request that cannot begin there is logged, and its answer is
+gives `validate` no prompt; and in a worker, which sees it, an exception would end all requests, and
+a processor cannot fail one alone. So a request that cannot begin there is logged, and its answer is
 the reason: ordinary text, which begins with "bpe_automata: " and is followed by the end (HTTP 200,
-finish_reason "stop"; `max_tokens` may cut it). A text under way that cannot go on may only end.
+finish_reason "stop"; `max_tokens` may cut it). A request that gets stuck later may only end.
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ def is_constrained(params: Any) -> bool:
 class RequestRow:
     """The masks of one request, from its ids. Never raises an error of this package.
 
-    params: SamplingParams with a constraint, see `is_constrained`. Here everything is looked at
-    that does not depend on ids; with `begin` the prompt is known.
+    params: SamplingParams with a constraint, see `is_constrained`. The constructor checks all that
+    needs no ids; `begin` adds the prompt.
     """
 
     def __init__(self, constraints: Constraints, params: Any) -> None:
@@ -76,7 +76,7 @@ class RequestRow:
         self._follower: Follower | None = None
         self._logged = False
         self._reason: list[int] = []  # the ids of the answer where the request cannot begin
-        self._read: Sequence[int] = ()  # by the last `asked`
+        self._committed: Sequence[int] = ()  # ids of the last `asked` that was no draft
         self._tokenizer = constraints.tokenizer
         self._ended_row = packed(constraints.eos_ids, constraints.tokenizer.n_ids)
         try:
@@ -101,8 +101,9 @@ class RequestRow:
 
     def asked(self, ids: Sequence[int], committed: bool = True) -> Asked:
         """For `masks_of`: what may follow the generated `ids`. committed: False for drafts, which
-        may hold what is not allowed: then no matter what follows, the draft is not taken."""
-        self._read = ids
+        may hold what is not allowed: vLLM then rejects the draft, whatever its mask."""
+        if committed:
+            self._committed = ids
         if self._follower is None:
             return self._refused_row(ids)
         try:
@@ -116,7 +117,7 @@ class RequestRow:
     def row(self, found: Found) -> np.ndarray:
         """int32 [words]: what was found."""
         if isinstance(found, BpeAutomataError):
-            return self._refuse(found, self._read)
+            return self._refuse(found, self._committed)
         return found if self._follower is None else self._follower.row(found)
 
     def _refuse(self, error: BpeAutomataError, ids: Sequence[int]) -> np.ndarray:
@@ -153,8 +154,7 @@ def masks_of(asked: Sequence[tuple[RequestRow, Asked]]) -> list[np.ndarray]:
 def mask_rows(logits: Any, masks: Sequence[np.ndarray], rows: Iterable[int]) -> None:
     """Mask in place the rows of `logits`, torch [batch, V], each by one of `masks`."""
     torch = require("torch", "pip install torch")
-    packed = torch.from_numpy(np.stack(masks)).to(logits.device)
-    apply_bitmask(logits, packed, rows=list(rows))
+    apply_bitmask(logits, torch.from_numpy(np.stack(masks)), rows=list(rows))
 
 
 def constraints_of(vllm_config: Any) -> Constraints:

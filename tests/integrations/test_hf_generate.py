@@ -365,6 +365,11 @@ def test_prompts_are_read_with_the_ids_that_their_tokenizer_puts_before_them():
     assert own.encode(own.decode(seen[0]) + found.text)[: len(seen[0])] == seen[0]
 
 
+@pytest.mark.parametrize("prompts", [5, None, 1.5, {"role": "user", "content": "a"}])
+def test_what_is_no_list_of_prompts_is_refused(prompts):
+    assert "give texts, lists of ids" in refused(prompts, "a")
+
+
 def test_prompts_are_taken_as_ids():
     ids = [STOP, *TOKENIZER.encode("ab ")]
     one = read_by_model(TOKENIZER, ids)

@@ -82,6 +82,15 @@ def test_a_first_mask_over_its_budget_is_told_too():
         assert ids_of_mask(row.row(error)) == set(expected)
 
 
+def test_drafts_that_are_asked_with_a_first_mask_do_not_hide_the_reason():
+    """All rows of a step are asked before any mask is there."""
+    row, error = begun([START]), BudgetExceededError("seconds", 2, "")
+    row.asked([])
+    row.asked(list(tokenizer().encode("b")), committed=False)
+    row.row(error)
+    assert answer(row).startswith("bpeautomata")
+
+
 def test_a_reason_holds_no_added_token():
     """One that ends the text would cut it short."""
     row = begun([START], **{"<end>": "ab"})

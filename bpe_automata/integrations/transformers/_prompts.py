@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from bpe_automata._arguments import sequence_of_ids, short
@@ -16,15 +16,15 @@ Prompt: TypeAlias = str | Sequence[int] | Sequence[Mapping[str, Any]]
 def listed(prompts: Any) -> tuple[list[Any], bool]:
     """The prompts, each a str or a list, and whether one was given rather than a list of them.
     Raises ArgumentError, naming the prompt."""
-    if isinstance(prompts, Mapping):
+    if isinstance(prompts, str):
+        return [prompts], True
+    given = _plain(prompts)
+    if isinstance(given, Mapping) or not isinstance(given, Iterable):
         raise ArgumentError(
             f"prompts are a {type(prompts).__name__}: give texts, lists of ids without padding, or "
             "lists of chat messages"
         )
-    given = [prompts] if isinstance(prompts, str) else list(_plain(prompts))
     each = [_plain(one) for one in given]
-    if isinstance(prompts, str):
-        return each, True
     if each and isinstance(each[0], int | Mapping):
         return [each], True
     for number, one in enumerate(each):
