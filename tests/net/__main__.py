@@ -1,0 +1,214 @@
+"""Records digests of masks, and checks them: what a rewrite of the engines must leave as it was.
+
+    python -m tests.net check                           # all that is recorded
+    python -m tests.net check --tokenizers smollm2      # some tokenizers, of any part
+    python -m tests.net check --part regex --only boolean "random 7"
+    python -m tests.net show --tokenizers smollm2 --only boolean
+    python -m tests.net record                          # what is not recorded yet
+
+`check` prints what differs, and then ends with 1. `show` prints an id, a digest of the mask and
+whether the text may end for each step: `diff` of what two checkouts print finds the first step that
+differs. `record` writes each case as it is done, so that it can be interrupted, and keeps what is
+there: to record a case anew, take it out of `digests.json`. Tokenizers that are not installed are
+left out, and so are the schemas where the folder of MaskBench is not there: by default
+`shared/data/maskbench` beside the checkout, or BPE_AUTOMATA_DATA=FOLDER, with FOLDER/maskbench.
+No disk cache is read or written, unless BPE_AUTOMATA_CACHE says so.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import sys
+import time
+import warnings
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import Any
+
+from bpe_automata import Method, Tokenizer
+from bpe_automata.errors import BpeAutomataError, EndlessTextWarning, MissingDependencyError
+
+from .cases import (
+    METHODS,
+    OF_SCHEMAS,
+    SCHEMAS,
+    TOKENIZERS,
+    Case,
+    chosen_schemas,
+    digests,
+    loaded,
+    regex_cases,
+    schema_cases,
+    steps,
+)
+
+DIGESTS = Path(__file__).with_name("digests.json")
+PARTS = ("regex", "schemas")
+MOST_SECONDS = 20.0
+"""CPU time of a case and a method, beyond which it is left out."""
+LEFT_OUT = "left out"
+
+Net = dict[str, Any]
+"""sources: fingerprints of cases by name; of each part: by tokenizer and case, the digests of the
+methods (schemas: for some of them of the first method alone)."""
+
+
+def read() -> Net:
+    """What is recorded."""
+    if not DIGESTS.exists():
+        return {"sources": {}} | {part: {} for part in PARTS}
+    return json.loads(DIGESTS.read_text(encoding="utf-8"))
+
+
+def write(net: Net) -> None:
+    """At once, and a line for each case."""
+    whole = json.dumps(net, indent=1, ensure_ascii=False)
+    lines = whole.replace("[\n    ", "[").replace(",\n    ", ", ").replace("\n   ]", "]")
+    made = DIGESTS.with_suffix(".new")
+    made.write_text(lines + "\n", encoding="utf-8")
+    made.replace(DIGESTS)
+
+
+def known_cases(net: Net, part: str, name: str) -> dict[str, Case]:
+    """The cases of a part that are recorded of a tokenizer, as far as they are there."""
+    recorded = net[part].get(name, {})
+    cases = regex_cases() if part == "regex" else schema_cases(list(recorded))
+    return {key: cases[key] for key in recorded if key in cases}
+
+
+# ---------------------------------------------------------------- check
+
+
+def differences(
+    net: Net, part: str, name: str, only: Collection[str] | None = None
+) -> Iterator[str]:
+    """What is not as it was recorded, in words. Raises MissingDependencyError."""
+    tokenizer, cases = loaded(name), known_cases(net, part, name)
+    for key, recorded in net[part].get(name, {}).items():
+        if only and key not in only:
+            continue
+        case = cases.get(key)
+        if case is None or case.fingerprint != net["sources"][key]:
+            yield f"{name} | {key}: this case is gone, or not the one that was recorded"
+            continue
+        for method, was in zip(METHODS, recorded, strict=False):
+            if was.startswith(LEFT_OUT):
+                continue
+            now = digests(tokenizer, case, method)
+            if now != was:
+                yield f"{name} | {key} | {method}: {_told(case, was, now)}"
+
+
+def _told(case: Case, was: str, now: str) -> str:
+    """Which walks differ, where there are walks."""
+    pairs = list(zip(was.split(), now.split(), strict=False))
+    if not len(was.split()) == len(now.split()) == len(case.walks):
+        return f"was {was}, is {now}"
+    return "; ".join(
+        f"{way if isinstance(way, int) else way[:30]!r} after {prompt!r} was {old}, is {new}"
+        for (old, new), (prompt, way) in zip(pairs, case.walks, strict=True)
+        if old != new
+    )
+
+
+def check(net: Net, part: str, name: str, only: list[str] | None) -> bool:
+    """Is all as it was? Prints what is not."""
+    started, found = time.process_time(), 0
+    for line in differences(net, part, name, only):
+        print(line, flush=True)
+        found += 1
+    recorded = {key: of for key, of in net[part].get(name, {}).items() if not only or key in only}
+    out = sum(one.startswith(LEFT_OUT) for of in recorded.values() for one in of)
+    seconds = time.process_time() - started
+    print(
+        f"{name}, {part}: {len(recorded)} cases, {found} differences, {out} left out when they "
+        f"were recorded; {seconds:.0f} s",
+        flush=True,
+    )
+    return not found
+
+
+# ---------------------------------------------------------------- record, show
+
+
+def record(net: Net, part: str, name: str, only: list[str] | None) -> bool:
+    """Add what is not there yet."""
+    names = list(regex_cases()) if part == "regex" else chosen_schemas()
+    cases = regex_cases() if part == "regex" else schema_cases(names)
+    recorded, tokenizer = net[part].setdefault(name, {}), loaded(name)
+    started = time.process_time()
+    for k, key in enumerate(names):
+        if key in recorded or (only and key not in only):
+            continue
+        methods = METHODS if part == "regex" or k % 3 == 0 else METHODS[:1]
+        net["sources"][key] = cases[key].fingerprint
+        recorded[key] = [_recorded(tokenizer, cases[key], method) for method in methods]
+        write(net)
+    print(f"{name}, {part}: {len(recorded)} cases; {time.process_time() - started:.0f} s")
+    return True
+
+
+def _recorded(tokenizer: Tokenizer, case: Case, method: Method) -> str:
+    started = time.process_time()
+    found = digests(tokenizer, case, method)
+    seconds = time.process_time() - started
+    if seconds > 2:
+        print(f"  {case.name} | {method}: {seconds:.1f} s", flush=True)
+    return found if seconds <= MOST_SECONDS else f"{LEFT_OUT}: {seconds:.0f} s"
+
+
+def show(net: Net, part: str, name: str, only: list[str] | None) -> bool:
+    """Print each step."""
+    tokenizer = loaded(name)
+    for key, case in known_cases(net, part, name).items():
+        if only and key not in only:
+            continue
+        for method in METHODS:
+            try:
+                constraint = case.constraint(tokenizer, method)
+            except BpeAutomataError as error:
+                print(f"{key} | {method}: {error!r}")
+                continue
+            for prompt, way in case.walks:
+                print(f"{key} | {method} | {prompt!r} | {way!r}")
+                try:
+                    for token, state in steps(tokenizer, constraint, prompt, way):
+                        digest = hashlib.sha256(state[:-1]).hexdigest()[:12]
+                        print("   ", token, digest, "may end" if state[-1] else "")
+                except BpeAutomataError as error:
+                    print("   ", repr(error))
+    return True
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """The exit status."""
+    parser = argparse.ArgumentParser("python -m tests.net", description=__doc__.split("\n")[0])
+    parser.add_argument("what", choices=("check", "record", "show"))
+    parser.add_argument("--tokenizers", nargs="+", metavar="NAME", choices=TOKENIZERS)
+    parser.add_argument("--part", choices=PARTS, help="none: both")
+    parser.add_argument("--only", nargs="+", metavar="CASE", help="names of cases")
+    given = parser.parse_args(arguments)
+    os.environ.setdefault("BPE_AUTOMATA_CACHE", "off")
+    warnings.simplefilter("ignore", EndlessTextWarning)
+    net, good = read(), True
+    for part in [given.part] if given.part else PARTS:
+        known = TOKENIZERS if part == "regex" else OF_SCHEMAS
+        if part == "schemas" and not list(SCHEMAS.glob("*.jsonl.gz")):
+            print(f"no schemas: {SCHEMAS} is not there, or has no files; see BPE_AUTOMATA_DATA")
+            good = good and given.part is None
+            continue
+        for name in [one for one in given.tokenizers or known if one in known]:
+            try:
+                good &= {"check": check, "record": record, "show": show}[given.what](
+                    net, part, name, given.only
+                )
+            except MissingDependencyError as error:
+                print(f"{name} is left out: {error}")
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
