@@ -1,8 +1,8 @@
 """Every error that the package raises on purpose.
 
 An error names what was wrong, where (position, id, path, value) and what to do about it. All of
-them derive from `BpeAutomataError`, so a caller can tell a refused input from a bug. One warning is
-here too.
+them derive from `BpeAutomataError`, so a caller can tell a refused input from a bug. Two warnings
+are here too.
 """
 
 from __future__ import annotations
@@ -143,6 +143,10 @@ class UnsupportedSchemaError(SchemaError):
     def __init__(self, keyword: str, pointer: str, why: str) -> None:
         self.keyword = keyword
         super().__init__(pointer, f"{keyword} is not supported here: {why}")
+
+
+class LoosenedSchemaWarning(UserWarning):
+    """A keyword of a schema is left out, as `loosen` asks: texts may break it."""
 
 
 class UnsatisfiableSchemaError(SchemaError, EmptyLanguageError):

@@ -29,7 +29,7 @@ import numpy as np
 
 from bpe_automata._automata.assembly import reduced
 from bpe_automata._automata.dfa import ByteDFA
-from bpe_automata._automata.linked_store import ROOM, Written, members_of, packed_set
+from bpe_automata._automata.linked_store import Written, members_of, packed_set
 from bpe_automata._automata.part_tables import labelled
 from bpe_automata._automata.parts import BYTE, Covers, Part, Place, Together
 from bpe_automata._budget import Budget, check, spending, spent
@@ -62,8 +62,6 @@ class LinkedDFA(Immutable):
     """
 
     is_empty = False
-    follows_texts = False  # is what a text leads to more than its state says?
-    _room = ROOM
 
     def __init__(
         self,
@@ -87,7 +85,7 @@ class LinkedDFA(Immutable):
         self._readable = None if readable is None or readable.all() else readable
         self.budget, self.byte_class = budget, byte_class
         self._begin = tuple(begin)
-        self._written = written = Written(byte_class, budget, self._readable, self._room)
+        self._written = written = Written(byte_class, budget, self._readable)
         self.steps, self.accepting = written.steps, written.accepting
         self.far, self.plain = written.far, written.plain
         self._members: dict[int, bytes] = {}  # of states that are sets
@@ -154,61 +152,55 @@ class LinkedDFA(Immutable):
     def shortest(self, state: int | None = None) -> bytes:
         """A shortest accepted string, from `state` (the start by default)."""
         found = bytearray()
-        state, text = self._begun() if state is None else (state, None)
+        state = self.start if state is None else state
         while not self.accepting[state]:
             check()
-            after = self._after_bytes(state, text)
+            after = self._after_bytes(state)
             found.append(self._byte_home(after))
-            state, text = after[found[-1]]
+            state = after[found[-1]]
         return bytes(found)
 
     @spent
     def sample(self, rng: random.Random, max_bytes: int = 64) -> bytes:
         """A random accepted string: a walk that turns home when `max_bytes` come near. Longer than
         that only if the shortest string is."""
-        found, (state, text) = bytearray(), self._begun()
+        found, state = bytearray(), self.start
         while True:
             check()
-            after = self._after_bytes(state, text)
+            after = self._after_bytes(state)
             left = max_bytes - len(found)
-            near = [byte for byte, (to, _) in after.items() if self.far[to] < left]
+            near = [byte for byte, to in after.items() if self.far[to] < left]
             if self.accepting[state] and (not near or rng.random() < STOP):
                 return bytes(found)
             byte = near[rng.randrange(len(near))] if near else self._byte_home(after)
             found.append(byte)
-            state, text = after[byte]
+            state = after[byte]
 
     def strings(self, limit: int) -> Iterator[bytes]:
         """All accepted strings in length-lexicographic order. Raises BudgetExceededError as soon as
         there must be more than `limit` of them; so always, for an infinite language."""
-        yielded, level = 0, [(b"", *self._begun())]
+        yielded, level = 0, [(b"", self.start)]
         while level:
             if yielded + len(level) > limit:  # each can be completed, and to different strings
                 raise BudgetExceededError("strings", limit, "the language holds more")
             after = []
-            for prefix, state, text in level:
+            for prefix, state in level:
                 check()
                 if self.accepting[state]:
                     yielded += 1
                     yield prefix
-                for byte, then in self._after_bytes(state, text).items():
-                    after.append((prefix + bytes((byte,)), *then))
+                for byte, then in self._after_bytes(state).items():
+                    after.append((prefix + bytes((byte,)), then))
             level = after
 
-    def _begun(self) -> tuple[int, Any]:
-        """The start, and what else is known of a text there, where `follows_texts`."""
-        return self.start, None
-
-    def _after_bytes(self, state: int, text: Any) -> dict[int, tuple[int, Any]]:
-        """The same behind each byte that keeps acceptance in reach, in order."""
-        return {byte: (self.step(state, byte), text) for byte in self.live_bytes(state).tolist()}
+    def _after_bytes(self, state: int) -> dict[int, int]:
+        """The state after each byte that keeps acceptance in reach, in order."""
+        return {byte: self.step(state, byte) for byte in self.live_bytes(state).tolist()}
 
     def equivalent(self, other: ByteAutomaton, budget: Budget = _DEFAULT) -> bytes | None:
         """None if the languages are equal; else the first text, in length-lexicographic order, that
         is in one only. Raises BudgetExceededError for more pairs of states than the budget has
         states: so it may be where there are infinitely many."""
-        if isinstance(other, LinkedDFA) and other.follows_texts:
-            return other.equivalent(self, budget)  # says why not
         with spending(budget):
             return self._first_difference(other, budget.max_states)
 
@@ -299,9 +291,8 @@ class LinkedDFA(Immutable):
         byte_class: np.ndarray,
         readable: np.ndarray | None,
         origin: tuple[Callable[..., LinkedDFA], tuple[Any, ...]],
-        skipped: int = 0,
     ) -> LinkedDFA:
-        """One that is made of the same parts. skipped: bytes that it reads before the text."""
+        """One that is made of the same parts."""
         return LinkedDFA(begin, byte_class, self.budget, readable, lock=self.lock, origin=origin)
 
     @locked
@@ -324,7 +315,7 @@ class LinkedDFA(Immutable):
         rest = self._written.length(self.start)
         part = labelled([((data,), 0)], {0: 0}, lambda *_: self._begin, lambda _: rest)
         given = [(part, None)], _told_apart(self.byte_class, data), self._readable
-        return self._like(*given, (LinkedDFA.begun_with, (self, data)), len(data))
+        return self._like(*given, (LinkedDFA.begun_with, (self, data)))
 
     @locked
     def count_into(self, numbers: np.ndarray) -> None:
@@ -345,11 +336,11 @@ class LinkedDFA(Immutable):
         """Is more than half of the room for states, rows or steps used up?"""
         return self._written.is_nearly_full
 
-    def _byte_home(self, after: dict[int, tuple[int, Any]]) -> int:
+    def _byte_home(self, after: dict[int, int]) -> int:
         """The byte that leads to the state nearest to acceptance."""
         if not after:
             raise EmptyLanguageError("this state leads nowhere")
-        return min(after, key=lambda byte: int(self.far[after[byte][0]]))
+        return min(after, key=lambda byte: int(self.far[after[byte]]))
 
     # What is written down.
 

@@ -23,8 +23,7 @@ from bpe_automata.errors import BudgetExceededError, UnsupportedFeatureError
 _FEWER = (
     "the texts that are being read have used them up; read fewer at once, or pass a larger Budget"
 )
-ROOM = 6
-"""Times as many states as a budget has, by default: memory is taken by those that are written."""
+_ROOM = 6  # times as many states as a budget has: memory is taken by those that are written
 _STEPS = 2  # times as many steps away
 _AHEAD = 1024  # states that are counted at once, see `count_into`
 _ROWS, _MORE_ROWS = 3, 1000  # rows of the table; more, so that a small budget has some for a block
@@ -63,18 +62,11 @@ class Written:
     `linked.LinkedDFA`. Only one thread may write at a time: all methods but those that ask.
     """
 
-    def __init__(
-        self,
-        byte_class: np.ndarray,
-        budget: Budget,
-        readable: np.ndarray | None,
-        room: int = ROOM,
-    ) -> None:
+    def __init__(self, byte_class: np.ndarray, budget: Budget, readable: np.ndarray | None) -> None:
         """byte_class: uint8 [256]. readable: bool [256], or None for all bytes, as of a
-        `LinkedDFA`. room: for so many times the states of the budget. Raises
-        BudgetExceededError."""
+        `LinkedDFA`. Raises BudgetExceededError."""
         self._readable = readable
-        self.room = min(room * budget.max_states, NUMBERS // _STEPS)
+        self.room = min(_ROOM * budget.max_states, NUMBERS // _STEPS)
         self._most_rows = n_rows = min(_ROWS * budget.max_states + _MORE_ROWS, NUMBERS)
         try:
             shape, n = (n_rows, int(byte_class.max()) + 1), self.room

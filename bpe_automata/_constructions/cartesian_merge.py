@@ -36,7 +36,6 @@ from bpe_automata._constructions.prefixed import prefixed
 from bpe_automata._constructions.product_tables import ProductTables
 from bpe_automata._constructions.relevance import Configuration, Readable, Relevance
 from bpe_automata._kernels.bits import contained, has, members, set_bits
-from bpe_automata._kernels.product import ALIVE, PARTLY
 from bpe_automata._kernels.references import packed
 from bpe_automata._kernels.trie import walk
 from bpe_automata._sharing import BoundedMemo, Immutable
@@ -59,7 +58,6 @@ if TYPE_CHECKING:
 
 _BYTES_OF_ID = 29  # in Leads, whose `free` is int32
 _LOW = (1 << 32) - 1
-_SOME = 32  # ids of a mask among `followers`
 
 
 class Leads(NamedTuple):
@@ -127,8 +125,6 @@ class ProductState(NamedTuple):
 class CartesianMerge(Immutable):
     """Lazy product of a byte DFA with a tokenizer's canonical automaton; an `Engine`."""
 
-    spells_all = False
-
     def __init__(
         self,
         tokenizer: Tokenizer,
@@ -154,9 +150,6 @@ class CartesianMerge(Immutable):
         # so a small part of the usual is kept, for those that are asked for again soon.
         self._masks: BoundedMemo[ProductState, np.ndarray] = BoundedMemo(4 * tokenizer.n_ids)
         self._after: BoundedMemo[tuple[ProductState, int], ProductState] = BoundedMemo(1 << 12)
-        self._some_ids: BoundedMemo[Configuration, tuple[list[int], list[int]]] = BoundedMemo(
-            16 * _SOME
-        )
         self.leads = AllLeads(self._tables, self._relevance).of_configuration
         self._eos = np.array([i for i in eos_ids if 0 <= i < tokenizer.n_ids], dtype=np.int64)
 
@@ -205,57 +198,6 @@ class CartesianMerge(Immutable):
 
     def dfa_state(self, state: ProductState) -> int:
         return int(self._tables.memo.state[state.state_pair])
-
-    def moved(self, state: ProductState, dfa_state: int) -> ProductState:
-        """The state that differs in that of `dfa` alone."""
-        text = int(self._tables.memo.text_state[state.state_pair])
-        return state._replace(state_pair=self._tables.state_pair(dfa_state, text))
-
-    def configuration(self, state: ProductState) -> Configuration:
-        """What all of a state but the last id is."""
-        return state.state_pair, state.hypotheses
-
-    def followers(self, at: Configuration) -> tuple[list[int], list[int]]:
-        """Some of the ids that may come next: whatever the last id is, and after some."""
-        found = self._some_ids.get(at)
-        if found is None:
-            row = self._relevance.readable(*at)
-            every = members(row.free), members(row.bound)
-            free, bound = (ids[:: 1 + len(ids) // _SOME].tolist() for ids in every)
-            found = free, bound
-            self._some_ids.put(at, found)
-        return found
-
-    def may_follow(self, state: ProductState, token: int) -> bool:
-        """May one of the latter come after the last id?"""
-        return self.canonical.allowed(state.last, token)
-
-    def led(
-        self, state: ProductState, tokens: list[int], dfa_states: list[int]
-    ) -> list[ProductState]:
-        """The states behind some ids of the mask. dfa_states: where they lead in `dfa`."""
-        canonical, tables, memo = self.canonical, self._tables, self._tables.memo
-        begins = memo.text_state[state.state_pair] or canonical.sets.sets[state.hypotheses].utf8_row
-        if begins or any(map(canonical.is_added, tokens)):
-            return [self.step(state, token) for token in tokens]
-        ids = np.array(tokens, np.int64)
-        row = self._relevance.readable(state.state_pair, state.hypotheses)
-        free, bound = canonical.sets.successors(state.hypotheses)
-        classes = canonical.actions.of_token[ids]
-        numbers = np.where(contained(row.free, ids), free[classes], NONE)
-        for k in np.flatnonzero(contained(self._bound(row, state.last), ids)).tolist():
-            numbers[k] = canonical.sets.union(int(numbers[k]), int(bound[classes[k]]))
-        texts = canonical.actions.text[ids].tolist()
-        pairs = map(tables.state_pair, dfa_states, texts)
-        return list(map(ProductState, pairs, numbers.tolist(), tokens))
-
-    def leads_on(self, state: ProductState) -> bool:
-        """Can acceptance be reached? Also of states that are not relevant."""
-        at = np.array([state.state_pair]), np.array([state.hypotheses])
-        status = int(self._tables.statuses(*at)[0])
-        if status == PARTLY:  # that depends on the last id
-            return self.accepting(state) or bool(self.mask(state).any())
-        return status == ALIVE
 
     def _start_after(self, prefix: Sequence[int]) -> int:
         """The DFA state at the beginning of the constrained text."""

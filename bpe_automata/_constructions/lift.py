@@ -50,8 +50,6 @@ _ALL = np.zeros(2, dtype=np.int32)  # what is after a token of each class
 class Lift(Immutable):
     """Lazy lift of a byte DFA over a tokenizer's vocabulary; an `Engine` with int states."""
 
-    spells_all = True  # of what comes next, as far as bytes say so
-
     def __init__(
         self,
         tokenizer: Tokenizer,
@@ -95,32 +93,6 @@ class Lift(Immutable):
 
     def dfa_state(self, state: int) -> int:
         return state
-
-    def moved(self, state: int, dfa_state: int) -> int:
-        """The state that differs in that of `dfa` alone."""
-        return dfa_state
-
-    def configuration(self, state: int) -> int:
-        """What all of a state but the last id is."""
-        return state
-
-    def followers(self, at: int) -> tuple[list[int], list[int]]:
-        """None: what may come next is asked of the bytes, see `spells_all`."""
-        return [], []
-
-    def may_follow(self, state: int, token: int) -> bool:
-        """No id is forbidden by the last one."""
-        return True
-
-    def led(self, state: int, tokens: list[int], dfa_states: list[int]) -> list[int]:
-        """The states behind some ids of the mask. dfa_states: where they lead in `dfa`."""
-        if self.tokenizer.added_ids.isdisjoint(tokens):
-            return dfa_states
-        return self.steps(state, np.array(tokens, np.int64))
-
-    def leads_on(self, state: int) -> bool:
-        """Can acceptance be reached?"""
-        return bool(self.alive[state])
 
     def accepting(self, state: int) -> bool:
         return bool(self.dfa.accepting[state])

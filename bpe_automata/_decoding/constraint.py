@@ -8,13 +8,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from bpe_automata._arguments import sequence_of_ids, short
-from bpe_automata._automata.comparing import ComparingDFA, refused
 from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._automata.linked import ByteAutomaton, LinkedDFA, explicit
 from bpe_automata._automata.linked_regex import compile_or_link
 from bpe_automata._budget import Budget, spending
 from bpe_automata._constructions.canonical import canonical_automaton
-from bpe_automata._constructions.comparing import Comparing, around
 from bpe_automata._constructions.engine import TextEngine, travelling
 from bpe_automata._decoding.matcher import Matcher
 from bpe_automata._kernels.distance import NEVER, distances
@@ -143,11 +141,8 @@ class Constraint(Immutable):
         each is written once; the language is the same, in other states. Only for method
         "canonical", and not after `within`.
 
-        Raises PromptError, ArgumentError, and BudgetExceededError over `max_edges` transitions;
-        UnsupportedFeatureError where items are compared, as no states say which of them are equal.
+        Raises PromptError, ArgumentError, and BudgetExceededError over `max_edges` transitions.
         """
-        if isinstance(self.dfa, ComparingDFA):
-            raise refused("writing out the token automaton")
         with spending(self.budget):
             if segments is not None:
                 return self._assembled(prefix, max_edges, segments)
@@ -234,7 +229,7 @@ def constrain(
                 EndlessTextWarning,
                 stacklevel=2,
             )
-        engine = around(_engine(method)(tokenizer, dfa, eos, added_tokens, budget=budget))
+        engine = _engine(method)(tokenizer, dfa, eos, added_tokens, budget=budget)
     return Constraint(tokenizer, dfa, method, engine, added_tokens, budget)
 
 
@@ -273,7 +268,7 @@ def rebuilt(constraint: Constraint, dfa: ByteAutomaton) -> Constraint:
     from bpe_automata._constructions.within import TextWithin
 
     engine = constraint.engine
-    inner = engine.inner if isinstance(engine, TextWithin | Comparing) else engine
+    inner = engine.inner if isinstance(engine, TextWithin) else engine
     if type(inner) is not _engine(constraint.method):
         why = "only engines made by `constrain` can be made anew over another language"
         raise UnsupportedFeatureError(f"the engine {type(inner).__name__}", why)

@@ -46,8 +46,8 @@ class Options:
     """The constraint of one request.
 
     regex: Python syntax, `re.fullmatch` semantics; or else schema: JSON text, as
-    `compile_json_schema` with its defaults. What is too large for these, or compares items, is
-    linked (`link_regex`, `link_json_schema`). method:
+    `compile_json_schema` with its defaults. What is too large for these, or has an array of
+    different strings of a long list, is linked (`link_regex`, `link_json_schema`). method:
     "canonical" or "lift". prefix: begin after the prompt's own ids; False: as if the text stood
     alone; "if possible": after the prompt if an answer can follow it, else alone. added_tokens: as
     `constrain`. eos_ids: None for those of the model. max_seconds: of each call (see `Budget`), at
@@ -80,8 +80,8 @@ class Options:
         return prompt if self.prefix else ()
 
     def compiled(self) -> ByteAutomaton:
-        """The language; linked, where it is too large to be written out, or compares items. Raises
-        what `compile_or_link` or `link_json_schema` raise."""
+        """The language; linked, where it is too large to be written out. Raises what
+        `compile_or_link` or `link_json_schema` raise."""
         if self.schema is None:
             return compile_or_link(self.regex or "", self.budget)
         try:

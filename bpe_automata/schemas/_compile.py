@@ -17,10 +17,11 @@ if the schema allows them; bounds in the schema exclude them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import lru_cache
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache, partial
 from math import inf
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, get_args
 
 import numpy as np
 
@@ -29,7 +30,7 @@ from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._automata.linked import LinkedDFA
 from bpe_automata._budget import Budget, spending, with_room
 from bpe_automata._sharing import Lock
-from bpe_automata.errors import ArgumentError, SchemaError
+from bpe_automata.errors import ArgumentError, LoosenedSchemaWarning, SchemaError
 
 if TYPE_CHECKING:
     from referencing import Registry
@@ -40,6 +41,18 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 _DEFAULT = Budget()
 _DEPTH = 3
+_LOOSE = ("uniqueItems",)  # keywords that may be left out
+
+
+class _Options(NamedTuple):
+    """How a schema is read, see `compile_json_schema`."""
+
+    closed: bool
+    formats: str
+    unique_names: bool
+    loosen: Sequence[str]
+    registry: Registry[Any] | None
+    budget: Budget
 
 
 def compile_json_schema(
@@ -51,6 +64,7 @@ def compile_json_schema(
     closed: bool = False,
     formats: Literal["draft", "all"] = "draft",
     unique_names: bool = False,
+    loosen: Sequence[str] = (),
     registry: Registry[Any] | None = None,
     budget: Budget = _DEFAULT,
 ) -> ByteDFA:
@@ -66,17 +80,20 @@ def compile_json_schema(
     refuses what it does not know. unique_names: no name comes twice
     in an object; as a consequence, each pattern of names (or "any other name") allows at most one
     property beyond those named by the schema. Otherwise a name that the schema does not list may be
-    repeated, each time with a valid value; readers of YAML other than PyYAML reject that. registry:
-    a `referencing.Registry` of other documents that the schema refers to, or names as its
-    metaschema; the metaschemas of JSON Schema are known. Only the registry may fetch anything.
+    repeated, each time with a valid value; readers of YAML other than PyYAML reject that. loosen:
+    keywords that are left out, wherever that allows more texts and not fewer, and a
+    LoosenedSchemaWarning says so; ("uniqueItems",) is all that may be given, for only items out of
+    at most 64 values can be told apart. registry: a `referencing.Registry` of other documents that
+    the schema refers to, or names as its metaschema; the metaschemas of JSON Schema are known. Only
+    the registry may fetch anything.
 
     Raises InvalidSchemaError, UnsupportedSchemaError, UnsatisfiableSchemaError and
     SchemaTooLargeError, all with the JSON pointer; ArgumentError, MissingDependencyError.
     """
     from bpe_automata.schemas._json_style import JsonStyle  # builds automata when imported
 
-    style = JsonStyle(whitespace, escapes, budget)
-    return _compiled(schema, style, depth, closed, formats, unique_names, registry, budget)
+    options = _Options(closed, formats, unique_names, loosen, registry, budget)
+    return _compiled(schema, JsonStyle(whitespace, escapes, budget), depth, options)
 
 
 def compile_yaml_schema(
@@ -86,6 +103,7 @@ def compile_yaml_schema(
     closed: bool = False,
     formats: Literal["draft", "all"] = "draft",
     unique_names: bool = False,
+    loosen: Sequence[str] = (),
     registry: Registry[Any] | None = None,
     budget: Budget = _DEFAULT,
 ) -> ByteDFA:
@@ -97,8 +115,8 @@ def compile_yaml_schema(
     """
     from bpe_automata.schemas._yaml_style import YamlStyle
 
-    style = YamlStyle(budget)
-    return _compiled(schema, style, depth, closed, formats, unique_names, registry, budget)
+    options = _Options(closed, formats, unique_names, loosen, registry, budget)
+    return _compiled(schema, YamlStyle(budget), depth, options)
 
 
 def link_json_schema(
@@ -110,6 +128,7 @@ def link_json_schema(
     closed: bool = False,
     formats: Literal["draft", "all"] = "draft",
     unique_names: bool = False,
+    loosen: Sequence[str] = (),
     registry: Registry[Any] | None = None,
     budget: Budget = _DEFAULT,
 ) -> LinkedDFA:
@@ -117,10 +136,8 @@ def link_json_schema(
 
     It takes milliseconds, whatever the schema: values are nested without limit, counts may be as
     large as they like, and members may come in any order. What is asked of all states at once
-    (`within`, a ban, `explain` of what a normalizer removes) takes `to_dfa` of it instead. Where
-    items out of more than 64 values must differ (`uniqueItems`), other than strings that are listed
-    (`enum`), it is a `ComparingDFA`, which has none: that is known of texts alone, which matchers
-    follow.
+    (`within`, a ban, `explain` of what a normalizer removes) takes `to_dfa` of it instead. Items
+    that must differ (`uniqueItems`) may be strings of a longer list (`enum`), too.
 
     order: of the members that a schema names, "schema" for its own, "any" for all. budget: of
     reading the schema; six times its states may be written down, some hundred for each value of a
@@ -129,10 +146,9 @@ def link_json_schema(
     """
     from bpe_automata.schemas._json_style import JsonStyle  # builds automata when imported
 
-    style = JsonStyle(whitespace, escapes, budget)
-    options = (order, closed, formats, unique_names, registry, budget)
-    again = {"whitespace": whitespace, "escapes": escapes}
-    return _linked(schema, style, whitespace == "flexible", *options, link_json_schema, again)
+    options = _Options(closed, formats, unique_names, loosen, registry, budget)
+    style = partial(JsonStyle, whitespace, escapes, budget)
+    return _linked(schema, style, whitespace == "flexible", order, options)
 
 
 def link_yaml_schema(
@@ -142,6 +158,7 @@ def link_yaml_schema(
     closed: bool = False,
     formats: Literal["draft", "all"] = "draft",
     unique_names: bool = False,
+    loosen: Sequence[str] = (),
     registry: Registry[Any] | None = None,
     budget: Budget = _DEFAULT,
 ) -> LinkedDFA:
@@ -154,25 +171,20 @@ def link_yaml_schema(
     """
     from bpe_automata.schemas._yaml_style import YamlStyle
 
-    options = (order, closed, formats, unique_names, registry, budget)
-    return _linked(schema, YamlStyle(budget), None, *options, link_yaml_schema, {})
+    options = _Options(closed, formats, unique_names, loosen, registry, budget)
+    return _linked(schema, partial(YamlStyle, budget), None, order, options)
 
 
 def _linked(
     schema: Any,
-    style: Style,
+    style: Callable[[], Style],
     breaks: bool | None,
     order: Literal["schema", "any"],
-    closed: bool,
-    formats: str,
-    unique_names: bool,
-    registry: Registry[Any] | None,
-    budget: Budget,
-    link: Callable[..., LinkedDFA],
-    again: dict[str, Any],
+    options: _Options,
+    tells: bool = True,
 ) -> LinkedDFA:
-    """breaks: may there be line feeds between tokens of JSON? None for YAML. link: what makes the
-    automaton in another process; again: its further arguments."""
+    """breaks: may there be line feeds between tokens of JSON? None for YAML. tells: is what is left
+    out warned of? (Not where the automaton is made anew, here or in another process.)"""
     from bpe_automata.schemas._documents import Document
     from bpe_automata.schemas._frames import Order
     from bpe_automata.schemas._limits import as_too_large, limited_steps
@@ -180,50 +192,35 @@ def _linked(
     from bpe_automata.schemas._reader import Reader
     from bpe_automata.schemas._regularity import check_regular, unsatisfiable
     from bpe_automata.schemas._sources import schema_of
-    from bpe_automata.schemas._unique_items import comparing
 
-    _check_options(formats, registry)
+    written = style()
+    closed, formats, unique_names, given, registry, budget = options
+    loosen = _checked(formats, given, registry)
     if order not in get_args(Order):
         raise ArgumentError(f"order is {short(order)}: give 'schema' or 'any'")
     _load_kernels()
-    again |= {"order": order, "closed": closed, "formats": formats, "unique_names": unique_names}
-    again |= {"registry": registry, "budget": budget}
 
-    def find() -> LinkedDFA:
+    def find() -> tuple[LinkedDFA, Reader]:
         with _compiling, spending(budget), limited_steps(), as_too_large("#"):
             read = schema_of(schema)
-            reader = Reader(Document(read, formats == "all", registry), closed)
+            reader = Reader(Document(read, formats == "all", registry), closed, loosen)
             values = reader.values("#")
-            compares = check_regular(values, may_compare=breaks is not None)
-            begin = Linker(style, order, unique_names).begin(values)
+            check_regular(values, may_list=breaks is not None)
+            begin = Linker(written, order, unique_names).begin(values)
             if not begin:
                 raise unsatisfiable(reader)
-            told_apart = np.arange(256, dtype=np.uint8)  # any character may come in an item
-            if breaks is not None and not compares:
-                told_apart = columns(read, breaks)
-            origin = _again, (link, read, again)
-            if compares:
-                return comparing(begin, told_apart, budget, _compiling, origin)
-            return LinkedDFA(begin, told_apart, budget, lock=_compiling, origin=origin)
+            every = np.arange(256, dtype=np.uint8)
+            told_apart = every if breaks is None else columns(read, breaks)
+            origin = _linked, (read, style, breaks, order, options, False)
+            return LinkedDFA(begin, told_apart, budget, lock=_compiling, origin=origin), reader
 
-    return _with_pointers(find)
-
-
-def _again(link: Callable[..., LinkedDFA], schema: Any, given: dict[str, Any]) -> LinkedDFA:
-    """In another process."""
-    return link(schema, **given)
+    found, reader = _with_pointers(find)
+    if tells:
+        _tell(reader.left_out)
+    return found
 
 
-def _compiled(
-    schema: Any,
-    style: Style,
-    depth: int,
-    closed: bool,
-    formats: str,
-    unique_names: bool,
-    registry: Registry[Any] | None,
-    budget: Budget,
-) -> ByteDFA:
+def _compiled(schema: Any, style: Style, depth: int, options: _Options) -> ByteDFA:
     from bpe_automata.schemas._documents import Document
     from bpe_automata.schemas._limits import as_too_large, limited_steps
     from bpe_automata.schemas._reader import Reader
@@ -232,23 +229,35 @@ def _compiled(
     from bpe_automata.schemas._values import limit_recursion
     from bpe_automata.schemas._writing import write
 
-    _check_options(formats, registry)
+    closed, formats, unique_names, given, registry, budget = options
+    loosen = _checked(formats, given, registry)
     rounds = at_least(0, depth, "depth")
     if schema is not _SMALL:
         _load_kernels()
 
-    def find() -> ByteDFA:
+    def find() -> tuple[ByteDFA, Reader]:
         with _compiling, spending(budget), limited_steps(), as_too_large("#"):
             document = Document(schema_of(schema), formats == "all", registry)
-            reader = Reader(document, closed)
+            reader = Reader(document, closed, loosen)
             values = limit_recursion(reader.values("#"), rounds)
             check_regular(values)
             found = write(values, style, budget, unique_names=unique_names)
             if not found.start:  # trimmed, so empty: `is_empty` would measure all of it
                 raise unsatisfiable(reader)
-        return found
+        return found, reader
 
-    return _with_pointers(find)
+    found, reader = _with_pointers(find)
+    _tell(reader.left_out)
+    return found
+
+
+def _tell(left_out: Mapping[str, str]) -> None:
+    """Warn the caller of the caller's caller. left_out: where keywords were met first."""
+    from bpe_automata.schemas._documents import without_scope
+
+    for keyword, pointer in left_out.items():
+        told = f"{keyword} is left out of the schema, first at {without_scope(pointer)}"
+        warnings.warn(f"{told}: texts may break it", LoosenedSchemaWarning, stacklevel=4)
 
 
 def _with_pointers(find: Callable[[], T]) -> T:
@@ -263,11 +272,15 @@ def _with_pointers(find: Callable[[], T]) -> T:
         raise
 
 
-def _check_options(formats: str, registry: object) -> None:
+def _checked(formats: str, loosen: Sequence[str], registry: object) -> tuple[str, ...]:
+    """The keywords that are left out. Raises ArgumentError, also for the other options."""
     if formats not in ("draft", "all"):
         raise ArgumentError(f"formats is {short(formats)}: give 'draft' or 'all'")
     if not (registry is None or hasattr(registry, "get_or_retrieve")):
         raise ArgumentError(f"registry is {short(registry)}: give a referencing.Registry")
+    if not isinstance(loosen, list | tuple) or not all(one in _LOOSE for one in loosen):
+        raise ArgumentError(f"loosen is {short(loosen)}: only {_LOOSE} may be left out")
+    return tuple(loosen)
 
 
 _compiling = Lock()

@@ -23,7 +23,7 @@ from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._automata.sources import from_strings
 from bpe_automata._sharing import cached
 from bpe_automata.schemas._boolean import property_of
-from bpe_automata.schemas._few_values import apart, refuting_singles
+from bpe_automata.schemas._few_values import apart
 from bpe_automata.schemas._scalar_sets import (
     intersect_strings,
     lower_bound,
@@ -295,9 +295,6 @@ def refuting(have: Child, needs: Sequence[Child]) -> list[tuple[Values, int]]:
     BudgetExceededError."""
     if not needs:
         return [(have.values, 0)]
-    found = refuting_singles(have.values, needs)
-    if found is not None:
-        return found
     asked = {id(need.values): need.values for need in needs if need.values is not ALL}
     kinds = list[tuple[Values, int]]()
     for values, inside in apart(have.values, list(asked.values())):

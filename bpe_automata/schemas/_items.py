@@ -10,7 +10,6 @@ finite, and too large a one is refused.
     Items           plain
     DistinctItems   unique, out of a few values or a list of strings
     ComparedItems   subtracted from, counted, or unique with a prefix
-    UniqueItems     unique, out of more values than states can tell apart: see `_unique_items`
 """
 
 from __future__ import annotations
@@ -22,14 +21,13 @@ from itertools import islice
 
 import numpy as np
 
-from bpe_automata._automata.json_texts import Name
 from bpe_automata._automata.part_tables import table_of
 from bpe_automata._automata.parts import FAR, Part, Place, Table
 from bpe_automata._budget import check
 from bpe_automata._sharing import cached
 from bpe_automata.errors import BudgetExceededError
 from bpe_automata.schemas._entries import refuting
-from bpe_automata.schemas._few_values import apart, single_values
+from bpe_automata.schemas._few_values import Name, apart, single_values
 from bpe_automata.schemas._frames import (
     ROOT,
     Frame,

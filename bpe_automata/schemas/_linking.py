@@ -12,8 +12,7 @@ Terms of a union may contain one text, up to a late member or to its end. Their 
 together (see `_united`), and a value that may stand in several contexts is read in one context that
 stands for all of them, up to its end.
 
-Terms that subtract shapes are followed in the same way, with what refutes them; and arrays whose
-items must differ, with the values of earlier items (see `_unique_items`).
+Terms that subtract shapes are followed in the same way, with what refutes them.
 """
 
 from __future__ import annotations
@@ -33,7 +32,6 @@ from bpe_automata._budget import check
 from bpe_automata._sharing import cached
 from bpe_automata.errors import BudgetExceededError
 from bpe_automata.schemas._boolean import uncontained
-from bpe_automata.schemas._few_values import are_listed, has_few_items
 from bpe_automata.schemas._frames import (
     DONE,
     LONGEST,
@@ -53,7 +51,6 @@ from bpe_automata.schemas._ladders import Ladder, Rung, ladder
 from bpe_automata.schemas._members import Members
 from bpe_automata.schemas._scalar_sets import Finite, Limited, lower_bound
 from bpe_automata.schemas._style import Context, Piece, Style
-from bpe_automata.schemas._unique_items import UniqueItems
 from bpe_automata.schemas._united import UnitedMembers, united
 from bpe_automata.schemas._values import ArrayShape, Term, Values
 
@@ -263,13 +260,9 @@ class _Value:
         return after_value(frame)
 
 
-def _kind_of(
-    term: Term[ArrayShape],
-) -> type[Items | DistinctItems | ComparedItems | UniqueItems]:
+def _kind_of(term: Term[ArrayShape]) -> type[Items | DistinctItems | ComparedItems]:
     shape = term.shape
     differ = shape.unique and (shape.most is None or shape.most > 1)
-    if differ and not (are_listed(term) or has_few_items(shape)):
-        return UniqueItems  # `_regularity` has refused what that cannot take
     if term.minus or shape.counted or (differ and shape.prefix):
         return ComparedItems
     return DistinctItems if differ else Items

@@ -2,12 +2,10 @@
 
 There is one part for each set of members that may come, and all of them share two tables, so that
 members may come in any order: see `_linking`. In the order of the schema a member rules out those
-of the places before it. Where single objects are subtracted, their names have places too, so that
-their values can be told apart; but the schema names them no more than others, and so they come
-behind its own names, in any order. Where a term subtracts shapes, a state says which of
-them no member has refuted so far; an object may end where the names that it lacks refute the rest
-(see `_entries`). How short an object can be made behind each member that may come is asked of two
-tables of lengths (see `_completions`).
+of the places before it. Where a term subtracts shapes, a state says which of them no member has
+refuted so far; an object may end where the names that it lacks refute the rest (see `_entries`).
+How short an object can be made behind each member that may come is asked of two tables of lengths
+(see `_completions`).
 """
 
 from __future__ import annotations
@@ -22,7 +20,6 @@ from bpe_automata._automata.parts import FAR, Part, Place, Table, length_of
 from bpe_automata._sharing import cached
 from bpe_automata.schemas._completions import Completions
 from bpe_automata.schemas._entries import Entries, Entry, KeysBut, holds
-from bpe_automata.schemas._few_values import SingleObject
 from bpe_automata.schemas._frames import (
     DONE,
     ROOT,
@@ -54,24 +51,9 @@ class Members(Container):
     def __init__(self, term: Term[ObjectShape], brackets: Brackets, linker: Linking) -> None:
         begin = (0, 0, 0, 0, 0, (1 << len(term.minus)) - 1)
         super().__init__(term.shape, begin, brackets, linker)
-        self._term = term
+        self._term, self._is_in_order = term, linker.order == "schema"
         self._known: dict[State, int] = {}  # `closing` of states that were entered
         self._lengths_at: dict[int, int] = {}  # of members, by place
-
-    @cached
-    def _ordered(self) -> int:
-        """Bits of the places whose members come in order."""
-        if self._linker.order == "any":
-            return 0
-        shapes = (one for one in self._term.minus if not isinstance(one, SingleObject))
-        own = {name for shape in (self._term.shape, *shapes) for name in shape.named}
-        some_are_loose = any(name not in own for one in self._term.minus for name in one.named)
-        return (1 << (len(own) if some_are_loose else self.entries.n)) - 1
-
-    @cached
-    def _is_in_order(self) -> bool:
-        """Are members added in one order alone?"""
-        return self._ordered == (1 << self.entries.n) - 1
 
     @cached
     def entries(self) -> Entries:
@@ -138,7 +120,7 @@ class Members(Container):
                 continue
             if not self._needs.get(own, own) & (at | gone) & ~counts[3]:  # all it needs may come
                 yield from self._then(entries.numbers[place], at | gone | own, counts)
-            if self._ordered & own:
+            if self._is_in_order:
                 if needed & own:
                     return
                 gone |= own

@@ -33,8 +33,8 @@ T = TypeVar("T")
 
 
 def exactly_one(branches: Sequence[Values], others: Sequence[Values]) -> Values:
-    """{ v : v in branches[i] for some i, and in others[j] for no j != i }, where branches[i] is a
-    subset of others[i]. Raises BudgetExceededError."""
+    """{ v : v in branches[i] for some i, and in others[j] for no j != i }, where branches[i] and
+    others[i] differ in arrays and objects alone. Raises BudgetExceededError."""
     if len(branches) == 1:
         return branches[0]
     found = reduce(union, _structured(branches, others), NONE)

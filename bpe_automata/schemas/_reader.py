@@ -65,19 +65,39 @@ from bpe_automata.schemas._values import (
 class Reader:
     """Reads each schema of a document once.
 
-    closed: an object schema that does not mention additional properties forbids them. `open` is the
-    reader of schemas whose values are taken away from others (`not`, `if`, the other branches of
-    `oneOf`): closing those would allow more values, not fewer.
+    closed: an object schema that does not mention additional properties forbids them. loosen:
+    keywords that are left out; left_out: where each of them was met first.
+
+    Schemas whose values are taken away from others have readers of their own: closing those would
+    allow more values, not fewer, and loosening them fewer, not more. `taken` is that of `not` and
+    of the other branches of `oneOf`: of what would be loosened, it reads the part that needs no
+    such keyword. `open` is that of conditions (`if`, `contains`), which decide both ways, so it
+    reads all of them as they are.
     """
 
     def __init__(
-        self, document: Document, closed: bool = False, loops: Loops | None = None
+        self,
+        document: Document,
+        closed: bool = False,
+        loosen: tuple[str, ...] = (),
+        loops: Loops | None = None,
+        whole: Reader | None = None,
     ) -> None:
-        """loops: those of the document, if they have been found already. Raises
-        InvalidSchemaError and UnsupportedSchemaError for a keyword with a wrong value."""
+        """loops: those of the document, if they have been found already. whole: the reader of which
+        this one is `taken`. Raises InvalidSchemaError and UnsupportedSchemaError for a keyword with
+        a wrong value."""
         self._loops = loops or find_loops(document, check_keywords)
-        self.document, self.closed = document, closed
-        self.open = Reader(document, loops=self._loops) if closed else self
+        self.document, self.closed, self._loosen = document, closed, loosen
+        self._is_taken = whole is not None
+        self.left_out: dict[str, str] = {} if whole is None else whole.left_out
+        self.open: Reader = self
+        self.taken: Reader = self
+        if whole is not None:
+            self.open = self.taken = whole.open
+        elif closed or loosen:
+            self.open = self.taken = Reader(document, loops=self._loops)
+            if loosen:
+                self.taken = Reader(document, False, loosen, self._loops, self)
         self._read: dict[str, Values] = {}
         self._children: dict[str, Child] = {}
         self._reading: list[str | None] = []  # None: a step into a property or an item
@@ -105,6 +125,14 @@ class Reader:
             else:
                 self._children[pointer] = Child(lambda: self._below(pointer))
         return self._children[pointer]
+
+    def array(self, part: Part) -> ArrayShape:
+        """The arrays that all keywords of arrays but `contains` allow, without what is left out."""
+        shape, keyword = read_array(part, self.child), "uniqueItems"
+        if not shape.unique or keyword not in self._loosen:
+            return shape
+        self.left_out.setdefault(keyword, below(part.pointer, keyword))
+        return replace(shape, unique=False, most=1 if self._is_taken else shape.most)
 
     def _first_equal(self, pointer: str) -> str:
         """The pointer of the first schema with this content: large schemas repeat themselves."""
@@ -204,7 +232,7 @@ def _of_type(reader: Reader, part: Part) -> Values:
         strings = read_strings(part)
     arrays: tuple[Term[ArrayShape], ...] = (Term(ANY_ARRAY),) if "array" in types else ()
     if arrays and not _ARRAYS.isdisjoint(schema):
-        arrays = (Term(read_array(part, reader.child)),)
+        arrays = (Term(reader.array(part)),)
     objects: tuple[Term[ObjectShape], ...] = (Term(ANY_OBJECT),) if "object" in types else ()
     if objects and (reader.closed or not _OBJECTS.isdisjoint(schema)):
         objects = (Term(read_object(part, reader.child, reader.closed)),)
@@ -240,16 +268,16 @@ def _one_of(reader: Reader, part: Part, found: Values) -> Values:
     if "oneOf" not in part.schema:
         return found
     branches = [intersection(found, v) for v in _branches(reader, part, "oneOf")]
-    if reader.open is reader:
+    if reader.taken is reader:
         return exactly_one(branches, branches)
-    others = [intersection(found, v) for v in _branches(reader.open, part, "oneOf")]
+    others = [intersection(found, v) for v in _branches(reader.taken, part, "oneOf")]
     return exactly_one(branches, others)
 
 
 def _not(reader: Reader, part: Part, found: Values) -> Values:
     if "not" not in part.schema:
         return found
-    return difference(found, reader.open.values(below(part.pointer, "not")))
+    return difference(found, reader.taken.values(below(part.pointer, "not")))
 
 
 def _if(reader: Reader, part: Part, found: Values) -> Values:

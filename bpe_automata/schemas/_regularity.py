@@ -27,13 +27,7 @@ from bpe_automata.errors import (
 )
 from bpe_automata.schemas._boolean import difference, intersect_shapes, intersection, property_of
 from bpe_automata.schemas._drafts import below, tokens_of
-from bpe_automata.schemas._few_values import (
-    MAX_VALUES,
-    apart,
-    are_listed,
-    few_values,
-    has_few_items,
-)
+from bpe_automata.schemas._few_values import MAX_VALUES, apart, are_listed, has_few_items
 from bpe_automata.schemas._limits import as_too_large, check_levels, step
 from bpe_automata.schemas._loops import references
 from bpe_automata.schemas._reader import Reader
@@ -54,21 +48,22 @@ from bpe_automata.schemas._values import (
 _COMPARING = frozenset(
     ("not", "oneOf", "if", "contains", "dependentRequired", "dependentSchemas", "dependencies")
 )
+_NOT_UNIQUE = (
+    f"items out of more than {MAX_VALUES} values would have to be compared with one another. Leave "
+    'the keyword out of the schema, or give loosen=("uniqueItems",), which does so'
+)
 
 
-def check_regular(values: Values, may_compare: bool = False) -> bool:
-    """Check a set of bounded nesting. may_compare: may items out of many values be compared, which
-    takes a `ComparingDFA`? Returns whether some must be. Raises UnsupportedSchemaError, with the
-    pointer of the schema that no automaton can express; SchemaTooLargeError where the check takes
-    more steps than `limits` allows."""
-    checks = _Checks(may_compare)
-    checks.values(values)
-    return checks.compares
+def check_regular(values: Values, may_list: bool = False) -> None:
+    """Check a set of bounded nesting. may_list: may items that differ be out of a list of strings,
+    however long? Raises UnsupportedSchemaError, with the pointer of the schema that no automaton
+    can express; SchemaTooLargeError where the check takes more steps than `limits` allows."""
+    _Checks(may_list).values(values)
 
 
 class _Checks:
-    def __init__(self, may_compare: bool) -> None:
-        self._may_compare, self.compares = may_compare, False
+    def __init__(self, may_list: bool) -> None:
+        self._may_list = may_list
         self._levels = 0  # of comparisons inside one another
         self._seen: dict[int, Values] = {}
         self._compared: dict[tuple[str, int, int], tuple[Values, Values]] = {}
@@ -93,10 +88,7 @@ class _Checks:
     def _term(self, term: Term[Shape]) -> None:
         with as_too_large(term.shape.pointer):
             step()
-            if self._may_compare and _is_compared(term.shape):
-                self.compares |= not are_listed(term)
-                _check_compared(term)
-            else:
+            if not (self._may_list and _is_unique(term.shape) and are_listed(term)):
                 _check_shape(term.shape)
         for taken in term.minus:
             with as_too_large(taken.pointer):
@@ -214,10 +206,12 @@ def _common_children(shape: Shape, other: Shape) -> list[tuple[Child, Child]]:
 
 def _check_shape(shape: Shape) -> None:
     """Check what one shape counts and compares by itself."""
-    if isinstance(shape, ArrayShape):
-        _check_unique(shape)
-    elif isinstance(shape, ObjectShape):
+    if isinstance(shape, ObjectShape):
         _check_count(shape)
+    elif _is_unique(shape) and not has_few_items(shape):
+        raise UnsupportedSchemaError(
+            "uniqueItems", below(shape.pointer, "uniqueItems"), _NOT_UNIQUE
+        )
 
 
 def _check_names(*shapes: ObjectShape) -> None:
@@ -240,35 +234,9 @@ def _check_count(shape: ObjectShape) -> None:
     raise UnsupportedSchemaError(shape.counting, where, why)
 
 
-def _check_unique(shape: ArrayShape) -> None:
-    if _is_compared(shape):
-        why = f"items out of more than {MAX_VALUES} values would have to be compared"
-        raise _not_unique(shape, why)
-
-
-def _is_compared(shape: Shape) -> bool:
-    """Must items out of more than a few values differ?"""
-    if not isinstance(shape, ArrayShape) or not shape.unique:
-        return False
-    return (shape.most is None or shape.most > 1) and not has_few_items(shape)
-
-
-def _check_compared(term: Term[Any]) -> None:
-    """Raises UnsupportedSchemaError where `UniqueItems` cannot take a term."""
-    shape: ArrayShape = term.shape
-    if term.minus or shape.counted:
-        why = "items out of many values would have to be compared, and counted or subtracted"
-        raise _not_unique(shape, why)
-    some = {
-        id(one): one for one in map(shape.item, range(min(shape.fewest, 1 + len(shape.prefix))))
-    }
-    most = 1 << (shape.fewest + 1).bit_length()  # as `UniqueItems` asks for
-    if shape.fewest > 1 and any(few_values(one.values, most) is None for one in some.values()):
-        raise _not_unique(shape, "it is not seen how many values there are for an item")
-
-
-def _not_unique(shape: ArrayShape, why: str) -> UnsupportedSchemaError:
-    return UnsupportedSchemaError("uniqueItems", below(shape.pointer, "uniqueItems"), why)
+def _is_unique(shape: Shape) -> bool:
+    """Must items differ?"""
+    return isinstance(shape, ArrayShape) and shape.unique and (shape.most is None or shape.most > 1)
 
 
 def _refused(pointer: str, why: str) -> UnsupportedSchemaError:

@@ -112,8 +112,8 @@ class Counted:
 @dataclass(frozen=True, eq=False)
 class ArrayShape:
     """Arrays with `fewest` to `most` items (None: no bound); item i is in prefix[i], or in `rest`
-    if there is no such child. unique: no two items are equal; of many values only where texts are
-    followed, see `_unique_items`. counted: how many items are in some sets.
+    if there is no such child. unique: no two items are equal. counted: how many items are in some
+    sets.
     """
 
     prefix: tuple[Child, ...]

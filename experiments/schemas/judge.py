@@ -15,8 +15,6 @@ from functools import lru_cache
 from itertools import islice, product
 from typing import Any
 
-from bpe_automata._automata.comparing import ComparingDFA
-from bpe_automata._automata.json_texts import name_of
 from bpe_automata._automata.linked import ByteAutomaton
 from experiments.engines.interface import RefusedError
 
@@ -238,9 +236,6 @@ class Search:
         for item in items:
             begun = [self._walk(comma, q) for q in states]
             states = {end for q in begun if q for end in self.after(item, q)}
-            if isinstance(self._dfa, ComparingDFA):
-                name = name_of(spelled(item).encode())
-                states = {self._dfa.bound(state, name) for state in states if state}
             comma = self._comma
         return states
 
@@ -301,18 +296,6 @@ class Search:
         self._tries += 1
         if self._tries > TRIES:
             raise GivenUpError
-
-
-def spelled(value: Any) -> str:
-    """A JSON text of a value in which numbers are spelled as they were read."""
-    if isinstance(value, Number):
-        return str(value)
-    if isinstance(value, list):
-        return f"[{','.join(map(spelled, value))}]"
-    if isinstance(value, dict):
-        members = (f"{json.dumps(name)}:{spelled(inner)}" for name, inner in value.items())
-        return f"{{{','.join(members)}}}"
-    return json.dumps(value)
 
 
 @lru_cache(maxsize=10_000)
