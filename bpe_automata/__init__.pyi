@@ -18,7 +18,6 @@ from ._constructions.geometry import Geometry as Geometry
 from ._constructions.lift import Lift as Lift
 from ._constructions.segments_cache import SegmentCache as SegmentCache
 from ._decoding.batches import batch_masks as batch_masks
-from ._decoding.chopping import chop as chop
 from ._decoding.constraint import (
     Constraint as Constraint,
     Method as Method,

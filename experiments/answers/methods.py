@@ -6,8 +6,8 @@ whole, and as languages, which are sampled text by text.
 - *outlines*: what the index of outlines-core holds (ordinary tokens alone, and not every text of
   every regex); absent where the package is not installed;
 - *chop*: the lift, but wherever the published heuristic turns forced text into ids, these are
-  appended instead of sampled (see `bpe_automata._decoding.chopping`). An id that is appended is the
-  only way on, so it has probability 1 at its step.
+  appended instead of sampled (see `serving.forced_walks`). An id that is appended is the only way
+  on, so it has probability 1 at its step.
 
 Where an answer cannot follow the prompt canonically, the last ids of the prompt are given back
 first (`heal`), for all methods alike: then every answer begins with their text.
@@ -27,7 +27,6 @@ from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._automata.linked import explicit
 from bpe_automata._automata.sources import from_strings
 from bpe_automata._constructions.engine import TextEngine
-from bpe_automata._decoding.chopping import chop
 from bpe_automata._decoding.constraint import Constraint, Method
 from bpe_automata._decoding.healing import heal
 from bpe_automata._decoding.matcher import Healing, Matcher
@@ -37,6 +36,7 @@ from experiments.answers.targets import Vocabulary
 from experiments.answers.trie import Automaton, TokenTrie, Walker, automaton_of, unroll
 from experiments.engines.interface import PeerError, one_eos, refusals
 from experiments.engines.peers import OutlinesCore, outlines_vocabulary
+from experiments.serving.forced_walks import chop
 from experiments.shared.models import LoadedModel
 
 OUR_METHODS: tuple[Method, ...] = ("lift", "canonical")

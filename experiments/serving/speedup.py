@@ -24,7 +24,6 @@ import numpy as np
 from bpe_automata import Constraint, compile_regex, constrain
 from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._constructions.engine import TextEngine
-from bpe_automata._decoding.chopping import chop
 from bpe_automata._decoding.constraint import Method
 from bpe_automata._decoding.forced import Forced, bytes_from, forced_tokens
 from bpe_automata._kernels.bits import only
@@ -36,6 +35,7 @@ from experiments.run.executors import Cell, Row
 from experiments.run.files import ROOT, lines_of
 from experiments.run.measuring import Run
 from experiments.schemas.inputs import SCHEMAS, schema_cases
+from experiments.serving.forced_walks import chop
 from experiments.serving.speedup_report import TITLE, facts, figures, readme, tables, wrong
 from experiments.shared.models import LoadedModel, OneModel, causal
 from experiments.shared.resources import timed

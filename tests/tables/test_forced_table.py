@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from bpe_automata import constrain
-from bpe_automata._decoding.chopping import chop
 from bpe_automata.errors import MissingFileError
 from bpe_automata.testing import small_tokenizer
 from experiments.run.measuring import Run, Settings, read_run
@@ -19,6 +18,7 @@ from experiments.schemas.inputs import Case
 from experiments.serving import forced, forced_walks
 from experiments.serving.forced_walks import (
     METHODS,
+    chop,
     item_of,
     walked,
 )
@@ -89,7 +89,7 @@ def test_counts_by_hand():
         assert counts(two, method) == Counter(ids=4, known=1, runs=1)
 
 
-def test_the_heuristic_in_the_table_is_the_one_of_the_package():
+def test_the_heuristic_in_the_table_is_the_one_that_is_appended():
     """After each prefix of each text, for each count."""
     found = set()
     for source in CASES[:2]:

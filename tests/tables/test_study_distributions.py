@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from tiny import BruteForce, tiny_llama
 
-from bpe_automata._decoding.chopping import chop
 from experiments.answers.distributions import Aims, distributions, explore
 from experiments.answers.logprobs import PackedReader
 from experiments.answers.methods import CHOP_TOKENS, OutlinesIndex, Poser
 from experiments.answers.targets import Vocabulary
 from experiments.answers.trie import Automaton, unroll
+from experiments.serving.forced_walks import chop
 
 ANSWERS = (' "low"', ' "medium"', ' "high"')
 
