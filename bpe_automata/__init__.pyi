@@ -16,7 +16,7 @@ from ._constructions.explicit import (
 )
 from ._constructions.geometry import Geometry as Geometry
 from ._constructions.lift import Lift as Lift
-from ._constructions.segments_cache import SegmentCache as SegmentCache
+from ._constructions.segments import Segments as Segments
 from ._decoding.batches import batch_masks as batch_masks
 from ._decoding.constraint import (
     Constraint as Constraint,

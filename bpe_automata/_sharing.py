@@ -8,8 +8,8 @@ Values here are immutable to their users, and find out what they are asked for t
     Immutable  a copy is the object itself; what travels to other processes is what it was made of
 
 Locks are taken in one order: that of a constraint's tables, so that the kernels of one run beside
-those of another; that of their tokenizer; then those of the parts that both use (sets of
-hypotheses, caches of segments). What is known already is read without a lock.
+those of another; that of their tokenizer; then those of the parts that both use, such as sets of
+hypotheses. What is known already is read without a lock.
 """
 
 from __future__ import annotations

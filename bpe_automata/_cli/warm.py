@@ -34,7 +34,6 @@ from bpe_automata._automata.sources import from_strings
 from bpe_automata._cli.common import Commands, add_command, load_tokenizer, show
 from bpe_automata._constructions.cartesian_merge import CartesianMerge
 from bpe_automata._constructions.lift import Lift
-from bpe_automata._constructions.segments_cache import SegmentCache
 from bpe_automata._decoding.constraint import Constraint, Method, constrain
 from bpe_automata._decoding.explanation import explain
 from bpe_automata._decoding.matcher import Matcher, matcher_of
@@ -214,7 +213,7 @@ def _steered(tokenizer: Tokenizer, eos_ids: tuple[int, ...]) -> None:
     spellings.automaton()
     spellings.step(spellings.begun(spellings.context(b""), b"a"), b" ")
     for regex in (_SMALL[0], r'"(a|é|日|<){0,2}"é?(<there>)?'):
-        constrain(tokenizer, regex, eos_ids=eos_ids).automaton(segments=SegmentCache())
+        constrain(tokenizer, regex, eos_ids=eos_ids).automaton()
     logits = np.zeros((1, tokenizer.n_ids), dtype=np.float32)
     words = np.zeros((1, (tokenizer.n_ids + 31) // 32), dtype=np.int32)
     apply_bitmask(logits, words)

@@ -1,276 +1,262 @@
-"""Vegas segments: the parts of a product that do not depend on what surrounds them.
+"""Vegas segments: parts of a token automaton that do not depend on what surrounds them.
 
-A *cut* is a DFA state where two ids must meet and no pair of ids is broken. That is proved for the
-tokenizer at hand, in one of two ways:
+A *cut* is a DFA state where two ids must meet, and may meet whatever they are:
 
-    boundary   all text that leads there and on to acceptance has a pretoken boundary there, and a
-               boundary is a joint where every pair is free
-    merges     no merge joins what is read into the state with what is read out of it (see
-               `segments_joints`), so no token is read across it and no pair is broken
+    no merge (u, v) has a last byte of u that is read into the state and a first byte of v that is
+    read out of it, no added token is read across it, and it is not inside a character
 
-and no added token is read across it, nor is it inside a character. So every canonical sequence has
-a joint there, and what may follow depends on the boundary hypotheses there, not on the last id.
+A token that is read across it is made by merges, one of which joins what it spells before the state
+with what it spells after; so there is none, and no pair of ids that meet there is broken. What
+follows a cut depends on the boundary hypotheses there, not on the last id.
 
-A *segment* is the DFA from an entry (a state pair and hypotheses) to the next cuts. Which ids can
-be read at a configuration inside it depends on the segment alone, and on which hypotheses live on
-at its cuts:
+A *segment* is the DFA from the start, or from a cut, to the next cuts. The token automaton of it, a
+*part*, is made once for all languages where the segment stands, as it depends on nothing else than
 
-    key = (tokenizer, DFA to the cuts, entry, at each cut: text states, hypotheses, how they go on)
+    key = (bytes and added tokens from state to state, text state and hypotheses at the entry)
 
-Equal keys, equal readable ids; in one schema and in any other. So what is built whole
-(`segments_eager`) is built segment by segment, each once for all schemas. Cuts may be missed
-(`LIMIT`), never claimed wrongly.
+It ends in *exits*: cuts, with the text state and the hypotheses there, where other parts go on. Ids
+that lead only to exits from which nothing is accepted go when the parts are put together:
 
-Source: the "Vegas configuration" of Tran-Thien 2024; detection on the product is ours.
+    Segments(tokenizer).automaton(dfa) = explore(engine, engine.initial())        as languages,
+    engine = CartesianMerge(tokenizer, dfa)
+
+Source: the "Vegas configuration" of Tran-Thien 2024; cuts by bytes and hypotheses are ours.
 """
 
 from __future__ import annotations
 
-import hashlib
-from dataclasses import dataclass
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
 
+from bpe_automata._automata.linked import ByteAutomaton, explicit
 from bpe_automata._budget import check
-from bpe_automata._constructions.hypothesis_sets import HypothesisSet, Member
-from bpe_automata._constructions.product_tables import ProductTables
-from bpe_automata._constructions.segments_joints import joints
-from bpe_automata._constructions.stored import cache_key
-from bpe_automata._constructions.token_actions import MUST_END
-from bpe_automata._kernels.segments import (
-    AFTER,
-    WITHIN,
-    Texts,
-    all_flags,
-    completions,
-    form_of,
-    part,
+from bpe_automata._constructions.canonical import (
+    CanonicalAutomaton,
+    CanonicalState,
+    canonical_automaton,
 )
-from bpe_automata._sharing import cached
+from bpe_automata._constructions.prefixed import prefixed
+from bpe_automata._kernels.distance import NEVER
+from bpe_automata._kernels.references import packed
+from bpe_automata._kernels.trie import states_after
+from bpe_automata._kernels.watch import armed, called
+from bpe_automata._token_automata.algebra import minimised
+from bpe_automata._token_automata.automaton import TokenAutomaton
+from bpe_automata._token_automata.table import Table, from_edges, trimmed
+from bpe_automata._tokenizer.tokenizer import AddedTokens, Tokenizer
+from bpe_automata.errors import BudgetExceededError
 
-LIMIT = 2_000
-"""DFA states after which a segment is given up: it is larger than what is worth looking up."""
-
-Key = bytes
-Entry = tuple[int, ...]
-"""Where a segment begins: a text state, then the hypotheses that live on there."""
-
-
-@dataclass(frozen=True)
-class Segment:
-    """key: see the module's docstring; order: int32, the DFA state of each of its numbers; cuts:
-    the numbers where it ends; met: int32, of each number, -1 inside characters, else its row of
-    hypotheses and texts: uint8 [rows, hypotheses] and [rows, text states], not 0 for those that may
-    come up there."""
-
-    key: Key
-    order: np.ndarray
-    cuts: frozenset[int]
-    met: np.ndarray
-    hypotheses: np.ndarray
-    texts: np.ndarray
-
-    @cached
-    def number(self) -> dict[int, int]:
-        """The number of each DFA state."""
-        return {state: number for number, state in enumerate(self.order.tolist())}
-
-    def has(self, number: int, text: int, hypothesis: int) -> bool:
-        """May it come up?"""
-        row = self.met[number]
-        return bool(row >= 0 and self.texts[row, text] and self.hypotheses[row, hypothesis])
+_ADVICE = "the automaton is too large to list; raise max_edges, or ask an engine step by step"
+_ROW, _ACCEPTING, _CUT, _ADDED = -1, -2, -3, 256  # in forms; an added token's id is behind bytes
 
 
-class At(NamedTuple):
-    """Where in a segment: number of the DFA state, state of the text automaton, UTF-8 row, and the
-    members of the hypothesis set that can come true; the others change nothing."""
+class Part(NamedTuple):
+    """table: minimal, begins at 0; exit k is the accepting state that reads n_ids + k, and nothing
+    else. exits: the number of the cut in the form, and what is known of the text there."""
 
-    number: int
-    text: int
-    utf8_row: int
-    members: tuple[Member, ...]
-
-
-@dataclass(frozen=True)
-class Located:
-    """Where a configuration of a product is in its segment."""
-
-    segment: Segment
-    at: At
-
-    @property
-    def is_cut(self) -> bool:
-        """Does the segment end here?"""
-        return self.at.number in self.segment.cuts
+    table: Table
+    exits: list[tuple[int, CanonicalState]]
 
 
 class Segments:
-    """The segments of one product, found when they are first asked for. For one thread, and not to
-    be asked again once a call was interrupted."""
+    """The token automata of languages, put together from parts that are made once: give one all
+    languages that have parts in common. For one thread.
 
-    def __init__(self, tables: ProductTables) -> None:
-        self._tables, self._canonical = tables, tables.canonical
-        dfa, added = tables._product.dfa, tables._product.added
-        n = len(dfa.accepting)
-        self._joints = joints(self._canonical, dfa)
-        # Where added tokens are read from elsewhere, the form would not tell where.
-        self._odd = (dfa.added_from != np.arange(n)) & (len(added.ids) > 0)
-        readable = added.ids[added.ids >= 0].tolist()
-        tokenizer = cache_key(self._canonical.tokenizer)
-        self._context = f"{tokenizer}; added {readable}; {tables.text_quotient_key}".encode()
-        self._texts = _differences(added.next)
-        self._homes: dict[int, Segment] = {}  # by DFA state, for those before the cuts
-        self._begun: dict[tuple[int, Entry], Segment | None] = {}  # by DFA state, too
-        self._too_large: set[int] = set()  # DFA states of what has over `LIMIT` of them
-        self._flags: dict[int, dict[int, int]] = {}  # by state pair and hypothesis
-        self._ends: dict[tuple[int, int, int, int], list[tuple[int, int, int]]] = {}
-        self._slot, self._local = np.full((2, n), -1, dtype=np.int32)  # scratch
+    made, found: how many parts were made, and how many were known when they were needed.
+    """
 
-    def of(self, state_pair: int, hypotheses: int) -> Located | None:
-        """The configuration in a segment; None where none was found. That of a cut is the entry of
-        the segment that begins there."""
-        state = int(self._tables.memo.state[state_pair])
-        found = self._canonical.sets.sets[hypotheses]
-        home = self._homes.get(state)
-        if (
-            home is not None
-            and (configuration := self.within(home, state_pair, hypotheses)) is not None
-        ):
-            return configuration
-        if found.utf8_row or state in self._too_large:
-            return None
-        flags = self._flags_at(state_pair, found.members)
-        live = sorted({h for h, _, _ in found.members if flags[h]})
-        entry = int(self._tables.memo.text_state[state_pair]), *live
-        if (state, entry) not in self._begun:
-            self._begun[state, entry] = self._entered(state, entry)
-        segment = self._begun[state, entry]
-        return None if segment is None else self.within(segment, state_pair, hypotheses)
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        eos_ids: Iterable[int] | None = None,
+        added_tokens: AddedTokens = "plain",
+    ) -> None:
+        """What is given is as in `constrain`. Raises what `canonical_automaton` raises."""
+        eos = [*(tokenizer.eos_ids if eos_ids is None else eos_ids)]
+        self.tokenizer, self.canonical = tokenizer, canonical_automaton(tokenizer)
+        self.alphabet = np.setdiff1d(np.arange(tokenizer.n_ids), eos)
+        ordinary = np.intersect1d(np.flatnonzero(self.canonical.usable), self.alphabet)
+        self.ordinary = _by_first_byte(tokenizer, ordinary.tolist())
+        self.added = _by_first_byte(tokenizer, tokenizer.added_as_text(added_tokens) - {*eos})
+        self.meetings = tokenizer.derived("meetings", lambda _: meetings(self.canonical))
+        self.made = self.found = 0
+        self._parts: dict[tuple[bytes, int, int], Part] = {}
 
-    def configuration(self, segment: Segment, at: At) -> tuple[int, int]:
-        """(state pair, hypothesis set) of a configuration of a segment, with only the members that
-        can come true."""
-        state_pair = self._tables.state_pair(int(segment.order[at.number]), at.text)
-        return state_pair, self._canonical.sets.number(at.utf8_row, list(at.members))
+    def automaton(self, dfa: ByteAutomaton, max_edges: int = 1_000_000) -> TokenAutomaton:
+        """All canonical id sequences that spell a text of the language, end-of-sequence left out.
+        All states are relevant. Raises BudgetExceededError over `max_edges` transitions, and
+        UnsupportedFeatureError for a linked automaton."""
+        placed, n_ids, every = self.placed(dfa, max_edges), self.tokenizer.n_ids, []
+        base = np.cumsum([0, *(part.table.n_states for part, _ in placed)])
+        for k, (part, leads_to) in enumerate(placed):
+            sources, symbols = part.table.sources(), part.table.symbols
+            states, is_exit = np.arange(base[k], base[k + 1]), symbols >= n_ids
+            states[sources[is_exit]] = base[leads_to][symbols[is_exit] - n_ids]
+            edges = np.stack([base[k] + sources, symbols, states[part.table.targets]])
+            every.append(edges[:, ~is_exit])
+        accepting = np.concatenate([part.table.accepting for part, _ in placed])
+        found = trimmed(from_edges(0, accepting, *np.concatenate(every, axis=1)))
+        arrays = found.accepting, found.offsets, found.symbols, found.targets
+        return TokenAutomaton(found.start, *arrays, self.alphabet, self.tokenizer.spellings)
 
-    def within(self, segment: Segment, state_pair: int, hypotheses: int) -> Located | None:
-        """Where a configuration is in this segment, its cuts included; None if it lies outside, or
-        text gets there by a way that the segment does not have."""
-        memo, found = self._tables.memo, self._canonical.sets.sets[hypotheses]
-        number, text = (
-            segment.number.get(int(memo.state[state_pair])),
-            int(memo.text_state[state_pair]),
-        )
-        if number is None:
-            return None
-        if found.utf8_row:
-            live = self._completed(segment, state_pair, found)
-        else:
-            live = self._come_true(segment, number, state_pair, found.members)
-        return None if live is None else Located(segment, At(number, text, found.utf8_row, live))
+    def placed(
+        self, dfa: ByteAutomaton, max_edges: int = 1_000_000
+    ) -> list[tuple[Part, list[int]]]:
+        """The parts of a language, from the start on, each with the numbers of those that its exits
+        lead to. Raises what `automaton` raises."""
+        language, begin = Language(dfa, self), self.canonical.start
+        todo, n_edges = [(language.start, begin)], 0
+        numbers = {(language.start, begin.text, begin.hypotheses): 0}
+        found: list[tuple[Part, list[int]]] = []
+        for q, state in todo:  # grows while we go
+            order, form = language.form(q)
+            key = form, state.text, state.hypotheses
+            self.found += key in self._parts
+            if key not in self._parts:
+                self._parts[key] = self._made(language, order, state, max_edges)
+                self.made += 1
+            part, leads_to = self._parts[key], []
+            n_edges += part.table.n_transitions
+            _check_edges(n_edges, max_edges)
+            for number, after in part.exits:
+                at = order[number], after.text, after.hypotheses
+                leads_to.append(numbers.setdefault(at, len(todo)))
+                todo += [(order[number], after)] * (leads_to[-1] == len(todo))
+            found.append((part, leads_to))
+        return found
 
-    def _completed(
-        self, segment: Segment, state_pair: int, found: HypothesisSet
-    ) -> tuple[Member, ...] | None:
-        """The members from which the character can be completed; None if that leads elsewhere."""
-        live = []
-        for h, b, w in found.members:
-            ends = self._ends_of(state_pair, found.utf8_row, h, b)
-            for state, text, after in ends:
+    def _made(
+        self, language: Language, order: list[int], begin: CanonicalState, max_edges: int
+    ) -> Part:
+        """The product of a segment with the canonical automaton, minimised."""
+        todo, exits = [(order[0], begin)], list[tuple[int, CanonicalState]]()
+        numbers: dict[tuple[int, ...], int] = {(order[0], *begin): 0}
+        edges, accepting = list[tuple[int, int, int]](), list[bool]()
+        for source, (q, here) in enumerate(todo):  # grows while we go
+            check()
+            is_exit = source > 0 and bool(language.cut[q])
+            accepting.append(is_exit or (language.accepting[q] and self.canonical.ends(here)))
+            if is_exit:
+                edges.append((source, self.tokenizer.n_ids + len(exits), source))
+                exits.append((order.index(q), here))
+                continue
+            for token, target in language.reads(q):
+                if (after := self.canonical.step(here, token)) is not None:
+                    # Whatever the last id was, a cut is one state.
+                    at = (target, *after[:2]) if language.cut[target] else (target, *after)
+                    edges.append((source, token, numbers.setdefault(at, len(todo))))
+                    todo += [(target, after)] * (edges[-1][2] == len(todo))
+            _check_edges(len(edges), max_edges)
+        columns = np.array(edges, dtype=np.int64).reshape(-1, 3).T
+        return Part(minimised(from_edges(0, np.array(accepting), *columns)), exits)
+
+
+class Language:
+    """A byte DFA as the ids of a tokenizer see it. start: where a text begins; accepting, cut: bool
+    [n]."""
+
+    def __init__(self, dfa: ByteAutomaton, given: Segments) -> None:
+        prefix = given.tokenizer.description.prefix
+        self._given, self._prefixed = given, prefixed(explicit(dfa, "segments"), prefix)
+        self._dfa = explicit(self._prefixed.dfa, "segments")
+        self.start, self.accepting = self._prefixed.before, self._dfa.accepting
+        self._live = self._dfa.distance() != NEVER
+        self._reads: dict[int, list[tuple[int, int]]] = {}
+        self._forms: dict[int, tuple[list[int], bytes]] = {}
+        self._added: dict[int, list[tuple[int, int]]] = {}  # for each state that texts lead to
+        self.cut = self._cuts(self._reached())
+
+    def reads(self, q: int) -> list[tuple[int, int]]:
+        """(id, state after it) of the ids whose bytes can be read."""
+        if q not in self._reads:
+            self._reads[q] = self._led(q, self._given.ordinary) + self._added[q]
+        return self._reads[q]
+
+    def _led(self, q: int, by_first: list[np.ndarray]) -> list[tuple[int, int]]:
+        ids = np.concatenate([by_first[0][:0], *(by_first[b] for b in self._dfa.live_bytes(q))])
+        trie, steps = self._given.canonical.trie, packed(self._dfa.steps)
+        after = called(armed(), states_after, steps, q, trie.start, trie.data, ids)
+        good = self._live[after]
+        return list(zip(ids[good].tolist(), after[good].tolist(), strict=True))
+
+    def _bytes(self, q: int) -> list[tuple[int, int]]:
+        """(byte, state after it)."""
+        live = self._dfa.live_bytes(q)
+        after = self._dfa.trans[q][self._dfa.byte_class[live]]
+        return list(zip(live.tolist(), after.tolist(), strict=True))
+
+    def _reached(self) -> list[int]:
+        """The states that texts lead to."""
+        seen = {self.start}
+        for q in (todo := [self.start]):  # grows while we go
+            check()
+            led = self._led(int(self._prefixed.added_from[q]), self._given.added)
+            self._added[q] = [(token, int(self._prefixed.after_added[to])) for token, to in led]
+            after = {to for _, to in self._bytes(q) + self._added[q]} - seen
+            seen |= after
+            todo += after
+        return todo
+
+    def _cuts(self, reached: list[int]) -> np.ndarray:
+        dfa, cut = self._dfa, np.zeros(len(self._live), dtype=bool)
+        into, met = np.zeros(dfa.trans.shape), np.zeros((dfa.n_classes, dfa.n_classes))
+        into[dfa.trans[reached], np.arange(dfa.n_classes)] = 1
+        before, after = np.nonzero(self._given.meetings)
+        met[dfa.byte_class[before], dfa.byte_class[after]] = 1
+        goes = self._live[dfa.trans]
+        joined = ((into @ met > 0) & goes).any(axis=1)
+        inside = goes[:, dfa.byte_class[0x80:0xC0]].any(axis=1)  # of a character
+        cut[reached] = ~(joined | inside)[reached]
+        for q, added in self._added.items():
+            for token, _ in added:
+                spelled = self._given.tokenizer.spellings[token]
+                begin = int(self._prefixed.added_from[q])
+                cut[[dfa.walk(spelled[:k], begin) for k in range(1, len(spelled))]] = False
+        return cut
+
+    def form(self, begin: int) -> tuple[list[int], bytes]:
+        """The states from `begin` to the next cuts, numbered breadth-first, and all that a part is
+        made of: equal forms are isomorphic segments, and equal segments of minimal DFAs have equal
+        forms."""
+        if begin not in self._forms:
+            numbers, form = {begin: 0}, list[int]()
+            for q in (order := [begin]):  # grows while we go
                 check()
-                number = segment.number.get(state, -1)
-                if number < 0 or not segment.has(number, text, after):
-                    return None
-            if ends:
-                live.append((h, b, w))
-        return tuple(live)
-
-    def _ends_of(
-        self, state_pair: int, utf8_row: int, h: int, b: int
-    ) -> list[tuple[int, int, int]]:
-        """(DFA state, text state, hypothesis) where the character can be completed."""
-        key = state_pair, utf8_row, h, b
-        if key not in self._ends:
-            pairs, count = self._tables.ask(completions, *key)
-            # Only now: the memo may have grown.
-            memo, (state_pairs, after) = self._tables.memo, pairs[:count].T
-            columns = (
-                memo.state[state_pairs].tolist(),
-                memo.text_state[state_pairs].tolist(),
-                after.tolist(),
-            )
-            self._ends[key] = list(zip(*columns, strict=True))
-        return self._ends[key]
-
-    def _come_true(
-        self, segment: Segment, number: int, state_pair: int, members: tuple[Member, ...]
-    ) -> tuple[Member, ...] | None:
-        """The members from which text goes on; None if the segment does not have one of them."""
-        whole, text, live = self._canonical.whole, int(self._tables.memo.text_state[state_pair]), []
-        flags = self._flags_at(state_pair, members)
-        for h, b, w in members:
-            after, within = flags[h] & AFTER, flags[h] & WITHIN
-            if (after and whole.may_end(w)) or (within and w != MUST_END):
-                if not segment.has(number, text, h):
-                    return None
-                live.append((h, b, w))
-        return tuple(live)
-
-    def _flags_at(self, state_pair: int, members: tuple[Member, ...]) -> dict[int, int]:
-        """By hypothesis: how text goes on."""
-        known = self._flags.setdefault(state_pair, {})
-        fresh = [h for h, _, _ in members if h not in known]
-        if fresh:
-            memo, hypotheses = self._tables.memo, np.array(fresh, dtype=np.int64)
-            text = memo.text_state[state_pair : state_pair + 1].astype(np.int64)
-            state = int(memo.state[state_pair])
-            flags = self._tables.ask(all_flags, state, text, hypotheses)[0].tolist()
-            known.update(zip(fresh, flags, strict=True))
-        return known
-
-    def _entered(self, state: int, entry: Entry) -> Segment | None:
-        """The segment that begins at a DFA state; None if it is too large, or not told by its
-        form."""
-        found = self._part(state, entry)
-        segment = None
-        if not found.mode.any():
-            self._too_large.update(found.states.tolist())
-        elif not self._odd[found.states].any():
-            segment = self._made(state, entry, found)
-            inner = (q for k, q in enumerate(segment.order.tolist()) if k not in segment.cuts)
-            self._homes.update(dict.fromkeys(inner, segment))
-        self._slot[found.states] = -1
-        return segment
-
-    def _made(self, state: int, entry: Entry, found: _Part) -> Segment:
-        scratch = self._slot, self._joints.inside, self._local
-        order, is_cut, form = self._tables.ask(form_of, state, *found[1:], *scratch)
-        digest = hashlib.blake2b(self._context, digest_size=20)
-        digest.update(repr(entry).encode())
-        digest.update(form.tobytes())
-        cuts = frozenset(np.flatnonzero(is_cut).tolist())
-        met = self._slot[order]
-        return Segment(digest.digest(), order, cuts, met, found.hypotheses, found.texts)
-
-    def _part(self, state: int, entry: Entry) -> _Part:
-        text, hypotheses = (np.array(numbers, dtype=np.int64) for numbers in (entry[:1], entry[1:]))
-        joint, inside = self._joints.joint, self._joints.inside
-        begin = state, text, hypotheses, joint, inside, self._slot, self._texts, LIMIT
-        return _Part(*self._tables.ask(part, *begin))
+                form += [_ROW, *[_CUT] * bool(self.cut[q])]
+                if self.cut[q] and q != begin:
+                    continue
+                added = [(_ADDED + token, to) for token, to in self._added[q]]
+                for symbol, to in self._bytes(q) + added:
+                    form += [symbol, numbers.setdefault(to, len(order))]
+                    order += [to] * (form[-1] == len(order))
+                form += [_ACCEPTING] * bool(self.accepting[q])
+            self._forms[begin] = order, np.array(form, dtype=np.int32).tobytes()
+        return self._forms[begin]
 
 
-class _Part(NamedTuple):
-    """What `_kernels.segments.part` returns."""
+def meetings(canonical: CanonicalAutomaton) -> np.ndarray:
+    """bool [256, 256]: does a merge join a part that ends in the first byte with a part that begins
+    with the second one? Tokens that no merge makes (`ignore_merges`) count as if any two bytes of
+    them that are neighbours merged."""
+    spelled, met = canonical.tokenizer.spellings, np.zeros((256, 256), dtype=bool)
+    for left, right, _ in canonical.derivation.proper.tolist():
+        met[spelled[left][-1], spelled[right][0]] = True
+    for token in canonical.whole.tokens:
+        data = np.frombuffer(spelled[token], dtype=np.uint8)
+        met[data[:-1], data[1:]] = True
+    return met
 
-    states: np.ndarray
-    mode: np.ndarray
-    hypotheses: np.ndarray
-    texts: np.ndarray
+
+def _by_first_byte(tokenizer: Tokenizer, ids: Iterable[int]) -> list[np.ndarray]:
+    found: list[list[int]] = [[] for _ in range(256)]
+    for token in ids:
+        if spelled := tokenizer.spellings[token]:
+            found[spelled[0]].append(token)
+    return [np.array(some, dtype=np.int64) for some in found]
 
 
-def _differences(text_next: np.ndarray) -> Texts:
-    state, atom = np.nonzero(text_next != text_next[0])
-    start = np.searchsorted(state, np.arange(len(text_next) + 1)).astype(np.int32)
-    ever = np.asarray((text_next >= 0).any(axis=0))
-    return Texts(start, atom.astype(np.int32), ever)
+def _check_edges(n_edges: int, max_edges: int) -> None:
+    if n_edges > max_edges:
+        raise BudgetExceededError("edges", max_edges, _ADVICE)

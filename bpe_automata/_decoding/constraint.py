@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from bpe_automata._arguments import sequence_of_ids, short
 from bpe_automata._automata.dfa import ByteDFA
-from bpe_automata._automata.linked import ByteAutomaton, LinkedDFA, explicit
+from bpe_automata._automata.linked import ByteAutomaton, LinkedDFA
 from bpe_automata._automata.linked_regex import compile_or_link
 from bpe_automata._budget import Budget, spending
 from bpe_automata._constructions.canonical import canonical_automaton
@@ -27,7 +27,6 @@ from bpe_automata.errors import (
 )
 
 if TYPE_CHECKING:
-    from bpe_automata._constructions.segments_cache import SegmentCache
     from bpe_automata._decoding.removed import Removed
     from bpe_automata._token_automata.automaton import TokenAutomaton
 
@@ -127,46 +126,17 @@ class Constraint(Immutable):
 
             return replace(self, engine=TextWithin(self.engine, max_tokens))
 
-    def automaton(
-        self,
-        prefix: Sequence[int] = (),
-        max_edges: int = 1_000_000,
-        *,
-        segments: SegmentCache | None = None,
-    ) -> TokenAutomaton:
+    def automaton(self, prefix: Sequence[int] = (), max_edges: int = 1_000_000) -> TokenAutomaton:
         """All id sequences that may follow `prefix`, written out: to count, draw, compare, export.
-        End-of-sequence is left out; accepting states say where it may come. Not minimised.
-
-        segments: keeps parts that stand in many languages (the values and keys of schemas), so that
-        each is written once; the language is the same, in other states. Only for method
-        "canonical", and not after `within`.
+        End-of-sequence is left out; accepting states say where it may come. Not minimised. Of many
+        languages that have parts in common, `Segments` makes each part once.
 
         Raises PromptError, ArgumentError, and BudgetExceededError over `max_edges` transitions.
         """
         with spending(self.budget):
-            if segments is not None:
-                return self._assembled(prefix, max_edges, segments)
             from bpe_automata._constructions.explicit import explore
 
             return explore(self.engine, self.engine.initial(sequence_of_ids(prefix)), max_edges)
-
-    def _assembled(
-        self, prefix: Sequence[int], max_edges: int, segments: SegmentCache
-    ) -> TokenAutomaton:
-        from bpe_automata._constructions.cartesian_merge import CartesianMerge
-        from bpe_automata._constructions.segments_cache import SegmentCache
-        from bpe_automata._constructions.segments_eager import assembled
-
-        if not isinstance(segments, SegmentCache):
-            raise ArgumentError(f"segments is {short(segments)}: give a SegmentCache")
-        explicit(self.dfa, "a segment cache")
-        if not isinstance(self.engine, CartesianMerge):
-            raise ArgumentError(
-                f"segments are of no use to the engine {type(self.engine).__name__}, only to that "
-                'of method "canonical" without `within`: leave them out'
-            )
-        start = self.engine.initial(sequence_of_ids(prefix))
-        return assembled(self.engine, start, segments, max_edges)
 
 
 def constrain(

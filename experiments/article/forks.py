@@ -12,12 +12,10 @@ import json
 import os
 import resource
 import signal
-import socket
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 
 from experiments.run.executors import FAILURE, Row
@@ -82,38 +80,6 @@ def forked(work: Callable[[], Row]) -> Row:
     if os.waitstatus_to_exitcode(status) == _NO_MEMORY:
         return {"status": MEMORY}
     return failed(f"its process ended by signal {killed}" if killed else "its process gave no row")
-
-
-@contextmanager
-def twin(answer: Callable[[Row], Row]) -> Iterator[Callable[[Row], Row]]:
-    """A fork of this process that stays: gives what asks it. What it learns from a question this
-    process does not know. Twins of one process end in the opposite order of their beginning."""
-    ours, theirs = socket.socketpair()
-    child = os.fork()
-    if not child:
-        ours.close()
-        _answer_all(answer, theirs)
-    theirs.close()
-    with ours, ours.makefile("rw", encoding="utf-8") as stream:
-
-        def ask(question: Row) -> Row:
-            print(json.dumps(question), file=stream, flush=True)
-            found: Row = json.loads(stream.readline() or json.dumps(failed("its process ended")))
-            return found
-
-        yield ask
-    os.waitpid(child, 0)
-
-
-def _answer_all(answer: Callable[[Row], Row], socket_: socket.socket) -> None:
-    """In the twin: until the other end is closed."""
-    try:
-        with socket_.makefile("rw", encoding="utf-8") as stream:
-            for line in iter(stream.readline, ""):
-                row = _tried(partial(answer, json.loads(line)))
-                print(json.dumps(row), file=stream, flush=True)
-    finally:
-        os._exit(0)
 
 
 def failed(why: str) -> Row:

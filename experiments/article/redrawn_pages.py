@@ -7,13 +7,16 @@ intersection; 6 Vegas configurations.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Sequence
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
+
+import numpy as np
 
 from bpe_automata import TokenAutomaton, Tokenizer, compile_regex
 from bpe_automata._constructions.cartesian_merge import CartesianMerge
-from bpe_automata._constructions.explicit import explore, explored
+from bpe_automata._constructions.explicit import explore
 from bpe_automata._constructions.lift import Lift
 from bpe_automata._constructions.segments import Segments
 from bpe_automata._kernels.bits import members
@@ -26,7 +29,7 @@ from bpe_automata.reference import (
     symbol_dfa,
 )
 from bpe_automata.testing import small_tokenizer
-from bpe_automata.viz import Drawing, Edge
+from bpe_automata.viz import Drawing
 from experiments.answers.cases import BOOLEAN
 from experiments.article.mistral import MISTRAL, NAME, Reference, mistral, mistral_table
 from experiments.article.redrawn_panels import (
@@ -36,7 +39,6 @@ from experiments.article.redrawn_panels import (
     Step,
     drawing_of,
     drawing_of_dfa,
-    numbered,
 )
 from experiments.article.table1 import IN_THE_TEXT, MERGES, PUBLISHED, TOKENS, automata
 
@@ -259,21 +261,20 @@ _LABELS = 9  # of one arrow, at most: all of those here
 @dataclass(frozen=True)
 class Segmented:
     """whole: the automaton, all states written out; outline: the same with one transition,
-    `SEGMENT`, for each copy of the segment that occurs several times; stands: its copies."""
+    `SEGMENT`, wherever the part stands that stands in several places; part: that one."""
 
     whole: Drawing
     outline: Drawing
-    stands: tuple[Drawing, ...]
+    part: Drawing
 
 
 def figure_6() -> Page:
     """Above without segments, below with them."""
     found = segmented(mistral(), REGEX_6)
-    segment = found.stands[0]
     rows = (
         (Panel(f"All states written out: {found.whole.size()}", found.whole),),
         (Panel(f"With one segment by its name: {found.outline.size()}", found.outline),),
-        (Panel(f"The segment {SEGMENT}, stored once: {segment.size()}", segment),),
+        (Panel(f"The segment {SEGMENT}, stored once: {found.part.size()}", found.part),),
     )
     note = (
         f"The regex is {REGEX_6}, the tokenizer {MISTRAL}, complete. Nothing merges with a line "
@@ -284,55 +285,33 @@ def figure_6() -> Page:
 
 
 def segmented(tokenizer: Tokenizer, regex: str) -> Segmented:
-    """Of a regex all of whose segments end in one state each."""
-    engine = CartesianMerge(tokenizer, compile_regex(regex))
-    found = explored(engine, engine.initial())
-    whole = found.automaton.picture(labels=_LABELS).drawing
-    segments = Segments(engine.tables)
-    # At a joint all ways meet in one state, as the last id changes nothing there.
-    joint: dict[tuple[int, int], int] = {}
-    key: dict[int, Hashable] = {}
-    meets = [*range(len(found.states))]
-    for number, state in enumerate(found.states):
-        node = segments.of(state.state_pair, state.hypotheses)
-        if node is not None and node.at.number == 0:
-            meets[number] = joint.setdefault((state.state_pair, state.hypotheses), number)
-            key[meets[number]] = node.segment.key
-    met = (replace(e, source=meets[e.source], target=meets[e.target]) for e in whole.edges)
-    arrows = [*dict.fromkeys(met)]
-    inside = {begin: _inside(begin, arrows, key.keys()) for begin in key}
-    several = [
-        begin
-        for begin, own in inside.items()
-        if len(own) > 1 and [*key.values()].count(key[begin]) > 1
-    ]
-    hidden = {arrow for begin in several for arrow in inside[begin]}
-    named = [Edge(begin, inside[begin][-1].target, SEGMENT) for begin in several]
-    outline = Drawing(whole.nodes, (*(e for e in arrows if e not in hidden), *named))
-    return Segmented(
-        numbered(whole, found.automaton.start),
-        numbered(outline, meets[found.automaton.start]),
-        tuple(_stand(whole, begin, inside[begin]) for begin in several),
+    """Of a regex with one part of more than one id that stands in several places, and has one
+    exit."""
+    dfa, n_ids = compile_regex(regex), tokenizer.n_ids
+    engine, placed = CartesianMerge(tokenizer, dfa), Segments(tokenizer).placed(dfa)
+    copies = Counter(id(part) for part, _ in placed)
+    (several,) = (
+        part
+        for part in {id(part): part for part, _ in placed}.values()
+        if copies[id(part)] > 1 and part.table.n_states > 2
     )
-
-
-def _inside(begin: int, arrows: Sequence[Edge], joints: Collection[int]) -> list[Edge]:
-    """The arrows from a joint to the next ones, those that end there last."""
-    met, found = [begin], list[Edge]()
-    for state in met:  # grows while we go
-        for arrow in arrows:
-            if arrow.source == state:
-                found.append(arrow)
-                if arrow.target not in joints and arrow.target not in met:
-                    met.append(arrow.target)
-    return sorted(found, key=lambda arrow: arrow.target in joints)
-
-
-def _stand(whole: Drawing, begin: int, arrows: Sequence[Edge]) -> Drawing:
-    """A segment by itself: its end accepts."""
-    end = arrows[-1].target
-    nodes = (replace(node, accepting=k == end) for k, node in enumerate(whole.nodes))
-    return numbered(Drawing(tuple(nodes), tuple(arrows)), begin)
+    listed, accepting = list[tuple[Hashable, int, Hashable]](), list[Hashable]()
+    for place, (part, leads_to) in enumerate(placed):
+        if part is several:
+            listed.append(((place, 0), n_ids, (leads_to[0], 0)))
+            continue
+        read = [*part.table.transitions()]
+        exits = {state: (leads_to[i - n_ids], 0) for state, i, _ in read if i >= n_ids}
+        listed += [((place, p), i, exits.get(q, (place, q))) for p, i, q in read if i < n_ids]
+        ends = {*np.flatnonzero(part.table.accepting).tolist()} - exits.keys()
+        accepting += [(place, state) for state in ends]
+    spelled = [*tokenizer.spellings, SEGMENT.encode()]
+    outline = TokenAutomaton.from_transitions(listed, (0, 0), accepting, spellings=spelled)
+    own = [(p, i, q) for p, i, q in several.table.transitions() if i < n_ids]
+    ends = np.flatnonzero(several.table.accepting).tolist()
+    part = TokenAutomaton.from_transitions(own, 0, ends, spellings=spelled)
+    whole = explore(engine, engine.initial())
+    return Segmented(*(drawing_of(each, _LABELS) for each in (whole, outline, part)))
 
 
 PAGES: dict[str, Callable[[], Page]] = {

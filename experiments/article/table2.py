@@ -12,10 +12,9 @@ of the nodes, which comes from the pass that makes their rows; that pass, which 
 steps 2 and 3 and finds the nodes too, is timed apart ("2 and 3 in one pass"). No node is left out,
 and the statuses of all of them, not only the searches, are part of step 3.
 
-Engines take turns at each schema: eager (step by step), lazy, eager with an empty cache of segments
-and with one that knows the schemas before; the last two on as many schemas as fit in their time.
-The published algorithms in plain Python run on as many schemas as fit in theirs, over the merge
-table alone, and the eager engine on the same. A first mask of theirs that differs is wrong.
+Engines take turns at each schema: eager (step by step), lazy. The published algorithms in plain
+Python run on as many schemas as fit in their time, over the merge table alone, and the eager engine
+on the same. A first mask of theirs that differs is wrong.
 """
 
 from __future__ import annotations
@@ -33,8 +32,6 @@ from experiments.article.forks import DONE
 from experiments.article.mistral import MERGES_HELP, MISTRAL, mistral, name_of
 from experiments.article.redrawn import SCHEMAS as FUNCTIONS
 from experiments.article.table2_series import (
-    COLD,
-    WARMED,
     Limits,
     Series,
     Source,
@@ -67,7 +64,7 @@ WARM = {"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": 
 
 @dataclass(frozen=True)
 class Config(config.Config):
-    """Which schemas, which tokenizer, and what the plain algorithms and the cache may take."""
+    """Which schemas, which tokenizer, and what the plain algorithms may take."""
 
     tokenizer: str = option(MISTRAL, "a name or a path")
     schemas: Path = option(SCHEMAS, "folder or file of JSON lines, or hub id of a data set")
@@ -76,7 +73,6 @@ class Config(config.Config):
     reference_seconds: float = option(40, "of the plain algorithms for one schema; 0: without them")
     reference_total: float = option(80, "the same in seconds for all schemas together")
     reference_mb: float = option(4000, "memory of the plain algorithms, 10^6 bytes")
-    segments_total: float = option(40, "seconds with a cache of segments, all schemas together")
 
 
 SMOKE = Config(schemas=FUNCTIONS, n=2, merges=20, reference_seconds=5, reference_total=5)
@@ -89,9 +85,7 @@ def measure(run: Run[Config]) -> None:
     is_default = chosen.tokenizer == MISTRAL
     tokenizer = mistral() if is_default else Tokenizer.load(chosen.tokenizer)
     seconds = chosen.reference_seconds if is_default else 0.0
-    limits = Limits(
-        chosen.merges, chosen.reference_total, chosen.reference_mb, chosen.segments_total
-    )
+    limits = Limits(chosen.merges, chosen.reference_total, chosen.reference_mb)
     measure_on(run, Series(tokenizer, seconds, limits), sources)
 
 
@@ -107,7 +101,7 @@ def measure_on(
     if TOKENIZER in todo:
         run.add(TOKENIZER, series.tokenizer_row())
     known = {row["key"]: row for row in run.rows}
-    series.go_on_after([(keyed[key], known[key]) for key in keyed if key not in todo])
+    series.go_on_after([known[key] for key in keyed if key not in todo])
     with progress() as bar:
         for key in bar.track([key for key in todo if key in keyed], description="table2"):
             run.add(key, measured(Cell(key, series.row, (keyed[key],))))
@@ -131,8 +125,6 @@ METHODS = {
     "eager, table alone": "eager, the same schemas and table",
     "eager": "eager",
     "lazy": "lazy (rows: engine and first mask)",
-    COLD: "eager, segments, cold cache",
-    WARMED: "eager, segments, warm cache",
 }
 _FIRST_STEP = {"reference": "reference", "eager": "eager"}
 """Which of the tokenizer's times are a method's step 1."""
@@ -217,8 +209,8 @@ def means(schemas: Sequence[Row], found: Row, extra: Sequence[str], manifest: Ro
         "published: other schemas of the same kind, another machine, outlines' automata",
         f"the plain algorithms: merges of {name_of(manifest['config']['merges'])}; within limits "
         "of time and memory, in a process each; see failures",
-        "schemas: on how many each row was measured; the plain algorithms and the cache of "
-        "segments have a limit of time for all schemas together",
+        "schemas: on how many each row was measured; the plain algorithms have a limit of time for "
+        "all schemas together",
     ]
     return table("Table 2: seconds", frame(lines), columns, notes)
 
@@ -259,16 +251,7 @@ def spread(schemas: Sequence[Row], seconds: Mapping[tuple[str, str], list[float]
         Column("most", highest("seconds"), three),
         Column("n", lambda line: len(values(line, "seconds"))),
     ]
-    cold, warm = (_made(done_by(schemas, method)) for method in (COLD, WARMED))
-    note = (
-        f"of the nodes, those whose row was not in the cache of segments: cold {cold}, warm {warm}"
-    )
-    return table("The same in seconds, by engine and step", frame(lines), columns, [note])
-
-
-def _made(done: Sequence[Row]) -> str:
-    made, nodes = (sum(row[key] for row in done) for key in ("made", "nodes"))
-    return f"{made / nodes:.1%}" if nodes else "-"
+    return table("The same in seconds, by engine and step", frame(lines), columns)
 
 
 def failures(schemas: Sequence[Row]) -> Table:

@@ -15,12 +15,11 @@ from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._constructions.canonical import CanonicalAutomaton
 from bpe_automata._constructions.cartesian_merge import CartesianMerge
 from bpe_automata._constructions.lift import Lift
-from bpe_automata._constructions.segments_cache import SegmentCache
-from bpe_automata._constructions.segments_eager import all_configurations, prepared, settle
 from bpe_automata._kernels.bits import has, members
 from bpe_automata.errors import BpeAutomataError, MissingFileError
 from bpe_automata.reference import CartesianProduct, lift, product_mask
 from bpe_automata.schemas import compile_json_schema
+from experiments.article.configurations import all_configurations, settle
 from experiments.article.forks import DONE, failed, forked, limits
 from experiments.article.mistral import Reference, mistral_table
 from experiments.run.executors import Row
@@ -80,15 +79,6 @@ def lazy(task: Task) -> Row:
     making, engine = timed(task.engine)
     masks = along(engine, task.ids)
     return {"rows": making + masks[0], "masks": masks}
-
-
-def segmented(task: Task, cache: SegmentCache) -> Row:
-    """Eager, with what the cache knows: only `made` rows of the nodes are made. Masks are as those
-    of `eager`."""
-    engine = task.engine()
-    before = cache.counts.made + cache.counts.apart
-    rows, nodes = timed(lambda: prepared(engine, engine.initial(), cache))
-    return {"rows": rows, "nodes": nodes, "made": cache.counts.made + cache.counts.apart - before}
 
 
 def along(engine: CartesianMerge, ids: Sequence[int]) -> list[float]:
@@ -226,28 +216,25 @@ def item_of(source: Source) -> Item:
 
 REPEATS = 3
 """How often the automaton of the tokenizer is made."""
-COLD, WARMED = "segments, cold", "segments, warm"
 
 
 @dataclass(frozen=True)
 class Limits:
-    """merges: of the plain algorithms' table, None for all; reference_total, segments_total:
-    seconds of the plain algorithms, and with a cache of segments, for all schemas together;
-    reference_mb: 10^6 bytes."""
+    """merges: of the plain algorithms' table, None for all; reference_total: seconds of the plain
+    algorithms for all schemas together; reference_mb: 10^6 bytes."""
 
     merges: int | None
     reference_total: float
     reference_mb: float
-    segments_total: float
 
 
 class Series:
-    """Measures schema after schema; the warm cache knows the earlier ones. plain: seconds for the
-    plain algorithms on one schema, 0 to leave them out."""
+    """Measures schema after schema. plain: seconds for the plain algorithms on one schema, 0 to
+    leave them out."""
 
     def __init__(self, tokenizer: Tokenizer, plain: float, limits: Limits) -> None:
         self.tokenizer, self.plain, self.limits = tokenizer, plain, limits
-        self.cache, self.spent, self.shared = SegmentCache(), 0.0, 0.0
+        self.spent = 0.0
         self._reference: Reference | None = None
         self.all_texts_seconds = 0.0
 
@@ -266,19 +253,11 @@ class Series:
         """Load the kernels, and what an engine makes once for a tokenizer."""
         item = item_of(source)
         if item.dfa is not None:
-            self._package(item, item.dfa, SegmentCache())
-        self.shared = 0.0
+            self._package(item, item.dfa)
 
-    def go_on_after(self, known: Iterable[tuple[Source, Row]]) -> None:
-        """As if these had just been measured: the time is theirs, and the cache knows them."""
-        rows = [*known]
-        self.spent = sum(row.get("reference_wall", 0.0) for _, row in rows)
-        self.shared = sum(row.get("segments_wall", 0.0) for _, row in rows)
-        if self.shared < self.limits.segments_total:
-            for source, row in rows:
-                item = item_of(source)
-                if item.dfa is not None and WARMED in row.get("methods", ()):
-                    _tried(partial(segmented, self._task(item, item.dfa), self.cache))
+    def go_on_after(self, rows: Iterable[Row]) -> None:
+        """As if these had just been measured: their time is spent."""
+        self.spent = sum(row.get("reference_wall", 0.0) for row in rows)
 
     def tokenizer_row(self) -> Row:
         """Step 1."""
@@ -294,26 +273,20 @@ class Series:
         row: Row = {"kind": "schema", "id": source.id, "failure": item.failure, "methods": {}}
         if item.dfa is None:
             return row
-        before = self.spent, self.shared
+        before = self.spent
         row |= {"states": item.dfa.n_states, "compile": item.seconds}
-        row["methods"] = self._package(item, item.dfa, self.cache)
+        row["methods"] = self._package(item, item.dfa)
         if reference := self.reference:
             row["methods"] |= self._table_alone(reference, item, item.dfa)
-        row["reference_wall"] = self.spent - before[0]
-        row["segments_wall"] = self.shared - before[1]
+        row["reference_wall"] = self.spent - before
         return row
 
     def _task(self, item: Item, dfa: ByteDFA) -> Task:
         return Task(self.tokenizer, dfa, self.tokenizer.encode(item.text))
 
-    def _package(self, item: Item, dfa: ByteDFA, cache: SegmentCache) -> dict[str, Row]:
+    def _package(self, item: Item, dfa: ByteDFA) -> dict[str, Row]:
         task = self._task(item, dfa)
-        found = {"eager": _tried(partial(eager, task)), "lazy": _tried(partial(lazy, task))}
-        if self.shared < self.limits.segments_total:
-            for name, known in ((COLD, SegmentCache()), (WARMED, cache)):
-                spent, found[name] = timed(partial(_tried, partial(segmented, task, known)))
-                self.shared += spent
-        return found
+        return {"eager": _tried(partial(eager, task)), "lazy": _tried(partial(lazy, task))}
 
     def _table_alone(self, reference: Reference, item: Item, dfa: ByteDFA) -> dict[str, Row]:
         task = Task(reference.tokenizer, dfa, reference.tokenizer.encode(item.text))

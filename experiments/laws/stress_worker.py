@@ -21,9 +21,19 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import seed as seeded
 from numba.core.event import install_recorder
 
-from bpe_automata import Budget, ByteDFA, Constraint, Tokenizer, compile_regex, constrain, heal
+from bpe_automata import (
+    Budget,
+    ByteDFA,
+    Constraint,
+    Segments,
+    TokenAutomaton,
+    Tokenizer,
+    compile_regex,
+    constrain,
+    heal,
+)
+from bpe_automata._budget import spending
 from bpe_automata._constructions.canonical import canonical_automaton
-from bpe_automata._constructions.segments_cache import SegmentCache
 from bpe_automata._decoding.matcher import Matcher, matcher_of
 from bpe_automata.banning import Ban
 from bpe_automata.errors import (
@@ -305,10 +315,15 @@ def forced(parts: Parts) -> None:
 def explicit(parts: Parts) -> None:
     """The automaton, written out, has the same masks; and so it has put together of segments, new
     ones and known ones."""
-    own, cache = parts.constraint, SegmentCache()
-    for constraint, segments in ((own, None), (own, cache), (own, cache), (parts.lift, None)):
-        what = "automaton" if segments is None else "automaton with segments"
-        write = partial(constraint.automaton, (), EDGES, segments=segments)
+    own, segments = parts.constraint, Segments(parts.tokenizer, parts.constraint.eos_ids)
+
+    def put_together() -> TokenAutomaton:
+        with spending(parts.clock.budget):
+            return segments.automaton(parts.dfa, EDGES)
+
+    ways = [(each, partial(each.automaton, (), EDGES)) for each in (own, parts.lift)]
+    for constraint, write in [*ways, *[(own, put_together)] * 2]:
+        what = "automaton with segments" if write is put_together else "automaton"
         try:
             automaton = parts.clock.of(what, write)
         except RefusedError:

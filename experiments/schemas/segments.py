@@ -1,74 +1,65 @@
-"""What schemas share, segments or linked parts, against none: hit share and speed-up.
+"""What Vegas segments save where token automata are written out: parts found, and time.
 
-Each schema of Glaiveai2K (`--schemas`: of other JSON lines) is built whole, with each tokenizer:
+Each schema of Glaiveai2K (`--schemas`: of other JSON lines) whose token automaton has at most
+`MOST_EDGES` transitions is written out, with each tokenizer:
 
-    none     no segments
-    alone    a cache that knows nothing: what one schema shares with itself
-    shared   one cache for all schemas, in a random order: it knows the earlier ones
-    again    the same cache, which knows this schema too
-    disk     a new cache that reads from disk what `shared` wrote
+    none     by the engine, without segments
+    alone    by `Segments` that know nothing: what one schema shares with itself
+    shared   by `Segments` for all schemas, in a random order: they know the earlier ones
+    again    by the same, which know this schema too
 
-Eager: the rows of all configurations. Written: the automaton with all its edges, for languages
-where that is at most `MOST_EDGES`. The variants take turns at each schema. Rows and languages are
-compared, and a difference makes the exit code 1.
-
-Linked: from the schema to all masks along an instance, on demand and without segments, by a process
-that knows no schema (none), the earlier ones (shared), or this one too (again): see
-`linked_segments`. The masks must be equal and hold the ids of the instance, or else the exit code
-is 1.
+The variants follow one another at each schema. The minimal automata must be equal, or else the exit
+code is 1.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
 from pathlib import Path
-from typing import TypeVar
 
-import numpy as np
+import pandas as pd
 
-from bpe_automata import Tokenizer, compile_regex
+from bpe_automata import Segments, TokenAutomaton, Tokenizer, compile_regex
 from bpe_automata._automata.dfa import ByteDFA
-from bpe_automata._constructions.canonical import canonical_automaton
-from bpe_automata._constructions.cartesian_merge import CartesianMerge, ProductState
+from bpe_automata._constructions.cartesian_merge import CartesianMerge
 from bpe_automata._constructions.explicit import explore
-from bpe_automata._constructions.segments_cache import SegmentCache
-from bpe_automata._constructions.segments_eager import (
-    SharedRelevance,
-    all_configurations,
-    assembled,
-    prepared,
-)
-from bpe_automata._constructions.segments_joints import neighbours
-from bpe_automata._token_automata.automaton import TokenAutomaton
-from bpe_automata.errors import BpeAutomataError, BudgetExceededError
+from bpe_automata.errors import BpeAutomataError
 from experiments.article.table2_series import Source, item_of, sources_of
 from experiments.laws.exact_measure import shown
 from experiments.run import config
 from experiments.run.config import option
 from experiments.run.executors import FAILURE, Cell, Row, measured
 from experiments.run.measuring import Run, progress
-from experiments.schemas import linked_segments
+from experiments.run.readme import wrapped
+from experiments.run.report import Report
+from experiments.run.statistics import median as median_of
+from experiments.run.tables import (
+    Column,
+    Group,
+    Table,
+    count,
+    fixed,
+    frame,
+    median,
+    percent,
+    scaled,
+    table,
+    total,
+)
 from experiments.schemas.inputs import SCHEMAS, SMOKE_SCHEMAS
-from experiments.schemas.linked_segments import SegmentError
-from experiments.schemas.segments_report import readme, render
 from experiments.shared.resources import timed
 
-__all__ = ["readme", "render"]
-
-VERSION = 3
-TOKENIZERS = ("smollm2", "mistral-v1", "llama-3")
+VERSION = 4
+TOKENIZERS = ("smollm2", "mistral-v1")
 MOST_EDGES = 30_000
-FEW_TEXTS = 16
-"""Eager only for text automata of so few states: where added tokens can be read in a string of all
-Unicode, there are some 100,000 configurations."""
-CHARACTERS = "\n 01289:,\"{}[]'_-.aeZ"
-_WARM = r'\{"a":"[a-z]*","b":(0|1[0-9]*)\}'
-T = TypeVar("T")
-Advance = Callable[[], None]
+VARIANTS = ("none", "alone", "shared", "again")
+_WARM = r'\{"a":(true|false|null),"b":(0|1[0-9]{0,2})\}'
+
+
+class SegmentError(BpeAutomataError):
+    """What was put together is wrong: the message says how."""
 
 
 @dataclass(frozen=True)
@@ -76,199 +67,167 @@ class Config(config.Config):
     """Which schemas, with which tokenizers."""
 
     schemas: Path = option(SCHEMAS, "folder or file of JSON lines of schemas with instances")
-    n: int = option(60, "segments: how many schemas, drawn by lot")
+    n: int = option(200, "segments: how many schemas, drawn by lot")
     tokenizers: tuple[str, ...] = option(TOKENIZERS, "names or paths")
 
 
-SMOKE = Config(schemas=SMOKE_SCHEMAS, n=2, tokenizers=("smollm2",))
+SMOKE = Config(schemas=SMOKE_SCHEMAS, n=4, tokenizers=("smollm2",))
 
 
 def measure(run: Run[Config]) -> None:
-    """One row for each tokenizer and schema, one more if the schema has an instance, and one for
-    each tokenizer's table of merges."""
+    """One row for each tokenizer and schema. Each must be measured where the schemas before are
+    known, so one that has a row already is only learnt."""
     sources = sources_of(run.config.schemas, run.config.n, run.config.seed)
-    walked = [source for source in sources if source.instances]
-    names = run.config.tokenizers
-    of = {name: [merges_key(name), *(key_of(name, source) for source in sources)] for name in names}
-    todo = {name: {*run.expect(keys)} for name, keys in of.items()}
-    linked = {name: {*run.expect(linked_key(name, one) for one in walked)} for name in names}
+    keyed = {
+        name: {f"{shown(name)} {source.id}": source for source in sources}
+        for name in run.config.tokenizers
+    }
+    missing = {*run.expect(key for keys in keyed.values() for key in keys)}
     with progress() as bar:
-        task = bar.add_task("segments", total=len(names) * (len(sources) + len(walked)))
-        advance = partial(bar.advance, task)
-        for name in names:
-            if todo[name]:
-                _tokenizer(run, name, todo[name], sources, advance)
-            if linked[name]:
-                _linked(run, name, linked[name], walked, advance)
+        task = bar.add_task("segments", total=len(keyed) * len(sources))
+        for name, of in keyed.items():
+            if not missing.intersection(of):
+                continue
+            segments = Segments(Tokenizer.load(name))
+            _variants(Segments(segments.tokenizer), compile_regex(_WARM))  # loads the kernels
+            for key, source in of.items():
+                if key in missing:
+                    found = measured(Cell(key, _row, (segments, source)))
+                    run.add(key, {"tokenizer": shown(name), "id": source.id} | found)
+                else:
+                    _row(segments, source)
+                bar.advance(task)
 
 
-def key_of(name: str, source: Source) -> str:
-    """Of a row."""
-    return f"{shown(name)} {source.id}"
-
-
-def linked_key(name: str, source: Source) -> str:
-    """Of the row of the same schema, linked."""
-    return f"{key_of(name, source)}, linked"
-
-
-def merges_key(name: str) -> str:
-    """Of the row of a tokenizer's merges."""
-    return f"{shown(name)}: merges"
-
-
-def _tokenizer(
-    run: Run[Config], name: str, missing: set[str], sources: Sequence[Source], advance: Advance
-) -> None:
-    """The rows that are missing of one tokenizer."""
-    tokenizer = Tokenizer.load(name)
-    if merges_key(name) in missing:
-        run.add(merges_key(name), {"tokenizer": shown(name), "merges": merges(tokenizer)})
-    _put_into(SegmentCache(), tokenizer, compile_regex(_WARM))  # loads the kernels
-    cache = SegmentCache(max_bytes=1_000_000_000)
-    todo = {key_of(name, one): one for one in sources}
-    _in_order(run, name, todo, missing, partial(_row, tokenizer, cache), advance)
-
-
-def _linked(
-    run: Run[Config], name: str, missing: set[str], sources: Sequence[Source], advance: Advance
-) -> None:
-    """The same of linked schemas."""
-    todo = {linked_key(name, one): one for one in sources}
-    with linked_segments.worker(name) as process:
-        row = partial(linked_segments.row_of, process, Tokenizer.load(name))
-        _in_order(run, name, todo, missing, row, advance)
-
-
-def _in_order(
-    run: Run[Config],
-    name: str,
-    todo: dict[str, Source],
-    missing: set[str],
-    row: Callable[[Source, bool], Row],
-    advance: Advance,
-) -> None:
-    """The rows that are missing. Each must be measured where the schemas before are known, so one
-    that has a row already is only learnt: row(schema, True)."""
-    last = max((number for number, key in enumerate(todo, 1) if key in missing), default=0)
-    for key, source in islice(todo.items(), last):
-        if key in missing:
-            found = measured(Cell(key, row, (source, False)))
-            run.add(key, {"tokenizer": shown(name), "id": source.id} | found)
-        else:
-            row(source, True)
-        advance()
-
-
-def _row(tokenizer: Tokenizer, cache: SegmentCache, source: Source, learn: bool) -> Row:
-    """Of one schema; `refused` if this package raises an error. learn: only put it into the cache.
-    Raises SegmentError."""
+def _row(segments: Segments, source: Source) -> Row:
+    """Of one schema; `refused` if this package raises an error, as for what is too large. Raises
+    SegmentError."""
     item = item_of(source)
     if item.dfa is None:
         return {"refused": True, FAILURE: item.failure}
-    if learn:
-        _put_into(cache, tokenizer, item.dfa)
-        return {}
-    row: Row = {"states": item.dfa.n_states, "compile": item.seconds}
     try:
-        return row | _measured(tokenizer, item.dfa, cache)
+        return _variants(segments, item.dfa)
     except SegmentError:
         raise
     except BpeAutomataError as error:
-        return row | {"refused": True, FAILURE: f"{type(error).__name__}: {error}"}
+        return {"refused": True, FAILURE: f"{type(error).__name__}: {error}"}
 
 
-def _put_into(cache: SegmentCache, tokenizer: Tokenizer, dfa: ByteDFA) -> None:
-    """What measuring a schema leaves there."""
-    engine = _engine(tokenizer, dfa)
-    with suppress(BpeAutomataError):
-        if _is_eager(tokenizer):
-            prepared(engine, engine.initial(), cache)
-        explore(engine, engine.initial(), MOST_EDGES)
-        assembled(engine, engine.initial(), cache)
-
-
-def merges(tokenizer: Tokenizer) -> dict[str, Row]:
-    """What each of some characters merges with; see `segments_joints`."""
-    canonical, found = canonical_automaton(tokenizer), {}
-    for character in CHARACTERS:
-        near = neighbours(canonical, character)
-        found[character] = {"left": near.left, "right": near.right, "alone": near.alone}
-    return found
-
-
-def _measured(tokenizer: Tokenizer, dfa: ByteDFA, cache: SegmentCache) -> Row:
-    """All variants of one schema, in turns; those that take too much are left out."""
-    row: Row = {"eager": {}, "written": {}}
-    if _is_eager(tokenizer):
-        row["eager"] = _eager(partial(_engine, tokenizer, dfa), cache)
-    with suppress(BudgetExceededError):
-        row["written"] = _written(partial(_engine, tokenizer, dfa), cache)
+def _variants(segments: Segments, dfa: ByteDFA) -> Row:
+    """Each on the schema, in the order of `VARIANTS`: what it is, and what it took."""
+    tokenizer = segments.tokenizer
+    seconds, whole = timed(partial(_explored, tokenizer, dfa))
+    right, row = whole.minimised(), {"none": {"seconds": seconds} | _sizes(whole)}
+    for name, own in zip(VARIANTS[1:], (Segments(tokenizer), segments, segments), strict=True):
+        before = own.made, own.found
+        seconds, found = timed(partial(own.automaton, dfa, 10 * MOST_EDGES))
+        counts = {"made": own.made - before[0], "found": own.found - before[1]}
+        row[name] = {"seconds": seconds} | counts | _sizes(found)
+        if not found.minimised().identical(right):
+            raise SegmentError(f"put together, the automaton differs: {found.equivalent(whole)}")
     return row
 
 
-def _engine(tokenizer: Tokenizer, dfa: ByteDFA) -> CartesianMerge:
-    return CartesianMerge(tokenizer, dfa, tokenizer.eos_ids)
-
-
-def _is_eager(tokenizer: Tokenizer) -> bool:
-    return len(canonical_automaton(tokenizer).pipeline.text.next) <= FEW_TEXTS
-
-
-def _eager(make: Callable[[], CartesianMerge], cache: SegmentCache) -> Row:
-    plain = make()
-    seconds, nodes = timed(lambda: all_configurations(plain, plain.initial()))
-
-    def checked(engine: CartesianMerge, known: SegmentCache, _: int) -> Row:
-        shared = SharedRelevance(engine, known)
-        for q, text, number in nodes:
-            one = shared.readable(engine.tables.state_pair(q, text), number)
-            other = plain.relevance.readable(plain.tables.state_pair(q, text), number)
-            if not all(map(np.array_equal, one, other)):
-                raise SegmentError("rows differ with and without segments")
-        return {}
-
-    none = {"seconds": seconds, "nodes": len(nodes)}
-    return {"none": none} | _variants(make, cache, prepared, checked)
-
-
-def _written(make: Callable[[], CartesianMerge], cache: SegmentCache) -> Row:
-    """Raises BudgetExceededError where they are too large."""
-    plain = make()
-    seconds, whole = timed(lambda: explore(plain, plain.initial(), MOST_EDGES))
-
-    def checked(_: CartesianMerge, __: SegmentCache, found: TokenAutomaton) -> Row:
-        if (difference := found.equivalent(whole)) is not None:
-            raise SegmentError(f"put together, the automaton differs: {difference}")
-        return _sizes(found)
-
-    none = {"seconds": seconds} | _sizes(whole)
-    return {"none": none} | _variants(make, cache, assembled, checked)
+def _explored(tokenizer: Tokenizer, dfa: ByteDFA) -> TokenAutomaton:
+    engine = CartesianMerge(tokenizer, dfa, tokenizer.eos_ids)
+    return explore(engine, engine.initial(), MOST_EDGES)
 
 
 def _sizes(automaton: TokenAutomaton) -> Row:
     return {"edges": automaton.n_transitions, "states": automaton.n_states}
 
 
-def _variants(
-    make: Callable[[], CartesianMerge],
-    cache: SegmentCache,
-    build: Callable[[CartesianMerge, ProductState, SegmentCache], T],
-    checked: Callable[[CartesianMerge, SegmentCache, T], Row],
-) -> Row:
-    """A row of each; made: rows that were not in the cache."""
-    row: Row = {}
-    later = SegmentCache(on_disk=True)
-    for name, known in {
-        "alone": SegmentCache(),
-        "shared": cache,
-        "again": cache,
-        "disk": later,
-    }.items():
-        if known is later:
-            cache.save()
-        engine, before = make(), known.counts.made + known.counts.apart
-        seconds, found = timed(partial(build, engine, engine.initial(), known))
-        made = known.counts.made + known.counts.apart - before
-        row[name] = {"seconds": seconds, "made": made} | checked(engine, known, found)
-    return row
+# ---------------------------------------------------------------- what the rows say
+
+
+def render(rows: Sequence[Row], manifest: Row) -> Report:
+    """wrong: where an automaton is another one with segments."""
+    done = _done(rows)
+    failed = [row for row in rows if row.get(FAILURE) and not row.get("refused")]
+    speed_ups = [
+        {"tokenizer": tokenizer, "n": own["id"].nunique()}
+        | {name: median_of([*of["faster"]]) for name, of in own.groupby("variant", sort=False)}
+        | {f"{name} found": _share_found(of) for name, of in own.groupby("variant", sort=False)}
+        for tokenizer, own in done.groupby("tokenizer", sort=False)
+    ]
+    return Report(
+        "Segments",
+        [_speed(done, len({row.get("id") for row in rows}), manifest)],
+        facts={"speed_ups": speed_ups},
+        wrong=[f"{row['key']}: {row[FAILURE]}" for row in failed],
+    )
+
+
+def _done(rows: Sequence[Row]) -> pd.DataFrame:
+    """A row for each tokenizer, schema and variant. faster: how many times, compared with none."""
+    found = [
+        {"tokenizer": row["tokenizer"], "id": row["id"], "variant": name, **row[name]}
+        | {"faster": row["none"]["seconds"] / row[name]["seconds"]}
+        for row in rows
+        if "again" in row
+        for name in VARIANTS
+    ]
+    fields = ["tokenizer", "id", "variant", "seconds", "faster", "made", "found", "edges", "states"]
+    return frame(found) if found else pd.DataFrame(columns=fields)
+
+
+def _speed(done: pd.DataFrame, n_schemas: int, manifest: Row) -> Table:
+    columns = [
+        Column("what", _what),
+        Column("n", count),
+        Column("ms", median("seconds"), scaled(1e3, fixed(2))),
+        Column("sum, s", total("seconds"), fixed(2)),
+        Column("speed-up", _with_segments(median("faster")), fixed(2), ""),
+        Column("speed-up\nof the sum", _with_segments(_ratio_of_sums), fixed(2), ""),
+        Column("slower", _with_segments(lambda own: (own["faster"] < 1).mean()), percent(), ""),
+        Column("parts\nmade", _with_segments(total("made")), fixed(0), ""),
+        Column("parts\nfound", _with_segments(_share_found), percent(), ""),
+        Column("transitions", total("edges"), fixed(0)),
+    ]
+    notes = [
+        f"of {n_schemas} schemas those whose automaton has at most {MOST_EDGES:,} transitions; "
+        "none: written out without segments; alone: with segments that know nothing; shared: with "
+        "those of all schemas before; again: with those of this very schema, too",
+        "medians over schemas; speed-up: median of the ratio to none; slower: share of schemas "
+        "where it costs more than none; parts found: of those that are put together, the share "
+        "that was known; transitions: of all automata together, before they are minimised",
+        f"measured in {manifest['wall_seconds']:g} s",
+    ]
+    lines = done.groupby(["tokenizer", "variant"], sort=False)
+    return table("Automata of function calls, written out", lines, columns, notes)
+
+
+def _what(own: Group) -> str:
+    tokenizer, variant = own[["tokenizer", "variant"]].iloc[0]
+    return tokenizer if variant == "none" else f"- {variant}"
+
+
+def _ratio_of_sums(own: Group) -> float:
+    return float((own["seconds"] * own["faster"]).sum() / own["seconds"].sum())
+
+
+def _with_segments(of: Callable[[Group], float]) -> Callable[[Group], float | None]:
+    """Not of the lines that the others are compared with."""
+    return lambda own: None if own["variant"].iloc[0] == "none" else of(own)
+
+
+def _share_found(own: Group) -> float:
+    made, found = (float(own[name].sum()) for name in ("made", "found"))
+    return found / (made + found) if made + found else 0.0
+
+
+def readme(facts: Row) -> str:
+    """How many times faster than without segments, and how many parts are found."""
+    lines = [
+        f"| {own['tokenizer']} | "
+        + " | ".join(f"{own[name]:.2f} ({own[f'{name} found']:.0%})" for name in VARIANTS[1:])
+        + " |"
+        for own in facts["speed_ups"]
+    ]
+    n = max((own["n"] for own in facts["speed_ups"]), default=0)
+    said = (
+        f"`python -m experiments segments`, {n} function calls, medians, by what is known; in "
+        "brackets the share of the parts that were found ([table](paper_figures/segments.md)):"
+    )
+    columns = "| times faster than without | nothing | the schemas before | this very schema |"
+    return "\n".join([wrapped(said), "", columns, "|:--|--:|--:|--:|", *lines])

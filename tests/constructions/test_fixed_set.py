@@ -14,7 +14,6 @@ from support import examples, named
 from bpe_automata import Tokenizer, compile_regex
 from bpe_automata._constructions.cartesian_merge import CartesianMerge
 from bpe_automata._constructions.explicit import explored
-from bpe_automata._constructions.segments_eager import Where, all_configurations, settle
 from bpe_automata._kernels.bits import members
 from bpe_automata._kernels.fixed_set import NONE
 from bpe_automata._kernels.product import ALIVE, PARTLY
@@ -35,6 +34,7 @@ from bpe_automata.reference import (
 from bpe_automata.testing import bpe_tokenizers, byte_dfas, finite_regexes, small_tokenizer
 from bpe_automata.testing._inputs import own_pieces
 from bpe_automata.testing._small import merge_tables
+from experiments.article.configurations import Where, all_configurations, settle
 
 MOST = 300  # pairs of one product
 OBJECT = r'\{"name":"[^"\\\x00-\x1f]*","age":-?[0-9]+,"tags":\[("[a-z]{1,3}"(,"[a-z]{1,3}")*)?\]\}'

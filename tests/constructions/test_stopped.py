@@ -22,7 +22,6 @@ import bpe_automata
 from bpe_automata import Budget, Tokenizer, constrain
 from bpe_automata import _budget as budgets
 from bpe_automata._constructions import lift, product_tables
-from bpe_automata._constructions.segments_cache import SegmentCache
 from bpe_automata._decoding.constraint import Constraint
 from bpe_automata._kernels import watch
 from bpe_automata.errors import BpeAutomataError, BudgetExceededError
@@ -31,7 +30,6 @@ from bpe_automata.testing import byte_level, byte_spelling, sequence, small_toke
 PACKAGE = str(Path(bpe_automata.__file__).parent)
 FREED = "Lock.__init__.<locals>.<lambda>"
 LONGEST = 5
-MOST_EDGES = 20_000
 REGEXES = (
     r"[ab]{2,30}c?|ab(ab)*",
     r"((the|ab+|ba|1?2|é)[ \n]?){1,4}(A|\.)?",
@@ -74,21 +72,8 @@ def made(feature: str, regex: str, pieces: bool) -> Constraint:
 
 
 def asked(feature: str, regex: str, pieces: bool) -> Callable[[int], Trace]:
-    """What a constraint, always the same, says along the random way of a seed; or, of segments,
-    when it is written out with a cache, always the same."""
-    constraint, cache = made(feature, regex, pieces), SegmentCache()
-    if feature == "segments":
-        return lambda seed: written(constraint, cache)
-    return partial(walked, constraint)
-
-
-def written(constraint: Constraint, cache: SegmentCache) -> Trace:
-    try:
-        return [constraint.automaton(max_edges=MOST_EDGES, segments=cache).to_json()]
-    except BudgetExceededError as error:
-        if error.resource != "edges":
-            raise
-        return [error.resource]
+    """What a constraint, always the same, says along the random way of a seed."""
+    return partial(walked, made(feature, regex, pieces))
 
 
 def walked(constraint: Constraint, seed: int) -> Trace:
@@ -182,7 +167,7 @@ def stopped_at_line(k: int, _: pytest.MonkeyPatch) -> Iterator[Callable[[], bool
 
 
 WAYS = {"poll": stopped_at_poll, "check": stopped_at_check, "line": stopped_at_line}
-FEATURES = ("canonical", "lift", "within", "segments")
+FEATURES = ("canonical", "lift", "within")
 
 
 @cache

@@ -68,11 +68,9 @@ def test_figure_6_parts_are_the_whole():
     pytest.importorskip("mistral_common", reason="the Mistral-7B tokenizer is in it")
     tokenizer = mistral()
     found = redrawn_pages.segmented(tokenizer, redrawn_pages.REGEX_6)
-    assert len(found.stands) == 2
-    assert found.stands[0] == found.stands[1]
     every = labels_of(found.whole)
     assert len(every) == 9
-    segment = labels_of(found.stands[0])
+    segment = labels_of(found.part)
     (outline,) = labels_of(found.outline)
     assert outline.count(redrawn_pages.SEGMENT) == 2
     put = {()}

@@ -4,7 +4,6 @@ that are continued, and what is reported as wrong."""
 from __future__ import annotations
 
 import json
-import os
 from contextlib import nullcontext
 from string import ascii_lowercase
 from types import SimpleNamespace
@@ -17,7 +16,7 @@ from bpe_automata._tokenizer.derivation import derive
 from bpe_automata.errors import ArgumentError
 from bpe_automata.reference import all_texts, merges_in_order
 from experiments.article import geometry, growth, growth_report, mistral
-from experiments.article.forks import forked, limits, peak_mb, twin, worker
+from experiments.article.forks import forked, limits, peak_mb, worker
 from experiments.article.geometry_worker import compared
 from experiments.article.growth import FAMILIES, Asked, Family, Series, fields, named, nested
 from experiments.article.growth_worker import CARTESIAN, DIRECT, EXPLICIT, LAZY, METHODS
@@ -178,26 +177,6 @@ def test_a_fork_says_why_it_failed():
 
     assert forked(broken) == {"status": "failed", "failure": "ValueError: no such thing"}
     assert forked(lambda: {"peak": peak_mb()})["peak"] > 1
-
-
-def test_a_twin_knows_what_it_was_asked_and_nobody_else_does():
-    known = []
-
-    def answer(question):
-        known.append(question["new"])
-        return {"known": known, "here": 1 / question["new"]}
-
-    with twin(answer) as one, twin(answer) as other:
-        assert [one({"new": n})["known"] for n in (1, 2)] == [[1], [1, 2]]
-        assert other({"new": 4}) == {"status": "done", "known": [4], "here": 0.25}
-        assert "ZeroDivisionError" in other({"new": 0})["failure"]
-        assert other({"new": 5})["known"] == [4, 0, 5], "it goes on after an error"
-    assert known == []
-
-
-def test_a_twin_that_ends_says_so():
-    with twin(lambda question: os._exit(0)) as ask:
-        assert ask({}) == {"status": "failed", "failure": "its process ended"}
 
 
 def test_a_disagreement_is_in_the_row_and_in_the_table_and_wrong(tmp_path, grown):

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from bpe_automata._constructions.segments_cache import SegmentCache
 from bpe_automata.errors import MissingFileError
 from bpe_automata.testing import small_tokenizer
 from experiments.article import table2, table2_series
@@ -22,7 +21,6 @@ from experiments.article.table2_series import (
     eager,
     item_of,
     lazy,
-    segmented,
     sources_of,
 )
 from experiments.run.measuring import Run, Settings, read_run
@@ -95,13 +93,9 @@ def test_sources_come_from_a_data_set_of_the_hub(monkeypatch):
 
 
 def test_each_engine_goes_along_the_text(task, tokenizer):
-    cache = SegmentCache()
-    rows = [eager(task), lazy(task), segmented(task, cache)]
-    assert {len(row["masks"]) for row in rows[:2]} == {len(task.ids)}
-    assert rows[2]["nodes"] >= rows[0]["nodes"] > rows[0]["dead"] > 0
-    again = segmented(task, cache)  # what is known is not made again
-    assert again["nodes"] == rows[2]["nodes"]
-    assert again["made"] < rows[2]["made"] <= rows[2]["nodes"]
+    rows = [eager(task), lazy(task)]
+    assert {len(row["masks"]) for row in rows} == {len(task.ids)}
+    assert rows[0]["nodes"] > rows[0]["dead"] > 0
     with pytest.raises(Table2Error, match="number 0"):
         along(task.engine(), tokenizer.encode("true"))
 
@@ -125,7 +119,7 @@ def measured(folder, tokenizer, known=()) -> Run:
     for row in known:
         run.add(row["key"], row)
     given = run.config
-    limits = Limits(None, given.reference_total, given.reference_mb, given.segments_total)
+    limits = Limits(None, given.reference_total, given.reference_mb)
     series = Series(tokenizer, 0, limits)
     table2.measure_on(run, series, SOURCES, WARM)
     run.finish()
@@ -148,21 +142,14 @@ def test_a_schema_that_is_refused_is_one_failure(whole):
     assert failing == {"good": False, "bad": True, "2": False}
 
 
-def test_a_run_that_goes_on_has_what_it_knew(tmp_path, tokenizer, whole):
-    """The warm cache knows the schemas of before, and their time is not to be had again."""
+def test_the_time_of_a_run_that_goes_on_is_not_to_be_had_again(tmp_path, tokenizer, whole):
     rows, _ = whole
     again = measured(tmp_path, tokenizer, rows[:3])
-    counts = [
-        {key: row["methods"]["segments, warm"][key] for key in ("made", "nodes")}
-        for row in (rows[3], again.rows[3])
-    ]
-    assert counts[0] == counts[1]
-    assert counts[0]["made"] < counts[0]["nodes"]
     assert again.rows[:3] == rows[:3]
-    spent = table2.Config.segments_total + 1
-    late = [*rows[:2], rows[2] | {"segments_wall": spent}]
-    over = measured(tmp_path / "over", tokenizer, late)
-    assert {*over.rows[3]["methods"]} == {"eager", "lazy"}
+    series = Series(tokenizer, 40, Limits(None, 60, 4000))
+    series.go_on_after([row | {"reference_wall": 30.0} for row in rows[1:3]])
+    assert series.spent == 60
+    assert series.reference is None
 
 
 def engine_row(**numbers) -> dict:

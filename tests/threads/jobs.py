@@ -18,8 +18,6 @@ from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers
 from bpe_automata import Tokenizer, constrain, explain, heal, verify
 from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._constructions.canonical import canonical_automaton
-from bpe_automata._constructions.segments_cache import SegmentCache
-from bpe_automata._constructions.segments_eager import prepared
 from bpe_automata._decoding.batches import batch_masks
 from bpe_automata._decoding.constraint import Constraint
 from bpe_automata._decoding.matcher import Matcher
@@ -131,7 +129,6 @@ class Shared:
     def __init__(self, tokenizer: Tokenizer, language: Language, schema: ByteDFA) -> None:
         self.tokenizer, self.language, self.schema = tokenizer, language, schema
         self.ban = Ban(language.banned)
-        self.segments = SegmentCache()
         self.requests = Constraints(tokenizer, [tokenizer.n_ids - 1])
         self._made: dict[str, Constraint | BpeAutomataError] = {}
         self.constraints = {
@@ -241,14 +238,6 @@ def banned(shared: Shared) -> Trace:
     return found
 
 
-def segments(shared: Shared) -> Trace:
-    """The rows of all nodes, and the whole automaton, by a shared cache of segments."""
-    constraint = shared.constraint("finite")
-    nodes = prepared(constraint.engine, constraint.engine.initial(), shared.segments)  # type: ignore[arg-type]
-    whole = constraint.automaton(max_edges=MOST_EDGES, segments=shared.segments)
-    return [nodes, whole.to_json()]
-
-
 def explicit(shared: Shared) -> Trace:
     automaton = shared.constraint("finite").automaton(max_edges=MOST_EDGES)
     minimal = automaton.minimised()
@@ -344,7 +333,6 @@ JOBS: dict[str, Callable[[Shared], Trace]] = {
     "within": within,
     "nearest": nearest,
     "banned": banned,
-    "segments": segments,
     "explicit": explicit,
     "counted": counted,
     "listed": listed,

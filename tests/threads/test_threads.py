@@ -154,7 +154,7 @@ def test_constraints_of_one_tokenizer_do_not_wait_for_one_another(schema: ByteDF
     holder = threading.Thread(target=hold, daemon=True)
     holder.start()
     assert begun.wait(SLOWEST)
-    others = ("own", "lift", "finite", "shared schema", "segments", "schema", "served")
+    others = ("own", "lift", "finite", "shared schema", "schema", "served")
     seen = {}
     try:
         with spending(Budget(max_seconds=SLOWEST / 4)):  # the most that one waits for a lock
