@@ -147,11 +147,6 @@ class ProductTables:
         """What is known so far."""
         return self._product.memo
 
-    @property
-    def text_quotient_key(self) -> str:
-        """What tells apart the texts that the DFA sees from those that others see."""
-        return self._text.digest
-
     def state_pair(self, state: int, text: int) -> int:
         """The number of a state pair. `text`: a state of the text automaton."""
         text = int(self._text.same[text])

@@ -17,8 +17,7 @@ A *segment* is the DFA from the start, or from a cut, to the next cuts. The toke
 It ends in *exits*: cuts, with the text state and the hypotheses there, where other parts go on. Ids
 that lead only to exits from which nothing is accepted go when the parts are put together:
 
-    Segments(tokenizer).automaton(dfa) = explore(engine, engine.initial())        as languages,
-    engine = CartesianMerge(tokenizer, dfa)
+    Segments(tokenizer).automaton(dfa) = constrain(tokenizer, dfa).automaton()      as languages
 
 Source: the "Vegas configuration" of Tran-Thien 2024; cuts by bytes and hypotheses are ours.
 """
@@ -201,8 +200,9 @@ class Language:
 
     def _cuts(self, reached: list[int]) -> np.ndarray:
         dfa, cut = self._dfa, np.zeros(len(self._live), dtype=bool)
-        into, met = np.zeros(dfa.trans.shape), np.zeros((dfa.n_classes, dfa.n_classes))
+        into = np.zeros(dfa.trans.shape, dtype=np.float32)
         into[dfa.trans[reached], np.arange(dfa.n_classes)] = 1
+        met = np.zeros((dfa.n_classes, dfa.n_classes), dtype=np.float32)
         before, after = np.nonzero(self._given.meetings)
         met[dfa.byte_class[before], dfa.byte_class[after]] = 1
         goes = self._live[dfa.trans]

@@ -33,15 +33,14 @@ from bpe_automata._tokenizer.text_automaton import TextAutomaton
 @dataclass(frozen=True)
 class TextQuotient:
     """same: int32 [n_states], the least state that acts alike; next, after: the tables of the text
-    automaton over those; trie, and its nodes over those; digest: of `same`; key: of all of it, ""
-    where nothing is kept of the tokenizer."""
+    automaton over those; trie, and its nodes over those; key: of all of it, "" where nothing is
+    kept of the tokenizer."""
 
     same: np.ndarray
     next: np.ndarray
     after: np.ndarray
     trie: Trie
     nodes: Nodes
-    digest: str
     key: str
 
     @cached
@@ -127,10 +126,10 @@ def _over(canonical: CanonicalAutomaton, same: np.ndarray) -> TextQuotient:
     tokenizer = canonical.tokenizer
     key = f"{cache_key(tokenizer)}; text {digest}" if is_kept(tokenizer) else ""
     if (same == np.arange(len(same))).all():
-        return TextQuotient(same, text.next, text.after, canonical.trie, nodes, digest, key)
+        return TextQuotient(same, text.next, text.after, canonical.trie, nodes, key)
     nodes = nodes._replace(text=_mapped(same, nodes.text))
     tables = _mapped(same, text.next), _mapped(same, text.after)
-    return TextQuotient(same, *tables, canonical.trie, nodes, digest, key)
+    return TextQuotient(same, *tables, canonical.trie, nodes, key)
 
 
 def _same(text: TextAutomaton, atoms: np.ndarray) -> np.ndarray:

@@ -303,15 +303,15 @@ def segmented(tokenizer: Tokenizer, regex: str) -> Segmented:
         read = [*part.table.transitions()]
         exits = {state: (leads_to[i - n_ids], 0) for state, i, _ in read if i >= n_ids}
         listed += [((place, p), i, exits.get(q, (place, q))) for p, i, q in read if i < n_ids]
-        ends = {*np.flatnonzero(part.table.accepting).tolist()} - exits.keys()
-        accepting += [(place, state) for state in ends]
+        ends = np.flatnonzero(part.table.accepting).tolist()
+        accepting += [(place, state) for state in ends if state not in exits]
     spelled = [*tokenizer.spellings, SEGMENT.encode()]
     outline = TokenAutomaton.from_transitions(listed, (0, 0), accepting, spellings=spelled)
     own = [(p, i, q) for p, i, q in several.table.transitions() if i < n_ids]
     ends = np.flatnonzero(several.table.accepting).tolist()
-    part = TokenAutomaton.from_transitions(own, 0, ends, spellings=spelled)
+    alone = TokenAutomaton.from_transitions(own, 0, ends, spellings=spelled)
     whole = explore(engine, engine.initial())
-    return Segmented(*(drawing_of(each, _LABELS) for each in (whole, outline, part)))
+    return Segmented(*(drawing_of(each, _LABELS) for each in (whole, outline, alone)))
 
 
 PAGES: dict[str, Callable[[], Page]] = {

@@ -321,9 +321,12 @@ def explicit(parts: Parts) -> None:
         with spending(parts.clock.budget):
             return segments.automaton(parts.dfa, EDGES)
 
-    ways = [(each, partial(each.automaton, (), EDGES)) for each in (own, parts.lift)]
-    for constraint, write in [*ways, *[(own, put_together)] * 2]:
-        what = "automaton with segments" if write is put_together else "automaton"
+    ways: list[tuple[Constraint, str, Callable[[], TokenAutomaton]]] = [
+        (own, "automaton", partial(own.automaton, (), EDGES)),
+        *[(own, "automaton with segments", put_together)] * 2,
+        (parts.lift, "automaton", partial(parts.lift.automaton, (), EDGES)),
+    ]
+    for constraint, what, write in ways:
         try:
             automaton = parts.clock.of(what, write)
         except RefusedError:
