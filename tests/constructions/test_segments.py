@@ -22,7 +22,13 @@ from bpe_automata.errors import (
     UnsupportedFeatureError,
 )
 from bpe_automata.schemas import compile_json_schema
-from bpe_automata.testing import added_token, bpe_tokenizers, cyclic_regexes, small_tokenizer
+from bpe_automata.testing import (
+    added_token,
+    bpe_tokenizers,
+    cyclic_regexes,
+    small_tokenizer,
+    split,
+)
 from bpe_automata.testing._inputs import own_pieces
 from bpe_automata.testing._trained import trained_tokenizers
 
@@ -137,6 +143,27 @@ def test_what_can_be_read_behind_a_cut_is_no_matter_of_the_part():
     for regex in ("ab(cé|b)", "abc", "ab(cé)", "abcé|a"):
         assert compare(segments, compile_regex(regex), ())
     assert segments.found > 0
+
+
+def test_hypotheses_tell_parts_apart():
+    """Two characters are a pretoken, so behind an odd number of them `ab` is cut in two."""
+    steps = split({"Regex": ".."})
+    tokenizer = small_tokenizer(["x", "y", "a", "b", "ab"], [("a", "b")], steps)
+    segments = Segments(tokenizer, ())
+    for regex in ("(x|yx)ab", "yxab", "xab", "(yx)*x?ab"):
+        assert compare(segments, compile_regex(regex), ())
+    ids = {text: tokenizer.encode(text) for text in ("xab", "yxab")}
+    assert [len(found) for found in ids.values()] == [3, 3]
+    assert ids["xab"][1:] != ids["yxab"][2:]
+
+
+def test_text_states_tell_parts_apart():
+    """A special token is not read as text, so no ids of text spell it."""
+    added = [added_token("<s>", special=True)]
+    segments = Segments(small_tokenizer(["x", "<", "s", ">"], [], None, added), ())
+    for regex in ("(x|<)s>", "<s>|x", "xs>"):
+        assert compare(segments, compile_regex(regex), ())
+    assert segments.automaton(compile_regex("(x|<)s>")).total() == 1
 
 
 def test_added_tokens_are_read_as_they_may_be():
