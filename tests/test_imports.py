@@ -155,6 +155,7 @@ FLOORS = {
     "schemas": 2,
     "grammars": 2,
     "constructions": 2,
+    "core": 2.5,
     "models": 2,
     "decoding": 3,
     "banning": 4,

@@ -1,0 +1,384 @@
+"""The product of a byte DFA with a tokenizer's canonical automaton: rows of masks, made when they
+are first asked for."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bpe_automata._automata.dfa import ByteDFA
+from bpe_automata._automata.linked import ByteAutomaton, LinkedDFA
+from bpe_automata._budget import check
+from bpe_automata._core.regions import loop_bytes, proved_depth, region
+from bpe_automata._core.rows import compose, live_at, read_row, read_slice
+from bpe_automata._core.slices import MOST_FEW, Slice
+from bpe_automata._core.steps import (
+    DONE,
+    NEED_CONFIGURATIONS,
+    NEED_ROWS,
+    NEED_SET,
+    NEED_STEPS,
+    NEED_TIME,
+    NEED_VISITED,
+    place,
+    walk,
+)
+from bpe_automata._core.tables import MOST_STATES, NO_ADDED, Arrays, TokenizerTables, scratch
+from bpe_automata._core.tokens import step_each
+from bpe_automata._limits import check_fits, untouched
+from bpe_automata._sharing import BoundedMemo, Lock, locked
+
+_QUOTA = 256  # configurations that one call of a kernel settles
+_NONE = np.empty(0, np.int32)
+_NO_BASE = np.empty((2, 0), np.int32)
+_LENGTHS = 32, 12, 5
+_MARGIN = 6
+_FAR = 4
+_MOST_LOOPS = 16
+_FEWEST = 500  # tokens that are worth a slice
+
+
+class Row(NamedTuple):
+    """Ids that can be read at a configuration, with a boundary before them and without: base int32
+    [2, words], packed, or [2, 0]; free, bound int32, further ones. Not to be written to."""
+
+    base: np.ndarray
+    free: np.ndarray
+    bound: np.ndarray
+
+    def holds(self, token: int) -> tuple[bool, bool]:
+        """Can an id be read, with a boundary before it, without one?"""
+        found = [bool((ids == token).any()) for ids in (self.free, self.bound)]
+        if self.base.shape[1]:
+            word, bit = token >> 5, token & 31
+            found = [
+                f or bool(row[word] >> bit & 1) for f, row in zip(found, self.base, strict=True)
+            ]
+        return found[0], found[1]
+
+
+class Product:
+    """Of one byte automaton and one tokenizer. A configuration is (q, a, H)."""
+
+    def __init__(
+        self,
+        tables: TokenizerTables,
+        dfa: ByteAutomaton,
+        added: Arrays,
+        *,
+        good: np.ndarray | None = None,
+        ends: bool = True,
+        sliced: bool = True,
+    ) -> None:
+        """added: see `steps.added_steps`. good: uint8 [n_states], the states known to lead to
+        acceptance by steady atoms; by default found along shortest texts. ends: False where no
+        state is to count as accepting. sliced: False where wide states are read in full."""
+        self.tables, self.dfa, self.lock, self._sliced = tables, dfa, Lock(), sliced
+        n, n_words = dfa.n_states, tables.chars[4].shape[0]
+        check_fits("states", n, MOST_STATES, "use smaller repeat counts, or split the language")
+        self.steps: Arrays = tuple(dfa.steps)
+        shape = (n, n_words), np.uint64
+        made = untouched((n, np.uint8), shape, shape, shape, (n, np.bool_), (n, np.uint8))
+        known, B, U1, U0, never, unknown = made
+        distance: np.ndarray = np.empty(0, np.int32)
+        far = dfa.far if isinstance(dfa, LinkedDFA) else dfa.distance()
+        if good is None and isinstance(dfa, LinkedDFA):
+            good = dfa.plain.view(np.uint8)
+        elif good is None:
+            good, distance = unknown, far
+        accepting = dfa.accepting if ends else never
+        self.states: Arrays = accepting, good, known, B, U1, U0, distance, far
+        loose = np.array([len(added[-1]) > 0])
+        self.chars: Arrays = (
+            *tables.chars,
+            loose,
+            tables.steps_of_hypotheses,
+            tables.fragments,
+        )
+        self.added, self.text = added, tables.text
+        self._memo = self._memo_with(1024)
+        self._visited = self._visited_with(256)
+        self._rows: BoundedMemo[tuple[int, int, int], Row] = BoundedMemo(4096)
+        self._live: BoundedMemo[tuple[int, Slice, bytes], bool] = BoundedMemo(200)
+        self._loops: dict[bytes, np.ndarray] = {}
+        self._loop_of: dict[int, tuple[bytes, bool] | None] = {}
+
+    def _memo_with(self, room: int, n_rows: int = 4) -> tuple[Any, ...]:
+        slots = 1 << (4 * room - 1).bit_length()
+        n_words = -(-len(self.tables.pairs[1]) // 64)
+        return (
+            np.full(slots, -1, np.int64),
+            np.zeros(slots, np.int32),
+            np.zeros(room, np.int64),
+            np.full(room, -3, np.int32),
+            np.zeros(2, np.int64),
+            np.zeros((n_rows, n_words), np.uint64),
+            np.zeros(room, np.uint8),
+        )
+
+    def _visited_with(self, room: int) -> tuple[Any, ...]:
+        slots = 4 * room
+        return (
+            np.full(slots, -1, np.int64),
+            np.zeros(1, np.int64),
+            np.zeros(slots, np.int64),
+            np.zeros(slots, np.int64),
+            np.zeros(room, np.int64),
+            np.zeros(2, np.int64),
+        )
+
+    def _kit(self) -> tuple[Any, ...]:
+        t = self.tables
+        sets = t.sets.current()
+        return self.steps, self.text, self.chars, self.states, sets, t.trie, self.added, t.pairs
+
+    def _scratch(self) -> tuple[Any, ...]:
+        t, n_words = self.tables, self._memo[5].shape[1]
+        n = len(t.trie[0]) + len(self.added[-1]) + 1
+        return scratch.of(n, t.deepest, n_words, t.n_ids)
+
+    # ---------------------------------------------------------------- rows
+
+    def row(self, q: int, a: int, H: int) -> Row:
+        """The ids that can be read at a configuration. Raises BudgetExceededError."""
+        found = self._rows.get((q, a, H))
+        return found if found is not None else self._new_row(q, a, H)
+
+    @locked
+    def _new_row(self, q: int, a: int, H: int) -> Row:
+        found = self._rows.get((q, a, H))
+        if found is None:
+            found = self._read(q, a, H)
+            self._rows.put((q, a, H), found)
+        return found
+
+    def _read(self, q: int, a: int, H: int) -> Row:
+        base, part, few = _NO_BASE, self.tables.trie, _NONE
+        if self._sliced and self.tables.sets.current()[2][H] == 0:
+            taken = self._taken(q, a, H)
+            if taken is not None:
+                base, few, part = taken
+        return self.read_part(q, a, H, base, part, few)
+
+    def _taken(self, q: int, a: int, H: int) -> tuple[np.ndarray, np.ndarray, Arrays] | None:
+        """What a slice says of a row: (`Row.base`, ids that are to be read one by one, the trie of
+        the others)."""
+        found = self._slice(q)
+        if found is None:
+            return None
+        part, length = found
+        taken = part.taken(a, H)
+        if taken is None:
+            return None
+        if taken.singly is not None:
+            return taken.base, taken.singly, part.rest
+        if self._all_live(q, part, length, taken.needs):
+            return taken.both, taken.few, part.rest
+        if len(taken.few) + len(taken.later) > MOST_FEW:
+            return None
+        return taken.base, np.union1d(taken.few, taken.later), part.rest
+
+    def _all_live(self, q: int, part: Slice, length: int, needs: np.ndarray) -> bool:
+        """Is every id live at all states near q with the sets that tokens of a slice lead to?"""
+        key = q, part, needs.tobytes()
+        found = self._live.get(key)
+        if found is None:
+            given = self.steps, self.tables.wide_text, self.chars, self.states
+            states = region(q, part.K, part.wide, self.tables.kinds, length, *given)
+            found = len(states) > 0 and self._ask(live_at, states, needs)
+            self._live.put(key, found)
+        return found
+
+    def _ask(self, kernel: Any, *arguments: Any) -> bool:
+        quota, budget = np.array([_QUOTA]), _QUOTA
+        while True:
+            room = self._scratch()
+            room[2][0] = room[3][0] = 0
+            given = self._memo, self._kit(), room, self._visited, self.tables.deepest, quota
+            code, answer = kernel(*arguments, *given)
+            if code == DONE:
+                return bool(answer)
+            check()
+            if code == NEED_TIME:
+                budget *= 2
+            quota[0] = budget
+            self._give(code, room)
+
+    def read_slice(self, H: int, part: Arrays) -> tuple[np.ndarray, ...]:
+        """(free, bound, later, unsure) of `steps.read_slice`."""
+        while True:
+            room = self._scratch()
+            room[2][0] = room[3][0] = 0
+            n = len(part[0])
+            later, unsure = np.empty((2 * n, 3), np.int32), np.empty((2 * n, 2), np.int32)
+            given = self._memo, self._kit(), part, room, self._visited, self.tables.deepest
+            code, *sizes = read_slice(H, *given, np.zeros(1, np.int64), room[10], later, unsure)
+            if code == DONE:
+                f, b, m, k = sizes
+                return room[10][0, :f].copy(), room[10][1, :b].copy(), later[:m], unsure[:k]
+            check()
+            self._give(code, room)
+
+    def read_part(
+        self, q: int, a: int, H: int, base: np.ndarray, part: Arrays, few: np.ndarray
+    ) -> Row:
+        by_id, deepest, quota = self.tables.by_id, self.tables.deepest, np.array([_QUOTA])
+        budget = _QUOTA
+        while True:
+            room = self._scratch()
+            room[2][0] = room[3][0] = 0
+            given = (
+                few,
+                by_id,
+                self._memo,
+                self._kit(),
+                part,
+                room,
+                self._visited,
+                deepest,
+                quota,
+                room[10],
+            )
+            code, n, m = read_row(q, a, H, *given)
+            if code == DONE:
+                return Row(base, room[10][0, :n].copy(), room[10][1, :m].copy())
+            check()
+            if code == NEED_TIME:
+                budget *= 2
+            quota[0] = budget
+            self._give(code, room)
+
+    def _give(self, code: int, room: tuple[Any, ...]) -> None:
+        """What a kernel asks for."""
+        if code == NEED_SET:
+            for number in room[3][1 : 1 + int(room[3][0])].tolist():
+                self.tables.sets.know(number)
+        elif code == NEED_STEPS:
+            self._enter(room[2])
+        elif code == NEED_TIME:
+            pass
+        elif code == NEED_CONFIGURATIONS:
+            _, _, keys, dead, counts, rows, known = self._memo
+            n = int(counts[0])
+            new = self._memo_with(4 * n, 1)
+            new[2][:n], new[3][:n], new[6][:n] = keys[:n], dead[:n], known[:n]
+            place(keys[:n], new[0], new[1])
+            self._memo = *new[:4], counts, rows, new[6]
+        elif code == NEED_ROWS:
+            rows = self._memo[5]
+            rows = np.concatenate([rows, np.zeros_like(rows)])
+            self._memo = *self._memo[:5], rows, self._memo[6]
+        elif code == NEED_VISITED:
+            new = self._visited_with(4 * len(self._visited[4]))
+            failed = self._visited[0][self._visited[0] >= 0]
+            place(failed, new[0], np.zeros(len(new[0]), np.int32))
+            new[1][0] = len(failed)
+            self._visited = new
+        else:
+            scratch.grow()
+
+    # ---------------------------------------------------------------- masks
+
+    def mask(self, q: int, a: int, H: int, last: int, ends: np.ndarray) -> np.ndarray:
+        """int32 words: the ids after a last id (-1: none) and `ends`, int32."""
+        row, mask = self.row(q, a, H), np.empty((self.tables.n_ids + 31) >> 5, np.int32)
+        if last >= 0 and not self.tables.reachable[last]:
+            last = -1
+        compose(row.base, row.free, row.bound, last, self.tables.follow, ends, mask)
+        return mask
+
+    def sides(self, q: int, a: int, H: int, last: int) -> tuple[np.ndarray, np.ndarray]:
+        """int32 words, twice: the ids with a boundary before them, and those without one after a
+        last id."""
+        row, n_words = self.row(q, a, H), (self.tables.n_ids + 31) >> 5
+        free, bound = np.empty((2, n_words), np.int32)
+        compose(row.base[:1].repeat(2, 0), row.free, _NONE, -1, self.tables.follow, _NONE, free)
+        last = last if last >= 0 and self.tables.reachable[last] else -1
+        base = row.base * np.array([[0], [1]], np.int32)
+        compose(base, _NONE, row.bound, last, self.tables.follow, _NONE, bound)
+        return free, bound
+
+    # ---------------------------------------------------------------- steps
+
+    def after(self, q: int, data: bytes) -> int:
+        """The state of the byte automaton after some bytes."""
+        spelled = np.frombuffer(data, np.uint8)
+        while True:
+            wanted = np.zeros(8, np.int64)
+            found = walk(q, spelled, self.steps, wanted)
+            if not wanted[0]:
+                return int(found)
+            self._enter(wanted)
+
+    def after_each(self, q: int, a: int, H: int, tokens: np.ndarray) -> np.ndarray:
+        """int64 [n, 2]: the states of the byte automaton and of the text automaton after each token
+        of a row (int64), 0 where there is none."""
+        row0 = int(self.tables.sets.current()[2][H])
+        while True:
+            wanted = np.zeros(4096, np.int64)
+            given = self.steps, self.text, self.tables.trie, self.tables.by_id, wanted
+            found = step_each(tokens, q, a, row0, *given)
+            if not wanted[0]:
+                return found
+            self._enter(wanted)
+
+    def _enter(self, wanted: np.ndarray) -> None:
+        for number in wanted[1 : 1 + int(wanted[0])].tolist():
+            self.dfa.enter(number)  # type: ignore[union-attr]
+
+    # ---------------------------------------------------------------- slices
+
+    def _slice(self, q: int) -> tuple[Slice, int] | None:
+        """The slice of the region in which a state is, None if there is none."""
+        loop = self._loop_of.get(q, 0)
+        t = self.tables
+        given = self.steps, t.wide_text, self.chars, self.states
+        if loop == 0:
+            K = loop_bytes(q, *given)
+            loop = None
+            if K.sum() >= 8:
+                wide = self._depth(q, K, True, given) >= _LENGTHS[-1] + _MARGIN
+                loop = K.tobytes(), wide
+            self._loop_of[q] = loop
+        if loop is None:
+            return None
+        key, wide = loop  # type: ignore[misc]
+        K = np.frombuffer(key, np.bool_)
+        depth = self._depth(q, K, wide, given)
+        for length in _LENGTHS:
+            if depth >= length + _MARGIN:
+                found = self._slice_of(K, wide, length)
+                return (found, length) if len(found.ids) >= _FEWEST else None
+        return None
+
+    def _slice_of(self, K: np.ndarray, wide: bool, length: int) -> Slice:
+        key, t = (K.tobytes(), wide, length), self.tables
+        found = t.slices.get(key)
+        if found is None:
+            with t.lock:
+                found = t.slices.get(key) or Slice(t, K, wide, length, loop_product)
+                t.slices[key] = found
+        return found
+
+    def _depth(self, q: int, K: np.ndarray, wide: bool, given: tuple[Any, ...]) -> int:
+        key = K.tobytes() + bytes([wide])
+        proved = self._loops.get(key)
+        if proved is None:
+            if len(self._loops) == _MOST_LOOPS:
+                return 0
+            (proved,) = untouched((self.dfa.n_states, np.int32))
+            self._loops[key] = proved
+        most = _LENGTHS[0] + _MARGIN
+        if proved[q] - 1 >= most:
+            return most
+        return int(proved_depth(q, K, wide, self.tables.kinds, _FAR * most, proved, *given))
+
+
+def loop_product(tables: TokenizerTables, dfa: ByteDFA) -> Product:
+    """The product of a loop that never ends, read by steady atoms alone."""
+    good = np.ones(dfa.n_states, np.uint8)
+    good[0] = 0
+    found = Product(tables, dfa, NO_ADDED, good=good, ends=False, sliced=False)
+    found.text = tables.steady_text
+    return found

@@ -1,0 +1,244 @@
+"""Regions: states in which many bytes do alike, as in strings, lines and counted classes (see
+`_core.slices`)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bpe_automata._core.status import (
+    leads_home,
+)
+from bpe_automata._core.steps import (
+    Arrays,
+    Int,
+    jit,
+    known_step,
+)
+
+
+@jit
+def loop_bytes(q: Int, steps: Arrays, text: Arrays, chars: Arrays, states: Arrays) -> np.ndarray:
+    """bool [128], the ASCII bytes that states near q read as q does: those that lead to good states
+    which read most of them, without those that some such state does not read."""
+    trans, byte_class, cells, row, away, behind = steps
+    utf8, byte_class = text[0], steps[1]
+    first, weight = np.full(256, -1, np.int64), np.zeros(256, np.int64)
+    some, n = np.empty(128, np.int64), 0  # a byte of each column that leads on
+    for b in range(128):
+        if utf8[0, b] >= -1:
+            continue
+        column = byte_class[b]
+        if first[column] < 0:
+            first[column] = b
+            if known_step(q, b, trans, byte_class, cells, row, away, behind) > 0:
+                some[n] = b
+                n += 1
+        weight[column] += 1
+    kept = np.zeros(256, np.bool_)
+    for k in range(n):
+        kept[byte_class[some[k]]] = True
+    changed = True
+    while changed:
+        changed, size = False, 0
+        for k in range(n):
+            size += weight[byte_class[some[k]]] * kept[byte_class[some[k]]]
+        if size < 8:
+            break
+        for k in range(n):
+            column = byte_class[some[k]]
+            if not kept[column]:
+                continue
+            after, missing = known_step(q, some[k], trans, byte_class, cells, row, away, behind), 0
+            for m in range(n):
+                other = byte_class[some[m]]
+                if (
+                    kept[other]
+                    and known_step(after, some[m], trans, byte_class, cells, row, away, behind) <= 0
+                ):
+                    missing += weight[other]
+            if 2 * missing > size or not leads_home(after, steps, text, chars, states):
+                kept[column] = False
+                changed = True
+        if changed:
+            continue
+        for k in range(n):
+            if kept[byte_class[some[k]]]:
+                after = known_step(q, some[k], trans, byte_class, cells, row, away, behind)
+                for m in range(n):
+                    other = byte_class[some[m]]
+                    if (
+                        kept[other]
+                        and known_step(after, some[m], trans, byte_class, cells, row, away, behind)
+                        <= 0
+                    ):
+                        kept[other] = False
+                        changed = True
+    K = np.zeros(128, np.bool_)
+    for b in range(128):
+        K[b] = utf8[0, b] < -1 and kept[byte_class[b]]
+    return K
+
+
+@jit
+def reads_all(
+    q: Int,
+    K: np.ndarray,
+    wide: bool,
+    kinds: np.ndarray,
+    steps: Arrays,
+    text: Arrays,
+    chars: Arrays,
+    states: Arrays,
+    after: np.ndarray,
+) -> Int:
+    """Does a state read every byte of K and, where wide, every character beyond ASCII, into good
+    states? after: int64, filled with these. Returns how many, -1 if it does not."""
+    trans, byte_class, cells, row, away, behind = steps
+    utf8, n = text[0], 0
+    seen = np.zeros(256, np.bool_)
+    for b in range(128):
+        if K[b] and not seen[steps[1][b]]:
+            seen[steps[1][b]] = True
+            q2 = known_step(q, b, trans, byte_class, cells, row, away, behind)
+            if q2 <= 0 or not leads_home(q2, steps, text, chars, states):
+                return -1
+            n = _with(q2, after, n)
+            if n < 0:
+                return -1
+    if not wide:
+        return n
+    inner, rows = np.empty(512, np.int64), np.empty(512, np.int64)
+    m = 0
+    for b in range(0x80, 0x100):
+        entry = np.int64(utf8[0, b])
+        if entry == -1:
+            continue
+        q2 = known_step(q, b, trans, byte_class, cells, row, away, behind)
+        if q2 <= 0:
+            return -1
+        if entry < -1:
+            continue
+        m = _with_pair(q2, entry, inner, rows, m, kinds)
+        if m < 0:
+            return -1
+    k = 0
+    while k < m:
+        line, state = rows[k], inner[k]
+        for b in range(0x80, 0xC0):
+            entry = np.int64(utf8[line, b])
+            if entry == -1:
+                continue
+            q2 = known_step(state, b, trans, byte_class, cells, row, away, behind)
+            if q2 <= 0:
+                return -1
+            if entry >= 0:
+                m = _with_pair(q2, entry, inner, rows, m, kinds)
+            else:
+                if not leads_home(q2, steps, text, chars, states):
+                    return -1
+                n = _with(q2, after, n)
+            if m < 0 or n < 0:
+                return -1
+        k += 1
+    return n
+
+
+@jit
+def _with(q: Int, after: np.ndarray, n: Int) -> Int:
+    for i in range(n):
+        if after[i] == q:
+            return n
+    if n == len(after):
+        return -1
+    after[n] = q
+    return n + 1
+
+
+@jit
+def _with_pair(
+    q: Int, row: Int, inner: np.ndarray, rows: np.ndarray, m: Int, kinds: np.ndarray
+) -> Int:
+    for i in range(m):
+        if inner[i] == q and kinds[rows[i]] == kinds[row]:
+            return m
+    if m == len(inner):
+        return -1
+    inner[m], rows[m] = q, row
+    return m + 1
+
+
+@jit
+def proved_depth(
+    q: Int,
+    K: np.ndarray,
+    wide: bool,
+    kinds: np.ndarray,
+    wanted_depth: Int,
+    proved: np.ndarray,
+    steps: Arrays,
+    text: Arrays,
+    chars: Arrays,
+    states: Arrays,
+) -> Int:
+    """How many characters of K, at least, can be read in any way from a state, all states on the
+    way reading K: looked for as far as wanted_depth. proved: int32 [states], what is known, 1 +
+    each."""
+    if proved[q] - 1 >= wanted_depth:
+        return wanted_depth
+    most = 4096
+    queue, depth = np.empty(most, np.int64), np.empty(most, np.int32)
+    after = np.empty(64, np.int64)
+    seen = {np.int64(q)}
+    queue[0], depth[0], n, k, reached = q, 0, 1, 0, wanted_depth
+    while k < n:
+        state, d = queue[k], depth[k]
+        k += 1
+        if d >= reached or proved[state] - 1 >= reached - d:
+            continue
+        m = reads_all(state, K, wide, kinds, steps, text, chars, states, after)
+        if m < 0 or n + m > most:
+            reached = d
+            break
+        for i in range(m):
+            if after[i] not in seen:
+                seen.add(after[i])
+                queue[n], depth[n] = after[i], d + 1
+                n += 1
+    for i in range(n):
+        if reached - depth[i] > proved[queue[i]] - 1:
+            proved[queue[i]] = 1 + reached - depth[i]
+    return reached
+
+
+@jit
+def region(
+    q: Int,
+    K: np.ndarray,
+    wide: bool,
+    kinds: np.ndarray,
+    depth_wanted: Int,
+    steps: Arrays,
+    text: Arrays,
+    chars: Arrays,
+    states: Arrays,
+) -> np.ndarray:
+    """int64: the states that at most so many characters of K lead to, of length 0 if they are too
+    many."""
+    most = 1024
+    queue, depth, after = np.empty(most, np.int64), np.empty(most, np.int32), np.empty(64, np.int64)
+    seen = {np.int64(q)}
+    queue[0], depth[0], n, k = q, 0, 1, 0
+    while k < n:
+        state, d = queue[k], depth[k]
+        k += 1
+        if d == depth_wanted:
+            continue
+        m = reads_all(state, K, wide, kinds, steps, text, chars, states, after)
+        if m < 0 or n + m > most:
+            return queue[:0].copy()
+        for i in range(m):
+            if after[i] not in seen:
+                seen.add(after[i])
+                queue[n], depth[n] = after[i], d + 1
+                n += 1
+    return queue[:n].copy()

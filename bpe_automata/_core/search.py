@@ -1,0 +1,549 @@
+"""Is an id live where it leads?
+
+An id r that leads to a configuration c is live there if some id n may come next that leads to an
+ALIVE configuration, or is live where it leads: reachability in a graph of pairs (c, r). A search
+goes depth first, towards acceptance. Where it succeeds, n may come after many other last ids too:
+
+    dead(c)   the ids that are not known to be live at c: all but those that may come before some n
+              that leads on. A few n nearly always leave nothing, and then c is never asked again.
+
+Where it fails, all pairs that it visited are dead, and that is kept.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bpe_automata._core.status import (
+    look_ahead,
+    status,
+)
+from bpe_automata._core.steps import (
+    ALIVE,
+    COMPLETE,
+    DEAD,
+    DONE,
+    FOREVER,
+    NEED_CONFIGURATIONS,
+    NEED_ROOM,
+    NEED_ROWS,
+    NEED_SET,
+    NEED_STEPS,
+    NEED_TIME,
+    NEED_VISITED,
+    NO_TOKEN,
+    PARTLY,
+    WAIT,
+    Arrays,
+    Int,
+    jit,
+    known_step,
+    meets,
+    slot_of,
+)
+from bpe_automata._core.tokens import (
+    added_steps,
+    read_tokens,
+)
+
+ALL_DEAD, NONE_DEAD, ALL_LIVE = -3, -2, -1
+SHORT = 3
+FEW = 40  # configurations that are looked at for one id of a slice
+
+
+@jit
+def fill(positions: np.ndarray, low: Int, high: Int) -> None:
+    """Add the positions low .. high - 1 to a set of them, uint64 words."""
+    if low >= high:
+        return
+    full = ~np.uint64(0)
+    first, last = low >> 6, (high - 1) >> 6
+    begin = full << np.uint64(low & 63)
+    end = full >> np.uint64(63 - ((high - 1) & 63))
+    if first == last:
+        positions[first] |= begin & end
+        return
+    positions[first] |= begin
+    for word in range(first + 1, last):
+        positions[word] = full
+    positions[last] |= end
+
+
+@jit
+def forbid(token: Int, pairs: Arrays, positions: np.ndarray) -> None:
+    """Make `positions` the set of the ids that may not come before a token."""
+    _, _, part, by_part, merges, low, high, birth = pairs[:8]
+    positions[:] = 0
+    node, limit = np.int64(token), np.int64(FOREVER)
+    while node >= 0:
+        for i in range(by_part[node], by_part[node + 1]):
+            rank = merges[i]
+            if rank >= limit:
+                break
+            fill(positions, np.int64(low[rank]), np.int64(high[rank]))
+        limit = np.int64(birth[node]) + 1
+        node = np.int64(part[node])
+
+
+@jit
+def keep(positions: np.ndarray, others: np.ndarray) -> bool:
+    """Take what is not in `others` out of `positions`: is any left?"""
+    some = np.uint64(0)
+    for word in range(len(positions)):
+        positions[word] &= others[word]
+        some |= positions[word]
+    return some != 0
+
+
+@jit
+def is_empty(D: np.ndarray) -> bool:
+    for w in range(len(D)):  # noqa: SIM110 - a loop is compiled
+        if D[w] != 0:
+            return False
+    return True
+
+
+@jit
+def configuration(
+    q: Int,
+    a: Int,
+    H: Int,
+    slots: np.ndarray,
+    values: np.ndarray,
+    keys: np.ndarray,
+    counts: np.ndarray,
+) -> Int:
+    """The number of a configuration; -1: there is no room for one more."""
+    key = (q << 40) | (a << 24) | H
+    at = slot_of(slots, key)
+    if slots[at] != key:
+        n = counts[0]
+        if n >= len(keys) or 2 * n >= len(slots):
+            return np.int64(-1)
+        slots[at], values[at], keys[n] = key, n, key
+        counts[0] = n + 1
+    return np.int64(values[at])
+
+
+@jit
+def number_all(
+    found: np.ndarray,
+    n: Int,
+    after: np.ndarray,
+    slots: np.ndarray,
+    values: np.ndarray,
+    keys: np.ndarray,
+    counts: np.ndarray,
+    numbers: np.ndarray,
+) -> bool:
+    """The configurations that tokens lead to: numbers[:n], -1 where there is none. found: rows of
+    (token, q, a, class); after: the set after each class. Is there room for all?"""
+    mask = len(slots) - 1
+    last, c = np.int64(-1), np.int64(-1)
+    for i in range(n):
+        H = np.int64(after[found[i, 3]])
+        if H < 0:
+            numbers[i] = -1
+            continue
+        key = (np.int64(found[i, 1]) << 40) | (np.int64(found[i, 2]) << 24) | H
+        if key != last:
+            last = key
+            at = ((key * -7046029254386353131) >> 20) & mask
+            while slots[at] != -1 and slots[at] != key:
+                at = (at + 1) & mask
+            if slots[at] == -1:
+                m = counts[0]
+                if m >= len(keys) or 2 * m >= len(slots):
+                    return False
+                slots[at], values[at], keys[m] = key, m, key
+                counts[0] = m + 1
+            c = np.int64(values[at])
+        numbers[i] = c
+    return True
+
+
+@jit
+def is_live(token: Int, c: Int, dead: np.ndarray, rows: np.ndarray, position: np.ndarray) -> bool:
+    """Is it known that an id is live at a configuration?"""
+    row = dead[c]
+    if row == ALL_LIVE:
+        return True
+    if token < 0 or position[token] < 0 or row == ALL_DEAD:
+        return False
+    at = position[token]
+    return row == NONE_DEAD or not (rows[row, at >> 6] >> np.uint64(at & 63)) & np.uint64(1)
+
+
+@jit
+def breaks(
+    one: Int,
+    other: Int,
+    left: np.ndarray,
+    right: np.ndarray,
+    birth: np.ndarray,
+    slots: np.ndarray,
+    values: np.ndarray,
+) -> bool:
+    """Is a pair of tokens broken by a merge? One look for each pair of nodes of their spines."""
+    n_ids, mask = len(birth), len(slots) - 1
+    u, u_limit = np.int64(one), np.int64(FOREVER)
+    while u >= 0:
+        v, v_limit = np.int64(other), np.int64(FOREVER)
+        while v >= 0:
+            key = u * n_ids + v
+            at = ((key * -7046029254386353131) >> 20) & mask
+            while slots[at] != -1 and slots[at] != key:
+                at = (at + 1) & mask
+            if slots[at] == key:
+                rank = values[at]
+                if rank < u_limit and rank <= v_limit:
+                    return True
+            v_limit = np.int64(birth[v])
+            v = np.int64(left[v])
+        u_limit = np.int64(birth[u])
+        u = np.int64(right[u])
+    return False
+
+
+@jit
+def may_follow(token: Int, n: Int, pairs: Arrays) -> bool:
+    """May an id come after another without a boundary? After none, or one that BPE does not make,
+    no id may."""
+    position, left, right, birth, slots, values = (
+        pairs[0],
+        pairs[8],
+        pairs[9],
+        pairs[7],
+        pairs[10],
+        pairs[11],
+    )
+    if token < 0 or position[token] < 0 or position[n] < 0:
+        return False
+    return not breaks(token, n, left, right, birth, slots, values)
+
+
+@jit
+def learn(c: Int, n: Int, is_free: Int, memo: Arrays, pairs: Arrays, other: np.ndarray) -> None:
+    """Note that an id leads on from a configuration."""
+    dead, counts, rows = memo[3], memo[4], memo[5]
+    row = dead[c]
+    if is_free:
+        dead[c] = ALL_LIVE
+    elif row != ALL_LIVE and row != NONE_DEAD:
+        forbid(n, pairs, other)
+        if row == ALL_DEAD:
+            row = counts[1]
+            counts[1] += 1
+            dead[c] = row
+            rows[row] = other
+        else:
+            keep(rows[row], other)
+        if is_empty(rows[row]):
+            dead[c] = NONE_DEAD
+
+
+@jit
+def need_set(H: Int, need: np.ndarray) -> None:
+    """Note that what follows a set is needed: need[0] counts them."""
+    n = need[0]
+    for k in range(1, n + 1):
+        if need[k] == H:
+            return
+    if n + 1 < len(need):
+        need[n + 1] = H
+        need[0] = n + 1
+
+
+@jit
+def complete(c: Int, token: Int, memo: Arrays, kit: Arrays, scratch: Arrays) -> Int:
+    """A fragment that completes the character in which a configuration is, may come after an id,
+    and leads on as a boundary can come, or the text end, right after it; -1 if there is none."""
+    steps, text, chars, states, sets, trie, _, pairs = kit
+    trans, byte_class, cells, row, away, behind = steps
+    utf8, next_, _, harmless = text
+    coarse, step_bits, fragments = chars[0], chars[6], chars[7]
+    start, data = trie[7], trie[8]
+    key = memo[2][c]
+    q0, a0, H = key >> 40, (key >> 24) & 0xFFFF, key & 0xFFFFFF
+    one = np.uint64(1)
+    for t in fragments:
+        inside, q, atom = np.int64(sets[2][H]), q0, np.int64(-1)
+        for i in range(start[t], start[t + 1]):
+            entry = np.int64(utf8[inside, data[i]]) if atom < 0 else np.int64(-1)
+            if entry == -1:
+                q = 0
+                break
+            q = known_step(q, data[i], trans, byte_class, cells, row, away, behind)
+            if q <= 0:
+                break
+            if entry < -1:
+                atom = -2 - entry
+            else:
+                inside = entry
+        if q <= 0 or atom < 0:
+            continue
+        a = next_[a0, atom]
+        if a < 0 or not harmless[a]:
+            continue
+        if states[2][q] != COMPLETE:
+            look_ahead(q, steps, text, chars, states)
+        k, alive = coarse[atom], False
+        for b in range(2):
+            for w in range(sets[6].shape[2]):
+                bits, h = sets[6][H, b, w], 64 * w
+                while bits != 0 and not alive:
+                    if bits & one:
+                        for v in range(step_bits.shape[3]):
+                            after = step_bits[b, h, k, v]
+                            if after & states[3][q, v] or (states[0][q] and after & chars[4][v]):
+                                alive = True
+                                break
+                    bits >>= one
+                    h += 1
+        if alive and may_follow(token, t, pairs):
+            return np.int64(t)
+    return np.int64(-1)
+
+
+@jit
+def candidates(
+    c: Int,
+    token: Int,
+    low: Int,
+    high: Int,
+    nearer: bool,
+    memo: Arrays,
+    kit: Arrays,
+    scratch: Arrays,
+    top: Int,
+) -> tuple[Int, Int, Int, Int]:
+    """Look at the ids of low < bytes <= high that may come at a configuration after an id (of low =
+    0, at added tokens too) until one surely leads on. The others that may are listed from
+    scratch.listed[top] on, if they lead nearer to acceptance, or if they do not: (id,
+    configuration, is it free, bytes to acceptance).
+
+    Returns (code, top, the id that leads on or -2, is it free)."""
+    steps, text, chars, states, sets, trie, added, pairs = kit
+    found, path, wanted, need, listed, numbers = scratch[:6]
+    slots, values, keys, dead, counts, rows, known = memo
+    position = pairs[0]
+    key = keys[c]
+    q0, a0, H0 = key >> 40, (key >> 24) & 0xFFFF, key & 0xFFFFFF
+    at, row0 = sets[3][H0], np.int64(sets[2][H0])
+    if low == 0 and row0 != 0:
+        t = complete(c, token, memo, kit, scratch)
+        if t >= 0:
+            return DONE, top, t, 0
+    if at < 0:
+        need_set(H0, need)
+        return NEED_SET, top, np.int64(-2), 0
+    before, m, far = wanted[-1], 0, states[7]
+    n = read_tokens(q0, a0, row0, low, high, steps, text, trie, path, found, wanted)
+    if low == 0 and row0 == 0 and text[2][a0] and meets(sets[0][H0], chars[4]):
+        m = added_steps(q0, a0, added, steps, wanted, found[n:])
+    binds = token >= 0 and position[token] >= 0
+    for side in range(2 if binds else 1):
+        after = sets[4][at] if side == 0 else sets[5][at]
+        if not number_all(found, n, after, slots, values, keys, counts, numbers):
+            return NEED_CONFIGURATIONS, top, np.int64(-2), 0
+        for i in range(n + (m if side == 0 else 0)):
+            t, child = np.int64(found[i, 0]), numbers[i]
+            if i >= n:  # an added token
+                q, a = np.int64(found[i, 1]), np.int64(found[i, 2])
+                t = np.int64(NO_TOKEN)
+                child = configuration(q, a, np.int64(0), slots, values, keys, counts)
+                if child < 0:
+                    return NEED_CONFIGURATIONS, top, np.int64(-2), 0
+            if child < 0:
+                continue
+            s = known[child]
+            if s == 0:
+                key = keys[child]
+                q, a, H = key >> 40, (key >> 24) & 0xFFFF, key & 0xFFFFFF
+                s = status(q, a, H, steps, text, chars, states, sets, wanted)
+                if s != WAIT:
+                    known[child] = s
+            if s in (DEAD, WAIT):
+                continue
+            if s == ALIVE or is_live(t, child, dead, rows, position):
+                if side == 0 or may_follow(token, t, pairs):
+                    return DONE, top, t, 1 - side
+                continue
+            if (far[keys[child] >> 40] < far[q0]) != nearer:
+                continue
+            if top == len(listed):
+                return NEED_ROOM, top, np.int64(-2), 0
+            listed[top, 0], listed[top, 1], listed[top, 2] = t, child, 1 - side
+            listed[top, 3] = far[keys[child] >> 40]
+            top += 1
+    return NEED_STEPS if wanted[-1] > before else DONE, top, np.int64(-2), 0
+
+
+@jit
+def visit(pair: Int, visited: Arrays) -> Int:
+    """Note that a pair is visited by this search. 1: it was before, or is known to be dead; -1:
+    there is no room."""
+    failed, count, seen, stamps, listed, now = visited
+    if failed[slot_of(failed, pair)] == pair:
+        return 1
+    mask = len(seen) - 1
+    at = ((pair * -7046029254386353131) >> 20) & mask
+    while stamps[at] == now[0] and seen[at] != pair:
+        at = (at + 1) & mask
+    if stamps[at] == now[0]:
+        return 1
+    n = now[1]
+    if 2 * n >= len(seen) or n >= len(listed) or 2 * (count[0] + n) >= len(failed):
+        return -1
+    seen[at], stamps[at], listed[n] = pair, now[0], pair
+    now[1] = n + 1
+    return 0
+
+
+@jit
+def search(
+    root: Int,
+    token: Int,
+    memo: Arrays,
+    kit: Arrays,
+    scratch: Arrays,
+    visited: Arrays,
+    deepest: Int,
+    quota: np.ndarray,
+) -> Int:
+    """Find whether an id is live at a configuration, by its number: then `is_live` says so. Returns
+    a code: where it is not DONE, the same is to be asked again with what is needed. visited: the
+    pairs that are known to be dead, and those of a search. quota: int64 [1], configurations to look
+    at."""
+    code, found = _search(root, token, 2, memo, kit, scratch, visited, deepest, quota)
+    if code == DONE and not found:  # not by going ever nearer to acceptance
+        code, found = _search(root, token, 3, memo, kit, scratch, visited, deepest, quota)
+    return code
+
+
+@jit
+def _search(  # noqa: PLR0915 - one loop
+    root: Int,
+    token: Int,
+    phases: Int,
+    memo: Arrays,
+    kit: Arrays,
+    scratch: Arrays,
+    visited: Arrays,
+    deepest: Int,
+    quota: np.ndarray,
+) -> tuple[Int, bool]:
+    """The same along ids that lead nearer to acceptance alone (phases 2), or all (3). Returns
+    (code, is it known?)."""
+    dead, counts, rows = memo[3], memo[4], memo[5]
+    position, pairs, now = kit[7][0], kit[7], visited[5]
+    listed, frames, other = scratch[4], scratch[6], scratch[7]
+    now[0] += 1
+    now[1] = 0
+    first = visit((root << 20) | (token + 1), visited)
+    if first != 0:
+        return (DONE, True) if first == 1 else (NEED_VISITED, False)
+    # frames: configuration, id, how it was reached, phases done, next candidate, one behind the
+    # last
+    frames[0, 0], frames[0, 1], frames[0, 2] = root, token, 0
+    frames[0, 3], frames[0, 4], frames[0, 5] = 0, 0, 0
+    n, code, leads, is_free = 1, DONE, np.int64(-2), np.int64(0)
+    while n > 0:
+        frame = frames[n - 1]
+        if frame[4] == frame[5]:
+            if frame[3] == phases:
+                n -= 1
+                continue
+            if quota[0] <= 0:
+                return NEED_TIME, False
+            quota[0] -= 1
+            low, high = SHORT if frame[3] == 1 else 0, SHORT if frame[3] == 0 else deepest
+            code, top, leads, is_free = candidates(
+                frame[0], frame[1], low, high, frame[3] < 2, memo, kit, scratch, frame[5]
+            )
+            if code != DONE:
+                return code, False
+            if leads != -2:
+                break
+            frame[3] += 1
+            frame[5] = top
+            continue
+        nearest = frame[4]
+        for k in range(frame[4] + 1, frame[5]):
+            if listed[k, 3] < listed[nearest, 3]:
+                nearest = k
+        t, child, free = listed[nearest, 0], listed[nearest, 1], listed[nearest, 2]
+        listed[nearest] = listed[frame[4]]
+        frame[4] += 1
+        if free == 0 and not may_follow(frame[1], t, pairs):
+            continue
+        if is_live(t, child, dead, rows, position):
+            leads, is_free = t, free
+            break
+        new = visit((child << 20) | (t + 1), visited)
+        if new == 1:
+            continue
+        if new < 0:
+            return NEED_VISITED, False
+        if n == len(frames):
+            return NEED_ROOM, False
+        frames[n, 0], frames[n, 1], frames[n, 2] = child, t, free
+        frames[n, 3], frames[n, 4], frames[n, 5] = 0, frame[5], frame[5]
+        n += 1
+    if leads == -2 and phases == 2:
+        return DONE, False
+    if leads == -2:  # none of all that was visited is live
+        failed, count = visited[0], visited[1]
+        for k in range(now[1]):
+            failed[slot_of(failed, visited[4][k])] = visited[4][k]
+        count[0] += now[1]
+        return DONE, True
+    if counts[1] + n > len(rows):
+        return NEED_ROWS, False
+    learn(frames[n - 1, 0], leads, is_free, memo, pairs, other)
+    for k in range(n - 2, -1, -1):
+        learn(frames[k, 0], frames[k + 1, 1], frames[k + 1, 2], memo, pairs, other)
+    return DONE, True
+
+
+@jit
+def all_live(
+    c: Int,
+    memo: Arrays,
+    kit: Arrays,
+    scratch: Arrays,
+    visited: Arrays,
+    deepest: Int,
+    quota: np.ndarray,
+) -> tuple[Int, bool]:
+    """Is every id that BPE makes live at a configuration? Returns (code, is it so)."""
+    steps, text, chars, states, sets, _, _, pairs = kit
+    keys, dead, rows, known = memo[2], memo[3], memo[5], memo[6]
+    position, order, wanted = pairs[0], pairs[1], scratch[2]
+    if known[c] == 0:
+        key = keys[c]
+        q, a, H = key >> 40, (key >> 24) & 0xFFFF, key & 0xFFFFFF
+        s = status(q, a, H, steps, text, chars, states, sets, wanted)
+        if s == WAIT:
+            return NEED_STEPS, False
+        known[c] = s
+    if known[c] != PARTLY:
+        return DONE, known[c] == ALIVE
+    while dead[c] != NONE_DEAD and dead[c] != ALL_LIVE:
+        at = 0
+        if dead[c] >= 0:
+            row = rows[dead[c]]
+            w = 0
+            while row[w] == 0:
+                w += 1
+            bit = 0
+            while not (row[w] >> np.uint64(bit)) & np.uint64(1):
+                bit += 1
+            at = 64 * w + bit
+        token = np.int64(order[at])
+        code = search(c, token, memo, kit, scratch, visited, deepest, quota)
+        if code != DONE:
+            return code, False
+        if not is_live(token, c, dead, rows, position):
+            return DONE, False
+    return DONE, True

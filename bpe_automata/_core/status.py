@@ -1,0 +1,217 @@
+"""Can a text go on from a configuration? Two ANDs of bits say so, nearly always.
+
+B(q)    the hypotheses with which one character may follow, a boundary before it, such that
+        acceptance is within reach then, whatever ids spell the rest
+ALIVE   if the hypotheses of a set after which a boundary may come meet B(q), or the text may end
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bpe_automata._core.steps import (
+    ALIVE,
+    COMPLETE,
+    DEAD,
+    PARTLY,
+    UNDER_WAY,
+    WAIT,
+    Arrays,
+    Int,
+    jit,
+    known_step,
+    meets,
+    want,
+)
+
+
+@jit
+def leads_home(q: Int, steps: Arrays, text: Arrays, chars: Arrays, states: Arrays) -> bool:
+    """Is a state good: does some text of steady atoms lead to acceptance? (Along shortest texts
+    alone, so perhaps one is overlooked.)"""
+    trans, byte_class, cells, row, away, behind = steps
+    utf8, steady = text[0], chars[1]
+    accepting, good, distance = states[0], states[1], states[6]
+    if len(distance) == 0 or good[q] != 0:
+        return good[q] == 1
+    path = np.empty(64, np.int64)
+    n, state, inside, found = 0, q, np.int64(0), False
+    while True:
+        if inside == 0:
+            if accepting[state] or good[state] == 1:
+                found = True
+                break
+            if n == len(path):
+                longer = np.empty(2 * n, np.int64)
+                longer[:n] = path
+                path = longer
+            path[n] = state
+            n += 1
+        moved = False
+        for byte in range(256):
+            entry = np.int64(utf8[inside, byte])
+            if entry == -1 or (entry < -1 and not steady[-2 - entry]):
+                continue
+            after = known_step(state, byte, trans, byte_class, cells, row, away, behind)
+            if after > 0 and distance[after] >= 0 and distance[after] < distance[state]:
+                inside = entry if entry > 0 else np.int64(0)
+                state, moved = after, True
+                break
+        if not moved:
+            break
+    for k in range(n):
+        good[path[k]] = 1 if found else 2
+    if found:
+        good[q] = 1
+    return found
+
+
+@jit
+def look_ahead(  # noqa: PLR0915 - one loop
+    q: Int, steps: Arrays, text: Arrays, chars: Arrays, states: Arrays
+) -> None:
+    """Find B, U1 and U0 of a state at a character's end, as bits of hypotheses:
+
+    B     some ASCII character (or one of two bytes) may follow with a boundary before it, into a
+          hypothesis from which every text can be read, and a good state (or the text may end)
+    U1    some character may follow with a boundary before it, whatever comes then
+    U0    the same without one
+    """
+    trans, byte_class, cells, row, away, behind = steps
+    utf8, coarse, steady, into, most = text[0], chars[0], chars[1], chars[2], chars[3]
+    accepting, known, B, U1, U0 = states[0], states[2], states[3][q], states[4][q], states[5][q]
+    n_words, whole, last, last_c = len(B), True, np.int64(-1), np.int64(-1)
+    good = False
+    for byte in range(0xE0):
+        if byte == 0x80:
+            full = True
+            for w in range(n_words):
+                full &= B[w] == most[0, w] and U1[w] == most[1, w] and U0[w] == most[2, w]
+            if full:
+                break
+        entry = np.int64(utf8[0, byte])
+        if entry == -1:
+            continue
+        column = byte_class[byte]
+        if len(row) == 0:
+            after = np.int64(trans[q, column])
+        else:
+            after = known_step(q, byte, trans, byte_class, cells, row, away, behind)
+        if after == 0:
+            continue
+        if after < 0:
+            whole = False
+            continue
+        for second in range(0x80 if entry >= 0 else 0, 0xC0 if entry >= 0 else 1):
+            then, end = entry, after
+            if entry >= 0:
+                then = np.int64(utf8[entry, second])
+                if then >= -1:
+                    continue
+                end = known_step(after, second, trans, byte_class, cells, row, away, behind)
+                if end <= 0:
+                    whole &= end == 0
+                    continue
+            c = np.int64(coarse[-2 - then])
+            if end == last and c == last_c:
+                continue
+            if end != last:
+                good = leads_home(end, steps, text, chars, states)
+            last, last_c = end, c
+            for w in range(n_words):
+                if steady[-2 - then]:
+                    if good:
+                        B[w] |= into[0, c, w]
+                    if accepting[end]:
+                        B[w] |= into[1, c, w]
+                U1[w] |= into[2, c, w]
+                U0[w] |= into[3, c, w]
+    for byte in range(0xE0, 0xF5):  # of longer characters it is enough that they can begin
+        begun = known_step(q, byte, trans, byte_class, cells, row, away, behind)
+        if utf8[0, byte] != -1 and begun != 0:
+            for w in range(n_words):
+                U1[w] |= most[1, w]
+                U0[w] |= most[2, w]
+            break
+    known[q] = COMPLETE if whole else UNDER_WAY
+
+
+@jit
+def want_all(q: Int, steps: Arrays, text: Arrays, wanted: np.ndarray) -> None:
+    """Want all steps of a state by the bytes of short characters."""
+    trans, byte_class, cells, row, away, behind = steps
+    utf8 = text[0]
+    for byte in range(0xE0):
+        entry = np.int64(utf8[0, byte])
+        if entry == -1:
+            continue
+        after = known_step(q, byte, trans, byte_class, cells, row, away, behind)
+        if after < 0:
+            want(-1 - after, wanted)
+        elif after > 0 and entry >= 0:
+            for second in range(0x80, 0xC0):
+                if utf8[entry, second] < -1:
+                    last = known_step(after, second, trans, byte_class, cells, row, away, behind)
+                    if last < 0:
+                        want(-1 - last, wanted)
+
+
+@jit
+def _status_within(
+    q: Int, a: Int, H: Int, steps: Arrays, text: Arrays, chars: Arrays, states: Arrays, sets: Arrays
+) -> Int:
+    """The same in a text state that is not harmless: ALIVE if one ASCII character shows it."""
+    trans, byte_class, cells, row, away, behind = steps
+    utf8, next_, ends, harmless = text
+    coarse, into = chars[0], chars[2]
+    for byte in range(128):
+        entry = utf8[0, byte]
+        if entry >= -1:
+            continue
+        a2 = next_[a, -2 - entry]
+        if a2 < 0 or not harmless[a2]:
+            continue
+        q2 = known_step(q, byte, trans, byte_class, cells, row, away, behind)
+        if q2 <= 0:
+            continue
+        c = coarse[-2 - entry]
+        if meets(sets[0][H], into[0, c]) and leads_home(q2, steps, text, chars, states):
+            return ALIVE
+        if states[0][q2] and ends[a2] and meets(sets[0][H], into[1, c]):
+            return ALIVE
+    return PARTLY
+
+
+@jit
+def status(
+    q: Int,
+    a: Int,
+    H: Int,
+    steps: Arrays,
+    text: Arrays,
+    chars: Arrays,
+    states: Arrays,
+    sets: Arrays,
+    wanted: np.ndarray,
+) -> Int:
+    """Of a configuration. WAIT: steps are wanted."""
+    accepting, good, known = states[0], states[1], states[2]
+    if len(chars[0]) == 0:  # the lift
+        return ALIVE if good[q] == 1 else DEAD
+    breaks, binds, utf8_row = sets[0], sets[1], sets[2]
+    if utf8_row[H] != 0:
+        return PARTLY
+    if accepting[q] and text[2][a] and meets(breaks[H], chars[4]):
+        return ALIVE
+    if not text[3][a]:
+        return _status_within(q, a, H, steps, text, chars, states, sets)
+    if known[q] != COMPLETE:
+        look_ahead(q, steps, text, chars, states)
+    if meets(breaks[H], states[3][q]):
+        return ALIVE
+    if known[q] != COMPLETE:
+        want_all(q, steps, text, wanted)
+        return WAIT
+    if chars[5][0] or meets(breaks[H], states[4][q]) or meets(binds[H], states[5][q]):
+        return PARTLY
+    return DEAD

@@ -1,0 +1,172 @@
+"""What the kernels of the core have in common: arrays in, arrays out, plain numba.
+
+A *configuration* is (q, a, H): a state of the byte DFA, a state of the text automaton, and a
+hypothesis set. Its status is a matter of two ANDs of bits (see `status`):
+
+    ALIVE    whatever the last id was, some text goes on from it to acceptance
+    DEAD     no text goes on to acceptance
+    PARTLY   it may depend on what the last id would merge with, or more than one character decides
+
+What is PARTLY is settled by `settle`, exactly, so a status may be PARTLY where it need not be.
+
+The arrays come in plain tuples, which kernels take apart (a call with named tuples takes 20 times
+as long):
+
+    steps    trans int32 [states, columns], byte_class uint8 [256], cells int16, row, away, behind
+             int32: where bytes lead, see `known_step`
+    text     utf8 int32 [rows, 256], next int32 [texts, atoms], ends, harmless bool [texts]: UTF-8
+             and the text automaton; from a harmless state every text of steady atoms can be read
+    chars    coarse int32 [atoms], steady bool [atoms], into uint64 [4, coarse, words], most uint64
+             [3, words], end uint64 [words], loose bool [1]: which hypotheses a coarse atom may
+             follow: with a boundary into a universal one, with one where the text may end then,
+             with one, without one; the most that B, U1 and U0 can be; those with which a text may
+             end; do added tokens go on?
+    states   accepting bool [states], good uint8 [states], known uint8 [states], B, U1, U0 uint64
+             [states, words], distance int32 [states]: see `look_ahead`
+    sets     breaks, binds uint64 [sets, words], utf8_row int32 [sets], at int32 [sets], free, bound
+             int32 [rows, classes]: of each hypothesis set the hypotheses after which a boundary may
+             come, or none; and of those that are known (at >= 0) the sets after each token class
+    trie     label uint8, depth, skip, token, klass, after, first int32 [nodes]; start int32, data
+             uint8: the vocabulary
+    pairs    position int32 [ids], order int32; part, by_part, merges, low, high, birth int32: what
+             may not come before an id, as in `_kernels.geometry`; left, right, birth int32 [ids],
+             slots int64, values int32: which pairs are broken
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import numba
+import numpy as np
+
+from bpe_automata._storage import cache_folder
+
+F = TypeVar("F", bound=Callable[..., object])
+Arrays = tuple[Any, ...]
+Int = Any  # int64 inside kernels, which are also called with int
+
+ALIVE, DEAD, PARTLY, WAIT, LATER = 1, 2, 3, 4, 5
+DONE, NEED_STEPS, NEED_SET, NEED_ROOM, NEED_TIME = 0, 1, 2, 3, 4
+NEED_CONFIGURATIONS, NEED_ROWS, NEED_VISITED = 5, 6, 7
+HERE = 1 << 14  # see `_kernels.links`
+FOREVER = 2**31 - 1
+NO_TOKEN = -1
+COMPLETE, UNDER_WAY = 2, 1
+
+
+def _folder() -> str:
+    """Where compiled kernels are kept: a kernel depends on others, which numba does not notice, so
+    the name says what all sources are."""
+    sources = sorted(Path(__file__).parent.glob("*.py"))
+    digest = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()
+    beside = Path(__file__).parent / "__pycache__"
+    beside = beside if os.access(beside.parent, os.W_OK) else cache_folder("kernels")
+    return str(Path(numba.config.CACHE_DIR or beside) / digest[:16])
+
+
+_FOLDER = _folder()
+
+
+def jit(function: F) -> F:
+    """Compile, without the interpreter's lock; kept on the disk."""
+    before, numba.config.CACHE_DIR = numba.config.CACHE_DIR, _FOLDER
+    try:
+        return cast(F, numba.njit(function, nogil=True, cache=True))
+    finally:
+        numba.config.CACHE_DIR = before
+
+
+@jit
+def known_step(
+    state: Int,
+    byte: Int,
+    trans: np.ndarray,
+    byte_class: np.ndarray,
+    cells: np.ndarray,
+    row: np.ndarray,
+    away: np.ndarray,
+    behind: np.ndarray,
+) -> Int:
+    """The state after a byte; -1 - the number of a step that is not written down."""
+    column = byte_class[byte]
+    if len(row) == 0:
+        return np.int64(trans[state, column])
+    r = row[state]
+    cell = np.int64(cells[r, column]) if r >= 0 else np.int64(trans[-1 - r, column])
+    if cell >= 0:
+        return state + cell - HERE if cell > 0 and r >= 0 else cell
+    number = away[state] - 1 - cell
+    after = np.int64(behind[number])
+    return after if after > 0 else -1 - number
+
+
+@jit
+def want(number: Int, wanted: np.ndarray) -> None:
+    """Note that a step is wanted: wanted[0] counts those that are listed behind it, the last place
+    how often this was called."""
+    n = wanted[0] + 1
+    wanted[-1] += 1
+    if n < len(wanted) - 1 and (n == 1 or wanted[n - 1] != number):
+        wanted[n] = number
+        wanted[0] = n
+
+
+@jit
+def walk(state: Int, data: np.ndarray, steps: Arrays, wanted: np.ndarray) -> Int:
+    """The state after some bytes, 0 where there is none or a step is wanted."""
+    trans, byte_class, cells, row, away, behind = steps
+    for byte in data:
+        state = known_step(state, byte, trans, byte_class, cells, row, away, behind)
+        if state <= 0:
+            if state < 0:
+                want(-1 - state, wanted)
+            return 0
+    return state
+
+
+@jit
+def text_after(
+    text: Int, utf8_row: Int, data: np.ndarray, utf8: np.ndarray, next_: np.ndarray
+) -> Int:
+    """State of the text automaton after bytes, from a UTF-8 row; -1 where no text goes on so."""
+    entry = np.int64(utf8_row)
+    for byte in data:
+        entry = np.int64(utf8[entry if entry > 0 else 0, byte])
+        if entry == -1:
+            return -1
+        if entry < -1:
+            text = np.int64(next_[text, -2 - entry])
+            if text < 0:
+                return -1
+    return text
+
+
+@jit
+def slot_of(keys: np.ndarray, key: Int) -> Int:
+    """The slot that holds `key`, or the empty one (-1) where it belongs."""
+    mask = len(keys) - 1
+    at = ((key * -7046029254386353131) >> 20) & mask
+    while keys[at] != -1 and keys[at] != key:
+        at = (at + 1) & mask
+    return at
+
+
+@jit
+def place(keys: np.ndarray, slots: np.ndarray, values: np.ndarray) -> None:
+    """Put the numbers of keys into an empty hash table."""
+    for n in range(len(keys)):
+        at = slot_of(slots, keys[n])
+        slots[at], values[at] = keys[n], n
+
+
+@jit
+def meets(one: np.ndarray, other: np.ndarray) -> bool:
+    for w in range(len(one)):  # noqa: SIM110 - a loop is compiled
+        if one[w] & other[w]:
+            return True
+    return False

@@ -1,0 +1,302 @@
+"""What the kernels need to know of a tokenizer, whatever the language."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bpe_automata._automata.parts import PLAIN
+from bpe_automata._budget import check
+from bpe_automata._constructions.canonical import CanonicalAutomaton
+from bpe_automata._constructions.token_actions import INSIDE, MUST_END
+from bpe_automata._limits import check_fits
+from bpe_automata._sharing import Immutable, Lock, locked
+from bpe_automata._tokenizer.boundaries import Boundaries
+from bpe_automata._tokenizer.text_automaton import TextAutomaton
+
+if TYPE_CHECKING:
+    from bpe_automata._constructions.prefixed import PrefixedDfa
+
+Arrays = tuple[Any, ...]
+_MOST_SUBSETS = 1000
+MOST_TEXTS, MOST_SETS, MOST_STATES = 1 << 16, 1 << 24, 1 << 23
+
+
+def words(bits: np.ndarray) -> np.ndarray:
+    """Packed into uint64 along the last axis, the lowest bit first."""
+    size = -(-bits.shape[-1] // 64) * 64
+    wide = np.zeros((*bits.shape[:-1], size), np.bool_)
+    wide[..., : bits.shape[-1]] = bits
+    return np.ascontiguousarray(np.packbits(wide, axis=-1, bitorder="little")).view(np.uint64)
+
+
+def universal(boundaries: Boundaries) -> np.ndarray:
+    """bool [n]: the hypotheses from which every text can be read to its end; False too where the
+    subset construction that tells so would be long."""
+    n = boundaries.n
+    follow = boundaries.follow[0] | boundaries.follow[1]
+    after = [[sum(1 << int(to) for to in np.flatnonzero(row)) for row in rows] for rows in follow]
+    ends = sum(1 << int(h) for h in np.flatnonzero(boundaries.ends))
+    found = 0
+    for h in range(n):
+        subsets, seen = [1 << h], {1 << h}
+        for subset in subsets:
+            check()
+            if not subset & ends or len(subsets) > _MOST_SUBSETS:
+                break
+            then = [0] * len(after[0])
+            for k in range(n):
+                if subset >> k & 1:
+                    then = [one | other for one, other in zip(then, after[k], strict=True)]
+            for one in set(then) - seen:
+                if not one & found:
+                    seen.add(one)
+                    subsets.append(one)
+        else:
+            found |= 1 << h
+    return np.array([found >> h & 1 for h in range(n)], np.bool_)
+
+
+def harmless(text: TextAutomaton, utf8: np.ndarray) -> np.ndarray:
+    """bool [n_states]: the states from which every text of PLAIN bytes can be read, and may end."""
+    atoms = -2 - utf8[0, list(PLAIN)]
+    found: np.ndarray = text.ends & (atoms >= 0).all()
+    after, before = text.next[:, np.unique(np.maximum(atoms, 0))], -1
+    while found.sum() != before:
+        check()
+        before = found.sum()
+        found = found & (after >= 0).all(axis=1) & found[after].all(axis=1)
+    return found
+
+
+def steady_atoms(text: TextAutomaton, harmless: np.ndarray) -> np.ndarray:
+    """bool [n_atoms]: those that lead from every harmless state to a harmless state."""
+    after = text.next[harmless]
+    steady: np.ndarray = ((after >= 0) & harmless[after]).all(axis=0)
+    return steady if len(after) else np.zeros(text.next.shape[1], np.bool_)
+
+
+def kinds_of_rows(utf8: np.ndarray) -> np.ndarray:
+    """int32 [rows]: the UTF-8 rows by which bytes may follow, whatever the characters."""
+    kinds: np.ndarray = np.zeros(len(utf8), np.int32)
+    for _ in range(4):
+        shown = np.where(utf8 < 0, np.maximum(utf8, -2), kinds[np.maximum(utf8, 0)])
+        _, kinds = np.unique(shown, axis=0, return_inverse=True)
+    return kinds.reshape(-1).astype(np.int32)
+
+
+def fragments(canonical: CanonicalAutomaton) -> np.ndarray:
+    """int32: the tokens that are nothing but the last bytes of a character, and are told apart from
+    no others."""
+    classes, derivation = canonical.actions.classes, canonical.derivation
+    pure = [c.element == INSIDE and c.lead != b"" and not c.tail and c.own < 0 for c in classes]
+    found = np.array(pure)[canonical.actions.of_token] & derivation.reachable
+    return np.flatnonzero(found).astype(np.int32)
+
+
+class SetArrays:
+    """The hypothesis sets as bits, and the sets after each token class of those that were asked
+    for. Arrays are replaced when they grow, and only added to until then: a kernel that runs may go
+    on with older ones."""
+
+    def __init__(self, canonical: CanonicalAutomaton) -> None:
+        self.canonical, self.lock = canonical, Lock()
+        self._n_words = -(-canonical.pipeline.boundaries.n // 64)
+        self._n, self._n_rows = 0, 0
+        self._columns = self._with_room(1024)
+        shape = 256, len(canonical.actions.classes)
+        self._rows = np.full(shape, -1, np.int32), np.full(shape, -1, np.int32)
+        self._arrays: Arrays = ()
+        self.current()
+
+    def _with_room(self, room: int) -> Arrays:
+        shape = room, self._n_words
+        return (
+            np.zeros(shape, np.uint64),
+            np.zeros(shape, np.uint64),
+            np.zeros(room, np.int32),
+            np.full(room, -1, np.int32),
+            np.zeros((room, 2, self._n_words), np.uint64),
+        )
+
+    def current(self) -> Arrays:
+        """`sets` of the kernels: all sets that have a number now."""
+        if self._n < len(self.canonical.sets.sets) or not self._arrays:
+            self._describe()
+        return self._arrays
+
+    @locked
+    def _describe(self) -> None:
+        sets = self.canonical.sets.sets
+        n, old = len(sets), self._columns
+        if n > len(old[2]):
+            self._columns = self._with_room(2 * n)
+            for new, known in zip(self._columns, old, strict=True):
+                new[: self._n] = known[: self._n]
+        breaks, binds, utf8_row, _, inside = self._columns
+        may_end = self.canonical.whole.may_end
+        for k in range(self._n, n):
+            utf8_row[k] = sets[k].utf8_row
+            for h, b, w in sets[k].members:
+                bit = np.uint64(1 << (h & 63))
+                if may_end(w):
+                    breaks[k, h >> 6] |= bit
+                if w != MUST_END:
+                    binds[k, h >> 6] |= bit
+                    inside[k, b, h >> 6] |= bit
+        self._n = n
+        self._arrays = *self._columns[:4], *self._rows, self._columns[4]
+
+    @locked
+    def know(self, number: int) -> None:
+        """Find the sets after each token class of a set."""
+        if self._columns[3][number] >= 0:
+            return
+        free, bound = self.canonical.sets.successors(number)
+        self._describe()
+        k = self._n_rows
+        if k == len(self._rows[0]):
+            free_rows, bound_rows = self._rows
+            more = np.full_like(free_rows, -1)
+            self._rows = np.concatenate([free_rows, more]), np.concatenate([bound_rows, more])
+            at = self._columns[3].copy()
+            self._columns = (*self._columns[:3], at, self._columns[4])
+        self._rows[0][k], self._rows[1][k] = free, bound
+        self._n_rows = k + 1
+        self._columns[3][number] = k
+        self._arrays = *self._columns[:4], *self._rows, self._columns[4]
+
+
+class TokenizerTables(Immutable):
+    """Of a canonical automaton. See `steps` for what the tuples hold."""
+
+    def __init__(self, canonical: CanonicalAutomaton) -> None:
+        pipeline, trie, nodes = canonical.pipeline, canonical.trie, canonical.nodes
+        boundaries, text, utf8 = pipeline.boundaries, pipeline.text, pipeline.alphabet.utf8
+        check_fits("states of the text automaton", len(text.next), MOST_TEXTS, "too many")
+        self.canonical, self.n_ids = canonical, canonical.tokenizer.n_ids
+        self.sets = SetArrays(canonical)
+        self.deepest = int(trie.deepest)
+        quiet = harmless(text, utf8)
+        self.harmless = quiet
+        self.text: Arrays = utf8, text.next, text.ends, quiet
+        ends = boundaries.ends
+        follow = boundaries.follow
+        into = [
+            follow[1] @ universal(boundaries),
+            follow[1] @ ends,
+            follow[1].any(axis=2),
+            follow[0].any(axis=2),
+        ]
+        packed = np.stack([words(one.T) for one in into])
+        coarse = pipeline.coarse.astype(np.int32)
+        steady = steady_atoms(text, quiet)
+        used = np.unique(coarse)
+        most = np.bitwise_or.reduce(packed[:, used], axis=1)
+        quietest = np.unique(coarse[steady])
+        best = np.bitwise_or.reduce(packed[:2][:, quietest], axis=(0, 1), initial=0)
+        most = np.stack([best, most[2], most[3]])
+        self.chars: Arrays = coarse, steady, packed, most, words(ends)
+        self.steps_of_hypotheses = words(follow)
+        self.fragments = fragments(canonical)
+        self.trie: Arrays = (
+            trie.label,
+            trie.depth,
+            trie.skip,
+            trie.token,
+            nodes.token_class,
+            nodes.text,
+            nodes.first,
+            trie.start,
+            trie.data,
+        )
+        actions = canonical.actions
+        self.by_id: Arrays = actions.of_token, actions.text, actions.first
+        before, after = canonical.geometry.before, canonical.geometry.after
+        birth = canonical.derivation.birth
+        position = np.full(len(birth), -1, np.int32)
+        position[before.order] = np.arange(len(before.order), dtype=np.int32)
+        half = before.part, before.by_part, before.merges, before.low, before.high
+        broken = canonical.geometry.pairs
+        pairs = broken.left, broken.right, broken.slots, broken.values
+        self.pairs: Arrays = position, before.order, *half, birth, *pairs
+        half = after.part, after.by_part, after.merges, after.low, after.high
+        self.follow: Arrays = *half, after.order, birth
+        self.reachable = canonical.derivation.reachable
+        self.kinds = kinds_of_rows(utf8)
+        self.wide_text = self.text
+        steadily = np.where(steady, text.next, -1).astype(np.int32)
+        self.steady_text: Arrays = utf8, steadily, text.ends, quiet
+        self.lock, self.slices = Lock(), dict[tuple[bytes, bool, int], Any]()
+
+    def quietly(self) -> np.ndarray:
+        """bool [n_ids]: the tokens behind which the text automaton is in a harmless state."""
+        after = self.by_id[1]
+        found: np.ndarray = (after >= 0) & self.harmless[after]
+        return found
+
+    def after(self, H: int) -> tuple[np.ndarray, np.ndarray]:
+        """int32 [n_classes], twice: the set after a token of each class with and without a boundary
+        before it, -1 for none."""
+        self.sets.know(H)
+        sets = self.sets.current()
+        return sets[4][sets[3][H]], sets[5][sets[3][H]]
+
+
+_NOTHING = np.empty(0, np.int32)
+NO_ADDED: Arrays = (
+    _NOTHING,
+    _NOTHING,
+    _NOTHING,
+    np.empty((0, 0), np.int32),
+    np.zeros(1, np.int32),
+    np.empty(0, np.uint8),
+    _NOTHING,
+)
+
+
+def added_arrays(canonical: CanonicalAutomaton, prefixed: PrefixedDfa, banned: set[int]) -> Arrays:
+    """`added` of the kernels. banned: ids that may not be read as text."""
+    text = canonical.pipeline.text
+    ids = text.ids.astype(np.int32)
+    ids[np.isin(ids, list(banned))] = -1
+    if not (ids >= 0).any():
+        return NO_ADDED
+    around = prefixed.added_from, prefixed.after_added
+    return *around, text.after_row, text.after, text.token_start, text.data, ids
+
+
+class Scratch(threading.local):
+    """Room for kernels, of each thread; its size is that of the largest tokenizer so far."""
+
+    def __init__(self) -> None:
+        self.sizes: dict[str, int] = {"listed": 1 << 14, "frames": 256}
+        self._made: dict[tuple[int, ...], tuple[Any, ...]] = {}
+
+    def of(self, n_rows: int, depth: int, n_words: int, n_ids: int) -> tuple[Any, ...]:
+        key = n_rows, depth, n_words, n_ids, *self.sizes.values()
+        found = self._made.get(key)
+        if found is None:
+            found = self._made[key] = (
+                np.empty((n_rows, 4), np.int32),
+                np.zeros(depth + 2, np.int32),
+                np.zeros(4096, np.int64),
+                np.zeros(64, np.int64),
+                np.empty((self.sizes["listed"], 4), np.int64),
+                np.empty(n_rows, np.int64),
+                np.empty((self.sizes["frames"], 6), np.int64),
+                np.empty(n_words, np.uint64),
+                np.empty((2 * n_rows, 4), np.int32),
+                np.empty(2 * n_rows, np.int64),
+                np.empty((2, 2 * n_rows), np.int32),
+            )
+        return found
+
+    def grow(self) -> None:
+        self.sizes = {name: 2 * size for name, size in self.sizes.items()}
+        self._made = {}
+
+
+scratch = Scratch()

@@ -1,0 +1,168 @@
+"""Where tokens lead from a state of the byte automaton and one of the text automaton."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bpe_automata._core.steps import (
+    HERE,
+    Arrays,
+    Int,
+    jit,
+    text_after,
+    walk,
+    want,
+)
+
+
+@jit
+def read_tokens(
+    q0: Int,
+    a0: Int,
+    row0: Int,
+    low: Int,
+    high: Int,
+    steps: Arrays,
+    text: Arrays,
+    trie: Arrays,
+    path: np.ndarray,
+    found: np.ndarray,
+    wanted: np.ndarray,
+) -> Int:
+    """The tokens of low < bytes <= high that can be read from (q0, a0) in UTF-8 row row0, whatever
+    the hypotheses: rows (token, state, text state, class) of `found`, int32. Returns how many."""
+    trans, byte_class, cells, row, away, behind = steps
+    label, depth, skip, token, klass, after, first, start, data = trie
+    utf8, next_ = text[0], text[1]
+    n, node, end, explicit = 0, 0, len(label), len(row) == 0
+    plain = row0 == 0 and a0 == 0
+    path[0] = q0
+    while node < end:
+        d = depth[node]
+        if d > high or (d == 1 and utf8[row0, label[node]] == -1):
+            node = skip[node]
+            continue
+        # As `known_step`, which takes 15 times as long: arrays are counted at each call.
+        q, column = np.int64(path[d - 1]), byte_class[label[node]]
+        if explicit:
+            q = np.int64(trans[q, column])
+        else:
+            r = np.int64(row[q])
+            cell = np.int64(cells[r, column]) if r >= 0 else np.int64(trans[-1 - r, column])
+            if cell < 0:
+                number = away[q] - 1 - cell
+                q = np.int64(behind[number])
+                if q == 0:
+                    want(number, wanted)
+            elif cell > 0 and r >= 0:
+                q += cell - HERE
+            else:
+                q = cell
+        if q == 0:
+            node = skip[node]
+            continue
+        path[d] = q
+        c = klass[node]
+        if c != 0 and d > low:
+            a = np.int64(after[node])
+            if not plain:
+                t, f = token[node], first[node]
+                if row0 != 0 or f < 0 or next_[a0, f] != next_[0, f]:
+                    a = text_after(a0, row0, data[start[t] : start[t + 1]], utf8, next_)
+            if a >= 0:
+                found[n, 0] = token[node]
+                found[n, 1] = q
+                found[n, 2] = a
+                found[n, 3] = c
+                n += 1
+        node += 1
+    return n
+
+
+@jit
+def read_these(
+    ids: np.ndarray,
+    q0: Int,
+    a0: Int,
+    klass: np.ndarray,
+    after: np.ndarray,
+    first: np.ndarray,
+    steps: Arrays,
+    text: Arrays,
+    trie: Arrays,
+    found: np.ndarray,
+    wanted: np.ndarray,
+) -> Int:
+    """As `read_tokens` for some tokens alone, from a character's end; klass, after, first: by
+    id."""
+    start, data, n = trie[7], trie[8], 0
+    for i in range(len(ids)):
+        t = ids[i]
+        spelled = data[start[t] : start[t + 1]]
+        q = walk(q0, spelled, steps, wanted)
+        if q == 0:
+            continue
+        a = np.int64(after[t])
+        f = first[t]
+        if a0 != 0 and (f < 0 or text[1][a0, f] != text[1][0, f]):
+            a = text_after(a0, 0, spelled, text[0], text[1])
+        if a >= 0:
+            found[n, 0], found[n, 1], found[n, 2], found[n, 3] = t, q, a, klass[t]
+            n += 1
+    return n
+
+
+@jit
+def step_each(
+    tokens: np.ndarray,
+    q0: Int,
+    a0: Int,
+    row0: Int,
+    steps: Arrays,
+    text: Arrays,
+    trie: Arrays,
+    by_id: Arrays,
+    wanted: np.ndarray,
+) -> np.ndarray:
+    """int64 [n, 2]: where each token leads from a state of the byte automaton and one of the text
+    automaton, in UTF-8 row row0."""
+    start, data = trie[7], trie[8]
+    after, first = by_id[1], by_id[2]
+    found = np.zeros((len(tokens), 2), np.int64)
+    for i in range(len(tokens)):
+        t = tokens[i]
+        spelled = data[start[t] : start[t + 1]]
+        found[i, 0] = walk(q0, spelled, steps, wanted)
+        a = np.int64(after[t])
+        if row0 != 0 or a0 != 0:
+            f = first[t]
+            if row0 != 0 or f < 0 or text[1][a0, f] != text[1][0, f]:
+                a = text_after(a0, row0, spelled, text[0], text[1])
+        found[i, 1] = a
+    return found
+
+
+@jit
+def added_steps(
+    q: Int, a: Int, added: Arrays, steps: Arrays, wanted: np.ndarray, found: np.ndarray
+) -> Int:
+    """The added tokens that can be read between pretokens: rows (token, state, text state, 0)."""
+    from_, behind, after_row, after, start, data, ids = added
+    n = 0
+    if len(ids) == 0:
+        return 0
+    begin = q if len(from_) == 0 else np.int64(from_[q])
+    if begin == 0:
+        return 0
+    row = after_row[a]
+    for k in range(len(ids)):
+        text = after[row, k]
+        if ids[k] < 0 or text < 0:
+            continue
+        last = walk(begin, data[start[k] : start[k + 1]], steps, wanted)
+        if last > 0:
+            last = last if len(behind) == 0 else np.int64(behind[last])
+        if last > 0:
+            found[n, 0], found[n, 1], found[n, 2], found[n, 3] = ids[k], last, text, 0
+            n += 1
+    return n
