@@ -200,8 +200,7 @@ class Product:
             if code == DONE:
                 return bool(answer)
             check()
-            if code == NEED_TIME:
-                budget *= 2
+            budget = 2 * budget if code == NEED_TIME else _QUOTA
             quota[0] = budget
             self._give(code, room)
 
@@ -244,8 +243,7 @@ class Product:
             if code == DONE:
                 return Row(base, room[10][0, :n].copy(), room[10][1, :m].copy())
             check()
-            if code == NEED_TIME:
-                budget *= 2
+            budget = 2 * budget if code == NEED_TIME else _QUOTA
             quota[0] = budget
             self._give(code, room)
 

@@ -43,6 +43,9 @@ from bpe_automata._core.tokens import (
 )
 
 
+MOST_WAITING = 16  # ids whose searches wait for something, in one call
+
+
 @jit
 def read_row(  # noqa: PLR0915 - one loop
     q0: Int,
@@ -79,7 +82,7 @@ def read_row(  # noqa: PLR0915 - one loop
     if row0 == 0 and text[2][a0] and (len(chars[0]) == 0 or meets(sets[0][H0], chars[4])):
         m = added_steps(q0, a0, added, steps, wanted, judged[n:])
     slots, values, keys, dead, counts, rows, known = memo
-    position, code, found_ids = pairs[0], DONE, np.zeros(2, np.int64)
+    position, code, found_ids, waiting = pairs[0], DONE, np.zeros(2, np.int64), 0
     for side in range(2):
         after, n_found = free if side == 0 else bound, 0
         if not number_all(judged, n, after, slots, values, keys, counts, numbers):
@@ -114,8 +117,11 @@ def read_row(  # noqa: PLR0915 - one loop
                         or not (rows[dead_at, at >> 6] >> np.uint64(at & 63)) & np.uint64(1)
                     )
                 if not live:
+                    if waiting == MOST_WAITING:
+                        continue
                     code = search(c, last, memo, kit, scratch, visited, deepest, quota)
                     if code in (NEED_STEPS, NEED_SET):  # others may need more of them
+                        waiting += 1
                         continue
                     if code != DONE:
                         return code, 0, 0
