@@ -42,7 +42,6 @@ from bpe_automata._core.tokens import (
     read_tokens,
 )
 
-
 MOST_WAITING = 16  # ids whose searches wait for something, in one call
 
 
@@ -79,7 +78,7 @@ def read_row(  # noqa: PLR0915 - one loop
         klass, after, first = by_id
         n += read_these(few, q0, a0, klass, after, first, steps, text, trie, judged[n:], wanted)
     m = 0
-    if row0 == 0 and text[2][a0] and (len(chars[0]) == 0 or meets(sets[0][H0], chars[4])):
+    if row0 == 0 and (len(chars[0]) == 0 or meets(sets[0][H0], chars[4])):
         m = added_steps(q0, a0, added, steps, wanted, judged[n:])
     slots, values, keys, dead, counts, rows, known = memo
     position, code, found_ids, waiting = pairs[0], DONE, np.zeros(2, np.int64), 0

@@ -339,7 +339,7 @@ def candidates(
         return NEED_SET, top, np.int64(-2), 0
     before, m, far = wanted[-1], 0, states[7]
     n = read_tokens(q0, a0, row0, low, high, steps, text, trie, path, found, wanted)
-    if low == 0 and row0 == 0 and text[2][a0] and meets(sets[0][H0], chars[4]):
+    if low == 0 and row0 == 0 and meets(sets[0][H0], chars[4]):
         m = added_steps(q0, a0, added, steps, wanted, found[n:])
     binds = token >= 0 and position[token] >= 0
     for side in range(2 if binds else 1):
