@@ -1,0 +1,1 @@
+"""The canonical engine to come: see `steps` for its words, `search`, `slices` and `product`."""

@@ -32,10 +32,10 @@ from bpe_automata._sharing import BoundedMemo, Lock, locked
 _QUOTA = 256  # configurations that one call of a kernel settles
 _NONE = np.empty(0, np.int32)
 _NO_BASE = np.empty((2, 0), np.int32)
-_LENGTHS = 32, 12, 5
-_MARGIN = 6
-_FAR = 4
-_MOST_LOOPS = 16
+_LENGTHS = 32, 12, 5  # bytes of a slice's tokens, at most
+_MARGIN = 6  # characters that a region must go on beyond them
+_FAR = 4  # times as far is looked at once, as the next state will ask too
+_MOST_LOOPS = 16  # sets of bytes that one automaton's regions have
 _FEWEST = 500  # tokens that are worth a slice
 
 

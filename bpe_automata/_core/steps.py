@@ -7,7 +7,7 @@ hypothesis set. Its status is a matter of two ANDs of bits (see `status`):
     DEAD     no text goes on to acceptance
     PARTLY   it may depend on what the last id would merge with, or more than one character decides
 
-What is PARTLY is settled by `settle`, exactly, so a status may be PARTLY where it need not be.
+What is PARTLY is settled by `search`, exactly, so a status may be PARTLY where it need not be.
 
 The arrays come in plain tuples, which kernels take apart (a call with named tuples takes 20 times
 as long):
@@ -17,20 +17,32 @@ as long):
     text     utf8 int32 [rows, 256], next int32 [texts, atoms], ends, harmless bool [texts]: UTF-8
              and the text automaton; from a harmless state every text of steady atoms can be read
     chars    coarse int32 [atoms], steady bool [atoms], into uint64 [4, coarse, words], most uint64
-             [3, words], end uint64 [words], loose bool [1]: which hypotheses a coarse atom may
-             follow: with a boundary into a universal one, with one where the text may end then,
-             with one, without one; the most that B, U1 and U0 can be; those with which a text may
-             end; do added tokens go on?
+             [3, words], end uint64 [words], loose bool [1], after uint64 [2, n, coarse, words],
+             fragments int32: which hypotheses a coarse atom may follow: with a boundary into a
+             universal one, with one where the text may end then, with one, without one; the most
+             that B, U1 and U0 can be; those with which a text may end; do added tokens go on? the
+             hypotheses after an atom, without and with a boundary before it; the tokens that are
+             nothing but the last bytes of a character
     states   accepting bool [states], good uint8 [states], known uint8 [states], B, U1, U0 uint64
-             [states, words], distance int32 [states]: see `look_ahead`
+             [states, words], distance int32 [states] (none of a linked automaton), far int32
+             [states]: see `look_ahead` and `leads_home`; far: bytes to acceptance
     sets     breaks, binds uint64 [sets, words], utf8_row int32 [sets], at int32 [sets], free, bound
-             int32 [rows, classes]: of each hypothesis set the hypotheses after which a boundary may
-             come, or none; and of those that are known (at >= 0) the sets after each token class
+             int32 [rows, classes], inside uint64 [sets, 2, words]: of each hypothesis set the
+             hypotheses after which a boundary may come, or none; of those that are known (at >= 0)
+             the sets after each token class; inside a character, the hypotheses before it by
+             whether there is a boundary there
     trie     label uint8, depth, skip, token, klass, after, first int32 [nodes]; start int32, data
              uint8: the vocabulary
     pairs    position int32 [ids], order int32; part, by_part, merges, low, high, birth int32: what
              may not come before an id, as in `_kernels.geometry`; left, right, birth int32 [ids],
              slots int64, values int32: which pairs are broken
+    memo     slots int64, values int32: hash table of configurations; keys int64, dead int32 [n]:
+             see `search`; counts int64 [2]: configurations, rows; rows uint64 [rows, words]: dead
+             ids by position; known uint8 [n]: statuses
+    visited  failed int64, its count; seen, stamps, listed int64, now int64 [2]: the pairs that are
+             known to be dead, and those of one search
+    kit      steps, text, chars, states, sets, trie, added, pairs
+    scratch  room of a thread: see `tables.Scratch`
 """
 
 from __future__ import annotations
