@@ -6,7 +6,6 @@ others are read in a trie of their own."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,8 +13,7 @@ import numpy as np
 from bpe_automata._automata.compile import compile_regex
 from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._core.tables import TokenizerTables
-from bpe_automata._kernels.trie import skips
-from bpe_automata._sharing import BoundedMemo, Lock, locked
+from bpe_automata._sharing import BoundedMemo, Lock, cached, locked
 
 Arrays = tuple[np.ndarray, ...]
 MOST_FEW = 4000
@@ -72,7 +70,7 @@ class Slice:
         self._rows = BoundedMemo(tables.n_ids // 2)
         self._odd: dict[int, np.ndarray] = {}
 
-    @cached_property
+    @cached
     def _loop(self) -> Any:
         kept = "".join(f"\\x{b:02x}" for b in np.flatnonzero(self.K))
         wide = "|[^\\x00-\\x7f]" if self.wide else ""
@@ -134,13 +132,13 @@ def _part_of(trie: Arrays, kept: np.ndarray) -> Arrays:
     """The trie of the tokens at some nodes alone."""
     label, depth, skip, token, klass, after, first, start, data = trie
     count = np.concatenate([[0], np.cumsum(kept)])
-    at = np.flatnonzero(count[skip] > count[:-1])
+    some = count[skip] > count[:-1]  # below a node, itself included
+    at, number = np.flatnonzero(some), np.concatenate([[0], np.cumsum(some)])
     here = kept[at]
-    depth = depth[at]
     return (
         label[at],
-        depth,
-        skips(depth),
+        depth[at],
+        number[skip[at]].astype(np.int32),
         np.where(here, token[at], -1).astype(np.int32),
         np.where(here, klass[at], 0).astype(np.int32),
         after[at],
