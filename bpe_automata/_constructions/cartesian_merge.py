@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -142,7 +142,7 @@ class CartesianMerge(Immutable):
         self.prefixed = prefixed(dfa, tokenizer.description.prefix)
         self.dfa = self.prefixed.dfa
         self.canonical: CanonicalAutomaton = canonical_automaton(tokenizer)
-        _refuse_text(self.canonical, eos_ids)
+        refuse_text(self.canonical, eos_ids)
         unread = tokenizer.added_ids - tokenizer.added_as_text(added_tokens)
         self._tables = ProductTables(self.canonical, self.prefixed, {*eos_ids, *unread})
         self._relevance = Relevance(self._tables, self.canonical.geometry)
@@ -181,11 +181,11 @@ class CartesianMerge(Immutable):
     def initial(self, prefix: Sequence[int] = ()) -> ProductState:
         if self.dfa.is_empty:
             raise EmptyLanguageError("nothing matches the constraint")
-        after = self._after_prompt(prefix)
+        after = after_prompt(self.canonical, prefix)
         state_pair = self._tables.state_pair(self._start_after(prefix), after.text)
         state = ProductState(state_pair, after.hypotheses, after.last)
         if not self.accepting(state) and not self.mask(state).any():
-            self._explain_impossible(prefix)
+            explain_impossible(self.tokenizer, prefix)
         return state
 
     def accepting(self, state: ProductState) -> bool:
@@ -282,42 +282,47 @@ class CartesianMerge(Immutable):
             found[k] = self.step(state, found[k].last)
         return found
 
-    def _after_prompt(self, prefix: Sequence[int]) -> CanonicalState:
-        state = self.canonical.start
-        for position, token in enumerate(prefix):
-            if not 0 <= token < self.n_ids:
-                raise TokenOutOfRangeError(f"prompt id {token} is not in 0 .. {self.n_ids - 1}")
-            if token in self.tokenizer.description.controls:
-                after = self.canonical.start if self.canonical.ends(state) else None
-            else:
-                after = self.canonical.step(state, token)
-            if after is None:
-                raise PromptError(
-                    f"the prompt is not canonical at its token {position} "
-                    f"({self.tokenizer.token_bytes(token)!r}): give the ids that encode makes of "
-                    "its text, or start afresh with no prefix"
-                )
-            state = after
-        return state
 
-    def _explain_impossible(self, prefix: Sequence[int]) -> None:
-        if not prefix:
-            raise EmptyLanguageError(
-                "no canonical token sequence spells a text that matches the constraint: it needs "
-                "bytes, special tokens (added_tokens=True lets them be text) or end-of-sequence "
-                "ids that cannot be generated as text, or only texts match that the tokenizer "
-                "itself would change (normalizer, prefix)"
+def after_prompt(canonical: CanonicalAutomaton, prefix: Sequence[int]) -> CanonicalState:
+    """Where the ids of a prompt lead. Raises TokenOutOfRangeError, PromptError."""
+    tokenizer = canonical.tokenizer
+    state = canonical.start
+    for position, token in enumerate(prefix):
+        if not 0 <= token < tokenizer.n_ids:
+            raise TokenOutOfRangeError(f"prompt id {token} is not in 0 .. {tokenizer.n_ids - 1}")
+        if token in tokenizer.description.controls:
+            after = canonical.start if canonical.ends(state) else None
+        else:
+            after = canonical.step(state, token)
+        if after is None:
+            raise PromptError(
+                f"the prompt is not canonical at its token {position} "
+                f"({tokenizer.token_bytes(token)!r}): give the ids that encode makes of "
+                "its text, or start afresh with no prefix"
             )
-        last = self.tokenizer.token_bytes(prefix[-1])
-        raise PromptError(
-            f"after this prompt no answer is canonical: the prompt's last token {last!r} would "
-            "merge with the answer, or the text between them is split elsewhere. End the prompt "
-            "before that text and let the constraint begin with it (a space belongs to the "
-            "answer), or let `heal` give it back"
+        state = after
+    return state
+
+
+def explain_impossible(tokenizer: Tokenizer, prefix: Sequence[int]) -> NoReturn:
+    """Raises EmptyLanguageError, and after a prompt PromptError."""
+    if not prefix:
+        raise EmptyLanguageError(
+            "no canonical token sequence spells a text that matches the constraint: it needs "
+            "bytes, special tokens (added_tokens=True lets them be text) or end-of-sequence "
+            "ids that cannot be generated as text, or only texts match that the tokenizer "
+            "itself would change (normalizer, prefix)"
         )
+    last = tokenizer.token_bytes(prefix[-1])
+    raise PromptError(
+        f"after this prompt no answer is canonical: the prompt's last token {last!r} would "
+        "merge with the answer, or the text between them is split elsewhere. End the prompt "
+        "before that text and let the constraint begin with it (a space belongs to the "
+        "answer), or let `heal` give it back"
+    )
 
 
-def _refuse_text(canonical: CanonicalAutomaton, eos_ids: tuple[int, ...]) -> None:
+def refuse_text(canonical: CanonicalAutomaton, eos_ids: tuple[int, ...]) -> None:
     """Texts that need an end-of-sequence id have no tokenization; only added tokens are so rare
     that this is followed exactly."""
     for token in eos_ids:

@@ -30,6 +30,11 @@ from bpe_automata._constructions.canonical import (
     CanonicalState,
     canonical_automaton,
 )
+from bpe_automata._constructions.cartesian_merge import (
+    after_prompt,
+    explain_impossible,
+    refuse_text,
+)
 from bpe_automata._constructions.hypothesis_sets import BEGINNING, NONE
 from bpe_automata._constructions.prefixed import prefixed
 from bpe_automata._core.product import Product, Row
@@ -39,9 +44,6 @@ from bpe_automata._sharing import BoundedMemo, Immutable
 from bpe_automata._tokenizer.tokenizer import AddedTokens, Tokenizer
 from bpe_automata.errors import (
     EmptyLanguageError,
-    PromptError,
-    TokenOutOfRangeError,
-    UnsupportedTokenizerError,
 )
 
 if TYPE_CHECKING:
@@ -78,7 +80,7 @@ class CartesianMerge(Immutable):
         self.prefixed = prefixed(dfa, tokenizer.description.prefix)
         self.dfa = self.prefixed.dfa
         self.canonical: CanonicalAutomaton = canonical_automaton(tokenizer)
-        _refuse_text(self.canonical, eos_ids)
+        refuse_text(self.canonical, eos_ids)
         tables = tokenizer.derived("tables", lambda _: TokenizerTables(self.canonical))
         unread = tokenizer.added_ids - tokenizer.added_as_text(added_tokens)
         added = added_arrays(self.canonical, self.prefixed, {*eos_ids, *unread})
@@ -105,11 +107,11 @@ class CartesianMerge(Immutable):
     def initial(self, prefix: Sequence[int] = ()) -> ProductState:
         if self.dfa.is_empty:
             raise EmptyLanguageError("nothing matches the constraint")
-        after = self._after_prompt(prefix)
+        after = after_prompt(self.canonical, prefix)
         start = self.prefixed.start_after(self.tokenizer, prefix)
         state = ProductState(start, after.text, after.hypotheses, after.last)
         if not self.accepting(state) and not self.mask(state).any():
-            self._explain_impossible(prefix)
+            explain_impossible(self.tokenizer, prefix)
         return state
 
     def accepting(self, state: ProductState) -> bool:
@@ -193,50 +195,3 @@ class CartesianMerge(Immutable):
         for k in added.tolist():
             found[k] = self.step(state, found[k].last)
         return found
-
-    def _after_prompt(self, prefix: Sequence[int]) -> CanonicalState:
-        state = self.canonical.start
-        for position, token in enumerate(prefix):
-            if not 0 <= token < self.n_ids:
-                raise TokenOutOfRangeError(f"prompt id {token} is not in 0 .. {self.n_ids - 1}")
-            if token in self.tokenizer.description.controls:
-                after = self.canonical.start if self.canonical.ends(state) else None
-            else:
-                after = self.canonical.step(state, token)
-            if after is None:
-                raise PromptError(
-                    f"the prompt is not canonical at its token {position} "
-                    f"({self.tokenizer.token_bytes(token)!r}): give the ids that encode makes of "
-                    "its text, or start afresh with no prefix"
-                )
-            state = after
-        return state
-
-    def _explain_impossible(self, prefix: Sequence[int]) -> None:
-        if not prefix:
-            raise EmptyLanguageError(
-                "no canonical token sequence spells a text that matches the constraint: it needs "
-                "bytes, special tokens (added_tokens=True lets them be text) or end-of-sequence "
-                "ids that cannot be generated as text, or only texts match that the tokenizer "
-                "itself would change (normalizer, prefix)"
-            )
-        last = self.tokenizer.token_bytes(prefix[-1])
-        raise PromptError(
-            f"after this prompt no answer is canonical: the prompt's last token {last!r} would "
-            "merge with the answer, or the text between them is split elsewhere. End the prompt "
-            "before that text and let the constraint begin with it (a space belongs to the "
-            "answer), or let `heal` give it back"
-        )
-
-
-def _refuse_text(canonical: CanonicalAutomaton, eos_ids: tuple[int, ...]) -> None:
-    """Texts that need an end-of-sequence id have no tokenization; only added tokens are so rare
-    that this is followed exactly."""
-    for token in eos_ids:
-        if 0 <= token < canonical.tokenizer.n_ids and canonical.usable[token]:
-            spelled = canonical.tokenizer.token_bytes(token)
-            raise UnsupportedTokenizerError(
-                "end-of-sequence id",
-                token,
-                f"it is the ordinary token {spelled!r}; give the id of an added token",
-            )

@@ -21,10 +21,11 @@ from bpe_automata._core.steps import (
     NEED_STEPS,
     NEED_TIME,
     NEED_VISITED,
+    called,
     place,
     walk,
 )
-from bpe_automata._core.tables import MOST_STATES, NO_ADDED, Arrays, TokenizerTables, scratch
+from bpe_automata._core.tables import MOST_STATES, NO_ADDED, Arrays, TokenizerTables, fixed, scratch
 from bpe_automata._core.tokens import step_each
 from bpe_automata._limits import check_fits, untouched
 from bpe_automata._sharing import BoundedMemo, Lock, locked
@@ -77,7 +78,7 @@ class Product:
         self.tables, self.dfa, self.lock, self._sliced = tables, dfa, Lock(), sliced
         n, n_words = dfa.n_states, tables.chars[4].shape[0]
         check_fits("states", n, MOST_STATES, "use smaller repeat counts, or split the language")
-        self.steps: Arrays = tuple(dfa.steps)
+        self.steps = fixed(*dfa.steps)
         shape = (n, n_words), np.uint64
         made = untouched((n, np.uint8), shape, shape, shape, (n, np.bool_), (n, np.uint8))
         known, B, U1, U0, never, unknown = made
@@ -87,7 +88,7 @@ class Product:
             good = dfa.plain.view(np.uint8)
         elif good is None:
             good, distance = unknown, far
-        accepting = dfa.accepting if ends else never
+        accepting, far, distance = fixed(dfa.accepting if ends else never, far, distance)
         self.states: Arrays = accepting, good, known, B, U1, U0, distance, far
         loose = np.array([len(added[-1]) > 0])
         self.chars: Arrays = (
@@ -184,8 +185,8 @@ class Product:
         key = q, part, needs.tobytes()
         found = self._live.get(key)
         if found is None:
-            given = self.steps, self.tables.wide_text, self.chars, self.states
-            states = region(q, part.K, part.wide, self.tables.kinds, length, *given)
+            given = self.steps, self.tables.text, self.chars, self.states
+            states = called(region, q, part.K, part.wide, self.tables.kinds, length, *given)
             found = len(states) > 0 and self._ask(live_at, states, needs)
             self._live.put(key, found)
         return found
@@ -196,7 +197,7 @@ class Product:
             room = self._scratch()
             room[2][0] = room[3][0] = 0
             given = self._memo, self._kit(), room, self._visited, self.tables.deepest, quota
-            code, answer = kernel(*arguments, *given)
+            code, answer = called(kernel, *arguments, *given)
             if code == DONE:
                 return bool(answer)
             check()
@@ -212,7 +213,9 @@ class Product:
             n = len(part[0])
             later, unsure = np.empty((2 * n, 3), np.int32), np.empty((2 * n, 2), np.int32)
             given = self._memo, self._kit(), part, room, self._visited, self.tables.deepest
-            code, *sizes = read_slice(H, *given, np.zeros(1, np.int64), room[10], later, unsure)
+            code, *sizes = called(
+                read_slice, H, *given, np.zeros(1, np.int64), room[10], later, unsure
+            )
             if code == DONE:
                 f, b, m, k = sizes
                 return room[10][0, :f].copy(), room[10][1, :b].copy(), later[:m], unsure[:k]
@@ -239,7 +242,7 @@ class Product:
                 quota,
                 room[10],
             )
-            code, n, m = read_row(q, a, H, *given)
+            code, n, m = called(read_row, q, a, H, *given)
             if code == DONE:
                 return Row(base, room[10][0, :n].copy(), room[10][1, :m].copy())
             check()
@@ -261,7 +264,7 @@ class Product:
             n = int(counts[0])
             new = self._memo_with(4 * n, 1)
             new[2][:n], new[3][:n], new[6][:n] = keys[:n], dead[:n], known[:n]
-            place(keys[:n], new[0], new[1])
+            called(place, keys[:n], new[0], new[1])
             self._memo = *new[:4], counts, rows, new[6]
         elif code == NEED_ROWS:
             rows = self._memo[5]
@@ -270,7 +273,7 @@ class Product:
         elif code == NEED_VISITED:
             new = self._visited_with(4 * len(self._visited[4]))
             failed = self._visited[0][self._visited[0] >= 0]
-            place(failed, new[0], np.zeros(len(new[0]), np.int32))
+            called(place, failed, new[0], np.zeros(len(new[0]), np.int32))
             new[1][0] = len(failed)
             self._visited = new
         else:
@@ -283,7 +286,7 @@ class Product:
         row, mask = self.row(q, a, H), np.empty((self.tables.n_ids + 31) >> 5, np.int32)
         if last >= 0 and not self.tables.reachable[last]:
             last = -1
-        compose(row.base, row.free, row.bound, last, self.tables.follow, ends, mask)
+        called(compose, row.base, row.free, row.bound, last, self.tables.follow, ends, mask)
         return mask
 
     def sides(self, q: int, a: int, H: int, last: int) -> tuple[np.ndarray, np.ndarray]:
@@ -291,10 +294,12 @@ class Product:
         last id."""
         row, n_words = self.row(q, a, H), (self.tables.n_ids + 31) >> 5
         free, bound = np.empty((2, n_words), np.int32)
-        compose(row.base[:1].repeat(2, 0), row.free, _NONE, -1, self.tables.follow, _NONE, free)
+        called(
+            compose, row.base[:1].repeat(2, 0), row.free, _NONE, -1, self.tables.follow, _NONE, free
+        )
         last = last if last >= 0 and self.tables.reachable[last] else -1
         base = row.base * np.array([[0], [1]], np.int32)
-        compose(base, _NONE, row.bound, last, self.tables.follow, _NONE, bound)
+        called(compose, base, _NONE, row.bound, last, self.tables.follow, _NONE, bound)
         return free, bound
 
     # ---------------------------------------------------------------- steps
@@ -304,7 +309,7 @@ class Product:
         spelled = np.frombuffer(data, np.uint8)
         while True:
             wanted = np.zeros(8, np.int64)
-            found = walk(q, spelled, self.steps, wanted)
+            found = called(walk, q, spelled, self.steps, wanted)
             if not wanted[0]:
                 return int(found)
             self._enter(wanted)
@@ -316,7 +321,7 @@ class Product:
         while True:
             wanted = np.zeros(4096, np.int64)
             given = self.steps, self.text, self.tables.trie, self.tables.by_id, wanted
-            found = step_each(tokens, q, a, row0, *given)
+            found = called(step_each, tokens, q, a, row0, *given)
             if not wanted[0]:
                 return found
             self._enter(wanted)
@@ -331,9 +336,9 @@ class Product:
         """The slice of the region in which a state is, None if there is none."""
         loop = self._loop_of.get(q, 0)
         t = self.tables
-        given = self.steps, t.wide_text, self.chars, self.states
+        given = self.steps, t.text, self.chars, self.states
         if loop == 0:
-            K = loop_bytes(q, *given)
+            K = called(loop_bytes, q, *given)
             loop = None
             if K.sum() >= 8:
                 wide = self._depth(q, K, True, given) >= _LENGTHS[-1] + _MARGIN
@@ -370,7 +375,7 @@ class Product:
         most = _LENGTHS[0] + _MARGIN
         if proved[q] - 1 >= most:
             return most
-        return int(proved_depth(q, K, wide, self.tables.kinds, _FAR * most, proved, *given))
+        return int(called(proved_depth, q, K, wide, self.tables.kinds, _FAR * most, proved, *given))
 
 
 def loop_product(tables: TokenizerTables, dfa: ByteDFA) -> Product:

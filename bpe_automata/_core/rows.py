@@ -4,21 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from bpe_automata._core.search import (
-    ALL_DEAD,
-    ALL_LIVE,
-    FEW,
-    NONE_DEAD,
-    all_live,
-    configuration,
-    is_live,
-    need_set,
-    number_all,
-    search,
-)
-from bpe_automata._core.status import (
-    status,
-)
+from bpe_automata._core.configurations import configuration, is_live, know, need_set, number_all
+from bpe_automata._core.search import FEW, all_live, search
 from bpe_automata._core.steps import (
     ALIVE,
     DONE,
@@ -30,17 +17,12 @@ from bpe_automata._core.steps import (
     NEED_TIME,
     NO_TOKEN,
     PARTLY,
-    WAIT,
     Arrays,
     Int,
     jit,
     meets,
 )
-from bpe_automata._core.tokens import (
-    added_steps,
-    read_these,
-    read_tokens,
-)
+from bpe_automata._core.tokens import added_steps, read_these, read_tokens
 
 MOST_WAITING = 16  # ids whose searches wait for something, in one call
 
@@ -66,14 +48,14 @@ def read_row(  # noqa: PLR0915 - one loop
     read (all tokens, or those that a slice leaves); few: int32, ids that are read besides.
 
     Returns (code, n, m)."""
-    steps, text, chars, states, sets, trie, added, pairs = kit
+    steps, text, chars, _, sets, trie, added, pairs = kit
     path, wanted, need, judged, numbers = scratch[1], scratch[2], scratch[3], scratch[8], scratch[9]
     at = sets[3][H0]
     if at < 0:
         need_set(H0, need)
         return NEED_SET, 0, 0
     free, bound, row0 = sets[4][at], sets[5][at], np.int64(sets[2][H0])
-    n = read_tokens(q0, a0, row0, 0, deepest, steps, text, part, path, judged, wanted)
+    n = read_tokens(q0, a0, row0, np.int64(0), deepest, steps, text, part, path, judged, wanted)
     if len(few) > 0:
         klass, after, first = by_id
         n += read_these(few, q0, a0, klass, after, first, steps, text, trie, judged[n:], wanted)
@@ -101,20 +83,9 @@ def read_row(  # noqa: PLR0915 - one loop
                 continue
             s = known[c]
             if s == 0:
-                key = keys[c]
-                q, a, H = key >> 40, (key >> 24) & 0xFFFF, key & 0xFFFFFF
-                s = status(q, a, H, steps, text, chars, states, sets, wanted)
-                if s != WAIT:
-                    known[c] = s
+                s = know(c, memo, kit, wanted)
             if s == PARTLY:
-                dead_at = dead[c]
-                live = dead_at == ALL_LIVE
-                if not live and last >= 0 and dead_at != ALL_DEAD:
-                    at = position[last]
-                    live = at >= 0 and (
-                        dead_at == NONE_DEAD
-                        or not (rows[dead_at, at >> 6] >> np.uint64(at & 63)) & np.uint64(1)
-                    )
+                live = is_live(last, c, dead, rows, position)
                 if not live:
                     if waiting == MOST_WAITING:
                         continue
@@ -155,14 +126,15 @@ def read_slice(
     hypothesis set: surely[0, :n0], surely[1, :n1], those that lead on as a boundary can come;
     later: (id, side, set) of those that lead to a character's end where none can; unsure: (id,
     side) of all others. Returns (code, n0, n1, how many of later, of unsure)."""
-    steps, text, chars, states, sets, _, _, pairs = kit
+    steps, text, _, _, sets, _, _, pairs = kit
     path, wanted, need, judged, numbers = scratch[1], scratch[2], scratch[3], scratch[8], scratch[9]
     slots, values, keys, dead, counts, rows, known = memo
     at = sets[3][H0]
     if at < 0:
         need_set(H0, need)
         return NEED_SET, 0, 0, 0, 0
-    n = read_tokens(np.int64(1), 0, 0, 0, deepest, steps, text, part, path, judged, wanted)
+    none = np.int64(0)
+    n = read_tokens(np.int64(1), none, none, none, deepest, steps, text, part, path, judged, wanted)
     sizes = np.zeros(4, np.int64)
     for side in range(2):
         after = sets[4][at] if side == 0 else sets[5][at]
@@ -175,10 +147,7 @@ def read_slice(
             s, key = known[c], keys[c]
             H = key & 0xFFFFFF
             if s == 0:
-                s = status(
-                    key >> 40, (key >> 24) & 0xFFFF, H, steps, text, chars, states, sets, wanted
-                )
-                known[c] = s
+                s = know(c, memo, kit, wanted)
             live = s == ALIVE
             if s == PARTLY:
                 live = is_live(t, c, dead, rows, pairs[0])

@@ -14,16 +14,23 @@ from __future__ import annotations
 
 import numpy as np
 
-from bpe_automata._core.status import (
-    look_ahead,
-    status,
+from bpe_automata._core.configurations import (
+    ALL_LIVE,
+    NONE_DEAD,
+    configuration,
+    is_live,
+    know,
+    learn,
+    need_set,
+    number_all,
 )
+from bpe_automata._core.pairs import may_follow
+from bpe_automata._core.status import look_ahead
 from bpe_automata._core.steps import (
     ALIVE,
     COMPLETE,
     DEAD,
     DONE,
-    FOREVER,
     NEED_CONFIGURATIONS,
     NEED_ROOM,
     NEED_ROWS,
@@ -41,217 +48,10 @@ from bpe_automata._core.steps import (
     meets,
     slot_of,
 )
-from bpe_automata._core.tokens import (
-    added_steps,
-    read_tokens,
-)
+from bpe_automata._core.tokens import added_steps, read_tokens
 
-ALL_DEAD, NONE_DEAD, ALL_LIVE = -3, -2, -1
-SHORT = 3
+SHORT = 3  # bytes of the ids that are looked at first
 FEW = 40  # configurations that are looked at for one id of a slice
-
-
-@jit
-def fill(positions: np.ndarray, low: Int, high: Int) -> None:
-    """Add the positions low .. high - 1 to a set of them, uint64 words."""
-    if low >= high:
-        return
-    full = ~np.uint64(0)
-    first, last = low >> 6, (high - 1) >> 6
-    begin = full << np.uint64(low & 63)
-    end = full >> np.uint64(63 - ((high - 1) & 63))
-    if first == last:
-        positions[first] |= begin & end
-        return
-    positions[first] |= begin
-    for word in range(first + 1, last):
-        positions[word] = full
-    positions[last] |= end
-
-
-@jit
-def forbid(token: Int, pairs: Arrays, positions: np.ndarray) -> None:
-    """Make `positions` the set of the ids that may not come before a token."""
-    _, _, part, by_part, merges, low, high, birth = pairs[:8]
-    positions[:] = 0
-    node, limit = np.int64(token), np.int64(FOREVER)
-    while node >= 0:
-        for i in range(by_part[node], by_part[node + 1]):
-            rank = merges[i]
-            if rank >= limit:
-                break
-            fill(positions, np.int64(low[rank]), np.int64(high[rank]))
-        limit = np.int64(birth[node]) + 1
-        node = np.int64(part[node])
-
-
-@jit
-def keep(positions: np.ndarray, others: np.ndarray) -> bool:
-    """Take what is not in `others` out of `positions`: is any left?"""
-    some = np.uint64(0)
-    for word in range(len(positions)):
-        positions[word] &= others[word]
-        some |= positions[word]
-    return some != 0
-
-
-@jit
-def is_empty(D: np.ndarray) -> bool:
-    for w in range(len(D)):  # noqa: SIM110 - a loop is compiled
-        if D[w] != 0:
-            return False
-    return True
-
-
-@jit
-def configuration(
-    q: Int,
-    a: Int,
-    H: Int,
-    slots: np.ndarray,
-    values: np.ndarray,
-    keys: np.ndarray,
-    counts: np.ndarray,
-) -> Int:
-    """The number of a configuration; -1: there is no room for one more."""
-    key = (q << 40) | (a << 24) | H
-    at = slot_of(slots, key)
-    if slots[at] != key:
-        n = counts[0]
-        if n >= len(keys) or 2 * n >= len(slots):
-            return np.int64(-1)
-        slots[at], values[at], keys[n] = key, n, key
-        counts[0] = n + 1
-    return np.int64(values[at])
-
-
-@jit
-def number_all(
-    found: np.ndarray,
-    n: Int,
-    after: np.ndarray,
-    slots: np.ndarray,
-    values: np.ndarray,
-    keys: np.ndarray,
-    counts: np.ndarray,
-    numbers: np.ndarray,
-) -> bool:
-    """The configurations that tokens lead to: numbers[:n], -1 where there is none. found: rows of
-    (token, q, a, class); after: the set after each class. Is there room for all?"""
-    mask = len(slots) - 1
-    last, c = np.int64(-1), np.int64(-1)
-    for i in range(n):
-        H = np.int64(after[found[i, 3]])
-        if H < 0:
-            numbers[i] = -1
-            continue
-        key = (np.int64(found[i, 1]) << 40) | (np.int64(found[i, 2]) << 24) | H
-        if key != last:
-            last = key
-            at = ((key * -7046029254386353131) >> 20) & mask
-            while slots[at] != -1 and slots[at] != key:
-                at = (at + 1) & mask
-            if slots[at] == -1:
-                m = counts[0]
-                if m >= len(keys) or 2 * m >= len(slots):
-                    return False
-                slots[at], values[at], keys[m] = key, m, key
-                counts[0] = m + 1
-            c = np.int64(values[at])
-        numbers[i] = c
-    return True
-
-
-@jit
-def is_live(token: Int, c: Int, dead: np.ndarray, rows: np.ndarray, position: np.ndarray) -> bool:
-    """Is it known that an id is live at a configuration?"""
-    row = dead[c]
-    if row == ALL_LIVE:
-        return True
-    if token < 0 or position[token] < 0 or row == ALL_DEAD:
-        return False
-    at = position[token]
-    return row == NONE_DEAD or not (rows[row, at >> 6] >> np.uint64(at & 63)) & np.uint64(1)
-
-
-@jit
-def breaks(
-    one: Int,
-    other: Int,
-    left: np.ndarray,
-    right: np.ndarray,
-    birth: np.ndarray,
-    slots: np.ndarray,
-    values: np.ndarray,
-) -> bool:
-    """Is a pair of tokens broken by a merge? One look for each pair of nodes of their spines."""
-    n_ids, mask = len(birth), len(slots) - 1
-    u, u_limit = np.int64(one), np.int64(FOREVER)
-    while u >= 0:
-        v, v_limit = np.int64(other), np.int64(FOREVER)
-        while v >= 0:
-            key = u * n_ids + v
-            at = ((key * -7046029254386353131) >> 20) & mask
-            while slots[at] != -1 and slots[at] != key:
-                at = (at + 1) & mask
-            if slots[at] == key:
-                rank = values[at]
-                if rank < u_limit and rank <= v_limit:
-                    return True
-            v_limit = np.int64(birth[v])
-            v = np.int64(left[v])
-        u_limit = np.int64(birth[u])
-        u = np.int64(right[u])
-    return False
-
-
-@jit
-def may_follow(token: Int, n: Int, pairs: Arrays) -> bool:
-    """May an id come after another without a boundary? After none, or one that BPE does not make,
-    no id may."""
-    position, left, right, birth, slots, values = (
-        pairs[0],
-        pairs[8],
-        pairs[9],
-        pairs[7],
-        pairs[10],
-        pairs[11],
-    )
-    if token < 0 or position[token] < 0 or position[n] < 0:
-        return False
-    return not breaks(token, n, left, right, birth, slots, values)
-
-
-@jit
-def learn(c: Int, n: Int, is_free: Int, memo: Arrays, pairs: Arrays, other: np.ndarray) -> None:
-    """Note that an id leads on from a configuration."""
-    dead, counts, rows = memo[3], memo[4], memo[5]
-    row = dead[c]
-    if is_free:
-        dead[c] = ALL_LIVE
-    elif row != ALL_LIVE and row != NONE_DEAD:
-        forbid(n, pairs, other)
-        if row == ALL_DEAD:
-            row = counts[1]
-            counts[1] += 1
-            dead[c] = row
-            rows[row] = other
-        else:
-            keep(rows[row], other)
-        if is_empty(rows[row]):
-            dead[c] = NONE_DEAD
-
-
-@jit
-def need_set(H: Int, need: np.ndarray) -> None:
-    """Note that what follows a set is needed: need[0] counts them."""
-    n = need[0]
-    for k in range(1, n + 1):
-        if need[k] == H:
-            return
-    if n + 1 < len(need):
-        need[n + 1] = H
-        need[0] = n + 1
 
 
 @jit
@@ -323,7 +123,7 @@ def candidates(
     configuration, is it free, bytes to acceptance).
 
     Returns (code, top, the id that leads on or -2, is it free)."""
-    steps, text, chars, states, sets, trie, added, pairs = kit
+    steps, text, chars, _, sets, trie, added, pairs = kit
     found, path, wanted, need, listed, numbers = scratch[:6]
     slots, values, keys, dead, counts, rows, known = memo
     position = pairs[0]
@@ -337,7 +137,7 @@ def candidates(
     if at < 0:
         need_set(H0, need)
         return NEED_SET, top, np.int64(-2), 0
-    before, m, far = wanted[-1], 0, states[7]
+    before, m, far = wanted[-1], 0, kit[3][7]
     n = read_tokens(q0, a0, row0, low, high, steps, text, trie, path, found, wanted)
     if low == 0 and row0 == 0 and meets(sets[0][H0], chars[4]):
         m = added_steps(q0, a0, added, steps, wanted, found[n:])
@@ -358,11 +158,7 @@ def candidates(
                 continue
             s = known[child]
             if s == 0:
-                key = keys[child]
-                q, a, H = key >> 40, (key >> 24) & 0xFFFF, key & 0xFFFFFF
-                s = status(q, a, H, steps, text, chars, states, sets, wanted)
-                if s != WAIT:
-                    known[child] = s
+                s = know(child, memo, kit, wanted)
             if s in (DEAD, WAIT):
                 continue
             if s == ALIVE or is_live(t, child, dead, rows, position):
@@ -415,9 +211,9 @@ def search(
     a code: where it is not DONE, the same is to be asked again with what is needed. visited: the
     pairs that are known to be dead, and those of a search. quota: int64 [1], configurations to look
     at."""
-    code, found = _search(root, token, 2, memo, kit, scratch, visited, deepest, quota)
+    code, found = _search(root, token, np.int64(2), memo, kit, scratch, visited, deepest, quota)
     if code == DONE and not found:  # not by going ever nearer to acceptance
-        code, found = _search(root, token, 3, memo, kit, scratch, visited, deepest, quota)
+        code, found = _search(root, token, np.int64(3), memo, kit, scratch, visited, deepest, quota)
     return code
 
 
@@ -517,16 +313,10 @@ def all_live(
     quota: np.ndarray,
 ) -> tuple[Int, bool]:
     """Is every id that BPE makes live at a configuration? Returns (code, is it so)."""
-    steps, text, chars, states, sets, _, _, pairs = kit
-    keys, dead, rows, known = memo[2], memo[3], memo[5], memo[6]
-    position, order, wanted = pairs[0], pairs[1], scratch[2]
-    if known[c] == 0:
-        key = keys[c]
-        q, a, H = key >> 40, (key >> 24) & 0xFFFF, key & 0xFFFFFF
-        s = status(q, a, H, steps, text, chars, states, sets, wanted)
-        if s == WAIT:
-            return NEED_STEPS, False
-        known[c] = s
+    dead, rows, known = memo[3], memo[5], memo[6]
+    position, order, wanted = kit[7][0], kit[7][1], scratch[2]
+    if known[c] == 0 and know(c, memo, kit, wanted) == WAIT:
+        return NEED_STEPS, False
     if known[c] != PARTLY:
         return DONE, known[c] == ALIVE
     while dead[c] != NONE_DEAD and dead[c] != ALL_LIVE:

@@ -12,7 +12,7 @@ import numpy as np
 
 from bpe_automata._automata.compile import compile_regex
 from bpe_automata._automata.dfa import ByteDFA
-from bpe_automata._core.tables import TokenizerTables
+from bpe_automata._core.tables import TokenizerTables, fixed
 from bpe_automata._sharing import BoundedMemo, Lock, cached, locked
 
 Arrays = tuple[np.ndarray, ...]
@@ -135,7 +135,7 @@ def _part_of(trie: Arrays, kept: np.ndarray) -> Arrays:
     some = count[skip] > count[:-1]  # below a node, itself included
     at, number = np.flatnonzero(some), np.concatenate([[0], np.cumsum(some)])
     here = kept[at]
-    return (
+    return fixed(
         label[at],
         depth[at],
         number[skip[at]].astype(np.int32),

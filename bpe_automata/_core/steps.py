@@ -56,7 +56,6 @@ from typing import Any, TypeVar, cast
 
 import numba
 import numpy as np
-from numba.core import event
 
 from bpe_automata._budget import excuse, excused
 from bpe_automata._storage import cache_folder
@@ -72,23 +71,6 @@ HERE = 1 << 14  # see `_kernels.links`
 FOREVER = 2**31 - 1
 NO_TOKEN = -1
 COMPLETE, UNDER_WAY = 2, 1
-
-
-class _Excused(event.Listener):  # type: ignore[misc]
-    """Compiling is no work of the call in which it happens: no budget counts it."""
-
-    def __init__(self) -> None:
-        self._begun: list[tuple[int, int]] = []  # of one thread: numba compiles under a lock
-
-    def on_start(self, _: event.Event) -> None:
-        self._begun.append((time.thread_time_ns(), excused()))
-
-    def on_end(self, _: event.Event) -> None:
-        begun, before = self._begun.pop()
-        excuse(time.thread_time_ns() - begun - (excused() - before))
-
-
-event.register("numba:compile", _Excused())
 
 
 def _folder() -> str:
@@ -111,6 +93,21 @@ def jit(function: F) -> F:
         return cast(F, numba.njit(function, nogil=True, cache=True))
     finally:
         numba.config.CACHE_DIR = before
+
+
+_compiled = set[Any]()
+
+
+def called(kernel: Callable[..., Any], *given: Any) -> Any:
+    """What a kernel answers. The first call compiles it, which no budget counts."""
+    if kernel in _compiled:
+        return kernel(*given)
+    begun, before = time.thread_time_ns(), excused()
+    try:
+        return kernel(*given)
+    finally:
+        excuse(time.thread_time_ns() - begun - (excused() - before))
+        _compiled.add(kernel)
 
 
 @jit

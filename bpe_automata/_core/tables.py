@@ -24,6 +24,15 @@ _MOST_SUBSETS = 1000
 MOST_TEXTS, MOST_SETS, MOST_STATES = 1 << 16, 1 << 24, 1 << 23
 
 
+def fixed(*arrays: np.ndarray) -> Arrays:
+    """The arrays, not to be written to: numba compiles a kernel anew for those that may be, and
+    whether they may depends on whether they come from the disk."""
+    found = tuple(np.ascontiguousarray(array).view() for array in arrays)
+    for array in found:
+        array.flags.writeable = False
+    return found
+
+
 def words(bits: np.ndarray) -> np.ndarray:
     """Packed into uint64 along the last axis, the lowest bit first."""
     size = -(-bits.shape[-1] // 64) * 64
@@ -181,7 +190,7 @@ class TokenizerTables(Immutable):
         self.deepest = int(trie.deepest)
         quiet = harmless(text, utf8)
         self.harmless = quiet
-        self.text: Arrays = utf8, text.next, text.ends, quiet
+        self.text = fixed(utf8, text.next, text.ends, quiet)
         ends = boundaries.ends
         follow = boundaries.follow
         into = [
@@ -198,10 +207,9 @@ class TokenizerTables(Immutable):
         quietest = np.unique(coarse[steady])
         best = np.bitwise_or.reduce(packed[:2][:, quietest], axis=(0, 1), initial=0)
         most = np.stack([best, most[2], most[3]])
-        self.chars: Arrays = coarse, steady, packed, most, words(ends)
-        self.steps_of_hypotheses = words(follow)
-        self.fragments = fragments(canonical)
-        self.trie: Arrays = (
+        self.chars = fixed(coarse, steady, packed, most, words(ends))
+        self.steps_of_hypotheses, self.fragments = fixed(words(follow), fragments(canonical))
+        self.trie = fixed(
             trie.label,
             trie.depth,
             trie.skip,
@@ -213,7 +221,7 @@ class TokenizerTables(Immutable):
             trie.data,
         )
         actions = canonical.actions
-        self.by_id: Arrays = actions.of_token, actions.text, actions.first
+        self.by_id = fixed(actions.of_token, actions.text, actions.first)
         before, after = canonical.geometry.before, canonical.geometry.after
         birth = canonical.derivation.birth
         position = np.full(len(birth), -1, np.int32)
@@ -221,14 +229,13 @@ class TokenizerTables(Immutable):
         half = before.part, before.by_part, before.merges, before.low, before.high
         broken = canonical.geometry.pairs
         pairs = broken.left, broken.right, broken.slots, broken.values
-        self.pairs: Arrays = position, before.order, *half, birth, *pairs
+        self.pairs = fixed(position, before.order, *half, birth, *pairs)
         half = after.part, after.by_part, after.merges, after.low, after.high
-        self.follow: Arrays = *half, after.order, birth
+        self.follow = fixed(*half, after.order, birth)
         self.reachable = canonical.derivation.reachable
-        self.kinds = kinds_of_rows(utf8)
-        self.wide_text = self.text
+        (self.kinds,) = fixed(kinds_of_rows(utf8))
         steadily = np.where(steady, text.next, -1).astype(np.int32)
-        self.steady_text: Arrays = utf8, steadily, text.ends, quiet
+        self.steady_text = fixed(utf8, steadily, text.ends, quiet)
         self.lock, self.slices = Lock(), dict[tuple[bytes, bool, int], Any]()
 
     def quietly(self) -> np.ndarray:
@@ -246,7 +253,7 @@ class TokenizerTables(Immutable):
 
 
 _NOTHING = np.empty(0, np.int32)
-NO_ADDED: Arrays = (
+NO_ADDED = fixed(
     _NOTHING,
     _NOTHING,
     _NOTHING,
@@ -265,7 +272,7 @@ def added_arrays(canonical: CanonicalAutomaton, prefixed: PrefixedDfa, banned: s
     if not (ids >= 0).any():
         return NO_ADDED
     around = prefixed.added_from, prefixed.after_added
-    return *around, text.after_row, text.after, text.token_start, text.data, ids
+    return fixed(*around, text.after_row, text.after, text.token_start, text.data, ids)
 
 
 class Scratch(threading.local):

@@ -105,7 +105,7 @@ def read_these(
         a = np.int64(after[t])
         f = first[t]
         if a0 != 0 and (f < 0 or text[1][a0, f] != text[1][0, f]):
-            a = text_after(a0, 0, spelled, text[0], text[1])
+            a = text_after(a0, np.int64(0), spelled, text[0], text[1])
         if a >= 0:
             found[n, 0], found[n, 1], found[n, 2], found[n, 3] = t, q, a, klass[t]
             n += 1

@@ -1,0 +1,125 @@
+"""Configurations, numbered as they are met, and what is known of them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bpe_automata._core.pairs import forbid, is_empty, keep
+from bpe_automata._core.status import status
+from bpe_automata._core.steps import WAIT, Arrays, Int, jit, slot_of
+
+ALL_DEAD, NONE_DEAD, ALL_LIVE = -3, -2, -1  # of `memo.dead`; else a row
+
+
+@jit
+def configuration(
+    q: Int,
+    a: Int,
+    H: Int,
+    slots: np.ndarray,
+    values: np.ndarray,
+    keys: np.ndarray,
+    counts: np.ndarray,
+) -> Int:
+    """The number of a configuration; -1: there is no room for one more."""
+    key = (q << 40) | (a << 24) | H
+    at = slot_of(slots, key)
+    if slots[at] != key:
+        n = counts[0]
+        if n >= len(keys) or 2 * n >= len(slots):
+            return np.int64(-1)
+        slots[at], values[at], keys[n] = key, n, key
+        counts[0] = n + 1
+    return np.int64(values[at])
+
+
+@jit
+def number_all(
+    found: np.ndarray,
+    n: Int,
+    after: np.ndarray,
+    slots: np.ndarray,
+    values: np.ndarray,
+    keys: np.ndarray,
+    counts: np.ndarray,
+    numbers: np.ndarray,
+) -> bool:
+    """The configurations that tokens lead to: numbers[:n], -1 where there is none. found: rows of
+    (token, q, a, class); after: the set after each class. Is there room for all?"""
+    mask = len(slots) - 1
+    last, c = np.int64(-1), np.int64(-1)
+    for i in range(n):
+        H = np.int64(after[found[i, 3]])
+        if H < 0:
+            numbers[i] = -1
+            continue
+        key = (np.int64(found[i, 1]) << 40) | (np.int64(found[i, 2]) << 24) | H
+        if key != last:
+            last = key
+            at = ((key * -7046029254386353131) >> 20) & mask
+            while slots[at] != -1 and slots[at] != key:
+                at = (at + 1) & mask
+            if slots[at] == -1:
+                m = counts[0]
+                if m >= len(keys) or 2 * m >= len(slots):
+                    return False
+                slots[at], values[at], keys[m] = key, m, key
+                counts[0] = m + 1
+            c = np.int64(values[at])
+        numbers[i] = c
+    return True
+
+
+@jit
+def is_live(token: Int, c: Int, dead: np.ndarray, rows: np.ndarray, position: np.ndarray) -> bool:
+    """Is it known that an id is live at a configuration?"""
+    row = dead[c]
+    if row == ALL_LIVE:
+        return True
+    if token < 0 or position[token] < 0 or row == ALL_DEAD:
+        return False
+    at = position[token]
+    return row == NONE_DEAD or not (rows[row, at >> 6] >> np.uint64(at & 63)) & np.uint64(1)
+
+
+@jit
+def learn(c: Int, n: Int, is_free: Int, memo: Arrays, pairs: Arrays, other: np.ndarray) -> None:
+    """Note that an id leads on from a configuration."""
+    dead, counts, rows = memo[3], memo[4], memo[5]
+    row = dead[c]
+    if is_free:
+        dead[c] = ALL_LIVE
+    elif row != ALL_LIVE and row != NONE_DEAD:
+        forbid(n, pairs, other)
+        if row == ALL_DEAD:
+            row = counts[1]
+            counts[1] += 1
+            dead[c] = row
+            rows[row] = other
+        else:
+            keep(rows[row], other)
+        if is_empty(rows[row]):
+            dead[c] = NONE_DEAD
+
+
+@jit
+def need_set(H: Int, need: np.ndarray) -> None:
+    """Note that what follows a set is needed: need[0] counts them."""
+    n = need[0]
+    for k in range(1, n + 1):
+        if need[k] == H:
+            return
+    if n + 1 < len(need):
+        need[n + 1] = H
+        need[0] = n + 1
+
+
+@jit
+def know(c: Int, memo: Arrays, kit: Arrays, wanted: np.ndarray) -> Int:
+    """The status of a configuration, by its number, which is kept unless steps are wanted."""
+    key = memo[2][c]
+    q, a, H = key >> 40, (key >> 24) & 0xFFFF, key & 0xFFFFFF
+    s = status(q, a, H, kit[0], kit[1], kit[2], kit[3], kit[4], wanted)
+    if s != WAIT:
+        memo[6][c] = s
+    return s
