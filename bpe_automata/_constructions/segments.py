@@ -53,10 +53,12 @@ _ROW, _ACCEPTING, _CUT, _ADDED = -1, -2, -3, 256  # in forms; an added token's i
 
 class Part(NamedTuple):
     """table: minimal, begins at 0; exit k is the accepting state that reads n_ids + k, and nothing
-    else. exits: the number of the cut in the form, and what is known of the text there."""
+    else. exits: the number of the cut in the form, and what is known of the text there. n_made:
+    transitions before it was minimised."""
 
     table: Table
     exits: list[tuple[int, CanonicalState]]
+    n_made: int
 
 
 class Segments:
@@ -85,8 +87,9 @@ class Segments:
 
     def automaton(self, dfa: ByteAutomaton, max_edges: int = 1_000_000) -> TokenAutomaton:
         """All canonical id sequences that spell a text of the language, end-of-sequence left out.
-        All states are relevant. Raises BudgetExceededError over `max_edges` transitions, and
-        UnsupportedFeatureError for a linked automaton."""
+        All states are relevant. Raises BudgetExceededError where a part before it is minimised, or
+        all parts together, have more than `max_edges` transitions, and UnsupportedFeatureError for
+        a linked automaton."""
         placed, n_ids, every = self.placed(dfa, max_edges), self.tokenizer.n_ids, []
         base = np.cumsum([0, *(part.table.n_states for part, _ in placed)])
         for k, (part, leads_to) in enumerate(placed):
@@ -118,7 +121,7 @@ class Segments:
                 self.made += 1
             part, leads_to = self._parts[key], []
             n_edges += part.table.n_transitions
-            _check_edges(n_edges, max_edges)
+            _check_edges(max(n_edges, part.n_made), max_edges)
             for number, after in part.exits:
                 at = order[number], after.text, after.hypotheses
                 leads_to.append(numbers.setdefault(at, len(todo)))
@@ -149,7 +152,7 @@ class Segments:
                     todo += [(target, after)] * (edges[-1][2] == len(todo))
             _check_edges(len(edges), max_edges)
         columns = np.array(edges, dtype=np.int64).reshape(-1, 3).T
-        return Part(minimised(from_edges(0, np.array(accepting), *columns)), exits)
+        return Part(minimised(from_edges(0, np.array(accepting), *columns)), exits, len(edges))
 
 
 class Language:

@@ -8,7 +8,9 @@ from bpe_automata._core.pairs import forbid, is_empty, keep
 from bpe_automata._core.status import status
 from bpe_automata._core.steps import WAIT, Arrays, Int, jit, slot_of
 
-ALL_DEAD, NONE_DEAD, ALL_LIVE = -3, -2, -1  # of `memo.dead`; else a row
+# Of `memo.dead`: no id is known to be live; every id that BPE makes is; every id is, and so it is
+# where there is no last one. Else the row of those that are not known to be.
+NONE_KNOWN, EVERY_MADE, EVERY_ID = -3, -2, -1
 
 
 @jit
@@ -74,12 +76,12 @@ def number_all(
 def is_live(token: Int, c: Int, dead: np.ndarray, rows: np.ndarray, position: np.ndarray) -> bool:
     """Is it known that an id is live at a configuration?"""
     row = dead[c]
-    if row == ALL_LIVE:
+    if row == EVERY_ID:
         return True
-    if token < 0 or position[token] < 0 or row == ALL_DEAD:
+    if token < 0 or position[token] < 0 or row == NONE_KNOWN:
         return False
     at = position[token]
-    return row == NONE_DEAD or not (rows[row, at >> 6] >> np.uint64(at & 63)) & np.uint64(1)
+    return row == EVERY_MADE or not (rows[row, at >> 6] >> np.uint64(at & 63)) & np.uint64(1)
 
 
 @jit
@@ -88,10 +90,10 @@ def learn(c: Int, n: Int, is_free: Int, memo: Arrays, pairs: Arrays, other: np.n
     dead, counts, rows = memo[3], memo[4], memo[5]
     row = dead[c]
     if is_free:
-        dead[c] = ALL_LIVE
-    elif row != ALL_LIVE and row != NONE_DEAD:
+        dead[c] = EVERY_ID
+    elif row != EVERY_ID and row != EVERY_MADE:
         forbid(n, pairs, other)
-        if row == ALL_DEAD:
+        if row == NONE_KNOWN:
             row = counts[1]
             counts[1] += 1
             dead[c] = row
@@ -99,7 +101,7 @@ def learn(c: Int, n: Int, is_free: Int, memo: Arrays, pairs: Arrays, other: np.n
         else:
             keep(rows[row], other)
         if is_empty(rows[row]):
-            dead[c] = NONE_DEAD
+            dead[c] = EVERY_MADE
 
 
 @jit

@@ -61,7 +61,7 @@ def is_empty(D: np.ndarray) -> bool:
 
 
 @jit
-def breaks(
+def is_broken(
     one: Int,
     other: Int,
     left: np.ndarray,
@@ -105,4 +105,4 @@ def may_follow(token: Int, n: Int, pairs: Arrays) -> bool:
     )
     if token < 0 or position[token] < 0 or position[n] < 0:
         return False
-    return not breaks(token, n, left, right, birth, slots, values)
+    return not is_broken(token, n, left, right, birth, slots, values)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from bpe_automata._core.configurations import configuration, is_live, know, need_set, number_all
-from bpe_automata._core.search import FEW, all_live, search
+from bpe_automata._core.search import all_live, search
 from bpe_automata._core.steps import (
     ALIVE,
     DONE,
@@ -24,6 +24,7 @@ from bpe_automata._core.steps import (
 )
 from bpe_automata._core.tokens import added_steps, read_these, read_tokens
 
+FEW = 40  # calls of `candidates` for one id of a slice
 MOST_WAITING = 16  # ids whose searches wait for something, in one call
 
 
@@ -69,11 +70,12 @@ def read_row(  # noqa: PLR0915 - one loop
         if not number_all(judged, n, after, slots, values, keys, counts, numbers):
             return NEED_CONFIGURATIONS, 0, 0
         for i in range(n + m):
-            t, c = np.int64(judged[i, 0]), numbers[i]
+            t, c = np.int64(judged[i, 0]), np.int64(-1)
             last = t
-            if i >= n:  # added tokens
+            if i < n:
+                c = numbers[i]
+            else:  # an added token
                 last = np.int64(NO_TOKEN)
-                c = np.int64(-1)
                 if side == 0:
                     q, a = np.int64(judged[i, 1]), np.int64(judged[i, 2])
                     c = configuration(q, a, np.int64(0), slots, values, keys, counts)

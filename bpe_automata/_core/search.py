@@ -4,10 +4,12 @@ An id r that leads to a configuration c is live there if some id n may come next
 ALIVE configuration, or is live where it leads: reachability in a graph of pairs (c, r). A search
 goes depth first, towards acceptance. Where it succeeds, n may come after many other last ids too:
 
-    dead(c)   the ids that are not known to be live at c: all but those that may come before some n
-              that leads on. A few n nearly always leave nothing, and then c is never asked again.
+    memo.dead   of c, the ids that are not known to be live there: all but those that may come
+                before some n that leads on. A few n nearly always leave nothing, and then c is
+                never asked again.
 
-Where it fails, all pairs that it visited are dead, and that is kept.
+Where it fails, no pair that it visited is live, and that is kept. (So `far`, by which candidates
+are put into phases, must not change while a search runs; and one thread at a time may search.)
 """
 
 from __future__ import annotations
@@ -15,8 +17,8 @@ from __future__ import annotations
 import numpy as np
 
 from bpe_automata._core.configurations import (
-    ALL_LIVE,
-    NONE_DEAD,
+    EVERY_ID,
+    EVERY_MADE,
     configuration,
     is_live,
     know,
@@ -51,19 +53,18 @@ from bpe_automata._core.steps import (
 from bpe_automata._core.tokens import added_steps, read_tokens
 
 SHORT = 3  # bytes of the ids that are looked at first
-FEW = 40  # configurations that are looked at for one id of a slice
 
 
 @jit
-def complete(c: Int, token: Int, memo: Arrays, kit: Arrays, scratch: Arrays) -> Int:
-    """A fragment that completes the character in which a configuration is, may come after an id,
-    and leads on as a boundary can come, or the text end, right after it; -1 if there is none."""
+def complete(c: Int, token: Int, keys: np.ndarray, kit: Arrays) -> Int:
+    """A token that completes the character begun at a configuration, that may follow an id, and
+    behind which a boundary may come or the text end; -1 if there is none."""
     steps, text, chars, states, sets, trie, _, pairs = kit
     trans, byte_class, cells, row, away, behind = steps
     utf8, next_, _, harmless = text
     coarse, step_bits, fragments = chars[0], chars[6], chars[7]
     start, data = trie[7], trie[8]
-    key = memo[2][c]
+    key: Int = keys[c]
     q0, a0, H = key >> 40, (key >> 24) & 0xFFFF, key & 0xFFFFFF
     one = np.uint64(1)
     for t in fragments:
@@ -71,7 +72,7 @@ def complete(c: Int, token: Int, memo: Arrays, kit: Arrays, scratch: Arrays) -> 
         for i in range(start[t], start[t + 1]):
             entry = np.int64(utf8[inside, data[i]]) if atom < 0 else np.int64(-1)
             if entry == -1:
-                q = 0
+                q = np.int64(0)
                 break
             q = known_step(q, data[i], trans, byte_class, cells, row, away, behind)
             if q <= 0:
@@ -118,9 +119,10 @@ def candidates(
     top: Int,
 ) -> tuple[Int, Int, Int, Int]:
     """Look at the ids of low < bytes <= high that may come at a configuration after an id (of low =
-    0, at added tokens too) until one surely leads on. The others that may are listed from
-    scratch.listed[top] on, if they lead nearer to acceptance, or if they do not: (id,
-    configuration, is it free, bytes to acceptance).
+    0, at added tokens too) until one surely leads on. The others, of which it is not yet asked
+    whether they may come after the id, are listed from scratch.listed[top] on, only those that lead
+    nearer to acceptance (`nearer`) or only those that do not: (id, configuration, is it free, bytes
+    to acceptance).
 
     Returns (code, top, the id that leads on or -2, is it free)."""
     steps, text, chars, _, sets, trie, added, pairs = kit
@@ -131,7 +133,7 @@ def candidates(
     q0, a0, H0 = key >> 40, (key >> 24) & 0xFFFF, key & 0xFFFFFF
     at, row0 = sets[3][H0], np.int64(sets[2][H0])
     if low == 0 and row0 != 0:
-        t = complete(c, token, memo, kit, scratch)
+        t = complete(c, token, keys, kit)
         if t >= 0:
             return DONE, top, t, 0
     if at < 0:
@@ -147,8 +149,10 @@ def candidates(
         if not number_all(found, n, after, slots, values, keys, counts, numbers):
             return NEED_CONFIGURATIONS, top, np.int64(-2), 0
         for i in range(n + (m if side == 0 else 0)):
-            t, child = np.int64(found[i, 0]), numbers[i]
-            if i >= n:  # an added token
+            t, child = np.int64(found[i, 0]), np.int64(-1)
+            if i < n:
+                child = numbers[i]
+            else:  # an added token
                 q, a = np.int64(found[i, 1]), np.int64(found[i, 2])
                 t = np.int64(NO_TOKEN)
                 child = configuration(q, a, np.int64(0), slots, values, keys, counts)
@@ -209,8 +213,8 @@ def search(
 ) -> Int:
     """Find whether an id is live at a configuration, by its number: then `is_live` says so. Returns
     a code: where it is not DONE, the same is to be asked again with what is needed. visited: the
-    pairs that are known to be dead, and those of a search. quota: int64 [1], configurations to look
-    at."""
+    pairs that are known to be dead, and those of a search. quota: int64 [1], calls of `candidates`
+    that are left."""
     code, found = _search(root, token, np.int64(2), memo, kit, scratch, visited, deepest, quota)
     if code == DONE and not found:  # not by going ever nearer to acceptance
         code, found = _search(root, token, np.int64(3), memo, kit, scratch, visited, deepest, quota)
@@ -319,7 +323,7 @@ def all_live(
         return NEED_STEPS, False
     if known[c] != PARTLY:
         return DONE, known[c] == ALIVE
-    while dead[c] != NONE_DEAD and dead[c] != ALL_LIVE:
+    while dead[c] != EVERY_MADE and dead[c] != EVERY_ID:
         at = 0
         if dead[c] >= 0:
             row = rows[dead[c]]

@@ -1,7 +1,8 @@
 """Slices of the vocabulary. In a wide state (a string, a line, a counted class) hundreds of bytes
 do alike. Tokens of at most L bytes, all in K, are read there as a loop over K reads them: which of
-them may come depends on the hypotheses alone, and is found once for a tokenizer, K, L and H. The
-others are read in a trie of their own."""
+them may come depends on the hypotheses H and the text state a alone (see `steps`), and is found
+once for a tokenizer, K, L, a and H, as long as it is remembered. Tokens behind which the text state
+is not harmless are in no slice. All others are read in a trie of their own."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ class Taken(NamedTuple):
     boundary before them; few: int32, those that are to be read one by one; both: as `base`, with
     those that may come if every id is live at all states nearby with the sets `needs` (int64);
     later: int32, these tokens; singly: these and `few`, where they are so few that they are rather
-    read one by one than looked at everywhere nearby."""
+    read one by one than looked at everywhere nearby, or `later` is empty."""
 
     base: np.ndarray
     few: np.ndarray
@@ -43,7 +44,8 @@ def _taken(
 
 
 class Slice:
-    """ids: int32, the tokens of the slice; rest: the trie of all others."""
+    """ids: int32, the tokens of the slice; rest: the trie of all others. The product of the loop is
+    its own: nobody else takes that one's lock."""
 
     def __init__(
         self,
@@ -72,9 +74,8 @@ class Slice:
 
     @cached
     def _loop(self) -> Any:
-        kept = "".join(f"\\x{b:02x}" for b in np.flatnonzero(self.K))
-        wide = "|[^\\x00-\\x7f]" if self.wide else ""
-        return self._product(self._tables, compile_regex(f"(?:[{kept}]{wide})*"))
+        one_of = [f"\\x{b:02x}" for b in np.flatnonzero(self.K)] + ["[^\\x00-\\x7f]"] * self.wide
+        return self._product(self._tables, compile_regex(f"(?:{'|'.join(one_of)})*"))
 
     def taken(self, a: int, H: int) -> Taken | None:
         """What is known of the tokens of the slice at (a, H); None where too many are to be read
@@ -85,7 +86,10 @@ class Slice:
 
     @locked
     def _new(self, a: int, H: int) -> Taken | None:
-        found: Taken | None = self._surely(H) if a == 0 else self.taken(0, H)
+        known = self._rows.get((a, H))  # by another thread meanwhile
+        if known is not None:
+            return known[0]
+        found = self._surely(H) if a == 0 else self.taken(0, H)
         odd = self._read_otherwise(a)
         if found is not None and len(odd):
             gone = np.zeros(found.base.shape[1] * 32, np.bool_)

@@ -15,7 +15,8 @@ as long):
     steps    trans int32 [states, columns], byte_class uint8 [256], cells int16, row, away, behind
              int32: where bytes lead, see `known_step`
     text     utf8 int32 [rows, 256], next int32 [texts, atoms], ends, harmless bool [texts]: UTF-8
-             and the text automaton; from a harmless state every text of steady atoms can be read
+             and the text automaton; from a harmless state every text of steady atoms can be
+             read, and may end
     chars    coarse int32 [atoms], steady bool [atoms], into uint64 [4, coarse, words], most uint64
              [3, words], end uint64 [words], loose bool [1], after uint64 [2, n, coarse, words],
              fragments int32: which hypotheses a coarse atom may follow: with a boundary into a

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
 Arrays = tuple[Any, ...]
 _MOST_SUBSETS = 1000
-MOST_TEXTS, MOST_SETS, MOST_STATES = 1 << 16, 1 << 24, 1 << 23
+# What keys of configurations and pairs have room for; of sets there
+# are `_kernels.product.MOST_SETS` at most.
+MOST_TEXTS, MOST_STATES, MOST_IDS = 1 << 16, 1 << 23, (1 << 20) - 2
 
 
 def fixed(*arrays: np.ndarray) -> Arrays:
@@ -185,6 +187,7 @@ class TokenizerTables(Immutable):
         pipeline, trie, nodes = canonical.pipeline, canonical.trie, canonical.nodes
         boundaries, text, utf8 = pipeline.boundaries, pipeline.text, pipeline.alphabet.utf8
         check_fits("states of the text automaton", len(text.next), MOST_TEXTS, "too many")
+        check_fits("ids", canonical.tokenizer.n_ids, MOST_IDS, "too many")
         self.canonical, self.n_ids = canonical, canonical.tokenizer.n_ids
         self.sets = SetArrays(canonical)
         self.deepest = int(trie.deepest)

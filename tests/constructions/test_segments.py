@@ -254,3 +254,13 @@ def test_what_merges_with_what_in_mistral_7b():
         assert not met[:, byte].any()
     assert not met[ord(":"), ord(" ")]
     assert met[ord(":"), ord('"')]
+
+
+def test_how_many_transitions_are_too_many_does_not_depend_on_what_is_known():
+    dfa, tokenizer = compile_regex("[a-z]{1,3}"), named("smollm2")
+    fresh, known = Segments(tokenizer), Segments(tokenizer)
+    known.automaton(dfa)
+    most = known.placed(dfa)[0][0].n_made - 1
+    for segments in (fresh, known):
+        with pytest.raises(BudgetExceededError, match="edges"):
+            segments.automaton(dfa, most)

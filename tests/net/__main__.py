@@ -5,7 +5,7 @@
     python -m tests.net check --part regex --only boolean "random 7"
     python -m tests.net show --tokenizers smollm2 --only boolean
     python -m tests.net record                          # what is not recorded yet
-    python -m tests.net check --core                    # canonical masks by the engine to come
+    python -m tests.net check --core                    # canonical masks by `bpe_automata._core`
 
 `check` prints what differs, and then ends with 1; so it does where there was nothing to check.
 `show` prints an id, a digest of the mask and whether the text may end, for each step: `diff` of
@@ -16,7 +16,8 @@ without schemas, and two minutes with them.
 
 Tokenizers that are not installed are left out, and so are the schemas where the folder of MaskBench
 is not there: by default `shared/data/maskbench` beside the checkout; BPE_AUTOMATA_DATA=FOLDER, if
-it is FOLDER/maskbench. No disk cache is read or written, unless BPE_AUTOMATA_CACHE names it.
+it is FOLDER/maskbench. Nothing but compiled kernels is read from the
+disk's cache or written there, unless BPE_AUTOMATA_CACHE names it.
 """
 
 from __future__ import annotations
@@ -150,7 +151,8 @@ def record(net: Net, part: str, name: str, only: list[str] | None) -> bool:
     """Add what is not there yet."""
     names = list(regex_cases()) if part == "regex" else chosen_schemas()
     cases = regex_cases() if part == "regex" else schema_cases(names)
-    recorded, tokenizer = net[part].setdefault(name, {}), loaded(name)
+    tokenizer = loaded(name)
+    recorded = net[part].setdefault(name, {})
     if not _is_same(net["tokenizers"], name, tokenizer.fingerprint[:8]):
         return False
     started, good = time.process_time(), True
@@ -217,6 +219,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--only", nargs="+", metavar="CASE", help="names of cases")
     parser.add_argument("--core", action="store_true", help="canonical masks by `_core`")
     given = parser.parse_args(arguments)
+    if given.core and given.what == "record":
+        parser.error("what is recorded is what `_core` is compared with")
     if given.core:
         cartesian_merge.CartesianMerge = CoreMerge  # type: ignore[misc, assignment]
     os.environ.setdefault("BPE_AUTOMATA_CACHE", "off")
