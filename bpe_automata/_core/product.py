@@ -279,6 +279,13 @@ class Product:
         else:
             scratch.grow()
 
+    def statuses(self) -> dict[tuple[int, int, int], int]:
+        """What is known of the configurations that were met: ALIVE, DEAD or PARTLY."""
+        _, _, keys, _, counts, _, known = self._memo
+        n = int(counts[0])
+        found = zip(keys[:n].tolist(), known[:n].tolist(), strict=True)
+        return {(k >> 40, k >> 24 & 0xFFFF, k & 0xFFFFFF): s for k, s in found if s}
+
     # ---------------------------------------------------------------- masks
 
     def mask(self, q: int, a: int, H: int, last: int, ends: np.ndarray) -> np.ndarray:

@@ -19,7 +19,7 @@ from bpe_automata import compile_regex, constrain
 from bpe_automata._automata.sources import from_strings
 from bpe_automata._constructions.canonical import canonical_automaton
 from bpe_automata._constructions.explicit import explore, explored
-from bpe_automata._constructions.product_parts import reading_of
+from bpe_automata._core.tables import universal as universal_of
 from bpe_automata._kernels.bits import members
 from bpe_automata.errors import BudgetExceededError, EmptyLanguageError
 from bpe_automata.testing import (
@@ -97,7 +97,7 @@ def test_every_text_is_read_from_a_universal_hypothesis_and_from_no_other(tokeni
     automaton = canonical_automaton(tokenizer)
     boundaries = automaton.pipeline.boundaries
     steps = boundaries.follow.any(axis=0)
-    for hypothesis, universal in enumerate(reading_of(automaton).universal):
+    for hypothesis, universal in enumerate(universal_of(boundaries)):
         level = met = {frozenset((hypothesis,))}
         while level:
             level = {

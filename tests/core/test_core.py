@@ -1,5 +1,6 @@
-"""The engine of `_core`: its masks are those of the trie of `encode`, and those of the engine that
-it is to replace; slices change nothing; a search that is interrupted answers the same."""
+"""The core: its masks are those of the trie of `encode`, and those of a plain search through the
+automaton of canonical sequences; statuses are so by brute force; slices change nothing, nor do
+interruptions, nor whether an automaton is linked."""
 
 from __future__ import annotations
 
@@ -10,12 +11,18 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from bpe_automata import Tokenizer, compile_regex, constrain
+from bpe_automata import Tokenizer, compile_regex
 from bpe_automata._automata.linked_regex import link_regex
-from bpe_automata._constructions.canonical import canonical_automaton
+from bpe_automata._constructions.canonical import (
+    NO_TOKEN,
+    CanonicalState,
+    canonical_automaton,
+)
+from bpe_automata._constructions.cartesian_merge import CartesianMerge
 from bpe_automata._core import product
-from bpe_automata._core.cartesian_merge import CartesianMerge
+from bpe_automata._core.steps import ALIVE, DEAD, PARTLY
 from bpe_automata._kernels.bits import members
+from bpe_automata._tokenizer.description import Prefix
 from bpe_automata.errors import (
     BudgetExceededError,
     EmptyLanguageError,
@@ -24,7 +31,13 @@ from bpe_automata.errors import (
     UnsupportedFeatureError,
 )
 from bpe_automata.reference import canonical_trie, compare
-from bpe_automata.testing import REFUSALS, cyclic_regexes, finite_regexes, tokenizer_files
+from bpe_automata.testing import (
+    REFUSALS,
+    bpe_tokenizers,
+    cyclic_regexes,
+    finite_regexes,
+    tokenizer_files,
+)
 from bpe_automata.testing._inputs import own_pieces
 
 STRINGS, IDS = 300, 12
@@ -100,7 +113,7 @@ def test_masks_of_trained_tokenizers(request):
         prefix = prefix[: data.draw(st.integers(0, len(prefix)))]
         compared[0] += as_the_trie(tokenizer, data.draw(finite_regexes(pieces)), prefix)
         regex, seed = data.draw(cyclic_regexes(pieces)), data.draw(st.integers(0, 100))
-        compared[1] += as_before(tokenizer, regex, seed, prefix)
+        compared[1] += linked_as_explicit(tokenizer, regex, seed, prefix)
 
     law()
     assert min(compared) > 20
@@ -124,16 +137,94 @@ def as_the_trie(tokenizer, regex, prefix):
     return len(results)
 
 
-def as_before(tokenizer, regex, seed, prefix):
-    """How many masks were compared with those of the engine before, of the explicit automaton and
-    of a linked one."""
+def linked_as_explicit(tokenizer, regex, seed, prefix):
+    """How many masks of a linked automaton were compared with those of the explicit one."""
     try:
         automata = compile_regex(regex), link_regex(regex)
-        engines = [CartesianMerge(tokenizer, automaton, (), True) for automaton in automata]
-        other = constrain(tokenizer, automata[0], eos_ids=(), added_tokens=True).engine
+        one, other = (CartesianMerge(tokenizer, automaton, (), True) for automaton in automata)
     except (BudgetExceededError, EmptyLanguageError, UnsupportedFeatureError):
         return 0
-    return sum(same_walk(engine, other, seed, prefix) for engine in engines)
+    return same_walk(one, other, seed, prefix)
+
+
+# ---------------------------------------------------------------- a plain search
+
+
+class Plain:
+    """All that single steps of the automaton of canonical sequences and of a DFA lead to, and from
+    where acceptance can be reached."""
+
+    def __init__(self, engine, starts, most=3000):
+        canonical, dfa = engine.canonical, engine.dfa
+        self.after, ends, todo = {}, set(), list(starts)
+        while todo:
+            here = q, state = todo.pop()
+            if here in self.after:
+                continue
+            if dfa.accepting[q] and canonical.ends(state):
+                ends.add(here)
+            self.after[here] = {}
+            for token, spelled in enumerate(engine.tokenizer.spellings):
+                then = canonical.step(state, token) if spelled else None
+                to = dfa.walk(spelled, q)
+                if then is not None and to:
+                    self.after[here][token] = (to, then)
+                    todo.append((to, then))
+            if len(self.after) > most:
+                raise BudgetExceededError("states", most, "for a plain search")
+        self.live, grown = ends, True
+        while grown:
+            more = {
+                here
+                for here, after in self.after.items()
+                if here not in self.live and not self.live.isdisjoint(after.values())
+            }
+            self.live, grown = self.live | more, bool(more)
+
+    def ids(self, here):
+        """Those after which acceptance can be reached."""
+        return [token for token, then in self.after[here].items() if then in self.live]
+
+
+def test_masks_and_statuses_are_those_of_a_plain_search(request):
+    compared, statuses = [0], {ALIVE: 0, DEAD: 0, PARTLY: 0}
+
+    @examples(request.config, 40)
+    @given(st.data(), bpe_tokenizers(), st.integers(0, 100))
+    def law(data, tokenizer, seed):
+        if tokenizer.added_ids or tokenizer.description.prefix is not Prefix.NONE:
+            return
+        try:
+            dfa = compile_regex(data.draw(cyclic_regexes(own_pieces(tokenizer))))
+            engine = CartesianMerge(tokenizer, dfa)
+            here = (engine.prefixed.start_after(tokenizer, ()), engine.canonical.start)
+            plain = Plain(engine, [here])
+            state, rng = begun(engine), random.Random(seed)
+            if isinstance(state, type):
+                assert here not in plain.live
+            for _ in range(0 if isinstance(state, type) else IDS):
+                ids = members(engine.mask(state)).tolist()
+                assert ids == plain.ids(here)
+                compared[0] += 1
+                if not ids:
+                    break
+                token = rng.choice(ids)
+                state, here = engine.step(state, token), plain.after[here][token]
+            known = engine.product.statuses()
+            lasts = [NO_TOKEN, *range(0, tokenizer.n_ids, 3)]
+            starts = {c: [(c[0], CanonicalState(*c[1:], last)) for last in lasts] for c in known}
+            plain = Plain(engine, [start for some in starts.values() for start in some])
+        except BudgetExceededError:
+            return
+        for configuration, status in known.items():
+            live = [start in plain.live for start in starts[configuration]]
+            assert all(live) or status != ALIVE
+            assert not any(live) or status != DEAD
+            statuses[status] += 1
+
+    law()
+    assert compared[0] > 40
+    assert min(statuses[ALIVE], statuses[PARTLY]) > 5
 
 
 @pytest.fixture(params=["smollm2", "qwen"], scope="module")
@@ -145,12 +236,10 @@ def tokenizer(request):
 
 
 @pytest.mark.parametrize("regex", LANGUAGES)
-def test_masks_of_deployed_tokenizers_are_those_of_the_engine_before(tokenizer, regex):
-    other = constrain(tokenizer, regex).engine
-    one = CartesianMerge(tokenizer, other.dfa, tokenizer.eos_ids)
-    if one.prefixed.dfa is not other.dfa:
-        one = CartesianMerge(tokenizer, compile_regex(regex), tokenizer.eos_ids)
-    assert same_walk(one, other, 1, steps=8) > 0
+def test_slices_change_nothing_on_deployed_tokenizers(tokenizer, regex):
+    sliced, whole = (CartesianMerge(tokenizer, compile_regex(regex)) for _ in range(2))
+    whole.product._sliced = False
+    assert same_walk(sliced, whole, 1, steps=8) > 0
 
 
 def test_slices_change_nothing_and_neither_do_interruptions(monkeypatch):

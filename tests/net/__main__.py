@@ -5,7 +5,6 @@
     python -m tests.net check --part regex --only boolean "random 7"
     python -m tests.net show --tokenizers smollm2 --only boolean
     python -m tests.net record                          # what is not recorded yet
-    python -m tests.net check --core                    # canonical masks by `bpe_automata._core`
 
 `check` prints what differs, and then ends with 1; so it does where there was nothing to check.
 `show` prints an id, a digest of the mask and whether the text may end, for each step: `diff` of
@@ -34,8 +33,6 @@ from pathlib import Path
 from typing import Any
 
 from bpe_automata import Method, Tokenizer
-from bpe_automata._constructions import cartesian_merge
-from bpe_automata._core.cartesian_merge import CartesianMerge as CoreMerge
 from bpe_automata.errors import BpeAutomataError, EndlessTextWarning, MissingDependencyError
 
 from .cases import (
@@ -217,12 +214,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--tokenizers", nargs="+", metavar="NAME", choices=TOKENIZERS)
     parser.add_argument("--part", choices=PARTS, help="none: both")
     parser.add_argument("--only", nargs="+", metavar="CASE", help="names of cases")
-    parser.add_argument("--core", action="store_true", help="canonical masks by `_core`")
     given = parser.parse_args(arguments)
-    if given.core and given.what == "record":
-        parser.error("what is recorded is what `_core` is compared with")
-    if given.core:
-        cartesian_merge.CartesianMerge = CoreMerge  # type: ignore[misc, assignment]
     os.environ.setdefault("BPE_AUTOMATA_CACHE", "off")
     warnings.simplefilter("ignore", EndlessTextWarning)
     net, good, n = read(), True, 0

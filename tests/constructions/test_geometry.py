@@ -1,0 +1,188 @@
+"""When BPE breaks a pair of ids, and the rectangles of broken pairs, against the definition."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support import examples
+
+from bpe_automata._constructions import geometry
+from bpe_automata._constructions.canonical import canonical_automaton
+from bpe_automata._constructions.geometry import Geometry
+from bpe_automata._kernels.bits import has, members, set_bits
+from bpe_automata._tokenizer.derivation import derive
+from bpe_automata.errors import ImproperMergeTableError
+from bpe_automata.reference import bpe, breaks_by_spines, is_canonical, merge_ranks, replay
+from bpe_automata.reference._bpe import base_symbols
+from bpe_automata.testing import merge_tables, small_tokenizer
+
+
+class Table:
+    """A merge table with everything that the laws compare."""
+
+    def __init__(self, description):
+        self.derivation = derive(description)
+        self.geometry = Geometry(self.derivation)
+        self.ranks = merge_ranks(description)
+        self.derivations = {
+            (left, right): (number, made)
+            for number, (left, right, made) in enumerate(self.derivation.proper.tolist())
+        }
+        self.reachable = np.flatnonzero(self.derivation.reachable).tolist()
+        self.symbols = [base_symbols(description, token) for token in description.tokens]
+
+    def canonical(self, tokens):
+        return is_canonical(tokens, [self.symbols[token] for token in tokens], self.ranks)
+
+    def everything(self):
+        return np.full(self.geometry.n_words, -1, dtype=np.int32)
+
+
+@st.composite
+def tables(draw, symbols=("a", "b", "c")):
+    """Merges in any order, or some of them of one rank."""
+    table = draw(merge_tables(symbols, shuffled=draw(st.booleans())))
+    description = small_tokenizer(table.vocabulary, table.merges).description
+    n = len(table.merges) if draw(st.booleans()) else 0
+    tied = np.array(draw(st.lists(st.booleans(), min_size=n, max_size=n)), dtype=bool)
+    return Table(replace(description, tied=tied))
+
+
+@examples(35)
+@given(tables())
+def test_when_a_pair_is_broken(table):
+    """Brute force over all pairs == the walk of the spines == the kernel. Where merges are tied the
+    spines tell what is certain, and the kernel the rest too."""
+    tied = not np.array_equal(np.unique(table.derivation.epoch), table.derivation.epoch)
+    for left, right in itertools.product(table.reachable, repeat=2):
+        canonical = table.canonical([left, right])
+        certain = breaks_by_spines(left, right, table.derivation, table.derivations)
+        assert not (certain and canonical)
+        assert tied or certain or canonical
+        assert (table.geometry.breaking_merge(left, right) < 0) == canonical
+
+
+@examples(35)
+@given(tables())
+def test_rectangles_are_the_forbidden_pairs(table):
+    for left in table.reachable:
+        after, before = table.everything(), table.everything()
+        table.geometry.clear_followers(left, after)
+        table.geometry.clear_predecessors(left, before)
+        for other in table.reachable:
+            assert has(after, other) == table.canonical([left, other])
+            assert has(before, other) == table.canonical([other, left])
+
+
+@examples(35)
+@given(tables())
+def test_what_may_follow_is_the_same_of_few_ids_and_of_many(table):
+    """Few are tried one by one, of many the rectangles are taken out."""
+    for left in table.reachable:
+        every = np.full_like(table.everything(), -1)  # with ids that there are not
+        table.geometry.clear_followers(left, every)
+        for k in range(0, len(table.reachable), 8):
+            few = np.zeros_like(every)
+            set_bits(few, np.array(table.reachable[k : k + 8]))
+            table.geometry.clear_followers(left, few)
+            kept = [other for other in table.reachable[k : k + 8] if has(every, other)]
+            assert members(few).tolist() == sorted(kept)
+
+
+@examples(35)
+@given(tables())
+def test_the_forbidden_share_counts_the_union_of_the_rectangles(table):
+    pairs = list(itertools.product(table.reachable, repeat=2))
+    forbidden = sum(not table.canonical(pair) for pair in pairs)
+    assert table.geometry.forbidden_share() == pytest.approx(forbidden / len(pairs))
+
+
+@examples(60)
+@given(st.data(), tables(("a", "b")))
+def test_pair_lemma(data, table):
+    """A sequence of reachable tokens is BPE's output iff every adjacent pair is."""
+    token = st.sampled_from(table.reachable)
+    tokens = data.draw(st.lists(token, min_size=1, max_size=6))
+    pairs = itertools.pairwise(tokens)
+    assert table.canonical(tokens) == all(table.canonical(pair) for pair in pairs)
+
+
+def test_equal_ranks_go_left_to_right():
+    """aaa is aa,a; so a,aa is broken by the very merge that makes aa, and aa,a is not."""
+    table = Table(small_tokenizer(["a", "aa"], [("a", "a")]).description)
+    assert not table.canonical([0, 1])
+    assert table.geometry.breaking_merge(0, 1) == 0
+    assert table.geometry.breaking_merge(1, 0) == -1
+
+
+def test_a_tie_that_rectangles_do_not_tell():
+    """bbbb: the first bb takes up the third b before another bb is made. So bb,bb is broken, though
+    the merge of bb and b finds no b there that outlives its epoch."""
+    table = Table(small_tokenizer(["b", "bb", "bbb"], [("bb", "b"), ("b", "b")]).description)
+    assert not table.canonical([1, 1])
+    assert not breaks_by_spines(1, 1, table.derivation, table.derivations)
+    assert table.geometry.breaking_merge(1, 1) == len(table.derivation.proper)
+    assert not table.geometry.ordered
+    assert table.canonical([2, 0])
+    assert table.geometry.breaking_merge(2, 0) < 0
+
+
+@examples(200)
+@given(tables(("a", "b")), st.data())
+def test_ordered_tables_can_be_replayed(table, data):
+    """`ordered` says that the derivations, one after the other, do what encoders do; where it says
+    no, two tokens show the difference."""
+    derivations = [tuple(row) for row in table.derivation.proper.tolist()]
+    pairs = [(a, b) for a, b in itertools.product(table.reachable, repeat=2)]
+    spelled = [table.symbols[a] + table.symbols[b] for a, b in pairs]
+    same = [replay(word, derivations) == bpe(word, table.ranks) for word in spelled]
+    assert table.geometry.ordered == all(same)
+    word = data.draw(st.lists(st.sampled_from(table.reachable), max_size=6))
+    symbols = [symbol for token in word for symbol in table.symbols[token]]
+    assert not all(same) or replay(symbols, derivations) == bpe(symbols, table.ranks)
+
+
+@pytest.mark.parametrize("run", [3, 9, 31])
+def test_runs_that_grow_from_the_left(run):
+    """Gemma's runs of white space: each length is made of all shorter ones, in an order in which
+    most merges come before those that make their parts."""
+    lengths = range(2, run + 1)
+    merges = [("a" * k, "a" * (n - k)) for n in reversed(lengths) for k in range(1, n)]
+    tokenizer = small_tokenizer(["a", *("a" * n for n in lengths), "b"], merges)
+    table = Table(tokenizer.description)
+    for left, right in itertools.product(table.reachable, repeat=2):
+        canonical = table.canonical([left, right])
+        assert (table.geometry.breaking_merge(left, right) < 0) == canonical
+    automaton = canonical_automaton(tokenizer)
+    for n in range(1, 3 * run):
+        ids = tokenizer.encode("a" * n)
+        assert automaton.accepts(ids)
+        assert not automaton.accepts([*ids, 0]) or tokenizer.encode("a" * (n + 1)) == [*ids, 0]
+
+
+def test_trying_pairs_has_an_end(monkeypatch):
+    monkeypatch.setattr(geometry, "_MOST_STEPS", 1)
+    tied = small_tokenizer(["b", "bb", "bbb"], [("bb", "b"), ("b", "b")])
+    with pytest.raises(ImproperMergeTableError, match="too many pairs of tokens"):
+        canonical_automaton(tied)
+    canonical_automaton(small_tokenizer(["b", "bb", "bbb"], [("b", "b"), ("bb", "b")]))
+
+
+def test_pairs_of_smollm2(smollm2_tokenizer):
+    """Random pairs, and pairs that random text holds, against BPE of the concatenation."""
+    canonical = canonical_automaton(smollm2_tokenizer)
+    description, rng = smollm2_tokenizer.description, random.Random(5)
+    ranks = merge_ranks(description)
+    reachable = np.flatnonzero(canonical.derivation.reachable).tolist()
+    short = [token for token in reachable if len(description.tokens[token]) <= 4]
+    for _ in range(2000):
+        pair = [rng.choice(short), rng.choice(short if rng.random() < 0.8 else reachable)]
+        symbols = [base_symbols(description, description.tokens[token]) for token in pair]
+        expected = bpe([*symbols[0], *symbols[1]], ranks) == pair
+        assert canonical.allowed(*pair) == expected
