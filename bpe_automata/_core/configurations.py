@@ -6,25 +6,28 @@ import numpy as np
 
 from bpe_automata._core.pairs import forbid, is_empty, keep
 from bpe_automata._core.status import status
-from bpe_automata._core.steps import WAIT, Arrays, Int, jit, slot_of
+from bpe_automata._core.steps import WAIT, Arrays, Int, inlined, jit, slot_of
 
 # Of `memo.dead`: no id is known to be live; every id that BPE makes is; every id is, and so it is
 # where there is no last one. Else the row of those that are not known to be.
 NONE_KNOWN, EVERY_MADE, EVERY_ID = -3, -2, -1
 
 
-@jit
+@inlined
+def key_of(q: Int, a: Int, H: Int) -> Int:
+    """A configuration in one word."""
+    return (q << 40) | (a << 24) | H
+
+
+@inlined
 def configuration(
-    q: Int,
-    a: Int,
-    H: Int,
+    key: Int,
     slots: np.ndarray,
     values: np.ndarray,
     keys: np.ndarray,
     counts: np.ndarray,
 ) -> Int:
-    """The number of a configuration; -1: there is no room for one more."""
-    key = (q << 40) | (a << 24) | H
+    """The number of a configuration, by its key; -1: there is no room for one more."""
     at = slot_of(slots, key)
     if slots[at] != key:
         n = counts[0]
@@ -48,31 +51,23 @@ def number_all(
 ) -> bool:
     """The configurations that tokens lead to: numbers[:n], -1 where there is none. found: rows of
     (token, q, a, class); after: the set after each class. Is there room for all?"""
-    mask = len(slots) - 1
     last, c = np.int64(-1), np.int64(-1)
     for i in range(n):
         H = np.int64(after[found[i, 3]])
         if H < 0:
             numbers[i] = -1
             continue
-        key = (np.int64(found[i, 1]) << 40) | (np.int64(found[i, 2]) << 24) | H
+        key = key_of(np.int64(found[i, 1]), np.int64(found[i, 2]), H)
         if key != last:
             last = key
-            at = ((key * -7046029254386353131) >> 20) & mask
-            while slots[at] != -1 and slots[at] != key:
-                at = (at + 1) & mask
-            if slots[at] == -1:
-                m = counts[0]
-                if m >= len(keys) or 2 * m >= len(slots):
-                    return False
-                slots[at], values[at], keys[m] = key, m, key
-                counts[0] = m + 1
-            c = np.int64(values[at])
+            c = configuration(key, slots, values, keys, counts)
+            if c < 0:
+                return False
         numbers[i] = c
     return True
 
 
-@jit
+@inlined
 def is_live(token: Int, c: Int, dead: np.ndarray, rows: np.ndarray, position: np.ndarray) -> bool:
     """Is it known that an id is live at a configuration?"""
     row = dead[c]
@@ -104,7 +99,7 @@ def learn(c: Int, n: Int, is_free: Int, memo: Arrays, pairs: Arrays, other: np.n
             dead[c] = EVERY_MADE
 
 
-@jit
+@inlined
 def need_set(H: Int, need: np.ndarray) -> None:
     """Note that what follows a set is needed: need[0] counts them."""
     n = need[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bpe_automata._core.steps import FOREVER, Arrays, Int, jit
+from bpe_automata._core.steps import FOREVER, Arrays, Int, jit, slot_of
 
 
 @jit
@@ -71,15 +71,13 @@ def is_broken(
     values: np.ndarray,
 ) -> bool:
     """Is a pair of tokens broken by a merge? One look for each pair of nodes of their spines."""
-    n_ids, mask = len(birth), len(slots) - 1
+    n_ids = len(birth)
     u, u_limit = np.int64(one), np.int64(FOREVER)
     while u >= 0:
         v, v_limit = np.int64(other), np.int64(FOREVER)
         while v >= 0:
             key = u * n_ids + v
-            at = ((key * -7046029254386353131) >> 20) & mask
-            while slots[at] != -1 and slots[at] != key:
-                at = (at + 1) & mask
+            at = slot_of(slots, key)
             if slots[at] == key:
                 rank = values[at]
                 if rank < u_limit and rank <= v_limit:

@@ -30,7 +30,7 @@ from bpe_automata._core.tokens import step_each
 from bpe_automata._limits import check_fits, untouched
 from bpe_automata._sharing import BoundedMemo, Lock, locked
 
-_QUOTA = 256  # configurations that one call of a kernel settles
+_QUOTA = 2000  # configurations that one call of a kernel settles
 _NONE = np.empty(0, np.int32)
 _NO_BASE = np.empty((2, 0), np.int32)
 _LENGTHS = 32, 12, 5  # bytes of a slice's tokens, at most
@@ -98,14 +98,14 @@ class Product:
             tables.fragments,
         )
         self.added, self.text = added, tables.text
-        self._memo = self._memo_with(1024)
-        self._visited = self._visited_with(256)
+        self._memo = self._memo_with(4096)
+        self._visited = self._visited_with(1024)
         self._rows: BoundedMemo[tuple[int, int, int], Row] = BoundedMemo(4096)
         self._live: BoundedMemo[tuple[int, Slice, bytes], bool] = BoundedMemo(200)
         self._loops: dict[bytes, np.ndarray] = {}
         self._loop_of: dict[int, tuple[bytes, bool] | None] = {}
 
-    def _memo_with(self, room: int, n_rows: int = 4) -> tuple[Any, ...]:
+    def _memo_with(self, room: int, n_rows: int = 64) -> tuple[Any, ...]:
         slots = 1 << (4 * room - 1).bit_length()
         n_words = -(-len(self.tables.pairs[1]) // 64)
         return (
@@ -268,8 +268,9 @@ class Product:
             self._memo = *new[:4], counts, rows, new[6]
         elif code == NEED_ROWS:
             rows = self._memo[5]
-            rows = np.concatenate([rows, np.zeros_like(rows)])
-            self._memo = *self._memo[:5], rows, self._memo[6]
+            more = np.zeros((4 * len(rows), rows.shape[1]), np.uint64)
+            more[: len(rows)] = rows
+            self._memo = *self._memo[:5], more, self._memo[6]
         elif code == NEED_VISITED:
             new = self._visited_with(4 * len(self._visited[4]))
             failed = self._visited[0][self._visited[0] >= 0]

@@ -6,11 +6,12 @@ from __future__ import annotations
 import numpy as np
 
 from bpe_automata._core.status import (
-    leads_home,
+    is_good,
 )
 from bpe_automata._core.steps import (
     Arrays,
     Int,
+    inlined,
     jit,
     known_step,
 )
@@ -56,7 +57,7 @@ def loop_bytes(q: Int, steps: Arrays, text: Arrays, chars: Arrays, states: Array
                     and known_step(after, some[m], trans, byte_class, cells, row, away, behind) <= 0
                 ):
                     missing += weight[other]
-            if 2 * missing > size or not leads_home(after, steps, text, chars, states):
+            if 2 * missing > size or not is_good(after, steps, text, chars, states):
                 kept[column] = False
                 changed = True
         if changed:
@@ -100,7 +101,7 @@ def reads_all(
         if K[b] and not seen[steps[1][b]]:
             seen[steps[1][b]] = True
             q2 = known_step(q, b, trans, byte_class, cells, row, away, behind)
-            if q2 <= 0 or not leads_home(q2, steps, text, chars, states):
+            if q2 <= 0 or not is_good(q2, steps, text, chars, states):
                 return -1
             n = _with(q2, after, n)
             if n < 0:
@@ -121,7 +122,7 @@ def reads_all(
         m = _with_pair(q2, entry, inner, rows, m, kinds)
         if m < 0:
             return -1
-    k = 0
+    k, last = 0, np.int64(-1)  # last: where the last whole character led
     while k < m:
         line, state = rows[k], inner[k]
         for b in range(0x80, 0xC0):
@@ -133,17 +134,20 @@ def reads_all(
                 return -1
             if entry >= 0:
                 m = _with_pair(q2, entry, inner, rows, m, kinds)
-            else:
-                if not leads_home(q2, steps, text, chars, states):
+                if m < 0:
+                    return -1
+            elif q2 != last:
+                last = q2
+                if not is_good(q2, steps, text, chars, states):
                     return -1
                 n = _with(q2, after, n)
-            if m < 0 or n < 0:
-                return -1
+                if n < 0:
+                    return -1
         k += 1
     return n
 
 
-@jit
+@inlined
 def _with(q: Int, after: np.ndarray, n: Int) -> Int:
     for i in range(n):
         if after[i] == q:
@@ -154,7 +158,7 @@ def _with(q: Int, after: np.ndarray, n: Int) -> Int:
     return n + 1
 
 
-@jit
+@inlined
 def _with_pair(
     q: Int, row: Int, inner: np.ndarray, rows: np.ndarray, m: Int, kinds: np.ndarray
 ) -> Int:

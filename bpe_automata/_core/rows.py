@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from bpe_automata._core.configurations import configuration, is_live, know, need_set, number_all
+from bpe_automata._core.configurations import (
+    configuration,
+    is_live,
+    key_of,
+    know,
+    need_set,
+    number_all,
+)
 from bpe_automata._core.search import all_live, search
 from bpe_automata._core.steps import (
     ALIVE,
@@ -78,7 +85,7 @@ def read_row(  # noqa: PLR0915 - one loop
                 last = np.int64(NO_TOKEN)
                 if side == 0:
                     q, a = np.int64(judged[i, 1]), np.int64(judged[i, 2])
-                    c = configuration(q, a, np.int64(0), slots, values, keys, counts)
+                    c = configuration(key_of(q, a, np.int64(0)), slots, values, keys, counts)
                     if c < 0:
                         return NEED_CONFIGURATIONS, 0, 0
             if c < 0:
@@ -195,9 +202,10 @@ def live_at(
     """Is every id live at all states of a region (int64) with each of some sets (int64), in state 0
     of the text automaton? Returns (code, is it so)."""
     slots, values, keys, counts = memo[0], memo[1], memo[2], memo[4]
-    for q in region:
+    for k in range(len(region) - 1, -1, -1):  # the farther ones first, to which the others lead
+        q = region[k]
         for H in sets_of:
-            c = configuration(q, np.int64(0), H, slots, values, keys, counts)
+            c = configuration(key_of(q, np.int64(0), H), slots, values, keys, counts)
             if c < 0:
                 return NEED_CONFIGURATIONS, False
             code, live = all_live(c, memo, kit, scratch, visited, deepest, quota)

@@ -19,8 +19,10 @@ import numpy as np
 from bpe_automata._core.configurations import (
     EVERY_ID,
     EVERY_MADE,
+    NONE_KNOWN,
     configuration,
     is_live,
+    key_of,
     know,
     learn,
     need_set,
@@ -52,7 +54,8 @@ from bpe_automata._core.steps import (
 )
 from bpe_automata._core.tokens import added_steps, read_tokens
 
-SHORT = 3  # bytes of the ids that are looked at first
+SHORT = 3  # bytes of the ids that are looked at first, after those of one byte
+NEARER = 3  # phases: of one byte, of SHORT bytes, all; then those that lead farther away
 
 
 @jit
@@ -155,7 +158,7 @@ def candidates(
             else:  # an added token
                 q, a = np.int64(found[i, 1]), np.int64(found[i, 2])
                 t = np.int64(NO_TOKEN)
-                child = configuration(q, a, np.int64(0), slots, values, keys, counts)
+                child = configuration(key_of(q, a, np.int64(0)), slots, values, keys, counts)
                 if child < 0:
                     return NEED_CONFIGURATIONS, top, np.int64(-2), 0
             if child < 0:
@@ -215,9 +218,9 @@ def search(
     a code: where it is not DONE, the same is to be asked again with what is needed. visited: the
     pairs that are known to be dead, and those of a search. quota: int64 [1], calls of `candidates`
     that are left."""
-    code, found = _search(root, token, np.int64(2), memo, kit, scratch, visited, deepest, quota)
+    code, found = _search(root, token, NEARER, memo, kit, scratch, visited, deepest, quota)
     if code == DONE and not found:  # not by going ever nearer to acceptance
-        code, found = _search(root, token, np.int64(3), memo, kit, scratch, visited, deepest, quota)
+        code, found = _search(root, token, NEARER + 1, memo, kit, scratch, visited, deepest, quota)
     return code
 
 
@@ -233,7 +236,8 @@ def _search(  # noqa: PLR0915 - one loop
     deepest: Int,
     quota: np.ndarray,
 ) -> tuple[Int, bool]:
-    """The same along ids that lead nearer to acceptance alone (phases 2), or all (3). Returns
+    """The same along ids that lead nearer to acceptance alone (phases NEARER), or all
+    (one more). Returns
     (code, is it known?)."""
     dead, counts, rows = memo[3], memo[4], memo[5]
     position, pairs, now = kit[7][0], kit[7], visited[5]
@@ -257,9 +261,11 @@ def _search(  # noqa: PLR0915 - one loop
             if quota[0] <= 0:
                 return NEED_TIME, False
             quota[0] -= 1
-            low, high = SHORT if frame[3] == 1 else 0, SHORT if frame[3] == 0 else deepest
+            phase = frame[3]
+            low = np.int64(1) if phase == 1 else SHORT if phase == 2 else np.int64(0)
+            high = np.int64(1) if phase == 0 else SHORT if phase == 1 else deepest
             code, top, leads, is_free = candidates(
-                frame[0], frame[1], low, high, frame[3] < 2, memo, kit, scratch, frame[5]
+                frame[0], frame[1], low, high, phase < NEARER, memo, kit, scratch, frame[5]
             )
             if code != DONE:
                 return code, False
@@ -290,7 +296,7 @@ def _search(  # noqa: PLR0915 - one loop
         frames[n, 0], frames[n, 1], frames[n, 2] = child, t, free
         frames[n, 3], frames[n, 4], frames[n, 5] = 0, frame[5], frame[5]
         n += 1
-    if leads == -2 and phases == 2:
+    if leads == -2 and phases == NEARER:
         return DONE, False
     if leads == -2:  # none of all that was visited is live
         failed, count = visited[0], visited[1]
@@ -304,6 +310,47 @@ def _search(  # noqa: PLR0915 - one loop
     for k in range(n - 2, -1, -1):
         learn(frames[k, 0], frames[k + 1, 1], frames[k + 1, 2], memo, pairs, other)
     return DONE, True
+
+
+@jit
+def learn_at_once(c: Int, memo: Arrays, kit: Arrays, scratch: Arrays) -> Int:
+    """Learn from all short ids that surely lead on from a configuration, until every id is known
+    to be live there. Returns a code."""
+    steps, text, _, _, sets, trie, _, pairs = kit
+    found, path, wanted, need, numbers, other = (
+        scratch[0],
+        scratch[1],
+        scratch[2],
+        scratch[3],
+        scratch[5],
+        scratch[7],
+    )
+    slots, values, keys, dead, counts, rows, known = memo
+    q0, a0, H0 = keys[c] >> 40, (keys[c] >> 24) & 0xFFFF, keys[c] & 0xFFFFFF
+    at, row0, none = sets[3][H0], np.int64(sets[2][H0]), np.int64(0)
+    if at < 0:
+        need_set(H0, need)
+        return NEED_SET
+    if counts[1] == len(rows):
+        return NEED_ROWS
+    for longest in (np.int64(1), np.int64(SHORT)):
+        n = read_tokens(q0, a0, row0, none, longest, steps, text, trie, path, found, wanted)
+        for side in range(2):
+            after = sets[4][at] if side == 0 else sets[5][at]
+            if not number_all(found, n, after, slots, values, keys, counts, numbers):
+                return NEED_CONFIGURATIONS
+            for i in range(n):
+                t, child = np.int64(found[i, 0]), numbers[i]
+                if child < 0:
+                    continue
+                s = known[child]
+                if s == 0:
+                    s = know(child, memo, kit, wanted)
+                if s == ALIVE or (s == PARTLY and is_live(t, child, dead, rows, pairs[0])):
+                    learn(c, t, np.int64(1 - side), memo, pairs, other)
+                    if dead[c] == EVERY_ID or dead[c] == EVERY_MADE:
+                        return DONE
+    return DONE
 
 
 @jit
@@ -323,6 +370,10 @@ def all_live(
         return NEED_STEPS, False
     if known[c] != PARTLY:
         return DONE, known[c] == ALIVE
+    if dead[c] == NONE_KNOWN:
+        code = learn_at_once(c, memo, kit, scratch)
+        if code != DONE:
+            return code, False
     while dead[c] != EVERY_MADE and dead[c] != EVERY_ID:
         at = 0
         if dead[c] >= 0:

@@ -18,6 +18,7 @@ from bpe_automata._core.steps import (
     WAIT,
     Arrays,
     Int,
+    inlined,
     jit,
     known_step,
     meets,
@@ -66,10 +67,15 @@ def leads_home(q: Int, steps: Arrays, text: Arrays, chars: Arrays, states: Array
     return found
 
 
+@inlined
+def is_good(q: Int, steps: Arrays, text: Arrays, chars: Arrays, states: Arrays) -> bool:
+    """What `leads_home` says, without a call where it is known."""
+    good = states[1][q]
+    return good == 1 or (good == 0 and leads_home(q, steps, text, chars, states))
+
+
 @jit
-def look_ahead(  # noqa: PLR0915 - one loop
-    q: Int, steps: Arrays, text: Arrays, chars: Arrays, states: Arrays
-) -> None:
+def look_ahead(q: Int, steps: Arrays, text: Arrays, chars: Arrays, states: Arrays) -> None:
     """Find B, U1 and U0 of a state at a character's end, as bits of hypotheses:
 
     B     some ASCII character (or one of two bytes) may follow with a boundary before it, into a
@@ -92,11 +98,7 @@ def look_ahead(  # noqa: PLR0915 - one loop
         entry = np.int64(utf8[0, byte])
         if entry == -1:
             continue
-        column = byte_class[byte]
-        if len(row) == 0:
-            after = np.int64(trans[q, column])
-        else:
-            after = known_step(q, byte, trans, byte_class, cells, row, away, behind)
+        after = known_step(q, byte, trans, byte_class, cells, row, away, behind)
         if after == 0:
             continue
         if after < 0:
@@ -116,7 +118,7 @@ def look_ahead(  # noqa: PLR0915 - one loop
             if end == last and c == last_c:
                 continue
             if end != last:
-                good = leads_home(end, steps, text, chars, states)
+                good = is_good(end, steps, text, chars, states)
             last, last_c = end, c
             for w in range(n_words):
                 if steady[-2 - then]:
@@ -175,7 +177,7 @@ def _status_within(
         if q2 <= 0:
             continue
         c = coarse[-2 - entry]
-        if meets(sets[0][H], into[0, c]) and leads_home(q2, steps, text, chars, states):
+        if meets(sets[0][H], into[0, c]) and is_good(q2, steps, text, chars, states):
             return ALIVE
         if states[0][q2] and ends[a2] and meets(sets[0][H], into[1, c]):
             return ALIVE
