@@ -218,9 +218,9 @@ def search(
     a code: where it is not DONE, the same is to be asked again with what is needed. visited: the
     pairs that are known to be dead, and those of a search. quota: int64 [1], calls of `candidates`
     that are left."""
-    code, found = _search(root, token, NEARER, memo, kit, scratch, visited, deepest, quota)
+    code, found = _search(root, token, np.int64(NEARER), memo, kit, scratch, visited, deepest, quota)
     if code == DONE and not found:  # not by going ever nearer to acceptance
-        code, found = _search(root, token, NEARER + 1, memo, kit, scratch, visited, deepest, quota)
+        code, found = _search(root, token, np.int64(NEARER + 1), memo, kit, scratch, visited, deepest, quota)
     return code
 
 
