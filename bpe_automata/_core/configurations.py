@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from bpe_automata._core.pairs import forbid, is_empty, keep
-from bpe_automata._core.status import status
-from bpe_automata._core.steps import WAIT, Arrays, Int, inlined, jit, slot_of
+from bpe_automata._core.steps import MIXED, Arrays, Int, inlined, jit, slot_of
 
 # Of `memo.dead`: no id is known to be live; every id that BPE makes is; every id is, and so it is
 # where there is no last one. Else the row of those that are not known to be.
@@ -51,18 +50,25 @@ def number_all(
 ) -> bool:
     """The configurations that tokens lead to: numbers[:n], -1 where there is none. found: rows of
     (token, q, a, class); after: the set after each class. Is there room for all?"""
-    last, c = np.int64(-1), np.int64(-1)
+    mask, last, c = len(slots) - 1, np.int64(-1), np.int64(-1)
     for i in range(n):
         H = np.int64(after[found[i, 3]])
         if H < 0:
             numbers[i] = -1
             continue
-        key = key_of(np.int64(found[i, 1]), np.int64(found[i, 2]), H)
+        key = (np.int64(found[i, 1]) << 40) | (np.int64(found[i, 2]) << 24) | H
         if key != last:
             last = key
-            c = configuration(key, slots, values, keys, counts)
-            if c < 0:
-                return False
+            at = ((key * MIXED) >> 20) & mask  # as `slot_of`, without a call
+            while slots[at] != -1 and slots[at] != key:
+                at = (at + 1) & mask
+            if slots[at] == -1:
+                m = counts[0]
+                if m >= len(keys) or 2 * m >= len(slots):
+                    return False
+                slots[at], values[at], keys[m] = key, m, key
+                counts[0] = m + 1
+            c = np.int64(values[at])
         numbers[i] = c
     return True
 
@@ -109,14 +115,3 @@ def need_set(H: Int, need: np.ndarray) -> None:
     if n + 1 < len(need):
         need[n + 1] = H
         need[0] = n + 1
-
-
-@jit
-def know(c: Int, memo: Arrays, kit: Arrays, wanted: np.ndarray) -> Int:
-    """The status of a configuration, by its number, which is kept unless steps are wanted."""
-    key = memo[2][c]
-    q, a, H = key >> 40, (key >> 24) & 0xFFFF, key & 0xFFFFFF
-    s = status(q, a, H, kit[0], kit[1], kit[2], kit[3], kit[4], wanted)
-    if s != WAIT:
-        memo[6][c] = s
-    return s

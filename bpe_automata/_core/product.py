@@ -11,12 +11,14 @@ from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._automata.linked import ByteAutomaton, LinkedDFA
 from bpe_automata._budget import check
 from bpe_automata._core.regions import loop_bytes, proved_depth, region
-from bpe_automata._core.rows import compose, live_at, read_row, read_slice
+from bpe_automata._core.rows import compose, read_row, read_slice
+from bpe_automata._core.search import live_at, search_each
 from bpe_automata._core.slices import MOST_FEW, Slice
 from bpe_automata._core.steps import (
     DONE,
     NEED_CONFIGURATIONS,
     NEED_ROWS,
+    NEED_SEARCH,
     NEED_SET,
     NEED_STEPS,
     NEED_TIME,
@@ -31,6 +33,7 @@ from bpe_automata._limits import check_fits, untouched
 from bpe_automata._sharing import BoundedMemo, Lock, locked
 
 _QUOTA = 2000  # configurations that one call of a kernel settles
+_FEW = 40  # calls of `candidates` for one id of a slice
 _NONE = np.empty(0, np.int32)
 _NO_BASE = np.empty((2, 0), np.int32)
 _LENGTHS = 32, 12, 5  # bytes of a slice's tokens, at most
@@ -194,8 +197,7 @@ class Product:
     def _ask(self, kernel: Any, *arguments: Any) -> bool:
         quota, budget = np.array([_QUOTA]), _QUOTA
         while True:
-            room = self._scratch()
-            room[2][0] = room[3][0] = 0
+            room = self._emptied()
             given = self._memo, self._kit(), room, self._visited, self.tables.deepest, quota
             code, answer = called(kernel, *arguments, *given)
             if code == DONE:
@@ -206,48 +208,42 @@ class Product:
             self._give(code, room)
 
     def read_slice(self, H: int, part: Arrays) -> tuple[np.ndarray, ...]:
-        """(free, bound, later, unsure) of `steps.read_slice`."""
+        """(free, bound, later, unsure) of `rows.read_slice`."""
         while True:
-            room = self._scratch()
-            room[2][0] = room[3][0] = 0
-            n = len(part[0])
+            room, n = self._emptied(), len(part[0])
             later, unsure = np.empty((2 * n, 3), np.int32), np.empty((2 * n, 2), np.int32)
             given = self._memo, self._kit(), part, room, self._visited, self.tables.deepest
-            code, *sizes = called(
-                read_slice, H, *given, np.zeros(1, np.int64), room[10], later, unsure
-            )
+            code, *sizes = called(read_slice, H, *given, room[10], later, unsure)
             if code == DONE:
                 f, b, m, k = sizes
                 return room[10][0, :f].copy(), room[10][1, :b].copy(), later[:m], unsure[:k]
-            check()
-            self._give(code, room)
+            self._go_on(code, room, sizes[0], _FEW)
 
     def read_part(
         self, q: int, a: int, H: int, base: np.ndarray, part: Arrays, few: np.ndarray
     ) -> Row:
-        by_id, deepest, quota = self.tables.by_id, self.tables.deepest, np.array([_QUOTA])
-        budget = _QUOTA
+        """A row of which `base` is known, the tokens of the trie `part` and the ids `few`, int32,
+        are not."""
+        t = self.tables
         while True:
-            room = self._scratch()
-            room[2][0] = room[3][0] = 0
-            given = (
-                few,
-                by_id,
-                self._memo,
-                self._kit(),
-                part,
-                room,
-                self._visited,
-                deepest,
-                quota,
-                room[10],
-            )
-            code, n, m = called(read_row, q, a, H, *given)
+            room = self._emptied()
+            given = self._memo, self._kit(), part, room, self._visited, t.deepest, room[10]
+            code, n, m = called(read_row, q, a, H, few, t.by_id, *given)
             if code == DONE:
                 return Row(base, room[10][0, :n].copy(), room[10][1, :m].copy())
-            check()
-            budget = 2 * budget if code == NEED_TIME else _QUOTA
-            quota[0] = budget
+            self._go_on(code, room, n, 0)
+
+    def _emptied(self) -> tuple[Any, ...]:
+        room = self._scratch()
+        room[2][0] = room[3][0] = 0
+        return room
+
+    def _go_on(self, code: int, room: tuple[Any, ...], n: int, few: int) -> None:
+        """What a kernel asks for, which may be n searches."""
+        check()
+        if code == NEED_SEARCH:
+            self._ask(search_each, room[5][:n].copy(), few)
+        else:
             self._give(code, room)
 
     def _give(self, code: int, room: tuple[Any, ...]) -> None:

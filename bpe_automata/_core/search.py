@@ -23,18 +23,19 @@ from bpe_automata._core.configurations import (
     configuration,
     is_live,
     key_of,
-    know,
     learn,
     need_set,
     number_all,
 )
 from bpe_automata._core.pairs import may_follow
-from bpe_automata._core.status import look_ahead
+from bpe_automata._core.status import know_all, look_ahead
 from bpe_automata._core.steps import (
     ALIVE,
     COMPLETE,
     DEAD,
     DONE,
+    LATER,
+    MIXED,
     NEED_CONFIGURATIONS,
     NEED_ROOM,
     NEED_ROWS,
@@ -44,7 +45,6 @@ from bpe_automata._core.steps import (
     NEED_VISITED,
     NO_TOKEN,
     PARTLY,
-    WAIT,
     Arrays,
     Int,
     jit,
@@ -55,6 +55,7 @@ from bpe_automata._core.steps import (
 from bpe_automata._core.tokens import added_steps, read_tokens
 
 SHORT = 3  # bytes of the ids that are looked at first, after those of one byte
+MOST_WAITING = 16  # ids whose searches wait for something, in one call
 NEARER = 3  # phases: of one byte, of SHORT bytes, all; then those that lead farther away
 
 
@@ -151,22 +152,19 @@ def candidates(
         after = sets[4][at] if side == 0 else sets[5][at]
         if not number_all(found, n, after, slots, values, keys, counts, numbers):
             return NEED_CONFIGURATIONS, top, np.int64(-2), 0
-        for i in range(n + (m if side == 0 else 0)):
-            t, child = np.int64(found[i, 0]), np.int64(-1)
-            if i < n:
-                child = numbers[i]
-            else:  # an added token
-                q, a = np.int64(found[i, 1]), np.int64(found[i, 2])
-                t = np.int64(NO_TOKEN)
-                child = configuration(key_of(q, a, np.int64(0)), slots, values, keys, counts)
-                if child < 0:
-                    return NEED_CONFIGURATIONS, top, np.int64(-2), 0
+        total = n + m if side == 0 else n
+        for i in range(n, total):  # added tokens
+            q, a = np.int64(found[i, 1]), np.int64(found[i, 2])
+            numbers[i] = configuration(key_of(q, a, np.int64(0)), slots, values, keys, counts)
+            if numbers[i] < 0:
+                return NEED_CONFIGURATIONS, top, np.int64(-2), 0
+        know_all(numbers, total, memo, kit, wanted)
+        for i in range(total):
+            t, child = np.int64(found[i, 0] if i < n else NO_TOKEN), numbers[i]
             if child < 0:
                 continue
             s = known[child]
-            if s == 0:
-                s = know(child, memo, kit, wanted)
-            if s in (DEAD, WAIT):
+            if s == 0 or s == DEAD:
                 continue
             if s == ALIVE or is_live(t, child, dead, rows, position):
                 if side == 0 or may_follow(token, t, pairs):
@@ -190,7 +188,7 @@ def visit(pair: Int, visited: Arrays) -> Int:
     if failed[slot_of(failed, pair)] == pair:
         return 1
     mask = len(seen) - 1
-    at = ((pair * -7046029254386353131) >> 20) & mask
+    at = ((pair * MIXED) >> 20) & mask
     while stamps[at] == now[0] and seen[at] != pair:
         at = (at + 1) & mask
     if stamps[at] == now[0]:
@@ -218,10 +216,50 @@ def search(
     a code: where it is not DONE, the same is to be asked again with what is needed. visited: the
     pairs that are known to be dead, and those of a search. quota: int64 [1], calls of `candidates`
     that are left."""
-    code, found = _search(root, token, np.int64(NEARER), memo, kit, scratch, visited, deepest, quota)
+    code, found = _search(
+        root, token, np.int64(NEARER), memo, kit, scratch, visited, deepest, quota
+    )
     if code == DONE and not found:  # not by going ever nearer to acceptance
-        code, found = _search(root, token, np.int64(NEARER + 1), memo, kit, scratch, visited, deepest, quota)
+        code, found = _search(
+            root, token, np.int64(NEARER + 1), memo, kit, scratch, visited, deepest, quota
+        )
     return code
+
+
+@jit
+def search_each(
+    open_: np.ndarray,
+    few: Int,
+    memo: Arrays,
+    kit: Arrays,
+    scratch: Arrays,
+    visited: Arrays,
+    deepest: Int,
+    quota: np.ndarray,
+) -> tuple[Int, bool]:
+    """Find whether ids are live at configurations: `pair`s, int64. few: of a slice's ids no more
+    calls of `candidates` than that are made for each (0: as many as it takes); a configuration for
+    which they are not enough is noted as LATER. Returns (code, True)."""
+    dead, rows, known, failed = memo[3], memo[5], memo[6], visited[0]
+    position, code, waiting = kit[7][0], np.int64(DONE), 0
+    for pair in open_:
+        c, token = pair >> 20, (pair & 0xFFFFF) - 1
+        if known[c] == LATER or is_live(token, c, dead, rows, position):
+            continue
+        if failed[slot_of(failed, pair)] == pair:
+            continue
+        if few > 0:
+            quota[0] = few
+        found = search(c, token, memo, kit, scratch, visited, deepest, quota)
+        if found == NEED_TIME and few > 0:
+            known[c] = LATER
+        elif found in (NEED_STEPS, NEED_SET):  # others may need more of them
+            code, waiting = found, waiting + 1
+            if waiting == MOST_WAITING:
+                break
+        elif found != DONE:
+            return found, False
+    return code, True
 
 
 @jit
@@ -339,13 +377,12 @@ def learn_at_once(c: Int, memo: Arrays, kit: Arrays, scratch: Arrays) -> Int:
             after = sets[4][at] if side == 0 else sets[5][at]
             if not number_all(found, n, after, slots, values, keys, counts, numbers):
                 return NEED_CONFIGURATIONS
+            know_all(numbers, n, memo, kit, wanted)
             for i in range(n):
                 t, child = np.int64(found[i, 0]), numbers[i]
                 if child < 0:
                     continue
                 s = known[child]
-                if s == 0:
-                    s = know(child, memo, kit, wanted)
                 if s == ALIVE or (s == PARTLY and is_live(t, child, dead, rows, pairs[0])):
                     learn(c, t, np.int64(1 - side), memo, pairs, other)
                     if dead[c] == EVERY_ID or dead[c] == EVERY_MADE:
@@ -366,8 +403,10 @@ def all_live(
     """Is every id that BPE makes live at a configuration? Returns (code, is it so)."""
     dead, rows, known = memo[3], memo[5], memo[6]
     position, order, wanted = kit[7][0], kit[7][1], scratch[2]
-    if known[c] == 0 and know(c, memo, kit, wanted) == WAIT:
-        return NEED_STEPS, False
+    if known[c] == 0:
+        know_all(np.full(1, c), np.int64(1), memo, kit, wanted)
+        if known[c] == 0:
+            return NEED_STEPS, False
     if known[c] != PARTLY:
         return DONE, known[c] == ALIVE
     if dead[c] == NONE_KNOWN:
@@ -391,4 +430,30 @@ def all_live(
             return code, False
         if not is_live(token, c, dead, rows, position):
             return DONE, False
+    return DONE, True
+
+
+@jit
+def live_at(
+    region: np.ndarray,
+    sets_of: np.ndarray,
+    memo: Arrays,
+    kit: Arrays,
+    scratch: Arrays,
+    visited: Arrays,
+    deepest: Int,
+    quota: np.ndarray,
+) -> tuple[Int, bool]:
+    """Is every id live at all states of a region (int64) with each of some sets (int64), in state 0
+    of the text automaton? Returns (code, is it so)."""
+    slots, values, keys, counts = memo[0], memo[1], memo[2], memo[4]
+    for k in range(len(region) - 1, -1, -1):  # the farther ones first, to which the others lead
+        q = region[k]
+        for H in sets_of:
+            c = configuration(key_of(q, np.int64(0), H), slots, values, keys, counts)
+            if c < 0:
+                return NEED_CONFIGURATIONS, False
+            code, live = all_live(c, memo, kit, scratch, visited, deepest, quota)
+            if code != DONE or not live:
+                return code, False
     return DONE, True

@@ -15,7 +15,6 @@ from bpe_automata._core.steps import (
     DEAD,
     PARTLY,
     UNDER_WAY,
-    WAIT,
     Arrays,
     Int,
     inlined,
@@ -185,35 +184,50 @@ def _status_within(
 
 
 @jit
-def status(
-    q: Int,
-    a: Int,
-    H: Int,
-    steps: Arrays,
-    text: Arrays,
-    chars: Arrays,
-    states: Arrays,
-    sets: Arrays,
-    wanted: np.ndarray,
-) -> Int:
-    """Of a configuration. WAIT: steps are wanted."""
-    accepting, good, known = states[0], states[1], states[2]
-    if len(chars[0]) == 0:  # the lift
-        return ALIVE if good[q] == 1 else DEAD
-    breaks, binds, utf8_row = sets[0], sets[1], sets[2]
-    if utf8_row[H] != 0:
-        return PARTLY
-    if accepting[q] and text[2][a] and meets(breaks[H], chars[4]):
-        return ALIVE
-    if not text[3][a]:
-        return _status_within(q, a, H, steps, text, chars, states, sets)
-    if known[q] != COMPLETE:
-        look_ahead(q, steps, text, chars, states)
-    if meets(breaks[H], states[3][q]):
-        return ALIVE
-    if known[q] != COMPLETE:
-        want_all(q, steps, text, wanted)
-        return WAIT
-    if chars[5][0] or meets(breaks[H], states[4][q]) or meets(binds[H], states[5][q]):
-        return PARTLY
-    return DEAD
+def know_all(numbers: np.ndarray, n: Int, memo: Arrays, kit: Arrays, wanted: np.ndarray) -> None:
+    """Find the statuses of configurations, numbers[:n] (int64; -1: none), that are not known yet,
+    and keep them; those for which steps are wanted stay 0."""
+    steps, text, chars, states, sets = kit[0], kit[1], kit[2], kit[3], kit[4]
+    keys, statuses = memo[2], memo[6]
+    accepting, good, known, B, U1, U0 = (
+        states[0],
+        states[1],
+        states[2],
+        states[3],
+        states[4],
+        states[5],
+    )
+    breaks, binds, utf8_row, end, loose = sets[0], sets[1], sets[2], chars[4], chars[5][0]
+    ends, harmless, n_words, is_lift = text[2], text[3], breaks.shape[1], len(chars[0]) == 0
+    for i in range(n):
+        c = numbers[i]
+        if c < 0 or statuses[c] != 0:
+            continue
+        key = keys[c]
+        q, a, H = key >> 40, (key >> 24) & 0xFFFF, key & 0xFFFFFF
+        if is_lift or utf8_row[H] != 0:
+            statuses[c] = PARTLY if not is_lift else ALIVE if good[q] == 1 else DEAD
+            continue
+        bits = np.uint64(0)
+        if accepting[q] and ends[a]:
+            for w in range(n_words):
+                bits |= breaks[H, w] & end[w]
+        if bits != 0:
+            statuses[c] = ALIVE
+            continue
+        if not harmless[a]:
+            statuses[c] = _status_within(q, a, H, steps, text, chars, states, sets)
+            continue
+        if known[q] != COMPLETE:
+            look_ahead(q, steps, text, chars, states)
+        for w in range(n_words):
+            bits |= breaks[H, w] & B[q, w]
+        if bits != 0:
+            statuses[c] = ALIVE
+            continue
+        if known[q] != COMPLETE:
+            want_all(q, steps, text, wanted)
+            continue
+        for w in range(n_words):
+            bits |= (breaks[H, w] & U1[q, w]) | (binds[H, w] & U0[q, w])
+        statuses[c] = PARTLY if loose or bits != 0 else DEAD

@@ -65,12 +65,13 @@ F = TypeVar("F", bound=Callable[..., object])
 Arrays = tuple[Any, ...]
 Int = Any  # int64 inside kernels, which are also called with int
 
-ALIVE, DEAD, PARTLY, WAIT, LATER = 1, 2, 3, 4, 5
+ALIVE, DEAD, PARTLY, LATER = 1, 2, 3, 4
 DONE, NEED_STEPS, NEED_SET, NEED_ROOM, NEED_TIME = 0, 1, 2, 3, 4
-NEED_CONFIGURATIONS, NEED_ROWS, NEED_VISITED = 5, 6, 7
+NEED_CONFIGURATIONS, NEED_ROWS, NEED_VISITED, NEED_SEARCH = 5, 6, 7, 8
 HERE = 1 << 14  # see `_kernels.links`
 FOREVER = 2**31 - 1
 NO_TOKEN = -1
+MIXED = -7046029254386353131  # spreads keys over hash tables
 COMPLETE, UNDER_WAY = 2, 1
 
 
@@ -186,7 +187,7 @@ def text_after(
 def slot_of(keys: np.ndarray, key: Int) -> Int:
     """The slot that holds `key`, or the empty one (-1) where it belongs."""
     mask = len(keys) - 1
-    at = ((key * -7046029254386353131) >> 20) & mask
+    at = ((key * MIXED) >> 20) & mask
     while keys[at] != -1 and keys[at] != key:
         at = (at + 1) & mask
     return at
