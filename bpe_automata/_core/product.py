@@ -119,6 +119,7 @@ class Product:
             np.zeros(2, np.int64),
             np.zeros((n_rows, n_words), np.uint64),
             np.zeros(room, np.uint8),
+            np.full(len(self.text[0]), -1, np.int32),
         )
 
     def _visited_with(self, room: int) -> tuple[Any, ...]:
@@ -256,17 +257,17 @@ class Product:
         elif code == NEED_TIME:
             pass
         elif code == NEED_CONFIGURATIONS:
-            _, _, keys, dead, counts, rows, known = self._memo
+            _, _, keys, dead, counts, rows, known, _ = self._memo
             n = int(counts[0])
             new = self._memo_with(4 * n, 1)
             new[2][:n], new[3][:n], new[6][:n] = keys[:n], dead[:n], known[:n]
             called(place, keys[:n], new[0], new[1])
-            self._memo = *new[:4], counts, rows, new[6]
+            self._memo = *new[:4], counts, rows, *new[6:]
         elif code == NEED_ROWS:
             rows = self._memo[5]
             more = np.zeros((4 * len(rows), rows.shape[1]), np.uint64)
             more[: len(rows)] = rows
-            self._memo = *self._memo[:5], more, self._memo[6]
+            self._memo = *self._memo[:5], more, *self._memo[6:]
         elif code == NEED_VISITED:
             new = self._visited_with(4 * len(self._visited[4]))
             failed = self._visited[0][self._visited[0] >= 0]
@@ -278,7 +279,7 @@ class Product:
 
     def statuses(self) -> dict[tuple[int, int, int], int]:
         """What is known of the configurations that were met: ALIVE, DEAD or PARTLY."""
-        _, _, keys, _, counts, _, known = self._memo
+        _, _, keys, _, counts, _, known, _ = self._memo
         n = int(counts[0])
         found = zip(keys[:n].tolist(), known[:n].tolist(), strict=True)
         return {(k >> 40, k >> 24 & 0xFFFF, k & 0xFFFFFF): s for k, s in found if s}

@@ -66,7 +66,7 @@ def read_row(
     m = 0
     if row0 == 0 and (len(chars[0]) == 0 or meets(sets[0][H0], chars[4])):
         m = added_steps(q0, a0, added, steps, wanted, judged[n:])
-    slots, values, keys, dead, counts, rows, known = memo
+    slots, values, keys, dead, counts, rows, known = memo[:7]
     position, failed, found_ids = pairs[0], visited[0], np.zeros(2, np.int64)
     for side in range(2):
         after, n_found = free if side == 0 else bound, 0
@@ -122,7 +122,7 @@ def read_slice(
     in scratch[5] are to be searched, not for long."""
     steps, text, _, _, sets, _, _, pairs = kit
     path, wanted, need, judged, numbers = scratch[1], scratch[2], scratch[3], scratch[8], scratch[9]
-    slots, values, keys, dead, counts, rows, known = memo
+    slots, values, keys, dead, counts, rows, known = memo[:7]
     at, open_, n_open, failed = sets[3][H0], scratch[5], 0, visited[0]
     if at < 0:
         need_set(H0, need)

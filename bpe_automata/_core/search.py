@@ -60,7 +60,7 @@ NEARER = 3  # phases: of one byte, of SHORT bytes, all; then those that lead far
 
 
 @jit
-def complete(c: Int, token: Int, keys: np.ndarray, kit: Arrays) -> Int:
+def complete(c: Int, token: Int, keys: np.ndarray, hints: np.ndarray, kit: Arrays) -> Int:
     """A token that completes the character begun at a configuration, that may follow an id, and
     behind which a boundary may come or the text end; -1 if there is none."""
     steps, text, chars, states, sets, trie, _, pairs = kit
@@ -71,7 +71,11 @@ def complete(c: Int, token: Int, keys: np.ndarray, kit: Arrays) -> Int:
     key: Int = keys[c]
     q0, a0, H = key >> 40, (key >> 24) & 0xFFFF, key & 0xFFFFFF
     one = np.uint64(1)
-    for t in fragments:
+    hint = hints[sets[2][H]]  # what did so last time
+    for k in range(-1, len(fragments)):
+        t = fragments[k] if k >= 0 else hint
+        if t < 0:
+            continue
         inside, q, atom = np.int64(sets[2][H]), q0, np.int64(-1)
         for i in range(start[t], start[t + 1]):
             entry = np.int64(utf8[inside, data[i]]) if atom < 0 else np.int64(-1)
@@ -92,20 +96,21 @@ def complete(c: Int, token: Int, keys: np.ndarray, kit: Arrays) -> Int:
             continue
         if states[2][q] != COMPLETE:
             look_ahead(q, steps, text, chars, states)
-        k, alive = coarse[atom], False
+        kind, alive = coarse[atom], False
         for b in range(2):
             for w in range(sets[6].shape[2]):
                 bits, h = sets[6][H, b, w], 64 * w
                 while bits != 0 and not alive:
                     if bits & one:
                         for v in range(step_bits.shape[3]):
-                            after = step_bits[b, h, k, v]
+                            after = step_bits[b, h, kind, v]
                             if after & states[3][q, v] or (states[0][q] and after & chars[4][v]):
                                 alive = True
                                 break
                     bits >>= one
                     h += 1
         if alive and may_follow(token, t, pairs):
+            hints[sets[2][H]] = t
             return np.int64(t)
     return np.int64(-1)
 
@@ -131,13 +136,13 @@ def candidates(
     Returns (code, top, the id that leads on or -2, is it free)."""
     steps, text, chars, _, sets, trie, added, pairs = kit
     found, path, wanted, need, listed, numbers = scratch[:6]
-    slots, values, keys, dead, counts, rows, known = memo
+    slots, values, keys, dead, counts, rows, known = memo[:7]
     position = pairs[0]
     key = keys[c]
     q0, a0, H0 = key >> 40, (key >> 24) & 0xFFFF, key & 0xFFFFFF
     at, row0 = sets[3][H0], np.int64(sets[2][H0])
     if low == 0 and row0 != 0:
-        t = complete(c, token, keys, kit)
+        t = complete(c, token, keys, memo[7], kit)
         if t >= 0:
             return DONE, top, t, 0
     if at < 0:
@@ -351,9 +356,10 @@ def _search(  # noqa: PLR0915 - one loop
 
 
 @jit
-def learn_at_once(c: Int, memo: Arrays, kit: Arrays, scratch: Arrays) -> Int:
+def learn_at_once(c: Int, memo: Arrays, kit: Arrays, scratch: Arrays) -> tuple[Int, Int]:
     """Learn from all short ids that surely lead on from a configuration, until every id is known
-    to be live there. Returns a code."""
+    to be live there. Returns (code, the configuration nearest to acceptance, nearer than this one,
+    that an id of one byte leads to; -1 if there is none or it is not needed)."""
     steps, text, _, _, sets, trie, _, pairs = kit
     found, path, wanted, need, numbers, other = (
         scratch[0],
@@ -363,20 +369,21 @@ def learn_at_once(c: Int, memo: Arrays, kit: Arrays, scratch: Arrays) -> Int:
         scratch[5],
         scratch[7],
     )
-    slots, values, keys, dead, counts, rows, known = memo
+    slots, values, keys, dead, counts, rows, known = memo[:7]
     q0, a0, H0 = keys[c] >> 40, (keys[c] >> 24) & 0xFFFF, keys[c] & 0xFFFFFF
     at, row0, none = sets[3][H0], np.int64(sets[2][H0]), np.int64(0)
     if at < 0:
         need_set(H0, need)
-        return NEED_SET
+        return NEED_SET, np.int64(-1)
     if counts[1] == len(rows):
-        return NEED_ROWS
+        return NEED_ROWS, np.int64(-1)
+    far, nearest, best = kit[3][7], np.int64(-1), kit[3][7][q0]
     for longest in (np.int64(1), np.int64(SHORT)):
         n = read_tokens(q0, a0, row0, none, longest, steps, text, trie, path, found, wanted)
         for side in range(2):
             after = sets[4][at] if side == 0 else sets[5][at]
             if not number_all(found, n, after, slots, values, keys, counts, numbers):
-                return NEED_CONFIGURATIONS
+                return NEED_CONFIGURATIONS, np.int64(-1)
             know_all(numbers, n, memo, kit, wanted)
             for i in range(n):
                 t, child = np.int64(found[i, 0]), numbers[i]
@@ -386,7 +393,32 @@ def learn_at_once(c: Int, memo: Arrays, kit: Arrays, scratch: Arrays) -> Int:
                 if s == ALIVE or (s == PARTLY and is_live(t, child, dead, rows, pairs[0])):
                     learn(c, t, np.int64(1 - side), memo, pairs, other)
                     if dead[c] == EVERY_ID or dead[c] == EVERY_MADE:
-                        return DONE
+                        return DONE, np.int64(-1)
+                elif s == PARTLY and longest == 1 and far[keys[child] >> 40] < best:
+                    nearest, best = child, far[keys[child] >> 40]
+        if nearest >= 0 and dead[c] == NONE_KNOWN:
+            break
+    return NEED_STEPS if wanted[0] > 0 else DONE, nearest
+
+
+@jit
+def learn_ahead(c: Int, memo: Arrays, kit: Arrays, scratch: Arrays) -> Int:
+    """`learn_at_once`, first of the configurations on a way to acceptance, the last one first: in
+    `[a-z]{500}` each is known by the next. Returns a code."""
+    dead, frames, n = memo[3], scratch[6], 1
+    frames[0, 0], frames[0, 1] = c, 0
+    while n > 0:
+        code, nearest = learn_at_once(frames[n - 1, 0], memo, kit, scratch)
+        if code != DONE:
+            return code
+        if frames[n - 1, 1] == 0 and nearest >= 0 and dead[nearest] == NONE_KNOWN:
+            if n == len(frames):
+                return NEED_ROOM
+            frames[n - 1, 1] = 1
+            frames[n, 0], frames[n, 1] = nearest, 0
+            n += 1
+        else:
+            n -= 1
     return DONE
 
 
@@ -410,7 +442,7 @@ def all_live(
     if known[c] != PARTLY:
         return DONE, known[c] == ALIVE
     if dead[c] == NONE_KNOWN:
-        code = learn_at_once(c, memo, kit, scratch)
+        code = learn_ahead(c, memo, kit, scratch)
         if code != DONE:
             return code, False
     while dead[c] != EVERY_MADE and dead[c] != EVERY_ID:

@@ -39,7 +39,7 @@ def read_tokens(
     path[0] = q0
     while node < end:
         d = depth[node]
-        if d > high or (d == 1 and utf8[row0, label[node]] == -1):
+        if d == 1 and utf8[row0, label[node]] == -1:
             node = skip[node]
             continue
         # As `known_step`, whose arrays would be counted for each byte.
@@ -75,7 +75,7 @@ def read_tokens(
                 found[n, 2] = a
                 found[n, 3] = c
                 n += 1
-        node += 1
+        node = skip[node] if d == high else node + 1
     return n
 
 
