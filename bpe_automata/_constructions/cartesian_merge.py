@@ -178,7 +178,11 @@ class CartesianMerge(Immutable):
         canonical = self.canonical
         added = np.flatnonzero(np.isin(tokens, list(self.tokenizer.added_ids)))
         reached = self.product.after_each(state.state, state.text, state.hypotheses, tokens)
-        free_bits, bound_bits = self.product.sides(*state)
+        free_bits, bound_bits = self.product.sides(*state[:3])
+        if state.last == NO_TOKEN or not canonical.derivation.reachable[state.last]:
+            bound_bits[:] = 0
+        else:
+            canonical.geometry.clear_followers(state.last, bound_bits)
         free, bound = canonical.sets.successors(state.hypotheses)
         classes = canonical.actions.of_token[tokens]
         by_free = np.where(contained(free_bits, tokens), free[classes], NONE).astype(np.int64)

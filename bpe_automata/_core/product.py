@@ -29,6 +29,7 @@ from bpe_automata._core.steps import (
 )
 from bpe_automata._core.tables import MOST_STATES, NO_ADDED, Arrays, TokenizerTables, fixed, scratch
 from bpe_automata._core.tokens import step_each
+from bpe_automata._kernels.bits import set_bits
 from bpe_automata._limits import check_fits, untouched
 from bpe_automata._sharing import BoundedMemo, Lock, locked
 
@@ -294,18 +295,14 @@ class Product:
         called(compose, row.base, row.free, row.bound, last, self.tables.follow, ends, mask)
         return mask
 
-    def sides(self, q: int, a: int, H: int, last: int) -> tuple[np.ndarray, np.ndarray]:
-        """int32 words, twice: the ids with a boundary before them, and those without one after a
-        last id."""
-        row, n_words = self.row(q, a, H), (self.tables.n_ids + 31) >> 5
-        free, bound = np.empty((2, n_words), np.int32)
-        called(
-            compose, row.base[:1].repeat(2, 0), row.free, _NONE, -1, self.tables.follow, _NONE, free
-        )
-        last = last if last >= 0 and self.tables.reachable[last] else -1
-        base = row.base * np.array([[0], [1]], np.int32)
-        called(compose, base, _NONE, row.bound, last, self.tables.follow, _NONE, bound)
-        return free, bound
+    def sides(self, q: int, a: int, H: int) -> tuple[np.ndarray, np.ndarray]:
+        """int32 words, twice: the ids of a row with a boundary before them, and without one."""
+        row, both = self.row(q, a, H), np.zeros((2, (self.tables.n_ids + 31) >> 5), np.int32)
+        if row.base.shape[1]:
+            both[:] = row.base
+        set_bits(both[0], row.free.astype(np.int64))
+        set_bits(both[1], row.bound.astype(np.int64))
+        return both[0], both[1]
 
     # ---------------------------------------------------------------- steps
 

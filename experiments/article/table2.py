@@ -6,11 +6,10 @@ properties that they name, written without white space; the tokenizer is that of
 (`--tokenizer`). Masks are those along a valid instance, or else the shortest text.
 
 Step 2 is the lift: it makes the mask of each state of the automaton, by the lift's own method. Step
-3 is what relevance adds to that: for each node of the product that ids lead to from the start, is
-any id dead there, and which. It makes no masks and writes down no edges, and it is given the list
-of the nodes, which comes from the pass that makes their rows; that pass, which does the work of
-steps 2 and 3 and finds the nodes too, is timed apart ("2 and 3 in one pass"). No node is left out,
-and the statuses of all of them, not only the searches, are part of step 3.
+3 makes the row of each configuration of the product that ids lead to from the start: the ids after
+which acceptance can be reached. It is given the list of the configurations, which comes from the
+pass that finds them with their rows; that pass, which does the work of steps 2 and 3, is timed
+apart ("2 and 3 in one pass").
 
 Engines take turns at each schema: eager (step by step), lazy. The published algorithms in plain
 Python run on as many schemas as fit in their time, over the merge table alone, and the eager engine
@@ -203,9 +202,9 @@ def means(schemas: Sequence[Row], found: Row, extra: Sequence[str], manifest: Ro
         f"means; tokenizer: {manifest['config']['tokenizer']}; load average at the start: "
         f"{manifest['load_average'][0]:.1f}",
         *extra,
-        "2: masks of all states of the automaton; 3: the dead ids of every node that ids lead to "
-        "from the start, the nodes given; 2 and 3 in one pass: finds the nodes, with their rows; "
-        "edges to each last id are not written down, as a node's row holds them all",
+        "2: masks of all states of the automaton; 3: the rows of all configurations that ids lead "
+        "to from the start, these given; 2 and 3 in one pass: finds them, with their rows; edges "
+        "to each last id are not written down, as a row holds them all",
         "published: other schemas of the same kind, another machine, outlines' automata",
         f"the plain algorithms: merges of {name_of(manifest['config']['merges'])}; within limits "
         "of time and memory, in a process each; see failures",
@@ -228,7 +227,7 @@ def _like_for_like(found: Row) -> list[str]:
         "like for like, the search for relevant states is step 3 of the article, and 2 and 3 in "
         f"one pass here: {PUBLISHED_RATIO:.1f} and {PUBLISHED_RATIO / better:.1f} times the lift, "
         f"{better:.1f} times less; in seconds {found['times_faster']:,.0f} times less, on another "
-        "machine. Our step 3 is given the states and finds the dead ids alone"
+        "machine. Our step 3 is given the configurations"
     ]
 
 

@@ -10,7 +10,7 @@ from bpe_automata import compile_regex
 from bpe_automata.schemas import compile_json_schema
 from experiments.run.executors import FAILURE
 from experiments.run.tables import frame
-from experiments.serving import kernel_times, masks, speed
+from experiments.serving import masks, speed
 from experiments.serving.masks import answers_of
 from experiments.serving.masks_child import (
     WHITESPACE,
@@ -130,15 +130,6 @@ def test_what_was_refused_is_named_and_of_this_package_it_is_wrong():
     assert [*report.wrong] == []
     stopped = [row | {"texts": [row["texts"][0] | {"stopped": 0}]} for row in ROWS[2:5]]
     assert masks.render([ROWS[0], *stopped], MANIFEST).wrong
-
-
-@pytest.mark.parametrize("method", ["canonical", "lift"])
-def test_a_profile_tells_the_kernels_from_python(smollm2_tokenizer, method):
-    found = kernel_times.masks(smollm2_tokenizer, "boolean", method)
-    kernel = {"canonical": "readable_ids", "lift": "lift_ids"}[method]
-    assert any(kernel in mask.kernels for mask in found)
-    assert all(mask.kernels.total() < mask.us for mask in found)
-    assert any(f"{kernel} " in str(mask) for mask in found)
 
 
 # ---------------------------------------------------------------- the tokenizer's start
