@@ -132,7 +132,6 @@ def prepare(tokenizer: Tokenizer) -> None:
                 if not matcher.mask()[token]:
                     break
                 matcher.advance(token)
-        engine.keep()
 
 
 class Progress(event.Listener):  # type: ignore[misc]

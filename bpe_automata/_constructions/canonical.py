@@ -9,7 +9,7 @@ over it by `cartesian_merge`.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -17,28 +17,14 @@ import numpy as np
 from bpe_automata._budget import READING, Budget, check, spending
 from bpe_automata._constructions.collapsed import vocabulary_trie
 from bpe_automata._constructions.geometry import Geometry
-from bpe_automata._constructions.hypothesis_sets import (
-    BEGINNING,
-    NONE,
-    HypothesisSets,
-    KnownSets,
-    check_known,
-)
-from bpe_automata._constructions.stored import (
-    Parts,
-    cache_key,
-    cached,
-    check_parts,
-    fetched,
-    is_kept,
-    keep,
-)
+from bpe_automata._constructions.stored import Parts, cached, check_parts
 from bpe_automata._constructions.token_actions import (
     TokenActions,
     WholePretokens,
     classify,
     find_unmade,
 )
+from bpe_automata._core.sets import BEGINNING, NONE, HypothesisSets
 from bpe_automata._kernels.edges import Nodes
 from bpe_automata._kernels.trie import Trie
 from bpe_automata._sharing import Immutable
@@ -49,7 +35,6 @@ from bpe_automata._tokenizer.tokenizer import Tokenizer, sample_texts
 from bpe_automata.errors import TokenizerMismatchError, UnsupportedTokenizerError
 
 NO_TOKEN = -1
-_SETS = "sets"
 _MOST_JOINTS = 24  # tokens of a text that are tried in other ids
 
 
@@ -71,20 +56,16 @@ class CanonicalAutomaton(Immutable):
     stand for), sets (interned hypothesis sets), start (the state at the beginning of a text).
     """
 
-    def __init__(
-        self, tokenizer: Tokenizer, parts: Parts | None = None, on_trial: bool = False
-    ) -> None:
-        """`parts`: those of this tokenizer where they are known already. on_trial: nothing of it is
-        kept. Raises what `build_parts` raises."""
+    def __init__(self, tokenizer: Tokenizer, parts: Parts | None = None) -> None:
+        """`parts`: those of this tokenizer where they are known already. Raises what `build_parts`
+        raises."""
         parts = parts or build_parts(tokenizer)
         self.tokenizer, self.parts = tokenizer, parts
         self.derivation, self.pipeline, self.usable = parts.derivation, parts.pipeline, parts.usable
         self.trie, self.actions, self.nodes = parts.trie, parts.actions, parts.nodes
         self.geometry = Geometry(parts.derivation, parts.tables)
         self.whole = WholePretokens(tokenizer.n_ids, parts.unmade)
-        self.sets = HypothesisSets(
-            self.pipeline, self.actions, self.whole, *(() if on_trial else _known_sets(self))
-        )
+        self.sets = HypothesisSets(self.pipeline, self.actions, self.whole)
         self._added_number = {int(i): k for k, i in enumerate(self.pipeline.text.ids)}
         self.start = CanonicalState(self.pipeline.text.start, BEGINNING, NO_TOKEN)
 
@@ -127,7 +108,7 @@ class CanonicalAutomaton(Immutable):
     def text_after(self, text: int, hypotheses: int, token: int) -> int:
         """State of the text automaton after the text of an ordinary token; -1: no text with
         canonical ids goes on so."""
-        utf8_row = self.sets.sets[hypotheses].utf8_row
+        utf8_row = self.sets.utf8_row(hypotheses)
         if text == 0 and utf8_row == 0:
             return int(self.actions.text[token])
         utf8 = self.pipeline.alphabet.utf8
@@ -219,21 +200,8 @@ def _kept(tokenizer: Tokenizer) -> CanonicalAutomaton:
 
 def _tried_parts(tokenizer: Tokenizer) -> Parts:
     parts = build_parts(tokenizer)
-    try_automaton(CanonicalAutomaton(tokenizer, parts, on_trial=True))
+    try_automaton(CanonicalAutomaton(tokenizer, parts))
     return parts
-
-
-def _known_sets(
-    automaton: CanonicalAutomaton,
-) -> tuple[KnownSets | None, Callable[[KnownSets], None] | None]:
-    """What earlier processes have found out of the hypothesis sets, and how that is kept."""
-    tokenizer = automaton.tokenizer
-    if not is_kept(tokenizer):
-        return None, None
-    sizes = len(automaton.actions.classes), len(automaton.whole.children)
-    key, pipeline = cache_key(tokenizer), automaton.pipeline
-    known = fetched(KnownSets, _SETS, key, lambda found: check_known(found, pipeline, *sizes))
-    return known, lambda found: keep(found, _SETS, key)
 
 
 # ---------------------------------------------------------------- before it is believed

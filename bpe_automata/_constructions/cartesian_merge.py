@@ -30,9 +30,9 @@ from bpe_automata._constructions.canonical import (
     CanonicalState,
     canonical_automaton,
 )
-from bpe_automata._constructions.hypothesis_sets import BEGINNING, NONE
 from bpe_automata._constructions.prefixed import prefixed
 from bpe_automata._core.product import Product, Row
+from bpe_automata._core.sets import BEGINNING, NONE
 from bpe_automata._core.tables import TokenizerTables, added_arrays
 from bpe_automata._kernels.bits import contained, has
 from bpe_automata._sharing import BoundedMemo, Immutable
@@ -90,10 +90,6 @@ class CartesianMerge(Immutable):
 
     def __reduce__(self) -> tuple[object, ...]:
         return CartesianMerge, self._given
-
-    def keep(self) -> None:
-        """Put on the disk what was found out of the tokenizer alone."""
-        self.canonical.sets.keep_rows()
 
     def lift(self) -> Lift:
         """The lift of the same constraint, made anew. Raises what `Lift` raises."""

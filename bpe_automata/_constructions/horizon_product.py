@@ -16,7 +16,7 @@ from bpe_automata._constructions.canonical import NO_TOKEN
 from bpe_automata._constructions.cartesian_merge import CartesianMerge, ProductState
 from bpe_automata._constructions.horizon_graph import NEVER, Facts, Spread
 from bpe_automata._constructions.horizon_lift import LiftHorizon
-from bpe_automata._constructions.hypothesis_sets import BEGINNING, NONE
+from bpe_automata._core.sets import BEGINNING, NONE
 from bpe_automata._kernels.bits import set_bits
 from bpe_automata._kernels.distance import longest_ways
 from bpe_automata._kernels.edges import Vocabulary, members_of

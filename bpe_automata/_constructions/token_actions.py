@@ -178,7 +178,6 @@ class WholePretokens:
             self._insert(spelling.tolist())
         self.told_apart = np.zeros(n_ids, dtype=bool)
         self.told_apart[[*self.tokens, *{t for node in self.children for t in node}]] = True
-        self._whole = frozenset(self.tokens)
 
     def _insert(self, spelling: list[int]) -> None:
         node = 0
@@ -188,28 +187,6 @@ class WholePretokens:
                 self.children.append({})
             node = self.children[node][token]
         self.complete.add(node)
-
-    def may_end(self, where: int) -> bool:
-        """Can the pretoken end here?"""
-        return where not in self.complete
-
-    def after(self, where: int, token: int, boundary: bool) -> int | None:
-        """Where we are after `token` (-1: one that is not told apart), or None if it is illegal."""
-        if token in self._whole:
-            return MUST_END if boundary else None
-        if boundary:
-            return self.children[0].get(token, OFF)
-        return OFF if where < 0 else self.children[where].get(token, OFF)
-
-    def after_each(self, where: int, tokens: np.ndarray, boundary: bool) -> np.ndarray:
-        """int32: the same for each of the tokens, ILLEGAL for None."""
-        found = np.full(len(tokens), OFF, dtype=np.int32)
-        found[np.isin(tokens, self.tokens)] = MUST_END if boundary else ILLEGAL
-        node = 0 if boundary else where
-        for token, child in self.children[node].items() if node >= 0 else ():
-            if token not in self._whole:
-                found[tokens == token] = child
-        return found
 
 
 def find_unmade(description: Description, derivation: Derivation) -> Unmade:

@@ -10,9 +10,10 @@ import numpy as np
 from bpe_automata._automata.parts import PLAIN
 from bpe_automata._budget import check
 from bpe_automata._constructions.canonical import CanonicalAutomaton
-from bpe_automata._constructions.token_actions import INSIDE, MUST_END
+from bpe_automata._constructions.token_actions import INSIDE
+from bpe_automata._core.sets import words
 from bpe_automata._limits import check_fits
-from bpe_automata._sharing import Immutable, Lock, locked
+from bpe_automata._sharing import Immutable, Lock
 from bpe_automata._tokenizer.boundaries import Boundaries
 from bpe_automata._tokenizer.text_automaton import TextAutomaton
 
@@ -21,8 +22,7 @@ if TYPE_CHECKING:
 
 Arrays = tuple[Any, ...]
 _MOST_SUBSETS = 1000
-# What keys of configurations and pairs have room for; of sets there
-# are `_kernels.product.MOST_SETS` at most.
+# What keys of configurations and pairs have room for; of sets there are `sets.MOST_SETS` at most.
 MOST_TEXTS, MOST_STATES, MOST_IDS = 1 << 16, 1 << 23, (1 << 20) - 2
 
 
@@ -33,14 +33,6 @@ def fixed(*arrays: np.ndarray) -> Arrays:
     for array in found:
         array.flags.writeable = False
     return found
-
-
-def words(bits: np.ndarray) -> np.ndarray:
-    """Packed into uint64 along the last axis, the lowest bit first."""
-    size = -(-bits.shape[-1] // 64) * 64
-    wide = np.zeros((*bits.shape[:-1], size), np.bool_)
-    wide[..., : bits.shape[-1]] = bits
-    return np.ascontiguousarray(np.packbits(wide, axis=-1, bitorder="little")).view(np.uint64)
 
 
 def universal(boundaries: Boundaries) -> np.ndarray:
@@ -107,79 +99,6 @@ def fragments(canonical: CanonicalAutomaton) -> np.ndarray:
     return np.flatnonzero(found).astype(np.int32)
 
 
-class SetArrays:
-    """The hypothesis sets as bits, and the sets after each token class of those that were asked
-    for. Arrays are replaced when they grow, and only added to until then: a kernel that runs may go
-    on with older ones."""
-
-    def __init__(self, canonical: CanonicalAutomaton) -> None:
-        self.canonical, self.lock = canonical, Lock()
-        self._n_words = -(-canonical.pipeline.boundaries.n // 64)
-        self._n, self._n_rows = 0, 0
-        self._columns = self._with_room(1024)
-        shape = 256, len(canonical.actions.classes)
-        self._rows = np.full(shape, -1, np.int32), np.full(shape, -1, np.int32)
-        self._arrays: Arrays = ()
-        self.current()
-
-    def _with_room(self, room: int) -> Arrays:
-        shape = room, self._n_words
-        return (
-            np.zeros(shape, np.uint64),
-            np.zeros(shape, np.uint64),
-            np.zeros(room, np.int32),
-            np.full(room, -1, np.int32),
-            np.zeros((room, 2, self._n_words), np.uint64),
-        )
-
-    def current(self) -> Arrays:
-        """`sets` of the kernels: all sets that have a number now."""
-        if self._n < len(self.canonical.sets.sets) or not self._arrays:
-            self._describe()
-        return self._arrays
-
-    @locked
-    def _describe(self) -> None:
-        sets = self.canonical.sets.sets
-        n, old = len(sets), self._columns
-        if n > len(old[2]):
-            self._columns = self._with_room(2 * n)
-            for new, known in zip(self._columns, old, strict=True):
-                new[: self._n] = known[: self._n]
-        breaks, binds, utf8_row, _, inside = self._columns
-        may_end = self.canonical.whole.may_end
-        for k in range(self._n, n):
-            utf8_row[k] = sets[k].utf8_row
-            for h, b, w in sets[k].members:
-                bit = np.uint64(1 << (h & 63))
-                if may_end(w):
-                    breaks[k, h >> 6] |= bit
-                if w != MUST_END:
-                    binds[k, h >> 6] |= bit
-                    inside[k, b, h >> 6] |= bit
-        self._n = n
-        self._arrays = *self._columns[:4], *self._rows, self._columns[4]
-
-    @locked
-    def know(self, number: int) -> None:
-        """Find the sets after each token class of a set."""
-        if self._columns[3][number] >= 0:
-            return
-        free, bound = self.canonical.sets.successors(number)
-        self._describe()
-        k = self._n_rows
-        if k == len(self._rows[0]):
-            free_rows, bound_rows = self._rows
-            more = np.full_like(free_rows, -1)
-            self._rows = np.concatenate([free_rows, more]), np.concatenate([bound_rows, more])
-            at = self._columns[3].copy()
-            self._columns = (*self._columns[:3], at, self._columns[4])
-        self._rows[0][k], self._rows[1][k] = free, bound
-        self._n_rows = k + 1
-        self._columns[3][number] = k
-        self._arrays = *self._columns[:4], *self._rows, self._columns[4]
-
-
 class TokenizerTables(Immutable):
     """Of a canonical automaton. See `steps` for what the tuples hold."""
 
@@ -189,7 +108,7 @@ class TokenizerTables(Immutable):
         check_fits("states of the text automaton", len(text.next), MOST_TEXTS, "too many")
         check_fits("ids", canonical.tokenizer.n_ids, MOST_IDS, "too many")
         self.canonical, self.n_ids = canonical, canonical.tokenizer.n_ids
-        self.sets = SetArrays(canonical)
+        self.sets = canonical.sets
         self.deepest = int(trie.deepest)
         quiet = harmless(text, utf8)
         self.harmless = quiet
@@ -211,7 +130,9 @@ class TokenizerTables(Immutable):
         best = np.bitwise_or.reduce(packed[:2][:, quietest], axis=(0, 1), initial=0)
         most = np.stack([best, most[2], most[3]])
         self.chars = fixed(coarse, steady, packed, most, words(ends))
-        self.steps_of_hypotheses, self.fragments = fixed(words(follow), fragments(canonical))
+        self.steps_of_hypotheses, self.fragments = fixed(
+            canonical.sets.follow, fragments(canonical)
+        )
         self.trie = fixed(
             trie.label,
             trie.depth,
@@ -246,13 +167,6 @@ class TokenizerTables(Immutable):
         after = self.by_id[1]
         found: np.ndarray = (after >= 0) & self.harmless[after]
         return found
-
-    def after(self, H: int) -> tuple[np.ndarray, np.ndarray]:
-        """int32 [n_classes], twice: the set after a token of each class with and without a boundary
-        before it, -1 for none."""
-        self.sets.know(H)
-        sets = self.sets.current()
-        return sets[4][sets[3][H]], sets[5][sets[3][H]]
 
 
 _NOTHING = np.empty(0, np.int32)

@@ -17,10 +17,11 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
+from bpe_automata._constructions.relevance import Configuration, Readable
 
 from bpe_automata._budget import check
 from bpe_automata._constructions.cartesian_merge import CartesianMerge, ProductState
-from bpe_automata._constructions.hypothesis_sets import BEGINNING, NONE
+from bpe_automata._core.sets import BEGINNING, NONE
 from bpe_automata._kernels.bits import contained, members
 
 

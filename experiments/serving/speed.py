@@ -24,9 +24,9 @@ from bpe_automata._cli.warm import warm_kernels
 from bpe_automata._constructions.canonical import CanonicalAutomaton, build_parts
 from bpe_automata._constructions.collapsed import vocabulary_trie
 from bpe_automata._constructions.geometry import Geometry
-from bpe_automata._constructions.hypothesis_sets import HypothesisSets
 from bpe_automata._constructions.stored import Parts, cached
 from bpe_automata._constructions.token_actions import classify, find_unmade
+from bpe_automata._core.sets import HypothesisSets
 from bpe_automata._tokenizer.derivation import derive
 from bpe_automata._tokenizer.pipeline import compile_pipeline
 from experiments.run import config

@@ -25,7 +25,7 @@ from bpe_automata._constructions.canonical import (
     CanonicalState,
     canonical_automaton,
 )
-from bpe_automata._constructions.hypothesis_sets import NONE
+from bpe_automata._core.sets import NONE
 from bpe_automata._decoding.visible import visible_tokens
 from bpe_automata.errors import PromptError, TokenNotAllowedError
 

@@ -20,15 +20,13 @@ from hypothesis import strategies as st
 from support import examples, named
 
 from bpe_automata import Tokenizer, constrain
-from bpe_automata._constructions import hypothesis_sets, stored
-from bpe_automata._constructions.canonical import _SETS as SETS
+from bpe_automata._constructions import stored
 from bpe_automata._constructions.canonical import (
     CanonicalAutomaton,
     build_parts,
     canonical_automaton,
 )
 from bpe_automata._constructions.collapsed import vocabulary_trie
-from bpe_automata._constructions.hypothesis_sets import HypothesisSet, KnownSets
 from bpe_automata._constructions.stored import (
     DECLARED,
     Parts,
@@ -49,7 +47,6 @@ from bpe_automata._storage import (
 )
 from bpe_automata._tokenizer import alphabet
 from bpe_automata._tokenizer.engines import Oniguruma
-from bpe_automata.errors import UnsupportedTokenizerError
 from bpe_automata.testing._small import (
     added_token,
     bpe_tokenizers,
@@ -116,27 +113,6 @@ def never_built() -> Parts:
     raise AssertionError("built, although it is in the cache")
 
 
-def known_sets(tokenizer: Tokenizer) -> KnownSets:
-    """What a walk makes known of hypothesis sets, as it is kept."""
-    automaton = canonical_automaton(tokenizer)
-    for number in range(30):
-        if number < len(automaton.sets.sets):
-            automaton.sets.successors(number)
-    found = stored.fetched(KnownSets, SETS, stored.cache_key(tokenizer))
-    assert found is not None
-    return found
-
-
-def told(automaton: CanonicalAutomaton) -> dict[HypothesisSet, list[list[HypothesisSet | None]]]:
-    """Where token classes lead from each set, by the sets themselves."""
-    sets, found = automaton.sets, {}
-    for number in range(min(20, len(sets.sets))):
-        after = np.array(sets.successors(number)).tolist()
-        named = [[sets.sets[n] if n >= 0 else None for n in side] for side in after]
-        found[sets.sets[number]] = named
-    return found
-
-
 # ---------------------------------------------------------------- round trips
 
 
@@ -161,48 +137,6 @@ def test_any_tokenizer_comes_back_as_it_was(tokenizer: Tokenizer) -> None:
     assert (whole.children, whole.complete) == (restored_whole.children, restored_whole.complete)
     assert back.actions.classes == parts.actions.classes
     assert back.pipeline.boundaries.hypotheses == parts.pipeline.boundaries.hypotheses
-
-
-@pytest.mark.usefixtures("every_size")
-@examples(20)
-@given(bpe_tokenizers())
-def test_hypothesis_sets_come_back_as_they_were(tokenizer: Tokenizer) -> None:
-    """Those of another process have other numbers; where classes lead from them is the same."""
-    try:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(hypothesis_sets, "_MORE", 1)
-            known = known_sets(tokenizer)
-    except UnsupportedTokenizerError:
-        return
-    again = canonical_automaton(copied(tokenizer))
-    assert len(again.sets.sets) == len(known.utf8_row)
-    assert sorted(again.sets._rows) == sorted(known.numbers.tolist())
-    anew = CanonicalAutomaton(tokenizer, again.parts, on_trial=True)
-    assert len(anew.sets.sets) == 1
-    before, after = told(again), told(anew)
-    for found in before.keys() & after.keys():
-        assert before[found] == after[found]
-    assert anew.sets.sets[0] in before
-
-
-@pytest.mark.usefixtures("every_size")
-@pytest.mark.parametrize("name", KnownSets._fields)
-def test_forged_hypothesis_sets_never_reach_the_kernels(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(hypothesis_sets, "_MORE", 1)
-    tokenizer = lossy()
-    known = known_sets(tokenizer)
-    array = getattr(known, name)
-    most, least = np.iinfo(np.int32).max, np.iinfo(np.int32).min
-    wrong = [array.astype(np.float64), array.astype(np.int64), array[None], array[:-1]]
-    wrong += [np.full_like(array, value) for value in (most, least)]
-    if name in ("row", "members"):  # all sets are one
-        wrong.append(np.zeros_like(array))
-    for bad in wrong:
-        stored.keep(known._replace(**{name: bad}), SETS, stored.cache_key(tokenizer))
-        with pytest.warns(CorruptCacheWarning, match="hypothesis sets"):
-            assert len(canonical_automaton(copied(tokenizer)).sets.sets) == 1
 
 
 def test_masks_are_the_same_from_the_cache() -> None:

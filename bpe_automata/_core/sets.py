@@ -1,0 +1,212 @@
+"""The hypothesis sets of a tokenizer, interned, and where token classes lead from them. See
+`hypotheses` for what the arrays hold."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bpe_automata._budget import check
+from bpe_automata._constructions.token_actions import (
+    ILLEGAL,
+    MUST_END,
+    OFF,
+    TokenActions,
+    WholePretokens,
+)
+from bpe_automata._core.hypotheses import NONE, find_after, find_union, number_all, place_all
+from bpe_automata._core.steps import DONE, Arrays, called
+from bpe_automata._limits import check_fits, untouched
+from bpe_automata._sharing import BoundedMemo, Lock, locked
+from bpe_automata._tokenizer.alphabet import DEAD
+from bpe_automata._tokenizer.pipeline import Pipeline
+
+__all__ = ["BEGINNING", "MOST_SETS", "NONE", "HypothesisSets", "words"]
+
+BEGINNING = 0
+MOST_SETS = 1 << 24  # keys of configurations have room for so many
+_LONGEST = 4  # bytes of a character
+_INTRICATE = "more than are told apart: the tokenizer's pretokenizer is too intricate"
+_UNION = 256  # bytes that a remembered union takes
+_ROOM, _ROWS = 1 << 12, 64  # of sets and of known ones, at first
+
+
+def words(bits: np.ndarray) -> np.ndarray:
+    """Packed into uint64 along the last axis, the lowest bit first."""
+    size = -(-bits.shape[-1] // 64) * 64
+    wide = np.zeros((*bits.shape[:-1], size), np.bool_)
+    wide[..., : bits.shape[-1]] = bits
+    return np.ascontiguousarray(np.packbits(wide, axis=-1, bitorder="little")).view(np.uint64)
+
+
+class HypothesisSets:
+    """The interned sets and, found when first asked for, how token classes act on them. For any
+    number of threads: what is known is read without the lock."""
+
+    def __init__(self, pipeline: Pipeline, actions: TokenActions, whole: WholePretokens) -> None:
+        self.lock = Lock()
+        self.follow = words(pipeline.boundaries.follow)
+        read = np.array(pipeline.alphabet.utf8, np.int32), np.array(pipeline.coarse, np.int32)
+        self._classes: Arrays = *_classes(actions, pipeline.boundaries.n), self.follow, *read
+        self._whole = _whole(actions, whole)
+        self._readable = _completed(pipeline), words(pipeline.boundaries.ends), self._whole[2]
+        self._unions: BoundedMemo[tuple[int, int], int] = BoundedMemo(_UNION)
+        self._n_rows, self._room = 0, _ROOM
+        self._rows = self._with_rows(_ROWS)
+        self._described, self._told, self._found = self._with_room()
+        self._at = np.full(self._room, -1, np.int32)
+        self._show()
+        layer = np.zeros((1, self.follow.shape[-1]), np.uint64)
+        layer[0, 0] = 1
+        first = np.zeros(1, np.int32), np.array([0, 1]), np.array([2 * (OFF + 2)], np.int32), layer
+        called(number_all, 1, first, *self._numbering(), np.zeros(1, np.int32))
+
+    def _with_rows(self, n: int) -> list[np.ndarray]:
+        shape = n, len(self._classes[0])
+        return untouched((shape, np.int32), (shape, np.int32))
+
+    def _with_room(self) -> tuple[Arrays, Arrays, Arrays]:
+        """(described, told, found) for twice as many layers as `_room` says of sets."""
+        n, n_words = min(self._room, MOST_SETS), self.follow.shape[-1]
+        bits = (n, n_words), np.uint64
+        described = (n, np.int32), (n + 1, np.int64), (2 * self._room, np.int32)
+        layers, inside = ((2 * self._room, n_words), np.uint64), ((n, 2, n_words), np.uint64)
+        rest = layers, bits, bits, inside, (n, np.bool_), (n, np.uint64)
+        made = untouched(*described, *rest)
+        slots = np.full(1 << (2 * n).bit_length(), -1, np.int32)
+        return tuple(made[:4]), tuple(made[4:8]), (slots, made[8], np.zeros(1, np.int64))
+
+    def _numbering(self) -> tuple[Arrays, ...]:
+        return self._described, self._told, self._found, self._readable
+
+    def _show(self) -> None:
+        breaks, binds, inside, self._ends = self._told
+        self._arrays = breaks, binds, self._described[0], self._at, *self._rows, inside
+
+    def _grow(self) -> None:
+        """Give room for more sets. Raises BudgetExceededError over MOST_SETS."""
+        check()
+        described, told, found = self._numbering()[:3]
+        n = int(found[2][0])
+        check_fits("hypothesis sets", n + 1, MOST_SETS, _INTRICATE)
+        self._room *= 2
+        made = self._with_room()
+        sizes = n, n + 1, *[int(described[1][n])] * 2, *[n] * 4
+        for old, new, size in zip((*described, *told), (*made[0], *made[1]), sizes, strict=True):
+            new[:size] = old[:size]
+        slots, hashes, count = made[2]
+        hashes[:n], count[0] = found[1][:n], n
+        called(place_all, n, hashes, slots)
+        at = np.full(len(hashes), -1, np.int32)
+        at[:n] = self._at[:n]
+        (self._described, self._told, self._found), self._at = made, at
+        self._show()
+
+    def current(self) -> Arrays:
+        """`sets` of the kernels, see `steps`."""
+        return self._arrays
+
+    @locked
+    def know(self, number: int) -> None:
+        """Find the sets after each token class of a set. Raises BudgetExceededError."""
+        if self._at[number] >= 0:
+            return
+        k = self._n_rows
+        if k == len(self._rows[0]):  # with another `at`, as the old one belongs to the old rows
+            more = self._with_rows(2 * k)
+            for old, new in zip(self._rows, more, strict=True):
+                new[:k] = old
+            self._rows, self._at = more, self._at.copy()
+            self._show()
+        free, bound = self._rows[0][k], self._rows[1][k]
+        given = self._classes, self._whole
+        while called(find_after, number, *given, *self._numbering(), free, bound) != DONE:
+            self._grow()
+        self._n_rows = k + 1
+        self._at[number] = k
+
+    def successors(self, number: int) -> tuple[np.ndarray, np.ndarray]:
+        """(free, bound): int32 [n_classes], the set after a token of each class when there is, or
+        is not, a boundary at the joint before it; not to be written to."""
+        if self._arrays[3][number] < 0:
+            self.know(number)
+        sets = self._arrays
+        k = sets[3][number]
+        return sets[4][k], sets[5][k]
+
+    def union(self, one: int, other: int) -> int:
+        """The union of two sets (NONE is empty); both are about the same text."""
+        if one == other or other == NONE:
+            return one
+        if one == NONE:
+            return other
+        found = self._unions.get((one, other))
+        return self._new_union(one, other) if found is None else found
+
+    @locked
+    def _new_union(self, one: int, other: int) -> int:
+        while True:
+            code, number = called(find_union, one, other, *self._numbering())
+            if code == DONE:
+                self._unions.put((one, other), number)
+                return int(number)
+            self._grow()
+
+    def ends(self, number: int) -> bool:
+        """Can a text, or a piece between added tokens, end after this?"""
+        return bool(self._ends[number])
+
+    def utf8_row(self, number: int) -> int:
+        """The UTF-8 row of the character being read, 0 at a character's end."""
+        return int(self._arrays[2][number])
+
+
+def _classes(actions: TokenActions, n: int) -> Arrays:
+    """lead, element, tail int32 [classes]; spelled int32, data uint8: CSR of the bytes of each lead
+    (0 is none); relations uint64 [elements, 2n, words]: the hypotheses after each element."""
+    leads = {b"": 0}
+    lead = [leads.setdefault(c.lead, len(leads)) for c in actions.classes]
+    columns = lead, [c.element for c in actions.classes], [c.tail for c in actions.classes]
+    relations = np.zeros((len(actions.relations), 2 * n, n), np.bool_)
+    for number, relation in enumerate(actions.relations):
+        relations[number, : len(relation)] = relation
+    return (
+        *(np.array(column, np.int32) for column in columns),
+        np.cumsum([0, *map(len, leads)]).astype(np.int32),
+        np.frombuffer(b"".join(leads), np.uint8).copy(),
+        words(relations),
+    )
+
+
+def _whole(actions: TokenActions, whole: WholePretokens) -> Arrays:
+    """begun, stays int32 [classes]: where a class leads in the trie from its root, with a boundary
+    before it, and from where no child is of it, without one; complete bool [nodes]; child_start,
+    child_class, child int32: CSR of the children of nodes."""
+    class_of = {c.own: number for number, c in enumerate(actions.classes) if c.own >= 0}
+    begun, stays = np.full((2, len(actions.classes)), OFF, np.int32)
+    for token in whole.tokens:
+        number = class_of.pop(token, 0)  # as a child such a token is nothing
+        begun[number], stays[number] = MUST_END, ILLEGAL
+    start, edges = [0], list[tuple[int, int]]()
+    for children in whole.children:
+        edges += ((class_of[t], to) for t, to in children.items() if t in class_of)
+        start.append(len(edges))
+    pairs = np.array(edges, np.int32).reshape(-1, 2).T.copy()
+    begun[pairs[0, : start[1]]] = pairs[1, : start[1]]
+    complete = np.zeros(len(whole.children), np.bool_)
+    complete[list(whole.complete)] = True
+    return begun, stays, complete, np.array(start, np.int32), pairs[0].copy(), pairs[1].copy()
+
+
+def _completed(pipeline: Pipeline) -> np.ndarray:
+    """uint64 [rows, 2, words]: the hypotheses that a character can follow which is read as far as a
+    UTF-8 row, without and with a boundary before it."""
+    utf8, follows = pipeline.alphabet.utf8, pipeline.boundaries.follow.any(axis=3)
+    atoms = np.zeros((len(utf8), follows.shape[2]), np.float32)
+    rows, data = np.nonzero(utf8 < DEAD)
+    atoms[rows, pipeline.coarse[-2 - utf8[rows, data]]] = 1
+    leads = np.zeros((len(utf8), len(utf8)), np.float32)
+    rows, data = np.nonzero(utf8 > 0)
+    leads[rows, utf8[rows, data]] = 1
+    for _ in range(_LONGEST):
+        atoms = np.minimum(atoms + leads @ atoms, 1)
+    return words(np.einsum("rk,bhk->rbh", atoms, follows.astype(np.float32)) > 0)
