@@ -13,13 +13,9 @@ from bpe_automata import Budget, ByteDFA, Tokenizer, compile_regex, constrain
 from bpe_automata._automata import dfa as byte_dfa
 from bpe_automata._automata import sources
 from bpe_automata._automata.dfa import BrokenAutomatonError
-from bpe_automata._constructions import (
-    hypothesis_sets,
-    product_parts,
-    product_tables,
-    token_actions,
-)
+from bpe_automata._constructions import token_actions
 from bpe_automata._constructions.prefixed import prefixed
+from bpe_automata._core import product, sets, tables
 from bpe_automata._limits import untouched
 from bpe_automata._token_automata import algebra
 from bpe_automata._token_automata.automaton import TokenAutomaton
@@ -117,12 +113,9 @@ def test_states_of_more_bits_than_fan_once_had(n):
     ("module", "name", "limit", "resource"),
     [
         (tokenizers, "NUMBERS", 1, "bytes of all tokens"),
-        (product_tables, "MOST_TOKEN_CLASSES", 1, "token classes"),
-        (product_tables, "MOST_STATE_PAIRS", 1, "state pairs"),
-        (product_parts, "NUMBERS", 1, "steps of hypotheses"),
-        (product_tables, "NUMBERS", 3, "state pairs"),
-        (hypothesis_sets, "MOST_SETS", 1, "hypothesis sets"),
-        (hypothesis_sets, "NUMBERS", 1, "members of hypothesis sets"),
+        (tables, "MOST_IDS", 1, "ids"),
+        (product, "MOST_STATES", 1, "states"),
+        (sets, "MOST_SETS", 1, "hypothesis sets"),
     ],
 )
 def test_a_tokenizer_and_its_product(module, name, limit, resource, monkeypatch):

@@ -15,7 +15,10 @@ The members with one boundary and one `whole` are a *layer*, uint64 words of hyp
     told        breaks, binds uint64 [sets, words], inside uint64 [sets, 2, words]: the hypotheses
                 after which a boundary may come, or none, and these by the boundary before them;
                 ends bool [sets]: can a text, or a piece between added tokens, end here?
-    found       slots int32, a hash table of numbers, -1 where it is free; hashes uint64 [sets]
+    found       slots int32, a hash table of numbers, -1 where it is free; hashes uint64 [sets],
+                count int64 [1]: how many sets there are
+    readable    what a set must fit: see `sets._completed`; hypotheses that may end a text, and
+                nodes of `WholePretokens` that may not end a pretoken
 
 Arrays are replaced when they grow, and only added to until then: a kernel that runs may go on with
 older ones. One thread numbers sets at a time.
@@ -184,7 +187,8 @@ def want_after(
     where = np.empty((n_layers, n_classes), np.int32)
     move_whole(side, codes, whole, where)
     base, after, entry = bits, np.zeros_like(bits), np.int64(DEAD)
-    r, n, last = np.int64(-1), np.int64(0), np.int64(0)
+    r, n = np.int64(-1), np.int64(0)
+    last: Int = np.int64(0)
     for c in range(1, n_classes):
         which[c] = -1
         if last == 0 or lead[c] != lead[last]:

@@ -17,7 +17,6 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
-from bpe_automata._constructions.relevance import Configuration, Readable
 
 from bpe_automata._budget import check
 from bpe_automata._constructions.cartesian_merge import CartesianMerge, ProductState

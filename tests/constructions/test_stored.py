@@ -178,7 +178,7 @@ def test_kernels_get_contiguous_arrays_as_they_do_from_the_cache(
     assert_same(parts, restored(Parts, flattened(parts)))
     constraint = constrain(tokenizer, "a{2}")
     assert constraint.matcher().allowed_ids().tolist() == [0]
-    assert all(array.flags.c_contiguous for array in arrays_in(constraint.engine._tables._product))
+    assert all(array.flags.c_contiguous for array in arrays_in(constraint.engine.product._kit()))
 
 
 class Point(NamedTuple):

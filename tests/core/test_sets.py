@@ -78,11 +78,14 @@ class Twin:
                 after |= {(int(to), 0, w) for k in where for to in relation[low + k].nonzero()[0]}
         return self.set(max(entry, 0) or kind.tail, after)
 
-    def ends(self, found):
-        ends = self.pipeline.boundaries.ends
-        return found[0] == 0 and any(
-            ends[h] and w not in self.whole.complete for h, _, w in found[1]
-        )
+    def told(self, found):
+        """The hypotheses after which a boundary may come, or none, and these by the boundary before
+        them; may a text end here?"""
+        breaks = {h for h, _, w in found[1] if w not in self.whole.complete}
+        binding = {(h, b) for h, b, w in found[1] if w != MUST_END}
+        inside = [{h for h, b in binding if b == boundary} for boundary in (0, 1)]
+        ends = found[0] == 0 and self.pipeline.boundaries.ends[list(breaks)].any()
+        return [breaks, {h for h, _ in binding}, *inside, ends]
 
 
 def members_of(sets, number):
