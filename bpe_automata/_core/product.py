@@ -10,7 +10,8 @@ import numpy as np
 from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._automata.linked import ByteAutomaton, LinkedDFA
 from bpe_automata._budget import check
-from bpe_automata._core.regions import loop_bytes, proved_depth, region
+from bpe_automata._core.reader import Reader
+from bpe_automata._core.regions import region
 from bpe_automata._core.rows import compose, read_row, read_slice
 from bpe_automata._core.search import live_at, search_each
 from bpe_automata._core.slices import MOST_FEW, Slice
@@ -25,23 +26,16 @@ from bpe_automata._core.steps import (
     NEED_VISITED,
     called,
     place,
-    walk,
 )
-from bpe_automata._core.tables import MOST_STATES, NO_ADDED, Arrays, TokenizerTables, fixed, scratch
-from bpe_automata._core.tokens import step_each
+from bpe_automata._core.tables import NO_ADDED, Arrays, TokenizerTables, fixed, scratch
 from bpe_automata._kernels.bits import set_bits
-from bpe_automata._limits import check_fits, untouched
-from bpe_automata._sharing import BoundedMemo, Lock, locked
+from bpe_automata._limits import untouched
+from bpe_automata._sharing import BoundedMemo, locked
 
 _QUOTA = 2000  # configurations that one call of a kernel settles
 _FEW = 40  # calls of `candidates` for one id of a slice
 _NONE = np.empty(0, np.int32)
 _NO_BASE = np.empty((2, 0), np.int32)
-_LENGTHS = 32, 12, 5  # bytes of a slice's tokens, at most
-_MARGIN = 6  # characters that a region must go on beyond them
-_FAR = 4  # times as far is looked at once, as the next state will ask too
-_MOST_LOOPS = 16  # sets of bytes that one automaton's regions have
-_FEWEST = 500  # tokens that are worth a slice
 
 
 class Row(NamedTuple):
@@ -63,8 +57,10 @@ class Row(NamedTuple):
         return found[0], found[1]
 
 
-class Product:
+class Product(Reader):
     """Of one byte automaton and one tokenizer. A configuration is (q, a, H)."""
+
+    tables: TokenizerTables
 
     def __init__(
         self,
@@ -79,10 +75,7 @@ class Product:
         """added: see `steps.added_steps`. good: uint8 [n_states], the states known to lead to
         acceptance by steady atoms; by default found along shortest texts. ends: False where no
         state is to count as accepting. sliced: False where wide states are read in full."""
-        self.tables, self.dfa, self.lock, self._sliced = tables, dfa, Lock(), sliced
         n, n_words = dfa.n_states, tables.chars[4].shape[0]
-        check_fits("states", n, MOST_STATES, "use smaller repeat counts, or split the language")
-        self.steps = fixed(*dfa.steps)
         shape = (n, n_words), np.uint64
         made = untouched((n, np.uint8), shape, shape, shape, (n, np.bool_), (n, np.uint8))
         known, B, U1, U0, never, unknown = made
@@ -93,21 +86,15 @@ class Product:
         elif good is None:
             good, distance = unknown, far
         accepting, far, distance = fixed(dfa.accepting if ends else never, far, distance)
-        self.states: Arrays = accepting, good, known, B, U1, U0, distance, far
+        states = accepting, good, known, B, U1, U0, distance, far
         loose = np.array([len(added[-1]) > 0])
-        self.chars: Arrays = (
-            *tables.chars,
-            loose,
-            tables.steps_of_hypotheses,
-            tables.fragments,
-        )
-        self.added, self.text = added, tables.text
+        chars = *tables.chars, loose, tables.steps_of_hypotheses, tables.fragments
+        super().__init__(tables, dfa, chars, states)
+        self.added, self._sliced = added, sliced
         self._memo = self._memo_with(4096)
         self._visited = self._visited_with(1024)
         self._rows: BoundedMemo[tuple[int, int, int], Row] = BoundedMemo(4096)
         self._live: BoundedMemo[tuple[int, Slice, bytes], bool] = BoundedMemo(200)
-        self._loops: dict[bytes, np.ndarray] = {}
-        self._loop_of: dict[int, tuple[bytes, bool] | None] = {}
 
     def _memo_with(self, room: int, n_rows: int = 64) -> tuple[Any, ...]:
         slots = 1 << (4 * room - 1).bit_length()
@@ -170,11 +157,11 @@ class Product:
     def _taken(self, q: int, a: int, H: int) -> tuple[np.ndarray, np.ndarray, Arrays] | None:
         """What a slice says of a row: (`Row.base`, ids that are to be read one by one, the trie of
         the others)."""
-        found = self._slice(q)
+        found = self.slice_of(q)
         if found is None:
             return None
         part, length = found
-        taken = part.taken(a, H)
+        taken = part.taken(a, H, loop_product)
         if taken is None:
             return None
         if taken.singly is not None:
@@ -306,78 +293,10 @@ class Product:
 
     # ---------------------------------------------------------------- steps
 
-    def after(self, q: int, data: bytes) -> int:
-        """The state of the byte automaton after some bytes."""
-        spelled = np.frombuffer(data, np.uint8)
-        while True:
-            wanted = np.zeros(8, np.int64)
-            found = called(walk, q, spelled, self.steps, wanted)
-            if not wanted[0]:
-                return int(found)
-            self._enter(wanted)
-
     def after_each(self, q: int, a: int, H: int, tokens: np.ndarray) -> np.ndarray:
         """int64 [n, 2]: the states of the byte automaton and of the text automaton after each token
         of a row (int64), 0 where there is none."""
-        row0 = int(self.tables.sets.current()[2][H])
-        while True:
-            wanted = np.zeros(4096, np.int64)
-            given = self.steps, self.text, self.tables.trie, self.tables.by_id, wanted
-            found = called(step_each, tokens, q, a, row0, *given)
-            if not wanted[0]:
-                return found
-            self._enter(wanted)
-
-    def _enter(self, wanted: np.ndarray) -> None:
-        for number in wanted[1 : 1 + int(wanted[0])].tolist():
-            self.dfa.enter(number)  # type: ignore[union-attr]
-
-    # ---------------------------------------------------------------- slices
-
-    def _slice(self, q: int) -> tuple[Slice, int] | None:
-        """The slice of the region in which a state is, None if there is none."""
-        loop = self._loop_of.get(q, 0)
-        t = self.tables
-        given = self.steps, t.text, self.chars, self.states
-        if loop == 0:
-            K = called(loop_bytes, q, *given)
-            loop = None
-            if K.sum() >= 8:
-                wide = self._depth(q, K, True, given) >= _LENGTHS[-1] + _MARGIN
-                loop = K.tobytes(), wide
-            self._loop_of[q] = loop
-        if loop is None:
-            return None
-        key, wide = loop  # type: ignore[misc]
-        K = np.frombuffer(key, np.bool_)
-        depth = self._depth(q, K, wide, given)
-        for length in _LENGTHS:
-            if depth >= length + _MARGIN:
-                found = self._slice_of(K, wide, length)
-                return (found, length) if len(found.ids) >= _FEWEST else None
-        return None
-
-    def _slice_of(self, K: np.ndarray, wide: bool, length: int) -> Slice:
-        key, t = (K.tobytes(), wide, length), self.tables
-        found = t.slices.get(key)
-        if found is None:
-            with t.lock:
-                found = t.slices.get(key) or Slice(t, K, wide, length, loop_product)
-                t.slices[key] = found
-        return found
-
-    def _depth(self, q: int, K: np.ndarray, wide: bool, given: tuple[Any, ...]) -> int:
-        key = K.tobytes() + bytes([wide])
-        proved = self._loops.get(key)
-        if proved is None:
-            if len(self._loops) == _MOST_LOOPS:
-                return 0
-            (proved,) = untouched((self.dfa.n_states, np.int32))
-            self._loops[key] = proved
-        most = _LENGTHS[0] + _MARGIN
-        if proved[q] - 1 >= most:
-            return most
-        return int(called(proved_depth, q, K, wide, self.tables.kinds, _FAR * most, proved, *given))
+        return self.step_each(q, a, int(self.tables.sets.current()[2][H]), tokens)
 
 
 def loop_product(tables: TokenizerTables, dfa: ByteDFA) -> Product:

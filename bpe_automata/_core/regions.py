@@ -22,61 +22,57 @@ def loop_bytes(q: Int, steps: Arrays, text: Arrays, chars: Arrays, states: Array
     """bool [128], the ASCII bytes that states near q read as q does: those that lead to good states
     which read most of them, without those that some such state does not read."""
     trans, byte_class, cells, row, away, behind = steps
-    utf8, byte_class = text[0], steps[1]
-    first, weight = np.full(256, -1, np.int64), np.zeros(256, np.int64)
-    some, n = np.empty(128, np.int64), 0  # a byte of each column that leads on
-    for b in range(128):
+    utf8, first, weight = text[0], np.full(256, -1, np.int64), np.zeros(256, np.int64)
+    some, there, n = np.empty(128, np.int64), np.empty(128, np.int64), 0
+    for b in range(128):  # a byte of each column that leads on, and the state there
         if utf8[0, b] >= -1:
             continue
         column = byte_class[b]
         if first[column] < 0:
             first[column] = b
-            if known_step(q, b, trans, byte_class, cells, row, away, behind) > 0:
-                some[n] = b
+            after = known_step(q, b, trans, byte_class, cells, row, away, behind)
+            if after > 0:
+                some[n], there[n] = b, after
                 n += 1
         weight[column] += 1
-    kept = np.zeros(256, np.bool_)
+    K = np.zeros(128, np.bool_)
+    size = 0
     for k in range(n):
-        kept[byte_class[some[k]]] = True
-    changed = True
+        size += weight[byte_class[some[k]]]
+    if size < 8:
+        return K
+    reads = np.zeros((n, n), np.bool_)
+    for k in range(n):
+        for m in range(n):
+            after = known_step(there[k], some[m], trans, byte_class, cells, row, away, behind)
+            reads[k, m] = after > 0
+    kept, changed = np.ones(n, np.bool_), True
     while changed:
         changed, size = False, 0
         for k in range(n):
-            size += weight[byte_class[some[k]]] * kept[byte_class[some[k]]]
+            size += weight[byte_class[some[k]]] * kept[k]
         if size < 8:
-            break
+            return K
         for k in range(n):
-            column = byte_class[some[k]]
-            if not kept[column]:
-                continue
-            after, missing = known_step(q, some[k], trans, byte_class, cells, row, away, behind), 0
+            missing = 0
             for m in range(n):
-                other = byte_class[some[m]]
-                if (
-                    kept[other]
-                    and known_step(after, some[m], trans, byte_class, cells, row, away, behind) <= 0
-                ):
-                    missing += weight[other]
-            if 2 * missing > size or not is_good(after, steps, text, chars, states):
-                kept[column] = False
-                changed = True
+                if kept[m] and not reads[k, m]:
+                    missing += weight[byte_class[some[m]]]
+            if kept[k] and (
+                2 * missing > size or not is_good(there[k], steps, text, chars, states)
+            ):
+                kept[k], changed = False, True
         if changed:
             continue
         for k in range(n):
-            if kept[byte_class[some[k]]]:
-                after = known_step(q, some[k], trans, byte_class, cells, row, away, behind)
-                for m in range(n):
-                    other = byte_class[some[m]]
-                    if (
-                        kept[other]
-                        and known_step(after, some[m], trans, byte_class, cells, row, away, behind)
-                        <= 0
-                    ):
-                        kept[other] = False
-                        changed = True
-    K = np.zeros(128, np.bool_)
+            for m in range(n):
+                if kept[k] and kept[m] and not reads[k, m]:
+                    kept[m], changed = False, True
+    for k in range(n):
+        if kept[k]:
+            first[byte_class[some[k]]] = -2
     for b in range(128):
-        K[b] = utf8[0, b] < -1 and kept[byte_class[b]]
+        K[b] = utf8[0, b] < -1 and first[byte_class[b]] == -2
     return K
 
 
@@ -109,11 +105,13 @@ def reads_all(
     if not wide:
         return n
     inner, rows = np.empty(512, np.int64), np.empty(512, np.int64)
-    m = 0
+    m, last, last_column = 0, np.int64(-1), -1
     for b in range(0x80, 0x100):
-        entry = np.int64(utf8[0, b])
-        if entry == -1:
+        entry, column = np.int64(utf8[0, b]), np.int64(byte_class[b])
+        kind = np.int64(kinds[entry]) if entry >= 0 else max(entry, np.int64(-2))
+        if entry == -1 or (kind == last and column == last_column):
             continue
+        last, last_column = kind, column
         q2 = known_step(q, b, trans, byte_class, cells, row, away, behind)
         if q2 <= 0:
             return -1
@@ -125,10 +123,13 @@ def reads_all(
     k, last = 0, np.int64(-1)  # last: where the last whole character led
     while k < m:
         line, state = rows[k], inner[k]
+        last = np.int64(-1)
         for b in range(0x80, 0xC0):
-            entry = np.int64(utf8[line, b])
-            if entry == -1:
+            entry, column = np.int64(utf8[line, b]), np.int64(byte_class[b])
+            kind = np.int64(kinds[entry]) if entry >= 0 else max(entry, np.int64(-2))
+            if entry == -1 or (kind == last and column == last_column):
                 continue
+            last, last_column = kind, column
             q2 = known_step(state, b, trans, byte_class, cells, row, away, behind)
             if q2 <= 0:
                 return -1

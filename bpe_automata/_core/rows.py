@@ -64,7 +64,7 @@ def read_row(
         klass, after, first = by_id
         n += read_these(few, q0, a0, klass, after, first, steps, text, trie, judged[n:], wanted)
     m = 0
-    if row0 == 0 and (len(chars[0]) == 0 or meets(sets[0][H0], chars[4])):
+    if row0 == 0 and meets(sets[0][H0], chars[4]):
         m = added_steps(q0, a0, added, steps, wanted, judged[n:])
     slots, values, keys, dead, counts, rows, known = memo[:7]
     position, failed, found_ids = pairs[0], visited[0], np.zeros(2, np.int64)

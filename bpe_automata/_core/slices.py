@@ -13,10 +13,12 @@ import numpy as np
 
 from bpe_automata._automata.compile import compile_regex
 from bpe_automata._automata.dfa import ByteDFA
-from bpe_automata._core.tables import TokenizerTables, fixed
+from bpe_automata._core.steps import Int, called, jit
+from bpe_automata._core.tables import Tables, fixed
 from bpe_automata._sharing import BoundedMemo, Lock, cached, locked
 
 Arrays = tuple[np.ndarray, ...]
+MakeProduct = Callable[[Any, ByteDFA], Any]
 MOST_FEW = 4000
 _SINGLY = 300
 
@@ -47,49 +49,48 @@ class Slice:
     """ids: int32, the tokens of the slice; rest: the trie of all others. The product of the loop is
     its own: nobody else takes that one's lock."""
 
-    def __init__(
-        self,
-        tables: TokenizerTables,
-        K: np.ndarray,
-        wide: bool,
-        length: int,
-        product: Callable[[TokenizerTables, ByteDFA], Any],
-    ) -> None:
-        """K: bool [128]; wide: also all characters beyond ASCII; product: that of a loop."""
-        self._product = product
+    def __init__(self, tables: Tables, K: np.ndarray, wide: bool, length: int) -> None:
+        """K: bool [128]; wide: also all characters beyond ASCII."""
         self._tables, self.K, self.wide, self.lock = tables, K, wide, Lock()
         use = np.zeros(256, np.bool_)
         use[:128], use[128:] = K, wide
-        token, start, data = tables.trie[3], tables.trie[7], tables.trie[8]
-        ids = token[token >= 0]
-        bad = np.concatenate([[0], np.cumsum(~use[data])])
-        inside = (bad[start[1:]] == bad[start[:-1]]) & (np.diff(start) <= length)
-        inside &= tables.quietly()
-        self.ids = ids[inside[ids]].astype(np.int32)
-        self.rest = _part_of(tables.trie, (token >= 0) & ~inside[np.maximum(token, 0)])
-        self._part = _part_of(tables.trie, (token >= 0) & inside[np.maximum(token, 0)])
+        self._inside = called(inside, use, length, tables.sliceable(), tables.trie)
+        self.ids = np.flatnonzero(self._inside).astype(np.int32)
+        self.asked = 0  # see `_core.lift`
         self._rows: BoundedMemo[tuple[int, int], tuple[Taken | None]]
         self._rows = BoundedMemo(tables.n_ids // 2)
         self._odd: dict[int, np.ndarray] = {}
+        self._loop: Any = None  # its product, and the trie of the slice
 
     @cached
-    def _loop(self) -> Any:
-        one_of = [f"\\x{b:02x}" for b in np.flatnonzero(self.K)] + ["[^\\x00-\\x7f]"] * self.wide
-        return self._product(self._tables, compile_regex(f"(?:{'|'.join(one_of)})*"))
+    def rest(self) -> Arrays:
+        return self._part(~self._inside)
 
-    def taken(self, a: int, H: int) -> Taken | None:
+    def _part(self, kept: np.ndarray) -> Arrays:
+        """The trie of some tokens alone, bool [n_ids]."""
+        trie = self._tables.trie
+        return *fixed(*called(part_of, kept, trie)), *trie[7:]
+
+    @cached
+    def packed(self) -> np.ndarray:
+        """int32 [words]: the tokens of the slice."""
+        found = np.zeros(((self._tables.n_ids + 31) >> 5) * 32, np.bool_)
+        found[self.ids] = True
+        return np.packbits(found, bitorder="little").view(np.int32)
+
+    def taken(self, a: int, H: int, product: MakeProduct) -> Taken | None:
         """What is known of the tokens of the slice at (a, H); None where too many are to be read
-        one by one."""
+        one by one. product: makes that of the loop."""
         key = (a, H) if len(self._read_otherwise(a)) else (0, H)
         found = self._rows.get(key)
-        return found[0] if found is not None else self._new(*key)
+        return found[0] if found is not None else self._new(*key, product)
 
     @locked
-    def _new(self, a: int, H: int) -> Taken | None:
+    def _new(self, a: int, H: int, product: MakeProduct) -> Taken | None:
         known = self._rows.get((a, H))  # by another thread meanwhile
         if known is not None:
             return known[0]
-        found = self._surely(H) if a == 0 else self.taken(0, H)
+        found = self._surely(H, product) if a == 0 else self.taken(0, H, product)
         odd = self._read_otherwise(a)
         if found is not None and len(odd):
             gone = np.zeros(found.base.shape[1] * 32, np.bool_)
@@ -103,9 +104,15 @@ class Slice:
         self._rows.put((a, H), (found,))
         return found
 
-    def _surely(self, H: int) -> Taken:
+    def _surely(self, H: int, product: MakeProduct) -> Taken:
+        if self._loop is None:
+            one_of = [f"\\x{b:02x}" for b in np.flatnonzero(self.K)]
+            one_of += ["[^\\x00-\\x7f]"] * self.wide
+            loop = product(self._tables, compile_regex(f"(?:{'|'.join(one_of)})*"))
+            self._loop = loop, self._part(self._inside)
         n_bits = ((self._tables.n_ids + 31) >> 5) * 32
-        free, bound, later, unsure = self._loop.read_slice(H, self._part)
+        loop, part = self._loop
+        free, bound, later, unsure = loop.read_slice(H, part)
         surely = np.zeros((2, n_bits), np.bool_)
         surely[0, free] = surely[1, bound] = True
         base = np.packbits(surely, axis=1, bitorder="little").view(np.int32)
@@ -125,28 +132,53 @@ class Slice:
             else:
                 begun = np.maximum(first, 0)
                 odd = (first >= 0) & (next_[a, begun] != next_[0, begun])
-                if not self._tables.harmless[a]:
+                if not self._tables.text[3][a]:
                     odd |= first < 0
                 found = self.ids[odd]
             self._odd[a] = found
         return found
 
 
-def _part_of(trie: Arrays, kept: np.ndarray) -> Arrays:
-    """The trie of the tokens at some nodes alone."""
-    label, depth, skip, token, klass, after, first, start, data = trie
-    count = np.concatenate([[0], np.cumsum(kept)])
-    some = count[skip] > count[:-1]  # below a node, itself included
-    at, number = np.flatnonzero(some), np.concatenate([[0], np.cumsum(some)])
-    here = kept[at]
-    return fixed(
-        label[at],
-        depth[at],
-        number[skip[at]].astype(np.int32),
-        np.where(here, token[at], -1).astype(np.int32),
-        np.where(here, klass[at], 0).astype(np.int32),
-        after[at],
-        first[at],
-        start,
-        data,
-    )
+@jit
+def inside(use: np.ndarray, length: Int, may: np.ndarray, trie: Arrays) -> np.ndarray:
+    """bool [n_ids]: the tokens of at most so many bytes, all of which are in `use` (bool [256]).
+    may: bool [n_ids], those that come into question."""
+    label, depth, skip, token = trie[0], trie[1], trie[2], trie[3]
+    found, node = np.zeros(len(may), np.bool_), 0
+    while node < len(label):
+        if depth[node] > length or not use[label[node]]:
+            node = skip[node]
+            continue
+        if token[node] >= 0:
+            found[token[node]] = may[token[node]]
+        node += 1
+    return found
+
+
+@jit
+def part_of(kept: np.ndarray, trie: Arrays) -> Arrays:
+    """The first seven arrays of the trie of some tokens alone, bool [n_ids]."""
+    label, depth, skip, token, klass, after, first = trie[:7]
+    n = len(label)
+    number = np.zeros(n + 1, np.int32)  # of tokens before each node
+    for node in range(n):
+        t = token[node]
+        number[node + 1] = number[node] + (t >= 0 and kept[t])
+    at, m = np.empty(n, np.int32), 0
+    for node in range(n):
+        if number[skip[node]] > number[node]:  # there are some below, itself included
+            at[m] = node
+            m += 1
+    count = 0
+    for node in range(n):
+        number[node] = count
+        count += count < m and at[count] == node
+    number[n] = count
+    tokens, classes, skips = np.empty(m, np.int32), np.empty(m, np.int32), np.empty(m, np.int32)
+    for k in range(m):
+        t = token[at[k]]
+        here = t >= 0 and kept[t]
+        tokens[k], classes[k] = t if here else -1, klass[at[k]] if here else 0
+        skips[k] = number[skip[at[k]]]
+    at = at[:m]
+    return label[at], depth[at], skips, tokens, classes, after[at], first[at]

@@ -189,24 +189,17 @@ def know_all(numbers: np.ndarray, n: Int, memo: Arrays, kit: Arrays, wanted: np.
     and keep them; those for which steps are wanted stay 0."""
     steps, text, chars, states, sets = kit[0], kit[1], kit[2], kit[3], kit[4]
     keys, statuses = memo[2], memo[6]
-    accepting, good, known, B, U1, U0 = (
-        states[0],
-        states[1],
-        states[2],
-        states[3],
-        states[4],
-        states[5],
-    )
+    accepting, _, known, B, U1, U0 = states[:6]
     breaks, binds, utf8_row, end, loose = sets[0], sets[1], sets[2], chars[4], chars[5][0]
-    ends, harmless, n_words, is_lift = text[2], text[3], breaks.shape[1], len(chars[0]) == 0
+    ends, harmless, n_words = text[2], text[3], breaks.shape[1]
     for i in range(n):
         c = numbers[i]
         if c < 0 or statuses[c] != 0:
             continue
         key = keys[c]
         q, a, H = key >> 40, (key >> 24) & 0xFFFF, key & 0xFFFFFF
-        if is_lift or utf8_row[H] != 0:
-            statuses[c] = PARTLY if not is_lift else ALIVE if good[q] == 1 else DEAD
+        if utf8_row[H] != 0:
+            statuses[c] = PARTLY
             continue
         bits = np.uint64(0)
         if accepting[q] and ends[a]:

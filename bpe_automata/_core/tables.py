@@ -99,8 +99,27 @@ def fragments(canonical: CanonicalAutomaton) -> np.ndarray:
     return np.flatnonzero(found).astype(np.int32)
 
 
-class TokenizerTables(Immutable):
-    """Of a canonical automaton. See `steps` for what the tuples hold."""
+class Tables(Immutable):
+    """What a reader needs to know of a tokenizer; see `steps` for what the tuples hold. by_id:
+    int32 [n_ids], thrice: class, text state and first atom of each token; kinds: see
+    `kinds_of_rows`."""
+
+    n_ids: int
+    deepest: int
+    text: Arrays
+    trie: Arrays
+    by_id: Arrays
+    kinds: np.ndarray
+    lock: Lock
+    slices: dict[tuple[bytes, bool, int], Any]
+
+    def sliceable(self) -> np.ndarray:
+        """bool [n_ids]: the tokens that may be in slices."""
+        raise NotImplementedError
+
+
+class TokenizerTables(Tables):
+    """Of a canonical automaton."""
 
     def __init__(self, canonical: CanonicalAutomaton) -> None:
         pipeline, trie, nodes = canonical.pipeline, canonical.trie, canonical.nodes
@@ -160,9 +179,9 @@ class TokenizerTables(Immutable):
         (self.kinds,) = fixed(kinds_of_rows(utf8))
         steadily = np.where(steady, text.next, -1).astype(np.int32)
         self.steady_text = fixed(utf8, steadily, text.ends, quiet)
-        self.lock, self.slices = Lock(), dict[tuple[bytes, bool, int], Any]()
+        self.lock, self.slices = Lock(), {}
 
-    def quietly(self) -> np.ndarray:
+    def sliceable(self) -> np.ndarray:
         """bool [n_ids]: the tokens behind which the text automaton is in a harmless state."""
         after = self.by_id[1]
         found: np.ndarray = (after >= 0) & self.harmless[after]

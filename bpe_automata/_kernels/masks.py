@@ -1,5 +1,4 @@
-"""Masks by kernels: which ids a state of the product can read, with certainty or only perhaps, and
-which ids a state of the lift can."""
+"""Masks by kernels: which ids a state of the product can read, with certainty or only perhaps."""
 
 from __future__ import annotations
 
@@ -11,7 +10,6 @@ from bpe_automata._kernels.edges import ALL, Vocabulary, edges, text_after
 from bpe_automata._kernels.fewest_tokens import NEVER
 from bpe_automata._kernels.fixed_set import surely_lively
 from bpe_automata._kernels.hashing import slot_of
-from bpe_automata._kernels.links import Steps
 from bpe_automata._kernels.product import (
     ALIVE,
     DEAD,
@@ -242,40 +240,3 @@ def _read_added(state: int, added: int, bits: np.ndarray, w: Product) -> None:
         if a >= 0 and q != 0 and reads(intern_state_pair(q, a, w), 0, w):
             token = w.added.ids[k]
             bits[token >> 5] |= np.int32(1) << np.int32(token & 31)
-
-
-# The lift: the ids whose bytes lead from a DFA state to one of some states.
-
-
-@kernel
-def lift_ids(
-    state: int,
-    alone: np.ndarray,
-    steps: Steps,
-    alive: np.ndarray,
-    collapsed: Collapsed,
-    full: np.ndarray,
-    vocabulary: Vocabulary,
-    watch: np.ndarray,
-) -> np.ndarray:
-    """Packed int32 ids of the trie's tokens that lead from `state` to an alive state.
-
-    alive: bool [n_states]; the dead state 0 is not alive. full: the collapsed trie's `full_row`, if
-    there is one; the other arguments as of `edges`, over the text automaton of one state.
-    """
-    trie = vocabulary.trie
-    tokens, states, apart = edges(
-        state, 0, 0, alone, steps, collapsed, vocabulary, ALL, NEVER, watch
-    )
-    bits = np.zeros((len(trie.start) + 30) >> 5, np.int32)
-    if len(states) > 0:
-        bits[:] = full[: len(bits)]
-        for group in range(len(collapsed.node)):
-            if not alive[states[collapsed.node[group]]]:
-                clear_group(bits, collapsed, group)
-        clear_beginning(apart, trie, bits)
-    for i in range(len(tokens)):
-        if alive[tokens[i, 0]]:
-            token = tokens[i, 3]
-            bits[token >> 5] |= np.int32(1) << np.int32(token & 31)
-    return bits

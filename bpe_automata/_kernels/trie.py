@@ -8,11 +8,9 @@ from typing import NamedTuple
 import numpy as np
 
 from bpe_automata._kernels import kernel
-from bpe_automata._kernels.distance import distances_by_head
 from bpe_automata._kernels.hashing import EMPTY, grown, keys_with_room, slot_of, table_size
 from bpe_automata._kernels.links import Steps, step
 from bpe_automata._kernels.references import by_reference
-from bpe_automata._kernels.watch import poll
 
 
 @by_reference
@@ -96,7 +94,7 @@ def walk(steps: Steps, state: int, data: np.ndarray) -> int:
     return state
 
 
-# Where many tokens lead from one state, and from which states they lead to acceptance.
+# Where many tokens lead from one state.
 #
 # Tokens come as CSR of every id's bytes, start int32 [n_ids + 1] and data uint8, with the ids that
 # are asked for, int64.
@@ -136,86 +134,11 @@ def states_after(
 
 
 @kernel
-def settle_alive(
-    steps: Steps,
-    alive: np.ndarray,
-    open_: np.ndarray,
-    spelled: Spelled,
-    watch: np.ndarray,
-) -> None:
-    """Make those of the states `open_` (int32) alive from which tokens lead on to an alive one.
-
-    alive: bool [n_states]. Each open state is asked once where tokens lead, and each pair of open
-    states that a token joins is followed once, backwards from what is alive.
-    """
-    n = len(alive)
-    seen, found = np.full(n, -1, np.int32), np.empty(n, np.int32)
-    tails, heads, count = np.empty(64, np.int32), np.empty(64, np.int32), 0
-    for state in open_:
-        if poll(watch):
-            return
-        n_found = _leads_to(state, steps, alive, spelled, seen, found)
-        alive[state] = n_found < 0
-        for k in range(n_found):
-            tails, heads = grown(tails, count), grown(heads, count)
-            tails[count], heads[count] = state, found[k]
-            count += 1
-    ptr = np.zeros(n + 2, np.int64)
-    for k in range(count):
-        ptr[heads[k] + 2] += 1
-    ptr = ptr.cumsum()
-    by_head = np.empty(count, np.int32)
-    for k in range(count):
-        by_head[ptr[heads[k] + 1]] = tails[k]
-        ptr[heads[k] + 1] += 1
-    far = distances_by_head(ptr[: n + 1].copy(), by_head, alive)
-    for state in open_:
-        alive[state] = far[state] >= 0
-
-
-@kernel
 def after_added(state: int, token: int, steps: Steps, spelled: Spelled) -> int:
     """The DFA state after an added token, 0 where it cannot be read."""
     trie = spelled.trie
     data = trie.data[trie.start[token] : trie.start[token + 1]]
     return spelled.after_added[walk(steps, spelled.added_from[state], data)]
-
-
-@kernel
-def _leads_to(
-    state: int,
-    steps: Steps,
-    alive: np.ndarray,
-    spelled: Spelled,
-    seen: np.ndarray,
-    found: np.ndarray,
-) -> int:
-    """-1: some token leads to an alive state; else how many states, now in `found`, tokens lead to.
-    seen: int32 [n_states], scratch: for each state the last one that leads there."""
-    trie, count = spelled.trie, 0
-    path = np.empty(trie.deepest + 1, np.int32)
-    path[0], node = state, 0
-    while node < len(trie.label):
-        depth = trie.depth[node]
-        after = step(path[depth - 1], trie.label[node], steps)
-        if after == 0:
-            node = trie.skip[node]
-            continue
-        path[depth] = after
-        if spelled.token_classes[node] != 0 and alive[after]:
-            return -1
-        if spelled.token_classes[node] != 0 and seen[after] != state:
-            seen[after], found[count] = state, after
-            count += 1
-        node += 1
-    for token in spelled.added:
-        after = after_added(state, token, steps, spelled)
-        if alive[after]:
-            return -1
-        if after != 0 and seen[after] != state:
-            seen[after], found[count] = state, after
-            count += 1
-    return count
 
 
 # Tokens read as characters: leading fragment, whole characters, trailing fragment.

@@ -6,22 +6,24 @@ from __future__ import annotations
 
 import random
 import re
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
 import regex
-from hypothesis import given
+from hypothesis import assume, event, given
 from hypothesis import strategies as st
 from support import examples, process
 from support.steps import PREPEND, SPACED, in_turn
 
-from bpe_automata import ByteDFA, compile_regex, constrain
+from bpe_automata import ByteDFA, compile_grammar, compile_regex, constrain
 from bpe_automata._constructions.collapsed import vocabulary_trie
 from bpe_automata._constructions.lift import Lift
+from bpe_automata._constructions.prefixed import PrefixedDfa
+from bpe_automata._core import lift as core
+from bpe_automata._core import reader
 from bpe_automata._decoding.constraint import rebuilt
 from bpe_automata._kernels.bits import members
-from bpe_automata._kernels.trie import Spelled, settle_alive
-from bpe_automata._kernels.watch import watched
 from bpe_automata.errors import (
     ArgumentError,
     EmptyLanguageError,
@@ -156,10 +158,114 @@ def test_states_that_need_tokens_of_many_bytes(data):
             elif not own[i]:
                 edges[state, i] = int(after[dfa.walk(spelled, int(swapped[state]))])
     alive = accepting.copy()
-    open_ = np.flatnonzero(~alive)[1:].astype(np.int32)
-    spelled = Spelled(trie, kinds, added, swapped, after)
-    watched(settle_alive, dfa.steps, alive, open_, spelled)
-    assert set(np.flatnonzero(alive).tolist()) == _alive(dfa, edges)
+    open_ = np.flatnonzero(~alive)[1:]
+    nodes = trie.label, trie.depth, trie.skip, trie.token, kinds, kinds, kinds
+    spelled = core.fixed(*nodes, trie.start, trie.data)
+    good = alive.astype(np.uint8)
+    core.settle(open_, good, PrefixedDfa(dfa, 1, swapped, after), spelled, added)
+    assert set(np.flatnonzero(good).tolist()) == _alive(dfa, edges)
+
+
+WIDE = (r".{0,9}b", r'([^"\\]|\\["\\n]){0,20}', "[a-zé ]{3,30}\n?", r"(\w+[^\w]?)+", "[^a]*a[^b]*b")
+
+
+@contextmanager
+def sliced_at_once(lengths=(3, 1)):
+    """From the first mask on, however few tokens a slice has."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reader, "_FEWEST", 1)
+        patch.setattr(reader, "_MARGIN", 0)
+        patch.setattr(reader, "_LENGTHS", lengths)
+        patch.setattr(core, "_WORTH", 0)
+        yield
+
+
+APART = 'bcx"1 '
+"""Characters that states of `wide_dfas` may treat otherwise than letters."""
+
+
+@st.composite
+def wide_dfas(draw):
+    """Most bytes lead from a state to one and the same, some elsewhere: states that have slices,
+    and states beside them. Bytes beyond ASCII may be read as letters, in any order."""
+    n, chain, columns = draw(st.integers(3, 12)), draw(st.booleans()), 3 + len(APART)
+    byte_class = np.zeros(256, np.uint8)  # nothing else, letters, half of them, APART
+    byte_class[32:127] = 1
+    byte_class[0x80:] = draw(st.booleans())
+    byte_class[[ord(c) for c in "ghijkl"]] = 2
+    byte_class[[ord(c) for c in APART]] = np.arange(3, columns)
+    trans = np.zeros((n + 1, columns), np.int32)
+    target = st.integers(0, n)
+    odd = st.dictionaries(st.integers(2, columns - 1), target, max_size=5)
+    for state in range(1, n + 1):
+        trans[state, 1:] = state + 1 if chain and state < n else draw(target)
+        for column, to in draw(odd).items():
+            trans[state, column] = to
+    return ByteDFA(trans, byte_class, np.array([False, *draw(st.tuples(*[st.booleans()] * n))]), 1)
+
+
+LANGUAGES = st.one_of(wide_dfas(), st.sampled_from(WIDE).map(compile_regex))
+WORDS = st.one_of(
+    st.text('abcgx"1 éèδ日', min_size=1, max_size=4).map(str.encode),
+    st.binary(min_size=1, max_size=4),
+)
+
+
+@examples(100)
+@given(st.lists(WORDS, max_size=30, unique=True), LANGUAGES, st.sampled_from([(3, 1), (2,), (1,)]))
+def test_slices_change_nothing(words, dfa, lengths):
+    """Also where tokens begin and end inside a character, and automata read bytes in any order."""
+    letters = [bytes([b]) for b in b'abcdefghijklmnop"1 \xa9\xc3']
+    spelled = sorted({*words, *letters})
+    tokenizer = small_tokenizer([byte_spelling(word) for word in spelled], [], byte_level())
+    edges = {
+        (state, token): dfa.walk(word, state)
+        for state in range(1, dfa.n_states)
+        for token, word in enumerate(tokenizer.spellings)
+    }
+    alive = _alive(dfa, edges)
+    assume(dfa.start in alive)
+    n_sliced = 0
+    with sliced_at_once(lengths):
+        engine = Lift(tokenizer, dfa)
+        for state in range(1, dfa.n_states):
+            wanted = {token for (s, token), to in edges.items() if s == state and to in alive}
+            assert set(members(engine.mask(state)).tolist()) == wanted
+            n_sliced += engine.reader.slice_of(state) is not None
+    event(f"sliced: {n_sliced > 0}")
+
+
+# Parts that words stay in, leave, or begin with a byte that leads elsewhere than most.
+PARTS = ("[a-z]+", "[a-z]{1,3}", 'a[a-z]*|[^a"]', "[a-z ]+1", "ab?|[b-z]{2}", "(a.|[^a])+")
+ENDS = ('"1"', '"x" "1"', '" " /[a-z]+/', "/[a-f]*1/", '"1" | "ab"')
+
+
+@examples(60)
+@given(st.lists(WORDS, max_size=20, unique=True), st.data())
+def test_linked_automata_have_the_masks_of_those_that_are_written_down(words, data):
+    single = {bytes([b]) for b in data.draw(st.sampled_from([range(256), range(128)]))}
+    spelled = sorted(byte_spelling(word) for word in {*words, *single})
+    tokenizer = small_tokenizer(spelled, [], byte_level())
+    parts = data.draw(st.lists(st.sampled_from(PARTS), min_size=1, max_size=2))
+    ends = data.draw(st.lists(st.sampled_from(ENDS), min_size=2, max_size=2))
+    ways = [f'"{"1 "[k]}" w{k % len(parts)} ({end})' for k, end in enumerate(ends)]
+    rules = [f"w{k}: /{part}/" for k, part in enumerate(parts)]
+    linked = compile_grammar("\n".join(["start: " + " | ".join(ways), *rules]))
+    rng = random.Random(data.draw(st.integers(0, 99)))
+    try:
+        plain = constrain(tokenizer, linked.to_dfa(), "lift").matcher()
+        with sliced_at_once():
+            constraint = constrain(tokenizer, linked, "lift")
+            for _ in range(3):
+                found, other = constraint.matcher(), plain.copy()
+                for _ in range(6):
+                    ids = other.allowed_ids().tolist()
+                    assert found.allowed_ids().tolist() == ids
+                    if not ids or (token := rng.choice(ids)) in tokenizer.eos_ids:
+                        break
+                    found.advance(token), other.advance(token)
+    except (EmptyLanguageError, UnsupportedFeatureError):  # a byte without an id
+        assume(False)
 
 
 LONG = {
@@ -178,7 +284,7 @@ from bpe_automata import Lift
 from bpe_automata.testing import byte_level, byte_spelling, small_tokenizer
 all_bytes = [byte_spelling(bytes([byte])) for byte in range(256)]
 tokenizer = small_tokenizer({vocabulary}, pretokenizer=byte_level(), decoder=byte_level())
-print(Lift(tokenizer, compile_regex({regex!r})).alive.sum())
+print(Lift(tokenizer, compile_regex({regex!r})).reader.good.sum())
 """
     process(code, timeout=3600)
 

@@ -248,7 +248,7 @@ def test_slices_change_nothing_and_neither_do_interruptions(monkeypatch):
     whole = CartesianMerge(tokenizer, dfa)
     whole.product._sliced = False
     sliced = CartesianMerge(tokenizer, dfa)
-    assert sliced.product._slice(sliced.dfa.walk(b'"')) is not None
+    assert sliced.product.slice_of(sliced.dfa.walk(b'"')) is not None
     monkeypatch.setattr(product, "_QUOTA", 1)
     interrupted = CartesianMerge(tokenizer, dfa)
     for seed in range(2):

@@ -1,0 +1,108 @@
+"""Where bytes lead in a byte automaton, and the slices of its wide states."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from bpe_automata._automata.linked import ByteAutomaton
+from bpe_automata._core.regions import loop_bytes, proved_depth
+from bpe_automata._core.slices import Slice
+from bpe_automata._core.steps import called, walk
+from bpe_automata._core.tables import MOST_STATES, Arrays, Tables, fixed
+from bpe_automata._core.tokens import step_each
+from bpe_automata._limits import check_fits, untouched
+from bpe_automata._sharing import Lock
+
+_LENGTHS = 32, 12, 5  # bytes of a slice's tokens, at most
+_MARGIN = 6  # characters that a region must go on beyond them
+_FAR = 4  # times as far is looked at once, as the next state will ask too
+_MOST_LOOPS = 16  # sets of bytes that one automaton's regions have
+_FEWEST = 500  # tokens that are worth a slice
+
+
+class Reader:
+    """Of one byte automaton and one tokenizer."""
+
+    def __init__(self, tables: Tables, dfa: ByteAutomaton, chars: Arrays, states: Arrays) -> None:
+        """chars, states: see `_core.steps`."""
+        advice = "use smaller repeat counts, or split the language"
+        check_fits("states", dfa.n_states, MOST_STATES, advice)
+        self.tables, self.dfa, self.lock = tables, dfa, Lock()
+        self.steps, self.text = fixed(*dfa.steps), tables.text
+        self.chars, self.states = chars, states
+        self._loops: dict[bytes, np.ndarray] = {}
+        self._loop_of: dict[int, tuple[bytes, bool] | None] = {}
+
+    def after(self, q: int, data: bytes) -> int:
+        """The state of the byte automaton after some bytes."""
+        spelled = np.frombuffer(data, np.uint8)
+        while True:
+            wanted = np.zeros(8, np.int64)
+            found = called(walk, q, spelled, self.steps, wanted)
+            if not wanted[0]:
+                return int(found)
+            self._enter(wanted)
+
+    def step_each(self, q: int, a: int, row0: int, tokens: np.ndarray) -> np.ndarray:
+        """int64 [n, 2]: the states of the byte automaton and of the text automaton after each token
+        (int64), read in UTF-8 row row0; 0 where there is none."""
+        while True:
+            wanted = np.zeros(4096, np.int64)
+            given = self.steps, self.text, self.tables.trie, self.tables.by_id, wanted
+            found = called(step_each, tokens, q, a, row0, *given)
+            if not wanted[0]:
+                return found
+            self._enter(wanted)
+
+    def _enter(self, wanted: np.ndarray) -> None:
+        for number in wanted[1 : 1 + int(wanted[0])].tolist():
+            self.dfa.enter(number)  # type: ignore[union-attr]
+
+    # ---------------------------------------------------------------- slices
+
+    def slice_of(self, q: int) -> tuple[Slice, int] | None:
+        """The slice of the region in which a state is, None if there is none."""
+        loop = self._loop_of.get(q, 0)
+        t = self.tables
+        given = self.steps, t.text, self.chars, self.states
+        if loop == 0:
+            K = called(loop_bytes, q, *given)
+            loop = None
+            if K.sum() >= 8:
+                wide = self._depth(q, K, True, given) >= _LENGTHS[-1] + _MARGIN
+                loop = K.tobytes(), wide
+            self._loop_of[q] = loop
+        if loop is None:
+            return None
+        key, wide = loop  # type: ignore[misc]
+        K = np.frombuffer(key, np.bool_)
+        depth = self._depth(q, K, wide, given)
+        for length in _LENGTHS:
+            if depth >= length + _MARGIN:
+                found = self._made(K, wide, length)
+                return (found, length) if len(found.ids) >= _FEWEST else None
+        return None
+
+    def _made(self, K: np.ndarray, wide: bool, length: int) -> Slice:
+        key, t = (K.tobytes(), wide, length), self.tables
+        found = t.slices.get(key)
+        if found is None:
+            with t.lock:
+                found = t.slices.get(key) or Slice(t, K, wide, length)
+                t.slices[key] = found
+        return found
+
+    def _depth(self, q: int, K: np.ndarray, wide: bool, given: tuple[Any, ...]) -> int:
+        key = K.tobytes() + bytes([wide])
+        proved = self._loops.get(key)
+        if proved is None:
+            if len(self._loops) == _MOST_LOOPS:
+                return 0
+            (proved,) = untouched((self.dfa.n_states, np.int32))
+            self._loops[key] = proved
+        most = _LENGTHS[0] + _MARGIN
+        if proved[q] - 1 >= most:
+            return most
+        return int(called(proved_depth, q, K, wide, self.tables.kinds, _FAR * most, proved, *given))
