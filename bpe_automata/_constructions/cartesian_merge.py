@@ -135,6 +135,15 @@ class CartesianMerge(Immutable):
         ends = self._eos if self.accepting(state) else self._none
         return self.product.mask(*state, ends)
 
+    def followers(self, state: ProductState, bits: np.ndarray) -> np.ndarray:
+        """Those of some ids (int32 words, which are written over) that may follow the last one
+        without a boundary."""
+        if state.last == NO_TOKEN or not self.canonical.derivation.reachable[state.last]:
+            bits[:] = 0
+        else:
+            self.canonical.geometry.clear_followers(state.last, bits)
+        return bits
+
     def allows(self, state: ProductState, token: int) -> bool:
         """Is the id in the mask? A step that is remembered was allowed."""
         return self._after.get((state, token)) is not None or has(self.mask(state), token)
@@ -175,10 +184,7 @@ class CartesianMerge(Immutable):
         added = np.flatnonzero(np.isin(tokens, list(self.tokenizer.added_ids)))
         reached = self.product.after_each(state.state, state.text, state.hypotheses, tokens)
         free_bits, bound_bits = self.product.sides(*state[:3])
-        if state.last == NO_TOKEN or not canonical.derivation.reachable[state.last]:
-            bound_bits[:] = 0
-        else:
-            canonical.geometry.clear_followers(state.last, bound_bits)
+        bound_bits = self.followers(state, bound_bits)
         free, bound = canonical.sets.successors(state.hypotheses)
         classes = canonical.actions.of_token[tokens]
         by_free = np.where(contained(free_bits, tokens), free[classes], NONE).astype(np.int64)

@@ -86,9 +86,14 @@ def is_live(token: Int, c: Int, dead: np.ndarray, rows: np.ndarray, position: np
 
 
 @jit
-def learn(c: Int, n: Int, is_free: Int, memo: Arrays, pairs: Arrays, other: np.ndarray) -> None:
-    """Note that an id leads on from a configuration."""
+def learn(
+    c: Int, n: Int, is_free: Int, detour: Int, memo: Arrays, pairs: Arrays, other: np.ndarray
+) -> None:
+    """Note that an id leads on from a configuration. detour: bytes from there until acceptance can
+    be reached whatever the last id was, those of the id included."""
     dead, counts, rows = memo[3], memo[4], memo[5]
+    memo[7][c] = max(np.int64(memo[7][c]), detour)
+    counts[2] = max(counts[2], detour)
     row = dead[c]
     if is_free:
         dead[c] = EVERY_ID

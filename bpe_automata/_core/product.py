@@ -104,9 +104,10 @@ class Product(Reader):
             np.zeros(slots, np.int32),
             np.zeros(room, np.int64),
             np.full(room, -3, np.int32),
-            np.zeros(2, np.int64),
+            np.zeros(3, np.int64),
             np.zeros((n_rows, n_words), np.uint64),
             np.zeros(room, np.uint8),
+            np.zeros(room, np.int32),
             np.full(len(self.text[0]), -1, np.int32),
         )
 
@@ -179,18 +180,21 @@ class Product(Reader):
         if found is None:
             given = self.steps, self.tables.text, self.chars, self.states
             states = called(region, q, part.K, part.wide, self.tables.kinds, length, *given)
-            found = len(states) > 0 and self._ask(live_at, states, needs)
+            found = len(states) > 0 and bool(self.ask(live_at, states, needs))
             self._live.put(key, found)
         return found
 
-    def _ask(self, kernel: Any, *arguments: Any) -> bool:
+    @locked
+    def ask(self, kernel: Any, *arguments: Any) -> Any:
+        """What a kernel answers, of those that return (code, answer), after `arguments` and what
+        all of them are given."""
         quota, budget = np.array([_QUOTA]), _QUOTA
         while True:
             room = self._emptied()
             given = self._memo, self._kit(), room, self._visited, self.tables.deepest, quota
             code, answer = called(kernel, *arguments, *given)
             if code == DONE:
-                return bool(answer)
+                return answer
             check()
             budget = 2 * budget if code == NEED_TIME else _QUOTA
             quota[0] = budget
@@ -231,7 +235,7 @@ class Product(Reader):
         """What a kernel asks for, which may be n searches."""
         check()
         if code == NEED_SEARCH:
-            self._ask(search_each, room[5][:n].copy(), few)
+            self.ask(search_each, room[5][:n].copy(), few)
         else:
             self._give(code, room)
 
@@ -245,12 +249,13 @@ class Product(Reader):
         elif code == NEED_TIME:
             pass
         elif code == NEED_CONFIGURATIONS:
-            _, _, keys, dead, counts, rows, known, _ = self._memo
+            counts, rows, hints = self._memo[4], self._memo[5], self._memo[8]
             n = int(counts[0])
             new = self._memo_with(4 * n, 1)
-            new[2][:n], new[3][:n], new[6][:n] = keys[:n], dead[:n], known[:n]
-            called(place, keys[:n], new[0], new[1])
-            self._memo = *new[:4], counts, rows, *new[6:]
+            for k in (2, 3, 6, 7):
+                new[k][:n] = self._memo[k][:n]
+            called(place, new[2][:n], new[0], new[1])
+            self._memo = *new[:4], counts, rows, *new[6:8], hints
         elif code == NEED_ROWS:
             rows = self._memo[5]
             more = np.zeros((4 * len(rows), rows.shape[1]), np.uint64)
@@ -267,10 +272,17 @@ class Product(Reader):
 
     def statuses(self) -> dict[tuple[int, int, int], int]:
         """What is known of the configurations that were met: ALIVE, DEAD or PARTLY."""
-        _, _, keys, _, counts, _, known, _ = self._memo
+        _, _, keys, _, counts, _, known = self._memo[:7]
         n = int(counts[0])
         found = zip(keys[:n].tolist(), known[:n].tolist(), strict=True)
         return {(k >> 40, k >> 24 & 0xFFFF, k & 0xFFFFFF): s for k, s in found if s}
+
+    @property
+    def detour(self) -> int:
+        """The most bytes of the ids by which it was found that acceptance can be reached, until it
+        is reached whatever the last id was; those of slices included."""
+        loops = [part.detour for part in list(self.tables.slices.values())]
+        return max([int(self._memo[4][2]), *loops])
 
     # ---------------------------------------------------------------- masks
 

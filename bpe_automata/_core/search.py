@@ -116,6 +116,17 @@ def complete(c: Int, token: Int, keys: np.ndarray, hints: np.ndarray, kit: Array
 
 
 @jit
+def length(token: Int, trie: Arrays, added: Arrays) -> Int:
+    """Bytes of an id; of the longest added token where it is one."""
+    if token >= 0:
+        return np.int64(trie[7][token + 1] - trie[7][token])
+    longest = np.int64(0)
+    for k in range(len(added[6])):
+        longest = max(longest, np.int64(added[4][k + 1] - added[4][k]))
+    return longest
+
+
+@jit
 def candidates(
     c: Int,
     token: Int,
@@ -126,14 +137,14 @@ def candidates(
     kit: Arrays,
     scratch: Arrays,
     top: Int,
-) -> tuple[Int, Int, Int, Int]:
+) -> tuple[Int, Int, Int, Int, Int]:
     """Look at the ids of low < bytes <= high that may come at a configuration after an id (of low =
     0, at added tokens too) until one surely leads on. The others, of which it is not yet asked
     whether they may come after the id, are listed from scratch.listed[top] on, only those that lead
     nearer to acceptance (`nearer`) or only those that do not: (id, configuration, is it free, bytes
     to acceptance).
 
-    Returns (code, top, the id that leads on or -2, is it free)."""
+    Returns (code, top, the id that leads on or -2, is it free, see `memo.detour`)."""
     steps, text, chars, _, sets, trie, added, pairs = kit
     found, path, wanted, need, listed, numbers = scratch[:6]
     slots, values, keys, dead, counts, rows, known = memo[:7]
@@ -142,12 +153,12 @@ def candidates(
     q0, a0, H0 = key >> 40, (key >> 24) & 0xFFFF, key & 0xFFFFFF
     at, row0 = sets[3][H0], np.int64(sets[2][H0])
     if low == 0 and row0 != 0:
-        t = complete(c, token, keys, memo[7], kit)
+        t = complete(c, token, keys, memo[8], kit)
         if t >= 0:
-            return DONE, top, t, 0
+            return DONE, top, t, 0, np.int64(trie[7][t + 1] - trie[7][t])
     if at < 0:
         need_set(H0, need)
-        return NEED_SET, top, np.int64(-2), 0
+        return NEED_SET, top, np.int64(-2), 0, np.int64(0)
     before, m, far = wanted[-1], 0, kit[3][7]
     n = read_tokens(q0, a0, row0, low, high, steps, text, trie, path, found, wanted)
     if low == 0 and row0 == 0 and meets(sets[0][H0], chars[4]):
@@ -156,13 +167,13 @@ def candidates(
     for side in range(2 if binds else 1):
         after = sets[4][at] if side == 0 else sets[5][at]
         if not number_all(found, n, after, slots, values, keys, counts, numbers):
-            return NEED_CONFIGURATIONS, top, np.int64(-2), 0
+            return NEED_CONFIGURATIONS, top, np.int64(-2), 0, np.int64(0)
         total = n + m if side == 0 else n
         for i in range(n, total):  # added tokens
             q, a = np.int64(found[i, 1]), np.int64(found[i, 2])
             numbers[i] = configuration(key_of(q, a, np.int64(0)), slots, values, keys, counts)
             if numbers[i] < 0:
-                return NEED_CONFIGURATIONS, top, np.int64(-2), 0
+                return NEED_CONFIGURATIONS, top, np.int64(-2), 0, np.int64(0)
         know_all(numbers, total, memo, kit, wanted)
         for i in range(total):
             t, child = np.int64(found[i, 0] if i < n else NO_TOKEN), numbers[i]
@@ -173,16 +184,18 @@ def candidates(
                 continue
             if s == ALIVE or is_live(t, child, dead, rows, position):
                 if side == 0 or may_follow(token, t, pairs):
-                    return DONE, top, t, 1 - side
+                    detour = length(t, trie, added) + memo[7][child]
+                    return DONE, top, t, 1 - side, detour
                 continue
             if (far[keys[child] >> 40] < far[q0]) != nearer:
                 continue
             if top == len(listed):
-                return NEED_ROOM, top, np.int64(-2), 0
+                return NEED_ROOM, top, np.int64(-2), 0, np.int64(0)
             listed[top, 0], listed[top, 1], listed[top, 2] = t, child, 1 - side
             listed[top, 3] = far[keys[child] >> 40]
             top += 1
-    return NEED_STEPS if wanted[-1] > before else DONE, top, np.int64(-2), 0
+    code = NEED_STEPS if wanted[-1] > before else DONE
+    return code, top, np.int64(-2), 0, np.int64(0)
 
 
 @jit
@@ -294,7 +307,7 @@ def _search(  # noqa: PLR0915 - one loop
     # last
     frames[0, 0], frames[0, 1], frames[0, 2] = root, token, 0
     frames[0, 3], frames[0, 4], frames[0, 5] = 0, 0, 0
-    n, code, leads, is_free = 1, DONE, np.int64(-2), np.int64(0)
+    n, code, leads, is_free, detour = 1, DONE, np.int64(-2), np.int64(0), np.int64(0)
     while n > 0:
         frame = frames[n - 1]
         if frame[4] == frame[5]:
@@ -307,7 +320,7 @@ def _search(  # noqa: PLR0915 - one loop
             phase = frame[3]
             low = np.int64(1) if phase == 1 else SHORT if phase == 2 else np.int64(0)
             high = np.int64(1) if phase == 0 else SHORT if phase == 1 else deepest
-            code, top, leads, is_free = candidates(
+            code, top, leads, is_free, detour = candidates(
                 frame[0], frame[1], low, high, phase < NEARER, memo, kit, scratch, frame[5]
             )
             if code != DONE:
@@ -328,6 +341,7 @@ def _search(  # noqa: PLR0915 - one loop
             continue
         if is_live(t, child, dead, rows, position):
             leads, is_free = t, free
+            detour = length(t, kit[5], kit[6]) + memo[7][child]
             break
         new = visit((child << 20) | (t + 1), visited)
         if new == 1:
@@ -349,9 +363,10 @@ def _search(  # noqa: PLR0915 - one loop
         return DONE, True
     if counts[1] + n > len(rows):
         return NEED_ROWS, False
-    learn(frames[n - 1, 0], leads, is_free, memo, pairs, other)
+    learn(frames[n - 1, 0], leads, is_free, detour, memo, pairs, other)
     for k in range(n - 2, -1, -1):
-        learn(frames[k, 0], frames[k + 1, 1], frames[k + 1, 2], memo, pairs, other)
+        detour += length(frames[k + 1, 1], kit[5], kit[6])
+        learn(frames[k, 0], frames[k + 1, 1], frames[k + 1, 2], detour, memo, pairs, other)
     return DONE, True
 
 
@@ -391,7 +406,8 @@ def learn_at_once(c: Int, memo: Arrays, kit: Arrays, scratch: Arrays) -> tuple[I
                     continue
                 s = known[child]
                 if s == ALIVE or (s == PARTLY and is_live(t, child, dead, rows, pairs[0])):
-                    learn(c, t, np.int64(1 - side), memo, pairs, other)
+                    detour = length(t, trie, kit[6]) + memo[7][child]
+                    learn(c, t, np.int64(1 - side), detour, memo, pairs, other)
                     if dead[c] == EVERY_ID or dead[c] == EVERY_MADE:
                         return DONE, np.int64(-1)
                 elif s == PARTLY and longest == 1 and far[keys[child] >> 40] < best:

@@ -78,6 +78,11 @@ class Slice:
         found[self.ids] = True
         return np.packbits(found, bitorder="little").view(np.int32)
 
+    @property
+    def detour(self) -> int:
+        """As of a product. (What is known of a loop that is a slice of no others.)"""
+        return int(self._loop[0]._memo[4][2]) if self._loop else 0
+
     def taken(self, a: int, H: int, product: MakeProduct) -> Taken | None:
         """What is known of the tokens of the slice at (a, H); None where too many are to be read
         one by one. product: makes that of the loop."""

@@ -38,8 +38,10 @@ as long):
              may not come before an id, as in `_kernels.geometry`; left, right, birth int32 [ids],
              slots int64, values int32: which pairs are broken
     memo     slots int64, values int32: hash table of configurations; keys int64, dead int32 [n]:
-             see `search`; counts int64 [2]: configurations, rows; rows uint64 [rows, words]: dead
-             ids by position; known uint8 [n]: statuses; hints int32 [rows of utf8]: see `complete`
+             see `search`; counts int64 [3]: configurations, rows, the most of detour; rows uint64
+             [rows, words]: dead ids by position; known uint8 [n]: statuses; detour int32 [n]: the
+             most bytes of ids by which an id was found to be live, until one led to a
+             configuration that is ALIVE; hints int32 [rows of utf8]: see `complete`
     visited  failed int64, its count; seen, stamps, listed int64, now int64 [2]: the pairs that are
              known to be dead, and those of one search
     kit      steps, text, chars, states, sets, trie, added, pairs

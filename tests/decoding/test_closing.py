@@ -1,5 +1,9 @@
 """A safe end: how many ids it takes, and masks that keep the end within reach, against plain
-breadth-first search over the written-out automaton."""
+breadth-first search over the written-out automaton.
+
+Three laws: a mask within a budget holds only ids after which a text can be complete in time; on
+every way along such masks an end is reached, none of them empty before; where many ids are left it
+is the plain mask. (What is left out of a mask near the end is measured, not tested.)"""
 
 from __future__ import annotations
 
@@ -12,13 +16,13 @@ from hypothesis import strategies as st
 from support import examples
 
 from bpe_automata import Matcher, compile_regex, constrain
-from bpe_automata._constructions.cartesian_merge import CartesianMerge
-from bpe_automata._constructions.explicit import Explored, explored
-from bpe_automata._constructions.horizon import GraphHorizon
+from bpe_automata._automata.linked_regex import link_regex
+from bpe_automata._constructions import explicit
+from bpe_automata._constructions.explicit import explored
 from bpe_automata._constructions.lift import Lift
-from bpe_automata._constructions.within import EngineReader, Within, horizon_of, min_tokens
+from bpe_automata._constructions.within import Explored, Within, min_tokens
 from bpe_automata._decoding.token_table import Listed
-from bpe_automata._kernels.bits import members, set_bits
+from bpe_automata._kernels.bits import members
 from bpe_automata._token_automata.automaton import TokenAutomaton
 from bpe_automata.errors import (
     ArgumentError,
@@ -26,6 +30,7 @@ from bpe_automata.errors import (
     BudgetTooSmallError,
     EmptyLanguageError,
     PromptError,
+    UnsupportedFeatureError,
 )
 from bpe_automata.testing import (
     bpe_tokenizers,
@@ -60,59 +65,48 @@ def at_most(alphabet, n):
     return TokenAutomaton.from_transitions(edges, 0, range(n + 1), alphabet=alphabet)
 
 
-def known_without_search(engine, states, rows, far, rng):
-    """What texts show of nodes holds for all last ids: a bound is never too low, and an id after
-    which more than k others are needed leads to a node of which that is not known."""
-    reader, tables = horizon_of(engine)._reader, engine.tables
-    actions, sets = engine.canonical.actions.of_token, engine.canonical.sets
-    for s in rng.sample(range(len(states)), min(20, len(states))):
-        for key in {reader.key(states[s]), reader.before(states[s])[0]}:
-            assert reader.at_most(key) >= far[s], states[s]
-            k = rng.randrange(2 + max(far.values()))
-            unsure = {(tables.memo.state[key >> 32], key >> 1) for key in reader.unsure(key, k)}
-            unsure = {(int(state), key & 0x7FFFFFFF) for state, key in unsure}
-            for token, after in rows(s):
-                here = int(tables.memo.state[states[after].state_pair])
-                sides = [states[after].hypotheses]
-                if not engine.canonical.is_added(token):
-                    sides += [
-                        side[actions[token]] for side in sets.successors(states[s].hypotheses)
-                    ]
-                assert far[after] <= k or any((here, n) in unsure for n in sides), (states[s], k)
-
-
-def check(engine, prefix=(), most=4, order=None, whole=None):
-    """Every state's distance and, for each number of ids left, every mask. Each in a random order,
-    so that what is known already differs. Returns the number of states."""
+def check(engine, prefix=(), order=None, whole=None, most=400):
+    """The laws, at every state with every number of ids left that a way along the masks comes to,
+    or at some of them. Each in a random order, so that what is known already differs. Returns the
+    number of states."""
     whole = whole or explored(engine, engine.initial(prefix), MOST_EDGES)
     far = distances(whole.automaton)
     states, eos = whole.states, set(engine.eos_ids)
-    deepest = max(far.values()) + most
-    cases = [(s, k) for s in range(len(states)) for k in (None, *range(deepest + 1))]
+    number = {state: s for s, state in enumerate(states)}
     rng = random.Random(order)
-    rng.shuffle(cases)
-    horizon = Within(engine, 0).inner_horizon
-
-    def rows(s):
-        return zip(*(part.tolist() for part in whole.automaton.row(s)), strict=True)
-
-    if isinstance(engine, CartesianMerge):
-        known_without_search(engine, states, rows, far, rng)
-    for s, k in cases[:600]:
-        if k is None:
-            assert min_tokens(engine, states[s]) == far[s], states[s]
+    for s in rng.sample(range(len(states)), min(40, len(states))):
+        assert min_tokens(engine, states[s]) == far[s], states[s]
+    start, deepest = number[engine.initial(prefix)], max(far.values())
+    for budget in rng.sample(range(deepest + 4), min(4, deepest + 4)):
+        within = Within(engine, budget)
+        if budget < far[start]:
+            with pytest.raises(BudgetTooSmallError) as caught:
+                within.initial(prefix)
+            assert (caught.value.needed, caught.value.given) == (far[start], budget)
             continue
-        wanted = eos if engine.accepting(states[s]) else set()
-        wanted = wanted | {token for token, after in rows(s) if far[after] < k}
-        assert set(members(horizon.mask(states[s], k)).tolist()) == wanted, (states[s], k)
-        assert horizon.reaches(states[s], k) == (far[s] <= k)
-    if isinstance(engine, CartesianMerge):
-        known_without_search(engine, states, rows, far, rng)
+        waiting = [within.initial(prefix)]
+        seen = set(waiting)
+        for state, k in waiting:
+            s = number[state]
+            row = zip(*(part.tolist() for part in whole.automaton.row(s)), strict=True)
+            exact = {token for token, after in row if far[after] < k}
+            exact |= eos if engine.accepting(state) else set()
+            found = set(members(within.mask((state, k))).tolist())
+            assert found <= exact, (state, k)
+            assert (found & eos == eos) if engine.accepting(state) else found, (state, k)
+            steps = within.steps((state, k), np.array(sorted(found - eos), np.int64))
+            new = [after for after in steps if after not in seen]
+            rng.shuffle(new)
+            waiting += new[: max(0, most - len(seen))]
+            seen.update(waiting[-len(new) :] if new else ())
+    plenty = 1_000_000
+    for state in states:
+        assert np.array_equal(Within(engine, plenty).mask((state, plenty)), engine.mask(state))
     return len(states)
 
 
-def budgets_are_intersections(constraint, prefix=(), most=5):
-    """The law of `within`, for every budget up to some."""
+def budgets_hold(constraint, prefix=(), most=5):
+    """The laws of `within` as languages, for every budget up to some."""
     whole = constraint.automaton(prefix, MOST_EDGES)
     needed = constraint.matcher(prefix).min_tokens_to_accept()
     for n in range(needed + most):
@@ -124,7 +118,8 @@ def budgets_are_intersections(constraint, prefix=(), most=5):
         bounded = constraint.within(n).automaton(prefix, 20 * MOST_EDGES)
         assert bounded.relevant().all()
         wanted = whole.intersection(at_most(whole.alphabet, n))
-        assert bounded.equivalent(wanted) is None, n
+        assert bounded.difference(wanted).is_empty, n
+        assert not bounded.is_empty
 
 
 @examples(20)
@@ -149,31 +144,6 @@ def test_every_state_and_mask_of_random_tokenizers(data):
     check(engine, prefix, order=data.draw(st.integers(0, 3)), whole=whole)
 
 
-@examples(25)
-@given(st.data())
-def test_the_lift_of_counts(data):
-    """Counts of words whose tokens take a text nearer by different numbers of bytes: the bounds
-    from below hold before any search, and every answer is that of breadth-first search."""
-    tokenizer = data.draw(bpe_tokenizers())
-    pieces = own_pieces(tokenizer)
-    inner = data.draw(st.one_of(finite_regexes(pieces), cyclic_regexes(pieces)))
-    least, more = data.draw(st.integers(0, 6)), data.draw(st.integers(0, 6))
-    try:
-        lift = constrain(tokenizer, f"(?:{inner}){{{least},{least + more}}}", "lift").engine
-        whole = explored(lift, lift.initial(), MOST_EDGES)
-    except (BudgetExceededError, EmptyLanguageError):
-        return
-    far = distances(whole.automaton)
-    states = np.array(whole.states)
-    true = np.array([far[s] for s in range(len(states))])
-    assert (horizon_of(lift).at_least[states] <= true).all()
-    for k in data.draw(st.permutations(range(4))):
-        lower = horizon_of(lift).lower(states, k)
-        assert (lower <= true).all()
-        assert ((lower > k) == (true > k)).all()
-    check(lift, order=data.draw(st.integers(0, 3)), whole=whole)
-
-
 @examples(40)
 @given(st.data())
 def test_every_state_and_mask_of_one_pretoken(data):
@@ -189,33 +159,25 @@ def test_every_state_and_mask_of_one_pretoken(data):
     check(engine, order=data.draw(st.integers(0, 3)), whole=whole)
 
 
-class Forgetful(dict):
-    """A memo that keeps nothing."""
-
-    def put(self, key, value):
-        pass
-
-
 @examples(12)
 @given(st.data())
-def test_ids_that_were_forgotten_are_found_again(data):
-    """By then more is known of the lift, and less would be read."""
+def test_linked_automata(data):
+    """The same laws where the automaton is entered as it is met."""
     tokenizer = data.draw(bpe_tokenizers())
     pieces = own_pieces(tokenizer)
     regex = data.draw(st.one_of(finite_regexes(pieces), cyclic_regexes(pieces)))
+    method = data.draw(st.sampled_from(["canonical", "lift"]))
     try:
-        engine = constrain(tokenizer, regex).engine
+        engine = constrain(tokenizer, link_regex(f"(?:{regex}){{1,3}}"), method).engine
         whole = explored(engine, engine.initial(), MOST_EDGES)
-    except (BudgetExceededError, EmptyLanguageError):
+    except (BudgetExceededError, EmptyLanguageError, PromptError, UnsupportedFeatureError):
         return
-    reader = horizon_of(engine)._reader
-    reader._ids = reader._few_ids = Forgetful()
     check(engine, order=data.draw(st.integers(0, 3)), whole=whole)
 
 
 @examples(8)
 @given(st.data())
-def test_within_is_the_intersection_with_short_sequences(data):
+def test_within_is_inside_the_intersection_with_short_sequences(data):
     tokenizer = data.draw(bpe_tokenizers())
     pieces = own_pieces(tokenizer)
     regex = data.draw(st.one_of(finite_regexes(pieces), cyclic_regexes(pieces)))
@@ -226,7 +188,7 @@ def test_within_is_the_intersection_with_short_sequences(data):
         made.automaton(prefix, MOST_EDGES)
     except (BudgetExceededError, EmptyLanguageError, PromptError):
         return
-    budgets_are_intersections(made, prefix)
+    budgets_hold(made, prefix)
 
 
 # ---------------------------------------------------------------- written tokenizers
@@ -292,7 +254,7 @@ def test_every_state_and_mask(name, method):
 @pytest.mark.parametrize("method", ["canonical", "lift"])
 @pytest.mark.parametrize("name", LANGUAGES)
 def test_within(name, method):
-    budgets_are_intersections(constrain(TOKENIZER, LANGUAGES[name], method, EOS), most=3)
+    budgets_hold(constrain(TOKENIZER, LANGUAGES[name], method, EOS), most=3)
 
 
 @pytest.mark.parametrize("prompt", ["a", "a ", "\n", "<|x|>", "é", "ab"])
@@ -300,7 +262,7 @@ def test_after_a_prompt(prompt):
     seen = 0
     for language in (r"[ \n]*b?c", "(abc|bc| a)+", r"\n?(a|b)"):
         try:
-            budgets_are_intersections(
+            budgets_hold(
                 constrain(TOKENIZER, language, "canonical", EOS), TOKENIZER.encode(prompt), 3
             )
             seen += 1
@@ -337,7 +299,7 @@ def test_tokens_to_which_nothing_is_bound(regex):
     tokenizer = small_tokenizer(vocabulary, merges, None, ["<"], ignore_merges=True)
     for order in range(3):
         assert check(constrain(tokenizer, regex).engine, order=order)
-    budgets_are_intersections(constrain(tokenizer, regex), most=3)
+    budgets_hold(constrain(tokenizer, regex), most=3)
 
 
 def test_two_ends_of_one_text_on_a_lookahead():
@@ -370,59 +332,22 @@ def test_any_engine(data):
     assume(automaton.relevant()[automaton.start])
     automaton = automaton.trimmed()
     engine = Listed(automaton, (5,), 6)
-    whole = Explored(automaton, tuple(map(engine.table.names.index, automaton.states())))
+    states = tuple(map(engine.table.names.index, automaton.states()))
+    whole = explicit.Explored(automaton, states)
+    for state in states:
+        far = distances(automaton)[states.index(state)]
+        assert [Within(engine, 0).endings.reaches(state, k) for k in (far - 1, far)] == [
+            False,
+            True,
+        ]
     check(engine, order=data.draw(st.integers(0, 9)), whole=whole)
 
 
-class Brackets:
-    """Id 0 opens two brackets, id 1 closes one; the state is how many are open, without a bound."""
-
-    n_ids, eos_ids, seen = 2, (), 0
-
-    def mask(self, state):
-        self.seen += 1
-        bits = np.zeros(1, dtype=np.int32)
-        set_bits(bits, np.array([0, 1] if state > 0 else [0]))
-        return bits
-
-    def steps(self, state, tokens):
-        return [state - 1 if token else state + 2 for token in tokens.tolist()]
-
-    def accepting(self, state):
-        return state == 0
-
-
-@pytest.mark.parametrize("k", [100, 4096])
-def test_what_is_looked_at_depends_on_the_way_and_not_on_the_ids_that_are_left(k):
-    engine = Brackets()
-    horizon = GraphHorizon(EngineReader(engine))
-    assert not horizon.reaches(6, 5)
-    assert horizon.reaches(6, k)
-    assert members(horizon.mask(6, k)).tolist() == [0, 1]
-    assert engine.seen < 50
-
-
-def test_the_fallback_says_the_same_of_the_lift():
+def test_an_engine_that_is_explored_has_a_budget():
     lift = Lift(TOKENIZER, compile_regex("(abc|é| a)*c"), EOS)
-    state, other = lift.initial(), GraphHorizon(EngineReader(lift))
-    assert other.least(state) == min_tokens(lift, state)
-    for k in range(6):
-        assert (other.mask(state, k) == horizon_of(lift).mask(state, k)).all()
-
-
-def test_the_fallback_has_a_budget():
-    lift = Lift(TOKENIZER, compile_regex("(abc|é| a)*c"), EOS)
+    assert Explored(lift).least(lift.initial()) == 1
     with pytest.raises(BudgetExceededError):
-        GraphHorizon(EngineReader(lift, max_edges=3)).least(lift.initial())
-
-
-def test_groups_that_were_forgotten_are_counted_once():
-    lift = Lift(TOKENIZER, compile_regex("(ab|ba)*a"))
-    edges = explored(lift, lift.initial()).automaton.n_transitions
-    reader = EngineReader(lift, max_edges=edges)
-    key = reader.key(lift.initial())
-    for _ in range(edges + 1):
-        reader.groups(key)
+        Explored(lift, max_edges=3).least(lift.initial())
 
 
 class Slotted:
@@ -461,6 +386,7 @@ def test_no_ids_at_all():
 def test_of_two_budgets_the_smaller_one_counts():
     made = constrain(TOKENIZER, "a{1,5}")
     wanted = made.within(2).automaton()
+    assert wanted.total() >= 2
     for twice in (made.within(2).within(np.int64(9)), made.within(9).within(2)):
         assert twice.automaton().equivalent(wanted) is None
 
@@ -482,28 +408,10 @@ def walk(constraint, budget, rng, prefix=()):
     """The ids of a random walk that turns for the end only when it has to."""
     matcher = Matcher(constraint.within(budget).engine, prefix)
     while len(ids := np.setdiff1d(matcher.allowed_ids(), constraint.eos_ids)):
-        assert matcher.min_tokens_to_accept() <= budget - len(matcher.ids)
         matcher.advance(int(rng.choice(ids)))
     assert matcher.is_accepting
     assert len(matcher.ids) <= budget
     return matcher.ids
-
-
-def test_where_no_text_is_longer_than_ids_are_left_nothing_is_searched(
-    smollm2_tokenizer, monkeypatch
-):
-    made = constrain(smollm2_tokenizer, "[a-z]{60}", eos_ids=())
-
-    def searched(*_):
-        pytest.fail("there is nothing to be found out")
-
-    monkeypatch.setattr(made.engine.tables, "unsure", searched)
-    monkeypatch.setattr(GraphHorizon, "_row", searched)
-    within, plain = made.within(60).matcher([]), made.matcher([])
-    for token in smollm2_tokenizer.encode("thequickbrownfoxjumps"):
-        assert np.array_equal(within.mask(), plain.mask())
-        within.advance(token)
-        plain.advance(token)
 
 
 @pytest.mark.parametrize("method", ["canonical", "lift"])
@@ -519,8 +427,8 @@ def test_where_no_text_is_longer_than_ids_are_left_nothing_is_searched(
 )
 def test_walks_in_smollm2_end_in_time(smollm2_tokenizer, regex, method):
     made = constrain(smollm2_tokenizer, regex, method)
-    needed = made.matcher().min_tokens_to_accept()
-    for budget in (needed, needed + 1, needed + 5, 40):
+    needed = Within(made.engine, 0).endings.needed(made.engine.initial())
+    for budget in (needed, needed + 1, needed + 5, needed + 40, 400):
         ids = walk(made, budget, np.random.default_rng(budget))
         text = smollm2_tokenizer.decode(ids)
         assert made.dfa.accepts(text.encode())
