@@ -15,7 +15,7 @@ from bpe_automata._automata import sources
 from bpe_automata._automata.dfa import BrokenAutomatonError
 from bpe_automata._constructions import token_actions
 from bpe_automata._constructions.prefixed import prefixed
-from bpe_automata._core import product, sets, tables
+from bpe_automata._core import reader, sets, tables
 from bpe_automata._limits import untouched
 from bpe_automata._token_automata import algebra
 from bpe_automata._token_automata.automaton import TokenAutomaton
@@ -93,9 +93,9 @@ def letters() -> Tokenizer:
     return small_tokenizer(["a", "1", "!", "a1"], [("a", "1")])
 
 
-@pytest.mark.parametrize("n", [2**23 - 10, 2**23 + 10])
-def test_states_of_more_bits_than_fan_once_had(n):
+def test_as_many_states_as_keys_have_room_for():
     """`a11` through the last states of a large table."""
+    n = tables.MOST_STATES
     trans, byte_class = np.zeros((n, 3), np.int32), np.zeros(256, np.uint8)
     byte_class[ord("a")], byte_class[ord("1")] = 1, 2
     trans[1, 1], trans[n - 1, 2], trans[n - 2, 2] = n - 1, n - 2, n - 3
@@ -107,6 +107,10 @@ def test_states_of_more_bits_than_fan_once_had(n):
     assert constraint.within(2).matcher().allowed_ids().tolist() == [3]
     with pytest.raises(BpeAutomataError, match="takes 2 ids"):
         constraint.within(1).matcher()
+    more = np.zeros((n + 1, 3), np.int32)
+    more[:n] = trans
+    with pytest.raises(BudgetExceededError, match="states"):
+        constrain(letters(), ByteDFA(more, byte_class, np.append(accepting, False), 1))
 
 
 @pytest.mark.parametrize(
@@ -114,7 +118,7 @@ def test_states_of_more_bits_than_fan_once_had(n):
     [
         (tokenizers, "NUMBERS", 1, "bytes of all tokens"),
         (tables, "MOST_IDS", 1, "ids"),
-        (product, "MOST_STATES", 1, "states"),
+        (reader, "MOST_STATES", 1, "states"),
         (sets, "MOST_SETS", 1, "hypothesis sets"),
     ],
 )

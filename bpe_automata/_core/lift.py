@@ -249,8 +249,8 @@ def lead_on(
     path, n, last = np.empty(256, np.int64), 0, min(at + _AT_ONCE, len(open_))
     while at < last and n + len(trans) <= edges.shape[1]:
         q, begun = open_[at], n
-        node, k = 0, 0
-        path[0] = q
+        node: Int = np.int64(0)
+        k, path[0] = 0, q
         while (node < len(label) or k < len(added)) and good[q] == 0:
             after = np.int64(0)
             if node < len(label):

@@ -105,7 +105,7 @@ def reads_all(
     if not wide:
         return n
     inner, rows = np.empty(512, np.int64), np.empty(512, np.int64)
-    m, last, last_column = 0, np.int64(-1), -1
+    m, last, last_column = 0, np.int64(-1), np.int64(-1)
     for b in range(0x80, 0x100):
         entry, column = np.int64(utf8[0, b]), np.int64(byte_class[b])
         kind = np.int64(kinds[entry]) if entry >= 0 else max(entry, np.int64(-2))
