@@ -32,23 +32,6 @@ from bpe_automata._kernels.hashing import (
 )
 
 # A hang in a kernel answers no signal: it is looked for in a process of its own.
-MANY_GROUPS = """
-import numpy as np
-from bpe_automata import compile_regex
-from bpe_automata._constructions.collapsed import vocabulary_trie
-from bpe_automata._constructions.collapsed import NOTHING
-from bpe_automata._kernels.edges import Nodes, Vocabulary, grouped_edges
-from bpe_automata._kernels.fewest_tokens import ANYWHERE, NEVER
-from bpe_automata._kernels.watch import watched
-dfa, words = compile_regex("[a-z]*"), [chr(97 + i % 26) * (1 + i // 26) for i in range(3000)]
-trie = vocabulary_trie([word.encode() for word in words], range(3000))
-kinds, nothing = np.arange(1, 3001, dtype=np.int32), np.zeros((1, 256), np.int32)
-nodes = Nodes(kinds, *np.zeros((2, 3000), np.int32))
-vocabulary = Vocabulary(trie, nodes, nothing, nothing, ANYWHERE)
-begin = dfa.start, 0, 0, np.zeros(256, bool), dfa.steps
-rows, start, ids = watched(grouped_edges, *begin, NOTHING, vocabulary, NEVER)
-print(sorted(rows[:, 2]) == [*range(1, 3001)], sorted(ids) == [*range(3000)])
-"""
 # With a folder of kernels that were shipped: `with_room` and what it calls, or a caller of it.
 SHIPPED = """
 import sys
@@ -108,10 +91,6 @@ def test_what_was_shipped_is_not_compiled(tmp_path, monkeypatch):
     for file in (tmp_path / "compiled").glob("*.nbc"):
         file.unlink()
     assert int(said("own")[1]) > 2
-
-
-def test_edges_of_any_number_of_groups_ends():
-    assert process(MANY_GROUPS, timeout=3600).stdout.split() == ["True", "True"]
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -13,9 +13,8 @@ from bpe_automata import Budget, ByteDFA, Tokenizer, compile_regex, constrain
 from bpe_automata._automata import dfa as byte_dfa
 from bpe_automata._automata import sources
 from bpe_automata._automata.dfa import BrokenAutomatonError
-from bpe_automata._constructions import token_actions
-from bpe_automata._constructions.prefixed import prefixed
-from bpe_automata._core import reader, sets, tables
+from bpe_automata._core import reader, sets, tables, token_actions
+from bpe_automata._core.prefixed import prefixed
 from bpe_automata._limits import untouched
 from bpe_automata._token_automata import algebra
 from bpe_automata._token_automata.automaton import TokenAutomaton

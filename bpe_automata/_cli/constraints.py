@@ -32,7 +32,7 @@ from bpe_automata._cli.common import (
     seconds,
     show,
 )
-from bpe_automata._constructions.canonical import canonical_automaton
+from bpe_automata._core.canonical import canonical_automaton
 from bpe_automata._decoding.constraint import Constraint, Method, constrain
 from bpe_automata._decoding.removed import Removed
 from bpe_automata._optional import require

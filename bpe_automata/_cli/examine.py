@@ -29,7 +29,7 @@ from bpe_automata._cli.common import (
     seconds,
     show,
 )
-from bpe_automata._constructions.canonical import CanonicalAutomaton, canonical_automaton
+from bpe_automata._core.canonical import CanonicalAutomaton, canonical_automaton
 from bpe_automata._decoding.constraint import Method, constrain
 from bpe_automata._decoding.explanation import Explanation, divide, explain
 from bpe_automata._decoding.verification import Verification, verify

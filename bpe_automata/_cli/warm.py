@@ -4,9 +4,7 @@ Compiled kernels are kept on disk (numba's cache: next to the sources, or `$NUMB
 are run on a small tokenizer trained in memory, so nothing else has to be installed. A few small
 kernels, which enlarge tables or read the text after an added token, are still compiled later.
 
-A tokenizer is prepared by computing masks of common languages. The results that depend on the
-tokenizer alone (its automaton, vocabularies collapsed for classes of bytes, sets of boundary
-hypotheses) are kept in the cache on disk.
+A tokenizer is prepared by making its automaton, which is kept in the cache on disk.
 """
 
 from __future__ import annotations
@@ -18,7 +16,6 @@ import random
 import sys
 import time
 from importlib import import_module
-from itertools import product
 from typing import TextIO, get_args
 
 import numpy as np
@@ -32,11 +29,10 @@ from bpe_automata._automata.compile import compile_regex
 from bpe_automata._automata.linked_regex import link_regex
 from bpe_automata._automata.sources import from_strings
 from bpe_automata._cli.common import Commands, add_command, load_tokenizer, show
-from bpe_automata._constructions.cartesian_merge import CartesianMerge
-from bpe_automata._constructions.lift import Lift
+from bpe_automata._core.canonical import canonical_automaton
 from bpe_automata._decoding.constraint import Constraint, Method, constrain
 from bpe_automata._decoding.explanation import explain
-from bpe_automata._decoding.matcher import Matcher, matcher_of
+from bpe_automata._decoding.matcher import matcher_of
 from bpe_automata._decoding.verification import verify
 from bpe_automata._kernels.linking import compiled
 from bpe_automata._tokenizer.sources.implied_merges import all_splits
@@ -55,33 +51,6 @@ _SMALL = (
     r"(\w| ){0,40}[^\n]*",
     r"<[\s\S]*",
     r"(a|é|日)*é(a|é|日){11}",
-)
-# Repetition with a count gives each position of a string a state, so many rows are computed.
-_COMMON = (
-    r'"([^"\\\x00-\x1f]|\\["\\/bfnrt]|\\u[0-9a-fA-F]{4}){0,200}"',
-    r'"([^"\\\x00-\x1f\x7f-\x9f]|\\["\\]){0,200}"',
-    r"[\s\S]{0,200}",
-    r"[^\n]{0,200}",
-    r"[ -~]{0,200}",
-    r"\w{1,20}( \w{1,20}){0,9}",
-    r"[a-z]{1,20}( [a-z]{1,20}){0,9}",
-    r"[A-Za-z]{1,20}( [A-Za-z]{1,20}){0,9}",
-    r"[A-Z][a-z]{1,20}( [A-Z][a-z]{1,20}){0,9}",
-    r"[a-zA-Z0-9_.-]{0,99}",
-    r"[a-zA-Z0-9 .,;:!?'-]{0,99}",
-    r"[0-9a-f]{0,99}",
-    r"\s{0,99}[0-9]{0,99}\s{0,99}",
-)
-_TEXTS = (
-    '"She wrote: \\"Née in 1984\\", a naïve café\\nfor 3.5 % of the 日本語 text, \\u00e9 🎉 -- see '
-    'https://example.org/a_b?c=1&d=2#e."',
-    "The quick brown fox, it's said, couldn't jump over 12,345 lazy dogs; WHY NOT?\n\n\tdef f(x_1):"
-    "\r\n        return {'a': [x_1 + 1, None]}  # done\n",
-    "Überraschung für Ada Lovelace, Привет мир, γειά σου, 你好世界。 שלום مرحبا ไทย 한국어",
-    "0123456789abcdef",
-    "  \t \n\n  42",
-    "hello world this is text",
-    "Hello World",
 )
 _READ = "the answer is true, the answers are false: there was no other answer to it than that"
 
@@ -112,26 +81,13 @@ def _run_warm(arguments: argparse.Namespace) -> int:
             quiet.setLevel(level)
             clear(sys.stderr)
     for tokenizer in tokenizers:
-        prepare(tokenizer)
+        canonical_automaton(tokenizer)
     taken = round(time.perf_counter() - begin, 1)
     done = {"kernels_compiled": compiled() - before, "tokenizers_prepared": arguments.tokenizers}
     if not arguments.json:
         done["tokenizers_prepared"] = ", ".join(arguments.tokenizers) or None
     show(done | {"seconds": taken}, arguments.json)
     return 0
-
-
-def prepare(tokenizer: Tokenizer) -> None:
-    """Compute masks of common languages along a few texts. Raises the errors of `constrain`."""
-    engines: tuple[type[CartesianMerge | Lift], ...] = CartesianMerge, Lift
-    for dfa, made in product(map(compile_regex, _COMMON), engines):
-        engine = made(tokenizer, dfa, tokenizer.eos_ids)
-        for text in _TEXTS:
-            matcher = Matcher(engine)
-            for token in tokenizer.encode(text):
-                if not matcher.mask()[token]:
-                    break
-                matcher.advance(token)
 
 
 class Progress(event.Listener):  # type: ignore[misc]

@@ -24,13 +24,13 @@ import numpy as np
 
 from bpe_automata._automata.linked import ByteAutomaton
 from bpe_automata._budget import Budget, spent
-from bpe_automata._constructions.canonical import (
+from bpe_automata._core.canonical import (
     NO_TOKEN,
     CanonicalAutomaton,
     CanonicalState,
     canonical_automaton,
 )
-from bpe_automata._constructions.prefixed import prefixed
+from bpe_automata._core.prefixed import prefixed
 from bpe_automata._core.product import Product, Row
 from bpe_automata._core.sets import BEGINNING, NONE
 from bpe_automata._core.tables import TokenizerTables, added_arrays

@@ -15,8 +15,8 @@ import numpy as np
 
 from bpe_automata._automata.linked import ByteAutomaton, LinkedDFA
 from bpe_automata._budget import Budget, spent
-from bpe_automata._constructions.prefixed import prefixed
 from bpe_automata._core.lift import LiftReader, LiftTables
+from bpe_automata._core.prefixed import prefixed
 from bpe_automata._kernels.bits import clear_bits, has, set_bits
 from bpe_automata._sharing import BoundedMemo, Immutable
 from bpe_automata._tokenizer.tokenizer import AddedTokens, Tokenizer

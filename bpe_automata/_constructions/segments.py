@@ -31,16 +31,16 @@ import numpy as np
 
 from bpe_automata._automata.linked import ByteAutomaton, explicit
 from bpe_automata._budget import check
-from bpe_automata._constructions.canonical import (
+from bpe_automata._core.canonical import (
     CanonicalAutomaton,
     CanonicalState,
     canonical_automaton,
 )
-from bpe_automata._constructions.prefixed import prefixed
+from bpe_automata._core.prefixed import prefixed
+from bpe_automata._core.steps import called
+from bpe_automata._core.tables import fixed
+from bpe_automata._core.tokens import states_after
 from bpe_automata._kernels.distance import NEVER
-from bpe_automata._kernels.references import packed
-from bpe_automata._kernels.trie import states_after
-from bpe_automata._kernels.watch import armed, called
 from bpe_automata._token_automata.algebra import minimised
 from bpe_automata._token_automata.automaton import TokenAutomaton
 from bpe_automata._token_automata.table import Table, from_edges, trimmed
@@ -178,8 +178,8 @@ class Language:
 
     def _led(self, q: int, by_first: list[np.ndarray]) -> list[tuple[int, int]]:
         ids = np.concatenate([by_first[0][:0], *(by_first[b] for b in self._dfa.live_bytes(q))])
-        trie, steps = self._given.canonical.trie, packed(self._dfa.steps)
-        after = called(armed(), states_after, steps, q, trie.start, trie.data, ids)
+        trie, steps = self._given.canonical.trie, fixed(*self._dfa.steps)
+        after = called(states_after, q, ids, trie.start, trie.data, steps)
         good = self._live[after]
         return list(zip(ids[good].tolist(), after[good].tolist(), strict=True))
 

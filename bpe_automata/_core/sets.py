@@ -6,15 +6,15 @@ from __future__ import annotations
 import numpy as np
 
 from bpe_automata._budget import check
-from bpe_automata._constructions.token_actions import (
+from bpe_automata._core.hypotheses import NONE, find_after, find_union, number_all, place_all
+from bpe_automata._core.steps import DONE, Arrays, called
+from bpe_automata._core.token_actions import (
     ILLEGAL,
     MUST_END,
     OFF,
     TokenActions,
     WholePretokens,
 )
-from bpe_automata._core.hypotheses import NONE, find_after, find_union, number_all, place_all
-from bpe_automata._core.steps import DONE, Arrays, called
 from bpe_automata._limits import check_fits, untouched
 from bpe_automata._sharing import BoundedMemo, Lock, locked
 from bpe_automata._tokenizer.alphabet import DEAD

@@ -9,16 +9,16 @@ import numpy as np
 
 from bpe_automata._automata.parts import PLAIN
 from bpe_automata._budget import check
-from bpe_automata._constructions.canonical import CanonicalAutomaton
-from bpe_automata._constructions.token_actions import INSIDE
+from bpe_automata._core.canonical import CanonicalAutomaton
 from bpe_automata._core.sets import words
+from bpe_automata._core.token_actions import INSIDE
 from bpe_automata._limits import check_fits
 from bpe_automata._sharing import Immutable, Lock
 from bpe_automata._tokenizer.boundaries import Boundaries
 from bpe_automata._tokenizer.text_automaton import TextAutomaton
 
 if TYPE_CHECKING:
-    from bpe_automata._constructions.prefixed import PrefixedDfa
+    from bpe_automata._core.prefixed import PrefixedDfa
 
 Arrays = tuple[Any, ...]
 _MOST_SUBSETS = 1000

@@ -12,8 +12,8 @@ from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._automata.linked import ByteAutomaton, LinkedDFA
 from bpe_automata._automata.linked_regex import compile_or_link
 from bpe_automata._budget import Budget, spending
-from bpe_automata._constructions.canonical import canonical_automaton
 from bpe_automata._constructions.engine import TextEngine, travelling
+from bpe_automata._core.canonical import canonical_automaton
 from bpe_automata._decoding.matcher import Matcher
 from bpe_automata._kernels.distance import NEVER, distances
 from bpe_automata._sharing import Immutable, cached

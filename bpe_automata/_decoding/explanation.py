@@ -16,7 +16,7 @@ from itertools import accumulate, pairwise
 
 import numpy as np
 
-from bpe_automata._constructions.canonical import CanonicalAutomaton, canonical_automaton
+from bpe_automata._core.canonical import CanonicalAutomaton, canonical_automaton
 from bpe_automata._decoding.visible import visible, visible_tokens
 from bpe_automata._sharing import cached
 from bpe_automata._tokenizer.alphabet import is_utf8

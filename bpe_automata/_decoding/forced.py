@@ -18,8 +18,8 @@ from bpe_automata._arguments import at_least
 from bpe_automata._automata.linked import ByteAutomaton
 from bpe_automata._budget import check
 from bpe_automata._constructions.engine import Engine, TextEngine
-from bpe_automata._constructions.prefixed import PrefixedDfa
 from bpe_automata._constructions.within import Within
+from bpe_automata._core.prefixed import PrefixedDfa
 from bpe_automata._kernels.bits import only
 from bpe_automata.errors import UnsupportedFeatureError
 

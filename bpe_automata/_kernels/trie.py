@@ -8,12 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from bpe_automata._kernels import kernel
-from bpe_automata._kernels.hashing import EMPTY, grown, keys_with_room, slot_of, table_size
-from bpe_automata._kernels.links import Steps, step
-from bpe_automata._kernels.references import by_reference
 
 
-@by_reference
 class Trie(NamedTuple):
     """Nodes in depth-first order, without the root: label uint8, depth int32 (root's children: 1),
     skip int32 (the next node outside the subtree), token int32 (-1: none); first int32 [257]: where
@@ -82,63 +78,6 @@ def skips(depth: np.ndarray) -> np.ndarray:
     for i in range(n_open):
         skip[open_nodes[i]] = len(depth)
     return skip
-
-
-@kernel
-def walk(steps: Steps, state: int, data: np.ndarray) -> int:
-    """The DFA's state after the bytes `data`; 0 (dead) stays 0."""
-    for byte in data:
-        state = step(state, byte, steps)
-        if state == 0:
-            return 0
-    return state
-
-
-# Where many tokens lead from one state.
-#
-# Tokens come as CSR of every id's bytes, start int32 [n_ids + 1] and data uint8, with the ids that
-# are asked for, int64.
-
-
-@by_reference
-class Spelled(NamedTuple):
-    """What ids may be read. token_classes: int32 [nodes of the trie], 0: left out; added: int64,
-    added tokens; added_from, after_added: int32 [n_states], where these are read from (0: not
-    here), and what the state where they end stands for then."""
-
-    trie: Trie
-    token_classes: np.ndarray
-    added: np.ndarray
-    added_from: np.ndarray
-    after_added: np.ndarray
-
-
-@kernel
-def states_after(
-    steps: Steps,
-    state: int,
-    start: np.ndarray,
-    data: np.ndarray,
-    tokens: np.ndarray,
-) -> np.ndarray:
-    """int32: the byte DFA's state after each token; 0 (dead) stays 0."""
-    found = np.empty(len(tokens), np.int32)
-    for k in range(len(tokens)):
-        here = state
-        for at in range(start[tokens[k]], start[tokens[k] + 1]):
-            here = step(here, data[at], steps)
-            if here == 0:
-                break
-        found[k] = here
-    return found
-
-
-@kernel
-def after_added(state: int, token: int, steps: Steps, spelled: Spelled) -> int:
-    """The DFA state after an added token, 0 where it cannot be read."""
-    trie = spelled.trie
-    data = trie.data[trie.start[token] : trie.start[token + 1]]
-    return spelled.after_added[walk(steps, spelled.added_from[state], data)]
 
 
 # Tokens read as characters: leading fragment, whole characters, trailing fragment.
@@ -223,59 +162,3 @@ def fold_words(
             element = after
         current[token] = -2 - element
     return -1, -1
-
-
-@kernel
-def wide_atoms(
-    trans: np.ndarray, byte_class: np.ndarray, utf8: np.ndarray, n_atoms: int
-) -> np.ndarray:
-    """bool [n_atoms]: the atoms of which a byte DFA can read a character of several bytes, from any
-    of its states; all of them where that takes more than _MOST_LOOKS.
-
-    trans: int32 [n, k], row 0 dead. Each pair of a UTF-8 row and a state is looked at once, and
-    none of a row whose atoms are all found.
-    """
-    found, whole = np.zeros(n_atoms, np.bool_), np.zeros(len(utf8), np.bool_)
-    seen, n_seen, looks = np.full(table_size(512), EMPTY, np.int64), 0, 0
-    rows, states = np.empty(64, np.int32), np.empty(64, np.int32)
-    for start in range(1, len(trans)):
-        rows[0], states[0], n_open = 0, start, 1
-        while n_open > 0:
-            n_open -= 1
-            row, state = rows[n_open], states[n_open]
-            whole[row] = whole[row] or _is_whole(utf8[row], found, whole)
-            if whole[row]:
-                continue
-            looks += 128
-            for byte in range(0x80, 0x100):
-                entry, after = utf8[row, byte], trans[state, byte_class[byte]]
-                if after == 0 or entry == -1:
-                    continue
-                if entry < -1:
-                    found[-2 - entry] = True
-                    continue
-                key = entry * len(trans) + after
-                slot = slot_of(seen, key)
-                if whole[entry] or seen[slot] == key:
-                    continue
-                seen[slot] = key
-                n_seen += 1
-                if 2 * n_seen > len(seen):
-                    seen = keys_with_room(seen, 2 * n_seen)
-                rows, states = grown(rows, n_open), grown(states, n_open)
-                rows[n_open], states[n_open] = entry, after
-                n_open += 1
-            if looks > _MOST_LOOKS:
-                found[:] = True
-                return found
-    return found
-
-
-@kernel
-def _is_whole(entries: np.ndarray, found: np.ndarray, whole: np.ndarray) -> bool:
-    """Are all atoms that a UTF-8 row leads to found, by characters of several bytes?"""
-    for byte in range(0x80, 0x100):
-        entry = entries[byte]
-        if (entry < -1 and not found[-2 - entry]) or (entry > 0 and not whole[entry]):
-            return False
-    return True

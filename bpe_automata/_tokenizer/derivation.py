@@ -10,7 +10,7 @@ A table is proper when each derivation uses only tokens made by merges of lower 
 parts exist, before anything else. So derivations fall into epochs, by the greatest rank needed so
 far: encoders finish each epoch before the next, but within one they go from left to right, not by
 rank. `proper` orders the derivations so that parts come first, with (u, v) right after the later
-of its parts; `_constructions.geometry` treats the cases where encoders do otherwise.
+of its parts; `_core.geometry` treats the cases where encoders do otherwise.
 """
 
 from __future__ import annotations

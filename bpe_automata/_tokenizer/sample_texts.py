@@ -1,6 +1,6 @@
 """The texts on which every tokenizer is compared with its library.
 
-`Tokenizer` compares decoding on them when it is loaded; `_constructions.canonical` compares the
+`Tokenizer` compares decoding on them when it is loaded; `_core.canonical` compares the
 automaton of canonical ids with `encode` on them when the automaton is built.
 """
 

@@ -15,7 +15,7 @@ from bpe_automata._arguments import short
 from bpe_automata._automata.linked import ByteAutomaton
 from bpe_automata._automata.linked_regex import compile_or_link
 from bpe_automata._budget import Budget
-from bpe_automata._constructions.canonical import canonical_automaton
+from bpe_automata._core.canonical import canonical_automaton
 from bpe_automata._decoding.constraint import Constraint, Method, constrain
 from bpe_automata._sharing import Lock, locked
 from bpe_automata._tokenizer.tokenizer import AddedTokens, Tokenizer

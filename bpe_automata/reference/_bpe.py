@@ -63,7 +63,7 @@ def breaks_by_spines(left: int, right: int, derivation: Derivation, ranks: Ranks
     """Some merge (u, v) of rank m has u on the right spine of `left` and v on the left spine of
     `right`, both alive at m. Equal ranks go left to right, so v may be used up at m itself.
 
-    These are all pairs that are broken, unless merges are tied: see `_constructions.geometry`."""
+    These are all pairs that are broken, unless merges are tied: see `_core.geometry`."""
     for u, u_birth, u_end in _spine(left, derivation.right, derivation.birth):
         for v, v_birth, v_end in _spine(right, derivation.left, derivation.birth):
             rank, _ = ranks.get((u, v), (FOREVER, -1))

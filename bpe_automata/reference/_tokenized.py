@@ -19,8 +19,8 @@ from typing import NamedTuple
 import numpy as np
 
 from bpe_automata._automata.dfa import ByteDFA
-from bpe_automata._constructions.geometry import Geometry
-from bpe_automata._constructions.prefixed import prefixed
+from bpe_automata._core.geometry import Geometry
+from bpe_automata._core.prefixed import prefixed
 from bpe_automata._token_automata.automaton import TokenAutomaton
 from bpe_automata._tokenizer.alphabet import is_utf8
 from bpe_automata._tokenizer.derivation import derive
@@ -57,7 +57,7 @@ def merges_in_order(description: Description) -> list[Merge]:
     """The merge table, of a pair that is listed twice the last listing, as encoders read it; of an
     improper table the derivations, each right after its parts, which is when encoders carry them
     out. Raises ImproperMergeTableError where encoders have no such order: see
-    `_constructions.geometry`."""
+    `_core.geometry`."""
     derivation = derive(description)
     if len(np.unique(derivation.epoch)) < len(derivation.epoch):
         if not Geometry(derivation).ordered:

@@ -9,7 +9,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from bpe_automata._constructions.canonical import canonical_automaton
+from bpe_automata._core.canonical import canonical_automaton
 from bpe_automata._tokenizer.pipeline import compile_pipeline
 from bpe_automata._tokenizer.sources.json_vocabulary import byte_to_char
 from bpe_automata._tokenizer.sources.published import GPT2, LLAMA3

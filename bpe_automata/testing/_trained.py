@@ -14,7 +14,7 @@ import tokenizers
 from hypothesis import strategies as st
 from tokenizers import models, pre_tokenizers, trainers
 
-from bpe_automata._constructions.canonical import canonical_automaton
+from bpe_automata._core.canonical import canonical_automaton
 from bpe_automata._tokenizer.tokenizer import Tokenizer
 from bpe_automata.errors import (
     BudgetExceededError,

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from bpe_automata import Tokenizer
-from bpe_automata._constructions.geometry import Geometry
+from bpe_automata._core.geometry import Geometry
 from bpe_automata._tokenizer.derivation import derive
 from bpe_automata.reference import (
     AllTexts,

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bpe_automata import ByteDFA, TokenAutomaton, Tokenizer, compile_regex
-from bpe_automata._constructions.canonical import canonical_automaton
 from bpe_automata._constructions.cartesian_merge import CartesianMerge
 from bpe_automata._constructions.explicit import explore
+from bpe_automata._core.canonical import canonical_automaton
 from bpe_automata._kernels.bits import members
 from bpe_automata.reference import CartesianProduct, direct_merge, explicit, product_mask
 from experiments.article.forks import forked, limits, peak_mb, serve, settle

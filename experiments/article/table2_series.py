@@ -12,9 +12,9 @@ from typing import Any
 
 from bpe_automata import Tokenizer
 from bpe_automata._automata.dfa import ByteDFA
-from bpe_automata._constructions.canonical import CanonicalAutomaton
 from bpe_automata._constructions.cartesian_merge import CartesianMerge
 from bpe_automata._constructions.lift import Lift
+from bpe_automata._core.canonical import CanonicalAutomaton
 from bpe_automata._kernels.bits import has, members
 from bpe_automata.errors import BpeAutomataError, MissingFileError
 from bpe_automata.reference import CartesianProduct, lift, product_mask

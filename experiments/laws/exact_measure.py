@@ -16,7 +16,7 @@ from typing import Any
 from unittest.mock import patch
 
 from bpe_automata import Constraint, Tokenizer, constrain
-from bpe_automata._constructions.canonical import canonical_automaton
+from bpe_automata._core.canonical import canonical_automaton
 from bpe_automata._tokenizer.sources.named import names
 from bpe_automata.errors import MissingDependencyError, MissingFileError, TokenizerError
 from experiments.laws import exact_sequences

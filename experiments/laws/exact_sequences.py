@@ -29,7 +29,7 @@ import numpy as np
 
 from bpe_automata import ByteDFA, Constraint, Tokenizer
 from bpe_automata._automata.linked import explicit
-from bpe_automata._constructions.canonical import canonical_automaton
+from bpe_automata._core.canonical import canonical_automaton
 from bpe_automata._kernels.bits import members
 from bpe_automata._kernels.distance import NEVER
 from bpe_automata.errors import EmptyLanguageError

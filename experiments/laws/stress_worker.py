@@ -33,7 +33,7 @@ from bpe_automata import (
     heal,
 )
 from bpe_automata._budget import spending
-from bpe_automata._constructions.canonical import canonical_automaton
+from bpe_automata._core.canonical import canonical_automaton
 from bpe_automata._decoding.matcher import Matcher, matcher_of
 from bpe_automata.banning import Ban
 from bpe_automata.errors import (

@@ -34,9 +34,9 @@ from bpe_automata._arguments import at_least
 from bpe_automata._automata.compile import Budget, compile_regex
 from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._automata.linked import ByteAutomaton
-from bpe_automata._constructions.canonical import CanonicalState
 from bpe_automata._constructions.cartesian_merge import CartesianMerge
 from bpe_automata._constructions.engine import Engine, TextEngine
+from bpe_automata._core.canonical import CanonicalState
 from bpe_automata._decoding.forced import bytes_from, forced_tokens, text_state
 from bpe_automata._kernels.bits import has
 from bpe_automata._tokenizer.description import Prefix

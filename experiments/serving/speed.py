@@ -21,12 +21,12 @@ import pandas as pd
 from bpe_automata import Tokenizer
 from bpe_automata._cli import common
 from bpe_automata._cli.warm import warm_kernels
-from bpe_automata._constructions.canonical import CanonicalAutomaton, build_parts
-from bpe_automata._constructions.collapsed import vocabulary_trie
-from bpe_automata._constructions.geometry import Geometry
-from bpe_automata._constructions.stored import Parts, cached
-from bpe_automata._constructions.token_actions import classify, find_unmade
+from bpe_automata._core.canonical import CanonicalAutomaton, build_parts
+from bpe_automata._core.geometry import Geometry
 from bpe_automata._core.sets import HypothesisSets
+from bpe_automata._core.stored import Parts, cached
+from bpe_automata._core.token_actions import classify, find_unmade
+from bpe_automata._core.vocabulary import vocabulary_trie
 from bpe_automata._tokenizer.derivation import derive
 from bpe_automata._tokenizer.pipeline import compile_pipeline
 from experiments.run import config

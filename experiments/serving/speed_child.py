@@ -24,7 +24,7 @@ def start(file: str, eos_ids: tuple[int, ...]) -> dict[str, Any]:
     """Seconds from nothing to the first mask of `(true|false)`, by part."""
     clock = [time.perf_counter()]
     from bpe_automata import Tokenizer, constrain
-    from bpe_automata._constructions.canonical import canonical_automaton
+    from bpe_automata._core.canonical import canonical_automaton
 
     clock.append(time.perf_counter())
     tokenizer = Tokenizer.load(file)
@@ -42,7 +42,7 @@ def memory(file: str, eos_ids: tuple[int, ...]) -> dict[str, Any]:
     """Resident megabytes (10^6 bytes) after each stage, and the peak."""
     stages = {"python": resident("VmRSS")}
     from bpe_automata import Tokenizer, constrain
-    from bpe_automata._constructions.canonical import canonical_automaton
+    from bpe_automata._core.canonical import canonical_automaton
 
     stages["import"] = resident("VmRSS")
     tokenizer = Tokenizer.load(file)

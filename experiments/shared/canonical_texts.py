@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, replace
 from functools import reduce
 
 from bpe_automata import Constraint, Matcher, Tokenizer, constrain, explain
-from bpe_automata._constructions.canonical import (
+from bpe_automata._core.canonical import (
     CanonicalAutomaton,
     CanonicalState,
     canonical_automaton,

@@ -16,7 +16,7 @@ from support import examples, same_arrays, same_masks
 from bpe_automata import Budget, LinkedDFA, compile_regex, constrain, link_regex
 from bpe_automata._automata import linked_regex, rounds
 from bpe_automata._automata.linked_store import members_of
-from bpe_automata._constructions.canonical import canonical_automaton
+from bpe_automata._core.canonical import canonical_automaton
 from bpe_automata.errors import (
     BpeAutomataError,
     BudgetExceededError,

@@ -146,7 +146,7 @@ def test_verify_tells_a_counterexample(run, path, monkeypatch) -> None:
     """An encoder that disagrees with the merge table, and that nobody has tried before."""
     from bpe_automata import Tokenizer
 
-    monkeypatch.setattr("bpe_automata._constructions.canonical.try_automaton", lambda it: None)
+    monkeypatch.setattr("bpe_automata._core.canonical.try_automaton", lambda it: None)
     monkeypatch.setattr(
         Tokenizer, "encode_batch", lambda self, texts: [[*self.encode(text), 0] for text in texts]
     )

@@ -10,10 +10,9 @@ import json
 import pytest
 from numba.core import event
 
-from bpe_automata import TokenAutomaton, Tokenizer, constrain
+from bpe_automata import TokenAutomaton, Tokenizer
 from bpe_automata._cli import main
-from bpe_automata._cli.warm import Progress, all_kernels, clear, prepare
-from bpe_automata._constructions import collapsed
+from bpe_automata._cli.warm import Progress, all_kernels, clear
 from bpe_automata._kernels.bits import members
 from bpe_automata.testing import byte_level, byte_spelling, small_tokenizer
 
@@ -169,22 +168,3 @@ def test_progress_counts_the_kernels_that_are_at_hand(monkeypatch):
     assert screen.getvalue().count(f"] {ready} of {len(kernels)} kernels, ") == 2
     assert screen.getvalue().endswith("\r\x1b[K")
     assert file.getvalue() == ""
-
-
-def test_what_a_tokenizer_is_prepared_with_serves_other_constraints(
-    smollm2_gguf, monkeypatch, tmp_path
-):
-    """Collapsed vocabularies and hypothesis sets are on the disk, and a process that begins anew
-    makes none of a language of the same classes."""
-    monkeypatch.setenv("BPE_AUTOMATA_CACHE", str(tmp_path))
-    prepare(Tokenizer.load(smollm2_gguf))
-    assert len([*(tmp_path / "collapsed").iterdir()]) >= 8
-    assert len([*(tmp_path / "sets").iterdir()]) == 1
-    made, collapse = [], collapsed.collapse
-    monkeypatch.setattr(collapsed, "collapse", lambda *a: made.append(a) or collapse(*a))
-    tokenizer = Tokenizer.load(smollm2_gguf)
-    matcher = constrain(tokenizer, r"[\s\S]{5,90}", eos_ids=()).matcher([])
-    for token in tokenizer.encode("Jänner, 30 Tage!"):
-        matcher.mask()
-        matcher.advance(token)
-    assert not made

@@ -17,8 +17,8 @@ from support.steps import metaspace
 
 from bpe_automata import compile_regex, constrain
 from bpe_automata._automata.sources import from_strings
-from bpe_automata._constructions.canonical import canonical_automaton
 from bpe_automata._constructions.explicit import explore, explored
+from bpe_automata._core.canonical import canonical_automaton
 from bpe_automata._core.tables import universal as universal_of
 from bpe_automata._kernels.bits import members
 from bpe_automata.errors import BudgetExceededError, EmptyLanguageError

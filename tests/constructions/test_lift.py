@@ -17,11 +17,11 @@ from support import examples, process
 from support.steps import PREPEND, SPACED, in_turn
 
 from bpe_automata import ByteDFA, compile_grammar, compile_regex, constrain
-from bpe_automata._constructions.collapsed import vocabulary_trie
 from bpe_automata._constructions.lift import Lift
-from bpe_automata._constructions.prefixed import PrefixedDfa
 from bpe_automata._core import lift as core
 from bpe_automata._core import reader
+from bpe_automata._core.prefixed import PrefixedDfa
+from bpe_automata._core.vocabulary import vocabulary_trie
 from bpe_automata._decoding.constraint import rebuilt
 from bpe_automata._kernels.bits import members
 from bpe_automata.errors import (

@@ -13,9 +13,9 @@ from support import examples, named
 from support.steps import metaspace
 
 from bpe_automata import Segments, compile_regex, constrain, explore, link_regex
-from bpe_automata._constructions.canonical import canonical_automaton
 from bpe_automata._constructions.cartesian_merge import CartesianMerge
 from bpe_automata._constructions.segments import Language, meetings
+from bpe_automata._core.canonical import canonical_automaton
 from bpe_automata.errors import (
     BudgetExceededError,
     EmptyLanguageError,

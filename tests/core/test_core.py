@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 
 from bpe_automata import Tokenizer, compile_regex
 from bpe_automata._automata.linked_regex import link_regex
-from bpe_automata._constructions.canonical import (
+from bpe_automata._constructions.cartesian_merge import CartesianMerge
+from bpe_automata._core import product
+from bpe_automata._core.canonical import (
     NO_TOKEN,
     CanonicalState,
     canonical_automaton,
 )
-from bpe_automata._constructions.cartesian_merge import CartesianMerge
-from bpe_automata._core import product
 from bpe_automata._core.steps import ALIVE, DEAD, PARTLY
 from bpe_automata._kernels.bits import members
 from bpe_automata._tokenizer.description import Prefix

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from support import examples, named
 
 from bpe_automata import Tokenizer
-from bpe_automata._constructions.canonical import CanonicalAutomaton, canonical_automaton
-from bpe_automata._constructions.token_actions import INSIDE, JOINT, MUST_END, OFF
 from bpe_automata._core import sets as core
+from bpe_automata._core.canonical import CanonicalAutomaton, canonical_automaton
 from bpe_automata._core.sets import HypothesisSets
+from bpe_automata._core.token_actions import INSIDE, JOINT, MUST_END, OFF
 from bpe_automata.testing import REFUSALS, bpe_tokenizers, tokenizer_files
 
 ROWS = 40

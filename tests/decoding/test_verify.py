@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bpe_automata import constrain
-from bpe_automata._constructions.canonical import canonical_automaton
 from bpe_automata._constructions.cartesian_merge import CartesianMerge
+from bpe_automata._core.canonical import canonical_automaton
 from bpe_automata._decoding.explanation import divide, explain
 from bpe_automata._decoding.verification import verify
 from bpe_automata._decoding.walks import Walker

@@ -11,7 +11,7 @@ from support import named
 
 from bpe_automata import compile_regex, constrain
 from bpe_automata._constructions.explicit import explore
-from bpe_automata._constructions.geometry import Geometry
+from bpe_automata._core.geometry import Geometry
 from bpe_automata._kernels.bits import members
 from bpe_automata._tokenizer.derivation import derive
 from bpe_automata.reference import (

@@ -22,7 +22,7 @@ from support import examples
 from bpe_automata import ByteDFA, Tokenizer, compile_regex
 from bpe_automata._constructions.cartesian_merge import CartesianMerge
 from bpe_automata._constructions.explicit import explore
-from bpe_automata._constructions.geometry import Geometry
+from bpe_automata._core.geometry import Geometry
 from bpe_automata._kernels.bits import members
 from bpe_automata._tokenizer.derivation import derive
 from bpe_automata.errors import EmptyLanguageError, ImproperMergeTableError

@@ -16,7 +16,7 @@ from support.files import NORMAL, USER, sentencepiece_proto
 from support.steps import PREPEND, SPACED, in_turn, metaspace
 
 from bpe_automata import Tokenizer, constrain
-from bpe_automata._constructions.canonical import canonical_automaton
+from bpe_automata._core.canonical import canonical_automaton
 from bpe_automata._decoding.explanation import explain
 from bpe_automata._tokenizer.description import Prefix
 from bpe_automata.errors import EmptyLanguageError, PromptError, UnsupportedTokenizerError

@@ -17,7 +17,7 @@ from laws import (
 )
 
 from bpe_automata import Tokenizer
-from bpe_automata._constructions.canonical import canonical_automaton
+from bpe_automata._core.canonical import canonical_automaton
 from bpe_automata.testing import (
     REFUSALS,
     cyclic_regexes,

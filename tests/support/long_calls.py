@@ -25,7 +25,7 @@ import numpy as np
 from bpe_automata import Budget, TokenAutomaton, Tokenizer, compile_regex, constrain, heal
 from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._budget import spending
-from bpe_automata._constructions.canonical import canonical_automaton
+from bpe_automata._core.canonical import canonical_automaton
 from bpe_automata._decoding.constraint import Constraint
 from bpe_automata.banning import Ban
 from bpe_automata.banning._spellings import Spellings

@@ -25,7 +25,7 @@ import tokenizers
 from tokenizers import models, pre_tokenizers, trainers
 
 from bpe_automata import Tokenizer, compile_regex, constrain
-from bpe_automata._constructions.canonical import canonical_automaton
+from bpe_automata._core.canonical import canonical_automaton
 from bpe_automata.errors import (
     BpeAutomataError,
     EmptyLanguageError,

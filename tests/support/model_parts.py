@@ -7,7 +7,7 @@ In the lists a function says what is done: `bpe`, `cut` and `dec` are read exact
 from __future__ import annotations
 
 from bpe_automata import Tokenizer
-from bpe_automata._constructions.canonical import canonical_automaton
+from bpe_automata._core.canonical import canonical_automaton
 from bpe_automata.testing import added_token, byte_level, byte_spelling, split
 from support.making import PLAIN, SPACE, encodes_otherwise, exact, library, never, refused, texts_of
 from support.steps import PREPEND, SPACED, in_turn, metaspace

@@ -10,7 +10,7 @@ import tokenizers
 from tiny import measured, write_tokenizer
 
 from bpe_automata import Tokenizer
-from bpe_automata._constructions.canonical import CanonicalAutomaton
+from bpe_automata._core.canonical import CanonicalAutomaton
 from bpe_automata.errors import MissingFileError, UnsupportedTokenizerError
 from experiments.laws import exact_measure, exact_sequences, exactness
 from experiments.laws.exact_measure import LAWS, OTHERS, STRINGS
@@ -84,7 +84,7 @@ def test_an_automaton_that_says_the_same_of_all_is_found_out(config, tmp_path, m
     """Each exception is counted, and the first ones are shown in full."""
     monkeypatch.setattr(CanonicalAutomaton, "accepts", lambda automaton, ids: said)
     # Else it would be refused when it is made.
-    monkeypatch.setattr("bpe_automata._constructions.canonical.try_automaton", lambda it: None)
+    monkeypatch.setattr("bpe_automata._core.canonical.try_automaton", lambda it: None)
     made, _ = run_of(config, tmp_path)
     found = laws_of(read_run(tmp_path)[0], OTHERS if said else STRINGS)
     kind = "false accept" if said else "false reject"

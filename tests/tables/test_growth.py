@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from bpe_automata import TokenAutomaton, Tokenizer
-from bpe_automata._constructions.geometry import Geometry
+from bpe_automata._core.geometry import Geometry
 from bpe_automata._tokenizer.derivation import derive
 from bpe_automata.errors import ArgumentError
 from bpe_automata.reference import all_texts, merges_in_order

@@ -17,7 +17,7 @@ from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers
 
 from bpe_automata import Tokenizer, constrain, explain, heal, verify
 from bpe_automata._automata.dfa import ByteDFA
-from bpe_automata._constructions.canonical import canonical_automaton
+from bpe_automata._core.canonical import canonical_automaton
 from bpe_automata._decoding.batches import batch_masks
 from bpe_automata._decoding.constraint import Constraint
 from bpe_automata._decoding.matcher import Matcher

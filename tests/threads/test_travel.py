@@ -27,7 +27,7 @@ from jobs import JOBS, SCHEMA, WORDS, Shared, traced, trained
 import bpe_automata
 from bpe_automata import Constraint, Matcher, TokenAutomaton, Tokenizer, compile_regex, constrain
 from bpe_automata._budget import Budget, spending
-from bpe_automata._constructions.canonical import canonical_automaton
+from bpe_automata._core.canonical import canonical_automaton
 from bpe_automata._decoding.token_table import Listed, TokenTable
 from bpe_automata._sharing import Lock, cached, locked
 from bpe_automata._tokenizer.source import Source

@@ -13,8 +13,7 @@ from support import examples
 from support.drawn import LONGEST, SYMBOLS, automata, automaton_parts, language, language_of, words
 
 from bpe_automata import constrain
-from bpe_automata._constructions.cartesian_merge import _BYTES_OF_ID
-from bpe_automata._constructions.explicit import explore, explored
+from bpe_automata._constructions.explicit import explore
 from bpe_automata._token_automata import strings
 from bpe_automata._token_automata.algebra import Counterexample
 from bpe_automata._token_automata.automaton import TokenAutomaton
@@ -92,14 +91,6 @@ def test_the_message_over_a_budget_names_the_argument():
     engine = constrain(tokenizer, "(ab)*").engine
     with pytest.raises(BudgetExceededError, match="raise max_edges"):
         explore(engine, engine.initial(), max_edges=1)
-
-
-def test_the_memo_of_successors_counts_all_that_it_holds():
-    engine = constrain(small_tokenizer(["a", "b"], [], byte_level(), []), "(ab)*").engine
-    shown = explored(engine, engine.initial()).states
-    leads = engine.leads(shown[0].state_pair, shown[0].hypotheses)
-    assert sum(column.itemsize for column in leads) == _BYTES_OF_ID
-    assert leads.free.base is None
 
 
 # Trimmed, minimal and equal automata.

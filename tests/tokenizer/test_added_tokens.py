@@ -17,7 +17,7 @@ from support import examples
 
 from bpe_automata import Budget, Tokenizer, constrain
 from bpe_automata._budget import spending
-from bpe_automata._constructions.canonical import canonical_automaton
+from bpe_automata._core.canonical import canonical_automaton
 from bpe_automata._tokenizer.derivation import bpe as fast_bpe
 from bpe_automata._tokenizer.derivation import derive
 from bpe_automata.errors import BrokenTokenizerError, BudgetExceededError, UnsupportedTokenizerError

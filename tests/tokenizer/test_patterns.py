@@ -12,7 +12,7 @@ from support import examples
 from tokenizers import Regex, pre_tokenizers
 
 from bpe_automata._budget import Budget, spending
-from bpe_automata._constructions.canonical import canonical_automaton
+from bpe_automata._core.canonical import canonical_automaton
 from bpe_automata._tokenizer.boundaries import Splitter, tabulate_boundaries
 from bpe_automata._tokenizer.description import SplitRule
 from bpe_automata._tokenizer.engines import FancyRegex, Oniguruma

@@ -15,7 +15,7 @@ import pytest
 from support import files
 
 from bpe_automata import Tokenizer
-from bpe_automata._constructions.stored import _MADE_BY
+from bpe_automata._core.stored import _MADE_BY
 from bpe_automata._storage import CorruptCacheWarning
 from bpe_automata._tokenizer import stored
 from bpe_automata._tokenizer import tokenizer as loading

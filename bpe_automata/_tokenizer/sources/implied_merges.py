@@ -12,7 +12,7 @@ is shorter than w, A and B agree on P alone, hence on the split. If P is w, one 
 there is no choice.
 
 **Equal scores** are merges of one rank: sentencepiece takes the leftmost pair (see
-`_constructions.geometry`). The frequent case are runs of one character, whose pieces all have one
+`_core.geometry`). The frequent case are runs of one character, whose pieces all have one
 score (Llama and Mistral give their runs of spaces -1e9). The leftmost pair is taken, whatever it
 makes, so a run grows from its left end:
 

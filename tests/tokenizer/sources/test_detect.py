@@ -16,7 +16,7 @@ from support import files
 from support.steps import metaspace
 
 from bpe_automata import Tokenizer, constrain
-from bpe_automata._constructions.canonical import (
+from bpe_automata._core.canonical import (
     CanonicalAutomaton,
     build_parts,
     canonical_automaton,

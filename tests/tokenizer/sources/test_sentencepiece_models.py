@@ -14,7 +14,7 @@ from support import examples
 from support.files import CONTROL, NORMAL, UNUSED, USER, sentencepiece_proto
 
 from bpe_automata import Tokenizer
-from bpe_automata._constructions.canonical import canonical_automaton
+from bpe_automata._core.canonical import canonical_automaton
 from bpe_automata._tokenizer.description import Prefix
 from bpe_automata._tokenizer.source import Source
 from bpe_automata._tokenizer.sources.implied_merges import leftmost_first, run_merges

@@ -20,9 +20,9 @@ from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 import numpy as np
 
-from bpe_automata._constructions.geometry import Tables
-from bpe_automata._constructions.token_actions import TokenActions, Unmade
-from bpe_automata._kernels.edges import Nodes
+from bpe_automata._core.geometry import Tables
+from bpe_automata._core.token_actions import TokenActions, Unmade
+from bpe_automata._core.vocabulary import Nodes
 from bpe_automata._kernels.hashing import EMPTY
 from bpe_automata._kernels.trie import Trie
 from bpe_automata._storage import (
@@ -43,7 +43,7 @@ ALGORITHM = 1
 """To be raised when the same tokenizer gets other arrays than before."""
 
 _FOLDER = "automaton"
-_MADE_BY = ("_kernels", "_tokenizer", "_constructions")
+_MADE_BY = ("_kernels", "_tokenizer", "_core")
 _PLAIN = "plain"
 
 

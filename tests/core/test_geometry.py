@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import examples
 
-from bpe_automata._constructions import geometry
-from bpe_automata._constructions.canonical import canonical_automaton
-from bpe_automata._constructions.geometry import Geometry
+from bpe_automata._core import geometry
+from bpe_automata._core.canonical import canonical_automaton
+from bpe_automata._core.geometry import Geometry
 from bpe_automata._kernels.bits import has, members, set_bits
 from bpe_automata._tokenizer.derivation import derive
 from bpe_automata.errors import ImproperMergeTableError

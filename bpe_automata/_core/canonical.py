@@ -15,17 +15,16 @@ from typing import NamedTuple
 import numpy as np
 
 from bpe_automata._budget import READING, Budget, check, spending
-from bpe_automata._constructions.collapsed import vocabulary_trie
-from bpe_automata._constructions.geometry import Geometry
-from bpe_automata._constructions.stored import Parts, cached, check_parts
-from bpe_automata._constructions.token_actions import (
+from bpe_automata._core.geometry import Geometry
+from bpe_automata._core.sets import BEGINNING, NONE, HypothesisSets
+from bpe_automata._core.stored import Parts, cached, check_parts
+from bpe_automata._core.token_actions import (
     TokenActions,
     WholePretokens,
     classify,
     find_unmade,
 )
-from bpe_automata._core.sets import BEGINNING, NONE, HypothesisSets
-from bpe_automata._kernels.edges import Nodes
+from bpe_automata._core.vocabulary import Nodes, vocabulary_trie
 from bpe_automata._kernels.trie import Trie
 from bpe_automata._sharing import Immutable
 from bpe_automata._tokenizer.derivation import derive

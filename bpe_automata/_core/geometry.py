@@ -12,7 +12,7 @@ of single pairs where merges are tied (see `ties`).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,13 +21,11 @@ from bpe_automata._kernels.geometry import (
     Half,
     Pairs,
     breaking_merge,
-    clear_followers,
     clear_intervals,
     merge_intervals,
     preorder,
 )
 from bpe_automata._kernels.hashing import build_table
-from bpe_automata._kernels.references import packed
 from bpe_automata._kernels.watch import watched
 from bpe_automata._tokenizer.derivation import Derivation
 from bpe_automata.errors import ImproperMergeTableError
@@ -206,8 +204,10 @@ class Geometry:
 
     def clear_followers(self, token: int, bits: np.ndarray) -> None:
         """Clear in `bits` (int32 [n_words], packed by id) what may not follow `token`."""
-        given: tuple[Any, ...] = packed(self.pairs), packed(self.after)
-        clear_followers(token, bits, *given)
+        d, r, c = self.derivation, self.rows, self.columns
+        clear_intervals(
+            token, d.right, d.birth, 0, r.by_part, r.merges, c.low, c.high, c.order, bits
+        )
 
     def clear_predecessors(self, token: int, bits: np.ndarray) -> None:
         """Clear in `bits` (int32 [n_words], packed by id) what may not come before `token`."""

@@ -20,14 +20,13 @@ from hypothesis import strategies as st
 from support import examples, named
 
 from bpe_automata import Tokenizer, constrain
-from bpe_automata._constructions import stored
-from bpe_automata._constructions.canonical import (
+from bpe_automata._core import stored
+from bpe_automata._core.canonical import (
     CanonicalAutomaton,
     build_parts,
     canonical_automaton,
 )
-from bpe_automata._constructions.collapsed import vocabulary_trie
-from bpe_automata._constructions.stored import (
+from bpe_automata._core.stored import (
     DECLARED,
     Parts,
     cache_path,
@@ -36,6 +35,7 @@ from bpe_automata._constructions.stored import (
     flattened,
     restored,
 )
+from bpe_automata._core.vocabulary import vocabulary_trie
 from bpe_automata._storage import (
     CorruptCacheWarning,
     CorruptFileError,

@@ -1,0 +1,66 @@
+"""The vocabulary of a tokenizer as a trie of bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from bpe_automata._kernels.trie import Trie, build_nodes
+
+_AT_ONCE = 7  # bytes that are compared as one number, beside how many of them there are
+_GOES_ON = 8
+
+
+class Nodes(NamedTuple):
+    """What each node of the trie stands for, int32 [nodes]: token_class, the token's class (0: no
+    token that can be read); text, state of the text automaton after the token from state 0 and
+    UTF-8 row 0 (-1: none); first, the atom of its first character (-1: it begins with a part of
+    one)."""
+
+    token_class: np.ndarray
+    text: np.ndarray
+    first: np.ndarray
+
+
+def vocabulary_trie(spellings: Sequence[bytes], ids: Iterable[int]) -> Trie:
+    """Trie of the tokens `ids`; empty ones are left out, equal ones end in sibling nodes."""
+    start = np.zeros(len(spellings) + 1, dtype=np.int32)
+    np.cumsum(np.fromiter(map(len, spellings), np.int64, len(spellings)), out=start[1:])
+    data = np.frombuffer(b"".join(spellings), dtype=np.uint8)
+    tokens = np.fromiter(ids, np.int64) if not isinstance(ids, np.ndarray) else ids
+    order = _sorted(tokens[start[tokens + 1] > start[tokens]], start, data).astype(np.int32)
+    label, depth, skip, token = build_nodes(order, start, data)
+    roots = np.flatnonzero(depth == 1)
+    first = np.append(roots, len(label))[np.searchsorted(label[roots], np.arange(257))]
+    deepest = int(depth.max(initial=0))
+    return Trie(label, depth, skip, token, first.astype(np.int32), deepest, start, data)
+
+
+def _sorted(tokens: np.ndarray, start: np.ndarray, data: np.ndarray) -> np.ndarray:
+    """`tokens` by their bytes, equal ones in the order given: sorted by the first bytes, then the
+    runs that these do not tell apart by the next ones, and so on."""
+    padded = np.append(data, np.zeros(_GOES_ON, dtype=np.uint8))
+    words = np.ndarray(len(data) + 1, ">u8", padded, strides=(1,))  # the 8 bytes from each position
+    order = tokens.copy()
+    positions, runs, done = np.arange(len(order)), np.zeros(len(order), dtype=np.int64), 0
+    while len(positions):
+        keys = _keys(order[positions], done, start, words)
+        by_key = np.lexsort((keys, runs))
+        order[positions], keys = order[positions[by_key]], keys[by_key]
+        begins = np.ones(len(keys), dtype=bool)
+        begins[1:] = (keys[1:] != keys[:-1]) | (runs[1:] != runs[:-1])
+        runs = np.cumsum(begins)
+        tied = (keys & 15 == _GOES_ON) & (np.bincount(runs)[runs] > 1)
+        positions, runs, done = positions[tied], runs[tied], done + _AT_ONCE
+    return order
+
+
+def _keys(tokens: np.ndarray, done: int, start: np.ndarray, words: np.ndarray) -> np.ndarray:
+    """uint64: the next 7 bytes of each token after `done`, then how many bytes are left, 8 standing
+    for more than 7; ordered as the bytes are."""
+    left = np.minimum(start[tokens + 1] - start[tokens] - done, _GOES_ON)
+    taken = np.minimum(left, _AT_ONCE).astype(np.uint64)
+    kept = ~np.uint64(0) << (np.uint64(64) - np.uint64(8) * taken)  # taken is never 0
+    return (words[start[tokens] + done].astype(np.uint64) & kept) | left.astype(np.uint64)
