@@ -22,8 +22,6 @@ from dataclasses import dataclass
 from functools import wraps
 from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
-import numpy as np
-
 from bpe_automata._limits import NUMBERS
 from bpe_automata.errors import ArgumentError, BudgetExceededError
 
@@ -35,7 +33,6 @@ _SMALLER = f"{_TEXTS}, use smaller repeat counts, split the regex, or pass a lar
 _LINKED = f"see link_regex for large repeats, {_SMALLER}"
 _FEWER = f"{_TEXTS}, use fewer alternatives or smaller repeat counts, or pass a larger Budget"
 _NEVER = sys.maxsize
-_WATCH_SIZE = 16
 _LONGEST = 1e9  # seconds; more is no limit
 _CALLS_AROUND = 120  # of a caller; what is below has nearly all of Python's 1,000 for itself
 
@@ -102,15 +99,14 @@ class spending(type(threading.RLock())):  # type: ignore[misc]  # noqa: N801 - a
 class _Thread:
     """inner: what the thread spends of, the innermost first; sure_until: ns of the clock on the
     wall, until which its time cannot be up, as no thread works for longer than passes; excused: ns
-    that were not counted; watch: see `watch`."""
+    that were not counted."""
 
-    __slots__ = ("excused", "inner", "sure_until", "watch")
+    __slots__ = ("excused", "inner", "sure_until")
 
     def __init__(self) -> None:
         self.inner: spending | None = None
         self.sure_until = 0
         self.excused = 0
-        self.watch = np.zeros(_WATCH_SIZE, np.int64)
 
     def current(self) -> spending | None:
         """Those that were left are let go."""
@@ -190,7 +186,6 @@ def excuse(nanoseconds: int) -> None:
         if inner.deadline != _NEVER:
             inner.deadline += nanoseconds
         inner = inner.around
-    thread.watch[0] = thread.deadline()
 
 
 def excused() -> int:
@@ -247,14 +242,6 @@ def _is_shallow() -> bool:
             return True
         frame = frame.f_back
     return False
-
-
-def watch() -> np.ndarray:
-    """int64: the array of the calling thread for its kernels. Place 0 is when the time is up, in ns
-    of the thread's clock; the others are theirs (`_kernels.watch`)."""
-    thread = _local.thread
-    thread.watch[0] = thread.deadline()
-    return thread.watch
 
 
 def out_of_time() -> BudgetExceededError:

@@ -127,7 +127,7 @@ def test_the_version_is_said(capsys):
 def test_importing_compiles_nothing(tmp_path):
     """Else who runs `bpe-automata warm` is told to run it."""
     script = (
-        "import bpe_automata._cli.warm\nfrom bpe_automata._kernels.linking import compiled\n"
+        "import bpe_automata._cli.warm\nfrom bpe_automata._kernels import compiled\n"
         "print(compiled())"
     )
     done = process(script, NUMBA_CACHE_DIR=tmp_path)

@@ -150,7 +150,7 @@ def test_indices_are_checked_where_that_is_asked_for(tmp_path):
 GROWN = """
 import sys
 import numpy as np
-from bpe_automata._kernels.linking import compiled
+from bpe_automata._kernels import compiled
 from bpe_automata._kernels.hashing import EMPTY, with_room
 slots, values = with_room(np.full(16, EMPTY), np.zeros(16, np.int64), 100)
 print(len(slots), (slots == EMPTY).all(), compiled(), "numba.typed.typeddict" in sys.modules)

@@ -87,7 +87,7 @@ def test_there_are_command_lines() -> None:
 
 SCRIPT = """
 from bpe_automata import Tokenizer, __version__, constrain
-from bpe_automata._kernels.linking import compiled
+from bpe_automata._kernels import compiled
 tokenizer = Tokenizer.load(PATH)
 matcher = constrain(tokenizer, "(true|false)").matcher()
 while not matcher.is_accepting:

@@ -33,8 +33,6 @@ from bpe_automata._automata.linked_store import Written, members_of, packed_set
 from bpe_automata._automata.part_tables import labelled
 from bpe_automata._automata.parts import BYTE, Covers, Part, Place, Together
 from bpe_automata._budget import Budget, check, spending, spent
-from bpe_automata._kernels.links import register
-from bpe_automata._kernels.references import packed
 from bpe_automata._kernels.written import APART, known_steps, leads, merge
 from bpe_automata._sharing import Immutable, Lock, locked
 from bpe_automata.errors import (
@@ -91,7 +89,6 @@ class LinkedDFA(Immutable):
         self._members: dict[int, bytes] = {}  # of states that are sets
         self._state_of: dict[bytes, int] = {}
         self._step_of: dict[bytes, int] = {}  # the number of a step to a set
-        register(self)
         states, ends = self._closed((), self._begin)
         self.start = self._state(states, ends)
         if self.far[self.start] >= self.n_states:  # those along a shortest text are all different
@@ -126,7 +123,7 @@ class LinkedDFA(Immutable):
     def after(self, states: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """int32: the state after a byte of a column from each of many states, int32. Raises
         BudgetExceededError."""
-        found: np.ndarray = known_steps(states, columns, packed(self.steps))
+        found: np.ndarray = known_steps(states, columns, tuple(self.steps))
         for entry in np.unique(found[found < 0]).tolist():
             found[found == entry] = self.enter(-1 - entry)
         return found.astype(np.int32)
@@ -441,9 +438,9 @@ class LinkedDFA(Immutable):
     def _merged(self, states: tuple[int, ...]) -> np.ndarray:
         """The row of a set, as `Written.hold` takes it."""
         row, several = np.empty(self.n_classes, np.int64), np.array(states, np.int64)
-        if merge(several, row, packed(self.steps)):
+        if merge(several, row, tuple(self.steps)):
             apart, known = np.flatnonzero(row == APART), dict[tuple[int, ...], int]()
-            table = leads(several, apart, packed(self.steps))
+            table = leads(several, apart, tuple(self.steps))
             for column, entries in zip(apart.tolist(), table.tolist(), strict=True):
                 key = tuple(entries)  # most bytes of a string lead alike
                 if key not in known:

@@ -15,7 +15,6 @@ from bpe_automata._automata.parts import BYTE, ROWS, Block, Part, Table
 from bpe_automata._budget import Budget, out_of_memory
 from bpe_automata._kernels.distance import NEVER
 from bpe_automata._kernels.links import HERE, Steps
-from bpe_automata._kernels.references import packed
 from bpe_automata._kernels.written import cut, write_cut, write_instance, write_row, write_rows
 from bpe_automata._limits import NUMBERS, untouched
 from bpe_automata.errors import BudgetExceededError, UnsupportedFeatureError
@@ -145,7 +144,7 @@ class Written:
         lengths = part.far[first : first + ROWS]
         step, base = self._room_for_steps(len(block.away)), self._room(len(rows))
         given = base, rows, step, lengths, part.rest(context), self.far, self.plain
-        write_instance(*given, packed(self.steps))
+        write_instance(*given, tuple(self.steps))
         instance = Instance(base, part, context, first, block)
         if len(block.away):
             self._leading[step] = instance
@@ -168,7 +167,7 @@ class Written:
             other = cut(block.runs, *gone, len(rows))
             if len(other):
                 first, shared = self._room_for_rows(len(other)), rows
-                write_cut(first, shared[other], other, block.runs, *gone, packed(self.steps))
+                write_cut(first, shared[other], other, block.runs, *gone, tuple(self.steps))
                 rows = rows.copy()
                 rows[other] = np.arange(first, first + len(other))
             found = self._rows_of[key] = block, rows, part.table
@@ -186,7 +185,7 @@ class Written:
                 )
             block = table.block(number, self.steps.byte_class)
             row = self._room_for_rows(block.n_rows)
-            write_rows(block.runs, row, packed(self.steps))
+            write_rows(block.runs, row, tuple(self.steps))
             rows = np.arange(row, row + block.n_rows, dtype=np.int32)
             found = self._rows_of[key] = block, rows, table
         return found[:2]
@@ -236,7 +235,7 @@ class Written:
         and -1 - the numbers of steps. Raises BudgetExceededError."""
         self._check_rows(1)
         self._n_own_rows += 1
-        write_row(state, self._n_own_rows - 1, row, packed(self.steps))
+        write_row(state, self._n_own_rows - 1, row, tuple(self.steps))
 
     # Room.
 

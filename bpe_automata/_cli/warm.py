@@ -34,7 +34,7 @@ from bpe_automata._decoding.constraint import Constraint, Method, constrain
 from bpe_automata._decoding.explanation import explain
 from bpe_automata._decoding.matcher import matcher_of
 from bpe_automata._decoding.verification import verify
-from bpe_automata._kernels.linking import compiled
+from bpe_automata._kernels import compiled
 from bpe_automata._tokenizer.sources.implied_merges import all_splits
 from bpe_automata._tokenizer.tokenizer import Tokenizer
 from bpe_automata.banning import Ban, Spellings

@@ -38,7 +38,6 @@ from bpe_automata._core.endings import (
     way_home,
 )
 from bpe_automata._core.sets import NONE
-from bpe_automata._core.steps import called
 from bpe_automata._core.tables import fixed
 from bpe_automata._kernels.bits import members, set_bits
 from bpe_automata._limits import untouched
@@ -287,7 +286,7 @@ class Endings(ABC, Generic[State, Key]):
         if found is None:
             self.leads(key)  # whatever its ids lead to is written down then
             ahead = self._longest + _AHEAD + _SLACK
-            found = int(called(furthest, q, ahead, self._steps, self._far, self._seen))
+            found = int(furthest(q, ahead, self._steps, self._far, self._seen))
             found = NEVER if found < 0 else found
             self._widest.put(q, found)
         return found
@@ -358,9 +357,9 @@ class Endings(ABC, Generic[State, Key]):
         """See `way_home`: how many bytes, -1 for none; the states; the bytes."""
         room, wanted = self._bytes(int(self._far[q])) + 1, _no_steps()
         path, data = np.empty(room, np.int64), np.empty(room, np.uint8)
-        n = int(called(way_home, q, self._steps, self._home, path, data, wanted))
+        n = int(way_home(q, self._steps, self._home, path, data, wanted))
         while self._enter(wanted):
-            n = int(called(way_home, q, self._steps, self._home, path, data, wanted))
+            n = int(way_home(q, self._steps, self._home, path, data, wanted))
         return n, path, data
 
     def bytes_home(self, q: int) -> int:
@@ -407,9 +406,9 @@ class Endings(ABC, Generic[State, Key]):
             further = dict[int, None]()
             for state in level[: max(0, _MOST_EXPLORED - len(after))]:
                 given = self._steps, trie, deepest, self._seen, wanted
-                found = called(reached, state, *given)
+                found = reached(state, *given)
                 while self._enter(wanted):
-                    found = called(reached, state, *given)
+                    found = reached(state, *given)
                 after[state] = [*found.tolist(), *self.added_after(state)]
                 further.update(dict.fromkeys(after[state]))
             level = [state for state in further if state not in after]
@@ -576,7 +575,7 @@ class CanonicalEndings(Endings[ProductState, tuple[int, int, int]]):
             held = ones >= 0
             self._table = self._table_for(4 * len(ones))
             if 4 * len(ones) <= _MOST_SPELLED:
-                called(put_all, ones[held], twos[held], values[held], self._table)
+                put_all(ones[held], twos[held], values[held], self._table)
 
     def _table_for(self, slots: int) -> tuple[np.ndarray, ...]:
         """Room for what `spellings` finds; it is forgotten when it is too much."""
@@ -608,11 +607,11 @@ class CanonicalEndings(Endings[ProductState, tuple[int, int, int]]):
         return self.engine.followers(state, np.full(self._n_words, -1, np.int32))
 
     def follow(self, ids: np.ndarray, token: int) -> np.ndarray:
-        found: np.ndarray = called(may_come, ids, token, self.product.tables.pairs)
+        found: np.ndarray = may_come(ids, token, self.product.tables.pairs)
         return found
 
     def follow_any(self, ids: np.ndarray, tokens: np.ndarray) -> np.ndarray:
-        found: np.ndarray = called(may_follow_any, ids, tokens, self.product.tables.pairs)
+        found: np.ndarray = may_follow_any(ids, tokens, self.product.tables.pairs)
         return found
 
 

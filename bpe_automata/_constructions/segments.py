@@ -37,7 +37,6 @@ from bpe_automata._core.canonical import (
     canonical_automaton,
 )
 from bpe_automata._core.prefixed import prefixed
-from bpe_automata._core.steps import called
 from bpe_automata._core.tables import fixed
 from bpe_automata._core.tokens import states_after
 from bpe_automata._kernels.distance import NEVER
@@ -179,7 +178,7 @@ class Language:
     def _led(self, q: int, by_first: list[np.ndarray]) -> list[tuple[int, int]]:
         ids = np.concatenate([by_first[0][:0], *(by_first[b] for b in self._dfa.live_bytes(q))])
         trie, steps = self._given.canonical.trie, fixed(*self._dfa.steps)
-        after = called(states_after, q, ids, trie.start, trie.data, steps)
+        after = states_after(q, ids, trie.start, trie.data, steps)
         good = self._live[after]
         return list(zip(ids[good].tolist(), after[good].tolist(), strict=True))
 

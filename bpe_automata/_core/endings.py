@@ -8,7 +8,6 @@ from bpe_automata._core.configurations import number_all
 from bpe_automata._core.pairs import may_follow
 from bpe_automata._core.steps import (
     DONE,
-    HERE,
     NEED_CONFIGURATIONS,
     NEED_SET,
     NEED_STEPS,
@@ -21,6 +20,7 @@ from bpe_automata._core.steps import (
     want,
 )
 from bpe_automata._core.tokens import read_tokens
+from bpe_automata._kernels.links import HERE
 
 _MOST_WAYS = 64
 

@@ -10,10 +10,11 @@ from bpe_automata._automata.linked import LinkedDFA
 from bpe_automata._budget import check
 from bpe_automata._core.prefixed import PrefixedDfa
 from bpe_automata._core.reader import Reader
-from bpe_automata._core.steps import HERE, Arrays, Int, called, jit
+from bpe_automata._core.steps import Arrays, Int, jit
 from bpe_automata._core.tables import MOST_IDS, Tables, fixed, kinds_of_rows
 from bpe_automata._core.vocabulary import vocabulary_trie
 from bpe_automata._kernels.distance import distances, distances_by_head
+from bpe_automata._kernels.links import HERE
 from bpe_automata._limits import check_fits
 from bpe_automata._sharing import Lock, cached, locked
 from bpe_automata._tokenizer.alphabet import build_alphabet, is_utf8
@@ -91,9 +92,7 @@ class LiftReader(Reader):
         whole = np.array([[0, len(trie[0]), q, 0]])
         todo, missing = whole, np.empty((_MISSING, 4), np.int64)
         while len(todo):
-            n = called(
-                read_mask, todo, self.good, self.steps, trie, self.tables.deepest, missing, mask
-            )
+            n = read_mask(todo, self.good, self.steps, trie, self.tables.deepest, missing, mask)
             check()
             for number in np.unique(missing[:n, 3]).tolist():
                 self.dfa.enter(number)  # type: ignore[union-attr]
@@ -220,7 +219,7 @@ def settle(
     given = good, fixed(*prefixed.dfa.steps)[:2], trie, added, around, seen, edges
     while at < len(open_):
         check()
-        at, count = called(lead_on, open_, at, *given)
+        at, count = lead_on(open_, at, *given)
         listed.append(edges[:, :count].copy())
     tails, heads = np.concatenate(listed, axis=1)
     ptr = np.concatenate([[0], np.cumsum(np.bincount(heads, minlength=n))])

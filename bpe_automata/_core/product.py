@@ -24,7 +24,6 @@ from bpe_automata._core.steps import (
     NEED_STEPS,
     NEED_TIME,
     NEED_VISITED,
-    called,
     place,
 )
 from bpe_automata._core.tables import NO_ADDED, Arrays, TokenizerTables, fixed, scratch
@@ -179,7 +178,7 @@ class Product(Reader):
         found = self._live.get(key)
         if found is None:
             given = self.steps, self.tables.text, self.chars, self.states
-            states = called(region, q, part.K, part.wide, self.tables.kinds, length, *given)
+            states = region(q, part.K, part.wide, self.tables.kinds, length, *given)
             found = len(states) > 0 and bool(self.ask(live_at, states, needs))
             self._live.put(key, found)
         return found
@@ -192,7 +191,7 @@ class Product(Reader):
         while True:
             room = self._emptied()
             given = self._memo, self._kit(), room, self._visited, self.tables.deepest, quota
-            code, answer = called(kernel, *arguments, *given)
+            code, answer = kernel(*arguments, *given)
             if code == DONE:
                 return answer
             check()
@@ -206,7 +205,7 @@ class Product(Reader):
             room, n = self._emptied(), len(part[0])
             later, unsure = np.empty((2 * n, 3), np.int32), np.empty((2 * n, 2), np.int32)
             given = self._memo, self._kit(), part, room, self._visited, self.tables.deepest
-            code, *sizes = called(read_slice, H, *given, room[10], later, unsure)
+            code, *sizes = read_slice(H, *given, room[10], later, unsure)
             if code == DONE:
                 f, b, m, k = sizes
                 return room[10][0, :f].copy(), room[10][1, :b].copy(), later[:m], unsure[:k]
@@ -221,7 +220,7 @@ class Product(Reader):
         while True:
             room = self._emptied()
             given = self._memo, self._kit(), part, room, self._visited, t.deepest, room[10]
-            code, n, m = called(read_row, q, a, H, few, t.by_id, *given)
+            code, n, m = read_row(q, a, H, few, t.by_id, *given)
             if code == DONE:
                 return Row(base, room[10][0, :n].copy(), room[10][1, :m].copy())
             self._go_on(code, room, n, 0)
@@ -254,7 +253,7 @@ class Product(Reader):
             new = self._memo_with(4 * n, 1)
             for k in (2, 3, 6, 7):
                 new[k][:n] = self._memo[k][:n]
-            called(place, new[2][:n], new[0], new[1])
+            place(new[2][:n], new[0], new[1])
             self._memo = *new[:4], counts, rows, *new[6:8], hints
         elif code == NEED_ROWS:
             rows = self._memo[5]
@@ -264,7 +263,7 @@ class Product(Reader):
         elif code == NEED_VISITED:
             new = self._visited_with(4 * len(self._visited[4]))
             failed = self._visited[0][self._visited[0] >= 0]
-            called(place, failed, new[0], np.zeros(len(new[0]), np.int32))
+            place(failed, new[0], np.zeros(len(new[0]), np.int32))
             new[1][0] = len(failed)
             self._visited = new
         else:
@@ -291,7 +290,7 @@ class Product(Reader):
         row, mask = self.row(q, a, H), np.empty((self.tables.n_ids + 31) >> 5, np.int32)
         if last >= 0 and not self.tables.reachable[last]:
             last = -1
-        called(compose, row.base, row.free, row.bound, last, self.tables.follow, ends, mask)
+        compose(row.base, row.free, row.bound, last, self.tables.follow, ends, mask)
         return mask
 
     def sides(self, q: int, a: int, H: int) -> tuple[np.ndarray, np.ndarray]:

@@ -9,7 +9,7 @@ import numpy as np
 from bpe_automata._automata.linked import ByteAutomaton
 from bpe_automata._core.regions import loop_bytes, proved_depth
 from bpe_automata._core.slices import Slice
-from bpe_automata._core.steps import called, walk
+from bpe_automata._core.steps import walk
 from bpe_automata._core.tables import MOST_STATES, Arrays, Tables, fixed
 from bpe_automata._core.tokens import step_each
 from bpe_automata._limits import check_fits, untouched
@@ -40,7 +40,7 @@ class Reader:
         spelled = np.frombuffer(data, np.uint8)
         while True:
             wanted = np.zeros(8, np.int64)
-            found = called(walk, q, spelled, self.steps, wanted)
+            found = walk(q, spelled, self.steps, wanted)
             if not wanted[0]:
                 return int(found)
             self._enter(wanted)
@@ -51,7 +51,7 @@ class Reader:
         while True:
             wanted = np.zeros(4096, np.int64)
             given = self.steps, self.text, self.tables.trie, self.tables.by_id, wanted
-            found = called(step_each, tokens, q, a, row0, *given)
+            found = step_each(tokens, q, a, row0, *given)
             if not wanted[0]:
                 return found
             self._enter(wanted)
@@ -68,7 +68,7 @@ class Reader:
         t = self.tables
         given = self.steps, t.text, self.chars, self.states
         if loop == 0:
-            K = called(loop_bytes, q, *given)
+            K = loop_bytes(q, *given)
             loop = None
             if K.sum() >= 8:
                 wide = self._depth(q, K, True, given) >= _LENGTHS[-1] + _MARGIN
@@ -105,4 +105,4 @@ class Reader:
         most = _LENGTHS[0] + _MARGIN
         if proved[q] - 1 >= most:
             return most
-        return int(called(proved_depth, q, K, wide, self.tables.kinds, _FAR * most, proved, *given))
+        return int(proved_depth(q, K, wide, self.tables.kinds, _FAR * most, proved, *given))

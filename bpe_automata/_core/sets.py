@@ -7,7 +7,7 @@ import numpy as np
 
 from bpe_automata._budget import check
 from bpe_automata._core.hypotheses import NONE, find_after, find_union, number_all, place_all
-from bpe_automata._core.steps import DONE, Arrays, called
+from bpe_automata._core.steps import DONE, Arrays
 from bpe_automata._core.token_actions import (
     ILLEGAL,
     MUST_END,
@@ -58,7 +58,7 @@ class HypothesisSets:
         layer = np.zeros((1, self.follow.shape[-1]), np.uint64)
         layer[0, 0] = 1
         first = np.zeros(1, np.int32), np.array([0, 1]), np.array([2 * (OFF + 2)], np.int32), layer
-        called(number_all, 1, first, *self._numbering(), np.zeros(1, np.int32))
+        number_all(1, first, *self._numbering(), np.zeros(1, np.int32))
 
     def _with_rows(self, n: int) -> list[np.ndarray]:
         shape = n, len(self._classes[0])
@@ -95,7 +95,7 @@ class HypothesisSets:
             new[:size] = old[:size]
         slots, hashes, count = made[2]
         hashes[:n], count[0] = found[1][:n], n
-        called(place_all, n, hashes, slots)
+        place_all(n, hashes, slots)
         at = np.full(len(hashes), -1, np.int32)
         at[:n] = self._at[:n]
         (self._described, self._told, self._found), self._at = made, at
@@ -119,7 +119,7 @@ class HypothesisSets:
             self._show()
         free, bound = self._rows[0][k], self._rows[1][k]
         given = self._classes, self._whole
-        while called(find_after, number, *given, *self._numbering(), free, bound) != DONE:
+        while find_after(number, *given, *self._numbering(), free, bound) != DONE:
             self._grow()
         self._n_rows = k + 1
         self._at[number] = k
@@ -145,7 +145,7 @@ class HypothesisSets:
     @locked
     def _new_union(self, one: int, other: int) -> int:
         while True:
-            code, number = called(find_union, one, other, *self._numbering())
+            code, number = find_union(one, other, *self._numbering())
             if code == DONE:
                 self._unions.put((one, other), number)
                 return int(number)

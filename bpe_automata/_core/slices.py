@@ -13,7 +13,7 @@ import numpy as np
 
 from bpe_automata._automata.compile import compile_regex
 from bpe_automata._automata.dfa import ByteDFA
-from bpe_automata._core.steps import Int, called, jit
+from bpe_automata._core.steps import Int, jit
 from bpe_automata._core.tables import Tables, fixed
 from bpe_automata._sharing import BoundedMemo, Lock, cached, locked
 
@@ -54,7 +54,7 @@ class Slice:
         self._tables, self.K, self.wide, self.lock = tables, K, wide, Lock()
         use = np.zeros(256, np.bool_)
         use[:128], use[128:] = K, wide
-        self._inside = called(inside, use, length, tables.sliceable(), tables.trie)
+        self._inside = inside(use, length, tables.sliceable(), tables.trie)
         self.ids = np.flatnonzero(self._inside).astype(np.int32)
         self.asked = 0  # see `_core.lift`
         self._rows: BoundedMemo[tuple[int, int], tuple[Taken | None]]
@@ -69,7 +69,7 @@ class Slice:
     def _part(self, kept: np.ndarray) -> Arrays:
         """The trie of some tokens alone, bool [n_ids]."""
         trie = self._tables.trie
-        return *fixed(*called(part_of, kept, trie)), *trie[7:]
+        return *fixed(*part_of(kept, trie)), *trie[7:]
 
     @cached
     def packed(self) -> np.ndarray:

@@ -50,74 +50,22 @@ as long):
 
 from __future__ import annotations
 
-import hashlib
-import os
-import time
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any
 
-import numba
 import numpy as np
 
-from bpe_automata._budget import excuse, excused
-from bpe_automata._storage import cache_folder
+from bpe_automata._kernels import inlined, jit, links
 
-F = TypeVar("F", bound=Callable[..., object])
 Arrays = tuple[Any, ...]
 Int = Any  # int64 inside kernels, which are also called with int
 
 ALIVE, DEAD, PARTLY, LATER = 1, 2, 3, 4
 DONE, NEED_STEPS, NEED_SET, NEED_ROOM, NEED_TIME = 0, 1, 2, 3, 4
 NEED_CONFIGURATIONS, NEED_ROWS, NEED_VISITED, NEED_SEARCH = 5, 6, 7, 8
-HERE = 1 << 14  # see `_kernels.links`
 FOREVER = 2**31 - 1
 NO_TOKEN = -1
 MIXED = -7046029254386353131  # spreads keys over hash tables
 COMPLETE, UNDER_WAY = 2, 1
-
-
-def _folder() -> str:
-    """Where compiled kernels are kept: a kernel depends on others, which numba does not notice, so
-    the name says what all sources are."""
-    sources = sorted(Path(__file__).parent.glob("*.py"))
-    digest = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()
-    beside = Path(__file__).parent / "__pycache__"
-    beside = beside if os.access(beside.parent, os.W_OK) else cache_folder("kernels")
-    return str(Path(numba.config.CACHE_DIR or beside) / digest[:16])
-
-
-_FOLDER = _folder()
-
-
-def jit(function: F) -> F:
-    """Compile, without the interpreter's lock; kept on the disk."""
-    before, numba.config.CACHE_DIR = numba.config.CACHE_DIR, _FOLDER
-    try:
-        return cast(F, numba.njit(function, nogil=True, cache=True))
-    finally:
-        numba.config.CACHE_DIR = before
-
-
-def inlined(function: F) -> F:
-    """Write the function into each kernel that calls it. A call counts a reference to each array
-    that it passes, 40 ns in all where a step takes 4."""
-    return cast(F, numba.njit(function, inline="always"))
-
-
-_compiled = set[Any]()
-
-
-def called(kernel: Callable[..., Any], *given: Any) -> Any:
-    """What a kernel answers. The first call compiles it, which no budget counts."""
-    if kernel in _compiled:
-        return kernel(*given)
-    begun, before = time.thread_time_ns(), excused()
-    try:
-        return kernel(*given)
-    finally:
-        excuse(time.thread_time_ns() - begun - (excused() - before))
-        _compiled.add(kernel)
 
 
 @inlined
@@ -132,16 +80,7 @@ def known_step(
     behind: np.ndarray,
 ) -> Int:
     """The state after a byte; -1 - the number of a step that is not written down."""
-    column = byte_class[byte]
-    if len(row) == 0:
-        return np.int64(trans[state, column])
-    r = row[state]
-    cell = np.int64(cells[r, column]) if r >= 0 else np.int64(trans[-1 - r, column])
-    if cell >= 0:
-        return state + cell - HERE if cell > 0 and r >= 0 else cell
-    number = away[state] - 1 - cell
-    after = np.int64(behind[number])
-    return after if after > 0 else -1 - number
+    return links.known_step(state, byte_class[byte], trans, cells, row, away, behind)
 
 
 @jit

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from bpe_automata._core.steps import (
-    HERE,
     Arrays,
     Int,
     jit,
@@ -13,6 +12,7 @@ from bpe_automata._core.steps import (
     walk,
     want,
 )
+from bpe_automata._kernels.links import HERE
 
 
 @jit

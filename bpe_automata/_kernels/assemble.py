@@ -14,9 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bpe_automata._kernels import kernel
+from bpe_automata._kernels import jit
 from bpe_automata._kernels.hashing import first_slot, mix, next_slot
-from bpe_automata._kernels.references import by_reference
 from bpe_automata._kernels.watch import poll, stopped
 
 DONE, FULL = 0, 1
@@ -24,7 +23,6 @@ STATES, EXPANDED, EPOCH = 0, 1, 2  # the counters
 _NONE, _NO_ROOM = -1, -2
 
 
-@by_reference
 class Network(NamedTuple):
     """Nodes are numbered: hubs, then letters, then the states of each copy.
 
@@ -53,7 +51,6 @@ class Network(NamedTuple):
     column: np.ndarray
 
 
-@by_reference
 class Subsets(NamedTuple):
     """What is known so far. State s has the nodes pool[ptr[s]:ptr[s+1]]; state 0 is dead.
 
@@ -87,14 +84,14 @@ class Scratch(NamedTuple):
     moved: np.ndarray
 
 
-@kernel
+@jit
 def begin(net: Network, sets: Subsets, scratch: Scratch, start: int) -> int:
     """Make the dead state and the closure of `start`; the state of that."""
     sets.counts[STATES] = sets.counts[EXPANDED] = 1
     return _single(net, sets, scratch, start)
 
 
-@kernel
+@jit
 def expand(net: Network, sets: Subsets, scratch: Scratch, most: int, watch: np.ndarray) -> int:
     """Rows of more states, until all are DONE, there are more than `most`, or an array is FULL."""
     counts, lists = sets.counts, np.empty((2, 4096), np.int32)
@@ -119,7 +116,7 @@ def expand(net: Network, sets: Subsets, scratch: Scratch, most: int, watch: np.n
     return DONE
 
 
-@kernel
+@jit
 def _rows_of_copies(
     net: Network, sets: Subsets, scratch: Scratch, most: int, watch: np.ndarray
 ) -> bool:
@@ -153,7 +150,7 @@ def _rows_of_copies(
     return True
 
 
-@kernel
+@jit
 def _row_of_letter(net: Network, sets: Subsets, scratch: Scratch, state: int, node: int) -> bool:
     """The row of a state with one node, a letter; False if there was no room."""
     letter = node - len(net.accepts)
@@ -162,7 +159,7 @@ def _row_of_letter(net: Network, sets: Subsets, scratch: Scratch, state: int, no
     return to != _NO_ROOM
 
 
-@kernel
+@jit
 def _most_cells(net: Network, sets: Subsets, first: int, past: int) -> int:
     """No fewer than the nodes that the set leads to, over all columns."""
     states_from, cells = len(net.accepts) + len(net.letter), 0
@@ -171,7 +168,7 @@ def _most_cells(net: Network, sets: Subsets, first: int, past: int) -> int:
     return cells
 
 
-@kernel
+@jit
 def _reach(
     net: Network, sets: Subsets, scratch: Scratch, lists: np.ndarray, first: int, past: int
 ) -> None:
@@ -195,7 +192,7 @@ def _reach(
                 used = _push(scratch, lists, c, base + target, used)
 
 
-@kernel
+@jit
 def _push(scratch: Scratch, lists: np.ndarray, column: int, node: int, used: int) -> int:
     lists[0, used], lists[1, used] = scratch.head[column], node
     scratch.head[column] = used
@@ -203,7 +200,7 @@ def _push(scratch: Scratch, lists: np.ndarray, column: int, node: int, used: int
     return used + 1
 
 
-@kernel
+@jit
 def _row_of_lists(
     net: Network,
     sets: Subsets,
@@ -234,7 +231,7 @@ def _row_of_lists(
     return True
 
 
-@kernel
+@jit
 def _alike(scratch: Scratch, lists: np.ndarray, a: int, b: int) -> bool:
     """Whether the lists of two columns are the same."""
     if scratch.total[a] != scratch.total[b]:
@@ -245,7 +242,7 @@ def _alike(scratch: Scratch, lists: np.ndarray, a: int, b: int) -> bool:
     return x < 0 and y < 0
 
 
-@kernel
+@jit
 def _single(net: Network, sets: Subsets, scratch: Scratch, node: int) -> int:
     """The state of the closure of one node, 0 if dead, or _NO_ROOM."""
     if sets.single[node] == 0:
@@ -258,7 +255,7 @@ def _single(net: Network, sets: Subsets, scratch: Scratch, node: int) -> int:
     return max(sets.single[node], 0)
 
 
-@kernel
+@jit
 def _closure(net: Network, sets: Subsets, scratch: Scratch, lists: np.ndarray, at: int) -> int:
     """The state of the closure of a list of nodes, 0 if dead, or _NO_ROOM."""
     if lists[0, at] < 0:
@@ -273,7 +270,7 @@ def _closure(net: Network, sets: Subsets, scratch: Scratch, lists: np.ndarray, a
     return _intern(sets, scratch, count, accepts)
 
 
-@kernel
+@jit
 def _close(
     net: Network, sets: Subsets, scratch: Scratch, node: int, count: int
 ) -> tuple[int, bool]:
@@ -309,7 +306,7 @@ def _close(
     return count, accepts
 
 
-@kernel
+@jit
 def _intern(sets: Subsets, scratch: Scratch, count: int, accepts: bool) -> int:
     """The state of the set that was found, all of it seen in this epoch; 0 if dead, or _NO_ROOM."""
     if count == 0 and not accepts:
@@ -331,7 +328,7 @@ def _intern(sets: Subsets, scratch: Scratch, count: int, accepts: bool) -> int:
     return state
 
 
-@kernel
+@jit
 def _alone(sets: Subsets, scratch: Scratch) -> int:
     """The same for one node, with no hash: as the set is closed, it is the closure of the node."""
     node = scratch.found[0]
@@ -342,7 +339,7 @@ def _alone(sets: Subsets, scratch: Scratch) -> int:
     return state
 
 
-@kernel
+@jit
 def _only(
     pool: np.ndarray, ptr: np.ndarray, single: np.ndarray, counts: np.ndarray, node: int
 ) -> int:
@@ -359,7 +356,7 @@ def _only(
     return state
 
 
-@kernel
+@jit
 def _new(sets: Subsets, scratch: Scratch, count: int) -> int:
     """A new state of the set that was found, or _NO_ROOM."""
     state = sets.counts[STATES]
@@ -373,7 +370,7 @@ def _new(sets: Subsets, scratch: Scratch, count: int) -> int:
     return state
 
 
-@kernel
+@jit
 def _is_found(sets: Subsets, state: int, count: int, accepts: bool) -> bool:
     first, past = sets.ptr[state], sets.ptr[state + 1]
     if past - first != count or sets.accepting[state] != accepts:

@@ -6,22 +6,22 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from bpe_automata._kernels import kernel
+from bpe_automata._kernels import jit
 
 
-@kernel
+@jit
 def set_bits(bits: np.ndarray, ids: np.ndarray) -> None:
     for i in ids:
         bits[i >> 5] |= np.int32(1) << np.int32(i & 31)
 
 
-@kernel
+@jit
 def clear_bits(bits: np.ndarray, ids: np.ndarray) -> None:
     for i in ids:
         bits[i >> 5] &= ~(np.int32(1) << np.int32(i & 31))
 
 
-@kernel
+@jit
 def members(bits: np.ndarray) -> np.ndarray:
     """The ids in a packed set, ascending, int64."""
     count = 0
@@ -42,7 +42,7 @@ def members(bits: np.ndarray) -> np.ndarray:
     return ids
 
 
-@kernel
+@jit
 def without(ids: np.ndarray, bits: np.ndarray) -> np.ndarray:
     """Those of the ids that are not in the packed set."""
     kept = np.empty(len(ids), np.int64)
@@ -54,7 +54,7 @@ def without(ids: np.ndarray, bits: np.ndarray) -> np.ndarray:
     return kept[:count]
 
 
-@kernel
+@jit
 def differing(bits: np.ndarray, base: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(where, words), int32: the words of a packed set that are others than those of `base`."""
     count = 0
@@ -68,7 +68,7 @@ def differing(bits: np.ndarray, base: np.ndarray) -> tuple[np.ndarray, np.ndarra
     return where, words
 
 
-@kernel
+@jit
 def only(bits: np.ndarray) -> int:
     """The id of a packed set that holds exactly one; -1 for any other set."""
     found = -1
@@ -105,7 +105,7 @@ def contained(bits: np.ndarray, ids: np.ndarray) -> np.ndarray:
 # Minus infinity into rows of logits, wherever a packed mask has no bit.
 
 
-@kernel
+@jit
 def apply_bitmask(
     logits: np.ndarray,
     bits: np.ndarray,

@@ -12,17 +12,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bpe_automata._kernels import kernel
+from bpe_automata._kernels import jit
 from bpe_automata._kernels.geometry import breaking_merge
 from bpe_automata._kernels.hashing import longer, look_up, table_size
-from bpe_automata._kernels.references import by_reference
 from bpe_automata._kernels.watch import poll
 
 NO_RANK = 2**31 - 1
 _FEW = 64  # symbols
 
 
-@by_reference
 class Merges(NamedTuple):
     """slots int64, values int32: hash table from left * n_ids + right to the row of a merge; made,
     rank int32 [rows]: the token that it makes, and its rank; n_ids."""
@@ -34,18 +32,18 @@ class Merges(NamedTuple):
     n_ids: int
 
 
-@kernel
+@jit
 def _row(m: Merges, left: int, right: int) -> int:
     return look_up(m.slots, m.values, left * m.n_ids + right)
 
 
-@kernel
+@jit
 def _rank(m: Merges, left: int, right: int) -> int:
     row = _row(m, left, right)
     return NO_RANK if row < 0 else m.rank[row]
 
 
-@kernel
+@jit
 def merge_all(
     symbols: np.ndarray, ranks: np.ndarray, n: int, m: Merges, watch: np.ndarray
 ) -> tuple[int, int, int, int]:
@@ -80,7 +78,7 @@ def merge_all(
     return n, last_left, last_right, row
 
 
-@kernel
+@jit
 def _merge_many(
     symbols: np.ndarray, ranks: np.ndarray, n: int, m: Merges, watch: np.ndarray
 ) -> tuple[int, int, int, int]:
@@ -123,7 +121,7 @@ def _merge_many(
     return count, last_left, last_right, row
 
 
-@kernel
+@jit
 def _put(heap: np.ndarray, size: int, rank: int, position: int) -> int:
     """Add a pair to the heap, if it has a rank: the new size."""
     if rank == NO_RANK:
@@ -136,7 +134,7 @@ def _put(heap: np.ndarray, size: int, rank: int, position: int) -> int:
     return size + 1
 
 
-@kernel
+@jit
 def _drop_least(heap: np.ndarray, size: int) -> int:
     """Take the least pair out of the heap: the new size."""
     size -= 1
@@ -152,7 +150,7 @@ def _drop_least(heap: np.ndarray, size: int) -> int:
     return size
 
 
-@kernel
+@jit
 def derive_all(
     starts: np.ndarray, symbols: np.ndarray, m: Merges, watch: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -190,7 +188,6 @@ EACH, BY_ROW, BY_COLUMN = 0, 1, 2
 _SHORT = 64  # symbols; see `_kernels.bpe`
 
 
-@by_reference
 class Tried(NamedTuple):
     """What pairs are tried by. left, right int32 [n_ids]: parts; birth, number int32 [n_ids]: the
     first merge of the epoch that makes each token, and its own; starts int32 [n_ids + 1] and
@@ -208,7 +205,7 @@ class Tried(NamedTuple):
     merges: np.ndarray
 
 
-@kernel
+@jit
 def broken_pairs(
     boxes: np.ndarray,
     rows: np.ndarray,
@@ -256,7 +253,7 @@ def broken_pairs(
     return found[:count], ordered, True
 
 
-@kernel
+@jit
 def _changes(
     a: int, b: int, work: np.ndarray, ranks: np.ndarray, t: Tried, watch: np.ndarray
 ) -> bool:
@@ -274,7 +271,7 @@ def _changes(
 _OFFSET, _PRIME = 1469598103934665603, 1099511628211  # FNV-1a, 64 bits (as wrapping int64)
 
 
-@kernel
+@jit
 def find_splits(data: np.ndarray, start: np.ndarray, watch: np.ndarray) -> np.ndarray:
     """int32 [m, 3], (left, right, made) as indices of tokens; token i is data[start[i]:start[i+1]]
     (uint8; int64 [n + 1]), all different. Ordered by token, then by the length of the left part."""
@@ -308,7 +305,7 @@ def find_splits(data: np.ndarray, start: np.ndarray, watch: np.ndarray) -> np.nd
     return rows[:count].copy().reshape(-1, 3)
 
 
-@kernel
+@jit
 def _hash(data: np.ndarray, low: int, high: int) -> Any:
     hashed = np.int64(_OFFSET)
     for i in range(low, high):
@@ -316,13 +313,13 @@ def _hash(data: np.ndarray, low: int, high: int) -> Any:
     return _mixed(hashed)
 
 
-@kernel
+@jit
 def _mixed(hashed: Any) -> Any:
     """The high bits of the product, which depend on all bytes, brought down."""
     return hashed ^ (hashed >> 29)
 
 
-@kernel
+@jit
 def _find(
     slots: np.ndarray, data: np.ndarray, start: np.ndarray, low: int, high: int, hashed: Any
 ) -> int:

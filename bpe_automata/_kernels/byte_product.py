@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bpe_automata._kernels import kernel
+from bpe_automata._kernels import jit
 from bpe_automata._kernels.hashing import (
     EMPTY,
     first_slot,
@@ -24,13 +24,11 @@ from bpe_automata._kernels.hashing import (
     table_size,
     with_room,
 )
-from bpe_automata._kernels.references import by_reference
 from bpe_automata._kernels.watch import poll
 
 DONE, OUT_OF_STATES, OUT_OF_MEMORY = 0, 1, 2
 
 
-@by_reference
 class Factors(NamedTuple):
     """a, b: int32 [n, k], row 0 all 0; a_column, b_column: int64, theirs of each column of the
     product; a_accepting: bool [n_a]; sure: bool [n_b], states of b beside which it does not matter
@@ -59,7 +57,7 @@ class Rows(NamedTuple):
     counts: np.ndarray
 
 
-@kernel
+@jit
 def _begun(factors: Factors, p: int, q: int) -> Rows:
     """The dead pair is state 0, the start (p, q) state 1 (or 0, if it is dead)."""
     rows = Rows(
@@ -73,7 +71,7 @@ def _begun(factors: Factors, p: int, q: int) -> Rows:
     return rows
 
 
-@kernel
+@jit
 def product(
     factors: Factors, p: int, q: int, max_states: int, max_bytes: int, watch: np.ndarray
 ) -> tuple[int, np.ndarray, np.ndarray]:
@@ -97,7 +95,7 @@ def product(
     return status, rows.pairs[: rows.counts[0]], rows.trans[: rows.counts[0]]
 
 
-@kernel
+@jit
 def _state(factors: Factors, rows: Rows, p: int, q: int) -> int:
     """The number of a pair, a new one if it has none. There must be room."""
     if factors.restart != 0 and q == 0 and factors.a_accepting[p]:
@@ -116,7 +114,7 @@ def _state(factors: Factors, rows: Rows, p: int, q: int) -> int:
     return rows.values[at]
 
 
-@kernel
+@jit
 def _roomier(rows: Rows, room: int) -> Rows:
     """The same with room for more states."""
     count = rows.counts[0]
@@ -130,7 +128,7 @@ def _roomier(rows: Rows, room: int) -> Rows:
 # Which bytes some automata tell apart.
 
 
-@kernel
+@jit
 def joint_columns(byte_class: np.ndarray, told_apart: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(column of each byte int32 [256], its first byte int32 [columns]) such that bytes share one
     only if they do in every row of byte_class (uint8 [blocks, 256]) and are not in told_apart (bool
@@ -151,7 +149,7 @@ def joint_columns(byte_class: np.ndarray, told_apart: np.ndarray) -> tuple[np.nd
     return column, some_byte[:count].copy()
 
 
-@kernel
+@jit
 def _together(
     byte_class: np.ndarray, told_apart: np.ndarray, key: np.ndarray, a: int, b: int
 ) -> bool:
@@ -171,7 +169,7 @@ def _together(
 # the letters that go on along a string.
 
 
-@kernel
+@jit
 def less_strings(
     trans: np.ndarray,
     accepting: np.ndarray,
@@ -235,7 +233,6 @@ def less_strings(
 # time linear in the states of the product (no partition is refined: 65,536 layers are common).
 
 
-@by_reference
 class Layers(NamedTuple):
     """pool: int32, the states of the layers; those of layer i are pool[ptr[i]:ptr[i + 1]], first
     those inside a character (the fewest bytes to go first), then those between two."""
@@ -255,7 +252,7 @@ class Made(NamedTuple):
     used: np.ndarray
 
 
-@kernel
+@jit
 def to_go(trans: np.ndarray, some_byte: np.ndarray, start: int) -> np.ndarray:
     """int8 [n]: bytes that the character needs which has begun at each state; -1 if unreachable.
 
@@ -281,7 +278,7 @@ def to_go(trans: np.ndarray, some_byte: np.ndarray, start: int) -> np.ndarray:
     return left
 
 
-@kernel
+@jit
 def layers(
     trans: np.ndarray, left: np.ndarray, start: int, count: int, limit: int, watch: np.ndarray
 ) -> tuple[bool, np.ndarray, np.ndarray]:
@@ -326,7 +323,7 @@ def layers(
     return True, pool, ptr
 
 
-@kernel
+@jit
 def _sort(states: np.ndarray, left: np.ndarray) -> None:
     """In place: 1 byte to go, 2, 3, and last those between two characters."""
     sorted_states, used = np.empty(states.size, np.int32), 0
@@ -338,7 +335,7 @@ def _sort(states: np.ndarray, left: np.ndarray) -> None:
     states[:] = sorted_states
 
 
-@kernel
+@jit
 def made(
     trans: np.ndarray,
     accepting: np.ndarray,
@@ -378,7 +375,7 @@ def made(
     return out.rows[:rows], out.accepting[:rows], start
 
 
-@kernel
+@jit
 def _nothing(room: int, n_columns: int) -> Made:
     """The dead state, number 0, and room for others."""
     return Made(
@@ -390,7 +387,7 @@ def _nothing(room: int, n_columns: int) -> Made:
     )
 
 
-@kernel
+@jit
 def _interned(out: Made, final: bool) -> int:
     """The state of the row that stands past the last one: an equal one if there is one."""
     new = out.used[0]

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from bpe_automata._kernels import kernel
+from bpe_automata._kernels import jit
 from bpe_automata._kernels.hashing import first_slot, longer, mix, next_slot, rehashed, table_size
 from bpe_automata._kernels.watch import poll
 
@@ -35,7 +35,7 @@ _GROUP, _COUNT, _READ, _SOME, _MOVED, _ORIGIN, _TARGET = 0, 1, 2, 3, 4, 5, 6
 _GROUP_ROWS = 7
 
 
-@kernel
+@jit
 def determinize(
     program: np.ndarray,
     member: np.ndarray,
@@ -93,7 +93,7 @@ def determinize(
     return status, trans, accepting
 
 
-@kernel
+@jit
 def _begin(
     program: np.ndarray,
     scratch: np.ndarray,
@@ -111,7 +111,7 @@ def _begin(
     return _intern(program, scratch, epoch, count, pool, ptr, accepting, keys, table, counters)[1]
 
 
-@kernel
+@jit
 def _atoms_of_classes(member: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The columns of `member` as lists: atoms of class c are atoms[ptr[c]:ptr[c+1]]."""
     n_atoms, n_classes = member.shape
@@ -126,7 +126,7 @@ def _atoms_of_classes(member: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return ptr, atoms
 
 
-@kernel
+@jit
 def _close(program: np.ndarray, scratch: np.ndarray, epoch: int, first: int, count: int) -> int:
     """Add to the set all reading or matching instructions that `first` leads to; the new count."""
     if scratch[_SEEN, first] == epoch:
@@ -150,7 +150,7 @@ def _close(program: np.ndarray, scratch: np.ndarray, epoch: int, first: int, cou
     return count
 
 
-@kernel
+@jit
 def _prune(program: np.ndarray, scratch: np.ndarray, epoch: int, count: int) -> int:
     """Keep the instructions that no other instruction of the set dominates, and mark them; their
     count."""
@@ -171,7 +171,7 @@ def _prune(program: np.ndarray, scratch: np.ndarray, epoch: int, count: int) -> 
     return kept
 
 
-@kernel
+@jit
 def _lower(scratch: np.ndarray, row: int, epoch: int, instruction: int, distance: int) -> None:
     """Note at the first copy of `instruction` how near the nearest copy in the set is."""
     first = instruction - distance
@@ -179,7 +179,7 @@ def _lower(scratch: np.ndarray, row: int, epoch: int, instruction: int, distance
         scratch[row, first], scratch[row + 1, first] = distance, epoch
 
 
-@kernel
+@jit
 def _group_atoms(
     program: np.ndarray,
     class_ptr: np.ndarray,
@@ -206,7 +206,7 @@ def _group_atoms(
     return n_groups
 
 
-@kernel
+@jit
 def _split_groups(atoms: np.ndarray, groups: np.ndarray, n_groups: int) -> int:
     """Split each group that `atoms` cuts into a part inside and a part outside of `atoms`."""
     before = n_groups
@@ -231,7 +231,7 @@ def _split_groups(atoms: np.ndarray, groups: np.ndarray, n_groups: int) -> int:
     return n_groups
 
 
-@kernel
+@jit
 def _step(
     program: np.ndarray,
     reads: np.ndarray,
@@ -248,7 +248,7 @@ def _step(
     return count
 
 
-@kernel
+@jit
 def _intern(
     program: np.ndarray,
     scratch: np.ndarray,
@@ -288,7 +288,7 @@ def _intern(
     return state, pool
 
 
-@kernel
+@jit
 def _same(scratch: np.ndarray, epoch: int, count: int, instructions: np.ndarray) -> bool:
     """Whether `instructions` are the set in scratch; both hold each instruction once."""
     if instructions.size != count:
@@ -299,7 +299,7 @@ def _same(scratch: np.ndarray, epoch: int, count: int, instructions: np.ndarray)
     return True
 
 
-@kernel
+@jit
 def _with_room(
     needed: int,
     trans: np.ndarray,
@@ -328,7 +328,7 @@ def _with_room(
 N_CODE_POINTS = 0x110000
 
 
-@kernel
+@jit
 def partition(
     toggles: np.ndarray, order: np.ndarray, ptr: np.ndarray, watch: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -365,7 +365,7 @@ def partition(
     return starts[:intervals].copy(), atom_of[:intervals].copy(), member[:n_atoms].copy()
 
 
-@kernel
+@jit
 def _distinct(toggles: np.ndarray, order: np.ndarray) -> int:
     """How many different ends there are."""
     count = min(1, order.size)
@@ -374,7 +374,7 @@ def _distinct(toggles: np.ndarray, order: np.ndarray) -> int:
     return count
 
 
-@kernel
+@jit
 def _atom(
     active: np.ndarray,
     key: Any,

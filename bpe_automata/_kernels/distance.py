@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bpe_automata._kernels import kernel
+from bpe_automata._kernels import jit
 from bpe_automata._kernels.watch import poll
 
 NEVER = -1
@@ -12,7 +12,7 @@ ENDLESS = 2**30
 _UNSEEN, _OPEN = -1, -2
 
 
-@kernel
+@jit
 def distances_by_head(ptr: np.ndarray, tail: np.ndarray, accepting: np.ndarray) -> np.ndarray:
     """int32 [n]: edges to the nearest accepting state, NEVER if there is none. ptr: int64 [n + 1],
     tail: int32, the tails of the edges into each state."""
@@ -32,7 +32,7 @@ def distances_by_head(ptr: np.ndarray, tail: np.ndarray, accepting: np.ndarray) 
     return found
 
 
-@kernel
+@jit
 def distances(trans: np.ndarray, accepting: np.ndarray) -> np.ndarray:
     """int32 [n]: steps from each state to the nearest accepting one, NEVER if there is none.
 
@@ -55,7 +55,7 @@ def distances(trans: np.ndarray, accepting: np.ndarray) -> np.ndarray:
     return distances_by_head(ptr[: n + 1].copy(), tail, accepting)
 
 
-@kernel
+@jit
 def edges_of(
     trans: np.ndarray, columns: np.ndarray, odd: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -85,14 +85,14 @@ def edges_of(
     return tail[:many].copy(), start[:many].copy(), head[:count].copy(), longer[:count].copy()
 
 
-@kernel
+@jit
 def _longer(array: np.ndarray, count: int, room: int) -> np.ndarray:
     longer = np.empty(room, array.dtype)
     longer[:count] = array[:count]
     return longer
 
 
-@kernel
+@jit
 def shorten(
     far: np.ndarray,
     tail: np.ndarray,
@@ -119,7 +119,7 @@ def shorten(
                         far[tail[k]], changed = nearer, True
 
 
-@kernel
+@jit
 def longest_ways(trans: np.ndarray, watch: np.ndarray) -> np.ndarray:
     """int32 [n]: steps of the longest way from each state, ENDLESS where there is no longest.
 

@@ -12,13 +12,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bpe_automata._kernels import kernel
+from bpe_automata._kernels import jit
 from bpe_automata._kernels.hashing import look_up
 
 FOREVER = 2**31 - 1
 
 
-@kernel
+@jit
 def preorder(
     child_start: np.ndarray, children: np.ndarray, roots: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -54,7 +54,7 @@ def preorder(
     return position, end, order[:count]
 
 
-@kernel
+@jit
 def merge_intervals(
     nodes: np.ndarray,
     ranks: np.ndarray,
@@ -87,7 +87,7 @@ def merge_intervals(
     return low, high
 
 
-@kernel
+@jit
 def clear_intervals(
     token: int,
     part: np.ndarray,
@@ -120,7 +120,7 @@ def clear_intervals(
         node = part[node]
 
 
-@kernel
+@jit
 def breaking_merge(
     left_token: int,
     right_token: int,

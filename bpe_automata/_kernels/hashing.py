@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from bpe_automata._kernels import kernel
+from bpe_automata._kernels import jit
 
 # Tables without keys, for the automata kernels: int32 arrays, of a size that is a power of two, of
 # the numbers of entries, 0 where free. The caller keeps the key of each entry and compares keys.
 
 
-@kernel
+@jit
 def mix(word: Any) -> Any:
     """A bijection of uint64 whose low bits depend on all bits of `word` (any integer)."""
     h = np.uint64(word) * np.uint64(0x9E3779B97F4A7C15)
@@ -26,7 +26,7 @@ def mix(word: Any) -> Any:
     return h ^ (h >> np.uint64(29))
 
 
-@kernel
+@jit
 def table_size(entries: int) -> int:
     """The power of two that keeps a table of `entries` at most half full: the size of every hash
     table, since the probes of any other leave slots out and may never end."""
@@ -36,19 +36,19 @@ def table_size(entries: int) -> int:
     return size
 
 
-@kernel
+@jit
 def first_slot(key: Any, table: np.ndarray) -> int:
     """Where the search for a uint64 key begins in a table whose size is a power of two."""
     return np.int64(key & np.uint64(table.size - 1))  # type: ignore[return-value]
 
 
-@kernel
+@jit
 def next_slot(slot: int, table: np.ndarray) -> int:
     """Where the search goes on if `slot` is taken. It ends, as a table is at most half full."""
     return (slot + 1) & (table.size - 1)
 
 
-@kernel
+@jit
 def rehashed(table: np.ndarray, keys: np.ndarray, entries: int) -> np.ndarray:
     """A table for more entries; keys: uint64, the key of each entry of `table`."""
     fresh = np.zeros(table_size(entries), np.int32)
@@ -61,7 +61,7 @@ def rehashed(table: np.ndarray, keys: np.ndarray, entries: int) -> np.ndarray:
     return fresh
 
 
-@kernel
+@jit
 def longer(array: np.ndarray, size: int) -> np.ndarray:
     """A copy of a one-dimensional array with zeros at its end."""
     # np.concatenate would do, but takes seconds to compile for each dtype.
@@ -74,7 +74,7 @@ def longer(array: np.ndarray, size: int) -> np.ndarray:
 EMPTY = -1
 
 
-@kernel
+@jit
 def slot_of(keys: np.ndarray, key: int) -> int:
     """The slot that holds `key`, or the empty slot where it belongs."""
     mask = len(keys) - 1
@@ -84,7 +84,7 @@ def slot_of(keys: np.ndarray, key: int) -> int:
     return at
 
 
-@kernel
+@jit
 def build_table(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Table from each of `keys` (int64, distinct) to its index: (slots int64, values int32)."""
     slots = np.full(table_size(len(keys) + 1), EMPTY, np.int64)
@@ -96,14 +96,14 @@ def build_table(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return slots, values
 
 
-@kernel
+@jit
 def look_up(slots: np.ndarray, values: np.ndarray, key: int) -> int:
     """The value of `key`, -1 if it is not in the table."""
     at = slot_of(slots, key)
     return values[at] if slots[at] == key else EMPTY
 
 
-@kernel
+@jit
 def keys_with_room(slots: np.ndarray, entries: int) -> np.ndarray:
     """The keys of a table in one for `entries` keys, no fewer than there are."""
     roomier = np.full(table_size(entries), EMPTY, np.int64)
@@ -113,7 +113,7 @@ def keys_with_room(slots: np.ndarray, entries: int) -> np.ndarray:
     return roomier
 
 
-@kernel
+@jit
 def with_room(slots: np.ndarray, values: np.ndarray, entries: int) -> tuple[np.ndarray, np.ndarray]:
     """A table in one for `entries` keys, no fewer than there are; values of any dtype."""
     roomier = keys_with_room(slots, entries)
@@ -127,7 +127,7 @@ def with_room(slots: np.ndarray, values: np.ndarray, entries: int) -> tuple[np.n
 # Arrays that double when they are full.
 
 
-@kernel
+@jit
 def grown(array: np.ndarray, count: int) -> np.ndarray:
     if count < len(array):
         return array
@@ -136,7 +136,7 @@ def grown(array: np.ndarray, count: int) -> np.ndarray:
     return bigger
 
 
-@kernel
+@jit
 def grown_rows(array: np.ndarray) -> np.ndarray:
     bigger = np.empty((2 * len(array), array.shape[1]), array.dtype)
     bigger[: len(array)] = array

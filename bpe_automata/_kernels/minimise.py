@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bpe_automata._kernels import kernel
+from bpe_automata._kernels import jit
 from bpe_automata._kernels.hashing import first_slot, mix, next_slot, table_size
 from bpe_automata._kernels.utf8 import numbered
 from bpe_automata._kernels.watch import poll, stopped
@@ -27,7 +27,7 @@ _ELEMENT, _WHERE, _SET, _FIRST, _PAST, _MARKS, _TOUCHED = 0, 1, 2, 3, 4, 5, 6
 _ROWS = 7
 
 
-@kernel
+@jit
 def minimise(
     trans: np.ndarray, accepting: np.ndarray, start: int, watch: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, int, np.ndarray]:
@@ -64,7 +64,7 @@ def minimise(
     return _keep_columns(small, column, n_columns, watch), final, target[start], column
 
 
-@kernel
+@jit
 def _reachable(trans: np.ndarray, start: int, watch: np.ndarray) -> np.ndarray:
     """bool [n], without the dead state."""
     reached = np.zeros(trans.shape[0], np.bool_)
@@ -81,7 +81,7 @@ def _reachable(trans: np.ndarray, start: int, watch: np.ndarray) -> np.ndarray:
     return reached
 
 
-@kernel
+@jit
 def _edges_by_head(
     trans: np.ndarray, reached: np.ndarray, watch: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -109,7 +109,7 @@ def _edges_by_head(
     return ptr[: n + 1].copy(), tail, label
 
 
-@kernel
+@jit
 def _live(
     ptr: np.ndarray, tail: np.ndarray, accepting: np.ndarray, watch: np.ndarray
 ) -> np.ndarray:
@@ -129,7 +129,7 @@ def _live(
     return live
 
 
-@kernel
+@jit
 def _live_edges(
     ptr: np.ndarray,
     tail: np.ndarray,
@@ -152,7 +152,7 @@ def _live_edges(
     return new_ptr, tail[:used], label[:used]
 
 
-@kernel
+@jit
 def blocks(
     ptr: np.ndarray,
     tail: np.ndarray,
@@ -192,7 +192,7 @@ def blocks(
     return states[_SET, :n].copy(), state_counts[0] if m + n > 0 else 0
 
 
-@kernel
+@jit
 def _one_set(size: int) -> tuple[np.ndarray, np.ndarray]:
     """The partition of 0..size-1 into one set (none if size is 0)."""
     partition = np.zeros((_ROWS, size + 1), np.int32)
@@ -201,7 +201,7 @@ def _one_set(size: int) -> tuple[np.ndarray, np.ndarray]:
     return partition, np.array([min(size, 1), 0])
 
 
-@kernel
+@jit
 def _sets_by_label(
     label: np.ndarray, n_labels: int, watch: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -228,7 +228,7 @@ def _sets_by_label(
     return partition, counts
 
 
-@kernel
+@jit
 def _mark(partition: np.ndarray, counts: np.ndarray, element: int) -> None:
     """Move an element to the front of its set, among the marked ones."""
     which, here = partition[_SET, element], partition[_WHERE, element]
@@ -244,7 +244,7 @@ def _mark(partition: np.ndarray, counts: np.ndarray, element: int) -> None:
     partition[_MARKS, which] += 1
 
 
-@kernel
+@jit
 def _split(partition: np.ndarray, counts: np.ndarray) -> None:
     """Cut each set into its marked and its other elements; the smaller part becomes a new set."""
     for t in range(counts[1]):
@@ -267,7 +267,7 @@ def _split(partition: np.ndarray, counts: np.ndarray) -> None:
     counts[1] = 0
 
 
-@kernel
+@jit
 def equal_columns(trans: np.ndarray, watch: np.ndarray) -> tuple[np.ndarray, int]:
     """Number the distinct columns by first occurrence: (int32 [k], how many)."""
     n, k = trans.shape
@@ -291,7 +291,7 @@ def equal_columns(trans: np.ndarray, watch: np.ndarray) -> tuple[np.ndarray, int
     return number, count
 
 
-@kernel
+@jit
 def _equal(trans: np.ndarray, a: int, b: int) -> bool:
     for s in range(trans.shape[0]):  # noqa: SIM110 - numba compiles a loop better
         if trans[s, a] != trans[s, b]:
@@ -299,7 +299,7 @@ def _equal(trans: np.ndarray, a: int, b: int) -> bool:
     return True
 
 
-@kernel
+@jit
 def _keep_columns(
     trans: np.ndarray, column: np.ndarray, n_columns: int, watch: np.ndarray
 ) -> np.ndarray:
@@ -318,7 +318,7 @@ def _keep_columns(
 # L = { strings[0], strings[1], ... }
 
 
-@kernel
+@jit
 def dfa_of_strings(
     data: np.ndarray, ptr: np.ndarray, watch: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
@@ -349,7 +349,7 @@ def dfa_of_strings(
     return small, byte_class, final, start
 
 
-@kernel
+@jit
 def _trie(
     data: np.ndarray, ptr: np.ndarray, watch: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -371,7 +371,7 @@ def _trie(
     return parent[:used].copy(), label[:used].copy(), accepting[:used].copy()
 
 
-@kernel
+@jit
 def _states(
     parent: np.ndarray, label: np.ndarray, accepting: np.ndarray, watch: np.ndarray
 ) -> tuple[np.ndarray, int]:
@@ -406,7 +406,7 @@ def _states(
     return state, count
 
 
-@kernel
+@jit
 def _alike(
     label: np.ndarray,
     accepting: np.ndarray,
@@ -425,7 +425,7 @@ def _alike(
     return a == 0 and b == 0
 
 
-@kernel
+@jit
 def _classes_by_first_byte(number: np.ndarray, column: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(class of each byte uint8 [256], first byte of each class), classes in order of first byte.
 

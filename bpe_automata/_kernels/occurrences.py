@@ -11,15 +11,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bpe_automata._kernels import kernel
+from bpe_automata._kernels import jit
 from bpe_automata._kernels.hashing import grown_rows
-from bpe_automata._kernels.references import by_reference
 from bpe_automata._kernels.watch import poll
 
 DEAD, COMPLETE = 0, -1
 
 
-@by_reference
 class Dfa(NamedTuple):
     """trans: int32 [n, k], row 0 dead; byte_class: [256]; accepting: bool [n]; start: a state."""
 
@@ -29,7 +27,6 @@ class Dfa(NamedTuple):
     start: int
 
 
-@by_reference
 class Search(NamedTuple):
     """banned: the texts; follows: the character that must follow one, looked at only if `whole`;
     before: the texts after which one may begin."""
@@ -40,7 +37,7 @@ class Search(NamedTuple):
     whole: bool
 
 
-@kernel
+@jit
 def thread_after(search: Search, thread: int, data: np.ndarray) -> int:
     """A thread after the bytes `data`: itself, DEAD or COMPLETE."""
     banned, follows = search.banned, search.follows
@@ -60,7 +57,7 @@ def thread_after(search: Search, thread: int, data: np.ndarray) -> int:
     return state * wide + waiting
 
 
-@kernel
+@jit
 def begun(search: Search, context: int, data: np.ndarray, watch: np.ndarray) -> np.ndarray:
     """int32: the threads that begin in the bytes `data`, COMPLETE among them. context: where
     `search.before` is after all text that comes before."""
@@ -80,7 +77,7 @@ def begun(search: Search, context: int, data: np.ndarray, watch: np.ndarray) -> 
     return found[:count].copy()
 
 
-@kernel
+@jit
 def all_begun(
     search: Search,
     context: int,
@@ -101,7 +98,7 @@ def all_begun(
     return rows[:count].copy()
 
 
-@kernel
+@jit
 def all_after(
     search: Search,
     thread: int,

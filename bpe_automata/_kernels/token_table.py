@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bpe_automata._kernels import kernel
+from bpe_automata._kernels import jit
 from bpe_automata._kernels.hashing import EMPTY, grown, slot_of, table_size, with_room
 from bpe_automata._kernels.watch import poll
 
@@ -26,7 +26,7 @@ class Rows(NamedTuple):
     start: int
 
 
-@kernel
+@jit
 def breadth_first(
     offsets: np.ndarray, targets: np.ndarray, start: int, watch: np.ndarray
 ) -> np.ndarray:
@@ -45,7 +45,7 @@ def breadth_first(
     return order[:count].copy()
 
 
-@kernel
+@jit
 def by_head(
     offsets: np.ndarray, targets: np.ndarray, watch: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -68,7 +68,7 @@ def by_head(
     return ptr[: n + 1].copy(), tail, number
 
 
-@kernel
+@jit
 def by_target(offsets: np.ndarray, targets: np.ndarray, watch: np.ndarray) -> np.ndarray:
     """int64 [m]: the edges sorted by tail, then by head, then by symbol."""
     _, tail, edge = by_head(offsets, targets, watch)
@@ -81,7 +81,7 @@ def by_target(offsets: np.ndarray, targets: np.ndarray, watch: np.ndarray) -> np
     return order
 
 
-@kernel
+@jit
 def topological(offsets: np.ndarray, targets: np.ndarray, watch: np.ndarray) -> np.ndarray:
     """int32: the states, each before those that it leads to; fewer than all iff there is a cycle
     (Kahn, "Topological sorting of large networks", CACM 5, 1962)."""
@@ -107,7 +107,7 @@ def topological(offsets: np.ndarray, targets: np.ndarray, watch: np.ndarray) -> 
     return order[:count].copy()
 
 
-@kernel
+@jit
 def same_language(a: Rows, b: Rows, watch: np.ndarray) -> bool:
     """L(a) == L(b), for trimmed automata (Hopcroft and Karp 1971).
 
@@ -138,7 +138,7 @@ def same_language(a: Rows, b: Rows, watch: np.ndarray) -> bool:
     return True
 
 
-@kernel
+@jit
 def _leader(leader: np.ndarray, state: int) -> int:
     while leader[state] != state:
         leader[state] = leader[leader[state]]
@@ -146,7 +146,7 @@ def _leader(leader: np.ndarray, state: int) -> int:
     return state
 
 
-@kernel
+@jit
 def product(
     a: Rows,
     b: Rows,
@@ -202,17 +202,17 @@ def product(
     return pairs[:count], offsets[: done + 1], symbols[:m], targets[:m], NOWHERE
 
 
-@kernel
+@jit
 def _accepts(rows: Rows, state: int) -> bool:
     return state >= 0 and rows.accepting[state]
 
 
-@kernel
+@jit
 def _row(rows: Rows, state: int) -> tuple[int, int]:
     return (rows.offsets[state], rows.offsets[state + 1]) if state >= 0 else (0, 0)
 
 
-@kernel
+@jit
 def _number(
     key: int, wide: int, keys: np.ndarray, values: np.ndarray, pairs: np.ndarray, count: int
 ) -> int:
@@ -225,7 +225,7 @@ def _number(
     return count + 1
 
 
-@kernel
+@jit
 def _more_room(
     keys: np.ndarray, values: np.ndarray, pairs: np.ndarray, count: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

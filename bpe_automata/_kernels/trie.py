@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bpe_automata._kernels import kernel
+from bpe_automata._kernels import jit
 
 
 class Trie(NamedTuple):
@@ -26,7 +26,7 @@ class Trie(NamedTuple):
     data: np.ndarray
 
 
-@kernel
+@jit
 def build_nodes(
     order: np.ndarray, start: np.ndarray, data: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -63,7 +63,7 @@ def build_nodes(
     )
 
 
-@kernel
+@jit
 def skips(depth: np.ndarray) -> np.ndarray:
     """For each node the next one that is not deeper."""
     skip = np.empty(len(depth), np.int32)
@@ -86,7 +86,7 @@ BROKEN = -1
 _MOST_LOOKS = 30_000_000  # some 50 ms
 
 
-@kernel
+@jit
 def spell_tokens(
     usable: np.ndarray,
     root: np.ndarray,
@@ -139,7 +139,7 @@ def spell_tokens(
     return lead, atom_start, atoms[:count].copy(), tail, after
 
 
-@kernel
+@jit
 def fold_words(
     current: np.ndarray,
     atom_start: np.ndarray,

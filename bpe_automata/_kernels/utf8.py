@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bpe_automata._kernels import kernel
+from bpe_automata._kernels import jit
 from bpe_automata._kernels.hashing import first_slot, longer, mix, next_slot, rehashed, table_size
 from bpe_automata._kernels.watch import poll
 
@@ -22,7 +22,7 @@ from bpe_automata._kernels.watch import poll
 Tree = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
 
-@kernel
+@jit
 def byte_table(
     trans: np.ndarray,
     accepting: np.ndarray,
@@ -53,7 +53,7 @@ def byte_table(
 # ---------------------------------------------------------------- the tree of code points
 
 
-@kernel
+@jit
 def _tree(
     starts: np.ndarray, atom_of: np.ndarray, n_atoms: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -83,7 +83,7 @@ def _tree(
     return nodes[:used], is_leaf[:used], lead
 
 
-@kernel
+@jit
 def _interval(starts: np.ndarray, code_point: int) -> int:
     """The number of the interval that holds a code point."""
     low, high = 0, starts.size
@@ -96,7 +96,7 @@ def _interval(starts: np.ndarray, code_point: int) -> int:
     return low
 
 
-@kernel
+@jit
 def _leaf(tree: Tree, base: int) -> int:
     """The node of the 64 code points from `base` on."""
     starts, atom_of = tree[0], tree[1]
@@ -111,7 +111,7 @@ def _leaf(tree: Tree, base: int) -> int:
     return _intern(tree, children, True)
 
 
-@kernel
+@jit
 def _uniform(tree: Tree, level: int, atom: int) -> int:
     """The node with `level` bytes to go that selects `atom` whatever follows."""
     uniform = tree[5]
@@ -122,7 +122,7 @@ def _uniform(tree: Tree, level: int, atom: int) -> int:
     return uniform[level, atom]
 
 
-@kernel
+@jit
 def _middle(tree: Tree, base: int, first: int) -> int:
     """The node with two bytes to go of 4096 code points, without the children before `first`."""
     starts, atom_of = tree[0], tree[1]
@@ -136,7 +136,7 @@ def _middle(tree: Tree, base: int, first: int) -> int:
     return _intern(tree, children, False)
 
 
-@kernel
+@jit
 def _top(tree: Tree, base: int, first: int, past: int) -> int:
     """The node with three bytes to go, with the children from `first` to before `past`."""
     starts, atom_of = tree[0], tree[1]
@@ -150,7 +150,7 @@ def _top(tree: Tree, base: int, first: int, past: int) -> int:
     return _intern(tree, children, False)
 
 
-@kernel
+@jit
 def _intern(tree: Tree, children: np.ndarray, leaf: bool) -> int:
     """The node with these children; node 0 if it selects nothing."""
     _, _, nodes, is_leaf, table, _, used = tree
@@ -175,7 +175,7 @@ def _intern(tree: Tree, children: np.ndarray, leaf: bool) -> int:
 # ---------------------------------------------------------------- bytes that act alike
 
 
-@kernel
+@jit
 def _byte_classes(nodes: np.ndarray, lead: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Number by first byte: (byte_class uint8 [256], one byte of each class int32 [n_classes])."""
     byte_class, some_byte, count = np.empty(256, np.uint8), np.empty(256, np.int32), 0
@@ -195,7 +195,7 @@ def _byte_classes(nodes: np.ndarray, lead: np.ndarray) -> tuple[np.ndarray, np.n
     return byte_class, some_byte[:count].copy()
 
 
-@kernel
+@jit
 def _alike(
     nodes: np.ndarray, lead: np.ndarray, keys: np.ndarray, silent: np.ndarray, a: int, b: int
 ) -> bool:
@@ -214,7 +214,7 @@ def _alike(
 # ---------------------------------------------------------------- rows of the byte DFA
 
 
-@kernel
+@jit
 def _instantiate(
     trans: np.ndarray,
     nodes: np.ndarray,
@@ -254,7 +254,7 @@ def _instantiate(
     return rows[:used]
 
 
-@kernel
+@jit
 def _row(
     rows: np.ndarray, follow: np.ndarray, used: int, keys: np.ndarray, table: np.ndarray
 ) -> int:
@@ -279,7 +279,7 @@ def _row(
 # ---------------------------------------------------------------- canonical numbering
 
 
-@kernel
+@jit
 def numbered(
     trans: np.ndarray, accepting: np.ndarray, start: int, watch: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, int]:
@@ -290,7 +290,7 @@ def numbered(
     return table, final, number[start]
 
 
-@kernel
+@jit
 def _breadth_first(trans: np.ndarray, start: int, watch: np.ndarray) -> np.ndarray:
     """The number of each state."""
     number, queue = np.zeros(trans.shape[0], np.int32), np.empty(trans.shape[0], np.int32)
@@ -307,7 +307,7 @@ def _breadth_first(trans: np.ndarray, start: int, watch: np.ndarray) -> np.ndarr
     return number
 
 
-@kernel
+@jit
 def _renumber(
     trans: np.ndarray, accepting: np.ndarray, number: np.ndarray, watch: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:

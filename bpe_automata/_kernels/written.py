@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from bpe_automata._kernels import kernel
-from bpe_automata._kernels.links import HERE, Steps, known_step
+from bpe_automata._kernels import jit
+from bpe_automata._kernels.links import HERE, known_step
 
 BYTE = 1 << 32  # see `parts.BYTE`
 FAR = BYTE << 29
@@ -13,7 +15,7 @@ APART = 1 << 31
 """In the row of a set of states: they lead to different ones."""
 
 
-@kernel
+@jit
 def leave_block(
     rows: np.ndarray, columns: np.ndarray, is_exit: np.ndarray, first: int
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -44,17 +46,17 @@ def leave_block(
     return runs[:n].copy(), away[:count].copy()
 
 
-@kernel
-def write_rows(runs: np.ndarray, first: int, steps: Steps) -> None:
+@jit
+def write_rows(runs: np.ndarray, first: int, steps: tuple[Any, ...]) -> None:
     """Write the rows of a block (see `parts.Block`), which are all 0, from row `first` on."""
     for i in range(len(runs)):
         k, cell = np.int64(runs[i, 0]), np.int64(runs[i, 3])
         entry = cell - 1 - k + HERE if cell > 0 else cell
         for c in range(runs[i, 1], runs[i, 2]):
-            steps.cells[first + k, c] = entry
+            steps[2][first + k, c] = entry
 
 
-@kernel
+@jit
 def write_instance(
     base: int,
     rows: np.ndarray,
@@ -63,61 +65,64 @@ def write_instance(
     rest: int,
     far: np.ndarray,
     plain: np.ndarray,
-    steps: Steps,
+    steps: tuple[Any, ...],
 ) -> None:
     """Write down the states from `base` on. rows: int32, the row of each; step: the number of their
     first step away; lengths: int64, of the shortest text to the end of the part, and `rest` what is
     behind that, each at most FAR; far, plain: of the automaton."""
     for k in range(len(rows)):
-        steps.row[base + k], steps.away[base + k] = rows[k], step
+        steps[3][base + k], steps[4][base + k] = rows[k], step
         length = min(lengths[k] + rest, FAR)
         far[base + k], plain[base + k] = length // BYTE, length % BYTE == 0
 
 
-@kernel
-def write_row(state: int, at: int, row: np.ndarray, steps: Steps) -> None:
+@jit
+def write_row(state: int, at: int, row: np.ndarray, steps: tuple[Any, ...]) -> None:
     """Write row `at` of `trans`, of a state that is none of an instance. row: int64, as of
     `merge`."""
-    steps.row[state] = -1 - at
+    steps[3][state] = -1 - at
     for c in range(len(row)):
-        steps.trans[at, c] = row[c]
+        steps[0][at, c] = row[c]
 
 
-@kernel
-def merge(states: np.ndarray, row: np.ndarray, steps: Steps) -> int:
+@jit
+def merge(states: np.ndarray, row: np.ndarray, steps: tuple[Any, ...]) -> int:
     """Write into `row`, int64 [columns], what `known_step` says of some states, int64, at once;
     APART where they do not say the same. Returns how many columns are APART."""
+    trans, _, cells, lines, away, behind = steps
     apart = 0
     for c in range(len(row)):
         row[c] = 0
         for state in states:
-            after = known_step(state, c, steps)
+            after = known_step(state, c, trans, cells, lines, away, behind)
             if after != 0 and after != row[c]:
                 row[c] = after if row[c] == 0 else APART
         apart += row[c] == APART
     return apart
 
 
-@kernel
-def leads(states: np.ndarray, columns: np.ndarray, steps: Steps) -> np.ndarray:
+@jit
+def leads(states: np.ndarray, columns: np.ndarray, steps: tuple[Any, ...]) -> np.ndarray:
     """int64 [columns, states]: what `known_step` says of each."""
+    trans, _, cells, lines, away, behind = steps
     found = np.empty((len(columns), len(states)), np.int64)
     for k in range(len(columns)):
         for i in range(len(states)):
-            found[k, i] = known_step(states[i], columns[k], steps)
+            found[k, i] = known_step(states[i], columns[k], trans, cells, lines, away, behind)
     return found
 
 
-@kernel
-def known_steps(states: np.ndarray, columns: np.ndarray, steps: Steps) -> np.ndarray:
+@jit
+def known_steps(states: np.ndarray, columns: np.ndarray, steps: tuple[Any, ...]) -> np.ndarray:
     """int64: what `known_step` says of each state with its column."""
+    trans, _, cells, lines, away, behind = steps
     found = np.empty(len(states), np.int64)
     for k in range(len(states)):
-        found[k] = known_step(states[k], columns[k], steps)
+        found[k] = known_step(states[k], columns[k], trans, cells, lines, away, behind)
     return found
 
 
-@kernel
+@jit
 def cut(runs: np.ndarray, dead: np.ndarray, away: np.ndarray, n: int) -> np.ndarray:
     """int64: of the n states of a block (see `parts.Block`), those that are alive and have steps to
     dead ones. dead: bool, of the block's states; away: bool, of those that it leads away to."""
@@ -129,7 +134,7 @@ def cut(runs: np.ndarray, dead: np.ndarray, away: np.ndarray, n: int) -> np.ndar
     return np.flatnonzero(other)
 
 
-@kernel
+@jit
 def write_cut(
     first: int,
     rows: np.ndarray,
@@ -137,12 +142,12 @@ def write_cut(
     runs: np.ndarray,
     dead: np.ndarray,
     away: np.ndarray,
-    steps: Steps,
+    steps: tuple[Any, ...],
 ) -> None:
     """Write, from row `first` on, what `rows` are without their steps to dead states. states:
     int64, of the block, whose rows these are, as `cut` says with the rest of the arguments."""
     for k in range(len(states)):
-        steps.cells[first + k] = steps.cells[rows[k]]
+        steps[2][first + k] = steps[2][rows[k]]
     k = 0
     for i in range(len(runs)):
         while k < len(states) and states[k] < runs[i, 0]:
@@ -151,4 +156,4 @@ def write_cut(
         gone = dead[cell - 1] if cell > 0 else away[-1 - cell]
         if gone and k < len(states) and states[k] == runs[i, 0]:
             for c in range(runs[i, 1], runs[i, 2]):
-                steps.cells[first + k, c] = 0
+                steps[2][first + k, c] = 0
