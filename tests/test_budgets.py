@@ -27,7 +27,6 @@ from bpe_automata._budget import (
     spending,
     with_room,
 )
-from bpe_automata._kernels.watch import armed, poll, raise_what_stopped
 from bpe_automata.errors import BudgetExceededError
 from experiments.shared.resources import called_after
 
@@ -75,16 +74,6 @@ def test_a_budget_is_that_of_the_thread():
         other.start()
         other.join()
     assert left == [inf]
-
-
-def test_a_poll_stops_where_the_time_is_up_and_goes_on_stopping():
-    with spending(Budget(max_seconds=0)):
-        array = armed()
-        assert any(poll(array) for _ in range(1000))
-        assert all(poll(array) for _ in range(1000))
-        with pytest.raises(BudgetExceededError, match="budget of 0 seconds"):
-            raise_what_stopped(array)
-    assert not any(poll(armed()) for _ in range(1000))
 
 
 @pytest.mark.parametrize("seconds", [0.05, 0.5])

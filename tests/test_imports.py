@@ -74,11 +74,11 @@ def test_the_package_alone_brings_in_nothing():
     assert not found & {"numpy", "numba", "tokenizers"}
 
 
-def test_a_constraint_brings_in_no_segments_horizons_or_pictures():
+def test_a_constraint_brings_in_no_segments_endings_or_pictures():
     found = modules_after("from bpe_automata import Constraint, Tokenizer, constrain")
     unwanted = (
         "_constructions.segments",
-        "_constructions.horizon",
+        "_constructions.endings",
         "viz",
         "schemas",
         "_token_autom",
@@ -104,7 +104,7 @@ def test_a_tokenizer_that_is_kept_brings_in_no_readers_and_no_library(tmp_path, 
     readers = {f"bpe_automata._tokenizer.{name}" for name in modules}
     assert {"gguf", "tokenizers"} | readers <= first
     assert not second & (libraries | readers)
-    unwanted = ("_constructions.segments", "_constructions.horizon", "_constructions.lift", "viz")
+    unwanted = ("_constructions.segments", "_constructions.endings", "_constructions.lift", "viz")
     assert not [n for n in second if n.startswith(tuple(f"bpe_automata.{u}" for u in unwanted))]
 
 
@@ -144,7 +144,7 @@ FLOORS = {
     "optional": -3,
     "budget": -2,
     "sharing": -1,
-    "storage": 0,
+    "storage": -0.5,
     "version": -4,
     "arguments": 0,
     "kernels": 0,

@@ -15,7 +15,6 @@ from __future__ import annotations
 import string
 from abc import ABC, abstractmethod
 from collections.abc import Hashable
-from functools import cached_property
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
@@ -41,7 +40,7 @@ from bpe_automata._core.sets import NONE
 from bpe_automata._core.tables import fixed
 from bpe_automata._kernels.bits import members, set_bits
 from bpe_automata._limits import untouched
-from bpe_automata._sharing import BoundedMemo, Lock, locked
+from bpe_automata._sharing import BoundedMemo, Lock, cached, locked
 from bpe_automata.errors import BudgetExceededError
 
 State = TypeVar("State", bound=Hashable)
@@ -175,11 +174,16 @@ class Endings(ABC, Generic[State, Key]):
 
     # ---------------------------------------------------------------- what is asked
 
-    @spent
-    @locked
     def mask(self, state: State, k: int) -> np.ndarray:
         """int32 words, read-only: ids after which the text can be complete with k ids in all, and
         end-of-sequence where the state accepts."""
+        if k >= self._plain_from.get(self.key(state), NEVER):
+            return self.engine.mask(state)
+        return self._new_mask(state, k)
+
+    @spent
+    @locked
+    def _new_mask(self, state: State, k: int) -> np.ndarray:
         key = self.key(state)
         if self._is_plain(key, k):
             return self.engine.mask(state)
@@ -620,7 +624,7 @@ class LiftEndings(Endings[int, int]):
 
     engine: Lift
 
-    @cached_property
+    @cached
     def _ids(self) -> dict[bytes, int]:
         """An id of text for each spelling."""
         spelled = enumerate(self.engine.tokenizer.spellings)

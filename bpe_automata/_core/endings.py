@@ -225,16 +225,21 @@ def tokens_home(
         if begin < 0:
             byte = np.int64(-1) if home[0][state] else byte_of(state, steps, home, wanted)
         begin = np.int64(-1)
-        while node < end and label[node] != byte:
-            node = skip[node]
-        if byte < 0 or node >= end:
+        if byte < 0:
             break
         state = known_step(state, byte, trans, byte_class, cells, row, away, behind)
-        if klass[node] != 0 and top < len(out):
-            out[top, 0], out[top, 1] = token[node], state
-            top += 1
-        end = skip[node]
-        node += 1
+        below = end
+        while node < end and label[node] <= byte:  # more than one of those that are spelled alike
+            if label[node] == byte:
+                if klass[node] != 0 and top < len(out):
+                    out[top, 0], out[top, 1] = token[node], state
+                    top += 1
+                if skip[node] > node + 1:
+                    below = node
+            node = skip[node]
+        if below == end:
+            break
+        node, end = below + 1, skip[below]
     return np.int64(-1) if wanted[0] > 0 else top
 
 

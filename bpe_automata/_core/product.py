@@ -195,7 +195,7 @@ class Product(Reader):
             if code == DONE:
                 return answer
             check()
-            budget = 2 * budget if code == NEED_TIME else _QUOTA
+            budget = 2 * budget if code == NEED_TIME else budget
             quota[0] = budget
             self._give(code, room)
 

@@ -117,8 +117,11 @@ class Constraint(Immutable):
 
     def within(self, max_tokens: int) -> Constraint:
         """The texts that take at most `max_tokens` ids, end-of-sequence not counted: every mask
-        keeps only ids after which the text can be complete with the ids that are left. Where no
-        text can, after the prompt, `matcher` raises BudgetTooSmallError. Within another budget the
+        keeps only ids after which the text can be complete with the ids that are left. Every such
+        id as long as many are left; near the end those for which a short way home, spelled by the
+        tokenizer itself, shows it, so that a mask may lack others. None is empty before the text
+        is complete. Where no text is found to be short enough, after the prompt, `matcher` raises
+        BudgetTooSmallError. Within another budget the
         smaller one counts. Raises ArgumentError.
         """
         with spending(self.budget):

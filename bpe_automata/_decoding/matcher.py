@@ -109,7 +109,8 @@ class Matcher:
 
     def min_tokens_to_accept(self) -> int:
         """Ids that it takes at least until the text is complete, end-of-sequence not counted; 0
-        where it is complete, and once end-of-sequence was read."""
+        where it is complete, and once end-of-sequence was read. Raises BudgetExceededError where a
+        long search would have to find them."""
         from bpe_automata._constructions.within import min_tokens
 
         with spending(getattr(self._engine, "budget", None)):

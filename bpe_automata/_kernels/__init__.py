@@ -7,13 +7,17 @@ Python, to look into them with a debugger.
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import logging
 import os
 import shutil
+import tempfile
 import threading
 import time
+import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -31,20 +35,40 @@ _TOLD = (
     "compiling kernels, once on this machine: half a minute now, a minute in all as others are "
     "needed; `bpe-automata warm` does it beforehand"
 )
+_NO_PLACE = (
+    "compiled kernels cannot be kept: neither the folder of this package nor the user's cache can be "
+    "written to. Each process compiles its own, which takes a minute; set NUMBA_CACHE_DIR to a "
+    "folder that can be written to"
+)
+
+
+class KernelCacheWarning(UserWarning):
+    """There is no folder to keep compiled kernels in, so each process compiles its own."""
 
 
 def _folder() -> str:
     """Where compiled kernels are kept. A kernel depends on others, which numba does not notice, so
     the name says what all sources are; folders of other sources are removed."""
     sources = [path for name in _SOURCES for path in sorted((_PACKAGE / name).glob("*.py"))]
-    digest = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()[:16]
+    kind = f"{numba.__version__} {numba.config.BOUNDSCHECK}".encode()
+    content = b"".join([kind, *(path.read_bytes() for path in sources)])
+    digest = hashlib.sha256(content).hexdigest()[:16]
     own = Path(__file__).parent / "__pycache__"
-    place = own if os.access(own.parent, os.W_OK) else cache_folder("kernels")
-    place = Path(numba.config.CACHE_DIR or place)
-    if not (place / digest).exists():
-        for old in place.glob("[0-9a-f]" * 16):
-            shutil.rmtree(old, ignore_errors=True)
-    return str(place / digest)
+    places = [Path(numba.config.CACHE_DIR)] if numba.config.CACHE_DIR else [own]
+    for place in (*places, cache_folder("kernels")):
+        with suppress(OSError):
+            is_new = not (place / digest).exists()
+            (place / digest).mkdir(parents=True, exist_ok=True)
+            if not os.access(place / digest, os.W_OK):
+                continue
+            for old in place.glob("[0-9a-f]" * 16) if is_new else ():
+                if old.name != digest:
+                    shutil.rmtree(old, ignore_errors=True)
+            return str(place / digest)
+    warnings.warn(_NO_PLACE, KernelCacheWarning, stacklevel=2)
+    folder = tempfile.mkdtemp(prefix="bpe_automata_")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 _FOLDER = _folder()

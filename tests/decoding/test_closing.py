@@ -7,6 +7,7 @@ is the plain mask. (What is left out of a mask near the end is measured, not tes
 
 from __future__ import annotations
 
+import json
 import random
 
 import numpy as np
@@ -32,6 +33,7 @@ from bpe_automata.errors import (
     PromptError,
     UnsupportedFeatureError,
 )
+from bpe_automata.schemas import link_json_schema
 from bpe_automata.testing import (
     bpe_tokenizers,
     byte_level,
@@ -435,3 +437,28 @@ def test_walks_in_smollm2_end_in_time(smollm2_tokenizer, regex, method):
         assert method == "lift" or smollm2_tokenizer.encode(text) == list(ids)
     with pytest.raises(BudgetTooSmallError):
         made.within(needed - 1).matcher()
+
+
+def test_what_is_asked_grows_with_the_text_and_not_with_its_square(smollm2_tokenizer, monkeypatch):
+    """At each mask of the shortest object of many strings, with not one id to spare."""
+    asked = []
+    for n in (10, 40):
+        names = [f"field_{i}" for i in range(n)]
+        schema = {"type": "object", "required": names, "additionalProperties": False}
+        schema["properties"] = {name: {"type": "string"} for name in names}
+        ids = smollm2_tokenizer.encode(json.dumps(dict.fromkeys(names, ""), separators=(",", ":")))
+        engine = constrain(smollm2_tokenizer, link_json_schema(schema)).engine
+        count, ask = [0], type(engine.product).ask
+
+        def counted(*given, count=count, ask=ask):
+            count[0] += 1
+            return ask(*given)
+
+        monkeypatch.setattr(type(engine.product), "ask", counted)
+        matcher = Matcher(Within(engine, len(ids)))
+        for token in ids:
+            matcher.advance(token)
+        monkeypatch.undo()
+        assert matcher.is_accepting
+        asked.append(count[0])
+    assert asked[1] < 6 * asked[0]

@@ -30,7 +30,6 @@ from bpe_automata.errors import (
     BudgetExceededError,
     SchemaError,
     UnsatisfiableSchemaError,
-    UnsupportedFeatureError,
     UnsupportedSchemaError,
 )
 from bpe_automata.schemas import (
@@ -481,10 +480,6 @@ def test_parts_are_boxes_of_a_picture():
 
 
 def test_what_looks_at_all_states_is_refused_or_written_out():
-    tokenizer = named("smollm2")
-    constraint = constrain(tokenizer, link_json_schema(PERSON))
-    with pytest.raises(UnsupportedFeatureError, match="to_dfa"):
-        constraint.within(10)
     with pytest.raises(BudgetExceededError):
         link_json_schema(PERSON).to_dfa(Budget(max_states=1_000))
 
