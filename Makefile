@@ -115,13 +115,9 @@ masks: $(STAMP)
 exactness: $(STAMP)
 	@$(BIN)/python -m experiments exactness --tokenizer all --n 100000
 
-# A wheel with all kernels compiled, so that who installs it on such a processor waits for none.
 wheel: $(STAMP)
 	@rm -rf build/wheel dist && mkdir -p build/wheel dist
 	@git archive HEAD pyproject.toml README.md LICENSE bpe_automata | tar -x -C build/wheel
-	@cd build/wheel && NUMBA_CPU_NAME=x86-64-v3 NUMBA_CPU_FEATURES= NUMBA_CACHE_DIR=cache \
-		PYTHONDONTWRITEBYTECODE=1 $(CURDIR)/$(BIN)/python -m bpe_automata warm
-	@mv build/wheel/cache/* build/wheel/bpe_automata/_kernels/compiled
 	@$(BIN)/python -m pip --disable-pip-version-check --quiet wheel --no-deps -w dist build/wheel
 	@ls -l dist
 

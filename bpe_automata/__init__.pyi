@@ -3,7 +3,7 @@ from ._automata.dfa import BrokenAutomatonError as BrokenAutomatonError, ByteDFA
 from ._automata.linked import LinkedDFA as LinkedDFA
 from ._automata.linked_regex import link_regex as link_regex
 from ._automata.sources import from_interegular as from_interegular, from_strings as from_strings
-from ._constructions.canonical import (
+from ._core.canonical import (
     CanonicalAutomaton as CanonicalAutomaton,
     canonical_automaton as canonical_automaton,
 )
@@ -14,7 +14,7 @@ from ._constructions.explicit import (
     explore as explore,
     explored as explored,
 )
-from ._constructions.geometry import Geometry as Geometry
+from ._core.geometry import Geometry as Geometry
 from ._constructions.lift import Lift as Lift
 from ._constructions.segments import Segments as Segments
 from ._decoding.batches import batch_masks as batch_masks

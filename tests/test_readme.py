@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 
 from bpe_automata._cli import _parser
-from bpe_automata._kernels.hashing import look_up
 
 ROOT = Path(__file__).parents[1]
 WRITTEN = ("using_it", "how_it_works", "findings", "measuring_again", "supported")
@@ -96,9 +95,6 @@ text = tokenizer.decode(matcher.ids)
 same = tokenizer.encode(text) == [*matcher.ids]
 print(__version__, text in ("true", "false"), same, compiled() > 0)
 """
-COMPILED_THERE = "masks"
-"""A module of kernels that the environment compiles itself. All others would take a minute: machine
-code that is kept here is copied, which does not depend on where the package lies."""
 
 
 def run(*command: str, **more) -> str:
@@ -145,11 +141,6 @@ def test_it_is_used_in_a_fresh_environment_without_extras(wheel, tmp_path):
     if "No matching distribution" in done.stderr or "Failed to establish" in done.stderr:
         pytest.skip("the dependencies cannot be fetched")
     assert done.returncode == 0, done.stderr
-    (kernels,) = (tmp_path / "env").rglob("site-packages/bpe_automata/_kernels")
-    (kernels / "__pycache__").mkdir(exist_ok=True)
-    for kept in Path(look_up._cache._cache_path).glob("*.nb?"):
-        if not kept.name.startswith(COMPILED_THERE):
-            shutil.copy(kept, kernels / "__pycache__")
     source = ROOT / "experiments" / "laws" / "smoke_tokenizer"
     script = SCRIPT.replace("PATH", repr(str(source)))
     version, *rest = run(python, "-I", "-c", script, cwd=tmp_path).split()

@@ -36,8 +36,8 @@ _TOLD = (
     "needed; `bpe-automata warm` does it beforehand"
 )
 _NO_PLACE = (
-    "compiled kernels cannot be kept: neither the folder of this package nor the user's cache can be "
-    "written to. Each process compiles its own, which takes a minute; set NUMBA_CACHE_DIR to a "
+    "compiled kernels cannot be kept: neither the folder of this package nor the user's cache can "
+    "be written to. Each process compiles its own, which takes a minute; set NUMBA_CACHE_DIR to a "
     "folder that can be written to"
 )
 

@@ -73,6 +73,29 @@ def _tangle(n: int) -> ByteDFA:
     return ByteDFA(trans, byte_class, accepting, 1)
 
 
+@cache
+def _composing() -> Tokenizer:
+    vocabulary = [*_LETTERS, *("".join(pair) for pair in _MERGES)]
+    options = {"decoder": byte_level(), "normalizer": {"type": "NFC"}}
+    return small_tokenizer(vocabulary, _MERGES, byte_level(use_regex=False), [], **options)
+
+
+@cache
+def _hopeless() -> Constraint:
+    """Whatever ids come, in the end stands a text that the tokenizer's normalizer changes: that is
+    known once all that they lead to was looked at."""
+    n, end = 3_000_000, "e\u0301".encode()
+    tangle = _tangle(n)
+    trans = np.zeros((n + len(end), 5 + len(end)), np.int32)
+    trans[:n, :5] = tangle.trans
+    byte_class, accepting = tangle.byte_class.copy(), np.zeros(len(trans), np.bool_)
+    for k, byte in enumerate(end):
+        byte_class[byte] = 5 + k
+        trans[n - 1 + k, 5 + k] = n + k
+    accepting[-1] = True
+    return constrain(_composing(), ByteDFA(trans, byte_class, accepting, 1), budget=ROOM)
+
+
 def _constraint(pieces: bool, states: int = 300_000) -> Constraint:
     return constrain(_tokenizer(pieces), _tangle(states), budget=ROOM)
 
@@ -141,17 +164,13 @@ def _constrain(_: Path) -> Long:
 
 
 def _mask(_: Path) -> Long:
-    constraint = _constraint(True)  # its first mask is made with the matcher
+    constraint = _hopeless()  # its first mask is made with the matcher
     return constraint.matcher, lambda: _answers(constraint.matcher)
 
 
 def _within(_: Path) -> Long:
-    constraint = _constraint(False)
-    right = constraint.matcher().mask().tolist()
-    return (
-        lambda: _constraint(False).within(3000).matcher().mask(),
-        lambda: constraint.matcher().mask().tolist() == right,
-    )
+    constraint = _hopeless().within(3000)
+    return constraint.matcher, lambda: _answers(constraint.matcher)
 
 
 def _min_tokens(_: Path) -> Long:
@@ -169,8 +188,8 @@ def _written_out(_: Path) -> Long:
 
 
 def _heal(_: Path) -> Long:
-    constraint = _constraint(True)
-    ids = _tokenizer(True).encode("abab")
+    constraint = _hopeless()
+    ids = _composing().encode("abab")
 
     def call() -> object:
         return heal(constraint, ids, 3)
