@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import ast
+import os
+from itertools import count
 from pathlib import Path
 
 import numpy as np
 import pytest
 from support import process
 
+from bpe_automata import Budget
 from bpe_automata import _kernels as kernels
-from bpe_automata._kernels import bits
+from bpe_automata._budget import spending
+from bpe_automata._kernels import bits, jit
 from bpe_automata._kernels.hashing import EMPTY, build_table, look_up, table_size, with_room
+from bpe_automata._kernels.watch import poll, watched
+from bpe_automata._storage import UntrustedCacheWarning
+from bpe_automata.errors import BudgetExceededError
+from experiments.shared.resources import called_after
 
 
 @pytest.mark.parametrize("n", [0, 1, 15, 16, 17, 600, 5000])
@@ -84,14 +92,104 @@ def test_a_changed_source_has_a_folder_of_its_own(tmp_path, monkeypatch):
 def test_without_a_place_for_compiled_kernels_the_package_works_and_says_so(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setattr(kernels.numba.config, "CACHE_DIR", str(tmp_path / "file"))
-    monkeypatch.setattr(kernels, "cache_folder", lambda _: tmp_path / "file")
+    monkeypatch.setenv("BPE_AUTOMATA_CACHE", str(tmp_path / "file"))
     with pytest.warns(kernels.KernelCacheWarning, match="NUMBA_CACHE_DIR"):
         assert Path(kernels._folder()).is_dir()
+
+
+def test_code_is_not_loaded_from_a_folder_that_others_may_write_to(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "shared").chmod(0o777)
+    monkeypatch.setattr(kernels.numba.config, "CACHE_DIR", str(tmp_path / "file"))
+    monkeypatch.setenv("BPE_AUTOMATA_CACHE", str(tmp_path / "shared"))
+    with pytest.warns() as said:
+        folder = Path(kernels._folder())
+    assert tmp_path / "shared" not in folder.parents
+    kinds = {type(warning.message) for warning in said}
+    assert kinds == {UntrustedCacheWarning, kernels.KernelCacheWarning}
+
+
+def test_kernels_run_as_python_where_that_is_asked_for():
+    assert process(COMPILED, NUMBA_DISABLE_JIT="1").stdout == "256 True False\n"
 
 
 def test_a_logger_that_is_silenced_says_nothing(tmp_path):
     silent = 'import logging\nlogging.getLogger("bpe_automata").setLevel("ERROR")\n'
     assert process(silent + COMPILED, NUMBA_CACHE_DIR=tmp_path).stderr == ""
+
+
+# ---------------------------------------------------------------- an end to long kernels
+
+
+@jit
+def endless(step, watch):
+    """Nothing is stored in the loop but what `poll` stores: LLVM must not take the look at what
+    another thread may write out of it."""
+    total = 0
+    while not poll(watch):
+        total ^= step
+    return total
+
+
+@jit
+def counting(counts, n, watch):
+    for _ in range(n):
+        if poll(watch):
+            break
+        counts[0] += 1
+    return counts[0]
+
+
+def test_an_endless_kernel_ends_by_its_budget():
+    with spending(Budget(max_seconds=0.2)), pytest.raises(BudgetExceededError, match=r"0\.2 seconds"):
+        watched(endless, 3)
+
+
+def test_an_endless_kernel_ends_by_a_signal():
+    class EnoughError(Exception):
+        pass
+
+    def handler(*_: object) -> None:
+        raise EnoughError
+
+    with called_after(0.2, handler), pytest.raises(EnoughError):
+        watched(endless, 3)
+
+
+def test_a_kernel_that_is_begun_anew_finds_its_arrays_as_they_were():
+    for n in (0, 100, 100_000):
+        counts = np.array([7])
+        assert watched(counting, counts, n) == counts[0] == 7 + n
+
+
+def test_what_a_long_kernel_works_is_spent():
+    """By the caller, though another thread does it."""
+    with spending(Budget(max_seconds=0.5)), pytest.raises(BudgetExceededError):
+        all(watched(counting, np.array([0]), 3_000_000) for _ in count())
+
+
+FORKED = """
+import os
+from bpe_automata import Budget, compile_regex
+from bpe_automata.errors import BudgetExceededError
+HARD = "(?:.{1,30}a.{1,30}){1,30}x.{15}"
+def answer():
+    try:
+        compile_regex(HARD, Budget(10**7, 0.3, 8 * 10**9))
+    except BudgetExceededError:
+        return compile_regex("a{2,90}b").accepts(b"aab")
+assert answer()
+child = os.fork()
+if not child:
+    os._exit(0 if answer() else 1)
+print(os.waitpid(child, 0)[1], answer())
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no processes are forked here")
+def test_a_forked_child_works():
+    assert process(FORKED).stdout == "0 True\n"
 
 
 def _calls(tree: ast.AST) -> set[str]:

@@ -16,7 +16,7 @@ import tempfile
 import threading
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -25,7 +25,7 @@ import numba
 from numba.core import event
 
 from bpe_automata._budget import excuse
-from bpe_automata._storage import cache_folder
+from bpe_automata._storage import private_folder
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -46,6 +46,15 @@ class KernelCacheWarning(UserWarning):
     """There is no folder to keep compiled kernels in, so each process compiles its own."""
 
 
+def _places() -> Iterator[Path]:
+    """Where that may be. What is there is run, so others must not be able to write there."""
+    given, beside = numba.config.CACHE_DIR, Path(__file__).parent / "__pycache__"
+    yield Path(given) if given else beside
+    own = private_folder("kernels")
+    if own is not None:
+        yield own
+
+
 def _folder() -> str:
     """Where compiled kernels are kept. A kernel depends on others, which numba does not notice, so
     the name says what all sources are; folders of other sources are removed."""
@@ -53,9 +62,7 @@ def _folder() -> str:
     kind = f"{numba.__version__} {numba.config.BOUNDSCHECK}".encode()
     content = b"".join([kind, *(path.read_bytes() for path in sources)])
     digest = hashlib.sha256(content).hexdigest()[:16]
-    own = Path(__file__).parent / "__pycache__"
-    places = [Path(numba.config.CACHE_DIR)] if numba.config.CACHE_DIR else [own]
-    for place in (*places, cache_folder("kernels")):
+    for place in _places():
         with suppress(OSError):
             is_new = not (place / digest).exists()
             (place / digest).mkdir(parents=True, exist_ok=True)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any, TypeVar
 
 import numpy as np
@@ -25,6 +26,7 @@ _FEW = 500  # polls
 _NO_LIMIT = np.iinfo(np.int64).max
 _MOST_KEPT = 1 << 24  # bytes that are put aside to begin anew
 _PAUSE = 0.05  # seconds
+_SHOWS_CLOCKS = hasattr(time, "pthread_getcpuclockid")
 
 
 @jit
@@ -68,12 +70,12 @@ def _written(arguments: tuple[Any, ...]) -> Iterator[np.ndarray]:
 
 
 def _in_a_thread(function: Callable[..., T], *arguments: Any) -> T:
-    watch, clocks = np.array([_NO_LIMIT, 0, _STOPPED]), list[int]()
+    watch, clock = np.array([_NO_LIMIT, 0, _STOPPED]), _Clock()
     answers, errors, spent = list[T](), list[BaseException](), [0]
 
     def run() -> None:
-        clocks.append(time.pthread_getcpuclockid(threading.get_ident()))
         try:
+            clock.begin()
             answers.append(function(*arguments, watch))
         except BaseException as error:  # is raised in the caller's thread
             errors.append(error)
@@ -84,7 +86,7 @@ def _in_a_thread(function: Callable[..., T], *arguments: Any) -> T:
     try:
         while thread.is_alive():
             thread.join(_PAUSE)
-            if clocks and _seconds(clocks[0]) > left:
+            if clock.seconds() > left:
                 raise out_of_time()
     finally:
         watch[_STOPPED] = 1
@@ -95,9 +97,23 @@ def _in_a_thread(function: Callable[..., T], *arguments: Any) -> T:
     return answers[0]
 
 
-def _seconds(clock: int) -> float:
-    """Of a thread's clock; 0 once it has ended."""
-    try:
-        return time.clock_gettime(clock)
-    except OSError:
+class _Clock:
+    """What a thread has worked, as another sees it. Where the system shows that to none (macOS,
+    Windows) it is the time that has passed."""
+
+    def __init__(self) -> None:
+        self._begun = time.perf_counter()
+        self._number: int | None = None
+
+    def begin(self) -> None:
+        """In the thread itself: elsewhere it may have ended."""
+        if _SHOWS_CLOCKS:
+            self._number = time.pthread_getcpuclockid(threading.get_ident())
+
+    def seconds(self) -> float:
+        """0 before the thread has begun, and once it has ended."""
+        if not _SHOWS_CLOCKS:
+            return time.perf_counter() - self._begun
+        with suppress(OSError):
+            return 0.0 if self._number is None else time.clock_gettime(self._number)
         return 0.0
