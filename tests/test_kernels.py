@@ -142,7 +142,10 @@ def counting(counts, n, watch):
 
 
 def test_an_endless_kernel_ends_by_its_budget():
-    with spending(Budget(max_seconds=0.2)), pytest.raises(BudgetExceededError, match=r"0\.2 seconds"):
+    with (
+        spending(Budget(max_seconds=0.2)),
+        pytest.raises(BudgetExceededError, match=r"0\.2 seconds"),
+    ):
         watched(endless, 3)
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from bpe_automata._core.pairs import forbid, is_empty, keep
-from bpe_automata._core.steps import MIXED, Arrays, Int, inlined, jit, slot_of
+from bpe_automata._core.steps import MIXED, Arrays, Int, slot_of
+from bpe_automata._kernels import inlined, jit
 
 # Of `memo.dead`: no id is known to be live; every id that BPE makes is; every id is, and so it is
 # where there is no last one. Else the row of those that are not known to be.

@@ -13,10 +13,10 @@ from bpe_automata._core.steps import (
     NEED_STEPS,
     Arrays,
     Int,
-    jit,
     want,
 )
 from bpe_automata._core.tokens import read_tokens
+from bpe_automata._kernels import jit
 from bpe_automata._kernels.links import HERE
 
 

@@ -28,8 +28,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from bpe_automata._core.steps import DONE, NEED_ROOM, Arrays, Int, jit
+from bpe_automata._core.steps import DONE, NEED_ROOM, Arrays, Int
 from bpe_automata._core.token_actions import ILLEGAL, INSIDE, JOINT, MUST_END
+from bpe_automata._kernels import jit
 from bpe_automata._tokenizer.alphabet import DEAD
 
 NONE = -1

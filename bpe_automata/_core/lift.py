@@ -10,9 +10,10 @@ from bpe_automata._automata.linked import LinkedDFA
 from bpe_automata._budget import check
 from bpe_automata._core.prefixed import PrefixedDfa
 from bpe_automata._core.reader import Reader
-from bpe_automata._core.steps import Arrays, Int, jit
+from bpe_automata._core.steps import Arrays, Int
 from bpe_automata._core.tables import MOST_IDS, Tables, fixed, kinds_of_rows
 from bpe_automata._core.vocabulary import vocabulary_trie
+from bpe_automata._kernels import jit
 from bpe_automata._kernels.distance import distances, distances_by_head
 from bpe_automata._kernels.links import HERE
 from bpe_automata._limits import check_fits

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from bpe_automata._core.steps import FOREVER, Arrays, Int, jit, slot_of
+from bpe_automata._core.steps import FOREVER, Arrays, Int, slot_of
+from bpe_automata._kernels import jit
 
 
 @jit

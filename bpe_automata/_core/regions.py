@@ -8,13 +8,8 @@ import numpy as np
 from bpe_automata._core.status import (
     is_good,
 )
-from bpe_automata._core.steps import (
-    Arrays,
-    Int,
-    inlined,
-    jit,
-    known_step,
-)
+from bpe_automata._core.steps import Arrays, Int, known_step
+from bpe_automata._kernels import inlined, jit
 
 
 @jit

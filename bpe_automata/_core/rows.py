@@ -25,11 +25,11 @@ from bpe_automata._core.steps import (
     PARTLY,
     Arrays,
     Int,
-    jit,
     meets,
     slot_of,
 )
 from bpe_automata._core.tokens import added_steps, read_these, read_tokens
+from bpe_automata._kernels import jit
 
 
 @jit

@@ -47,12 +47,12 @@ from bpe_automata._core.steps import (
     PARTLY,
     Arrays,
     Int,
-    jit,
     known_step,
     meets,
     slot_of,
 )
 from bpe_automata._core.tokens import added_steps, read_tokens
+from bpe_automata._kernels import jit
 
 SHORT = 3  # bytes of the ids that are looked at first, after those of one byte
 MOST_WAITING = 16  # ids whose searches wait for something, in one call

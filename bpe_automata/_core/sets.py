@@ -75,7 +75,7 @@ class HypothesisSets:
         slots = np.full(1 << (2 * n).bit_length(), -1, np.int32)
         return tuple(made[:4]), tuple(made[4:8]), (slots, made[8], np.zeros(1, np.int64))
 
-    def _numbering(self) -> tuple[Arrays, ...]:
+    def _numbering(self) -> tuple[Arrays, Arrays, Arrays, Arrays]:
         return self._described, self._told, self._found, self._readable
 
     def _show(self) -> None:

@@ -13,8 +13,9 @@ import numpy as np
 
 from bpe_automata._automata.compile import compile_regex
 from bpe_automata._automata.dfa import ByteDFA
-from bpe_automata._core.steps import Int, jit
+from bpe_automata._core.steps import Int
 from bpe_automata._core.tables import Tables, fixed
+from bpe_automata._kernels import jit
 from bpe_automata._sharing import BoundedMemo, Lock, cached, locked
 
 Arrays = tuple[np.ndarray, ...]

@@ -17,12 +17,11 @@ from bpe_automata._core.steps import (
     UNDER_WAY,
     Arrays,
     Int,
-    inlined,
-    jit,
     known_step,
     meets,
     want,
 )
+from bpe_automata._kernels import inlined, jit
 
 
 @jit

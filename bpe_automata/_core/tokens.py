@@ -4,14 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from bpe_automata._core.steps import (
-    Arrays,
-    Int,
-    jit,
-    text_after,
-    walk,
-    want,
-)
+from bpe_automata._core.steps import Arrays, Int, text_after, walk, want
+from bpe_automata._kernels import jit
 from bpe_automata._kernels.links import HERE
 
 

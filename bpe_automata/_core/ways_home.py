@@ -1,4 +1,4 @@
-"""Ways home: short texts that lead to acceptance, and the ids that the tokenizer spells them with."""
+"""Ways home: short texts that lead to acceptance, and the ids that spell them."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from bpe_automata._core.steps import (
     NEED_STEPS,
     Arrays,
     Int,
-    jit,
     known_step,
     meets,
     text_after,
     want,
 )
+from bpe_automata._kernels import jit
 
 _MOST_WAYS = 64
 
