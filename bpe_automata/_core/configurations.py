@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from bpe_automata._core.pairs import forbid, is_empty, keep
-from bpe_automata._core.steps import MIXED, Arrays, Int, slot_of
+from bpe_automata._core.steps import Arrays, Int
 from bpe_automata._kernels import inlined, jit
+from bpe_automata._kernels.hashing import slot_of, spread
 
 # Of `memo.dead`: no id is known to be live; every id that BPE makes is; every id is, and so it is
 # where there is no last one. Else the row of those that are not known to be.
@@ -60,7 +61,7 @@ def number_all(
         key = (np.int64(found[i, 1]) << 40) | (np.int64(found[i, 2]) << 24) | H
         if key != last:
             last = key
-            at = ((key * MIXED) >> 20) & mask  # as `slot_of`, without a call
+            at = spread(key) & mask  # as `slot_of`, without a call
             while slots[at] != -1 and slots[at] != key:
                 at = (at + 1) & mask
             if slots[at] == -1:

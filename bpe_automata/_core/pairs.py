@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from bpe_automata._core.steps import FOREVER, Arrays, Int, slot_of
+from bpe_automata._core.steps import FOREVER, Arrays, Int
 from bpe_automata._kernels import jit
+from bpe_automata._kernels.hashing import slot_of
 
 
 @jit

@@ -26,10 +26,10 @@ from bpe_automata._core.steps import (
     Arrays,
     Int,
     meets,
-    slot_of,
 )
 from bpe_automata._core.tokens import added_steps, read_these, read_tokens
 from bpe_automata._kernels import jit
+from bpe_automata._kernels.hashing import slot_of
 
 
 @jit

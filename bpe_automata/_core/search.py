@@ -35,7 +35,6 @@ from bpe_automata._core.steps import (
     DEAD,
     DONE,
     LATER,
-    MIXED,
     NEED_CONFIGURATIONS,
     NEED_ROOM,
     NEED_ROWS,
@@ -49,10 +48,10 @@ from bpe_automata._core.steps import (
     Int,
     known_step,
     meets,
-    slot_of,
 )
 from bpe_automata._core.tokens import added_steps, read_tokens
 from bpe_automata._kernels import jit
+from bpe_automata._kernels.hashing import slot_of, spread
 
 SHORT = 3  # bytes of the ids that are looked at first, after those of one byte
 MOST_WAITING = 16  # ids whose searches wait for something, in one call
@@ -206,7 +205,7 @@ def visit(pair: Int, visited: Arrays) -> Int:
     if failed[slot_of(failed, pair)] == pair:
         return 1
     mask = len(seen) - 1
-    at = ((pair * MIXED) >> 20) & mask
+    at = spread(pair) & mask
     while stamps[at] == now[0] and seen[at] != pair:
         at = (at + 1) & mask
     if stamps[at] == now[0]:

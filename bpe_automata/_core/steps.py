@@ -55,6 +55,7 @@ from typing import Any
 import numpy as np
 
 from bpe_automata._kernels import inlined, jit, links
+from bpe_automata._kernels.hashing import slot_of
 
 Arrays = tuple[Any, ...]
 Int = Any  # int64 inside kernels, which are also called with int
@@ -64,8 +65,7 @@ DONE, NEED_STEPS, NEED_SET, NEED_ROOM, NEED_TIME = 0, 1, 2, 3, 4
 NEED_CONFIGURATIONS, NEED_ROWS, NEED_VISITED, NEED_SEARCH = 5, 6, 7, 8
 FOREVER = 2**31 - 1
 NO_TOKEN = -1
-MIXED = -7046029254386353131  # spreads keys over hash tables
-COMPLETE, UNDER_WAY = 2, 1
+COMPLETE, UNDER_WAY, WAITING = 2, 1, 3
 
 
 @inlined
@@ -122,16 +122,6 @@ def text_after(
             if text < 0:
                 return -1
     return text
-
-
-@inlined
-def slot_of(keys: np.ndarray, key: Int) -> Int:
-    """The slot that holds `key`, or the empty one (-1) where it belongs."""
-    mask = len(keys) - 1
-    at = ((key * MIXED) >> 20) & mask
-    while keys[at] != -1 and keys[at] != key:
-        at = (at + 1) & mask
-    return at
 
 
 @jit

@@ -17,6 +17,7 @@ from bpe_automata._core.steps import (
     want,
 )
 from bpe_automata._kernels import jit
+from bpe_automata._kernels.hashing import spread
 
 _MOST_WAYS = 64
 
@@ -115,7 +116,7 @@ def find_spelled(one: Int, two: Int, table: Arrays) -> Int:
     """The slot of a pair of keys, or the empty one where it belongs."""
     ones, twos = table[0], table[1]
     mask = len(ones) - 1
-    at = (((one * 31 + two) * -7046029254386353131) >> 20) & mask
+    at = spread(one * 31 + two) & mask
     while ones[at] != -1 and (ones[at] != one or twos[at] != two):
         at = (at + 1) & mask
     return at

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from bpe_automata._kernels import jit
+from bpe_automata._kernels import inlined, jit
 
 # Tables without keys, for the automata kernels: int32 arrays, of a size that is a power of two, of
 # the numbers of entries, 0 where free. The caller keeps the key of each entry and compares keys.
@@ -74,11 +74,17 @@ def longer(array: np.ndarray, size: int) -> np.ndarray:
 EMPTY = -1
 
 
-@jit
-def slot_of(keys: np.ndarray, key: int) -> int:
+@inlined
+def spread(key: Any) -> Any:
+    """An int64 whose low 32 bits depend on all bits of a key."""
+    return ((key ^ (key >> 29)) * -7046029254386353131) >> 32
+
+
+@inlined
+def slot_of(keys: np.ndarray, key: Any) -> Any:
     """The slot that holds `key`, or the empty slot where it belongs."""
     mask = len(keys) - 1
-    at = ((key * -7046029254386353131) >> 20) & mask
+    at = spread(key) & mask
     while keys[at] != EMPTY and keys[at] != key:
         at = (at + 1) & mask
     return at
