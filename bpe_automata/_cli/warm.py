@@ -24,6 +24,7 @@ from numba.core.dispatcher import Dispatcher
 from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers, trainers
 from tokenizers import Tokenizer as Trained
 
+import bpe_automata._core as core
 import bpe_automata._kernels as kernels
 from bpe_automata._automata.compile import compile_regex
 from bpe_automata._automata.linked_regex import link_regex
@@ -123,8 +124,9 @@ def all_kernels() -> list[Dispatcher]:
     """Every kernel of the package."""
     found = {
         id(value): value
-        for info in pkgutil.iter_modules(kernels.__path__)
-        for value in vars(import_module(f"{kernels.__name__}.{info.name}")).values()
+        for package in (kernels, core)
+        for info in pkgutil.iter_modules(package.__path__)
+        for value in vars(import_module(f"{package.__name__}.{info.name}")).values()
         if isinstance(value, Dispatcher)
     }
     return list(found.values())

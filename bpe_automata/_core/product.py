@@ -24,8 +24,6 @@ from bpe_automata._core.steps import (
     NEED_STEPS,
     NEED_TIME,
     NEED_VISITED,
-    UNDER_WAY,
-    WAITING,
     place,
 )
 from bpe_automata._core.tables import NO_ADDED, Arrays, TokenizerTables, fixed, scratch
@@ -247,8 +245,6 @@ class Product(Reader):
                 self.tables.sets.know(number)
         elif code == NEED_STEPS:
             self._enter(room[2])
-            known = self.states[2]
-            known[known == WAITING] = UNDER_WAY
         elif code == NEED_TIME:
             pass
         elif code == NEED_CONFIGURATIONS:

@@ -15,7 +15,6 @@ from bpe_automata._core.steps import (
     DEAD,
     PARTLY,
     UNDER_WAY,
-    WAITING,
     Arrays,
     Int,
     known_step,
@@ -211,7 +210,7 @@ def know_all(numbers: np.ndarray, n: Int, memo: Arrays, kit: Arrays, wanted: np.
         if not harmless[a]:
             statuses[c] = _status_within(q, a, H, steps, text, chars, states, sets)
             continue
-        if known[q] != COMPLETE and known[q] != WAITING:
+        if known[q] != COMPLETE:
             look_ahead(q, steps, text, chars, states)
         for w in range(n_words):
             bits |= breaks[H, w] & B[q, w]
@@ -219,10 +218,7 @@ def know_all(numbers: np.ndarray, n: Int, memo: Arrays, kit: Arrays, wanted: np.
             statuses[c] = ALIVE
             continue
         if known[q] != COMPLETE:
-            if known[q] != WAITING:  # once for all configurations of the state
-                want_all(q, steps, text, wanted)
-                known[q] = WAITING
-            wanted[-1] += 1
+            want_all(q, steps, text, wanted)
             continue
         for w in range(n_words):
             bits |= (breaks[H, w] & U1[q, w]) | (binds[H, w] & U0[q, w])

@@ -12,6 +12,7 @@ from bpe_automata._budget import check
 from bpe_automata._core.canonical import CanonicalAutomaton
 from bpe_automata._core.sets import words
 from bpe_automata._core.token_actions import INSIDE
+from bpe_automata._kernels.distance import distances
 from bpe_automata._limits import check_fits
 from bpe_automata._sharing import Immutable, Lock
 from bpe_automata._tokenizer.boundaries import Boundaries
@@ -65,12 +66,13 @@ def universal(boundaries: Boundaries) -> np.ndarray:
 def harmless(text: TextAutomaton, utf8: np.ndarray) -> np.ndarray:
     """bool [n_states]: the states from which every text of PLAIN bytes can be read, and may end."""
     atoms = -2 - utf8[0, list(PLAIN)]
-    found: np.ndarray = text.ends & (atoms >= 0).all()
-    after, before = text.next[:, np.unique(np.maximum(atoms, 0))], -1
-    while found.sum() != before:
-        check()
-        before = found.sum()
-        found = found & (after >= 0).all(axis=1) & found[after].all(axis=1)
+    if (atoms < 0).any():
+        return np.zeros(len(text.next), np.bool_)
+    after = text.next[:, np.unique(atoms)]
+    stuck = ~text.ends | (after < 0).any(axis=1)
+    steps = np.zeros((len(after) + 1, after.shape[1]), np.int32)  # state 0 of these is dead
+    steps[1:] = after + 1
+    found: np.ndarray = distances(steps, np.append(False, stuck))[1:] < 0
     return found
 
 

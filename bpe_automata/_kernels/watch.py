@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from bpe_automata._budget import excuse, excused, out_of_time, seconds_left
+from bpe_automata._budget import check, excuse, excused, out_of_time, seconds_left
 from bpe_automata._kernels import jit
 
 T = TypeVar("T")
@@ -49,6 +49,7 @@ def watched(function: Callable[..., T], *arguments: Any) -> T:
     """What a kernel answers that takes a watch last. What it has written into its arguments holds
     only if it was not stopped. Raises BudgetExceededError, and what a signal's handler raises:
     KeyboardInterrupt."""
+    check()
     arrays = list(_written(arguments))
     if sum(array.nbytes for array in arrays) <= _MOST_KEPT:
         before, watch = [array.copy() for array in arrays], np.array([_FEW, 0, _STOPPED])

@@ -143,7 +143,7 @@ class Accepting(CartesianMerge):
     """Accepts by the text alone, as an automaton that knows no lookahead would."""
 
     def accepting(self, state):
-        return bool(self.dfa.accepting[self._tables.memo.state[state.state_pair]])
+        return bool(self.dfa.accepting[state.state])
 
 
 def test_a_text_that_cannot_end_is_found(smollm2_tokenizer) -> None:
@@ -170,7 +170,7 @@ def test_a_dead_end_is_found() -> None:
 
     class Trap(CartesianMerge):
         def mask(self, state):
-            dead_end = self._tables.memo.state[state.state_pair] != self.dfa.start
+            dead_end = state.state != self.dfa.start
             return super().mask(state) * np.int32(not dead_end)
 
     constraint = constrain(tokenizer, "abc")

@@ -95,7 +95,7 @@ def test_sources_come_from_a_data_set_of_the_hub(monkeypatch):
 def test_each_engine_goes_along_the_text(task, tokenizer):
     rows = [eager(task), lazy(task)]
     assert {len(row["masks"]) for row in rows} == {len(task.ids)}
-    assert rows[0]["nodes"] > 10
+    assert rows[0]["nodes"] >= 10
     with pytest.raises(Table2Error, match="number 0"):
         along(task.engine(), tokenizer.encode("true"))
 

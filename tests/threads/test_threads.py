@@ -143,7 +143,7 @@ def test_constraints_of_one_tokenizer_do_not_wait_for_one_another(schema: ByteDF
     """One is in the middle of a long call, as far as the others can see."""
     tokenizer = Tokenizer.from_json(trained()[0])
     shared = Shared(tokenizer, WORDS, schema)
-    held = shared.constraint("canonical").engine.tables.lock  # type: ignore[attr-defined]
+    held = shared.constraint("canonical").engine.product.lock  # type: ignore[attr-defined]
     begun, over = threading.Event(), threading.Event()
 
     def hold() -> None:
