@@ -22,7 +22,7 @@ from bpe_automata._kernels import jit
 T = TypeVar("T")
 
 _LEFT, _STOPPED, _AT = 0, 1, 2  # places of `watch`; the last holds _STOPPED
-_FEW = 500  # polls
+_FEW = 5000  # polls: some 20 ms at most
 _NO_LIMIT = np.iinfo(np.int64).max
 _MOST_KEPT = 1 << 24  # bytes that are put aside to begin anew
 _PAUSE = 0.05  # seconds

@@ -304,8 +304,9 @@ def called_from_python() -> set[tuple[str, str]]:
 
 
 def test_warm_asks_for_the_kernels(run) -> None:
-    """All but those that make tables grow or are written into others, that read what comes after an added token, or that ask
-    what may not come before an id, which only laws and experiments do."""
+    """All but those that make tables grow, that are written into others, that read what comes after
+    an added token, or that ask what may not come before an id, which only laws and experiments
+    do."""
     code, out, _ = run("warm", "--json")
     assert code == 0
     assert set(json.loads(out)) == {"kernels_compiled", "tokenizers_prepared", "seconds"}
