@@ -53,9 +53,9 @@ from bpe_automata._core.tokens import added_steps, read_tokens
 from bpe_automata._kernels import jit
 from bpe_automata._kernels.hashing import slot_of, spread
 
-SHORT = 3  # bytes of the ids that are looked at first, after those of one byte
+SHORT = 3  # bytes of the ids that are looked at first
 MOST_WAITING = 16  # ids whose searches wait for something, in one call
-NEARER = 3  # phases: of one byte, of SHORT bytes, all; then those that lead farther away
+NEARER = 2  # phases: of SHORT bytes, all; then those that lead farther away
 
 
 @jit
@@ -317,8 +317,8 @@ def _search(  # noqa: PLR0915 - one loop
                 return NEED_TIME, False
             quota[0] -= 1
             phase = frame[3]
-            low = np.int64(1) if phase == 1 else SHORT if phase == 2 else np.int64(0)
-            high = np.int64(1) if phase == 0 else SHORT if phase == 1 else deepest
+            low = SHORT if phase == 1 else np.int64(0)
+            high = SHORT if phase == 0 else deepest
             code, top, leads, is_free, detour = candidates(
                 frame[0], frame[1], low, high, phase < NEARER, memo, kit, scratch, frame[5]
             )
