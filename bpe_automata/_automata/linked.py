@@ -15,8 +15,8 @@ parts leaves out what cannot.
 
 The arrays have room for six times `Budget.max_states` states from the start and never move; pages
 that nobody writes to take no memory (see `linked_store`). A state is "written down" when it is
-added to them, and a "step away" leaves its instance. Kernels follow a step that is not written down
-yet by `_kernels.links.step`, everybody else by `LinkedDFA.step`.
+added to them, and a "step away" leaves its instance. A kernel that comes to a step which is not
+written down yet returns its number, for `LinkedDFA.enter`.
 """
 
 from __future__ import annotations

@@ -291,9 +291,8 @@ def _search(  # noqa: PLR0915 - one loop
     deepest: Int,
     quota: np.ndarray,
 ) -> tuple[Int, bool]:
-    """The same along ids that lead nearer to acceptance alone (phases NEARER), or all
-    (one more). Returns
-    (code, is it known?)."""
+    """The same along ids that lead nearer to acceptance alone (phases: NEARER), or along all (one
+    more). Returns (code, is it known?)."""
     dead, counts, rows = memo[3], memo[4], memo[5]
     position, pairs, now = kit[7][0], kit[7], visited[5]
     listed, frames, other = scratch[4], scratch[6], scratch[7]

@@ -55,20 +55,6 @@ def without(ids: np.ndarray, bits: np.ndarray) -> np.ndarray:
 
 
 @jit
-def differing(bits: np.ndarray, base: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(where, words), int32: the words of a packed set that are others than those of `base`."""
-    count = 0
-    for w in range(len(bits)):
-        count += bits[w] != base[w]
-    where, words, count = np.empty(count, np.int32), np.empty(count, np.int32), 0
-    for w in range(len(bits)):
-        if bits[w] != base[w]:
-            where[count], words[count] = w, bits[w]
-            count += 1
-    return where, words
-
-
-@jit
 def only(bits: np.ndarray) -> int:
     """The id of a packed set that holds exactly one; -1 for any other set."""
     found = -1

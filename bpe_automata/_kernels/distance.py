@@ -8,8 +8,6 @@ from bpe_automata._kernels import jit
 from bpe_automata._kernels.watch import poll
 
 NEVER = -1
-ENDLESS = 2**30
-_UNSEEN, _OPEN = -1, -2
 
 
 @jit
@@ -117,33 +115,3 @@ def shorten(
                     nearer = far[head[edge]] + byte + odd[edge]
                     if nearer < far[tail[k]]:
                         far[tail[k]], changed = nearer, True
-
-
-@jit
-def longest_ways(trans: np.ndarray, watch: np.ndarray) -> np.ndarray:
-    """int32 [n]: steps of the longest way from each state, ENDLESS where there is no longest.
-
-    trans: int32 [n, k], 0 where there is no step. Depth-first: each step is looked at once."""
-    n, k = trans.shape
-    found, best = np.full(n, _UNSEEN, np.int32), np.zeros(n, np.int32)
-    stack, column = np.empty(n, np.int32), np.zeros(n, np.int32)
-    for root in range(1, n):
-        top = 0
-        if found[root] == _UNSEEN:
-            stack[0], found[root], top = root, _OPEN, 1
-        while top > 0 and not poll(watch):
-            state = stack[top - 1]
-            if column[state] == k:
-                found[state] = best[state]
-                top -= 1
-                continue
-            after = trans[state, column[state]]
-            if after != 0 and found[after] == _UNSEEN:
-                stack[top], found[after] = after, _OPEN
-                top += 1
-                continue  # and look at this step again when that is known
-            column[state] += 1
-            if after != 0:
-                way = ENDLESS if found[after] == _OPEN else min(found[after] + 1, ENDLESS)
-                best[state] = max(best[state], way)
-    return found

@@ -83,7 +83,6 @@ def skips(depth: np.ndarray) -> np.ndarray:
 # Tokens read as characters: leading fragment, whole characters, trailing fragment.
 
 BROKEN = -1
-_MOST_LOOKS = 30_000_000  # some 50 ms
 
 
 @jit

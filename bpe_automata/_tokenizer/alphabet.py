@@ -23,14 +23,12 @@ from functools import cache
 import numpy as np
 
 from bpe_automata._budget import check, check_bytes
-from bpe_automata._sharing import cached
 from bpe_automata._storage import CorruptFileError, checked_load, store_arrays
 from bpe_automata._tokenizer.source import CharacterEngine
 from bpe_automata.errors import UnsupportedTokenizerError
 
 LAST_CODE_POINT = 0x10FFFF
 DEAD = -1
-_LONGEST = 4  # bytes of a character
 
 Ranges = np.ndarray
 """int32 [n, 2]: half-open ranges of code points, sorted, disjoint, not touching."""
@@ -69,28 +67,6 @@ class Alphabet:
                 return -2 - entry if entry < -1 else DEAD
             row = entry
         return DEAD
-
-    def first_bytes(self, atoms: np.ndarray) -> np.ndarray:
-        """bool [256]: the bytes that begin characters of some atoms (bool [n_atoms])."""
-        (rows, completed), (above, below) = self._edges
-        found = np.zeros(len(self.utf8), dtype=bool)
-        found[rows[atoms[completed]]] = True
-        for _ in range(_LONGEST - 1):
-            found[above[found[below]]] = True
-        first = self.utf8[0]
-        leads = found[np.maximum(first, 0)] & (first >= 0)
-        return np.where(first < -1, atoms[-2 - np.minimum(first, -2)], leads)
-
-    @cached
-    def _edges(self) -> tuple[np.ndarray, np.ndarray]:
-        """Each int64 [2, n]: rows, and the atoms that they complete; rows, and the rows that follow
-        them."""
-        most = max(self.n_atoms, len(self.utf8))
-        pairs = np.arange(len(self.utf8))[:, None] * most + np.where(
-            self.utf8 < 0, -2 - self.utf8, self.utf8
-        )
-        ends, continues = np.unique(pairs[self.utf8 < -1]), np.unique(pairs[self.utf8 >= 0])
-        return np.stack(np.divmod(ends, most)), np.stack(np.divmod(continues, most))
 
 
 def build_alphabet(

@@ -8,7 +8,6 @@ import itertools
 import random
 import re
 
-import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -29,8 +28,6 @@ from bpe_automata._automata.dfa import BrokenAutomatonError, ByteDFA
 from bpe_automata._automata.program import cased_code_points, members
 from bpe_automata._automata.sources import from_strings
 from bpe_automata._automata.syntax import parse
-from bpe_automata._kernels.distance import ENDLESS, longest_ways
-from bpe_automata._kernels.watch import watched
 from bpe_automata.errors import BudgetExceededError, EmptyLanguageError, UnsupportedRegexError
 from bpe_automata.testing import byte_dfas, cyclic_regexes
 
@@ -156,19 +153,6 @@ def test_code_points_without_case_are_left_alone_by_ignorecase() -> None:
     rest = sorted(set(range(0, N_CODE_POINTS, 7)) - set(map(ord, cased_code_points())))
     text = all_code_points()
     assert all(text[c].lower() == text[c] == text[c].upper() for c in rest)
-
-
-@settings(max_examples=60)
-@given(byte_dfas() | st.sampled_from([*FINITE, "(ab)*c|d{3}", "a{40}(b|c*)"]).map(compile_regex))
-def test_the_longest_ways(dfa):
-    graph = nx.DiGraph()
-    graph.add_nodes_from(range(1, dfa.n_states))
-    graph.add_edges_from((s, int(t)) for s in range(1, dfa.n_states) for t in dfa.trans[s] if t)
-    found = watched(longest_ways, dfa.trans)
-    for state in range(1, dfa.n_states):
-        part = graph.subgraph({state} | nx.descendants(graph, state))
-        acyclic = nx.is_directed_acyclic_graph(part)
-        assert found[state] == (nx.dag_longest_path_length(part) if acyclic else ENDLESS)
 
 
 # ---------------------------------------------------------------- boolean operations
