@@ -124,10 +124,10 @@ def min_tokens(engine: Engine[Any], state: Hashable) -> int:
 def endings_of(engine: Engine[Any]) -> AnyEndings:
     """It is kept as an attribute of the engine, or, where that has no room for attributes, made
     anew."""
-    attributes = getattr(engine, "__dict__", {})
+    attributes = getattr(engine, "__dict__", {})  # a throwaway one where the engine has none
     if _ATTRIBUTE not in attributes:
         attributes.setdefault(_ATTRIBUTE, _endings(engine))
-    return cast(AnyEndings, attributes[_ATTRIBUTE]) if attributes else _endings(engine)
+    return cast(AnyEndings, attributes[_ATTRIBUTE])
 
 
 def _endings(engine: Engine[Any]) -> AnyEndings:

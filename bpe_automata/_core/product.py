@@ -10,6 +10,7 @@ import numpy as np
 from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._automata.linked import ByteAutomaton, LinkedDFA
 from bpe_automata._budget import check
+from bpe_automata._core.configurations import NONE_KNOWN
 from bpe_automata._core.reader import Reader
 from bpe_automata._core.regions import region
 from bpe_automata._core.rows import compose, read_row, read_slice
@@ -31,7 +32,7 @@ from bpe_automata._kernels.bits import set_bits
 from bpe_automata._limits import untouched
 from bpe_automata._sharing import BoundedMemo, locked
 
-_QUOTA = 2000  # configurations that one call of a kernel settles
+_QUOTA = 2000  # calls of `candidates` in one call of a kernel, doubled where they are too few
 _FEW = 40  # calls of `candidates` for one id of a slice
 _NONE = np.empty(0, np.int32)
 _NO_BASE = np.empty((2, 0), np.int32)
@@ -71,7 +72,7 @@ class Product(Reader):
         ends: bool = True,
         sliced: bool = True,
     ) -> None:
-        """added: see `steps.added_steps`. good: uint8 [n_states], the states known to lead to
+        """added: see `tokens.added_steps`. good: uint8 [n_states], the states known to lead to
         acceptance by steady atoms; by default found along shortest texts. ends: False where no
         state is to count as accepting. sliced: False where wide states are read in full."""
         n, n_words = dfa.n_states, tables.chars[4].shape[0]
@@ -96,13 +97,14 @@ class Product(Reader):
         self._live: BoundedMemo[tuple[int, Slice, bytes], bool] = BoundedMemo(200)
 
     def _memo_with(self, room: int, n_rows: int = 64) -> tuple[Any, ...]:
+        """See `memo` in `steps`: slots, values, keys, dead, counts, rows, known, detour, hints."""
         slots = 1 << (4 * room - 1).bit_length()
         n_words = -(-len(self.tables.pairs[1]) // 64)
         return (
             np.full(slots, -1, np.int64),
             np.zeros(slots, np.int32),
             np.zeros(room, np.int64),
-            np.full(room, -3, np.int32),
+            np.full(room, NONE_KNOWN, np.int32),
             np.zeros(3, np.int64),
             np.zeros((n_rows, n_words), np.uint64),
             np.zeros(room, np.uint8),
@@ -111,7 +113,7 @@ class Product(Reader):
         )
 
     def _visited_with(self, room: int) -> tuple[Any, ...]:
-        slots = 4 * room
+        slots = 4 * room  # room is a power of two, as slots are found by a mask
         return (
             np.full(slots, -1, np.int64),
             np.zeros(1, np.int64),
@@ -231,7 +233,8 @@ class Product(Reader):
         return room
 
     def _go_on(self, code: int, room: tuple[Any, ...], n: int, few: int) -> None:
-        """What a kernel asks for, which may be n searches."""
+        """Do what a kernel asks for before it is called again: n searches of the pairs in
+        scratch[5], each with at most `few` calls of `candidates` (0: any number), or `_give`."""
         check()
         if code == NEED_SEARCH:
             self.ask(search_each, room[5][:n].copy(), few)
@@ -239,7 +242,7 @@ class Product(Reader):
             self._give(code, room)
 
     def _give(self, code: int, room: tuple[Any, ...]) -> None:
-        """What a kernel asks for."""
+        """Find what a kernel lacks: sets, steps, or room in one of its tables."""
         if code == NEED_SET:
             for number in room[3][1 : 1 + int(room[3][0])].tolist():
                 self.tables.sets.know(number)
@@ -266,11 +269,11 @@ class Product(Reader):
             place(failed, new[0], np.zeros(len(new[0]), np.int32))
             new[1][0] = len(failed)
             self._visited = new
-        else:
+        else:  # NEED_ROOM
             scratch.grow()
 
     def statuses(self) -> dict[tuple[int, int, int], int]:
-        """What is known of the configurations that were met: ALIVE, DEAD or PARTLY."""
+        """What is known of the configurations that were met, for tests: see `steps`."""
         _, _, keys, _, counts, _, known = self._memo[:7]
         n = int(counts[0])
         found = zip(keys[:n].tolist(), known[:n].tolist(), strict=True)

@@ -47,9 +47,10 @@ def read_row(
     deepest: Int,
     out: np.ndarray,
 ) -> tuple[Int, Int, Int]:
-    """The ids that can be read at a configuration and are not dead there, whatever the last id was
-    but for what it forbids: out[0, :n] free ones, out[1, :m] bound ones. part: the trie that is
-    read (all tokens, or those that a slice leaves); few: int32, ids that are read besides.
+    """The ids that can be read at a configuration and after which acceptance can be reached; what
+    the last id forbids is not taken out (`compose` does that): out[0, :n] free ones, out[1, :m]
+    bound ones. part: the trie that is read (all tokens, or those that a slice leaves); few: int32,
+    ids that are read besides.
 
     Returns (code, n, m); NEED_SEARCH: n pairs in scratch[5] are to be searched."""
     steps, text, chars, _, sets, trie, added, pairs = kit
@@ -86,7 +87,9 @@ def read_row(
             s, last = known[c], t if i < n else np.int64(NO_TOKEN)
             if s == PARTLY and not is_live(last, c, dead, rows, position):
                 pair = (c << 20) | (last + 1)
-                if failed[slot_of(failed, pair)] != pair and n_open < len(open_):
+                if failed[slot_of(failed, pair)] != pair and n_open < len(
+                    open_
+                ):  # the next call finds the rest
                     open_[n_open] = pair
                     n_open += 1
             elif s in (ALIVE, PARTLY):
@@ -95,8 +98,6 @@ def read_row(
         found_ids[side] = n_found
     if wanted[0] > 0:
         return NEED_STEPS, 0, 0
-    if need[0] > 0:
-        return NEED_SET, 0, 0
     if n_open > 0:
         return NEED_SEARCH, np.int64(n_open), 0
     return DONE, found_ids[0], found_ids[1]
@@ -116,10 +117,11 @@ def read_slice(
     unsure: np.ndarray,
 ) -> tuple[Int, Int, Int, Int, Int]:
     """The ids of a slice, in a loop that never ends (see `_core.slices`), at its start and a
-    hypothesis set: surely[0, :n0], surely[1, :n1], those that lead on as a boundary can come;
-    later: (id, side, set) of those that lead to a character's end where none can; unsure: (id,
-    side) of all others. Returns (code, n0, n1, how many of later, of unsure); NEED_SEARCH: n0 pairs
-    in scratch[5] are to be searched, not for long."""
+    hypothesis set: surely[0, :n0] with a boundary before them, surely[1, :n1] without, those that
+    are known to be live. Of the others, later: (id, side, set) of those that end where a character
+    ends, and the hypotheses there; unsure: (id, side) of those that end inside a character. Returns
+    (code, n0, n1, how many of later, of unsure); NEED_SEARCH: n0 pairs in scratch[5] are to be
+    searched, not for long."""
     steps, text, _, _, sets, _, _, pairs = kit
     path, wanted, need, judged, numbers = scratch[1], scratch[2], scratch[3], scratch[8], scratch[9]
     slots, values, keys, dead, counts, rows, known = memo[:7]
@@ -157,7 +159,7 @@ def read_slice(
                 k = sizes[3]
                 unsure[k, 0], unsure[k, 1] = t, side
                 sizes[3] = k + 1
-    if n_open > 0:
+    if n_open > 0:  # no step is wanted here: a loop is written out in full
         return NEED_SEARCH, np.int64(n_open), 0, 0, 0
     return DONE, sizes[0], sizes[1], sizes[2], sizes[3]
 

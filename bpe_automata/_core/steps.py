@@ -6,6 +6,7 @@ hypothesis set. Its status is a matter of two ANDs of bits (see `status`):
     ALIVE    whatever the last id was, some text goes on from it to acceptance
     DEAD     no text goes on to acceptance
     PARTLY   it may depend on what the last id would merge with, or more than one character decides
+    LATER    PARTLY, in the loop of a slice, where a search was given up
 
 What is PARTLY is settled by `search`, exactly, so a status may be PARTLY where it need not be.
 

@@ -21,7 +21,7 @@ from bpe_automata._kernels import jit
 
 T = TypeVar("T")
 
-_LEFT, _STOPPED, _AT = 0, 1, 2  # places of `watch`; the last holds _STOPPED
+_LEFT, _STOPPED, _AT = 0, 1, 2  # places of `watch`; watch[_AT] is _STOPPED, see `poll`
 _FEW = 5000  # polls: some 20 ms at most
 _NO_LIMIT = np.iinfo(np.int64).max
 _MOST_KEPT = 1 << 24  # bytes that are put aside to begin anew
