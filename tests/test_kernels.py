@@ -160,6 +160,19 @@ def test_an_endless_kernel_ends_by_a_signal():
         watched(endless, 3)
 
 
+def test_a_signal_that_is_handled_below_numba_is_raised_as_itself():
+    """As numba reports it: its C code makes the handler's error the cause of another."""
+
+    def kernel(watch):
+        try:
+            raise KeyboardInterrupt
+        except KeyboardInterrupt as error:
+            raise SystemError("returned a result with an exception set") from error
+
+    with pytest.raises(KeyboardInterrupt):
+        watched(kernel)
+
+
 def test_a_kernel_that_is_begun_anew_finds_its_arrays_as_they_were():
     for n in (0, 100, 100_000):
         counts = np.array([7])

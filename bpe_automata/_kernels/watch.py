@@ -53,12 +53,25 @@ def watched(function: Callable[..., T], *arguments: Any) -> T:
     arrays = list(_written(arguments))
     if sum(array.nbytes for array in arrays) <= _MOST_KEPT:
         before, watch = [array.copy() for array in arrays], np.array([_FEW, 0, _STOPPED])
-        answer = function(*arguments, watch)
+        answer = _called(function, *arguments, watch)
         if not watch[_STOPPED]:
             return answer
         for array, kept in zip(arrays, before, strict=True):
             array[...] = kept
     return _in_a_thread(function, *arguments)
+
+
+def _called(function: Callable[..., T], *arguments: Any) -> T:
+    """What a kernel answers. A signal that comes meanwhile is handled in the first line of Python
+    that runs then: where a kernel returns arrays it is one of numba's, below C code that turns the
+    handler's error into the cause of a SystemError."""
+    try:
+        return function(*arguments)
+    except SystemError as error:
+        cause: BaseException = error
+        while isinstance(cause, SystemError) and cause.__cause__ is not None:
+            cause = cause.__cause__
+        raise cause from None
 
 
 def _written(arguments: tuple[Any, ...]) -> Iterator[np.ndarray]:
