@@ -37,8 +37,6 @@ from bpe_automata._core.canonical import (
     canonical_automaton,
 )
 from bpe_automata._core.prefixed import prefixed
-from bpe_automata._core.tables import fixed
-from bpe_automata._core.tokens import states_after
 from bpe_automata._kernels.distance import NEVER
 from bpe_automata._token_automata.algebra import minimised
 from bpe_automata._token_automata.automaton import TokenAutomaton
@@ -177,10 +175,19 @@ class Language:
 
     def _led(self, q: int, by_first: list[np.ndarray]) -> list[tuple[int, int]]:
         ids = np.concatenate([by_first[0][:0], *(by_first[b] for b in self._dfa.live_bytes(q))])
-        trie, steps = self._given.canonical.trie, fixed(*self._dfa.steps)
-        after = states_after(q, ids, trie.start, trie.data, steps)
+        after = self._after(q, ids)
         good = self._live[after]
         return list(zip(ids[good].tolist(), after[good].tolist(), strict=True))
+
+    def _after(self, q: int, ids: np.ndarray) -> np.ndarray:
+        """int64: the state after each id."""
+        trie, after = self._given.canonical.trie, np.full(len(ids), q)
+        first, lengths = trie.start[ids], np.diff(trie.start)[ids]
+        for k in range(int(lengths.max(initial=0))):
+            longer = np.flatnonzero(lengths > k)
+            columns = self._dfa.byte_class[trie.data[first[longer] + k]]
+            after[longer] = self._dfa.trans[after[longer], columns]
+        return after
 
     def _bytes(self, q: int) -> list[tuple[int, int]]:
         """(byte, state after it)."""

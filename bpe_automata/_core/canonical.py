@@ -17,7 +17,7 @@ import numpy as np
 from bpe_automata._budget import READING, Budget, check, spending
 from bpe_automata._core.geometry import Geometry
 from bpe_automata._core.sets import BEGINNING, NONE, HypothesisSets
-from bpe_automata._core.stored import Parts, cached, check_parts
+from bpe_automata._core.stored import Parts, cached
 from bpe_automata._core.token_actions import (
     TokenActions,
     WholePretokens,
@@ -188,12 +188,7 @@ def canonical_automaton(tokenizer: Tokenizer, budget: Budget = READING) -> Canon
 
 
 def _kept(tokenizer: Tokenizer) -> CanonicalAutomaton:
-    parts = cached(
-        Parts,
-        tokenizer,
-        lambda: _tried_parts(tokenizer),
-        lambda found: check_parts(found, tokenizer.n_ids),
-    )
+    parts = cached(Parts, tokenizer, lambda: _tried_parts(tokenizer))
     return CanonicalAutomaton(tokenizer, parts)
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from bpe_automata._core.pairs import forbid, is_empty, keep
-from bpe_automata._core.steps import Arrays, Int
-from bpe_automata._kernels import inlined, jit
+from bpe_automata._core.steps import BEGINNING, Arrays, Int
+from bpe_automata._kernels import inlined, inner, jit
 from bpe_automata._kernels.hashing import slot_of, spread
 
 # Of `memo.dead`: no id is known to be live; every id that BPE makes is; every id is, and so it is
@@ -51,10 +51,11 @@ def number_all(
     numbers: np.ndarray,
 ) -> bool:
     """The configurations that tokens lead to: numbers[:n], -1 where there is none. found: rows of
-    (token, q, a, class); after: the set after each class. Is there room for all?"""
+    (token, q, a, class), of class -1 where a text begins anew behind the token; after: the set
+    after each class. Is there room for all?"""
     mask, last, c = len(slots) - 1, np.int64(-1), np.int64(-1)
     for i in range(n):
-        H = np.int64(after[found[i, 3]])
+        H = np.int64(after[found[i, 3]]) if found[i, 3] >= 0 else np.int64(BEGINNING)
         if H < 0:
             numbers[i] = -1
             continue
@@ -87,7 +88,7 @@ def is_live(token: Int, c: Int, dead: np.ndarray, rows: np.ndarray, position: np
     return row == EVERY_MADE or not (rows[row, at >> 6] >> np.uint64(at & 63)) & np.uint64(1)
 
 
-@jit
+@inner
 def learn(
     c: Int, n: Int, is_free: Int, detour: Int, memo: Arrays, pairs: Arrays, other: np.ndarray
 ) -> None:

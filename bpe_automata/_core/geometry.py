@@ -16,7 +16,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bpe_automata._kernels.bpe import BY_COLUMN, BY_ROW, EACH, Tried, broken_pairs
 from bpe_automata._kernels.geometry import (
     Half,
     Pairs,
@@ -26,8 +25,7 @@ from bpe_automata._kernels.geometry import (
     preorder,
 )
 from bpe_automata._kernels.hashing import build_table
-from bpe_automata._kernels.watch import watched
-from bpe_automata._tokenizer.derivation import Derivation
+from bpe_automata._tokenizer.derivation import Derivation, bpe
 from bpe_automata.errors import ImproperMergeTableError
 
 # Pairs of tokens about which no rectangle is certain: those are tried one by one.
@@ -45,7 +43,13 @@ from bpe_automata.errors import ImproperMergeTableError
 #
 # Epochs of one merge have no such pairs, and most tables have no other epochs.
 
-_MOST_STEPS = 500_000_000
+_TOO_MANY = (
+    "{} merges come before the merges that make their parts, and too many pairs of tokens would "
+    "have to be tried to tell which merge comes first in which text. Put each merge after those "
+    "that make its parts, or retrain"
+)
+_MOST_TRIED = 100_000  # pairs of tokens: two seconds
+_EACH, _BY_ROW, _BY_COLUMN = 0, 1, 2
 
 
 class Forest(NamedTuple):
@@ -75,30 +79,39 @@ def tied_pairs(
     table: tuple[np.ndarray, np.ndarray],
 ) -> Ties:
     """`rows`, `columns`: by the right part and by the left one; `table`: slots and values of the
-    derivations. Raises ImproperMergeTableError where trying all pairs would take too long, and
+    derivations. Raises ImproperMergeTableError where too many pairs would have to be tried, and
     BudgetExceededError."""
-    d = derivation
-    tried = Tried(
-        d.left,
-        d.right,
-        d.birth,
-        _numbers(d),
-        d.starts,
-        d.symbols,
-        d.listed,
-        *table,
-    )
-    boxes = _boxes(d, rows, columns)
-    pairs, ordered, done = watched(
-        broken_pairs, boxes, rows.order, columns.order, _MOST_STEPS, tried
-    )
-    if not done:
-        raise ImproperMergeTableError(
-            f"{int(d.late.sum())} merges come before the merges that make their parts, and too "
-            "many pairs of tokens would have to be tried to tell which merge comes first in which "
-            "text. Put each merge after those that make its parts, or retrain"
-        )
-    return Ties(np.unique(pairs, axis=0), ordered)
+    d, numbers = derivation, _numbers(derivation)
+    tried, found, ordered = 0, set[tuple[int, int]](), True
+
+    def merge(left: int, right: int, birth: np.ndarray) -> int:
+        return int(breaking_merge(left, right, d.left, d.right, birth, *table))
+
+    for *spans, end, how in _boxes(d, rows, columns).tolist():
+        lefts, rights = rows.order[slice(*spans[:2])], columns.order[slice(*spans[2:])]
+        by_column = how == _BY_COLUMN
+        outer, inner = (rights, lefts) if by_column else (lefts, rights)
+        for one in outer.tolist():
+            for other in inner.tolist():
+                left, right = (other, one) if by_column else (one, other)
+                tried += 1
+                if tried > _MOST_TRIED:
+                    raise ImproperMergeTableError(_TOO_MANY.format(int(d.late.sum())))
+                certain, by_number = merge(left, right, d.birth), merge(left, right, numbers)
+                broken = certain >= 0 or _changes(d, left, right)
+                if broken and certain < 0:
+                    found.add((left, right))
+                ordered &= broken == (by_number >= 0)
+                told = not broken or (0 <= certain < end and (by_number < end or not ordered))
+                if told and how != _EACH and other == inner[0]:
+                    break
+    return Ties(np.array(sorted(found), np.int32).reshape(-1, 2), ordered)
+
+
+def _changes(derivation: Derivation, left: int, right: int) -> bool:
+    """Does BPE of both tokens' symbols give anything else than the two?"""
+    symbols = derivation.base_symbols(left) + derivation.base_symbols(right)
+    return bpe(derivation, symbols) != [left, right]
 
 
 def _numbers(derivation: Derivation) -> np.ndarray:
@@ -110,7 +123,9 @@ def _numbers(derivation: Derivation) -> np.ndarray:
 
 def _boxes(derivation: Derivation, rows: Forest, columns: Forest) -> np.ndarray:
     """int64 [n, 6]: the pairs whose joint a merge may cross while its own epoch uses up one of its
-    parts inside, as `_kernels.bpe.broken_pairs` takes them.
+    parts inside: positions (row low, high, column low, high), one past the last merge of the epoch,
+    and how they are tried: _EACH pair; _BY_ROW: the first pair of each row, and the others where it
+    does not tell; _BY_COLUMN: likewise.
 
     What happens up to that epoch is the same for all R that carry v beyond it, v itself among them,
     which is the first of its interval: so (L, v) tells for most of them; likewise for u."""
@@ -122,9 +137,9 @@ def _boxes(derivation: Derivation, rows: Forest, columns: Forest) -> np.ndarray:
     column, column_tie, column_end = _carriers(derivation, columns, right, first[tied])
     end = (first + size)[tied]
     boxes = [
-        (row_tie, row_end, column, column_tie, end, np.full_like(end, BY_ROW)),
-        (row, row_tie, column_tie, column_end, end, np.full_like(end, BY_COLUMN)),
-        (row_tie, row_end, column_tie, column_end, end, np.full_like(end, EACH)),
+        (row_tie, row_end, column, column_tie, end, np.full_like(end, _BY_ROW)),
+        (row, row_tie, column_tie, column_end, end, np.full_like(end, _BY_COLUMN)),
+        (row_tie, row_end, column_tie, column_end, end, np.full_like(end, _EACH)),
     ]
     found = np.concatenate([np.stack(box, axis=1) for box in boxes]).astype(np.int64)
     kept: np.ndarray = found[(found[:, 0] < found[:, 1]) & (found[:, 2] < found[:, 3])]

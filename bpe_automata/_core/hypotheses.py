@@ -30,7 +30,7 @@ import numpy as np
 
 from bpe_automata._core.steps import DONE, NEED_ROOM, Arrays, Int
 from bpe_automata._core.token_actions import ILLEGAL, INSIDE, JOINT, MUST_END
-from bpe_automata._kernels import jit
+from bpe_automata._kernels import inner, jit
 from bpe_automata._tokenizer.alphabet import DEAD
 
 NONE = -1
@@ -116,7 +116,7 @@ def number_all(  # noqa: PLR0915 - a call for each set would take longer than th
     return DONE
 
 
-@jit
+@inner
 def entry_after(utf8_row: Int, data: np.ndarray, utf8: np.ndarray) -> Int:
     """What is there after the first bytes of a token, from a UTF-8 row: another row inside the
     same character, -2 - its atom, or DEAD. Of a token that begins with a character: the row 0."""
@@ -128,7 +128,7 @@ def entry_after(utf8_row: Int, data: np.ndarray, utf8: np.ndarray) -> Int:
     return entry
 
 
-@jit
+@inner
 def move_whole(side: Int, codes: np.ndarray, whole: Arrays, where: np.ndarray) -> None:
     """Find where each class leads in `WholePretokens` from each layer: where[layer, class]."""
     begun, stays, complete, child_start, child_class, child = whole
@@ -157,7 +157,7 @@ def joined(from_: np.ndarray, low: Int, relation: np.ndarray, after: np.ndarray)
                     after[p, w] |= relation[low + h, w]
 
 
-@jit
+@inner
 def stepped(codes: np.ndarray, bits: np.ndarray, atom: Int, follow: np.ndarray) -> np.ndarray:
     """The hypotheses after a coarse atom, for each layer inside a character."""
     after = np.zeros_like(bits)
@@ -169,7 +169,7 @@ def stepped(codes: np.ndarray, bits: np.ndarray, atom: Int, follow: np.ndarray) 
     return after
 
 
-@jit
+@inner
 def want_after(
     side: Int,
     row: Int,

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from bpe_automata._core.steps import FOREVER, Arrays, Int
-from bpe_automata._kernels import jit
+from bpe_automata._kernels import inner, jit
 from bpe_automata._kernels.hashing import slot_of
 
 
@@ -28,7 +28,7 @@ def fill(positions: np.ndarray, low: Int, high: Int) -> None:
     positions[last] |= end
 
 
-@jit
+@inner
 def forbid(token: Int, pairs: Arrays, positions: np.ndarray) -> None:
     """Make `positions` the set of the ids that may not come before a token."""
     _, _, part, by_part, merges, low, high, birth = pairs[:8]
@@ -62,7 +62,7 @@ def is_empty(D: np.ndarray) -> bool:
     return True
 
 
-@jit
+@inner
 def is_broken(
     one: Int,
     other: Int,
@@ -91,7 +91,7 @@ def is_broken(
     return False
 
 
-@jit
+@inner
 def may_follow(token: Int, n: Int, pairs: Arrays) -> bool:
     """May an id come after another without a boundary? After none, or one that BPE does not make,
     no id may."""

@@ -222,7 +222,7 @@ class Product(Reader):
         while True:
             room = self._emptied()
             given = self._memo, self._kit(), part, room, self._visited, t.deepest, room[10]
-            code, n, m = read_row(q, a, H, few, t.by_id, *given)
+            code, n, m = read_row(q, a, H, few.astype(np.int64), t.by_id, *given)
             if code == DONE:
                 return Row(base, room[10][0, :n].copy(), room[10][1, :m].copy())
             self._go_on(code, room, n, 0)

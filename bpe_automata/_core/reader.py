@@ -11,7 +11,7 @@ from bpe_automata._core.regions import loop_bytes, proved_depth
 from bpe_automata._core.slices import Slice
 from bpe_automata._core.steps import walk
 from bpe_automata._core.tables import MOST_STATES, Arrays, Tables, fixed
-from bpe_automata._core.tokens import step_each
+from bpe_automata._core.tokens import read_these
 from bpe_automata._limits import check_fits, untouched
 from bpe_automata._sharing import Lock
 
@@ -49,11 +49,11 @@ class Reader:
         """int64 [n, 2]: the states of the byte automaton and of the text automaton after each token
         (int64), read in UTF-8 row row0; 0 where there is none."""
         while True:
-            wanted = np.zeros(4096, np.int64)
-            given = self.steps, self.text, self.tables.trie, self.tables.by_id, wanted
-            found = step_each(tokens, q, a, row0, *given)
+            wanted, found = np.zeros(4096, np.int64), np.empty((len(tokens), 4), np.int32)
+            given = self.tables.by_id, self.steps, self.text, self.tables.trie, found, wanted
+            read_these(tokens, q, a, row0, *given)
             if not wanted[0]:
-                return found
+                return found[:, 1:3].astype(np.int64)
             self._enter(wanted)
 
     def _enter(self, wanted: np.ndarray) -> None:

@@ -9,7 +9,7 @@ from bpe_automata._core.status import (
     is_good,
 )
 from bpe_automata._core.steps import Arrays, Int, known_step
-from bpe_automata._kernels import inlined, jit
+from bpe_automata._kernels import inlined, inner, jit
 
 
 @jit
@@ -71,7 +71,7 @@ def loop_bytes(q: Int, steps: Arrays, text: Arrays, chars: Arrays, states: Array
     return K
 
 
-@jit
+@inner
 def reads_all(
     q: Int,
     K: np.ndarray,

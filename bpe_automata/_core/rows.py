@@ -5,9 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from bpe_automata._core.configurations import (
-    configuration,
     is_live,
-    key_of,
     need_set,
     number_all,
 )
@@ -49,7 +47,7 @@ def read_row(
 ) -> tuple[Int, Int, Int]:
     """The ids that can be read at a configuration and after which acceptance can be reached; what
     the last id forbids is not taken out (`compose` does that): out[0, :n] free ones, out[1, :m]
-    bound ones. part: the trie that is read (all tokens, or those that a slice leaves); few: int32,
+    bound ones. part: the trie that is read (all tokens, or those that a slice leaves); few: int64,
     ids that are read besides.
 
     Returns (code, n, m); NEED_SEARCH: n pairs in scratch[5] are to be searched."""
@@ -62,8 +60,7 @@ def read_row(
     free, bound, row0 = sets[4][at], sets[5][at], np.int64(sets[2][H0])
     n = read_tokens(q0, a0, row0, np.int64(0), deepest, steps, text, part, path, judged, wanted)
     if len(few) > 0:
-        klass, after, first = by_id
-        n += read_these(few, q0, a0, klass, after, first, steps, text, trie, judged[n:], wanted)
+        n += read_these(few, q0, a0, row0, by_id, steps, text, trie, judged[n:], wanted)
     m = 0
     if row0 == 0 and meets(sets[0][H0], chars[4]):
         m = added_steps(q0, a0, added, steps, wanted, judged[n:])
@@ -71,14 +68,9 @@ def read_row(
     position, failed, found_ids = pairs[0], visited[0], np.zeros(2, np.int64)
     for side in range(2):
         after, n_found = free if side == 0 else bound, 0
-        if not number_all(judged, n, after, slots, values, keys, counts, numbers):
-            return NEED_CONFIGURATIONS, 0, 0
         total = n + m if side == 0 else n  # added tokens come between pretokens alone
-        for i in range(n, total):
-            q, a = np.int64(judged[i, 1]), np.int64(judged[i, 2])
-            numbers[i] = configuration(key_of(q, a, np.int64(0)), slots, values, keys, counts)
-            if numbers[i] < 0:
-                return NEED_CONFIGURATIONS, 0, 0
+        if not number_all(judged, total, after, slots, values, keys, counts, numbers):
+            return NEED_CONFIGURATIONS, 0, 0
         know_all(numbers, total, memo, kit, wanted)
         for i in range(total):
             t, c = np.int64(judged[i, 0]), numbers[i]

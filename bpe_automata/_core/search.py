@@ -50,7 +50,7 @@ from bpe_automata._core.steps import (
     meets,
 )
 from bpe_automata._core.tokens import added_steps, read_tokens
-from bpe_automata._kernels import jit
+from bpe_automata._kernels import inner, jit
 from bpe_automata._kernels.hashing import slot_of, spread
 
 SHORT = 3  # bytes of the ids that are looked at first
@@ -59,7 +59,9 @@ NEARER = 2  # phases: of SHORT bytes, all; then those that lead farther away
 
 
 @jit
-def complete(c: Int, token: Int, keys: np.ndarray, hints: np.ndarray, kit: Arrays) -> Int:
+def complete(
+    c: Int, token: Int, keys: np.ndarray, hints: np.ndarray, kit: Arrays, wanted: np.ndarray
+) -> Int:
     """A token that completes the character begun at a configuration, that may follow an id, and
     behind which a boundary may come or the text end; -1 if there is none."""
     steps, text, chars, states, sets, trie, _, pairs = kit
@@ -94,7 +96,9 @@ def complete(c: Int, token: Int, keys: np.ndarray, hints: np.ndarray, kit: Array
         if a < 0 or not harmless[a]:
             continue
         if states[2][q] != COMPLETE:
-            look_ahead(q, steps, text, chars, states)
+            before, calls = wanted[0], wanted[-1]
+            look_ahead(q, steps, text, chars, states, wanted)
+            wanted[0], wanted[-1] = before, calls  # there are other ways to find out
         kind, alive = coarse[atom], False
         for b in range(2):
             for w in range(sets[6].shape[2]):
@@ -152,7 +156,7 @@ def candidates(
     q0, a0, H0 = key >> 40, (key >> 24) & 0xFFFF, key & 0xFFFFFF
     at, row0 = sets[3][H0], np.int64(sets[2][H0])
     if low == 0 and row0 != 0:
-        t = complete(c, token, keys, memo[8], kit)
+        t = complete(c, token, keys, memo[8], kit, wanted)
         if t >= 0:
             return DONE, top, t, 0, np.int64(trie[7][t + 1] - trie[7][t])
     if at < 0:
@@ -165,14 +169,9 @@ def candidates(
     binds = token >= 0 and position[token] >= 0
     for side in range(2 if binds else 1):
         after = sets[4][at] if side == 0 else sets[5][at]
-        if not number_all(found, n, after, slots, values, keys, counts, numbers):
-            return NEED_CONFIGURATIONS, top, np.int64(-2), 0, np.int64(0)
         total = n + m if side == 0 else n
-        for i in range(n, total):  # added tokens
-            q, a = np.int64(found[i, 1]), np.int64(found[i, 2])
-            numbers[i] = configuration(key_of(q, a, np.int64(0)), slots, values, keys, counts)
-            if numbers[i] < 0:
-                return NEED_CONFIGURATIONS, top, np.int64(-2), 0, np.int64(0)
+        if not number_all(found, total, after, slots, values, keys, counts, numbers):
+            return NEED_CONFIGURATIONS, top, np.int64(-2), 0, np.int64(0)
         know_all(numbers, total, memo, kit, wanted)
         for i in range(total):
             t, child = np.int64(found[i, 0] if i < n else NO_TOKEN), numbers[i]
@@ -197,7 +196,7 @@ def candidates(
     return code, top, np.int64(-2), 0, np.int64(0)
 
 
-@jit
+@inner
 def visit(pair: Int, visited: Arrays) -> Int:
     """Note that a pair is visited by this search. 1: it was before, or is known to be dead; -1:
     there is no room."""
@@ -368,7 +367,7 @@ def _search(  # noqa: PLR0915 - one loop
     return DONE, True
 
 
-@jit
+@inner
 def learn_at_once(c: Int, memo: Arrays, kit: Arrays, scratch: Arrays) -> tuple[Int, Int]:
     """Learn from all short ids that surely lead on from a configuration, until every id is known
     to be live there. Returns (code, the configuration nearest to acceptance, nearer than this one,
@@ -415,7 +414,7 @@ def learn_at_once(c: Int, memo: Arrays, kit: Arrays, scratch: Arrays) -> tuple[I
     return NEED_STEPS if wanted[0] > 0 else DONE, nearest
 
 
-@jit
+@inner
 def learn_ahead(c: Int, memo: Arrays, kit: Arrays, scratch: Arrays) -> Int:
     """`learn_at_once`, first of the configurations on a way to acceptance, the last one first: in
     `[a-z]{500}` each is known by the next. Returns a code."""
@@ -436,7 +435,7 @@ def learn_ahead(c: Int, memo: Arrays, kit: Arrays, scratch: Arrays) -> Int:
     return DONE
 
 
-@jit
+@inner
 def all_live(
     c: Int,
     memo: Arrays,

@@ -21,10 +21,10 @@ from bpe_automata._core.steps import (
     meets,
     want,
 )
-from bpe_automata._kernels import inlined, jit
+from bpe_automata._kernels import inlined, inner
 
 
-@jit
+@inner
 def leads_home(q: Int, steps: Arrays, text: Arrays, chars: Arrays, states: Arrays) -> bool:
     """Is a state good: does some text of steady atoms lead to acceptance? (Along shortest texts
     alone, so perhaps one is overlooked.)"""
@@ -72,91 +72,56 @@ def is_good(q: Int, steps: Arrays, text: Arrays, chars: Arrays, states: Arrays) 
     return good == 1 or (good == 0 and leads_home(q, steps, text, chars, states))
 
 
-@jit
-def look_ahead(q: Int, steps: Arrays, text: Arrays, chars: Arrays, states: Arrays) -> None:
-    """Find B, U1 and U0 of a state at a character's end, as bits of hypotheses:
+@inner
+def look_ahead(
+    q: Int, steps: Arrays, text: Arrays, chars: Arrays, states: Arrays, wanted: np.ndarray
+) -> None:
+    """Find B, U1 and U0 of a state at a character's end, as bits of hypotheses. Steps that are not
+    written down are wanted, unless they cannot add anything.
 
-    B     some ASCII character (or one of two bytes) may follow with a boundary before it, into a
-          hypothesis from which every text can be read, and a good state (or the text may end)
-    U1    some character may follow with a boundary before it, whatever comes then
+    B     some ASCII character may follow with a boundary before it, into a hypothesis from which
+          every text can be read, and a good state (or the text may end)
+    U1    some character may follow with a boundary before it, whatever comes then (of those beyond
+          ASCII it is enough that they can begin)
     U0    the same without one
     """
     trans, byte_class, cells, row, away, behind = steps
     utf8, coarse, steady, into, most = text[0], chars[0], chars[1], chars[2], chars[3]
     accepting, known, B, U1, U0 = states[0], states[2], states[3][q], states[4][q], states[5][q]
-    n_words, whole, last, last_c = len(B), True, np.int64(-1), np.int64(-1)
-    good = False
-    for byte in range(0xE0):
-        if byte == 0x80:
-            full = True
-            for w in range(n_words):
-                full &= B[w] == most[0, w] and U1[w] == most[1, w] and U0[w] == most[2, w]
-            if full:
-                break
+    whole, good, last, last_kind = True, False, np.int64(-1), np.int64(-1)
+    for byte in range(0xF5):
         entry = np.int64(utf8[0, byte])
         if entry == -1:
             continue
         after = known_step(q, byte, trans, byte_class, cells, row, away, behind)
-        if after == 0:
-            continue
-        if after < 0:
-            whole = False
-            continue
-        for second in range(0x80 if entry >= 0 else 0, 0xC0 if entry >= 0 else 1):
-            then, end = entry, after
-            if entry >= 0:
-                then = np.int64(utf8[entry, second])
-                if then >= -1:
-                    continue
-                end = known_step(after, second, trans, byte_class, cells, row, away, behind)
-                if end <= 0:
-                    whole &= end == 0
-                    continue
-            c = np.int64(coarse[-2 - then])
-            if end == last and c == last_c:
-                continue
-            if end != last:
-                good = is_good(end, steps, text, chars, states)
-            last, last_c = end, c
-            for w in range(n_words):
-                if steady[-2 - then]:
-                    if good:
-                        B[w] |= into[0, c, w]
-                    if accepting[end]:
-                        B[w] |= into[1, c, w]
-                U1[w] |= into[2, c, w]
-                U0[w] |= into[3, c, w]
-    for byte in range(0xE0, 0xF5):  # of longer characters it is enough that they can begin
-        begun = known_step(q, byte, trans, byte_class, cells, row, away, behind)
-        if utf8[0, byte] != -1 and begun != 0:
-            for w in range(n_words):
+        if after != 0 and entry >= 0:
+            for w in range(len(B)):
                 U1[w] |= most[1, w]
                 U0[w] |= most[2, w]
             break
+        if after < 0:
+            want(-1 - after, wanted)
+            whole = False
+        if after <= 0:
+            continue
+        kind = np.int64(coarse[-2 - entry])
+        if after == last and kind == last_kind:
+            continue
+        if after != last:
+            good = is_good(after, steps, text, chars, states)
+        last, last_kind = after, kind
+        for w in range(len(B)):
+            if steady[-2 - entry]:
+                if good:
+                    B[w] |= into[0, kind, w]
+                if accepting[after]:
+                    B[w] |= into[1, kind, w]
+            U1[w] |= into[2, kind, w]
+            U0[w] |= into[3, kind, w]
     known[q] = COMPLETE if whole else UNDER_WAY
 
 
-@jit
-def want_all(q: Int, steps: Arrays, text: Arrays, wanted: np.ndarray) -> None:
-    """Want all steps of a state by the bytes of short characters."""
-    trans, byte_class, cells, row, away, behind = steps
-    utf8 = text[0]
-    for byte in range(0xE0):
-        entry = np.int64(utf8[0, byte])
-        if entry == -1:
-            continue
-        after = known_step(q, byte, trans, byte_class, cells, row, away, behind)
-        if after < 0:
-            want(-1 - after, wanted)
-        elif after > 0 and entry >= 0:
-            for second in range(0x80, 0xC0):
-                if utf8[entry, second] < -1:
-                    last = known_step(after, second, trans, byte_class, cells, row, away, behind)
-                    if last < 0:
-                        want(-1 - last, wanted)
-
-
-@jit
+@inner
 def _status_within(
     q: Int, a: Int, H: Int, steps: Arrays, text: Arrays, chars: Arrays, states: Arrays, sets: Arrays
 ) -> Int:
@@ -182,7 +147,7 @@ def _status_within(
     return PARTLY
 
 
-@jit
+@inner
 def know_all(numbers: np.ndarray, n: Int, memo: Arrays, kit: Arrays, wanted: np.ndarray) -> None:
     """Find the statuses of configurations, numbers[:n] (int64; -1: none), that are not known yet,
     and keep them; those for which steps are wanted stay 0."""
@@ -210,15 +175,16 @@ def know_all(numbers: np.ndarray, n: Int, memo: Arrays, kit: Arrays, wanted: np.
         if not harmless[a]:
             statuses[c] = _status_within(q, a, H, steps, text, chars, states, sets)
             continue
+        before, calls = wanted[0], wanted[-1]
         if known[q] != COMPLETE:
-            look_ahead(q, steps, text, chars, states)
+            look_ahead(q, steps, text, chars, states, wanted)
         for w in range(n_words):
             bits |= breaks[H, w] & B[q, w]
         if bits != 0:
+            wanted[0], wanted[-1] = before, calls  # they are not needed
             statuses[c] = ALIVE
             continue
         if known[q] != COMPLETE:
-            want_all(q, steps, text, wanted)
             continue
         for w in range(n_words):
             bits |= (breaks[H, w] & U1[q, w]) | (binds[H, w] & U0[q, w])

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from bpe_automata._core.steps import Arrays, Int, text_after, walk, want
-from bpe_automata._kernels import jit
+from bpe_automata._kernels import inner, jit
 from bpe_automata._kernels.links import HERE
 
 
-@jit
+@inner
 def read_tokens(
     q0: Int,
     a0: Int,
@@ -78,81 +78,35 @@ def read_these(
     ids: np.ndarray,
     q0: Int,
     a0: Int,
-    klass: np.ndarray,
-    after: np.ndarray,
-    first: np.ndarray,
+    row0: Int,
+    by_id: Arrays,
     steps: Arrays,
     text: Arrays,
     trie: Arrays,
     found: np.ndarray,
     wanted: np.ndarray,
 ) -> Int:
-    """As `read_tokens` for some tokens alone, from a character's end; klass, after, first: by
-    id."""
-    start, data, n = trie[7], trie[8], 0
-    for i in range(len(ids)):
-        t = ids[i]
-        spelled = data[start[t] : start[t + 1]]
-        q = walk(q0, spelled, steps, wanted)
-        if q == 0:
-            continue
-        a = np.int64(after[t])
-        f = first[t]
-        if a0 != 0 and (f < 0 or text[1][a0, f] != text[1][0, f]):
-            a = text_after(a0, np.int64(0), spelled, text[0], text[1])
-        if a >= 0:
-            found[n, 0], found[n, 1], found[n, 2], found[n, 3] = t, q, a, klass[t]
-            n += 1
-    return n
-
-
-@jit
-def states_after(
-    q0: Int, tokens: np.ndarray, start: np.ndarray, data: np.ndarray, steps: Arrays
-) -> np.ndarray:
-    """int32: the state of an explicit automaton after each token (int64), 0 where there is none.
-    start, data: CSR of every token's bytes."""
-    found, wanted = np.empty(len(tokens), np.int32), np.zeros(4, np.int64)
-    for i in range(len(tokens)):
-        found[i] = walk(q0, data[start[tokens[i]] : start[tokens[i] + 1]], steps, wanted)
-    return found
-
-
-@jit
-def step_each(
-    tokens: np.ndarray,
-    q0: Int,
-    a0: Int,
-    row0: Int,
-    steps: Arrays,
-    text: Arrays,
-    trie: Arrays,
-    by_id: Arrays,
-    wanted: np.ndarray,
-) -> np.ndarray:
-    """int64 [n, 2]: where each token leads from a state of the byte automaton and one of the text
-    automaton, in UTF-8 row row0."""
+    """As `read_tokens` for some tokens alone (int64): a row for each, of state 0 and class 0 where
+    it cannot be read. Returns how many there are."""
+    klass, after, first = by_id
     start, data = trie[7], trie[8]
-    after, first = by_id[1], by_id[2]
-    found = np.zeros((len(tokens), 2), np.int64)
-    for i in range(len(tokens)):
-        t = tokens[i]
+    for i in range(len(ids)):
+        t = np.int64(ids[i])
         spelled = data[start[t] : start[t + 1]]
-        found[i, 0] = walk(q0, spelled, steps, wanted)
-        a = np.int64(after[t])
-        if row0 != 0 or a0 != 0:
-            f = first[t]
-            if row0 != 0 or f < 0 or text[1][a0, f] != text[1][0, f]:
-                a = text_after(a0, row0, spelled, text[0], text[1])
-        found[i, 1] = a
-    return found
+        q, a, f = walk(q0, spelled, steps, wanted), np.int64(after[t]), first[t]
+        if row0 != 0 or (a0 != 0 and (f < 0 or text[1][a0, f] != text[1][0, f])):
+            a = text_after(a0, row0, spelled, text[0], text[1])
+        read = q > 0 and a >= 0
+        found[i, 0], found[i, 1], found[i, 2] = t, q if read else 0, a if read else 0
+        found[i, 3] = klass[t] if read else 0
+    return len(ids)
 
 
-@jit
+@inner
 def added_steps(
     q: Int, a: Int, added: Arrays, steps: Arrays, wanted: np.ndarray, found: np.ndarray
 ) -> Int:
-    """The added tokens that can be read between pretokens: rows (token, state, text state, 0)."""
+    """The added tokens that can be read between pretokens: rows (token, state, text state, -1)."""
     from_, behind, after_row, after, start, data, ids = added
     n = 0
     if len(ids) == 0:
@@ -169,6 +123,6 @@ def added_steps(
         if last > 0:
             last = last if len(behind) == 0 else np.int64(behind[last])
         if last > 0:
-            found[n, 0], found[n, 1], found[n, 2], found[n, 3] = ids[k], last, text, 0
+            found[n, 0], found[n, 1], found[n, 2], found[n, 3] = ids[k], last, text, -1
             n += 1
     return n

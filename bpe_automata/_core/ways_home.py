@@ -16,13 +16,13 @@ from bpe_automata._core.steps import (
     text_after,
     want,
 )
-from bpe_automata._kernels import jit
+from bpe_automata._kernels import inner, jit
 from bpe_automata._kernels.hashing import spread
 
 _MOST_WAYS = 64
 
 
-@jit
+@inner
 def byte_home(q: Int, steps: Arrays, far: np.ndarray, rank: np.ndarray, wanted: np.ndarray) -> Int:
     """The byte by which a text goes home from a state that does not accept: one that leads nearest
     to acceptance, of these one of the lowest rank (uint8 [256], below 4), of these the first; -1:
@@ -42,7 +42,7 @@ def byte_home(q: Int, steps: Arrays, far: np.ndarray, rank: np.ndarray, wanted: 
     return best if wanted[0] == before else np.int64(-1)
 
 
-@jit
+@inner
 def byte_of(q: Int, steps: Arrays, home: Arrays, wanted: np.ndarray) -> Int:
     """`byte_home`, found once; -1: there is none, or steps are wanted."""
     _, far, rank, chosen, _ = home
@@ -111,7 +111,7 @@ def nearest_character(
     return NEED_STEPS if wanted[0] > 0 else DONE, best
 
 
-@jit
+@inner
 def find_spelled(one: Int, two: Int, table: Arrays) -> Int:
     """The slot of a pair of keys, or the empty one where it belongs."""
     ones, twos = table[0], table[1]
@@ -122,7 +122,7 @@ def find_spelled(one: Int, two: Int, table: Arrays) -> Int:
     return at
 
 
-@jit
+@inner
 def tokens_home(
     q: Int,
     begin: Int,

@@ -83,11 +83,22 @@ _FOLDER = _folder()
 
 def jit(function: F) -> F:
     """Compile, without the interpreter's lock; kept on the disk."""
+    if function.__name__.startswith("_"):
+        return inner(function)
+    return _compiled(function)
+
+
+def inner(function: F) -> F:
+    """The same for what only kernels call: there is no way in for Python, which takes as long to
+    compile as a short kernel."""
+    return _compiled(function, no_cpython_wrapper=True)
+
+
+def _compiled(function: F, **options: bool) -> F:
     before, numba.config.CACHE_DIR = numba.config.CACHE_DIR, _FOLDER
     try:
-        inner = function.__name__.startswith("_")  # called by kernels alone
-        options = {"no_cfunc_wrapper": True, "no_cpython_wrapper": inner}
-        return cast(F, numba.njit(function, nogil=True, cache=True, **options))
+        kept = numba.njit(function, nogil=True, cache=True, no_cfunc_wrapper=True, **options)
+        return cast(F, kept)
     finally:
         numba.config.CACHE_DIR = before
 

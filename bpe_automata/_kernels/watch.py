@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from bpe_automata._budget import check, excuse, excused, out_of_time, seconds_left
-from bpe_automata._kernels import jit
+from bpe_automata._kernels import inner, jit
 
 T = TypeVar("T")
 
@@ -29,7 +29,7 @@ _PAUSE = 0.05  # seconds
 _SHOWS_CLOCKS = hasattr(time, "pthread_getcpuclockid")
 
 
-@jit
+@inner
 def poll(watch: np.ndarray) -> bool:
     """Is it time to stop?"""
     watch[_LEFT] -= 1

@@ -49,6 +49,10 @@ class Derivation:
     symbols: np.ndarray
     listed: Merges
 
+    def base_symbols(self, token: int) -> list[int]:
+        """Of one token."""
+        return self.symbols[self.starts[token] : self.starts[token + 1]].tolist()
+
 
 def derive(description: Description) -> Derivation:
     """Run BPE on every token."""

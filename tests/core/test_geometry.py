@@ -167,7 +167,7 @@ def test_runs_that_grow_from_the_left(run):
 
 
 def test_trying_pairs_has_an_end(monkeypatch):
-    monkeypatch.setattr(geometry, "_MOST_STEPS", 1)
+    monkeypatch.setattr(geometry, "_MOST_TRIED", 0)
     tied = small_tokenizer(["b", "bb", "bbb"], [("bb", "b"), ("b", "b")])
     with pytest.raises(ImproperMergeTableError, match="too many pairs of tokens"):
         canonical_automaton(tied)
