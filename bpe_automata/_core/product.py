@@ -10,13 +10,14 @@ import numpy as np
 from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._automata.linked import ByteAutomaton, LinkedDFA
 from bpe_automata._budget import check
-from bpe_automata._core.configurations import NONE_KNOWN
+from bpe_automata._core.configurations import EVERY_ID, EVERY_MADE, NONE_KNOWN
 from bpe_automata._core.reader import Reader
 from bpe_automata._core.regions import region
-from bpe_automata._core.rows import compose, read_row, read_slice
+from bpe_automata._core.rows import compose, judge, read_row
 from bpe_automata._core.search import live_at, search_each
-from bpe_automata._core.slices import MOST_FEW, Slice
+from bpe_automata._core.slices import MOST_FEW, Groups, Slice
 from bpe_automata._core.steps import (
+    ALIVE,
     DONE,
     NEED_CONFIGURATIONS,
     NEED_ROWS,
@@ -25,6 +26,7 @@ from bpe_automata._core.steps import (
     NEED_STEPS,
     NEED_TIME,
     NEED_VISITED,
+    PARTLY,
     place,
 )
 from bpe_automata._core.tables import NO_ADDED, Arrays, TokenizerTables, fixed, scratch
@@ -201,17 +203,46 @@ class Product(Reader):
             quota[0] = budget
             self._give(code, room)
 
-    def read_slice(self, H: int, part: Arrays) -> tuple[np.ndarray, ...]:
-        """(free, bound, later, unsure) of `rows.read_slice`."""
+    def read_slice(self, H: int, groups: Groups) -> tuple[np.ndarray, ...]:
+        """What is known of the tokens of a slice, in a loop that never ends, at its start and a
+        hypothesis set: (free, bound) of those that surely may come with a boundary before them,
+        and without; of the others `later`, rows (id, side, set) of those that end where a character
+        ends, and the hypotheses there, and `unsure`, the ids of those that end inside one."""
+        numbers = np.empty((2, len(groups.rows)), np.int64)
         while True:
-            room, n = self._emptied(), len(part[0])
-            later, unsure = np.empty((2 * n, 3), np.int32), np.empty((2 * n, 2), np.int32)
-            given = self._memo, self._kit(), part, room, self._visited, self.tables.deepest
-            code, *sizes = read_slice(H, *given, room[10], later, unsure)
-            if code == DONE:
-                f, b, m, k = sizes
-                return room[10][0, :f].copy(), room[10][1, :b].copy(), later[:m], unsure[:k]
-            self._go_on(code, room, sizes[0], _FEW)
+            room, memo = self._emptied(), self._memo
+            code = judge(groups.rows, H, memo, self._kit(), room, numbers)
+            if code != DONE:
+                check()
+                self._give(code, room)
+                continue
+            surely = (numbers >= 0) & (memo[6][numbers] == ALIVE)
+            sides, group = np.nonzero((numbers >= 0) & ~surely)
+            sizes = np.diff(groups.start)[group]
+            at = np.repeat(groups.start[group] - np.cumsum(sizes) + sizes, sizes)
+            ids = groups.ids[at + np.arange(len(at))].astype(np.int64)
+            c, side = np.repeat(numbers[sides, group], sizes), np.repeat(sides, sizes)
+            live, pairs = self._known_live(ids, c), c << 20 | ids + 1
+            open_ = pairs[~live & (memo[6][c] == PARTLY) & ~np.isin(pairs, self._visited[0])]
+            if not len(open_) or not surely.any():  # a loop that never leads on
+                break
+            self.ask(search_each, open_, _FEW)
+        found = [
+            np.append(groups.ids[np.repeat(surely[k], np.diff(groups.start))], ids[on])
+            for k, on in enumerate((live & (side == 0), live & (side == 1)))
+        ]
+        sets = memo[2][c] & 0xFFFFFF
+        whole = ~live & (self.tables.sets.current()[2][sets] == 0)
+        later = np.stack([ids[whole], side[whole], sets[whole]], axis=1)
+        return *found, later, np.unique(ids[~live & ~whole])
+
+    def _known_live(self, ids: np.ndarray, c: np.ndarray) -> np.ndarray:
+        """bool: `is_live` of each id at a configuration."""
+        dead, rows, at = self._memo[3][c], self._memo[5], self.tables.pairs[0][ids].astype(np.int64)
+        row = rows[np.maximum(dead, 0), at >> 6] >> (at & 63).astype(np.uint64)
+        in_row = (dead >= 0) & (row & np.uint64(1) == 0)
+        found: np.ndarray = (dead == EVERY_ID) | ((at >= 0) & (in_row | (dead == EVERY_MADE)))
+        return found
 
     def read_part(
         self, q: int, a: int, H: int, base: np.ndarray, part: Arrays, few: np.ndarray

@@ -14,7 +14,6 @@ from bpe_automata._core.steps import (
     ALIVE,
     DONE,
     FOREVER,
-    LATER,
     NEED_CONFIGURATIONS,
     NEED_SEARCH,
     NEED_SET,
@@ -96,64 +95,24 @@ def read_row(
 
 
 @jit
-def read_slice(
-    H0: Int,
-    memo: Arrays,
-    kit: Arrays,
-    part: Arrays,
-    scratch: Arrays,
-    visited: Arrays,
-    deepest: Int,
-    surely: np.ndarray,
-    later: np.ndarray,
-    unsure: np.ndarray,
-) -> tuple[Int, Int, Int, Int, Int]:
-    """The ids of a slice, in a loop that never ends (see `_core.slices`), at its start and a
-    hypothesis set: surely[0, :n0] with a boundary before them, surely[1, :n1] without, those that
-    are known to be live. Of the others, later: (id, side, set) of those that end where a character
-    ends, and the hypotheses there; unsure: (id, side) of those that end inside a character. Returns
-    (code, n0, n1, how many of later, of unsure); NEED_SEARCH: n0 pairs in scratch[5] are to be
-    searched, not for long."""
-    steps, text, _, _, sets, _, _, pairs = kit
-    path, wanted, need, judged, numbers = scratch[1], scratch[2], scratch[3], scratch[8], scratch[9]
-    slots, values, keys, dead, counts, rows, known = memo[:7]
-    at, open_, n_open, failed = sets[3][H0], scratch[5], 0, visited[0]
+def judge(
+    rows: np.ndarray, H0: Int, memo: Arrays, kit: Arrays, scratch: Arrays, numbers: np.ndarray
+) -> Int:
+    """Find the configurations that tokens lead to from a hypothesis set, and their statuses. rows:
+    as of `read_tokens`; numbers: int64 [2, n], filled with these, -1 for none, with a boundary
+    before the token and without. Returns a code."""
+    sets, wanted, need = kit[4], scratch[2], scratch[3]
+    slots, values, keys, _, counts = memo[:5]
+    at, n = sets[3][H0], np.int64(len(rows))
     if at < 0:
         need_set(H0, need)
-        return NEED_SET, 0, 0, 0, 0
-    none = np.int64(0)
-    n = read_tokens(np.int64(1), none, none, none, deepest, steps, text, part, path, judged, wanted)
-    sizes = np.zeros(4, np.int64)
+        return NEED_SET
     for side in range(2):
         after = sets[4][at] if side == 0 else sets[5][at]
-        if not number_all(judged, n, after, slots, values, keys, counts, numbers):
-            return NEED_CONFIGURATIONS, 0, 0, 0, 0
-        know_all(numbers, n, memo, kit, wanted)
-        for i in range(n):
-            t, c = np.int64(judged[i, 0]), numbers[i]
-            if c < 0:
-                continue
-            s, H = known[c], keys[c] & 0xFFFFFF
-            live = s == ALIVE or (s in (PARTLY, LATER) and is_live(t, c, dead, rows, pairs[0]))
-            pair = (c << 20) | (t + 1)
-            if s == PARTLY and not live and failed[slot_of(failed, pair)] != pair:
-                if n_open < len(open_):
-                    open_[n_open] = pair
-                    n_open += 1
-            elif live:
-                surely[side, sizes[side]] = t
-                sizes[side] += 1
-            elif sets[2][H] == 0:
-                k = sizes[2]
-                later[k, 0], later[k, 1], later[k, 2] = t, side, H
-                sizes[2] = k + 1
-            else:
-                k = sizes[3]
-                unsure[k, 0], unsure[k, 1] = t, side
-                sizes[3] = k + 1
-    if n_open > 0:  # no step is wanted here: a loop is written out in full
-        return NEED_SEARCH, np.int64(n_open), 0, 0, 0
-    return DONE, sizes[0], sizes[1], sizes[2], sizes[3]
+        if not number_all(rows, n, after, slots, values, keys, counts, numbers[side]):
+            return NEED_CONFIGURATIONS
+        know_all(numbers[side], n, memo, kit, wanted)
+    return DONE
 
 
 @jit

@@ -46,6 +46,30 @@ def _taken(
     return Taken(base, few, both, later, needs, singly)
 
 
+class Groups(NamedTuple):
+    """Tokens that lead to one place in a loop, whatever the hypotheses: rows int32 [n, 4], one of
+    them as in `read_tokens`; start int64 [n + 1] and ids int32: all of each group."""
+
+    rows: np.ndarray
+    start: np.ndarray
+    ids: np.ndarray
+
+
+def grouped(ids: np.ndarray, loop: Any) -> Groups:
+    """Some tokens, read from the start of a loop."""
+    q, a = loop.step_each(1, 0, 0, ids.astype(np.int64)).T
+    ids, q, a = ids[q > 0], q[q > 0], a[q > 0]
+    klass = loop.tables.by_id[0][ids]
+    key = (q * (a.max(initial=0) + 1) + a) * (klass.max(initial=0) + 1) + klass
+    present = np.zeros(key.max(initial=0) + 1, np.bool_)
+    present[key] = True
+    group = np.cumsum(present)[key] - 1
+    order = np.argsort(group.astype(np.uint16), kind="stable")  # a radix sort
+    start = np.append(0, np.cumsum(np.bincount(group)))
+    rows = np.stack([ids, q, a, klass], axis=1)[order].astype(np.int32)
+    return Groups(rows[start[:-1]], start, rows[:, 0].copy())
+
+
 class Slice:
     """ids: int32, the tokens of the slice; rest: the trie of all others. The product of the loop is
     its own: nobody else takes that one's lock."""
@@ -61,7 +85,7 @@ class Slice:
         self._rows: BoundedMemo[tuple[int, int], tuple[Taken | None]]
         self._rows = BoundedMemo(tables.n_ids // 2)
         self._odd: dict[int, np.ndarray] = {}
-        self._loop: Any = None  # its product, and the trie of the slice
+        self._loop: Any = None  # its product, and the tokens by where they lead there
 
     @cached
     def rest(self) -> Arrays:
@@ -115,10 +139,10 @@ class Slice:
             one_of = [f"\\x{b:02x}" for b in np.flatnonzero(self.K)]
             one_of += ["[^\\x00-\\x7f]"] * self.wide
             loop = product(self._tables, compile_regex(f"(?:{'|'.join(one_of)})*"))
-            self._loop = loop, self._part(self._inside)
+            self._loop = loop, grouped(self.ids, loop)
         n_bits = ((self._tables.n_ids + 31) >> 5) * 32
-        loop, part = self._loop
-        free, bound, later, unsure = loop.read_slice(H, part)
+        loop, groups = self._loop
+        free, bound, later, unsure = loop.read_slice(H, groups)
         surely = np.zeros((2, n_bits), np.bool_)
         surely[0, free] = surely[1, bound] = True
         base = np.packbits(surely, axis=1, bitorder="little").view(np.int32)
@@ -126,7 +150,7 @@ class Slice:
         if len(later):
             surely[later[:, 1], later[:, 0]] = True
             both = np.packbits(surely, axis=1, bitorder="little").view(np.int32)
-        return _taken(base, np.unique(unsure[:, 0]), both, np.unique(later[:, 0]), needs)
+        return _taken(base, unsure, both, np.unique(later[:, 0]), needs)
 
     def _read_otherwise(self, a: int) -> np.ndarray:
         """The tokens of the slice that a text state may read otherwise than state 0 does."""
