@@ -23,7 +23,7 @@ from bpe_automata._automata.linked import LinkedDFA
 from bpe_automata._automata.parts import PLAIN
 from bpe_automata._budget import Budget, check, spent
 from bpe_automata._constructions.engine import TextEngine
-from bpe_automata._core.endings import furthest, reached
+from bpe_automata._core.endings import furthest
 from bpe_automata._core.tables import fixed
 from bpe_automata._core.ways_home import way_home
 from bpe_automata._kernels.bits import set_bits
@@ -34,7 +34,6 @@ from bpe_automata.errors import BudgetExceededError
 State = TypeVar("State", bound=Hashable)
 Key = TypeVar("Key", bound=Hashable)
 NEVER = 1 << 30
-_MOST_EXPLORED = 2000  # states
 _MOST_OPENED = 2000  # configurations of a search
 _SLACK = 8  # bytes: of a character, and of the space that a text may begin with
 _UNPROVED = 64  # further bytes, where `far` may be a few less than the true number
@@ -105,7 +104,6 @@ class Endings(ABC, Generic[State, Key]):
         self._plain_from: BoundedMemo[Key, int] = BoundedMemo(200)
         self._widest: BoundedMemo[int, int] = BoundedMemo(200)
         self._most_far, self._n_looked_at = 0, 1
-        self._lower: dict[int, int] = {}
         # Ways that are no text home, along which masks must go on as they have promised to.
         self._promised: dict[State, tuple[int, int]] = {}
 
@@ -124,14 +122,6 @@ class Endings(ABC, Generic[State, Key]):
     @abstractmethod
     def ends(self, key: Key) -> bool:
         """Is the text complete?"""
-
-    @abstractmethod
-    def trie(self) -> tuple[tuple[np.ndarray, ...], int]:
-        """(`trie` of `reached`, the depth of the deepest node): of the ids of text."""
-
-    @abstractmethod
-    def added_after(self, q: int) -> list[int]:
-        """The states of the byte automaton after added tokens."""
 
     @abstractmethod
     def find_leads(self, key: Key) -> Leads: ...
@@ -199,7 +189,6 @@ class Endings(ABC, Generic[State, Key]):
         enough = self.enough(state)
         if enough <= k:
             return True
-        self._explore(self.byte_state(key), enough)
         if self._least(key) > k:
             return False
         try:
@@ -217,8 +206,7 @@ class Endings(ABC, Generic[State, Key]):
     def least(self, state: State) -> int:
         """Ids to the nearest accepting state. Raises BudgetExceededError where it takes a long
         search to know them."""
-        enough, q = self.enough(state), self.byte_state(self.key(state))
-        self._explore(q, enough)
+        enough = self.enough(state)
         if self._least(self.key(state)) >= enough:
             return enough
         found = self._search(state, enough - 1)
@@ -372,65 +360,14 @@ class Endings(ABC, Generic[State, Key]):
     # ---------------------------------------------------------------- from below
 
     def _least(self, key: Key) -> int:
-        return 0 if self.ends(key) else self._least_from(self.byte_state(key))
-
-    def _least_from(self, q: int) -> int:
-        """Ids to acceptance at least, if the text is not complete."""
-        known = self._lower.get(q)
-        return max(1, int(self.least_of(np.array([q]))[0]) if known is None else known)
+        """Ids to acceptance at least."""
+        return 0 if self.ends(key) else int(self.least_of(np.array([self.byte_state(key)]))[0])
 
     def least_of(self, states: np.ndarray) -> np.ndarray:
-        """int64: ids that it takes at least, as none has more bytes than the longest. (`far` of a
-        linked automaton's first state may be one too many.)"""
-        return -((self.linked - self._far[states].astype(np.int64)) // self._longest)
-
-    def _explore(self, q: int, most: int) -> None:
-        """Bound from below, better, by what any tokens do, whatever BPE says of them: in the states
-        that at most so many of them lead to, but for those over a number."""
-        if q in self._lower:
-            return
-        trie, deepest = self.trie()
-        (trie, wanted), after = (fixed(*trie), _no_steps()), dict[int, list[int]]()
-        level = [q]
-        while level and most > 0:
-            most -= 1
-            further = dict[int, None]()
-            for state in level[: max(0, _MOST_EXPLORED - len(after))]:
-                given = self._steps, trie, deepest, self._seen, wanted
-                found = reached(state, *given)
-                while self._enter(wanted):
-                    found = reached(state, *given)
-                after[state] = [*found.tolist(), *self.added_after(state)]
-                further.update(dict.fromkeys(after[state]))
-            level = [state for state in further if state not in after]
-        before = dict[int, list[int]]()
-        for state, targets_ in after.items():
-            for target in targets_:
-                before.setdefault(target, []).append(state)
-        waiting: dict[int, list[int]] = {}  # states by what is known of them, the nearest first
-        for state in {*before, *after}:
-            known = self._least_from(state) if state not in after else NEVER
-            known = 0 if self._accepting[state] else known
-            if known < NEVER:
-                waiting.setdefault(known, []).append(state)
-        self._spread(before, waiting, after)
-
-    def _spread(
-        self, before: dict[int, list[int]], waiting: dict[int, list[int]], open_: dict[int, Any]
-    ) -> None:
-        done = set[int]()
-        while waiting:
-            check()
-            known = min(waiting)
-            for state in waiting.pop(known):
-                if state in done:
-                    continue
-                done.add(state)
-                if state in open_:
-                    self._lower[state] = known
-                nearer = [one for one in before.get(state, ()) if one not in done]
-                if nearer:
-                    waiting.setdefault(known + 1, []).extend(nearer)
+        """int64: ids that it takes at least if the text is not complete, as none has more bytes
+        than the longest. (`far` of a linked automaton's first state may be one too many.)"""
+        bytes_ = self._far[states].astype(np.int64) - self.linked
+        return np.maximum(1, -(-bytes_ // self._longest))
 
     # ---------------------------------------------------------------- a search
 

@@ -59,18 +59,6 @@ class CanonicalEndings(Endings[ProductState, tuple[int, int, int]]):
             self._behind.put(key, found)
         return found
 
-    def trie(self) -> tuple[tuple[np.ndarray, ...], int]:
-        label, depth, skip, _, klass = self.product.tables.trie[:5]
-        return (label, depth, skip, klass), self.product.tables.deepest
-
-    def added_after(self, q: int) -> list[int]:
-        from_, behind, _, _, start, data, ids = self.product.added
-        if not len(ids):
-            return []
-        spelled = [data[start[k] : start[k + 1]].tobytes() for k in np.flatnonzero(ids >= 0)]
-        after = [self.product.after(int(from_[q]), text) for text in spelled]
-        return [int(behind[one]) for one in after if one]
-
     def find_ways(self, key: tuple[int, int, int]) -> list[Way]:
         if self.ends(key):
             return []
@@ -122,7 +110,7 @@ class CanonicalEndings(Endings[ProductState, tuple[int, int, int]]):
         bound = np.append(bound, np.full(len(added), -1))
         least = self.least_of(np.array([q for q, _, _ in found], np.int64))
         ended = np.array([self.ends(one) for one in found], np.bool_)
-        return Leads(ids, free, bound, found, np.where(ended, 0, np.maximum(1, least)))
+        return Leads(ids, free, bound, found, np.where(ended, 0, least))
 
     def after_last(self, state: ProductState) -> np.ndarray:
         return self.engine.followers(state, np.full(self._n_words, -1, np.int32))
@@ -160,17 +148,6 @@ class LiftEndings(Endings[int, int]):
     def ends(self, key: int) -> bool:
         return bool(self._accepting[key])
 
-    def trie(self) -> tuple[tuple[np.ndarray, ...], int]:
-        tables = self.engine.reader.tables
-        label, depth, skip, token, klass = tables.trie[:5]
-        read = np.where(np.isin(token, self._eos), 0, klass).astype(np.int32)
-        return (label, depth, skip, read), tables.deepest
-
-    def added_after(self, q: int) -> list[int]:
-        reader = self.engine.reader
-        after = reader.after_added(q, reader.added)
-        return after[after > 0].tolist()
-
     def find_ways(self, key: int) -> list[Way]:
         n, path, data = self.home(key)
         text, found = data[: max(n, 0)].tobytes(), list[Way]()
@@ -192,5 +169,5 @@ class LiftEndings(Endings[int, int]):
         ids = ids[~np.isin(ids, self._eos)]
         after = np.array(self.engine.steps(key, ids), np.int64)
         keys, free = np.unique(after, return_inverse=True)
-        least = np.where(self._accepting[keys], 0, np.maximum(1, self.least_of(keys)))
+        least = np.where(self._accepting[keys], 0, self.least_of(keys))
         return Leads(ids, free.reshape(-1), np.full(len(ids), -1), keys.tolist(), least)

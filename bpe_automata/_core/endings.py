@@ -13,7 +13,6 @@ from bpe_automata._core.steps import (
     NEED_STEPS,
     Arrays,
     Int,
-    want,
 )
 from bpe_automata._core.tokens import read_tokens
 from bpe_automata._kernels import jit
@@ -54,48 +53,6 @@ def furthest(q: Int, depth: Int, steps: Arrays, far: np.ndarray, seen: np.ndarra
                 n += 1
                 most = max(most, np.int64(far[after]))
     return most
-
-
-@jit
-def reached(
-    q: Int, steps: Arrays, trie: Arrays, deepest: Int, seen: np.ndarray, wanted: np.ndarray
-) -> np.ndarray:
-    """int64: the states that tokens lead to, each once, whatever BPE says. trie: as `kit.trie`, of
-    which label, depth, skip, and klass, which is not 0 of a token, are looked at; seen: as of
-    `furthest`."""
-    trans, byte_class, cells, row, away, behind = steps
-    label, depth, skip, klass = trie
-    path, found, n, node = np.empty(deepest + 2, np.int64), np.empty(64, np.int64), 0, 0
-    seen[0] += 1
-    explicit = len(row) == 0
-    path[0] = q
-    while node < len(label):
-        state, column = path[depth[node] - 1], byte_class[label[node]]
-        if explicit:
-            after = np.int64(trans[state, column])
-        else:
-            r = np.int64(row[state])
-            after = np.int64(cells[r, column]) if r >= 0 else np.int64(trans[-1 - r, column])
-            if after < 0:
-                number = away[state] - 1 - after
-                after = np.int64(behind[number])
-                if after == 0:
-                    want(number, wanted)
-            elif after > 0 and r >= 0:
-                after += state - HERE
-        if after == 0:
-            node = skip[node]
-            continue
-        path[depth[node]] = after
-        if klass[node] != 0 and seen[after] != seen[0]:
-            if n == len(found):
-                longer = np.empty(2 * n, np.int64)
-                longer[:n] = found
-                found = longer
-            seen[after], found[n] = seen[0], after
-            n += 1
-        node += 1
-    return found[:n]
 
 
 @jit
