@@ -275,9 +275,11 @@ def test_arguments_of_another_kind_say_what_to_give() -> None:
     tokenizer = Tokenizer.from_json(good())
     with pytest.raises(ArgumentError, match=r"is 'smollm2': give a Tokenizer, as Tokenizer\.load"):
         constrain("smollm2", "a")
-    for language in (["yes", "no"], {"type": "boolean"}):
-        with pytest.raises(ArgumentError, match=r"from_strings.*compile_json_schema"):
+    for language in (None, 3, b"a", object()):
+        with pytest.raises(ArgumentError, match=r"give a regex, a list of texts, a schema"):
             constrain(tokenizer, language)
+    with pytest.raises(ArgumentError, match="position 1 is 2"):
+        constrain(tokenizer, ["yes", 2])
     with pytest.raises(BudgetExceededError, match="from_strings"):
         compile_regex("abc|def", Budget(max_states=2))
     assert len(str(InvalidSchemaError("#" + "/0" * 9_000, "wrong"))) < 400

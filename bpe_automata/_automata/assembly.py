@@ -10,7 +10,6 @@ column of the result, as long as few paths overlap.
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -36,8 +35,6 @@ from bpe_automata.errors import BudgetExceededError
 
 _DEFAULT = Budget()
 _SMALLER = "allow fewer repeats or shorter texts, or pass a larger Budget"
-_MOST_STATES = 10_000_000  # of all networks that one assembly takes over
-MANY = 2**62
 _INT = np.int32
 
 
@@ -95,28 +92,12 @@ class Assembly:
                 self._inside += dfa.n_states
         return entry
 
-    def put(self, one: int, piece: bytes | ByteDFA | Network, other: int) -> None:
-        """From one state to another, reading one text, or any of a DFA's or network's."""
+    def put(self, one: int, piece: bytes | ByteDFA, other: int) -> None:
+        """From one state to another, reading one text, or any of a DFA's."""
         if isinstance(piece, bytes):
             self.read(one, piece, other)
-        elif isinstance(piece, ByteDFA):
-            self.skip(one, self.embed(piece, other))
         else:
-            self._take_over(one, piece, other)
-
-    def _take_over(self, one: int, network: Network, other: int) -> None:
-        """The network's own states, anew, between the two; each time it is put."""
-        parts, first = network.parts, self._states
-        self._states += parts._states
-        self._inside += parts._inside
-        if self._states > _MOST_STATES:
-            raise BudgetExceededError("states", _MOST_STATES, _SMALLER)
-        self._silent += [(a + first, b + first) for a, b in parts._silent]
-        self._texts += [(a + first, text, b + first) for a, text, b in parts._texts]
-        blocks = [self._block(dfa) for dfa in parts._blocks]
-        self._copies += [(a + first, blocks[n], b + first) for a, n, b in parts._copies]
-        self.skip(one, network.start + first)
-        self._silent += [(state + first, other) for state in parts._accepting]
+            self.skip(one, self.embed(piece, other))
 
     def _block(self, dfa: ByteDFA) -> int:
         block = self._block_of.get(id(dfa))
@@ -130,28 +111,18 @@ class Assembly:
         """How large it is: states, letters of texts, and states of all copies of DFAs."""
         return self._states + self._inside
 
-    def is_empty(self, start: int) -> bool:
-        """Does no way from `start` end?"""
-        return not self._ends()[start]
-
-    def dfa(self, start: int, budget: Budget = _DEFAULT, largest_reduced: int = MANY) -> ByteDFA:
-        """What is read from `start` to an accepting state.
-
-        Minimal, trimmed and numbered as those of `compile_regex` are; but with more cells than
-        `largest_reduced` it is left as it comes, trimmed if all that was embedded is, which saves
-        most of the time and memory. The states of the network, and those over
-        bytes, are each limited to max_instructions of the budget. Raises BudgetExceededError.
-        """
+    def dfa(self, start: int, budget: Budget = _DEFAULT) -> ByteDFA:
+        """What is read from `start` to an accepting state: minimal, trimmed and numbered as those
+        of `compile_regex` are. The states of the network, and those over bytes, are each limited to
+        max_instructions of the budget. Raises BudgetExceededError."""
         if self.nodes > budget.max_instructions:
             raise BudgetExceededError("states", budget.max_instructions, _SMALLER)
         with spending(budget):
             net, byte_class = _network(self._lively())
             subsets, first = _subsets(net, start, len(byte_class[1]), budget)
             count = int(subsets.counts[STATES])
-            trans, accepting = subsets.trans[:count], subsets.accepting[:count]
-            if trans.size <= largest_reduced:
-                return reduced((trans, byte_class[0]), accepting, first, budget)
-        return ByteDFA(trans, byte_class[0].astype(np.uint8), accepting, first)
+            table = subsets.trans[:count], byte_class[0]
+            return reduced(table, subsets.accepting[:count], first, budget)
 
     def _lively(self) -> Assembly:
         """The same without what leads to states from which no way ends."""
@@ -172,16 +143,6 @@ class Assembly:
         accepts[self._accepting] = True
         ends: np.ndarray = distances_by_head(*_by_head(pairs, self._states), accepts) != NEVER
         return ends
-
-
-@dataclass(frozen=True, eq=False)
-class Network:
-    """What an assembly reads from a state, of which no DFA is made: for a part of something larger
-    that is itself so large that it should be written out only once. The assembly must not change.
-    """
-
-    parts: Assembly
-    start: int
 
 
 def _by_head(pairs: np.ndarray, states: int) -> tuple[np.ndarray, np.ndarray]:

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bpe_automata._arguments import at_least
 from bpe_automata._automata.assembly import reduced
 from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._automata.linked_store import Written, members_of, packed_set
@@ -47,6 +48,11 @@ if TYPE_CHECKING:
 
 _DEFAULT = Budget()
 _TOO_FAR = "the shortest text needs more of them; pass a larger Budget"
+_ENDLESS = (
+    'the automaton is larger, or has no end: of a schema give a depth, and order="schema" for one '
+    "order of the members; or pass a larger Budget"
+)
+_WAVE = 4096  # states whose rows are made at once
 STOP = 1 / 8  # chance that a sample ends in an accepting state that could go on
 
 
@@ -70,16 +76,17 @@ class LinkedDFA(Immutable):
         *,
         lock: Lock | None = None,
         origin: tuple[Callable[..., LinkedDFA], tuple[Any, ...]] | None = None,
+        nested: Callable[[int], LinkedDFA] | None = None,
     ) -> None:
         """begin: where texts begin. byte_class: uint8 [256], columns that tell apart whatever its
         parts do. budget: six times its states may be written down. readable: bool [256], the
         bytes by which each state must lead to acceptance, all by default: entering a part where
         that is not so raises UnsupportedFeatureError. lock: held while parts are made and entered.
         origin: a function and its arguments that make the automaton anew, in another process.
-        Raises BudgetExceededError where the shortest text has more bytes than there is room for
-        states."""
+        nested: makes the automaton of the values of a depth, see `to_dfa`. Raises
+        BudgetExceededError where the shortest text has more bytes than there is room for states."""
         self.lock = lock or Lock()
-        self._origin = origin
+        self._origin, self._nested = origin, nested
         self._readable = None if readable is None or readable.all() else readable
         self.budget, self.byte_class = budget, byte_class
         self._begin = tuple(begin)
@@ -123,10 +130,7 @@ class LinkedDFA(Immutable):
     def after(self, states: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """int32: the state after a byte of a column from each of many states, int32. Raises
         BudgetExceededError."""
-        found: np.ndarray = known_steps(states, columns, tuple(self.steps))
-        for entry in np.unique(found[found < 0]).tolist():
-            found[found == entry] = self.enter(-1 - entry)
-        return found.astype(np.int32)
+        return self._entered(known_steps(states, columns, tuple(self.steps))).astype(np.int32)
 
     @spent
     def walk(self, data: bytes, state: int | None = None) -> int:
@@ -246,35 +250,44 @@ class LinkedDFA(Immutable):
         """How many states the instance with this first one has."""
         return self._written.instance_at(first).block.n_rows
 
-    def to_dfa(self, budget: Budget = _DEFAULT) -> ByteDFA:
-        """All of it, built in full: minimal and trimmed. Raises BudgetExceededError where it has
-        more states, before it is minimised, than the budget or than there is room for: so always
-        where they are infinitely many."""
+    def to_dfa(self, budget: Budget = _DEFAULT, *, depth: int | None = None) -> ByteDFA:
+        """All of it, built in full: minimal and trimmed. depth: of a schema, only the values that
+        are inside of at most so many objects and arrays (empty ones are not counted), so that
+        there is an end to the states. Raises BudgetExceededError where there are more of them,
+        before they are minimised, than ten times those of the budget, or than there is room for:
+        so always where they are infinitely many; UnsupportedFeatureError for the depth of another
+        automaton."""
+        if depth is not None:
+            if self._nested is None:
+                why = "only the values of a schema are counted by their depth: leave it out"
+                raise UnsupportedFeatureError("the depth of this linked automaton", why)
+            return self._nested(at_least(0, depth, "depth")).to_dfa(budget)
         with spending(budget):
-            states, number = [0, self.start], {0: 0, self.start: 1}
-            rows = [np.zeros(self.n_classes, np.int32)]
-            at = 1
-            while at < len(states):
+            met, waves = 2, [np.array([0, self.start])]  # in the order in which they are met
+            number = np.zeros(self.n_states, np.int32)
+            number[self.start] = 1
+            rows = list[np.ndarray]()
+            for wave in waves:
                 check()
-                rows.append(self._numbered(states[at], number, states, budget))
-                at += 1
-            return reduced((np.array(rows), self.byte_class), self.accepting[states], 1, budget)
+                row = self._entered(leads(wave, np.arange(self.n_classes), tuple(self.steps)))
+                new = np.unique(row[(number[row] == 0) & (row > 0)])
+                if met + len(new) > budget.max_instructions:
+                    raise BudgetExceededError("states", budget.max_instructions, _ENDLESS)
+                number[new] = np.arange(met, met + len(new))
+                met += len(new)
+                waves += np.split(new, range(_WAVE, len(new), _WAVE)) if len(new) else []
+                rows.append(number[row].T)
+            table = np.ascontiguousarray(np.concatenate(rows)), self.byte_class
+            return reduced(table, self.accepting[np.concatenate(waves)], 1, budget)
 
-    def _numbered(
-        self, state: int, number: dict[int, int], states: list[int], budget: Budget
-    ) -> np.ndarray:
-        """int32: the row of a state, by numbers in the order in which states are met."""
-        row, column = np.unique(self._merged((state,)), return_inverse=True)
-        for k, entry in enumerate(row.tolist()):
-            after = entry if entry >= 0 else self.enter(-1 - entry)
-            if after not in number:
-                if len(states) > budget.max_states:
-                    advice = "the automaton is larger, or has no end; pass a larger Budget"
-                    raise BudgetExceededError("states", budget.max_states, advice)
-                number[after] = len(states)
-                states.append(after)
-            row[k] = number[after]
-        return row[column.reshape(-1)].astype(np.int32)
+    def _entered(self, found: np.ndarray) -> np.ndarray:
+        """Some entries, int64, with the states that steps away lead to."""
+        is_away = found < 0
+        away, which = np.unique(found[is_away], return_inverse=True)
+        found[is_away] = np.array([self.enter(-1 - entry) for entry in away.tolist()], np.int64)[
+            which.reshape(-1)
+        ]
+        return found
 
     def live_by(self, readable: np.ndarray) -> LinkedDFA:
         """The same automaton, of which every state leads to acceptance by some bytes (bool [256])

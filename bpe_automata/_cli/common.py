@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from bpe_automata._automata.compile import compile_regex
-from bpe_automata._automata.dfa import ByteDFA
+from bpe_automata._automata.linked import ByteAutomaton
 from bpe_automata._budget import Budget
+from bpe_automata._decoding.constraint import automaton_of
 from bpe_automata._tokenizer.sources.named import named_encoding_origin, names
 from bpe_automata._tokenizer.tokenizer import Tokenizer
 from bpe_automata.errors import ArgumentError, MissingDependencyError, MissingFileError
@@ -168,6 +168,7 @@ def end_progress() -> None:
 
 _WHITESPACE = ("compact", "spaced", "flexible")
 _FORMATS = ("draft", "all")
+_ORDERS = ("open", "schema", "any")
 
 
 def add_language(parser: argparse.ArgumentParser) -> None:
@@ -185,7 +186,10 @@ def add_language(parser: argparse.ArgumentParser) -> None:
     schema.add_argument(
         "--whitespace", choices=_WHITESPACE, help="of JSON: a:1, a: 1, or any (default: compact)"
     )
-    schema.add_argument("--depth", type=int, default=3, help="of nesting (default: %(default)s)")
+    orders = "of members: the schema's, any, or any where others may come too (default: open)"
+    schema.add_argument("--order", choices=_ORDERS, help=orders)
+    nested = "values inside of at most so many objects and arrays (default: any, written lazily)"
+    schema.add_argument("--depth", type=int, help=nested)
     schema.add_argument(
         "--closed", action="store_true", help="no properties but those that the schema names"
     )
@@ -193,34 +197,32 @@ def add_language(parser: argparse.ArgumentParser) -> None:
     schema.add_argument("--formats", choices=_FORMATS, help=formats + "(default: draft)")
 
 
-def language_of(arguments: argparse.Namespace, budget: Budget | None = None) -> str | ByteDFA:
-    """The regex as it is given, or the automaton of the schema. Raises ArgumentError,
-    MissingFileError, SchemaError."""
+def language_of(arguments: argparse.Namespace, budget: Budget) -> ByteAutomaton:
+    """The automaton of the regex or the schema. Raises ArgumentError, MissingFileError, RegexError,
+    BudgetExceededError, SchemaError."""
+    given = arguments.whitespace, arguments.order, arguments.formats, arguments.depth
     if arguments.schema is None:
-        if any((arguments.yaml, arguments.whitespace, arguments.closed, arguments.formats)):
-            raise ArgumentError("--yaml, --whitespace, --closed and --formats need --schema FILE")
-        return str(arguments.regex)
+        if any((arguments.yaml, arguments.closed, *given)):
+            raise ArgumentError(
+                "--yaml, --whitespace, --order, --depth, --closed and --formats need --schema FILE"
+            )
+        return automaton_of(str(arguments.regex), budget)
     if arguments.yaml and arguments.whitespace:
         raise ArgumentError("--whitespace is of JSON: leave it out, or leave out --yaml")
     text = _read(arguments.schema)
-    from bpe_automata.schemas import compile_json_schema, compile_yaml_schema
+    from bpe_automata.schemas import json_schema, yaml_schema
 
     options = {
-        "depth": arguments.depth,
+        "order": arguments.order or "open",
         "closed": arguments.closed,
         "formats": arguments.formats or "draft",
-        "budget": budget or Budget(),
+        "budget": budget,
     }
     if arguments.yaml:
-        return compile_yaml_schema(text, **options)
-    return compile_json_schema(text, whitespace=arguments.whitespace or "compact", **options)
-
-
-def automaton_of(arguments: argparse.Namespace, budget: Budget) -> ByteDFA:
-    """The automaton of the regex or the schema. Raises RegexError and BudgetExceededError, and the
-    errors of `language_of`."""
-    found = language_of(arguments, budget)
-    return compile_regex(found, budget) if isinstance(found, str) else found
+        found = yaml_schema(text, **options)
+    else:
+        found = json_schema(text, whitespace=arguments.whitespace or "compact", **options)
+    return found if arguments.depth is None else found.to_dfa(budget, depth=arguments.depth)
 
 
 def named(arguments: argparse.Namespace) -> dict[str, str]:

@@ -15,6 +15,7 @@ from typing import Any, get_args
 
 from bpe_automata._automata.compile import compile_regex
 from bpe_automata._automata.dfa import ByteDFA
+from bpe_automata._automata.linked import ByteAutomaton
 from bpe_automata._budget import Budget
 from bpe_automata._cli.common import (
     Commands,
@@ -22,7 +23,6 @@ from bpe_automata._cli.common import (
     add_language,
     add_seconds,
     add_tokenizer,
-    automaton_of,
     from_hub,
     is_hub_name,
     language_of,
@@ -83,14 +83,14 @@ def _run_compile(arguments: argparse.Namespace) -> int:
     budget = Budget(max_states=arguments.max_states, max_seconds=arguments.max_seconds)
     compile_regex("(ab|c)*", budget)  # loads or compiles kernels before the clock starts
     begin = time.perf_counter()
-    dfa = automaton_of(arguments, budget)
+    dfa = language_of(arguments, budget)
     taken = time.perf_counter() - begin
     methods = [arguments.method] if arguments.method else list(_METHODS)
     if "canonical" in methods:
         canonical_automaton(tokenizer)  # made once for a tokenizer: see `inspect`
     report = {
         **named(arguments),
-        "dfa_states": dfa.n_states,
+        "dfa_states": dfa.n_states if isinstance(dfa, ByteDFA) else None,
         "byte_classes": dfa.n_classes,
         "dfa_seconds": seconds(taken),
         "methods": {method: _first_mask(tokenizer, dfa, method, budget) for method in methods},
@@ -104,7 +104,7 @@ def _run_compile(arguments: argparse.Namespace) -> int:
 
 
 def _first_mask(
-    tokenizer: Tokenizer, dfa: ByteDFA, method: Method, budget: Budget
+    tokenizer: Tokenizer, dfa: ByteAutomaton, method: Method, budget: Budget
 ) -> dict[str, Any]:
     ends = tokenizer.eos_ids
     constrain(tokenizer, compile_regex("(ab|c)*"), method, ends).matcher().allowed_ids()  # kernels
@@ -151,6 +151,8 @@ def _for_people(report: dict[str, Any]) -> dict[str, Any]:
         + (f"; without {found['removed_by_normalizer']}" if found["removed_by_normalizer"] else "")
         for method, found in report["methods"].items()
     }
+    made = report["dfa_states"]
+    states = "states as texts lead to them" if made is None else counted(made, "state")
     saved = report.get("saved")
     if saved:
         masks["saved"] = (
@@ -159,8 +161,7 @@ def _for_people(report: dict[str, Any]) -> dict[str, Any]:
         )
     return {
         **{key: report[key] for key in ("regex", "schema") if key in report},
-        "byte DFA": f"{counted(report['dfa_states'], 'state')} x "
-        f"{counted(report['byte_classes'], 'class', 'classes')} of bytes, "
+        "byte DFA": f"{states} x {counted(report['byte_classes'], 'class', 'classes')} of bytes, "
         f"{report['dfa_seconds'] * 1000:.2f} ms",
         **masks,
     }

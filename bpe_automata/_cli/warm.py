@@ -40,7 +40,7 @@ from bpe_automata._tokenizer.sources.implied_merges import all_splits
 from bpe_automata._tokenizer.tokenizer import Tokenizer
 from bpe_automata.banning import Ban, Spellings
 from bpe_automata.integrations.bitmask import apply_bitmask
-from bpe_automata.schemas._compile import compile_json_schema, link_json_schema
+from bpe_automata.schemas import json_schema
 from bpe_automata.schemas._escapes import json_string
 from bpe_automata.schemas._strings import within_length
 
@@ -142,7 +142,7 @@ def warm_kernels(tokenizer: Tokenizer) -> None:
         for method in METHODS:
             _walk(constrain(tokenizer, dfa, method, eos_ids=eos_ids))
     item = {"type": ["string", "object"], "properties": {"a": {"type": "string"}}}
-    linked = link_json_schema({"items": item | {"additionalProperties": False}, "type": "array"})
+    linked = json_schema({"items": item | {"additionalProperties": False}, "type": "array"})
     for method in METHODS:
         matcher = constrain(tokenizer, linked, method, eos_ids=eos_ids).matcher()
         for token in tokenizer.encode('["a b",{"a":"a b"},"a b","a b","a b"]'):
@@ -195,7 +195,8 @@ def _warm_rare_kernels() -> None:
     ranks = {bytes([byte]): byte for byte in range(256)} | {b"ab": 256, b"abc": 257}
     all_splits(ranks)
     json_string(within_length(compile_regex(_SMALL[1]), 1, 3))
-    compile_json_schema({"type": "object", "properties": {"a": {"type": "integer"}}})
+    small = {"type": "object", "properties": {"a": {"type": "integer"}}}
+    json_schema({**small, "propertyNames": {"maxLength": 3}}).to_dfa(depth=2)
 
 
 def trained() -> Tokenizer:

@@ -11,6 +11,7 @@ from bpe_automata._arguments import sequence_of_ids, short
 from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._automata.linked import ByteAutomaton, LinkedDFA
 from bpe_automata._automata.linked_regex import compile_or_link
+from bpe_automata._automata.sources import from_strings
 from bpe_automata._budget import Budget, spending
 from bpe_automata._constructions.engine import TextEngine, travelling
 from bpe_automata._core.canonical import canonical_automaton
@@ -86,9 +87,7 @@ class Constraint(Immutable):
         from bpe_automata._decoding.removed import removed_by_normalizer
 
         with spending(self.budget):
-            dfa = self.dfa
-            dfa = dfa.to_dfa(self.budget) if isinstance(dfa, LinkedDFA) else dfa
-            return removed_by_normalizer(self.tokenizer, dfa)
+            return removed_by_normalizer(self.tokenizer, self.dfa)
 
     def matcher(self, prefix: Sequence[int] = ()) -> Matcher:
         """A matcher at the beginning of the constrained text, after the prompt ids `prefix`. See
@@ -144,7 +143,7 @@ class Constraint(Immutable):
 
 def constrain(
     tokenizer: Tokenizer,
-    language: str | ByteAutomaton,
+    language: Any,
     method: Method = "canonical",
     eos_ids: Iterable[int] | None = None,
     *,
@@ -153,18 +152,19 @@ def constrain(
 ) -> Constraint:
     """Constrain a model to a language.
 
-    language: a regex (Python syntax, `re.fullmatch` semantics) or a byte DFA. A regex whose counts
-    make its DFA too large is linked (see `link_regex`). method: "canonical"
-    (the tokenizer's own tokenization of each text) or "lift" (all tokenizations). eos_ids: ids that
-    end the text, allowed exactly where it is complete; by default those that the tokenizer's source
-    names. Where it names none and some text could never end, an EndlessTextWarning says so (of a
-    linked language that is not known). added_tokens: which added tokens may be read as the text
-    that they spell: by default "plain", those that the tokenizer does not mark as special, for a
-    special one means something to the model and is left out where text is shown; True: all but
-    end-of-sequence; False: none. Under "canonical" a text that spells any other added token is not
-    in the language, since `encode` would write it with that id; under "lift" it is, spelled by
-    ordinary tokens.
-    budget: of this call, the automaton of the tokenizer included where it is not made yet (see
+    language: a regex (Python syntax, `re.fullmatch` semantics; linked, see `link_regex`, where its
+    counts make its DFA too large), a list of texts, an automaton (of a grammar what
+    `compile_grammar` makes), or a schema as `schemas.json_schema` takes it, with its defaults: a
+    dict, a pydantic model, a function. method: "canonical" (the tokenizer's own tokenization of
+    each text) or "lift" (all tokenizations). eos_ids: ids that end the text, allowed exactly where
+    it is complete; by default those that the tokenizer's source names. Where it names none and some
+    text could never end, an EndlessTextWarning says so (of a linked language that is not known).
+    added_tokens: which added tokens may be read as the text that they spell: by default "plain",
+    those that the tokenizer does not mark as special, for a special one means something to the
+    model and is left out where text is shown; True: all but end-of-sequence; False: none. Under
+    "canonical" a text that spells any other added token is not in the language, since `encode`
+    would write it with that id; under "lift" it is, spelled by ordinary tokens. budget: of this
+    call, the automaton of the tokenizer included where it is not made yet (see
     `canonical_automaton`), and of each call of what is made; by default `Budget()`, without that
     automaton.
 
@@ -180,18 +180,12 @@ def constrain(
         raise ArgumentError(f"added_tokens is {added_tokens!r}: give 'plain', True or False")
     if method not in get_args(Method):
         raise ArgumentError(f"method {method!r} is neither 'canonical' nor 'lift'")
-    if not isinstance(language, str | ByteDFA | LinkedDFA):
-        raise ArgumentError(
-            f"the language is a {type(language).__name__}: give a regex or a ByteDFA. "
-            "from_strings makes one of a list of texts, schemas.compile_json_schema of a schema; "
-            "an automaton over ids is followed by `decoding.matcher_of`"
-        )
     eos = tokenizer.eos_ids if eos_ids is None else _ends(eos_ids, tokenizer.n_ids)
     if method == "canonical" and budget is None:
         canonical_automaton(tokenizer)
     budget = _DEFAULT if budget is None else budget
     with spending(budget):
-        dfa = compile_or_link(language, budget) if isinstance(language, str) else language
+        dfa = automaton_of(language, budget)
         if dfa.is_empty:
             shown = repr(language) if isinstance(language, str) else "the constraint"
             raise EmptyLanguageError(f"no text matches {shown}")
@@ -204,6 +198,31 @@ def constrain(
             )
         engine = _engine(method)(tokenizer, dfa, eos, added_tokens, budget=budget)
     return Constraint(tokenizer, dfa, method, engine, added_tokens, budget)
+
+
+def automaton_of(language: Any, budget: Budget = _DEFAULT) -> ByteAutomaton:
+    """The automaton of what `constrain` takes for a language. Raises ArgumentError, and the errors
+    of what makes it."""
+    if isinstance(language, ByteDFA | LinkedDFA):
+        return language
+    if isinstance(language, str):
+        return compile_or_link(language, budget)
+    if isinstance(language, list | tuple | set | frozenset):
+        for at, text in enumerate(language):
+            if not isinstance(text, str):
+                raise ArgumentError(f"text at position {at} is {short(text)}: give a str")
+        return from_strings(language)
+    from bpe_automata.schemas._sources import is_source
+
+    if not is_source(language):
+        raise ArgumentError(
+            f"the language is {short(language)}: give a regex, a list of texts, a schema (a dict, "
+            "a pydantic model, a function; of JSON text schemas.json_schema makes one), or an "
+            "automaton; one over ids is followed by `decoding.matcher_of`"
+        )
+    from bpe_automata.schemas import json_schema
+
+    return json_schema(language, budget=budget)
 
 
 def _never_ends(dfa: ByteDFA) -> bool:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bpe_automata._automata.dfa import ByteDFA
+from bpe_automata._automata.linked import ByteAutomaton, LinkedDFA
 from bpe_automata._budget import check, with_room
 from bpe_automata._tokenizer.alphabet import build_alphabet
 from bpe_automata._tokenizer.filter_table import FilterProduct, product
@@ -51,11 +52,12 @@ class _Fixed:
     allowed: FilterProduct
 
 
-def removed_by_normalizer(tokenizer: Tokenizer, dfa: ByteDFA) -> Removed | None:
+def removed_by_normalizer(tokenizer: Tokenizer, language: ByteAutomaton) -> Removed | None:
     """None if the normalizer leaves all texts of the language as they are. Raises
     BudgetExceededError where that could not be settled."""
-    if not tokenizer.description.normalizers or dfa.is_empty:
+    if not tokenizer.description.normalizers or language.is_empty:
         return None
+    dfa = language.to_dfa() if isinstance(language, LinkedDFA) else language
     found = _shortest(tokenizer.derived("fixed texts", _fixed), dfa)
     if found is None:
         return None

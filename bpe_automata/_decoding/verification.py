@@ -15,11 +15,11 @@ import random
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from bpe_automata._arguments import sequence_of_ids
-from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._decoding.constraint import Constraint, Method, constrain
 from bpe_automata._decoding.visible import visible
 from bpe_automata._decoding.walks import Walker
@@ -60,7 +60,7 @@ class Verification:
 
 def verify(
     tokenizer: Tokenizer,
-    constraint: str | ByteDFA | Constraint,
+    constraint: Any,
     n: int = 1000,
     seed: int = 0,
     method: Method | None = None,
@@ -70,11 +70,11 @@ def verify(
 ) -> Verification:
     """Compare `n` random walks and `n` random strings with the tokenizer's own `encode`.
 
-    constraint: a regex or byte DFA, constrained by `method` here; or a `Constraint`, whose ids are
-    then held against `method`. method: "canonical" (ids must be the tokenizer's own; the default)
-    or "lift" (their bytes must match); by default that of a given `Constraint`. prefix: ids of a
-    prompt. progress: called with (done, n). Stops at the first counterexample. Raises what
-    `constrain` and `Constraint.matcher` raise.
+    constraint: a language as `constrain` takes it, constrained by `method` here; or a `Constraint`,
+    whose ids are then held against `method`. method: "canonical" (ids must be the tokenizer's own;
+    the default) or "lift" (their bytes must match); by default that of a given `Constraint`.
+    prefix: ids of a prompt. progress: called with (done, n). Stops at the first counterexample.
+    Raises what `constrain` and `Constraint.matcher` raise.
     """
     started = time.perf_counter()
     if isinstance(constraint, Constraint):

@@ -13,14 +13,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from bpe_automata._automata import algebra
 from bpe_automata._automata.compile import compile_regex
 from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._automata.linked import explicit
 from bpe_automata._budget import Budget, spending
-from bpe_automata._decoding.constraint import Constraint, Method, constrain, rebuilt
+from bpe_automata._decoding.constraint import Constraint, Method, automaton_of, constrain, rebuilt
 from bpe_automata._sharing import Immutable, cached
 from bpe_automata._tokenizer.tokenizer import AddedTokens, Tokenizer
 from bpe_automata.banning._patterns import (
@@ -167,7 +167,7 @@ class Ban(Immutable):
     def constrain(
         self,
         tokenizer: Tokenizer,
-        language: str | ByteDFA | None = None,
+        language: Any = None,
         method: Method = "canonical",
         eos_ids: Iterable[int] | None = None,
         *,
@@ -175,7 +175,8 @@ class Ban(Immutable):
         added_tokens: AddedTokens = False,
         budget: Budget | None = None,
     ) -> Constraint:
-        """A constraint to the texts of `language` (None: all) in which nothing is banned.
+        """A constraint to the texts of `language` (None: all; as of `constrain`, but written out:
+        of a schema what `to_dfa` makes) in which nothing is banned.
 
         after: text that comes before, the end of the prompt: a word that it begins cannot be
         completed. added_tokens: which added tokens may be read as the text they spell. Here by
@@ -192,9 +193,7 @@ class Ban(Immutable):
             tokenizer, allowed, method, eos_ids, added_tokens=added_tokens, budget=budget
         )
 
-    def allowed_in(
-        self, language: str | ByteDFA | None, after: str = "", budget: Budget | None = None
-    ) -> ByteDFA:
+    def allowed_in(self, language: Any, after: str = "", budget: Budget | None = None) -> ByteDFA:
         """The texts of `language` (None: all) in which nothing is banned, after the text `after`.
         Raises EmptyLanguageError if the ban leaves nothing, RegexError, BudgetExceededError."""
         budget = budget or self.budget
@@ -202,7 +201,7 @@ class Ban(Immutable):
             allowed = self.allowed_after(after)
             if language is None:
                 return allowed
-            given = compile_regex(language, budget) if isinstance(language, str) else language
+            given = explicit(automaton_of(language, budget), "a ban")
             both = algebra.intersection(given, allowed, budget)
         if both.is_empty and not given.is_empty:
             raise EmptyLanguageError(f"every text of the constraint is banned by {self}")
@@ -298,7 +297,7 @@ class AppliedBan(Immutable):
         """Raises EmptyLanguageError if the ban leaves nothing, and BudgetExceededError."""
         context = self.ban.context(before)
         if context not in self._made:
-            allowed = self.ban.allowed_in(explicit(self.constraint.dfa, "a ban"), before)
+            allowed = self.ban.allowed_in(self.constraint.dfa, before)
             self._made.setdefault(context, rebuilt(self.constraint, allowed))
         return self._made[context]
 

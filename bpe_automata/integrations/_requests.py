@@ -13,10 +13,10 @@ from typing import Any, Literal
 
 from bpe_automata._arguments import short
 from bpe_automata._automata.linked import ByteAutomaton
-from bpe_automata._automata.linked_regex import compile_or_link
 from bpe_automata._budget import Budget
 from bpe_automata._core.canonical import canonical_automaton
-from bpe_automata._decoding.constraint import Constraint, Method, constrain
+from bpe_automata._decoding.constraint import Constraint, Method, automaton_of, constrain
+from bpe_automata._grammars.linking import compile_grammar
 from bpe_automata._sharing import Lock, locked
 from bpe_automata._tokenizer.tokenizer import AddedTokens, Tokenizer
 from bpe_automata.errors import (
@@ -24,15 +24,15 @@ from bpe_automata.errors import (
     BpeAutomataError,
     BudgetExceededError,
     PromptError,
-    SchemaTooLargeError,
-    UnsupportedSchemaError,
 )
-from bpe_automata.schemas import compile_json_schema, link_json_schema
+from bpe_automata.schemas import json_schema
 
 KEY = "bpe_automata"
 """The key of a request's extra arguments under which its constraint is."""
 
 METHODS: tuple[Method, ...] = ("canonical", "lift")
+STYLE = ("order", "whitespace", "escapes", "closed", "formats", "unique_names", "loosen")
+"""The options of `json_schema` that a request may give beside a schema."""
 Prefix = bool | Literal["if possible"]
 MOST = 64
 """How many constraints are kept. One may hold a few times 64 MB of rows that were visited."""
@@ -45,13 +45,12 @@ SECONDS = "BPE_AUTOMATA_MAX_SECONDS"
 class Options:
     """The constraint of one request.
 
-    regex: Python syntax, `re.fullmatch` semantics; or else schema: JSON text, as
-    `compile_json_schema` with its defaults. What is too large for these, or has an array of
-    different strings of a long list, is linked (`link_regex`, `link_json_schema`). method:
-    "canonical" or "lift". prefix: begin after the prompt's own ids; False: as if the text stood
-    alone; "if possible": after the prompt if an answer can follow it, else alone. added_tokens: as
-    `constrain`. eos_ids: None for those of the model. max_seconds: of each call (see `Budget`), at
-    most what the server allows.
+    One of regex: Python syntax, `re.fullmatch` semantics; schema: JSON text, read by `json_schema`
+    with the options of `style` (pairs); choices: texts; grammar: in lark's format, see
+    `compile_grammar`. method: "canonical" or "lift". prefix: begin after the prompt's own ids;
+    False: as if the text stood alone; "if possible": after the prompt if an answer can follow it,
+    else alone. added_tokens: as `constrain`. eos_ids: None for those of the model. max_seconds: of
+    each call (see `Budget`), at most what the server allows.
     """
 
     regex: str | None
@@ -61,6 +60,9 @@ class Options:
     eos_ids: tuple[int, ...] | None = None
     schema: str | None = None
     max_seconds: float | None = None
+    choices: tuple[str, ...] | None = None
+    grammar: str | None = None
+    style: tuple[tuple[str, Any], ...] = ()
 
     @property
     def budget(self) -> Budget:
@@ -80,14 +82,17 @@ class Options:
         return prompt if self.prefix else ()
 
     def compiled(self) -> ByteAutomaton:
-        """The language; linked, where it is too large to be written out. Raises what
-        `compile_or_link` or `link_json_schema` raise."""
-        if self.schema is None:
-            return compile_or_link(self.regex or "", self.budget)
-        try:
-            return compile_json_schema(self.schema, budget=self.budget)
-        except (SchemaTooLargeError, UnsupportedSchemaError):
-            return link_json_schema(self.schema, budget=self.budget)
+        """The language. Raises what `automaton_of`, `json_schema` or `compile_grammar` raise."""
+        if self.schema is not None:
+            return json_schema(self.schema, budget=self.budget, **dict(self.style))
+        if self.grammar is not None:
+            return compile_grammar(self.grammar, budget=self.budget)
+        return automaton_of(self.regex if self.choices is None else self.choices, self.budget)
+
+    @property
+    def language(self) -> tuple[object, ...]:
+        """What is asked for, without how ids are found for it."""
+        return self.regex, self.schema, self.choices, self.grammar, self.style
 
 
 def is_asked(extra_args: Mapping[str, Any] | None) -> bool:
@@ -114,21 +119,23 @@ def read_options(extra_args: Mapping[str, Any] | None) -> Options | None:
     given = _nested(found[KEY]) if KEY in found else _flat(found)
     if KEY in found and len(found) > 1:
         raise ArgumentError(f"give either {KEY} or {max(found)}, not both")
-    known = set(Options.__dataclass_fields__)
+    known = {*Options.__dataclass_fields__, *STYLE} - {"style"}
     if unknown := set(given) - known:
         raise ArgumentError(f"{KEY} has no option {min(map(str, unknown))!r}, only {sorted(known)}")
-    regex, schema = given.get("regex"), _read_schema(given.get("schema"))
-    if not isinstance(regex, str | None) or (regex is None) == (schema is None):
+    style = style_of({name: given[name] for name in STYLE if name in given})
+    language = _read_language(given)
+    if sum(one is not None for one in language.values()) != 1 or (style and not language["schema"]):
         raise ArgumentError(
-            f'{KEY} is {short(given)}; give {{"regex": "...", "method": "canonical"}}, or a '
-            '"schema" in place of the regex'
+            f'{KEY} is {short(given)}; give {{"regex": "...", "method": "canonical"}}, or in place '
+            f'of the regex a "schema" (with any of {", ".join(STYLE)}), "choices" (a list of '
+            'texts) or a "grammar"'
         )
     seconds = given.get("max_seconds")
     options = Options(
         **{
-            **given,
-            "regex": regex,
-            "schema": schema,
+            **{name: value for name, value in given.items() if name not in STYLE},
+            **language,
+            "style": style,
             "eos_ids": _read_eos_ids(given.get("eos_ids")),
             "max_seconds": None if seconds is None else _read_seconds(seconds, "max_seconds"),
         }
@@ -160,11 +167,40 @@ def _nested(given: Any) -> Mapping[str, Any]:
 def _flat(found: Mapping[str, Any]) -> dict[str, Any]:
     """Flat values have no True and False: 1 and 0, "true" and "false" are taken for them."""
     given = {key.removeprefix(f"{KEY}_"): value for key, value in found.items()}
-    for name in ("prefix", "added_tokens"):
+    for name in ("prefix", "added_tokens", "closed", "unique_names"):
         word = str(given.get(name)).lower()
         if word in ("1", "true", "0", "false"):
             given[name] = word in ("1", "true")
     return given
+
+
+def style_of(options: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
+    """Options of `json_schema`, as `Options` has them; their values are checked there. Raises
+    ArgumentError for one that there is not."""
+    found = dict[str, Any]()
+    for name, value in options.items():
+        found[name] = tuple(map(str, value)) if isinstance(value, list | tuple) else value
+        if name not in STYLE or not isinstance(found[name], str | bool | tuple):
+            raise ArgumentError(f"{name} is {short(value)}: options of a schema are {STYLE}")
+    return tuple(sorted(found.items()))
+
+
+def _read_language(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Raises ArgumentError."""
+    choices = given.get("choices")
+    for name in ("regex", "grammar"):
+        if not isinstance(given.get(name), str | None):
+            raise ArgumentError(f"{name} of {KEY} is {short(given[name])}: give a text")
+    if choices is not None and (
+        not isinstance(choices, list | tuple) or not all(isinstance(one, str) for one in choices)
+    ):
+        raise ArgumentError(f"choices of {KEY} is {short(choices)}: give a list of texts")
+    return {
+        "regex": given.get("regex"),
+        "schema": _read_schema(given.get("schema")),
+        "choices": None if choices is None else tuple(choices),
+        "grammar": given.get("grammar"),
+    }
 
 
 def _read_schema(given: Any) -> str | None:
@@ -210,7 +246,7 @@ def check_language(options: Options) -> None:
     matches. Raises ArgumentError."""
     try:
         if _is_empty(options):
-            raise ArgumentError(f"no text matches {options.regex or 'the schema'!r}")
+            raise ArgumentError(f"no text matches {options.regex or 'the constraint'!r}")
     except BpeAutomataError as error:
         raise ArgumentError(f"{KEY}: {told(error)}") from error
 
@@ -265,8 +301,7 @@ class Constraints:
         """Raises what `ends_of` and `constrain` raise."""
         eos_ids = self.ends_of(options)
         budget = options.budget
-        language = options.regex, options.schema
-        key = (*language, options.method, options.added_tokens, eos_ids, budget.max_seconds)
+        key = (*options.language, options.method, options.added_tokens, eos_ids, budget.max_seconds)
         found = self._kept.get(key)
         if found is None:
             if options.method == "canonical":

@@ -12,12 +12,15 @@ processor, which derives the state of each row from the ids of that row.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from bpe_automata._automata.dfa import ByteDFA
+from bpe_automata._automata.linked import LinkedDFA
 from bpe_automata._decoding.constraint import Constraint, Method, constrain
+from bpe_automata._grammars.linking import compile_grammar
 from bpe_automata._kernels.bits import packed
 from bpe_automata._optional import require
 from bpe_automata._tokenizer.tokenizer import Tokenizer
@@ -121,17 +124,17 @@ def Generator(  # noqa: N802 - the name that outlines gives it
     """`outlines.Generator(model, output_type)` with canonical masks.
 
     model: a steerable model of outlines. output_type: whatever outlines turns into a regex (a
-    Python type, a Literal, an enum, a Regex, a JSON schema). tokenizer: anything `Tokenizer.load`
-    reads; by default the model's. eos_ids: by default those of the model's generation config, else
-    the tokenizer's. method, prefix: as elsewhere.
+    Python type, a Literal, an enum, a Regex, a JSON schema), a CFG in lark's format, or an
+    automaton or a schema as `constrain` takes them. tokenizer: anything `Tokenizer.load` reads; by
+    default the model's. eos_ids: by default those of the model's generation config, else the
+    tokenizer's. method, prefix: as elsewhere.
 
-    Raises UnsupportedFeatureError for context-free grammars and other models, and the errors of
-    `constrain`.
+    Raises UnsupportedFeatureError for other models, and the errors of `constrain`.
     """
     outlines = require("outlines", INSTALL)
     constraint = constrain(
         Tokenizer.load(_tokenizer_of(model) if tokenizer is None else tokenizer),
-        _regex_of(output_type),
+        _language_of(output_type),
         method=method,
         eos_ids=_eos_ids_of(model) if eos_ids is None else eos_ids,
     )
@@ -141,13 +144,14 @@ def Generator(  # noqa: N802 - the name that outlines gives it
     return outlines.Generator(model, processor=processor)
 
 
-def _regex_of(output_type: Any) -> str:
+def _language_of(output_type: Any) -> Any:
+    if isinstance(output_type, ByteDFA | LinkedDFA | Mapping):
+        return output_type
     types = require("outlines.types.dsl", INSTALL)
     term = types.python_types_to_terms(output_type)
     if isinstance(term, types.CFG):
-        raise UnsupportedFeatureError("a context-free grammar", "only regular languages are exact")
-    regex: str = types.to_regex(term)
-    return regex
+        return compile_grammar(term.definition)
+    return types.to_regex(term)
 
 
 def _tokenizer_of(model: Any) -> Any:

@@ -39,6 +39,7 @@ from bpe_automata.integrations._requests import (
     Prefix,
     check_prefix,
     listed_ids,
+    style_of,
     told,
 )
 from bpe_automata.integrations.bitmask import apply_bitmask
@@ -59,7 +60,7 @@ MOST_KEYS = 1024
 
 def register(name: str = NAME, **options: Any) -> None:
     """Let `--grammar-backend NAME` mean this backend. options: for `RegexBackend` (method, prefix,
-    added_tokens)."""
+    added_tokens, and those of a schema)."""
     _offer(name)
     _host.register_grammar_backend(
         name,
@@ -161,8 +162,9 @@ class RegexBackend(_host.BaseGrammarBackend):  # type: ignore[misc]
     """Makes the grammars of one server.
 
     tokenizer: the server's, or anything that `Tokenizer.load` reads. vocab_size: how many logits
-    the model gives. eos_token_ids: by default the tokenizer's. method, prefix, added_tokens: as in
-    `Options`, for all requests. Raises ArgumentError and what `Tokenizer.load` raises.
+    the model gives. eos_token_ids: by default the tokenizer's. method, prefix, added_tokens, and as
+    style the options of `json_schema` (order, whitespace, ...): as in `Options`, for all requests.
+    Raises ArgumentError and what `Tokenizer.load` raises.
     """
 
     def __init__(
@@ -174,6 +176,7 @@ class RegexBackend(_host.BaseGrammarBackend):  # type: ignore[misc]
         method: Any = "canonical",
         prefix: Prefix = True,
         added_tokens: AddedTokens = "plain",
+        **style: Any,
     ) -> None:
         super().__init__()
         if method not in METHODS:
@@ -183,7 +186,7 @@ class RegexBackend(_host.BaseGrammarBackend):  # type: ignore[misc]
         if vocab_size < loaded.n_ids:
             raise ArgumentError(f"{vocab_size} logits for a tokenizer of {loaded.n_ids} ids")
         self._constraints = Constraints(loaded, listed_ids(eos_token_ids))
-        self._options = Options("", method, prefix, added_tokens)
+        self._options = Options("", method, prefix, added_tokens, style=style_of(style))
 
     def get_request_grammar_key(
         self, key: tuple[str, str], *, input_ids: Sequence[int], thinking_budget: int | None

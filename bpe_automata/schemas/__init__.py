@@ -1,20 +1,9 @@
-"""Compiles a JSON Schema to the byte DFA of its valid instances, written as JSON or YAML.
+"""The language of a JSON Schema: the texts of its valid instances, as JSON or YAML.
 
-schema -> set of JSON values (`reader`, `values`) -> texts in one style (`writing`) -> byte DFA
+schema -> set of JSON values (`reader`, `values`) -> texts in one style (`linking`)
 """
 
-from bpe_automata.schemas._compile import (
-    compile_json_schema,
-    compile_yaml_schema,
-    link_json_schema,
-    link_yaml_schema,
-)
+from bpe_automata.schemas._languages import json_schema, yaml_schema
 from bpe_automata.schemas._sources import schema_of
 
-__all__ = [
-    "compile_json_schema",
-    "compile_yaml_schema",
-    "link_json_schema",
-    "link_yaml_schema",
-    "schema_of",
-]
+__all__ = ["json_schema", "schema_of", "yaml_schema"]

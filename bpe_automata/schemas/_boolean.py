@@ -66,8 +66,6 @@ def union(one: Values, other: Values) -> Values:
         unite_strings(one.strings, other.strings),
         _joined(one.arrays, other.arrays),
         _joined(one.objects, other.objects),
-        one.loops | other.loops,
-        one.entry or other.entry,
     )
 
 
@@ -133,8 +131,6 @@ def _intersection(one: Values, other: Values) -> Values:
         intersect_strings(one.strings, other.strings),
         _met(one.arrays, other.arrays),
         _met(one.objects, other.objects),
-        one.loops | other.loops,
-        one.entry or other.entry,
     )
 
 
@@ -146,8 +142,6 @@ def _difference(one: Values, other: Values) -> Values:
         subtract_strings(one.strings, other.strings),
         _less(one.arrays, other.arrays),
         _less(one.objects, other.objects),
-        one.loops | other.loops,
-        one.entry or other.entry,
     )
 
 

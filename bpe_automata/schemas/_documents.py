@@ -34,6 +34,7 @@ from bpe_automata.schemas._drafts import (
     DEFINITIONS,
     DRAFT_2020,
     EXPECTED,
+    REFERENCES,
     TYPES,
     Draft,
     below,
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from referencing import Registry
 
 MAX_PARTS = 50_000
+_REFERRING = frozenset(REFERENCES)
 _NAMES = ("$anchor", "$dynamicAnchor")
 _HOLDING = ASSERTING | DEFINITIONS  # the keywords whose values hold schemas
 _METASCHEMAS = re.compile(r"https?://json-schema\.org/draft[-/]")
@@ -322,6 +324,31 @@ def without_scope(pointer: str) -> str:
     """A pointer as people read it."""
     scoped = _SCOPE.fullmatch(pointer)
     return scoped[2] if scoped else pointer
+
+
+def references(part: Part) -> list[str]:
+    """The keywords of a schema that refer to another one."""
+    schema = part.schema
+    if not isinstance(schema, dict) or _REFERRING.isdisjoint(schema):
+        return []
+    return [keyword for keyword in REFERENCES if keyword in schema]
+
+
+def check_reached(document: Document) -> None:
+    """Check each schema that the root leads to, once, depth first. Raises what `check_keywords`
+    and `Document.target` raise."""
+    seen, waiting = set[str](), [document.part("#")]
+    while waiting:
+        check()
+        part = waiting.pop()
+        if part.pointer in seen:
+            continue
+        seen.add(part.pointer)
+        check_keywords(part)
+        found = [document.target(part, keyword) for keyword in references(part)]
+        if not (found and part.draft.ref_alone and "$ref" in part.schema):
+            found += document.inside(part)
+        waiting += reversed(found)
 
 
 # Checks of a schema before it is read: the value of each keyword, and keywords that are not

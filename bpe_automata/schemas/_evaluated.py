@@ -20,11 +20,10 @@ from typing import Any
 from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata.errors import BudgetExceededError
 from bpe_automata.schemas._boolean import complement, intersection, union
-from bpe_automata.schemas._documents import Document, Part
+from bpe_automata.schemas._documents import Document, Part, references
 from bpe_automata.schemas._drafts import DEPENDENT_SCHEMAS, below
 from bpe_automata.schemas._keywords import ReadChild, pattern_names
 from bpe_automata.schemas._limits import step
-from bpe_automata.schemas._loops import references
 from bpe_automata.schemas._scalar_sets import finite, subtract_strings, unite_strings
 from bpe_automata.schemas._values import (
     ALL_STRINGS,
@@ -87,8 +86,8 @@ class Ways:
             allowed = _only(evaluated, keyword, child)
             kept = union(kept, intersection(intersection(found, values), allowed))
         if keyword == "unevaluatedItems":
-            return replace(found, arrays=kept.arrays, loops=kept.loops | found.loops)
-        return replace(found, objects=kept.objects, loops=kept.loops | found.loops)
+            return replace(found, arrays=kept.arrays)
+        return replace(found, objects=kept.objects)
 
     def _of(self, pointer: str) -> list[_Way]:
         pointer = self._document.part(pointer).pointer

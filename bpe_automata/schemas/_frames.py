@@ -14,7 +14,7 @@ from bpe_automata._sharing import cached
 from bpe_automata.schemas._style import Brackets, Context, Piece, Style
 from bpe_automata.schemas._values import ArrayShape, ObjectShape, Values
 
-Order = Literal["schema", "any"]
+Order = Literal["open", "schema", "any"]
 LONGEST = 1 << 20
 """The most bytes that the shortest text of a set may have."""
 LONGER = 2 * LONGEST * BYTE + 1
@@ -60,11 +60,6 @@ class Container(ABC):
         self._parts: dict[State, Part] = {}
 
     # What may come.
-
-    @abstractmethod
-    def choices(self, state: State) -> Iterable[Choice]:
-        """What may follow a state, once there is a bracket or a comma, in the order of the
-        schema."""
 
     @abstractmethod
     def may_end(self, state: State) -> bool:
@@ -159,14 +154,16 @@ class Surrounding(Protocol):
 class Frame:
     """The context of a value. container: the object or array that it is in, None for the root;
     state: which members or items there are, the value itself included; parent: the frame of the
-    container. rest: length of the shortest text from the end of the value to that of the root.
-    several: those that it stands for, where one text leads to a value in several of them, which
-    differ in container or state; it has none of these itself."""
+    container. rest: length of the shortest text from the end of the value to that of the root;
+    level: how many objects and arrays are around the value. several: those that it stands for,
+    where one text leads to a value in several of them, which differ in container or state; it has
+    none of these itself."""
 
     container: Surrounding | None
     state: State
     parent: Frame | None
     rest: int
+    level: int
     several: tuple[Frame, ...] = ()
 
 
@@ -174,10 +171,7 @@ State = tuple[Any, ...]
 """What matters of the members or items so far; each kind of container has its own."""
 Text = tuple[Piece, ...]
 """Texts and languages, one after another."""
-Choice = tuple[Piece, Values | None, State]
-"""The text before a value, the values, and the state after one; or no text, no values, and a state
-of which the choices are those of this one too."""
-ROOT = Frame(None, (), None, 0)
+ROOT = Frame(None, (), None, 0, 0)
 
 
 def after_value(frame: Frame) -> Iterable[Place]:
@@ -224,10 +218,6 @@ class Separated(Container):
     @abstractmethod
     def _following(self, state: State) -> Iterable[tuple[Values, State]]:
         """The items that may come next, and the states after them."""
-
-    def choices(self, state: State) -> Iterable[Choice]:
-        """See `Container.choices`."""
-        return ((b"", values, after) for values, after in self._following(state))
 
     def entered(self, frame: Frame) -> Iterable[Place]:
         """What follows the first bracket."""

@@ -61,8 +61,12 @@ _JOINED = 16  # levels of containers around a value: that many differ at once in
 class Linker:
     """Makes the parts of all sets of values of one schema, each when it is first entered."""
 
-    def __init__(self, style: Style, order: Order, unique_names: bool) -> None:
-        self.style, self.order, self.unique = style, order, unique_names
+    def __init__(
+        self, style: Style, order: Order, unique_names: bool, depth: int | None = None
+    ) -> None:
+        """depth: how many objects and arrays may be around a value, None for no limit. (Lengths are
+        those without a limit, so some states may lead to no end.)"""
+        self.style, self.order, self.unique, self.depth = style, order, unique_names, depth
         self._values: dict[tuple[int, Context], _Value] = {}
         self._least: dict[int, int] = {}
         self._frames: dict[tuple[int, State, int], Frame] = {}
@@ -95,7 +99,7 @@ class Linker:
         found = self._frames.get(key)
         if found is None:
             rest = min(container.closing(state) + parent.rest, FAR)
-            found = self._frames[key] = Frame(container, state, parent, rest)
+            found = self._frames[key] = Frame(container, state, parent, rest, parent.level + 1)
         return found
 
     def joined(self, frames: Sequence[Frame], levels: int = _JOINED) -> Frame:
@@ -126,7 +130,9 @@ class Linker:
         if len(some) == 1:
             return some[0]
         if key not in self._joined:
-            self._joined[key] = Frame(None, (), None, min(one.rest for one in some), some)
+            self._joined[key] = Frame(
+                None, (), None, min(one.rest for one in some), some[0].level, some
+            )
         return self._joined[key]
 
     def _within_all(self, frames: list[Frame], levels: int) -> Frame:
@@ -256,7 +262,8 @@ class _Value:
                 rung = self._rungs[id(frame)] = Rung(0, frame, after_value)
             return self.ladder.entered(rung)
         if label != DONE:
-            return self._read[label - 1].entered(frame)
+            is_deepest = self._linker.depth == frame.level
+            return () if is_deepest else self._read[label - 1].entered(frame)
         return after_value(frame)
 
 

@@ -23,7 +23,6 @@ from bpe_automata.schemas._entries import Entries, Entry, KeysBut, holds
 from bpe_automata.schemas._frames import (
     DONE,
     ROOT,
-    Choice,
     Container,
     Frame,
     Linking,
@@ -51,7 +50,8 @@ class Members(Container):
     def __init__(self, term: Term[ObjectShape], brackets: Brackets, linker: Linking) -> None:
         begin = (0, 0, 0, 0, 0, (1 << len(term.minus)) - 1)
         super().__init__(term.shape, begin, brackets, linker)
-        self._term, self._is_in_order = term, linker.order == "schema"
+        in_order = linker.order == "schema" or (linker.order == "open" and not term.shape.rest)
+        self._term, self._is_in_order = term, in_order
         self._known: dict[State, int] = {}  # `closing` of states that were entered
         self._lengths_at: dict[int, int] = {}  # of members, by place
 
@@ -126,22 +126,6 @@ class Members(Container):
                 gone |= own
                 counts = self._without(counts, place)
         yield from self._then(self._other_numbers, at | gone, counts)
-
-    def choices(self, state: State) -> Iterator[Choice]:
-        """See `Container.choices`."""
-        at, *counts = state
-        place, entries = _first_open(at), self.entries
-        own = 1 << place if place < entries.n else 0
-        numbers = entries.numbers[place] if own else self._other_numbers
-        for number, after in self._then(numbers, at | own, counts):
-            one = entries.all[number]
-            if self._linker.least(one.values) < FAR and self.closing(after) < FAR:
-                yield one.key, one.values, self._settled(after)
-        needed = entries.required | self._needed_by(counts[3])
-        if own and not needed & own:
-            without = (at | own, *self._without(counts, place))
-            if self.closing(without) < FAR:
-                yield b"", None, self._settled(without)
 
     def _settled(self, state: State) -> State:
         """A state that has an end, without what no longer matters of the members that were seen, as

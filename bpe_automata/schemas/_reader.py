@@ -17,7 +17,8 @@ from functools import reduce
 
 from bpe_automata.errors import InvalidSchemaError
 from bpe_automata.schemas._boolean import complement, difference, intersection, uncontained, union
-from bpe_automata.schemas._documents import Document, Part, check_keywords, types_of
+from bpe_automata.schemas._contents import Contents
+from bpe_automata.schemas._documents import Document, Part, references, types_of
 from bpe_automata.schemas._drafts import (
     DEPENDENT_SCHEMAS,
     OF_ARRAYS,
@@ -38,7 +39,6 @@ from bpe_automata.schemas._keywords import (
     read_strings,
 )
 from bpe_automata.schemas._limits import as_too_large, check_levels, step
-from bpe_automata.schemas._loops import Contents, Loops, find_loops, references
 from bpe_automata.schemas._numbers import ALL_NUMBERS, NO_NUMBER
 from bpe_automata.schemas._one_of import exactly_one
 from bpe_automata.schemas._values import (
@@ -80,13 +80,9 @@ class Reader:
         document: Document,
         closed: bool = False,
         loosen: tuple[str, ...] = (),
-        loops: Loops | None = None,
         whole: Reader | None = None,
     ) -> None:
-        """loops: those of the document, if they have been found already. whole: the reader of which
-        this one is `taken`. Raises InvalidSchemaError and UnsupportedSchemaError for a keyword with
-        a wrong value."""
-        self._loops = loops or find_loops(document, check_keywords)
+        """whole: the reader of which this one is `taken`."""
         self.document, self.closed, self._loosen = document, closed, loosen
         self._is_taken = whole is not None
         self.left_out: dict[str, str] = {} if whole is None else whole.left_out
@@ -95,9 +91,9 @@ class Reader:
         if whole is not None:
             self.open = self.taken = whole.open
         elif closed or loosen:
-            self.open = self.taken = Reader(document, loops=self._loops)
+            self.open = self.taken = Reader(document)
             if loosen:
-                self.taken = Reader(document, False, loosen, self._loops, self)
+                self.taken = Reader(document, False, loosen, self)
         self._read: dict[str, Values] = {}
         self._children: dict[str, Child] = {}
         self._reading: list[str | None] = []  # None: a step into a property or an item
@@ -111,7 +107,7 @@ class Reader:
         pointer = self._first_equal(pointer)
         found = self._read.get(pointer)
         if found is None:
-            found = self._read[pointer] = self._in_loop(pointer, self._found(pointer))
+            found = self._read[pointer] = self._found(pointer)
         return found
 
     def child(self, pointer: str) -> Child:
@@ -139,8 +135,7 @@ class Reader:
         found = self._first.get(pointer)
         if found is None:
             part = self.document.part(pointer)
-            loop = (self._loops.of.get(part.pointer), part.pointer in self._loops.entries)
-            context = (part.base, part.draft, part.scope, *loop)
+            context = (part.base, part.draft, part.scope)
             found = self._contents.first(part.schema, part.pointer, context)
             self._first[pointer] = found
         return found
@@ -166,15 +161,6 @@ class Reader:
                 return _read(self, part)
             finally:
                 self._reading.pop()
-
-    def _in_loop(self, pointer: str, values: Values) -> Values:
-        """The values, marked with the loop that the schema itself is on."""
-        number = self._loops.of.get(pointer)
-        entry = pointer in self._loops.entries
-        if number is None or values is NONE or (number in values.loops and entry <= values.entry):
-            return values
-        loops = values.loops | {number}
-        return replace(values, loops=loops, entry=values.entry or entry)
 
     def _in_place(self, pointer: str) -> InvalidSchemaError | Unfinished:
         """The error for a schema that is needed while it is being read: it refers to itself, as it
@@ -360,4 +346,4 @@ def _only(
     objects: tuple[Term[ObjectShape], ...] = ALL.objects,
 ) -> Values:
     """All values, but of the arrays, or of the objects, only these."""
-    return replace(ALL, arrays=arrays, objects=objects, loops=frozenset(), entry=False)
+    return replace(ALL, arrays=arrays, objects=objects)

@@ -1,4 +1,4 @@
-"""Refuses sets of values whose texts no automaton built by `writing` can describe exactly.
+"""Refuses sets of values whose texts no automaton can describe exactly.
 
 An automaton cannot tell whether a name comes twice. In a text that repeats a name which is not
 listed, all values of that name must be allowed, so the one that a parser keeps is allowed too, and
@@ -26,10 +26,10 @@ from bpe_automata.errors import (
     UnsupportedSchemaError,
 )
 from bpe_automata.schemas._boolean import difference, intersect_shapes, intersection, property_of
+from bpe_automata.schemas._documents import references
 from bpe_automata.schemas._drafts import below, tokens_of
 from bpe_automata.schemas._few_values import MAX_VALUES, apart, are_listed, has_few_items
 from bpe_automata.schemas._limits import as_too_large, check_levels, step
-from bpe_automata.schemas._loops import references
 from bpe_automata.schemas._reader import Reader
 from bpe_automata.schemas._scalar_sets import Bounded, intersect_strings
 from bpe_automata.schemas._values import (
@@ -54,16 +54,14 @@ _NOT_UNIQUE = (
 )
 
 
-def check_regular(values: Values, may_list: bool = False) -> None:
-    """Check a set of bounded nesting. may_list: may items that differ be out of a list of strings,
-    however long? Raises UnsupportedSchemaError, with the pointer of the schema that no automaton
+def check_regular(values: Values) -> None:
+    """Check a set. Raises UnsupportedSchemaError, with the pointer of the schema that no automaton
     can express; SchemaTooLargeError where the check takes more steps than `limits` allows."""
-    _Checks(may_list).values(values)
+    _Checks().values(values)
 
 
 class _Checks:
-    def __init__(self, may_list: bool) -> None:
-        self._may_list = may_list
+    def __init__(self) -> None:
         self._levels = 0  # of comparisons inside one another
         self._seen: dict[int, Values] = {}
         self._compared: dict[tuple[str, int, int], tuple[Values, Values]] = {}
@@ -88,7 +86,7 @@ class _Checks:
     def _term(self, term: Term[Shape]) -> None:
         with as_too_large(term.shape.pointer):
             step()
-            if not (self._may_list and _is_unique(term.shape) and are_listed(term)):
+            if not (_is_unique(term.shape) and are_listed(term)):
                 _check_shape(term.shape)
         for taken in term.minus:
             with as_too_large(taken.pointer):

@@ -11,7 +11,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
-from typing import Any
+from typing import Any, get_origin
 
 from bpe_automata._arguments import short
 from bpe_automata._budget import check
@@ -55,11 +55,23 @@ def schema_of(source: Any) -> Any:
         return _from_pydantic(source, lambda: source.model_json_schema)
     if hasattr(source, "json_schema"):  # a TypeAdapter
         return _from_pydantic(source, lambda: source.json_schema)
-    if inspect.isfunction(source) or inspect.ismethod(source) or inspect.isbuiltin(source):
+    if _is_function(source):
         return _of_function(source)
     if source is None or isinstance(source, int | float | list | tuple):
         raise ArgumentError(f"{short(source)} is no schema: {_KNOWN}")
     return _of_type(source)
+
+
+def is_source(source: object) -> bool:
+    """Is it something that has a schema, as far as that is seen from outside? (Text may also be a
+    regex.)"""
+    has_schema = any(hasattr(source, name) for name in ("model_json_schema", "json_schema"))
+    is_type = isinstance(source, type) or get_origin(source) is not None
+    return has_schema or is_type or isinstance(source, Mapping | bool) or _is_function(source)
+
+
+def _is_function(source: object) -> bool:
+    return inspect.isfunction(source) or inspect.ismethod(source) or inspect.isbuiltin(source)
 
 
 def _decoded(text: str | bytes | bytearray) -> str:

@@ -12,14 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from bpe_automata._automata.algebra import all_texts
 from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._automata.sources import from_strings
-from bpe_automata._budget import check
 from bpe_automata._sharing import cached
 from bpe_automata.schemas._numbers import ALL_NUMBERS, NO_NUMBER, NumberSet
 
@@ -144,8 +142,7 @@ class Term(Generic[Shape]):
 class Values:
     """A set of JSON values. Compare by identity, as memos do: a schema gives one object.
 
-    strings: not escaped, as a byte DFA over UTF-8. loops: the numbers of the schema's loops that it
-    is on; entry: whether a step to it begins a new round of one. Both serve `limit_recursion`.
+    strings: not escaped, as a byte DFA over UTF-8.
     """
 
     null: bool = False
@@ -154,15 +151,12 @@ class Values:
     strings: ByteDFA = NO_STRING
     arrays: tuple[Term[ArrayShape], ...] = ()
     objects: tuple[Term[ObjectShape], ...] = ()
-    loops: frozenset[int] = frozenset()
-    entry: bool = False
     memo: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
 
 
 # The smallest and the largest sets: no value, every value, all values of one type.
 
 BOOLEANS = frozenset((False, True))
-_ANY_LOOP = -1  # "any value" contains itself, like a schema with a $ref to itself
 
 NONE = Values()
 NOTHING = Child.of(NONE)
@@ -177,8 +171,6 @@ ALL: Values = Values(
     ALL_STRINGS,
     (Term(ANY_ARRAY),),
     (Term(ANY_OBJECT),),
-    frozenset((_ANY_LOOP,)),
-    True,
 )
 ANYTHING.__dict__["values"] = ALL
 
@@ -274,68 +266,3 @@ def _too_few(shape: ObjectShape) -> bool:
     if shape.most is not None and len(shape.required) > shape.most:
         return True
     return not shape.rest and shape.fewest > len(shape.named)
-
-
-def limit_recursion(values: Values, rounds: int) -> Values:
-    """The values of the set that go through no loop more than `rounds` times; lazy. The `minus` of
-    a term is left as it is, since the term is cut off already."""
-    return _Limit(rounds).values(values, rounds)
-
-
-@lru_cache(maxsize=64)
-def any_value(depth: int) -> Values:
-    """All values with at most `depth` levels of arrays and objects inside the outermost one."""
-    return limit_recursion(ALL, depth)
-
-
-def depth_of_anything(values: Values) -> int | None:
-    """The d with which a limited set is all of `any_value(d)`; None for other sets."""
-    depth: int | None = values.memo.get("depth of anything")
-    return depth
-
-
-class _Limit:
-    """Limits each set once."""
-
-    def __init__(self, rounds: int) -> None:
-        self._rounds = rounds
-        self._made: dict[tuple[int, int], tuple[Values, Values]] = {}
-
-    def values(self, values: Values, rounds: int) -> Values:
-        key = (id(values), rounds)
-        if key not in self._made:
-            arrays = tuple(
-                Term(self._array(t.shape, values, rounds), t.minus) for t in values.arrays
-            )
-            objects = tuple(
-                Term(self._object(t.shape, values, rounds), t.minus) for t in values.objects
-            )
-            found = replace(values, arrays=arrays, objects=objects)
-            if values is ALL:
-                found.memo["depth of anything"] = rounds
-            self._made[key] = (found, values)  # keeping `values` keeps its id unique
-        return self._made[key][0]
-
-    def _array(self, shape: ArrayShape, above: Values, rounds: int) -> ArrayShape:
-        check()
-        prefix = tuple(self._child(child, above, rounds) for child in shape.prefix)
-        return replace(shape, prefix=prefix, rest=self._child(shape.rest, above, rounds))
-
-    def _object(self, shape: ObjectShape, above: Values, rounds: int) -> ObjectShape:
-        check()
-        named = {
-            name: Property(self._child(member.child, above, rounds), member.required)
-            for name, member in shape.named.items()
-        }
-        rest = tuple((names, self._child(child, above, rounds)) for names, child in shape.rest)
-        return replace(shape, named=named, rest=rest)
-
-    def _child(self, child: Child, above: Values, rounds: int) -> Child:
-        return Child(lambda: self._below(child.values, above, rounds))
-
-    def _below(self, values: Values, above: Values, rounds: int) -> Values:
-        if not values.loops & above.loops:
-            return self.values(values, self._rounds)
-        if not values.entry:
-            return self.values(values, rounds)
-        return self.values(values, rounds - 1) if rounds else NONE

@@ -28,7 +28,7 @@ from typing import Any, Literal, TypeAlias
 
 from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata.errors import BpeAutomataError
-from bpe_automata.schemas import compile_json_schema
+from bpe_automata.schemas import json_schema
 from experiments.run.executors import Row
 from experiments.run.files import lines_of, package_file
 from experiments.schemas.inputs import WRITERS
@@ -65,7 +65,7 @@ class Request:
 
     def schema(self) -> Row:
         """Of the arguments: no others than those that are described."""
-        return json_schema(self.described["parameters"])
+        return schema_of_argument(self.described["parameters"])
 
     def is_right(self, arguments: Any) -> bool:
         """Is this an accepted call?"""
@@ -121,7 +121,7 @@ class DescriptionError(BpeAutomataError):
     """A description says too little of what an argument may be."""
 
 
-def json_schema(described: Mapping[str, Any]) -> Row:
+def schema_of_argument(described: Mapping[str, Any]) -> Row:
     """The JSON Schema of an argument as BFCL describes it. Objects hold what is described alone.
     Raises DescriptionError for an object of unknown properties, an array of unknown items and a
     type that is none of `KINDS`."""
@@ -133,14 +133,14 @@ def json_schema(described: Mapping[str, Any]) -> Row:
         if "properties" not in described:
             raise DescriptionError("an object of unknown properties")
         made["properties"] = {
-            name: json_schema(one) for name, one in described["properties"].items()
+            name: schema_of_argument(one) for name, one in described["properties"].items()
         }
         made["required"] = list(described.get("required", ()))
         made["additionalProperties"] = False
     if kind == "array":
         if "items" not in described:
             raise DescriptionError("an array of unknown items")
-        made["items"] = json_schema(described["items"])
+        made["items"] = schema_of_argument(described["items"])
     return made
 
 
@@ -213,10 +213,11 @@ def unfit(request: Request, bounds: Bounds, styles: Sequence[Style]) -> str | No
 
 @lru_cache(maxsize=128)
 def language(request: Request, bounds: Bounds, style: Style) -> ByteDFA:
-    """The texts of all valid arguments, in a style of `compile_json_schema`. Raises what that
+    """The texts of all valid arguments, in a style of `json_schema`. Raises what that
     raises, and DescriptionError."""
     schema = bounded(request.schema(), bounds.characters, bounds.items)
-    return compile_json_schema(schema, whitespace=style, closed=True)
+    made = json_schema(schema, whitespace=style, closed=True, order="schema")
+    return made.to_dfa(depth=3)
 
 
 def example(accepted: Mapping[str, Sequence[Any]]) -> Row:

@@ -18,7 +18,7 @@ from bpe_automata.errors import (
     ArgumentError,
     BpeAutomataError,
 )
-from bpe_automata.schemas import compile_json_schema, link_json_schema
+from bpe_automata.schemas import json_schema
 from bpe_automata.schemas._frames import Order
 from experiments.engines.interface import (
     Begin,
@@ -47,8 +47,7 @@ class Ours(Engine):
     """ "canonical" admits the tokenizer's own ids alone, "lift" any ids that spell the text.
 
     within: at most so many ids, and the text is complete; added_tokens: are they read as text?
-    order: of the members of objects. Schemas are linked, but written out where ids are counted to
-    the end.
+    order: of the members of objects.
     """
 
     def __init__(
@@ -70,20 +69,13 @@ class Ours(Engine):
             dfa = self.language({"schema": schema}, whitespace)
             return self.beginning(self.constraint(dfa))
 
-    def language(
-        self, source: Row, whitespace: Whitespace, depth: int | None = None
-    ) -> ByteAutomaton:
-        """The automaton of {"regex": text} or {"schema": value or text}; written out, if it has a
-        depth. Raises RefusedError."""
+    def language(self, source: Row, whitespace: Whitespace) -> ByteAutomaton:
+        """The automaton of {"regex": text} or {"schema": value or text}. Raises RefusedError."""
         try:
             if "regex" in source:
                 return compile_regex(source["regex"])
             schema = source["schema"]
-            if depth is not None:
-                return compile_json_schema(schema, whitespace=whitespace, depth=depth)
-            if self._within is not None:
-                return compile_json_schema(schema, whitespace=whitespace)
-            return link_json_schema(schema, whitespace=whitespace, order=self._order)
+            return json_schema(schema, whitespace=whitespace, order=self._order)
         except BpeAutomataError as error:
             message = f"{type(error).__name__}: {error}"[:300]
             keyword = getattr(error, "keyword", None)

@@ -373,7 +373,7 @@ def explained(cases: pd.DataFrame) -> Table:
     lines = [{"reason": why} | {name: n[why] for name, n in counts.items()} for why, _ in most]
     notes = [
         "order: another order of members is accepted; number spelling: another text of the same "
-        "number is; depth: it is accepted by the same schema compiled with more nesting; too many "
+        "number is; too many "
         "states: the text, or its masks, need more than one automaton has room for"
     ]
     columns = [Column("valid instances rejected", "reason"), *(Column(n, n) for n in counts)]

@@ -10,7 +10,6 @@ memory.
 from __future__ import annotations
 
 import gc
-import json
 import math
 import sys
 import time
@@ -23,7 +22,6 @@ from typing import Any
 import numpy as np
 
 from bpe_automata import Tokenizer
-from bpe_automata._automata.linked import ByteAutomaton
 from bpe_automata.errors import BpeAutomataError, BudgetExceededError
 from experiments.engines.interface import (
     SEPARATORS,
@@ -39,12 +37,9 @@ from experiments.engines.interface import (
 from experiments.engines.named import Ours, engine_of
 from experiments.run.executors import Row
 from experiments.schemas.judge import (
-    DEPTH,
-    GAVE_UP,
     JUDGE,
     UNEXPLAINED,
     Verdicts,
-    nesting,
     reason,
 )
 from experiments.shared.resources import forget_peak, give_back, resident, timed
@@ -104,8 +99,6 @@ def of_rows(rows: Iterable[dict[str, Any]]) -> Histogram:
 OURS = "bpe_automata"
 """This package among the engines of the comparison: canonical, members in any order, added tokens
 not read as text, as no other engine reads them."""
-DEEPEST = 6
-"""Depths that are tried for a valid instance that is rejected, before it counts as unexplained."""
 MASKED = 300
 """Ids of a text before which the mask is made and timed; after them the ids are only read."""
 STATES = "too many states"
@@ -154,25 +147,7 @@ class OursCase:
             return STATES
 
     def _reason(self, text: str) -> str:
-        separators = SEPARATORS[self._whitespace]
-        found = reason(self.dfa, text, separators)
-        if found not in (None, GAVE_UP):
-            return found
-        for depth in range(4, 1 + min(DEEPEST, nesting(json.loads(text)) + 1)):
-            dfa = self._deeper(depth)
-            if dfa is None:
-                break
-            other = reason(dfa, text, separators)
-            if dfa.accepts(text.encode()) or other not in (None, GAVE_UP):
-                return DEPTH
-        return found or UNEXPLAINED
-
-    def _deeper(self, depth: int) -> ByteAutomaton | None:
-        """The same with more nesting; None if that cannot be made."""
-        try:
-            return self._engine.language(self._source, self._whitespace, depth=depth)
-        except BpeAutomataError:
-            return None
+        return reason(self.dfa, text, SEPARATORS[self._whitespace]) or UNEXPLAINED
 
 
 class Worker:

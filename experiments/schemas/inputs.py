@@ -146,7 +146,7 @@ def shuffled(cases: Sequence[Case], n: int | None, seed: int) -> list[Case]:
 
 
 def yaml_text(value: Any) -> str:
-    """A JSON value in the style of `compile_yaml_schema`, with keys in the order of the value.
+    """A JSON value in the style of `yaml_schema`, with keys in the order of the value.
 
         yaml.safe_load(yaml_text(value)) == value
 

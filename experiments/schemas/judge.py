@@ -124,18 +124,16 @@ def _keyword(name: str, value: Any) -> Any:
 # Why a text of a valid instance is not in the language of its schema's automaton. A value has more
 # texts than the language holds: members may come in any order, a number may be spelled in several
 # ways. The search goes over these, along the automaton; if one is accepted, what had to be changed
-# is the reason. The other one is depth: the text is accepted but for arrays and objects at places
-# that take any value at all, as long as it is not nested any deeper.
+# is the reason.
 
-ORDER, NUMBERS, DEPTH = "order", "number spelling", "depth"
+ORDER, NUMBERS = "order", "number spelling"
 BOTH = f"{ORDER} and {NUMBERS}"
 CHANGES = {
     ORDER: frozenset({ORDER}),
     NUMBERS: frozenset({NUMBERS}),
     BOTH: frozenset({ORDER, NUMBERS}),
-    DEPTH: frozenset({ORDER, NUMBERS, DEPTH}),
 }
-"""What may be changed, by what it is called; the last of them is no text of the same value."""
+"""What may be changed, by what it is called."""
 SURROGATES, GAVE_UP = "lone surrogate", "search given up"
 UNEXPLAINED = "UNEXPLAINED"
 TRIES = 50_000
@@ -143,8 +141,6 @@ TRIES = 50_000
 EFFORTS = (0, 1, 2)
 """A search that takes the best name to come next and never goes back; one that goes back until an
 object can be left in some state; and the search for all."""
-_ANY = (b"null", b"true", b"false", b'""', b'"a"', b"[]", b"{}")  # no number, which could go on
-_NESTED = (b"[0]", b'{"":0}', b'{"a":0}')
 
 
 class GivenUpError(Exception):
@@ -169,21 +165,13 @@ def reason(dfa: ByteAutomaton, text: str, separators: tuple[str, str]) -> str | 
     return GAVE_UP if given_up else None
 
 
-def nesting(value: Any) -> int:
-    """Arrays and objects inside one another; 0 for a scalar."""
-    inside = value.values() if isinstance(value, dict) else value
-    if not isinstance(value, dict | list):
-        return 0
-    return 1 + max(map(nesting, inside), default=0)
-
-
 class Number(str):
     """A number as it is spelled."""
 
 
 class Search:
     """Texts of one value along an automaton. changes: ORDER, members in any order; NUMBERS, in any
-    spelling; DEPTH, any array or object where the automaton is at its bottom."""
+    spelling."""
 
     def __init__(
         self,
@@ -194,7 +182,6 @@ class Search:
     ) -> None:
         self._dfa, self._effort = dfa, effort
         self._orders, self._numbers = ORDER in changes, NUMBERS in changes
-        self._cuts = DEPTH in changes
         self._comma, self._colon = (separator.encode() for separator in separators)
         self._tries = 0
         self._known: dict[tuple[int, int], frozenset[int]] = {}
@@ -210,10 +197,7 @@ class Search:
         return self._known[key]
 
     def _ends(self, value: Any, state: int) -> Iterator[int]:
-        bottom = self._bottom(state) if self._cuts and isinstance(value, dict | list) else 0
-        if bottom:
-            yield bottom
-        elif isinstance(value, dict):
+        if isinstance(value, dict):
             opened = self._walk(b"{", state)
             ends = self._members(value, frozenset(value), opened, b"", set())
             yield from ends if self._effort == EFFORTS[-1] else islice(filter(None, ends), 1)
@@ -222,14 +206,6 @@ class Search:
                 yield self._walk(b"]", inside)
         else:
             yield from (self._walk(text.encode(), state) for text in self._texts(value))
-
-    def _bottom(self, state: int) -> int:
-        """The state after any value whatever, where arrays and objects must be empty for they are
-        nested as deep as may be; 0 where it is not so."""
-        if not self._walk(b"0", state) or any(self._walk(text, state) for text in _NESTED):
-            return 0
-        ends = {self._walk(text, state) for text in _ANY}
-        return ends.pop() if len(ends) == 1 else 0
 
     def _items(self, items: list[Any], state: int) -> set[int]:
         states, comma = {state}, b""

@@ -180,9 +180,10 @@ def walked(task: Task, tokenizer: str, walks: int, seed: int) -> Row:
 
 def compiled(task: Task) -> ByteDFA:
     """The automaton of a schema in its style. Raises BpeAutomataError."""
-    from bpe_automata.schemas import compile_json_schema, compile_yaml_schema
+    from bpe_automata.schemas import json_schema, yaml_schema
 
-    return (compile_yaml_schema if task.style == "yaml" else compile_json_schema)(task.schema)
+    made = (yaml_schema if task.style == "yaml" else json_schema)(task.schema, order="schema")
+    return made.to_dfa(depth=3)
 
 
 def random_ids(constraint: Constraint, rng: random.Random) -> list[int]:

@@ -23,13 +23,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from bpe_automata._automata.dfa import ByteDFA
+from bpe_automata._automata.linked import ByteAutomaton
 from bpe_automata._budget import Budget
 from bpe_automata.errors import (
     ArgumentError,
     BpeAutomataError,
 )
-from bpe_automata.schemas import compile_yaml_schema
+from bpe_automata.schemas import yaml_schema
 from bpe_automata.schemas._yaml_style import INDENT, key_names
 from experiments.engines.interface import status_of
 from experiments.run import config
@@ -45,11 +45,8 @@ from experiments.schemas.inputs import SMOKE_YAML, YAML_SCHEMAS, yaml_cases, yam
 from experiments.schemas.judge import Verdicts
 
 VERSION = 1
-DEPTH = 3
-"""How deep values are nested of which the schema says nothing, and rounds through a $ref: as deep
-as `compile_yaml_schema` goes by default."""
-BUDGET = Budget(max_states=50_000)
-"""Ten times as many states of bytes; half of the default."""
+BUDGET = Budget(max_states=200_000)
+"""Six times as many states are made for all texts of a schema."""
 COMPILED = "compiled"
 _BYTES = (40, 200, 1000)  # lengths at which a walk turns home, in turn
 
@@ -70,14 +67,13 @@ def measure(run: Run[Config]) -> None:
     """A row per schema."""
     chosen = run.config
     given = yaml_cases(chosen.yaml_schemas)[: chosen.n]
-    run.note(depth=DEPTH, max_states=BUDGET.max_instructions)
     run.cells([Cell(case["id"], measured, (case, chosen.texts, chosen.seed)) for case in given])
 
 
 @cache
 def warm() -> None:
     """Kernels are loaded, and tables made that are made once: no part of any schema's time."""
-    compile_yaml_schema({"type": "object", "properties": {"a": {"type": "integer"}}}, depth=DEPTH)
+    yaml_schema({"type": "object", "properties": {"a": {"type": "integer"}}}).accepts(b"a: 1\n")
 
 
 def measured(case: Row, walks: int, seed: int) -> Row:
@@ -86,21 +82,21 @@ def measured(case: Row, walks: int, seed: int) -> Row:
     row: Row = {"id": case["id"], "files": [], "walks": 0, "failures": []}
     started = time.process_time()  # of one thread, so that other work on the machine counts less
     try:
-        dfa = compile_yaml_schema(case["schema"], depth=DEPTH, budget=BUDGET)
+        dfa = yaml_schema(case["schema"], order="schema", budget=BUDGET)
     except BpeAutomataError as error:
         row["seconds"] = time.process_time() - started
         keyword = getattr(error, "keyword", None)
         return row | {"status": status_of(error), "keyword": keyword, "message": str(error)[:300]}
     row |= {"seconds": time.process_time() - started, "status": COMPILED}
-    row |= {"states": dfa.n_states, "mb": (dfa.trans.nbytes + dfa.accepting.nbytes) / 1e6}
-    row["peak_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
     judge = Verdicts(case["schema"])
     checked = Files(case["schema"], dfa, judge)
     row["files"] = [checked.verdict(text) for text in case["yaml"]]
-    return row | walked(dfa, judge, random.Random(seed), walks)
+    row |= walked(dfa, judge, random.Random(seed), walks)
+    row |= {"states": dfa.n_written}
+    return row | {"peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3}
 
 
-def walked(dfa: ByteDFA, judge: Verdicts, rng: random.Random, walks: int) -> Row:
+def walked(dfa: ByteAutomaton, judge: Verdicts, rng: random.Random, walks: int) -> Row:
     """`walks` random texts; the failures: what went wrong, and the text."""
     texts = [dfa.sample(rng, _BYTES[k % len(_BYTES)]).decode() for k in range(walks)]
     complaints = [(complaint(text, judge), text) for text in texts]
@@ -116,7 +112,6 @@ def walked(dfa: ByteDFA, judge: Verdicts, rng: random.Random, walks: int) -> Row
 ACCEPTED = "accepted"
 ORDER = "accepted, keys in another order"
 NUMBER = "accepted, 1.0 written as 1"
-TOO_DEEP = "nested beyond the stated depth"
 KEY = "a name that is left out"
 INVALID = "not valid for jsonschema"
 NO_JSON = "holds what JSON has not"
@@ -124,19 +119,16 @@ NO_YAML = "not loaded by PyYAML"
 WRONG = "accepted though not valid"
 UNEXPLAINED = "unexplained"
 OUTCOMES = (
-    ACCEPTED, ORDER, NUMBER, TOO_DEEP, KEY, INVALID, NO_JSON, NO_YAML, WRONG, UNEXPLAINED,
+    ACCEPTED, ORDER, NUMBER, KEY, INVALID, NO_JSON, NO_YAML, WRONG, UNEXPLAINED,
 )  # fmt: skip
-_DEEPER = (4, 5)
-_BUDGET = Budget(max_states=200_000, max_seconds=60)  # only to explain
 
 
 class Files:
     """The files of one schema. dfa: its automaton; judge: what says which are valid."""
 
-    def __init__(self, schema: Any, dfa: ByteDFA, judge: Verdicts) -> None:
+    def __init__(self, schema: Any, dfa: ByteAutomaton, judge: Verdicts) -> None:
         self._schema, self._dfa, self._judge = schema, dfa, judge
         self._names = list(dict.fromkeys(_names(schema)))
-        self._made: dict[int, ByteDFA] = {}
 
     def verdict(self, text: str) -> str:
         """One of OUTCOMES."""
@@ -162,22 +154,9 @@ class Files:
         others = {name for mapping in _mappings(value) for name in mapping} - set(self._names)
         if not all(key_names().accepts(name.encode()) for name in others):
             return KEY
-        deeper = any(self._in_some_order(dfa, _whole(value)) for dfa in self._deeper())
-        return TOO_DEEP if deeper else UNEXPLAINED
+        return UNEXPLAINED
 
-    def _deeper(self) -> Iterator[ByteDFA]:
-        """The automata of greater depths, each made when it is first needed."""
-        for depth in _DEEPER:
-            if depth not in self._made:
-                try:
-                    self._made[depth] = compile_yaml_schema(
-                        self._schema, depth=depth, budget=_BUDGET
-                    )
-                except BpeAutomataError:
-                    return
-            yield self._made[depth]
-
-    def _in_some_order(self, dfa: ByteDFA, value: Any) -> bool:
+    def _in_some_order(self, dfa: ByteAutomaton, value: Any) -> bool:
         try:
             return in_some_order(dfa, value, self._names)
         except OutOfStepsError:
@@ -234,7 +213,7 @@ class OutOfStepsError(Exception):
     """Neither an order was found, nor that there is none."""
 
 
-def in_some_order(dfa: ByteDFA, value: Any, names: Sequence[str] = ()) -> bool:
+def in_some_order(dfa: ByteAutomaton, value: Any, names: Sequence[str] = ()) -> bool:
     """Does some order of the keys, at each level, give an accepted text? names: which are likely to
     come first, in order. Raises OutOfStepsError."""
     return any(map(dfa.accepting.__getitem__, _Search(dfa, names).root(value)))
@@ -243,7 +222,7 @@ def in_some_order(dfa: ByteDFA, value: Any, names: Sequence[str] = ()) -> bool:
 class _Search:
     """The states of the automaton after the texts of a value, which each method yields."""
 
-    def __init__(self, dfa: ByteDFA, names: Sequence[str]) -> None:
+    def __init__(self, dfa: ByteAutomaton, names: Sequence[str]) -> None:
         self._dfa, self._rank = dfa, {name: i for i, name in reversed([*enumerate(names)])}
         self._steps_left = STEPS
 
@@ -385,9 +364,6 @@ def _statuses(rows: Sequence[Row], manifest: Row) -> Table:
         ("not loaded, or not valid", sum(len(row["failures"]) for row in rows)),
     ]
     notes = ["each text goes through yaml.safe_load and jsonschema"]
-    if "depth" in manifest:
-        most = f"over {manifest['max_states']:,} states in any one step"
-        notes.insert(0, f"depth {manifest['depth']}; too large: {most}")
     notes.append(f"measured in {manifest['wall_seconds']:g} s")
     return _counts("SchemaStore's schemas of YAML files", ("", "number"), counts, notes)
 
@@ -398,8 +374,7 @@ def _costs(rows: Sequence[Row]) -> Table:
     kinds = (
         ("CPU seconds, compiled", done, "seconds", fixed(2)),
         ("CPU seconds, all", rows, "seconds", fixed(2)),
-        ("states", done, "states", whole),
-        ("MB", done, "mb", fixed(1)),
+        ("states that the texts led to", done, "states", whole),
     )
     lines = []
     for name, some, field, show in kinds:

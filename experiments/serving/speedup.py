@@ -29,7 +29,7 @@ from bpe_automata._decoding.forced import Forced, bytes_from, forced_tokens
 from bpe_automata._kernels.bits import only
 from bpe_automata.errors import ArgumentError, BpeAutomataError
 from bpe_automata.sampling._logits import Model, draw, log_probabilities
-from bpe_automata.schemas import compile_json_schema
+from bpe_automata.schemas import json_schema
 from experiments.run.config import option
 from experiments.run.executors import Cell, Row
 from experiments.run.files import ROOT, lines_of
@@ -161,8 +161,9 @@ def _unfit(task: Task, made: Config) -> str | None:
 def dfa_of(
     schema: str, whitespace: Literal["compact", "spaced", "flexible"], closed: bool
 ) -> ByteDFA:
-    """The automaton of a schema. Raises what `compile_json_schema` raises."""
-    return compile_json_schema(schema, whitespace=whitespace, closed=closed)
+    """The automaton of a schema. Raises what `json_schema` raises."""
+    made = json_schema(schema, whitespace=whitespace, closed=closed, order="schema")
+    return made.to_dfa(depth=3)
 
 
 # The loop of `sampling.decode`, with a clock between its parts and a choice of forced ids.

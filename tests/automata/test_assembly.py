@@ -18,7 +18,7 @@ from bpe_automata._automata.algebra import (
     repeated,
     union,
 )
-from bpe_automata._automata.assembly import Assembly, Network
+from bpe_automata._automata.assembly import Assembly
 from bpe_automata._automata.compile import Budget, compile_regex
 from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._automata.sources import from_strings
@@ -61,35 +61,9 @@ def test_any_network_reads_what_its_ways_read(data):
     joins = data.draw(st.lists(st.tuples(place, piece, place), max_size=6))
     ends = data.draw(st.sets(place))
     parts = joined(joins, ends)
-    found, left = parts.dfa(0), parts.dfa(0, largest_reduced=0)
+    found = parts.dfa(0)
     for word in WORDS:
-        expected = reads(joins, ends, word)
-        assert found.accepts(word) == expected
-        assert left.accepts(word) == expected
-    assert (left.distance()[1:] >= 0).all()  # no state leads nowhere
-    assert found.n_states <= left.n_states
-
-
-@examples(60)
-@given(st.data())
-def test_a_network_put_into_another_reads_what_its_dfa_does(data):
-    """Also twice, and where it overlaps with what is around it."""
-    blocks = data.draw(st.lists(byte_dfas(), min_size=1, max_size=2).map(trimmed))
-    place = st.integers(0, 3)
-    piece = st.sampled_from([b"", b"a", b"ab", *blocks])
-    joins = st.lists(st.tuples(place, piece, place), max_size=5)
-    ends = st.sets(place, min_size=1)
-    inner, start = joined(data.draw(joins), data.draw(ends)), data.draw(place)
-    dfa, network = inner.dfa(start), Network(inner, start)
-    assert inner.is_empty(start) == dfa.is_empty
-    around, final = data.draw(joins), data.draw(ends)
-    at = data.draw(st.lists(st.tuples(place, place), min_size=1, max_size=2))
-    copied, taken_over = joined(around, final), joined(around, final)
-    for one, other in at:
-        copied.put(one, dfa, other)
-        taken_over.put(one, network, other)
-    assert same_arrays(copied.dfa(0), taken_over.dfa(0))
-    assert same_arrays(inner.dfa(start), dfa)
+        assert found.accepts(word) == reads(joins, ends, word)
 
 
 def joined(joins, ends) -> Assembly:
@@ -152,9 +126,8 @@ def test_nothing_is_read_where_no_way_ends():
     parts = Assembly()
     start, other = parts.state(), parts.state()
     parts.read(start, b"abc", other)
-    for empty in (parts.dfa(start), parts.dfa(start, largest_reduced=0)):
-        assert empty.is_empty
-        assert empty.start == 0
+    assert parts.dfa(start).is_empty
+    assert parts.dfa(start).start == 0
     nothing = from_strings(())
     assert concatenation(compile_regex("a*"), nothing).is_empty
     assert any_of(()).is_empty
@@ -181,7 +154,7 @@ def test_a_long_chain_outgrows_its_first_room():
         parts.put(place, two, after)
         place = after
     parts.accept(place)
-    dfa = parts.dfa(start, largest_reduced=0)
+    dfa = parts.dfa(start)
     assert dfa.n_states == 140_002
     for count, wanted in ((139_999, False), (140_000, True), (140_001, False)):
         assert dfa.accepts(b"a" * count) == wanted

@@ -33,7 +33,7 @@ from bpe_automata.errors import (
     PromptError,
     UnsupportedFeatureError,
 )
-from bpe_automata.schemas import link_json_schema
+from bpe_automata.schemas import json_schema
 from bpe_automata.testing import (
     bpe_tokenizers,
     byte_level,
@@ -447,7 +447,7 @@ def test_what_is_asked_grows_with_the_text_and_not_with_its_square(smollm2_token
         schema = {"type": "object", "required": names, "additionalProperties": False}
         schema["properties"] = {name: {"type": "string"} for name in names}
         ids = smollm2_tokenizer.encode(json.dumps(dict.fromkeys(names, ""), separators=(",", ":")))
-        engine = constrain(smollm2_tokenizer, link_json_schema(schema)).engine
+        engine = constrain(smollm2_tokenizer, json_schema(schema, order="schema")).engine
         count, ask = [0], type(engine.product).ask
 
         def counted(*given, count=count, ask=ask):

@@ -27,7 +27,7 @@ from hf_tiny import (  # noqa: E402
 )
 from served import constraint as of_another_tokenizer  # noqa: E402
 
-from bpe_automata import Tokenizer  # noqa: E402
+from bpe_automata import Tokenizer, compile_grammar  # noqa: E402
 from bpe_automata._decoding.token_table import TokenTable  # noqa: E402
 from bpe_automata.errors import (  # noqa: E402
     ArgumentError,
@@ -45,6 +45,7 @@ from bpe_automata.integrations.transformers import (  # noqa: E402
     generate,
     prefix_allowed_tokens_fn,
 )
+from bpe_automata.schemas import json_schema  # noqa: E402
 
 MODEL = tiny()
 PROMPTS = ["ab ", "trf a0", "0"]
@@ -184,7 +185,7 @@ def test_prompts_and_regexes_go_together():
     assert generate(MODEL, TOKENIZER, [], []) == []
     assert "1 regexes for 2 prompts" in refused(["0", "ab "], ["a"])
     assert "3 regexes for 2 prompts" in refused(["0", "ab "], ["a", "b", "("])
-    assert "regex 1 is 7" in refused(["0", "ab "], ["a", 7])
+    assert "the language is 7" in refused(["0", "ab "], ["a", 7])
     assert "prompt 1 is 7" in refused(["0", 7], "(")
 
 
@@ -434,5 +435,13 @@ def test_encoder_decoder_models_are_refused_by_name():
         model.generate(ids, logits_processor=[masks], max_new_tokens=4)
 
 
-def test_a_schema_is_told_what_makes_a_regex_of_it():
-    assert "compile_json_schema" in refused("0", {"type": "boolean"})
+def test_whatever_constrain_takes_is_generated():
+    for language, texts in (
+        ({"a", "ab"}, {"a", "ab"}),
+        (compile_grammar('start: "a" | "b"'), {"a", "b"}),
+        ({"const": 0}, {"0"}),
+        (json_schema({"const": 0}), {"0"}),
+    ):
+        found = generate(MODEL, TOKENIZER, "0", language, eos_ids=[END], max_new_tokens=9)
+        assert found.text in texts
+    assert "give a regex" in refused("0", None)

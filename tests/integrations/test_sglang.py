@@ -7,7 +7,6 @@ sglang/srt/arg_groups/choices.py (offered by sglang/srt/server_args.py).
 
 from __future__ import annotations
 
-import json
 import types
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import NamedTuple
@@ -26,10 +25,8 @@ from bpe_automata.errors import (
     BpeAutomataError,
     BufferShapeError,
     DecodingError,
-    SchemaTooLargeError,
 )
-from bpe_automata.integrations._requests import Constraints, Options
-from bpe_automata.schemas import compile_json_schema
+from bpe_automata.integrations._requests import KEY, Constraints, read_options
 from bpe_automata.testing import (
     byte_level,
     byte_spelling,
@@ -402,21 +399,35 @@ def test_registration_is_a_call_and_names_what_it_makes(ours):
 
 
 @pytest.mark.parametrize("method", ["canonical", "lift"])
-def test_a_schema_that_is_too_large_to_be_written_out_is_linked(method, monkeypatch):
+def test_whatever_is_asked_for_is_read_as_constrain_reads_it(method):
     letters = [byte_spelling(bytes([byte])) for byte in range(256)]
     everything = small_tokenizer(letters, [], byte_level(), ["<end>"], decoder=byte_level())
-    schema = json.dumps(
-        {"type": "array", "items": {"type": "string", "maxLength": 300}, "maxItems": 9000}
-    )
-    kept, options = Constraints(everything, [256]), Options(None, method, schema=schema)
-    made = kept.of(options)
-    matcher = made.matcher()
-    for token in everything.encode('["a","b"]'):
-        matcher.advance(token)
-    assert matcher.is_accepting
-    assert kept.of(options) is made
-    with pytest.raises(SchemaTooLargeError):
-        compile_json_schema(schema)
+    kept = Constraints(everything, [256])
+    node = {"type": "object", "required": ["b"], "properties": {"a": {"$ref": "#"}, "b": {}}}
+    deep = '{"b":1,"a":' * 9 + '{"b":2}' + "}" * 9
+    for asked_for, text in (
+        ({"schema": node}, deep),
+        ({"schema": {**node, "additionalProperties": False}, "order": "any"}, deep),
+        ({"schema": {"const": [1, 2]}, "whitespace": "spaced"}, "[1, 2]"),
+        ({"choices": ["yes", "no"]}, "no"),
+        ({"grammar": 'start: "(" start ")" | "x"'}, "((x))"),
+    ):
+        options = read_options({KEY: {"method": method, **asked_for}})
+        made = kept.of(options)
+        matcher = made.matcher()
+        for token in everything.encode(text):
+            matcher.advance(token)
+        assert matcher.is_accepting, asked_for
+        assert kept.of(options) is made
+    for wrong in (
+        {"choices": "yes"},
+        {"choices": ["a"], "regex": "a"},
+        {"regex": "a", "order": "any"},
+        {"schema": {}, "order": 1},
+        {"grammar": 3},
+    ):
+        with pytest.raises(ArgumentError):
+            read_options({KEY: wrong})
 
 
 def test_the_cache_is_bounded(ours, monkeypatch):

@@ -227,13 +227,13 @@ def test_a_worker_compiles_a_regex_once(ours, monkeypatch):
     """Not again to check it, nor for the next request: all requests of the step would wait."""
     compiled = []
     for where in (requests, kept):
-        original = where.compile_or_link
+        original = where.automaton_of
 
         def watched(regex, budget, original=original):
-            compiled.append(regex)
+            compiled.extend([regex] if isinstance(regex, str) else [])
             return original(regex, budget)
 
-        monkeypatch.setattr(where, "compile_or_link", watched)
+        monkeypatch.setattr(where, "automaton_of", watched)
     processor = ours.ConstraintLogitsProcessor(config(), torch.device("cpu"), False)
     regex = "constraint|once"
     for row in range(3):

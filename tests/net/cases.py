@@ -20,7 +20,7 @@ import numpy as np
 
 from bpe_automata import ByteDFA, Constraint, LinkedDFA, Method, Tokenizer, constrain
 from bpe_automata.errors import BpeAutomataError, MissingDependencyError
-from bpe_automata.schemas import compile_json_schema, link_json_schema
+from bpe_automata.schemas import json_schema
 
 FOLDER = Path(__file__).parent
 ROOT = FOLDER.parents[1]
@@ -77,8 +77,8 @@ class Case:
         """Raises BpeAutomataError."""
         language: str | ByteDFA | LinkedDFA = self.given
         if self.kind != "regex":
-            make = link_json_schema if self.kind == "linked" else compile_json_schema
-            language = make(self.given, **self.options)
+            language = json_schema(self.given, **{"order": "schema", **self.options})
+            language = language if self.kind == "linked" else language.to_dfa(depth=3)
         return constrain(tokenizer, language, method, added_tokens=False if self.brief else "plain")
 
     @property

@@ -18,7 +18,7 @@ from bpe_automata.errors import (
     UnsatisfiableSchemaError,
     UnsupportedSchemaError,
 )
-from bpe_automata.schemas import compile_json_schema
+from bpe_automata.schemas import json_schema
 
 NAMES = ("a", "b", "x")
 OBJECTS = [
@@ -128,7 +128,7 @@ schemas = st.recursive(leaves | st.booleans(), _around, max_leaves=8).filter(
 def test_what_nothing_looks_at_is_left_to_the_keyword(schema: Any, name: Any, item: Any) -> None:
     schema = {**schema, "unevaluatedProperties": name, "unevaluatedItems": item}
     try:
-        dfa = compile_json_schema({**schema, "type": ["object", "array"]}, depth=1)
+        dfa = json_schema({**schema, "type": ["object", "array"]})
     except UnsatisfiableSchemaError:
         dfa = None
     except (UnsupportedSchemaError, SchemaTooLargeError):
@@ -151,7 +151,7 @@ def test_a_recursive_schema_that_closes_itself() -> None:
         "properties": {"next": {"$ref": "#"}},
         "unevaluatedProperties": False,
     }
-    dfa = compile_json_schema(schema)
+    dfa = json_schema(schema)
     good = (b'{"next":{"v":2},"v":1}', b'{"next":{"next":{}}}')
     bad = (b'{"v":1,"w":1}', b'{"next":{"w":1}}', b'{"v":"s"}')
     assert [dfa.accepts(text) for text in good + bad] == [True, True, False, False, False]
@@ -160,7 +160,7 @@ def test_a_recursive_schema_that_closes_itself() -> None:
 def test_alternatives_that_look_at_too_many_sets_are_refused() -> None:
     branches = [{"properties": {f"p{i}": {}}, "required": [f"p{i}"]} for i in range(12)]
     with pytest.raises(SchemaTooLargeError) as caught:
-        compile_json_schema({"anyOf": branches, "unevaluatedProperties": False})
+        json_schema({"anyOf": branches, "unevaluatedProperties": False})
     assert caught.value.resource in ("ways to be valid", "terms")
 
 
@@ -171,15 +171,15 @@ def test_closed_schemas_stay_closed() -> None:
         "unevaluatedProperties": False,
     }
     for closed in (False, True):
-        dfa = compile_json_schema(schema, closed=closed)
+        dfa = json_schema(schema, closed=closed)
         assert [dfa.accepts(text) for text in (b'{"a":1}', b'{"b":1}')] == [True, False]
 
 
 def test_what_a_branch_that_is_not_taken_would_look_at_does_not_count() -> None:
     either = {"if": {"required": ["a"]}, "else": {"properties": {"a": {}, "b": {}}}}
-    dfa = compile_json_schema({"type": "object", **either, "unevaluatedProperties": False})
+    dfa = json_schema({"type": "object", **either, "unevaluatedProperties": False})
     texts = (b"{}", b'{"b":1}', b'{"a":1}', b'{"a":1,"b":1}')
     assert [dfa.accepts(text) for text in texts] == [True, True, False, False]
     one = {"dependentSchemas": {"a": {"properties": {"a": {}, "b": {}}}}}
-    dfa = compile_json_schema({"type": "object", **one, "unevaluatedProperties": False})
+    dfa = json_schema({"type": "object", **one, "unevaluatedProperties": False})
     assert [dfa.accepts(text) for text in texts] == [True, False, True, True]

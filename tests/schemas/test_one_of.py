@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from support import examples
 
 from bpe_automata.errors import UnsatisfiableSchemaError
-from bpe_automata.schemas import compile_json_schema
+from bpe_automata.schemas import json_schema
 from bpe_automata.schemas._documents import Document
 from bpe_automata.schemas._limits import limited_steps
 from bpe_automata.schemas._reader import Reader
@@ -45,7 +45,7 @@ INSTANCES = [
 def test_one_branch_and_no_other(some: list[Any]) -> None:
     schema = {"oneOf": some}
     try:
-        accepts = compile_json_schema(schema, depth=1).accepts
+        accepts = json_schema(schema).accepts
     except UnsatisfiableSchemaError:
         accepts = lambda _: False  # noqa: E731
     validator = jsonschema.Draft202012Validator(schema)
@@ -81,7 +81,7 @@ def test_tools_told_apart_by_their_names_are_not_compared() -> None:
 def test_a_tool_that_comes_twice_is_valid_for_none() -> None:
     branches = tools(5)["oneOf"]
     closed = [{**branch, "additionalProperties": False} for branch in [*branches, branches[2]]]
-    dfa = compile_json_schema({"oneOf": closed}, closed=True)
+    dfa = json_schema({"oneOf": closed}, closed=True)
     found = [dfa.accepts(f'{{"name":"tool{i}","arguments":{{"x":1}}}}'.encode()) for i in range(6)]
     assert found == [True, True, False, True, True, False]
 
@@ -94,7 +94,7 @@ def test_branches_that_each_need_a_name_of_their_own() -> None:
     assert len(values.objects) == 30
     assert not any(term.minus for term in values.objects)
     few = {"properties": dict.fromkeys(names, True), "type": "object", "oneOf": branches[:3]}
-    dfa = compile_json_schema(few)
+    dfa = json_schema(few)
     for text in (b'{"assert0":"x"}', b'{"assert0":"x","assert1":1}', b'{"assert0":0,"assert2":""}'):
         assert dfa.accepts(text)
     for text in (b'{"assert0":"x","assert1":"x"}', b'{"assert0":0,"assert1":1}', b"{}"):

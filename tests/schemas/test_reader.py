@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from support import examples
 
 from bpe_automata.errors import ArgumentError, UnsatisfiableSchemaError, UnsupportedSchemaError
-from bpe_automata.schemas import compile_json_schema, compile_yaml_schema, schema_of
+from bpe_automata.schemas import json_schema, schema_of, yaml_schema
 
 NAMES = ("a", "b", "c")
 OTHERS = ("x1", "x2", "y")
@@ -120,14 +120,23 @@ D2019 = "https://json-schema.org/draft/2019-09/schema"
 
 
 def accepts(schema: Any, *texts: str, **options: Any) -> list[bool]:
-    dfa = compile_json_schema(schema, **options)
+    dfa = json_schema(schema, **options)
     return [dfa.accepts(text.encode()) for text in texts]
 
 
-def test_properties_stand_in_the_order_given_and_others_after_them() -> None:
-    schema = {"properties": {"b": {}, "a": {}}, "required": ["z", "a"]}
-    texts = ('{"b":1,"a":1,"z":1,"q":1}', '{"a":1,"z":1}', '{"a":1,"b":1,"z":1}', '{"z":1,"a":1}')
-    assert accepts(schema, *texts) == [True, True, False, False]
+def test_members_stand_in_the_order_that_is_asked_for() -> None:
+    schema = {"properties": {"b": {}, "a": {}, "z": {}}, "required": ["z", "a"], "type": "object"}
+    texts = ('{"b":1,"a":1,"z":1}', '{"a":1,"z":1}', '{"a":1,"b":1,"z":1}', '{"z":1,"a":1}')
+    in_order, free = [True, True, False, False], [True] * 4
+    for order, opened, closed in (
+        ("schema", in_order, in_order),
+        ("any", free, free),
+        ("open", free, in_order),
+    ):
+        assert accepts(schema, *texts, order=order) == opened
+        assert accepts(schema, *texts, order=order, closed=True) == closed
+    assert accepts(schema, '{"q":1,"a":1,"z":1}', order="open") == [True]
+    assert accepts(schema, '{"q":1,"a":1,"z":1}', order="schema") == [False]
 
 
 def test_a_named_property_comes_once_and_members_of_one_name_must_all_fit() -> None:
@@ -192,21 +201,29 @@ def test_whole_numbers_with_a_fraction_are_integers_but_not_in_draft_4() -> None
 def test_a_recursive_schema_goes_as_many_rounds_as_asked() -> None:
     node = {"type": "object", "properties": {"n": {"$ref": "#"}}, "additionalProperties": False}
     texts = ['{"n":' * rounds + "{}" + "}" * rounds for rounds in range(5)]
+    assert accepts(node, *texts) == [True] * 5
     for depth in range(4):
-        assert accepts(node, *texts, depth=depth) == [rounds <= depth for rounds in range(5)]
+        found = json_schema(node).to_dfa(depth=depth)
+        assert [found.accepts(t.encode()) for t in texts] == [n <= depth for n in range(5)]
 
 
 def test_what_nothing_is_said_of_is_nested_as_deep_as_asked() -> None:
     texts = ["[" * level + "]" * level for level in range(1, 6)]
-    assert accepts({}, *texts, depth=2) == [True, True, True, False, False]
-    deep = {"items": {"items": {"items": {"items": {"maxItems": 0}}}}}
-    assert accepts(deep, *texts, depth=0) == [True] * 5
+    assert accepts({}, *texts) == [True] * 5
+    for written in (
+        json_schema({}).to_dfa(depth=2),
+        json_schema({"type": "array"}).to_dfa(depth=2),
+    ):
+        found = [written.accepts(text.encode()) for text in texts]
+        assert found == [True, True, True, False, False]
+    with pytest.raises(ArgumentError, match="negative"):
+        json_schema({}).to_dfa(depth=-1)
 
 
 def test_what_is_compared_with_is_not_cut_off() -> None:
     node = {"$defs": {"n": {"items": {"$ref": "#/$defs/n"}, "type": "array"}}}
     schema = {**node, "type": "array", "not": {"$ref": "#/$defs/n"}}
-    assert accepts(schema, "[[[[]]]]", "[[[1]]]", depth=3) == [False, True]
+    assert accepts(schema, "[[[[]]]]", "[[[1]]]") == [False, True]
 
 
 def test_closed_leaves_no_other_properties_where_nothing_is_said_of_them() -> None:
@@ -277,14 +294,14 @@ def test_pydantic_models_and_types_stand_for_their_schemas() -> None:
 def test_the_whole_language_of_a_small_schema() -> None:
     schema = {"properties": {"a": {"enum": [1, None]}, "b": {"const": []}}, "type": "object",
               "additionalProperties": False, "minProperties": 1}  # fmt: skip
-    found = {json.dumps(json.loads(text)) for text in compile_json_schema(schema).strings(20)}
+    found = {json.dumps(json.loads(text)) for text in json_schema(schema).strings(20)}
     a = ({"a": 1}, {"a": None}, {"b": []}, {"a": 1, "b": []}, {"a": None, "b": []})
     assert found == set(map(json.dumps, a))
 
 
 def test_branches_that_exclude_all_others_leave_nothing() -> None:
     with pytest.raises(UnsatisfiableSchemaError):
-        compile_json_schema({"oneOf": [{"type": "string"}, {"type": "string"}]})
+        json_schema({"oneOf": [{"type": "string"}, {"type": "string"}]})
 
 
 FREE = {"type": "object", "additionalProperties": {"type": "integer"}}
@@ -310,7 +327,7 @@ def names_twice(text: str) -> bool:
 
 @pytest.mark.parametrize("schema", SCHEMAS)
 def test_no_name_comes_twice_with_unique_names(schema: Any) -> None:
-    found = compile_json_schema(schema, unique_names=True, depth=1)
+    found = json_schema(schema, unique_names=True)
     rng, valid = random.Random(0), jsonschema.Draft202012Validator(schema).is_valid
     for length in (4, 12, 30, 60):
         for _ in range(25):
@@ -320,17 +337,17 @@ def test_no_name_comes_twice_with_unique_names(schema: Any) -> None:
 
 
 def test_one_other_name_is_still_there() -> None:
-    found = compile_json_schema(FREE, unique_names=True)
+    found = json_schema(FREE, unique_names=True)
     texts = (b"{}", b'{"a":1}', b'{"a":1,"a":2}', b'{"a":1,"b":2}')
     assert [found.accepts(text) for text in texts] == [True, True, False, False]
     named = {"type": "object", "properties": {"a": {}, "b": {}}}
-    found = compile_json_schema(named, unique_names=True)
+    found = json_schema(named, unique_names=True)
     texts = (b'{"a":1,"b":2,"c":3}', b'{"a":1,"b":2,"b":3}', b'{"c":3,"c":3}')
     assert [found.accepts(text) for text in texts] == [True, False, False]
 
 
 def test_readers_of_yaml_get_no_name_twice() -> None:
-    found = compile_yaml_schema(FREE, unique_names=True)
+    found = yaml_schema(FREE, unique_names=True)
     assert [found.accepts(text) for text in (b"a: 1\n", b"a: 1\na: 2\n")] == [True, False]
     ruamel = pytest.importorskip("ruamel.yaml")
     rng = random.Random(0)
@@ -342,10 +359,10 @@ def test_readers_of_yaml_get_no_name_twice() -> None:
 
 
 def test_without_it_all_values_of_a_name_are_valid() -> None:
-    assert compile_json_schema(FREE).accepts(b'{"a":1,"a":2}')
-    assert not compile_json_schema(FREE).accepts(b'{"a":1,"a":"x"}')
+    assert json_schema(FREE).accepts(b'{"a":1,"a":2}')
+    assert not json_schema(FREE).accepts(b'{"a":1,"a":"x"}')
     named = {"type": "object", "properties": {"a": {"type": "integer"}}}
-    assert not compile_json_schema(named).accepts(b'{"a":1,"a":2}')
+    assert not json_schema(named).accepts(b'{"a":1,"a":2}')
 
 
 DEPTH = 4  # deeper than any instance
@@ -361,7 +378,7 @@ def check(schema: Any, values: list[Any]) -> None:
     kind = jsonschema.validators.validator_for(schema)  # 2020-12 without a $schema
     valid = kind(schema, format_checker=kind.FORMAT_CHECKER).is_valid
     try:
-        dfa = compile_json_schema(schema, depth=DEPTH)
+        dfa = json_schema(schema)
     except UnsupportedSchemaError as error:
         event(f"refused: {error.keyword}")
         return

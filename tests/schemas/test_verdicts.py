@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from bpe_automata.errors import SchemaError, UnsupportedSchemaError
-from bpe_automata.schemas import link_json_schema
+from bpe_automata.schemas import json_schema
 
 ROOT = Path(__file__).parents[2]
 DATA = Path(os.environ.get("BPE_AUTOMATA_DATA") or ROOT.parent / "shared" / "data") / "maskbench"
@@ -32,7 +32,7 @@ def verdicts(path: Path) -> dict[str, Any]:
     for line in gzip.decompress(path.read_bytes()).decode().splitlines():
         row = json.loads(line)
         try:
-            dfa = link_json_schema(row["schema"], order="any")
+            dfa = json_schema(row["schema"], order="any")
         except SchemaError as error:
             known = isinstance(error, UnsupportedSchemaError)
             found[row["id"]] = error.keyword if known else type(error).__name__

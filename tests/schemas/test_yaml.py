@@ -17,10 +17,8 @@ from bpe_automata._automata.algebra import all_texts, difference
 from bpe_automata._automata.compile import compile_regex
 from bpe_automata._automata.sources import from_strings
 from bpe_automata.errors import ArgumentError, UnsupportedSchemaError
-from bpe_automata.schemas import _yaml_style, compile_yaml_schema
+from bpe_automata.schemas import _yaml_style, yaml_schema
 from bpe_automata.schemas._numbers import ALL_NUMBERS, integers
-from bpe_automata.schemas._values import any_value
-from bpe_automata.schemas._writing import write
 from bpe_automata.schemas._yaml_style import (
     YamlStyle,
     escaped,
@@ -137,16 +135,16 @@ def test_what_is_resolved_is_quoted(tag):
     [*"ynYN", "1e3", "08", "0o17", "12e03", "+.5", "1e-5", "._", "-0x_", "1_0e3", "09.5"],
 )
 def test_what_another_yaml_would_resolve_is_quoted(text):
-    found = compile_yaml_schema({"enum": [text, "a"]})
+    found = yaml_schema({"enum": [text, "a"]})
     assert sorted(found.strings(9)) == sorted((f'"{text}"\n'.encode(), b"a\n"))
-    key = compile_yaml_schema({"properties": {text: {"const": text}}, "required": [text]}, depth=0)
+    key = yaml_schema({"properties": {text: {"const": text}}, "required": [text]})
     assert key.accepts(f'"{text}": "{text}"\n'.encode())
     assert not key.accepts(f'{text}: "{text}"\n'.encode())
 
 
 @pytest.mark.parametrize("text", ["yy", "no-one", "1.2.3", "127.0.0.1", "_1", "1e", "0o8", "e3"])
 def test_what_none_resolves_stays_plain(text):
-    assert list(compile_yaml_schema({"const": text}).strings(9)) == [f"{text}\n".encode()]
+    assert list(yaml_schema({"const": text}).strings(9)) == [f"{text}\n".encode()]
 
 
 @pytest.mark.parametrize("version", [(1, 1), (1, 2)])
@@ -301,7 +299,7 @@ def names(value: object) -> list[str]:
 
 @pytest.fixture(scope="module")
 def anything():
-    return write(any_value(2), YamlStyle())
+    return yaml_schema({}).to_dfa(depth=2)
 
 
 def test_the_pinned_style():

@@ -30,7 +30,7 @@ from bpe_automata._decoding.constraint import Constraint
 from bpe_automata.banning import Ban
 from bpe_automata.banning._spellings import Spellings
 from bpe_automata.errors import BudgetExceededError
-from bpe_automata.schemas import compile_json_schema
+from bpe_automata.schemas import json_schema
 from bpe_automata.testing import (
     added_token,
     byte_level,
@@ -222,8 +222,8 @@ def _schema(_: Path) -> Long:
     lists = [{"items": {"enum": words[at : at + 200]}} for at in range(0, len(words) - 199, 200)]
     schema = {"type": "object", "properties": dict(zip(words, lists, strict=False))}
     return (
-        lambda: compile_json_schema(schema, budget=ROOM),
-        lambda: compile_json_schema({"const": 1}).accepts(b"1"),
+        lambda: json_schema(schema, budget=ROOM).to_dfa(ROOM),
+        lambda: json_schema({"const": 1}).accepts(b"1"),
     )
 
 

@@ -55,7 +55,7 @@ def test_types_of_bfcl_become_those_of_json_schema():
         "required": ["a"],
     }
     inner = {"d": {"type": "string", "enum": ["x"]}}
-    schema = bfcl.json_schema(described)
+    schema = bfcl.schema_of_argument(described)
     assert schema["properties"] == {
         "a": {"type": "number"},
         "b": {"type": "array", "items": {"type": "string"}},
@@ -78,7 +78,7 @@ def test_types_of_bfcl_become_those_of_json_schema():
 )
 def test_what_is_not_described_is_refused(described):
     with pytest.raises(bfcl.DescriptionError):
-        bfcl.json_schema(described)
+        bfcl.schema_of_argument(described)
 
 
 def requests() -> dict[str, bfcl.Request]:

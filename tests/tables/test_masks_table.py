@@ -7,7 +7,7 @@ import re
 import pytest
 
 from bpe_automata import compile_regex
-from bpe_automata.schemas import compile_json_schema
+from bpe_automata.schemas import json_schema
 from experiments.run.executors import FAILURE
 from experiments.run.tables import frame
 from experiments.serving import masks, speed
@@ -31,7 +31,7 @@ def test_texts_are_of_their_languages(name):
         dfa = compile_regex(source["regex"])
         assert all(re.fullmatch(source["regex"], text) for text in CASES[name].texts)
     else:
-        dfa = compile_json_schema(source["schema"], whitespace=WHITESPACE)
+        dfa = json_schema(source["schema"], whitespace=WHITESPACE)
     assert all(dfa.accepts(text.encode()) for text in CASES[name].texts)
 
 

@@ -11,7 +11,7 @@ from tiny import CLOSED, PAIR, REFUSED, TABLE, case, measured, write_lines, writ
 
 from bpe_automata import constrain
 from bpe_automata.errors import BudgetExceededError, MissingFileError
-from bpe_automata.schemas import compile_json_schema
+from bpe_automata.schemas import json_schema
 from experiments.engines.interface import Engine, RefusedError
 from experiments.engines.named import Ours
 from experiments.run.measuring import read_run
@@ -33,7 +33,6 @@ from experiments.schemas.comparison_worker import OURS, STATES, Histogram, Worke
 from experiments.schemas.inputs import schema_cases, shuffled, yaml_cases
 from experiments.schemas.judge import (
     BOTH,
-    DEPTH,
     JUDGE,
     NUMBERS,
     ORDER,
@@ -51,8 +50,8 @@ pytest.importorskip("jsonschema")
 COMPACT = (",", ":")
 
 
-def reason_of(schema, text, **options):
-    return reason(compile_json_schema(schema, **options), text, COMPACT)
+def reason_of(schema, text):
+    return reason(json_schema(schema, order="schema"), text, COMPACT)
 
 
 def test_a_reason_is_another_text_of_the_same_value():
@@ -67,16 +66,6 @@ def test_a_reason_is_another_text_of_the_same_value():
 def test_there_is_no_reason_for_what_is_not_valid():
     for text in ('{"b":1,"a":1}', '{"b":true,"a":1.5}', '{"b":true}'):
         assert reason_of(CLOSED, text) is None
-
-
-def test_deep_values_are_explained_only_where_anything_may_stand():
-    assert reason_of({}, "[[[[[[1]]]]]]", depth=2) == DEPTH
-    assert reason_of(PAIR, '{"b":true,"a":1,"c":{"d":{"e":{"f":{"g":[]}}}}}', depth=2) == DEPTH
-    arrays = {
-        "type": "array",
-        "items": {"type": "array", "items": {"type": "array", "maxItems": 0}},
-    }
-    assert reason_of(arrays, "[[[1]]]") is None
 
 
 def test_spellings_are_of_the_same_number():

@@ -29,7 +29,7 @@ from bpe_automata.banning._spellings import Spellings
 from bpe_automata.banning._words import AppliedBan
 from bpe_automata.errors import BpeAutomataError
 from bpe_automata.integrations._requests import Constraints, Options
-from bpe_automata.schemas import compile_json_schema
+from bpe_automata.schemas import json_schema
 from bpe_automata.testing import tokenizer_files
 from bpe_automata.testing._trained import accepted as is_accepted
 
@@ -289,7 +289,7 @@ def verified(shared: Shared) -> Trace:
 
 def schema(shared: Shared) -> Trace:
     """Compiled by each thread: what schemas remember of one another is shared by all."""
-    dfa = compile_json_schema(SCHEMA)
+    dfa = json_schema(SCHEMA).to_dfa(depth=3)
     matcher = constrain(shared.tokenizer, dfa, eos_ids=()).matcher()
     return [dfa.n_states, *walked(matcher, random.Random(4), shared.tokenizer)]
 

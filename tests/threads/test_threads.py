@@ -33,7 +33,7 @@ from bpe_automata import Tokenizer
 from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._budget import Budget, spending
 from bpe_automata._decoding import batches
-from bpe_automata.schemas import compile_json_schema
+from bpe_automata.schemas import json_schema
 
 N_THREADS = 8
 SHORT, LONG = 12, 1000
@@ -53,7 +53,7 @@ def often(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def schema() -> ByteDFA:
-    return compile_json_schema(SCHEMA)
+    return json_schema(SCHEMA).to_dfa(depth=3)
 
 
 def alone(tokenizer: Tokenizer, language: Language, schema: ByteDFA) -> dict[str, Trace]:

@@ -35,7 +35,7 @@ from bpe_automata.banning import Ban
 from bpe_automata.banning._words import AppliedBan
 from bpe_automata.errors import BudgetExceededError, TokenizerError, UnsupportedFeatureError
 from bpe_automata.reference import naive_constraint
-from bpe_automata.schemas import compile_json_schema
+from bpe_automata.schemas import json_schema
 
 REGEX = r"(the |cat|ab+|é){1,4}\."
 JSON = trained()[0]
@@ -227,7 +227,7 @@ def in_child(work: Callable[[], bool]) -> bool:
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_a_child_forked_in_the_middle_of_masks() -> None:
     """Of threads that hold locks: the child has none of the threads, and needs the locks."""
-    schema = compile_json_schema(SCHEMA)
+    schema = json_schema(SCHEMA).to_dfa(depth=3)
     alone = Shared(Tokenizer.from_json(JSON), WORDS, schema)
     names = [name for name in JOBS if name != "verified"]
     want = {name: traced(JOBS[name], alone) for name in names}

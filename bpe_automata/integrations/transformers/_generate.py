@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, TypeAlias, overload
+from typing import Any, overload
 
 import torch
 from transformers import (
@@ -16,7 +16,6 @@ from transformers import (
 )
 
 from bpe_automata._arguments import short
-from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._budget import Budget
 from bpe_automata._decoding.constraint import Constraint, Method, constrain
 from bpe_automata._decoding.healing import Healed
@@ -39,21 +38,21 @@ from bpe_automata.integrations.transformers._rows import (
 
 @overload
 def generate(
-    model: Any, tokenizer: Any, prompts: Prompt, regexes: Pattern, **options: Any
+    model: Any, tokenizer: Any, prompts: Prompt, regexes: Any, **options: Any
 ) -> Generation: ...
 @overload
 def generate(
     model: Any,
     tokenizer: Any,
     prompts: Sequence[Prompt],
-    regexes: Pattern | Sequence[Pattern],
+    regexes: Any,
     **options: Any,
 ) -> list[Generation]: ...
 def generate(
     model: Any,
     tokenizer: Any,
     prompts: Prompt | Sequence[Prompt],
-    regexes: Pattern | Sequence[Pattern],
+    regexes: Any,
     *,
     method: Method = "canonical",
     prefix: bool = True,
@@ -76,8 +75,9 @@ def generate(
     A text is read with the ids that the tokenizer puts around it (`Tokenizer.encode_prompt`); ids
     are read as they are; messages by the chat template of a tokenizer of transformers, `tokenizer`
     or `hf_tokenizer`, with the beginning of the answer.
-    `regexes`: one for all prompts or one each; a regex, a `ByteDFA`, or a
-    `Constraint` over the same tokenizer, which is taken as it is, `method` and all.
+    `regexes`: one for all prompts, or a list of one each; a regex, or whatever else `constrain`
+    takes for a language (a schema, an automaton, a list of texts), or a `Constraint` over the same
+    tokenizer, which is taken as it is, `method` and all.
     `eos_ids`: by default those of the first Constraint, else of the generation config, else the
     tokenizer's.
     `seed`: for sampling; the global state of torch is left as it was.
@@ -163,7 +163,7 @@ def _after_healing(tokenizer: Tokenizer, result: Generation, healed: Healed) -> 
 
 def _constraints(
     tokenizer: Tokenizer,
-    each: list[Pattern],
+    each: list[Any],
     method: Method,
     eos_ids: tuple[int, ...],
     budget: Budget | None,
@@ -240,8 +240,6 @@ def _naming_what_forbids(setting: Callable[[str], Any]) -> Iterator[None]:
 
 # The arguments of `generate`, checked before anything is built.
 
-Pattern: TypeAlias = str | ByteDFA | Constraint
-
 _OWN = {
     "custom_generate": "use forced=True, or model.generate with a ConstraintLogitsProcessor",
     "eos_token_id": "give eos_ids",
@@ -316,26 +314,21 @@ def stopping(model: Any, options: dict[str, Any], tokenizer: Any, forced: bool) 
     return {"stop_strings": None, "stopping_criteria": StoppingCriteriaList(criteria)}
 
 
-def patterns(regexes: Pattern | Sequence[Pattern], count: int) -> list[Pattern]:
+def patterns(regexes: Any, count: int) -> list[Any]:
     """One per prompt. Raises ArgumentError."""
-    given: list[object] = list(regexes) if isinstance(regexes, list | tuple) else [regexes] * count
-    each: list[Pattern] = []
-    for number, one in enumerate(given):
-        if not isinstance(one, str | ByteDFA | Constraint):
-            raise ArgumentError(
-                f"regex {number} is {short(one)}: give a str, ByteDFA or Constraint; of a schema "
-                "compile_json_schema makes one"
-            )
-        each.append(one)
+    each = list(regexes) if isinstance(regexes, list | tuple) else [regexes] * count
     if len(each) != count:
-        raise ArgumentError(f"{len(each)} regexes for {count} prompts: give one, or one each")
+        raise ArgumentError(
+            f"{len(each)} regexes for {count} prompts: give one, or one each; a list of texts for "
+            "one prompt is [texts]"
+        )
     return each
 
 
 def end_ids(
     model: Any,
     tokenizer: Tokenizer,
-    each: Sequence[Pattern],
+    each: Sequence[Any],
     given: Sequence[int] | None,
     options: dict[str, Any],
 ) -> tuple[int, ...]:

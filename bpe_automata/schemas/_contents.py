@@ -1,98 +1,14 @@
-"""Finds the schemas of a document that refer to themselves, and those with equal content.
+"""Finds the schemas of a document with equal content: large schemas repeat themselves.
 
-The schemas are the nodes of a graph, with edges to their subschemas and to the targets of their
-references. A loop is a strongly connected component with an edge inside (Kosaraju's two searches,
-without recursion).
+Each content is read and written only once. The order of properties counts, since it is the order in
+which they are written.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from bpe_automata._budget import check
-from bpe_automata.schemas._documents import Document, Part
-from bpe_automata.schemas._drafts import REFERENCES
-
-_REFERRING = frozenset(REFERENCES)
-
-
-@dataclass
-class Loops:
-    """of: the number of the loop that a schema is on, by pointer. entries: the pointers of schemas
-    that are the target of a $ref from their own loop."""
-
-    of: dict[str, int] = field(default_factory=dict)
-    entries: set[str] = field(default_factory=set)
-
-
-def references(part: Part) -> list[str]:
-    """The keywords of a schema that refer to another one."""
-    schema = part.schema
-    if not isinstance(schema, dict) or _REFERRING.isdisjoint(schema):
-        return []
-    return [keyword for keyword in REFERENCES if keyword in schema]
-
-
-def find_loops(document: Document, check_part: Callable[[Part], None]) -> Loops:
-    """The loops that can be reached from the root. check_part: called once with each schema
-    reached, depth first."""
-    to, left, referred = dict[str, list[str]](), list[str](), list[tuple[str, str]]()
-
-    def entered(pointer: str) -> list[str]:
-        part = document.part(pointer)
-        check_part(part)
-        found: list[str] = []
-        for keyword in references(part):
-            found.append(document.target(part, keyword).pointer)
-            referred.append((part.pointer, found[-1]))
-        if not (found and part.draft.ref_alone and "$ref" in part.schema):
-            found += [one.pointer for one in document.inside(part)]
-        to[pointer] = found
-        return found
-
-    start = document.part("#").pointer
-    path = [(start, iter(entered(start)))]
-    while path:
-        check()
-        for other in path[-1][1]:
-            if other not in to and (found := entered(other)):  # most lead nowhere
-                path.append((other, iter(found)))
-                break
-        else:
-            left.append(path.pop()[0])
-    loops = Loops(_components(to, left) if referred else {})
-    for source, target in referred:
-        if source in loops.of and loops.of[source] == loops.of.get(target):
-            loops.entries.add(target)
-    return loops
-
-
-def _components(to: dict[str, list[str]], left: list[str]) -> dict[str, int]:
-    """The number of its component, of each node that is on a loop. left: all nodes that lead
-    anywhere, in the order in which a depth-first search leaves them."""
-    back = dict[str, list[str]]()
-    for here, others in to.items():
-        for other in others:
-            if to[other]:
-                back.setdefault(other, []).append(here)
-    found, known = dict[str, int](), set[str]()
-    for number, first in enumerate(reversed(left)):
-        members, waiting = list[str](), [first]
-        while waiting:
-            here = waiting.pop()
-            if here not in known:
-                known.add(here)
-                members.append(here)
-                waiting += back.get(here, ())
-        if len(members) > 1 or first in to[first]:
-            found.update(dict.fromkeys(members, number))
-    return found
-
-
-# Each content is read and written only once. The order of properties counts, since it is the order
-# in which they are written.
 
 _NOTES = frozenset(("title", "description", "$comment", "markdownDescription"))
 # The role of a value inside a schema: a schema or a list of them, an object from names (not

@@ -1,0 +1,247 @@
+"""The languages of a JSON Schema: the texts of its valid instances, in one style.
+
+    L(json_schema(S)) = { text of v : v is valid under S }
+
+The steps: schema (a dict, JSON text, a pydantic model, a function) -> document -> set of values ->
+automaton. Every accepted text is that of a valid instance. Not accepted are other white space, and
+other spellings of numbers and characters; in the schema's order, other orders of members; decimals
+that a parser of doubles would round to an invalid number (such as 9.99999999999999999 where it must
+be below 10; see `decimals`); and, where a string must *not* be of a format, strings for which that
+is not decided (see `formats`). All other valid instances are.
+
+Numbers are compared by their exact decimal values, of any length. Some validators differ:
+`jsonschema` divides doubles and so denies that 0.3 is a multiple of 0.1; Python's `json.loads`
+reads no integer of more than 4,300 digits (`sys.set_int_max_str_digits`). Such numbers are accepted
+if the schema allows them; bounds in the schema exclude them.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from math import inf
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
+
+import numpy as np
+
+from bpe_automata._arguments import short
+from bpe_automata._automata.linked import LinkedDFA
+from bpe_automata._budget import Budget, spending, with_room
+from bpe_automata._sharing import Lock
+from bpe_automata.errors import ArgumentError, LoosenedSchemaWarning, SchemaError
+
+if TYPE_CHECKING:
+    from referencing import Registry
+
+    from bpe_automata.schemas._style import Style
+    from bpe_automata.schemas._values import Values
+
+_DEFAULT = Budget()
+_LOOSE = ("uniqueItems",)  # keywords that may be left out
+
+
+class _Options(NamedTuple):
+    """How a schema is read and written, see `json_schema`. whitespace: "yaml" for block YAML."""
+
+    whitespace: Any
+    escapes: Any
+    order: Any
+    closed: bool
+    formats: str
+    unique_names: bool
+    loosen: Sequence[str]
+    registry: Registry[Any] | None
+    budget: Budget
+
+
+def json_schema(
+    schema: Any,
+    *,
+    order: Literal["open", "schema", "any"] = "open",
+    whitespace: Literal["compact", "spaced", "flexible"] = "compact",
+    escapes: Literal["minimal", "any"] = "minimal",
+    closed: bool = False,
+    formats: Literal["draft", "all"] = "draft",
+    unique_names: bool = False,
+    loosen: Sequence[str] = (),
+    registry: Registry[Any] | None = None,
+    budget: Budget = _DEFAULT,
+) -> LinkedDFA:
+    """The automaton of the JSON texts that are valid under a schema, whose states are made only
+    when a text leads there.
+
+    It takes milliseconds, whatever the schema: values are nested without limit, and counts may be
+    as large as they like. What is asked of all states at once (a ban, segments) takes what
+    `to_dfa` of it returns, with a `depth` if values may be nested without limit.
+
+    schema: a dict or boolean, JSON text, a pydantic model or type adapter, or a function (the
+    schema of its arguments). order: of the members that a schema names, "schema" for its own, "any"
+    for all, "open" for all where there may be members that it does not name, else for its own.
+    whitespace: "compact", "spaced" (as `json.dumps` writes by default), or "flexible" (both, and
+    line breaks with indents of at most 2 spaces a level). escapes: "minimal", or "any" for those
+    that are not needed, too. closed: an object schema that does not mention additional properties
+    forbids them. formats: "draft" asserts the formats that the draft of the schema defines, "all"
+    also those of other drafts and uuid1 to uuid8, and refuses what it does not know. unique_names:
+    no name comes twice in an object; as a consequence, each pattern of names (or "any other name")
+    allows at most one property beyond those named by the schema. Otherwise a name that the schema
+    does not list may be repeated, each time with a valid value; readers of YAML other than PyYAML
+    reject that. loosen: keywords that are left out, wherever that allows more texts and not fewer,
+    and a LoosenedSchemaWarning says so; ("uniqueItems",) is all that may be given, for only items
+    out of at most 64 values, or out of a list of strings, can be told apart. registry: a
+    `referencing.Registry` of other documents that the schema refers to, or names as its metaschema;
+    the metaschemas of JSON Schema are known. Only the registry may fetch anything. budget: of
+    reading the schema; six times its states may be made, some hundred for each value of a text.
+
+    Raises InvalidSchemaError, UnsupportedSchemaError, UnsatisfiableSchemaError and
+    SchemaTooLargeError, all with the JSON pointer; ArgumentError, MissingDependencyError. What is
+    too large may show only when a text leads there, as BudgetExceededError of that call.
+    """
+    given = whitespace, escapes, order, closed, formats, unique_names, loosen, registry, budget
+    return _language(schema, _Options(*given))
+
+
+def yaml_schema(
+    schema: Any,
+    *,
+    order: Literal["open", "schema", "any"] = "open",
+    closed: bool = False,
+    formats: Literal["draft", "all"] = "draft",
+    unique_names: bool = False,
+    loosen: Sequence[str] = (),
+    registry: Registry[Any] | None = None,
+    budget: Budget = _DEFAULT,
+) -> LinkedDFA:
+    """The automaton of the YAML texts, in block style, that are valid under a schema, whose states
+    are made only when a text leads there.
+
+    Each item and property begins a line, indented by two spaces a level; scalars are plain where
+    readers of YAML 1.1 and 1.2 agree on the value, and otherwise quoted. Arguments and errors are
+    those of `json_schema`. The length of a string is counted by states. `far` leaves out the spaces
+    that depend on the nesting: it is a lower bound, and `shortest` is a short text.
+    """
+    given = "yaml", "minimal", order, closed, formats, unique_names, loosen, registry, budget
+    return _language(schema, _Options(*given))
+
+
+def _language(schema: Any, options: _Options) -> LinkedDFA:
+    from bpe_automata.schemas._frames import Order
+
+    _check(options)
+    if options.order not in get_args(Order):
+        raise ArgumentError(f"order is {short(options.order)}: give 'open', 'schema' or 'any'")
+    style = _style(options)
+    if schema is not _SMALL:
+        _load_kernels()
+    found, left_out = _read(schema, options, style)
+    for keyword, pointer in left_out.items():
+        told = f"{keyword} is left out of the schema, first at {pointer}"
+        warnings.warn(f"{told}: texts may break it", LoosenedSchemaWarning, stacklevel=3)
+    return found
+
+
+def _read(schema: Any, options: _Options, style: Style) -> tuple[LinkedDFA, Mapping[str, str]]:
+    """The automaton, and where keywords that are left out were met first."""
+    from bpe_automata.schemas._documents import Document, check_reached, without_scope
+    from bpe_automata.schemas._limits import as_too_large, limited_steps
+    from bpe_automata.schemas._linking import columns
+    from bpe_automata.schemas._reader import Reader
+    from bpe_automata.schemas._regularity import check_regular, unsatisfiable
+    from bpe_automata.schemas._sources import schema_of
+
+    def find() -> tuple[LinkedDFA, Mapping[str, str]]:
+        with _compiling, spending(options.budget), limited_steps(), as_too_large("#"):
+            read = schema_of(schema)
+            document = Document(read, options.formats == "all", options.registry)
+            check_reached(document)
+            reader = Reader(document, options.closed, tuple(options.loosen))
+            values = reader.values("#")
+            check_regular(values)
+            told_apart = np.arange(256, dtype=np.uint8)
+            if options.whitespace != "yaml":
+                told_apart = columns(read, options.whitespace == "flexible")
+            found = _linked(values, options, style, told_apart, read)
+            if found is None:
+                raise unsatisfiable(reader)
+            left_out = {name: without_scope(where) for name, where in reader.left_out.items()}
+            return found, left_out
+
+    try:
+        return with_room(find)
+    except SchemaError as error:  # with its pointer as people read it
+        pointer, shown = error.pointer, without_scope(error.pointer)
+        error.args, error.pointer = (str(error).replace(pointer, shown),), shown
+        raise
+
+
+def _again(schema: Any, options: _Options) -> LinkedDFA:
+    """What was made before, perhaps in another process, made anew."""
+    return _read(schema, options, _style(options))[0]
+
+
+def _linked(
+    values: Values,
+    options: _Options,
+    style: Style,
+    told_apart: np.ndarray,
+    read: Any,
+    depth: int | None = None,
+) -> LinkedDFA | None:
+    """None where the set has no text. depth: see `Linker`."""
+    from bpe_automata.schemas._linking import Linker
+
+    def nested(depth: int) -> LinkedDFA:
+        with _compiling:
+            found = _linked(values, options, style, told_apart, read, depth)
+        if found is None:
+            raise ArgumentError("a language that is not empty has no text")
+        return found
+
+    begin = Linker(style, options.order, options.unique_names, depth).begin(values)
+    if not begin:
+        return None
+    again = _again, (read, options)
+    return LinkedDFA(
+        begin, told_apart, options.budget, lock=_compiling, origin=again, nested=nested
+    )
+
+
+def _style(options: _Options) -> Style:
+    """Raises ArgumentError."""
+    from bpe_automata.schemas._json_style import JsonStyle  # builds automata when imported
+    from bpe_automata.schemas._yaml_style import YamlStyle
+
+    if options.whitespace == "yaml":
+        return YamlStyle(options.budget)
+    return JsonStyle(options.whitespace, options.escapes, options.budget)
+
+
+def _check(options: _Options) -> None:
+    """Raises ArgumentError for an option that is not read elsewhere."""
+    formats, loosen, registry = options.formats, options.loosen, options.registry
+    if formats not in ("draft", "all"):
+        raise ArgumentError(f"formats is {short(formats)}: give 'draft' or 'all'")
+    if not (registry is None or hasattr(registry, "get_or_retrieve")):
+        raise ArgumentError(f"registry is {short(registry)}: give a referencing.Registry")
+    if not isinstance(loosen, list | tuple) or not all(one in _LOOSE for one in loosen):
+        raise ArgumentError(f"loosen is {short(loosen)}: only {_LOOSE} may be left out")
+
+
+_compiling = Lock()
+"""Sets of values keep memos, and all schemas share some of them: one thread compiles at a time, and
+enters what is linked."""
+
+_SMALL: dict[str, Any] = {
+    "properties": {
+        "a": {"type": "string", "minLength": 1, "maxLength": 3, "pattern": "^x"},
+        "b": {"type": "number", "minimum": 0, "multipleOf": 0.5},
+    },
+    "oneOf": [{"required": ["a"]}, {"required": ["b"], "additionalProperties": False}],
+}
+
+
+@lru_cache(maxsize=1)
+def _load_kernels() -> None:
+    """Read a small schema without a limit of seconds: the first use of the kernels may take longer
+    than the budget of a schema."""
+    json_schema(_SMALL, budget=Budget(max_seconds=inf)).accepts(b'{"b":1.5}')
