@@ -2,23 +2,17 @@
 
     T = -?(0|[1-9][0-9]*)(\\.[0-9]+)?        (the numbers of JSON without an exponent)
 
-Values are exact, whatever the digits of a bound. `of_comparison` and `of_multiples` say which
-decimals change sides when a parser rounds them to doubles.
+Values are exact, whatever the digits of a bound.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
-from fractions import Fraction
-from functools import lru_cache
 
 import numpy as np
 
-from bpe_automata._automata.algebra import any_of, intersection, reduced
-from bpe_automata._automata.compile import compile_regex
+from bpe_automata._automata.algebra import reduced
 from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._budget import Budget
 from bpe_automata.errors import ArgumentError, BudgetExceededError
@@ -178,122 +172,3 @@ def _dfa(trans: np.ndarray, accepting: np.ndarray, start: int) -> ByteDFA:
     byte_class[ord("-")], byte_class[ord(".")] = _MINUS, _DOT
     byte_class[ord("0") : ord("9") + 1] = np.arange(_ZERO, _COLUMNS)
     return reduced((trans, byte_class), accepting, start, _DEFAULT)
-
-
-# Decimals that change sides when they are rounded to doubles, as most parsers do.
-#
-#     leaving:  t is in the set, double(t) may not be       9.99999999999999999 < 10
-#     entering: t is not in the set, double(t) may be       0.99999999999999999 is no integer
-#
-# A `Doubt` describes a set that contains such decimals, and perhaps others; all have a dot, since
-# integers are read exactly. The value of a double is the decimal that is printed for it or, for a
-# whole number, its exact value. Rounding never changes the order of two numbers, so a doubt about a
-# bound lies between the neighbouring doubles.
-
-_SURE = 15  # decimals with so many digits are different doubles
-_BITS = 53  # of a double's significand
-_TINY = Decimal("1e-20")  # used for the smallest double, which would need 324 states
-
-
-@dataclass(frozen=True)
-class Between:
-    """The decimals between two numbers; None: no bound."""
-
-    low: Decimal | None
-    high: Decimal | None
-
-
-Doubt = Between | str  # a str: a regex
-Doubts = frozenset[Doubt]
-NO_DOUBT: Doubts = frozenset()
-
-
-def of_comparison(bound: Decimal, less: bool, equal: bool, greater: bool) -> tuple[Doubts, Doubts]:
-    """(leaving, entering) of { x : x < bound (if `less`), = (if `equal`), > (if `greater`) }."""
-    low, is_double, high = _neighbours(bound)
-    if not is_double:
-        whole = frozenset((Between(low, high),))
-        return whole, whole
-    sides = ((Between(low, bound), less), (Between(bound, high), greater))
-    leaving = frozenset(side for side, is_in in sides if is_in and not equal)
-    entering = frozenset(side for side, is_in in sides if equal and not is_in)
-    return leaving, entering
-
-
-def of_multiples(divisor: Decimal) -> tuple[Doubts, Doubts]:
-    """(leaving, entering) of { n * divisor : n an integer }."""
-    places = len(digits_of(divisor).fraction)
-    if not places:
-        return frozenset((rf"-?[0-9]{{{_SURE + 1},}}\.0+",)), frozenset((_NEAR_INTEGERS,))
-    if places <= _BITS // 2 and (Fraction(divisor) * 2**places).denominator == 1:
-        far = Decimal(2 ** (_BITS - places))  # up to here all of them are doubles
-        return frozenset((Between(far, None), Between(None, -far))), frozenset((_LONG,))
-    long = [  # more than `_SURE` digits, by the index of the last one that is not 0
-        rf"[0-9]{{{max(_SURE + 1 - at, 1)},}}\.[0-9]{{{at - 1}}}[1-9]0*"
-        for at in range(1, places + 1)
-    ]
-    return frozenset((rf"-?({'|'.join(long)}|[0-9]{{{_SURE + 1},}}\.0+)",)), frozenset((_LONG,))
-
-
-def _near_integers() -> str:
-    """A regex of the decimals that may be rounded to an integer.
-
-    Half the distance of two doubles near x is less than 1.12e-16 x. So a decimal that is rounded to
-    an integer of k digits has 16 - k zeros or nines after the dot; or, if it begins with 9, one
-    less, and then at most 1.12 or at least 8.88 of the next unit.
-    """
-    near = [rf"0\.(0{{{_SURE + 1}}}|9{{{_SURE + 1}}})[0-9]*"]
-    for k in range(1, _SURE + 1):
-        zeros, more = _SURE + 1 - k, f"[0-9]{{{k - 1}}}"
-        near.append(rf"[1-8]{more}\.(0{{{zeros}}}|9{{{zeros}}})[0-9]*")
-        near.append(rf"9{more}\.(0{{{zeros - 1}}}[01]|9{{{zeros - 1}}}[89])[0-9]*")
-    return rf"-?({'|'.join(near)}|[0-9]{{{_SURE + 1},}}\.[0-9]+)"
-
-
-def _long() -> str:
-    """A regex of the decimals with so many digits that two of them may be one double."""
-    long = [rf"[0-9]{{{k}}}\.[0-9]{{{_SURE + 1 - k},}}" for k in range(1, _SURE + 1)]
-    return rf"-?({'|'.join(long)}|[0-9]{{{_SURE + 1},}}\.[0-9]+)"
-
-
-_NEAR_INTEGERS = _near_integers()
-_LONG = _long()
-
-
-def doubtful(doubts: Iterable[Doubt]) -> ByteDFA:
-    """The union of some doubts."""
-    return any_of(map(_doubtful, doubts))
-
-
-@lru_cache(maxsize=256)
-def _doubtful(doubt: Doubt) -> ByteDFA:
-    if isinstance(doubt, str):
-        return compile_regex(doubt)
-    found = compile_regex(r"-?(0|[1-9][0-9]*)\.[0-9]+")
-    if doubt.low is not None:
-        found = intersection(found, compared(doubt.low, False, False, True))
-    if doubt.high is not None:
-        found = intersection(found, compared(doubt.high, True, False, False))
-    return found
-
-
-def _neighbours(bound: Decimal) -> tuple[Decimal | None, bool, Decimal | None]:
-    """The double below the bound, whether the bound itself is read as a double, and the double
-    above. An integer that is no double is read exactly."""
-    if bound == 0:
-        return -_TINY, True, _TINY
-    near = float(bound)
-    value = _value(near)
-    is_double = value == bound or bound != bound.to_integral_value()
-    below = not is_double and value is not None and value < bound
-    above = not is_double and value is not None and value > bound
-    low = near if below else math.nextafter(near, -math.inf)
-    high = near if above else math.nextafter(near, math.inf)
-    return _value(low), is_double, _value(high)
-
-
-def _value(double: float) -> Decimal | None:
-    """The value of a double, see above; None for an infinity."""
-    if math.isinf(double):
-        return None
-    return Decimal(double) if double.is_integer() else Decimal(repr(double))

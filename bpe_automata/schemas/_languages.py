@@ -4,9 +4,9 @@
 
 The steps: schema (a dict, JSON text, a pydantic model, a function) -> document -> set of values ->
 automaton. Every accepted text is that of a valid instance. Not accepted are other white space, and
-other spellings of numbers and characters; in the schema's order, other orders of members; decimals
-that a parser of doubles would round to an invalid number (such as 9.99999999999999999 where it must
-be below 10; see `decimals`); and, where a string must *not* be of a format, strings for which that
+other spellings of numbers and characters; in the schema's order, other orders of members; numbers
+with a fraction of more than 15 digits, where they could be rounded to an invalid one (see
+`numbers`); and, where a string must *not* be of a format, strings for which that
 is not decided (see `formats`). All other valid instances are.
 
 Numbers are compared by their exact decimal values, of any length. Some validators differ:

@@ -5,11 +5,13 @@
 A set contains all spellings of a number (1, 1.0, 1.00) or none; only `integer` of draft 4 depends
 on the spelling. Values are exact, as JSON Schema defines them and as
 `json.loads(parse_float=Decimal)` reads them: 0.99999999999999999999 is below 1, though the nearest
-double is not. Since most parsers read doubles, a set is written with the spellings that belong to
-it both exactly and as doubles, and subtracted with those that belong to it in either way; see
-`decimals`. Of the spellings with an exponent only "all", "none" or "unknown" is recorded, because
-it is not a regular property that `1e5` is an integer and `15e-1` is not. A single value has, in
-addition, the spelling that Python and JavaScript print.
+double is not. But most parsers read doubles. Rounding never changes the order of two numbers, and
+decimals of at most 15 digits are different doubles; so where a number could leave the set as it is
+rounded (9.99999999999999999 where it must be below 10, or no integer), those with a fraction are
+written with at most 15 digits. (A bound with a fraction is the double that most read.) Of the spellings
+with an exponent only "all", "none" or "unknown" is recorded, because it is not a regular property
+that `1e5` is an integer and `15e-1` is not. A single value has, in addition, the spelling that
+Python and JavaScript print.
 
 A spelling that is written is an integer or reads as a finite double: an exponent follows one digit
 and a fraction, as in `json.dumps`, and is at most 307 (1e308 is finite, 9e308 is not); a fraction
@@ -39,15 +41,7 @@ from bpe_automata._automata.sources import from_strings
 from bpe_automata._budget import Budget
 from bpe_automata._sharing import cached
 from bpe_automata.errors import ArgumentError
-from bpe_automata.schemas._decimals import (
-    NO_DOUBT,
-    Doubts,
-    compared,
-    divisible,
-    doubtful,
-    of_comparison,
-    of_multiples,
-)
+from bpe_automata.schemas._decimals import compared, divisible
 
 Scientific = Literal["all", "none", "unknown"]
 Number = int | float | Decimal
@@ -59,6 +53,12 @@ _FINITE = compile_regex(r"-?(0|[1-9][0-9]*|(0|[1-9][0-9]{0,15})\.[0-9]+)")
 _PLAIN = compile_regex(r"-?[1-9][0-9]*|0")
 _SHORTEST = compile_regex(r"0|-?[1-9][0-9]*|-?(0|[1-9][0-9]*)\.[0-9]*[1-9]")
 _BY_TEXT = compile_regex(r"-?(0|[1-9][0-9]*)")
+_DIGITS = 15  # decimals with so many are different doubles
+_SURE = compile_regex(
+    rf"-?(0|[1-9][0-9]*|0\.0{{0,5}}[0-9]{{1,{_DIGITS}}}|"
+    + "|".join(rf"[1-9][0-9]{{{k - 1}}}\.[0-9]{{1,{_DIGITS - k}}}" for k in range(1, _DIGITS))
+    + ")"
+)
 _EXACT = 2**53  # integers up to here are doubles
 _NEGATED: dict[Scientific, Scientific] = {"all": "none", "none": "all", "unknown": "unknown"}
 
@@ -66,14 +66,14 @@ _NEGATED: dict[Scientific, Scientific] = {"all": "none", "none": "all", "unknown
 @dataclass(frozen=True, eq=False)
 class NumberSet:
     """decimals: the spellings in T of its numbers. scientific: how many of the spellings with an
-    exponent belong to it. leaving: decimals in the set that, read as doubles, may be outside;
-    entering: decimals outside that, read as doubles, may be in the set. spelled: further spellings
-    of numbers in the set, those that the schema itself uses."""
+    exponent belong to it. leaving: may decimals in the set be outside, read as doubles? entering:
+    may decimals outside be in the set? spelled: further spellings of numbers in the set, those that
+    the schema itself uses."""
 
     decimals: ByteDFA
     scientific: Scientific
-    leaving: Doubts = NO_DOUBT
-    entering: Doubts = NO_DOUBT
+    leaving: bool = False
+    entering: bool = False
     spelled: frozenset[str] = frozenset()
 
     @property
@@ -101,7 +101,7 @@ class NumberSet:
     def __sub__(self, other: NumberSet) -> NumberSet:
         return self & ~other
 
-    def _doubts(self, other: NumberSet) -> tuple[Doubts, Doubts]:
+    def _doubts(self, other: NumberSet) -> tuple[bool, bool]:
         return self.leaving | other.leaving, self.entering | other.entering
 
     def _has(self, text: str) -> bool:
@@ -143,9 +143,7 @@ class NumberSet:
 
     def _finite(self) -> ByteDFA:
         """The decimals that are in the set both exactly and as finite doubles."""
-        if self.leaving:
-            return intersection(difference(self.decimals, doubtful(self.leaving)), _FINITE)
-        return intersection(self.decimals, _FINITE)
+        return intersection(self.decimals, _SURE if self.leaving else _FINITE)
 
 
 def _settled(known: set[Scientific], wins: Scientific, loses: Scientific) -> Scientific:
@@ -218,7 +216,7 @@ def multiples_of(divisor: Number) -> NumberSet:
 
 @lru_cache(maxsize=128)  # some take megabytes
 def _multiples_of(divisor: Decimal) -> NumberSet:
-    return NumberSet(divisible(divisor), "unknown", *of_multiples(divisor))
+    return NumberSet(divisible(divisor), "unknown", leaving=True, entering=True)
 
 
 def exactly(value: Number) -> Decimal:
@@ -232,13 +230,21 @@ def exactly(value: Number) -> Decimal:
 
 
 def _compared(bound: Number, less: bool, equal: bool, greater: bool) -> NumberSet:
-    return _compared_with(_as_read(exactly(bound)), less, equal, greater)
+    exact = _as_read(exactly(bound))
+    if less != greater and exact != exact.to_integral_value():
+        exact = Decimal(repr(float(exact)))  # as most read it, of however many digits it is
+    return _compared_with(exact, less, equal, greater)
 
 
 @lru_cache(maxsize=512)
 def _compared_with(bound: Decimal, less: bool, equal: bool, greater: bool) -> NumberSet:
     decimals = compared(bound, less, equal, greater)
-    return NumberSet(decimals, "unknown", *of_comparison(bound, less, equal, greater))
+    is_double = math.isfinite(float(bound)) and (
+        Decimal(float(bound)) == bound or bound != bound.to_integral_value()
+    )
+    leaving = not is_double or ((less or greater) and not equal)
+    entering = not is_double or (equal and not (less and greater))
+    return NumberSet(decimals, "unknown", leaving, entering)
 
 
 at_least = partial(_compared, less=False, equal=True, greater=True)
