@@ -32,7 +32,7 @@ from bpe_automata._automata.assembly import reduced
 from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._automata.linked_store import Written, members_of, packed_set
 from bpe_automata._automata.part_tables import labelled
-from bpe_automata._automata.parts import BYTE, Covers, Part, Place, Together
+from bpe_automata._automata.parts import BYTE, Covers, Part, Place
 from bpe_automata._budget import Budget, check, spending, spent
 from bpe_automata._kernels.written import APART, known_steps, leads, merge
 from bpe_automata._sharing import Immutable, Lock, locked
@@ -378,22 +378,20 @@ class LinkedDFA(Immutable):
         """(states, may a text end): those given, the beginnings of places, and whatever follows the
         exits among them; without states that read nothing."""
         waiting, seen, ends = list(states), dict[int, bool](), False
-        joining: dict[int, tuple[int, Part | Together, list[Any]]] = {}  # rank first; by the part
+        joining: dict[int, tuple[Part, list[Any]]] = {}  # by the part
         while True:
             check()
             for part, context in places:
                 if part is None:
                     ends = True
-                elif isinstance(part, Part) and part.joined is None:
+                elif part.joined is None:
                     waiting.append(self._written.entered(part, context, part.table.start))
                 else:
-                    joining.setdefault(id(part), (part.rank, part, []))[-1].append(context)
+                    joining.setdefault(id(part), (part, []))[1].append(context)
             if not waiting and joining:
-                _, found, contexts = joining.pop(min(joining, key=lambda k: joining[k][0]))
-                waiting += [
-                    self._written.entered(one, context, one.table.start)
-                    for one, context in found.entered(contexts)
-                ]
+                part, contexts = joining.pop(min(joining, key=lambda k: joining[k][0].rank))
+                one = part.joined(contexts) if part.joined else None
+                waiting.append(self._written.entered(part, one, part.table.start))
             if not waiting:
                 reading = sorted(state for state, reads in seen.items() if reads)
                 return tuple(self._uncovered(reading) if len(reading) > 1 else reading), ends

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable
 from copy import copy
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -178,10 +178,6 @@ class Part:
     covers: Covers | None = None
     compared: Compared | None = None
 
-    def entered(self, contexts: list[Any]) -> Iterable[tuple[Part, Any]]:
-        """See `Together.entered`."""
-        return [(self, one) for one in ([self.joined(contexts)] if self.joined else contexts)]
-
     def reads(self, state: int) -> bool:
         """Does some byte lead on from a state, within the part?"""
         return bool(self._reads[state])
@@ -229,19 +225,7 @@ class Block:
         return {}
 
 
-class Together(Protocol):
-    """Parts of which it is known when they are entered what they are, as that depends on all the
-    contexts in which this is done."""
-
-    @property
-    def rank(self) -> int:
-        """As of a part."""
-
-    def entered(self, contexts: list[Any]) -> Iterable[tuple[Part, Any]]:
-        """The parts, each in a context."""
-
-
-Place = tuple[Part | Together | None, Any]
+Place = tuple[Part | None, Any]
 """The beginning of a part in a context, which is the same object as all that are equal to it;
 without a part, the end of the text."""
 

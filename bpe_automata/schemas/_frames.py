@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 from bpe_automata._automata.part_tables import Alternative, labelled
-from bpe_automata._automata.parts import BYTE, FAR, Part, Place, Together, length_of
+from bpe_automata._automata.parts import BYTE, FAR, Part, Place, length_of
 from bpe_automata._sharing import cached
 from bpe_automata.schemas._style import Brackets, Context, Piece, Style
 from bpe_automata.schemas._values import ArrayShape, ObjectShape, Values
@@ -39,7 +39,7 @@ class Linking(Protocol):
     def scalars(self, values: Values, context: Context) -> list[Text]:
         """Those that are neither arrays nor objects."""
 
-    def frame(self, container: Surrounding, state: State, parent: Frame) -> Frame:
+    def frame(self, container: Container, state: State, parent: Frame) -> Frame:
         """The context of a member or an item, always the same object."""
 
     def joined(self, frames: Sequence[Frame]) -> Frame:
@@ -141,15 +141,6 @@ class Container(ABC):
         """What follows a member or an item, made anew."""
 
 
-class Surrounding(Protocol):
-    """What a frame says a value is in: see `Container`, which has these."""
-
-    def after(self, state: State) -> Part | Together: ...
-    def closing(self, state: State) -> int: ...
-    def covers(self, state: State, other: State) -> bool: ...
-    def merged(self, states: Iterable[State]) -> list[State]: ...
-
-
 @dataclass(frozen=True, eq=False)
 class Frame:
     """The context of a value. container: the object or array that it is in, None for the root;
@@ -159,7 +150,7 @@ class Frame:
     where one text leads to a value in several of them, which differ in container or state; it has
     none of these itself."""
 
-    container: Surrounding | None
+    container: Container | None
     state: State
     parent: Frame | None
     rest: int

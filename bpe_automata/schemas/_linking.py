@@ -8,9 +8,8 @@ A context says in which object or array a value stands, with which members or it
 what surrounds that. So values may be nested without limit and counted without limit, and members
 may come in any order: what no text has led to is not written down.
 
-Terms of a union may contain one text, up to a late member or to its end. Their members are read
-together (see `_united`), and a value that may stand in several contexts is read in one context that
-stands for all of them, up to its end.
+Terms of a union may contain one text, up to a late member or to its end: a value that may stand in
+several contexts is read in one context that stands for all of them, up to its end.
 
 Terms that subtract shapes are followed in the same way, with what refutes them.
 """
@@ -40,7 +39,6 @@ from bpe_automata.schemas._frames import (
     Frame,
     Order,
     State,
-    Surrounding,
     Text,
     after_value,
     covers,
@@ -51,7 +49,6 @@ from bpe_automata.schemas._ladders import Ladder, Rung, ladder
 from bpe_automata.schemas._members import Members
 from bpe_automata.schemas._scalar_sets import Finite, Limited, lower_bound
 from bpe_automata.schemas._style import Context, Piece, Style
-from bpe_automata.schemas._united import UnitedMembers, united
 from bpe_automata.schemas._values import ArrayShape, Term, Values
 
 _MANY = 8  # terms, beyond which those that others contain are not followed
@@ -93,7 +90,7 @@ class Linker:
         """Those that are neither arrays nor objects."""
         return self.value(values, context).scalars
 
-    def frame(self, container: Surrounding, state: State, parent: Frame) -> Frame:
+    def frame(self, container: Container, state: State, parent: Frame) -> Frame:
         """The context of a member or an item, always the same object."""
         key = id(container), state, id(parent)
         found = self._frames.get(key)
@@ -248,12 +245,9 @@ class _Value:
         return labelled(alternatives, costs, self._follow, rest_inside, joined, self, covers)
 
     @cached
-    def _read(self) -> list[Container | UnitedMembers]:
+    def _read(self) -> list[Container]:
         """Those of which there are texts."""
-        found = [one for one in self.containers if one.measured(None) < FAR]
-        objects = [one for one in found if isinstance(one, Members)]
-        others = [one for one in found if not isinstance(one, Members)]
-        return [*(united(objects, self._linker) if len(objects) > 1 else objects), *others]
+        return [one for one in self.containers if one.measured(None) < FAR]
 
     def _follow(self, frame: Frame, label: int) -> Iterable[Place]:
         if self.ladder and label == 1 + len(self._read):

@@ -8,10 +8,10 @@ on the spelling. Values are exact, as JSON Schema defines them and as
 double is not. But most parsers read doubles. Rounding never changes the order of two numbers, and
 decimals of at most 15 digits are different doubles; so where a number could leave the set as it is
 rounded (9.99999999999999999 where it must be below 10, or no integer), those with a fraction are
-written with at most 15 digits. (A bound with a fraction is the double that most read.) Of the spellings
-with an exponent only "all", "none" or "unknown" is recorded, because it is not a regular property
-that `1e5` is an integer and `15e-1` is not. A single value has, in addition, the spelling that
-Python and JavaScript print.
+written with at most 15 digits. (A bound with a fraction is the double that most read.) Of the
+spellings with an exponent only "all", "none" or "unknown" is recorded, because it is not a regular
+property that `1e5` is an integer and `15e-1` is not. A single value has, in addition, the spelling
+that Python and JavaScript print.
 
 A spelling that is written is an integer or reads as a finite double: an exponent follows one digit
 and a fraction, as in `json.dumps`, and is at most 307 (1e308 is finite, 9e308 is not); a fraction
