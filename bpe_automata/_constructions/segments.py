@@ -38,9 +38,7 @@ from bpe_automata._core.canonical import (
 )
 from bpe_automata._core.prefixed import prefixed
 from bpe_automata._kernels.distance import NEVER
-from bpe_automata._token_automata.algebra import minimised
 from bpe_automata._token_automata.automaton import TokenAutomaton
-from bpe_automata._token_automata.table import Table, from_edges, trimmed
 from bpe_automata._tokenizer.tokenizer import AddedTokens, Tokenizer
 from bpe_automata.errors import BudgetExceededError
 
@@ -53,7 +51,7 @@ class Part(NamedTuple):
     else. exits: the number of the cut in the form, and what is known of the text there. n_made:
     transitions before it was minimised."""
 
-    table: Table
+    table: TokenAutomaton
     exits: list[tuple[int, CanonicalState]]
     n_made: int
 
@@ -96,7 +94,8 @@ class Segments:
             edges = np.stack([base[k] + sources, symbols, states[part.table.targets]])
             every.append(edges[:, ~is_exit])
         accepting = np.concatenate([part.table.accepting for part, _ in placed])
-        found = trimmed(from_edges(0, accepting, *np.concatenate(every, axis=1)))
+        columns = np.concatenate(every, axis=1)
+        found = TokenAutomaton.from_edges(0, accepting, *columns).trimmed()
         arrays = found.accepting, found.offsets, found.symbols, found.targets
         return TokenAutomaton(found.start, *arrays, self.alphabet, self.tokenizer.spellings)
 
@@ -149,7 +148,8 @@ class Segments:
                     todo += [(target, after)] * (edges[-1][2] == len(todo))
             _check_edges(len(edges), max_edges)
         columns = np.array(edges, dtype=np.int64).reshape(-1, 3).T
-        return Part(minimised(from_edges(0, np.array(accepting), *columns)), exits, len(edges))
+        made = TokenAutomaton.from_edges(0, np.array(accepting), *columns)
+        return Part(made.minimised(), exits, len(edges))
 
 
 class Language:

@@ -18,10 +18,10 @@ import numpy as np
 
 from bpe_automata._arguments import integer, short
 from bpe_automata._sharing import BoundedMemo, Immutable, cached
-from bpe_automata._token_automata import table as tables
+from bpe_automata._token_automata import graph
 from bpe_automata._token_automata.automaton import TokenAutomaton
-from bpe_automata._token_automata.table import Table, checked_states, from_edges, with_only
-from bpe_automata._token_automata.transitions import Transition
+from bpe_automata._token_automata.graph import edges_of, with_only
+from bpe_automata._token_automata.sources import Transition, numbered
 from bpe_automata.errors import (
     ArgumentError,
     EmptyLanguageError,
@@ -67,7 +67,7 @@ class TokenTable(Immutable):
     """
 
     n_ids: int
-    rows: Table
+    rows: TokenAutomaton
     dense: np.ndarray | None
     eos_ids: tuple[int, ...]
     names: tuple[Hashable, ...]
@@ -104,16 +104,17 @@ class TokenTable(Immutable):
         if not isinstance(transitions, Iterable):
             raise MalformedAutomatonError(f"transitions is {short(transitions)}: give a list")
         listed, (ends, count) = list(transitions), checked_vocabulary(eos_ids, n_ids)
+        _, final, number = numbered(listed, start, () if accepting is None else accepting, ())
+        names = tuple(number)
+        if start not in (state for source, _, target in listed for state in (source, target)) and (
+            listed or not final.any()
+        ):
+            raise MalformedAutomatonError(f"the start {start!r} is in no transition: correct it")
         automaton = _automaton(listed, start)
-        _refuse_ids(listed, ends, count)
-        names = _names(listed, start)
+        _check_ids(automaton, ends, count, names)
         if accepting is None:
             final = np.diff(automaton.offsets) == 0
-        else:
-            final = _named(names, checked_states(accepting, "accepting"))
-        if not listed and (accepting is None or not final.any()):
-            raise MalformedAutomatonError(f"the start {start!r} is no state: nothing else names it")
-        automaton = TokenAutomaton.of(replace(automaton, accepting=final))
+        automaton = replace(automaton, accepting=final)
         if endless is None:
             endless = accepting is None or not final.any()
         return _made(automaton, ends, count, names, endless, dense, limit_mb)
@@ -131,8 +132,9 @@ class TokenTable(Immutable):
     ) -> TokenTable:
         """The table of an automaton; names are its numbers. See `from_transitions`."""
         ends, count = checked_vocabulary(eos_ids, n_ids)
-        _check_ids(automaton, ends, count)
-        return _made(automaton, ends, count, tuple(automaton.states()), endless, dense, limit_mb)
+        names = tuple(automaton.states())
+        _check_ids(automaton, ends, count, names)
+        return _made(automaton, ends, count, names, endless, dense, limit_mb)
 
     @property
     def start(self) -> int:
@@ -168,9 +170,7 @@ class TokenTable(Immutable):
         at = self._checked_states(states)
         if self.dense is not None:
             return self.dense[at, :-1] > 0
-        sizes = np.diff(self.rows.offsets)[at]
-        begins = np.cumsum(sizes) - sizes
-        edges = np.arange(sizes.sum()) + np.repeat(self.rows.offsets[at] - begins, sizes)
+        sizes, edges = np.diff(self.rows.offsets)[at], edges_of(self.rows, at)
         out = np.zeros((len(at), self.n_ids), dtype=np.bool_)
         out[np.repeat(np.arange(len(at)), sizes), self.rows.symbols[edges]] = True
         return out
@@ -276,7 +276,7 @@ def _made(
     dense: bool | None,
     limit_mb: float,
 ) -> TokenTable:
-    wanted = automaton.accepting | tables.endless(automaton) if endless else automaton.accepting
+    wanted = automaton.accepting | graph.endless(automaton) if endless else automaton.accepting
     relevant = _relevant(automaton, wanted)
     if not relevant[automaton.start]:
         raise EmptyLanguageError(
@@ -292,12 +292,12 @@ def _made(
     )
 
 
-def _rows(automaton: Table, ends: tuple[int, ...]) -> Table:
+def _rows(automaton: TokenAutomaton, ends: tuple[int, ...]) -> TokenAutomaton:
     """The automaton with a dead state before its own and, if there are `ends`, one after them."""
     final = automaton.n_states + 1
     complete = np.flatnonzero(automaton.accepting) + 1
     accepting = np.concatenate(([False], automaton.accepting, [True] * bool(ends)))
-    return from_edges(
+    return TokenAutomaton.from_edges(
         automaton.start + 1,
         accepting.astype(np.bool_),
         np.concatenate((automaton.sources() + 1, np.repeat(complete, len(ends)))),
@@ -306,7 +306,7 @@ def _rows(automaton: Table, ends: tuple[int, ...]) -> Table:
     )
 
 
-def _dense(rows: Table, n_ids: int) -> np.ndarray:
+def _dense(rows: TokenAutomaton, n_ids: int) -> np.ndarray:
     table = np.zeros((rows.n_states, n_ids + 1), dtype=np.int32)
     table[rows.sources(), rows.symbols] = rows.targets
     table.flags.writeable = False
@@ -315,7 +315,7 @@ def _dense(rows: Table, n_ids: int) -> np.ndarray:
 
 def _relevant(automaton: TokenAutomaton, wanted: np.ndarray) -> np.ndarray:
     """bool [states]: reachable, and one of the `wanted`, bool [states], is reachable from it."""
-    return tables.relevant(replace(automaton, accepting=wanted))
+    return graph.relevant(replace(automaton, accepting=wanted))
 
 
 def _cuts(
@@ -345,42 +345,6 @@ def _automaton(listed: list[Transition], start: Hashable) -> TokenAutomaton:
         raise NondeterministicError(error.first, error.second, advice) from None
 
 
-def _names(listed: list[Transition], start: Hashable) -> tuple[Hashable, ...]:
-    """The states in the order in which `TokenAutomaton.from_transitions` numbers them."""
-    named = dict.fromkeys(state for source, _, target in listed for state in (source, target))
-    if listed and start not in named:
-        raise MalformedAutomatonError(f"the start {start!r} is in no transition: correct it")
-    return tuple(dict.fromkeys((start, *named)))
-
-
-def _named(names: tuple[Hashable, ...], wanted: list[Hashable]) -> np.ndarray:
-    """bool [states]: the wanted ones."""
-    number = {name: i for i, name in enumerate(names)}
-    found = np.zeros(len(names), dtype=np.bool_)
-    for state in wanted:
-        if state not in number:
-            raise MalformedAutomatonError(
-                f"the accepting state {state!r} is in no transition: correct it"
-            )
-        found[number[state]] = True
-    return found
-
-
-def _refuse_ids(listed: list[Transition], ends: tuple[int, ...], n_ids: int) -> None:
-    def reads(position: int) -> str:
-        return f"transition {position}, {short(listed[position])}, reads"
-
-    for position, (_, token, _) in enumerate(listed):
-        if token is None or isinstance(token, bool):
-            raise MalformedAutomatonError(f"{reads(position)} {token!r}, no id: give an integer")
-        if int(token) >= n_ids:
-            raise TokenOutOfRangeError(f"{reads(position)} id {token}, not in 0 .. {n_ids - 1}")
-        if int(token) in ends:
-            raise MalformedAutomatonError(
-                f"{reads(position)} the end-of-sequence id: {END_IS_LISTED}"
-            )
-
-
 def _integers(values: Any, name: str) -> np.ndarray:
     """int64 [B]. Raises ArgumentError."""
     found = np.asarray(values)
@@ -404,23 +368,19 @@ def checked_vocabulary(eos_ids: Iterable[int], n_ids: int) -> tuple[tuple[int, .
     return ends, count
 
 
-def _check_ids(automaton: TokenAutomaton, ends: tuple[int, ...], count: int) -> None:
+def _check_ids(
+    automaton: TokenAutomaton, ends: tuple[int, ...], count: int, names: tuple[Hashable, ...]
+) -> None:
     """Every transition must read an id below `count` that is none of `ends`. Raises
     TokenOutOfRangeError, MalformedAutomatonError."""
     symbols = automaton.symbols
-    if len(beyond := np.flatnonzero(symbols >= count)):
-        found = f"id {symbols[beyond[0]]}, which is not in 0 .. {count - 1}"
-        raise TokenOutOfRangeError(f"{_reader(automaton, beyond[0])} reads {found}")
-    if len(end := np.flatnonzero(np.isin(symbols, ends))):
+    for edge in np.flatnonzero((symbols >= count) | np.isin(symbols, ends)):
+        reads = f"state {names[automaton.sources()[edge]]!r} reads"
+        if symbols[edge] >= count:
+            raise TokenOutOfRangeError(f"{reads} id {symbols[edge]}, not in 0 .. {count - 1}")
         raise MalformedAutomatonError(
-            f"{_reader(automaton, end[0])} reads the end-of-sequence id {symbols[end[0]]}: "
-            f"{END_IS_LISTED}"
+            f"{reads} the end-of-sequence id {symbols[edge]}: {END_IS_LISTED}"
         )
-
-
-def _reader(automaton: TokenAutomaton, edge: np.intp) -> str:
-    """For a message: the state that the transition leaves."""
-    return f"state {int(np.searchsorted(automaton.offsets, edge, side='right')) - 1}"
 
 
 def _iterable(eos_ids: Any) -> list[Any]:

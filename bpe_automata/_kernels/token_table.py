@@ -46,42 +46,6 @@ def breadth_first(
 
 
 @jit
-def by_head(
-    offsets: np.ndarray, targets: np.ndarray, watch: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The edges sorted by head: (ptr int64 [n + 1], tail int32 [m], edge int64 [m])."""
-    n, m = len(offsets) - 1, len(targets)
-    ptr = np.zeros(n + 2, np.int64)
-    for target in targets:
-        if poll(watch):
-            break
-        ptr[target + 2] += 1
-    ptr = ptr.cumsum()
-    tail, number = np.empty(m, np.int32), np.empty(m, np.int64)
-    for state in range(n):
-        if poll(watch):
-            break
-        for edge in range(offsets[state], offsets[state + 1]):
-            at = ptr[targets[edge] + 1]
-            tail[at], number[at] = state, edge
-            ptr[targets[edge] + 1] += 1
-    return ptr[: n + 1].copy(), tail, number
-
-
-@jit
-def by_target(offsets: np.ndarray, targets: np.ndarray, watch: np.ndarray) -> np.ndarray:
-    """int64 [m]: the edges sorted by tail, then by head, then by symbol."""
-    _, tail, edge = by_head(offsets, targets, watch)
-    at, order = offsets[:-1].copy(), np.empty(len(edge), np.int64)
-    for i in range(len(edge)):
-        if poll(watch):
-            break
-        order[at[tail[i]]] = edge[i]
-        at[tail[i]] += 1
-    return order
-
-
-@jit
 def topological(offsets: np.ndarray, targets: np.ndarray, watch: np.ndarray) -> np.ndarray:
     """int32: the states, each before those that it leads to; fewer than all iff there is a cycle
     (Kahn, "Topological sorting of large networks", CACM 5, 1962)."""
@@ -105,45 +69,6 @@ def topological(offsets: np.ndarray, targets: np.ndarray, watch: np.ndarray) -> 
                 order[count] = target
                 count += 1
     return order[:count].copy()
-
-
-@jit
-def same_language(a: Rows, b: Rows, watch: np.ndarray) -> bool:
-    """L(a) == L(b), for trimmed automata (Hopcroft and Karp 1971).
-
-    Trimmed, two states can only be equal if they read the same symbols; states that must be equal
-    are put into one class, so at most n_a + n_b pairs are looked at.
-    """
-    n = len(a.accepting)
-    leader = np.arange(n + len(b.accepting))
-    stack = np.empty((len(leader), 2), np.int32)
-    stack[0, 0], stack[0, 1], top = a.start, b.start, 1
-    leader[n + b.start] = a.start
-    while top > 0 and not poll(watch):
-        top -= 1
-        # Either class may hold states of both; what stands on the stack is one pair of them.
-        p, q = stack[top, 0], stack[top, 1]
-        size = a.offsets[p + 1] - a.offsets[p]
-        if a.accepting[p] != b.accepting[q] or size != b.offsets[q + 1] - b.offsets[q]:
-            return False
-        for k in range(size):
-            i, j = a.offsets[p] + k, b.offsets[q] + k
-            if a.symbols[i] != b.symbols[j]:
-                return False
-            one, other = _leader(leader, a.targets[i]), _leader(leader, n + b.targets[j])
-            if one != other:
-                leader[other] = one
-                stack[top, 0], stack[top, 1] = a.targets[i], b.targets[j]
-                top += 1
-    return True
-
-
-@jit
-def _leader(leader: np.ndarray, state: int) -> int:
-    while leader[state] != state:
-        leader[state] = leader[leader[state]]
-        state = leader[state]
-    return state
 
 
 @jit

@@ -2,24 +2,26 @@
 -1 stands for "no state any more".
 
     L(union) = L(one) | L(other),  L(intersection) = L(one) & L(other),
-    L(difference) = L(one) - L(other),  L(complement) = alphabet* - L(table)
+    L(difference) = L(one) - L(other),  L(complement) = alphabet* - L(automaton)
 
 Only states within reach of the start are made, numbered breadth-first by symbol.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from bpe_automata._kernels import token_table as kernels
 from bpe_automata._kernels.minimise import blocks
-from bpe_automata._kernels.token_table import by_head
 from bpe_automata._kernels.watch import watched
 from bpe_automata._limits import NUMBERS, check_fits
 from bpe_automata._token_automata.explain import symbol_text
-from bpe_automata._token_automata.table import Table, breadth_first, renumbered, trimmed
+from bpe_automata._token_automata.graph import by_head, reached, renumbered, trimmed, with_only
+from bpe_automata._token_automata.table import AnyTable, Table
 from bpe_automata.errors import BudgetExceededError
 
 _ADVICE = (
@@ -27,87 +29,73 @@ _ADVICE = (
 )
 
 
-def union(one: Table, other: Table, max_edges: int) -> Table:
-    """{ w : w in L(one) or w in L(other) }"""
-    accepts, parts = _product(one, other, (False, False), max_edges)
-    return Table(0, accepts[0] | accepts[1], *parts)
-
-
-def intersection(one: Table, other: Table, max_edges: int) -> Table:
-    """{ w : w in L(one) and w in L(other) }"""
-    accepts, parts = _product(one, other, (True, True), max_edges)
-    return Table(0, accepts[0] & accepts[1], *parts)
-
-
-def difference(one: Table, other: Table, max_edges: int) -> Table:
-    """{ w : w in L(one) and not w in L(other) }"""
-    accepts, parts = _product(one, other, (True, False), max_edges)
-    return Table(0, accepts[0] & ~accepts[1], *parts)
-
-
-def complement(table: Table, max_edges: int) -> Table:
-    """{ w in alphabet* : w not in L }. Every state then reads all of the alphabet, the last one
-    being where the sequences go that `table` cannot read."""
-    n, k = table.n_states, len(table.alphabet)
-    if (n + 1) * k > max_edges:
-        raise BudgetExceededError("edges", max_edges, f"{n + 1} states by {k} symbols are more")
-    targets = np.full((n + 1, k), n, dtype=np.int32)
-    targets[table.sources(), np.searchsorted(table.alphabet, table.symbols)] = table.targets
-    accepting = np.append(~table.accepting, np.True_)
-    offsets = np.arange(n + 2, dtype=np.int64) * k
-    symbols = np.tile(table.alphabet, n + 1)
-    parts = offsets, symbols, targets.reshape(-1), table.alphabet, table.spellings
-    return Table(table.start, accepting, *parts)
-
-
-_Parts = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, tuple[bytes, ...] | None]
-
-
-def _product(
-    one: Table, other: Table, need: tuple[bool, bool], max_edges: int
-) -> tuple[tuple[np.ndarray, np.ndarray], _Parts]:
-    """(who accepts in each pair, all but start and accepting of the product). `need`: must the
-    first, the second have a state?"""
+def combined(
+    one: AnyTable,
+    other: Table,
+    accepts: Callable[[np.ndarray, np.ndarray], np.ndarray],
+    need: tuple[bool, bool],
+    max_edges: int,
+) -> AnyTable:
+    """{ w : accepts(w in L(one), w in L(other)) }. need: must the first, the second have read all
+    of w for that? Raises BudgetExceededError."""
     pairs, offsets, symbols, targets, found = watched(
         kernels.product, one.rows(), other.rows(), *need, False, max_edges
     )
     if found == kernels.TOO_MANY:
         raise BudgetExceededError("edges", max_edges, _ADVICE)
-    accepts = _accepts(one, pairs[:, 0]), _accepts(other, pairs[:, 1])
-    alphabet = np.union1d(one.alphabet, other.alphabet)
-    spellings = other.spellings if one.spellings is None else one.spellings
-    return accepts, (offsets, symbols, targets, alphabet, spellings)
+    return replace(
+        one,
+        start=0,
+        accepting=accepts(_accepts(one, pairs[:, 0]), _accepts(other, pairs[:, 1])),
+        offsets=offsets,
+        symbols=symbols,
+        targets=targets,
+        alphabet=np.union1d(one.alphabet, other.alphabet),
+        spellings=other.spellings if one.spellings is None else one.spellings,
+    )
 
 
-def _accepts(table: Table, states: np.ndarray) -> np.ndarray:
-    return (states >= 0) & table.accepting[states]
+def _accepts(automaton: Table, states: np.ndarray) -> np.ndarray:
+    return (states >= 0) & automaton.accepting[states]
 
 
-# Minimisation: the smallest automaton of a language.
-#
-#     p ~ q  <=>  L(p) == L(q),   one state for each class of relevant states
-#
-# Its states are numbered breadth-first by symbol, so equal languages give equal arrays (up to the
-# alphabet and the spellings, which are no part of the language).
-# Source: A. Valmari, "Fast brief practical DFA minimization", IPL 112, 2012 (`_kernels.minimise`).
+def complement(automaton: AnyTable, max_edges: int) -> AnyTable:
+    """{ w in alphabet* : w not in L }. Every state then reads all of the alphabet, the last one
+    being where the sequences go that `automaton` cannot read. Raises BudgetExceededError."""
+    n, alphabet = automaton.n_states, automaton.alphabet
+    k = len(alphabet)
+    if (n + 1) * k > max_edges:
+        raise BudgetExceededError("edges", max_edges, f"{n + 1} states by {k} symbols are more")
+    targets = np.full((n + 1, k), n, dtype=np.int32)
+    columns = np.searchsorted(alphabet, automaton.symbols)
+    targets[automaton.sources(), columns] = automaton.targets
+    return replace(
+        automaton,
+        accepting=np.append(~automaton.accepting, np.True_),
+        offsets=np.arange(n + 2) * k,
+        symbols=np.tile(alphabet, n + 1),
+        targets=targets.reshape(-1),
+    )
 
 
-def minimised(table: Table) -> Table:
-    """L(table), with as few states as there can be (a partial automaton has no dead state). Raises
-    BudgetExceededError for 2**31 transitions."""
-    table = trimmed(table)
-    check_fits("transitions", len(table.targets), NUMBERS - 1, "more than are numbered")
-    ptr, tail, edge = watched(by_head, table.offsets, table.targets)
-    label = np.searchsorted(table.alphabet, table.symbols).astype(np.int32)[edge]
-    block, _ = watched(blocks, ptr, tail, label, len(table.alphabet), table.accepting)
+def minimised(automaton: AnyTable) -> AnyTable:
+    """One state for each class of relevant states, p ~ q <=> L(p) == L(q). They are numbered
+    breadth-first by symbol, so equal languages give equal arrays, up to the alphabet and the
+    spellings. Raises BudgetExceededError for 2**31 transitions.
+
+    Source: A. Valmari, "Fast brief practical DFA minimization", IPL 112, 2012.
+    """
+    automaton = trimmed(automaton)
+    check_fits("transitions", automaton.n_transitions, NUMBERS - 1, "more than are numbered")
+    ptr, tail, edge = by_head(automaton)
+    label = np.searchsorted(automaton.alphabet, automaton.symbols).astype(np.int32)[edge]
+    block, _ = watched(blocks, ptr, tail, label, len(automaton.alphabet), automaton.accepting)
     _, one_of_each = np.unique(block, return_index=True)
-    return breadth_first(renumbered(table, one_of_each, block))
+    merged = renumbered(automaton, one_of_each, block)
+    return with_only(merged, reached(merged))
 
 
 # Equivalence: are two languages equal, and if not, which is a shortest sequence in only one?
-#
-# Decided by union-find (Hopcroft and Karp, "A linear algorithm for testing equivalence of finite
-# automata", 1971); only where the answer is no are pairs of states searched breadth-first.
 
 _MOST_EDGES = 2**62  # the search ends at the first difference
 
@@ -128,9 +116,11 @@ class Counterexample:
 
 
 def difference_of(one: Table, other: Table) -> Counterexample | None:
-    """None if L(one) == L(other)."""
-    one, other = trimmed(one), trimmed(other)
-    if watched(kernels.same_language, one.rows(), other.rows()):
+    """None if L(one) == L(other): then the minimal automata are the same. Else pairs of states are
+    searched breadth-first for the first of which only one accepts."""
+    one, other = minimised(one), minimised(other)
+    arrays = zip(one.rows()[:-1], other.rows()[:-1], strict=True)
+    if one.start == other.start and all(itertools.starmap(np.array_equal, arrays)):
         return None
     pairs, offsets, symbols, targets, found = watched(
         kernels.product, one.rows(), other.rows(), False, False, True, _MOST_EDGES

@@ -1,30 +1,21 @@
-"""The explicit token automaton."""
+"""The explicit token automaton: its arrays, checked once, and all that can be done with them."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from bpe_automata._sharing import cached
-from bpe_automata._token_automata import (
-    algebra,
-    exchange,
-    explain,
-    files,
-    pictures,
-    strings,
-    table,
-    transitions,
-)
+from bpe_automata._token_automata import algebra, explain, files, graph, pictures, sources, strings
 from bpe_automata._token_automata.algebra import Counterexample
 from bpe_automata._token_automata.explain import Acceptance
+from bpe_automata._token_automata.sources import Transition
 from bpe_automata._token_automata.strings import Counts
 from bpe_automata._token_automata.table import Table
-from bpe_automata._token_automata.transitions import Transition
 from bpe_automata.viz import Picture
 
 _MOST_EDGES = 50_000_000
@@ -35,23 +26,10 @@ class TokenAutomaton(Table):
     """{ ids : start --ids--> accepting }, an immutable deterministic automaton over token ids. Any
     number of threads may use it.
 
-    It is a `Table`, which says what the arrays are, with all that can be done with one. Make one
-    with `constructions.explore`, with `from_transitions`, `from_networkx`, `from_interegular`, or
-    read it with `load`. States are numbers; two automata are compared with `equivalent`.
+    It is a `Table`, which says what the arrays are. Make one with `explore`, `from_transitions` or
+    `from_networkx`, or read it with `load`. States are numbers; two automata are compared with
+    `equivalent`.
     """
-
-    @classmethod
-    def of(cls, table: Table) -> TokenAutomaton:
-        """The automaton with these arrays."""
-        return cls(
-            table.start,
-            table.accepting,
-            table.offsets,
-            table.symbols,
-            table.targets,
-            table.alphabet,
-            table.spellings,
-        )
 
     # ------------------------------------------------------------ from other things
 
@@ -73,60 +51,40 @@ class TokenAutomaton(Table):
         None, which reads nothing, and a state may have several transitions on one symbol; states
         are then sets of states, numbered breadth-first by symbol.
 
-        Accepting states are among them. Raises NondeterministicError (naming two transitions),
-        MalformedAutomatonError (naming what is wrong, an accepting state that nothing else names
-        too), BudgetExceededError (determinise, over a million states).
+        Raises NondeterministicError (naming two transitions), MalformedAutomatonError (naming what
+        is wrong, an accepting state that nothing else names too), BudgetExceededError (determinise,
+        over a million states).
         """
-        return cls.of(
-            transitions.from_transitions(
-                listed, start, accepting, alphabet, spellings, determinise, states
-            )
-        )
+        edges, final, number = sources.numbered(listed, start, accepting, states)
+        if determinise:
+            parts = sources.determinised(edges, final, number[start])
+        else:
+            sources.refuse_choice(edges, list(number))
+            columns = np.array(sorted(set(edges)), dtype=np.int64).reshape(-1, 3).T
+            parts = number[start], final, *columns
+        known = None if alphabet is None else sources.checked_alphabet(alphabet)
+        return cls.from_edges(*parts, known, spellings)
 
     @classmethod
     def from_networkx(
-        cls,
-        graph: Any,
-        symbol: str = "symbol",
-        alphabet: Iterable[int] | None = None,
-        spellings: Sequence[bytes] | None = None,
-        determinise: bool = False,
+        cls, given: Any, symbol: str = "symbol", determinise: bool = False
     ) -> TokenAutomaton:
         """The automaton of a directed graph of networkx, with or without parallel edges.
 
         One node has the attribute start=True, accepting ones have accepting=True, and each edge
         has its symbol in the attribute `symbol`. Nodes are numbered in the graph's order. The
-        graph's own attributes alphabet and spellings, as `to_networkx` writes them or as lists,
-        are used where none are given. Raises MalformedAutomatonError and what `from_transitions`
-        raises.
+        graph's own attributes alphabet and spellings, as `to_networkx` writes them, are used where
+        there are any. Raises MalformedAutomatonError and what `from_transitions` raises.
         """
-        return cls.of(exchange.from_networkx(graph, symbol, alphabet, spellings, determinise))
-
-    @classmethod
-    def from_interegular(
-        cls,
-        fsm: Any,
-        symbols: Mapping[str, int] | None = None,
-        anything_else: Iterable[int] | None = None,
-        spellings: Sequence[bytes] | None = None,
-    ) -> TokenAutomaton:
-        """{ the numbers of w's characters : w in L(fsm) }, of an `interegular` FSM.
-
-        symbols: the number of each character (None: its code point); texts with a character that
-        has none are left out, and where characters share one, states are sets of states.
-        anything_else: the symbols that the FSM's `anything_else` stands for. None: with `symbols`
-        those of the characters that the FSM does not name; without, it is refused if an accepted
-        text needs it, for it stands for over a million code points. spellings: if None, a number
-        below 2**18 that stands for one character spells that, in UTF-8. Raises
-        MalformedAutomatonError, also for what is no FSM.
-        """
-        return cls.of(exchange.from_interegular(fsm, symbols, anything_else, spellings))
+        listed, start, accepting, alphabet, spellings = sources.of_networkx(given, symbol)
+        parts = start, accepting, alphabet, spellings
+        return cls.from_transitions(listed, *parts, determinise, given.nodes)
 
     # ------------------------------------------------------------ smaller, and compared
 
     def relevant(self) -> np.ndarray:
         """bool [n_states]: reachable, and an accepting state is reachable from it."""
-        return table.relevant(self)
+        return graph.relevant(self)
 
     @property
     def is_empty(self) -> bool:
@@ -136,17 +94,18 @@ class TokenAutomaton(Table):
     @property
     def is_finite(self) -> bool:
         """Whether only finitely many sequences are accepted."""
-        return table.topological(table.trimmed(self)) is not None
+        return graph.topological(self.trimmed()) is not None
 
     def trimmed(self) -> TokenAutomaton:
         """The same language with relevant states only, in the order that they had. Of the empty
         language one state is left."""
-        return self.of(table.trimmed(self))
+        return graph.trimmed(self)
 
     def minimised(self) -> TokenAutomaton:
         """The same language with as few states as there can be, numbered breadth-first by symbol:
-        equal languages over the same alphabet give equal arrays."""
-        return self.of(algebra.minimised(self))
+        equal languages over the same alphabet give equal arrays. Raises BudgetExceededError for
+        2**31 transitions."""
+        return algebra.minimised(self)
 
     def equivalent(self, other: Table) -> Counterexample | None:
         """None if the languages are equal; else the first sequence, in length-lexicographic order,
@@ -170,7 +129,7 @@ class TokenAutomaton(Table):
 
     def shortest(self) -> tuple[int, ...] | None:
         """The first accepted sequence in length-lexicographic order; None if there is none."""
-        return strings.shortest(self)
+        return strings.shortest(self, self.start)
 
     def enumerate(
         self, limit: int | None = None, max_length: int | None = None
@@ -193,20 +152,20 @@ class TokenAutomaton(Table):
         """What either accepts. This and the next three have the states that the start leads to,
         numbered breadth-first by symbol (see `trimmed`, `minimised`), and the alphabets of both.
         Raises BudgetExceededError over `max_edges`."""
-        return self.of(algebra.union(self, other, max_edges))
+        return algebra.combined(self, other, np.logical_or, (False, False), max_edges)
 
     def intersection(self, other: Table, max_edges: int = _MOST_EDGES) -> TokenAutomaton:
         """What both accept. See `union`."""
-        return self.of(algebra.intersection(self, other, max_edges))
+        return algebra.combined(self, other, np.logical_and, (True, True), max_edges)
 
     def difference(self, other: Table, max_edges: int = _MOST_EDGES) -> TokenAutomaton:
         """What this one accepts and `other` does not. See `union`."""
-        return self.of(algebra.difference(self, other, max_edges))
+        return algebra.combined(self, other, np.greater, (True, False), max_edges)
 
     def complement(self, max_edges: int = _MOST_EDGES) -> TokenAutomaton:
         """The sequences over `alphabet` that are not accepted. Every state then reads all of the
         alphabet. Raises BudgetExceededError over `max_edges`."""
-        return self.of(algebra.complement(self, max_edges))
+        return algebra.complement(self, max_edges)
 
     # ------------------------------------------------------------ for people, and for files
 
@@ -214,42 +173,25 @@ class TokenAutomaton(Table):
         """Why `ids` are accepted or not, to print. Raises ArgumentError."""
         return explain.explained(self, ids)
 
-    def picture(
-        self, path: Sequence[int] | bytes | str | None = None, labels: int | None = _LABELS
-    ) -> Picture:
-        """A picture that notebooks show, with the states of `path` highlighted.
+    def picture(self, path: Sequence[int] | None = None, labels: int | None = _LABELS) -> Picture:
+        """A picture that notebooks show, with the states that the ids `path` pass highlighted.
 
-        path: ids, or a text, for which all accepted sequences that spell it are highlighted (ids
-        that spell nothing are not looked for); that needs spellings. Raises ArgumentError.
         Transitions with the same source and target are one arrow that shows `labels` of its
         symbols (None: all). Over 40 states or 120 arrows, what is drawn is the first 40 states of
         the path and those 12 to which the start leads by most symbols, with the arrows of the path
-        and those from the start to the 12; each state says how many transitions leave it.
+        and those from the start to the 12; each state says how many transitions leave it. Its
+        `dot()` is the source for Graphviz. Raises ArgumentError.
         """
         return pictures.picture(self, path, labels)
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
         return self.picture()._repr_mimebundle_(include, exclude)
 
-    def to_dot(self, labels: int | None = None) -> str:
-        """The source of a picture of all of it, for Graphviz; of each arrow it shows `labels` of
-        the symbols (None: all)."""
-        return pictures.dot(self, labels)
-
     def to_networkx(self) -> Any:
         """A `networkx.MultiDiGraph`: nodes with accepting and start (bool), edges with symbol (int)
         and text (what it spells, visibly). Its attributes alphabet and spellings are JSON texts, so
         that GraphML, GML and node-link data hold all of it. Raises MissingDependencyError."""
-        return exchange.to_networkx(self)
-
-    def to_json(self) -> str:
-        """What `from_json` reads: the states and transitions, readable. See `files.to_json`."""
-        return files.to_json(self)
-
-    @classmethod
-    def from_json(cls, text: str | bytes) -> TokenAutomaton:
-        """What `to_json` wrote. Raises MalformedAutomatonError."""
-        return cls.of(files.from_json(text))
+        return sources.to_networkx(self)
 
     def save(self, path: str | Path) -> Path:
         """Write .npz (compact) or .json, by the suffix; returns the path. Raises MissingFileError
@@ -259,7 +201,7 @@ class TokenAutomaton(Table):
     @classmethod
     def load(cls, path: str | Path) -> TokenAutomaton:
         """What `save` wrote. Raises MissingFileError, MalformedAutomatonError."""
-        return cls.of(files.load(path))
+        return files.load(cls, path)
 
     def __repr__(self) -> str:
         return f"TokenAutomaton({explain.size(self)})"

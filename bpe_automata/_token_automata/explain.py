@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 
 from bpe_automata._arguments import sequence_of_ids
 from bpe_automata._kernels.distance import NEVER
+from bpe_automata._token_automata.graph import distances
 from bpe_automata._token_automata.strings import shortest
-from bpe_automata._token_automata.table import Table, distances
+from bpe_automata._token_automata.table import Table
 from bpe_automata.viz import visible
 
 
@@ -26,20 +27,20 @@ class Acceptance:
     readable: tuple[int, ...]
     completion: tuple[int, ...] | None
     dead_end: bool
-    _table: Table = field(repr=False, compare=False)
+    _automaton: Table = field(repr=False, compare=False)
 
     def __str__(self) -> str:
         if self.accepted:
-            read = sequence(self._table, self.ids) if self.ids else "the empty sequence"
+            read = sequence(self._automaton, self.ids) if self.ids else "the empty sequence"
             return f"accepted: {read}"
         if self.completion is None:
             return "not accepted: the automaton accepts nothing at all"
-        completion = sequence(self._table, self.completion)
+        completion = sequence(self._automaton, self.completion)
         if self.position is None:
             return f"not accepted: it ends too early; the shortest completion is {completion}"
-        here = named(self._table, self.ids[self.position])
+        here = named(self._automaton, self.ids[self.position])
         end = f"the shortest end: {completion}" if self.completion else "it could end there"
-        readable = some(self._table, self.readable)
+        readable = some(self._automaton, self.readable)
         if self.dead_end:
             return (
                 f"not accepted: nothing can be accepted after {here} at position {self.position}; "
@@ -51,22 +52,22 @@ class Acceptance:
         )
 
 
-def explained(table: Table, ids: Sequence[int]) -> Acceptance:
+def explained(automaton: Table, ids: Sequence[int]) -> Acceptance:
     """Follow `ids` as far as acceptance stays within reach. Raises ArgumentError."""
-    ids, distance = sequence_of_ids(ids), distances(table)
-    state, position, after = table.start, None, None
+    ids, distance = sequence_of_ids(ids), distances(automaton)
+    state, position, after = automaton.start, None, None
     for at, symbol in enumerate(ids):
-        after = table.step(state, symbol)
+        after = automaton.step(state, symbol)
         if after is None or distance[after] == NEVER:
             position = at
             break
         state = after
-    symbols, targets = table.row(state)
+    symbols, targets = automaton.row(state)
     readable = tuple(symbols[distance[targets] != NEVER].tolist())
-    accepted = position is None and bool(table.accepting[state])
+    accepted = position is None and bool(automaton.accepting[state])
     dead_end = position is not None and after is not None
-    completion = shortest(table, state)
-    return Acceptance(ids, accepted, position, readable, completion, dead_end, table)
+    completion = shortest(automaton, state)
+    return Acceptance(ids, accepted, position, readable, completion, dead_end, automaton)
 
 
 # How symbols are written for people.
@@ -75,28 +76,28 @@ _LONGEST = 24
 _MANY = 8
 
 
-def symbol_text(table: Table, symbol: int) -> str:
+def symbol_text(automaton: Table, symbol: int) -> str:
     """What the symbol spells, every byte of it visible; its number if that is not known."""
-    spelled = _spelling(table, symbol)
+    spelled = _spelling(automaton, symbol)
     return str(symbol) if spelled is None else visible(spelled, _LONGEST)
 
 
-def named(table: Table, symbol: int) -> str:
+def named(automaton: Table, symbol: int) -> str:
     """For a sentence: `271 (␣the)`."""
-    spelled = _spelling(table, symbol)
+    spelled = _spelling(automaton, symbol)
     return str(symbol) if spelled is None else f"{symbol} ({visible(spelled, _LONGEST)})"
 
 
-def sequence(table: Table, symbols: Iterable[int]) -> str:
+def sequence(automaton: Table, symbols: Iterable[int]) -> str:
     """For a sentence: `4 (a), 5 (b)`, `nothing` for the empty sequence."""
-    return ", ".join(named(table, symbol) for symbol in symbols) or "nothing"
+    return ", ".join(named(automaton, symbol) for symbol in symbols) or "nothing"
 
 
-def some(table: Table, symbols: Iterable[int]) -> str:
+def some(automaton: Table, symbols: Iterable[int]) -> str:
     """The first few of many."""
     listed = list(symbols)
     more = f" … +{len(listed) - _MANY:,} more" if len(listed) > _MANY else ""
-    return sequence(table, listed[:_MANY]) + more
+    return sequence(automaton, listed[:_MANY]) + more
 
 
 def plural(number: int, noun: str) -> str:
@@ -104,13 +105,12 @@ def plural(number: int, noun: str) -> str:
     return f"{number:,} {noun}" + ("" if number == 1 else "s")
 
 
-def size(table: Table) -> str:
+def size(automaton: Table) -> str:
     """`4 states, 1 transition`."""
-    return f"{plural(table.n_states, 'state')}, {plural(table.n_transitions, 'transition')}"
+    return f"{plural(automaton.n_states, 'state')}, {plural(automaton.n_transitions, 'transition')}"
 
 
-def _spelling(table: Table, symbol: int) -> bytes | None:
+def _spelling(automaton: Table, symbol: int) -> bytes | None:
     """None where there is none, or none that is worth showing."""
-    spellings = table.spellings
-    known = spellings is not None and 0 <= symbol < len(spellings)
-    return (spellings[symbol] or None) if spellings is not None and known else None
+    spellings = automaton.spellings or ()
+    return (spellings[symbol] or None) if 0 <= symbol < len(spellings) else None

@@ -11,86 +11,68 @@ import numpy as np
 from bpe_automata._arguments import integer
 from bpe_automata._budget import check
 from bpe_automata._kernels.distance import NEVER
-from bpe_automata._sharing import Lock, cached, locked
-from bpe_automata._token_automata.table import (
-    Groups,
-    Table,
-    distances,
-    grouped,
-    relevant,
-    topological,
-    trimmed,
-)
+from bpe_automata._sharing import cached
+from bpe_automata._token_automata.graph import Groups, distances, grouped, topological, trimmed
+from bpe_automata._token_automata.table import Table
 from bpe_automata.errors import BudgetExceededError, EmptyLanguageError, InfiniteLanguageError
 
 
-def shortest(table: Table, state: int | None = None) -> tuple[int, ...] | None:
-    """The first sequence that leads from `state` (the start by default) to an accepting state."""
-    distance, found = distances(table), list[int]()
-    here = table.start if state is None else state
-    if distance[here] == NEVER:
+def shortest(automaton: Table, state: int) -> tuple[int, ...] | None:
+    """The first sequence that leads from `state` to an accepting state."""
+    distance, found = distances(automaton), list[int]()
+    if distance[state] == NEVER:
         return None
-    while not table.accepting[here]:
-        symbols, targets = table.row(here)
-        first = int(np.argmax(distance[targets] == distance[here] - 1))
+    while not automaton.accepting[state]:
+        symbols, targets = automaton.row(state)
+        first = int(np.argmax(distance[targets] == distance[state] - 1))
         found.append(int(symbols[first]))
-        here = int(targets[first])
+        state = int(targets[first])
     return tuple(found)
 
 
 def enumerated(
-    table: Table, limit: int | None, max_length: int | None
+    automaton: Table, limit: int | None, max_length: int | None
 ) -> Iterator[tuple[int, ...]]:
     """All accepted sequences in order. See `TokenAutomaton.enumerate`."""
     limit = None if limit is None else integer(limit, "the limit")
     max_length = None if max_length is None else integer(max_length, "max_length")
-    table = trimmed(table)
-    if limit is None and max_length is None and topological(table) is None:
+    automaton = trimmed(automaton)
+    if limit is None and max_length is None and topological(automaton) is None:
         raise InfiniteLanguageError(
             "infinitely many sequences are accepted: give a limit or a max_length"
         )
-    return _by_length(table, limit, max_length)
+    return _by_length(automaton, limit, max_length)
 
 
 def _by_length(
-    table: Table, limit: int | None, max_length: int | None
+    automaton: Table, limit: int | None, max_length: int | None
 ) -> Iterator[tuple[int, ...]]:
-    """`table` is trimmed. Only one sequence and a row of bool for each length are held."""
-    groups = grouped(table)
-    ends = [table.accepting]  # ends[k]: bool [n_states], accepts something of k symbols
+    """`automaton` is trimmed. Only one sequence and a row of bool for each length are held."""
+    groups = grouped(automaton)
+    ends = [automaton.accepting]  # ends[k]: bool [n_states], accepts something of k symbols
     yielded = 0
     while ends[-1].any() and (max_length is None or len(ends) - 1 <= max_length):
-        if ends[-1][table.start]:
-            for word in _of_length(table, ends):
-                check()
-                if limit is not None and yielded >= limit:
-                    raise BudgetExceededError("sequences", limit, "the language holds more")
-                yielded += 1
-                yield word
-        ends.append(_one_longer(groups, ends[-1]))
+        for word in _of_length(automaton, ends) if ends[-1][automaton.start] else ():
+            check()
+            if limit is not None and yielded >= limit:
+                raise BudgetExceededError("sequences", limit, "the language holds more")
+            yielded += 1
+            yield word
+        ends.append(_sums(groups, ends[-1].astype(np.int64)) > 0)
 
 
-def _one_longer(groups: Groups, ends: np.ndarray) -> np.ndarray:
-    """bool [n_states]: does a transition lead to a state of `ends`?"""
-    found = np.zeros(len(ends), dtype=np.bool_)
-    busy = np.flatnonzero(np.diff(groups.offsets))
-    if len(busy):
-        found[busy] = np.logical_or.reduceat(ends[groups.target], groups.offsets[busy])
-    return found
-
-
-def _of_length(table: Table, ends: list[np.ndarray]) -> Iterator[tuple[int, ...]]:
+def _of_length(automaton: Table, ends: list[np.ndarray]) -> Iterator[tuple[int, ...]]:
     """The accepted sequences of len(ends) - 1 symbols, by symbol; there is at least one."""
     length, word = len(ends) - 1, list[int]()
     if not length:
         yield ()
         return
-    stack = [_live(table, table.start, ends[length - 1])]
+    stack = [_live(automaton, automaton.start, ends[length - 1])]
     while stack:
         for symbol, target in stack[-1]:
             word.append(symbol)
             if len(word) < length:
-                stack.append(_live(table, target, ends[length - len(word) - 1]))
+                stack.append(_live(automaton, target, ends[length - len(word) - 1]))
                 break
             yield tuple(word)
             word.pop()
@@ -99,9 +81,9 @@ def _of_length(table: Table, ends: list[np.ndarray]) -> Iterator[tuple[int, ...]
             del word[-1:]
 
 
-def _live(table: Table, state: int, ends: np.ndarray) -> Iterator[tuple[int, int]]:
+def _live(automaton: Table, state: int, ends: np.ndarray) -> Iterator[tuple[int, int]]:
     """(symbol, target) of the transitions to a state of `ends`, by symbol."""
-    symbols, targets = table.row(state)
+    symbols, targets = automaton.row(state)
     kept = ends[targets]
     return zip(symbols[kept].tolist(), targets[kept].tolist(), strict=True)
 
@@ -115,34 +97,54 @@ def _live(table: Table, state: int, ends: np.ndarray) -> Iterator[tuple[int, int
 # subtracting the ways of its groups of transitions: one random number below the count makes a
 # uniform sample.
 
-_MOST_BYTES = 64_000_000  # of levels that are kept between two samples
-
 
 class Counts:
-    """The numbers of accepted sequences of one automaton, each found when first asked for."""
+    """The numbers of accepted sequences of one automaton, each found when first asked for. Arrays
+    of ways are object [n_states], Python integers."""
 
-    def __init__(self, table: Table) -> None:
-        self.lock = Lock()
-        self._table = trimmed(table)
-        self._empty = not relevant(self._table)[self._table.start]
-        self._ends = np.array(list(map(int, self._table.accepting)), dtype=object)
+    def __init__(self, automaton: Table) -> None:
+        self._automaton = trimmed(automaton)
+        self._ends = np.array([int(accepts) for accepts in self._automaton.accepting], dtype=object)
         self._last = 0, self._ends  # the last length that was asked for, and its ways
         self._levels = [self._ends]  # of every length, for sampling
 
     @cached
     def _groups(self) -> Groups:
-        return grouped(self._table)
+        return grouped(self._automaton)
 
     def of_length(self, length: int) -> int:
-        """The number of accepted sequences of this length."""
+        """The number of accepted sequences of this length. Only the last array is kept."""
         length = integer(length, "the length")
-        return int(self._ways(length)[self._table.start]) if length >= 0 else 0
+        if length < 0:
+            return 0
+        at, ways = self._last
+        if at > length:
+            at, ways = 0, self._ends
+        for _ in range(at, length):
+            check()
+            ways = _sums(self._groups, ways)
+        self._last = length, ways
+        return int(ways[self._automaton.start])
 
     def total(self) -> int:
         """The number of all accepted sequences. Raises InfiniteLanguageError."""
-        return int(self._all[self._table.start])
+        return int(self._all[self._automaton.start])
 
-    @locked
+    @cached
+    def _all(self) -> np.ndarray:
+        """Ways of any length. Raises InfiniteLanguageError."""
+        order = topological(self._automaton)
+        if order is None:
+            raise InfiniteLanguageError(
+                "infinitely many sequences are accepted: count or sample those of one length"
+            )
+        ways, groups = self._ends.copy(), self._groups
+        for state in order[::-1].tolist():
+            check()
+            which = groups.of_state(state)
+            ways[state] += sum(groups.size[which].tolist() * ways[groups.target[which]])
+        return ways
+
     def sample(self, rng: random.Random, length: int | None) -> tuple[int, ...]:
         """Each accepted sequence (of this length) with the same probability, exactly.
 
@@ -151,76 +153,39 @@ class Counts:
         if not count:
             of = "" if length is None else f" of length {length}"
             raise EmptyLanguageError(f"no sequence{of} is accepted, so there is no sample")
-        if length is not None:
-            self._level(length - 1)
-        found = self._sequence(rng.randrange(count), length)
-        if self._bytes_of_levels() > _MOST_BYTES:
-            self._levels = [self._ends]
-        return found
-
-    def _sequence(self, k: int, length: int | None) -> tuple[int, ...]:
-        """The sequence number k, in an order of our own; without a length, of all."""
-        state, found = self._table.start, list[int]()
+        number, state, found = rng.randrange(count), self._automaton.start, list[int]()
+        levels = [] if length is None else self._up_to(length)
         while length is None or len(found) < length:
             check()
             if length is None:
-                k -= int(self._table.accepting[state])
-                if k < 0:
+                number -= int(self._automaton.accepting[state])
+                if number < 0:
                     break
-            ways = self._all if length is None else self._levels[length - len(found) - 1]
-            symbol, state, k = _member(self._groups, state, k, ways)
+            ways = self._all if length is None else levels[length - len(found) - 1]
+            symbol, state, number = _member(self._groups, state, number, ways)
             found.append(symbol)
         return tuple(found)
 
-    def _ways(self, length: int) -> np.ndarray:
-        """object [n_states]: Python integers. Only the last is kept."""
-        at, ways = self._last if self._last[0] <= length else (0, self._ends)
-        for _ in range(at, length):
-            check()
-            ways = _sums(self._groups, ways)
-        self._last = length, ways
-        return ways
-
-    def _level(self, length: int) -> None:
-        """Find the ways of every length up to this one."""
-        while len(self._levels) <= length:
-            check()
-            self._levels.append(_sums(self._groups, self._levels[-1]))
-
-    def _bytes_of_levels(self) -> int:
-        """About: numbers grow evenly with the length."""
-        bits = max(int(ways).bit_length() for ways in self._levels[-1])
-        return len(self._levels) * self._table.n_states * (32 + bits // 16)
-
-    @cached
-    def _all(self) -> np.ndarray:
-        """object [n_states]: of every length. Raises InfiniteLanguageError."""
-        order = topological(self._table)
-        if order is None:
-            raise InfiniteLanguageError(
-                "infinitely many sequences are accepted: count or sample those of one length"
-            )
-        ways = self._ends.copy()
-        for state in order[::-1].tolist():
-            ways[state] += _sum_of(self._groups, state, ways)
-        return ways
+    def _up_to(self, length: int) -> list[np.ndarray]:
+        """The ways of every length below this one, and perhaps more."""
+        levels = self._levels
+        if len(levels) < length:
+            levels = list(levels)
+            while len(levels) < length:
+                check()
+                levels.append(_sums(self._groups, levels[-1]))
+            self._levels = levels  # at once: other threads may be at work with the list before
+        return levels
 
 
 def _sums(groups: Groups, ways: np.ndarray) -> np.ndarray:
-    """object [n_states]: over a state's transitions, the sum of `ways` of their targets."""
-    found = np.zeros(len(ways), dtype=object)
+    """[n_states]: over a state's transitions, the sum of `ways` of their targets."""
+    found = np.zeros_like(ways)
     busy = np.flatnonzero(np.diff(groups.offsets))
     if len(busy):
-        weighted = groups.size.astype(object) * ways[groups.target]
+        weighted = groups.size.astype(ways.dtype) * ways[groups.target]
         found[busy] = np.add.reduceat(weighted, groups.offsets[busy])
     return found
-
-
-def _sum_of(groups: Groups, state: int, ways: np.ndarray) -> int:
-    """The same for one state."""
-    which = groups.of_state(state)
-    sizes, targets = groups.size[which].tolist(), groups.target[which]
-    return sum(n * w for n, w in zip(sizes, ways[targets].tolist(), strict=True))
 
 
 def _member(groups: Groups, state: int, k: int, ways: np.ndarray) -> tuple[int, int, int]:
@@ -229,5 +194,6 @@ def _member(groups: Groups, state: int, k: int, ways: np.ndarray) -> tuple[int, 
     while k >= (here := int(groups.size[group]) * ways[groups.target[group]]):
         k -= here
         group += 1
-    which, rest = divmod(k, ways[groups.target[group]])
-    return int(groups.symbols[groups.first[group] + which]), int(groups.target[group]), rest
+    target = int(groups.target[group])
+    which, rest = divmod(k, ways[target])
+    return int(groups.symbols_of(group)[which]), target, rest

@@ -174,7 +174,7 @@ def test_what_is_kept_for_endless_walks_is_the_definition(listing):
     for _ in automaton.states():
         goes_on = {s for s, _, t in automaton.transitions() if t in goes_on}
     accepting = automaton.accepting | np.isin(np.arange(automaton.n_states), list(goes_on))
-    wanted = TokenAutomaton.of(replace(automaton, accepting=accepting)).relevant()
+    wanted = replace(automaton, accepting=accepting).relevant()
     table = TokenTable.of(automaton, listing.eos_ids, listing.n_ids, endless=True)
     kept = [name for name in table.names if name is not None]
     assert kept == np.flatnonzero(wanted).tolist()
@@ -194,23 +194,23 @@ def test_the_empty_sequence_alone(dense):
 @pytest.mark.parametrize(
     ("error", "match", "change"),
     [
-        (TokenOutOfRangeError, r"transition 0, \(0, 10, 1\).* 0 .. 9", {"listed": [(0, 10, 1)]}),
+        (TokenOutOfRangeError, r"state 0 reads id 10, not in 0 .. 9", {"listed": [(0, 10, 1)]}),
         (MalformedAutomatonError, r"is -1", {"listed": [(0, -1, 1)]}),
         (MalformedAutomatonError, r"'x'", {"listed": [(0, "x", 1)]}),
-        (MalformedAutomatonError, r"True, no id", {"listed": [(0, True, 1)]}),
+        (MalformedAutomatonError, r"transition 0 is True", {"listed": [(0, True, 1)]}),
         (NondeterministicError, r"None", {"listed": [(0, None, 1)]}),
         (NondeterministicError, r"TokenTable.of", {"listed": [(0, 1, 1), (0, 1, 2)]}),
         (MalformedAutomatonError, r"transition 1 is", {"listed": [(0, 1, 1), (0, 1)]}),
         (MalformedAutomatonError, r"give a list", {"listed": 5}),
         (MalformedAutomatonError, r"start 'x' is in no", {"start": "x"}),
-        (MalformedAutomatonError, r"start 0 is no state", {"listed": []}),
-        (MalformedAutomatonError, r"start is \[\]", {"start": []}),
+        (MalformedAutomatonError, r"start 0 is in no", {"listed": []}),
+        (MalformedAutomatonError, r"not hashable", {"start": []}),
         (MalformedAutomatonError, r"accepting state 'y'", {"accepting": [1, "y"]}),
         (MalformedAutomatonError, r"accepting", {"accepting": 1}),
         (EmptyLanguageError, r"from the start 0", {"accepting": []}),
         (EmptyLanguageError, r"from the start 0", {"listed": [(0, 1, 0)], "endless": False}),
         (EmptyLanguageError, r"start 0", {"listed": [(0, 1, 0), (2, 1, 3)], "accepting": [3]}),
-        (MalformedAutomatonError, r"\(0, 7, 1\).*end-of-seq", {"listed": [(0, 7, 1)]}),
+        (MalformedAutomatonError, r"state 0 reads the end-of-seq", {"listed": [(0, 7, 1)]}),
         (TokenOutOfRangeError, r"end-of-sequence id 10", {"eos_ids": [10]}),
         (TokenOutOfRangeError, r"end-of-sequence id -1", {"eos_ids": [-1]}),
         (ArgumentError, r"end-of-sequence id", {"eos_ids": ["7"]}),

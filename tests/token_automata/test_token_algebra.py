@@ -14,7 +14,6 @@ from support.drawn import LONGEST, SYMBOLS, automata, automaton_parts, language,
 
 from bpe_automata import constrain
 from bpe_automata._constructions.explicit import explore
-from bpe_automata._token_automata import strings
 from bpe_automata._token_automata.algebra import Counterexample
 from bpe_automata._token_automata.automaton import TokenAutomaton
 from bpe_automata.errors import BudgetExceededError, EmptyLanguageError, InfiniteLanguageError
@@ -295,13 +294,3 @@ def test_counting_keeps_one_length_only():
     assert automaton.count(3) == 8
     assert len(automaton.sample_uniform(random.Random(0), 4)) == 4
     assert automaton.count(5) == 32
-
-
-def test_levels_are_kept_between_samples_only_where_they_are_small(monkeypatch):
-    automaton = TokenAutomaton.from_transitions([(0, a, 0) for a in (1, 2)], 0, [0])
-    automaton.sample_uniform(random.Random(0), 50)
-    assert len(automaton._counts._levels) == 50
-    monkeypatch.setattr(strings, "_MOST_BYTES", 1000)
-    automaton.sample_uniform(random.Random(0), 50)
-    assert len(automaton._counts._levels) == 1
-    assert len(automaton.sample_uniform(random.Random(0), 60)) == 60

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import re
 
-import interegular
 import networkx
 import numpy as np
 import pytest
 from hypothesis import given
 from support import examples
-from support.drawn import automata, words
+from support.drawn import automata
 
 from bpe_automata._token_automata.automaton import TokenAutomaton
 from bpe_automata.errors import ArgumentError, MalformedAutomatonError, NondeterministicError
@@ -110,19 +108,19 @@ def test_a_choice_elsewhere_gets_no_advice_about_determinise():
 
 ARGUMENTS = [
     ({"accepting": 1}, "accepting is 1: give a list"),
-    ({"accepting": [[]]}, r"accepting at 0 is \[\], which is not hashable"),
+    ({"accepting": [[]]}, "not hashable"),
     ({"accepting": ["tpyo"]}, "accepting state 'tpyo' is in no transition"),
-    ({"start": []}, r"start is \[\], which is not hashable"),
-    ({"listed": [(0, 2**70, 1)]}, "symbol of transition 0, .* is 1180591620717411303424"),
-    ({"listed": [(0, 2.5, 1)]}, "transition 0, .* is 2.5: a symbol is an integer"),
+    ({"start": []}, "not hashable"),
+    ({"listed": [(0, 2**70, 1)]}, "symbol of transition 0 is 1180591620717411303424"),
+    ({"listed": [(0, 2.5, 1)]}, "transition 0 is 2.5: give an integer"),
     ({"alphabet": [1, 2**70]}, "alphabet at 1 is 1180591620717411303424"),
-    ({"alphabet": "ab"}, "alphabet is 'ab', a text"),
+    ({"alphabet": "ab"}, "alphabet is 'ab': give a list"),
     ({"alphabet": 5}, "alphabet is 5: give a list"),
     ({"alphabet": [1, 2.7]}, "alphabet at 1 is 2.7"),
     ({"spellings": "abc"}, "spellings are 'abc'"),
     ({"spellings": {1: b"a"}}, "spellings are {1: b'a'}"),
     ({"spellings": [b"a", None]}, "spelling of symbol 1 is None"),
-    ({"spellings": 5}, "spellings is 5"),
+    ({"spellings": 5}, "spellings are 5"),
 ]
 
 
@@ -188,15 +186,11 @@ def test_there_and_back_through_networkx(automaton):
 
 
 def test_graphs_that_are_none():
-    with pytest.raises(MalformedAutomatonError, match="no graph of networkx"):
+    with pytest.raises(MalformedAutomatonError, match="no directed graph"):
         TokenAutomaton.from_networkx({0: {}})
     graph = TokenAutomaton(**GOOD).to_networkx()
-    graph.nodes[0]["accepting"] = "False"
-    with pytest.raises(MalformedAutomatonError, match="node 0 has accepting='False', not a bool"):
-        TokenAutomaton.from_networkx(graph)
-    graph.nodes[0]["accepting"] = False
     graph.graph["alphabet"] = "[[0, 9"
-    with pytest.raises(MalformedAutomatonError, match="attribute alphabet cannot be read"):
+    with pytest.raises(MalformedAutomatonError, match="alphabet or spellings cannot be read"):
         TokenAutomaton.from_networkx(graph)
 
 
@@ -220,74 +214,8 @@ def test_a_graph_of_ones_own():
     assert list(TokenAutomaton.from_networkx(graph, "token").enumerate()) == [(5,)]
     with pytest.raises(MalformedAutomatonError, match="from 'in' to 'out' has no attribute"):
         TokenAutomaton.from_networkx(graph)
-    with pytest.raises(MalformedAutomatonError, match="not directed"):
+    with pytest.raises(MalformedAutomatonError, match="no directed graph"):
         TokenAutomaton.from_networkx(graph.to_undirected())
     graph.nodes["out"]["start"] = True
     with pytest.raises(MalformedAutomatonError, match="2 nodes"):
         TokenAutomaton.from_networkx(graph)
-
-
-# ---------------------------------------------------------------- interegular
-
-REGEXES = ["a*b", "(ab|é)+", "a(b|c)?a", "", "[ab]{2,3}c", "(a|ab)(c|bcd)?", "a[^b]*", "[^a]b?"]
-LETTERS = {"a": 3, "b": 5, "c": 8, "d": 9, "é": 10}
-
-
-@pytest.mark.parametrize("regex", REGEXES)
-def test_a_regex_over_named_characters(regex):
-    """With a number for each character, `anything_else` is those that the regex does not name; the
-    code points need those to be said."""
-    fsm = interegular.parse_pattern(regex).to_fsm()
-    automaton = TokenAutomaton.from_interegular(fsm, LETTERS)
-    of_points = TokenAutomaton.from_interegular(fsm) if "^" not in regex else None
-    for word in words(4, tuple(LETTERS)):
-        expected = re.fullmatch(regex, "".join(word)) is not None
-        assert automaton.accepts(map(LETTERS.get, word)) == expected, word
-        assert of_points is None or of_points.accepts(map(ord, word)) == expected, word
-
-
-def test_anything_else_must_be_said():
-    fsm = interegular.parse_pattern("a[^b]").to_fsm()
-    with pytest.raises(MalformedAutomatonError, match="anything_else"):
-        TokenAutomaton.from_interegular(fsm)
-    automaton = TokenAutomaton.from_interegular(fsm, anything_else=[ord("c"), ord("z")])
-    assert ["".join(map(chr, word)) for word in automaton.enumerate()] == ["aa", "ac", "az"]
-    assert TokenAutomaton.from_interegular(fsm, anything_else=[]).total() == 1
-
-
-@pytest.mark.parametrize("given_fsm", ["a*b", interegular.parse_pattern("a*b")])
-def test_what_is_no_fsm(given_fsm):
-    with pytest.raises(MalformedAutomatonError, match=r"\.to_fsm\(\)"):
-        TokenAutomaton.from_interegular(given_fsm)
-
-
-def test_an_fsm_over_other_symbols_is_refused():
-    alphabet = interegular.fsm.Alphabet({7: 0, "a": 1})
-    fsm = interegular.fsm.FSM(alphabet, {0, 1}, 0, {1}, {0: {0: 1, 1: 1}, 1: {}})
-    with pytest.raises(MalformedAutomatonError, match="reads 7, not a character"):
-        TokenAutomaton.from_interegular(fsm)
-    with pytest.raises(MalformedAutomatonError, match="reads 7, not a character"):
-        TokenAutomaton.from_interegular(fsm, {"a": 1})
-
-
-def test_characters_are_labels():
-    fsm = interegular.parse_pattern("aé|b").to_fsm()
-    automaton = TokenAutomaton.from_interegular(fsm)
-    assert str(automaton.explain([97, 233])) == "accepted: 97 (a), 233 (é)"
-    assert "1 accepted sequence spells aé" in automaton.picture("aé").drawing.caption
-    automaton = TokenAutomaton.from_interegular(fsm, {"a": 1, "é": 3, "b": 3, "c": 0})
-    assert automaton.spellings[1] == b"a"
-    assert not any(automaton.spellings[2:])  # é and b share a number
-    assert TokenAutomaton.from_interegular(fsm, LETTERS, spellings=[b"x"]).spellings == (b"x",)
-    far = TokenAutomaton.from_interegular(fsm, {"a": 1, "é": 2**30, "b": 2})
-    assert far.spellings == (b"", b"a", b"b")
-
-
-@pytest.mark.parametrize("regex", ["ab|ac|bd", "(ab|c)*a", "a*b|c[^a]"])
-def test_characters_may_share_a_number(regex):
-    numbers = {"a": 1, "b": 1, "c": 2, "d": 4}
-    fsm = interegular.parse_pattern(regex).to_fsm()
-    automaton = TokenAutomaton.from_interegular(fsm, numbers)
-    matching = [w for w in words(4, tuple("abcd")) if re.fullmatch(regex, "".join(w))]
-    expected = {tuple(map(numbers.get, w)) for w in matching}
-    assert set(automaton.enumerate(max_length=4)) == expected
