@@ -24,10 +24,8 @@ from ._decoding.constraint import (
     constrain as constrain,
 )
 from ._decoding.drafts import (
-    accept_draft as accept_draft,
     checked_draft as checked_draft,
     draft_masks as draft_masks,
-    tree_masks as tree_masks,
 )
 from ._decoding.explanation import Explanation as Explanation, explain as explain
 from ._decoding.forced import (

@@ -26,7 +26,6 @@ from bpe_automata.errors import (
     ArgumentError,
     EmptyLanguageError,
     MalformedAutomatonError,
-    NondeterministicError,
     TokenOutOfRangeError,
 )
 
@@ -110,7 +109,7 @@ class TokenTable(Immutable):
             listed or not final.any()
         ):
             raise MalformedAutomatonError(f"the start {start!r} is in no transition: correct it")
-        automaton = _automaton(listed, start)
+        automaton = TokenAutomaton.from_transitions(listed, start, ())
         _check_ids(automaton, ends, count, names)
         if accepting is None:
             final = np.diff(automaton.offsets) == 0
@@ -331,18 +330,6 @@ def _cuts(
         )
         for state in np.flatnonzero(~relevant).tolist()
     )
-
-
-def _automaton(listed: list[Transition], start: Hashable) -> TokenAutomaton:
-    """What the list says, with no accepting state yet."""
-    try:
-        return TokenAutomaton.from_transitions(listed, start, ())
-    except NondeterministicError as error:
-        advice = (
-            "give each state and id one next state, or let `TokenAutomaton.from_transitions(..., "
-            "determinise=True)` do so and take `TokenTable.of` it"
-        )
-        raise NondeterministicError(error.first, error.second, advice) from None
 
 
 def _integers(values: Any, name: str) -> np.ndarray:

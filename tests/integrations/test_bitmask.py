@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from served import END, REGEXES, V, constraint, ids_of_mask, tokenizer
+from served import REGEXES, V, constraint, ids_of_mask, tokenizer
 from support import examples
 
-from bpe_automata._decoding.drafts import accept_draft, checked_draft, draft_masks, tree_masks
-from bpe_automata.errors import ArgumentError, BufferShapeError, DecodingError, TokenNotAllowedError
+from bpe_automata._decoding.drafts import checked_draft, draft_masks
+from bpe_automata.errors import ArgumentError, BufferShapeError, DecodingError
 from bpe_automata.integrations.bitmask import MINUS_INFINITY, apply_bitmask
 
 torch = importlib.import_module("torch") if importlib.util.find_spec("torch") else None
@@ -321,53 +321,6 @@ def test_a_draft_equals_advancing_one_by_one(data):
     assert (matcher.ids, matcher.is_finished, matcher.mask().tolist()) == before
 
 
-@given(st.data())
-@examples(100)
-def test_accept_reads_all_or_nothing(data):
-    matcher = data.draw(places())
-    ids = data.draw(drafts(matcher))
-    count, _ = one_by_one(matcher, ids)
-    n = data.draw(st.integers(0, len(ids)))
-    before = matcher.ids
-    if n <= count:
-        accept_draft(matcher, ids, n)
-        assert matcher.ids == before + tuple(ids[:n])
-    else:
-        with pytest.raises(DecodingError):
-            accept_draft(matcher, ids, n)
-        assert matcher.ids == before
-        accept_draft(matcher, ids, count)
-        assert matcher.ids == before + tuple(ids[:count])
-
-
-@given(st.data())
-@examples(100)
-def test_each_path_of_a_tree_is_a_chain(data):
-    matcher = data.draw(places())
-    ids, parents = [], []
-    for node in range(data.draw(st.integers(0, 7))):
-        parents.append(data.draw(st.integers(-1, node - 1)))
-        ids.append(data.draw(st.integers(0, tokenizer().n_ids)))
-        path = path_to(node, parents)
-        chain = [ids[k] for k in path]
-        _, masks = one_by_one(matcher, chain[:-1])
-        if len(masks) == len(path) and masks[-1] and data.draw(st.booleans()):
-            ids[node] = data.draw(st.sampled_from(sorted(masks[-1])))
-    before = matcher.ids
-    found = tree_masks(matcher, ids, parents)
-    assert matcher.ids == before
-    for node in range(len(ids)):
-        chain = [ids[k] for k in path_to(node, parents)]
-        count, masks = one_by_one(matcher, chain)
-        assert found.allowed[node] == (count == len(chain))
-        expected = masks[-1] if found.allowed[node] else set()
-        assert ids_of_mask(found.masks[node + 1]) == expected
-
-
-def path_to(node, parents):
-    return [] if node < 0 else [*path_to(parents[node], parents), node]
-
-
 def test_rows_after_a_refused_id_are_left_alone_in_a_given_array():
     matcher = constraint("abab").matcher()
     ab, wrong = tokenizer().encode("ab")[0], tokenizer().encode("z")[0]
@@ -380,14 +333,6 @@ def test_rows_after_a_refused_id_are_left_alone_in_a_given_array():
 def test_bad_drafts_are_typed_errors_and_change_nothing():
     matcher = constraint("abab").matcher()
     ab = tokenizer().encode("ab")[0]
-    for n in (-1, 3):
-        with pytest.raises(ArgumentError, match=f"cannot accept {n} of 2"):
-            accept_draft(matcher, [ab, ab], n)
-    with pytest.raises(TokenNotAllowedError):
-        accept_draft(matcher, [ab, END])
-    for parents in ([0], [-2], [-1, 1], [], [-1, -1, -1]):
-        with pytest.raises(ArgumentError, match="parent"):
-            tree_masks(matcher, [ab] * max(1, len(parents) % 3), parents)
     for out in (np.zeros((1, WORDS), np.int32), np.zeros((2, WORDS - 1), np.int32)):
         with pytest.raises(BufferShapeError):
             draft_masks(matcher, [ab], out)
