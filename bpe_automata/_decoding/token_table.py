@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -39,13 +39,6 @@ END_IS_LISTED = (
 _NO_KEY = np.iinfo(np.int64).max
 
 
-class Cut(NamedTuple):
-    """A state of the list that is not in the table, because no accepted sequence passes it."""
-
-    state: Hashable
-    why: Literal["not reachable from the start", "no accepting state is reachable from it"]
-
-
 class Keys(NamedTuple):
     """key: int64 [m + 1], state * (n_ids + 1) + id of each transition, ascending, then a last one
     that is no transition's; target: int32 [m + 1], 0 for the last."""
@@ -62,7 +55,7 @@ class TokenTable(Immutable):
     n_ids: one more than the largest id. rows: the transitions; its states are 0 (dead) to
     n_states. dense: int32 [n_states + 1, n_ids + 1], or None for CSR. eos_ids: they lead from every
     accepting state to `end`, the last state, which nothing leaves. names: of each state what the
-    list calls it; None for 0 and `end`. cut: the states of the list that are left out.
+    list calls it; None for 0 and `end`; states that no accepted sequence passes are left out.
     """
 
     n_ids: int
@@ -70,7 +63,6 @@ class TokenTable(Immutable):
     dense: np.ndarray | None
     eos_ids: tuple[int, ...]
     names: tuple[Hashable, ...]
-    cut: tuple[Cut, ...]
 
     @classmethod
     def from_transitions(
@@ -83,7 +75,6 @@ class TokenTable(Immutable):
         eos_ids: Iterable[int] = (),
         endless: bool | None = None,
         dense: bool | None = None,
-        limit_mb: float = LARGEST_DENSE_MB,
     ) -> TokenTable:
         """The table of (state, id, next state), in any order; states are any hashable values.
 
@@ -93,9 +84,9 @@ class TokenTable(Immutable):
         eos_ids: allowed exactly there. Without them end-of-sequence is an id like any other: list
         its transition, to a state that nothing leaves. n_ids: of the model's vocabulary, one more
         than the largest id. dense: True or False forces the form, else a dense table of up to
-        `limit_mb` megabytes is made.
+        `LARGEST_DENSE_MB` megabytes is made.
 
-        States that no such sequence passes are left out, see `cut`. Raises
+        States that no such sequence passes are left out. Raises
         MalformedAutomatonError (what is no transition, a negative id, a start or an accepting state
         that is no state, a transition on one of `eos_ids`), NondeterministicError (two next
         states), TokenOutOfRangeError, EmptyLanguageError, ArgumentError.
@@ -116,7 +107,7 @@ class TokenTable(Immutable):
         automaton = replace(automaton, accepting=final)
         if endless is None:
             endless = accepting is None or not final.any()
-        return _made(automaton, ends, count, names, endless, dense, limit_mb)
+        return _made(automaton, ends, count, names, endless, dense)
 
     @classmethod
     def of(
@@ -127,13 +118,12 @@ class TokenTable(Immutable):
         *,
         endless: bool = False,
         dense: bool | None = None,
-        limit_mb: float = LARGEST_DENSE_MB,
     ) -> TokenTable:
         """The table of an automaton; names are its numbers. See `from_transitions`."""
         ends, count = checked_vocabulary(eos_ids, n_ids)
         names = tuple(automaton.states())
         _check_ids(automaton, ends, count, names)
-        return _made(automaton, ends, count, names, endless, dense, limit_mb)
+        return _made(automaton, ends, count, names, endless, dense)
 
     @property
     def start(self) -> int:
@@ -273,10 +263,9 @@ def _made(
     names: tuple[Hashable, ...],
     endless: bool,
     dense: bool | None,
-    limit_mb: float,
 ) -> TokenTable:
     wanted = automaton.accepting | graph.endless(automaton) if endless else automaton.accepting
-    relevant = _relevant(automaton, wanted)
+    relevant = graph.relevant(replace(automaton, accepting=wanted))
     if not relevant[automaton.start]:
         raise EmptyLanguageError(
             f"no accepting state is reachable from the start {names[automaton.start]!r}"
@@ -284,11 +273,9 @@ def _made(
     rows = _rows(with_only(automaton, np.flatnonzero(relevant)), ends)
     kept = [names[state] for state in np.flatnonzero(relevant)]
     end = (None,) if ends else ()
-    small = 4 * rows.n_states * (n_ids + 1) <= limit_mb * 1e6
+    small = 4 * rows.n_states * (n_ids + 1) <= LARGEST_DENSE_MB * 1e6
     table = _dense(rows, n_ids) if (small if dense is None else dense) else None
-    return TokenTable(
-        n_ids, rows, table, ends, (None, *kept, *end), _cuts(automaton, relevant, names)
-    )
+    return TokenTable(n_ids, rows, table, ends, (None, *kept, *end))
 
 
 def _rows(automaton: TokenAutomaton, ends: tuple[int, ...]) -> TokenAutomaton:
@@ -310,26 +297,6 @@ def _dense(rows: TokenAutomaton, n_ids: int) -> np.ndarray:
     table[rows.sources(), rows.symbols] = rows.targets
     table.flags.writeable = False
     return table
-
-
-def _relevant(automaton: TokenAutomaton, wanted: np.ndarray) -> np.ndarray:
-    """bool [states]: reachable, and one of the `wanted`, bool [states], is reachable from it."""
-    return graph.relevant(replace(automaton, accepting=wanted))
-
-
-def _cuts(
-    automaton: TokenAutomaton, relevant: np.ndarray, names: tuple[Hashable, ...]
-) -> tuple[Cut, ...]:
-    reached = _relevant(automaton, np.ones_like(automaton.accepting))
-    return tuple(
-        Cut(
-            names[state],
-            "no accepting state is reachable from it"
-            if reached[state]
-            else "not reachable from the start",
-        )
-        for state in np.flatnonzero(~relevant).tolist()
-    )
 
 
 def _integers(values: Any, name: str) -> np.ndarray:

@@ -12,6 +12,7 @@ from support import examples
 from support.drawn import Listing, listings
 
 from bpe_automata import TokenAutomaton
+from bpe_automata._decoding import token_table
 from bpe_automata._decoding.matcher import Matcher, matcher_of
 from bpe_automata._decoding.token_table import Listed, TokenTable
 from bpe_automata.errors import (
@@ -84,15 +85,11 @@ def test_a_batch_equals_its_rows_in_any_order(listing, rng):
 
 
 @FORMS
-def test_a_table_says_what_its_states_are_called_and_which_were_left_out(dense):
+def test_a_table_says_what_its_states_are_called(dense):
     listed = [*PATH, ("x", 1, "c"), ("a", 9, "trap"), ("trap", 9, "trap")]
     table = TokenTable.from_transitions(listed, "a", ["c"], n_ids=10, eos_ids=[7], dense=dense)
     assert table.names == (None, "a", "b", "c", None)
     assert (table.start, table.end, table.n_states) == (1, 4, 4)
-    assert {(cut.state, cut.why) for cut in table.cut} == {
-        ("x", "not reachable from the start"),
-        ("trap", "no accepting state is reachable from it"),
-    }
     assert np.flatnonzero(table.allowed(table.begin(1))[0]).tolist() == [3]
     assert table.accepting.tolist() == [False, False, False, True, True]
     assert table.finished.tolist() == [True, False, False, False, True]
@@ -109,16 +106,18 @@ def test_the_dense_table_is_what_it_says():
         table.dense[0, 0] = 1
 
 
-def test_the_limit_decides_the_form():
+def test_the_limit_decides_the_form(monkeypatch):
     size = 4 * 4 * 11 / 1e6
-    forms = [(size, None), (size / 2, None), (size / 2, True), (size, False)]
-    made = [
-        TokenTable.from_transitions(PATH, "a", n_ids=10, limit_mb=limit, dense=dense)
-        for limit, dense in forms
-    ]
-    assert [table.dense is not None for table in made] == [True, False, True, False]
-    assert "dense" in repr(made[0])
-    assert "CSR" in repr(made[1])
+    for limit, dense, found in [
+        (size, None, True),
+        (size / 2, None, False),
+        (size / 2, True, True),
+        (size, False, False),
+    ]:
+        monkeypatch.setattr(token_table, "LARGEST_DENSE_MB", limit)
+        table = TokenTable.from_transitions(PATH, "a", n_ids=10, dense=dense)
+        assert (table.dense is not None) == found
+        assert ("dense" if found else "CSR") in repr(table)
 
 
 @FORMS
@@ -148,15 +147,15 @@ def test_a_walk_may_have_no_end(dense):
             states = table.step(states, [token])
             read.append(token)
         assert read == [1, 2, 3, 1, 2, 3, 1]
-        assert {cut.state for cut in table.cut} == {8, 9}
+        assert table.names == (None, 0, 1, 2, None)
     aside = [*PATH, ("a", 9, "trap"), ("trap", 9, "trap"), ("a", 8, "pit")]
     every = TokenTable.from_transitions(aside, "a", n_ids=10, dense=dense)
-    assert not every.cut
+    assert every.names == (None, "a", "b", "c", "trap", "pit")
     assert np.flatnonzero(every.allowed([every.start])[0]).tolist() == [3, 8, 9]
     for endless, cut in [(True, {"pit"}), (False, {"pit", "trap"}), (None, {"pit", "trap"})]:
         given = {"n_ids": 10, "dense": dense, "endless": endless}
         table = TokenTable.from_transitions(aside, "a", ["c"], **given)
-        assert {one.state for one in table.cut} == cut
+        assert set(every.names) - set(table.names) == cut
     automaton = TokenAutomaton.from_transitions(ring, 0, [])
     with pytest.raises(EmptyLanguageError):
         TokenTable.of(automaton, [4], 5, dense=dense)
