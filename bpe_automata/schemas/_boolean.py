@@ -1,7 +1,8 @@
 """Computes unions, intersections, differences and complements of sets of JSON values.
 
 The operations are exact, and lazy inside arrays and objects. A set of arrays or objects is a union
-of terms, so an intersection multiplies their numbers; more than MAX_TERMS terms are refused.
+of shapes, so an intersection multiplies their numbers; more than MAX_SHAPES are refused, and so is
+a difference that is no union of shapes.
 """
 
 from __future__ import annotations
@@ -12,9 +13,11 @@ from dataclasses import replace
 from typing import Any, cast
 
 from bpe_automata._budget import check
-from bpe_automata.errors import BudgetExceededError
+from bpe_automata.errors import BudgetExceededError, UnsupportedSchemaError
+from bpe_automata.schemas._drafts import tokens_of
 from bpe_automata.schemas._limits import limited_steps, step
 from bpe_automata.schemas._scalar_sets import (
+    Bounded,
     Finite,
     contains_name,
     finite,
@@ -37,18 +40,18 @@ from bpe_automata.schemas._values import (
     ObjectShape,
     Property,
     Shape,
-    Term,
     Unfinished,
     Values,
     child_is_empty,
     shape_is_empty,
 )
 
-Terms = tuple[Term[Shape], ...]
+Shapes = tuple[Shape, ...]
 
-MAX_TERMS = 1024
-_MAX_PIECES = 4  # terms that a term is split into by a difference; beyond, it keeps a `minus`
-_MANY_TERMS = 8  # of a set, that is split no further
+MAX_SHAPES = 1024
+_COMPARING = frozenset(
+    ("not", "oneOf", "if", "contains", "dependentRequired", "dependentSchemas", "dependencies")
+)
 _WIDEST = (ANY_ARRAY, ANY_OBJECT)
 _OPEN = object()  # stands for a result that is being computed
 
@@ -145,70 +148,50 @@ def _difference(one: Values, other: Values) -> Values:
     )
 
 
-def _joined(one: Terms[Shape], other: Terms[Shape]) -> Terms[Shape]:
-    """The terms of both, each once; if one of them is all arrays or all objects, only that."""
-    for term in one + other:
-        if term.shape in _WIDEST and not term.minus:
-            return (term,)
-    return _few(one + tuple(term for term in other if not any(term is seen for seen in one)))
+def _joined(one: Shapes[Shape], other: Shapes[Shape]) -> Shapes[Shape]:
+    """The shapes of both, each once; if one of them is all arrays or all objects, only that."""
+    for shape in one + other:
+        if shape in _WIDEST:
+            return (shape,)
+    return _few(one + tuple(shape for shape in other if not any(shape is seen for seen in one)))
 
 
-def _met(one: Terms[Shape], other: Terms[Shape]) -> Terms[Shape]:
+def _met(one: Shapes[Shape], other: Shapes[Shape]) -> Shapes[Shape]:
     for widest, narrower in ((one, other), (other, one)):
-        if len(widest) == 1 and widest[0].shape in _WIDEST and not widest[0].minus:
+        if len(widest) == 1 and widest[0] in _WIDEST:
             return narrower
-    if len(one) * len(other) > 64 * MAX_TERMS:
+    if len(one) * len(other) > 64 * MAX_SHAPES:
         raise _too_many()
-    return _few(found for a in one for b in other for found in _met_terms(a, b))
+    return _few(found for a in one for b in other for found in _met_shapes(a, b))
 
 
-def _met_terms(one: Term[Shape], other: Term[Shape]) -> list[Term[Shape]]:
-    """The intersection of two terms, as terms."""
+def _met_shapes(one: Shape, other: Shape) -> list[Shape]:
+    """The intersection of two shapes, unless it is empty."""
     step()
-    if one is other:
-        return [one]
-    shape = intersect_shapes(one.shape, other.shape)
-    if shape_is_empty(shape):
-        return []
-    terms = [Term(shape)]
-    for minus in one.minus + tuple(n for n in other.minus if not any(n is m for m in one.minus)):
-        terms = [found for term in terms for found in _less_shape(term, minus)]
-    return terms
+    both = intersect_shapes(one, other)
+    return [both] if one is other or not shape_is_empty(both) else []
 
 
-def _less(one: Terms[Shape], other: Terms[Shape]) -> Terms[Shape]:
+def _less(one: Shapes[Shape], other: Shapes[Shape]) -> Shapes[Shape]:
     for theirs in other:
-        split = _few(found for term in one for found in _less_term(term, theirs, _MAX_PIECES))
-        if len(split) > max(_MANY_TERMS, len(one)):
-            split = _few(found for term in one for found in _less_term(term, theirs, 1))
-        one = split
+        one = _few(found for shape in one for found in _less_shape(shape, theirs))
     return one
 
 
-def _less_term(term: Term[Shape], other: Term[Shape], most: int) -> list[Term[Shape]]:
-    """p - (n - k) = (p - n) + (p and k). most: terms that p - n may be."""
-    if term is other:
-        return []
-    found = _less_shape(term, other.shape, most)
-    for minus in other.minus:
-        found += _met_terms(term, Term(intersect_shapes(other.shape, minus)))
-    return found
-
-
-def _less_shape(term: Term[Shape], other: Shape, most: int = _MAX_PIECES) -> list[Term[Shape]]:
-    """The term without one more shape: in at most so many terms, or with one more `minus`."""
+def _less_shape(shape: Shape, other: Shape) -> list[Shape]:
+    """Shapes whose union is one shape without the other. Raises UnsupportedSchemaError."""
     step()
-    if shape_is_empty(intersect_shapes(term.shape, other)):
-        return [term]
-    pieces = shape_difference(term.shape, other)
-    if pieces is None or len(pieces) > most:
-        return [Term(term.shape, term.minus + (other,))]  # noqa: RUF005 - mypy needs this form
-    return [_without(piece, term.minus) for piece in pieces]
-
-
-def _without(shape: Shape, minus: tuple[Shape, ...]) -> Term[Shape]:
-    """The shape without those of `minus` that it has values in common with."""
-    return Term(shape, tuple(n for n in minus if not shape_is_empty(intersect_shapes(shape, n))))
+    if shape is other:
+        return []
+    if shape_is_empty(intersect_shapes(shape, other)):
+        return [shape]
+    pieces = shape_difference(shape, other)
+    if pieces is None:
+        named = [token for token in tokens_of(other.pointer) if token in _COMPARING]
+        why = "values that are taken away would have to be compared beyond what is named or counted"
+        keyword = named[-1] if named else "oneOf"
+        raise UnsupportedSchemaError(keyword, other.pointer, why)
+    return pieces
 
 
 def intersect_shapes(one: Shape, other: Shape) -> Shape:
@@ -275,18 +258,18 @@ def _fewer(one: int | None, other: int | None) -> int | None:
     return min((most for most in (one, other) if most is not None), default=None)
 
 
-def _few(terms: Iterable[Term[Shape]]) -> Terms[Shape]:
+def _few(shapes: Iterable[Shape]) -> Shapes[Shape]:
     found = []
-    for term in terms:
-        found.append(term)
-        if len(found) > MAX_TERMS:
+    for shape in shapes:
+        found.append(shape)
+        if len(found) > MAX_SHAPES:
             raise _too_many()
     return tuple(found)
 
 
 def _too_many() -> BudgetExceededError:
     advice = "alternatives multiply under allOf, oneOf, not, if or dependencies; use fewer of them"
-    return BudgetExceededError("terms", MAX_TERMS, advice)
+    return BudgetExceededError("terms", MAX_SHAPES, advice)
 
 
 # The difference of two shapes as a union of shapes.
@@ -294,7 +277,8 @@ def _too_many() -> BudgetExceededError:
 #     p - n = union of { v in p : v violates c } over the conditions c of n
 #
 # The values that violate a condition on a named property, on the item at one index, or on a count
-# have a shape. Those that violate a condition on some property or item out of many do not.
+# have a shape, and so have arrays with some item that violates one. Objects with some property out
+# of many that does have none.
 
 _MAX_ITEMS = 16  # that are compared one by one
 _ABSENT = Property(NOTHING)
@@ -361,6 +345,8 @@ def _rest_may_violate(shape: ObjectShape, other: ObjectShape) -> bool:
     """Whether a property that neither shape names may violate a condition of `other`."""
     if shape.rest == other.rest:
         return False
+    if any(isinstance(names, Bounded) for names, _ in (*shape.rest, *other.rest)):
+        return True  # of some names it is not decided which they are
     named = finite(frozenset((*shape.named, *other.named)))
     for names, have in shape.rest:
         unmatched = subtract_strings(names, named)
@@ -379,13 +365,16 @@ def _array_difference(shape: ArrayShape, other: ArrayShape) -> list[ArrayShape] 
     if other.unique and not shape.unique and (shape.most is None or shape.most > 1):
         return None
     count = max(len(shape.prefix), len(other.prefix))
-    if _excess(shape.rest, other.rest) is not None:
+    some = _excess(shape.rest, other.rest)
+    pieces = list[ArrayShape]()
+    if some is not None and not count:
+        pieces.append(replace(shape, counted=(*shape.counted, Counted(some, 1, None))))
+    elif some is not None:
         if shape.most is None or shape.most > _MAX_ITEMS:
             return None
         count = max(count, shape.most)
     if shape.most is not None:
         count = min(count, shape.most)
-    pieces = []
     for at in range(count):
         bad = _excess(shape.item(at), other.item(at))
         if bad is not None:
@@ -422,31 +411,30 @@ def _too_few(shape: Shape, other: Shape) -> list[Shape]:
     return [replace(shape, most=most)]
 
 
-# Terms that others contain are dropped. Their texts must be contained too: named properties are
+# Shapes that others contain are dropped. Their texts must be contained too: named properties are
 # written in the order of the shape, the rest in any.
 
-_COMPARED = 32  # terms that one is compared with
-_STEPS = 500  # of all comparisons; the terms that are left then stay
+_COMPARED = 32  # shapes that one is compared with
+_STEPS = 500  # of all comparisons; the shapes that are left then stay
 
 
-def uncontained(terms: Terms[ObjectShape]) -> Terms[ObjectShape]:
-    """Terms with the same union, without most of those that others contain."""
-    found, waiting = list[Term[ObjectShape]](), list(terms)
+def uncontained(shapes: Shapes[ObjectShape]) -> Shapes[ObjectShape]:
+    """Shapes with the same union, without most of those that others contain."""
+    found, waiting = list[ObjectShape](), list(shapes)
     with limited_steps(_STEPS), suppress(BudgetExceededError):
         while waiting:
-            term = waiting[0]
-            if not any(_is_within(term, other) for other in found[:_COMPARED]):
-                kept = [other for other in found[:_COMPARED] if not _is_within(other, term)]
-                found = [*kept, *found[_COMPARED:], term]
+            shape = waiting[0]
+            if not any(_is_within(shape, other) for other in found[:_COMPARED]):
+                kept = [other for other in found[:_COMPARED] if not _is_within(other, shape)]
+                found = [*kept, *found[_COMPARED:], shape]
             del waiting[0]
     return (*found, *waiting)
 
 
-def _is_within(term: Term[ObjectShape], other: Term[ObjectShape]) -> bool:
-    """Is a term seen to be a subset of another, and so are its texts?"""
+def _is_within(one: ObjectShape, two: ObjectShape) -> bool:
+    """Is a shape seen to be a subset of another, and so are its texts?"""
     check()
-    one, two = term.shape, other.shape
-    if other.minus or not two.required <= one.required:
+    if not two.required <= one.required:
         return False
     if [name for name in one.named if name in two.named] != list(two.named):
         return False
@@ -459,4 +447,7 @@ def _is_within(term: Term[ObjectShape], other: Term[ObjectShape]) -> bool:
             and not some.elements <= allowed.elements
         ):
             return False
-    return shape_difference(one, two) == []
+    try:
+        return shape_difference(one, two) == []
+    except UnsupportedSchemaError:
+        return False

@@ -35,7 +35,6 @@ from bpe_automata.schemas._values import (
     ArrayShape,
     Child,
     ObjectShape,
-    Term,
     Values,
     having,
     is_empty,
@@ -63,7 +62,7 @@ class Evaluated:
 
 
 _Way = tuple[Values, Evaluated]
-_CONTAINERS = Values(arrays=(Term(ANY_ARRAY),), objects=(Term(ANY_OBJECT),))
+_CONTAINERS = Values(arrays=(ANY_ARRAY,), objects=(ANY_OBJECT,))
 
 
 class Ways:
@@ -194,9 +193,9 @@ def _only(seen: Evaluated, keyword: str, child: Child) -> Values:
         shape = ANY_ARRAY
         if seen.items is not None:
             shape = ArrayShape((ANYTHING,) * seen.items, rest)
-        return Values(arrays=(Term(shape),))
+        return Values(arrays=(shape,))
     others = subtract_strings(ALL_STRINGS, seen.names)
     members = ANY_OBJECT
     if not others.is_empty:
         members = ObjectShape(rest=((seen.names, ANYTHING), (others, child)))
-    return Values(objects=(Term(members),))
+    return Values(objects=(members,))

@@ -27,7 +27,6 @@ from bpe_automata.schemas._values import (
     Child,
     ObjectShape,
     Property,
-    Term,
     Values,
     child_is_empty,
     is_empty,
@@ -76,10 +75,10 @@ def _is_few(values: Values) -> bool:
     return True
 
 
-def are_listed(term: Term[Any]) -> bool:
+def are_listed(shape: ArrayShape) -> bool:
     """Are the items of all arrays out of the same list of strings, however long?"""
-    apart = term.minus or term.shape.prefix or term.shape.counted
-    return bool(listed_strings(term.shape.rest.values)) and not apart
+    apart = shape.prefix or shape.counted
+    return bool(listed_strings(shape.rest.values)) and not apart
 
 
 def listed_strings(values: Values) -> frozenset[str]:
@@ -102,10 +101,10 @@ def _listed(values: Values, most: int, depth: int = _DEPTH) -> dict[Name, Child]
     }
     if len(found) > most:
         raise _ManyError
-    terms: list[Term[Any]] = [*values.arrays, *values.objects]
-    for term in terms:
+    shapes: tuple[ArrayShape | ObjectShape, ...] = (*values.arrays, *values.objects)
+    for shape in shapes:
         check()
-        found = _compounds(term, most, depth) | found
+        found = _compounds(shape, most, depth) | found
         if len(found) > most:
             raise _ManyError
     return found
@@ -158,11 +157,10 @@ def _number(numbers: NumberSet, value: Decimal) -> Child:
     return Child(lambda: Values(numbers=numbers & of_value(value)))
 
 
-def _compounds(term: Term[Any], most: int, depth: int) -> dict[Name, Child]:
-    shape: ArrayShape | ObjectShape = term.shape
+def _compounds(shape: ArrayShape | ObjectShape, most: int, depth: int) -> dict[Name, Child]:
     if shape_is_empty(shape):
         return {}
-    if depth == 0 or term.minus:
+    if depth == 0:
         raise _ManyError
     if isinstance(shape, ArrayShape):
         return _arrays(shape, most, depth - 1)
@@ -192,7 +190,7 @@ def _arrays(shape: ArrayShape, most: int, depth: int) -> dict[Name, Child]:
 def _array(shape: ArrayShape, items: Sequence[tuple[Name, Child]]) -> tuple[Name, Child]:
     names, children = tuple(name for name, _ in items), tuple(child for _, child in items)
     only = ArrayShape(children, NOTHING, len(items), len(items), pointer=shape.pointer)
-    return ("array", names), Child(lambda: Values(arrays=(Term(only),)))
+    return ("array", names), Child(lambda: Values(arrays=(only,)))
 
 
 def _objects(shape: ObjectShape, most: int, depth: int) -> dict[Name, Child]:
@@ -215,7 +213,7 @@ def _object(shape: ObjectShape, members: list[tuple[str, Name, Child]]) -> tuple
     named = {key: Property(child, required=True) for key, _, child in members}
     only = ObjectShape(named, pointer=shape.pointer)
     name = "object", frozenset((key, one) for key, one, _ in members)
-    return name, Child(lambda: Values(objects=(Term(only),)))
+    return name, Child(lambda: Values(objects=(only,)))
 
 
 def _of(child: Child, most: int, depth: int) -> dict[Name, Child]:

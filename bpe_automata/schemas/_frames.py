@@ -47,7 +47,7 @@ class Linking(Protocol):
 
 
 class Container(ABC):
-    """The objects of one term (`_members`), or the arrays of one (`Separated`).
+    """The objects of one shape (`_members`), or the arrays of one (`Separated`).
 
     begin: the state before the first member or item; pointer: of the schema, for messages."""
 
@@ -73,19 +73,6 @@ class Container(ABC):
     def _may_begin(self) -> bool:
         """May there be a member or an item, as far as that is seen without a look at its values?"""
         return self._most != 0
-
-    def covers(self, state: State, other: State) -> bool:
-        """Is what may follow the other state known to be among what may follow this one?"""
-        return state == other
-
-    def merged(self, states: Iterable[State]) -> list[State]:
-        """Those that stand for all of some."""
-        found = list(dict.fromkeys(states))
-        return [
-            one
-            for one in found
-            if not any(other != one and self.covers(other, one) for other in found)
-        ]
 
     # Lengths of shortest texts. known: those of the sets that are `needed`, while they are found.
 
@@ -194,7 +181,7 @@ def covers(one: Frame, other: Frame) -> bool:
             }
         if one.container is None or one.container is not other.container:
             return False
-        if not one.container.covers(one.state, other.state):
+        if one.state != other.state:
             return False
         if one.parent is None or other.parent is None:
             return one.parent is other.parent

@@ -2,14 +2,14 @@
 
 There is one part for each count of items that matters; or, where items must differ and are out of a
 few values, for each set of them: see `_linking`. Items may matter beyond their place: those of some
-sets are counted, shapes are subtracted, or items must differ and are of several sets. Then values
+sets are counted, or items must differ and are of several sets. Then values
 of an item are taken apart into kinds, by all that is asked of them. A state says what matters of
 the items so far, and the states are a graph, which is searched for the shortest ends: so it is
 finite, and too large a one is refused.
 
     Items           plain
     DistinctItems   unique, out of a few values or a list of strings
-    ComparedItems   subtracted from, counted, or unique with a prefix
+    ComparedItems   counted, or unique with a prefix
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ from bpe_automata._automata.parts import FAR, Part, Place, Table
 from bpe_automata._budget import check
 from bpe_automata._sharing import cached
 from bpe_automata.errors import BudgetExceededError
-from bpe_automata.schemas._entries import refuting
 from bpe_automata.schemas._few_values import Name, apart, single_values
 from bpe_automata.schemas._frames import (
     ROOT,
@@ -40,18 +39,18 @@ from bpe_automata.schemas._frames import (
     rest_outside,
 )
 from bpe_automata.schemas._style import Brackets
-from bpe_automata.schemas._values import ArrayShape, Counted, Term, Values
+from bpe_automata.schemas._values import ArrayShape, Counted, Values
 
 
 class Items(Separated):
-    """The arrays of one term."""
+    """The arrays of one shape."""
 
-    def __init__(self, term: Term[ArrayShape], brackets: Brackets, linker: Linking) -> None:
-        super().__init__(term.shape, (0,), brackets, linker)
-        self._shape = term.shape
+    def __init__(self, shape: ArrayShape, brackets: Brackets, linker: Linking) -> None:
+        super().__init__(shape, (0,), brackets, linker)
+        self._shape = shape
         # From that many items on, one more makes no difference.
-        least = max(len(term.shape.prefix), term.shape.fewest)
-        self._cap = None if term.shape.most is not None else least
+        least = max(len(shape.prefix), shape.fewest)
+        self._cap = None if shape.most is not None else least
 
     def _after(self, count: int) -> State:
         return (count if self._cap is None else min(count, self._cap),)
@@ -84,13 +83,13 @@ class Items(Separated):
 
 
 class DistinctItems(Separated):
-    """The arrays of one term in which no value comes twice, out of a few, or out of a list of
+    """The arrays of one shape in which no value comes twice, out of a few, or out of a list of
     strings. Their states are sets of the values that were seen, as bits. All items share one table,
     with an exit for each value, of which the number is the label."""
 
-    def __init__(self, term: Term[ArrayShape], brackets: Brackets, linker: Linking) -> None:
-        super().__init__(term.shape, (0,), brackets, linker)
-        self._rest = term.shape.rest.values
+    def __init__(self, shape: ArrayShape, brackets: Brackets, linker: Linking) -> None:
+        super().__init__(shape, (0,), brackets, linker)
+        self._rest = shape.rest.values
         self._part_at: dict[State, Part] = {}
 
     @cached
@@ -190,52 +189,48 @@ class DistinctItems(Separated):
         return Part(*given, family=self, covers=covers)
 
 
-_MOST_STEPS = 100_000  # between all states of one term
+_MOST_STEPS = 100_000  # between all states of one shape
 _ADVICE = "items of many kinds or values are told apart and counted: allow fewer items, or values"
 
 
 @dataclass(frozen=True, eq=False)
 class _Kind:
-    """Values of an item. value: a bit of its own, where items must differ; refuted: the subtracted
-    shapes that an array with it is not of (bits); counted: by which counts."""
+    """Values of an item. value: a bit of its own, where items must differ; counted: by which
+    counts."""
 
     values: Values
     value: int
-    refuted: int
     counted: tuple[bool, ...]
 
 
 class ComparedItems(Separated):
-    """The arrays of one term.
+    """The arrays of one shape.
 
     A state is a tuple: the number of items, as far as it matters; the values that were seen, where
-    items must differ (bits); the subtracted shapes that no item has refuted (bits); and the number
-    of items that each count counts, as far as it matters.
+    items must differ (bits); and the number of items that each count counts, as far as it matters.
     """
 
-    def __init__(self, term: Term[ArrayShape], brackets: Brackets, linker: Linking) -> None:
-        self._shape, self._minus = term.shape, term.minus
-        shapes = (term.shape, *term.minus)
-        self._counts = [one for shape in shapes for one in shape.counted]
-        begin = (0, 0, (1 << len(term.minus)) - 1, *[0] * len(self._counts))
-        super().__init__(term.shape, begin, brackets, linker)
+    def __init__(self, shape: ArrayShape, brackets: Brackets, linker: Linking) -> None:
+        self._shape, self._counts = shape, shape.counted
+        super().__init__(shape, (0, 0, *[0] * len(shape.counted)), brackets, linker)
         self._bits: dict[Name, int] = {}
         self._kinds_at: dict[int, list[_Kind]] = {}
         # From that many items on, one more makes no difference.
-        self._cap = max(
-            max(len(one.prefix), one.fewest, -1 if one.most is None else one.most) + 1
-            for one in shapes
-        )
+        most = -1 if shape.most is None else shape.most
+        self._cap = max(len(shape.prefix), shape.fewest, most) + 1
 
     def _kinds(self, at: int) -> list[_Kind]:
-        """Of item `at`."""
+        """Of item `at`. Where no count has a bound above, all values may go uncounted, for some of
+        their spellings it is not decided whether they are."""
         found = self._kinds_at.get(at)
         if found is None:
-            needs = [shape.item(at) for shape in self._minus]
+            values, none = self._shape.item(at).values, (False,) * len(self._counts)
+            parts = apart(values, [one.wanted.values for one in self._counts])
+            if not self._shape.unique and all(one.most is None for one in self._counts):
+                parts = [(values, none), *(part for part in parts if part[1] != none)]
             found = self._kinds_at[at] = [
-                _Kind(one, bit, refuted, counted)
-                for some, refuted in refuting(self._shape.item(at), needs)
-                for part, counted in apart(some, [one.wanted.values for one in self._counts])
+                _Kind(one, bit, counted)
+                for part, counted in parts
                 for one, bit in self._apart(part)
             ]
         return found
@@ -250,30 +245,29 @@ class ComparedItems(Separated):
         ]
 
     def _after(self, state: State, kind: _Kind) -> State:
-        at, seen, left, *counts = state
+        at, seen, *counts = state
         now = (
             min(n + more, one.fewest if one.most is None else one.most + 1)
             for n, more, one in zip(counts, kind.counted, self._counts, strict=True)
         )
-        return (min(at + 1, self._cap), seen | kind.value, left & ~kind.refuted, *now)
+        return (min(at + 1, self._cap), seen | kind.value, *now)
 
     def may_end(self, state: State) -> bool:
         """See `Container.may_end`."""
-        _, _, left, *counts = state
-        n = len(self._shape.counted)
-        if not _fits(self._shape, state[0], counts[:n]):
-            return False
-        for i, shape in enumerate(self._minus):
-            of, n = counts[n : n + len(shape.counted)], n + len(shape.counted)
-            if left >> i & 1 and _fits(shape, state[0], of):
-                return False
-        return True
+        items, _, *counts = state
+        return (
+            items >= self._fewest
+            and (self._most is None or items <= self._most)
+            and not any(
+                n < one.fewest or _is_over(one, n)
+                for n, one in zip(counts, self._counts, strict=True)
+            )
+        )
 
     @cached
     def _steps(self) -> dict[State, list[tuple[_Kind, State]]]:
         """Of each state that some items lead to, the items that may follow."""
         found, waiting, n = dict[State, list[tuple[_Kind, State]]](), [self.begin], 0
-        own = range(len(self._shape.counted))
         while waiting:
             check()
             state = waiting.pop()
@@ -284,7 +278,7 @@ class ComparedItems(Separated):
                 continue
             for kind in self._kinds(state[0]):
                 after = self._after(state, kind)
-                over = any(_is_over(self._counts[i], after[3 + i]) for i in own)
+                over = any(map(_is_over, self._counts, after[2:]))
                 if not over and not state[1] & kind.value:
                     found[state].append((kind, after))
                     waiting.append(after)
@@ -333,22 +327,6 @@ class ComparedItems(Separated):
         for kind, after in self._steps[state]:
             if self._linker.least(kind.values) < FAR and self.closing(after) < FAR:
                 yield kind.values, after
-
-    def covers(self, state: State, other: State) -> bool:
-        """See `Container.covers`: one of which nothing is asked that is not asked of the other."""
-        same = state[:2] == other[:2] and state[3:] == other[3:]
-        return same and not state[2] & ~other[2]
-
-
-def _fits(shape: ArrayShape, items: int, counts: list[int]) -> bool:
-    """Do the numbers of items fit?"""
-    return (
-        items >= shape.fewest
-        and (shape.most is None or items <= shape.most)
-        and not any(
-            n < one.fewest or _is_over(one, n) for n, one in zip(counts, shape.counted, strict=True)
-        )
-    )
 
 
 def _is_over(counted: Counted, n: int) -> bool:

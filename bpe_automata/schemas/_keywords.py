@@ -70,7 +70,6 @@ from bpe_automata.schemas._values import (
     Counted,
     ObjectShape,
     Property,
-    Term,
     Unfinished,
     Values,
 )
@@ -151,8 +150,8 @@ def read_numbers(part: Part, only_integers: bool) -> NumberSet:
 def read_listed(values: Iterable[Any], pointer: str) -> Values:
     """The set of some JSON values."""
     texts, numbers, booleans, null = set(), [], set(), False
-    arrays: list[Term[ArrayShape]] = []
-    objects: list[Term[ObjectShape]] = []
+    arrays: list[ArrayShape] = []
+    objects: list[ObjectShape] = []
     for at, value in enumerate(values):
         if at % _OFTEN == 0:
             check()
@@ -163,9 +162,9 @@ def read_listed(values: Iterable[Any], pointer: str) -> Values:
         elif isinstance(value, str):
             texts.add(value)
         elif isinstance(value, list | tuple):
-            arrays.append(Term(_array(value, pointer)))
+            arrays.append(_array(value, pointer))
         elif isinstance(value, dict):
-            objects.append(Term(_object(value, pointer)))
+            objects.append(_object(value, pointer))
         else:
             numbers.append(of_value(value))
     strings = finite(frozenset(texts))

@@ -8,10 +8,8 @@ A context says in which object or array a value stands, with which members or it
 what surrounds that. So values may be nested without limit and counted without limit, and members
 may come in any order: what no text has led to is not written down.
 
-Terms of a union may contain one text, up to a late member or to its end: a value that may stand in
+Shapes of a union may contain one text, up to a late member or to its end: a value that may stand in
 several contexts is read in one context that stands for all of them, up to its end.
-
-Terms that subtract shapes are followed in the same way, with what refutes them.
 """
 
 from __future__ import annotations
@@ -49,9 +47,9 @@ from bpe_automata.schemas._ladders import Ladder, Rung, ladder
 from bpe_automata.schemas._members import Members
 from bpe_automata.schemas._scalar_sets import Finite, Limited, lower_bound
 from bpe_automata.schemas._style import Context, Piece, Style
-from bpe_automata.schemas._values import ArrayShape, Term, Values
+from bpe_automata.schemas._values import ArrayShape, Values
 
-_MANY = 8  # terms, beyond which those that others contain are not followed
+_MANY = 8  # shapes, beyond which those that others contain are not followed
 _JOINED = 16  # levels of containers around a value: that many differ at once in few schemas
 
 
@@ -100,9 +98,9 @@ class Linker:
         return found
 
     def joined(self, frames: Sequence[Frame], levels: int = _JOINED) -> Frame:
-        """The one that stands for some, always the same object. States of one container within one
-        frame become one where the container can merge them; frames of one state become one, within
-        what stands for all that is around them. levels: of containers for which that is done."""
+        """The one that stands for some, always the same object. Frames of one state of a container
+        become one, within what stands for all that is around them. levels: of containers for which
+        that is done."""
         if all(frame is frames[0] for frame in frames):
             return frames[0]
         check()
@@ -117,7 +115,7 @@ class Linker:
             if container is None or parent is None or not levels:
                 kept |= {id(one): one for one in same}
                 continue
-            for state in container.merged([one.state for one in same]):
+            for state in dict.fromkeys(one.state for one in same):
                 one = self.frame(container, state, parent)
                 alike.setdefault((id(container), state), []).append(one)
         for same in alike.values():
@@ -175,11 +173,11 @@ class _Value:
 
     @cached
     def containers(self) -> list[Container]:
-        """One for each term."""
+        """One for each shape."""
         style, found = self._linker.style, list[Container]()
         objects = self.values.objects
-        for term in uncontained(objects) if len(objects) > _MANY else objects:
-            found.append(Members(term, style.objects(self._context), self._linker))
+        for shape in uncontained(objects) if len(objects) > _MANY else objects:
+            found.append(Members(shape, style.objects(self._context), self._linker))
         for items in self.values.arrays:
             made = _kind_of(items)
             found.append(made(items, style.arrays(self._context), self._linker))
@@ -261,10 +259,9 @@ class _Value:
         return after_value(frame)
 
 
-def _kind_of(term: Term[ArrayShape]) -> type[Items | DistinctItems | ComparedItems]:
-    shape = term.shape
+def _kind_of(shape: ArrayShape) -> type[Items | DistinctItems | ComparedItems]:
     differ = shape.unique and (shape.most is None or shape.most > 1)
-    if term.minus or shape.counted or (differ and shape.prefix):
+    if shape.counted or (differ and shape.prefix):
         return ComparedItems
     return DistinctItems if differ else Items
 

@@ -2,10 +2,7 @@
 
 There is one part for each set of members that may come, and all of them share two tables, so that
 members may come in any order: see `_linking`. In the order of the schema a member rules out those
-of the places before it. Where a term subtracts shapes, a state says which of them no member has
-refuted so far; an object may end where the names that it lacks refute the rest (see `_entries`).
-How short an object can be made behind each member that may come is asked of two tables of lengths
-(see `_completions`).
+of the places before it.
 """
 
 from __future__ import annotations
@@ -18,8 +15,7 @@ from operator import or_
 from bpe_automata._automata.part_tables import Alternative, table_beside, table_of
 from bpe_automata._automata.parts import FAR, Part, Place, Table, length_of
 from bpe_automata._sharing import cached
-from bpe_automata.schemas._completions import Completions
-from bpe_automata.schemas._entries import Entries, Entry, KeysBut, holds
+from bpe_automata.schemas._entries import UNBOUNDED, Entries, KeysBut, holds
 from bpe_automata.schemas._frames import (
     DONE,
     ROOT,
@@ -32,11 +28,11 @@ from bpe_automata.schemas._frames import (
     rest_outside,
 )
 from bpe_automata.schemas._style import Brackets, Piece
-from bpe_automata.schemas._values import ObjectShape, Term, Values
+from bpe_automata.schemas._values import ObjectShape, Values
 
 
 class Members(Container):
-    """The objects of one term.
+    """The objects of one shape.
 
     A state is a tuple:
 
@@ -44,33 +40,22 @@ class Members(Container):
         [1] [2] the least and the greatest number of distinct names so far, as far as they matter
         [3]     was one of the other names among them? (0 or 1)
         [4]     the members that were seen, of those that need others or are needed (bits)
-        [5]     the subtracted shapes that nothing has refuted (bits)
     """
 
-    def __init__(self, term: Term[ObjectShape], brackets: Brackets, linker: Linking) -> None:
-        begin = (0, 0, 0, 0, 0, (1 << len(term.minus)) - 1)
-        super().__init__(term.shape, begin, brackets, linker)
-        in_order = linker.order == "schema" or (linker.order == "open" and not term.shape.rest)
-        self._term, self._is_in_order = term, in_order
+    def __init__(self, shape: ObjectShape, brackets: Brackets, linker: Linking) -> None:
+        super().__init__(shape, (0, 0, 0, 0, 0), brackets, linker)
+        self._is_in_order = linker.order == "schema" or (linker.order == "open" and not shape.rest)
+        self._shape = shape
         self._known: dict[State, int] = {}  # `closing` of states that were entered
-        self._lengths_at: dict[int, int] = {}  # of members, by place
+        self._lengths: dict[int, int] = {}  # of members, by number
 
     @cached
     def entries(self) -> Entries:
-        return Entries(self._term, self._linker.style, self._linker.unique)
+        return Entries(self._shape, self._linker.style, self._linker.unique)
 
     @cached
     def _values(self) -> list[Values]:
         return [one.values for one in self.entries.all]
-
-    @cached
-    def _other_numbers(self) -> range:
-        return range(len(self.entries.named), len(self.entries.all))
-
-    @cached
-    def _matters(self) -> int:
-        """Bits of the places whose members make a difference to the others."""
-        return sum(1 << place for place, matters in enumerate(self.entries.matters) if matters)
 
     @cached
     def _needs(self) -> dict[int, int]:
@@ -119,43 +104,33 @@ class Members(Container):
             if at & own:
                 continue
             if not self._needs.get(own, own) & (at | gone) & ~counts[3]:  # all it needs may come
-                yield from self._then(entries.numbers[place], at | gone | own, counts)
+                yield place, self._then(place, at | gone | own, counts)
             if self._is_in_order:
                 if needed & own:
                     return
                 gone |= own
-                counts = self._without(counts, place)
-        yield from self._then(self._other_numbers, at | gone, counts)
+        for number in range(entries.n, len(entries.all)):
+            yield number, self._then(number, at | gone, counts)
 
     def _settled(self, state: State) -> State:
         """A state that has an end, without what no longer matters of the members that were seen, as
         those that they need or are needed by can come no more."""
-        at, few, many, later, seen, left = state
-        return at, few, many, later, seen & self.entries.mattering[_first_open(at)], left
+        at, few, many, later, seen = state
+        return at, few, many, later, seen & self.entries.mattering[_first_open(at)]
 
-    def _then(
-        self, numbers: Iterable[int], at: int, counts: list[int]
-    ) -> Iterator[tuple[int, State]]:
-        """Some entries, and the states after them."""
-        few, many, later, seen, left = counts
-        most_few, most_many = self.entries.caps
-        for number in numbers:
-            entry = self.entries.all[number]
-            is_other = entry.place == self.entries.n
-            after = (
-                at,
-                min(few + (not (is_other and later)), most_few),
-                min(many + 1, most_many),
-                int(bool(later or is_other) and most_few + most_many > 0),
-                seen | 1 << entry.place & self.entries.told,
-                left & ~entry.refuted,
-            )
-            yield number, after
-
-    def _without(self, counts: list[int], place: int) -> list[int]:
-        """What is known of an object without the member at a place."""
-        *others, left = counts
-        return [*others, left & ~self.entries.asking[place]]
+    def _then(self, number: int, at: int, counts: list[int]) -> State:
+        """The state after an entry."""
+        few, many, later, seen = counts
+        entries = self.entries
+        is_other = number >= entries.n
+        most = 0 if entries.most == UNBOUNDED else 1 + entries.most
+        return (
+            at,
+            min(few + (not (is_other and later)), entries.fewest),
+            min(many + 1, most),
+            int(bool(later or is_other) and entries.fewest > 0),
+            seen | (0 if is_other else 1 << number & entries.told),
+        )
 
     def _unseen(self, at: int) -> int:
         """Bits of the places whose members may still come."""
@@ -163,14 +138,11 @@ class Members(Container):
 
     def may_end(self, state: State) -> bool:
         """See `Container.may_end`."""
-        at, few, many, _, seen, left = state
-        unseen = self._unseen(at)
-        if self.entries.required & unseen or not holds(self.entries.implied, seen):
+        at, few, many, _, seen = state
+        entries = self.entries
+        if entries.required & self._unseen(at) or not holds(entries.implied, seen):
             return False
-        for one in self.entries.subtracted:
-            if one.required & unseen:
-                left &= ~one.bit
-        return bool(self.entries.ends(few, many, seen, left))
+        return entries.fewest <= few and many <= entries.most
 
     # Lengths, by those of the values where these are not known yet.
 
@@ -180,110 +152,63 @@ class Members(Container):
         return self._closing(state, None) if found is None else found
 
     def _closing(self, state: State, known: dict[int, int] | None) -> int:
-        at, few, many, _, seen, _ = state
-        needed = self._needed_by(seen)
+        at, few, many, later, seen = state
+        entries, needed = self.entries, self._needed_by(seen)
         if needed & ~seen & at:
             return FAR  # what is needed may come no more
-        if self._is_searched(few):
-            return self._searched(state, known)
-        needed = (needed | self.entries.required) & self._unseen(at)
-        if many + needed.bit_count() > self.entries.most:
-            return FAR
-        return min(self._last + sum(self._length_at(i, known) for i in _places(needed)), FAR)
-
-    def _is_searched(self, few: int) -> bool:
-        """May an object with so many names end sooner with more than it needs?"""
-        return bool(self._term.minus) or few < self.entries.fewest
-
-    def _searched(self, state: State, known: dict[int, int] | None = None) -> int:
-        """Of a state that lacks nothing that may come no more. Raises BudgetExceededError."""
-        at, few, many, _, seen, left = state
-        place = _first_open(at)
-        if not self._is_in_order or place == self.entries.n or known is not None:
-            return self._completions(state, known).closing(seen, left)
-        return self._in_order.closing(seen, left, place, max(few, many))
+        needed = (needed | entries.required) & self._unseen(at)
+        count = needed.bit_count()
+        lengths = [self._length(place, known) for place in _places(needed)]
+        missing = entries.fewest - few - count
+        if missing > 0:  # the shortest of those that may come, and one of the other names
+            free = [self._length(i, known) for i in _places(self._unseen(at) & ~needed)]
+            others = range(entries.n, len(entries.all)) if not later else ()
+            other = min((self._length(number, known) for number in others), default=FAR)
+            lengths += sorted([*free, other, *[FAR] * missing])[:missing]
+            count += missing
+        return FAR if many + count > entries.most else min(self._last + sum(lengths), FAR)
 
     def _behind(self, state: State) -> Callable[[int, State], int]:
         """Of an entry that may come next, and the state after it: `closing` of that."""
-        at, few, many, _, seen, _ = state
-        entries, is_searched = self.entries, self._is_searched(few)
-        if is_searched and self._is_in_order:
-            return lambda _, after: self._searched(after)
-        if is_searched:
-            lengths = self._completions(state).behind()
-
-            def found(number: int, after: State) -> int:
-                gone = after[0] & ~at & ~(1 << entries.all[number].place)
-                return self._searched(after) if gone & self._matters else lengths[number]
-
-            return found
+        at, few, many, _, seen = state
+        entries = self.entries
+        if few < entries.fewest:
+            return lambda _, after: self._closing(after, None)
         whole = self.closing(state)
         needed = entries.required | self._needed_by(seen)
         fewest = many + (needed & self._unseen(at)).bit_count()
 
         def behind(number: int, after: State) -> int:
-            place = entries.all[number].place
-            own = 1 << place if place < entries.n else 0
+            own = 1 << number if number < entries.n else 0
             more = self._needs.get(own, own) & ~needed
             if fewest + (more.bit_count() if own else 1) > entries.most:
                 return FAR
-            length = whole - self._length_at(place, None) if own & needed else whole
-            return min(length + sum(self._length_at(i, None) for i in _places(more & ~own)), FAR)
+            length = whole - self._length(number, None) if own & needed else whole
+            return min(length + sum(self._length(i, None) for i in _places(more & ~own)), FAR)
 
         return behind
 
-    def _length_at(self, place: int, known: dict[int, int] | None) -> int:
-        """Of a member, where nothing is subtracted."""
-        if known is not None:
-            return self._entry_length(self.entries.all[self.entries.numbers[place][0]], known)
-        if place not in self._lengths_at:
-            one = self.entries.all[self.entries.numbers[place][0]]
-            self._lengths_at[place] = self._entry_length(one, None)
-        return self._lengths_at[place]
-
-    def _entry_length(self, one: Entry, known: dict[int, int] | None) -> int:
-        """With the text between it and another."""
-        return min(length_of(one.key) + self._length_of(one.values, known), FAR)
-
-    @cached
-    def _lengths(self) -> list[int]:
-        """Of all entries."""
-        return [self._entry_length(one, None) for one in self.entries.all]
-
-    def _completions(self, state: State, known: dict[int, int] | None = None) -> Completions:
-        """Of the members that a state knows of. Raises BudgetExceededError."""
-        at, *counts = state
-        every = self.entries.all
-        lengths = (
-            self._lengths if known is None else [self._entry_length(one, known) for one in every]
-        )
-        return Completions(self.entries, lengths, self._last, _places(self._unseen(at)), counts)
-
-    @cached
-    def _in_order(self) -> Completions:
-        """Of all objects in the order of the schema."""
-        return self._completions(self.begin)
+    def _length(self, number: int, known: dict[int, int] | None) -> int:
+        """Of a member, with the text between it and another."""
+        found = self._lengths.get(number) if known is None else None
+        if found is None:
+            one = self.entries.all[number]
+            found = min(length_of(one.key) + self._length_of(one.values, known), FAR)
+            if known is None:
+                self._lengths[number] = found
+        return found
 
     # What is needed before that: is there a text at all?
 
     def needed(self) -> list[Values]:
         """See `Container.needed`."""
-        if self._is_searched(0):
+        if self.entries.fewest:
             return self._values
-        some = _places(self.entries.required)
-        return [self._values[number] for i in some for number in self.entries.numbers[i]]
-
-    def _may_begin(self) -> bool:
-        self.closing(self.begin)  # if that takes too much, no member may be read
-        return super()._may_begin()
+        return [self._values[place] for place in _places(self.entries.required)]
 
     # The parts share two tables, of the first member and of those behind a comma, with every entry:
     # so members may come in any order. What may not come in a state costs FAR, and so is not in its
     # part. Labels: 0 for the end, 1 + i for entry i.
-
-    def covers(self, state: State, other: State) -> bool:
-        """See `Container.covers`: one of which nothing is asked that is not asked of the other."""
-        return state[:-1] == other[:-1] and not state[-1] & ~other[-1]
 
     def entered(self, frame: Frame) -> Iterable[Place]:
         """What follows the first bracket."""

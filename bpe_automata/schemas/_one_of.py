@@ -95,7 +95,7 @@ def _rivals(bare: Sequence[Values]) -> Callable[[int], list[int]]:
 
 def _required(values: Values) -> set[str]:
     """The names that all objects of the set are known to have."""
-    names = [{n for n, p in t.shape.named.items() if p.required} for t in values.objects]
+    names = [{n for n, p in t.named.items() if p.required} for t in values.objects]
     return set.intersection(*names) if names else set()
 
 
@@ -103,8 +103,8 @@ def _constants(values: Values, name: str) -> frozenset[object] | None:
     """All values that a required member has; None if it may be missing, or has others than a few
     strings, true, false and null. (A number has many spellings, of which no list is kept.)"""
     found: set[object] = set()
-    for term in values.objects:
-        member = term.shape.named.get(name)
+    for shape in values.objects:
+        member = shape.named.get(name)
         if member is None or not member.required:
             return None
         try:

@@ -16,7 +16,7 @@ from dataclasses import replace
 from functools import reduce
 
 from bpe_automata.errors import InvalidSchemaError
-from bpe_automata.schemas._boolean import complement, difference, intersection, uncontained, union
+from bpe_automata.schemas._boolean import difference, intersection, uncontained, union
 from bpe_automata.schemas._contents import Contents
 from bpe_automata.schemas._documents import Document, Part, references, types_of
 from bpe_automata.schemas._drafts import (
@@ -54,7 +54,6 @@ from bpe_automata.schemas._values import (
     Child,
     ObjectShape,
     Property,
-    Term,
     Unfinished,
     Values,
     having,
@@ -216,12 +215,12 @@ def _of_type(reader: Reader, part: Part) -> Values:
     strings = ALL_STRINGS if "string" in types else NO_STRING
     if "string" in types and not _STRINGS.isdisjoint(schema):
         strings = read_strings(part)
-    arrays: tuple[Term[ArrayShape], ...] = (Term(ANY_ARRAY),) if "array" in types else ()
+    arrays: tuple[ArrayShape, ...] = (ANY_ARRAY,) if "array" in types else ()
     if arrays and not _ARRAYS.isdisjoint(schema):
-        arrays = (Term(reader.array(part)),)
-    objects: tuple[Term[ObjectShape], ...] = (Term(ANY_OBJECT),) if "object" in types else ()
+        arrays = (reader.array(part),)
+    objects: tuple[ObjectShape, ...] = (ANY_OBJECT,) if "object" in types else ()
     if objects and (reader.closed or not _OBJECTS.isdisjoint(schema)):
-        objects = (Term(read_object(part, reader.child, reader.closed)),)
+        objects = (read_object(part, reader.child, reader.closed),)
     return Values(
         "null" in types,
         BOOLEANS if "boolean" in types else frozenset(),
@@ -283,13 +282,8 @@ def _contains(reader: Reader, part: Part, found: Values) -> Values:
     counted = counted_items(part, reader.open.child) if found.arrays else None
     if counted is None:
         return found
-    if (counted.fewest, counted.most) == (1, None):  # without those that have no such item
-        bad = Child(lambda: complement(counted.wanted.values))
-        where = below(part.pointer, "contains")
-        without = Values(arrays=(Term(ArrayShape((), bad, pointer=where)),))
-        return difference(found, without)
     shape = replace(ANY_ARRAY, pointer=part.pointer, counted=(counted,))
-    return intersection(found, _only(arrays=(Term(shape),)))
+    return intersection(found, _only(arrays=(shape,)))
 
 
 def _dependent(reader: Reader, part: Part, found: Values) -> Values:
@@ -301,7 +295,7 @@ def _dependent(reader: Reader, part: Part, found: Values) -> Values:
             where = below(part.pointer, keyword, name)
             if isinstance(needed, dict | bool):
                 then = reader.values(where)
-                names = {name for term in then.objects for name in term.shape.named}
+                names = {name for shape in then.objects for name in shape.named}
                 found = _if_present(found, name, then, where, bool(names & asked))
                 asked |= names
             else:
@@ -311,7 +305,7 @@ def _dependent(reader: Reader, part: Part, found: Values) -> Values:
             named = {one: Property(ANYTHING) for pair in implied for one in pair[::-1]}
             where = below(part.pointer, keyword)
             shape = ObjectShape(named, ANY_OBJECT.rest, pointer=where, implied=tuple(implied))
-            found = intersection(found, _only(objects=(Term(shape),)))
+            found = intersection(found, _only(objects=(shape,)))
     return found
 
 
@@ -335,15 +329,15 @@ def _if_present(found: Values, name: str, then: Values, where: str, overlaps: bo
         return union(without, intersection(intersection(found, present), then))
     # It need not be there, but has its place in the order.
     named = ObjectShape({name: Property(ANYTHING)}, ANY_OBJECT.rest, pointer=where)
-    with_its_place = intersection(found, _only(objects=(Term(named),)))
+    with_its_place = intersection(found, _only(objects=(named,)))
     both = union(without, intersection(with_its_place, then))
     objects = uncontained(both.objects)
     return both if len(objects) == len(both.objects) else replace(both, objects=objects)
 
 
 def _only(
-    arrays: tuple[Term[ArrayShape], ...] = ALL.arrays,
-    objects: tuple[Term[ObjectShape], ...] = ALL.objects,
+    arrays: tuple[ArrayShape, ...] = ALL.arrays,
+    objects: tuple[ObjectShape, ...] = ALL.objects,
 ) -> Values:
     """All values, but of the arrays, or of the objects, only these."""
     return replace(ALL, arrays=arrays, objects=objects)

@@ -4,8 +4,7 @@
 
 Each type has its own part, so that "not a string" or "a string or null" leaves the other parts
 alone. Strings are not escaped, and numbers are decimal spellings; a style (JSON, YAML) decides how
-they are written. Arrays and objects are unions of terms, and a term is a shape without some other
-shapes; this makes the sets closed under union, intersection and complement.
+they are written. Arrays and objects are unions of shapes.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 from bpe_automata._automata.algebra import all_texts
 from bpe_automata._automata.dfa import ByteDFA
@@ -131,14 +130,6 @@ Shape = TypeVar("Shape", ObjectShape, ArrayShape)
 
 
 @dataclass(frozen=True, eq=False)
-class Term(Generic[Shape]):
-    """{ v : v has `shape` and none of the shapes `minus` }"""
-
-    shape: Shape
-    minus: tuple[Shape, ...] = ()
-
-
-@dataclass(frozen=True, eq=False)
 class Values:
     """A set of JSON values. Compare by identity, as memos do: a schema gives one object.
 
@@ -149,8 +140,8 @@ class Values:
     booleans: frozenset[bool] = frozenset()
     numbers: NumberSet = NO_NUMBER
     strings: ByteDFA = NO_STRING
-    arrays: tuple[Term[ArrayShape], ...] = ()
-    objects: tuple[Term[ObjectShape], ...] = ()
+    arrays: tuple[ArrayShape, ...] = ()
+    objects: tuple[ObjectShape, ...] = ()
     memo: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
 
 
@@ -169,8 +160,8 @@ ALL: Values = Values(
     BOOLEANS,
     ALL_NUMBERS,
     ALL_STRINGS,
-    (Term(ANY_ARRAY),),
-    (Term(ANY_OBJECT),),
+    (ANY_ARRAY,),
+    (ANY_OBJECT,),
 )
 ANYTHING.__dict__["values"] = ALL
 
@@ -178,12 +169,12 @@ ANYTHING.__dict__["values"] = ALL
 def having(name: str, pointer: str = "#") -> Values:
     """All objects with a member of this name."""
     named = {name: Property(ANYTHING, required=True)}
-    return Values(objects=(Term(ObjectShape(named, ANY_OBJECT.rest, pointer=pointer)),))
+    return Values(objects=(ObjectShape(named, ANY_OBJECT.rest, pointer=pointer),))
 
 
 # Whether a set of JSON values is empty. True is a proof; False may also mean "not decided": a set
-# that is empty because of required members more than FUEL levels inside, one whose schema is still
-# being read, or a term that its `minus` covers.
+# that is empty because of required members more than FUEL levels inside, or one whose schema is
+# still being read.
 
 FUEL = 5
 # A child may be a difference, and computing it asks which sets one level further inside are empty.
@@ -213,8 +204,8 @@ def _has_scalars(values: Values) -> bool:
 
 
 def _is_empty(values: Values, fuel: int) -> bool:
-    return all(shape_is_empty(term.shape, fuel) for term in values.objects) and all(
-        shape_is_empty(term.shape, fuel) for term in values.arrays
+    return all(shape_is_empty(shape, fuel) for shape in values.objects) and all(
+        shape_is_empty(shape, fuel) for shape in values.arrays
     )
 
 

@@ -159,7 +159,9 @@ def _accepted(dfa: LinkedDFA | None, text: str, changes: str) -> bool:
 DIFFERENCES: dict[str, tuple[int, ...]] = {
     "accepted: optional/content": (0, 0, 4, 0, 0),
     "refused: format": (0, 0, 6, 6, 7),
+    "refused: if": (0, 0, 0, 6, 2),
     "refused: minProperties": (7, 7, 7, 8, 8),
+    "refused: not": (0, 0, 0, 2, 2),
     "refused: optional/format/idn-hostname": (0, 0, 89, 90, 90),
     "refused: too many states": (1, 1, 1, 1, 1),
     "refused: uniqueItems": (40, 40, 40, 40, 40),
@@ -171,10 +173,13 @@ DIFFERENCES: dict[str, tuple[int, ...]] = {
 }
 """Instances by the cause of a difference, in each draft of DRAFTS."""
 _IDN = "idn-hostname: the length of a label is that of its Punycode, which is not regular"
+_TAKEN = "objects with some member out of many that is not valid are no union of shapes"
 RULES = {
     "accepted: optional/content": "content keywords are annotations",
     "refused: format": _IDN,
+    "refused: if": _TAKEN,
     "refused: minProperties": "whether names that are not listed differ is not regular",
+    "refused: not": _TAKEN,
     "refused: optional/format/idn-hostname": _IDN,
     "refused: too many states": "multiples of 0.123456789 take 123,456,789 states",
     "refused: uniqueItems": "whether items out of infinitely many values differ is not regular",

@@ -75,7 +75,6 @@ def test_tools_told_apart_by_their_names_are_not_compared() -> None:
     with limited_steps(5000):  # a pair of branches takes two
         values = reader.values("#")
     assert len(values.objects) == 1000
-    assert not any(term.minus for term in values.objects)
 
 
 def test_a_tool_that_comes_twice_is_valid_for_none() -> None:
@@ -92,7 +91,6 @@ def test_branches_that_each_need_a_name_of_their_own() -> None:
     branches = [{"properties": {n: {"type": "string"}}, "required": [n]} for n in names]
     values = Reader(Document({"type": "object", **closed, "oneOf": branches})).values("#")
     assert len(values.objects) == 30
-    assert not any(term.minus for term in values.objects)
     few = {"properties": dict.fromkeys(names, True), "type": "object", "oneOf": branches[:3]}
     dfa = json_schema(few)
     for text in (b'{"assert0":"x"}', b'{"assert0":"x","assert1":1}', b'{"assert0":0,"assert2":""}'):

@@ -94,24 +94,29 @@ def _with(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 schemas = st.recursive(_leaves, _with, max_leaves=6)
 
 
-def texts(value: Any) -> Iterator[str]:
-    """A value as compact JSON, with the members of its objects in every order, and a whole number
-    with its fraction and without."""
+def orders(value: Any) -> Iterator[Any]:
+    """A value with the members of its objects in every order."""
     if isinstance(value, dict):
-        for order in itertools.permutations(value):
-            for inner in itertools.product(*(list(texts(value[name])) for name in order)):
-                members = (
-                    f"{json.dumps(n, ensure_ascii=False)}:{t}"
-                    for n, t in zip(order, inner, strict=True)
-                )
-                yield "{" + ",".join(members) + "}"
+        for keys in itertools.permutations(value):
+            for inner in itertools.product(*(list(orders(value[key])) for key in keys)):
+                yield dict(zip(keys, inner, strict=True))
     elif isinstance(value, list):
-        for inner in itertools.product(*(list(texts(item)) for item in value)):
-            yield "[" + ",".join(inner) + "]"
+        yield from map(list, itertools.product(*map(orders, value)))
     else:
-        yield json.dumps(value, ensure_ascii=False)
-        if isinstance(value, float) and value.is_integer():
-            yield str(int(value))
+        yield value
+
+
+def spelled(value: Any) -> bytes:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def whole(value: Any) -> Any:
+    """With integers for the floats that are whole."""
+    if isinstance(value, dict):
+        return {name: whole(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return list(map(whole, value))
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 D4 = "http://json-schema.org/draft-04/schema#"
@@ -365,7 +370,6 @@ def test_without_it_all_values_of_a_name_are_valid() -> None:
     assert not json_schema(named).accepts(b'{"a":1,"a":2}')
 
 
-DEPTH = 4  # deeper than any instance
 # Not draft 4, which has neither boolean schemas nor an exclusiveMinimum that is a number.
 OLDER = (
     "http://json-schema.org/draft-06/schema#",
@@ -375,10 +379,13 @@ OLDER = (
 
 
 def check(schema: Any, values: list[Any]) -> None:
+    """In any order a text is accepted iff its value is valid; in the schema's, some order of each
+    valid value; what is drawn is valid, every state on the way leads to the end, and as soon as it
+    says; and what is written out is the same, as deep as it goes."""
     kind = jsonschema.validators.validator_for(schema)  # 2020-12 without a $schema
     valid = kind(schema, format_checker=kind.FORMAT_CHECKER).is_valid
     try:
-        dfa = json_schema(schema)
+        free, in_order = json_schema(schema, order="any"), json_schema(schema, order="schema")
     except UnsupportedSchemaError as error:
         event(f"refused: {error.keyword}")
         return
@@ -386,15 +393,35 @@ def check(schema: Any, values: list[Any]) -> None:
         event("unsatisfiable")
         assert not any(map(valid, values))
         return
-    found = [any(dfa.accepts(text.encode()) for text in texts(value)) for value in values]
-    assert dict(enumerate(found)) == dict(enumerate(map(valid, values))), values
+    written = in_order.to_dfa(depth=2)
+    for value in values:
+        ways = [
+            free.accepts(spelled(one)) or free.accepts(spelled(whole(one))) for one in orders(value)
+        ]
+        assert set(ways) == {valid(value)}, value
+        texts = [spelled(one) for each in orders(value) for one in (each, whole(each))]
+        assert any(map(in_order.accepts, texts)) == valid(value), value
+        if depth(value) <= 2:
+            assert list(map(written.accepts, texts)) == list(map(in_order.accepts, texts)), value
     rng = random.Random(len(values))
-    for _ in range(5):
-        text = dfa.sample(rng, 60).decode()
+    for language in [free, in_order] * 3:
+        data, state = language.sample(rng, 60), language.start
+        for byte in data:
+            home = language.shortest(state)
+            assert language.accepting[language.walk(home, state)]
+            assert len(home) == language.far[state], (data, home)
+            state = language.step(state, byte)
         try:
-            assert valid(json.loads(text)), text
+            assert valid(json.loads(data)), data
         except OverflowError:  # theirs: 1e999 is an infinity, of which they take no multiple
             event("a number beyond the doubles")
+
+
+def depth(value: Any) -> int:
+    """Of arrays and objects that hold something."""
+    if not isinstance(value, dict | list) or not value:
+        return 0
+    return 1 + max(map(depth, value.values() if isinstance(value, dict) else value))
 
 
 @examples(30)
