@@ -12,19 +12,20 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Iterator
-from itertools import chain, groupby
+from itertools import accumulate, chain, groupby
+from operator import xor
 from re import _parser  # type: ignore[attr-defined]
 from typing import Any
 
 import numpy as np
 
 from bpe_automata._automata.assembly import Assembly
-from bpe_automata._automata.codepoints import SURROGATES, Inversion, Substituted
+from bpe_automata._automata.codepoints import N_CODE_POINTS, SURROGATES, Inversion, Substituted
 from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._automata.program import REPEATS, Program, kept_flags, members
 from bpe_automata._automata.syntax import Parsed, Unsupported, parse, parse_text
 from bpe_automata._budget import Budget, check, out_of_memory, out_of_states, spending
-from bpe_automata._kernels.determinize import OUT_OF_MEMORY, OUT_OF_STATES, determinize, partition
+from bpe_automata._kernels.determinize import OUT_OF_MEMORY, OUT_OF_STATES, determinize
 from bpe_automata._kernels.minimise import minimise
 from bpe_automata._kernels.utf8 import byte_table
 from bpe_automata._kernels.watch import watched
@@ -115,14 +116,43 @@ def _program(parsed: Parsed, budget: Budget) -> Program:
         raise _unsupported(parsed.source, error.op, parsed.flags) from None
 
 
+# Atoms: two code points share an atom iff every class holds both of them or neither.
+#
+#     atom(x) == atom(y)  <=>  for all classes C:  x in C <=> y in C
+#
+# A sweep over the ends of the ranges: between two neighbouring ends the set of classes that are
+# open is constant. It is an integer with a bit for each class.
+
+
 def atoms(classes: list[Inversion]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The atoms of the classes, no surrogate in any of them; see
-    `_kernels.determinize.partition`."""
+    """The atoms of the classes, no surrogate in any of them: (starts, atom_of, member).
+
+    starts: int32 [k], starts[0] == 0, interval i ends where i + 1 begins (the last one at the last
+    code point); atom_of: int32 [k], its atom; member: uint8 [n_atoms, n_classes]. Atom 0 is that of
+    code points that no class holds.
+    """
     lists = (*classes, SURROGATES)
-    ptr = np.zeros(len(lists) + 1, np.int32)
-    np.cumsum([len(members) for members in lists], out=ptr[1:])
-    toggles = np.fromiter(chain.from_iterable(lists), np.int32, int(ptr[-1]))
-    return watched(partition, toggles, np.argsort(toggles), ptr)
+    lengths = [len(members) for members in lists]
+    toggles = np.fromiter(chain.from_iterable(lists), np.int32, sum(lengths))
+    order = np.argsort(toggles, kind="stable")
+    ends = toggles[order]
+    owners = np.repeat(np.arange(len(lists)), lengths)[order].tolist()
+    bits, hole, known = [1 << c for c in range(len(lists))], 1 << len(classes), {0: 0}
+    opened = list(accumulate((bits[c] for c in owners), xor))
+    last = np.append(ends[1:] != ends[:-1], True) & (ends < N_CODE_POINTS)
+    atom_at = [0]
+    for k in np.flatnonzero(last).tolist():
+        found = 0 if opened[k] >= hole else opened[k]
+        atom_at.append(known.setdefault(found, len(known)))
+    starts = np.concatenate([np.zeros(1, np.int32), ends[last]])
+    if starts[1] == 0:
+        starts, atom_at = starts[1:], atom_at[1:]
+    atom_of = np.array(atom_at, np.int32)
+    changes = np.append(True, atom_of[1:] != atom_of[:-1])
+    size = (len(classes) + 7) // 8
+    rows = np.frombuffer(b"".join(held.to_bytes(size, "little") for held in known), np.uint8)
+    columns = np.unpackbits(rows.reshape(len(known), size), axis=1, bitorder="little")
+    return starts[changes], atom_of[changes], np.ascontiguousarray(columns[:, : len(classes)])
 
 
 def determinized(
