@@ -16,11 +16,10 @@ import random
 import sys
 import time
 from importlib import import_module
-from typing import TextIO, get_args
+from typing import Any, TextIO, get_args
 
 import numpy as np
 from numba.core import event
-from numba.core.dispatcher import Dispatcher
 from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers, trainers
 from tokenizers import Tokenizer as Trained
 
@@ -120,14 +119,14 @@ def clear(screen: TextIO) -> None:
         print("\r\x1b[K", end="", file=screen, flush=True)
 
 
-def all_kernels() -> list[Dispatcher]:
-    """Every kernel of the package."""
+def all_kernels() -> list[Any]:
+    """Every kernel of the package: what numba compiles, with its `overloads`."""
     found = {
         id(value): value
         for package in (kernels, core)
         for info in pkgutil.iter_modules(package.__path__)
         for value in vars(import_module(f"{package.__name__}.{info.name}")).values()
-        if isinstance(value, Dispatcher)
+        if hasattr(value, "py_func")
     }
     return list(found.values())
 

@@ -2,10 +2,10 @@
 
     { w : the inner engine accepts w, |w| <= max_tokens },      end-of-sequence not counted
 
-A state is (inner state, ids left). Every id of a mask can be followed by a complete text within the
-ids that are left after it, and no mask is empty before the text is complete. Of an engine over
-texts not every such id need be in it: near the end only those are for which a short text home shows
-it (see `endings`). Of an engine that is explored, `Explored`, all are.
+A state is (inner state, ids left). After every id of a mask the text can be completed with the ids
+that are left then, and no mask is empty before the text is complete. `CartesianMerge` and `Lift`
+may leave ids out: near the end they allow those alone after which a short text home is found (see
+`endings`). Engines from elsewhere are searched in full (`ExploredEndings`) and leave none out.
 """
 
 from __future__ import annotations
@@ -133,10 +133,10 @@ def endings_of(engine: Engine[Any]) -> AnyEndings:
 def _endings(engine: Engine[Any]) -> AnyEndings:
     if isinstance(engine, CartesianMerge):
         return CanonicalEndings(engine)
-    return LiftEndings(engine) if isinstance(engine, Lift) else Explored(engine)
+    return LiftEndings(engine) if isinstance(engine, Lift) else ExploredEndings(engine)
 
 
-class Explored(Generic[State]):
+class ExploredEndings(Generic[State]):
     """Of an engine that is not of this package: all of its states are visited, step by step, from
     the first that is asked for. Exact."""
 

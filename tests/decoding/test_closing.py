@@ -21,7 +21,7 @@ from bpe_automata._automata.linked_regex import link_regex
 from bpe_automata._constructions import explicit
 from bpe_automata._constructions.explicit import explored
 from bpe_automata._constructions.lift import Lift
-from bpe_automata._constructions.within import Explored, Within, min_tokens
+from bpe_automata._constructions.within import ExploredEndings, Within, min_tokens
 from bpe_automata._decoding.token_table import Listed
 from bpe_automata._kernels.bits import members
 from bpe_automata._token_automata.automaton import TokenAutomaton
@@ -335,7 +335,7 @@ def test_any_engine(data):
     automaton = automaton.trimmed()
     engine = Listed(automaton, (5,), 6)
     states = tuple(map(engine.table.names.index, automaton.states()))
-    whole = explicit.Explored(automaton, states)
+    whole = explicit.ExploredEndings(automaton, states)
     for state in states:
         far = distances(automaton)[states.index(state)]
         assert [Within(engine, 0).endings.reaches(state, k) for k in (far - 1, far)] == [
@@ -347,9 +347,9 @@ def test_any_engine(data):
 
 def test_an_engine_that_is_explored_has_a_budget():
     lift = Lift(TOKENIZER, compile_regex("(abc|é| a)*c"), EOS)
-    assert Explored(lift).least(lift.initial()) == 1
+    assert ExploredEndings(lift).least(lift.initial()) == 1
     with pytest.raises(BudgetExceededError):
-        Explored(lift, max_edges=3).least(lift.initial())
+        ExploredEndings(lift, max_edges=3).least(lift.initial())
 
 
 class Slotted:
