@@ -24,10 +24,10 @@ from bpe_automata._automata.codepoints import N_CODE_POINTS, SURROGATES, Inversi
 from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._automata.program import REPEATS, Program, kept_flags, members
 from bpe_automata._automata.syntax import Parsed, Unsupported, parse, parse_text
+from bpe_automata._automata.utf8 import byte_table
 from bpe_automata._budget import Budget, check, out_of_memory, out_of_states, spending
 from bpe_automata._kernels.determinize import OUT_OF_MEMORY, OUT_OF_STATES, determinize
 from bpe_automata._kernels.minimise import minimise
-from bpe_automata._kernels.utf8 import byte_table
 from bpe_automata._kernels.watch import watched
 from bpe_automata.errors import BudgetExceededError, UnsupportedRegexError
 
@@ -101,12 +101,10 @@ def finish(
     ):
         raise out_of_memory(budget)
     trans, accepting, start, column = watched(minimise, trans, accepting, start)
-    ok, table, byte_class, accepting, start = watched(
-        byte_table, trans, accepting, start, starts, column[atom_of], budget.max_bytes
-    )
-    if not ok:
+    found = byte_table(trans, accepting, start, starts, column[atom_of], budget.max_bytes)
+    if found is None:
         raise out_of_memory(budget)
-    return ByteDFA(table, byte_class, accepting, int(start))
+    return ByteDFA(*found)
 
 
 def _program(parsed: Parsed, budget: Budget) -> Program:
