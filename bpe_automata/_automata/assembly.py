@@ -14,6 +14,7 @@ from copy import copy
 import numpy as np
 
 from bpe_automata._automata.dfa import ByteDFA
+from bpe_automata._automata.minimise import minimise
 from bpe_automata._budget import Budget, out_of_memory, spending
 from bpe_automata._kernels.assemble import (
     DONE,
@@ -27,7 +28,6 @@ from bpe_automata._kernels.assemble import Network as Nodes
 from bpe_automata._kernels.byte_product import joint_columns
 from bpe_automata._kernels.distance import NEVER, distances_by_head
 from bpe_automata._kernels.hashing import rehashed, table_size
-from bpe_automata._kernels.minimise import minimise
 from bpe_automata._kernels.utf8 import numbered
 from bpe_automata._kernels.watch import watched
 from bpe_automata._limits import NUMBERS
@@ -311,15 +311,15 @@ def reduced(
         raise out_of_memory(budget)
     if start >= len(trans):  # a product whose start is dead
         start = 0
-    columns, byte_class = _by_first_byte(byte_class)
+    columns, byte_class = by_first_byte(byte_class)
     trans = np.ascontiguousarray(trans[:, columns])
     with spending(budget):
-        trans, accepting, start, column = watched(minimise, trans, accepting, start)
+        trans, accepting, start, column = minimise(trans, accepting, start)
         trans, accepting, start = watched(numbered, trans, accepting, start)
     return ByteDFA(trans, column[byte_class].astype(np.uint8), accepting, int(start))
 
 
-def _by_first_byte(byte_class: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def by_first_byte(byte_class: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(the old number of each column, the new column of each byte), in order of first byte."""
     used, first, inverse = np.unique(byte_class, return_index=True, return_inverse=True)
     order = np.argsort(first)

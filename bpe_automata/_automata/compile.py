@@ -22,19 +22,19 @@ import numpy as np
 from bpe_automata._automata.assembly import Assembly
 from bpe_automata._automata.codepoints import N_CODE_POINTS, SURROGATES, Inversion, Substituted
 from bpe_automata._automata.dfa import ByteDFA
+from bpe_automata._automata.minimise import minimise
 from bpe_automata._automata.program import REPEATS, Program, kept_flags, members
 from bpe_automata._automata.syntax import Parsed, Unsupported, parse, parse_text
 from bpe_automata._automata.utf8 import byte_table
 from bpe_automata._budget import Budget, check, out_of_memory, out_of_states, spending
 from bpe_automata._kernels.determinize import OUT_OF_MEMORY, OUT_OF_STATES, determinize
-from bpe_automata._kernels.minimise import minimise
 from bpe_automata._kernels.watch import watched
 from bpe_automata.errors import BudgetExceededError, UnsupportedRegexError
 
 __all__ = ["Budget", "atoms", "compile_regex", "determinized", "finish"]
 
 _FIRST_STATES, _FIRST_POOL = 64, 256
-_EDGE_BYTES = 48  # what minimisation keeps for one edge
+_EDGE_BYTES = 80  # what minimisation keeps for one edge
 
 
 def compile_regex(pattern: str, budget: Budget = Budget()) -> ByteDFA:  # noqa: B008 - frozen
@@ -100,7 +100,7 @@ def finish(
         np.count_nonzero(trans) * _EDGE_BYTES > budget.max_bytes
     ):
         raise out_of_memory(budget)
-    trans, accepting, start, column = watched(minimise, trans, accepting, start)
+    trans, accepting, start, column = minimise(trans, accepting, start)
     found = byte_table(trans, accepting, start, starts, column[atom_of], budget.max_bytes)
     if found is None:
         raise out_of_memory(budget)

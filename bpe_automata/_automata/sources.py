@@ -7,11 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from bpe_automata._automata.assembly import by_first_byte
 from bpe_automata._automata.codepoints import Inversion, complement, union
 from bpe_automata._automata.compile import atoms, finish
 from bpe_automata._automata.dfa import ByteDFA
+from bpe_automata._automata.minimise import equal_columns
 from bpe_automata._budget import Budget
-from bpe_automata._kernels.minimise import dfa_of_strings
+from bpe_automata._kernels.minimise import subtrees, trie
+from bpe_automata._kernels.utf8 import numbered
 from bpe_automata._kernels.watch import watched
 from bpe_automata._limits import NUMBERS, check_fits
 from bpe_automata.errors import UnsupportedRegexError
@@ -31,8 +34,18 @@ def from_strings(strings: Iterable[str]) -> ByteDFA:
     ptr = np.zeros(len(encoded) + 1, np.int64)
     np.cumsum([len(s) for s in encoded], out=ptr[1:])
     data = np.array(np.frombuffer(b"".join(encoded), np.uint8))
-    trans, byte_class, accepting, start = watched(dfa_of_strings, data, ptr)
-    return ByteDFA(trans, byte_class, accepting, start)
+    parent, label, ends = watched(trie, data, ptr)
+    state, n_states = watched(subtrees, parent, label, ends)
+    used = np.unique(label[1:])
+    column = np.zeros(256, np.int64)  # 0: bytes that lead nowhere
+    column[used] = np.arange(1, len(used) + 1)
+    table, accepting = np.zeros((n_states, len(used) + 1), np.int32), np.zeros(n_states, np.bool_)
+    table[state[parent[1:]], column[label[1:]]], accepting[state] = state[1:], ends
+    number, first = equal_columns(table)
+    kept, byte_class = by_first_byte(number[column])
+    rows = np.ascontiguousarray(table[:, first[kept]])
+    rows, accepting, start = watched(numbered, rows, accepting, int(state[0]))
+    return ByteDFA(rows, byte_class.astype(np.uint8), accepting, int(start))
 
 
 def _encode(string: str) -> bytes:

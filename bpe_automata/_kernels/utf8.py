@@ -80,14 +80,14 @@ def numbered(
 ) -> tuple[np.ndarray, np.ndarray, int]:
     """(trans, accepting, start): the states within reach of `start` in breadth-first order, columns
     in order; the others go away. Dead is 0."""
-    number = _breadth_first(trans, start, watch)
+    number = breadth_first(trans, start, watch)
     table, final = _renumber(trans, accepting, number, watch)
     return table, final, number[start]
 
 
 @jit
-def _breadth_first(trans: np.ndarray, start: int, watch: np.ndarray) -> np.ndarray:
-    """The number of each state."""
+def breadth_first(trans: np.ndarray, start: int, watch: np.ndarray) -> np.ndarray:
+    """int32 [n]: the number of each state, from 1 on; 0 of those out of reach."""
     number, queue = np.zeros(trans.shape[0], np.int32), np.empty(trans.shape[0], np.int32)
     if start == 0:
         return number

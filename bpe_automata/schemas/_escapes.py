@@ -18,10 +18,10 @@ from typing import Literal
 import numpy as np
 
 from bpe_automata._automata.dfa import ByteDFA
+from bpe_automata._automata.minimise import equal_columns
 from bpe_automata._automata.sources import from_strings
 from bpe_automata._budget import Budget, out_of_memory
 from bpe_automata._kernels.byte_product import to_go
-from bpe_automata._kernels.minimise import equal_columns
 from bpe_automata._kernels.utf8 import numbered
 from bpe_automata._kernels.watch import watched
 from bpe_automata.errors import ArgumentError
@@ -76,7 +76,7 @@ class NewStates:
         """int64 [256, m]: bytes with equal rows have equal transitions from all added states."""
         found = np.full((256, len(self._blocks)), -1)
         for i, (_, rows, letters) in enumerate(self._blocks):
-            numbers, _ = watched(equal_columns, rows)
+            numbers, _ = equal_columns(rows)
             for number, alike in zip(numbers, letters, strict=True):
                 found[list(alike), i] = number
         return found

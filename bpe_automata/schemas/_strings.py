@@ -19,13 +19,13 @@ from bpe_automata._automata.algebra import any_of, difference, intersection
 from bpe_automata._automata.codepoints import Inversion, complement, union, without
 from bpe_automata._automata.compile import atoms, compile_regex, determinized, finish
 from bpe_automata._automata.dfa import ByteDFA
+from bpe_automata._automata.minimise import equal_columns
 from bpe_automata._automata.program import Program
 from bpe_automata._automata.sources import from_strings
 from bpe_automata._automata.syntax import parse
 from bpe_automata._budget import Budget, check, out_of_instructions, out_of_memory, spending
 from bpe_automata._kernels.byte_product import Layers, layers, made, to_go
 from bpe_automata._kernels.determinize import JUMP, MATCH, SPLIT
-from bpe_automata._kernels.minimise import equal_columns
 from bpe_automata._kernels.utf8 import numbered
 from bpe_automata._kernels.watch import watched
 from bpe_automata.errors import BudgetExceededError
@@ -184,9 +184,8 @@ def _numbered(
 ) -> ByteDFA:
     """The automaton without unreachable states and equal columns, numbered breadth-first."""
     rows, accepting, start = watched(numbered, rows, accepting, start)
-    column, count = watched(equal_columns, rows)
-    _, kept = np.unique(column, return_index=True)
-    rows = rows if count == rows.shape[1] else np.ascontiguousarray(rows[:, kept])
+    column, kept = equal_columns(rows)
+    rows = rows if len(kept) == rows.shape[1] else np.ascontiguousarray(rows[:, kept])
     return ByteDFA(rows, column[byte_class].astype(np.uint8), accepting, int(start))
 
 
