@@ -134,14 +134,10 @@ def move_whole(side: Int, codes: np.ndarray, whole: Arrays, where: np.ndarray) -
     begun, stays, complete, child_start, child_class, child = whole
     for p in range(len(codes)):
         w = np.int64(codes[p] >> 1) - 2
-        if side == _FREE:
-            where[p] = begun
-            if w >= 0 and complete[w]:
-                where[p] = ILLEGAL
-        else:
-            where[p] = stays
-            if w == MUST_END:
-                where[p] = ILLEGAL
+        illegal = w >= 0 and complete[w] if side == _FREE else w == MUST_END
+        for c in range(where.shape[1]):
+            where[p, c] = ILLEGAL if illegal else begun[c] if side == _FREE else stays[c]
+        if side != _FREE:
             for i in range(child_start[w] if w >= 0 else 0, child_start[w + 1] if w >= 0 else 0):
                 where[p, child_class[i]] = child[i]
 
@@ -281,11 +277,11 @@ def find_union(
     while i < start[one + 1] or j < start[other + 1]:
         takes_one = j == start[other + 1] or (i < start[one + 1] and code[i] <= code[j])
         k = i if takes_one else j
-        codes[n], layers[n] = code[k], bits[k]
-        if takes_one and j < start[other + 1] and code[j] == code[i]:
-            layers[n] |= bits[j]
-            j += 1
-        i, j, n = i + (1 if takes_one else 0), j + (0 if takes_one else 1), n + 1
+        both = takes_one and j < start[other + 1] and code[j] == code[i]
+        codes[n] = code[k]
+        for w in range(bits.shape[1]):
+            layers[n, w] = bits[k, w] | (bits[j, w] if both else np.uint64(0))
+        i, j, n = i + takes_one, j + (both or not takes_one), n + 1
     rows, begins, numbers = np.full(1, utf8_row[one]), np.zeros(2, np.int64), np.empty(1, np.int32)
     begins[1] = n
     wanted = rows, begins, codes, layers

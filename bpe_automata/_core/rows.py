@@ -130,11 +130,10 @@ def compose(
     an id; last: -1 where no bound id may come."""
     part, by_part, merges, low, high, order, birth = follow
     one = np.int32(1)
+    side, sliced = 1 if last >= 0 else 0, base.shape[1] > 0
+    for w in range(len(mask)):
+        mask[w] = base[side, w] if sliced else np.int32(0)
     if last >= 0:
-        if base.shape[1] > 0:
-            mask[:] = base[1]
-        else:
-            mask[:] = 0
         for t in bound:
             mask[t >> 5] |= one << np.int32(t & 31)
         node, limit = np.int64(last), np.int64(FOREVER)
@@ -148,13 +147,8 @@ def compose(
                     mask[t >> 5] &= ~(one << np.int32(t & 31))
             limit = np.int64(birth[node])
             node = np.int64(part[node])
-        if base.shape[1] > 0:
-            for w in range(len(mask)):
-                mask[w] |= base[0, w]
-    elif base.shape[1] > 0:
-        mask[:] = base[0]
-    else:
-        mask[:] = 0
+        for w in range(len(mask) if sliced else 0):
+            mask[w] |= base[0, w]
     for t in free:
         mask[t >> 5] |= one << np.int32(t & 31)
     for t in ends:

@@ -278,7 +278,7 @@ def search_each(
     return code, True
 
 
-@jit
+@inner
 def _search(  # noqa: PLR0915 - one loop
     root: Int,
     token: Int,

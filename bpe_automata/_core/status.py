@@ -22,6 +22,7 @@ from bpe_automata._core.steps import (
     want,
 )
 from bpe_automata._kernels import inlined, inner
+from bpe_automata._kernels.hashing import longer
 
 
 @inner
@@ -41,9 +42,7 @@ def leads_home(q: Int, steps: Arrays, text: Arrays, chars: Arrays, states: Array
                 found = True
                 break
             if n == len(path):
-                longer = np.empty(2 * n, np.int64)
-                longer[:n] = path
-                path = longer
+                path = longer(path, 2 * n)
             path[n] = state
             n += 1
         moved = False

@@ -274,7 +274,7 @@ def put_all(ones: np.ndarray, twos: np.ndarray, values: np.ndarray, table: Array
     table[3][0] = len(ones)
 
 
-@jit
+@inner
 def _keep(frame: np.ndarray, left: Int, table: Arrays) -> None:
     """Put what is known of a frame into the table."""
     ones, twos, values, count = table

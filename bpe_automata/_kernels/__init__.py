@@ -83,8 +83,6 @@ _FOLDER = _folder()
 
 def jit(function: F) -> F:
     """Compile, without the interpreter's lock; kept on the disk."""
-    if function.__name__.startswith("_"):
-        return inner(function)
     return _compiled(function)
 
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bpe_automata._kernels import jit
+from bpe_automata._kernels import inner, jit
 from bpe_automata._kernels.hashing import first_slot, mix, next_slot
 from bpe_automata._kernels.watch import poll, stopped
 
@@ -116,7 +116,7 @@ def expand(net: Network, sets: Subsets, scratch: Scratch, most: int, watch: np.n
     return DONE
 
 
-@jit
+@inner
 def _rows_of_copies(
     net: Network, sets: Subsets, scratch: Scratch, most: int, watch: np.ndarray
 ) -> bool:
@@ -150,7 +150,7 @@ def _rows_of_copies(
     return True
 
 
-@jit
+@inner
 def _row_of_letter(net: Network, sets: Subsets, scratch: Scratch, state: int, node: int) -> bool:
     """The row of a state with one node, a letter; False if there was no room."""
     letter = node - len(net.accepts)
@@ -159,7 +159,7 @@ def _row_of_letter(net: Network, sets: Subsets, scratch: Scratch, state: int, no
     return to != _NO_ROOM
 
 
-@jit
+@inner
 def _most_cells(net: Network, sets: Subsets, first: int, past: int) -> int:
     """No fewer than the nodes that the set leads to, over all columns."""
     states_from, cells = len(net.accepts) + len(net.letter), 0
@@ -168,7 +168,7 @@ def _most_cells(net: Network, sets: Subsets, first: int, past: int) -> int:
     return cells
 
 
-@jit
+@inner
 def _reach(
     net: Network, sets: Subsets, scratch: Scratch, lists: np.ndarray, first: int, past: int
 ) -> None:
@@ -192,7 +192,7 @@ def _reach(
                 used = _push(scratch, lists, c, base + target, used)
 
 
-@jit
+@inner
 def _push(scratch: Scratch, lists: np.ndarray, column: int, node: int, used: int) -> int:
     lists[0, used], lists[1, used] = scratch.head[column], node
     scratch.head[column] = used
@@ -200,7 +200,7 @@ def _push(scratch: Scratch, lists: np.ndarray, column: int, node: int, used: int
     return used + 1
 
 
-@jit
+@inner
 def _row_of_lists(
     net: Network,
     sets: Subsets,
@@ -231,7 +231,7 @@ def _row_of_lists(
     return True
 
 
-@jit
+@inner
 def _alike(scratch: Scratch, lists: np.ndarray, a: int, b: int) -> bool:
     """Whether the lists of two columns are the same."""
     if scratch.total[a] != scratch.total[b]:
@@ -242,7 +242,7 @@ def _alike(scratch: Scratch, lists: np.ndarray, a: int, b: int) -> bool:
     return x < 0 and y < 0
 
 
-@jit
+@inner
 def _single(net: Network, sets: Subsets, scratch: Scratch, node: int) -> int:
     """The state of the closure of one node, 0 if dead, or _NO_ROOM."""
     if sets.single[node] == 0:
@@ -255,7 +255,7 @@ def _single(net: Network, sets: Subsets, scratch: Scratch, node: int) -> int:
     return max(sets.single[node], 0)
 
 
-@jit
+@inner
 def _closure(net: Network, sets: Subsets, scratch: Scratch, lists: np.ndarray, at: int) -> int:
     """The state of the closure of a list of nodes, 0 if dead, or _NO_ROOM."""
     if lists[0, at] < 0:
@@ -270,7 +270,7 @@ def _closure(net: Network, sets: Subsets, scratch: Scratch, lists: np.ndarray, a
     return _intern(sets, scratch, count, accepts)
 
 
-@jit
+@inner
 def _close(
     net: Network, sets: Subsets, scratch: Scratch, node: int, count: int
 ) -> tuple[int, bool]:
@@ -306,7 +306,7 @@ def _close(
     return count, accepts
 
 
-@jit
+@inner
 def _intern(sets: Subsets, scratch: Scratch, count: int, accepts: bool) -> int:
     """The state of the set that was found, all of it seen in this epoch; 0 if dead, or _NO_ROOM."""
     if count == 0 and not accepts:
@@ -328,7 +328,7 @@ def _intern(sets: Subsets, scratch: Scratch, count: int, accepts: bool) -> int:
     return state
 
 
-@jit
+@inner
 def _alone(sets: Subsets, scratch: Scratch) -> int:
     """The same for one node, with no hash: as the set is closed, it is the closure of the node."""
     node = scratch.found[0]
@@ -339,7 +339,7 @@ def _alone(sets: Subsets, scratch: Scratch) -> int:
     return state
 
 
-@jit
+@inner
 def _only(
     pool: np.ndarray, ptr: np.ndarray, single: np.ndarray, counts: np.ndarray, node: int
 ) -> int:
@@ -356,7 +356,7 @@ def _only(
     return state
 
 
-@jit
+@inner
 def _new(sets: Subsets, scratch: Scratch, count: int) -> int:
     """A new state of the set that was found, or _NO_ROOM."""
     state = sets.counts[STATES]
@@ -370,7 +370,7 @@ def _new(sets: Subsets, scratch: Scratch, count: int) -> int:
     return state
 
 
-@jit
+@inner
 def _is_found(sets: Subsets, state: int, count: int, accepts: bool) -> bool:
     first, past = sets.ptr[state], sets.ptr[state + 1]
     if past - first != count or sets.accepting[state] != accepts:

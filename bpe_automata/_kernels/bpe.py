@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bpe_automata._kernels import jit
+from bpe_automata._kernels import inner, jit
 from bpe_automata._kernels.hashing import longer, look_up, table_size
 from bpe_automata._kernels.watch import poll
 
@@ -31,12 +31,12 @@ class Merges(NamedTuple):
     n_ids: int
 
 
-@jit
+@inner
 def _row(m: Merges, left: int, right: int) -> int:
     return look_up(m.slots, m.values, left * m.n_ids + right)
 
 
-@jit
+@inner
 def _rank(m: Merges, left: int, right: int) -> int:
     row = _row(m, left, right)
     return NO_RANK if row < 0 else m.rank[row]
@@ -77,7 +77,7 @@ def merge_all(
     return n, last_left, last_right, row
 
 
-@jit
+@inner
 def _merge_many(
     symbols: np.ndarray, ranks: np.ndarray, n: int, m: Merges, watch: np.ndarray
 ) -> tuple[int, int, int, int]:
@@ -85,7 +85,8 @@ def _merge_many(
     while its rank is still that of its position. Each merge adds two pairs at most, so there are
     fewer than 3n of them, and as many turns."""
     last_left, last_right, row = -1, -1, -1
-    heap, size = np.empty(3 * n, np.int64), 0
+    heap = np.empty(3 * n, np.int64)
+    size: Any = np.int64(0)  # not a literal: see `determinize`
     before, after = np.arange(-1, n - 1), np.arange(1, n + 1)
     ranks[n - 1] = NO_RANK
     for i in range(n - 1):
@@ -120,7 +121,7 @@ def _merge_many(
     return count, last_left, last_right, row
 
 
-@jit
+@inner
 def _put(heap: np.ndarray, size: int, rank: int, position: int) -> int:
     """Add a pair to the heap, if it has a rank: the new size."""
     if rank == NO_RANK:
@@ -133,7 +134,7 @@ def _put(heap: np.ndarray, size: int, rank: int, position: int) -> int:
     return size + 1
 
 
-@jit
+@inner
 def _drop_least(heap: np.ndarray, size: int) -> int:
     """Take the least pair out of the heap: the new size."""
     size -= 1
@@ -173,7 +174,8 @@ def derive_all(
         n = starts[token + 1] - starts[token]
         if n == 0 or poll(watch):
             continue
-        work[:n] = symbols[starts[token] : starts[token + 1]]
+        for i in range(n):
+            work[i] = symbols[starts[token] + i]
         n, a, b, last = merge_all(work, ranks, n, m, watch)
         if n == 1 and work[0] == token:
             left[token], right[token], row[token] = a, b, last
@@ -220,7 +222,7 @@ def find_splits(data: np.ndarray, start: np.ndarray, watch: np.ndarray) -> np.nd
     return rows[:count].copy().reshape(-1, 3)
 
 
-@jit
+@inner
 def _hash(data: np.ndarray, low: int, high: int) -> Any:
     hashed = np.int64(_OFFSET)
     for i in range(low, high):
@@ -228,13 +230,13 @@ def _hash(data: np.ndarray, low: int, high: int) -> Any:
     return _mixed(hashed)
 
 
-@jit
+@inner
 def _mixed(hashed: Any) -> Any:
     """The high bits of the product, which depend on all bytes, brought down."""
     return hashed ^ (hashed >> 29)
 
 
-@jit
+@inner
 def _find(
     slots: np.ndarray, data: np.ndarray, start: np.ndarray, low: int, high: int, hashed: Any
 ) -> int:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bpe_automata._kernels import jit
+from bpe_automata._kernels import inner, jit
 from bpe_automata._kernels.hashing import (
     EMPTY,
     first_slot,
@@ -57,7 +57,7 @@ class Rows(NamedTuple):
     counts: np.ndarray
 
 
-@jit
+@inner
 def _begun(factors: Factors, p: int, q: int) -> Rows:
     """The dead pair is state 0, the start (p, q) state 1 (or 0, if it is dead)."""
     rows = Rows(
@@ -95,7 +95,7 @@ def product(
     return status, rows.pairs[: rows.counts[0]], rows.trans[: rows.counts[0]]
 
 
-@jit
+@inner
 def _state(factors: Factors, rows: Rows, p: int, q: int) -> int:
     """The number of a pair, a new one if it has none. There must be room."""
     if factors.restart != 0 and q == 0 and factors.a_accepting[p]:
@@ -114,7 +114,7 @@ def _state(factors: Factors, rows: Rows, p: int, q: int) -> int:
     return rows.values[at]
 
 
-@jit
+@inner
 def _roomier(rows: Rows, room: int) -> Rows:
     """The same with room for more states."""
     count = rows.counts[0]
@@ -149,7 +149,7 @@ def joint_columns(byte_class: np.ndarray, told_apart: np.ndarray) -> tuple[np.nd
     return column, some_byte[:count].copy()
 
 
-@jit
+@inner
 def _together(
     byte_class: np.ndarray, told_apart: np.ndarray, key: np.ndarray, a: int, b: int
 ) -> bool:
@@ -323,7 +323,7 @@ def layers(
     return True, pool, ptr
 
 
-@jit
+@inner
 def _sort(states: np.ndarray, left: np.ndarray) -> None:
     """In place: 1 byte to go, 2, 3, and last those between two characters."""
     sorted_states, used = np.empty(states.size, np.int32), 0
@@ -375,7 +375,7 @@ def made(
     return out.rows[:rows], out.accepting[:rows], start
 
 
-@jit
+@inner
 def _nothing(room: int, n_columns: int) -> Made:
     """The dead state, number 0, and room for others."""
     return Made(
@@ -387,7 +387,7 @@ def _nothing(room: int, n_columns: int) -> Made:
     )
 
 
-@jit
+@inner
 def _interned(out: Made, final: bool) -> int:
     """The state of the row that stands past the last one: an equal one if there is one."""
     new = out.used[0]

@@ -16,9 +16,11 @@ bounded repeat, far[i] the same for the next repeat around it, -1 where there is
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from bpe_automata._kernels import jit
+from bpe_automata._kernels import inner, jit
 from bpe_automata._kernels.hashing import first_slot, longer, mix, next_slot, rehashed
 from bpe_automata._kernels.watch import poll
 
@@ -60,7 +62,8 @@ def determinize(
     groups = np.full((_GROUP_ROWS, member.shape[0]), -1, np.int32)
     groups[_READ, :] = 0
     class_ptr, class_atoms = _atoms_of_classes(member)
-    epoch, status = 1, RUNNING
+    epoch: Any = np.int64(1)  # numba would compile all callees anew for a literal
+    status = RUNNING
     pool = _begin(program, scratch, epoch, pool, ptr, accepting, keys, table, counters)
     while status == RUNNING and not poll(watch):
         state = counters[1]
@@ -91,7 +94,7 @@ def determinize(
     return status, trans, accepting
 
 
-@jit
+@inner
 def _begin(
     program: np.ndarray,
     scratch: np.ndarray,
@@ -105,11 +108,12 @@ def _begin(
 ) -> np.ndarray:
     """Make the dead state and the start state in arrays of zeros; the pool."""
     counters[:] = 1
-    count = _prune(program, scratch, epoch, _close(program, scratch, epoch, 0, 0))
+    none: Any = np.int64(0)
+    count = _prune(program, scratch, epoch, _close(program, scratch, epoch, none, none))
     return _intern(program, scratch, epoch, count, pool, ptr, accepting, keys, table, counters)[1]
 
 
-@jit
+@inner
 def _atoms_of_classes(member: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The columns of `member` as lists: atoms of class c are atoms[ptr[c]:ptr[c+1]]."""
     n_atoms, n_classes = member.shape
@@ -124,7 +128,7 @@ def _atoms_of_classes(member: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return ptr, atoms
 
 
-@jit
+@inner
 def _close(program: np.ndarray, scratch: np.ndarray, epoch: int, first: int, count: int) -> int:
     """Add to the set all reading or matching instructions that `first` leads to; the new count."""
     if scratch[_SEEN, first] == epoch:
@@ -148,14 +152,19 @@ def _close(program: np.ndarray, scratch: np.ndarray, epoch: int, first: int, cou
     return count
 
 
-@jit
+@inner
 def _prune(program: np.ndarray, scratch: np.ndarray, epoch: int, count: int) -> int:
     """Keep the instructions that no other instruction of the set dominates, and mark them; their
     count."""
     for k in range(count):
         i = scratch[_SET, k]
-        _lower(scratch, _NEAR, epoch, i, program[2, i])
-        _lower(scratch, _FAR, epoch, i, program[3, i])
+        for row in (_NEAR, _FAR):  # how near the nearest copy in the set is, noted at the first
+            distance = program[2 if row == _NEAR else 3, i]
+            first = i - distance
+            if distance >= 0 and (
+                scratch[row + 1, first] != epoch or distance < scratch[row, first]
+            ):
+                scratch[row, first], scratch[row + 1, first] = distance, epoch
     kept = 0
     for k in range(count):
         i = scratch[_SET, k]
@@ -169,15 +178,7 @@ def _prune(program: np.ndarray, scratch: np.ndarray, epoch: int, count: int) -> 
     return kept
 
 
-@jit
-def _lower(scratch: np.ndarray, row: int, epoch: int, instruction: int, distance: int) -> None:
-    """Note at the first copy of `instruction` how near the nearest copy in the set is."""
-    first = instruction - distance
-    if distance >= 0 and (scratch[row + 1, first] != epoch or distance < scratch[row, first]):
-        scratch[row, first], scratch[row + 1, first] = distance, epoch
-
-
-@jit
+@inner
 def _group_atoms(
     program: np.ndarray,
     class_ptr: np.ndarray,
@@ -191,7 +192,8 @@ def _group_atoms(
     Afterwards groups[_GROUP, a] is the group of atom a and groups[_SOME, g] an atom of group g.
     """
     n_atoms = groups.shape[1]
-    groups[_GROUP, :], groups[_COUNT, 0], n_groups = 0, n_atoms, 1
+    groups[_GROUP, :], groups[_COUNT, 0] = 0, n_atoms
+    n_groups: Any = np.int64(1)
     for instruction in instructions:
         if poll(watch):
             break
@@ -204,7 +206,7 @@ def _group_atoms(
     return n_groups
 
 
-@jit
+@inner
 def _split_groups(atoms: np.ndarray, groups: np.ndarray, n_groups: int) -> int:
     """Split each group that `atoms` cuts into a part inside and a part outside of `atoms`."""
     before = n_groups
@@ -229,7 +231,7 @@ def _split_groups(atoms: np.ndarray, groups: np.ndarray, n_groups: int) -> int:
     return n_groups
 
 
-@jit
+@inner
 def _step(
     program: np.ndarray,
     reads: np.ndarray,
@@ -238,7 +240,7 @@ def _step(
     instructions: np.ndarray,
 ) -> int:
     """Put what `instructions` lead to by an atom into the set; `reads` is its row of `member`."""
-    count = 0
+    count: Any = np.int64(0)
     for instruction in instructions:
         c = program[0, instruction]
         if c >= 0 and reads[c]:
@@ -246,7 +248,7 @@ def _step(
     return count
 
 
-@jit
+@inner
 def _intern(
     program: np.ndarray,
     scratch: np.ndarray,
@@ -264,7 +266,7 @@ def _intern(
         return 0, pool
     key = np.uint64(0)
     for k in range(count):
-        key += mix(scratch[_SET, k])
+        key += mix(np.uint64(scratch[_SET, k]))
     slot = first_slot(key, table)
     while table[slot] != 0:
         state = int(table[slot])
@@ -286,7 +288,7 @@ def _intern(
     return state, pool
 
 
-@jit
+@inner
 def _same(scratch: np.ndarray, epoch: int, count: int, instructions: np.ndarray) -> bool:
     """Whether `instructions` are the set in scratch; both hold each instruction once."""
     if instructions.size != count:
@@ -297,7 +299,7 @@ def _same(scratch: np.ndarray, epoch: int, count: int, instructions: np.ndarray)
     return True
 
 
-@jit
+@inner
 def _with_room(
     needed: int,
     trans: np.ndarray,

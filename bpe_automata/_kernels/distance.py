@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bpe_automata._kernels import jit
+from bpe_automata._kernels import inner, jit
 from bpe_automata._kernels.watch import poll
 
 NEVER = -1
@@ -83,7 +83,7 @@ def edges_of(
     return tail[:many].copy(), start[:many].copy(), head[:count].copy(), longer[:count].copy()
 
 
-@jit
+@inner
 def _longer(array: np.ndarray, count: int, room: int) -> np.ndarray:
     longer = np.empty(room, array.dtype)
     longer[:count] = array[:count]

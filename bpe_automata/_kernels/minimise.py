@@ -8,9 +8,11 @@ size of the alphabet (A. Valmari, "Fast brief practical DFA minimization", IPL 1
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from bpe_automata._kernels import jit
+from bpe_automata._kernels import inner, jit
 from bpe_automata._kernels.hashing import first_slot, mix, next_slot, table_size
 from bpe_automata._kernels.watch import poll, stopped
 
@@ -43,7 +45,8 @@ def refine(
         for index in range(edges[FIRST, splitter], edges[PAST, splitter]):
             if poll(watch):
                 break
-            _mark(states, state_counts, tail[edges[ELEMENT, index]])
+            into: Any = np.int64(tail[edges[ELEMENT, index]])
+            _mark(states, state_counts, into)
         _split(states, state_counts)
         splitter += 1
         while block < state_counts[0]:
@@ -57,7 +60,7 @@ def refine(
             block += 1
 
 
-@jit
+@inner
 def _mark(partition: np.ndarray, counts: np.ndarray, element: int) -> None:
     """Move an element to the front of its set, among the marked ones."""
     which, here = partition[SET, element], partition[WHERE, element]
@@ -73,7 +76,7 @@ def _mark(partition: np.ndarray, counts: np.ndarray, element: int) -> None:
     partition[_MARKS, which] += 1
 
 
-@jit
+@inner
 def _split(partition: np.ndarray, counts: np.ndarray) -> None:
     """Cut each set into its marked and its other elements; the smaller part becomes a new set."""
     for t in range(counts[1]):
@@ -156,7 +159,7 @@ def subtrees(
     return state, count
 
 
-@jit
+@inner
 def _alike(
     label: np.ndarray,
     accepting: np.ndarray,

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bpe_automata._kernels import jit
+from bpe_automata._kernels import inner, jit
 from bpe_automata._kernels.hashing import EMPTY, grown, slot_of, table_size, with_room
 from bpe_automata._kernels.watch import poll
 
@@ -127,17 +127,17 @@ def product(
     return pairs[:count], offsets[: done + 1], symbols[:m], targets[:m], NOWHERE
 
 
-@jit
+@inner
 def _accepts(rows: Rows, state: int) -> bool:
     return state >= 0 and rows.accepting[state]
 
 
-@jit
+@inner
 def _row(rows: Rows, state: int) -> tuple[int, int]:
     return (rows.offsets[state], rows.offsets[state + 1]) if state >= 0 else (0, 0)
 
 
-@jit
+@inner
 def _number(
     key: int, wide: int, keys: np.ndarray, values: np.ndarray, pairs: np.ndarray, count: int
 ) -> int:
@@ -150,7 +150,7 @@ def _number(
     return count + 1
 
 
-@jit
+@inner
 def _more_room(
     keys: np.ndarray, values: np.ndarray, pairs: np.ndarray, count: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

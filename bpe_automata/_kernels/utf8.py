@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bpe_automata._kernels import jit
+from bpe_automata._kernels import inner, jit
 from bpe_automata._kernels.hashing import first_slot, longer, mix, next_slot, rehashed, table_size
 from bpe_automata._kernels.watch import poll
 
@@ -49,7 +49,7 @@ def instantiate(
     return rows[:used]
 
 
-@jit
+@inner
 def _row(
     rows: np.ndarray, follow: np.ndarray, used: int, keys: np.ndarray, table: np.ndarray
 ) -> int:
@@ -102,7 +102,7 @@ def breadth_first(trans: np.ndarray, start: int, watch: np.ndarray) -> np.ndarra
     return number
 
 
-@jit
+@inner
 def _renumber(
     trans: np.ndarray, accepting: np.ndarray, number: np.ndarray, watch: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
