@@ -15,6 +15,7 @@ import pkgutil
 import random
 import sys
 import time
+from contextlib import suppress
 from importlib import import_module
 from typing import Any, TextIO, get_args
 
@@ -38,6 +39,7 @@ from bpe_automata._kernels import compiled
 from bpe_automata._tokenizer.sources.implied_merges import all_splits
 from bpe_automata._tokenizer.tokenizer import Tokenizer
 from bpe_automata.banning import Ban, Spellings
+from bpe_automata.errors import BudgetExceededError
 from bpe_automata.integrations.bitmask import apply_bitmask
 from bpe_automata.schemas import json_schema
 from bpe_automata.schemas._escapes import json_string
@@ -162,7 +164,8 @@ def _steered(tokenizer: Tokenizer, eos_ids: tuple[int, ...]) -> None:
         # With the last one, the search for the least number of ids is long.
         for regex in (r'"(\w| ){0,40}"|[a-z]+é', "(the answers? ){3}", "(answer|is|re ){60}"):
             steered = constrain(tokenizer, regex, method, eos_ids=eos_ids)
-            _walk(steered.within(steered.matcher().min_tokens_to_accept()))
+            with suppress(BudgetExceededError):  # with some tokenizers it is too long
+                _walk(steered.within(steered.matcher().min_tokens_to_accept()))
     ban = Ban(["a b"], whole_word=True, ignore_case=True)
     _walk(ban.constrain(tokenizer, r"[a-z ]{1,20}", eos_ids=eos_ids))
     spellings = Spellings(tokenizer, ban, eos_ids)

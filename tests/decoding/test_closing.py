@@ -335,7 +335,7 @@ def test_any_engine(data):
     automaton = automaton.trimmed()
     engine = Listed(automaton, (5,), 6)
     states = tuple(map(engine.table.names.index, automaton.states()))
-    whole = explicit.ExploredEndings(automaton, states)
+    whole = explicit.Explored(automaton, states)
     for state in states:
         far = distances(automaton)[states.index(state)]
         assert [Within(engine, 0).endings.reaches(state, k) for k in (far - 1, far)] == [
