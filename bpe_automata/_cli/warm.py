@@ -59,7 +59,7 @@ _READ = "the answer is true, the answers are false: there was no other answer to
 
 def add_warm(commands: Commands) -> None:
     """Add the command `warm`."""
-    summary = "compile the kernels beforehand (two or three minutes, once on a machine)"
+    summary = "compile the kernels beforehand (a minute or two, once on a machine)"
     parser = add_command(commands, "warm", summary, _run_warm)
     parser.add_argument(
         "tokenizers",
