@@ -149,7 +149,7 @@ FLOORS = {
     "arguments": 0,
     "kernels": 0,
     "viz": 0,
-    "token_automata": 1,
+    "token_automata": 1.5,
     "automata": 1,
     "tokenizer": 1,
     "schemas": 2,
