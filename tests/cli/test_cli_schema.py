@@ -162,7 +162,8 @@ def test_progress_counts_the_kernels_that_are_at_hand(monkeypatch):
     for drawn_on in (screen, file):
         with event.install_listener("numba:compile", Progress(drawn_on)):
             for _ in range(2):
-                event.end_event("numba:compile")
+                with event.trigger_event("numba:compile", {"dispatcher": None}):
+                    pass
         clear(drawn_on)
     ready = sum(bool(kernel.overloads) for kernel in kernels)
     assert screen.getvalue().count(f"] {ready} of {len(kernels)} kernels, ") == 2
