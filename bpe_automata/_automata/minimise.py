@@ -1,4 +1,4 @@
-"""Minimisation of a partial DFA.
+"""Minimisation of a DFA, written down as a complete table with a dead state 0.
 
     p ~ q  <=>  L(p) == L(q)            (L(p): what leads from p to an accepting state)
 
@@ -74,7 +74,8 @@ def _partition(sets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def equal_columns(trans: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Columns that are alike, numbered by the first of them: (int32 [k], the first of each)."""
+    """Equal columns have one number, in order of first occurrence: (int32 [k], the first column of
+    each number)."""
     numbers = dict[bytes, int]()
     column = [numbers.setdefault(one.tobytes(), len(numbers)) for one in trans.T]
     first = np.unique(column, return_index=True)[1]

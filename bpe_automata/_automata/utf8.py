@@ -43,8 +43,9 @@ def byte_table(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, int] | None:
     """The byte DFA of a minimal, trimmed character DFA whose columns are pairwise different.
 
-    trans: int32 [n, n_atoms]; accepting: bool [n]; starts, atom_of: int32, the atom of each
-    interval of code points (surrogates must lie in the atom whose column is dead, atom 0).
+    trans: int32 [n, n_atoms]; accepting: bool [n]; start: a state; starts, atom_of: int32, the
+    first code point of each interval, and its atom (surrogates must lie in the atom whose column is
+    dead, atom 0).
     Returns (trans int32 [m, n_classes], byte_class uint8 [256], accepting bool [m], start), None if
     the table would take more than `max_bytes`. Raises BudgetExceededError.
     """
@@ -67,7 +68,7 @@ def _read(starts: bytes, atom_of: bytes) -> tuple[Tree, np.ndarray, np.ndarray]:
 
 
 def code_points(starts: np.ndarray, atom_of: np.ndarray) -> Tree:
-    """The tree of all code points but those of overlong forms."""
+    """The tree of the UTF-8 of all code points. No overlong form leads anywhere."""
     nodes, numbers = [np.zeros(64, np.int32)], [dict[bytes, int](), dict[bytes, int]()]
 
     def intern(children: np.ndarray, is_leaf: bool) -> int:

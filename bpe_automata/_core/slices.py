@@ -1,8 +1,9 @@
 """Slices of the vocabulary. In a wide state (a string, a line, a counted class) hundreds of bytes
-do alike. Tokens of at most L bytes, all in K, are read there as a loop over K reads them: which of
-them may come depends on the hypotheses H and the text state a alone (see `steps`), and is found
-once for a tokenizer, K, L, a and H, as long as it is remembered. Tokens behind which the text state
-is not harmless are in no slice. All others are read in a trie of their own."""
+do alike. Tokens of at most L bytes, each in K (or beyond ASCII, where all of that stays there too),
+are read there as a loop over K reads them. Which of them may come depends for most on the
+hypotheses H and the text state a alone (see `steps`), and is remembered for a tokenizer, K, L, a
+and H; for the others, `Taken.later`, also on what is live nearby. Tokens behind which the text
+state is not harmless are in no slice. All others are read in a trie of their own."""
 
 from __future__ import annotations
 
