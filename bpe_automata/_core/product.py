@@ -15,9 +15,8 @@ from bpe_automata._core.reader import Reader
 from bpe_automata._core.regions import region
 from bpe_automata._core.rows import compose, judge, read_row
 from bpe_automata._core.search import live_at, search_each
-from bpe_automata._core.slices import MOST_FEW, Groups, Slice
+from bpe_automata._core.slices import MOST_FEW, Slice
 from bpe_automata._core.steps import (
-    ALIVE,
     DONE,
     NEED_CONFIGURATIONS,
     NEED_ROWS,
@@ -35,7 +34,6 @@ from bpe_automata._limits import untouched
 from bpe_automata._sharing import BoundedMemo, locked
 
 _QUOTA = 2000  # calls of `candidates` in one call of a kernel, doubled where they are too few
-_FEW = 40  # calls of `candidates` for one id of a slice
 _NONE = np.empty(0, np.int32)
 _NO_BASE = np.empty((2, 0), np.int32)
 
@@ -203,38 +201,45 @@ class Product(Reader):
             quota[0] = budget
             self._give(code, room)
 
-    def read_slice(self, H: int, groups: Groups) -> tuple[np.ndarray, ...]:
-        """What is known of the tokens of a slice, in a loop that never ends, at its start and a
-        hypothesis set: (free, bound) of those that surely may come with a boundary before them,
-        and without; of the others `later`, rows (id, side, set) of those that end where a character
-        ends, and the hypotheses there, and `unsure`, the ids of those that end inside one."""
-        numbers = np.empty((2, len(groups.rows)), np.int64)
+    # ---------------------------------------------------------------- of a loop: see `slices`
+
+    def judged(self, rows: np.ndarray, H: int) -> np.ndarray:
+        """int64 [2, n]: the configurations that tokens lead to from the start and a hypothesis set,
+        -1 for none, with a boundary before each and without. rows: see `read_tokens`."""
+        numbers = np.empty((2, len(rows)), np.int64)
         while True:
-            room, memo = self._emptied(), self._memo
-            code = judge(groups.rows, H, memo, self._kit(), room, numbers)
-            if code != DONE:
-                check()
-                self._give(code, room)
-                continue
-            surely = (numbers >= 0) & (memo[6][numbers] == ALIVE)
-            sides, group = np.nonzero((numbers >= 0) & ~surely)
-            sizes = np.diff(groups.start)[group]
-            at = np.repeat(groups.start[group] - np.cumsum(sizes) + sizes, sizes)
-            ids = groups.ids[at + np.arange(len(at))].astype(np.int64)
-            c, side = np.repeat(numbers[sides, group], sizes), np.repeat(sides, sizes)
-            live, pairs = self._known_live(ids, c), c << 20 | ids + 1
-            open_ = pairs[~live & (memo[6][c] == PARTLY) & ~np.isin(pairs, self._visited[0])]
-            if not len(open_) or not surely.any():  # a loop that never leads on
-                break
-            self.ask(search_each, open_, _FEW)
-        found = [
-            np.append(groups.ids[np.repeat(surely[k], np.diff(groups.start))], ids[on])
-            for k, on in enumerate((live & (side == 0), live & (side == 1)))
-        ]
-        sets = memo[2][c] & 0xFFFFFF
-        whole = ~live & (self.tables.sets.current()[2][sets] == 0)
-        later = np.stack([ids[whole], side[whole], sets[whole]], axis=1)
-        return *found, later, np.unique(ids[~live & ~whole])
+            room = self._emptied()
+            code = judge(rows, H, self._memo, self._kit(), room, numbers)
+            if code == DONE:
+                return numbers
+            check()
+            self._give(code, room)
+
+    def configurations(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The keys and statuses of configurations, 0 where there is none."""
+        met, at = numbers >= 0, np.maximum(numbers, 0)
+        return np.where(met, self._memo[2][at], 0), np.where(met, self._memo[6][at], 0)
+
+    def characters_behind(self, sets: np.ndarray) -> np.ndarray:
+        """bool [n, kinds]: the kinds of characters that may end where each set is, inside one, and
+        behind which a boundary may come, and acceptance is within reach."""
+        after, B = self.tables.steps_of_hypotheses, self.states[3][self.dfa.start]
+        lead_on = (after & B).any(axis=3).reshape(-1, after.shape[2]).astype(np.float32)
+        inside = self.tables.sets.current()[6][sets].view(np.uint8)
+        members = np.unpackbits(inside, axis=-1, count=after.shape[1], bitorder="little")
+        found: np.ndarray = members.reshape(len(sets), len(lead_on)) @ lead_on > 0
+        return found
+
+    def settled(self, ids: np.ndarray, c: np.ndarray, few: int) -> np.ndarray:
+        """int: is each of some ids live at a configuration, by its number? 1: yes, -1: no, 0: at
+        most `few` calls of `candidates` for each do not tell."""
+        found, pairs = self._known_live(ids, c), c << 20 | ids + 1
+        open_ = pairs[~found & (self._memo[6][c] == PARTLY)]
+        open_ = open_[~np.isin(open_, self._visited[0])]
+        if len(open_) and few:
+            self.ask(search_each, open_, few)
+            found = self._known_live(ids, c)
+        return np.where(found, 1, np.where(np.isin(pairs, self._visited[0]), -1, 0))
 
     def _known_live(self, ids: np.ndarray, c: np.ndarray) -> np.ndarray:
         """bool: `is_live` of each id at a configuration."""
@@ -344,10 +349,10 @@ class Product(Reader):
         return self.step_each(q, a, int(self.tables.sets.current()[2][H]), tokens)
 
 
-def loop_product(tables: TokenizerTables, dfa: ByteDFA) -> Product:
-    """The product of a loop that never ends, read by steady atoms alone."""
+def loop_product(tables: TokenizerTables, dfa: ByteDFA, ends: bool) -> Product:
+    """The product of a loop: one that never ends, read by steady atoms alone, or any text."""
     good = np.ones(dfa.n_states, np.uint8)
     good[0] = 0
-    found = Product(tables, dfa, NO_ADDED, good=good, ends=False, sliced=False)
-    found.text = tables.steady_text
+    found = Product(tables, dfa, NO_ADDED, good=good, ends=ends, sliced=False)
+    found.text = found.text if ends else tables.steady_text
     return found

@@ -9,6 +9,7 @@ from bpe_automata._core.configurations import (
     need_set,
     number_all,
 )
+from bpe_automata._core.search import ends_character
 from bpe_automata._core.status import know_all
 from bpe_automata._core.steps import (
     ALIVE,
@@ -76,7 +77,11 @@ def read_row(
             if c < 0:
                 continue
             s, last = known[c], t if i < n else np.int64(NO_TOKEN)
-            if s == PARTLY and not is_live(last, c, dead, rows, position):
+            if (
+                s == PARTLY
+                and not is_live(last, c, dead, rows, position)
+                and not ends_character(c, last, memo, kit, wanted)
+            ):
                 pair = (c << 20) | (last + 1)
                 if failed[slot_of(failed, pair)] != pair and n_open < len(
                     open_

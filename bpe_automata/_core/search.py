@@ -19,7 +19,6 @@ import numpy as np
 from bpe_automata._core.configurations import (
     EVERY_ID,
     EVERY_MADE,
-    NONE_KNOWN,
     configuration,
     is_live,
     key_of,
@@ -50,7 +49,7 @@ from bpe_automata._core.steps import (
     meets,
 )
 from bpe_automata._core.tokens import added_steps, read_tokens
-from bpe_automata._kernels import inner, jit
+from bpe_automata._kernels import inlined, inner, jit
 from bpe_automata._kernels.hashing import slot_of, spread
 
 SHORT = 3  # bytes of the ids that are looked at first
@@ -116,6 +115,20 @@ def complete(
             hints[sets[2][H]] = t
             return np.int64(t)
     return np.int64(-1)
+
+
+@inner
+def ends_character(c: Int, token: Int, memo: Arrays, kit: Arrays, wanted: np.ndarray) -> bool:
+    """Does `complete` show that an id is live at a configuration?"""
+    if kit[4][2][memo[2][c] & 0xFFFFFF] == 0:
+        return False
+    t = complete(c, token, memo[2], memo[8], kit, wanted)
+    if t < 0:
+        return False
+    trie, detours, counts = kit[5], memo[7], memo[4]
+    detours[c] = max(np.int64(detours[c]), np.int64(trie[7][t + 1] - trie[7][t]))
+    counts[2] = max(counts[2], np.int64(detours[c]))
+    return True
 
 
 @jit
@@ -367,20 +380,31 @@ def _search(  # noqa: PLR0915 - one loop
     return DONE, True
 
 
+@inlined
+def known_of_all(row: Int) -> bool:
+    """Is every id live that BPE makes, by what `memo.dead` says?"""
+    return row in (EVERY_MADE, EVERY_ID)
+
+
 @inner
-def learn_at_once(c: Int, memo: Arrays, kit: Arrays, scratch: Arrays) -> tuple[Int, Int]:
-    """Learn from all short ids that surely lead on from a configuration, until every id is known
-    to be live there. Returns (code, the configuration nearest to acceptance, nearer than this one,
-    that an id of one byte leads to; -1 if there is none or it is not needed)."""
+def first_dead(row: np.ndarray, order: np.ndarray) -> Int:
+    """The first id of those that are not known to be live."""
+    w, bit = 0, 0
+    while row[w] == 0:
+        w += 1
+    while not (row[w] >> np.uint64(bit)) & np.uint64(1):
+        bit += 1
+    return np.int64(order[64 * w + bit])
+
+
+@inner
+def learn_at_once(c: Int, back: Int, memo: Arrays, kit: Arrays, scratch: Arrays) -> tuple[Int, Int]:
+    """Learn from the short ids that surely lead on from a configuration, until every id is known
+    to be live there; unless `back` is 1, only if something is known already of the configuration
+    nearest to acceptance that an id of one byte leads to. Returns (code, that one; -1: learnt)."""
     steps, text, _, _, sets, trie, _, pairs = kit
-    found, path, wanted, need, numbers, other = (
-        scratch[0],
-        scratch[1],
-        scratch[2],
-        scratch[3],
-        scratch[5],
-        scratch[7],
-    )
+    found, path, wanted, need = scratch[:4]
+    numbers, other = scratch[5], scratch[7]
     slots, values, keys, dead, counts, rows, known = memo[:7]
     q0, a0, H0 = keys[c] >> 40, (keys[c] >> 24) & 0xFFFF, keys[c] & 0xFFFFFF
     at, row0, none = sets[3][H0], np.int64(sets[2][H0]), np.int64(0)
@@ -390,7 +414,8 @@ def learn_at_once(c: Int, memo: Arrays, kit: Arrays, scratch: Arrays) -> tuple[I
     if counts[1] == len(rows):
         return NEED_ROWS, np.int64(-1)
     far, nearest, best = kit[3][7], np.int64(-1), kit[3][7][q0]
-    for longest in (np.int64(1), np.int64(SHORT)):
+    for turn in range(back, 3):
+        longest, first = np.int64(SHORT if turn == 2 else 1), np.int64(NO_TOKEN)
         n = read_tokens(q0, a0, row0, none, longest, steps, text, trie, path, found, wanted)
         for side in range(2):
             after = sets[4][at] if side == 0 else sets[5][at]
@@ -399,32 +424,39 @@ def learn_at_once(c: Int, memo: Arrays, kit: Arrays, scratch: Arrays) -> tuple[I
             know_all(numbers, n, memo, kit, wanted)
             for i in range(n):
                 t, child = np.int64(found[i, 0]), numbers[i]
-                if child < 0:
+                if child < 0 or known[child] == DEAD or known[child] == 0:
                     continue
-                s = known[child]
-                if s == ALIVE or (s == PARTLY and is_live(t, child, dead, rows, pairs[0])):
+                if turn == 0:
+                    if (
+                        known[child] != ALIVE
+                        and not known_of_all(dead[child])
+                        and far[keys[child] >> 40] < best
+                    ):
+                        nearest, best = child, far[keys[child] >> 40]
+                elif side == 1 and first >= 0 and not may_follow(first, t, pairs):
+                    continue
+                elif known[child] == ALIVE or is_live(t, child, dead, rows, pairs[0]):
                     detour = length(t, trie, kit[6]) + memo[7][child]
                     learn(c, t, np.int64(1 - side), detour, memo, pairs, other)
-                    if dead[c] == EVERY_ID or dead[c] == EVERY_MADE:
+                    if known_of_all(dead[c]):
                         return DONE, np.int64(-1)
-                elif s == PARTLY and longest == 1 and far[keys[child] >> 40] < best:
-                    nearest, best = child, far[keys[child] >> 40]
-        if nearest >= 0 and dead[c] == NONE_KNOWN:
-            break
-    return NEED_STEPS if wanted[0] > 0 else DONE, nearest
+                    first = first_dead(rows[dead[c]], pairs[1])
+        if nearest >= 0:
+            return DONE, nearest
+    return NEED_STEPS if wanted[0] > 0 else DONE, np.int64(-1)
 
 
 @inner
 def learn_ahead(c: Int, memo: Arrays, kit: Arrays, scratch: Arrays) -> Int:
     """`learn_at_once`, first of the configurations on a way to acceptance, the last one first: in
     `[a-z]{500}` each is known by the next. Returns a code."""
-    dead, frames, n = memo[3], scratch[6], 1
+    frames, n = scratch[6], 1
     frames[0, 0], frames[0, 1] = c, 0
     while n > 0:
-        code, nearest = learn_at_once(frames[n - 1, 0], memo, kit, scratch)
+        code, nearest = learn_at_once(frames[n - 1, 0], frames[n - 1, 1], memo, kit, scratch)
         if code != DONE:
             return code
-        if frames[n - 1, 1] == 0 and nearest >= 0 and dead[nearest] == NONE_KNOWN:
+        if nearest >= 0:
             if n == len(frames):
                 return NEED_ROOM
             frames[n - 1, 1] = 1
@@ -454,22 +486,12 @@ def all_live(
             return NEED_STEPS, False
     if known[c] != PARTLY:
         return DONE, known[c] == ALIVE
-    if dead[c] == NONE_KNOWN:
+    if not known_of_all(dead[c]):
         code = learn_ahead(c, memo, kit, scratch)
         if code != DONE:
             return code, False
-    while dead[c] != EVERY_MADE and dead[c] != EVERY_ID:
-        at = 0
-        if dead[c] >= 0:
-            row = rows[dead[c]]
-            w = 0
-            while row[w] == 0:
-                w += 1
-            bit = 0
-            while not (row[w] >> np.uint64(bit)) & np.uint64(1):
-                bit += 1
-            at = 64 * w + bit
-        token = np.int64(order[at])
+    while not known_of_all(dead[c]):
+        token = first_dead(rows[dead[c]], order) if dead[c] >= 0 else np.int64(order[0])
         code = search(c, token, memo, kit, scratch, visited, deepest, quota)
         if code != DONE:
             return code, False
@@ -491,14 +513,20 @@ def live_at(
 ) -> tuple[Int, bool]:
     """Is every id live at all states of a region (int64) with each of some sets (int64), in state 0
     of the text automaton? Returns (code, is it so)."""
-    slots, values, keys, counts = memo[0], memo[1], memo[2], memo[4]
-    for k in range(len(region) - 1, -1, -1):  # the farther ones first, to which the others lead
-        q = region[k]
-        for H in sets_of:
-            c = configuration(key_of(q, np.int64(0), H), slots, values, keys, counts)
-            if c < 0:
-                return NEED_CONFIGURATIONS, False
-            code, live = all_live(c, memo, kit, scratch, visited, deepest, quota)
-            if code != DONE or not live:
-                return code, False
+    slots, values, keys, counts, known = memo[0], memo[1], memo[2], memo[4], memo[6]
+    n, m = len(region), len(sets_of)
+    numbers = np.empty(n * m, np.int64)
+    for i in range(n * m):  # the farther states first, to which the others lead
+        key = key_of(region[n - 1 - i // m], np.int64(0), sets_of[i % m])
+        numbers[i] = configuration(key, slots, values, keys, counts)
+        if numbers[i] < 0:
+            return NEED_CONFIGURATIONS, False
+    know_all(numbers, np.int64(n * m), memo, kit, scratch[2])
+    for c in numbers:
+        if known[c] == DEAD:
+            return DONE, False
+    for c in numbers:
+        code, live = all_live(c, memo, kit, scratch, visited, deepest, quota)
+        if code != DONE or not live:
+            return code, False
     return DONE, True

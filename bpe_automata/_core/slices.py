@@ -3,7 +3,10 @@ do alike. Tokens of at most L bytes, each in K (or beyond ASCII, where all of th
 are read there as a loop over K reads them. Which of them may come depends for most on the
 hypotheses H and the text state a alone (see `steps`), and is remembered for a tokenizer, K, L, a
 and H; for the others, `Taken.later`, also on what is live nearby. Tokens behind which the text
-state is not harmless are in no slice. All others are read in a trie of their own."""
+state is not harmless are in no slice. All others are read in a trie of their own.
+
+Tokens are looked at by groups (see `groups`). Of those that end inside a character it is asked
+which characters that can become, and whether acceptance can be reached behind one of these."""
 
 from __future__ import annotations
 
@@ -14,15 +17,18 @@ import numpy as np
 
 from bpe_automata._automata.compile import compile_regex
 from bpe_automata._automata.dfa import ByteDFA
-from bpe_automata._core.steps import Int
+from bpe_automata._core.steps import ALIVE, Int
 from bpe_automata._core.tables import Tables, fixed
 from bpe_automata._kernels import jit
 from bpe_automata._sharing import BoundedMemo, Lock, cached, locked
 
 Arrays = tuple[np.ndarray, ...]
-MakeProduct = Callable[[Any, ByteDFA], Any]
+MakeProduct = Callable[[Any, ByteDFA, bool], Any]
 MOST_FEW = 4000
 _SINGLY = 300
+_NONE = np.empty(0, np.int32)
+_EACH = 40  # calls of `candidates` for one id
+_CHARACTER = 3  # bytes of tokens that end one, at most
 
 
 class Taken(NamedTuple):
@@ -47,30 +53,6 @@ def _taken(
     return Taken(base, few, both, later, needs, singly)
 
 
-class Groups(NamedTuple):
-    """Tokens that lead to one place in a loop, whatever the hypotheses: rows int32 [n, 4], one of
-    them as in `read_tokens`; start int64 [n + 1] and ids int32: all of each group."""
-
-    rows: np.ndarray
-    start: np.ndarray
-    ids: np.ndarray
-
-
-def grouped(ids: np.ndarray, loop: Any) -> Groups:
-    """Some tokens, read from the start of a loop."""
-    q, a = loop.step_each(1, 0, 0, ids.astype(np.int64)).T
-    ids, q, a = ids[q > 0], q[q > 0], a[q > 0]
-    klass = loop.tables.by_id[0][ids]
-    key = (q * (a.max(initial=0) + 1) + a) * (klass.max(initial=0) + 1) + klass
-    present = np.zeros(key.max(initial=0) + 1, np.bool_)
-    present[key] = True
-    group = np.cumsum(present)[key] - 1
-    order = np.argsort(group.astype(np.uint16), kind="stable")  # a radix sort
-    start = np.append(0, np.cumsum(np.bincount(group)))
-    rows = np.stack([ids, q, a, klass], axis=1)[order].astype(np.int32)
-    return Groups(rows[start[:-1]], start, rows[:, 0].copy())
-
-
 class Slice:
     """ids: int32, the tokens of the slice; rest: the trie of all others. The product of the loop is
     its own: nobody else takes that one's lock."""
@@ -86,16 +68,19 @@ class Slice:
         self._rows: BoundedMemo[tuple[int, int], tuple[Taken | None]]
         self._rows = BoundedMemo(tables.n_ids // 2)
         self._odd: dict[int, np.ndarray] = {}
-        self._loop: Any = None  # its product, and the tokens by where they lead there
+        self._loop: Any = None  # its product
 
     @cached
     def rest(self) -> Arrays:
-        return self._part(~self._inside)
-
-    def _part(self, kept: np.ndarray) -> Arrays:
-        """The trie of some tokens alone, bool [n_ids]."""
-        trie = self._tables.trie
-        return *fixed(*part_of(kept, trie)), *trie[7:]
+        kept, trie = ~self._inside, self._tables.trie
+        label, depth, skip, token, klass, after, first = trie[:7]
+        here = (token >= 0) & kept[token]
+        number = np.append(0, np.cumsum(here))  # of tokens before each node
+        at = number[skip] > number[:-1]  # there are some below, itself included
+        number = np.append(0, np.cumsum(at)).astype(np.int32)
+        own = [np.where(here, column, none)[at] for column, none in ((token, -1), (klass, 0))]
+        found = label[at], depth[at], number[skip[at]], *own, after[at], first[at]
+        return *fixed(*found), *trie[7:]
 
     @cached
     def packed(self) -> np.ndarray:
@@ -107,7 +92,7 @@ class Slice:
     @property
     def detour(self) -> int:
         """As of a product. (What is known of a loop that is a slice of no others.)"""
-        return int(self._loop[0]._memo[4][2]) if self._loop else 0
+        return max(_CHARACTER, int(self._loop._memo[4][2])) if self._loop else 0
 
     def taken(self, a: int, H: int, product: MakeProduct) -> Taken | None:
         """What is known of the tokens of the slice at (a, H); None where too many are to be read
@@ -139,19 +124,61 @@ class Slice:
         if self._loop is None:
             one_of = [f"\\x{b:02x}" for b in np.flatnonzero(self.K)]
             one_of += ["[^\\x00-\\x7f]"] * self.wide
-            loop = product(self._tables, compile_regex(f"(?:{'|'.join(one_of)})*"))
-            self._loop = loop, grouped(self.ids, loop)
-        n_bits = ((self._tables.n_ids + 31) >> 5) * 32
-        loop, groups = self._loop
-        free, bound, later, unsure = loop.read_slice(H, groups)
-        surely = np.zeros((2, n_bits), np.bool_)
-        surely[0, free] = surely[1, bound] = True
-        base = np.packbits(surely, axis=1, bitorder="little").view(np.int32)
-        both, needs = base, np.unique(later[:, 2]).astype(np.int64)
+            self._loop = product(self._tables, compile_regex(f"(?:{'|'.join(one_of)})*"), False)
+        (of, rows, tail, ended), loop = self._groups, self._loop
+        c = loop.judged(rows, H)
+        keys, statuses = loop.configurations(c)
+        surely, sets = statuses == ALIVE, np.where(c >= 0, keys & 0xFFFFFF, 0)
+        inside = np.nonzero((c >= 0) & (tail > 0))
+        surely[inside] = (loop.characters_behind(sets[inside]) & ended[inside[1]]).any(axis=1)
+        bits = _of_tokens(surely, of)
+        side, ids = np.nonzero(_of_tokens((c >= 0) & ~surely, of))
+        found = loop.settled(ids, c[side, of[ids]], _EACH if surely.any() else 0)
+        bits[side[found == 1], ids[found == 1]] = True
+        base = both = np.packbits(bits, axis=1, bitorder="little").view(np.int32)
+        side, ids = side[found != 1], ids[found != 1]
+        whole = tail[of[ids]] == 0
+        later, needs = ids[whole], np.unique(sets[side[whole], of[ids[whole]]]).astype(np.int64)
         if len(later):
-            surely[later[:, 1], later[:, 0]] = True
-            both = np.packbits(surely, axis=1, bitorder="little").view(np.int32)
-        return _taken(base, unsure, both, np.unique(later[:, 0]), needs)
+            bits[side[whole], later] = True
+            both = np.packbits(bits, axis=1, bitorder="little").view(np.int32)
+        unsure = self._not_dead(H, side[~whole], ids[~whole], product)
+        return _taken(base, unsure, both, np.unique(later), needs)
+
+    def _not_dead(
+        self, H: int, side: np.ndarray, ids: np.ndarray, product: MakeProduct
+    ) -> np.ndarray:
+        """int32: of tokens that end inside a character those that some text may have there."""
+        tables = self._tables
+        if not len(ids):
+            return _NONE
+        if tables.any_text is None:
+            with tables.lock:
+                tables.any_text = tables.any_text or product(tables, compile_regex("(?s:.*)"), True)
+        q, a = tables.any_text.step_each(tables.any_text.dfa.start, 0, 0, ids).T
+        rows = np.stack([ids, q, a, tables.by_id[0][ids]], axis=1).astype(np.int32)
+        c = tables.any_text.judged(rows, H)[side, np.arange(len(ids))]
+        found = tables.any_text.settled(ids, c, _EACH)
+        return np.unique(ids[found >= 0]).astype(np.int32)
+
+    @cached
+    def _groups(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """of: int32 [n_ids, rounded up], the number of each token's group among those of the slice,
+        of the others as many as there are; rows int32 [groups, 4], as in `read_tokens`; tail int32
+        [groups], ended bool [groups, kinds], see `groups`."""
+        groups, n = self._tables.groups, ((self._tables.n_ids + 31) >> 5) * 32
+        some = np.zeros(len(groups.tail) + 1, np.int32)
+        some[groups.of[self.ids]] = 1
+        here = np.flatnonzero(some)
+        some = np.where(some, np.cumsum(some) - 1, 0)
+        of = np.full(n, len(here), np.int32)
+        of[self.ids] = some[groups.of[self.ids]]
+        one = np.zeros(len(here), np.int32)
+        one[of[self.ids]] = self.ids
+        tail, q = groups.tail[here], np.full(len(here), self._loop.dfa.start)
+        q[tail > 0] = self._loop.step_each(q[0], 0, 0, one[tail > 0].astype(np.int64))[:, 0]
+        rows = np.stack([one, q, groups.after[here], groups.klass[here]], axis=1).astype(np.int32)
+        return of, rows, tail, groups.ended[here]
 
     def _read_otherwise(self, a: int) -> np.ndarray:
         """The tokens of the slice that a text state may read otherwise than state 0 does."""
@@ -186,30 +213,6 @@ def inside(use: np.ndarray, length: Int, may: np.ndarray, trie: Arrays) -> np.nd
     return found
 
 
-@jit
-def part_of(kept: np.ndarray, trie: Arrays) -> Arrays:
-    """The first seven arrays of the trie of some tokens alone, bool [n_ids]."""
-    label, depth, skip, token, klass, after, first = trie[:7]
-    n = len(label)
-    number = np.zeros(n + 1, np.int32)  # of tokens before each node
-    for node in range(n):
-        t = token[node]
-        number[node + 1] = number[node] + (t >= 0 and kept[t])
-    at, m = np.empty(n, np.int32), 0
-    for node in range(n):
-        if number[skip[node]] > number[node]:  # there are some below, itself included
-            at[m] = node
-            m += 1
-    count = 0
-    for node in range(n):
-        number[node] = count
-        count += count < m and at[count] == node
-    number[n] = count
-    tokens, classes, skips = np.empty(m, np.int32), np.empty(m, np.int32), np.empty(m, np.int32)
-    for k in range(m):
-        t = token[at[k]]
-        here = t >= 0 and kept[t]
-        tokens[k], classes[k] = t if here else -1, klass[at[k]] if here else 0
-        skips[k] = number[skip[at[k]]]
-    at = at[:m]
-    return label[at], depth[at], skips, tokens, classes, after[at], first[at]
+def _of_tokens(groups: np.ndarray, of: np.ndarray) -> np.ndarray:
+    """bool [..., n]: what is said of their groups, bool [..., groups], of tokens."""
+    return np.take(np.append(groups, np.zeros_like(groups[..., :1]), axis=-1), of, axis=-1)

@@ -10,11 +10,12 @@ import numpy as np
 from bpe_automata._automata.parts import PLAIN
 from bpe_automata._budget import check
 from bpe_automata._core.canonical import CanonicalAutomaton
+from bpe_automata._core.groups import Groups, grouped
 from bpe_automata._core.sets import words
 from bpe_automata._core.token_actions import INSIDE
 from bpe_automata._kernels.distance import distances
 from bpe_automata._limits import check_fits
-from bpe_automata._sharing import Immutable, Lock
+from bpe_automata._sharing import Immutable, Lock, cached
 from bpe_automata._tokenizer.boundaries import Boundaries
 from bpe_automata._tokenizer.text_automaton import TextAutomaton
 
@@ -104,7 +105,7 @@ def fragments(canonical: CanonicalAutomaton) -> np.ndarray:
 class Tables(Immutable):
     """What a reader needs to know of a tokenizer; see `steps` for what the tuples hold. by_id:
     int32 [n_ids], thrice: class, text state and first atom of each token; kinds: see
-    `kinds_of_rows`."""
+    `kinds_of_rows`; any_text: its product with all texts, where it was needed."""
 
     n_ids: int
     deepest: int
@@ -114,6 +115,8 @@ class Tables(Immutable):
     kinds: np.ndarray
     lock: Lock
     slices: dict[tuple[bytes, bool, int], Any]
+    groups: Any
+    any_text: Any = None
 
     def sliceable(self) -> np.ndarray:
         """bool [n_ids]: the tokens that may be in slices."""
@@ -182,6 +185,10 @@ class TokenizerTables(Tables):
         steadily = np.where(steady, text.next, -1).astype(np.int32)
         self.steady_text = fixed(utf8, steadily, text.ends, quiet)
         self.lock, self.slices = Lock(), {}
+
+    @cached
+    def groups(self) -> Groups:
+        return grouped(self)
 
     def sliceable(self) -> np.ndarray:
         """bool [n_ids]: the tokens behind which the text automaton is in a harmless state."""

@@ -1,0 +1,90 @@
+"""Tokens that no loop tells apart (see `slices`), and how characters that they begin may end."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from bpe_automata._core.endings import may_follow_any
+
+if TYPE_CHECKING:
+    from bpe_automata._core.tables import TokenizerTables
+
+
+class Groups(NamedTuple):
+    """of: int32 [n_ids], the group of each token that may be in a slice, of the others as many as
+    there are groups; klass, after, tail int32 [groups]: the class, the text state behind and the
+    UTF-8 row behind the tokens of each; ended bool [groups, kinds]: the kinds of characters that
+    may become of what its token begins."""
+
+    of: np.ndarray
+    klass: np.ndarray
+    after: np.ndarray
+    tail: np.ndarray
+    ended: np.ndarray
+
+
+def grouped(tables: TokenizerTables) -> Groups:
+    """Tokens of one class and with one text state behind them; each of those that end inside a
+    character by itself."""
+    ids, (klass, after, _) = np.flatnonzero(tables.sliceable()), tables.by_id
+    classes = tables.canonical.actions.classes
+    tails = np.array([c.tail for c in classes], np.int32)[klass]
+    width = int(after[ids].max(initial=0)) + 1
+    key = klass[ids].astype(np.int64) * width + after[ids]
+    key = np.where(tails[ids] > 0, len(classes) * width + ids, key)
+    _, first, group = np.unique(key, return_index=True, return_inverse=True)
+    of = np.full(tables.n_ids, len(first), np.int32)
+    of[ids], some = group.reshape(-1), ids[first]
+    ended = _Characters(tables).behind(some, tails[some])
+    return Groups(of, klass[some], after[some], tails[some], ended)
+
+
+class _Characters:
+    """The steady characters that tokens end which are nothing else, in one pretoken with what
+    begins them."""
+
+    def __init__(self, tables: TokenizerTables) -> None:
+        coarse, steady = tables.chars[:2]
+        start, data = tables.trie[7:]
+        self._tables, self._kind = tables, np.where(steady, coarse, -1)
+        self._tokens = tables.fragments.astype(np.int64)
+        self._spelled = [data[start[t] : start[t + 1]].tolist() for t in self._tokens]
+        self._entries: dict[int, np.ndarray] = {}
+        self._known: dict[tuple[int, int], frozenset[int]] = {}
+
+    def behind(self, ids: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """bool [n, kinds]: the kinds of characters that may become of what each of some ids begins,
+        which ends in a UTF-8 row; none where that is 0."""
+        found = np.zeros((len(ids), self._tables.steps_of_hypotheses.shape[2]), np.bool_)
+        for k in np.flatnonzero(rows > 0):
+            found[k, list(self._kinds(int(ids[k]), int(rows[k])))] = True
+        return found
+
+    def _kinds(self, token: int, row: int) -> frozenset[int]:
+        found = self._known.get((token, row))
+        if found is None:
+            may = may_follow_any(np.array([token]), self._tokens, self._tables.pairs)
+            there = self._entries_of(row)
+            kinds = self._kind[-2 - there[may & (there < -1)]]
+            found = frozenset(kinds[kinds >= 0].tolist())
+            for k in np.flatnonzero(may & (there > 0)):
+                found |= self._kinds(int(self._tokens[k]), int(there[k]))
+            self._known[token, row] = found
+        return found
+
+    def _entries_of(self, row: int) -> np.ndarray:
+        """Where each token leads from a row: another one, -2 - an atom, or -1."""
+        if row not in self._entries:
+            found = [_entry(row, data, self._tables.text[0]) for data in self._spelled]
+            self._entries[row] = np.array(found, np.int64)
+        return self._entries[row]
+
+
+def _entry(row: int, spelled: list[int], utf8: np.ndarray) -> int:
+    for n, byte in enumerate(spelled):
+        row = int(utf8[row, byte])
+        if row < 0:
+            return row if n == len(spelled) - 1 else -1
+    return row
