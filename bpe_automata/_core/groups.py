@@ -1,4 +1,5 @@
-"""Tokens that no loop tells apart (see `slices`), and how characters that they begin may end."""
+"""Tokens that no loop tells apart (see `slices`), and which characters may become of what they
+begin."""
 
 from __future__ import annotations
 
@@ -15,14 +16,12 @@ if TYPE_CHECKING:
 class Groups(NamedTuple):
     """of: int32 [n_ids], the group of each token that may be in a slice, of the others as many as
     there are groups; klass, after, tail int32 [groups]: the class, the text state behind and the
-    UTF-8 row behind the tokens of each; ended bool [groups, kinds]: the kinds of characters that
-    may become of what its token begins."""
+    UTF-8 row behind the tokens of each."""
 
     of: np.ndarray
     klass: np.ndarray
     after: np.ndarray
     tail: np.ndarray
-    ended: np.ndarray
 
 
 def grouped(tables: TokenizerTables) -> Groups:
@@ -37,11 +36,10 @@ def grouped(tables: TokenizerTables) -> Groups:
     _, first, group = np.unique(key, return_index=True, return_inverse=True)
     of = np.full(tables.n_ids, len(first), np.int32)
     of[ids], some = group.reshape(-1), ids[first]
-    ended = _Characters(tables).behind(some, tails[some])
-    return Groups(of, klass[some], after[some], tails[some], ended)
+    return Groups(of, klass[some], after[some], tails[some])
 
 
-class _Characters:
+class Characters:
     """The steady characters that tokens end which are nothing else, in one pretoken with what
     begins them."""
 

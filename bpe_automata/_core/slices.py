@@ -11,6 +11,7 @@ which characters that can become, and whether acceptance can be reached behind o
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -122,9 +123,7 @@ class Slice:
 
     def _surely(self, H: int, product: MakeProduct) -> Taken:
         if self._loop is None:
-            one_of = [f"\\x{b:02x}" for b in np.flatnonzero(self.K)]
-            one_of += ["[^\\x00-\\x7f]"] * self.wide
-            self._loop = product(self._tables, compile_regex(f"(?:{'|'.join(one_of)})*"), False)
+            self._loop = product(self._tables, _loop_of(self.K, self.wide), False)
         (of, rows, tail, ended), loop = self._groups, self._loop
         c = loop.judged(rows, H)
         keys, statuses = loop.configurations(c)
@@ -154,7 +153,7 @@ class Slice:
             return _NONE
         if tables.any_text is None:
             with tables.lock:
-                tables.any_text = tables.any_text or product(tables, compile_regex("(?s:.*)"), True)
+                tables.any_text = tables.any_text or product(tables, _any_text(), True)
         q, a = tables.any_text.step_each(tables.any_text.dfa.start, 0, 0, ids).T
         rows = np.stack([ids, q, a, tables.by_id[0][ids]], axis=1).astype(np.int32)
         c = tables.any_text.judged(rows, H)[side, np.arange(len(ids))]
@@ -165,7 +164,7 @@ class Slice:
     def _groups(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """of: int32 [n_ids, rounded up], the number of each token's group among those of the slice,
         of the others as many as there are; rows int32 [groups, 4], as in `read_tokens`; tail int32
-        [groups], ended bool [groups, kinds], see `groups`."""
+        [groups], ended bool [groups, kinds], see `Characters`."""
         groups, n = self._tables.groups, ((self._tables.n_ids + 31) >> 5) * 32
         some = np.zeros(len(groups.tail) + 1, np.int32)
         some[groups.of[self.ids]] = 1
@@ -178,7 +177,7 @@ class Slice:
         tail, q = groups.tail[here], np.full(len(here), self._loop.dfa.start)
         q[tail > 0] = self._loop.step_each(q[0], 0, 0, one[tail > 0].astype(np.int64))[:, 0]
         rows = np.stack([one, q, groups.after[here], groups.klass[here]], axis=1).astype(np.int32)
-        return of, rows, tail, groups.ended[here]
+        return of, rows, tail, self._tables.characters.behind(one, tail)
 
     def _read_otherwise(self, a: int) -> np.ndarray:
         """The tokens of the slice that a text state may read otherwise than state 0 does."""
@@ -195,6 +194,20 @@ class Slice:
                 found = self.ids[odd]
             self._odd[a] = found
         return found
+
+
+@lru_cache(maxsize=1)
+def _any_text() -> ByteDFA:
+    return compile_regex("(?s:.*)")
+
+
+def _loop_of(K: np.ndarray, wide: bool) -> ByteDFA:
+    """The DFA of (...)*, all texts of such characters."""
+    every = _any_text()
+    trans = np.append(every.trans, np.zeros_like(every.trans[:, :1]), axis=1)
+    byte_class = every.byte_class.copy()
+    byte_class[np.append(~K, np.full(128, not wide))] = trans.shape[1] - 1
+    return ByteDFA(trans, byte_class, every.accepting, every.start)
 
 
 @jit

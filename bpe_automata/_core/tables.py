@@ -10,7 +10,7 @@ import numpy as np
 from bpe_automata._automata.parts import PLAIN
 from bpe_automata._budget import check
 from bpe_automata._core.canonical import CanonicalAutomaton
-from bpe_automata._core.groups import Groups, grouped
+from bpe_automata._core.groups import Characters, Groups, grouped
 from bpe_automata._core.sets import words
 from bpe_automata._core.token_actions import INSIDE
 from bpe_automata._kernels.distance import distances
@@ -116,6 +116,7 @@ class Tables(Immutable):
     lock: Lock
     slices: dict[tuple[bytes, bool, int], Any]
     groups: Any
+    characters: Any
     any_text: Any = None
 
     def sliceable(self) -> np.ndarray:
@@ -189,6 +190,10 @@ class TokenizerTables(Tables):
     @cached
     def groups(self) -> Groups:
         return grouped(self)
+
+    @cached
+    def characters(self) -> Characters:
+        return Characters(self)
 
     def sliceable(self) -> np.ndarray:
         """bool [n_ids]: the tokens behind which the text automaton is in a harmless state."""
