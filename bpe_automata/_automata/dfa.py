@@ -73,8 +73,7 @@ class ByteDFA(Immutable):
     @cached
     def steps(self) -> Steps:
         """The same for kernels."""
-        cells = np.zeros((0, 0), np.int16)
-        return Steps(self.trans, self.byte_class, cells, *np.zeros((3, 0), np.int32))
+        return Steps(self.trans, self.byte_class, np.zeros(0, np.int32))
 
     @property
     def is_empty(self) -> bool:

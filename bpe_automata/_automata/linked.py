@@ -34,7 +34,6 @@ from bpe_automata._automata.linked_store import Written, members_of, packed_set
 from bpe_automata._automata.part_tables import labelled
 from bpe_automata._automata.parts import BYTE, Covers, Part, Place
 from bpe_automata._budget import Budget, check, spending, spent
-from bpe_automata._kernels.written import APART, known_steps, leads, merge
 from bpe_automata._sharing import Immutable, Lock, locked
 from bpe_automata.errors import (
     BpeAutomataError,
@@ -130,7 +129,8 @@ class LinkedDFA(Immutable):
     def after(self, states: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """int32: the state after a byte of a column from each of many states, int32. Raises
         BudgetExceededError."""
-        return self._entered(known_steps(states, columns, tuple(self.steps))).astype(np.int32)
+        entries = self.steps.known(self.steps.trans[states, columns])
+        return self._entered(entries).astype(np.int32)
 
     @spent
     def walk(self, data: bytes, state: int | None = None) -> int:
@@ -147,7 +147,7 @@ class LinkedDFA(Immutable):
 
     def live_bytes(self, state: int) -> np.ndarray:
         """int64: the bytes that keep an accepting state in reach, in order."""
-        return np.flatnonzero(self._written.row_of(state)[self.byte_class])
+        return np.flatnonzero(self.steps.trans[state, self.byte_class])
 
     @spent
     def shortest(self, state: int | None = None) -> bytes:
@@ -248,7 +248,7 @@ class LinkedDFA(Immutable):
 
     def box_size(self, first: int) -> int:
         """How many states the instance with this first one has."""
-        return self._written.instance_at(first).block.n_rows
+        return len(self._written.instance_at(first).block.cells)
 
     def to_dfa(self, budget: Budget = _DEFAULT, *, depth: int | None = None) -> ByteDFA:
         """All of it, built in full: minimal and trimmed. depth: of a schema, only the values that
@@ -269,14 +269,14 @@ class LinkedDFA(Immutable):
             rows = list[np.ndarray]()
             for wave in waves:
                 check()
-                row = self._entered(leads(wave, np.arange(self.n_classes), tuple(self.steps)))
+                row = self._entered(self.steps.known(self.steps.trans[wave]))
                 new = np.unique(row[(number[row] == 0) & (row > 0)])
                 if met + len(new) > budget.max_instructions:
                     raise BudgetExceededError("states", budget.max_instructions, _ENDLESS)
                 number[new] = np.arange(met, met + len(new))
                 met += len(new)
                 waves += np.split(new, range(_WAVE, len(new), _WAVE)) if len(new) else []
-                rows.append(number[row].T)
+                rows.append(number[row])
             table = np.ascontiguousarray(np.concatenate(rows)), self.byte_class
             return reduced(table, self.accepting[np.concatenate(waves)], 1, budget)
 
@@ -310,13 +310,10 @@ class LinkedDFA(Immutable):
         """A copy of the start, from which `byte` leads to the start. Its `far` is a bound."""
         if (self.byte_class == self.byte_class[byte]).sum() != 1:
             raise BpeAutomataError(f"byte {byte} has no column of its own")
-        found = self._written.new_state(
-            bool(self.accepting[self.start]), self._written.length(self.start) + BYTE
-        )
         row = self._merged((self.start,))
         row[self.byte_class[byte]] = self.start
-        self._written.hold(found, row)
-        return found
+        ends, length = bool(self.accepting[self.start]), self._written.length(self.start) + BYTE
+        return self._written.new_state(ends, length, row)
 
     def begun_with(self, data: bytes) -> LinkedDFA:
         """The automaton that reads `data` first."""
@@ -343,7 +340,7 @@ class LinkedDFA(Immutable):
 
     @property
     def is_nearly_full(self) -> bool:
-        """Is more than half of the room for states, rows or steps used up?"""
+        """Is more than half of the room for states or steps used up?"""
         return self._written.is_nearly_full
 
     def _byte_home(self, after: dict[int, int]) -> int:
@@ -402,7 +399,7 @@ class LinkedDFA(Immutable):
         alike: dict[tuple[int, ...], list[tuple[int, Any, Covers]]] = {}
         for state in states:
             instance = self._written.instance_at(state)
-            part, at = instance.part, state - instance.base + instance.first
+            part, at = instance.part, instance.at(state)
             if part.covers:
                 context, table = instance.context, id(part.table)
                 if part.compared:
@@ -423,7 +420,7 @@ class LinkedDFA(Immutable):
         if state in seen:
             return ()
         instance = self._written.instance_at(state)
-        at, part = state - instance.base + instance.first, instance.part
+        at, part = instance.at(state), instance.part
         seen[state] = part.reads(at)
         labels = part.table.exits.get(at, ())
         return [place for label in labels for place in part.follow(instance.context, label)]
@@ -437,26 +434,22 @@ class LinkedDFA(Immutable):
         key = packed_set(states, ends)
         found = self._state_of.get(key)
         if found is None:
-            row = self._merged(states)
-            found = self._written.new_state(
-                ends, 0 if ends else min(map(self._written.length, states))
-            )
-            self._written.hold(found, row)
+            length = 0 if ends else min(map(self._written.length, states))
+            found = self._written.new_state(ends, length, self._merged(states))
             self._members[found] = key
             self._state_of[key] = found
         return found
 
     def _merged(self, states: tuple[int, ...]) -> np.ndarray:
-        """The row of a set, as `Written.hold` takes it."""
-        row, several = np.empty(self.n_classes, np.int64), np.array(states, np.int64)
-        if merge(several, row, tuple(self.steps)):
-            apart, known = np.flatnonzero(row == APART), dict[tuple[int, ...], int]()
-            table = leads(several, apart, tuple(self.steps))
-            for column, entries in zip(apart.tolist(), table.tolist(), strict=True):
-                key = tuple(entries)  # most bytes of a string lead alike
-                if key not in known:
-                    known[key] = self._step_to(sorted({entry for entry in entries if entry}))
-                row[column] = known[key]
+        """The row of a set: int64 [columns], states and -1 - the numbers of steps."""
+        table = self.steps.known(self.steps.trans[list(states)])
+        row: np.ndarray = table.max(axis=0, initial=0) + table.min(axis=0, initial=0)
+        known = dict[bytes, int]()
+        for column in np.flatnonzero(((table != row) & (table != 0)).any(axis=0)).tolist():
+            key = table[:, column].tobytes()  # most bytes of a string lead alike
+            if key not in known:
+                known[key] = self._step_to(np.unique(table[table[:, column] != 0, column]).tolist())
+            row[column] = known[key]
         return row
 
     def _step_to(self, entries: list[int]) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,8 +28,7 @@ normalizer changes: where the shortest text is plain no search is needed to know
 spelled."""
 _PLAIN = np.frombuffer(PLAIN, np.uint8)
 ROWS = 64
-"""Of a part, that are written down together; by 256 columns they lead to fewer than 2 ** 15
-states."""
+"""Of a part, that are written down together."""
 _LONGEST = 1 << 20  # bytes of a shortest text
 _MOST_COSTS, _MOST_BLOCKS = 64, 64  # that are kept of one table, with what is found for them
 
@@ -119,8 +118,8 @@ class Table:
             if len(self._blocks) >= _MOST_BLOCKS:
                 self._blocks.clear()
             rows = self.trans[number * ROWS : (number + 1) * ROWS]
-            runs, away = leave_block(rows, columns, self._is_exit, number * ROWS)
-            found = Block(runs, away, self._is_exit[away], len(rows))
+            cells, away = leave_block(rows, columns, self._is_exit, number * ROWS)
+            found = Block(cells, away, self._is_exit[away], number * ROWS)
             self._blocks[key, number] = found
         return found
 
@@ -200,17 +199,22 @@ class Part:
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """ROWS rows of a part, or those that are left, which are written down together.
+    """ROWS rows of a part from `first` on, or those that are left, which are written down together.
 
-    runs int16 [n, 4], by rows: row, first column and the one behind the last of those that lead
-    alike, and 1 + the row of the block that they lead to; or -1 - i where it is `away[i]`, a state
-    that is an exit or in another block. is_exit: bool, of those; n_rows: how many rows there are.
+    cells int32 [n, columns]: 0, or 1 + the row of the block that a byte leads to; or -1 - i where
+    that is `away[i]`, int64, a state that is an exit or in another block. is_exit: bool, of those.
     """
 
-    runs: np.ndarray
+    cells: np.ndarray
     away: np.ndarray
     is_exit: np.ndarray
-    n_rows: int
+    first: int
+
+    def without(self, dead: np.ndarray) -> Block:
+        """The same without the steps to dead states, bool [n]."""
+        here = dead[self.first : self.first + len(self.cells)]
+        gone = np.concatenate([[False], here, dead[self.away][::-1]])[self.cells]
+        return replace(self, cells=np.where(gone, 0, self.cells)) if gone.any() else self
 
     def into(self, number: int) -> tuple[np.ndarray, np.ndarray]:
         """int64: which states of `away` are in another block and no exits; and their rows there."""

@@ -15,8 +15,7 @@ from bpe_automata._core.steps import (
     Int,
 )
 from bpe_automata._core.tokens import read_tokens
-from bpe_automata._kernels import jit
-from bpe_automata._kernels.links import HERE
+from bpe_automata._kernels import jit, links
 
 
 @jit
@@ -24,8 +23,8 @@ def furthest(q: Int, depth: Int, steps: Arrays, far: np.ndarray, seen: np.ndarra
     """The most bytes to acceptance (far, int32 [states]) from the states that at most `depth` bytes
     lead to, as far as they are written down; -1 where these are too many. seen: int32 [states],
     another number than seen[0], which grows, at each of them."""
-    trans, _, cells, row, away, behind = steps
-    explicit, most = len(row) == 0, np.int64(far[q])
+    trans, _, behind = steps
+    most = np.int64(far[q])
     queue = np.empty(4096, np.int64)
     seen[0] += 1
     queue[0], seen[q], k, n = q, seen[0], 0, 1
@@ -35,17 +34,8 @@ def furthest(q: Int, depth: Int, steps: Arrays, far: np.ndarray, seen: np.ndarra
             state = queue[k]
             k += 1
             for column in range(trans.shape[1]):
-                if explicit:
-                    after = np.int64(trans[state, column])
-                else:
-                    r = np.int64(row[state])
-                    cell = cells[r, column] if r >= 0 else trans[-1 - r, column]
-                    after = np.int64(cell)
-                    if after < 0:
-                        after = np.int64(behind[away[state] - 1 - after])
-                    elif after > 0 and r >= 0:
-                        after += state - HERE
-                if after == 0 or seen[after] == seen[0]:
+                after = links.known_step(state, column, trans, behind)
+                if after <= 0 or seen[after] == seen[0]:
                     continue
                 if n == len(queue):
                     return np.int64(-1)

@@ -10,12 +10,11 @@ from bpe_automata._automata.linked import LinkedDFA
 from bpe_automata._budget import check
 from bpe_automata._core.prefixed import PrefixedDfa
 from bpe_automata._core.reader import Reader
-from bpe_automata._core.steps import Arrays, Int
+from bpe_automata._core.steps import Arrays, Int, known_step
 from bpe_automata._core.tables import MOST_IDS, Tables, fixed, kinds_of_rows
 from bpe_automata._core.vocabulary import vocabulary_trie
 from bpe_automata._kernels import jit
 from bpe_automata._kernels.distance import distances, distances_by_head
-from bpe_automata._kernels.links import HERE
 from bpe_automata._limits import check_fits
 from bpe_automata._sharing import Lock, cached, locked
 from bpe_automata._tokenizer.alphabet import build_alphabet, is_utf8
@@ -139,34 +138,21 @@ def read_mask(
     node, node behind the last, the state before the first, any). Where a step is not written down
     the nodes below it are left, and become such a row of `missing`, with the number of the step.
     Returns how many; all rows of `missing`: perhaps there are more."""
-    trans, byte_class, cells, row, away, behind = steps
+    trans, byte_class, behind = steps
     label, depth, skip, token = trie[0], trie[1], trie[2], trie[3]
-    path, n, one, explicit = np.empty(deepest + 2, np.int64), 0, np.int32(1), len(row) == 0
+    path, n, one = np.empty(deepest + 2, np.int64), 0, np.int32(1)
     for k in range(len(todo)):
         node, end = todo[k, 0], todo[k, 1]
         if node < end:
             path[depth[node] - 1] = todo[k, 2]
         while node < end:
             d = depth[node]
-            # As `known_step`, which takes 15 times as long: arrays are counted at each call.
-            q, column = path[d - 1], byte_class[label[node]]
-            if explicit:
-                q = np.int64(trans[q, column])
-            else:
-                before, r = q, np.int64(row[q])
-                cell = np.int64(cells[r, column]) if r >= 0 else np.int64(trans[-1 - r, column])
-                if cell < 0:
-                    number = away[q] - 1 - cell
-                    q = np.int64(behind[number])
-                    if q == 0 and n < len(missing):
-                        missing[n, 0], missing[n, 1] = node, skip[node]
-                        missing[n, 2], missing[n, 3] = before, number
-                        n += 1
-                elif cell > 0 and r >= 0:
-                    q += cell - HERE
-                else:
-                    q = cell
-            if q == 0:
+            q = known_step(path[d - 1], label[node], trans, byte_class, behind)
+            if q < 0 and n < len(missing):
+                missing[n, 0], missing[n, 1] = node, skip[node]
+                missing[n, 2], missing[n, 3] = path[d - 1], -1 - q
+                n += 1
+            if q <= 0:
                 node = skip[node]
                 continue
             path[d] = q

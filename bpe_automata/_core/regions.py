@@ -16,7 +16,7 @@ from bpe_automata._kernels import inlined, inner, jit
 def loop_bytes(q: Int, steps: Arrays, text: Arrays, chars: Arrays, states: Arrays) -> np.ndarray:
     """bool [128], the ASCII bytes that states near q read as q does: those that lead to good states
     which read most of them, without those that some such state does not read."""
-    trans, byte_class, cells, row, away, behind = steps
+    trans, byte_class, behind = steps
     utf8, first, weight = text[0], np.full(256, -1, np.int64), np.zeros(256, np.int64)
     some, there, n = np.empty(128, np.int64), np.empty(128, np.int64), 0
     for b in range(128):  # a byte of each column that leads on, and the state there
@@ -25,7 +25,7 @@ def loop_bytes(q: Int, steps: Arrays, text: Arrays, chars: Arrays, states: Array
         column = byte_class[b]
         if first[column] < 0:
             first[column] = b
-            after = known_step(q, b, trans, byte_class, cells, row, away, behind)
+            after = known_step(q, b, trans, byte_class, behind)
             if after > 0:
                 some[n], there[n] = b, after
                 n += 1
@@ -39,7 +39,7 @@ def loop_bytes(q: Int, steps: Arrays, text: Arrays, chars: Arrays, states: Array
     reads = np.zeros((n, n), np.bool_)
     for k in range(n):
         for m in range(n):
-            after = known_step(there[k], some[m], trans, byte_class, cells, row, away, behind)
+            after = known_step(there[k], some[m], trans, byte_class, behind)
             reads[k, m] = after > 0
     kept, changed = np.ones(n, np.bool_), True
     while changed:
@@ -85,13 +85,13 @@ def reads_all(
 ) -> Int:
     """Does a state read every byte of K and, where wide, every character beyond ASCII, into good
     states? after: int64, filled with these. Returns how many, -1 if it does not."""
-    trans, byte_class, cells, row, away, behind = steps
+    trans, byte_class, behind = steps
     utf8, n = text[0], 0
     seen = np.zeros(256, np.bool_)
     for b in range(128):
         if K[b] and not seen[steps[1][b]]:
             seen[steps[1][b]] = True
-            q2 = known_step(q, b, trans, byte_class, cells, row, away, behind)
+            q2 = known_step(q, b, trans, byte_class, behind)
             if q2 <= 0 or not is_good(q2, steps, text, chars, states):
                 return -1
             n = _with(q2, after, n)
@@ -107,7 +107,7 @@ def reads_all(
         if entry == -1 or (kind == last and column == last_column):
             continue
         last, last_column = kind, column
-        q2 = known_step(q, b, trans, byte_class, cells, row, away, behind)
+        q2 = known_step(q, b, trans, byte_class, behind)
         if q2 <= 0:
             return -1
         if entry < -1:
@@ -125,7 +125,7 @@ def reads_all(
             if entry == -1 or (kind == last and column == last_column):
                 continue
             last, last_column = kind, column
-            q2 = known_step(state, b, trans, byte_class, cells, row, away, behind)
+            q2 = known_step(state, b, trans, byte_class, behind)
             if q2 <= 0:
                 return -1
             if entry >= 0:

@@ -64,7 +64,7 @@ def complete(
     """A token that completes the character begun at a configuration, that may follow an id, and
     behind which a boundary may come or the text end; -1 if there is none."""
     steps, text, chars, states, sets, trie, _, pairs = kit
-    trans, byte_class, cells, row, away, behind = steps
+    trans, byte_class, behind = steps
     utf8, next_, _, harmless = text
     coarse, step_bits, fragments = chars[0], chars[6], chars[7]
     start, data = trie[7], trie[8]
@@ -82,7 +82,7 @@ def complete(
             if entry == -1:
                 q = np.int64(0)
                 break
-            q = known_step(q, data[i], trans, byte_class, cells, row, away, behind)
+            q = known_step(q, data[i], trans, byte_class, behind)
             if q <= 0:
                 break
             if entry < -1:

@@ -29,7 +29,7 @@ from bpe_automata._kernels.hashing import longer
 def leads_home(q: Int, steps: Arrays, text: Arrays, chars: Arrays, states: Arrays) -> bool:
     """Is a state good: does some text of steady atoms lead to acceptance? (Along shortest texts
     alone, so perhaps one is overlooked.)"""
-    trans, byte_class, cells, row, away, behind = steps
+    trans, byte_class, behind = steps
     utf8, steady = text[0], chars[1]
     accepting, good, distance = states[0], states[1], states[6]
     if len(distance) == 0 or good[q] != 0:
@@ -50,7 +50,7 @@ def leads_home(q: Int, steps: Arrays, text: Arrays, chars: Arrays, states: Array
             entry = np.int64(utf8[inside, byte])
             if entry == -1 or (entry < -1 and not steady[-2 - entry]):
                 continue
-            after = known_step(state, byte, trans, byte_class, cells, row, away, behind)
+            after = known_step(state, byte, trans, byte_class, behind)
             if after > 0 and distance[after] >= 0 and distance[after] < distance[state]:
                 inside = entry if entry > 0 else np.int64(0)
                 state, moved = after, True
@@ -84,7 +84,7 @@ def look_ahead(
           ASCII it is enough that they can begin)
     U0    the same without one
     """
-    trans, byte_class, cells, row, away, behind = steps
+    trans, byte_class, behind = steps
     utf8, coarse, steady, into, most = text[0], chars[0], chars[1], chars[2], chars[3]
     accepting, known, B, U1, U0 = states[0], states[2], states[3][q], states[4][q], states[5][q]
     whole, good, last, last_kind = True, False, np.int64(-1), np.int64(-1)
@@ -92,7 +92,7 @@ def look_ahead(
         entry = np.int64(utf8[0, byte])
         if entry == -1:
             continue
-        after = known_step(q, byte, trans, byte_class, cells, row, away, behind)
+        after = known_step(q, byte, trans, byte_class, behind)
         if after != 0 and entry >= 0:
             for w in range(len(B)):
                 U1[w] |= most[1, w]
@@ -125,7 +125,7 @@ def _status_within(
     q: Int, a: Int, H: Int, steps: Arrays, text: Arrays, chars: Arrays, states: Arrays, sets: Arrays
 ) -> Int:
     """The same in a text state that is not harmless: ALIVE if one ASCII character shows it."""
-    trans, byte_class, cells, row, away, behind = steps
+    trans, byte_class, behind = steps
     utf8, next_, ends, harmless = text
     coarse, into = chars[0], chars[2]
     for byte in range(128):
@@ -135,7 +135,7 @@ def _status_within(
         a2 = next_[a, -2 - entry]
         if a2 < 0 or not harmless[a2]:
             continue
-        q2 = known_step(q, byte, trans, byte_class, cells, row, away, behind)
+        q2 = known_step(q, byte, trans, byte_class, behind)
         if q2 <= 0:
             continue
         c = coarse[-2 - entry]

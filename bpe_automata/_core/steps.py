@@ -13,8 +13,8 @@ What is PARTLY is settled by `search`, exactly, so a status may be PARTLY where 
 The arrays come in plain tuples, which kernels take apart (a call with named tuples takes 20 times
 as long):
 
-    steps    trans int32 [states, columns], byte_class uint8 [256], cells int16, row, away, behind
-             int32: where bytes lead, see `known_step`
+    steps    trans int32 [states, columns], byte_class uint8 [256], behind int32: where bytes lead,
+             see `known_step`
     text     utf8 int32 [rows, 256], next int32 [texts, atoms], ends, harmless bool [texts]: UTF-8
              and the text automaton; from a harmless state every text of steady atoms can be
              read, and may end
@@ -76,13 +76,10 @@ def known_step(
     byte: Int,
     trans: np.ndarray,
     byte_class: np.ndarray,
-    cells: np.ndarray,
-    row: np.ndarray,
-    away: np.ndarray,
     behind: np.ndarray,
 ) -> Int:
     """The state after a byte; -1 - the number of a step that is not written down."""
-    return links.known_step(state, byte_class[byte], trans, cells, row, away, behind)
+    return links.known_step(state, byte_class[byte], trans, behind)
 
 
 @jit
@@ -99,9 +96,9 @@ def want(number: Int, wanted: np.ndarray) -> None:
 @jit
 def walk(state: Int, data: np.ndarray, steps: Arrays, wanted: np.ndarray) -> Int:
     """The state after some bytes, 0 where there is none or a step is wanted."""
-    trans, byte_class, cells, row, away, behind = steps
+    trans, byte_class, behind = steps
     for byte in data:
-        state = known_step(state, byte, trans, byte_class, cells, row, away, behind)
+        state = known_step(state, byte, trans, byte_class, behind)
         if state <= 0:
             if state < 0:
                 want(-1 - state, wanted)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from bpe_automata._core.steps import Arrays, Int, text_after, walk, want
+from bpe_automata._core.steps import Arrays, Int, known_step, text_after, walk, want
 from bpe_automata._kernels import inner, jit
-from bpe_automata._kernels.links import HERE
 
 
 @inner
@@ -25,10 +24,10 @@ def read_tokens(
 ) -> Int:
     """The tokens of low < bytes <= high that can be read from (q0, a0) in UTF-8 row row0, whatever
     the hypotheses: rows (token, state, text state, class) of `found`, int32. Returns how many."""
-    trans, byte_class, cells, row, away, behind = steps
+    trans, byte_class, behind = steps
     label, depth, skip, token, klass, after, first, start, data = trie
     utf8, next_ = text[0], text[1]
-    n, node, end, explicit = 0, 0, len(label), len(row) == 0
+    n, node, end = 0, 0, len(label)
     plain = row0 == 0 and a0 == 0
     path[0] = q0
     while node < end:
@@ -36,22 +35,10 @@ def read_tokens(
         if d == 1 and utf8[row0, label[node]] == -1:
             node = skip[node]
             continue
-        # As `known_step`, whose arrays would be counted for each byte.
-        q, column = np.int64(path[d - 1]), byte_class[label[node]]
-        if explicit:
-            q = np.int64(trans[q, column])
-        else:
-            r = np.int64(row[q])
-            cell = np.int64(cells[r, column]) if r >= 0 else np.int64(trans[-1 - r, column])
-            if cell < 0:
-                number = away[q] - 1 - cell
-                q = np.int64(behind[number])
-                if q == 0:
-                    want(number, wanted)
-            elif cell > 0 and r >= 0:
-                q += cell - HERE
-            else:
-                q = cell
+        q = known_step(path[d - 1], label[node], trans, byte_class, behind)
+        if q < 0:
+            want(-1 - q, wanted)
+            q = np.int64(0)
         if q == 0:
             node = skip[node]
             continue

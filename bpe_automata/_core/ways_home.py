@@ -27,10 +27,10 @@ def byte_home(q: Int, steps: Arrays, far: np.ndarray, rank: np.ndarray, wanted: 
     """The byte by which a text goes home from a state that does not accept: one that leads nearest
     to acceptance, of these one of the lowest rank (uint8 [256], below 4), of these the first; -1:
     there is none, or steps are wanted: they are if no step that is written down leads nearer."""
-    trans, byte_class, cells, row, away, behind = steps
+    trans, byte_class, behind = steps
     best, nearest, before = np.int64(-1), np.int64(0), wanted[0]
     for byte in range(256):
-        after = known_step(q, byte, trans, byte_class, cells, row, away, behind)
+        after = known_step(q, byte, trans, byte_class, behind)
         if after < 0:
             want(-1 - after, wanted)
         if after > 0 and far[after] >= 0:
@@ -60,7 +60,7 @@ def way_home(
     way the rest is what is found there. home: accepting, far, rank; chosen int16 [states], 1 + what
     is known of `byte_home`; lengths int32 [states], 1 + what is known of the bytes home. Returns
     how many bytes; -1 where they do not fit, or steps are wanted."""
-    trans, byte_class, cells, row, away, behind = steps
+    trans, byte_class, behind = steps
     accepting, lengths = home[0], home[4]
     n, state = 0, np.int64(q)
     while not accepting[state]:
@@ -68,7 +68,7 @@ def way_home(
         if byte < 0 or n == len(path):
             return np.int64(-1)
         path[n], data[n] = state, byte
-        state = known_step(state, byte, trans, byte_class, cells, row, away, behind)
+        state = known_step(state, byte, trans, byte_class, behind)
         n += 1
     for k in range(n):
         lengths[path[k]] = 1 + n - k
@@ -91,7 +91,7 @@ def nearest_character(
     hypothesis from which every text can be read, and leads nearest to acceptance; -1 if there is
     none. Returns (code, character)."""
     steps, text, chars, states, sets, wanted = kit[0], kit[1], kit[2], kit[3], kit[4], scratch[2]
-    trans, byte_class, cells, row, away, behind = steps
+    trans, byte_class, behind = steps
     utf8, next_, _, harmless = text
     best, nearest = np.int64(-1), np.int64(0)
     if sets[2][H] != 0:
@@ -103,7 +103,7 @@ def nearest_character(
         then = np.int64(next_[a, -2 - entry])
         if then < 0 or not harmless[then]:
             continue
-        after = known_step(q, byte, trans, byte_class, cells, row, away, behind)
+        after = known_step(q, byte, trans, byte_class, behind)
         if after < 0:
             want(-1 - after, wanted)
         if after > 0 and states[7][after] >= 0 and (best < 0 or states[7][after] < nearest):
@@ -136,7 +136,7 @@ def tokens_home(
     """List the tokens that begin the way home from a state (behind a byte `begin`, unless that is
     -1), the shortest first, from out[top] on: (id, state behind it), int64. Returns one behind the
     last; -1: steps are wanted."""
-    trans, byte_class, cells, row, away, behind = steps
+    trans, byte_class, behind = steps
     label, skip, token, klass = trie[0], trie[2], trie[3], trie[4]
     node, end, state = 0, len(label), np.int64(q)
     while node < end:
@@ -146,7 +146,7 @@ def tokens_home(
         begin = np.int64(-1)
         if byte < 0:
             break
-        state = known_step(state, byte, trans, byte_class, cells, row, away, behind)
+        state = known_step(state, byte, trans, byte_class, behind)
         below = end
         while node < end and label[node] <= byte:  # more than one of those that are spelled alike
             if label[node] == byte:
