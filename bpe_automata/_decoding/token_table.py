@@ -159,7 +159,7 @@ class TokenTable(Immutable):
         at = self._checked_states(states)
         if self.dense is not None:
             return self.dense[at, :-1] > 0
-        sizes, edges = np.diff(self.rows.offsets)[at], edges_of(self.rows, at)
+        sizes, edges = np.diff(self.rows.offsets)[at], edges_of(self.rows.offsets, at)
         out = np.zeros((len(at), self.n_ids), dtype=np.bool_)
         out[np.repeat(np.arange(len(at)), sizes), self.rows.symbols[edges]] = True
         return out

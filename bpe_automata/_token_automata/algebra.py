@@ -9,21 +9,29 @@ Only states within reach of the start are made, numbered breadth-first by symbol
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from bpe_automata._automata.minimise import blocks
-from bpe_automata._kernels import token_table as kernels
-from bpe_automata._kernels.watch import watched
+from bpe_automata._budget import check
 from bpe_automata._limits import NUMBERS, check_fits
 from bpe_automata._token_automata.explain import symbol_text
-from bpe_automata._token_automata.graph import by_head, reached, renumbered, trimmed, with_only
+from bpe_automata._token_automata.graph import (
+    by_head,
+    edges_of,
+    reached,
+    renumbered,
+    trimmed,
+    with_only,
+)
+from bpe_automata._token_automata.strings import shortest
 from bpe_automata._token_automata.table import AnyTable, Table
 from bpe_automata.errors import BudgetExceededError
 
+_AT_ONCE = 1 << 16
+_LOW = (1 << 32) - 1
 _ADVICE = (
     "the automata are too large to be combined; trim or minimise them first, or raise max_edges"
 )
@@ -35,24 +43,60 @@ def combined(
     accepts: Callable[[np.ndarray, np.ndarray], np.ndarray],
     need: tuple[bool, bool],
     max_edges: int,
+    until_accepted: bool = False,
 ) -> AnyTable:
     """{ w : accepts(w in L(one), w in L(other)) }. need: must the first, the second have read all
-    of w for that? Raises BudgetExceededError."""
-    pairs, offsets, symbols, targets, found = watched(
-        kernels.product, one.rows(), other.rows(), *need, False, max_edges
-    )
-    if found == kernels.TOO_MANY:
-        raise BudgetExceededError("edges", max_edges, _ADVICE)
-    return replace(
-        one,
-        start=0,
-        accepting=accepts(_accepts(one, pairs[:, 0]), _accepts(other, pairs[:, 1])),
-        offsets=offsets,
-        symbols=symbols,
-        targets=targets,
-        alphabet=np.union1d(one.alphabet, other.alphabet),
-        spellings=other.spellings if one.spellings is None else one.spellings,
-    )
+    of w for that? until_accepted: go no farther than a shortest such w. Raises BudgetExceededError.
+
+    A pair (p, q) has the key (p + 1) * wide + q + 1. What was found is taken in turn, as many pairs
+    at once as have `_AT_ONCE` transitions."""
+    wide, n_edges, done = other.n_states + 1, 0, 0
+    number, columns = {(one.start + 1) * wide + other.start + 1: 0}, [np.zeros((3, 0), np.int64)]
+    keys, accepting = list(number), list[np.ndarray]()
+    while done < len(keys):
+        check()
+        some = np.array(keys[done : done + _AT_ONCE])
+        p, q = some // wide - 1, some % wide - 1
+        sizes = np.cumsum(_sizes(one, p) + _sizes(other, q))
+        p, q = (part[: max(1, int(np.searchsorted(sizes, _AT_ONCE)))] for part in (p, q))
+        accepting.append(accepts(_accepts(one, p), _accepts(other, q)))
+        if until_accepted and accepting[-1].any():
+            break
+        reads = _reads(one, p), _reads(other, q)
+        read = np.union1d(reads[0][0], reads[1][0])
+        after = np.zeros((2, len(read)), dtype=np.int64)
+        for side, (symbols, targets) in enumerate(reads):
+            after[side, np.searchsorted(read, symbols)] = targets + 1
+        kept = ((after > 0) | ~np.array(need)[:, None]).all(axis=0)
+        n_edges += int(np.count_nonzero(kept))
+        if n_edges > max_edges:
+            raise BudgetExceededError("edges", max_edges, _ADVICE)
+        found = after[0, kept] * wide + after[1, kept]
+        new, first, which = np.unique(found, return_index=True, return_inverse=True)
+        keys += [key for key in new[np.argsort(first)].tolist() if key not in number]
+        number.update(zip(keys[len(number) :], range(len(number), len(keys)), strict=True))
+        targets = np.array([number[key] for key in new.tolist()], dtype=np.int64)[which]
+        columns.append(np.stack([done + (read[kept] >> 32), read[kept] & _LOW, targets]))
+        done += len(p)
+    final = np.zeros(len(keys), dtype=np.bool_)
+    final[: sum(map(len, accepting))] = np.concatenate(accepting)
+    alphabet = np.union1d(one.alphabet, other.alphabet)
+    spellings = other.spellings if one.spellings is None else one.spellings
+    sources, symbols, targets = np.concatenate(columns, axis=1)
+    return one.from_edges(0, final, sources, symbols, targets, alphabet, spellings)
+
+
+def _sizes(automaton: Table, states: np.ndarray) -> np.ndarray:
+    after = automaton.offsets[states + 1]
+    return np.where(states < 0, 0, after - automaton.offsets[states])
+
+
+def _reads(automaton: Table, states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(index of the state << 32 | symbol, target) of each transition of these states, int64."""
+    which = np.flatnonzero(states >= 0)
+    edges = edges_of(automaton.offsets, states[which])
+    owner = np.repeat(which, _sizes(automaton, states[which]))
+    return owner << 32 | automaton.symbols[edges], automaton.targets[edges]
 
 
 def _accepts(automaton: Table, states: np.ndarray) -> np.ndarray:
@@ -98,6 +142,7 @@ def minimised(automaton: AnyTable) -> AnyTable:
 # Equivalence: are two languages equal, and if not, which is a shortest sequence in only one?
 
 _MOST_EDGES = 2**62  # the search ends at the first difference
+_OF_LANGUAGE = ("accepting", "offsets", "symbols", "targets")
 
 
 @dataclass(frozen=True)
@@ -116,31 +161,15 @@ class Counterexample:
 
 
 def difference_of(one: Table, other: Table) -> Counterexample | None:
-    """None if L(one) == L(other): then the minimal automata are the same. Else pairs of states are
-    searched breadth-first for the first of which only one accepts."""
+    """None if L(one) == L(other): then the minimal automata are the same. Else what only one of
+    them accepts has a first sequence."""
     one, other = minimised(one), minimised(other)
-    arrays = zip(one.rows()[:-1], other.rows()[:-1], strict=True)
-    if one.start == other.start and all(itertools.starmap(np.array_equal, arrays)):
+    if one.start == other.start and all(
+        np.array_equal(getattr(one, name), getattr(other, name)) for name in _OF_LANGUAGE
+    ):
         return None
-    pairs, offsets, symbols, targets, found = watched(
-        kernels.product, one.rows(), other.rows(), False, False, True, _MOST_EDGES
-    )
-    in_first = bool(pairs[found, 0] >= 0 and one.accepting[pairs[found, 0]])
-    ids, speller = _word(offsets, symbols, targets, found), other if one.spellings is None else one
+    ids = shortest(combined(one, other, np.not_equal, (False, False), _MOST_EDGES, True), 0) or ()
+    speller = other if one.spellings is None else one
     known = speller.spellings is not None
     tokens = tuple(symbol_text(speller, symbol) for symbol in ids) if known else ()
-    return Counterexample(ids, in_first, tokens)
-
-
-def _word(
-    offsets: np.ndarray, symbols: np.ndarray, targets: np.ndarray, found: int
-) -> tuple[int, ...]:
-    """Back along the first edge into each pair."""
-    into = np.full(int(targets.max(initial=0)) + 1, -1, dtype=np.int64)
-    into[targets[::-1]] = np.arange(len(targets))[::-1]
-    word = []
-    while found:
-        edge = into[found]
-        word.append(int(symbols[edge]))
-        found = int(np.searchsorted(offsets, edge, side="right")) - 1
-    return tuple(reversed(word))
+    return Counterexample(ids, one.accepts(ids), tokens)

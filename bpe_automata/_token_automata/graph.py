@@ -8,9 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bpe_automata._kernels import token_table as kernels
+from bpe_automata._budget import check
 from bpe_automata._kernels.distance import NEVER, distances_by_head
-from bpe_automata._kernels.watch import watched
 from bpe_automata._token_automata.table import AnyTable, Table, offsets_of
 
 
@@ -34,14 +33,20 @@ def relevant(automaton: Table) -> np.ndarray:
 
 
 def reached(automaton: Table) -> np.ndarray:
-    """int32: the states within reach of the start, breadth-first by symbol."""
-    parts = automaton.offsets, automaton.targets, automaton.start
-    return watched(kernels.breadth_first, *parts)
+    """int64: the states within reach of the start, breadth-first by symbol."""
+    seen, levels = np.zeros(automaton.n_states, dtype=np.bool_), [np.array([automaton.start])]
+    while len(levels[-1]):
+        check()
+        seen[levels[-1]] = True
+        targets = automaton.targets[edges_of(automaton.offsets, levels[-1])]
+        new, first = np.unique(targets[~seen[targets]], return_index=True)
+        levels.append(new[np.argsort(first)])
+    return np.concatenate(levels)
 
 
 def topological(automaton: Table) -> np.ndarray | None:
-    """int32: the states, each before those that it leads to; None if there is a cycle."""
-    order = watched(kernels.topological, automaton.offsets, automaton.targets)
+    """int64: the states, each before those that it leads to; None if there is a cycle."""
+    order = _topological(automaton.offsets, automaton.targets)
     return order if len(order) == automaton.n_states else None
 
 
@@ -49,8 +54,21 @@ def endless(automaton: Table) -> np.ndarray:
     """bool [n_states]: some walk from here has no end."""
     ptr, tail, _ = by_head(automaton)
     found = np.ones(automaton.n_states, dtype=np.bool_)
-    found[watched(kernels.topological, ptr, tail)] = False  # backwards: these lead to no cycle
+    found[_topological(ptr, tail)] = False  # backwards: these lead to no cycle
     return found
+
+
+def _topological(offsets: np.ndarray, targets: np.ndarray) -> np.ndarray:
+    """int64: the states, each before those that it leads to; fewer than all iff there is a cycle
+    (Kahn, "Topological sorting of large networks", CACM 5, 1962)."""
+    waiting = np.bincount(targets, minlength=len(offsets) - 1)
+    levels = [np.flatnonzero(waiting == 0)]
+    while len(levels[-1]):
+        check()
+        after = targets[edges_of(offsets, levels[-1])]
+        np.subtract.at(waiting, after, 1)
+        levels.append(np.unique(after[waiting[after] == 0]))
+    return np.concatenate(levels)
 
 
 # Other numbers for the states.
@@ -84,7 +102,7 @@ def renumbered(automaton: AnyTable, order: np.ndarray, number: np.ndarray) -> An
     start and every state of `order` a number below len(order).
     """
     sizes = np.diff(automaton.offsets)[order]
-    edges = edges_of(automaton, order)
+    edges = edges_of(automaton.offsets, order)
     targets = number[automaton.targets[edges]]
     stays = targets >= 0
     return replace(
@@ -97,11 +115,11 @@ def renumbered(automaton: AnyTable, order: np.ndarray, number: np.ndarray) -> An
     )
 
 
-def edges_of(automaton: Table, states: np.ndarray) -> np.ndarray:
+def edges_of(offsets: np.ndarray, states: np.ndarray) -> np.ndarray:
     """int64: the numbers of the transitions of each state, one state after the other."""
-    sizes = np.diff(automaton.offsets)[states]
+    sizes = offsets[states + 1] - offsets[states]
     begins = np.cumsum(sizes) - sizes
-    return np.arange(sizes.sum()) + np.repeat(automaton.offsets[states] - begins, sizes)
+    return np.arange(sizes.sum()) + np.repeat(offsets[states] - begins, sizes)
 
 
 # Transitions with the same source and target, as one.

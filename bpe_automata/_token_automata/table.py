@@ -10,7 +10,6 @@ from typing import Any, Self, TypeVar
 import numpy as np
 
 from bpe_automata._arguments import integer, sequence_of_ids, short
-from bpe_automata._kernels.token_table import Rows
 from bpe_automata._sharing import Immutable
 from bpe_automata.errors import ArgumentError, MalformedAutomatonError
 
@@ -137,10 +136,6 @@ class Table(Immutable):
         if not 0 <= found < self.n_states:
             raise ArgumentError(f"there is no state {found}: they are 0 to {self.n_states - 1}")
         return found
-
-    def rows(self) -> Rows:
-        """What the kernels take."""
-        return Rows(self.accepting, self.offsets, self.symbols, self.targets, self.start)
 
     def identical(self, other: Table) -> bool:
         """Are all the parts equal, the numbers of the states and the spellings among them?"""
