@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bpe_automata._budget import check
-from bpe_automata._kernels.bpe import Merges, derive_all, merge_all
+from bpe_automata._kernels.bpe import Merges, merge_each
 from bpe_automata._kernels.hashing import build_table
 from bpe_automata._kernels.watch import watched
 from bpe_automata._tokenizer.alphabet import LAST_CODE_POINT
@@ -61,7 +61,11 @@ def derive(description: Description) -> Derivation:
     made = np.ascontiguousarray(merges[:, 2])
     listed = Merges(slots, values, made, description.ranks, n_ids)
     starts, symbols = _base_symbols(description)
-    left, right, row, reachable = watched(derive_all, starts, symbols, listed)
+    merged = symbols.copy()
+    size, left, right, row = watched(merge_each, starts, merged, listed)
+    whole = np.flatnonzero(size == 1)
+    reachable = np.zeros(n_ids, dtype=bool)
+    reachable[whole] = merged[starts[whole]] == whole
     tokens = np.flatnonzero(reachable & (row >= 0)).astype(np.int32)
     rank = np.where(row >= 0, np.append(listed.rank, np.int32(-1))[row], np.int32(-1))
     epoch, depth = _epochs(tokens, left, right, rank)
@@ -102,10 +106,9 @@ def _epochs(
 
 def bpe(derivation: Derivation, symbols: list[int]) -> list[int]:
     """BPE of one pretoken, given as the ids of its base symbols."""
-    work = np.array(symbols, dtype=np.int32)
-    ranks = np.empty(len(work), dtype=np.int32)
-    n, *_ = watched(merge_all, work, ranks, len(work), derivation.listed)
-    return work[:n].tolist()
+    work, starts = np.array(symbols, dtype=np.int32), np.array([0, len(symbols)], dtype=np.int32)
+    size, *_ = watched(merge_each, starts, work, derivation.listed)
+    return work[: size[0]].tolist()
 
 
 def _base_symbols(description: Description) -> tuple[np.ndarray, np.ndarray]:

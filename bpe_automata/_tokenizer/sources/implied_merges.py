@@ -36,19 +36,20 @@ from itertools import pairwise
 
 import numpy as np
 
-from bpe_automata._kernels.bpe import find_splits
-from bpe_automata._kernels.watch import watched
+from bpe_automata._budget import check
 
 
 def all_splits(vocabulary: Mapping[bytes, int]) -> np.ndarray:
     """int32 [m, 3]: (left, right, made) for each split of a token into two tokens, token by token,
     in the order of the vocabulary."""
-    ids = np.fromiter(vocabulary.values(), dtype=np.int32, count=len(vocabulary))
-    start = np.zeros(len(vocabulary) + 1, dtype=np.int64)
-    np.cumsum(np.fromiter(map(len, vocabulary), dtype=np.int64), out=start[1:])
-    data = np.frombuffer(b"".join(vocabulary), np.uint8)
-    rows: np.ndarray = ids[watched(find_splits, data, start)]
-    return rows
+    rows = list[tuple[int, int, int]]()
+    for token, made in vocabulary.items():
+        check()
+        for cut in range(1, len(token)):
+            left = vocabulary.get(token[:cut])
+            if left is not None and (right := vocabulary.get(token[cut:])) is not None:
+                rows.append((left, right, made))
+    return np.array(rows, dtype=np.int32).reshape(-1, 3)
 
 
 def sort_by(rows: np.ndarray, order: np.ndarray) -> np.ndarray:
