@@ -18,14 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bpe_automata._budget import check
-from bpe_automata._kernels.geometry import (
-    Half,
-    Pairs,
-    breaking_merge,
-    clear_intervals,
-    merge_intervals,
-    preorder,
-)
+from bpe_automata._kernels.geometry import Half, Pairs, breaking_merge, clear_intervals
 from bpe_automata._kernels.hashing import build_table
 from bpe_automata._tokenizer.derivation import Derivation, bpe
 from bpe_automata.errors import ImproperMergeTableError
@@ -54,15 +47,28 @@ _MOST_TRIED = 100_000  # pairs of tokens: two seconds
 
 
 class Forest(NamedTuple):
-    """The reachable tokens by one of their parts. start: int32 [n_ids + 1] and children: int32, CSR
-    of the tokens that have each as that part, by decreasing birth; position, end, order: as in
-    `geometry.Side`."""
+    """The reachable tokens by one of their parts. family: int64, ascending, part * n_ids - birth of
+    each token that has a part, and children: int32, these tokens; position, end, order: as in
+    `Side`."""
 
-    start: np.ndarray
+    family: np.ndarray
     children: np.ndarray
     position: np.ndarray
     end: np.ndarray
     order: np.ndarray
+
+    def carriers(
+        self, parts: np.ndarray, ranks: np.ndarray, slack: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """For the part parts[i] of a merge of rank ranks[i]: the positions low:high of the tokens
+        that carry it alive, int32. These are the part, and what is below its children that are born
+        late enough (birth + slack > rank), the first ones of the family. slack: 0 for left parts, 1
+        for right parts."""
+        n_ids, begin = len(self.position), parts.astype(np.int64) * len(self.position)
+        first = np.searchsorted(self.family, begin - n_ids, side="right")
+        past = np.searchsorted(self.family, begin + slack - ranks - 1, side="right")
+        low, ends = self.position[parts], np.append(self.end[self.children], np.int32(0))
+        return low, np.where(past > first, ends[past - 1], low + 1)
 
 
 class Ties(NamedTuple):
@@ -120,8 +126,8 @@ def _boxes(derivation: Derivation, rows: Forest, columns: Forest) -> np.ndarray:
     first = derivation.birth[derivation.proper[:, 2]]
     tied = np.bincount(first, minlength=len(first))[first] > 1
     left, right, _ = derivation.proper[tied].T
-    row, row_tie, row_end = _carriers(derivation, rows, left, first[tied])
-    column, column_tie, column_end = _carriers(derivation, columns, right, first[tied])
+    row, row_tie, row_end = _carriers(rows, left, first[tied])
+    column, column_tie, column_end = _carriers(columns, right, first[tied])
     boxes = (row_tie, row_end, column, column_end), (row, row_tie, column_tie, column_end)
     found = np.concatenate([np.stack(box, axis=1) for box in boxes]).astype(np.int64)
     kept: np.ndarray = found[(found[:, 0] < found[:, 1]) & (found[:, 2] < found[:, 3])]
@@ -129,14 +135,12 @@ def _boxes(derivation: Derivation, rows: Forest, columns: Forest) -> np.ndarray:
 
 
 def _carriers(
-    derivation: Derivation, forest: Forest, parts: np.ndarray, first: np.ndarray
+    forest: Forest, parts: np.ndarray, first: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Positions (low, tie, high) for each part and the first merge of an epoch: low:high carry the
     part until that epoch at least, and tie:high of them until that epoch only."""
-    parts, tree = np.ascontiguousarray(parts), (forest.start, forest.children)
-    span = (derivation.birth, forest.position, forest.end)
-    low, tie = merge_intervals(parts, first, 0, *tree, *span)
-    _, high = merge_intervals(parts, first, 1, *tree, *span)
+    low, tie = forest.carriers(parts, first, 0)
+    _, high = forest.carriers(parts, first, 1)
     return low, tie, high
 
 
@@ -230,14 +234,14 @@ class Geometry:
 
 
 def _tabulated(derivation: Derivation) -> Tables:
-    left, right, _ = np.ascontiguousarray(derivation.proper.T)
+    left, right, _ = derivation.proper.T
     rows, columns = _forest(derivation, derivation.right), _forest(derivation, derivation.left)
     ties = tied_pairs(derivation, rows, columns, _table(left, right, derivation))
     first, second = np.concatenate([derivation.proper[:, :2], ties.pairs]).T
     return Tables(
         *_table(first, second, derivation),
-        _side(derivation, derivation.right, rows, left, ties.pairs[:, 0], slack=0),
-        _side(derivation, derivation.left, columns, right, ties.pairs[:, 1], slack=1),
+        _side(derivation.right, rows, left, ties.pairs[:, 0], slack=0),
+        _side(derivation.left, columns, right, ties.pairs[:, 1], slack=1),
         ties.ordered,
     )
 
@@ -253,30 +257,15 @@ def _half(here: Side, there: Side) -> Half:
 
 
 def _side(
-    derivation: Derivation,
-    part: np.ndarray,
-    forest: Forest,
-    parts: np.ndarray,
-    single: np.ndarray,
-    slack: int,
+    part: np.ndarray, forest: Forest, parts: np.ndarray, single: np.ndarray, slack: int
 ) -> Side:
     """The forest by `part`, and for each merge the interval that carries its part `parts[m]`; then
     the `single` tokens of pairs."""
     n_ids, position = len(part), forest.position
-    ranks = np.arange(len(parts) + len(single), dtype=np.int32)
-    low, high = merge_intervals(
-        parts,
-        ranks,
-        slack,
-        forest.start,
-        forest.children,
-        derivation.birth,
-        position,
-        forest.end,
-    )
+    low, high = forest.carriers(parts, np.arange(len(parts)), slack)
     low, high = np.append(low, position[single]), np.append(high, position[single] + 1)
     parts = np.append(parts, single)
-    merges = np.argsort(parts.astype(np.int64) * len(parts) + ranks).astype(np.int32)
+    merges = np.argsort(parts, kind="stable").astype(np.int32)
     by_part = np.zeros(n_ids + 1, dtype=np.int32)
     np.cumsum(np.bincount(parts, minlength=n_ids), out=by_part[1:])
     return Side(part, position, forest.end, forest.order, by_part, merges, low, high)
@@ -284,14 +273,28 @@ def _side(
 
 def _forest(derivation: Derivation, part: np.ndarray) -> Forest:
     """The reachable tokens by one part (`derivation.left` or `right`), each family by decreasing
-    birth."""
+    birth; numbered in preorder, from the numbers of tokens in each subtree."""
+    n_ids = len(part)
     child = np.flatnonzero(derivation.reachable & (part >= 0)).astype(np.int32)
-    by_family = part[child].astype(np.int64) * len(part) - derivation.birth[child]
-    children = child[np.argsort(by_family)]
-    start = np.zeros(len(part) + 1, dtype=np.int32)
-    np.cumsum(np.bincount(part[children], minlength=len(part)), out=start[1:])
-    roots = np.flatnonzero(derivation.reachable & (part < 0)).astype(np.int32)
-    return Forest(start, children, *preorder(start, children, roots))
+    family = part[child].astype(np.int64) * n_ids - derivation.birth[child]
+    children, family = child[np.argsort(family)], np.sort(family)
+    levels, rest = [np.flatnonzero(derivation.reachable & (part < 0)).astype(np.int32)], children
+    while len(levels[-1]):
+        above = np.zeros(n_ids, dtype=bool)
+        above[levels[-1]] = True
+        here = above[part[rest]]
+        levels.append(rest[here])
+        rest = rest[~here]
+    nodes, position = np.concatenate(levels), np.full(n_ids, -1, dtype=np.int32)
+    size = np.zeros(n_ids, dtype=np.int32)
+    size[nodes] = 1
+    for level in reversed(levels[1:]):
+        np.add.at(size, part[level], size[level])
+    for level in levels:  # families are together there; the roots' parent -1 has the position -1
+        parent, before = part[level], np.cumsum(size[level]) - size[level]
+        position[level] = position[parent] + 1 + before - before[np.searchsorted(parent, parent)]
+    order = nodes[np.argsort(position[nodes])]
+    return Forest(family, children, position, position + size, order)
 
 
 def _union_area(
