@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
-from bpe_automata._kernels.trie import Trie, build_nodes
+from bpe_automata._kernels.trie import Trie
 
 _AT_ONCE = 7  # bytes that are compared as one number, beside how many of them there are
 _GOES_ON = 8
@@ -31,11 +32,42 @@ def vocabulary_trie(spellings: Sequence[bytes], ids: Iterable[int]) -> Trie:
     data = np.frombuffer(b"".join(spellings), dtype=np.uint8)
     tokens = np.fromiter(ids, np.int64) if not isinstance(ids, np.ndarray) else ids
     order = _sorted(tokens[start[tokens + 1] > start[tokens]], start, data).astype(np.int32)
-    label, depth, skip, token = build_nodes(order, start, data)
+    label, depth, token = _nodes(order, start, data)
     roots = np.flatnonzero(depth == 1)
     first = np.append(roots, len(label))[np.searchsorted(label[roots], np.arange(257))]
     deepest = int(depth.max(initial=0))
-    return Trie(label, depth, skip, token, first.astype(np.int32), deepest, start, data)
+    return Trie(label, depth, _skips(depth), token, first.astype(np.int32), deepest, start, data)
+
+
+def _nodes(
+    order: np.ndarray, start: np.ndarray, data: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(label, depth, token) of the trie of the tokens `order`, which are sorted by their bytes:
+    each has the nodes of the bytes that it does not share with the one before."""
+    begin, length = start[order], start[order + 1] - start[order]
+    shared, pairs, k = np.zeros(len(order), dtype=np.int32), np.arange(1, len(order)), 0
+    while len(pairs):
+        pairs = pairs[np.minimum(length[pairs], length[pairs - 1]) > k]
+        pairs = pairs[data[begin[pairs] + k] == data[begin[pairs - 1] + k]]
+        k += 1
+        shared[pairs] = k
+    shared -= shared == length  # equal tokens
+    count = length - shared
+    past, owner = np.cumsum(count), np.repeat(np.arange(len(order)), count)
+    depth = np.arange(1, len(owner) + 1) - (past - length)[owner]
+    token = np.full(len(owner), -1, dtype=np.int32)
+    token[past - 1] = order
+    return data[begin[owner] + depth - 1], depth.astype(np.int32), token
+
+
+def _skips(depth: np.ndarray) -> np.ndarray:
+    """For each node the next one that is not deeper: behind all nodes of its subtree."""
+    below = np.cumsum(np.bincount(depth))[:-1]
+    levels = np.split(np.argsort(depth, kind="stable"), below)[1:]
+    size = np.ones(len(depth), dtype=np.int32)
+    for upper, lower in reversed(list(pairwise(levels))):
+        np.add.at(size, upper[np.searchsorted(upper, lower) - 1], size[lower])
+    return np.arange(len(depth), dtype=np.int32) + size
 
 
 def _sorted(tokens: np.ndarray, start: np.ndarray, data: np.ndarray) -> np.ndarray:

@@ -1,5 +1,4 @@
-"""The vocabulary as a trie of bytes in depth-first order, the walk of it and of single tokens under
-a byte DFA, and tokens read as characters."""
+"""The vocabulary as a trie of bytes in depth-first order, and tokens read as characters."""
 
 from __future__ import annotations
 
@@ -24,60 +23,6 @@ class Trie(NamedTuple):
     deepest: int
     start: np.ndarray
     data: np.ndarray
-
-
-@jit
-def build_nodes(
-    order: np.ndarray, start: np.ndarray, data: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Trie of the tokens `order` (int32, sorted by their bytes, none empty), of fewer than 2**31
-    bytes in all. Tokens that spell the same end in sibling nodes with equal labels."""
-    size = 0
-    for token in order:
-        size += start[token + 1] - start[token]
-    label = np.empty(size, np.uint8)
-    depth = np.empty(size, np.int32)
-    token_at = np.full(size, -1, np.int32)
-    count = 0
-    previous = -1
-    for token in order:
-        low, n = start[token], start[token + 1] - start[token]
-        shared = 0
-        if previous >= 0:
-            before, m = start[previous], start[previous + 1] - start[previous]
-            while shared < n and shared < m and data[low + shared] == data[before + shared]:
-                shared += 1
-            if shared == n and shared == m:
-                shared -= 1
-        for i in range(shared, n):
-            label[count] = data[low + i]
-            depth[count] = i + 1
-            count += 1
-        token_at[count - 1] = token
-        previous = token
-    return (
-        label[:count].copy(),
-        depth[:count].copy(),
-        skips(depth[:count]),
-        token_at[:count].copy(),
-    )
-
-
-@jit
-def skips(depth: np.ndarray) -> np.ndarray:
-    """For each node the next one that is not deeper."""
-    skip = np.empty(len(depth), np.int32)
-    open_nodes = np.empty(len(depth) + 1, np.int32)
-    n_open = 0
-    for node in range(len(depth)):
-        while n_open > 0 and depth[open_nodes[n_open - 1]] >= depth[node]:
-            n_open -= 1
-            skip[open_nodes[n_open]] = node
-        open_nodes[n_open] = node
-        n_open += 1
-    for i in range(n_open):
-        skip[open_nodes[i]] = len(depth)
-    return skip
 
 
 # Tokens read as characters: leading fragment, whole characters, trailing fragment.
