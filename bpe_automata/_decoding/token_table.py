@@ -2,25 +2,22 @@
 
     step(states, ids)[b] = the state after ids[b] in states[b], 0 if it is not allowed there
 
-States are numbered from 1; 0 is dead. If the table is small it is dense, int32
-[states + 1, vocabulary + 1], its last column for all ids beyond the vocabulary; else it is in CSR
-form. Nothing in the table changes: whoever steps carries the states. `Listed` is the engine over
-such a table, always in CSR form, that a `Matcher` follows.
+States are numbered from 1; 0 is dead. Nothing in the table changes: whoever steps carries the
+states. `Listed` is the engine over such a table that a `Matcher` follows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from bpe_automata._arguments import integer, short
 from bpe_automata._sharing import BoundedMemo, Immutable, cached
-from bpe_automata._token_automata import graph
 from bpe_automata._token_automata.automaton import TokenAutomaton
-from bpe_automata._token_automata.graph import edges_of, with_only
+from bpe_automata._token_automata.graph import edges_of, reached, with_only
 from bpe_automata._token_automata.sources import Transition, numbered
 from bpe_automata.errors import (
     ArgumentError,
@@ -29,22 +26,10 @@ from bpe_automata.errors import (
     TokenOutOfRangeError,
 )
 
-LARGEST_DENSE_MB = 64.0
-"""A table over this many megabytes (10**6 bytes) is kept in CSR form."""
-
-END_IS_LISTED = (
+_END_IS_LISTED = (
     "it is allowed where the automaton accepts, so leave out this transition and make its state "
     "accepting, or give no eos_ids"
 )
-_NO_KEY = np.iinfo(np.int64).max
-
-
-class Keys(NamedTuple):
-    """key: int64 [m + 1], state * (n_ids + 1) + id of each transition, ascending, then a last one
-    that is no transition's; target: int32 [m + 1], 0 for the last."""
-
-    key: np.ndarray
-    target: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,14 +38,13 @@ class TokenTable(Immutable):
     number of threads may use it.
 
     n_ids: one more than the largest id. rows: the transitions; its states are 0 (dead) to
-    n_states. dense: int32 [n_states + 1, n_ids + 1], or None for CSR. eos_ids: they lead from every
-    accepting state to `end`, the last state, which nothing leaves. names: of each state what the
-    list calls it; None for 0 and `end`; states that no accepted sequence passes are left out.
+    n_states. eos_ids: they lead from every accepting state to `end`, the last state, which nothing
+    leaves. names: of each state what the list calls it; None for 0 and `end`; states that no
+    accepted sequence passes are left out.
     """
 
     n_ids: int
     rows: TokenAutomaton
-    dense: np.ndarray | None
     eos_ids: tuple[int, ...]
     names: tuple[Hashable, ...]
 
@@ -73,23 +57,18 @@ class TokenTable(Immutable):
         *,
         n_ids: int,
         eos_ids: Iterable[int] = (),
-        endless: bool | None = None,
-        dense: bool | None = None,
     ) -> TokenTable:
         """The table of (state, id, next state), in any order; states are any hashable values.
 
-        accepting: where a sequence may end; by default the states that no transition leaves.
-        endless: may a sequence go on for ever without coming by an accepting state, until whoever
-        writes it stops? By default where no accepting state is named: then every walk is allowed.
-        eos_ids: allowed exactly there. Without them end-of-sequence is an id like any other: list
-        its transition, to a state that nothing leaves. n_ids: of the model's vocabulary, one more
-        than the largest id. dense: True or False forces the form, else a dense table of up to
-        `LARGEST_DENSE_MB` megabytes is made.
+        accepting: where a sequence may end; by default the states that no transition leaves, and
+        then a sequence may also go on for ever, until whoever writes it stops. Otherwise states
+        that no accepted sequence passes are left out. eos_ids: allowed exactly in accepting states.
+        Without them end-of-sequence is an id like any other: list its transition, to a state that
+        nothing leaves. n_ids: of the model's vocabulary, one more than the largest id.
 
-        States that no such sequence passes are left out. Raises
-        MalformedAutomatonError (what is no transition, a negative id, a start or an accepting state
-        that is no state, a transition on one of `eos_ids`), NondeterministicError (two next
-        states), TokenOutOfRangeError, EmptyLanguageError, ArgumentError.
+        Raises MalformedAutomatonError (what is no transition, a negative id, a start or an
+        accepting state that is no state, a transition on one of `eos_ids`), NondeterministicError
+        (two next states), TokenOutOfRangeError, EmptyLanguageError, ArgumentError.
         """
         if not isinstance(transitions, Iterable):
             raise MalformedAutomatonError(f"transitions is {short(transitions)}: give a list")
@@ -101,29 +80,16 @@ class TokenTable(Immutable):
         ):
             raise MalformedAutomatonError(f"the start {start!r} is in no transition: correct it")
         automaton = TokenAutomaton.from_transitions(listed, start, ())
-        _check_ids(automaton, ends, count, names)
-        if accepting is None:
-            final = np.diff(automaton.offsets) == 0
-        automaton = replace(automaton, accepting=final)
-        if endless is None:
-            endless = accepting is None or not final.any()
-        return _made(automaton, ends, count, names, endless, dense)
+        if accepting is not None:
+            return _made(replace(automaton, accepting=final), ends, count, names)
+        automaton = replace(automaton, accepting=np.diff(automaton.offsets) == 0)
+        return _made(automaton, ends, count, names, np.sort(reached(automaton)))
 
     @classmethod
-    def of(
-        cls,
-        automaton: TokenAutomaton,
-        eos_ids: Iterable[int],
-        n_ids: int,
-        *,
-        endless: bool = False,
-        dense: bool | None = None,
-    ) -> TokenTable:
+    def of(cls, automaton: TokenAutomaton, eos_ids: Iterable[int], n_ids: int) -> TokenTable:
         """The table of an automaton; names are its numbers. See `from_transitions`."""
         ends, count = checked_vocabulary(eos_ids, n_ids)
-        names = tuple(automaton.states())
-        _check_ids(automaton, ends, count, names)
-        return _made(automaton, ends, count, names, endless, dense)
+        return _made(automaton, ends, count, tuple(automaton.states()))
 
     @property
     def start(self) -> int:
@@ -157,8 +123,6 @@ class TokenTable(Immutable):
     def allowed(self, states: Any) -> np.ndarray:
         """bool [B, n_ids], of states [B]: what each row may read next. Raises ArgumentError."""
         at = self._checked_states(states)
-        if self.dense is not None:
-            return self.dense[at, :-1] > 0
         sizes, edges = np.diff(self.rows.offsets)[at], edges_of(self.rows.offsets, at)
         out = np.zeros((len(at), self.n_ids), dtype=np.bool_)
         out[np.repeat(np.arange(len(at)), sizes), self.rows.symbols[edges]] = True
@@ -178,18 +142,17 @@ class TokenTable(Immutable):
         if len(at) != len(tokens):
             raise ArgumentError(f"{len(at)} states, but {len(tokens)} ids: give one of each a row")
         column = np.where((tokens >= 0) & (tokens < self.n_ids), tokens, self.n_ids)
-        if self.dense is not None:
-            return self.dense[at, column]
+        keys, targets = self.keys
         wanted = at * (self.n_ids + 1) + column
-        found = np.searchsorted(self.keys.key, wanted)
-        hit = self.keys.key[found] == wanted
-        return np.where(hit, self.keys.target[found], np.int32(0))
+        found = np.searchsorted(keys, wanted)
+        return np.where(keys[found] == wanted, targets[found], np.int32(0))
 
     @cached
-    def keys(self) -> Keys:
-        """The transitions, to be searched."""
-        key = self.rows.sources().astype(np.int64) * (self.n_ids + 1) + self.rows.symbols
-        return Keys(np.append(key, _NO_KEY), np.append(self.rows.targets, np.int32(0)))
+    def keys(self) -> tuple[np.ndarray, np.ndarray]:
+        """(int64 [m + 1], state * (n_ids + 1) + id of each transition, ascending, then a last one
+        that is no transition's; int32 [m + 1], where they lead, 0 for the last)."""
+        keys = self.rows.sources().astype(np.int64) * (self.n_ids + 1) + self.rows.symbols
+        return np.append(keys, np.iinfo(np.int64).max), np.append(self.rows.targets, np.int32(0))
 
     def _checked_states(self, states: Any) -> np.ndarray:
         """int64 [B]."""
@@ -202,9 +165,8 @@ class TokenTable(Immutable):
         return found
 
     def __repr__(self) -> str:
-        form = "CSR" if self.dense is None else "dense"
         edges = f"{self.rows.n_transitions:,} transitions"
-        return f"TokenTable({self.n_states:,} states, {edges}, {self.n_ids:,} ids, {form})"
+        return f"TokenTable({self.n_states:,} states, {edges}, {self.n_ids:,} ids)"
 
 
 class Listed(Immutable):
@@ -218,7 +180,7 @@ class Listed(Immutable):
         automaton that has its own transitions for the end takes none here). n_ids: one more than
         the largest id. Raises what `TokenTable.of` raises."""
         self._automaton = automaton
-        self.table = TokenTable.of(automaton, eos_ids, n_ids, dense=False)
+        self.table = TokenTable.of(automaton, eos_ids, n_ids)
         self._masks: BoundedMemo[int, np.ndarray] = BoundedMemo(self.n_ids // 8)
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -261,21 +223,26 @@ def _made(
     ends: tuple[int, ...],
     n_ids: int,
     names: tuple[Hashable, ...],
-    endless: bool,
-    dense: bool | None,
+    kept: np.ndarray | None = None,
 ) -> TokenTable:
-    wanted = automaton.accepting | graph.endless(automaton) if endless else automaton.accepting
-    relevant = graph.relevant(replace(automaton, accepting=wanted))
-    if not relevant[automaton.start]:
+    """kept: the states of the table, ascending; by default the relevant ones. Raises
+    TokenOutOfRangeError, MalformedAutomatonError, EmptyLanguageError."""
+    symbols = automaton.symbols
+    for edge in np.flatnonzero((symbols >= n_ids) | np.isin(symbols, ends)):
+        reads = f"state {names[automaton.sources()[edge]]!r} reads"
+        if symbols[edge] >= n_ids:
+            raise TokenOutOfRangeError(f"{reads} id {symbols[edge]}, not in 0 .. {n_ids - 1}")
+        raise MalformedAutomatonError(
+            f"{reads} the end-of-sequence id {symbols[edge]}: {_END_IS_LISTED}"
+        )
+    kept = np.flatnonzero(automaton.relevant()) if kept is None else kept
+    if automaton.start not in kept:
         raise EmptyLanguageError(
             f"no accepting state is reachable from the start {names[automaton.start]!r}"
         )
-    rows = _rows(with_only(automaton, np.flatnonzero(relevant)), ends)
-    kept = [names[state] for state in np.flatnonzero(relevant)]
+    rows = _rows(with_only(automaton, kept), ends)
     end = (None,) if ends else ()
-    small = 4 * rows.n_states * (n_ids + 1) <= LARGEST_DENSE_MB * 1e6
-    table = _dense(rows, n_ids) if (small if dense is None else dense) else None
-    return TokenTable(n_ids, rows, table, ends, (None, *kept, *end))
+    return TokenTable(n_ids, rows, ends, (None, *(names[state] for state in kept), *end))
 
 
 def _rows(automaton: TokenAutomaton, ends: tuple[int, ...]) -> TokenAutomaton:
@@ -292,13 +259,6 @@ def _rows(automaton: TokenAutomaton, ends: tuple[int, ...]) -> TokenAutomaton:
     )
 
 
-def _dense(rows: TokenAutomaton, n_ids: int) -> np.ndarray:
-    table = np.zeros((rows.n_states, n_ids + 1), dtype=np.int32)
-    table[rows.sources(), rows.symbols] = rows.targets
-    table.flags.writeable = False
-    return table
-
-
 def _integers(values: Any, name: str) -> np.ndarray:
     """int64 [B]. Raises ArgumentError."""
     found = np.asarray(values)
@@ -313,31 +273,10 @@ def checked_vocabulary(eos_ids: Iterable[int], n_ids: int) -> tuple[tuple[int, .
     count = integer(n_ids, "n_ids")
     if count < 1:
         raise ArgumentError(f"n_ids is {count}: give one more than the largest id")
-    ends = tuple(
-        dict.fromkeys(integer(token, "an end-of-sequence id") for token in _iterable(eos_ids))
-    )
+    if not isinstance(eos_ids, Iterable) or isinstance(eos_ids, str | bytes):
+        raise ArgumentError(f"eos_ids is {short(eos_ids)}: give a list of ids, such as [2]")
+    ends = tuple(dict.fromkeys(integer(token, "an end-of-sequence id") for token in eos_ids))
     for token in ends:
         if not 0 <= token < count:
             raise TokenOutOfRangeError(f"end-of-sequence id {token} is not in 0 .. {count - 1}")
     return ends, count
-
-
-def _check_ids(
-    automaton: TokenAutomaton, ends: tuple[int, ...], count: int, names: tuple[Hashable, ...]
-) -> None:
-    """Every transition must read an id below `count` that is none of `ends`. Raises
-    TokenOutOfRangeError, MalformedAutomatonError."""
-    symbols = automaton.symbols
-    for edge in np.flatnonzero((symbols >= count) | np.isin(symbols, ends)):
-        reads = f"state {names[automaton.sources()[edge]]!r} reads"
-        if symbols[edge] >= count:
-            raise TokenOutOfRangeError(f"{reads} id {symbols[edge]}, not in 0 .. {count - 1}")
-        raise MalformedAutomatonError(
-            f"{reads} the end-of-sequence id {symbols[edge]}: {END_IS_LISTED}"
-        )
-
-
-def _iterable(eos_ids: Any) -> list[Any]:
-    if isinstance(eos_ids, Iterable) and not isinstance(eos_ids, str | bytes):
-        return list(eos_ids)
-    raise ArgumentError(f"eos_ids is {short(eos_ids)}: give a list of ids")

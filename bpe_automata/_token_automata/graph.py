@@ -45,30 +45,17 @@ def reached(automaton: Table) -> np.ndarray:
 
 
 def topological(automaton: Table) -> np.ndarray | None:
-    """int64: the states, each before those that it leads to; None if there is a cycle."""
-    order = _topological(automaton.offsets, automaton.targets)
-    return order if len(order) == automaton.n_states else None
-
-
-def endless(automaton: Table) -> np.ndarray:
-    """bool [n_states]: some walk from here has no end."""
-    ptr, tail, _ = by_head(automaton)
-    found = np.ones(automaton.n_states, dtype=np.bool_)
-    found[_topological(ptr, tail)] = False  # backwards: these lead to no cycle
-    return found
-
-
-def _topological(offsets: np.ndarray, targets: np.ndarray) -> np.ndarray:
-    """int64: the states, each before those that it leads to; fewer than all iff there is a cycle
-    (Kahn, "Topological sorting of large networks", CACM 5, 1962)."""
-    waiting = np.bincount(targets, minlength=len(offsets) - 1)
+    """int64: the states, each before those that it leads to; None if there is a cycle (Kahn,
+    "Topological sorting of large networks", CACM 5, 1962)."""
+    waiting = np.bincount(automaton.targets, minlength=automaton.n_states)
     levels = [np.flatnonzero(waiting == 0)]
     while len(levels[-1]):
         check()
-        after = targets[edges_of(offsets, levels[-1])]
+        after = automaton.targets[edges_of(automaton.offsets, levels[-1])]
         np.subtract.at(waiting, after, 1)
         levels.append(np.unique(after[waiting[after] == 0]))
-    return np.concatenate(levels)
+    order = np.concatenate(levels)
+    return order if len(order) == automaton.n_states else None
 
 
 # Other numbers for the states.

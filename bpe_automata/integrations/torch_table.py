@@ -10,7 +10,7 @@ check of the logits.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,51 +32,6 @@ except ImportError as error:
 
 
 @dataclass(frozen=True)
-class Dense:
-    """next: int32 [n_states + 1, n_ids + 1]."""
-
-    next: torch.Tensor
-
-    def allowed(self, states: torch.Tensor, width: int) -> torch.Tensor:
-        """bool [B, width], of states int64 [B]."""
-        read = self.next.index_select(0, states)[:, :-1] > 0
-        return torch.nn.functional.pad(read, (0, width - read.shape[1]))
-
-    def step(self, states: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:
-        """int32 [B], of states and ids int64 [B], ids at most n_ids."""
-        return self.next[states, ids]
-
-
-@dataclass(frozen=True)
-class Sparse:
-    """offsets: int64 [n_states + 2]; symbols: int64 [m + 1], the last unused; keys, targets: see
-    `_decoding.token_table.Keys`; longest: transitions of the longest row; n_ids."""
-
-    offsets: torch.Tensor
-    symbols: torch.Tensor
-    keys: torch.Tensor
-    targets: torch.Tensor
-    longest: int
-    n_ids: int
-
-    def allowed(self, states: torch.Tensor, width: int) -> torch.Tensor:
-        """bool [B, width], of states int64 [B]. Every row takes the room of the longest: only then
-        is the size known without asking the device."""
-        begin, end = self.offsets[states, None], self.offsets[states + 1, None]
-        edge = begin + torch.arange(self.longest, device=states.device)
-        column = self.symbols[edge.clamp(max=len(self.symbols) - 1)]
-        column = torch.where(edge < end, column, width)
-        read = torch.zeros(len(states), width + 1, dtype=torch.bool, device=states.device)
-        return read.scatter_(1, column, True)[:, :width]
-
-    def step(self, states: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:
-        """int32 [B], of states and ids int64 [B], ids at most n_ids."""
-        wanted = states * (self.n_ids + 1) + ids
-        found = torch.searchsorted(self.keys, wanted)
-        return torch.where(self.keys[found] == wanted, self.targets[found], 0)
-
-
-@dataclass(frozen=True)
 class TorchTable:
     """A `TokenTable` on a device. Make one with `of`.
 
@@ -84,11 +39,18 @@ class TorchTable:
     nothing to read, because it has ended or is dead, is *finished*: `mask` leaves it the ids
     `ends`, and while `advance` reads those it stays where it is.
 
-    accepting, finished: bool [n_states + 1]; is_end: bool [n_ids + 1].
+    offsets: int64 [n_states + 2], where the transitions of each state begin; symbols: int64
+    [m + 1], what they read, the last unused; keys, targets: as in `TokenTable.keys`; longest:
+    transitions of one state at most; accepting, finished: bool [n_states + 1]; is_end: bool
+    [n_ids + 1].
     """
 
     table: TokenTable
-    rows: Dense | Sparse
+    offsets: torch.Tensor
+    symbols: torch.Tensor
+    keys: torch.Tensor
+    targets: torch.Tensor
+    longest: int
     accepting: torch.Tensor
     finished: torch.Tensor
     is_end: torch.Tensor
@@ -108,8 +70,18 @@ class TorchTable:
 
         is_end = np.zeros(table.n_ids + 1, dtype=np.bool_)
         is_end[_checked(table.eos_ids if ends is None else ends, table.n_ids)] = True
-        rows = Dense(there(table.dense)) if table.dense is not None else _sparse(table, there)
-        return cls(table, rows, there(table.accepting), there(table.finished), there(is_end))
+        (keys, targets), offsets = table.keys, table.rows.offsets
+        return cls(
+            table,
+            there(offsets),
+            there(np.append(table.rows.symbols, 0).astype(np.int64)),
+            there(keys),
+            there(targets),
+            int(np.diff(offsets).max()),
+            there(table.accepting),
+            there(table.finished),
+            there(is_end),
+        )
 
     @property
     def device(self) -> torch.device:
@@ -125,18 +97,28 @@ class TorchTable:
         integers [B], any; one that is not in the vocabulary is never allowed."""
         at, tokens = self._known(states), ids.long()
         tokens = torch.where((tokens >= 0) & (tokens < self.table.n_ids), tokens, self.table.n_ids)
-        after = self.rows.step(at, tokens).long()
+        wanted = at * (self.table.n_ids + 1) + tokens
+        found = torch.searchsorted(self.keys, wanted)
+        after = torch.where(self.keys[found] == wanted, self.targets[found], 0).long()
         return torch.where(self.finished[at] & self.is_end[tokens], at, after)
 
     def allowed(self, states: torch.Tensor, width: int | None = None) -> torch.Tensor:
         """bool [B, width]: what each row may read, and `ends` for finished rows. width: by default
-        n_ids; what is beyond those is not allowed. Raises BufferShapeError for a smaller one."""
+        n_ids; what is beyond those is not allowed. Raises BufferShapeError for a smaller one.
+
+        Every row takes the room of the longest: only then is the size known without asking the
+        device."""
         n_ids = self.table.n_ids
         at, wide = self._known(states), n_ids if width is None else width
         if wide < n_ids:
             raise BufferShapeError(f"{wide} columns for a table of {n_ids} ids")
         is_end = torch.nn.functional.pad(self.is_end[:-1], (0, wide - n_ids))
-        return self.rows.allowed(at, wide) | (self.finished[at, None] & is_end)
+        edge = self.offsets[at, None] + torch.arange(self.longest, device=self.device)
+        column = self.symbols[edge.clamp(max=len(self.symbols) - 1)]
+        column = torch.where(edge < self.offsets[at + 1, None], column, wide)
+        read = torch.zeros(len(at), wide + 1, dtype=torch.bool, device=self.device)
+        read.scatter_(1, column, True)
+        return read[:, :wide] | (self.finished[at, None] & is_end)
 
     def mask(
         self,
@@ -168,13 +150,6 @@ class TorchTable:
         """int64 [B], each the number of a state."""
         at = states.long()
         return torch.where((at >= 0) & (at <= self.table.n_states), at, 0)
-
-
-def _sparse(table: TokenTable, there: Callable[[np.ndarray], torch.Tensor]) -> Sparse:
-    key, target = table.keys
-    offsets, symbols = table.rows.offsets, np.append(table.rows.symbols, 0).astype(np.int64)
-    longest = int(np.diff(offsets).max())
-    return Sparse(there(offsets), there(symbols), there(key), there(target), longest, table.n_ids)
 
 
 def _checked(ends: Iterable[int], n_ids: int) -> list[int]:

@@ -1,8 +1,6 @@
-"""Automata given by hand: the dense table, CSR, the matcher and a plain dict say the same."""
+"""Automata given by hand: the table, the matcher and a plain dict say the same."""
 
 from __future__ import annotations
-
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,7 +10,6 @@ from support import examples
 from support.drawn import Listing, listings
 
 from bpe_automata import TokenAutomaton
-from bpe_automata._decoding import token_table
 from bpe_automata._decoding.matcher import Matcher, matcher_of
 from bpe_automata._decoding.token_table import Listed, TokenTable
 from bpe_automata.errors import (
@@ -24,12 +21,11 @@ from bpe_automata.errors import (
     TokenOutOfRangeError,
 )
 
-FORMS = pytest.mark.parametrize("dense", [True, False], ids=["dense", "csr"])
 PATH = [("a", 3, "b"), ("b", 4, "a"), ("b", 5, "c")]
 
 
-def table_of(listing: Listing, dense: bool) -> TokenTable:
-    return TokenTable.of(listing.automaton, listing.eos_ids, listing.n_ids, dense=dense)
+def table_of(listing: Listing) -> TokenTable:
+    return TokenTable.of(listing.automaton, listing.eos_ids, listing.n_ids)
 
 
 def members(packed: np.ndarray) -> list[int]:
@@ -38,56 +34,50 @@ def members(packed: np.ndarray) -> list[int]:
 
 @given(listings(), st.lists(st.integers(0, 80), max_size=8))
 @examples(150)
-def test_dense_csr_matcher_and_dict_agree(listing, choices):
+def test_table_matcher_and_dict_agree(listing, choices):
     """Along a path of allowed ids every id is tried, allowed or not."""
-    tables = [table_of(listing, dense) for dense in (True, False)]
+    table = table_of(listing)
     matcher = matcher_of(listing.automaton, listing.eos_ids, listing.n_ids)
-    states, ids = [table.begin(1) for table in tables], []
+    state, ids = table.begin(1), []
     for choice in [*choices, None]:
         wanted = sorted(listing.allowed(ids))
         assert matcher.allowed_ids().tolist() == wanted
         assert matcher.is_accepting == listing.complete(ids)
         assert matcher.is_finished == (not wanted)
         every = np.arange(-2, listing.n_ids + 2)
-        for table, state in zip(tables, states, strict=True):
-            assert np.flatnonzero(table.allowed(state)[0]).tolist() == wanted
-            assert members(table.packed(state)[0]) == wanted
-            after = table.step(np.repeat(state, len(every)), every)
-            assert (after.dtype, every[after > 0].tolist()) == (np.int32, wanted)
-            assert table.accepting[state[0]] == listing.complete(ids)
-            assert table.finished[state[0]] == (not wanted)
+        assert np.flatnonzero(table.allowed(state)[0]).tolist() == wanted
+        assert members(table.packed(state)[0]) == wanted
+        after = table.step(np.repeat(state, len(every)), every)
+        assert (after.dtype, every[after > 0].tolist()) == (np.int32, wanted)
+        assert table.accepting[state[0]] == listing.complete(ids)
+        assert table.finished[state[0]] == (not wanted)
         if not wanted or choice is None:
             break
         token = wanted[choice % len(wanted)]
         ids.append(token)
         matcher.advance(token)
-        states = [t.step(s, [token]) for t, s in zip(tables, states, strict=True)]
+        state = table.step(state, [token])
 
 
 @given(listings(), st.randoms(use_true_random=False))
 @examples(80)
 def test_a_batch_equals_its_rows_in_any_order(listing, rng):
-    tables = [table_of(listing, dense) for dense in (True, False)]
-    states = np.array([rng.randrange(tables[0].n_states + 1) for _ in range(7)])
+    table = table_of(listing)
+    states = np.array([rng.randrange(table.n_states + 1) for _ in range(7)])
     ids = np.array([rng.randrange(listing.n_ids + 3) - 1 for _ in states])
     order = np.array(rng.sample(range(len(states)), len(states)))
-    results = []
-    for table in tables:
-        after, allowed = table.step(states, ids), table.allowed(states)
-        assert np.array_equal(table.step(states[order], ids[order]), after[order])
-        assert np.array_equal(table.packed(states[order]), table.packed(states)[order])
-        for row in range(len(states)):
-            one = slice(row, row + 1)
-            assert table.step(states[one], ids[one]) == after[one]
-            assert np.array_equal(table.allowed(states[one]), allowed[one])
-        results.append((after.tolist(), allowed.tolist()))
-    assert results[0] == results[1]
+    after, allowed = table.step(states, ids), table.allowed(states)
+    assert np.array_equal(table.step(states[order], ids[order]), after[order])
+    assert np.array_equal(table.packed(states[order]), table.packed(states)[order])
+    for row in range(len(states)):
+        one = slice(row, row + 1)
+        assert table.step(states[one], ids[one]) == after[one]
+        assert np.array_equal(table.allowed(states[one]), allowed[one])
 
 
-@FORMS
-def test_a_table_says_what_its_states_are_called(dense):
+def test_a_table_says_what_its_states_are_called():
     listed = [*PATH, ("x", 1, "c"), ("a", 9, "trap"), ("trap", 9, "trap")]
-    table = TokenTable.from_transitions(listed, "a", ["c"], n_ids=10, eos_ids=[7], dense=dense)
+    table = TokenTable.from_transitions(listed, "a", ["c"], n_ids=10, eos_ids=[7])
     assert table.names == (None, "a", "b", "c", None)
     assert (table.start, table.end, table.n_states) == (1, 4, 4)
     assert np.flatnonzero(table.allowed(table.begin(1))[0]).tolist() == [3]
@@ -95,37 +85,11 @@ def test_a_table_says_what_its_states_are_called(dense):
     assert table.finished.tolist() == [True, False, False, False, True]
 
 
-def test_the_dense_table_is_what_it_says():
-    """int32 [states + 1, vocabulary + 1]: a row for 0 and the last column lead nowhere."""
-    table = TokenTable.from_transitions(PATH, "a", n_ids=10)
-    assert table.dense.dtype == np.int32
-    assert table.dense.shape == (4, 11)
-    assert np.argwhere(table.dense).tolist() == [[1, 3], [2, 4], [2, 5]]
-    assert table.dense[[1, 2, 2], [3, 4, 5]].tolist() == [2, 1, 3]
-    with pytest.raises(ValueError, match="read-only"):
-        table.dense[0, 0] = 1
-
-
-def test_the_limit_decides_the_form(monkeypatch):
-    size = 4 * 4 * 11 / 1e6
-    for limit, dense, found in [
-        (size, None, True),
-        (size / 2, None, False),
-        (size / 2, True, True),
-        (size, False, False),
-    ]:
-        monkeypatch.setattr(token_table, "LARGEST_DENSE_MB", limit)
-        table = TokenTable.from_transitions(PATH, "a", n_ids=10, dense=dense)
-        assert (table.dense is not None) == found
-        assert ("dense" if found else "CSR") in repr(table)
-
-
-@FORMS
-def test_by_default_states_that_nothing_leaves_accept(dense):
+def test_by_default_states_that_nothing_leaves_accept():
     """So the end of sequence may be a transition like any other."""
     listed = [(0, 11, 1), (1, 2, "end"), (0, 2, "end")]
-    table = TokenTable.from_transitions(listed, 0, n_ids=12, dense=dense)
-    said = TokenTable.from_transitions(listed, 0, ["end"], n_ids=12, dense=dense)
+    table = TokenTable.from_transitions(listed, 0, n_ids=12)
+    said = TokenTable.from_transitions(listed, 0, ["end"], n_ids=12)
     assert table.rows.identical(said.rows)
     assert table.names == (None, 0, 1, "end")
     after = table.step(table.step(table.begin(2), [11, 2]), [2, 2])
@@ -134,57 +98,34 @@ def test_by_default_states_that_nothing_leaves_accept(dense):
     assert not table.allowed([3]).any()
 
 
-@FORMS
-def test_a_walk_may_have_no_end(dense):
+def test_a_walk_may_have_no_end():
     """Where no accepting state is named, every walk is one; else the language decides."""
     ring = [(0, 1, 1), (1, 2, 2), (2, 3, 0)]
-    for options in ({}, {"accepting": []}, {"accepting": [9], "endless": True}):
-        listed = [*ring, (8, 1, 9)]
-        table = TokenTable.from_transitions(listed, 0, n_ids=5, eos_ids=[4], dense=dense, **options)
-        states, read = table.begin(1), []
-        for _ in range(7):
-            (token,) = np.flatnonzero(table.allowed(states)[0])
-            states = table.step(states, [token])
-            read.append(token)
-        assert read == [1, 2, 3, 1, 2, 3, 1]
-        assert table.names == (None, 0, 1, 2, None)
+    table = TokenTable.from_transitions([*ring, (8, 1, 9)], 0, n_ids=5, eos_ids=[4])
+    states, read = table.begin(1), []
+    for _ in range(7):
+        (token,) = np.flatnonzero(table.allowed(states)[0])
+        states = table.step(states, [token])
+        read.append(token)
+    assert read == [1, 2, 3, 1, 2, 3, 1]
+    assert table.names == (None, 0, 1, 2, None)
     aside = [*PATH, ("a", 9, "trap"), ("trap", 9, "trap"), ("a", 8, "pit")]
-    every = TokenTable.from_transitions(aside, "a", n_ids=10, dense=dense)
+    every = TokenTable.from_transitions(aside, "a", n_ids=10)
     assert every.names == (None, "a", "b", "c", "trap", "pit")
     assert np.flatnonzero(every.allowed([every.start])[0]).tolist() == [3, 8, 9]
-    for endless, cut in [(True, {"pit"}), (False, {"pit", "trap"}), (None, {"pit", "trap"})]:
-        given = {"n_ids": 10, "dense": dense, "endless": endless}
-        table = TokenTable.from_transitions(aside, "a", ["c"], **given)
-        assert set(every.names) - set(table.names) == cut
+    table = TokenTable.from_transitions(aside, "a", ["c"], n_ids=10)
+    assert table.names == (None, "a", "b", "c")
     automaton = TokenAutomaton.from_transitions(ring, 0, [])
     with pytest.raises(EmptyLanguageError):
-        TokenTable.of(automaton, [4], 5, dense=dense)
+        TokenTable.of(automaton, [4], 5)
     with pytest.raises(EmptyLanguageError):
         matcher_of(automaton, [4], 5)
-    assert TokenTable.of(automaton, [4], 5, dense=dense, endless=True).n_states == 4
 
 
-@given(listings())
-@examples(100)
-def test_what_is_kept_for_endless_walks_is_the_definition(listing):
-    """A walk longer than there are states goes round."""
-    automaton = listing.automaton
-    goes_on = set(automaton.states())
-    for _ in automaton.states():
-        goes_on = {s for s, _, t in automaton.transitions() if t in goes_on}
-    accepting = automaton.accepting | np.isin(np.arange(automaton.n_states), list(goes_on))
-    wanted = replace(automaton, accepting=accepting).relevant()
-    table = TokenTable.of(automaton, listing.eos_ids, listing.n_ids, endless=True)
-    kept = [name for name in table.names if name is not None]
-    assert kept == np.flatnonzero(wanted).tolist()
-    assert table.accepting[1 : len(kept) + 1].tolist() == automaton.accepting[wanted].tolist()
-
-
-@FORMS
-def test_the_empty_sequence_alone(dense):
-    table = TokenTable.from_transitions([], "s", ["s"], n_ids=3, eos_ids=[1], dense=dense)
+def test_the_empty_sequence_alone():
+    table = TokenTable.from_transitions([], "s", ["s"], n_ids=3, eos_ids=[1])
     assert table.allowed([0, 1, 2]).tolist() == [[False] * 3, [False, True, False], [False] * 3]
-    bare = TokenTable.from_transitions([], "s", ["s"], n_ids=3, dense=dense)
+    bare = TokenTable.from_transitions([], "s", ["s"], n_ids=3)
     assert not bare.allowed([1]).any()
     assert bare.step([1, 0], [1, 1]).tolist() == [0, 0]
     assert bare.allowed(np.empty(0, np.int32)).shape == (0, 3)
@@ -207,7 +148,6 @@ def test_the_empty_sequence_alone(dense):
         (MalformedAutomatonError, r"accepting state 'y'", {"accepting": [1, "y"]}),
         (MalformedAutomatonError, r"accepting", {"accepting": 1}),
         (EmptyLanguageError, r"from the start 0", {"accepting": []}),
-        (EmptyLanguageError, r"from the start 0", {"listed": [(0, 1, 0)], "endless": False}),
         (EmptyLanguageError, r"start 0", {"listed": [(0, 1, 0), (2, 1, 3)], "accepting": [3]}),
         (MalformedAutomatonError, r"state 0 reads the end-of-seq", {"listed": [(0, 7, 1)]}),
         (TokenOutOfRangeError, r"end-of-sequence id 10", {"eos_ids": [10]}),
@@ -225,7 +165,6 @@ def test_what_is_no_automaton_is_refused(error, match, change):
         TokenTable.from_transitions(given.pop("listed"), given.pop("start"), **given)
 
 
-@FORMS
 @pytest.mark.parametrize(
     ("states", "ids", "match"),
     [
@@ -240,8 +179,8 @@ def test_what_is_no_automaton_is_refused(error, match, change):
         ([True], [1], "states is"),
     ],
 )
-def test_a_step_of_what_is_no_batch_is_refused(dense, states, ids, match):
-    table = TokenTable.from_transitions(PATH, "a", n_ids=10, dense=dense)
+def test_a_step_of_what_is_no_batch_is_refused(states, ids, match):
+    table = TokenTable.from_transitions(PATH, "a", n_ids=10)
     with pytest.raises(ArgumentError, match=match):
         table.step(states, ids)
 

@@ -34,13 +34,12 @@ from bpe_automata.integrations.transformers._processor import ConstraintLogitsPr
 from bpe_automata.integrations.transformers._table_processor import TokenTableProcessor  # noqa: E402
 from bpe_automata.testing import byte_level, byte_spelling, small_tokenizer  # noqa: E402
 
-FORMS = pytest.mark.parametrize("dense", [True, False], ids=["dense", "csr"])
 END = 7
 PATH = [("a", 3, "b"), ("b", 4, "a"), ("b", 5, "c")]  # (3 4)* 3 5
 
 
-def hand_made(dense=True):
-    return TokenTable.from_transitions(PATH, "a", n_ids=10, eos_ids=[END], dense=dense)
+def hand_made():
+    return TokenTable.from_transitions(PATH, "a", n_ids=10, eos_ids=[END])
 
 
 def finite(scores):
@@ -48,12 +47,11 @@ def finite(scores):
 
 
 @ON
-@FORMS
 @given(listing=listings(), data=st.data())
 @examples(50)
-def test_torch_equals_numpy(device, dense, listing, data):
+def test_torch_equals_numpy(device, listing, data):
     """But for finished rows, which stay where they are while they read their ends."""
-    table = TokenTable.of(listing.automaton, listing.eos_ids, listing.n_ids, dense=dense)
+    table = TokenTable.of(listing.automaton, listing.eos_ids, listing.n_ids)
     ends = data.draw(st.none() | st.lists(st.integers(0, listing.n_ids - 1), max_size=2))
     there = TorchTable.of(table, device, ends)
     is_end = np.isin(np.arange(listing.n_ids), listing.eos_ids if ends is None else ends)
@@ -78,10 +76,9 @@ def test_torch_equals_numpy(device, dense, listing, data):
 
 
 @ON
-@FORMS
-def test_a_loop_carries_its_states(device, dense):
+def test_a_loop_carries_its_states(device):
     """Two rows: 3 5 end, and 3 4 3 5 end; the first then waits, filled with its end."""
-    table = TorchTable.of(hand_made(dense), device)
+    table = TorchTable.of(hand_made(), device)
     states = table.begin(2)
     read = [[3, 3], [5, 4], [END, 3], [END, 5], [END, END]]
     for ids in read:
@@ -94,10 +91,9 @@ def test_a_loop_carries_its_states(device, dense):
     assert finite(table.mask(states, torch.zeros(2, 12, device=device))) == [[END]] * 2
 
 
-@FORMS
-def test_nothing_waits_for_the_device(dense):
+def test_nothing_waits_for_the_device():
     """Tensors of the device "meta" have no values: whoever asks for one fails."""
-    table = TorchTable.of(hand_made(dense), "meta")
+    table = TorchTable.of(hand_made(), "meta")
     states = table.advance(table.begin(3), torch.zeros(3, dtype=torch.long, device="meta"))
     masked = table.mask(states, torch.zeros(3, 12, device="meta"), check=False)
     assert (states.shape, masked.shape) == ((3,), (3, 12))
@@ -106,9 +102,8 @@ def test_nothing_waits_for_the_device(dense):
 
 
 @ON
-@FORMS
-def test_numbers_that_are_no_state_are_dead(device, dense):
-    table = TorchTable.of(hand_made(dense), device)
+def test_numbers_that_are_no_state_are_dead(device):
+    table = TorchTable.of(hand_made(), device)
     states = torch.tensor([-1, 0, 5, 99, 1], device=device)
     assert table.advance(states, torch.full((5,), 3, device=device)).tolist() == [0, 0, 0, 0, 2]
     assert finite(table.mask(states, torch.zeros(5, 10, device=device)))[:4] == [[END]] * 4
@@ -128,7 +123,6 @@ def test_logits_that_are_allowed_are_left_as_they_were(device, dtype):
 
 
 @ON
-@FORMS
 @pytest.mark.parametrize(
     ("row", "match"),
     [
@@ -138,8 +132,8 @@ def test_logits_that_are_allowed_are_left_as_they_were(device, dtype):
         ([0.0] * 3 + [-torch.inf] + [0.0] * 6, "row 1: every id that is allowed"),
     ],
 )
-def test_logits_that_nothing_can_be_drawn_from(device, dense, row, match):
-    table = TorchTable.of(hand_made(dense), device)
+def test_logits_that_nothing_can_be_drawn_from(device, row, match):
+    table = TorchTable.of(hand_made(), device)
     logits = torch.tensor([[0.0] * 10, row], device=device)
     with pytest.raises(LogitsError, match=match):
         table.mask(table.begin(2), logits)
@@ -153,10 +147,9 @@ def test_logits_that_nothing_can_be_drawn_from(device, dense, row, match):
 
 
 @ON
-@FORMS
 @pytest.mark.parametrize("value", [torch.nan, torch.inf, -torch.inf])
-def test_only_what_is_allowed_is_looked_at_and_finished_rows_need_no_mass(device, dense, value):
-    table = TorchTable.of(hand_made(dense), device)
+def test_only_what_is_allowed_is_looked_at_and_finished_rows_need_no_mass(device, value):
+    table = TorchTable.of(hand_made(), device)
     logits = torch.full((2, 12), value, device=device)
     logits[0, 3] = 0.0
     logits[1, END] = -torch.inf
@@ -216,13 +209,12 @@ def allowed_after(engine, ids, fill):
 
 
 @ON
-@FORMS
 @given(listing=listings(), rng=st.randoms(use_true_random=False))
 @examples(25)
-def test_the_processor_equals_the_matcher_however_rows_are_reordered(device, dense, listing, rng):
+def test_the_processor_equals_the_matcher_however_rows_are_reordered(device, listing, rng):
     """Step by step as beam search goes: any row may follow any row of its own prompt."""
     pad, prompts, beams, steps = listing.n_ids - 1, 2, 3, 5
-    table = TokenTable.of(listing.automaton, listing.eos_ids, listing.n_ids, dense=dense)
+    table = TokenTable.of(listing.automaton, listing.eos_ids, listing.n_ids)
     prompt = torch.zeros(prompts, 4, dtype=torch.long, device=device)
     processor = TokenTableProcessor(table, prompt, pad_id=pad)
     fill = sorted({*listing.eos_ids, pad})
@@ -299,13 +291,12 @@ def tokenizer():
     return small_tokenizer(vocabulary, merges, byte_level(), ["<end>", "<stop>", "<|x|>"])
 
 
-@FORMS
 @pytest.mark.parametrize("method", ["canonical", "lift"])
 @pytest.mark.parametrize("regex", [r"(abc){0,2}|ab|c<\|x\|>|é|bca<\|", "(a|bc)*é?", "ab"])
-def test_a_constraint_written_out_masks_like_the_constraint(dense, method, regex, tokenizer):
+def test_a_constraint_written_out_masks_like_the_constraint(method, regex, tokenizer):
     """At every sequence of up to four ids, allowed or not."""
     constraint = constrain(tokenizer, regex, method=method, eos_ids=EOS)
-    table = TokenTable.of(constraint.automaton(), EOS, tokenizer.n_ids, dense=dense)
+    table = TokenTable.of(constraint.automaton(), EOS, tokenizer.n_ids)
     prompt = torch.tensor([[0]])
     ours = TokenTableProcessor(table, prompt, pad_id=1)
     theirs = ConstraintLogitsProcessor(constraint, prompt, prefix=False, pad_id=1)
@@ -331,7 +322,6 @@ def model():
     return tiny_llama(2, 16, initializer_range=0.5, **ids)
 
 
-@FORMS
 @pytest.mark.parametrize(
     "options",
     [
@@ -341,9 +331,9 @@ def model():
     ],
     ids=["greedy", "sampling", "beams"],
 )
-def test_what_a_model_writes_is_accepted(dense, options, model):
+def test_what_a_model_writes_is_accepted(options, model):
     """Ended rows are filled with pad_token_id, and beams outnumber what may follow."""
-    table = hand_made(dense)
+    table = hand_made()
     prompts = torch.tensor([[0, 1, 2], [1, 8, 9]])
     mask = torch.tensor([[0, 1, 1], [1, 1, 1]])
     processor = TokenTableProcessor(table, prompts, pad_id=0)
@@ -362,10 +352,9 @@ def test_what_a_model_writes_is_accepted(dense, options, model):
 
 
 @pytest.mark.parametrize("ends", [(), (END,)])
-@FORMS
-def test_a_walk_without_an_end_goes_on_until_max_new_tokens(dense, ends, model):
+def test_a_walk_without_an_end_goes_on_until_max_new_tokens(ends, model):
     ring = [(0, 1, 1), (1, 2, 2), (2, 3, 0)]
-    table = TokenTable.from_transitions(ring, 0, n_ids=10, eos_ids=ends, dense=dense)
+    table = TokenTable.from_transitions(ring, 0, n_ids=10, eos_ids=ends)
     prompt = torch.full((2, 3), 4)
     for options in ({"do_sample": True}, {"num_beams": 3}):
         processor = TokenTableProcessor(table, prompt)
