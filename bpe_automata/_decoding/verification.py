@@ -13,21 +13,26 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from bpe_automata._arguments import sequence_of_ids
+from bpe_automata._automata.linked import LinkedDFA
 from bpe_automata._decoding.constraint import Constraint, Method, constrain
 from bpe_automata._decoding.visible import visible
-from bpe_automata._decoding.walks import Walker
-from bpe_automata._kernels.bits import has
-from bpe_automata._sharing import cached
+from bpe_automata._kernels.bits import has, members
+from bpe_automata._sharing import BoundedMemo, cached
 from bpe_automata._tokenizer.tokenizer import Tokenizer
+from bpe_automata.errors import BudgetExceededError
 
-_BATCH = 50
+_BATCH = 50  # walks and strings between two calls of `progress`
+_REFUSED = 8  # refused ids tried at the sampled prefix of each walk
+_STOP = 1 / 4  # chance that a walk ends in an accepting state that it passes
+_LONGEST = 24  # ids before a walk turns home
+_MOST_TRIED = 100_000  # ids that the way home may try
 
 
 @dataclass(frozen=True)
@@ -83,23 +88,15 @@ def verify(
         method = method or "canonical"
         constraint = constrain(tokenizer, constraint, method, tokenizer.eos_ids)
     oracle = Oracle(tokenizer, constraint, method, sequence_of_ids(prefix), seed)
-    tally = Tally()
-    for done in range(0, n, _BATCH):
-        if progress:
+    found = None
+    for done in range(n):
+        if progress and done % _BATCH == 0:
             progress(done, n)
-        count = min(_BATCH, n - done)
-        found = oracle.check_walks(count, tally) or oracle.check_strings(count, tally)
+        found = oracle.check_walk() or oracle.check_string()
         if found:
             break
-    else:
-        found = None
     seconds = time.perf_counter() - started
-    return Verification(method, tally.walks, tally.strings, tally.skipped, found, seconds)
-
-
-# What is compared, one batch at a time, and how a counterexample reads.
-
-_REFUSED = 8  # refused ids tried at the sampled prefix of each walk
+    return Verification(method, oracle.walks, oracle.strings, oracle.skipped, found, seconds)
 
 
 @dataclass(frozen=True)
@@ -131,17 +128,9 @@ class Counterexample:
         return "\n".join(lines)
 
 
-@dataclass
-class Tally:
-    """How much was compared so far; see `Verification`."""
-
-    walks: int = 0
-    strings: int = 0
-    skipped: int = 0
-
-
 class Oracle:
-    """One constraint beside the truth about it, after one prompt."""
+    """One constraint beside the truth about it, after one prompt. walks, strings, skipped: how much
+    was compared so far, see `Verification`."""
 
     def __init__(
         self,
@@ -154,51 +143,112 @@ class Oracle:
         self.tokenizer, self.constraint, self.method = tokenizer, constraint, method
         # What stands before a control id is another text.
         self.prefix = tokenizer.last_text(prefix)
-        self.walker = Walker(tokenizer, constraint.engine)
-        self.begin = self.walker.start(prefix)
+        self.engine = constraint.engine
+        self.begin = self.engine.initial(prefix)
         self.rng = random.Random(seed)
+        self.walks = self.strings = self.skipped = 0
+        self._distances: BoundedMemo[int, np.ndarray] = BoundedMemo(4 * tokenizer.n_ids)
 
     # ------------------------------------------------------------ walks
 
-    def check_walks(self, count: int, tally: Tally) -> Counterexample | None:
-        """The first counterexample among `count` new walks."""
-        for _ in range(count):
-            tally.walks += 1
-            path, finished = self.walker.walk(self.begin, self.rng)
-            if not finished:
-                return self._found("nothing can finish this, yet it was allowed", path.ids)
-            found = self._check_prefixes(path.ids) or self._check_refused(path.ids)
-            if found:
-                return found
+    def check_walk(self) -> Counterexample | None:
+        """What a new random walk shows to be wrong. It wanders over allowed ids and then goes home.
+        Raises BudgetExceededError where the search for the way home is cut short."""
+        self.walks += 1
+        state, ids = self.begin, list[int]()
+        for _ in range(self.rng.randrange(_LONGEST)):
+            allowed = self._allowed(state)
+            stops = self.engine.accepting(state) and self.rng.random() < _STOP
+            if stops or not len(allowed):
+                break
+            ids.append(int(allowed[self.rng.randrange(len(allowed))]))
+            state = self.engine.step(state, ids[-1])
+        home = self._home(state)
+        if home is None:
+            return self._found("nothing can finish this, yet it was allowed", tuple(ids))
+        whole = (*ids, *home)
+        return self._check_prefixes(whole) or self._check_refused(whole)
+
+    def _allowed(self, state: Hashable) -> np.ndarray:
+        """The ids of the mask that are text, ascending."""
+        ids = members(self.engine.mask(state))
+        return ids[~np.isin(ids, self.engine.eos_ids)]
+
+    def _home(self, state: Hashable) -> list[int] | None:
+        """Ids to an accepting state, by depth-first search, those first after which a text needs
+        fewest bytes; None if there are none."""
+        if self.engine.accepting(state):
+            return []
+        path, ids, seen, tried = [(state, self._nearest_first(state))], list[int](), {state}, 0
+        while path:
+            state, nearest = path[-1]
+            token = next(nearest, None)
+            if token is None:
+                path.pop()
+                del ids[-1:]
+                continue
+            tried += 1
+            if tried > _MOST_TRIED:
+                raise BudgetExceededError("ids", tried, "no way to finish a walk was found")
+            after = self.engine.step(state, token)
+            if self.engine.accepting(after):
+                return [*ids, token]
+            if after not in seen:
+                seen.add(after)
+                ids.append(token)
+                path.append((after, self._nearest_first(after)))
         return None
+
+    def _nearest_first(self, state: Hashable) -> Iterator[int]:
+        ids = self._allowed(state)
+        yield from ids[np.argsort(self.distances(state)[ids], kind="stable")].tolist()
+
+    def distances(self, state: Hashable) -> np.ndarray:
+        """int32 [n_ids]: bytes that a shortest text still needs after each id read from the state,
+        as ordinary text; -1: none is in reach, or the id spells nothing."""
+        dfa, begin = self.engine.dfa, self.engine.dfa_state(state)
+        found = self._distances.get(begin)
+        if found is None:
+            spellings = self.tokenizer.spellings
+            lengths = np.array(list(map(len, spellings)))
+            data, starts = np.frombuffer(b"".join(spellings), np.uint8), np.cumsum(lengths)
+            states = np.where(lengths > 0, begin, 0).astype(np.int32)
+            for k in range(lengths.max(initial=0)):
+                longer = np.flatnonzero((lengths > k) & (states != 0))
+                column = dfa.byte_class[data[(starts - lengths)[longer] + k]]
+                states[longer] = dfa.after(states[longer], column)
+            far = dfa.far if isinstance(dfa, LinkedDFA) else dfa.distance()
+            found = np.where(states == 0, -1, far[states])
+            self._distances.put(begin, found)
+        return found
 
     def _check_prefixes(self, ids: tuple[int, ...]) -> Counterexample | None:
         """accepting, and end-of-sequence in the mask, iff the text is complete, at every prefix."""
         prefixes = [ids[:k] for k in range(len(ids) + 1)]
-        engine, path = self.constraint.engine, self.begin
+        state = self.begin
         for prefix, true in zip(prefixes, self._complete(prefixes), strict=True):
             if prefix:
-                path = self.walker.step(path, prefix[-1])
-            accepting = engine.accepting(path.state)
+                state = self.engine.step(state, prefix[-1])
+            accepting = self.engine.accepting(state)
             if accepting != true:
                 return self._wrong_end("accepted" if accepting else "not accepted", prefix)
-            mask = engine.mask(path.state)
-            if any(has(mask, token) != accepting for token in engine.eos_ids):
+            mask = self.engine.mask(state)
+            if any(has(mask, token) != accepting for token in self.engine.eos_ids):
                 said = "refused" if accepting else "allowed"
                 return self._found(f"end-of-sequence is {said} here, wrongly", prefix)
         return None
 
     def _check_refused(self, ids: tuple[int, ...]) -> Counterexample | None:
         """At a random prefix: refused ids that would complete a text of the language."""
-        path = self.begin
-        for token in ids[: self.rng.randrange(len(ids) + 1)]:
-            path = self.walker.step(path, token)
-        refused = self.walker.distances(path) == 0
-        refused[self.walker.allowed(path)] = False
+        prefix, state = ids[: self.rng.randrange(len(ids) + 1)], self.begin
+        for token in prefix:
+            state = self.engine.step(state, token)
+        refused = self.distances(state) == 0
+        refused[self._allowed(state)] = False
         refused[list(self.constraint.unread)] = False
         candidates = np.flatnonzero(refused).tolist()
         chosen = self.rng.sample(candidates, min(_REFUSED, len(candidates)))
-        tried = [(*path.ids, token) for token in chosen]
+        tried = [(*prefix, token) for token in chosen]
         for longer, true in zip(tried, self._complete(tried), strict=True):
             if true:
                 return self._found(f"id {longer[-1]} is refused after the others", longer)
@@ -213,19 +263,20 @@ class Oracle:
 
     # ------------------------------------------------------------ strings
 
-    def check_strings(self, count: int, tally: Tally) -> Counterexample | None:
-        """The first counterexample among `count` new strings of the language."""
-        for _ in range(count):
-            string = self.constraint.dfa.sample(self.rng)
-            ids = self._ids_of(string) if self.method == "canonical" else self._any_ids(string)
-            if ids is None:
-                tally.skipped += 1
-                continue
-            tally.strings += 1
-            found = self._check_allowed(ids)
-            if found:
-                return found
-        return None
+    def check_string(self) -> Counterexample | None:
+        """What the ids of a new string of the language show to be wrong."""
+        string = self.constraint.dfa.sample(self.rng)
+        ids = self._ids_of(string) if self.method == "canonical" else self._any_ids(string)
+        if ids is None:
+            self.skipped += 1
+            return None
+        self.strings += 1
+        state = self.begin
+        for position, token in enumerate(ids):
+            if not has(self.engine.mask(state), token):
+                return self._found(f"id {token} is refused at position {position}", ids)
+            state = self.engine.step(state, token)
+        return None if self.engine.accepting(state) else self._wrong_end("not accepted", ids)
 
     def _ids_of(self, string: bytes) -> tuple[int, ...] | None:
         """What `encode` makes of the string after the prompt; None if that is not its own ids."""
@@ -241,13 +292,12 @@ class Oracle:
 
     def _any_ids(self, string: bytes) -> tuple[int, ...] | None:
         """Random ids that decode to the string; None where none are found."""
-        ids: list[int] = []
-        text = string
-        if self.constraint.engine.dfa_state(self.begin.state) != self.constraint.dfa.start:
+        ids, at, text = list[int](), 0, string
+        if self.engine.dfa_state(self.begin) != self.constraint.dfa.start:
             string = b" " + string  # where decoding takes one away
-        at = 0
+        longest = max(map(len, self._spelled), default=0)
         while at < len(string):
-            last = min(len(string), at + self._longest)
+            last = min(len(string), at + longest)
             ends = [end for end in range(at + 1, last + 1) if string[at:end] in self._spelled]
             if not ends:
                 return None
@@ -260,23 +310,9 @@ class Oracle:
     @cached
     def _spelled(self) -> dict[bytes, int]:
         """What ids spell, those left out that are never text."""
-        ends = self.constraint.unread
         spellings = enumerate(self.tokenizer.spellings)
-        return {spelled: token for token, spelled in spellings if spelled and token not in ends}
-
-    @cached
-    def _longest(self) -> int:
-        return max(map(len, self._spelled), default=0)
-
-    def _check_allowed(self, ids: tuple[int, ...]) -> Counterexample | None:
-        engine, path = self.constraint.engine, self.begin
-        for position, token in enumerate(ids):
-            if not has(engine.mask(path.state), token):
-                return self._found(f"id {token} is refused at position {position}", ids)
-            path = self.walker.step(path, token)
-        if not engine.accepting(path.state):
-            return self._wrong_end("not accepted", ids)
-        return None
+        unread = self.constraint.unread
+        return {spelled: token for token, spelled in spellings if spelled and token not in unread}
 
     # ------------------------------------------------------------ the truth
 

@@ -16,8 +16,7 @@ from bpe_automata import constrain
 from bpe_automata._constructions.cartesian_merge import CartesianMerge
 from bpe_automata._core.canonical import canonical_automaton
 from bpe_automata._decoding.explanation import divide, explain
-from bpe_automata._decoding.verification import verify
-from bpe_automata._decoding.walks import Walker
+from bpe_automata._decoding.verification import Oracle, verify
 from bpe_automata._kernels.bits import clear_bits, set_bits
 from bpe_automata.errors import EmptyLanguageError, PromptError, TokenOutOfRangeError
 from bpe_automata.testing import (
@@ -185,8 +184,8 @@ def test_a_dead_end_is_found() -> None:
 
 def test_distances_are_those_of_the_dfa(smollm2_tokenizer) -> None:
     constraint = constrain(smollm2_tokenizer, r"ab+c{3}|\w\w")
-    walker = Walker(smollm2_tokenizer, constraint.engine)
-    found = walker.distances(walker.start())
+    oracle = Oracle(smollm2_tokenizer, constraint, "canonical", (), 0)
+    found = oracle.distances(oracle.begin)
     for token in range(0, smollm2_tokenizer.n_ids, 97):
         after = constraint.dfa.walk(smollm2_tokenizer.spellings[token])
         assert found[token] == constraint.dfa.distance()[after]
