@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections import deque
-from collections.abc import Callable, Hashable, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Hashable, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -21,9 +20,6 @@ from bpe_automata._budget import Budget, handed_on, spending
 from bpe_automata._constructions.engine import Engine
 from bpe_automata._decoding.matcher import Matcher
 from bpe_automata.errors import ArgumentError, BpeAutomataError, BufferShapeError
-
-if TYPE_CHECKING:
-    from concurrent.futures import ThreadPoolExecutor
 
 Asked: TypeAlias = tuple[Engine[Any], Hashable] | np.ndarray
 """An engine and a state of it, or a packed mask, int32 [words], where nothing is to be found."""
@@ -49,9 +45,9 @@ def batch_masks(
     other rows are left alone. Words beyond a tokenizer's ids become 0, as does all of the row of a
     matcher that has read an end-of-sequence id.
 
-    threads: how many share the work once a mask was not known, the caller's among them. By default
-    one for each processor, 8 at most, once a mask has taken half a millisecond. budget: of the
-    whole call, for each of the threads; each mask has that of its constraint as well.
+    threads: how many share the work once a mask was not known. By default one for each processor, 8
+    at most, once a mask has taken half a millisecond. budget: of the whole call, for each of the
+    threads; each mask has that of its constraint as well.
 
     Returns the array. Raises ArgumentError, BufferShapeError, and what `Matcher.mask` raises, with
     the row; then nothing was written, and every matcher is as it was.
@@ -149,50 +145,27 @@ def _found(asked: Asked) -> Found:
 
 def _share(rows: range, asked: Sequence[Asked], found: list[Any], most: int) -> None:
     """Find these in several threads, those of one constraint in one of them."""
+    from concurrent.futures import ThreadPoolExecutor  # not before threads are wanted
+
     by_engine: dict[int, list[int]] = {}
     for k in rows:
         one = asked[k]
         key = -1 if isinstance(one, np.ndarray) else id(getattr(one[0], "inner", one[0]))
         by_engine.setdefault(key, []).append(k)
-    left = deque(by_engine.values())
     within = handed_on()
 
-    def work(begin: Callable[[], spending]) -> None:
-        with begin():
-            while left:
-                try:
-                    taken = left.popleft()
-                except IndexError:  # another thread came first
-                    return
-                for k in taken:
-                    found[k] = _found(asked[k])
+    def work(some: list[int]) -> None:
+        with within():
+            for k in some:
+                found[k] = _found(asked[k])
 
-    helpers = [_pool().submit(work, within) for _ in range(min(most, len(left)) - 1)]
+    pool = ThreadPoolExecutor(most, "bpe_automata")
     try:
-        work(lambda: spending(None))
-    finally:
-        left.clear()  # interrupted: what others have begun they end, and it is known then
-    for helper in helpers:
-        if not helper.cancel():
-            helper.result()
+        list(pool.map(work, by_engine.values()))
+    finally:  # interrupted: what has begun ends by itself, and is known then
+        pool.shutdown(wait=False, cancel_futures=True)
 
 
 def _n_threads() -> int:
     affinity = getattr(os, "sched_getaffinity", None)
     return min(_MOST_THREADS, len(affinity(0)) if affinity else os.cpu_count() or 1)
-
-
-_pools: list[ThreadPoolExecutor] = []
-
-
-def _pool() -> ThreadPoolExecutor:
-    """That of this process: a fork leaves the threads behind."""
-    from concurrent.futures import ThreadPoolExecutor  # not before threads are wanted
-
-    if not _pools:
-        _pools.append(ThreadPoolExecutor(_MOST_THREADS, "bpe_automata"))
-    return _pools[0]
-
-
-if hasattr(os, "register_at_fork"):  # not on Windows, which has no fork
-    os.register_at_fork(after_in_child=_pools.clear)

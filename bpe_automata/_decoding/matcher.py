@@ -4,7 +4,8 @@ masks into arrays that the caller owns. And the record of what a decoding loop w
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -22,9 +23,6 @@ from bpe_automata.errors import (
 if TYPE_CHECKING:
     from bpe_automata._token_automata.automaton import TokenAutomaton
 
-from dataclasses import dataclass
-from typing import Literal
-
 
 class Matcher:
     """Where one sequence is. Make one with `Constraint.matcher`.
@@ -36,9 +34,7 @@ class Matcher:
 
     def __init__(self, engine: Engine[Any], prefix: Sequence[int] = ()) -> None:
         self._engine, self._prefix = engine, sequence_of_ids(prefix)
-        self._states = [
-            engine.initial(self._prefix)
-        ]  # at least one for each id read, and the first
+        self._states = [engine.initial(self._prefix)]  # and at least one for each id read
         self._ids: list[int] = []
 
     @property

@@ -23,24 +23,23 @@ from bpe_automata._tokenizer.normalizer_filters import filters_of
 from bpe_automata._tokenizer.tokenizer import Tokenizer
 from bpe_automata.errors import BudgetExceededError
 
-_MOST_COUNTED = 20_000
 _MOST_NODES = 1_000_000
 _DEAD = -1
+
+_Node = tuple[int, int, int]  # state of the DFA, row of the UTF-8 automaton, state of the filter
 
 
 @dataclass(frozen=True)
 class Removed:
     """text: a shortest text of the language that the normalizer changes, up to the change; normal:
-    what it makes of it; count: how many texts it removes, None for too many to list."""
+    what it makes of it."""
 
     text: str
     normal: str
-    count: int | None
 
     def __str__(self) -> str:
-        many = "some texts" if self.count is None else f"{self.count} text(s)"
         became = f"{self.text!a} becomes {self.normal!a}"
-        return f"{many} of the language, which the normalizer changes: {became}"
+        return f"texts of the language, which the normalizer changes: {became}"
 
 
 @dataclass(frozen=True)
@@ -61,22 +60,10 @@ def removed_by_normalizer(tokenizer: Tokenizer, language: ByteAutomaton) -> Remo
     found = _shortest(tokenizer.derived("fixed texts", _fixed), dfa)
     if found is None:
         return None
-    text = found.decode("utf-8")
-    return Removed(text, _normalized(tokenizer, text), _count(tokenizer, dfa))
-
-
-def _normalized(tokenizer: Tokenizer, text: str) -> str:
+    normal = text = found.decode("utf-8")
     for step in tokenizer.description.normalizers:
-        text = step.apply(text)
-    return text
-
-
-def _count(tokenizer: Tokenizer, dfa: ByteDFA) -> int | None:
-    try:
-        texts = [string.decode("utf-8") for string in dfa.strings(_MOST_COUNTED)]
-    except BudgetExceededError:
-        return None
-    return sum(_normalized(tokenizer, text) != text for text in texts)
+        normal = step.apply(normal)
+    return Removed(text, normal)
 
 
 def _fixed(tokenizer: Tokenizer) -> _Fixed:
@@ -89,56 +76,36 @@ def _fixed(tokenizer: Tokenizer) -> _Fixed:
 
 
 def _shortest(fixed: _Fixed, dfa: ByteDFA) -> bytes | None:
-    """A shortest string of the language that is not fixed, by breadth-first search over (DFA state,
-    UTF-8 row, state of the filter)."""
-    rest = dfa.distance()
-    start = (dfa.start, 0, 0)
-    came: dict[tuple[int, int, int], tuple[tuple[int, int, int], int]] = {}
-    queue, seen = deque([start]), {start}
+    """A shortest string of the language that is not fixed, by breadth-first search; the shortest
+    one that goes on so once it has been changed."""
+    rest, start = dfa.distance(), (dfa.start, 0, 0)
+    came: dict[_Node, tuple[_Node, int] | None] = {start: None}
+    queue = deque([start])
     while queue:
         check()
         here = queue.popleft()
         q, row, f = here
         if row == 0 and (f == _DEAD or (dfa.accepting[q] and not fixed.allowed.ends[f])):
-            return _spelled(came, here) + _home(dfa, q, f)
+            return _spelled(came, here) + ((dfa.shortest(q) or b"") if f == _DEAD else b"")
         for byte in np.flatnonzero(rest[dfa.trans[q]][dfa.byte_class] >= 0).tolist():
-            after = _step(fixed, dfa, here, byte)
-            if after is not None and after not in seen:
-                seen.add(after)
+            entry, q_after = int(fixed.utf8[row, byte]), dfa.step(q, byte)
+            if entry == -1:
+                continue
+            after = (q_after, entry, f)
+            if entry < 0:  # the character is complete
+                after = (q_after, 0, int(fixed.allowed.next[f, -2 - entry]))
+            if after not in came:
                 came[after] = here, byte
                 queue.append(after)
-        if len(seen) > _MOST_NODES:
-            raise BudgetExceededError(
-                "states", _MOST_NODES, "what the normalizer removes from this language is not known"
-            )
+        if len(came) > _MOST_NODES:
+            advice = "what the normalizer removes from this language is not known"
+            raise BudgetExceededError("states", _MOST_NODES, advice)
     return None
 
 
-def _step(
-    fixed: _Fixed, dfa: ByteDFA, here: tuple[int, int, int], byte: int
-) -> tuple[int, int, int] | None:
-    q, row, f = here
-    entry = int(fixed.utf8[row, byte])
-    if entry == -1:
-        return None
-    after = dfa.step(q, byte)
-    if entry >= 0:
-        return after, entry, f
-    return after, 0, int(fixed.allowed.next[f, -2 - entry])
-
-
-def _spelled(
-    came: dict[tuple[int, int, int], tuple[tuple[int, int, int], int]], node: tuple[int, int, int]
-) -> bytes:
+def _spelled(came: dict[_Node, tuple[_Node, int] | None], node: _Node) -> bytes:
     found = bytearray()
-    while node in came:
-        node, byte = came[node]
+    while (before := came[node]) is not None:
+        node, byte = before
         found.append(byte)
     return bytes(reversed(found))
-
-
-def _home(dfa: ByteDFA, state: int, f: int) -> bytes:
-    """The shortest rest of the text, once it has been changed."""
-    if f != _DEAD:
-        return b""
-    return ByteDFA(dfa.trans, dfa.byte_class, dfa.accepting, state).shortest() or b""
