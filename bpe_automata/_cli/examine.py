@@ -31,7 +31,7 @@ from bpe_automata._cli.common import (
 )
 from bpe_automata._core.canonical import CanonicalAutomaton, canonical_automaton
 from bpe_automata._decoding.constraint import Method, constrain
-from bpe_automata._decoding.explanation import Explanation, divide, explain
+from bpe_automata._decoding.explanation import Explanation, explain
 from bpe_automata._decoding.verification import Verification, verify
 from bpe_automata._decoding.visible import visible
 from bpe_automata._tokenizer.description import SplitRule
@@ -145,7 +145,7 @@ def add_explain(commands: Commands) -> None:
     add_tokenizer(parser)
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument("--ids", type=ids_of, help="ids, as in '1 2 3'")
-    source.add_argument("--text", help="a text: shows its tokens and pretokens")
+    source.add_argument("--text", help="a text: shows its tokens")
 
 
 def _run_explain(arguments: argparse.Namespace) -> int:
@@ -153,7 +153,7 @@ def _run_explain(arguments: argparse.Namespace) -> int:
     ids = tokenizer.encode(arguments.text) if arguments.ids is None else arguments.ids
     found = explain(tokenizer, ids)
     lost = arguments.text is not None and found.text != arguments.text
-    report = _report(tokenizer, found)
+    report = _report(found)
     if lost:
         report |= {"canonical": False, "reason": "the tokenizer drops part of this text"}
     if arguments.json:
@@ -163,7 +163,7 @@ def _run_explain(arguments: argparse.Namespace) -> int:
     return 0 if report["canonical"] else 1
 
 
-def _report(tokenizer: Tokenizer, found: Explanation) -> dict[str, Any]:
+def _report(found: Explanation) -> dict[str, Any]:
     return {
         "canonical": found.canonical,
         "position": found.position,
@@ -172,21 +172,7 @@ def _report(tokenizer: Tokenizer, found: Explanation) -> dict[str, Any]:
         "ids": list(found.ids),
         "tokens": [token.decode("utf-8", "backslashreplace") for token in found.tokens],
         "expected_ids": list(found.expected_ids),
-        "pretokens": _pretokens(tokenizer, b"".join(found.tokens)),
     }
-
-
-def _pretokens(tokenizer: Tokenizer, data: bytes) -> list[str] | None:
-    """The pretokens of the text; None if it is no UTF-8, or part of it is removed."""
-    try:
-        text = data.decode("utf-8")
-    except UnicodeDecodeError:
-        return None
-    pipeline = canonical_automaton(tokenizer).pipeline
-    divided = divide(pipeline, tokenizer.description.cut_out, text)
-    if divided is None:
-        return None
-    return [data[begin:end].decode("utf-8") for begin, end in divided.pretokens()]
 
 
 def _print(tokenizer: Tokenizer, report: dict[str, Any]) -> None:
@@ -195,8 +181,6 @@ def _print(tokenizer: Tokenizer, report: dict[str, Any]) -> None:
     for index, token in enumerate(report["ids"]):
         mark = ">" if index == report["position"] else " "
         print(f"{mark}{index:>5} {token:>8}  {visible(tokenizer.token_bytes(token))}")
-    if report["pretokens"] is not None:
-        print(f"pretokens: {' '.join(map(visible, report['pretokens']))}")
     if not report["canonical"]:
         own = " ".join(f"{i}" for i in report["expected_ids"])
         shown = " ".join(visible(tokenizer.token_bytes(i)) for i in report["expected_ids"])

@@ -180,7 +180,6 @@ def test_explain_json(run, path) -> None:
         "ids": [30, 31],
         "tokens": [" ord", "er"],
         "expected_ids": [32],
-        "pretokens": [" order"],
     }
     assert read(run, "explain", path, "--ids", "")["canonical"]
 
@@ -188,7 +187,7 @@ def test_explain_json(run, path) -> None:
 def test_explain_text(run, path) -> None:
     code, out, _ = run("explain", path, "--text", "an order\n\nb")
     assert code == 0
-    assert "pretokens: `an` `␣order` `\\n` `\\n` `b`" in out
+    assert [line.split()[-1] for line in out.splitlines()[1:4]] == ["`a`", "`n`", "`␣order`"]
 
 
 def test_explain_text_that_is_not_spelled(run, path) -> None:
@@ -312,7 +311,7 @@ def test_warm_asks_for_the_kernels(run) -> None:
     assert set(json.loads(out)) == {"kernels_compiled", "tokenizers_prepared", "seconds"}
     named = {(m, n): getattr(importlib.import_module(m), n, None) for m, n in called_from_python()}
     compiled = {n: kernel for (_, n), kernel in named.items() if hasattr(kernel, "py_func")}
-    assert len(compiled) > 50
+    assert len(compiled) > 40
     left = {name for name, kernel in compiled.items() if not kernel.signatures}
     growing = {"slot_of", "spread", "known_step", "with_room", "rehashed", "longer"}
     assert left <= {*growing, "after_added", "nearest", "clear_intervals"}
