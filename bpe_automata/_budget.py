@@ -250,9 +250,9 @@ def out_of_time() -> BudgetExceededError:
     return BudgetExceededError("seconds", inner.seconds if inner else 0, _SMALLER)
 
 
-def out_of_states(budget: Budget) -> BudgetExceededError:
+def out_of_states(most: int) -> BudgetExceededError:
     """The error for an automaton with too many states."""
-    return BudgetExceededError("states", budget.max_states, f"the automaton is larger; {_LINKED}")
+    return BudgetExceededError("states", most, f"the automaton is larger; {_LINKED}")
 
 
 def out_of_memory(budget: Budget) -> BudgetExceededError:

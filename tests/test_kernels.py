@@ -226,7 +226,7 @@ def test_kernels_that_poll_are_called_through_watched():
     while grown := {n for (_, n), names in calls.items() if names & polling} - polling:
         polling |= grown
     public = {name for name in polling if not name.startswith("_")} - {"poll"}
-    assert {"determinize", "refine", "expand"} <= public
+    assert {"determinize", "refine", "product"} <= public
     for path in sorted(package.rglob("*.py")):
         text = path.read_text(encoding="utf-8")
         if path.parent.name == "_kernels" or "bpe_automata._kernels" not in text:

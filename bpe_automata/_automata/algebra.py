@@ -166,7 +166,7 @@ def _product(
     with spending(budget):
         status, pairs, trans = watched(product, factors, p, q, *limits)
     if status == OUT_OF_STATES:
-        raise out_of_states(budget)
+        raise out_of_states(budget.max_states)
     if status == OUT_OF_MEMORY:
         raise out_of_memory(budget)
     return (trans, byte_class.ravel()), (pairs[:, 0], pairs[:, 1])

@@ -19,21 +19,18 @@ from typing import Any
 
 import numpy as np
 
-from bpe_automata._automata.assembly import Assembly
+from bpe_automata._automata.assembly import Assembly, network, subsets
 from bpe_automata._automata.codepoints import N_CODE_POINTS, SURROGATES, Inversion, Substituted
 from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._automata.minimise import minimise
-from bpe_automata._automata.program import REPEATS, Program, kept_flags, members
+from bpe_automata._automata.program import JUMP, MATCH, REPEATS, SPLIT, Program, kept_flags, members
 from bpe_automata._automata.syntax import Parsed, Unsupported, parse, parse_text
 from bpe_automata._automata.utf8 import byte_table
-from bpe_automata._budget import Budget, check, out_of_memory, out_of_states, spending
-from bpe_automata._kernels.determinize import OUT_OF_MEMORY, OUT_OF_STATES, determinize
-from bpe_automata._kernels.watch import watched
+from bpe_automata._budget import Budget, check, out_of_memory, spending
 from bpe_automata.errors import BudgetExceededError, UnsupportedRegexError
 
 __all__ = ["Budget", "atoms", "compile_regex", "determinized", "finish"]
 
-_FIRST_STATES, _FIRST_POOL = 64, 256
 _EDGE_BYTES = 80  # what minimisation keeps for one edge
 
 
@@ -69,8 +66,7 @@ def compile_tree(parsed: Parsed, budget: Budget) -> ByteDFA:
 
 def _is_narrow(program: Program, budget: Budget) -> bool:
     """Do tables over atoms surely fit, with as many atoms as classes, and as many states as the
-    program has lines? `determinize` doubles them, with the old and the new there at once, and keeps
-    room for one more row."""
+    program has lines? `determinize` doubles them, with the old and the new there at once."""
     atoms = len(program.classes)
     return 24 * (program.n_instructions + atoms) * atoms <= budget.max_bytes
 
@@ -161,22 +157,14 @@ def determinized(
     rows: as `Program.rows` gives them; member: uint8 [n_atoms, n_classes], as `atoms` does. Raises
     BudgetExceededError.
     """
-    limits = np.array((budget.max_states, budget.max_bytes))
-    counters = np.zeros(2, np.int64)
-    tables: tuple[np.ndarray, ...] = (
-        np.zeros((_FIRST_STATES, member.shape[0]), np.int32),
-        np.zeros(_FIRST_POOL, np.int32),
-        np.zeros(_FIRST_STATES, np.int32),
-        np.zeros(_FIRST_STATES, np.bool_),
-        np.zeros(_FIRST_STATES, np.uint64),
-        np.zeros(2 * _FIRST_STATES, np.int32),
-    )
-    status, trans, accepting = watched(determinize, rows, member, limits, counters, *tables)
-    if status == OUT_OF_STATES:
-        raise out_of_states(budget)
-    if status == OUT_OF_MEMORY:
-        raise out_of_memory(budget)
-    return trans[: counters[0]], accepting[: counters[0]]
+    code, arg = rows[:2]
+    read, split = np.flatnonzero(code >= 0), np.flatnonzero(code == SPLIT)
+    moves = np.flatnonzero((code == SPLIT) | (code == JUMP))
+    edges = np.stack([read, code[read], read + 1])
+    silent = np.hstack([[split, split + 1], [moves, moves + arg[moves]]])
+    classes = member.sum(axis=0, dtype=np.int32), np.nonzero(member.T)[1].astype(np.int32)
+    net = network(code == MATCH, edges, silent, classes, rows[2:])
+    return subsets(net, 0, len(member), budget.max_states, budget)
 
 
 # Regexes with many different characters, such as a choice between thousands of Chinese words.
@@ -214,7 +202,7 @@ class _Parts:
             check()
             after = self.net.state()
             if (literal := self._literal(run, flags)) is not None:
-                self.net.read(one, literal, after)
+                self.net.put(one, literal, after)
             elif wide and run[0][0] is not _parser.LITERAL:
                 self._item(run[0], flags, one, after)
             else:

@@ -217,7 +217,7 @@ def _assembled(alternatives: list[Alternative]) -> Table:
             after = parts.state()
             parts.put(at, piece, after)
             at = after
-        parts.read(at, _spelled(label, digits), end)
+        parts.put(at, _spelled(label, digits), end)
     dfa = parts.dfa(start)
     marks = dfa.byte_class[list(_DIGITS)]
     of_marks = np.unique(dfa.trans[:, marks])

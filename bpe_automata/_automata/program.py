@@ -5,6 +5,11 @@
 All jumps are relative, so that a repeated body is copied as a block. Copies of the body of a
 bounded repeat know how far they are from the first one (rows `near` and `far`), by which
 `_kernels.determinize` drops the copies that add nothing.
+
+A program is four parallel arrays `code, arg, near, far`: instruction i reads a character of class
+code[i] >= 0 and goes to i + 1; SPLIT goes to i + 1 and i + arg[i]; JUMP to i + arg[i]; MATCH ends.
+near[i] is the distance back to the same instruction in the first copy of the innermost bounded
+repeat, far[i] the same for the next repeat around it, -1 where there is none.
 """
 
 from __future__ import annotations
@@ -31,8 +36,8 @@ from bpe_automata._automata.codepoints import (
 )
 from bpe_automata._automata.syntax import Parsed, Unsupported
 from bpe_automata._budget import Budget, check, out_of_instructions
-from bpe_automata._kernels.determinize import JUMP, MATCH, SPLIT
 
+SPLIT, JUMP, MATCH = -1, -2, -3
 _TYPE_FLAGS = re.ASCII | re.LOCALE | re.UNICODE
 CHARACTERS = frozenset((_parser.LITERAL, _parser.NOT_LITERAL, _parser.ANY, _parser.IN))
 REPEATS = frozenset((_parser.MAX_REPEAT, _parser.MIN_REPEAT))
@@ -64,7 +69,7 @@ class Program:
         return len(self._code)
 
     def rows(self) -> np.ndarray:
-        """int32 [4, n], as `_kernels.determinize` takes it."""
+        """int32 [4, n], as the module says."""
         rows = np.empty((4, len(self._code)), np.int32)
         rows[0], rows[1], rows[2], rows[3] = self._code, self._arg, self._near, self._far
         return rows

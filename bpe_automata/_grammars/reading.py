@@ -202,9 +202,9 @@ def _gaps(ignored: list[ByteDFA], budget: Budget) -> dict[Open, ByteDFA]:
             if then not in states:
                 states[then] = parts.state()
                 order.append(then)
-            parts.read(states[gap], data, states[then])
+            parts.put(states[gap], data, states[then])
     return {
-        opened: parts.leading_to(state).dfa(states[order[0]], budget)
+        opened: parts.dfa(states[order[0]], budget, state)
         for (k, begun, opened), state in states.items()
         if k is None and not begun
     }

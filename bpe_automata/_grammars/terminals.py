@@ -115,7 +115,7 @@ class _Terminal:
                     order.append(then)
                 rows[-1][atom] = number[then]
             if len(number) > self._budget.max_states:
-                raise out_of_states(self._budget)
+                raise out_of_states(self._budget.max_states)
             if 4 * len(number) * len(member) > self._budget.max_bytes:
                 raise out_of_memory(self._budget)
         accepting = np.array([matched for _, matched in number])

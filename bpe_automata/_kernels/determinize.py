@@ -1,318 +1,320 @@
-"""Subset construction: states of the DFA are sets of instructions of a Thompson program.
+"""Subset construction: states of the DFA are sets of nodes of a network with silent edges.
 
-    L(set) = union of L(instruction) over its instructions
+    L(set) = union of L(node) over its nodes
 
 Two things differ from the textbook. Sets are interned by a hash that does not depend on order, so
-nothing is sorted. And an instruction is dropped if a stronger one is in the set: in x{m,n} the same
-instruction of an *earlier* optional copy can do all that the later copy can (one more repeat may
-follow), so only the earliest copy is kept. Without this, `.{0,200}b.{0,200}` has 2**200 sets; with
-it, 20,503.
-
-A program is three parallel arrays `code, near, far` and `arg`: instruction i reads a character of
-class code[i] >= 0 and goes to i + 1; SPLIT goes to i + 1 and i + arg[i]; JUMP to i + arg[i]; MATCH
-ends. near[i] is the distance back to the same instruction in the first copy of the innermost
-bounded repeat, far[i] the same for the next repeat around it, -1 where there is none.
+nothing is sorted. And a node is dropped if a stronger one is in the set: in x{m,n} the same node of
+an *earlier* optional copy can do all that the later copy can (one more repeat may follow), so only
+the earliest copy is kept. Without this, `.{0,200}b.{0,200}` has 2**200 sets; with it, 20,503.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from bpe_automata._kernels import inner, jit
-from bpe_automata._kernels.hashing import first_slot, longer, mix, next_slot, rehashed
+from bpe_automata._kernels.hashing import first_slot, longer, mix, next_slot, rehashed, table_size
 from bpe_automata._kernels.watch import poll
 
-SPLIT, JUMP, MATCH = -1, -2, -3
-DONE, RUNNING, OUT_OF_STATES, OUT_OF_MEMORY = 0, 1, 2, 3
-
-# Rows of the scratch array, one column per instruction.
+DONE, OUT_OF_STATES, OUT_OF_MEMORY = 0, 1, 2
+_NO_ROOM = -1
+_STATES, _EPOCH = 0, 1  # the counters
+# Rows of the scratch array, one column per node.
 _SEEN, _SET, _STACK, _IN_SET, _NEAR, _NEAR_AT, _FAR, _FAR_AT = 0, 1, 2, 3, 4, 5, 6, 7
 _SCRATCH_ROWS = 8
-# Rows of the array of groups, one column per atom or per group.
-_GROUP, _COUNT, _READ, _SOME, _MOVED, _ORIGIN, _TARGET = 0, 1, 2, 3, 4, 5, 6
-_GROUP_ROWS = 7
+
+
+class Network(NamedTuple):
+    """Node v reads a column of class reads[e] and is at node to[e] then, for e in first[v] ..
+    first[v + 1] - 1; it reads nothing and is at node silent[e], for e in silent_first[v] ..
+    silent_first[v + 1] - 1; it ends if accepts[v]. All int32, but `accepts` bool.
+
+    near[v]: the distance back to the same node in the first copy of the innermost bounded repeat;
+    far[v]: the same for the next repeat around it; -1 where there is none. The columns of class c
+    are columns[class_first[c]:class_first[c + 1]]."""
+
+    first: np.ndarray
+    reads: np.ndarray
+    to: np.ndarray
+    silent_first: np.ndarray
+    silent: np.ndarray
+    accepts: np.ndarray
+    near: np.ndarray
+    far: np.ndarray
+    class_first: np.ndarray
+    columns: np.ndarray
+
+
+class Sets(NamedTuple):
+    """What is known so far. State s has the nodes pool[first[s]:first[s + 1]]; state 0 is dead.
+
+    trans: int32 [room, columns]; accepting: bool [room]; keys: uint64 [room], hashes; first: int32
+    [room + 1]; slots: int32, the hash table of states; pool: int32; alone: int32 [nodes], the state
+    of what one node leads to silently, -1 if not known; counts: int64 [2]."""
+
+    trans: np.ndarray
+    accepting: np.ndarray
+    keys: np.ndarray
+    first: np.ndarray
+    slots: np.ndarray
+    pool: np.ndarray
+    alone: np.ndarray
+    counts: np.ndarray
+
+
+class Lists(NamedTuple):
+    """Of each column, the list of nodes that a set leads to: where it begins in the cells, -1 if it
+    is empty, int32, and a hash, uint64; slots: int32, a hash table of 1 + columns. Cells are int32
+    [2, room], rows next cell and node."""
+
+    head: np.ndarray
+    total: np.ndarray
+    slots: np.ndarray
 
 
 @jit
 def determinize(
-    program: np.ndarray,
-    member: np.ndarray,
-    limits: np.ndarray,
-    counters: np.ndarray,
-    trans: np.ndarray,
-    pool: np.ndarray,
-    ptr: np.ndarray,
-    accepting: np.ndarray,
-    keys: np.ndarray,
-    table: np.ndarray,
-    watch: np.ndarray,
+    net: Network, start: int, n_columns: int, max_states: int, max_bytes: int, watch: np.ndarray
 ) -> tuple[int, np.ndarray, np.ndarray]:
-    """(DONE, or what ran out; trans, accepting).
-
-    program: int32 [4, n] rows code, arg, near, far. member: uint8 [n_atoms, n_classes].
-    limits: int64 [2] states, bytes. counters: int64 [2] states so far, states expanded.
-    trans: int32 [capacity, n_atoms]; pool, ptr: int32, the instructions of state s are
-    pool[ptr[s]:ptr[s+1]]; accepting: bool [capacity]; keys: uint64 [capacity]; table: int32.
-    State 0 is dead, state 1 is the start. All arrays are zeros at first, and are replaced by larger
-    ones.
-    """
-    scratch = np.zeros((_SCRATCH_ROWS, program.shape[1]), np.int32)
-    groups = np.full((_GROUP_ROWS, member.shape[0]), -1, np.int32)
-    groups[_READ, :] = 0
-    class_ptr, class_atoms = _atoms_of_classes(member)
-    epoch: Any = np.int64(1)  # numba would compile all callees anew for a literal
-    status = RUNNING
-    pool = _begin(program, scratch, epoch, pool, ptr, accepting, keys, table, counters)
-    while status == RUNNING and not poll(watch):
-        state = counters[1]
-        if state == counters[0]:
-            status = DONE
-            break
-        counters[1] += 1
-        trans, ptr, accepting, keys, table = _with_room(
-            counters[0] + member.shape[0] + 2, trans, ptr, accepting, keys, table
-        )
-        instructions = pool[ptr[state] : ptr[state + 1]]
-        n_groups = _group_atoms(program, class_ptr, class_atoms, instructions, groups, watch)
-        for g in range(n_groups):
-            if poll(watch):
-                break
-            epoch += 1
-            count = _step(program, member[groups[_SOME, g]], scratch, epoch, instructions)
-            count = _prune(program, scratch, epoch, count)
-            groups[_TARGET, g], pool = _intern(
-                program, scratch, epoch, count, pool, ptr, accepting, keys, table, counters
-            )
-        for a in range(member.shape[0]):
-            trans[state, a] = groups[_TARGET, groups[_GROUP, a]]
-        if counters[0] > limits[0]:
+    """(DONE, or what ran out; trans int32 [states, n_columns], accepting bool [states]): all sets
+    that node `start` leads to. State 0 is dead; state 1 is the start, unless that is dead."""
+    sets, lists, cells, scratch = _begun(len(net.accepts), n_columns)
+    cells[0, 0], cells[1, 0] = -1, start
+    _closure(net, sets, scratch, cells, 0)
+    done: Any = np.int64(1)
+    status = DONE
+    while done < sets.counts[_STATES] and not poll(watch):
+        room = 3 * (4 * (sets.trans.size + sets.pool.size) + 17 * sets.keys.size)
+        nodes = sets.pool[sets.first[done] : sets.first[done + 1]]
+        needed = _cells(net, nodes)
+        if sets.counts[_STATES] > max_states:
             status = OUT_OF_STATES
-        elif 3 * (4 * (trans.size + pool.size) + 17 * keys.size) > limits[1]:  # when doubled
+            break
+        if 8 * needed > max_bytes:
             status = OUT_OF_MEMORY
-    return status, trans, accepting
+            break
+        if needed > cells.shape[1]:
+            cells = np.empty((2, 2 * needed), np.int32)
+        _reach(net, nodes, lists, cells, watch)
+        if _row(net, sets, scratch, lists, cells, done, watch):
+            done += 1
+        elif room > max_bytes:  # what there is now, and twice as much
+            status = OUT_OF_MEMORY
+            break
+        else:
+            sets = _roomier(sets)
+    states = sets.counts[_STATES]
+    return status, sets.trans[:states], sets.accepting[:states]
 
 
 @inner
-def _begin(
-    program: np.ndarray,
-    scratch: np.ndarray,
-    epoch: int,
-    pool: np.ndarray,
-    ptr: np.ndarray,
-    accepting: np.ndarray,
-    keys: np.ndarray,
-    table: np.ndarray,
-    counters: np.ndarray,
-) -> np.ndarray:
-    """Make the dead state and the start state in arrays of zeros; the pool."""
-    counters[:] = 1
-    none: Any = np.int64(0)
-    count = _prune(program, scratch, epoch, _close(program, scratch, epoch, none, none))
-    return _intern(program, scratch, epoch, count, pool, ptr, accepting, keys, table, counters)[1]
+def _begun(n_nodes: int, n_columns: int) -> tuple[Sets, Lists, np.ndarray, np.ndarray]:
+    """Room for the first states: (sets, lists, cells, scratch)."""
+    room = 64
+    sets = Sets(
+        np.zeros((room, n_columns), np.int32),
+        np.zeros(room, np.bool_),
+        np.zeros(room, np.uint64),
+        np.zeros(room + 1, np.int32),
+        np.zeros(table_size(room), np.int32),
+        np.zeros(4 * room + n_nodes, np.int32),
+        np.full(n_nodes, -1, np.int32),
+        np.array([1, 0]),
+    )
+    lists = Lists(
+        np.empty(n_columns, np.int32),
+        np.empty(n_columns, np.uint64),
+        np.empty(table_size(n_columns), np.int32),
+    )
+    cells = np.empty((2, 1024), np.int32)
+    return sets, lists, cells, np.zeros((_SCRATCH_ROWS, n_nodes), np.int32)
 
 
 @inner
-def _atoms_of_classes(member: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The columns of `member` as lists: atoms of class c are atoms[ptr[c]:ptr[c+1]]."""
-    n_atoms, n_classes = member.shape
-    ptr, atoms = np.zeros(n_classes + 1, np.int32), np.empty(member.sum(), np.int32)
+def _roomier(sets: Sets) -> Sets:
+    """The same with twice the room for states if there is none for another, and else for nodes."""
+    trans, accepting, keys, first, slots, pool, alone, counts = sets
+    room = 2 * len(keys)
+    if counts[_STATES] < len(keys):
+        pool = longer(pool, 2 * len(pool))
+    else:
+        trans = longer(trans.ravel(), room * trans.shape[1]).reshape((room, trans.shape[1]))
+        slots = rehashed(slots, keys, room)
+        accepting, keys = longer(accepting, room), longer(keys, room)
+        first = longer(first, room + 1)
+    return Sets(trans, accepting, keys, first, slots, pool, alone, counts)
+
+
+@inner
+def _cells(net: Network, nodes: np.ndarray) -> int:
+    """How many cells the lists of a set need."""
+    needed = 0
+    for node in nodes:
+        for edge in range(net.first[node], net.first[node + 1]):
+            needed += net.class_first[net.reads[edge] + 1] - net.class_first[net.reads[edge]]
+    return needed
+
+
+@inner
+def _reach(
+    net: Network, nodes: np.ndarray, lists: Lists, cells: np.ndarray, watch: np.ndarray
+) -> None:
+    """List for each column the nodes that a set leads to."""
+    lists.head[:] = -1
+    lists.total[:] = 0
     used = 0
-    for c in range(n_classes):
-        for a in range(n_atoms):
-            if member[a, c]:
-                atoms[used] = a
+    for node in nodes:
+        if poll(watch):
+            break
+        for edge in range(net.first[node], net.first[node + 1]):
+            to, c = net.to[edge], net.reads[edge]
+            key = mix(to)
+            for k in range(net.class_first[c], net.class_first[c + 1]):
+                column = net.columns[k]
+                cells[0, used], cells[1, used] = lists.head[column], to
+                lists.head[column] = used
+                lists.total[column] += key
                 used += 1
-        ptr[c + 1] = used
-    return ptr, atoms
 
 
 @inner
-def _close(program: np.ndarray, scratch: np.ndarray, epoch: int, first: int, count: int) -> int:
-    """Add to the set all reading or matching instructions that `first` leads to; the new count."""
-    if scratch[_SEEN, first] == epoch:
+def _row(
+    net: Network,
+    sets: Sets,
+    scratch: np.ndarray,
+    lists: Lists,
+    cells: np.ndarray,
+    state: int,
+    watch: np.ndarray,
+) -> bool:
+    """Write the row of a state whose lists are made; False if there was no room. What several
+    columns list alike is worked out once."""
+    lists.slots[:] = 0
+    for column in range(len(lists.head)):
+        if lists.head[column] < 0 or poll(watch):
+            continue
+        slot = first_slot(lists.total[column], lists.slots)
+        while lists.slots[slot] != 0 and not _alike(lists, cells, lists.slots[slot] - 1, column):
+            slot = next_slot(slot, lists.slots)
+        if lists.slots[slot] == 0:
+            lists.slots[slot] = 1 + column
+            sets.trans[state, column] = _closure(net, sets, scratch, cells, lists.head[column])
+            if sets.trans[state, column] == _NO_ROOM:
+                return False
+        sets.trans[state, column] = sets.trans[state, lists.slots[slot] - 1]
+    return True
+
+
+@inner
+def _alike(lists: Lists, cells: np.ndarray, a: int, b: int) -> bool:
+    """Whether two columns list the same nodes, in the same order."""
+    if lists.total[a] != lists.total[b]:
+        return False
+    x, y = lists.head[a], lists.head[b]
+    while x >= 0 and y >= 0 and cells[1, x] == cells[1, y]:
+        x, y = cells[0, x], cells[0, y]
+    return x < 0 and y < 0
+
+
+@inner
+def _closure(net: Network, sets: Sets, scratch: np.ndarray, cells: np.ndarray, at: int) -> int:
+    """The state of all that a list of nodes, from cell `at` on, leads to silently; or _NO_ROOM."""
+    first, is_alone = cells[1, at], cells[0, at] < 0
+    if is_alone and sets.alone[first] >= 0:
+        return sets.alone[first]
+    sets.counts[_EPOCH] += 1
+    count: Any = np.int64(0)
+    while at >= 0:
+        count = _close(net, scratch, sets.counts[_EPOCH], cells[1, at], count)
+        at = cells[0, at]
+    count = _prune(net, scratch, sets.counts[_EPOCH], count)
+    state = _intern(net, sets, scratch, count)
+    if is_alone and state != _NO_ROOM:
+        sets.alone[first] = state
+    return state
+
+
+@inner
+def _close(net: Network, scratch: np.ndarray, epoch: int, node: int, count: int) -> int:
+    """Add to the set what `node` leads to silently, of it the nodes that read or accept; the new
+    count."""
+    if scratch[_SEEN, node] == epoch:
         return count
-    scratch[_SEEN, first], scratch[_STACK, 0], top = epoch, first, 1
+    scratch[_SEEN, node], scratch[_STACK, 0], top = epoch, node, 1
     while top > 0:
         top -= 1
-        i = scratch[_STACK, top]
-        op = program[0, i]
-        if op >= 0 or op == MATCH:
-            scratch[_SET, count] = i
+        node = scratch[_STACK, top]
+        if net.accepts[node] or net.first[node] < net.first[node + 1]:
+            scratch[_SET, count] = node
             count += 1
-            continue
-        j = i + program[1, i]
-        if scratch[_SEEN, j] != epoch:
-            scratch[_SEEN, j], scratch[_STACK, top] = epoch, j
-            top += 1
-        if op == SPLIT and scratch[_SEEN, i + 1] != epoch:
-            scratch[_SEEN, i + 1], scratch[_STACK, top] = epoch, i + 1
-            top += 1
+        for edge in range(net.silent_first[node], net.silent_first[node + 1]):
+            to = net.silent[edge]
+            if scratch[_SEEN, to] != epoch:
+                scratch[_SEEN, to], scratch[_STACK, top] = epoch, to
+                top += 1
     return count
 
 
 @inner
-def _prune(program: np.ndarray, scratch: np.ndarray, epoch: int, count: int) -> int:
-    """Keep the instructions that no other instruction of the set dominates, and mark them; their
-    count."""
+def _prune(net: Network, scratch: np.ndarray, epoch: int, count: int) -> int:
+    """Keep the nodes that no other node of the set dominates, and mark them; their count."""
     for k in range(count):
-        i = scratch[_SET, k]
+        node = scratch[_SET, k]
         for row in (_NEAR, _FAR):  # how near the nearest copy in the set is, noted at the first
-            distance = program[2 if row == _NEAR else 3, i]
-            first = i - distance
+            distance = net.near[node] if row == _NEAR else net.far[node]
+            first = node - distance
             if distance >= 0 and (
                 scratch[row + 1, first] != epoch or distance < scratch[row, first]
             ):
                 scratch[row, first], scratch[row + 1, first] = distance, epoch
     kept = 0
     for k in range(count):
-        i = scratch[_SET, k]
-        near, far = program[2, i], program[3, i]
-        if near > 0 and scratch[_NEAR, i - near] < near:
+        node = scratch[_SET, k]
+        near, far = net.near[node], net.far[node]
+        if near > 0 and scratch[_NEAR, node - near] < near:
             continue
-        if far > 0 and scratch[_FAR, i - far] < far:
+        if far > 0 and scratch[_FAR, node - far] < far:
             continue
-        scratch[_SET, kept], scratch[_IN_SET, i] = i, epoch
+        scratch[_SET, kept], scratch[_IN_SET, node] = node, epoch
         kept += 1
     return kept
 
 
 @inner
-def _group_atoms(
-    program: np.ndarray,
-    class_ptr: np.ndarray,
-    class_atoms: np.ndarray,
-    instructions: np.ndarray,
-    groups: np.ndarray,
-    watch: np.ndarray,
-) -> int:
-    """Group the atoms that none of `instructions` tells apart; the number of groups.
-
-    Afterwards groups[_GROUP, a] is the group of atom a and groups[_SOME, g] an atom of group g.
-    """
-    n_atoms = groups.shape[1]
-    groups[_GROUP, :], groups[_COUNT, 0] = 0, n_atoms
-    n_groups: Any = np.int64(1)
-    for instruction in instructions:
-        if poll(watch):
-            break
-        c = program[0, instruction]
-        if c >= 0:
-            atoms = class_atoms[class_ptr[c] : class_ptr[c + 1]]
-            n_groups = _split_groups(atoms, groups, n_groups)
-    for a in range(n_atoms):
-        groups[_SOME, groups[_GROUP, a]] = a
-    return n_groups
-
-
-@inner
-def _split_groups(atoms: np.ndarray, groups: np.ndarray, n_groups: int) -> int:
-    """Split each group that `atoms` cuts into a part inside and a part outside of `atoms`."""
-    before = n_groups
-    for a in atoms:
-        groups[_READ, groups[_GROUP, a]] += 1
-    for a in atoms:
-        g = groups[_GROUP, a]
-        if groups[_MOVED, g] < 0:
-            groups[_MOVED, g] = g
-            if groups[_READ, g] < groups[_COUNT, g]:
-                groups[_MOVED, g], groups[_ORIGIN, n_groups] = n_groups, g
-                groups[_COUNT, n_groups] = 0
-                n_groups += 1
-        groups[_GROUP, a] = groups[_MOVED, g]
-    for a in atoms:
-        g = groups[_GROUP, a]
-        if g >= before:
-            groups[_COUNT, g] += 1
-            g = groups[_ORIGIN, g]
-            groups[_COUNT, g] -= 1
-        groups[_READ, g], groups[_MOVED, g] = 0, -1
-    return n_groups
-
-
-@inner
-def _step(
-    program: np.ndarray,
-    reads: np.ndarray,
-    scratch: np.ndarray,
-    epoch: int,
-    instructions: np.ndarray,
-) -> int:
-    """Put what `instructions` lead to by an atom into the set; `reads` is its row of `member`."""
-    count: Any = np.int64(0)
-    for instruction in instructions:
-        c = program[0, instruction]
-        if c >= 0 and reads[c]:
-            count = _close(program, scratch, epoch, instruction + 1, count)
-    return count
-
-
-@inner
-def _intern(
-    program: np.ndarray,
-    scratch: np.ndarray,
-    epoch: int,
-    count: int,
-    pool: np.ndarray,
-    ptr: np.ndarray,
-    accepting: np.ndarray,
-    keys: np.ndarray,
-    table: np.ndarray,
-    counters: np.ndarray,
-) -> tuple[int, np.ndarray]:
-    """The state of the set in scratch, a new one if need be: (state, pool)."""
+def _intern(net: Network, sets: Sets, scratch: np.ndarray, count: int) -> int:
+    """The state of the set in scratch, a new one if need be; or _NO_ROOM."""
     if count == 0:
-        return 0, pool
+        return 0
     key = np.uint64(0)
     for k in range(count):
-        key += mix(np.uint64(scratch[_SET, k]))
-    slot = first_slot(key, table)
-    while table[slot] != 0:
-        state = int(table[slot])
-        if keys[state] == key and _same(scratch, epoch, count, pool[ptr[state] : ptr[state + 1]]):
-            return state, pool
-        slot = next_slot(slot, table)
-    state = counters[0]
-    counters[0] += 1
-    used = ptr[state]
-    if used + count > pool.size:
-        pool = longer(pool, 2 * pool.size + count)
-    table[slot], keys[state], ptr[state + 1] = state, key, used + count
-    accepting[state] = False
+        key += mix(scratch[_SET, k])
+    slot = first_slot(key, sets.slots)
+    while sets.slots[slot] != 0:
+        state = int(sets.slots[slot])
+        nodes = sets.pool[sets.first[state] : sets.first[state + 1]]
+        if sets.keys[state] == key and _same(scratch, sets.counts[_EPOCH], count, nodes):
+            return state
+        slot = next_slot(slot, sets.slots)
+    state, used = sets.counts[_STATES], sets.first[sets.counts[_STATES]]
+    if state == len(sets.keys) or used + count > len(sets.pool):
+        return _NO_ROOM
+    sets.counts[_STATES] += 1
+    sets.slots[slot], sets.keys[state], sets.first[state + 1] = state, key, used + count
     for k in range(count):
-        instruction = scratch[_SET, k]
-        pool[used + k] = instruction
-        if program[0, instruction] == MATCH:
-            accepting[state] = True
-    return state, pool
+        node = scratch[_SET, k]
+        sets.pool[used + k] = node
+        sets.accepting[state] |= net.accepts[node]
+    return state
 
 
 @inner
-def _same(scratch: np.ndarray, epoch: int, count: int, instructions: np.ndarray) -> bool:
-    """Whether `instructions` are the set in scratch; both hold each instruction once."""
-    if instructions.size != count:
+def _same(scratch: np.ndarray, epoch: int, count: int, nodes: np.ndarray) -> bool:
+    """Whether `nodes` are the set in scratch; both hold each node once."""
+    if nodes.size != count:
         return False
-    for instruction in instructions:  # noqa: SIM110 - numba compiles a loop better than a generator
-        if scratch[_IN_SET, instruction] != epoch:
+    for node in nodes:  # noqa: SIM110 - numba compiles a loop better than a generator
+        if scratch[_IN_SET, node] != epoch:
             return False
     return True
-
-
-@inner
-def _with_room(
-    needed: int,
-    trans: np.ndarray,
-    ptr: np.ndarray,
-    accepting: np.ndarray,
-    keys: np.ndarray,
-    table: np.ndarray,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """The arrays, doubled if they cannot hold `needed` states."""
-    old = keys.size
-    if needed <= old:
-        return trans, ptr, accepting, keys, table
-    new = max(2 * old, needed)
-    trans = longer(trans.ravel(), new * trans.shape[1]).reshape((new, trans.shape[1]))
-    table = rehashed(table, keys, new)
-    return trans, longer(ptr, new), longer(accepting, new), longer(keys, new), table

@@ -20,12 +20,11 @@ from bpe_automata._automata.codepoints import Inversion, complement, union, with
 from bpe_automata._automata.compile import atoms, compile_regex, determinized, finish
 from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._automata.minimise import equal_columns
-from bpe_automata._automata.program import Program
+from bpe_automata._automata.program import JUMP, MATCH, SPLIT, Program
 from bpe_automata._automata.sources import from_strings
 from bpe_automata._automata.syntax import parse
 from bpe_automata._budget import Budget, check, out_of_instructions, out_of_memory, spending
 from bpe_automata._kernels.byte_product import Layers, layers, made, to_go
-from bpe_automata._kernels.determinize import JUMP, MATCH, SPLIT
 from bpe_automata._kernels.utf8 import numbered
 from bpe_automata._kernels.watch import watched
 from bpe_automata.errors import BudgetExceededError
@@ -117,7 +116,7 @@ def _contexts(markers: Iterable[str]) -> dict[_Context, int]:
 def _expanded(
     rows: np.ndarray, markers: dict[int, str], contexts: dict[_Context, int]
 ) -> np.ndarray:
-    """int32 [4, size], as for `_kernels.determinize`: an instruction for each context and each one
+    """int32 [4, size], as `Program.rows`: an instruction for each context and each one
     of the source. Class c of the source becomes 2 c + 1, its word characters, and 2 c + 2, the
     others."""
     code, arg, *distances = rows

@@ -118,14 +118,14 @@ def test_a_block_is_copied_for_each_exit_and_found_again_for_the_same():
     assert parts.embed(digits, comma) == first
     second = parts.embed(digits, end)
     assert second != first
-    parts.read(comma, b",", second)
+    parts.put(comma, b",", second)
     assert same_arrays(parts.dfa(first), compile_regex("[0-9]+,[0-9]+"))
 
 
 def test_nothing_is_read_where_no_way_ends():
     parts = Assembly()
     start, other = parts.state(), parts.state()
-    parts.read(start, b"abc", other)
+    parts.put(start, b"abc", other)
     assert parts.dfa(start).is_empty
     assert parts.dfa(start).start == 0
     nothing = from_strings(())
@@ -168,10 +168,10 @@ def test_a_budget_is_kept(budget):
     for step in range(9):  # an a that has 8 letters after it: 512 sets
         after = parts.state()
         for letter in b"a" if step == 0 else b"ab":
-            parts.read(place, bytes((letter,)), after)
+            parts.put(place, bytes((letter,)), after)
         place = after
     for letter in b"ab":
-        parts.read(start, bytes((letter,)), start)
+        parts.put(start, bytes((letter,)), start)
     parts.accept(place)
     with pytest.raises(BudgetExceededError):
         parts.dfa(start, budget)
