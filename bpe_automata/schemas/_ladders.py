@@ -18,167 +18,119 @@ from typing import Any
 
 import numpy as np
 
-from bpe_automata._automata.algebra import union
+from bpe_automata._automata.algebra import intersection
+from bpe_automata._automata.assembly import Assembly
 from bpe_automata._automata.compile import compile_regex
 from bpe_automata._automata.dfa import ByteDFA
-from bpe_automata._automata.parts import BYTE, FAR, Part, Place, Table, lengths
-from bpe_automata._automata.sources import from_strings
-from bpe_automata._budget import check
+from bpe_automata._automata.parts import BYTE, Part, Place, Table, lengths
 from bpe_automata._sharing import cached
-from bpe_automata.schemas._escapes import json_string
 
 _CHARACTERS = 64  # of a rung
-_MOST_NODES = 4_000  # states of a spelled character, from all states of a set
-_DONE = 0
-_QUOTE = 0x22
+_MOST_STATES = 4_000  # of a character, from all states of a set
+_DONE, _QUOTE = 0, 0x22
+_MARK = 0xF8  # a byte that is in no text: it ends each character while characters are counted
+_SPELLED = (
+    r'[^"\\\x00-\x1f]|\\(["\\/bfnrt]|u([0-9A-CE-Fa-ce-f][0-9A-Fa-f]{3}|[Dd][0-7][0-9A-Fa-f]{2})'
+    r"|u[Dd][89ABab][0-9A-Fa-f]{2}\\u[Dd][C-Fc-f][0-9A-Fa-f]{2})"
+)
+"""A character in JSON. Which of these spellings a set has is said by its automaton."""
 
 
 @lru_cache(maxsize=1)
-def _spelling() -> np.ndarray:
-    """int64 [states, 256]: how a character is spelled in JSON, the state after each byte, -1 for
-    none; 0 is between characters. Which of these spellings a set has is said by its automaton; here
-    they are counted."""
-    one = union(json_string(compile_regex("(?s:.)"), "any"), from_strings(()))  # minimal
-    table, before = one.trans[:, one.byte_class], one.step(one.start, _QUOTE)
-    is_after = one.accepting[table[:, _QUOTE]]
-    is_inside = ~(is_after | one.accepting)
-    is_inside[[0, one.start, before]] = False
-    number = np.where(is_after, 0, -1)
-    number[is_inside] = 1 + np.arange(is_inside.sum())
-    return number[table[[before, *np.flatnonzero(is_inside)]]]
-
-
-@dataclass(frozen=True, eq=False)
-class _Layer:
-    """One character. states: of the spelled set, at each node, the first `between` of them between
-    characters. table int64 [nodes, columns]: 1 + the node after a byte, in the same layer; -1 - the
-    node, if that is in the next one; 0 for none. ends: bool [nodes], may the string end here?"""
-
-    states: list[int]
-    between: int
-    table: np.ndarray
-    ends: np.ndarray
-    byte_class: np.ndarray
-
-
-def _layer(spelled: ByteDFA) -> _Layer | None:
-    """None where it would be very large."""
-    ways = _spelling()
-    columns = np.unique(ways, axis=1, return_inverse=True)[1].reshape(-1)
-    both = spelled.byte_class.astype(np.int64) * 256 + columns
-    first, byte_class = np.unique(both, return_index=True, return_inverse=True)[1:]
-    start = (spelled.step(spelled.start, _QUOTE), 0)
-    nodes, order = {start: 0}, [start]
-    steps: list[list[tuple[int, tuple[int, int]]]] = []
-    for state, way in order:
-        check()
-        found = []
-        for column, byte in enumerate(first.tolist()):
-            after = int(spelled.trans[state, spelled.byte_class[byte]])
-            then = int(ways[way, byte])
-            if after and then >= 0:
-                found.append((column, (after, then)))
-                if (after, then) not in nodes:
-                    nodes[after, then] = len(order)
-                    order.append((after, then))
-        steps.append(found)
-        if len(order) > _MOST_NODES:
-            return None
-    ranked = sorted(order, key=lambda node: (node[1] != 0, nodes[node]))
-    rank = {node: k for k, node in enumerate(ranked)}
-    table = np.zeros((len(order), len(first)), np.int64)
-    for node, found in zip(order, steps, strict=True):
-        for column, to in found:
-            table[rank[node], column] = -1 - rank[to] if to[1] == 0 else 1 + rank[to]
-    closed = spelled.accepting[[spelled.step(state, _QUOTE) for state, _ in ranked]]
-    ends = closed & np.array([way == 0 for _, way in ranked])
-    between = sum(way == 0 for _, way in ranked)
-    states = [state for state, _ in ranked]
-    return _Layer(states, between, table, ends, byte_class.astype(np.uint8))
+def _marked() -> ByteDFA:
+    """All strings in quotes, with a mark behind each character."""
+    parts = Assembly()
+    start, between, behind, end = (parts.state() for _ in range(4))
+    parts.accept(end)
+    parts.read(start, b'"', between)
+    parts.put(between, compile_regex(_SPELLED), behind)
+    parts.read(behind, bytes((_MARK,)), between)
+    parts.read(between, b'"', end)
+    return parts.dfa(start)
 
 
 class Ladder:
-    """The strings of a set with at most `most` characters, in quotes. Labels of its parts: 0 for
-    the end, 1 + i for node i between characters."""
+    """The strings of a set with at most `most` characters, in quotes. A node is a state of their
+    automaton, the first `_between` of them between characters. Labels of parts: 0 for the end,
+    1 + i for node i between characters."""
 
-    def __init__(self, spelled: ByteDFA, layer: _Layer, most: int) -> None:
+    def __init__(self, spelled: ByteDFA, most: int) -> None:
         """spelled: the literals of the set, without a limit to their length."""
-        self._layer = layer
-        self._far = lengths(spelled)[layer.states]
-        nearest = int(self._far[self._far < FAR].max(initial=0)) // BYTE
+        n, column = spelled.trans.shape
+        byte_class = spelled.byte_class.copy()
+        byte_class[_MARK] = column
+        trans = np.column_stack((spelled.trans, np.arange(n, dtype=np.int32)))
+        both = intersection(ByteDFA(trans, byte_class, spelled.accepting, spelled.start), _marked())
+        behind = both.trans[:, both.byte_class[_MARK]]  # the mark that comes next
+        first = both.step(both.start, _QUOTE)
+        between = np.unique(np.append(behind[behind > 0], first))
+        between = np.append(first, between[between != first])
+        inside = np.flatnonzero(~both.accepting & (behind == 0))[1:]
+        nodes = np.append(between, np.setdiff1d(inside, np.append(between, both.start)))
+        number = np.zeros(both.n_states, np.int64)
+        number[nodes] = 1 + np.arange(len(nodes))
+        after = both.trans[nodes]
+        # 1 + the node after a byte, in the same layer; -1 - the node, if that is in the next one.
+        self._steps = np.where(behind[after] > 0, -number[behind[after]], number[after])
+        self._ends = both.accepting[after[:, both.byte_class[_QUOTE]]]
+        self._byte_class, self._between = both.byte_class.copy(), len(between)
+        self._byte_class[_MARK] = self._byte_class[_MARK + 1]  # like other bytes of no text
+        row = np.zeros((1, after.shape[1]), np.int32)
+        again = np.concatenate((row, np.abs(self._steps), row)).astype(np.int32)
+        again[1 + np.flatnonzero(self._ends), self._byte_class[_QUOTE]] = 1 + len(nodes)
+        is_end = np.arange(len(again)) == 1 + len(nodes)
+        far = lengths(ByteDFA(again, self._byte_class, is_end, 1))[1 : 1 + len(between)]
+        self._far: list[int] = far.tolist()
         # Each rung leaves room for the shortest end of the string, in bytes and so in characters.
-        self._rungs = max(0, (most - nearest) // _CHARACTERS)
+        self._rungs = max(0, (most - max(self._far) // BYTE) // _CHARACTERS)
         self._tail = most - self._rungs * _CHARACTERS
         self._parts: dict[tuple[bool, int], Part] = {}
-        self._tables: dict[bool, Table] = {}  # of rungs, of the tail
 
     @property
     def shortest(self) -> int:
         """Length of the shortest literal."""
-        return BYTE + int(self._far[0])
+        return BYTE + self._far[0]
 
-    def entered(self, rung: Rung) -> Iterable[Place]:
-        """What follows the first quote, in the context of the first rung."""
-        return (self._place(rung, 0),)
-
-    def _place(self, rung: Rung, node: int) -> Place:
-        """A rung, from a node between characters."""
+    def entered(self, rung: Rung, node: int = 0) -> Iterable[Place]:
+        """A rung, from a node between characters: the first is behind the first quote."""
         kind = rung.number < self._rungs, node
-        part = self._parts.get(kind)
-        if part is None:
-            part = self._parts[kind] = self._made(*kind)
-        return part, rung
-
-    def _made(self, is_rung: bool, node: int) -> Part:
-        table = self._tables.get(is_rung)
-        if table is None:
-            table = self._table(_CHARACTERS if is_rung else self._tail, is_rung)
-            self._tables[is_rung] = table
-        costs = {_DONE: 0}
-        if is_rung:
-            costs |= {1 + i: int(self._far[i]) for i in range(self._layer.between)}
-        return Part(table.begun_at(1 + node), table.far(costs), self._follow, _rest)
+        if kind not in self._parts:
+            table = (self._rung if kind[0] else self._last).begun_at(1 + node)
+            costs = {_DONE: 0} | {1 + i: far for i, far in enumerate(self._far) if kind[0]}
+            self._parts[kind] = Part(table, table.far(costs), self._follow, _rest)
+        return ((self._parts[kind], rung),)
 
     def _follow(self, rung: Rung, label: int) -> Iterable[Place]:
         if label == _DONE:
             found: Iterable[Place] = rung.follow(rung.frame)
             return found
-        return (self._place(rung.next, label - 1),)
+        return self.entered(rung.next, label - 1)
+
+    @cached
+    def _rung(self) -> Table:
+        return self._table(_CHARACTERS, True)
+
+    @cached
+    def _last(self) -> Table:
+        return self._table(self._tail, False)
 
     def _table(self, characters: int, is_rung: bool) -> Table:
         """The rows of so many layers, behind the dead state; then the nodes between characters, as
         exits; then the end of the string."""
-        layer = self._layer
-        n, columns = layer.table.shape
-        last = 1 + characters * n
-        trans = np.zeros((last + layer.between + 1, columns), np.int32)
-        done, quote = len(trans) - 1, layer.byte_class[_QUOTE]
-        for k in range(characters):
-            here = 1 + k * n
-            after = np.where(layer.table > 0, layer.table - 1 + here, 0)
-            trans[here : here + n] = np.where(layer.table < 0, -layer.table - 1 + here + n, after)
-            trans[here : here + layer.between, quote] = np.where(
-                layer.ends[: layer.between], done, 0
-            )
-        between = range(layer.between)
-        trans[last : last + layer.between, quote] = np.where(
-            layer.ends[: layer.between] & (not is_rung), done, 0
-        )
-        exits: dict[int, tuple[int, ...]] = {done: (_DONE,)}
+        n, columns = self._steps.shape
+        last, between, quote = 1 + characters * n, self._between, self._byte_class[_QUOTE]
+        trans = np.zeros((last + between + 1, columns), np.int32)
+        here = 1 + n * np.arange(characters)[:, None, None]
+        after = np.where(self._steps > 0, self._steps - 1 + here, -self._steps - 1 + here + n)
+        trans[1:last] = np.where(self._steps == 0, 0, after).reshape(-1, columns)
+        exits: dict[int, tuple[int, ...]] = {len(trans) - 1: (_DONE,)}
+        ends = [np.flatnonzero(self._ends) + k for k in here[:, 0, 0]]
         if is_rung:
-            exits |= {last + i: (1 + i,) for i in between}
-        return _trimmed(Table(trans, layer.byte_class, 1, exits))
-
-
-def _trimmed(table: Table) -> Table:
-    """Without steps to states from which no exit can be reached."""
-    far = table.far({label: 0 for labels in table.exits.values() for label in labels})
-    dead = far >= FAR
-    if not dead[1:].any():
-        return table
-    trans = np.where(dead[table.trans], 0, table.trans).astype(np.int32)
-    trans[dead] = 0
-    return Table(trans, table.byte_class, table.start, table.exits)
+            exits |= {last + i: (1 + i,) for i in range(between)}
+        else:
+            ends.append(last + np.flatnonzero(self._ends))
+        trans[np.concatenate(ends), quote] = len(trans) - 1
+        return Table(trans, self._byte_class, 1, exits)
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,5 +155,4 @@ def _rest(rung: Rung) -> int:
 
 def ladder(spelled: ByteDFA, most: int) -> Ladder | None:
     """None where the set tells so much apart that its strings are better written out."""
-    layer = _layer(spelled)
-    return None if layer is None else Ladder(spelled, layer, most)
+    return None if spelled.n_states > _MOST_STATES else Ladder(spelled, most)
