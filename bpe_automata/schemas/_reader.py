@@ -27,7 +27,7 @@ from bpe_automata.schemas._drafts import (
     OF_STRINGS,
     below,
 )
-from bpe_automata.schemas._evaluated import Ways
+from bpe_automata.schemas._evaluated import arrays_within, objects_within
 from bpe_automata.schemas._keywords import (
     EVALUATING,
     counted_items,
@@ -98,7 +98,6 @@ class Reader:
         self._reading: list[str | None] = []  # None: a step into a property or an item
         self._contents = Contents()
         self._first: dict[str, str] = {}  # the first pointer to an equal schema, by pointer
-        self.ways = Ways(document, self.open.values, self.open.child)
 
     def values(self, pointer: str) -> Values:
         """The values that the schema at a pointer allows, where it applies to the same instance as
@@ -312,10 +311,13 @@ def _dependent(reader: Reader, part: Part, found: Values) -> Values:
 def _unevaluated(reader: Reader, part: Part, found: Values) -> Values:
     if not evaluated_elsewhere(part.schema):
         return found
-    for keyword in ("unevaluatedItems", "unevaluatedProperties"):
-        if keyword in part.schema:
-            child = reader.child(below(part.pointer, keyword))
-            found = reader.ways.within(part, found, keyword, child)
+    for keyword in sorted({"unevaluatedItems", "unevaluatedProperties"} & part.schema.keys()):
+        child = reader.child(below(part.pointer, keyword))
+        if keyword == "unevaluatedItems":
+            within = _only(arrays=(arrays_within(reader.document, part, child),))
+        else:
+            within = _only(objects=(objects_within(reader.document, part, child),))
+        found = intersection(found, within)
     return found
 
 

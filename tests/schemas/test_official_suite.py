@@ -159,11 +159,12 @@ def _accepted(dfa: LinkedDFA | None, text: str, changes: str) -> bool:
 DIFFERENCES: dict[str, tuple[int, ...]] = {
     "accepted: optional/content": (0, 0, 4, 0, 0),
     "refused: format": (0, 0, 6, 6, 7),
-    "refused: if": (0, 0, 0, 6, 2),
+    "refused: if": (0, 0, 0, 4, 0),
     "refused: minProperties": (7, 7, 7, 8, 8),
-    "refused: not": (0, 0, 0, 2, 2),
     "refused: optional/format/idn-hostname": (0, 0, 89, 90, 90),
     "refused: too many states": (1, 1, 1, 1, 1),
+    "refused: unevaluatedItems": (0, 0, 0, 15, 32),
+    "refused: unevaluatedProperties": (0, 0, 0, 56, 56),
     "refused: uniqueItems": (40, 40, 40, 40, 40),
     "rejected: format": (0, 0, 0, 0, 18),
     "rejected: optional/format/date-time": (1, 1, 1, 1, 1),
@@ -173,15 +174,17 @@ DIFFERENCES: dict[str, tuple[int, ...]] = {
 }
 """Instances by the cause of a difference, in each draft of DRAFTS."""
 _IDN = "idn-hostname: the length of a label is that of its Punycode, which is not regular"
+_LOOKED_AT = "which members anyOf, oneOf, if, contains look at depends on the instance"
 _TAKEN = "objects with some member out of many that is not valid are no union of shapes"
 RULES = {
     "accepted: optional/content": "content keywords are annotations",
     "refused: format": _IDN,
     "refused: if": _TAKEN,
     "refused: minProperties": "whether names that are not listed differ is not regular",
-    "refused: not": _TAKEN,
     "refused: optional/format/idn-hostname": _IDN,
     "refused: too many states": "multiples of 0.123456789 take 123,456,789 states",
+    "refused: unevaluatedItems": _LOOKED_AT,
+    "refused: unevaluatedProperties": _LOOKED_AT,
     "refused: uniqueItems": "whether items out of infinitely many values differ is not regular",
     "rejected: format": "formats are asserted in every draft, not only annotated",
     "rejected: optional/format/date-time": "leap seconds only in UTC: see `_formats`",
