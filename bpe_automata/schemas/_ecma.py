@@ -3,8 +3,8 @@
 The grammar is that of `Pattern` in ECMA-262. Of annex B it has what other dialects read alike:
 brackets and braces as literals, escaped punctuation, hyphens next to `\\w`. What they read
 otherwise (`\\A`, `\\a`, `{,3}`, `[[:alpha:]]`, `[a&&b]`) is refused, as are lookaround and
-backreferences, with the position. `^ $ \\b \\B` become surrogates, which are in no string
-(MARKERS); `strings.compile_marked` interprets them.
+backreferences, word boundaries, and a `^` or `$` that is neither first nor last, with the position.
+Those that are become surrogates, which are in no string (MARKERS).
 """
 
 from __future__ import annotations
@@ -219,7 +219,8 @@ def listed(pattern: str) -> frozenset[str] | None:
     return frozenset(_ESCAPED.sub(r"\1", text) for text in spelled)
 
 
-BEGIN, END, BOUNDARY, NO_BOUNDARY = MARKERS = "\ud800\ud801\ud802\ud803"
+BEGIN, END = MARKERS = "\ud800\ud801"
+_MOST_WAYS = 256
 _COUNT = re.compile(r"\{ *([0-9]+ *,?|,) *[0-9]* *\}")  # of any dialect
 _REPEAT = re.compile(r"([*+?]|\{(?P<least>[0-9]+)(?P<comma>,(?P<most>[0-9]*))?\})\??")
 _GROUP = re.compile(r"\((?!\?)|\(\?<(?![=!])")
@@ -232,7 +233,8 @@ _SKIPPED = re.compile(r"\\.|\[(?:\\.|[^\]\\])*\]", re.DOTALL)  # where no group 
 
 
 Alternatives = tuple[tuple[str, ...], ...]
-"""The terms of each alternative, in the syntax of `re`, with MARKERS for assertions."""
+"""The terms of each alternative, in the syntax of `re`; with BEGIN where it must begin the string,
+with END where it must end it. Groups with these in them are written out."""
 Condition = tuple[bool, Alternatives]
 """Whether the string must begin with any of some alternatives, or must not."""
 Conditional = tuple[tuple[str, ...], list[Condition]]
@@ -258,9 +260,15 @@ def translate(pattern: str, budget: Budget, agreed: bool = False) -> list[Condit
         reader.at += bool(found)
         conditions = reader.conditions()
         begin = (BEGIN,) if conditions else ()
-        found.append(((*begin, *reader.terms()), conditions))
+        found += [((*begin, *terms), conditions) for terms in reader.terms()]
     if reader.at < len(pattern):
         raise RegexSyntaxError(pattern, reader.at, "a closing bracket that was not opened")
+    for terms, conditions in found:
+        for one in (terms, *(inside for _, every in conditions for inside in every)):
+            body = "".join(one).lstrip(BEGIN).rstrip(END)
+            if BEGIN in body or END in body:
+                why = "an anchor that is neither first nor last is not supported"
+                raise UnsupportedRegexError(pattern, reader.anchor, why)
     return found
 
 
@@ -271,6 +279,7 @@ class _Reader:
         self.pattern, self.at, self._budget = pattern, 0, budget
         self._dialects = all_dialects() if agreed else ECMA
         self._anchors = {"A": BEGIN, "Z": END, "z": END} if agreed else {}
+        self.anchor = 0  # where the last one is
         self._denied = False  # what is read now must not match
         self._open = 0  # brackets in classes: that many more ] would close classes in a class
 
@@ -288,18 +297,25 @@ class _Reader:
 
     def alternatives(self) -> Alternatives:
         """The alternatives up to the end or to a closing bracket."""
-        found = [self.terms()]
+        found = [*self.terms()]
         while self.pattern[self.at : self.at + 1] == "|":
             self.at += 1
-            found.append(self.terms())
+            found += self.terms()
         return tuple(found)
 
-    def terms(self) -> tuple[str, ...]:
-        """Those of one alternative."""
-        found = []
+    def terms(self) -> Alternatives:
+        """Those of one alternative, of which groups with anchors make several."""
+        found = [list[str]()]
         while self.at < len(self.pattern) and self.pattern[self.at] not in "|)":
-            found.append(self._term())
-        return tuple(found)
+            ways = self._term()
+            if len(ways) * len(found) > _MOST_WAYS:
+                raise out_of_instructions(self._budget)
+            if len(ways) > 1:
+                found = [[*terms, *way] for terms in found for way in ways]
+            else:
+                for terms in found:
+                    terms += ways[0]
+        return tuple(map(tuple, found))
 
     def conditions(self) -> list[Condition]:
         """Those behind a `^` that comes next, if there are any."""
@@ -312,16 +328,22 @@ class _Reader:
                 at, self._denied = self.at, False
         return found
 
-    def _term(self) -> str:
+    def _term(self) -> Alternatives:
         start = self.at
-        atom = self._atom()
+        is_group = self.pattern[start] == "("
+        ways = self._group() if is_group else ((self._atom(),),)
+        anchored = any(one in MARKERS for way in ways for one in way)
         repeat = _REPEAT.match(self.pattern, self.at)
         if repeat is None:
-            return atom
-        if atom in MARKERS:
+            return ways if anchored or not is_group else ((grouped(ways),),)
+        if anchored and not is_group:
             raise RegexSyntaxError(self.pattern, start, "an assertion cannot be repeated")
+        if anchored:
+            why = "a repeated group with an anchor in it is not supported"
+            raise UnsupportedRegexError(self.pattern, start, why)
         self.at = repeat.end()
-        return atom + self._bounds(repeat)
+        body = grouped(ways) if is_group else ways[0][0]
+        return ((body + self._bounds(repeat),),)
 
     def _bounds(self, repeat: re.Match[str]) -> str:
         if repeat["least"] is None:
@@ -340,8 +362,6 @@ class _Reader:
 
     def _atom(self) -> str:
         character = self.pattern[self.at]
-        if character == "(":
-            return self._group()
         if character == "[":
             return self._class()
         if character == "\\":
@@ -356,6 +376,7 @@ class _Reader:
                 raise _differs(self.pattern, self.at, "a class in a class", "\\[ or \\]")
         self.at += 1
         if character in "^$":
+            self.anchor = self.at - 1
             return BEGIN if character == "^" else END
         if character == ".":
             return self._characters([sets["."] for sets in self._dialects])
@@ -375,7 +396,7 @@ class _Reader:
             return spelled(union(found))
         return spelled(complement(union(map(complement, found))))
 
-    def _group(self) -> str:
+    def _group(self) -> Alternatives:
         start = self.at
         if refused := _LOOKAROUND.match(self.pattern, start):
             name = "lookbehind" if refused[1] else "lookahead"
@@ -384,7 +405,7 @@ class _Reader:
         if opened is None:
             reason = f"{self.pattern[start : start + 3]!r} is no group of ECMA-262"
             raise RegexSyntaxError(self.pattern, start, reason)
-        return grouped(self._inside(start, opened.end()))
+        return self._inside(start, opened.end())
 
     def _inside(self, start: int, begin: int) -> Alternatives:
         """The alternatives of a group, from its bracket at `start` to the closing one."""
@@ -398,12 +419,9 @@ class _Reader:
     def _escape(self) -> str:
         letter = self.pattern[self.at + 1 : self.at + 2]
         if letter and letter in "bB":
-            self.at += 2
-            if self.pattern.startswith("{", self.at):
-                raise _differs(self.pattern, self.at - 2, f"\\{letter}{{", "\\{")
-            return BOUNDARY if letter == "b" else NO_BOUNDARY
+            raise UnsupportedRegexError(self.pattern, self.at, "a word boundary is not supported")
         if letter in self._anchors:
-            self.at += 2
+            self.anchor, self.at = self.at, self.at + 2
             return self._anchors[letter]
         number = _NUMBER.match(self.pattern, self.at + 1)
         within = number is not None and int(number.group()) <= self._groups

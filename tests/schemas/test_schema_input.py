@@ -357,7 +357,7 @@ def test_errors_of_pydantic_are_told_as_ours() -> None:
 
 
 @pytest.mark.parametrize(
-    "pattern", [r"^\W$", r"^[^\w]$", r"^\s$", r"^\D\d$", r"\bé?a\B", re.compile(r"\A[0-9]{4}\Z")]
+    "pattern", [r"^\W$", r"^[^\w]$", r"^\s$", r"^\D\d$", re.compile(r"\A[0-9]{4}\Z")]
 )
 def test_what_a_model_describes_is_what_it_reads(pattern: Any) -> None:
     pydantic = pytest.importorskip("pydantic")
