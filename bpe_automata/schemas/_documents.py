@@ -5,8 +5,7 @@ inside it; `$anchor` gives it a name inside the nearest `$id`. Other documents c
 of the package `referencing`, the metaschemas from `jsonschema-specifications`.
 
 A `$dynamicRef` (and `$recursiveRef`) leads to the outermost schema resource on the way to it that
-has the anchor. So a schema is identified by its pointer and by the anchors of the resources on the
-way, its dynamic scope: the pointer "2:#/$defs/a" is that of `#/$defs/a` in the second scope.
+has the anchor. It is read where one resource alone has it, and refused by name elsewhere.
 
 Source: JSON Schema Core (2020-12), sections 7.1, 8 and 9.
 """
@@ -42,7 +41,6 @@ from bpe_automata.schemas._drafts import (
     is_schema,
     parts,
     tokens_of,
-    without_vocabularies,
 )
 from bpe_automata.schemas._formats import SUPPORTED
 from bpe_automata.schemas._sources import MAX_NESTING, OfModel, check_json, too_deep
@@ -56,9 +54,6 @@ _NAMES = ("$anchor", "$dynamicAnchor")
 _HOLDING = ASSERTING | DEFINITIONS  # the keywords whose values hold schemas
 _METASCHEMAS = re.compile(r"https?://json-schema\.org/draft[-/]")
 _MAX_DOCUMENTS = 1000
-_MAX_METASCHEMAS = 8  # each of which names the next one in its $schema
-_SCOPE = re.compile("([0-9]+):(.*)", re.DOTALL)
-Scope = tuple[tuple[str, str], ...]  # (name of a dynamic anchor, pointer of the outermost one)
 _ANCHOR = re.compile(r"[A-Za-z_][-A-Za-z0-9._:]*")
 
 
@@ -66,8 +61,7 @@ _ANCHOR = re.compile(r"[A-Za-z_][-A-Za-z0-9._:]*")
 class Part:
     """A schema somewhere in the document. schema: its keywords that its draft knows. base: the URI
     against which its references are resolved. given: all of it, which pointers go through. inside:
-    pointers, without a scope, to its subschemas that apply to instances. scope: where dynamic
-    references inside it lead to."""
+    pointers to its subschemas that apply to instances."""
 
     pointer: str
     schema: Any
@@ -75,7 +69,6 @@ class Part:
     draft: Draft
     given: Any = None
     inside: tuple[str, ...] = ()
-    scope: Scope = ()
 
 
 class Document:
@@ -93,61 +86,28 @@ class Document:
             raise InvalidSchemaError("#", f"a schema is an object or a boolean, not a {kind}")
         check_json(schema)
         self._parts: dict[str, Part] = {}
-        self._plain: dict[str, Part] = {}  # without a scope
-        self._scopes: list[Scope] = [()]
-        self._scope_numbers: dict[Scope, int] = {(): 0}
-        self._targets: dict[tuple[str, str, str, Scope], Part] = {}  # of references
+        self._targets: dict[tuple[str, str, str], Part] = {}  # of references
         self._documents = 0  # loaded from registries
         self._resources: dict[str, str] = {}  # URI -> pointer
         self._anchors: dict[tuple[str, str], str] = {}  # (base, name) -> pointer
-        self._dynamic: dict[str, dict[str, str]] = {}  # base -> name of a $dynamicAnchor -> pointer
+        self._dynamic: dict[str, dict[str, str]] = {}  # name of a $dynamicAnchor -> base -> pointer
         self.root, self._all_formats, self._registry = schema, all_formats, registry
         draft = replace(DRAFT_2020, agreed=isinstance(schema, OfModel))
         self._scan("#", schema, "", self._draft("#", schema, draft))
 
     def part(self, pointer: str) -> Part:
-        """The schema at a pointer that is known to lead to one. Its own pointer may be of a later
-        scope, if it is a resource with dynamic anchors."""
-        found = self._parts.get(pointer)
-        if found is None:
-            scoped = None if pointer in self._plain else _SCOPE.fullmatch(pointer)
-            plain = self._plain[scoped[2] if scoped else pointer]
-            scope = self._scopes[int(scoped[1])] if scoped else ()
-            found = self._parts[pointer] = self._within(plain, scope)
-        return found
-
-    def inside(self, part: Part) -> list[Part]:
-        """Its subschemas that apply to instances."""
-        return [self._within(self._plain[pointer], part.scope) for pointer in part.inside]
-
-    def _within(self, part: Part, scope: Scope) -> Part:
-        """The schema as it is reached in a scope: anchors of its own resource come last."""
-        if not scope and part.base not in self._dynamic:
-            return part
-        scope = tuple(sorted({**self._dynamic.get(part.base, {}), **dict(scope)}.items()))
-        number = self._scope_numbers.setdefault(scope, len(self._scopes))
-        if number == len(self._scopes):
-            self._scopes.append(scope)
-        pointer = f"{number}:{part.pointer}"
-        if pointer not in self._parts:
-            check()
-            if len(self._parts) >= MAX_PARTS:
-                advice = "dynamic references lead to more schemas; use fewer dynamic anchors"
-                raise SchemaTooLargeError(part.pointer, "schemas", MAX_PARTS, advice)
-            self._parts[pointer] = replace(part, pointer=pointer, scope=scope)
+        """The schema at a pointer that is known to lead to one."""
         return self._parts[pointer]
 
     def target(self, part: Part, keyword: str) -> Part:
         """The schema that `$ref`, `$dynamicRef` or `$recursiveRef` of another one refers to."""
-        key = keyword, part.schema[keyword], part.base, part.scope
+        key = keyword, part.schema[keyword], part.base
         found = self._targets.get(key)
         if found is None:
-            found = self._within(self._target(part, keyword), part.scope)
-            self._targets[key] = found
+            found = self._targets[key] = self._target(part, keyword)
         return found
 
     def _target(self, part: Part, keyword: str) -> Part:
-        """The same, without a scope."""
         reference = part.schema[keyword]
         uri, fragment = urldefrag(reference)
         base = urldefrag(urljoin(part.base, uri))[0] if uri else part.base
@@ -155,16 +115,24 @@ class Document:
         if base not in self._resources and not self._load(base, part.draft, where):
             why = f"{reference!r} is another document: give it in the registry, or under $defs"
             raise UnsupportedSchemaError(keyword, where, why)
-        anchors, scope = self._dynamic.get(base, {}), dict(part.scope)
-        if keyword != "$ref" and name in anchors:
-            return self._plain[scope.get(name, anchors[name])]
+        if keyword != "$ref" and base in self._dynamic.get(name, ()):
+            return self._parts[self._dynamic[name][base]]
         if fragment and not fragment.startswith("/"):
             anchored = self._anchors.get((base, name))
             if anchored is None:
                 raise InvalidSchemaError(where, f"{reference!r} leads nowhere: no such $anchor")
-            return self._plain[anchored]
-        start = self._plain[self._resources[base]]
+            return self._parts[anchored]
+        start = self._parts[self._resources[base]]
         return self._at(start, tokens_of(fragment), where, reference)
+
+    def check_dynamic(self, part: Part, keyword: str) -> None:
+        """Once all documents are loaded: refuse a reference with a dynamic anchor that several
+        resources have."""
+        having = self._dynamic.get(unquote(urldefrag(part.schema[keyword])[1]), {})
+        is_dynamic = keyword != "$ref" and self.target(part, keyword).pointer in having.values()
+        if is_dynamic and len(having) > 1:
+            why = "several schemas have its dynamic anchor: which is meant depends on the way to it"
+            raise UnsupportedSchemaError(keyword, below(part.pointer, keyword), why)
 
     def _load(self, uri: str, draft: Draft, where: str) -> bool:
         """Add the document with a URI; False if it is not in the registry. draft: for one that does
@@ -199,7 +167,7 @@ class Document:
                 raise ArgumentError(why) from error
         return None
 
-    def _draft(self, pointer: str, schema: Any, above: Draft, levels: int = 0) -> Draft:
+    def _draft(self, pointer: str, schema: Any, above: Draft) -> Draft:
         """The draft that `$schema` names, else that of the schema around it."""
         uri = schema.get("$schema") if isinstance(schema, dict) else None
         if uri is None:
@@ -208,15 +176,10 @@ class Document:
         if not isinstance(uri, str):
             raise InvalidSchemaError(where, f"$schema is {uri!r}, not a string")
         found = draft_of(uri)
-        if found is not None:
-            return replace(found, agreed=above.agreed)
-        own = levels < _MAX_METASCHEMAS and not _METASCHEMAS.match(uri)
-        metaschema = self._retrieved(urldefrag(uri)[0]) if own else None
-        if not isinstance(metaschema, dict) or "$schema" not in metaschema:
-            why = f"{uri!r} is none of the drafts 4, 6, 7, 2019-09 and 2020-12, nor in the registry"
+        if found is None:
+            why = f"{uri!r} is none of the drafts 4, 6, 7, 2019-09 and 2020-12"
             raise UnsupportedSchemaError("$schema", where, why)
-        draft = self._draft(pointer, metaschema, above, levels + 1)
-        return without_vocabularies(draft, metaschema.get("$vocabulary"), where)
+        return replace(found, agreed=above.agreed)
 
     def _at(self, start: Part, tokens: list[str], where: str, reference: str) -> Part:
         """The schema at the end of a pointer. It may stand where no keyword expects a schema."""
@@ -226,19 +189,19 @@ class Document:
             if here is _NOWHERE:
                 raise InvalidSchemaError(where, f"{reference!r} leads nowhere")
             pointer = below(pointer, token)
-            nearest = self._plain.get(pointer, nearest)
-        if pointer not in self._plain:
+            nearest = self._parts.get(pointer, nearest)
+        if pointer not in self._parts:
             if not is_schema(here):
                 raise InvalidSchemaError(where, f"{reference!r} leads to what is no schema")
             self._scan(pointer, here, nearest.base, nearest.draft)
-        return self._plain[pointer]
+        return self._parts[pointer]
 
     def _scan(self, pointer: str, schema: Any, base: str, draft: Draft) -> None:
         """Add a schema and all its subschemas to the tables. base, draft: of what is around it."""
         waiting = [(pointer, schema, base, draft, 0)]
         while waiting:
             pointer, given, base, draft, level = waiting.pop()
-            if len(self._plain) + len(waiting) >= MAX_PARTS:
+            if len(self._parts) + len(waiting) >= MAX_PARTS:
                 advice = "the schema has more parts; take out what is not needed"
                 raise SchemaTooLargeError(pointer, "schemas", MAX_PARTS, advice)
             if level > MAX_NESTING:
@@ -246,7 +209,7 @@ class Document:
             schema, base, draft = self._noted(pointer, given, base, draft)
             inner = list(islice(_inner(pointer, schema), MAX_PARTS))
             inside = tuple(at for at, _, applies in inner if applies)
-            self._plain[pointer] = Part(pointer, schema, base, draft, given, inside)
+            self._parts[pointer] = Part(pointer, schema, base, draft, given, inside)
             if inner:
                 check()
                 waiting += [(at, found, base, draft, level + 1) for at, found, _ in inner]
@@ -265,9 +228,9 @@ class Document:
             if isinstance(name, str) and _ANCHOR.fullmatch(name):
                 self._anchors[base, name] = pointer
                 if keyword == "$dynamicAnchor":
-                    self._dynamic.setdefault(base, {})[name] = pointer
+                    self._dynamic.setdefault(name, {})[base] = pointer
         if schema.get("$recursiveAnchor") is True:
-            self._dynamic.setdefault(base, {})[""] = pointer
+            self._dynamic.setdefault("", {})[base] = pointer
         return schema, base, draft
 
     def _known(self, given: dict[str, Any], draft: Draft) -> dict[str, Any]:
@@ -320,12 +283,6 @@ def _inner(pointer: str, schema: Any) -> Iterator[tuple[str, Any, bool]]:
                     yield below(pointer, keyword, *path), inner, applies
 
 
-def without_scope(pointer: str) -> str:
-    """A pointer as people read it."""
-    scoped = _SCOPE.fullmatch(pointer)
-    return scoped[2] if scoped else pointer
-
-
 def references(part: Part) -> list[str]:
     """The keywords of a schema that refer to another one."""
     schema = part.schema
@@ -337,18 +294,21 @@ def references(part: Part) -> list[str]:
 def check_reached(document: Document) -> None:
     """Check each schema that the root leads to, once, depth first. Raises what `check_keywords`
     and `Document.target` raise."""
-    seen, waiting = set[str](), [document.part("#")]
+    seen, waiting = dict[str, Part](), [document.part("#")]
     while waiting:
         check()
         part = waiting.pop()
         if part.pointer in seen:
             continue
-        seen.add(part.pointer)
+        seen[part.pointer] = part
         check_keywords(part)
         found = [document.target(part, keyword) for keyword in references(part)]
         if not (found and part.draft.ref_alone and "$ref" in part.schema):
-            found += document.inside(part)
+            found += map(document.part, part.inside)
         waiting += reversed(found)
+    for part in seen.values():
+        for keyword in references(part):
+            document.check_dynamic(part, keyword)
 
 
 # Checks of a schema before it is read: the value of each keyword, and keywords that are not

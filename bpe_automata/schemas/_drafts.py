@@ -8,15 +8,13 @@ other meaning; a keyword in a draft older than itself is a note. `Draft` has all
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 from urllib.parse import unquote
 
 from bpe_automata._sharing import cached
-from bpe_automata.errors import InvalidSchemaError, UnsupportedSchemaError
 
 REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 DEPENDENT_SCHEMAS = ("dependentSchemas", "dependencies")
@@ -26,16 +24,14 @@ TYPES = ("null", "boolean", "integer", "number", "string", "array", "object")
 @dataclass(frozen=True)
 class Draft:
     """number: orders the drafts; later ones have their year. ref_alone: keywords next to a $ref are
-    ignored. integers_by_text: 1.0 is no integer. id_keyword: sets the URI of a schema. unknown:
-    keywords that its metaschema leaves out. agreed: patterns match where all dialects find a match,
-    not only ECMA-262."""
+    ignored. integers_by_text: 1.0 is no integer. id_keyword: sets the URI of a schema. agreed:
+    patterns match where all dialects find a match, not only ECMA-262."""
 
     name: str
     number: int
     ref_alone: bool = False
     integers_by_text: bool = False
     id_keyword: str = "$id"
-    unknown: frozenset[str] = frozenset()
     agreed: bool = False
 
     def __hash__(self) -> int:
@@ -46,7 +42,7 @@ class Draft:
         """The keywords of other drafts that have no meaning in this one."""
         newer = (keyword for keyword, since in _SINCE.items() if self.number < since)
         dropped = (keyword for keyword, until in _UNTIL.items() if until < self.number)
-        return self.unknown.union(newer, dropped)
+        return frozenset((*newer, *dropped))
 
     def defines(self, format_name: object) -> bool:
         """Whether this draft defines the format; otherwise it is a note."""
@@ -220,38 +216,6 @@ def parts(keyword: str, value: Any) -> list[tuple[tuple[str | int, ...], Any]]:
     if isinstance(value, list):
         return [((at,), v) for at, v in enumerate(value)]
     return [((), value)]
-
-
-# Vocabularies: the keywords that a metaschema of 2019-09 or later defines (Core, section 8.1.2).
-
-_VOCABULARY = re.compile(r"https://json-schema\.org/draft/(2019-09|2020-12)/vocab/(.+)")
-_NOTED = ("core", "meta-data", "content", "format", "format-annotation", "format-assertion")
-_UNEVALUATED = frozenset(("unevaluatedItems", "unevaluatedProperties"))
-
-
-def without_vocabularies(draft: Draft, given: Any, where: str) -> Draft:
-    """The draft without the keywords whose vocabulary is not among those that a metaschema lists in
-    its `$vocabulary`. where: the pointer for messages. Raises InvalidSchemaError, and
-    UnsupportedSchemaError for one that is required and not known here."""
-    if given is None:
-        return draft
-    if not isinstance(given, dict):
-        raise InvalidSchemaError(where, f"$vocabulary of the metaschema is {given!r}, no object")
-    listed = set()
-    for uri, required in given.items():
-        found = _VOCABULARY.fullmatch(uri)
-        if found and found[2] in ("applicator", "unevaluated", "validation", *_NOTED):
-            listed.add(found[2])
-        elif required:
-            raise UnsupportedSchemaError("$vocabulary", where, f"{uri!r} is not known here")
-    applying = (ASSERTING - {"dependencies"}) | set(REFERENCES)
-    others = EXPECTED.keys() - applying - {"format"}
-    unknown = set() if "validation" in listed else set(others)
-    if "applicator" not in listed:
-        unknown |= ASSERTING - _UNEVALUATED
-    if not listed & ({"unevaluated"} if draft.number >= 2020 else {"applicator"}):
-        unknown |= _UNEVALUATED
-    return replace(draft, unknown=frozenset(unknown))
 
 
 # JSON pointers in URI fragments (RFC 6901), such as `#/properties/a~1b`.

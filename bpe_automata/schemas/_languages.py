@@ -29,7 +29,7 @@ from bpe_automata._arguments import short
 from bpe_automata._automata.linked import LinkedDFA
 from bpe_automata._budget import Budget, spending, with_room
 from bpe_automata._sharing import Lock
-from bpe_automata.errors import ArgumentError, LoosenedSchemaWarning, SchemaError
+from bpe_automata.errors import ArgumentError, LoosenedSchemaWarning
 
 if TYPE_CHECKING:
     from referencing import Registry
@@ -89,8 +89,8 @@ def json_schema(
     reject that. loosen: keywords that are left out, wherever that allows more texts and not fewer,
     and a LoosenedSchemaWarning says so; ("uniqueItems",) is all that may be given, for only items
     out of at most 64 values, or out of a list of strings, can be told apart. registry: a
-    `referencing.Registry` of other documents that the schema refers to, or names as its metaschema;
-    the metaschemas of JSON Schema are known. Only the registry may fetch anything. budget: of
+    `referencing.Registry` of other documents that the schema refers to; the metaschemas of JSON
+    Schema are known. Only the registry may fetch anything. budget: of
     reading the schema; six times its states may be made, some hundred for each value of a text.
 
     Raises InvalidSchemaError, UnsupportedSchemaError, UnsatisfiableSchemaError and
@@ -142,7 +142,7 @@ def _language(schema: Any, options: _Options) -> LinkedDFA:
 
 def _read(schema: Any, options: _Options, style: Style) -> tuple[LinkedDFA, Mapping[str, str]]:
     """The automaton, and where keywords that are left out were met first."""
-    from bpe_automata.schemas._documents import Document, check_reached, without_scope
+    from bpe_automata.schemas._documents import Document, check_reached
     from bpe_automata.schemas._limits import as_too_large, limited_steps
     from bpe_automata.schemas._linking import columns
     from bpe_automata.schemas._reader import Reader
@@ -163,15 +163,9 @@ def _read(schema: Any, options: _Options, style: Style) -> tuple[LinkedDFA, Mapp
             found = _linked(values, options, style, told_apart, read)
             if found is None:
                 raise unsatisfiable(reader)
-            left_out = {name: without_scope(where) for name, where in reader.left_out.items()}
-            return found, left_out
+            return found, reader.left_out
 
-    try:
-        return with_room(find)
-    except SchemaError as error:  # with its pointer as people read it
-        pointer, shown = error.pointer, without_scope(error.pointer)
-        error.args, error.pointer = (str(error).replace(pointer, shown),), shown
-        raise
+    return with_room(find)
 
 
 def _again(schema: Any, options: _Options) -> LinkedDFA:

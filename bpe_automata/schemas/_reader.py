@@ -133,7 +133,7 @@ class Reader:
         found = self._first.get(pointer)
         if found is None:
             part = self.document.part(pointer)
-            context = (part.base, part.draft, part.scope)
+            context = (part.base, part.draft)
             found = self._contents.first(part.schema, part.pointer, context)
             self._first[pointer] = found
         return found
