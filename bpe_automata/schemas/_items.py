@@ -99,7 +99,7 @@ class DistinctItems(Separated):
 
     @cached
     def _texts(self) -> list[list[Text]]:
-        """Of each value; none of an array or an object, which is a part of its own."""
+        """Of each value."""
         return [self._linker.scalars(one, self.brackets.inside) for one in self._values]
 
     @cached
@@ -163,7 +163,7 @@ class DistinctItems(Separated):
     @cached
     def _table(self) -> Table:
         texts = enumerate(self._texts)
-        return table_of([(text, i) for i, some in texts for text in some or [()]])
+        return table_of([(text, i) for i, some in texts for text in some])
 
     def _item_part(self, state: State) -> Part:
         seen, left = state[0], list(self._left(state))
@@ -174,16 +174,12 @@ class DistinctItems(Separated):
         for i in left:
             # `rest` counts the shortest values: this one's length is taken out if it is one of
             # them, else that of the longest, which it replaces. Texts are in the table themselves.
-            closing = rest - min(self._lengths[i], longest)
-            costs[i] = min(closing + (0 if self._texts[i] else self._lengths[i]), FAR)
+            costs[i] = rest - min(self._lengths[i], longest)
 
         def follow(frame: Frame, label: int) -> Iterable[Place]:
             if costs[label] >= FAR:
                 return ()
-            inside = self._linker.frame(self, (seen | 1 << label,), frame.parent or ROOT)
-            if self._texts[label]:
-                return after_value(inside)
-            return ((self._linker.part(self._values[label], self.brackets.inside), inside),)
+            return after_value(self._linker.frame(self, (seen | 1 << label,), frame.parent or ROOT))
 
         given = self._table, self._table.far(costs), follow, rest_outside, self._linker.joined
         return Part(*given, family=self, covers=covers)

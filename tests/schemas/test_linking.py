@@ -212,10 +212,6 @@ def test_items_that_differ_come_in_any_order():
         assert not found.accepts(again.encode())
     assert found.accepts(found.shortest())
     assert len(found.shortest()) == len("[0,1,2]") == int(found.far[found.start])
-    few = json_schema({**schema, "items": {"enum": [[1, {}], [1], 2.5]}, "maxItems": 3})
-    for text in "[2.5,[1],[1,{}]]", "[[1],2.5,[1,{}]]", "[[1],2.50,[1,{}]]":
-        assert few.accepts(text.encode())
-    assert not few.accepts(b"[[1],2.5,[1.0]]")
     with pytest.raises(UnsatisfiableSchemaError):
         json_schema({**schema, "items": {"enum": [1, 2]}})
 
