@@ -19,6 +19,7 @@ from bpe_automata.schemas._scalar_sets import (
 )
 from bpe_automata.schemas._values import (
     ArrayShape,
+    ObjectShape,
     Values,
     is_empty,
     shape_is_empty,
@@ -81,7 +82,8 @@ def listed_strings(values: Values) -> frozenset[str]:
 def _listed(values: Values, most: int) -> dict[Name, Values]:
     """The scalars that a set has texts of, at most so many, each with the texts that the set has of
     it. Raises _ManyError, also for arrays and objects."""
-    if not all(shape_is_empty(shape) for shape in (*values.arrays, *values.objects)):
+    shapes: tuple[ArrayShape | ObjectShape, ...] = (*values.arrays, *values.objects)
+    if not all(shape_is_empty(shape) for shape in shapes):
         raise _ManyError
     found: dict[Name, Values] = {("null", None): Values(null=True)} if values.null else {}
     for value in sorted(values.booleans):

@@ -29,7 +29,7 @@ from bpe_automata._arguments import short
 from bpe_automata._automata.linked import LinkedDFA
 from bpe_automata._budget import Budget, spending, with_room
 from bpe_automata._sharing import Lock
-from bpe_automata.errors import ArgumentError, LoosenedSchemaWarning
+from bpe_automata.errors import ArgumentError, LoosenedSchemaWarning, UnsatisfiableSchemaError
 
 if TYPE_CHECKING:
     from referencing import Registry
@@ -38,6 +38,12 @@ if TYPE_CHECKING:
     from bpe_automata.schemas._values import Values
 
 _DEFAULT = Budget()
+_NO_VALUE = "no value is valid under this schema"
+_NO_TEXT = (
+    "no value that is valid under this schema can be written: it would be nested too deeply, has "
+    "no spelling in this style, or is too close to one that is not valid (a rounded number, or a "
+    "text of which it is not decided whether it is of a format)"
+)
 _LOOSE = ("uniqueItems",)  # keywords that may be left out
 
 
@@ -146,8 +152,9 @@ def _read(schema: Any, options: _Options, style: Style) -> tuple[LinkedDFA, Mapp
     from bpe_automata.schemas._limits import as_too_large, limited_steps
     from bpe_automata.schemas._linking import columns
     from bpe_automata.schemas._reader import Reader
-    from bpe_automata.schemas._regularity import check_regular, unsatisfiable
+    from bpe_automata.schemas._regularity import check_regular
     from bpe_automata.schemas._sources import schema_of
+    from bpe_automata.schemas._values import is_empty
 
     def find() -> tuple[LinkedDFA, Mapping[str, str]]:
         with _compiling, spending(options.budget), limited_steps(), as_too_large("#"):
@@ -162,7 +169,7 @@ def _read(schema: Any, options: _Options, style: Style) -> tuple[LinkedDFA, Mapp
                 told_apart = columns(read, options.whitespace == "flexible")
             found = _linked(values, options, style, told_apart, read)
             if found is None:
-                raise unsatisfiable(reader)
+                raise UnsatisfiableSchemaError("#", _NO_VALUE if is_empty(values) else _NO_TEXT)
             return found, reader.left_out
 
     return with_room(find)

@@ -11,6 +11,7 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator
 from functools import reduce
 from operator import or_
+from typing import TYPE_CHECKING
 
 from bpe_automata._automata.part_tables import Alternative, table_beside, table_of
 from bpe_automata._automata.parts import FAR, Part, Place, Table, length_of
@@ -21,7 +22,6 @@ from bpe_automata.schemas._frames import (
     ROOT,
     Container,
     Frame,
-    Linking,
     State,
     after_value,
     covers,
@@ -29,6 +29,9 @@ from bpe_automata.schemas._frames import (
 )
 from bpe_automata.schemas._style import Brackets, Piece
 from bpe_automata.schemas._values import ObjectShape, Values
+
+if TYPE_CHECKING:
+    from bpe_automata.schemas._linking import Linker
 
 
 class Members(Container):
@@ -42,7 +45,7 @@ class Members(Container):
         [4]     the members that were seen, of those that need others or are needed (bits)
     """
 
-    def __init__(self, shape: ObjectShape, brackets: Brackets, linker: Linking) -> None:
+    def __init__(self, shape: ObjectShape, brackets: Brackets, linker: Linker) -> None:
         super().__init__(shape, (0, 0, 0, 0, 0), brackets, linker)
         self._is_in_order = linker.order == "schema" or (linker.order == "open" and not shape.rest)
         self._shape = shape

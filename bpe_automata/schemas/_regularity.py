@@ -8,18 +8,13 @@ many values cannot be compared with one another.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from bpe_automata._budget import check
 from bpe_automata.errors import (
-    UnsatisfiableSchemaError,
     UnsupportedSchemaError,
 )
-from bpe_automata.schemas._documents import references
 from bpe_automata.schemas._drafts import below
 from bpe_automata.schemas._few_values import MAX_VALUES, apart, are_listed, has_few_items
 from bpe_automata.schemas._limits import as_too_large, step
-from bpe_automata.schemas._reader import Reader
 from bpe_automata.schemas._values import (
     ArrayShape,
     Child,
@@ -27,7 +22,6 @@ from bpe_automata.schemas._values import (
     Shape,
     Values,
     child_is_empty,
-    is_empty,
 )
 
 _NOT_UNIQUE = (
@@ -106,51 +100,3 @@ def _check_count(shape: ObjectShape) -> None:
 def _is_unique(shape: Shape) -> bool:
     """Must items differ?"""
     return isinstance(shape, ArrayShape) and shape.unique and (shape.most is None or shape.most > 1)
-
-
-# Why no value is valid: the innermost schema that has no value although the whole needs one of it.
-
-_WHY = "no value is valid under this schema"
-_NO_TEXT = (
-    "no value that is valid under this schema can be written: it would be nested too deeply, has "
-    "no spelling in this style, or is too close to one that is not valid (a rounded number, or a "
-    "text of which it is not decided whether it is of a format)"
-)
-
-
-def unsatisfiable(reader: Reader) -> UnsatisfiableSchemaError:
-    """The error for a schema whose automaton accepts no text."""
-    pointer, seen = "#", set[str]()
-    if not is_empty(reader.values("#")):
-        return UnsatisfiableSchemaError(pointer, _NO_TEXT)
-    while True:
-        seen.add(pointer)
-        causes = (p for p in _needed(reader, pointer) if p not in seen)
-        cause = next((p for p in causes if is_empty(reader.child(p).values)), None)
-        if cause is None:
-            return UnsatisfiableSchemaError(pointer, _WHY)
-        pointer = cause
-
-
-def _needed(reader: Reader, pointer: str) -> Iterator[str]:
-    """Schemas that must have a value for the one at a pointer to have one, not necessarily all."""
-    part = reader.document.part(pointer)
-    if not isinstance(part.schema, dict):
-        return
-    for keyword in references(part):
-        yield reader.document.target(part, keyword).pointer
-    if part.draft.ref_alone and "$ref" in part.schema:
-        return
-    for at in range(len(part.schema.get("allOf", ()))):
-        yield below(pointer, "allOf", at)
-    for keyword in ("anyOf", "oneOf"):
-        branches = part.schema.get(keyword, ())
-        if len(branches) == 1:
-            yield below(pointer, keyword, 0)
-    if part.schema.get("type") == "object":
-        for name in part.schema.get("required", ()):
-            if name in part.schema.get("properties", {}):
-                yield below(pointer, "properties", name)
-    some = part.schema.get("type") == "array" and part.schema.get("minItems", 0) > 0
-    if some and isinstance(part.schema.get("items"), dict | bool):
-        yield below(pointer, "items")
