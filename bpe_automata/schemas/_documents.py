@@ -39,6 +39,7 @@ from bpe_automata.schemas._drafts import (
     below,
     draft_of,
     is_schema,
+    near_keyword,
     parts,
     tokens_of,
 )
@@ -291,9 +292,9 @@ def references(part: Part) -> list[str]:
     return [keyword for keyword in REFERENCES if keyword in schema]
 
 
-def check_reached(document: Document) -> None:
-    """Check each schema that the root leads to, once, depth first. Raises what `check_keywords`
-    and `Document.target` raise."""
+def check_reached(document: Document) -> list[str]:
+    """Check each schema that the root leads to, once, depth first. Returns what is told of keywords
+    that look misspelled. Raises what `check_keywords` and `Document.target` raise."""
     seen, waiting = dict[str, Part](), [document.part("#")]
     while waiting:
         check()
@@ -309,6 +310,12 @@ def check_reached(document: Document) -> None:
     for part in seen.values():
         for keyword in references(part):
             document.check_dynamic(part, keyword)
+    return [
+        f"{name} is no keyword and ignored, at {part.pointer}: is {near} meant?"
+        for part in seen.values()
+        for name in (part.schema if isinstance(part.schema, dict) else ())
+        if (near := near_keyword(name))
+    ]
 
 
 # Checks of a schema before it is read: the value of each keyword, and keywords that are not

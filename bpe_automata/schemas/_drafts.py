@@ -11,11 +11,14 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from difflib import get_close_matches
+from functools import lru_cache
 from typing import Any
 from urllib.parse import unquote
 
 from bpe_automata._sharing import cached
 
+_NEAR = 0.83  # by `difflib`, of a name that is a keyword misspelled
 REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 DEPENDENT_SCHEMAS = ("dependentSchemas", "dependencies")
 TYPES = ("null", "boolean", "integer", "number", "string", "array", "object")
@@ -204,6 +207,20 @@ ASSERTING = frozenset(
 )
 # Keywords with schemas that apply only where they are referred to.
 DEFINITIONS = frozenset(("$defs", "definitions", "contentSchema"))
+
+
+_OTHERS = frozenset(("$id", "$schema", "$anchor", "$dynamicAnchor", "contentMediaType", "title"))
+"""Keywords that say nothing of values, and that others look like."""
+
+
+@lru_cache(maxsize=1024)
+def near_keyword(name: str) -> str | None:
+    """The keyword that a name looks like which is none; people begin notes of theirs with `_`."""
+    known = EXPECTED.keys() | DEFINITIONS
+    if name in known | _OTHERS or not name[:1].isalpha() or len(name) < 5:
+        return None
+    found = get_close_matches(name, known, 1, _NEAR)
+    return found[0] if found else None
 
 
 def parts(keyword: str, value: Any) -> list[tuple[tuple[str | int, ...], Any]]:

@@ -18,7 +18,7 @@ if the schema allows them; bounds in the schema exclude them.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from math import inf
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
@@ -100,7 +100,8 @@ def json_schema(
     reading the schema; six times its states may be made, some hundred for each value of a text.
 
     Raises InvalidSchemaError, UnsupportedSchemaError, UnsatisfiableSchemaError and
-    SchemaTooLargeError, all with the JSON pointer; ArgumentError, MissingDependencyError. What is
+    SchemaTooLargeError, all with the JSON pointer; ArgumentError, MissingDependencyError. Warns of
+    a name that looks like a misspelled keyword, as all others are ignored. What is
     too large may show only when a text leads there, as BudgetExceededError of that call.
     """
     given = whitespace, escapes, order, closed, formats, unique_names, loosen, registry, budget
@@ -139,15 +140,14 @@ def _language(schema: Any, options: _Options) -> LinkedDFA:
     style = _style(options)
     if schema is not _SMALL:
         _load_kernels()
-    found, left_out = _read(schema, options, style)
-    for keyword, pointer in left_out.items():
-        told = f"{keyword} is left out of the schema, first at {pointer}"
-        warnings.warn(f"{told}: texts may break it", LoosenedSchemaWarning, stacklevel=3)
+    found, told = _read(schema, options, style)
+    for warning in told:
+        warnings.warn(warning, stacklevel=3)
     return found
 
 
-def _read(schema: Any, options: _Options, style: Style) -> tuple[LinkedDFA, Mapping[str, str]]:
-    """The automaton, and where keywords that are left out were met first."""
+def _read(schema: Any, options: _Options, style: Style) -> tuple[LinkedDFA, list[Warning]]:
+    """The automaton, and what is told of keywords that are left out or look misspelled."""
     from bpe_automata.schemas._documents import Document, check_reached
     from bpe_automata.schemas._limits import as_too_large, limited_steps
     from bpe_automata.schemas._linking import columns
@@ -156,11 +156,11 @@ def _read(schema: Any, options: _Options, style: Style) -> tuple[LinkedDFA, Mapp
     from bpe_automata.schemas._sources import schema_of
     from bpe_automata.schemas._values import is_empty
 
-    def find() -> tuple[LinkedDFA, Mapping[str, str]]:
+    def find() -> tuple[LinkedDFA, list[Warning]]:
         with _compiling, spending(options.budget), limited_steps(), as_too_large("#"):
             read = schema_of(schema)
             document = Document(read, options.formats == "all", options.registry)
-            check_reached(document)
+            told: list[Warning] = [UserWarning(text) for text in check_reached(document)]
             reader = Reader(document, options.closed, tuple(options.loosen))
             values = reader.values("#")
             check_regular(values)
@@ -170,7 +170,10 @@ def _read(schema: Any, options: _Options, style: Style) -> tuple[LinkedDFA, Mapp
             found = _linked(values, options, style, told_apart, read)
             if found is None:
                 raise UnsatisfiableSchemaError("#", _NO_VALUE if is_empty(values) else _NO_TEXT)
-            return found, reader.left_out
+            for keyword, pointer in reader.left_out.items():
+                text = f"{keyword} is left out of the schema, first at {pointer}"
+                told.append(LoosenedSchemaWarning(f"{text}: texts may break it"))
+            return found, told
 
     return with_room(find)
 

@@ -140,6 +140,13 @@ def test_a_schema_without_values_is_told(schema: Any) -> None:
     assert fault(schema, UnsatisfiableSchemaError).pointer == "#"
 
 
+def test_a_name_that_looks_like_a_keyword_is_told_with_its_place() -> None:
+    inside = {"propertys": {"a": {}}, "properties": {"propertys": {}}, "default": {"requird": 1}}
+    with pytest.warns(UserWarning, match=r"propertys .* at #/items: is properties meant") as told:
+        json_schema({"items": inside, "_format": 1, "readonly": True})
+    assert [one.filename for one in told] == [__file__]
+
+
 def test_a_schema_of_5_mb_is_refused_or_read_within_the_budget() -> None:
     wide = {"properties": {f"property{i}": {"type": "string"} for i in range(130_000)}}
     assert len(json.dumps(wide)) > 4_500_000
