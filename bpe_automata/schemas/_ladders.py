@@ -42,10 +42,10 @@ def _marked() -> ByteDFA:
     parts = Assembly()
     start, between, behind, end = (parts.state() for _ in range(4))
     parts.accept(end)
-    parts.read(start, b'"', between)
+    parts.put(start, b'"', between)
     parts.put(between, compile_regex(_SPELLED), behind)
-    parts.read(behind, bytes((_MARK,)), between)
-    parts.read(between, b'"', end)
+    parts.put(behind, bytes((_MARK,)), between)
+    parts.put(between, b'"', end)
     return parts.dfa(start)
 
 
