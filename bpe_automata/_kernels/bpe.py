@@ -42,7 +42,9 @@ def merge_each(
     """
     size, row = np.zeros(len(starts) - 1, np.int32), np.full(len(starts) - 1, -1, np.int32)
     left, right = row.copy(), row.copy()
-    longest = np.diff(starts).max() if len(size) else 0
+    longest = np.int64(0)
+    for k in range(len(size)):
+        longest = max(longest, np.int64(starts[k + 1] - starts[k]))
     before, after = np.empty(longest, np.int64), np.empty(longest, np.int64)
     rows = np.empty(longest, np.int64)  # of the pair of a symbol and the next one, -1: no merge
     heap = [np.int64(0)]
