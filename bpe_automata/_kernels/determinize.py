@@ -82,7 +82,7 @@ def determinize(
     that node `start` leads to. State 0 is dead; state 1 is the start, unless that is dead."""
     sets, lists, cells, scratch = _begun(len(net.accepts), n_columns)
     cells[0, 0], cells[1, 0] = -1, start
-    _closure(net, sets, scratch, cells, 0)
+    _closure(net, sets, scratch, cells, np.int64(0))
     done: Any = np.int64(1)
     status = DONE
     while done < sets.counts[_STATES] and not poll(watch):
@@ -200,7 +200,8 @@ def _row(
             slot = next_slot(slot, lists.slots)
         if lists.slots[slot] == 0:
             lists.slots[slot] = 1 + column
-            sets.trans[state, column] = _closure(net, sets, scratch, cells, lists.head[column])
+            begin = np.int64(lists.head[column])
+            sets.trans[state, column] = _closure(net, sets, scratch, cells, begin)
             if sets.trans[state, column] == _NO_ROOM:
                 return False
         sets.trans[state, column] = sets.trans[state, lists.slots[slot] - 1]
