@@ -68,7 +68,7 @@ class Reader:
         t = self.tables
         given = self.steps, t.text, self.chars, self.states
         if loop == 0:
-            K = loop_bytes(q, *given)
+            (K,) = fixed(loop_bytes(q, *given))
             loop = None
             if K.sum() >= 8:
                 wide = self._depth(q, K, True, given) >= _LENGTHS[-1] + _MARGIN

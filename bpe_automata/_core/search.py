@@ -231,31 +231,6 @@ def visit(pair: Int, visited: Arrays) -> Int:
 
 
 @jit
-def search(
-    root: Int,
-    token: Int,
-    memo: Arrays,
-    kit: Arrays,
-    scratch: Arrays,
-    visited: Arrays,
-    deepest: Int,
-    quota: np.ndarray,
-) -> Int:
-    """Find whether an id is live at a configuration, by its number: then `is_live` says so. Returns
-    a code: where it is not DONE, the same is to be asked again with what is needed. visited: the
-    pairs that are known to be dead, and those of a search. quota: int64 [1], calls of `candidates`
-    that are left."""
-    code, found = _search(
-        root, token, np.int64(NEARER), memo, kit, scratch, visited, deepest, quota
-    )
-    if code == DONE and not found:  # not by going ever nearer to acceptance
-        code, found = _search(
-            root, token, np.int64(NEARER + 1), memo, kit, scratch, visited, deepest, quota
-        )
-    return code
-
-
-@jit
 def search_each(
     open_: np.ndarray,
     few: Int,
@@ -292,40 +267,45 @@ def search_each(
 
 
 @inner
-def _search(  # noqa: PLR0915 - one loop
+def search(  # noqa: PLR0915 - one loop
     root: Int,
     token: Int,
-    phases: Int,
     memo: Arrays,
     kit: Arrays,
     scratch: Arrays,
     visited: Arrays,
     deepest: Int,
     quota: np.ndarray,
-) -> tuple[Int, bool]:
-    """The same along ids that lead nearer to acceptance alone (phases: NEARER), or along all (one
-    more). Returns (code, is it known?)."""
+) -> Int:
+    """Find whether an id is live at a configuration, by its number: then `is_live` says so. First
+    along ids that lead nearer to acceptance alone, then along all. Returns a code: where it is not
+    DONE, the same is to be asked again with what is needed. visited: the pairs that are known to be
+    dead, and those of a search. quota: int64 [1], calls of `candidates` that are left."""
     dead, counts, rows = memo[3], memo[4], memo[5]
     position, pairs, now = kit[7][0], kit[7], visited[5]
     listed, frames, other = scratch[4], scratch[6], scratch[7]
-    now[0] += 1
-    now[1] = 0
-    first = visit((root << 20) | (token + 1), visited)
-    if first != 0:
-        return (DONE, True) if first == 1 else (NEED_VISITED, False)
     # frames: configuration, id, how it was reached, phases done, next candidate, one behind the
     # last
-    frames[0, 0], frames[0, 1], frames[0, 2] = root, token, 0
-    frames[0, 3], frames[0, 4], frames[0, 5] = 0, 0, 0
-    n, code, leads, is_free, detour = 1, DONE, np.int64(-2), np.int64(0), np.int64(0)
-    while n > 0:
+    phases, n, leads = np.int64(NEARER - 1), 0, np.int64(-2)
+    is_free, detour = np.int64(0), np.int64(0)
+    while n > 0 or phases <= NEARER:
+        if n == 0:
+            phases += 1
+            now[0] += 1
+            now[1] = 0
+            first = visit((root << 20) | (token + 1), visited)
+            if first != 0:
+                return DONE if first == 1 else NEED_VISITED
+            frames[0, 0], frames[0, 1], frames[0, 2] = root, token, 0
+            frames[0, 3], frames[0, 4], frames[0, 5] = 0, 0, 0
+            n = 1
         frame = frames[n - 1]
         if frame[4] == frame[5]:
             if frame[3] == phases:
                 n -= 1
                 continue
             if quota[0] <= 0:
-                return NEED_TIME, False
+                return NEED_TIME
             quota[0] -= 1
             phase = frame[3]
             low = SHORT if phase == 1 else np.int64(0)
@@ -334,7 +314,7 @@ def _search(  # noqa: PLR0915 - one loop
                 frame[0], frame[1], low, high, phase < NEARER, memo, kit, scratch, frame[5]
             )
             if code != DONE:
-                return code, False
+                return code
             if leads != -2:
                 break
             frame[3] += 1
@@ -357,27 +337,25 @@ def _search(  # noqa: PLR0915 - one loop
         if new == 1:
             continue
         if new < 0:
-            return NEED_VISITED, False
+            return NEED_VISITED
         if n == len(frames):
-            return NEED_ROOM, False
+            return NEED_ROOM
         frames[n, 0], frames[n, 1], frames[n, 2] = child, t, free
         frames[n, 3], frames[n, 4], frames[n, 5] = 0, frame[5], frame[5]
         n += 1
-    if leads == -2 and phases == NEARER:
-        return DONE, False
     if leads == -2:  # none of all that was visited is live
         failed, count = visited[0], visited[1]
         for k in range(now[1]):
             failed[slot_of(failed, visited[4][k])] = visited[4][k]
         count[0] += now[1]
-        return DONE, True
+        return DONE
     if counts[1] + n > len(rows):
-        return NEED_ROWS, False
+        return NEED_ROWS
     learn(frames[n - 1, 0], leads, is_free, detour, memo, pairs, other)
     for k in range(n - 2, -1, -1):
         detour += length(frames[k + 1, 1], kit[5], kit[6])
         learn(frames[k, 0], frames[k + 1, 1], frames[k + 1, 2], detour, memo, pairs, other)
-    return DONE, True
+    return DONE
 
 
 @inlined
