@@ -24,8 +24,7 @@ from bpe_automata._core.token_actions import (
     classify,
     find_unmade,
 )
-from bpe_automata._core.vocabulary import Nodes, vocabulary_trie
-from bpe_automata._kernels.trie import Trie
+from bpe_automata._core.vocabulary import Nodes, Trie, vocabulary_trie
 from bpe_automata._sharing import Immutable
 from bpe_automata._tokenizer.derivation import derive
 from bpe_automata._tokenizer.description import Description

@@ -22,8 +22,7 @@ import numpy as np
 
 from bpe_automata._core.geometry import Tables
 from bpe_automata._core.token_actions import TokenActions, Unmade
-from bpe_automata._core.vocabulary import Nodes
-from bpe_automata._kernels.trie import Trie
+from bpe_automata._core.vocabulary import Nodes, Trie
 from bpe_automata._storage import arrays_path, cache_is_off, checked_load, store_arrays
 from bpe_automata._tokenizer.derivation import Derivation
 from bpe_automata._tokenizer.pipeline import Pipeline
@@ -32,7 +31,7 @@ from bpe_automata._tokenizer.tokenizer import Tokenizer
 
 T = TypeVar("T")
 
-ALGORITHM = 1
+ALGORITHM = 2
 """To be raised when the same tokenizer gets other arrays than before."""
 
 _FOLDER = "automaton"

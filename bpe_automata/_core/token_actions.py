@@ -14,7 +14,7 @@ from math import prod
 import numpy as np
 
 from bpe_automata._budget import check
-from bpe_automata._kernels.trie import BROKEN, Trie, fold_words, spell_tokens
+from bpe_automata._core.vocabulary import Trie
 from bpe_automata._limits import check_fits
 from bpe_automata._tokenizer.alphabet import is_utf8
 from bpe_automata._tokenizer.derivation import Derivation, bpe
@@ -22,6 +22,8 @@ from bpe_automata._tokenizer.description import Description
 from bpe_automata._tokenizer.pipeline import Pipeline
 from bpe_automata.errors import UnsupportedTokenizerError
 
+BROKEN = -1
+_MOST_LEADING = 3  # continuation bytes of a character
 JOINT, INSIDE = 0, 1
 """The two elements that words start from: at a joint, or inside a character's run."""
 
@@ -62,12 +64,7 @@ def classify(
 ) -> TokenActions:
     """usable: bool [n_ids], tokens that may occur; told_apart: bool [n_ids], tokens that get a
     class of their own; byte_tokens: their ids."""
-    letters = pipeline.alphabet
-    root = np.zeros(len(usable), dtype=np.int32)
-    root[byte_tokens] = letters.fallback_root
-    lead, atom_start, atoms, tail, text = spell_tokens(
-        usable, root, trie.start, trie.data, letters.utf8, pipeline.text.next
-    )
+    lead, atom_start, atoms, tail, text = _spelled(trie, usable, byte_tokens, pipeline)
     first_atom = np.full(len(usable), -1, dtype=np.int32)
     begins = (np.diff(atom_start) > 0) & (lead == 0)
     first_atom[begins] = atoms[atom_start[:-1][begins]]
@@ -91,6 +88,46 @@ def classify(
     of_token = np.zeros(len(lead), dtype=np.int32)
     of_token[readable] = inverse.ravel() + 1
     return TokenActions(of_token, tuple(classes), tuple(monoid.relations), text, first_atom)
+
+
+def _spelled(
+    trie: Trie, usable: np.ndarray, byte_tokens: np.ndarray, pipeline: Pipeline
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Every usable token read by the UTF-8 automaton (see `_tokenizer.alphabet`): lead uint8 [n],
+    how many continuation bytes it begins with; atom_start int32 [n + 1] and atoms int32: CSR of its
+    whole characters; tail int32 [n]: the UTF-8 row where it ends (0: at a character's end, BROKEN:
+    it is no part of any readable text, or not usable); after int32 [n]: state of the text automaton
+    after it from state 0 (-1: no text goes on so), for tokens that begin where a character does."""
+    utf8, text_next, n = pipeline.alphabet.utf8, pipeline.text.next, len(usable)
+    root = np.zeros(n, dtype=np.int32)
+    root[byte_tokens] = pipeline.alphabet.fallback_root
+    at, end = trie.start[:-1].copy(), np.where(usable, trie.start[1:], trie.start[:-1])
+    leads = np.flatnonzero(at < end)
+    for _ in range(_MOST_LEADING + 1):
+        leads = leads[trie.data[at[leads]] & 0xC0 == 0x80]
+        at[leads] += 1
+        leads = leads[at[leads] < end[leads]]
+    lead = (at - trie.start[:-1]).astype(np.uint8)
+    row, after, found = root.copy(), np.zeros(n, dtype=np.int32), [np.zeros((2, 0), np.int32)]
+    open_ = np.flatnonzero(at < end)
+    while len(open_):
+        check()
+        entry = utf8[row[open_], trie.data[at[open_]]]
+        whole, atom = open_[entry <= -2], -2 - entry[entry <= -2]
+        found.append(np.stack([whole, atom]))
+        goes_on = after[whole] >= 0
+        after[whole[goes_on]] = text_next[after[whole[goes_on]], atom[goes_on]]
+        row[open_] = np.where(entry <= -2, root[open_], entry)
+        at[open_] += 1
+        open_ = open_[(row[open_] >= 0) & (at[open_] < end[open_])]
+    broken = ~usable | (row < 0) | (lead > _MOST_LEADING)
+    owner, atoms = np.concatenate(found, axis=1)
+    owner, atoms = owner[~broken[owner]], atoms[~broken[owner]]
+    atom_start = np.zeros(n + 1, dtype=np.int32)
+    np.cumsum(np.bincount(owner, minlength=n), out=atom_start[1:])
+    tail = np.where(broken, BROKEN, np.where(row == root, 0, row))
+    by_token = np.argsort(owner, kind="stable")
+    return lead, atom_start, atoms[by_token].astype(np.int32), tail.astype(np.int32), after
 
 
 def _packed(keys: np.ndarray) -> np.ndarray:
@@ -119,13 +156,18 @@ class _Monoid:
 
     def fold(self, current: np.ndarray, atom_start: np.ndarray, atoms: np.ndarray) -> np.ndarray:
         """The element of each token's word, starting from `current`."""
-        current = current.astype(np.int32)
-        while True:
+        element, sizes = current.astype(np.int64), np.diff(atom_start)
+        tokens, k = np.flatnonzero(sizes), 0
+        while len(tokens):
             check()
-            element, atom = fold_words(current, atom_start, atoms, self.table)
-            if element < 0:
-                return -2 - current
-            self.table[element, atom] = self._product(element, atom)
+            here, atom = element[tokens], atoms[atom_start[tokens] + k]
+            unknown = self.table[here, atom] < 0
+            for pair in sorted({*zip(here[unknown].tolist(), atom[unknown].tolist(), strict=True)}):
+                self.table[pair] = self._product(*pair)
+            element[tokens] = self.table[here, atom]
+            k += 1
+            tokens = tokens[sizes[tokens] > k]
+        return element
 
     def _product(self, element: int, atom: int) -> int:
         if element == JOINT:

@@ -8,10 +8,24 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bpe_automata._kernels.trie import Trie
-
 _AT_ONCE = 7  # bytes that are compared as one number, beside how many of them there are
 _GOES_ON = 8
+
+
+class Trie(NamedTuple):
+    """Nodes in depth-first order, without the root: label uint8, depth int32 (root's children: 1),
+    skip int32 (the next node outside the subtree), token int32 (-1: none); first int32 [257]: where
+    the nodes below each first byte begin; deepest: int. `start` int32 [n_ids + 1] and `data` uint8:
+    CSR of every token's bytes."""
+
+    label: np.ndarray
+    depth: np.ndarray
+    skip: np.ndarray
+    token: np.ndarray
+    first: np.ndarray
+    deepest: int
+    start: np.ndarray
+    data: np.ndarray
 
 
 class Nodes(NamedTuple):

@@ -110,40 +110,20 @@ def look_up(slots: np.ndarray, values: np.ndarray, key: int) -> int:
 
 
 @jit
-def keys_with_room(slots: np.ndarray, entries: int) -> np.ndarray:
-    """The keys of a table in one for `entries` keys, no fewer than there are."""
-    roomier = np.full(table_size(entries), EMPTY, np.int64)
-    for key in slots:
-        if key != EMPTY:
-            roomier[slot_of(roomier, key)] = key
-    return roomier
-
-
-@jit
 def with_room(slots: np.ndarray, values: np.ndarray, entries: int) -> tuple[np.ndarray, np.ndarray]:
     """A table in one for `entries` keys, no fewer than there are; values of any dtype."""
-    roomier = keys_with_room(slots, entries)
+    roomier = np.full(table_size(entries), EMPTY, np.int64)
     moved = np.zeros(len(roomier), values.dtype)
     for at in range(len(slots)):
         if slots[at] != EMPTY:
-            moved[slot_of(roomier, slots[at])] = values[at]
+            slot = slot_of(roomier, slots[at])
+            roomier[slot], moved[slot] = slots[at], values[at]
     return roomier, moved
-
-
-# Arrays that double when they are full.
-
-
-@jit
-def grown(array: np.ndarray, count: int) -> np.ndarray:
-    if count < len(array):
-        return array
-    bigger = np.empty(2 * len(array), array.dtype)
-    bigger[:count] = array[:count]
-    return bigger
 
 
 @jit
 def grown_rows(array: np.ndarray) -> np.ndarray:
+    """A copy with twice the rows."""
     bigger = np.empty((2 * len(array), array.shape[1]), array.dtype)
     bigger[: len(array)] = array
     return bigger
