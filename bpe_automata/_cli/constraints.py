@@ -43,7 +43,6 @@ from bpe_automata.errors import BudgetExceededError, MissingFileError
 from bpe_automata.viz import check_target, counted
 
 _METHODS = get_args(Method)
-_AUTOMATON_SUFFIXES = (".npz", ".json")
 _MAX_EDGES = 1_000_000
 
 
@@ -71,14 +70,14 @@ def add_compile(commands: Commands) -> None:
         "--save",
         type=Path,
         metavar="FILE",
-        help="write the whole automaton, minimal, of --method (default: canonical): as .npz or "
-        ".json for TokenAutomaton.load, or a picture of it as .svg, .png, .pdf, .dot, .html, .txt",
+        help="write the whole automaton, minimal, of --method (default: canonical): as .npz for "
+        "TokenAutomaton.load, or a picture of it as .svg, .png, .pdf, .dot, .html, .txt",
     )
 
 
 def _run_compile(arguments: argparse.Namespace) -> int:
     if arguments.save:
-        check_target(arguments.save, _AUTOMATON_SUFFIXES)  # before anything that takes time
+        check_target(arguments.save, (".npz",))  # before anything that takes time
     tokenizer = load_tokenizer(arguments.tokenizer)
     budget = Budget(max_states=arguments.max_states, max_seconds=arguments.max_seconds)
     compile_regex("(ab|c)*", budget)  # loads or compiles kernels before the clock starts
@@ -129,7 +128,7 @@ def _saved(constraint: Constraint, path: Path, max_edges: int) -> dict[str, Any]
             raise
         advice = "a narrower regex makes it smaller, --max-edges allows more"
         raise BudgetExceededError(error.resource, error.limit, advice) from None
-    if path.suffix in _AUTOMATON_SUFFIXES:
+    if path.suffix == ".npz":
         automaton.save(path)
     else:
         automaton.picture().save(path)

@@ -194,8 +194,8 @@ class TokenAutomaton(Table):
         return sources.to_networkx(self)
 
     def save(self, path: str | Path) -> Path:
-        """Write .npz (compact) or .json, by the suffix; returns the path. Raises MissingFileError
-        (no such folder), MalformedAutomatonError (another suffix)."""
+        """Write a .npz file; returns the path. Raises MissingFileError (no such folder),
+        MalformedAutomatonError (another suffix)."""
         return files.save(self, path)
 
     @classmethod

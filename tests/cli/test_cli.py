@@ -101,7 +101,7 @@ def test_compile_saves_the_whole_automaton(run, path, tmp_path) -> None:
         ("o.doc", "o.doc: a picture is saved as"),
         ("none/o.svg", "there is no folder"),
         ("none/o.npz", "there is no folder"),
-        ("o.json", "is a folder"),
+        ("folder.npz", "is a folder"),
     ],
 )
 def test_compile_refuses_what_cannot_be_saved_at_once(
@@ -109,7 +109,7 @@ def test_compile_refuses_what_cannot_be_saved_at_once(
 ) -> None:
     """Before the tokenizer is loaded and the regex compiled."""
     monkeypatch.setattr("bpe_automata._cli.constraints.load_tokenizer", None)
-    (tmp_path / "o.json").mkdir()
+    (tmp_path / "folder.npz").mkdir()
     code, _, err = run("compile", path, "--regex", " order", "--save", str(tmp_path / name))
     assert (code, err.count("\n")) == (2, 1)
     assert message in err

@@ -5,7 +5,6 @@ pictures and explanations.
 from __future__ import annotations
 
 import copy
-import json
 from dataclasses import replace
 from pickle import dumps, loads
 
@@ -29,24 +28,23 @@ SPELLED = TokenAutomaton.from_transitions(
 def test_there_and_back(tmp_path_factory, automaton):
     folder = tmp_path_factory.getbasetemp()
     for made in (automaton, replace(automaton, spellings=None)):
-        for name in ("a.npz", "a.json"):
-            assert TokenAutomaton.load(made.save(folder / name)).identical(made)
+        assert TokenAutomaton.load(made.save(folder / "a.npz")).identical(made)
 
 
 def test_only_whole_files_appear(tmp_path):
     SPELLED.save(tmp_path / "a.npz")
-    SPELLED.save(str(tmp_path / "a.json"))
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.json", "a.npz"]
+    SPELLED.save(str(tmp_path / "b.npz"))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.npz", "b.npz"]
 
 
 def test_files_that_are_not_there_or_not_such_files(tmp_path):
-    with pytest.raises(MissingFileError, match=r"b\.npz"):
-        TokenAutomaton.load(tmp_path / "b.npz")
+    with pytest.raises(MissingFileError, match=r"c\.npz"):
+        TokenAutomaton.load(tmp_path / "c.npz")
     with pytest.raises(MissingFileError, match=r"there is no folder .*far to write a\.npz to"):
         SPELLED.save(tmp_path / "far" / "a.npz")
     for act in (SPELLED.save, TokenAutomaton.load):
-        with pytest.raises(MalformedAutomatonError, match=r"a\.pkl"):
-            act(tmp_path / "a.pkl")
+        with pytest.raises(MalformedAutomatonError, match=r"a\.json"):
+            act(tmp_path / "a.json")
 
 
 @examples(300)
@@ -90,25 +88,25 @@ def test_nothing_is_unpickled(tmp_path):
         ({"format": "other"}, "format is 'other'"),
         ({"accepting": [True]}, "4 offsets for 1 states"),
         ({"accepting": ["x"]}, "not an array of bool"),
-        ({"accepting": None}, "no file of a token automaton"),
         ({"symbols": [1, 1.5, 2]}, "not an array of integers"),
         ({"targets": [1, 7, 1]}, "target 7 of 3 states"),
         ({"start": "0"}, "start is '0'"),
         ({"start": True}, "start is True"),
-        ({"spelled": [999]}, "no file of a token automaton"),
+        ({"ends": 7}, "no file of a token automaton"),
     ],
 )
-def test_a_json_that_is_wrong_says_what(tmp_path, change, message):
-    path = SPELLED.save(tmp_path / "a.json")
-    path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
+def test_a_file_that_is_wrong_says_what(tmp_path, change, message):
+    path = SPELLED.save(tmp_path / "a.npz")
+    with np.load(path) as content:
+        parts = {**content, **{name: np.array(part) for name, part in change.items()}}
+    np.savez(path, **parts)
     with pytest.raises(MalformedAutomatonError, match=message):
         TokenAutomaton.load(path)
 
 
-@pytest.mark.parametrize("text", ["", "[]", "7", "null", '{"format": 1', "[" * 100_000])
-@pytest.mark.parametrize("suffix", [".npz", ".json"])
-def test_a_file_of_something_else(tmp_path, text, suffix):
-    path = tmp_path / f"a{suffix}"
+@pytest.mark.parametrize("text", ["", "[]", "PK", "\x93NUMPY", "[" * 100_000])
+def test_a_file_of_something_else(tmp_path, text):
+    path = tmp_path / "a.npz"
     path.write_text(text)
     with pytest.raises(MalformedAutomatonError, match="a token automaton"):
         TokenAutomaton.load(path)
