@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Iterable
 from numbers import Real
 from typing import Any
 
-from bpe_automata.errors import ArgumentError
+from bpe_automata.errors import ArgumentError, TokenOutOfRangeError
 
 
 def integer(value: Any, name: str) -> int:
@@ -51,6 +52,17 @@ def sequence_of_ids(ids: Any) -> tuple[int, ...]:
     except TypeError:
         raise ArgumentError(f"the sequence of ids is {short(ids)}: give a list") from None
     return tuple(integer(value, f"the id at position {at}") for at, value in enumerate(listed))
+
+
+def end_ids(ids: Any, n_ids: int) -> tuple[int, ...]:
+    """End-of-sequence ids, each once. Raises ArgumentError, TokenOutOfRangeError."""
+    if not isinstance(ids, Iterable) or isinstance(ids, str | bytes):
+        raise ArgumentError(f"eos_ids is {short(ids)}: give a list of ids, such as [2]")
+    found = tuple(dict.fromkeys(sequence_of_ids(ids)))
+    for token in found:
+        if not 0 <= token < n_ids:
+            raise TokenOutOfRangeError(f"end-of-sequence id {token} is not in 0 .. {n_ids - 1}")
+    return found
 
 
 def short(value: object) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from bpe_automata._arguments import sequence_of_ids, short
+from bpe_automata._arguments import end_ids, sequence_of_ids, short
 from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._automata.linked import ByteAutomaton, LinkedDFA
 from bpe_automata._automata.linked_regex import compile_or_link
@@ -23,7 +23,6 @@ from bpe_automata.errors import (
     ArgumentError,
     EmptyLanguageError,
     EndlessTextWarning,
-    TokenOutOfRangeError,
     UnsupportedFeatureError,
 )
 
@@ -180,7 +179,7 @@ def constrain(
         raise ArgumentError(f"added_tokens is {added_tokens!r}: give 'plain', True or False")
     if method not in get_args(Method):
         raise ArgumentError(f"method {method!r} is neither 'canonical' nor 'lift'")
-    eos = tokenizer.eos_ids if eos_ids is None else _ends(eos_ids, tokenizer.n_ids)
+    eos = tokenizer.eos_ids if eos_ids is None else end_ids(eos_ids, tokenizer.n_ids)
     if method == "canonical" and budget is None:
         canonical_automaton(tokenizer)
     budget = _DEFAULT if budget is None else budget
@@ -240,17 +239,6 @@ def _engine(method: Method) -> Callable[..., TextEngine[Any]]:
     from bpe_automata._constructions.lift import Lift
 
     return Lift
-
-
-def _ends(ids: Iterable[int], n_ids: int) -> tuple[int, ...]:
-    """Each once. Raises ArgumentError, TokenOutOfRangeError."""
-    if not isinstance(ids, Iterable) or isinstance(ids, str | bytes):
-        raise ArgumentError(f"eos_ids is {short(ids)}: give a list of ids, such as [2]")
-    found = tuple(dict.fromkeys(sequence_of_ids(ids)))
-    for token in found:
-        if not 0 <= token < n_ids:
-            raise TokenOutOfRangeError(f"end-of-sequence id {token} is not in 0 .. {n_ids - 1}")
-    return found
 
 
 def rebuilt(constraint: Constraint, dfa: ByteAutomaton) -> Constraint:

@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from bpe_automata._arguments import integer, short
+from bpe_automata._arguments import at_least, end_ids, short
 from bpe_automata._sharing import BoundedMemo, Immutable, cached
 from bpe_automata._token_automata.automaton import TokenAutomaton
 from bpe_automata._token_automata.graph import edges_of, reached, with_only
-from bpe_automata._token_automata.sources import Transition, numbered
+from bpe_automata._token_automata.sources import Transition
 from bpe_automata.errors import (
     ArgumentError,
     EmptyLanguageError,
@@ -72,24 +72,23 @@ class TokenTable(Immutable):
         """
         if not isinstance(transitions, Iterable):
             raise MalformedAutomatonError(f"transitions is {short(transitions)}: give a list")
-        listed, (ends, count) = list(transitions), checked_vocabulary(eos_ids, n_ids)
-        _, final, number = numbered(listed, start, () if accepting is None else accepting, ())
-        names = tuple(number)
-        if start not in (state for source, _, target in listed for state in (source, target)) and (
-            listed or not final.any()
-        ):
+        listed, count = list(transitions), at_least(1, n_ids, "n_ids")
+        ends, accepted = end_ids(eos_ids, count), () if accepting is None else accepting
+        automaton = TokenAutomaton.from_transitions(listed, start, accepted)
+        states = dict.fromkeys(state for source, _, target in listed for state in (source, target))
+        if start not in states and (states or not automaton.accepting.any()):
             raise MalformedAutomatonError(f"the start {start!r} is in no transition: correct it")
-        automaton = TokenAutomaton.from_transitions(listed, start, ())
-        if accepting is not None:
-            return _made(replace(automaton, accepting=final), ends, count, names)
-        automaton = replace(automaton, accepting=np.diff(automaton.offsets) == 0)
-        return _made(automaton, ends, count, names, np.sort(reached(automaton)))
+        names, kept = tuple(dict.fromkeys((start, *states))), None
+        if accepting is None:
+            automaton = replace(automaton, accepting=np.diff(automaton.offsets) == 0)
+            kept = np.sort(reached(automaton))
+        return _made(automaton, ends, count, names, kept)
 
     @classmethod
     def of(cls, automaton: TokenAutomaton, eos_ids: Iterable[int], n_ids: int) -> TokenTable:
         """The table of an automaton; names are its numbers. See `from_transitions`."""
-        ends, count = checked_vocabulary(eos_ids, n_ids)
-        return _made(automaton, ends, count, tuple(automaton.states()))
+        count = at_least(1, n_ids, "n_ids")
+        return _made(automaton, end_ids(eos_ids, count), count, tuple(automaton.states()))
 
     @property
     def start(self) -> int:
@@ -266,17 +265,3 @@ def _integers(values: Any, name: str) -> np.ndarray:
         shown = f"{found.dtype} of shape {found.shape}"
         raise ArgumentError(f"{name} is {shown}: give one integer a row")
     return found.astype(np.int64)
-
-
-def checked_vocabulary(eos_ids: Iterable[int], n_ids: int) -> tuple[tuple[int, ...], int]:
-    """(`eos_ids` without repetitions, `n_ids`). Raises TokenOutOfRangeError, ArgumentError."""
-    count = integer(n_ids, "n_ids")
-    if count < 1:
-        raise ArgumentError(f"n_ids is {count}: give one more than the largest id")
-    if not isinstance(eos_ids, Iterable) or isinstance(eos_ids, str | bytes):
-        raise ArgumentError(f"eos_ids is {short(eos_ids)}: give a list of ids, such as [2]")
-    ends = tuple(dict.fromkeys(integer(token, "an end-of-sequence id") for token in eos_ids))
-    for token in ends:
-        if not 0 <= token < count:
-            raise TokenOutOfRangeError(f"end-of-sequence id {token} is not in 0 .. {count - 1}")
-    return ends, count

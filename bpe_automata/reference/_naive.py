@@ -28,13 +28,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import regex
 
-from bpe_automata._arguments import integer
+from bpe_automata._arguments import end_ids, integer
 from bpe_automata._automata.compile import compile_regex
 from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._automata.syntax import parse
 from bpe_automata._constructions.engine import Engine
 from bpe_automata._decoding.constraint import Constraint
-from bpe_automata._decoding.token_table import checked_vocabulary
 from bpe_automata._kernels.bits import members, packed
 from bpe_automata._kernels.distance import NEVER
 from bpe_automata._tokenizer.description import Prefix
@@ -59,7 +58,7 @@ class Naive:
             raise UnsupportedTokenizerError("prefix", tokenizer.description.prefix.value, why)
         _refuse_lazy(pattern)
         self.tokenizer, self.pattern = tokenizer, pattern
-        self.eos_ids, _ = checked_vocabulary(eos_ids, tokenizer.n_ids)
+        self.eos_ids = end_ids(eos_ids, tokenizer.n_ids)
         self.dfa = compile_regex(pattern)
         self._matches = regex.compile(pattern).fullmatch
         self.can_go_on = lru_cache(maxsize=100_000)(self._can_go_on)

@@ -152,10 +152,10 @@ def test_the_empty_sequence_alone():
         (MalformedAutomatonError, r"state 0 reads the end-of-seq", {"listed": [(0, 7, 1)]}),
         (TokenOutOfRangeError, r"end-of-sequence id 10", {"eos_ids": [10]}),
         (TokenOutOfRangeError, r"end-of-sequence id -1", {"eos_ids": [-1]}),
-        (ArgumentError, r"end-of-sequence id", {"eos_ids": ["7"]}),
+        (ArgumentError, r"position 0 is '7'", {"eos_ids": ["7"]}),
         (ArgumentError, r"True", {"eos_ids": [True]}),
         (ArgumentError, r"eos_ids is 7", {"eos_ids": 7}),
-        (ArgumentError, r"n_ids is 0", {"n_ids": 0}),
+        (ArgumentError, r"n_ids 0 is less than 1", {"n_ids": 0}),
         (ArgumentError, r"n_ids is 'ten'", {"n_ids": "ten"}),
     ],
 )
