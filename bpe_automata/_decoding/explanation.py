@@ -62,8 +62,8 @@ def explain(tokenizer: Tokenizer, ids: Iterable[int]) -> Explanation:
     begun = sequence if position is None else sequence[: position + 1]
     fault = (
         _unreadable(tokenizer, begun)
-        or _difference(tokenizer, sequence)
         or _difference(tokenizer, begun)
+        or _difference(tokenizer, sequence)
         or _fragment(automaton, begun)
     )
     reason = fault.reason
