@@ -321,10 +321,6 @@ def check_reached(document: Document) -> list[str]:
 # Checks of a schema before it is read: the value of each keyword, and keywords that are not
 # supported. A keyword that the specification does not know is a note, and ignored.
 
-_TEXTS = ("required", "const", "enum", "pattern", "dependentRequired")
-_BY_NAME = ("properties", "patternProperties", "dependentSchemas", "dependencies")
-_SPELLED = (*_TEXTS, *_BY_NAME)
-
 
 def check_keywords(part: Part) -> None:
     """Raises InvalidSchemaError, UnsupportedSchemaError with the pointer of the first fault."""
@@ -341,34 +337,7 @@ def check_keywords(part: Part) -> None:
     if isinstance(schema.get("items"), list) and "prefixItems" in schema:
         where = below(part.pointer, "items")
         raise InvalidSchemaError(where, "beside prefixItems, items is one schema, not a list")
-    _check_texts(part.pointer, schema)
     _check_format(part.pointer, schema)
-
-
-def _check_texts(pointer: str, schema: dict[str, Any]) -> None:
-    """Raises UnsupportedSchemaError for a name or a string with an unpaired surrogate, which has no
-    UTF-8."""
-    for keyword in [one for one in _SPELLED if one in schema]:
-        value = schema[keyword]
-        try:
-            _encoded("".join(value) if keyword in _BY_NAME else value)
-        except UnicodeEncodeError:
-            why = "half of a surrogate pair in it has no UTF-8"
-            raise UnsupportedSchemaError(keyword, below(pointer, keyword), why) from None
-
-
-def _encoded(value: Any) -> None:
-    """Raises UnicodeEncodeError for an unpaired surrogate in a JSON value."""
-    waiting = [value]
-    while waiting:
-        here = waiting.pop()
-        if isinstance(here, str):
-            here.encode()
-        elif isinstance(here, list | tuple):
-            "".join(item for item in here if isinstance(item, str)).encode()
-            waiting += [item for item in here if isinstance(item, list | dict)]
-        elif isinstance(here, dict):
-            waiting += [list(here), *here.values()]
 
 
 def _check_format(pointer: str, schema: dict[str, Any]) -> None:

@@ -150,7 +150,6 @@ def _read(schema: Any, options: _Options, style: Style) -> tuple[LinkedDFA, list
     """The automaton, and what is told of keywords that are left out or look misspelled."""
     from bpe_automata.schemas._documents import Document, check_reached
     from bpe_automata.schemas._limits import as_too_large, limited_steps
-    from bpe_automata.schemas._linking import columns
     from bpe_automata.schemas._reader import Reader
     from bpe_automata.schemas._regularity import check_regular
     from bpe_automata.schemas._sources import schema_of
@@ -164,10 +163,7 @@ def _read(schema: Any, options: _Options, style: Style) -> tuple[LinkedDFA, list
             reader = Reader(document, options.closed, tuple(options.loosen))
             values = reader.values("#")
             check_regular(values)
-            told_apart = np.arange(256, dtype=np.uint8)
-            if options.whitespace != "yaml":
-                told_apart = columns(read, options.whitespace == "flexible")
-            found = _linked(values, options, style, told_apart, read)
+            found = _linked(values, options, style, read)
             if found is None:
                 raise UnsatisfiableSchemaError("#", _NO_VALUE if is_empty(values) else _NO_TEXT)
             for keyword, pointer in reader.left_out.items():
@@ -187,7 +183,6 @@ def _linked(
     values: Values,
     options: _Options,
     style: Style,
-    told_apart: np.ndarray,
     read: Any,
     depth: int | None = None,
 ) -> LinkedDFA | None:
@@ -196,7 +191,7 @@ def _linked(
 
     def nested(depth: int) -> LinkedDFA:
         with _compiling:
-            found = _linked(values, options, style, told_apart, read, depth)
+            found = _linked(values, options, style, read, depth)
         if found is None:
             raise ArgumentError("a language that is not empty has no text")
         return found
@@ -204,10 +199,8 @@ def _linked(
     begin = Linker(style, options.order, options.unique_names, depth).begin(values)
     if not begin:
         return None
-    again = _again, (read, options)
-    return LinkedDFA(
-        begin, told_apart, options.budget, lock=_compiling, origin=again, nested=nested
-    )
+    again, columns = (_again, (read, options)), np.arange(256, dtype=np.uint8)
+    return LinkedDFA(begin, columns, options.budget, lock=_compiling, origin=again, nested=nested)
 
 
 def _style(options: _Options) -> Style:

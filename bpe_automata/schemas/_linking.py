@@ -14,14 +14,7 @@ several contexts is read in one context that stands for all of them, up to its e
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
-from functools import lru_cache
-from typing import Any
-
-import numpy as np
 
 from bpe_automata._automata.part_tables import Alternative, labelled
 from bpe_automata._automata.parts import BYTE, FAR, Part, Place, length_of
@@ -264,36 +257,3 @@ def _kind_of(shape: ArrayShape) -> type[Items | DistinctItems | ComparedItems]:
     if shape.counted or (differ and shape.prefix):
         return ComparedItems
     return DistinctItems if differ else Items
-
-
-# The columns of the table. Most schemas tell no characters apart beyond ASCII; the bytes of UTF-8
-# are alike then where they may stand in the same places.
-
-_LEADING = (0x80, 0x90, 0xA0, 0xC0, 0xC2, 0xE0, 0xE1, 0xED, 0xEE, 0xF0, 0xF1, 0xF4, 0xF5)
-_FIRST = (*range(0x20, 0x80), *_LEADING)  # of each column, that of controls left out
-_BREAKS = (0x0A, 0x0B)  # the same, where lines may be broken
-_APART = re.compile(r'"pattern|"\$(ref|dynamicRef)":"(?!#)|"format":"(iri|uri-template)')
-
-
-_spelled = json.JSONEncoder(
-    check_circular=False,
-    ensure_ascii=False,
-    separators=(",", ":"),
-    default=str,  # decimals, which the numbers of a text are read as
-).encode
-
-
-def columns(schema: Any, breaks: bool) -> np.ndarray:
-    """uint8 [256]: the column of each byte, for all texts that are valid under a schema. breaks:
-    may there be line feeds between tokens of JSON?"""
-    with suppress(ValueError):  # of an int with more digits than Python writes
-        spelled = _spelled(schema)
-        if spelled.isascii() and not _APART.search(spelled):
-            return _ascii_columns(breaks)
-    return np.arange(256, dtype=np.uint8)
-
-
-@lru_cache(maxsize=2)
-def _ascii_columns(breaks: bool) -> np.ndarray:
-    first = np.array((*_BREAKS, *_FIRST) if breaks else _FIRST)
-    return np.searchsorted(first, np.arange(256), "right").astype(np.uint8)

@@ -17,7 +17,6 @@ from functools import reduce
 
 from bpe_automata.errors import InvalidSchemaError
 from bpe_automata.schemas._boolean import difference, intersection, uncontained, union
-from bpe_automata.schemas._contents import Contents
 from bpe_automata.schemas._documents import Document, Part, references, types_of
 from bpe_automata.schemas._drafts import (
     DEPENDENT_SCHEMAS,
@@ -96,13 +95,10 @@ class Reader:
         self._read: dict[str, Values] = {}
         self._children: dict[str, Child] = {}
         self._reading: list[str | None] = []  # None: a step into a property or an item
-        self._contents = Contents()
-        self._first: dict[str, str] = {}  # the first pointer to an equal schema, by pointer
 
     def values(self, pointer: str) -> Values:
         """The values that the schema at a pointer allows, where it applies to the same instance as
         the schema that is being read."""
-        pointer = self._first_equal(pointer)
         found = self._read.get(pointer)
         if found is None:
             found = self._read[pointer] = self._found(pointer)
@@ -111,7 +107,6 @@ class Reader:
     def child(self, pointer: str) -> Child:
         """The values that the schema at a pointer allows, where it applies to a property or an
         item of the instance."""
-        pointer = self._first_equal(pointer)
         if pointer not in self._children:
             schema = self.document.part(pointer).schema
             if isinstance(schema, bool):
@@ -127,16 +122,6 @@ class Reader:
             return shape
         self.left_out.setdefault(keyword, below(part.pointer, keyword))
         return replace(shape, unique=False, most=1 if self._is_taken else shape.most)
-
-    def _first_equal(self, pointer: str) -> str:
-        """The pointer of the first schema with this content: large schemas repeat themselves."""
-        found = self._first.get(pointer)
-        if found is None:
-            part = self.document.part(pointer)
-            context = (part.base, part.draft)
-            found = self._contents.first(part.schema, part.pointer, context)
-            self._first[pointer] = found
-        return found
 
     def _below(self, pointer: str) -> Values:
         self._reading.append(None)

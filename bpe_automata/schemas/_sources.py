@@ -159,13 +159,13 @@ def _integer(digits: str) -> int | Decimal:
 # Whether a Python value is JSON: a schema that a program passes may hold anything.
 
 _Path = tuple[()] | tuple["_Path", str | int]  # (all tokens but the last, the last token)
-_PLAIN = frozenset((str, bool, type(None)))  # whose values are all JSON
 
 
 def check_json(schema: Any) -> None:
     """Raises InvalidSchemaError, with the pointer, for values that JSON does not have: a set, a
-    tuple, a NaN, a name that is no string, a list that contains itself. Raises SchemaTooLargeError
-    for a number of more than MAX_DIGITS digits, and for more than MAX_LEVELS nested values."""
+    tuple, a NaN, a name that is no string, half a surrogate pair, a list that contains itself.
+    Raises SchemaTooLargeError for a number of more than MAX_DIGITS digits, and for more than
+    MAX_LEVELS nested values."""
     done: set[int] = set()  # containers known to hold only JSON
     open_: set[int] = set()  # those that the walk is inside of
     stack: list[tuple[_Path, Any, bool]] = [((), schema, False)]
@@ -191,7 +191,7 @@ def check_json(schema: Any) -> None:
         stack += [
             ((path, token), inner, False)
             for token, inner in _members(path, value)
-            if type(inner) not in _PLAIN
+            if type(inner) is not str or not inner.isascii()
         ]
 
 
@@ -209,10 +209,16 @@ def _members(path: _Path, value: dict[Any, Any] | list[Any]) -> Iterable[tuple[s
     for name in value:
         if not isinstance(name, str):
             raise InvalidSchemaError(_pointer(path), f"the name {name!r} of a member is no string")
+        _check_scalar(path, name)
     return value.items()
 
 
 def _check_scalar(path: _Path, value: Any) -> None:
+    if isinstance(value, str) and not value.isascii():
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise InvalidSchemaError(_pointer(path), "half a surrogate pair is no text") from None
     if value is None or isinstance(value, str):
         return
     if isinstance(value, int):

@@ -35,7 +35,6 @@ from bpe_automata.schemas import (
     yaml_schema,
 )
 from bpe_automata.schemas._frames import Frame
-from bpe_automata.schemas._linking import columns
 from experiments.schemas.inputs import yaml_text
 
 PERSON = {
@@ -392,20 +391,6 @@ def test_threads_share_one():
         for thread in threads:
             thread.join(timeout=3600)
         assert [results[k] for k in range(len(texts))] == alone, method_number
-
-
-def test_columns_tell_apart_what_parts_do():
-    """Names, patterns and formats beyond ASCII; in others, bytes of UTF-8 share columns."""
-    assert len(set(columns({"type": "string"}, breaks=True).tolist())) < 120
-    for schema, valid, invalid in (
-        ({"properties": {"\u00e9": {"type": "null"}}}, '{"\u00e9":null}', '{"\u00e9":1}'),
-        ({"type": "string", "pattern": "^[\u0430-\u044f]+$"}, '"\u0436"', '"\u0410"'),
-        ({"enum": ["\U0001f600"]}, '"\U0001f600"', '"\U0001f601"'),
-        ({"type": "string", "format": "date"}, '"2024-02-29"', '"\u0662024-02-29"'),
-    ):
-        found = json_schema(schema, formats="all")
-        assert found.accepts(valid.encode())
-        assert not found.accepts(invalid.encode())
 
 
 # ---------------------------------------------------------------- long strings
