@@ -27,6 +27,7 @@ from bpe_automata.schemas._scalar_sets import (
 )
 from bpe_automata.schemas._values import NO_STRING, NONE, Unfinished, Values
 
+_ANY = object()  # stands for sets that no constant tells apart
 _TRIED = 4  # names that may tell the branches apart
 
 T = TypeVar("T")
@@ -53,50 +54,30 @@ def exactly_one(branches: Sequence[Values], others: Sequence[Values]) -> Values:
 
 
 def _structured(branches: Sequence[Values], others: Sequence[Values]) -> list[Values]:
-    """The arrays and objects of each branch that are in no other."""
+    """The arrays and objects of each branch that are in no other, but for those of which no
+    constant tells them apart."""
     found = [_bare(branch) for branch in branches]
     bare = found if others is branches else [_bare(other) for other in others]
-    rivals = _rivals(bare)
+    shapes = [shape for values in bare for shape in values.objects]
+    names = Counter(name for one in shapes for name, m in one.named.items() if m.required)
+    tried = [[_constants(v, name) for v in bare] for name, _ in names.most_common(_TRIED)]
+    keys = min(tried, key=lambda key: key.count(None), default=[None] * len(bare))
+    having: dict[object, set[int]] = {}
+    for j, constants in enumerate(keys):
+        for constant in (_ANY,) if constants is None else constants:
+            having.setdefault(constant, set()).add(j)
+
+    def rivals(i: int) -> list[int]:
+        if bare[i].arrays or keys[i] is None:
+            return [j for j in range(len(bare)) if j != i]
+        sharing = (having[constant] for constant in keys[i] or ())
+        return sorted(set().union(having.get(_ANY, ()), *sharing) - {i})
+
     return [
         reduce(difference, (bare[j] for j in rivals(i)), branch)
         for i, branch in enumerate(found)
         if branch.arrays or branch.objects
     ]
-
-
-def _rivals(bare: Sequence[Values]) -> Callable[[int], list[int]]:
-    """Maps the index of a set to those of the others that may have arrays or objects in common with
-    it: all but those that a constant under one name tells apart."""
-    counted = Counter(name for values in bare for name in _required(values))
-    keys: list[frozenset[object] | None] = [None] * len(bare)
-    for name, _ in counted.most_common(_TRIED):
-        found = [_constants(values, name) for values in bare]
-        if found.count(None) < keys.count(None):
-            keys = found
-    arrays = [j for j, values in enumerate(bare) if values.arrays]
-    objects = [j for j, values in enumerate(bare) if values.objects]
-    free = [j for j in objects if keys[j] is None]
-    having: dict[object, list[int]] = {}
-    for j, constants in enumerate(keys):
-        for constant in constants or ():
-            having.setdefault(constant, []).append(j)
-
-    def of(i: int) -> list[int]:
-        constants = keys[i]
-        found = set(arrays if bare[i].arrays else ())
-        if bare[i].objects and constants is None:
-            found.update(objects)
-        elif bare[i].objects:
-            found.update(free, *(having[constant] for constant in constants or ()))
-        return sorted(found - {i})
-
-    return of
-
-
-def _required(values: Values) -> set[str]:
-    """The names that all objects of the set are known to have."""
-    names = [{n for n, p in t.named.items() if p.required} for t in values.objects]
-    return set.intersection(*names) if names else set()
 
 
 def _constants(values: Values, name: str) -> frozenset[object] | None:

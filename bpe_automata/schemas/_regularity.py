@@ -16,8 +16,6 @@ from bpe_automata.schemas._drafts import below
 from bpe_automata.schemas._few_values import MAX_VALUES, apart, are_listed, has_few_items
 from bpe_automata.schemas._limits import as_too_large, step
 from bpe_automata.schemas._values import (
-    ArrayShape,
-    Child,
     ObjectShape,
     Shape,
     Values,
@@ -31,44 +29,27 @@ _NOT_UNIQUE = (
 
 
 def check_regular(values: Values) -> None:
-    """Check a set. Raises UnsupportedSchemaError, with the pointer of the schema that no automaton
-    can express; SchemaTooLargeError where the check takes more steps than `limits` allows."""
-    _Checks().values(values)
-
-
-class _Checks:
-    def __init__(self) -> None:
-        self._seen: dict[int, Values] = {}
-
-    def values(self, values: Values) -> None:
-        """Check a set and everything inside, each set once."""
-        waiting = [values]
-        while waiting:
-            here = waiting.pop()
-            if id(here) in self._seen:
-                continue
-            check()
-            self._seen[id(here)] = here
-            for array in here.arrays:
-                _check_shape(array)
-                with as_too_large(array.pointer):
-                    waiting += _items(array)
-            for found in here.objects:
-                _check_shape(found)
-                with as_too_large(found.pointer):
-                    waiting += [m.child.values for m in found.named.values()]
-                    waiting += [child.values for _, child in found.rest]
-
-
-def _items(shape: ArrayShape) -> list[Values]:
-    """The sets of items that are written, each for itself."""
-    children = (*shape.prefix, shape.rest)
-    return [part for one in children for part in _apart(one, shape)]
-
-
-def _apart(item: Child, shape: ArrayShape) -> list[Values]:
-    """Its values, by those that are counted."""
-    return [part for part, _ in apart(item.values, [one.wanted.values for one in shape.counted])]
+    """Check a set and everything inside, each set once. Raises UnsupportedSchemaError, with the
+    pointer of the schema that no automaton can express; SchemaTooLargeError where the check takes
+    more steps than `limits` allows."""
+    seen, waiting = dict[int, Values](), [values]
+    while waiting:
+        here = waiting.pop()
+        if id(here) in seen:
+            continue
+        check()
+        seen[id(here)] = here
+        for array in here.arrays:
+            _check_shape(array)
+            with as_too_large(array.pointer):
+                counts = [one.wanted.values for one in array.counted]
+                for item in (*array.prefix, array.rest):  # by those that are counted
+                    waiting += [part for part, _ in apart(item.values, counts)]
+        for found in here.objects:
+            _check_shape(found)
+            with as_too_large(found.pointer):
+                waiting += [member.child.values for member in found.named.values()]
+                waiting += [child.values for _, child in found.rest]
 
 
 def _check_shape(shape: Shape) -> None:
@@ -76,10 +57,11 @@ def _check_shape(shape: Shape) -> None:
     step()
     if isinstance(shape, ObjectShape):
         _check_count(shape)
-    elif _is_unique(shape) and not are_listed(shape) and not has_few_items(shape):
-        raise UnsupportedSchemaError(
-            "uniqueItems", below(shape.pointer, "uniqueItems"), _NOT_UNIQUE
-        )
+        return
+    differ = shape.unique and (shape.most is None or shape.most > 1)
+    if differ and not are_listed(shape) and not has_few_items(shape):
+        where = below(shape.pointer, "uniqueItems")
+        raise UnsupportedSchemaError("uniqueItems", where, _NOT_UNIQUE)
 
 
 def _check_count(shape: ObjectShape) -> None:
@@ -95,8 +77,3 @@ def _check_count(shape: ObjectShape) -> None:
     why = "members beyond the named ones would have to be told apart to be counted"
     where = below(shape.pointer, shape.counting)
     raise UnsupportedSchemaError(shape.counting, where, why)
-
-
-def _is_unique(shape: Shape) -> bool:
-    """Must items differ?"""
-    return isinstance(shape, ArrayShape) and shape.unique and (shape.most is None or shape.most > 1)
