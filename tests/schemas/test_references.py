@@ -123,13 +123,6 @@ def test_where_no_document_is_found_the_reference_is_named() -> None:
         json_schema({}, registry=OTHERS)
 
 
-def test_a_fault_in_another_document_has_its_pointer_and_no_scope() -> None:
-    found = registry({"http://e.org/bad": {"$dynamicAnchor": "x", "items": {"minItems": "1"}}})
-    error = fault({"$ref": "http://e.org/bad"}, registry=found)
-    assert error.pointer == "http://e.org/bad#/items/minItems"
-    assert "(at http://e.org/bad#/items/minItems of the schema)" in str(error)
-
-
 def test_a_metaschema_without_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "jsonschema_specifications", None)
     with pytest.raises(MissingDependencyError, match="pip install jsonschema-specifications"):

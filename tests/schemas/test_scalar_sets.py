@@ -3,21 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support import examples, same_arrays
+from support import examples
 
-from bpe_automata._automata.algebra import difference
 from bpe_automata._automata.dfa import ByteDFA
-from bpe_automata._automata.sources import from_strings
-from bpe_automata.schemas._ecma import listed
-from bpe_automata.schemas._escapes import json_string
-from bpe_automata.schemas._json_style import JsonStyle
 from bpe_automata.schemas._scalar_sets import (
-    Bounded,
     bounded,
     contains,
     finite,
@@ -63,50 +55,3 @@ def test_operations(
             assert contains(bound(found), string) == expected
             assert bound(found).accepts(string.encode()) == expected
     assert found.is_empty == upper_bound(found).is_empty
-
-
-def test_an_upper_bound_waits() -> None:
-    asked = []
-    strings = Bounded(finite(frozenset("a")), partial(asked.append, "asked"))  # type: ignore[arg-type]
-    assert not strings.is_empty
-    assert strings.accepts(b"a")
-    assert not asked
-
-
-@pytest.mark.parametrize(
-    ("pattern", "strings"),
-    [
-        ("^$", {""}),
-        ("^gulp@1$", {"gulp@1"}),
-        (r"^a\.b\-c\/$", {"a.b-c/"}),
-        ("^(on|off|)$", {"on", "off", ""}),
-        ("^(?:\u00e9|a\nb)$", {"\u00e9", "a\nb"}),
-    ],
-)
-def test_patterns_that_spell_out_their_strings(pattern: str, strings: set[str]) -> None:
-    assert listed(pattern) == strings
-    assert same_arrays(ecma_pattern(pattern), from_strings(strings))
-
-
-@pytest.mark.parametrize(
-    "pattern",
-    ["a", "^a", "^a|b$", "^(a|b)c$", "^a.$", r"^\d$", "^[a]$", "^a{2}$", r"^a\|b$", "^(a)|(b)$"],
-)
-def test_other_patterns(pattern: str) -> None:
-    assert listed(pattern) is None
-
-
-@examples(100)
-@given(st.frozensets(st.text(st.characters(exclude_categories=["Cs"]), max_size=4), min_size=1))
-def test_a_set_of_strings_is_spelled_without_its_automaton(strings: frozenset[str]) -> None:
-    lazy = finite(strings)
-    spelled = JsonStyle().strings(lazy, 0)
-    slowly = json_string(from_strings(strings))
-    assert difference(spelled, slowly).is_empty
-    assert difference(slowly, spelled).is_empty
-
-
-def test_the_size_of_a_large_set_of_strings_is_not_asked() -> None:
-    lazy = finite(frozenset(str(pow(3, k, 10**9 + 7)) for k in range(2000)))
-    JsonStyle().strings(lazy, 0)
-    assert "_written" not in vars(lazy)
