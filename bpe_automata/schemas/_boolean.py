@@ -220,8 +220,7 @@ def _meet_objects(one: ObjectShape, other: ObjectShape) -> ObjectShape:
                 rest.append((both, intersect_children(a, b)))
     most = _fewer(one.most, other.most)
     more = one if one.fewest >= other.fewest else other
-    implied = tuple(dict.fromkeys(one.implied + other.implied))
-    return ObjectShape(named, tuple(rest), more.fewest, most, more.pointer, more.counting, implied)
+    return ObjectShape(named, tuple(rest), more.fewest, most, more.pointer, more.counting)
 
 
 def _meet_members(one: Property, other: Property) -> Property:
@@ -317,11 +316,6 @@ def _object_difference(shape: ObjectShape, other: ObjectShape) -> list[ObjectSha
             pieces.append(_with(shape, name, _ABSENT if bad is None else Property(bad)))
         elif bad is not None:
             pieces.append(_with(shape, name, Property(bad, required=True)))
-    known = frozenset(shape.implied)
-    for name, needed in other.implied:
-        if (name, needed) not in known and needed not in shape.required:
-            without = _with(shape, needed, _ABSENT)
-            pieces.append(_with(without, name, replace(property_of(shape, name), required=True)))
     if other.most is not None and (shape.most is None or shape.most > other.most):
         more = max(shape.fewest, other.most + 1)
         why = "maxProperties"

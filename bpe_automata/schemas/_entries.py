@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial, reduce
-from operator import or_
+from functools import partial
 
 from bpe_automata._automata.algebra import less_strings
 from bpe_automata._automata.dfa import ByteDFA
@@ -47,11 +46,6 @@ class Entry:
         return self.spelled.language if isinstance(self.spelled, KeysBut) else self.spelled
 
 
-def holds(implied: Iterable[tuple[int, int]], seen: int) -> bool:
-    """Does each of some members come with the one that it needs? All in bits."""
-    return not any(seen & one and not seen & needed for one, needed in implied)
-
-
 class Entries:
     """All entries of a shape in a style, of names that come once at most (`named`, in the order of
     the schema, `n` of them: the number of an entry is its place) and of those that may come again
@@ -69,19 +63,10 @@ class Entries:
         self.n = len(self.named)
         self.all = [*self.named, *self.others]
 
-    def _bits_of(self, names: Iterable[str]) -> int:
-        """Of the places of some names."""
-        return reduce(or_, map(self._bits.__getitem__, names), 0)
-
-    @cached
-    def implied(self) -> tuple[tuple[int, int], ...]:
-        """Bits: one named member, and one that all objects with it have too."""
-        return tuple((self._bits[one], self._bits[needed]) for one, needed in self._shape.implied)
-
     @cached
     def required(self) -> int:
         """Bits of the members that are required."""
-        return self._bits_of(self._shape.required)
+        return sum(map(self._bits.__getitem__, self._shape.required))
 
     @cached
     def fewest(self) -> int:
@@ -95,26 +80,6 @@ class Entries:
         most = self._shape.most
         bounded = most is not None and (most < self.n or self.others)
         return most if bounded and most is not None else UNBOUNDED
-
-    @cached
-    def told(self) -> int:
-        """Bits of the members that need another, or are needed."""
-        return reduce(or_, (one | needed for one, needed in self.implied), 0)
-
-    @cached
-    def mattering(self) -> list[int]:
-        """By place: bits of each group of members that needs link, however indirectly, if one of
-        them is at that place or later."""
-        groups = list[int]()
-        for one, needed in self.implied:
-            others = [group for group in groups if not group & (one | needed)]
-            joined = [group for group in groups if group & (one | needed)]
-            groups = [*others, reduce(or_, joined, one | needed)]
-        found = [0] * (1 + self.n)
-        for group in groups:
-            for at in range(group.bit_length()):
-                found[at] |= group
-        return found
 
     def _others(self) -> Iterator[Entry]:
         """The names beyond, by set."""

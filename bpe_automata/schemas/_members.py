@@ -9,14 +9,12 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterable, Iterator
-from functools import reduce
-from operator import or_
 from typing import TYPE_CHECKING
 
 from bpe_automata._automata.part_tables import Alternative, table_beside, table_of
 from bpe_automata._automata.parts import FAR, Part, Place, Table, length_of
 from bpe_automata._sharing import cached
-from bpe_automata.schemas._entries import UNBOUNDED, Entries, KeysBut, holds
+from bpe_automata.schemas._entries import UNBOUNDED, Entries, KeysBut
 from bpe_automata.schemas._frames import (
     DONE,
     ROOT,
@@ -42,11 +40,10 @@ class Members(Container):
         [0]     the places whose members may come no more, seen or not (bits)
         [1] [2] the least and the greatest number of distinct names so far, as far as they matter
         [3]     was one of the other names among them? (0 or 1)
-        [4]     the members that were seen, of those that need others or are needed (bits)
     """
 
     def __init__(self, shape: ObjectShape, brackets: Brackets, linker: Linker) -> None:
-        super().__init__(shape, (0, 0, 0, 0, 0), brackets, linker)
+        super().__init__(shape, (0, 0, 0, 0), brackets, linker)
         self._is_in_order = linker.order == "schema" or (linker.order == "open" and not shape.rest)
         self._shape = shape
         self._known: dict[State, int] = {}  # `closing` of states that were entered
@@ -59,22 +56,6 @@ class Members(Container):
     @cached
     def _values(self) -> list[Values]:
         return [one.values for one in self.entries.all]
-
-    @cached
-    def _needs(self) -> dict[int, int]:
-        """By bits of members that need others: those of all that they need, however indirectly."""
-        found: dict[int, int] = {}
-        for one, needed in self.entries.implied:
-            found[one] = found.get(one, one) | needed
-        for one in found:
-            for other in found:
-                if found[other] & one:
-                    found[other] |= found[one]
-        return found
-
-    def _needed_by(self, seen: int) -> int:
-        """Bits of some members, and of all that an object with them has too."""
-        return reduce(or_, (all_ for one, all_ in self._needs.items() if seen & one), seen)
 
     # What may come next.
 
@@ -91,9 +72,8 @@ class Members(Container):
 
         def entered(number: int, closing: int) -> State:  # most never are
             after = next(after for one, after in self._following(state) if one == number)
-            settled = self._settled(after)
-            self._known[settled] = closing
-            return settled
+            self._known[after] = closing
+            return after
 
         return closings, entered
 
@@ -101,29 +81,21 @@ class Members(Container):
         """The numbers of entries, and the states after them, of which some may have no end."""
         at, *counts = state
         entries, gone = self.entries, 0
-        needed = entries.required | self._needed_by(counts[3])
         for place in range(_first_open(at), entries.n):
             own = 1 << place
             if at & own:
                 continue
-            if not self._needs.get(own, own) & (at | gone) & ~counts[3]:  # all it needs may come
-                yield place, self._then(place, at | gone | own, counts)
+            yield place, self._then(place, at | gone | own, counts)
             if self._is_in_order:
-                if needed & own:
+                if entries.required & own:
                     return
                 gone |= own
         for number in range(entries.n, len(entries.all)):
             yield number, self._then(number, at | gone, counts)
 
-    def _settled(self, state: State) -> State:
-        """A state that has an end, without what no longer matters of the members that were seen, as
-        those that they need or are needed by can come no more."""
-        at, few, many, later, seen = state
-        return at, few, many, later, seen & self.entries.mattering[_first_open(at)]
-
     def _then(self, number: int, at: int, counts: list[int]) -> State:
         """The state after an entry."""
-        few, many, later, seen = counts
+        few, many, later = counts
         entries = self.entries
         is_other = number >= entries.n
         most = 0 if entries.most == UNBOUNDED else 1 + entries.most
@@ -132,7 +104,6 @@ class Members(Container):
             min(few + (not (is_other and later)), entries.fewest),
             min(many + 1, most),
             int(bool(later or is_other) and entries.fewest > 0),
-            seen | (0 if is_other else 1 << number & entries.told),
         )
 
     def _unseen(self, at: int) -> int:
@@ -141,11 +112,10 @@ class Members(Container):
 
     def may_end(self, state: State) -> bool:
         """See `Container.may_end`."""
-        at, few, many, _, seen = state
+        at, few, many, _ = state
         entries = self.entries
-        if entries.required & self._unseen(at) or not holds(entries.implied, seen):
-            return False
-        return entries.fewest <= few and many <= entries.most
+        is_whole = not entries.required & self._unseen(at)
+        return is_whole and entries.fewest <= few and many <= entries.most
 
     # Lengths, by those of the values where these are not known yet.
 
@@ -155,11 +125,9 @@ class Members(Container):
         return self._closing(state, None) if found is None else found
 
     def _closing(self, state: State, known: dict[int, int] | None) -> int:
-        at, few, many, later, seen = state
-        entries, needed = self.entries, self._needed_by(seen)
-        if needed & ~seen & at:
-            return FAR  # what is needed may come no more
-        needed = (needed | entries.required) & self._unseen(at)
+        at, few, many, later = state
+        entries = self.entries
+        needed = entries.required & self._unseen(at)
         count = needed.bit_count()
         lengths = [self._length(place, known) for place in _places(needed)]
         missing = entries.fewest - few - count
@@ -173,21 +141,18 @@ class Members(Container):
 
     def _behind(self, state: State) -> Callable[[int, State], int]:
         """Of an entry that may come next, and the state after it: `closing` of that."""
-        at, few, many, _, seen = state
+        at, few, many, _ = state
         entries = self.entries
         if few < entries.fewest:
             return lambda _, after: self._closing(after, None)
         whole = self.closing(state)
-        needed = entries.required | self._needed_by(seen)
-        fewest = many + (needed & self._unseen(at)).bit_count()
+        needed = entries.required & self._unseen(at)
+        is_full = many + needed.bit_count() >= entries.most  # but for those that are needed
 
         def behind(number: int, after: State) -> int:
-            own = 1 << number if number < entries.n else 0
-            more = self._needs.get(own, own) & ~needed
-            if fewest + (more.bit_count() if own else 1) > entries.most:
-                return FAR
-            length = whole - self._length(number, None) if own & needed else whole
-            return min(length + sum(self._length(i, None) for i in _places(more & ~own)), FAR)
+            if number < entries.n and needed >> number & 1:
+                return whole - self._length(number, None)
+            return FAR if is_full else whole
 
         return behind
 

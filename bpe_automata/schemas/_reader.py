@@ -273,23 +273,19 @@ def _contains(reader: Reader, part: Part, found: Values) -> Values:
 def _dependent(reader: Reader, part: Part, found: Values) -> Values:
     """dependentRequired, dependentSchemas, and `dependencies`, the older name of both."""
     for keyword in ("dependentRequired", *DEPENDENT_SCHEMAS):
-        implied: dict[tuple[str, str], None] = {}
         asked = set[str]()  # properties that earlier conditions name
         for name, needed in part.schema.get(keyword, {}).items():
             where = below(part.pointer, keyword, name)
             if isinstance(needed, dict | bool):
                 then = reader.values(where)
-                names = {name for shape in then.objects for name in shape.named}
-                found = _if_present(found, name, then, where, bool(names & asked))
-                asked |= names
             else:
                 others = [needed] if isinstance(needed, str) else needed
-                implied.update(((name, other), None) for other in others if other != name)
-        if implied:
-            named = {one: Property(ANYTHING) for pair in implied for one in pair[::-1]}
-            where = below(part.pointer, keyword)
-            shape = ObjectShape(named, ANY_OBJECT.rest, pointer=where, implied=tuple(implied))
-            found = intersection(found, _only(objects=(shape,)))
+                named = {one: Property(ANYTHING, required=True) for one in others}
+                shape = ObjectShape(named, ANY_OBJECT.rest, pointer=where)
+                then = _only(objects=(shape,))
+            names = {name for shape in then.objects for name in shape.named}
+            found = _if_present(found, name, then, where, bool(names & asked))
+            asked |= names
     return found
 
 

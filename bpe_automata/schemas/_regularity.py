@@ -66,10 +66,7 @@ def _check_shape(shape: Shape) -> None:
 
 def _check_count(shape: ObjectShape) -> None:
     """Raises UnsupportedSchemaError if the count needs more than one property that is not named:
-    those might all have one name; or if members that need others are counted, too."""
-    if shape.implied and shape.fewest > len(shape.required):
-        why = "members that need others would have to be counted"
-        raise UnsupportedSchemaError(shape.counting, below(shape.pointer, shape.counting), why)
+    those might all have one name."""
     if shape.fewest <= len(shape.required) + 1 or all(
         child_is_empty(child) for _, child in shape.rest
     ):

@@ -68,8 +68,7 @@ class ObjectShape:
 
     named: in the order in which they are written. rest: (names, child) for names that are not in
     `named`; the sets of names are disjoint and not escaped, and a name in none of them must be
-    absent. implied: pairs of names in `named`; an object with the first has the second. For
-    messages: pointer, to the schema, and counting, the keyword that set `fewest`.
+    absent. For messages: pointer, to the schema, and counting, the keyword that set `fewest`.
     """
 
     named: Mapping[str, Property] = field(default_factory=dict)
@@ -78,23 +77,11 @@ class ObjectShape:
     most: int | None = None
     pointer: str = "#"
     counting: str = "minProperties"
-    implied: tuple[tuple[str, str], ...] = ()
 
     @cached
     def required(self) -> frozenset[str]:
-        """The names that are required, also as others imply them."""
-        found = {name for name, member in self.named.items() if member.required}
-        if not self.implied:
-            return frozenset(found)
-        implied: dict[str, set[str]] = {}
-        for name, needed in self.implied:
-            implied.setdefault(name, set()).add(needed)
-        left = list(found)
-        while left:
-            more = implied.get(left.pop(), set()) - found
-            found |= more
-            left += more
-        return frozenset(found)
+        """The names that are required."""
+        return frozenset(name for name, member in self.named.items() if member.required)
 
 
 @dataclass(frozen=True, eq=False)
