@@ -217,6 +217,7 @@ def main(arguments: list[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     os.environ.setdefault("BPE_AUTOMATA_CACHE", "off")
     warnings.simplefilter("ignore", EndlessTextWarning)
+    warnings.filterwarnings("ignore", ".* is no keyword and ignored")
     net, good, n = read(), True, 0
     for part in [given.part] if given.part else PARTS:
         known = TOKENIZERS if part == "regex" else OF_SCHEMAS

@@ -51,7 +51,6 @@ def _spelled(value: Any) -> bytes:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode(errors="replace")
 
 
-@pytest.mark.filterwarnings("ignore:.* is no keyword")
 @pytest.mark.skipif(not FILES, reason="the data of MaskBench is not there: see experiments")
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name.split(".")[0])
 def test_no_verdict_has_changed(path: Path) -> None:
