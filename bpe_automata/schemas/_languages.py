@@ -17,8 +17,11 @@ if the schema allows them; bounds in the schema exclude them.
 
 from __future__ import annotations
 
+import json
+import re
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import lru_cache
 from math import inf
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
@@ -163,7 +166,10 @@ def _read(schema: Any, options: _Options, style: Style) -> tuple[LinkedDFA, list
             reader = Reader(document, options.closed, tuple(options.loosen))
             values = reader.values("#")
             check_regular(values)
-            found = _linked(values, options, style, read)
+            told_apart = np.arange(256, dtype=np.uint8)
+            if options.whitespace != "yaml":
+                told_apart = _columns(read, options.whitespace == "flexible")
+            found = _linked(values, options, style, told_apart, read)
             if found is None:
                 raise UnsatisfiableSchemaError("#", _NO_VALUE if is_empty(values) else _NO_TEXT)
             for keyword, pointer in reader.left_out.items():
@@ -183,6 +189,7 @@ def _linked(
     values: Values,
     options: _Options,
     style: Style,
+    columns: np.ndarray,
     read: Any,
     depth: int | None = None,
 ) -> LinkedDFA | None:
@@ -191,7 +198,7 @@ def _linked(
 
     def nested(depth: int) -> LinkedDFA:
         with _compiling:
-            found = _linked(values, options, style, read, depth)
+            found = _linked(values, options, style, columns, read, depth)
         if found is None:
             raise ArgumentError("a language that is not empty has no text")
         return found
@@ -199,7 +206,7 @@ def _linked(
     begin = Linker(style, options.order, options.unique_names, depth).begin(values)
     if not begin:
         return None
-    again, columns = (_again, (read, options)), np.arange(256, dtype=np.uint8)
+    again = _again, (read, options)
     return LinkedDFA(begin, columns, options.budget, lock=_compiling, origin=again, nested=nested)
 
 
@@ -242,3 +249,36 @@ def _load_kernels() -> None:
     """Read a small schema without a limit of seconds: the first use of the kernels may take longer
     than the budget of a schema."""
     json_schema(_SMALL, budget=Budget(max_seconds=inf)).accepts(b'{"b":1.5}')
+
+
+# The columns of the table. Most schemas tell no characters apart beyond ASCII; the bytes of UTF-8
+# are alike then where they may stand in the same places.
+
+_LEADING = (0x80, 0x90, 0xA0, 0xC0, 0xC2, 0xE0, 0xE1, 0xED, 0xEE, 0xF0, 0xF1, 0xF4, 0xF5)
+_FIRST = (*range(0x20, 0x80), *_LEADING)  # of each column, that of controls left out
+_BREAKS = (0x0A, 0x0B)  # the same, where lines may be broken
+_APART = re.compile(r'"pattern|"\$(ref|dynamicRef)":"(?!#)|"format":"(iri|uri-template)')
+
+
+_spelled = json.JSONEncoder(
+    check_circular=False,
+    ensure_ascii=False,
+    separators=(",", ":"),
+    default=str,  # decimals, which the numbers of a text are read as
+).encode
+
+
+def _columns(schema: Any, breaks: bool) -> np.ndarray:
+    """uint8 [256]: the column of each byte, for all texts that are valid under a schema. breaks:
+    may there be line feeds between tokens of JSON?"""
+    with suppress(ValueError):  # of an int with more digits than Python writes
+        spelled = _spelled(schema)
+        if spelled.isascii() and not _APART.search(spelled):
+            return _ascii_columns(breaks)
+    return np.arange(256, dtype=np.uint8)
+
+
+@lru_cache(maxsize=2)
+def _ascii_columns(breaks: bool) -> np.ndarray:
+    first = np.array((*_BREAKS, *_FIRST) if breaks else _FIRST)
+    return np.searchsorted(first, np.arange(256), "right").astype(np.uint8)
