@@ -21,15 +21,8 @@ from bpe_automata._automata.assembly import Assembly
 from bpe_automata._automata.assembly import reduced as reduced  # also part of this module
 from bpe_automata._automata.compile import compile_regex
 from bpe_automata._automata.dfa import ByteDFA
-from bpe_automata._budget import Budget, check_bytes, out_of_memory, out_of_states, spending
-from bpe_automata._kernels.byte_product import (
-    OUT_OF_MEMORY,
-    OUT_OF_STATES,
-    Factors,
-    joint_columns,
-    product,
-)
-from bpe_automata._kernels.byte_product import less_strings as _less
+from bpe_automata._budget import Budget, out_of_memory, out_of_states, spending
+from bpe_automata._kernels.byte_product import OUT_OF_MEMORY, OUT_OF_STATES, Factors, product
 from bpe_automata._kernels.watch import watched
 
 _DEFAULT = Budget()
@@ -52,25 +45,6 @@ def difference(one: ByteDFA, other: ByteDFA, budget: Budget = _DEFAULT) -> ByteD
     """{ w : w in L(one) and not w in L(other) }. See `union`."""
     found, (p, q) = _product(one, other, (True, False), budget)
     return reduced(found, one.accepting[p] & ~other.accepting[q], 1, budget)
-
-
-def less_strings(dfa: ByteDFA, strings: Iterable[bytes]) -> ByteDFA:
-    """{ w : w in L(dfa), w not one of `strings` }. Quicker than `difference`; trimmed if `dfa` is,
-    but not minimal, and not every state may be reached."""
-    words = [word for word in strings if dfa.accepts(word)]
-    if not words:
-        return dfa
-    data = np.frombuffer(b"".join(words), np.uint8)
-    told_apart = np.zeros(256, np.bool_)
-    told_apart[data] = True
-    column, some_byte = joint_columns(dfa.byte_class.astype(np.uint8)[None, :], told_apart)
-    states = dfa.n_states + len(data) + 1
-    check_bytes(4 * states * len(some_byte), "the table of what is left")
-    trans = np.ascontiguousarray(dfa.trans[:, dfa.byte_class[some_byte]])
-    ptr = np.zeros(len(words) + 1, np.int64)
-    np.cumsum([len(word) for word in words], out=ptr[1:])
-    table, accepting, start = watched(_less, trans, dfa.accepting, dfa.start, column[data], ptr)
-    return ByteDFA(table, column.astype(np.uint8), accepting, int(start))
 
 
 def complement(dfa: ByteDFA, budget: Budget = _DEFAULT) -> ByteDFA:

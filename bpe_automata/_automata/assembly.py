@@ -8,12 +8,13 @@ States are joined by strings, by DFAs and by silent transitions, in any way; the
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from bpe_automata._automata.dfa import ByteDFA
-from bpe_automata._automata.minimise import minimise
+from bpe_automata._automata.minimise import equal_columns, minimise
 from bpe_automata._budget import Budget, check_bytes, out_of_memory, out_of_states, spending
-from bpe_automata._kernels.byte_product import joint_columns
 from bpe_automata._kernels.determinize import OUT_OF_MEMORY, OUT_OF_STATES, Network, determinize
 from bpe_automata._kernels.utf8 import numbered
 from bpe_automata._kernels.watch import watched
@@ -74,11 +75,12 @@ class Assembly:
         if self._states > budget.max_instructions:
             raise out_of_states(budget.max_instructions)
         with spending(budget):
-            data = np.frombuffer(b"".join(text for _, text, _, _ in self._texts), np.uint8)
+            data = b"".join(text for _, text, _, _ in self._texts)
             column, some_byte = alphabet([dfa for dfa, _ in self._copies.values()], data)
+            letters = column[np.frombuffer(data, np.uint8)]
             accepts = np.zeros(self._states, np.bool_)
             accepts[self._accepting if end is None else end] = True
-            net = self._network(accepts, column[data], some_byte)
+            net = self._network(accepts, letters, some_byte)
             trans, accepting = subsets(net, start, len(some_byte), budget.max_instructions, budget)
             return reduced((trans, column), accepting, 1, budget)
 
@@ -164,13 +166,13 @@ def subsets(
     return trans, accepting
 
 
-def alphabet(blocks: list[ByteDFA], data: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(column of each byte, first byte of each column); bytes that nothing tells apart are one."""
-    told_apart = np.zeros(256, np.bool_)
-    told_apart[data] = True
-    rows = {dfa.byte_class.tobytes(): dfa.byte_class for dfa in blocks}
-    classes = np.array(list(rows.values()), np.uint8).reshape(len(rows), 256)
-    return joint_columns(classes, told_apart)
+def alphabet(dfas: Sequence[ByteDFA], letters: bytes) -> tuple[np.ndarray, np.ndarray]:
+    """(int32 [256], column of each byte; int64, first byte of each column). Bytes that no DFA tells
+    apart share one, but for the letters, each of which has its own."""
+    alone, used = np.zeros(256, np.int32), sorted(set(letters))
+    alone[used] = 1 + np.arange(len(used))
+    rows = {dfa.byte_class.tobytes(): dfa.byte_class for dfa in dfas}
+    return equal_columns(np.array([alone, *rows.values()]))
 
 
 # The minimal form of a DFA, in which equal languages have equal arrays.

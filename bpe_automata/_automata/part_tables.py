@@ -12,7 +12,6 @@ import numpy as np
 from bpe_automata._automata.assembly import Assembly, alphabet
 from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._automata.parts import Covers, Join, Part, Place, Table
-from bpe_automata._kernels.byte_product import joint_columns
 from bpe_automata._sharing import Lock, locked
 from bpe_automata.errors import BpeAutomataError
 
@@ -61,7 +60,7 @@ def columns(pieces: Iterable[bytes | ByteDFA]) -> np.ndarray:
     given = list(pieces)
     letters = b" " + b"".join(piece for piece in given if isinstance(piece, bytes))
     languages = [piece for piece in given if isinstance(piece, ByteDFA)]
-    return alphabet(languages, np.frombuffer(letters, np.uint8))[0].astype(np.uint8)
+    return alphabet(languages, letters)[0].astype(np.uint8)
 
 
 def labelled(
@@ -175,10 +174,7 @@ def _written_out(
         (number[at], byte, number[to]) for at in order for byte, to in trie.children[at].items()
     ]
     at_, byte_, to_ = np.array(edges, np.int64).reshape(-1, 3).T
-    told_apart = np.zeros(256, np.bool_)
-    told_apart[byte_] = True
-    classes = np.array([others.byte_class] if others else [], np.uint8).reshape(-1, 256)
-    column, some_byte = joint_columns(classes, told_apart)
+    column, some_byte = alphabet([others] if others else [], bytes(byte_.tolist()))
     trans = np.zeros((1 + len(order) + n_others, len(some_byte)), np.int32)
     exits = dict[int, tuple[int, ...]]()
     if others:

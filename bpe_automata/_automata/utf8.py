@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._kernels.utf8 import instantiate, numbered
 from bpe_automata._kernels.watch import watched
 
@@ -121,3 +122,13 @@ def _byte_classes(tree: Tree) -> tuple[np.ndarray, np.ndarray]:
             some_byte.append(byte)
         byte_class[byte] = classes[key]
     return byte_class, np.array(some_byte, np.int32)
+
+
+def bytes_to_go(dfa: ByteDFA) -> np.ndarray:
+    """int8 [n_states]: bytes that the character needs which has begun at each state. dfa: trimmed,
+    of well-formed UTF-8."""
+    inside = dfa.trans[:, np.unique(dfa.byte_class[0x80:0xC0])].max(axis=1)  # the state after one
+    left = np.zeros(dfa.n_states, np.int8)
+    for _ in range(3):
+        left = np.where(inside > 0, 1 + left[inside], 0).astype(np.int8)
+    return left

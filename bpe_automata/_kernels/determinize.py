@@ -220,7 +220,7 @@ def _alike(lists: Lists, cells: np.ndarray, a: int, b: int) -> bool:
 
 
 @inner
-def _closure(net: Network, sets: Sets, scratch: np.ndarray, cells: np.ndarray, at: int) -> int:
+def _closure(net: Network, sets: Sets, scratch: np.ndarray, cells: np.ndarray, at: Any) -> int:
     """The state of all that a list of nodes, from cell `at` on, leads to silently; or _NO_ROOM."""
     first, is_alone = cells[1, at], cells[0, at] < 0
     if is_alone and sets.alone[first] >= 0:

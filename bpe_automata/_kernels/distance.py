@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bpe_automata._kernels import inner, jit
+from bpe_automata._kernels import jit
 from bpe_automata._kernels.watch import poll
 
 NEVER = -1
@@ -61,14 +61,10 @@ def edges_of(
     columns: int64, those that count; odd: bool [k]."""
     n, count, many = len(trans), 0, 0
     tail, start = np.empty(n, np.int32), np.empty(n, np.int32)
-    room = 4 * n + len(columns)
-    head, longer = np.empty(room, np.int32), np.empty(room, np.bool_)
+    head, longer = np.empty(n * len(columns), np.int32), np.empty(n * len(columns), np.bool_)
     edge_to = np.full(n, -1, np.int32)  # the last one to each state
     for s in range(n):
         first, before = count, np.int32(0)
-        if count + len(columns) > len(head):
-            room = 2 * len(head) + len(columns)
-            head, longer = _longer(head, count, room), _longer(longer, count, room)
         for c in columns:
             after = trans[s, c]
             if after != 0 and (after != before or not odd[c]):
@@ -81,13 +77,6 @@ def edges_of(
             tail[many], start[many] = s, first
             many += 1
     return tail[:many].copy(), start[:many].copy(), head[:count].copy(), longer[:count].copy()
-
-
-@inner
-def _longer(array: np.ndarray, count: int, room: int) -> np.ndarray:
-    longer = np.empty(room, array.dtype)
-    longer[:count] = array[:count]
-    return longer
 
 
 @jit

@@ -116,14 +116,6 @@ def with_room(slots: np.ndarray, values: np.ndarray, entries: int) -> tuple[np.n
     moved = np.zeros(len(roomier), values.dtype)
     for at in range(len(slots)):
         if slots[at] != EMPTY:
-            slot = slot_of(roomier, slots[at])
-            roomier[slot], moved[slot] = slots[at], values[at]
+            to = slot_of(roomier, slots[at])
+            roomier[to], moved[to] = slots[at], values[at]
     return roomier, moved
-
-
-@jit
-def grown_rows(array: np.ndarray) -> np.ndarray:
-    """A copy with twice the rows."""
-    bigger = np.empty((2 * len(array), array.shape[1]), array.dtype)
-    bigger[: len(array)] = array
-    return bigger

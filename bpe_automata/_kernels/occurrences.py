@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bpe_automata._kernels import jit
-from bpe_automata._kernels.hashing import grown_rows
+from bpe_automata._kernels.hashing import longer
 from bpe_automata._kernels.watch import poll
 
 DEAD, COMPLETE = 0, -1
@@ -92,7 +92,7 @@ def all_begun(
     for token in tokens:
         for thread in begun(search, context, data[start[token] : start[token + 1]], watch):
             if count == len(rows):
-                rows = grown_rows(rows)
+                rows = longer(rows.ravel(), 4 * count).reshape((-1, 2))
             rows[count, 0], rows[count, 1] = token, thread
             count += 1
     return rows[:count].copy()
@@ -115,7 +115,7 @@ def all_after(
         after = thread_after(search, thread, data[start[token] : start[token + 1]])
         if after != DEAD:
             if count == len(rows):
-                rows = grown_rows(rows)
+                rows = longer(rows.ravel(), 4 * count).reshape((-1, 2))
             rows[count, 0], rows[count, 1] = token, after
             count += 1
     return rows[:count].copy()

@@ -41,7 +41,7 @@ def instantiate(
             for c in follow:
                 child = nodes[v, some_byte[c] & 63]
                 rows[used, c] = trans[q, child] if is_leaf[v] else seen[child]
-            seen[v] = _row(rows, follow, used, keys, table)
+            seen[v] = row_number(rows, used, False, keys, table)
             used = max(used, seen[v] + 1)
         for column in range(n_classes):
             first = lead[some_byte[column]]
@@ -50,17 +50,18 @@ def instantiate(
 
 
 @inner
-def _row(
-    rows: np.ndarray, follow: np.ndarray, used: int, keys: np.ndarray, table: np.ndarray
+def row_number(
+    rows: np.ndarray, used: int, final: bool, keys: np.ndarray, table: np.ndarray
 ) -> int:
-    """The state whose row equals the candidate row number `used` (which it becomes, if new)."""
-    key, dead = np.uint64(0), True
-    for c in follow:
-        dead = dead and rows[used, c] == 0
-        key = key * np.uint64(0x9E3779B97F4A7C15) + np.uint64(rows[used, c])
+    """The state that accepts or not, and leads on, as the candidate row number `used` (which it
+    becomes, if new). The lowest bit of a key, uint64, says whether its row accepts."""
+    key, dead = np.uint64(0), not final
+    for target in rows[used]:
+        dead = dead and target == 0
+        key = key * np.uint64(0x9E3779B97F4A7C15) + np.uint64(target)
     if dead:
         return 0
-    key = mix(key)
+    key = (mix(key) << np.uint64(1)) | np.uint64(final)
     slot = first_slot(key, table)
     while table[slot] != 0:
         state = int(table[slot])

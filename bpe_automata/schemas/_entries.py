@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 
-from bpe_automata._automata.algebra import less_strings
+from bpe_automata._automata.algebra import difference
 from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._automata.sources import from_strings
+from bpe_automata._budget import Budget
 from bpe_automata._sharing import cached
 from bpe_automata.schemas._scalar_sets import lower_bound, subtract_strings
 from bpe_automata.schemas._style import Piece, Style
@@ -29,7 +30,7 @@ class KeysBut:
     @cached
     def language(self) -> ByteDFA:
         """As a DFA."""
-        return less_strings(self.keys, self.taken)
+        return _less(self.keys, self.taken)
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +45,13 @@ class Entry:
     def key(self) -> Piece:
         """The spellings, as a text or a language."""
         return self.spelled.language if isinstance(self.spelled, KeysBut) else self.spelled
+
+
+def _less(keys: ByteDFA, taken: tuple[bytes, ...]) -> ByteDFA:
+    """The spellings without some of them."""
+    words = [one.decode() for one in taken]
+    most = keys.n_states + sum(map(len, taken))  # a letter of a text determines the state
+    return difference(keys, from_strings(words), Budget(max_states=1 + most))
 
 
 class Entries:
@@ -101,5 +109,5 @@ class Entries:
         keys = self._style.keys(names)
         if names is ALL_STRINGS:
             return KeysBut(keys, single) if single else keys
-        find = partial(less_strings, keys, single)
+        find = partial(_less, keys, single)
         return self._style.shared.once(("keys but", single), names, find)

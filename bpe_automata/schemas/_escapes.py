@@ -20,8 +20,8 @@ import numpy as np
 from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._automata.minimise import equal_columns
 from bpe_automata._automata.sources import from_strings
+from bpe_automata._automata.utf8 import bytes_to_go
 from bpe_automata._budget import Budget, out_of_memory
-from bpe_automata._kernels.byte_product import to_go
 from bpe_automata._kernels.utf8 import numbered
 from bpe_automata._kernels.watch import watched
 from bpe_automata.errors import ArgumentError
@@ -231,10 +231,10 @@ def with_escapes(
     any_character: may each be `\\uXXXX`?"""
     if dfa.start == 0:
         return from_strings(())
-    bytes_to_go = to_go(dfa.trans, _some_byte(dfa.byte_class), dfa.start)
-    between = np.flatnonzero(bytes_to_go == 0)[1:].astype(np.int32)  # state 0 is dead
+    left = bytes_to_go(dfa)
+    between = np.flatnonzero(left == 0)[1:].astype(np.int32)  # state 0 is dead
     added = NewStates(dfa.n_states + 2, budget)
-    tree = UnicodeEscapes(dfa, bytes_to_go, added) if any_character else None
+    tree = UnicodeEscapes(dfa, left, added) if any_character else None
     escaped = [_escaped(dfa, states, added, escapes, tree) for states in chunks(between)]
     column = _columns(dfa.byte_class, added.byte_rows())
     _, some_byte = np.unique(column, return_index=True)
@@ -252,11 +252,6 @@ def with_escapes(
     accepting[end] = True
     table, accepting, start = watched(numbered, table, accepting, begin)
     return ByteDFA(table, column.astype(np.uint8), accepting, int(start))
-
-
-def _some_byte(byte_class: np.ndarray) -> np.ndarray:
-    """int32 [k]: a byte of each class."""
-    return np.unique(byte_class, return_index=True)[1].astype(np.int32)
 
 
 def _columns(byte_class: np.ndarray, inside: np.ndarray) -> np.ndarray:

@@ -19,8 +19,9 @@ from bpe_automata._automata.compile import compile_regex
 from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._automata.minimise import equal_columns
 from bpe_automata._automata.sources import from_strings
+from bpe_automata._automata.utf8 import bytes_to_go
 from bpe_automata._budget import Budget, check, out_of_memory, spending
-from bpe_automata._kernels.byte_product import Layers, layers, made, to_go
+from bpe_automata._kernels.byte_product import layers, made
 from bpe_automata._kernels.utf8 import numbered
 from bpe_automata._kernels.watch import watched
 from bpe_automata.errors import BudgetExceededError
@@ -51,8 +52,7 @@ def within_length(
         return dfa
     if dfa.start == 0 or (most is not None and most < max(fewest, 0)):
         return from_strings(())
-    _, some_byte = np.unique(dfa.byte_class, return_index=True)
-    left = to_go(dfa.trans, some_byte.astype(np.int32), dfa.start)
+    left = bytes_to_go(dfa)
     count = fewest if most is None else most + 1
     limit = budget.max_bytes // (_COPIES * 4 * dfa.n_classes)
     count = min(count, limit + 1)  # no array needs to be longer to see that it is too long
@@ -61,9 +61,7 @@ def within_length(
         if not ok:
             raise out_of_memory(budget)
         bounds = (max(fewest, 0), -1 if most is None else most)
-        rows, accepting, start = watched(
-            made, dfa.trans, dfa.accepting, left, Layers(*found), bounds
-        )
+        rows, accepting, start = watched(made, dfa.trans, dfa.accepting, left, *found, bounds)
         return _numbered(rows, dfa.byte_class, accepting, start)
 
 

@@ -6,15 +6,13 @@ import itertools
 import re
 
 import pytest
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
 from support import examples, same_arrays
 
 from bpe_automata._automata.algebra import (
     any_of,
     concatenation,
-    difference,
-    less_strings,
     repeated,
     union,
 )
@@ -96,18 +94,6 @@ def reads(joins, ends, word: bytes) -> bool:
                     seen.add((other, to))
                     pending.append((other, to))
     return any((end, len(word)) in seen for end in ends)
-
-
-@examples(60)
-@given(byte_dfas(), st.lists(st.sampled_from(WORDS), max_size=6))
-@example(compile_regex("cb*a"), [b"cba"])  # nothing is left after cba
-def test_less_strings_is_a_difference(dfa, words):
-    dfa = union(dfa, dfa)
-    found = less_strings(dfa, words)
-    wanted = difference(dfa, from_strings(word.decode() for word in words))
-    assert same_arrays(union(found, found), wanted)
-    assert (found.distance()[1:] >= 0).all()
-    assert (found.start == 0) == wanted.is_empty
 
 
 def test_a_block_is_copied_for_each_exit_and_found_again_for_the_same():
