@@ -6,8 +6,12 @@
 
 The text home depends on the state of the byte automaton alone, and byte after byte on the state
 that is reached: so the text home after its first id is the rest of it, U falls by one with each of
-its ids, and a mask that holds one id leads to masks that do, until the text is complete. Bytes
-bound ids: as long as many are left, this is not looked at, and the mask is the engine's own.
+its ids, and a mask that holds one id leads to masks that do, until the text is complete. Where no
+text home may follow the last id, some texts are tried that begin with another byte. Bytes bound
+ids: as long as many are left, none of this is looked at, and the mask is the engine's own.
+
+What U does not settle is searched for, breadth-first: the least number, and a way where a mask
+would be empty. Of such a way every id is remembered, as it may be no text home.
 """
 
 from __future__ import annotations
@@ -15,40 +19,40 @@ from __future__ import annotations
 import string
 from abc import ABC, abstractmethod
 from collections.abc import Hashable
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 
 from bpe_automata._automata.linked import LinkedDFA
 from bpe_automata._automata.parts import PLAIN
 from bpe_automata._budget import Budget, check, spent
+from bpe_automata._constructions.cartesian_merge import CartesianMerge, ProductState
 from bpe_automata._constructions.engine import TextEngine
-from bpe_automata._core.endings import furthest
+from bpe_automata._constructions.lift import Lift
+from bpe_automata._core.endings import furthest, may_follow_any
 from bpe_automata._core.tables import fixed
-from bpe_automata._core.ways_home import way_home
-from bpe_automata._kernels.bits import set_bits
+from bpe_automata._kernels.bits import contained, members, packed
 from bpe_automata._limits import untouched
 from bpe_automata._sharing import BoundedMemo, Lock, locked
+from bpe_automata._tokenizer.tokenizer import Tokenizer
 from bpe_automata.errors import BudgetExceededError
 
 State = TypeVar("State", bound=Hashable)
-Key = TypeVar("Key", bound=Hashable)
+Key = tuple[int, int, int]
+"""What of a state matters but for the last id: (byte state, text state, hypotheses)."""
 NEVER = 1 << 30
-_MOST_OPENED = 2000  # configurations of a search
+_NO_TOKEN = -1
+_MOST_OPENED = 2000  # keys of a search
 _SLACK = 8  # bytes: of a character, and of the space that a text may begin with
 _UNPROVED = 64  # further bytes, where `far` may be a few less than the true number
 _TOO_FAR = 1 << 20  # bytes: nothing leads to such states, which are written with others
 _AHEAD = 64  # bytes that an id's completion may wander, beside those of the id
-
-
-def _no_steps() -> np.ndarray:
-    """Room for what kernels want (see `steps.want`)."""
-    return np.zeros(4096, np.int64)
+_MOST_TRIED = 8  # bytes that are tried besides the first of a text home
 
 
 class Way(NamedTuple):
-    """From a configuration to acceptance: so many ids, of which the first is `token`. free: is
-    there a boundary before it, or must it be one that may follow the last id?"""
+    """From a key to acceptance: so many ids, of which the first is `token`. free: is there a
+    boundary before it, or must it be one that may follow the last id?"""
 
     ids: int
     token: int
@@ -56,53 +60,52 @@ class Way(NamedTuple):
 
 
 class Leads(NamedTuple):
-    """ids: int64, all that can be read at a configuration but end-of-sequence; free, bound: int64,
-    which of the targets each leads to, with a boundary before it and without, -1 where it may not
-    come so; keys: the targets; least: int64, ids that it takes from each to acceptance at least."""
+    """Where ids lead. ids: int64 [n], all that can be read at a key but end-of-sequence; after:
+    int64 [2, n], which of `keys` each leads to, with a boundary before it and without, -1 where it
+    may not come so; least: int64 [keys], ids that it takes from each to acceptance at least."""
 
     ids: np.ndarray
-    free: np.ndarray
-    bound: np.ndarray
-    keys: list[Any]
+    after: np.ndarray
+    keys: list[Key]
     least: np.ndarray
 
 
 class Node(NamedTuple):
-    """Of a search: a configuration, and the last ids with which it is reached, by way of another
-    node. free: as of `Way`, of these ids."""
+    """Of a search: a key, and the last ids with which it is reached from another node, with a
+    boundary before them (side 0) or without (side 1)."""
 
-    key: Any
+    key: Key
     ids: np.ndarray
     before: Node | None
-    free: bool
+    side: int
 
 
-class Endings(ABC, Generic[State, Key]):
-    """Of one engine over texts. A key is what of a state matters but for the last id."""
+class Endings(ABC, Generic[State]):
+    """Of one engine over texts."""
 
-    def __init__(self, engine: TextEngine[State]) -> None:
-        self.engine, self.dfa, self.lock = engine, engine.dfa, Lock()
+    detour = 0
+    """Bytes that the completion of an id of a mask may have beside those of a text home."""
+
+    def __init__(self, engine: TextEngine[State], lock: Lock) -> None:
+        self.engine, self.dfa, self.lock = engine, engine.dfa, lock
         self.budget: Budget | None = getattr(engine, "budget", None)
-        self.linked = isinstance(self.dfa, LinkedDFA)
-        far = self.dfa.far if isinstance(self.dfa, LinkedDFA) else self.dfa.distance()
-        self._accepting, self._far = fixed(self.dfa.accepting, far)
-        self._steps = fixed(*self.dfa.steps)
+        self._linked = isinstance(self.dfa, LinkedDFA)
+        self._far = self.dfa.far if isinstance(self.dfa, LinkedDFA) else self.dfa.distance()
+        self._kernel = *fixed(*self.dfa.steps), *fixed(self._far)
+        self._eos = np.array(engine.eos_ids, dtype=np.int64)
+        self._ids: dict[bytes, list[int]] = engine.tokenizer.derived("ids by bytes", _ids_by_bytes)
         # One more: before an added token the space that a piece begins with may be left out.
         self._longest = 1 + max(map(len, engine.tokenizer.spellings))
-        rank = np.full(256, 3, np.uint8)  # few tokens spell many letters
-        upper, lower = string.ascii_uppercase.encode(), string.ascii_lowercase.encode()
-        for k, some in enumerate((PLAIN, upper, lower)):
-            rank[list(some)] = 2 - k
-        n = self.dfa.n_states
-        self._seen, chosen, lengths = untouched((n, np.int32), (n, np.int16), (n, np.int32))
-        self._home = *fixed(self.dfa.accepting, far, rank), chosen, lengths
-        self._eos = np.array(engine.eos_ids, dtype=np.int64)
-        self._n_words = (engine.n_ids + 31) // 32
-        self._leads: BoundedMemo[Key, Leads] = BoundedMemo(8 * engine.n_ids)
-        self._ways: BoundedMemo[Key, list[Way]] = BoundedMemo(500)
-        self._sides: BoundedMemo[tuple[Key, int], np.ndarray] = BoundedMemo(8 * self._n_words)
+        size = 4 * engine.n_ids
+        self._leads: BoundedMemo[Key, Leads] = BoundedMemo(3 * size)
+        self._sides: BoundedMemo[tuple[Key, int], np.ndarray] = BoundedMemo(size // 16)
+        self._ways: BoundedMemo[tuple[Key, int], list[Way]] = BoundedMemo(500)
+        self._counts: BoundedMemo[tuple[Key, int], int] = BoundedMemo(200)
+        self._homes: BoundedMemo[int, list[tuple[int, int]]] = BoundedMemo(1500)
+        self._spelled: BoundedMemo[tuple[int, int], list[tuple[int, int]]] = BoundedMemo(1500)
         self._plain_from: BoundedMemo[Key, int] = BoundedMemo(200)
         self._widest: BoundedMemo[int, int] = BoundedMemo(200)
+        (self._seen,) = untouched((self.dfa.n_states, np.int32))
         self._most_far, self._n_looked_at = 0, 1
         # Ways that are no text home, along which masks must go on as they have promised to.
         self._promised: dict[State, tuple[int, int]] = {}
@@ -110,14 +113,8 @@ class Endings(ABC, Generic[State, Key]):
     # What the engines differ in.
 
     @abstractmethod
-    def key(self, state: State) -> Key:
-        """What of a state matters but for the last id."""
-
-    @abstractmethod
-    def last(self, state: State) -> int: ...
-
-    @abstractmethod
-    def byte_state(self, key: Key) -> int: ...
+    def split(self, state: State) -> tuple[Key, int]:
+        """A key, and the last id."""
 
     @abstractmethod
     def ends(self, key: Key) -> bool:
@@ -127,55 +124,44 @@ class Endings(ABC, Generic[State, Key]):
     def find_leads(self, key: Key) -> Leads: ...
 
     @abstractmethod
-    def find_ways(self, key: Key) -> list[Way]:
-        """The fewest ids first; none where the text is complete."""
+    def read(self, key: Key, token: int, q: int) -> list[tuple[Key, int, bool]]:
+        """The keys after an id that leads to the byte state q, each with the last id, and whether
+        a boundary comes before it."""
 
-    def most(self, key: Key) -> int:
-        """Ids that are enough whatever the last one was, found quickly; NEVER: none are known."""
-        return 0 if self.ends(key) else NEVER
-
-    def after_last(self, state: State) -> np.ndarray | None:
-        """Packed: the ids that may follow the last one without a boundary; None: no matter."""
-        return None
-
-    def follow(self, ids: np.ndarray, token: int) -> np.ndarray:
-        """bool: may a token follow each of some ids without a boundary?"""
-        return np.zeros(len(ids), np.bool_)
-
-    def follow_any(self, ids: np.ndarray, tokens: np.ndarray) -> np.ndarray:
+    def may_follow(self, ids: np.ndarray, tokens: np.ndarray) -> np.ndarray:
         """bool: may each of some tokens follow any of some ids without a boundary?"""
         return np.zeros(len(tokens), np.bool_)
 
-    detour = 0
-    """Bytes that the completion of an id of a mask may have beside those of a way home."""
+    def after_last(self, token: int, bits: np.ndarray) -> None:
+        """Clear in packed ids those that may not follow one without a boundary."""
+
+    def before(self, token: int) -> np.ndarray:
+        """Packed: the ids that one may follow without a boundary."""
+        raise NotImplementedError
 
     # ---------------------------------------------------------------- what is asked
 
     def mask(self, state: State, k: int) -> np.ndarray:
         """int32 words, read-only: ids after which the text can be complete with k ids in all, and
         end-of-sequence where the state accepts."""
-        if k >= self._plain_from.get(self.key(state), NEVER):
+        if k >= self._plain_from.get(self.split(state)[0], NEVER):
             return self.engine.mask(state)
         return self._new_mask(state, k)
 
     @spent
     @locked
     def _new_mask(self, state: State, k: int) -> np.ndarray:
-        key = self.key(state)
-        if self._is_plain(key, k):
-            return self.engine.mask(state)
+        plain = self.engine.mask(state)  # what its ids lead to is written down then
+        if self._is_plain(self.split(state)[0], k):
+            return plain
+        accepts, extra = self.engine.accepting(state), list[int]()
         bits = self._near(state, k)
-        ids, token = self._promised.get(state, (NEVER, -1))
+        ids, token = self._promised.get(state, (NEVER, _NO_TOKEN))
         if ids <= k:
-            set_bits(bits, np.array([token]))
-        accepts = self.engine.accepting(state)
-        if not accepts and not bits.any():
-            found = self._search(state, k)
-            if found is not None:
-                self._promise(state, found)
-                bits = self._packed(np.array(found[:1]))
-        if accepts:
-            set_bits(bits, self._eos)
+            extra.append(token)
+        elif not accepts and not bits.any():
+            extra += self._searched(state, k)[:1]
+        bits |= packed([*extra, *self._eos] if accepts else extra, self.engine.n_ids)
         bits.flags.writeable = False
         return bits
 
@@ -183,23 +169,18 @@ class Endings(ABC, Generic[State, Key]):
     @locked
     def reaches(self, state: State, k: int) -> bool:
         """Is it found that the text can be complete with k ids?"""
-        key = self.key(state)
-        if self._is_plain(key, k):
+        key = self.split(state)[0]
+        if self.ends(key) or self._is_plain(key, k):
             return True
         enough = self.enough(state)
-        if enough <= k:
-            return True
-        if self._least(key) > k:
-            return False
+        if enough <= k or self.least_of(key[0]) > k:
+            return enough <= k
         try:
-            found = self._search(state, k)
+            return bool(self._searched(state, k))
         except BudgetExceededError:
             if enough == NEVER:
                 raise
             return False
-        if found is not None:
-            self._promise(state, found)
-        return found is not None
 
     @spent
     @locked
@@ -207,10 +188,9 @@ class Endings(ABC, Generic[State, Key]):
         """Ids to the nearest accepting state. Raises BudgetExceededError where it takes a long
         search to know them."""
         enough = self.enough(state)
-        if self._least(self.key(state)) >= enough:
+        if enough == 0 or self.least_of(self.split(state)[0][0]) >= enough:
             return enough
-        found = self._search(state, enough - 1)
-        return enough if found is None else len(found)
+        return len(self._searched(state, enough - 1)) or enough
 
     def needed(self, state: State) -> int:
         """The fewest with which it is found."""
@@ -221,33 +201,39 @@ class Endings(ABC, Generic[State, Key]):
 
     def enough(self, state: State) -> int:
         """U: ids that are enough, NEVER where no text home is known."""
-        key, last = self.key(state), self.last(state)
+        key, last = self.split(state)
         if self.ends(key):
             return 0
-        promised = self._promised.get(state, (NEVER, -1))[0]
-        for way in self.ways(key):
-            if way.free or self.follow(np.array([last]), way.token)[0]:
-                return min(way.ids, promised)
-        return promised
+        found = self._promised.get(state, (NEVER, _NO_TOKEN))[0]
+        for n in range(1 + _MOST_TRIED):
+            ways = self.ways(key, n)
+            fits = [way.ids for way in ways if way.free or self._may(last, way.token)]
+            if fits:
+                return min(found, *fits)
+        return found
+
+    def least_of(self, q: int) -> int:
+        """Ids that it takes at least from a byte state where the text is not complete, as none has
+        more bytes than the longest. (`far` of a linked automaton's first state may be one too
+        many.)"""
+        return max(1, -(-(int(self._far[q]) - self._linked) // self._longest))
 
     # ---------------------------------------------------------------- far from the end
 
     def _is_plain(self, key: Key, k: int) -> bool:
         """Is it known that k ids are enough for all ids of the engine's mask?"""
-        if k >= self._plain_from.get(key, NEVER):
-            return True
-        if k <= 0:
-            return False
         enough = 1 + self.detour + _SLACK
-        if k >= enough + self._bytes(self._furthest()) or (
-            self.detour <= _AHEAD and k >= enough + self._bytes(self._furthest_near(key))
-        ):
+        if k < enough:
+            return False
+        found = k >= enough + self._bytes(self._furthest()) or (
+            self.detour <= _AHEAD and k >= enough + self._bytes(self._furthest_near(key[0]))
+        )
+        if found:
             self._plain_from.put(key, k)
-            return True
-        return False
+        return found
 
     def _bytes(self, far: int) -> int:
-        return 2 * far + _UNPROVED if self.linked else far
+        return 2 * far + _UNPROVED if self._linked else far
 
     def _furthest(self) -> int:
         """Bytes to acceptance at most, from all states that are written down."""
@@ -258,14 +244,13 @@ class Endings(ABC, Generic[State, Key]):
             self._n_looked_at = n
         return self._most_far
 
-    def _furthest_near(self, key: Key) -> int:
-        """The same, from states that an id can lead to."""
-        q = self.byte_state(key)
+    def _furthest_near(self, q: int) -> int:
+        """The same, from states that an id can lead to; NEVER: these are too many."""
         found = self._widest.get(q)
         if found is None:
-            self.leads(key)  # whatever its ids lead to is written down then
+            *steps, far = self._kernel
             ahead = self._longest + _AHEAD + _SLACK
-            found = int(furthest(q, ahead, self._steps, self._far, self._seen))
+            found = int(furthest(q, ahead, tuple(steps), far, self._seen))
             found = NEVER if found < 0 else found
             self._widest.put(q, found)
         return found
@@ -274,49 +259,45 @@ class Endings(ABC, Generic[State, Key]):
 
     def _near(self, state: State, k: int) -> np.ndarray:
         """int32 words, new: the ids of a mask for which U says so."""
-        if k <= 0:
-            return np.zeros(self._n_words, np.int32)
-        key = self.key(state)
+        key, last = self.split(state)
         sides = self._sides.get((key, k))
         if sides is None:
             sides = self._find_sides(key, k - 1)
             self._sides.put((key, k), sides)
-        after = self.after_last(state)
-        bits: np.ndarray = sides[0].copy() if after is None else sides[0] | (sides[1] & after)
-        return bits
+        bound = sides[1].copy()
+        self.after_last(last, bound)
+        return sides[0] | bound
 
     def _find_sides(self, key: Key, k: int) -> np.ndarray:
-        """int32 [2, words]: the ids of a configuration after which k ids are enough, with a
-        boundary before them and without."""
+        """int32 [2, words]: the ids of a key after which k ids are enough, with a boundary before
+        them and without."""
         leads = self.leads(key)
+        admitted = np.zeros((2, len(leads.ids)), np.bool_)
         sure = np.zeros(len(leads.keys) + 1, np.bool_)  # the last one is of -1
-        partly = dict[int, list[Way]]()
         for at in np.flatnonzero(leads.least <= k).tolist():
             check()
             target = leads.keys[at]
-            if self.most(target) <= k:
-                sure[at] = True
-                continue
-            ways = [way for way in self.ways(target) if way.ids <= k]
-            sure[at] = any(way.free for way in ways)
-            if ways and not sure[at]:
-                partly[at] = ways
-        if sure[:-1].all() and len(leads.keys):
+            first = () if self.ends(target) else self.ways(target, 0)
+            sure[at] = first == () or any(way.free and way.ids <= k for way in first)
+            if not sure[at]:
+                here = leads.after == at
+                here[here] = self._admitted(target, k, leads.ids[np.nonzero(here)[1]])
+                admitted |= here
+        admitted |= sure[leads.after]
+        if np.array_equal(admitted, leads.after >= 0):
             self._plain_from.put(key, k + 1)
-        found = []
-        for side in (leads.free, leads.bound):
-            admitted = [leads.ids[sure[side]]]
-            for at, ways in partly.items():
-                ids = leads.ids[side == at]
-                some = [self.follow(ids, way.token) for way in ways]
-                admitted.append(ids[np.logical_or.reduce(some)])
-            found.append(self._packed(np.concatenate(admitted)))
-        return np.array(found)
+        return np.array([packed(leads.ids[side].tolist(), self.engine.n_ids) for side in admitted])
 
-    def _packed(self, ids: np.ndarray) -> np.ndarray:
-        bits = np.zeros(self._n_words, np.int32)
-        set_bits(bits, ids)
-        return bits
+    def _admitted(self, key: Key, k: int, ids: np.ndarray) -> np.ndarray:
+        """bool: is a way of at most k ids found after each of some last ids?"""
+        found = np.zeros(len(ids), np.bool_)
+        for n in range(1 + _MOST_TRIED):
+            for way in self.ways(key, n):
+                if way.ids <= k:
+                    found |= way.free or contained(self.before(way.token), ids)
+            if found.all():
+                break
+        return found
 
     def leads(self, key: Key) -> Leads:
         found = self._leads.get(key)
@@ -325,99 +306,257 @@ class Endings(ABC, Generic[State, Key]):
             self._leads.put(key, found)
         return found
 
-    def ways(self, key: Key) -> list[Way]:
-        found = self._ways.get(key)
+    def _grouped(self, ids: np.ndarray, after: np.ndarray) -> Leads:
+        """after: int64 [2, n], keys in one word (see `_core.configurations`), -1 for none."""
+        words, at = np.unique(after, return_inverse=True)
+        at, none = at.reshape(after.shape), int((words < 0).sum())
+        words = words[none:]
+        texts, sets = words >> 24 & 0xFFFF, words & 0xFFFFFF
+        keys = list(zip((words >> 40).tolist(), texts.tolist(), sets.tolist(), strict=True))
+        least = [0 if self.ends(key) else self.least_of(key[0]) for key in keys]
+        return Leads(ids, at - none, keys, np.array(least, np.int64))
+
+    # ---------------------------------------------------------------- texts home
+
+    def ways(self, key: Key, n: int) -> list[Way]:
+        """The ways by which the text home is read, or another text: its first byte is the n-th that
+        is tried."""
+        found = self._ways.get((key, n))
         if found is None:
-            found = self.find_ways(key)
-            self._ways.put(key, found)
+            counted = [
+                Way(1 + self._count(after, last), token, is_free)
+                for token, q in self._beginnings(key[0], n)
+                for after, last, is_free in self.read(key, token, q)
+            ]
+            found = [way for way in counted if way.ids < NEVER]
+            self._ways.put((key, n), found)
         return found
 
-    def home(self, q: int) -> tuple[int, np.ndarray, np.ndarray]:
-        """See `way_home`: how many bytes, -1 for none; the states; the bytes."""
-        room, wanted = self._bytes(int(self._far[q])) + 1, _no_steps()
-        path, data = np.empty(room, np.int64), np.empty(room, np.uint8)
-        n = int(way_home(q, self._steps, self._home, path, data, wanted))
-        while self._enter(wanted):
-            n = int(way_home(q, self._steps, self._home, path, data, wanted))
-        return n, path, data
+    def _count(self, key: Key, last: int) -> int:
+        """Ids that the text home takes after a last id, by the longest tokens that lead on;
+        NEVER where it may not be read. Depth first."""
+        known, most = self._counts, self._bytes(int(self._far[key[0]])) + 1
+        opened, count = [(key, last)], known.get((key, last))
+        waiting = [self._onward(key, last)] if count is None else []
+        while waiting:
+            check()
+            rest = waiting[-1]
+            while rest and known.get(rest[-1]) == NEVER:
+                rest.pop()
+            if self.ends(opened[-1][0]):
+                count = 0
+            elif not rest:
+                count = NEVER
+            elif (then := known.get(rest[-1])) is not None:
+                count = 1 + then
+            elif len(opened) <= most:
+                opened.append(rest[-1])
+                waiting.append(self._onward(*rest[-1]))
+                continue
+            else:
+                count = NEVER
+            known.put(opened.pop(), count)
+            waiting.pop()
+        return NEVER if count is None else count
 
-    def bytes_home(self, q: int) -> int:
-        """NEVER: none."""
-        if self._accepting[q]:
-            return 0
-        known = int(self._home[4][q]) - 1
-        known = known if known >= 0 else self.home(q)[0]
-        return known if known >= 0 else NEVER
+    def _onward(self, key: Key, last: int) -> list[tuple[Key, int]]:
+        """Where the tokens lead that begin the text home and may follow a last id, the shortest
+        first."""
+        return [
+            (after, then)
+            for token, q in self._beginnings(key[0], 0)
+            for after, then, is_free in self.read(key, token, q)
+            if is_free or self._may(last, token)
+        ]
 
-    def _enter(self, wanted: np.ndarray) -> bool:
-        """Write down the steps that a kernel wants. Are there any?"""
-        check()
-        for number in wanted[1 : 1 + int(wanted[0])].tolist():
-            self.dfa.enter(number)  # type: ignore[union-attr]
-        some, wanted[0] = bool(wanted[0]), 0
-        return some
+    def _may(self, last: int, token: int) -> bool:
+        return bool(self.may_follow(np.array([last]), np.array([token]))[0])
 
-    # ---------------------------------------------------------------- from below
+    def _beginnings(self, q: int, n: int) -> list[tuple[int, int]]:
+        """The tokens that begin the text home from a byte state, the shortest first, and the byte
+        state behind each. n: 0; or that of the byte that comes first instead, see `_home`."""
+        found = self._spelled.get((q, n))
+        if found is None:
+            found, data, state = [], b"", q
+            while len(data) < self._longest and (n or not self.dfa.accepting[state]):
+                home = self._home(state)
+                if n >= len(home):
+                    break
+                byte, state = home[n]
+                n, data = 0, data + bytes([byte])
+                found += [(token, state) for token in self._ids.get(data, ())]
+            self._spelled.put((q, n), found)
+        return found
 
-    def _least(self, key: Key) -> int:
-        """Ids to acceptance at least."""
-        return 0 if self.ends(key) else int(self.least_of(np.array([self.byte_state(key)]))[0])
-
-    def least_of(self, states: np.ndarray) -> np.ndarray:
-        """int64: ids that it takes at least if the text is not complete, as none has more bytes
-        than the longest. (`far` of a linked automaton's first state may be one too many.)"""
-        bytes_ = self._far[states].astype(np.int64) - self.linked
-        return np.maximum(1, -(-bytes_ // self._longest))
+    def _home(self, q: int) -> list[tuple[int, int]]:
+        """The byte by which the text home goes on from a state, and where it leads: nearest to
+        acceptance, of these a letter if there is one, as few tokens spell many letters. Then
+        others that may be tried: a space, and those nearest to acceptance, letters last."""
+        found = self._homes.get(q)
+        if found is None:
+            columns = np.arange(self.dfa.n_classes)
+            after = self.dfa.after(np.full(len(columns), q, np.int32), columns)[self.dfa.byte_class]
+            far = np.where(after > 0, self._far[after], -1).astype(np.int64)
+            away = np.where(far < 0, NEVER, 4 * far)
+            first = int((away + _RANK).argmin())
+            others = (away + (2 - _RANK) % 4).argsort(kind="stable")[:_MOST_TRIED]
+            bytes_ = dict.fromkeys([first, 0x20, *others.tolist()])
+            found = [(byte, int(after[byte])) for byte in bytes_ if far[byte] >= 0]
+            self._homes.put(q, found)
+        return found
 
     # ---------------------------------------------------------------- a search
 
-    def _search(self, state: State, most: int) -> list[int] | None:
-        """Ids of a shortest way to acceptance; None where it takes more than `most`. Breadth-first,
-        by configurations: of each those ids that came with earlier last ids are not opened again.
-        Raises BudgetExceededError."""
-        root = Node(self.key(state), np.array([self.last(state)]), None, True)
-        if self.ends(root.key):
-            return []
-        level, closed, depth, room = [root], dict[Key, np.ndarray](), 0, _MOST_OPENED
-        while level and depth < most:
-            depth += 1
-            after: list[Node] = []
-            for node in level:
+    def _searched(self, state: State, most: int) -> list[int]:
+        """Ids of a shortest way to acceptance, which are promised; none where it takes more than
+        `most`. Breadth-first, by keys: of each those ids that came with earlier last ids are not
+        opened again. Raises BudgetExceededError."""
+        key, last = self.split(state)
+        level, closed = [Node(key, np.array([last]), None, 0)], dict[Key, np.ndarray]()
+        room = _MOST_OPENED
+        for depth in range(1, most + 1):
+            opened, level = level, []
+            for node in opened:
                 check()
                 room -= 1
                 if room < 0:
                     why = "the fewest ids to the end of the text were not found in them"
                     raise BudgetExceededError("configurations", _MOST_OPENED, why)
-                leads = self.leads(node.key)
-                free = node.key not in closed
-                waiting = closed.get(node.key, np.flatnonzero(leads.bound >= 0))
-                opened = self.follow_any(node.ids, leads.ids[waiting])
-                closed[node.key] = waiting[~opened]
-                sides = [(leads.free, np.flatnonzero(leads.free >= 0))] * free
-                for side, which in (*sides, (leads.bound, waiting[opened])):
-                    leads_to = side[which]
-                    for at in np.unique(leads_to).tolist():
-                        if depth + self._least(leads.keys[at]) > most:
-                            continue
-                        ids = leads.ids[which[leads_to == at]]
-                        new = Node(leads.keys[at], ids, node, side is leads.free)
-                        if self.ends(new.key):
-                            return self._way_to(new)
-                        after.append(new)
-            level = after
-        return None
+                for new, least in self._opened(node, closed):
+                    if self.ends(new.key):
+                        return self._promise(state, new)
+                    if depth + least <= most:
+                        level.append(new)
+        return []
 
-    def _way_to(self, node: Node | None) -> list[int]:
-        """The ids that led to a node."""
-        found, free = list[int](), True
-        while node is not None and node.before is not None:
-            ids = node.ids if free else node.ids[self.follow(node.ids, found[-1])]
-            found.append(int(ids[0]))
-            node, free = node.before, node.free
-        return found[::-1]
+    def _opened(self, node: Node, closed: dict[Key, np.ndarray]) -> list[tuple[Node, int]]:
+        """The nodes after one, and the ids that they take at least. closed: of each key the places
+        of the bound ids that are not opened yet."""
+        leads, found = self.leads(node.key), list[tuple[Node, int]]()
+        bound = closed.get(node.key)
+        free = np.flatnonzero(leads.after[0] >= 0) if bound is None else np.empty(0, np.int64)
+        bound = np.flatnonzero(leads.after[1] >= 0) if bound is None else bound
+        may = self.may_follow(node.ids, leads.ids[bound])
+        closed[node.key] = bound[~may]
+        for side, places in enumerate((free, bound[may])):
+            leads_to = leads.after[side, places]
+            for at in np.unique(leads_to).tolist():
+                ids = leads.ids[places[leads_to == at]]
+                found.append((Node(leads.keys[at], ids, node, side), int(leads.least[at])))
+        return found
 
-    def _promise(self, state: State, ids: list[int]) -> None:
-        """Keep a way that was found for the masks along it."""
+    def _promise(self, state: State, node: Node) -> list[int]:
+        """The ids that led to a node, kept for the masks along them."""
+        ids, side, at = list[int](), 0, node
+        while at.before is not None:
+            fits = (token for token in at.ids.tolist() if side == 0 or self._may(token, ids[-1]))
+            ids.append(next(fits))
+            side, at = at.side, at.before
+        ids.reverse()
         for k, token in enumerate(ids):
             self._promised[state] = len(ids) - k, token
             state = self.engine.step(state, token)
+        return ids
+
+
+class CanonicalEndings(Endings[ProductState]):
+    """Those of `CartesianMerge`."""
+
+    engine: CartesianMerge
+
+    def __init__(self, engine: CartesianMerge) -> None:
+        super().__init__(engine, engine.product.lock)
+        self.product, self.canonical = engine.product, engine.canonical
+        self._pairs = self.product.tables.pairs
+        self._reachable = packed(np.flatnonzero(self.canonical.derivation.reachable), engine.n_ids)
+
+    @property
+    def detour(self) -> int:  # type: ignore[override]
+        return self.product.detour
+
+    def split(self, state: ProductState) -> tuple[Key, int]:
+        return state[:3], state.last
+
+    def ends(self, key: Key) -> bool:
+        return self.engine.accepting(ProductState(*key, _NO_TOKEN))
+
+    def read(self, key: Key, token: int, q: int) -> list[tuple[Key, int, bool]]:
+        text = self.canonical.text_after(key[1], key[2], token)
+        if text < 0 or not self.canonical.usable[token]:
+            return []
+        number = self.canonical.actions.of_token[token]
+        free, bound = (int(side[number]) for side in self.canonical.sets.successors(key[2]))
+        sides = ((free, True), (bound, False))
+        return [((q, text, H), token, is_free) for H, is_free in sides if H >= 0]
+
+    def find_leads(self, key: Key) -> Leads:
+        bits = self.product.sides(*key)
+        ids = members(bits[0] | bits[1])
+        reached = self.product.after_each(*key, ids)
+        place = reached[:, 0] << 40 | reached[:, 1] << 24
+        classes = self.canonical.actions.of_token[ids]
+        after = np.empty((2, len(ids)), np.int64)
+        for k, sets in enumerate(self.canonical.sets.successors(key[2])):
+            after[k] = np.where(contained(bits[k], ids), place | sets[classes], -1)
+        for k in np.flatnonzero(np.isin(ids, list(self.engine.tokenizer.added_ids))).tolist():
+            q, text, H, _ = self.engine.step(ProductState(*key, _NO_TOKEN), int(ids[k]))
+            after[:, k] = q << 40 | text << 24 | H, -1
+        return self._grouped(ids, after)
+
+    def may_follow(self, ids: np.ndarray, tokens: np.ndarray) -> np.ndarray:
+        found: np.ndarray = may_follow_any(ids, tokens, self._pairs)
+        return found
+
+    def after_last(self, token: int, bits: np.ndarray) -> None:
+        self.engine.followers(ProductState(0, 0, 0, token), bits)
+
+    def before(self, token: int) -> np.ndarray:
+        bits = self._reachable.copy()
+        if self.canonical.derivation.reachable[token]:
+            self.canonical.geometry.clear_predecessors(token, bits)
+            return bits
+        return np.zeros_like(bits)
+
+
+class LiftEndings(Endings[int]):
+    """Those of `Lift`, where the last id does not matter."""
+
+    engine: Lift
+
+    def __init__(self, engine: Lift) -> None:
+        super().__init__(engine, Lock())
+
+    def split(self, state: int) -> tuple[Key, int]:
+        return (state, 0, 0), _NO_TOKEN
+
+    def ends(self, key: Key) -> bool:
+        return bool(self.dfa.accepting[key[0]])
+
+    def read(self, key: Key, token: int, q: int) -> list[tuple[Key, int, bool]]:
+        return [] if token in self.engine.eos_ids else [((q, 0, 0), _NO_TOKEN, True)]
+
+    def find_leads(self, key: Key) -> Leads:
+        ids = members(self.engine.mask(key[0]))
+        ids = ids[~np.isin(ids, self._eos)]
+        states = np.array(self.engine.steps(key[0], ids), np.int64)
+        return self._grouped(ids, np.array([states << 40, np.full(len(ids), -1)]))
+
+
+def _ids_by_bytes(tokenizer: Tokenizer) -> dict[bytes, list[int]]:
+    """The ids of each spelling, but those of added tokens."""
+    found: dict[bytes, list[int]] = {}
+    for token, data in enumerate(tokenizer.spellings):
+        if token not in tokenizer.added_ids:
+            found.setdefault(data, []).append(token)
+    return found
+
+
+def _ranks() -> np.ndarray:
+    rank = np.full(256, 3)
+    letters = string.ascii_uppercase.encode(), string.ascii_lowercase.encode()
+    for k, some in enumerate((PLAIN, *letters)):
+        rank[list(some)] = 2 - k
+    return rank
+
+
+_RANK = _ranks()
