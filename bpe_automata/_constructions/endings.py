@@ -31,7 +31,7 @@ from bpe_automata._constructions.engine import TextEngine
 from bpe_automata._constructions.lift import Lift
 from bpe_automata._core.endings import furthest, may_follow_any
 from bpe_automata._core.tables import fixed
-from bpe_automata._kernels.bits import contained, members, packed
+from bpe_automata._kernels.bits import contained, members, packed, set_bits
 from bpe_automata._limits import untouched
 from bpe_automata._sharing import BoundedMemo, Lock, locked
 from bpe_automata._tokenizer.tokenizer import Tokenizer
@@ -62,11 +62,13 @@ class Way(NamedTuple):
 class Leads(NamedTuple):
     """Where ids lead. ids: int64 [n], all that can be read at a key but end-of-sequence; after:
     int64 [2, n], which of `keys` each leads to, with a boundary before it and without, -1 where it
-    may not come so; least: int64 [keys], ids that it takes from each to acceptance at least."""
+    may not come so; places: of each key, int64, where it stands in `after`, which is taken as one
+    row; least: int64 [keys], ids that it takes from each to acceptance at least."""
 
     ids: np.ndarray
     after: np.ndarray
     keys: list[Key]
+    places: list[np.ndarray]
     least: np.ndarray
 
 
@@ -272,29 +274,29 @@ class Endings(ABC, Generic[State]):
         """int32 [2, words]: the ids of a key after which k ids are enough, with a boundary before
         them and without."""
         leads = self.leads(key)
-        admitted = np.zeros((2, len(leads.ids)), np.bool_)
-        sure = np.zeros(len(leads.keys) + 1, np.bool_)  # the last one is of -1
+        admitted = np.zeros(2 * len(leads.ids), np.bool_)
         for at in np.flatnonzero(leads.least <= k).tolist():
             check()
-            target = leads.keys[at]
-            first = () if self.ends(target) else self.ways(target, 0)
-            sure[at] = first == () or any(way.free and way.ids <= k for way in first)
-            if not sure[at]:
-                here = leads.after == at
-                here[here] = self._admitted(target, k, leads.ids[np.nonzero(here)[1]])
-                admitted |= here
-        admitted |= sure[leads.after]
-        if np.array_equal(admitted, leads.after >= 0):
+            places = leads.places[at]
+            admitted[places] = self._admitted(leads.keys[at], k, leads.ids[places % len(leads.ids)])
+        if np.array_equal(admitted, leads.after.reshape(-1) >= 0):
             self._plain_from.put(key, k + 1)
-        return np.array([packed(leads.ids[side].tolist(), self.engine.n_ids) for side in admitted])
+        sides = np.zeros((2, (self.engine.n_ids + 31) // 32), np.int32)
+        for bits, side in zip(sides, admitted.reshape(2, -1), strict=True):
+            set_bits(bits, leads.ids[side])
+        return sides
 
     def _admitted(self, key: Key, k: int, ids: np.ndarray) -> np.ndarray:
         """bool: is a way of at most k ids found after each of some last ids?"""
         found = np.zeros(len(ids), np.bool_)
+        if self.ends(key):
+            return ~found
         for n in range(1 + _MOST_TRIED):
             for way in self.ways(key, n):
+                if way.ids <= k and way.free:
+                    return np.ones(len(ids), np.bool_)
                 if way.ids <= k:
-                    found |= way.free or contained(self.before(way.token), ids)
+                    found |= contained(self.before(way.token), ids)
             if found.all():
                 break
         return found
@@ -308,13 +310,15 @@ class Endings(ABC, Generic[State]):
 
     def _grouped(self, ids: np.ndarray, after: np.ndarray) -> Leads:
         """after: int64 [2, n], keys in one word (see `_core.configurations`), -1 for none."""
-        words, at = np.unique(after, return_inverse=True)
-        at, none = at.reshape(after.shape), int((words < 0).sum())
-        words = words[none:]
+        order = after.reshape(-1).argsort(kind="stable")
+        order = order[(after < 0).sum() :]
+        words, first = np.unique(after.reshape(-1)[order], return_index=True)
+        places, at = np.split(order, first[1:]) if len(words) else [], np.full_like(after, -1)
+        at.reshape(-1)[order] = np.repeat(np.arange(len(words)), list(map(len, places)))
         texts, sets = words >> 24 & 0xFFFF, words & 0xFFFFFF
         keys = list(zip((words >> 40).tolist(), texts.tolist(), sets.tolist(), strict=True))
         least = [0 if self.ends(key) else self.least_of(key[0]) for key in keys]
-        return Leads(ids, at - none, keys, np.array(least, np.int64))
+        return Leads(ids, at, keys, places, np.array(least, np.int64))
 
     # ---------------------------------------------------------------- texts home
 
@@ -377,13 +381,13 @@ class Endings(ABC, Generic[State]):
         state behind each. n: 0; or that of the byte that comes first instead, see `_home`."""
         found = self._spelled.get((q, n))
         if found is None:
-            found, data, state = [], b"", q
-            while len(data) < self._longest and (n or not self.dfa.accepting[state]):
+            found, data, state, which = [], b"", q, n
+            while len(data) < self._longest and (which or not self.dfa.accepting[state]):
                 home = self._home(state)
-                if n >= len(home):
+                if which >= len(home):
                     break
-                byte, state = home[n]
-                n, data = 0, data + bytes([byte])
+                byte, state = home[which]
+                which, data = 0, data + bytes([byte])
                 found += [(token, state) for token in self._ids.get(data, ())]
             self._spelled.put((q, n), found)
         return found
