@@ -18,8 +18,9 @@ from __future__ import annotations
 
 import string
 from abc import ABC, abstractmethod
-from collections.abc import Hashable
-from typing import Generic, NamedTuple, TypeVar
+from collections.abc import Callable, Hashable
+from functools import wraps
+from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 import numpy as np
 
@@ -37,6 +38,7 @@ from bpe_automata._sharing import BoundedMemo, Lock, locked
 from bpe_automata._tokenizer.tokenizer import Tokenizer
 from bpe_automata.errors import BudgetExceededError
 
+F = TypeVar("F", bound=Callable[..., object])
 State = TypeVar("State", bound=Hashable)
 Key = tuple[int, int, int]
 """What of a state matters but for the last id: (byte state, text state, hypotheses)."""
@@ -47,7 +49,24 @@ _SLACK = 8  # bytes: of a character, and of the space that a text may begin with
 _UNPROVED = 64  # further bytes, where `far` may be a few less than the true number
 _TOO_FAR = 1 << 20  # bytes: nothing leads to such states, which are written with others
 _AHEAD = 64  # bytes that an id's completion may wander, beside those of the id
+_ENTRY_BYTES = {"leads": 1_000_000, "_sides": 30_000, "ways": 500, "_furthest_near": 200}
+_ENTRY_BYTES |= {"_beginnings": 1500, "_home": 1500}
 _MOST_TRIED = 8  # bytes that are tried besides the first of a text home
+
+
+def _remembered(find: F) -> F:
+    """Keep what a method finds, by its arguments, in the memo of `self.memos` of its name."""
+
+    @wraps(find)
+    def kept(self: Any, *given: Any) -> Any:
+        memo = self.memos[find.__name__]
+        found = memo.get(given)
+        if found is None:
+            found = find(self, *given)
+            memo.put(given, found)
+        return found
+
+    return cast(F, kept)
 
 
 class Way(NamedTuple):
@@ -60,26 +79,25 @@ class Way(NamedTuple):
 
 
 class Leads(NamedTuple):
-    """Where ids lead. ids: int64 [n], all that can be read at a key but end-of-sequence; after:
-    int64 [2, n], which of `keys` each leads to, with a boundary before it and without, -1 where it
-    may not come so; places: of each key, int64, where it stands in `after`, which is taken as one
-    row; least: int64 [keys], ids that it takes from each to acceptance at least."""
+    """Where ids lead. ids: int64 [n], all that can be read at a key but end-of-sequence; keys:
+    those that they lead to; places: of each, int32, the ids that lead to it: k for ids[k] with a
+    boundary before it, n + k without one; least: int64 [keys], ids that it takes from each to
+    acceptance at least."""
 
     ids: np.ndarray
-    after: np.ndarray
     keys: list[Key]
     places: list[np.ndarray]
     least: np.ndarray
 
 
 class Node(NamedTuple):
-    """Of a search: a key, and the last ids with which it is reached from another node, with a
-    boundary before them (side 0) or without (side 1)."""
+    """Of a search: a key, and the last ids with which it is reached from another node. is_bound: is
+    there no boundary before them?"""
 
     key: Key
     ids: np.ndarray
     before: Node | None
-    side: int
+    is_bound: bool
 
 
 class Endings(ABC, Generic[State]):
@@ -98,15 +116,9 @@ class Endings(ABC, Generic[State]):
         self._ids: dict[bytes, list[int]] = engine.tokenizer.derived("ids by bytes", _ids_by_bytes)
         # One more: before an added token the space that a piece begins with may be left out.
         self._longest = 1 + max(map(len, engine.tokenizer.spellings))
-        size = 4 * engine.n_ids
-        self._leads: BoundedMemo[Key, Leads] = BoundedMemo(3 * size)
-        self._sides: BoundedMemo[tuple[Key, int], np.ndarray] = BoundedMemo(size // 16)
-        self._ways: BoundedMemo[tuple[Key, int], list[Way]] = BoundedMemo(500)
+        self.memos = {name: BoundedMemo[Any, Any](size) for name, size in _ENTRY_BYTES.items()}
         self._counts: BoundedMemo[tuple[Key, int], int] = BoundedMemo(200)
-        self._homes: BoundedMemo[int, list[tuple[int, int]]] = BoundedMemo(1500)
-        self._spelled: BoundedMemo[tuple[int, int], list[tuple[int, int]]] = BoundedMemo(1500)
         self._plain_from: BoundedMemo[Key, int] = BoundedMemo(200)
-        self._widest: BoundedMemo[int, int] = BoundedMemo(200)
         (self._seen,) = untouched((self.dfa.n_states, np.int32))
         self._most_far, self._n_looked_at = 0, 1
         # Ways that are no text home, along which masks must go on as they have promised to.
@@ -156,8 +168,12 @@ class Endings(ABC, Generic[State]):
         plain = self.engine.mask(state)  # what its ids lead to is written down then
         if self._is_plain(self.split(state)[0], k):
             return plain
+        key, last = self.split(state)
+        sides = self._sides(key, k - 1)
+        bits = sides[1].copy()
+        self.after_last(last, bits)
+        bits |= sides[0]
         accepts, extra = self.engine.accepting(state), list[int]()
-        bits = self._near(state, k)
         ids, token = self._promised.get(state, (NEVER, _NO_TOKEN))
         if ids <= k:
             extra.append(token)
@@ -246,31 +262,18 @@ class Endings(ABC, Generic[State]):
             self._n_looked_at = n
         return self._most_far
 
+    @_remembered
     def _furthest_near(self, q: int) -> int:
         """The same, from states that an id can lead to; NEVER: these are too many."""
-        found = self._widest.get(q)
-        if found is None:
-            *steps, far = self._kernel
-            ahead = self._longest + _AHEAD + _SLACK
-            found = int(furthest(q, ahead, tuple(steps), far, self._seen))
-            found = NEVER if found < 0 else found
-            self._widest.put(q, found)
-        return found
+        *steps, far = self._kernel
+        ahead = self._longest + _AHEAD + _SLACK
+        found = int(furthest(q, ahead, tuple(steps), far, self._seen))
+        return NEVER if found < 0 else found
 
     # ---------------------------------------------------------------- near the end
 
-    def _near(self, state: State, k: int) -> np.ndarray:
-        """int32 words, new: the ids of a mask for which U says so."""
-        key, last = self.split(state)
-        sides = self._sides.get((key, k))
-        if sides is None:
-            sides = self._find_sides(key, k - 1)
-            self._sides.put((key, k), sides)
-        bound = sides[1].copy()
-        self.after_last(last, bound)
-        return sides[0] | bound
-
-    def _find_sides(self, key: Key, k: int) -> np.ndarray:
+    @_remembered
+    def _sides(self, key: Key, k: int) -> np.ndarray:
         """int32 [2, words]: the ids of a key after which k ids are enough, with a boundary before
         them and without."""
         leads = self.leads(key)
@@ -279,7 +282,7 @@ class Endings(ABC, Generic[State]):
             check()
             places = leads.places[at]
             admitted[places] = self._admitted(leads.keys[at], k, leads.ids[places % len(leads.ids)])
-        if np.array_equal(admitted, leads.after.reshape(-1) >= 0):
+        if admitted.sum() == sum(map(len, leads.places)):
             self._plain_from.put(key, k + 1)
         sides = np.zeros((2, (self.engine.n_ids + 31) // 32), np.int32)
         for bits, side in zip(sides, admitted.reshape(2, -1), strict=True):
@@ -301,67 +304,55 @@ class Endings(ABC, Generic[State]):
                 break
         return found
 
+    @_remembered
     def leads(self, key: Key) -> Leads:
-        found = self._leads.get(key)
-        if found is None:
-            found = self.find_leads(key)
-            self._leads.put(key, found)
-        return found
+        return self.find_leads(key)
 
     def _grouped(self, ids: np.ndarray, after: np.ndarray) -> Leads:
         """after: int64 [2, n], keys in one word (see `_core.configurations`), -1 for none."""
-        order = after.reshape(-1).argsort(kind="stable")
-        order = order[(after < 0).sum() :]
-        words, first = np.unique(after.reshape(-1)[order], return_index=True)
-        places, at = np.split(order, first[1:]) if len(words) else [], np.full_like(after, -1)
-        at.reshape(-1)[order] = np.repeat(np.arange(len(words)), list(map(len, places)))
-        texts, sets = words >> 24 & 0xFFFF, words & 0xFFFFFF
-        keys = list(zip((words >> 40).tolist(), texts.tolist(), sets.tolist(), strict=True))
+        order = after.reshape(-1).argsort()[(after < 0).sum() :].astype(np.int32)
+        in_order = after.reshape(-1)[order]
+        first = np.flatnonzero(np.diff(in_order, prepend=-1))
+        words = in_order[first]
+        parts = words >> 40, words >> 24 & 0xFFFF, words & 0xFFFFFF
+        keys = list(zip(*(part.tolist() for part in parts), strict=True))
         least = [0 if self.ends(key) else self.least_of(key[0]) for key in keys]
-        return Leads(ids, at, keys, places, np.array(least, np.int64))
+        return Leads(ids, keys, np.split(order, first[1:])[: len(keys)], np.array(least, np.int64))
 
     # ---------------------------------------------------------------- texts home
 
+    @_remembered
     def ways(self, key: Key, n: int) -> list[Way]:
         """The ways by which the text home is read, or another text: its first byte is the n-th that
         is tried."""
-        found = self._ways.get((key, n))
-        if found is None:
-            counted = [
-                Way(1 + self._count(after, last), token, is_free)
-                for token, q in self._beginnings(key[0], n)
-                for after, last, is_free in self.read(key, token, q)
-            ]
-            found = [way for way in counted if way.ids < NEVER]
-            self._ways.put((key, n), found)
-        return found
+        found = [
+            Way(1 + self._count(after, last), token, is_free)
+            for token, q in self._beginnings(key[0], n)
+            for after, last, is_free in self.read(key, token, q)
+        ]
+        return [way for way in found if way.ids < NEVER]
 
     def _count(self, key: Key, last: int) -> int:
         """Ids that the text home takes after a last id, by the longest tokens that lead on;
         NEVER where it may not be read. Depth first."""
-        known, most = self._counts, self._bytes(int(self._far[key[0]])) + 1
-        opened, count = [(key, last)], known.get((key, last))
-        waiting = [self._onward(key, last)] if count is None else []
-        while waiting:
+        known, start, most = self._counts, (key, last), self._bytes(int(self._far[key[0]])) + 1
+        opened = list[tuple[tuple[Key, int], list[tuple[Key, int]]]]()
+        while (found := known.get(start)) is None:
             check()
-            rest = waiting[-1]
+            if not opened:
+                opened.append((start, self._onward(*start)))
+            at, rest = opened[-1]
             while rest and known.get(rest[-1]) == NEVER:
                 rest.pop()
-            if self.ends(opened[-1][0]):
-                count = 0
-            elif not rest:
-                count = NEVER
-            elif (then := known.get(rest[-1])) is not None:
-                count = 1 + then
-            elif len(opened) <= most:
-                opened.append(rest[-1])
-                waiting.append(self._onward(*rest[-1]))
+            then = known.get(rest[-1]) if rest else NEVER - 1
+            if self.ends(at[0]):
+                then = -1
+            elif then is None and len(opened) <= most:
+                opened.append((rest[-1], self._onward(*rest[-1])))
                 continue
-            else:
-                count = NEVER
-            known.put(opened.pop(), count)
-            waiting.pop()
-        return NEVER if count is None else count
+            known.put(at, NEVER if then is None else 1 + then)
+            opened.pop()
+        return found
 
     def _onward(self, key: Key, last: int) -> list[tuple[Key, int]]:
         """Where the tokens lead that begin the text home and may follow a last id, the shortest
@@ -376,38 +367,32 @@ class Endings(ABC, Generic[State]):
     def _may(self, last: int, token: int) -> bool:
         return bool(self.may_follow(np.array([last]), np.array([token]))[0])
 
+    @_remembered
     def _beginnings(self, q: int, n: int) -> list[tuple[int, int]]:
         """The tokens that begin the text home from a byte state, the shortest first, and the byte
         state behind each. n: 0; or that of the byte that comes first instead, see `_home`."""
-        found = self._spelled.get((q, n))
-        if found is None:
-            found, data, state, which = [], b"", q, n
-            while len(data) < self._longest and (which or not self.dfa.accepting[state]):
-                home = self._home(state)
-                if which >= len(home):
-                    break
-                byte, state = home[which]
-                which, data = 0, data + bytes([byte])
-                found += [(token, state) for token in self._ids.get(data, ())]
-            self._spelled.put((q, n), found)
+        found, data = list[tuple[int, int]](), b""
+        while len(data) < self._longest and (n or not self.dfa.accepting[q]):
+            home = self._home(q)
+            if n >= len(home):
+                break
+            byte, q = home[n]
+            n, data = 0, data + bytes([byte])
+            found += [(token, q) for token in self._ids.get(data, ())]
         return found
 
+    @_remembered
     def _home(self, q: int) -> list[tuple[int, int]]:
         """The byte by which the text home goes on from a state, and where it leads: nearest to
         acceptance, of these a letter if there is one, as few tokens spell many letters. Then
         others that may be tried: a space, and those nearest to acceptance, letters last."""
-        found = self._homes.get(q)
-        if found is None:
-            columns = np.arange(self.dfa.n_classes)
-            after = self.dfa.after(np.full(len(columns), q, np.int32), columns)[self.dfa.byte_class]
-            far = np.where(after > 0, self._far[after], -1).astype(np.int64)
-            away = np.where(far < 0, NEVER, 4 * far)
-            first = int((away + _RANK).argmin())
-            others = (away + (2 - _RANK) % 4).argsort(kind="stable")[:_MOST_TRIED]
-            bytes_ = dict.fromkeys([first, 0x20, *others.tolist()])
-            found = [(byte, int(after[byte])) for byte in bytes_ if far[byte] >= 0]
-            self._homes.put(q, found)
-        return found
+        columns = np.arange(self.dfa.n_classes)
+        after = self.dfa.after(np.full(len(columns), q, np.int32), columns)[self.dfa.byte_class]
+        far = np.where(after > 0, self._far[after], -1).astype(np.int64)
+        away = np.where(far < 0, NEVER, 4 * far)
+        others = (away + (2 - _RANK) % 4).argsort(kind="stable")[:_MOST_TRIED]
+        bytes_ = dict.fromkeys([int((away + _RANK).argmin()), 0x20, *others.tolist()])
+        return [(byte, int(after[byte])) for byte in bytes_ if far[byte] >= 0]
 
     # ---------------------------------------------------------------- a search
 
@@ -416,7 +401,7 @@ class Endings(ABC, Generic[State]):
         `most`. Breadth-first, by keys: of each those ids that came with earlier last ids are not
         opened again. Raises BudgetExceededError."""
         key, last = self.split(state)
-        level, closed = [Node(key, np.array([last]), None, 0)], dict[Key, np.ndarray]()
+        level, closed = [Node(key, np.array([last]), None, False)], dict[Key, np.ndarray]()
         room = _MOST_OPENED
         for depth in range(1, most + 1):
             opened, level = level, []
@@ -426,36 +411,36 @@ class Endings(ABC, Generic[State]):
                 if room < 0:
                     why = "the fewest ids to the end of the text were not found in them"
                     raise BudgetExceededError("configurations", _MOST_OPENED, why)
-                for new, least in self._opened(node, closed):
+                for new in self._opened(node, closed, most - depth):
                     if self.ends(new.key):
                         return self._promise(state, new)
-                    if depth + least <= most:
-                        level.append(new)
+                    level.append(new)
         return []
 
-    def _opened(self, node: Node, closed: dict[Key, np.ndarray]) -> list[tuple[Node, int]]:
-        """The nodes after one, and the ids that they take at least. closed: of each key the places
-        of the bound ids that are not opened yet."""
-        leads, found = self.leads(node.key), list[tuple[Node, int]]()
-        bound = closed.get(node.key)
-        free = np.flatnonzero(leads.after[0] >= 0) if bound is None else np.empty(0, np.int64)
-        bound = np.flatnonzero(leads.after[1] >= 0) if bound is None else bound
-        may = self.may_follow(node.ids, leads.ids[bound])
-        closed[node.key] = bound[~may]
-        for side, places in enumerate((free, bound[may])):
-            leads_to = leads.after[side, places]
-            for at in np.unique(leads_to).tolist():
-                ids = leads.ids[places[leads_to == at]]
-                found.append((Node(leads.keys[at], ids, node, side), int(leads.least[at])))
+    def _opened(self, node: Node, closed: dict[Key, np.ndarray], most: int) -> list[Node]:
+        """The nodes after one that do not take more than `most` ids for sure. closed: bool [2n], of
+        each key the places of its leads that are opened already."""
+        leads, found = self.leads(node.key), list[Node]()
+        n, before = len(leads.ids), closed.get(node.key)
+        bound = self.may_follow(node.ids, leads.ids)
+        now = np.append(np.ones(n, np.bool_), bound)
+        new = now if before is None else now & ~before
+        closed[node.key] = now if before is None else now | before
+        for at in np.flatnonzero(leads.least <= most).tolist():
+            places = leads.places[at][new[leads.places[at]]]
+            for is_bound in (False, True):
+                ids = leads.ids[places[(places >= n) == is_bound] % n]
+                if len(ids):
+                    found.append(Node(leads.keys[at], ids, node, is_bound))
         return found
 
     def _promise(self, state: State, node: Node) -> list[int]:
         """The ids that led to a node, kept for the masks along them."""
-        ids, side, at = list[int](), 0, node
+        ids, is_bound, at = list[int](), False, node
         while at.before is not None:
-            fits = (token for token in at.ids.tolist() if side == 0 or self._may(token, ids[-1]))
-            ids.append(next(fits))
-            side, at = at.side, at.before
+            some = at.ids.tolist()
+            ids.append(next(i for i in some if not is_bound or self._may(i, ids[-1])))
+            is_bound, at = at.is_bound, at.before
         ids.reverse()
         for k, token in enumerate(ids):
             self._promised[state] = len(ids) - k, token
@@ -555,12 +540,10 @@ def _ids_by_bytes(tokenizer: Tokenizer) -> dict[bytes, list[int]]:
     return found
 
 
-def _ranks() -> np.ndarray:
-    rank = np.full(256, 3)
-    letters = string.ascii_uppercase.encode(), string.ascii_lowercase.encode()
-    for k, some in enumerate((PLAIN, *letters)):
-        rank[list(some)] = 2 - k
-    return rank
-
-
-_RANK = _ranks()
+_RANK = np.full(256, 3)
+for _rank, _bytes in (
+    (2, PLAIN),
+    (1, string.ascii_uppercase.encode()),
+    (0, string.ascii_lowercase.encode()),
+):
+    _RANK[list(_bytes)] = _rank

@@ -10,16 +10,20 @@ may leave ids out: near the end they allow those alone after which a short text 
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Hashable, Sequence
-from typing import Any, Generic, Protocol, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
 
 import numpy as np
 
 from bpe_automata._arguments import at_least
 from bpe_automata._budget import Budget, check, spent
 from bpe_automata._constructions.cartesian_merge import CartesianMerge
-from bpe_automata._constructions.endings import NEVER, CanonicalEndings, LiftEndings
+from bpe_automata._constructions.endings import (
+    NEVER,
+    CanonicalEndings,
+    Endings,
+    LiftEndings,
+)
 from bpe_automata._constructions.engine import Engine, TextEngine, travelling
 from bpe_automata._constructions.lift import Lift
 from bpe_automata._kernels.bits import members, packed
@@ -92,22 +96,6 @@ class TextWithin(Within[State]):
         return self.inner.dfa_state(state[0])
 
 
-class AnyEndings(Protocol):
-    """What is known of how soon the texts of an engine can be complete."""
-
-    def mask(self, state: Any, k: int) -> np.ndarray:
-        """See `endings.Endings.mask`."""
-
-    def reaches(self, state: Any, k: int) -> bool:
-        """Is it found that the text can be complete with k ids?"""
-
-    def needed(self, state: Any) -> int:
-        """The fewest with which it is found."""
-
-    def least(self, state: Any) -> int:
-        """Ids to the nearest accepting state. Raises BudgetExceededError."""
-
-
 def min_tokens(engine: Engine[Any], state: Hashable) -> int:
     """Ids from a relevant state to the nearest accepting one, end-of-sequence not counted. A budget
     plays no part: what is within it is no farther for it. It is searched for, breadth-first, where
@@ -175,10 +163,9 @@ class ExploredEndings(Generic[State]):
     def _explore(self, state: State) -> None:
         """Find the distances of all states that can be reached, backwards from acceptance."""
         before: dict[State, list[State]] = {state: []}
-        waiting, n_edges = deque([state]), 0
-        while waiting:
+        n_edges, waiting = 0, [state]
+        for here in waiting:  # grows
             check()
-            here = waiting.popleft()
             ids = self._readable(here)
             n_edges += len(ids)
             if n_edges > self._most:
@@ -189,12 +176,14 @@ class ExploredEndings(Generic[State]):
                     before[after] = []
                     waiting.append(after)
                 before[after].append(here)
-        far = {one: 0 for one in before if self._engine.accepting(one)}
-        waiting.extend(far)
-        while waiting:
-            here = waiting.popleft()
+        nearest = [one for one in before if self._engine.accepting(one)]
+        far = dict.fromkeys(nearest, 0)
+        for here in nearest:  # grows
             for one in before[here]:
                 if one not in far:
                     far[one] = far[here] + 1
-                    waiting.append(one)
+                    nearest.append(one)
         self._far.update({one: far.get(one, NEVER) for one in before})
+
+
+AnyEndings = Endings[Any] | ExploredEndings[Any]
