@@ -27,12 +27,11 @@ import numpy as np
 from bpe_automata._automata.linked import LinkedDFA
 from bpe_automata._automata.parts import PLAIN
 from bpe_automata._budget import Budget, check, spent
-from bpe_automata._constructions.cartesian_merge import CartesianMerge, ProductState
 from bpe_automata._constructions.engine import TextEngine
-from bpe_automata._constructions.lift import Lift
-from bpe_automata._core.endings import furthest, may_follow_any
+from bpe_automata._core.canonical import NO_TOKEN
+from bpe_automata._core.endings import furthest
 from bpe_automata._core.tables import fixed
-from bpe_automata._kernels.bits import contained, members, packed, set_bits
+from bpe_automata._kernels.bits import contained, packed, set_bits
 from bpe_automata._limits import untouched
 from bpe_automata._sharing import BoundedMemo, Lock, locked
 from bpe_automata._tokenizer.tokenizer import Tokenizer
@@ -43,7 +42,6 @@ State = TypeVar("State", bound=Hashable)
 Key = tuple[int, int, int]
 """What of a state matters but for the last id: (byte state, text state, hypotheses)."""
 NEVER = 1 << 30
-_NO_TOKEN = -1
 _MOST_OPENED = 2000  # keys of a search
 _SLACK = 8  # bytes: of a character, and of the space that a text may begin with
 _UNPROVED = 64  # further bytes, where `far` may be a few less than the true number
@@ -52,9 +50,13 @@ _AHEAD = 64  # bytes that an id's completion may wander, beside those of the id
 _ENTRY_BYTES = {"leads": 1_000_000, "_sides": 30_000, "ways": 500, "_furthest_near": 200}
 _ENTRY_BYTES |= {"_beginnings": 1500, "_home": 1500}
 _MOST_TRIED = 8  # bytes that are tried besides the first of a text home
+_RANK = np.full(256, 3)
+_RANK[list(PLAIN)] = 2
+_RANK[list(string.ascii_uppercase.encode())] = 1
+_RANK[list(string.ascii_lowercase.encode())] = 0
 
 
-def _remembered(find: F) -> F:
+def remembered(find: F) -> F:
     """Keep what a method finds, by its arguments, in the memo of `self.memos` of its name."""
 
     @wraps(find)
@@ -135,7 +137,8 @@ class Endings(ABC, Generic[State]):
         """Is the text complete?"""
 
     @abstractmethod
-    def find_leads(self, key: Key) -> Leads: ...
+    def leads(self, key: Key) -> Leads:
+        """Where ids lead; to be remembered."""
 
     @abstractmethod
     def read(self, key: Key, token: int, q: int) -> list[tuple[Key, int, bool]]:
@@ -166,15 +169,15 @@ class Endings(ABC, Generic[State]):
     @locked
     def _new_mask(self, state: State, k: int) -> np.ndarray:
         plain = self.engine.mask(state)  # what its ids lead to is written down then
-        if self._is_plain(self.split(state)[0], k):
-            return plain
         key, last = self.split(state)
+        if self._is_plain(key, k):
+            return plain
         sides = self._sides(key, k - 1)
         bits = sides[1].copy()
         self.after_last(last, bits)
         bits |= sides[0]
         accepts, extra = self.engine.accepting(state), list[int]()
-        ids, token = self._promised.get(state, (NEVER, _NO_TOKEN))
+        ids, token = self._promised.get(state, (NEVER, NO_TOKEN))
         if ids <= k:
             extra.append(token)
         elif not accepts and not bits.any():
@@ -222,7 +225,7 @@ class Endings(ABC, Generic[State]):
         key, last = self.split(state)
         if self.ends(key):
             return 0
-        found = self._promised.get(state, (NEVER, _NO_TOKEN))[0]
+        found = self._promised.get(state, (NEVER, NO_TOKEN))[0]
         for n in range(1 + _MOST_TRIED):
             ways = self.ways(key, n)
             fits = [way.ids for way in ways if way.free or self._may(last, way.token)]
@@ -262,7 +265,7 @@ class Endings(ABC, Generic[State]):
             self._n_looked_at = n
         return self._most_far
 
-    @_remembered
+    @remembered
     def _furthest_near(self, q: int) -> int:
         """The same, from states that an id can lead to; NEVER: these are too many."""
         *steps, far = self._kernel
@@ -272,7 +275,7 @@ class Endings(ABC, Generic[State]):
 
     # ---------------------------------------------------------------- near the end
 
-    @_remembered
+    @remembered
     def _sides(self, key: Key, k: int) -> np.ndarray:
         """int32 [2, words]: the ids of a key after which k ids are enough, with a boundary before
         them and without."""
@@ -304,11 +307,7 @@ class Endings(ABC, Generic[State]):
                 break
         return found
 
-    @_remembered
-    def leads(self, key: Key) -> Leads:
-        return self.find_leads(key)
-
-    def _grouped(self, ids: np.ndarray, after: np.ndarray) -> Leads:
+    def grouped(self, ids: np.ndarray, after: np.ndarray) -> Leads:
         """after: int64 [2, n], keys in one word (see `_core.configurations`), -1 for none."""
         order = after.reshape(-1).argsort()[(after < 0).sum() :].astype(np.int32)
         in_order = after.reshape(-1)[order]
@@ -321,7 +320,7 @@ class Endings(ABC, Generic[State]):
 
     # ---------------------------------------------------------------- texts home
 
-    @_remembered
+    @remembered
     def ways(self, key: Key, n: int) -> list[Way]:
         """The ways by which the text home is read, or another text: its first byte is the n-th that
         is tried."""
@@ -367,7 +366,7 @@ class Endings(ABC, Generic[State]):
     def _may(self, last: int, token: int) -> bool:
         return bool(self.may_follow(np.array([last]), np.array([token]))[0])
 
-    @_remembered
+    @remembered
     def _beginnings(self, q: int, n: int) -> list[tuple[int, int]]:
         """The tokens that begin the text home from a byte state, the shortest first, and the byte
         state behind each. n: 0; or that of the byte that comes first instead, see `_home`."""
@@ -381,7 +380,7 @@ class Endings(ABC, Generic[State]):
             found += [(token, q) for token in self._ids.get(data, ())]
         return found
 
-    @_remembered
+    @remembered
     def _home(self, q: int) -> list[tuple[int, int]]:
         """The byte by which the text home goes on from a state, and where it leads: nearest to
         acceptance, of these a letter if there is one, as few tokens spell many letters. Then
@@ -421,11 +420,11 @@ class Endings(ABC, Generic[State]):
         """The nodes after one that do not take more than `most` ids for sure. closed: bool [2n], of
         each key the places of its leads that are opened already."""
         leads, found = self.leads(node.key), list[Node]()
-        n, before = len(leads.ids), closed.get(node.key)
-        bound = self.may_follow(node.ids, leads.ids)
-        now = np.append(np.ones(n, np.bool_), bound)
-        new = now if before is None else now & ~before
-        closed[node.key] = now if before is None else now | before
+        n = len(leads.ids)
+        now = np.append(np.ones(n, np.bool_), self.may_follow(node.ids, leads.ids))
+        before = closed.setdefault(node.key, np.zeros(2 * n, np.bool_))
+        new = now & ~before
+        before |= now
         for at in np.flatnonzero(leads.least <= most).tolist():
             places = leads.places[at][new[leads.places[at]]]
             for is_bound in (False, True):
@@ -448,89 +447,6 @@ class Endings(ABC, Generic[State]):
         return ids
 
 
-class CanonicalEndings(Endings[ProductState]):
-    """Those of `CartesianMerge`."""
-
-    engine: CartesianMerge
-
-    def __init__(self, engine: CartesianMerge) -> None:
-        super().__init__(engine, engine.product.lock)
-        self.product, self.canonical = engine.product, engine.canonical
-        self._pairs = self.product.tables.pairs
-        self._reachable = packed(np.flatnonzero(self.canonical.derivation.reachable), engine.n_ids)
-
-    @property
-    def detour(self) -> int:  # type: ignore[override]
-        return self.product.detour
-
-    def split(self, state: ProductState) -> tuple[Key, int]:
-        return state[:3], state.last
-
-    def ends(self, key: Key) -> bool:
-        return self.engine.accepting(ProductState(*key, _NO_TOKEN))
-
-    def read(self, key: Key, token: int, q: int) -> list[tuple[Key, int, bool]]:
-        text = self.canonical.text_after(key[1], key[2], token)
-        if text < 0 or not self.canonical.usable[token]:
-            return []
-        number = self.canonical.actions.of_token[token]
-        free, bound = (int(side[number]) for side in self.canonical.sets.successors(key[2]))
-        sides = ((free, True), (bound, False))
-        return [((q, text, H), token, is_free) for H, is_free in sides if H >= 0]
-
-    def find_leads(self, key: Key) -> Leads:
-        bits = self.product.sides(*key)
-        ids = members(bits[0] | bits[1])
-        reached = self.product.after_each(*key, ids)
-        place = reached[:, 0] << 40 | reached[:, 1] << 24
-        classes = self.canonical.actions.of_token[ids]
-        after = np.empty((2, len(ids)), np.int64)
-        for k, sets in enumerate(self.canonical.sets.successors(key[2])):
-            after[k] = np.where(contained(bits[k], ids), place | sets[classes], -1)
-        for k in np.flatnonzero(np.isin(ids, list(self.engine.tokenizer.added_ids))).tolist():
-            q, text, H, _ = self.engine.step(ProductState(*key, _NO_TOKEN), int(ids[k]))
-            after[:, k] = q << 40 | text << 24 | H, -1
-        return self._grouped(ids, after)
-
-    def may_follow(self, ids: np.ndarray, tokens: np.ndarray) -> np.ndarray:
-        found: np.ndarray = may_follow_any(ids, tokens, self._pairs)
-        return found
-
-    def after_last(self, token: int, bits: np.ndarray) -> None:
-        self.engine.followers(ProductState(0, 0, 0, token), bits)
-
-    def before(self, token: int) -> np.ndarray:
-        bits = self._reachable.copy()
-        if self.canonical.derivation.reachable[token]:
-            self.canonical.geometry.clear_predecessors(token, bits)
-            return bits
-        return np.zeros_like(bits)
-
-
-class LiftEndings(Endings[int]):
-    """Those of `Lift`, where the last id does not matter."""
-
-    engine: Lift
-
-    def __init__(self, engine: Lift) -> None:
-        super().__init__(engine, Lock())
-
-    def split(self, state: int) -> tuple[Key, int]:
-        return (state, 0, 0), _NO_TOKEN
-
-    def ends(self, key: Key) -> bool:
-        return bool(self.dfa.accepting[key[0]])
-
-    def read(self, key: Key, token: int, q: int) -> list[tuple[Key, int, bool]]:
-        return [] if token in self.engine.eos_ids else [((q, 0, 0), _NO_TOKEN, True)]
-
-    def find_leads(self, key: Key) -> Leads:
-        ids = members(self.engine.mask(key[0]))
-        ids = ids[~np.isin(ids, self._eos)]
-        states = np.array(self.engine.steps(key[0], ids), np.int64)
-        return self._grouped(ids, np.array([states << 40, np.full(len(ids), -1)]))
-
-
 def _ids_by_bytes(tokenizer: Tokenizer) -> dict[bytes, list[int]]:
     """The ids of each spelling, but those of added tokens."""
     found: dict[bytes, list[int]] = {}
@@ -538,12 +454,3 @@ def _ids_by_bytes(tokenizer: Tokenizer) -> dict[bytes, list[int]]:
         if token not in tokenizer.added_ids:
             found.setdefault(data, []).append(token)
     return found
-
-
-_RANK = np.full(256, 3)
-for _rank, _bytes in (
-    (2, PLAIN),
-    (1, string.ascii_uppercase.encode()),
-    (0, string.ascii_lowercase.encode()),
-):
-    _RANK[list(_bytes)] = _rank

@@ -18,14 +18,10 @@ import numpy as np
 from bpe_automata._arguments import at_least
 from bpe_automata._budget import Budget, check, spent
 from bpe_automata._constructions.cartesian_merge import CartesianMerge
-from bpe_automata._constructions.endings import (
-    NEVER,
-    CanonicalEndings,
-    Endings,
-    LiftEndings,
-)
+from bpe_automata._constructions.endings import NEVER, Endings
 from bpe_automata._constructions.engine import Engine, TextEngine, travelling
 from bpe_automata._constructions.lift import Lift
+from bpe_automata._constructions.ways_home import CanonicalEndings, LiftEndings
 from bpe_automata._kernels.bits import members, packed
 from bpe_automata._sharing import Immutable, Lock, locked
 from bpe_automata.errors import BudgetExceededError, BudgetTooSmallError
