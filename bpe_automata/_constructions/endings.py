@@ -279,6 +279,9 @@ class Endings(ABC, Generic[State]):
     def _sides(self, key: Key, k: int) -> np.ndarray:
         """int32 [2, words]: the ids of a key after which k ids are enough, with a boundary before
         them and without."""
+        sides = np.zeros((2, (self.engine.n_ids + 31) // 32), np.int32)
+        if k < 0:
+            return sides
         leads = self.leads(key)
         admitted = np.zeros(2 * len(leads.ids), np.bool_)
         for at in np.flatnonzero(leads.least <= k).tolist():
@@ -287,7 +290,6 @@ class Endings(ABC, Generic[State]):
             admitted[places] = self._admitted(leads.keys[at], k, leads.ids[places % len(leads.ids)])
         if admitted.sum() == sum(map(len, leads.places)):
             self._plain_from.put(key, k + 1)
-        sides = np.zeros((2, (self.engine.n_ids + 31) // 32), np.int32)
         for bits, side in zip(sides, admitted.reshape(2, -1), strict=True):
             set_bits(bits, leads.ids[side])
         return sides
