@@ -115,7 +115,6 @@ class Endings(ABC, Generic[State]):
         self._far = self.dfa.far if isinstance(self.dfa, LinkedDFA) else self.dfa.distance()
         self._kernel = *fixed(*self.dfa.steps), *fixed(self._far)
         self._eos = np.array(engine.eos_ids, dtype=np.int64)
-        self._ids: dict[bytes, list[int]] = engine.tokenizer.derived("ids by bytes", _ids_by_bytes)
         # One more: before an added token the space that a piece begins with may be left out.
         self._longest = 1 + max(map(len, engine.tokenizer.spellings))
         self.memos = {name: BoundedMemo[Any, Any](size) for name, size in _ENTRY_BYTES.items()}
@@ -372,6 +371,7 @@ class Endings(ABC, Generic[State]):
     def _beginnings(self, q: int, n: int) -> list[tuple[int, int]]:
         """The tokens that begin the text home from a byte state, the shortest first, and the byte
         state behind each. n: 0; or that of the byte that comes first instead, see `_home`."""
+        ids = self.engine.tokenizer.derived("ids by bytes", _ids_by_bytes)
         found, data = list[tuple[int, int]](), b""
         while len(data) < self._longest and (n or not self.dfa.accepting[q]):
             home = self._home(q)
@@ -379,7 +379,7 @@ class Endings(ABC, Generic[State]):
                 break
             byte, q = home[n]
             n, data = 0, data + bytes([byte])
-            found += [(token, q) for token in self._ids.get(data, ())]
+            found += [(token, q) for token in ids.get(data, ())]
         return found
 
     @remembered

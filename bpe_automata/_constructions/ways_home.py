@@ -9,7 +9,7 @@ from bpe_automata._constructions.endings import Endings, Key, Leads, remembered
 from bpe_automata._constructions.lift import Lift
 from bpe_automata._core.canonical import NO_TOKEN
 from bpe_automata._core.endings import may_follow_any
-from bpe_automata._kernels.bits import contained, members, packed
+from bpe_automata._kernels.bits import contained, members, set_bits
 from bpe_automata._sharing import Lock
 
 
@@ -22,7 +22,8 @@ class CanonicalEndings(Endings[ProductState]):
         super().__init__(engine, engine.product.lock)
         self.product, self.canonical = engine.product, engine.canonical
         self._pairs = self.product.tables.pairs
-        self._reachable = packed(np.flatnonzero(self.canonical.derivation.reachable), engine.n_ids)
+        self._reachable = np.zeros((engine.n_ids + 31) // 32, np.int32)
+        set_bits(self._reachable, np.flatnonzero(self.canonical.derivation.reachable))
 
     @property
     def detour(self) -> int:  # type: ignore[override]
