@@ -3,14 +3,13 @@ begin."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from bpe_automata._core.endings import may_follow_any
 
-if TYPE_CHECKING:
-    from bpe_automata._core.tables import TokenizerTables
+Tables = Any  # a `tables.TokenizerTables`, which has these and finds them here
 
 
 class Groups(NamedTuple):
@@ -24,7 +23,7 @@ class Groups(NamedTuple):
     tail: np.ndarray
 
 
-def grouped(tables: TokenizerTables) -> Groups:
+def grouped(tables: Tables) -> Groups:
     """Tokens of one class and with one text state behind them; each of those that end inside a
     character by itself."""
     ids, (klass, after, _) = np.flatnonzero(tables.sliceable()), tables.by_id
@@ -43,7 +42,7 @@ class Characters:
     """The steady characters that tokens end which are nothing else, in one pretoken with what
     begins them."""
 
-    def __init__(self, tables: TokenizerTables) -> None:
+    def __init__(self, tables: Tables) -> None:
         coarse, steady = tables.chars[:2]
         start, data = tables.trie[7:]
         self._tables, self._kind = tables, np.where(steady, coarse, -1)

@@ -11,12 +11,11 @@ which characters that can become, and whether acceptance can be reached behind o
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from bpe_automata._automata.compile import compile_regex
+from bpe_automata._automata.algebra import all_texts
 from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._core.steps import ALIVE, Int
 from bpe_automata._core.tables import Tables, fixed
@@ -153,7 +152,7 @@ class Slice:
             return _NONE
         if tables.any_text is None:
             with tables.lock:
-                tables.any_text = tables.any_text or product(tables, _any_text(), True)
+                tables.any_text = tables.any_text or product(tables, all_texts(), True)
         q, a = tables.any_text.step_each(tables.any_text.dfa.start, 0, 0, ids).T
         rows = np.stack([ids, q, a, tables.by_id[0][ids]], axis=1).astype(np.int32)
         c = tables.any_text.judged(rows, H)[side, np.arange(len(ids))]
@@ -196,14 +195,9 @@ class Slice:
         return found
 
 
-@lru_cache(maxsize=1)
-def _any_text() -> ByteDFA:
-    return compile_regex("(?s:.*)")
-
-
 def _loop_of(K: np.ndarray, wide: bool) -> ByteDFA:
     """The DFA of (...)*, all texts of such characters."""
-    every = _any_text()
+    every = all_texts()
     trans = np.append(every.trans, np.zeros_like(every.trans[:, :1]), axis=1)
     byte_class = every.byte_class.copy()
     byte_class[np.append(~K, np.full(128, not wide))] = trans.shape[1] - 1
