@@ -4,18 +4,15 @@ all kinds of objects and arrays have in common, and all kinds of arrays."""
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal, Protocol
 
 from bpe_automata._automata.part_tables import Alternative, labelled
 from bpe_automata._automata.parts import BYTE, FAR, Part, Place, length_of
 from bpe_automata._sharing import cached
-from bpe_automata.schemas._style import Brackets, Piece
+from bpe_automata.schemas._style import Brackets, Context, Piece, Style
 from bpe_automata.schemas._values import ArrayShape, ObjectShape, Values
-
-if TYPE_CHECKING:
-    from bpe_automata.schemas._linking import Linker
 
 Order = Literal["open", "schema", "any"]
 LONGEST = 1 << 20
@@ -26,13 +23,36 @@ DONE = 0
 """The label of a value's end, and of a container's."""
 
 
+class Linking(Protocol):
+    """What containers ask the linker for, see `_linking.Linker`."""
+
+    style: Style
+    order: Order
+    unique: bool
+
+    def least(self, values: Values) -> int:
+        """Length of the shortest text of a set, FAR where it has none."""
+
+    def part(self, values: Values, context: Context) -> Part:
+        """The texts of a set in a context of the style."""
+
+    def scalars(self, values: Values, context: Context) -> list[Text]:
+        """Those that are neither arrays nor objects."""
+
+    def frame(self, container: Container, state: State, parent: Frame) -> Frame:
+        """The context of a member or an item, always the same object."""
+
+    def joined(self, frames: Sequence[Frame]) -> Frame:
+        """The one that stands for some, always the same object."""
+
+
 class Container(ABC):
     """The objects of one shape (`_members`), or the arrays of one (`Separated`).
 
     begin: the state before the first member or item; pointer: of the schema, for messages."""
 
     def __init__(
-        self, shape: ObjectShape | ArrayShape, begin: State, brackets: Brackets, linker: Linker
+        self, shape: ObjectShape | ArrayShape, begin: State, brackets: Brackets, linker: Linking
     ) -> None:
         self.brackets, self.begin, self.pointer = brackets, begin, shape.pointer
         self._fewest, self._most, self._linker = shape.fewest, shape.most, linker

@@ -18,7 +18,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from itertools import islice
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -31,6 +30,7 @@ from bpe_automata.schemas._few_values import Name, apart, single_values
 from bpe_automata.schemas._frames import (
     ROOT,
     Frame,
+    Linking,
     Separated,
     State,
     Text,
@@ -41,14 +41,11 @@ from bpe_automata.schemas._frames import (
 from bpe_automata.schemas._style import Brackets
 from bpe_automata.schemas._values import ArrayShape, Counted, Values
 
-if TYPE_CHECKING:
-    from bpe_automata.schemas._linking import Linker
-
 
 class Items(Separated):
     """The arrays of one shape."""
 
-    def __init__(self, shape: ArrayShape, brackets: Brackets, linker: Linker) -> None:
+    def __init__(self, shape: ArrayShape, brackets: Brackets, linker: Linking) -> None:
         super().__init__(shape, (0,), brackets, linker)
         self._shape = shape
         # From that many items on, one more makes no difference.
@@ -90,7 +87,7 @@ class DistinctItems(Separated):
     strings. Their states are sets of the values that were seen, as bits. All items share one table,
     with an exit for each value, of which the number is the label."""
 
-    def __init__(self, shape: ArrayShape, brackets: Brackets, linker: Linker) -> None:
+    def __init__(self, shape: ArrayShape, brackets: Brackets, linker: Linking) -> None:
         super().__init__(shape, (0,), brackets, linker)
         self._rest = shape.rest.values
         self._part_at: dict[State, Part] = {}
@@ -209,7 +206,7 @@ class ComparedItems(Separated):
     items must differ (bits); and the number of items that each count counts, as far as it matters.
     """
 
-    def __init__(self, shape: ArrayShape, brackets: Brackets, linker: Linker) -> None:
+    def __init__(self, shape: ArrayShape, brackets: Brackets, linker: Linking) -> None:
         self._shape, self._counts = shape, shape.counted
         super().__init__(shape, (0, 0, *[0] * len(shape.counted)), brackets, linker)
         self._bits: dict[Name, int] = {}

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING
 
 from bpe_automata._automata.part_tables import Alternative, table_beside, table_of
 from bpe_automata._automata.parts import FAR, Part, Place, Table, length_of
@@ -20,6 +19,7 @@ from bpe_automata.schemas._frames import (
     ROOT,
     Container,
     Frame,
+    Linking,
     State,
     after_value,
     covers,
@@ -27,9 +27,6 @@ from bpe_automata.schemas._frames import (
 )
 from bpe_automata.schemas._style import Brackets, Piece
 from bpe_automata.schemas._values import ObjectShape, Values
-
-if TYPE_CHECKING:
-    from bpe_automata.schemas._linking import Linker
 
 
 class Members(Container):
@@ -42,7 +39,7 @@ class Members(Container):
         [3]     was one of the other names among them? (0 or 1)
     """
 
-    def __init__(self, shape: ObjectShape, brackets: Brackets, linker: Linker) -> None:
+    def __init__(self, shape: ObjectShape, brackets: Brackets, linker: Linking) -> None:
         super().__init__(shape, (0, 0, 0, 0), brackets, linker)
         self._is_in_order = linker.order == "schema" or (linker.order == "open" and not shape.rest)
         self._shape = shape
