@@ -58,7 +58,8 @@ def end_ids(ids: Any, n_ids: int) -> tuple[int, ...]:
     """End-of-sequence ids, each once. Raises ArgumentError, TokenOutOfRangeError."""
     if not isinstance(ids, Iterable) or isinstance(ids, str | bytes):
         raise ArgumentError(f"eos_ids is {short(ids)}: give a list of ids, such as [2]")
-    found = tuple(dict.fromkeys(sequence_of_ids(ids)))
+    of = "the end-of-sequence id at position {}"
+    found = tuple(dict.fromkeys(integer(value, of.format(at)) for at, value in enumerate(ids)))
     for token in found:
         if not 0 <= token < n_ids:
             raise TokenOutOfRangeError(f"end-of-sequence id {token} is not in 0 .. {n_ids - 1}")
