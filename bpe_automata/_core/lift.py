@@ -22,7 +22,6 @@ from bpe_automata._tokenizer.tokenizer import Tokenizer
 
 _AT_ONCE = 200  # states that one call of a kernel settles
 _ROOM = 1 << 16
-_WORTH = 0.5  # reads of the vocabulary, beyond which the trie that a slice leaves is made
 _MISSING = 1 << 10  # steps that one call of a kernel may find that are not written down
 
 
@@ -109,8 +108,7 @@ class LiftReader(Reader):
         found = self.slice_of(q)
         if found is not None:
             part = found[0]
-            part.asked += 1
-            if part.asked * len(part.ids) >= _WORTH * self.tables.n_ids:
+            if part.is_worth_it():
                 return part.rest, part.packed.copy()
         return self.tables.trie, np.zeros((self.tables.n_ids + 31) >> 5, np.int32)
 

@@ -34,7 +34,6 @@ from bpe_automata._limits import untouched
 from bpe_automata._sharing import BoundedMemo, locked
 
 _QUOTA = 2000  # calls of `candidates` in one call of a kernel, doubled where they are too few
-_WORTH = 0.5  # reads of the vocabulary, beyond which a slice is looked at
 _NONE = np.empty(0, np.int32)
 _NO_BASE = np.empty((2, 0), np.int32)
 
@@ -164,8 +163,7 @@ class Product(Reader):
         if found is None:
             return None
         part, length = found
-        part.asked += 1
-        if part.asked * len(part.ids) < _WORTH * self.tables.n_ids:
+        if not part.is_worth_it():
             return None
         taken = part.taken(a, H, loop_product)
         if taken is None:

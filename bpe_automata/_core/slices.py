@@ -26,6 +26,7 @@ Arrays = tuple[np.ndarray, ...]
 MakeProduct = Callable[[Any, ByteDFA, bool], Any]
 MOST_FEW = 4000
 _SINGLY = 300
+_WORTH = 0.5  # reads of the vocabulary
 _NONE = np.empty(0, np.int32)
 _EACH = 40  # calls of `candidates` for one id
 _CHARACTER = 3  # bytes of tokens that end one, at most
@@ -64,11 +65,17 @@ class Slice:
         use[:128], use[128:] = K, wide
         self._inside = inside(use, length, tables.sliceable(), tables.trie)
         self.ids = np.flatnonzero(self._inside).astype(np.int32)
-        self.asked = 0  # see `_core.lift`
+        self._asked = 0
         self._rows: BoundedMemo[tuple[int, int], tuple[Taken | None]]
         self._rows = BoundedMemo(tables.n_ids // 2)
         self._odd: dict[int, np.ndarray] = {}
         self._loop: Any = None  # its product
+
+    def is_worth_it(self) -> bool:
+        """Asked for each new mask: would reading the tokens of the slice, each time so far, have
+        cost about as much as to make what is known of it?"""
+        self._asked += 1
+        return self._asked * len(self.ids) >= _WORTH * self._tables.n_ids
 
     @cached
     def rest(self) -> Arrays:

@@ -21,8 +21,8 @@ from bpe_automata._kernels.watch import poll
 DONE, OUT_OF_STATES, OUT_OF_MEMORY = 0, 1, 2
 _NO_ROOM = -1
 _STATES, _EPOCH = 0, 1  # the counters
-# Rows of the scratch array, one column per node.
-_SEEN, _SET, _STACK, _IN_SET, _NEAR, _NEAR_AT, _FAR, _FAR_AT = 0, 1, 2, 3, 4, 5, 6, 7
+# Rows of the scratch array, one column per node; behind _NEAR and _FAR, when each was noted.
+_SEEN, _SET, _STACK, _IN_SET, _NEAR, _FAR = 0, 1, 2, 3, 4, 6
 _SCRATCH_ROWS = 8
 
 
