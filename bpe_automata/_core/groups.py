@@ -39,8 +39,8 @@ def grouped(tables: Tables) -> Groups:
 
 
 class Characters:
-    """The steady characters that tokens end which are nothing else, in one pretoken with what
-    begins them."""
+    """The kinds of steady characters that can be completed, within a pretoken, by fragments: tokens
+    that are nothing but the last bytes of a character."""
 
     def __init__(self, tables: Tables) -> None:
         coarse, steady = tables.chars[:2]
@@ -52,8 +52,8 @@ class Characters:
         self._known: dict[tuple[int, int], frozenset[int]] = {}
 
     def behind(self, ids: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """bool [n, kinds]: the kinds of characters that may become of what each of some ids begins,
-        which ends in a UTF-8 row; none where that is 0."""
+        """bool [n, kinds]: those that the last character of each id, int, can become. rows: the
+        UTF-8 row where it breaks off; 0: it is whole, and there are none."""
         found = np.zeros((len(ids), self._tables.steps_of_hypotheses.shape[2]), np.bool_)
         for k in np.flatnonzero(rows > 0):
             found[k, list(self._kinds(int(ids[k]), int(rows[k])))] = True

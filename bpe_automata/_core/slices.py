@@ -3,7 +3,7 @@ do alike. Tokens of at most L bytes, each in K (or beyond ASCII, where all of th
 are read there as a loop over K reads them. Which of them may come depends for most on the
 hypotheses H and the text state a alone (see `steps`), and is remembered for a tokenizer, K, L, a
 and H; for the others, `Taken.later`, also on what is live nearby. Tokens behind which the text
-state is not harmless are in no slice. All others are read in a trie of their own.
+state is not harmless are in no slice. All tokens outside a slice are read in a trie of their own.
 
 Tokens are looked at by groups (see `groups`). Of those that end inside a character it is asked
 which characters that can become, and whether acceptance can be reached behind one of these."""
@@ -162,8 +162,9 @@ class Slice:
                 tables.any_text = tables.any_text or product(tables, all_texts(), True)
         q, a = tables.any_text.step_each(tables.any_text.dfa.start, 0, 0, ids).T
         rows = np.stack([ids, q, a, tables.by_id[0][ids]], axis=1).astype(np.int32)
-        c = tables.any_text.judged(rows, H)[side, np.arange(len(ids))]
-        found = tables.any_text.settled(ids, c, _EACH)
+        with tables.any_text.lock:  # all slices of the tokenizer use it
+            c = tables.any_text.judged(rows, H)[side, np.arange(len(ids))]
+            found = tables.any_text.settled(ids, c, _EACH)
         return np.unique(ids[found >= 0]).astype(np.int32)
 
     @cached
