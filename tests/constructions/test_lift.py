@@ -19,7 +19,7 @@ from support.steps import PREPEND, SPACED, in_turn
 from bpe_automata import ByteDFA, compile_grammar, compile_regex, constrain
 from bpe_automata._constructions.lift import Lift
 from bpe_automata._core import lift as core
-from bpe_automata._core import reader
+from bpe_automata._core import reader, slices
 from bpe_automata._core.prefixed import PrefixedDfa
 from bpe_automata._core.vocabulary import vocabulary_trie
 from bpe_automata._decoding.constraint import rebuilt
@@ -176,7 +176,7 @@ def sliced_at_once(lengths=(3, 1)):
         patch.setattr(reader, "_FEWEST", 1)
         patch.setattr(reader, "_MARGIN", 0)
         patch.setattr(reader, "_LENGTHS", lengths)
-        patch.setattr(core, "_WORTH", 0)
+        patch.setattr(slices, "_WORTH", 0)
         yield
 
 
