@@ -7,13 +7,15 @@ from collections.abc import Iterable
 from numbers import Real
 from typing import Any
 
+import numpy as np
+
 from bpe_automata.errors import ArgumentError, TokenOutOfRangeError
 
 
 def integer(value: Any, name: str) -> int:
     """The integer that `value` is: of Python, numpy or torch, but no bool, which is most likely an
     entry of a mask. Raises ArgumentError."""
-    if isinstance(value, bool):
+    if isinstance(value, bool | np.bool):
         raise ArgumentError(f"{name} is {value}: give an integer")
     try:
         return operator.index(value)
