@@ -13,7 +13,8 @@ the next states are sets again (the subset construction, one state at a time), s
 deterministic although parts may overlap. From every state acceptance can be reached: whoever makes
 parts leaves out what cannot.
 
-The arrays have room for six times `Budget.max_states` states from the start and never move; pages
+The arrays have room for six times `Budget.max_states` states from the start, or for as many as fit
+into a gigabyte of addresses, and never move; pages
 that nobody writes to take no memory (see `linked_store`). A state is "written down" when it is
 added to them, and a "step away" leaves its instance. A kernel that comes to a step which is not
 written down yet returns its number, for `LinkedDFA.enter`.

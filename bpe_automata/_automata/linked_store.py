@@ -24,6 +24,7 @@ _FEWER = (
 )
 _ROOM = 6  # times as many states as a budget has: memory is taken by those that are written
 _STEPS = 2  # times as many steps away
+_MOST_BYTES = 1 << 30  # of addresses: systems and their limits may refuse more
 _AHEAD = 1024  # states that are counted at once, see `count_into`
 
 Members = tuple[tuple[int, ...], bool]
@@ -66,10 +67,11 @@ class Written:
         """byte_class: uint8 [256]. readable: bool [256], or None for all bytes, as of a
         `LinkedDFA`. Raises BudgetExceededError."""
         self._readable = readable
-        self.room = min(_ROOM * budget.max_states, NUMBERS // _STEPS)
+        columns = int(byte_class.max()) + 1
+        most = _MOST_BYTES // (4 * columns + 4 * _STEPS + 6)
+        n = self.room = min(_ROOM * budget.max_states, NUMBERS // _STEPS, most)
         try:
-            n = self.room
-            steps = ((n, int(byte_class.max()) + 1), np.int32), (_STEPS * n, np.int32)
+            steps = ((n, columns), np.int32), (_STEPS * n, np.int32)
             states = (n, np.int32), (n, np.bool_), (n, np.bool_)
             trans, behind, self.far, self.accepting, self.plain = untouched(*steps, *states)
         except (OSError, MemoryError) as error:
