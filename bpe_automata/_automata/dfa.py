@@ -6,10 +6,10 @@ L(dfa) = { w in bytes* : start --w--> accepting }
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from bpe_automata._sharing import Immutable, cached
 from bpe_automata.errors import BpeAutomataError, BudgetExceededError, EmptyLanguageError
 
 if TYPE_CHECKING:
-    from bpe_automata.viz import Edge, Picture
+    from bpe_automata.viz import Picture
 
 _STOP = 1 / 8  # chance that a sample ends in an accepting state that could go on
 _SMALLER = "too large a table: use smaller repeat counts, or split the language"
@@ -31,8 +31,141 @@ class BrokenAutomatonError(BpeAutomataError):
     """Arrays that are not an automaton; the message holds the offending value."""
 
 
+class ByteLanguage(Immutable, ABC):
+    """What explicit and linked automata share. start: a state. byte_class: uint8 [256]. Over all
+    states, of which 0 is dead: accepting bool; far int32, bytes to the nearest accepting state,
+    NEVER where there is none."""
+
+    is_linked: ClassVar[bool]
+    if TYPE_CHECKING:  # attributes or properties
+
+        @property
+        def start(self) -> int: ...
+        @property
+        def byte_class(self) -> np.ndarray: ...
+        @property
+        def accepting(self) -> np.ndarray: ...
+        @property
+        def far(self) -> np.ndarray: ...
+
+    @abstractmethod
+    def step(self, state: int, byte: int) -> int:
+        """The state after one byte."""
+
+    @abstractmethod
+    def after(self, states: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        """int32: the state after a byte of a column from each of many states."""
+
+    @abstractmethod
+    def walk(self, data: bytes, state: int | None = None) -> int:
+        """The state after some bytes, from `state` (the start by default)."""
+
+    @abstractmethod
+    def live_bytes(self, state: int) -> np.ndarray:
+        """int64: the bytes that keep an accepting state in reach, in order."""
+
+    @abstractmethod
+    def box(self, state: int) -> tuple[int, ...]:
+        """The same for all states that are drawn as one."""
+
+    @abstractmethod
+    def box_text(self, state: int) -> tuple[str, str]:
+        """What is written into a box that is entered by a state, and a note below it."""
+
+    def accepts(self, data: bytes) -> bool:
+        """Whether `data` is in the language."""
+        return bool(self.accepting[self.walk(data)])
+
+    def successors(self, state: int) -> dict[int, int]:
+        """The state after each byte that keeps an accepting state in reach, in order."""
+        live, after = self._row(state)
+        return dict(zip(live.tolist(), after.tolist(), strict=True))
+
+    def _row(self, state: int) -> tuple[np.ndarray, np.ndarray]:
+        """(its live bytes; the state after each)."""
+        live = self.live_bytes(state)
+        return live, self.after(np.full(len(live), state), self.byte_class[live])
+
+    def shortest(self, state: int | None = None) -> bytes | None:
+        """The first string in length-lexicographic order, from `state` (the start by default); None
+        if there is none."""
+        return self._shortest if state is None else self._shortest_from(state)
+
+    @cached
+    def _shortest(self) -> bytes | None:
+        return self._shortest_from(self.start)
+
+    def _shortest_from(self, state: int) -> bytes | None:
+        if self.far[state] == NEVER:
+            return None
+        found = bytearray()
+        while not self.accepting[state]:
+            check()
+            live, after = self._row(state)
+            nearest = int(np.argmin(self.far[after]))
+            found.append(int(live[nearest]))
+            state = int(after[nearest])
+        return bytes(found)
+
+    def sample(self, rng: random.Random, max_bytes: int = 64) -> bytes:
+        """A random accepted string: a walk that turns home when `max_bytes` come near.
+
+        Longer than `max_bytes` only if the shortest string is. Raises EmptyLanguageError.
+        """
+        if self.far[self.start] == NEVER:
+            raise EmptyLanguageError("the automaton accepts nothing, so there is no sample")
+        found, state = bytearray(), self.start
+        while True:
+            check()
+            live, after = self._row(state)
+            far = self.far[after]
+            near = live[far < max_bytes - len(found)]
+            if self.accepting[state] and (not near.size or rng.random() < _STOP):
+                return bytes(found)
+            if not near.size:
+                near = live[far == far.min()]
+            found.append(int(near[rng.randrange(near.size)]))
+            state = self.step(state, found[-1])
+
+    def strings(self, limit: int) -> Iterator[bytes]:
+        """All accepted strings in length-lexicographic order.
+
+        Raises BudgetExceededError as soon as there must be more than `limit` of them; so always,
+        for an infinite language.
+        """
+        yielded, level = 0, [] if self.far[self.start] == NEVER else [(b"", self.start)]
+        successors: dict[int, list[tuple[bytes, int]]] = {}
+        while level:
+            # Each prefix of the level can be completed, and to different strings.
+            if yielded + len(level) > limit:
+                raise BudgetExceededError("strings", limit, "the language holds more")
+            for prefix, state in level:
+                check()
+                if self.accepting[state]:
+                    yielded += 1
+                    yield prefix
+                if state not in successors:
+                    after = self.successors(state).items()
+                    successors[state] = [(bytes((byte,)), to) for byte, to in after]
+            level = [(word + b, to) for word, state in level for b, to in successors[state]]
+
+    def picture(self, path: bytes | str | None = None) -> Picture:
+        """The automaton drawn, without its dead state; the way of `path` is highlighted.
+
+        A linked automaton, or one of over 40 states or 120 arrows, is drawn near the first 100
+        bytes of `path` (the start by default; of a linked one, the shortest string): at most 40
+        states, or parts, with the arrows from those on the way.
+        """
+        from bpe_automata._automata.pictures import picture
+
+        return picture(self, path)
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
+        return self.picture()._repr_mimebundle_()
+
+
 @dataclass(frozen=True, eq=False)
-class ByteDFA(Immutable):
+class ByteDFA(ByteLanguage):
     """{ w in bytes* : start --w--> accepting }, complete, with dead state 0.
 
     trans: int32 [n_states, n_classes], C-contiguous; row 0 is all 0.
@@ -48,6 +181,7 @@ class ByteDFA(Immutable):
     byte_class: np.ndarray
     accepting: np.ndarray
     start: int
+    is_linked = False
 
     def __post_init__(self) -> None:
         _check_arrays(self.trans, self.byte_class, self.accepting)
@@ -78,7 +212,7 @@ class ByteDFA(Immutable):
     @property
     def is_empty(self) -> bool:
         """Whether no string is accepted."""
-        return bool(self.distance()[self.start] == NEVER)
+        return bool(self.far[self.start] == NEVER)
 
     def step(self, state: int, byte: int) -> int:
         """The state after one byte."""
@@ -96,94 +230,22 @@ class ByteDFA(Immutable):
             state = self.trans[state, column]
         return int(state)
 
-    def accepts(self, data: bytes) -> bool:
-        """Whether `data` is in the language."""
-        return bool(self.accepting[self.walk(data)])
-
-    def distance(self) -> np.ndarray:
-        """int32 [n_states]: bytes to the nearest accepting state, -1 where there is none."""
-        return self._distance
-
     @cached
-    def _distance(self) -> np.ndarray:
+    def far(self) -> np.ndarray:
+        """int32 [n_states]: bytes to the nearest accepting state, NEVER where there is none."""
         return distances(self.trans, self.accepting)
-
-    def shortest(self, state: int | None = None) -> bytes | None:
-        """The first string in length-lexicographic order, from `state` (the start by default); None
-        if there is none."""
-        return self._shortest if state is None else self._shortest_from(state)
-
-    @cached
-    def _shortest(self) -> bytes | None:
-        return self._shortest_from(self.start)
-
-    def _shortest_from(self, state: int) -> bytes | None:
-        if self._distance[state] == NEVER:
-            return None
-        found = bytearray()
-        while not self.accepting[state]:
-            row = self.trans[state][self.byte_class]
-            byte = int(np.argmax(self._distance[row] == self._distance[state] - 1))
-            found.append(byte)
-            state = int(row[byte])
-        return bytes(found)
-
-    def sample(self, rng: random.Random, max_bytes: int = 64) -> bytes:
-        """A random accepted string: a walk that turns home when `max_bytes` come near.
-
-        Longer than `max_bytes` only if the shortest string is. Raises EmptyLanguageError.
-        """
-        if self.is_empty:
-            raise EmptyLanguageError("the automaton accepts nothing, so there is no sample")
-        found, state = bytearray(), self.start
-        while True:
-            check()
-            live = self.live_bytes(state)
-            after = self._distance[self.trans[state, self.byte_class[live]]]
-            near = live[after < max_bytes - len(found)]
-            if self.accepting[state] and (not near.size or rng.random() < _STOP):
-                return bytes(found)
-            if not near.size:
-                near = live[after == self._distance[state] - 1]
-            found.append(int(near[rng.randrange(near.size)]))
-            state = self.step(state, found[-1])
-
-    def strings(self, limit: int) -> Iterator[bytes]:
-        """All accepted strings in length-lexicographic order.
-
-        Raises BudgetExceededError as soon as there must be more than `limit` of them; so always,
-        for an infinite language.
-        """
-        yielded, level = 0, [] if self.is_empty else [(b"", self.start)]
-        successors: dict[int, list[tuple[bytes, int]]] = {}
-        while level:
-            # Each prefix of the level can be completed, and to different strings.
-            if yielded + len(level) > limit:
-                raise BudgetExceededError("strings", limit, "the language holds more")
-            for prefix, state in level:
-                check()
-                if self.accepting[state]:
-                    yielded += 1
-                    yield prefix
-                if state not in successors:
-                    live = self.live_bytes(state).tolist()
-                    successors[state] = [(bytes((b,)), self.step(state, b)) for b in live]
-            level = [(word + b, to) for word, state in level for b, to in successors[state]]
-
-    def picture(self, path: bytes | str | None = None) -> Picture:
-        """The automaton drawn, without its dead state; the way of `path` is highlighted.
-
-        Over 40 states or 120 arrows, what is drawn is the first 40 states of the path and the first
-        12 after the start, with the arrows of the path and those from the start to the 12.
-        """
-        return _picture(self, path)
-
-    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
-        return self.picture()._repr_mimebundle_()
 
     def live_bytes(self, state: int) -> np.ndarray:
         """int64: the bytes that keep an accepting state in reach, in order."""
-        return np.flatnonzero(self._distance[self.trans[state]][self.byte_class] != NEVER)
+        return np.flatnonzero(self.far[self.trans[state]][self.byte_class] != NEVER)
+
+    def box(self, state: int) -> tuple[int, ...]:
+        """The state alone."""
+        return (state,)
+
+    def box_text(self, state: int) -> tuple[str, str]:
+        """The number of the state."""
+        return str(state), ""
 
 
 def _check_arrays(trans: np.ndarray, byte_class: np.ndarray, accepting: np.ndarray) -> None:
@@ -201,127 +263,3 @@ def _need(condition: bool, found: Callable[[], str]) -> None:
     """Words are made only when they are needed: automata are made by the thousand."""
     if not condition:
         raise BrokenAutomatonError(f"not a byte automaton: {found()}")
-
-
-# The automaton as a drawing: edges merged by target and labelled by ranges of bytes. Who draws none
-# does not wait for `viz`, which is imported where it is used.
-
-_MOST_STATES, _MOST_ARROWS, _MOST_SUCCESSORS = 40, 120, 12
-
-
-def _picture(dfa: ByteDFA, path: bytes | str | None) -> Picture:
-    """See `ByteDFA.picture`."""
-    from bpe_automata.viz import Drawing, Edge, Node, Picture
-
-    data = path.encode("utf-8", "surrogateescape") if isinstance(path, str) else path
-    route = _route(dfa, data or b"")
-    states = _reached(dfa)
-    arrows = _arrows(dfa, states) if len(states) <= _MOST_STATES else {}
-    small = len(states) <= _MOST_STATES and len(arrows) <= _MOST_ARROWS
-    if not small:
-        states, arrows = _summarised(dfa, route)
-    position = {state: i for i, state in enumerate(states)}
-    steps, lit = set(pairwise(route)), set(route if data is not None else ())
-    nodes = tuple(
-        Node(str(state), bool(dfa.accepting[state]), state == dfa.start, state in lit)
-        for state in states
-    )
-    edges = tuple(
-        Edge(position[p], position[q], byte_ranges(labels), (p, q) in steps)
-        for (p, q), labels in arrows.items()
-    )
-    parts = [] if small else [*_left_out(dfa, route, edges)]
-    if dfa.is_empty:
-        parts.append("accepts nothing")
-    if data is not None:
-        parts.append(_verdict(dfa, data, route))
-    return Picture(Drawing(nodes, edges, "; ".join(parts)))
-
-
-def byte_ranges(values: Iterable[int]) -> str:
-    """Ascending bytes as "0-9, _, a-z": visible, \\xc3 for those that are no ASCII."""
-    from bpe_automata.viz import edge_label, visible
-
-    runs: list[list[int]] = []
-    for value in values:
-        if runs and runs[-1][-1] == value - 1:
-            runs[-1].append(value)
-        else:
-            runs.append([value])
-    labels = []
-    for run in runs:
-        ends = [visible(bytes((value,))) for value in (run[0], run[-1])]
-        labels += ["-".join(ends)] if len(run) > 2 else ends[: len(run)]
-    return edge_label(labels)
-
-
-def _reached(dfa: ByteDFA) -> list[int]:
-    """The start and the live states after it, breadth-first; at most one more than are drawn."""
-    found = [dfa.start]
-    for state in found:
-        found += dict.fromkeys(to for _, to in _row(dfa, state) if to not in found)
-        if len(found) > _MOST_STATES:
-            break
-    return found[: _MOST_STATES + 1]
-
-
-def _row(dfa: ByteDFA, state: int) -> list[tuple[int, int]]:
-    """(byte, next state), bytes ascending, where acceptance stays in reach."""
-    after = dfa.trans[state][dfa.byte_class]
-    live = np.flatnonzero(dfa.distance()[after] != NEVER)
-    return list(zip(live.tolist(), after[live].tolist(), strict=True))
-
-
-def _arrows(dfa: ByteDFA, sources: Iterable[int]) -> dict[tuple[int, int], list[int]]:
-    """(source, target) -> bytes, ascending."""
-    found: dict[tuple[int, int], list[int]] = {}
-    for state in sources:
-        for byte, target in _row(dfa, state):
-            found.setdefault((state, target), []).append(byte)
-    return found
-
-
-def _summarised(
-    dfa: ByteDFA, route: list[int]
-) -> tuple[list[int], dict[tuple[int, int], list[int]]]:
-    """The first states on the route, and the first successors of the start; only the arrows of the
-    route and those of the start to the latter."""
-    successors = dict.fromkeys(target for _, target in _row(dfa, dfa.start))
-    first, most = list(dict.fromkeys(route))[:_MOST_STATES], list(successors)[:_MOST_SUCCESSORS]
-    steps = [step for step in dict.fromkeys(pairwise(route)) if {*step} <= {*first}]
-    wanted = dict.fromkeys((*steps[:_MOST_STATES], *((dfa.start, target) for target in most)))
-    arrows = _arrows(dfa, dict.fromkeys(source for source, _ in wanted))
-    return list(dict.fromkeys((*first, *most))), {step: arrows[step] for step in wanted}
-
-
-def _left_out(dfa: ByteDFA, route: list[int], edges: tuple[Edge, ...]) -> Iterator[str]:
-    """What the caption of a summary says of what is drawn."""
-    whose = "of the start and of the path" if len(route) > 1 else "of the start"
-    yield f"{dfa.n_states - 1:,} states, too large to draw: only arrows {whose} are shown"
-    states, arrows = len({*route}), len({*pairwise(route)})
-    lit = sum(edge.lit for edge in edges)
-    if states > _MOST_STATES:
-        yield f"the first {_MOST_STATES} of {states:,} states of the path"
-    elif lit < arrows:
-        yield f"the first {lit} of {arrows:,} arrows of the path"
-
-
-def _route(dfa: ByteDFA, data: bytes) -> list[int]:
-    """The states of a text, as long as acceptance stays in reach."""
-    found = [dfa.start]
-    for byte in data:
-        after = dfa.step(found[-1], byte)
-        if dfa.distance()[after] == NEVER:
-            break
-        found.append(after)
-    return found
-
-
-def _verdict(dfa: ByteDFA, data: bytes, route: list[int]) -> str:
-    """What becomes of a text."""
-    from bpe_automata.viz import visible
-
-    read = len(route) - 1
-    if read < len(data):
-        return f"{visible(data)}: no match goes on with {visible(data[read : read + 1])} at {read}"
-    return f"{visible(data)}: {'match' if dfa.accepting[route[-1]] else 'ends too early'}"

@@ -23,28 +23,24 @@ written down yet returns its number, for `LinkedDFA.enter`.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
 from bpe_automata._arguments import at_least
 from bpe_automata._automata.assembly import reduced
-from bpe_automata._automata.dfa import ByteDFA
+from bpe_automata._automata.dfa import ByteDFA, ByteLanguage
 from bpe_automata._automata.linked_store import Written, members_of, packed_set
 from bpe_automata._automata.part_tables import labelled
 from bpe_automata._automata.parts import BYTE, Covers, Part, Place
 from bpe_automata._budget import Budget, check, spending, spent
-from bpe_automata._sharing import Immutable, Lock, locked
+from bpe_automata._sharing import Lock, locked
 from bpe_automata.errors import (
     BpeAutomataError,
     BudgetExceededError,
-    EmptyLanguageError,
     UnsupportedFeatureError,
 )
-
-if TYPE_CHECKING:
-    from bpe_automata.viz import Picture
 
 _DEFAULT = Budget()
 _TOO_FAR = "the shortest text needs more of them; pass a larger Budget"
@@ -53,10 +49,10 @@ _ENDLESS = (
     "order of the members; or pass a larger Budget"
 )
 _WAVE = 4096  # states whose rows are made at once
-STOP = 1 / 8  # chance that a sample ends in an accepting state that could go on
+_SHOWN = 16  # bytes of a text in a box of a picture
 
 
-class LinkedDFA(Immutable):
+class LinkedDFA(ByteLanguage):
     """{ w in bytes* : start --w--> accepting }, with the dead state 0, written down as it is met.
 
     byte_class uint8 [256], as of a `ByteDFA`. Over all states, of which `n_states` have room:
@@ -65,7 +61,11 @@ class LinkedDFA(Immutable):
     Shared by any number of threads. `to_dfa` writes all of it down, where that ends.
     """
 
-    is_empty = False
+    is_empty, is_linked = False, True
+    start: int
+    byte_class: np.ndarray
+    accepting: np.ndarray
+    far: np.ndarray
 
     def __init__(
         self,
@@ -142,62 +142,19 @@ class LinkedDFA(Immutable):
             state = self.step(state, byte)
         return state
 
-    def accepts(self, data: bytes) -> bool:
-        """Whether `data` is in the language."""
-        return bool(self.accepting[self.walk(data)])
-
     def live_bytes(self, state: int) -> np.ndarray:
         """int64: the bytes that keep an accepting state in reach, in order."""
         return np.flatnonzero(self.steps.trans[state, self.byte_class])
 
     @spent
-    def shortest(self, state: int | None = None) -> bytes:
-        """A shortest accepted string, from `state` (the start by default)."""
-        found = bytearray()
-        state = self.start if state is None else state
-        while not self.accepting[state]:
-            check()
-            after = self._after_bytes(state)
-            found.append(self._byte_home(after))
-            state = after[found[-1]]
-        return bytes(found)
+    def shortest(self, state: int | None = None) -> bytes | None:
+        """See `ByteLanguage.shortest`."""
+        return super().shortest(state)
 
     @spent
     def sample(self, rng: random.Random, max_bytes: int = 64) -> bytes:
-        """A random accepted string: a walk that turns home when `max_bytes` come near. Longer than
-        that only if the shortest string is."""
-        found, state = bytearray(), self.start
-        while True:
-            check()
-            after = self._after_bytes(state)
-            left = max_bytes - len(found)
-            near = [byte for byte, to in after.items() if self.far[to] < left]
-            if self.accepting[state] and (not near or rng.random() < STOP):
-                return bytes(found)
-            byte = near[rng.randrange(len(near))] if near else self._byte_home(after)
-            found.append(byte)
-            state = after[byte]
-
-    def strings(self, limit: int) -> Iterator[bytes]:
-        """All accepted strings in length-lexicographic order. Raises BudgetExceededError as soon as
-        there must be more than `limit` of them; so always, for an infinite language."""
-        yielded, level = 0, [(b"", self.start)]
-        while level:
-            if yielded + len(level) > limit:  # each can be completed, and to different strings
-                raise BudgetExceededError("strings", limit, "the language holds more")
-            after = []
-            for prefix, state in level:
-                check()
-                if self.accepting[state]:
-                    yielded += 1
-                    yield prefix
-                for byte, then in self._after_bytes(state).items():
-                    after.append((prefix + bytes((byte,)), then))
-            level = after
-
-    def _after_bytes(self, state: int) -> dict[int, int]:
-        """The state after each byte that keeps acceptance in reach, in order."""
-        return {byte: self.step(state, byte) for byte in self.live_bytes(state).tolist()}
+        """See `ByteLanguage.sample`."""
+        return super().sample(rng, max_bytes)
 
     def equivalent(self, other: ByteAutomaton, budget: Budget = _DEFAULT) -> bytes | None:
         """None if the languages are equal; else the first text, in length-lexicographic order, that
@@ -231,25 +188,26 @@ class LinkedDFA(Immutable):
                     before.append((k, byte))
         return None
 
-    def picture(self, path: bytes | str | None = None) -> Picture:
-        """The parts near a text (its first 100 bytes; the shortest one by default) as boxes, at
-        most 40 of them, with the bytes that lead from one to another; the way of `path` is
-        highlighted."""
-        from bpe_automata._automata.linked_pictures import picture
-
-        return picture(self, path)
-
-    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
-        return self.picture()._repr_mimebundle_()
-
     def box(self, state: int) -> tuple[int, ...]:
         """The first states of the instances that a state is of: a box of pictures."""
         of = members_of(self._members[state])[0] if state in self._members else (state,)
         return tuple(sorted({self._written.instance_at(one).base for one in of}))
 
-    def box_size(self, first: int) -> int:
-        """How many states the instance with this first one has."""
-        return len(self._written.instance_at(first).block.cells)
+    def box_text(self, state: int) -> tuple[str, str]:
+        """The shortest text out of a box of pictures; and how large it is."""
+        from bpe_automata.viz import visible
+
+        here, read = self.box(state), bytearray()
+        size = f"{len(here)} parts"
+        if len(here) == 1:
+            states = len(self._written.instance_at(here[0]).block.cells)
+            size = f"{states} state{'s' * (states != 1)}"
+        for byte in (self.shortest(state) or b"")[:_SHOWN]:
+            if self.box(state) != here:
+                break
+            read.append(byte)
+            state = self.step(state, byte)
+        return visible(bytes(read), _SHOWN) or "ε", size
 
     def to_dfa(self, budget: Budget = _DEFAULT, *, depth: int | None = None) -> ByteDFA:
         """All of it, built in full: minimal and trimmed. depth: of a schema, only the values that
@@ -343,12 +301,6 @@ class LinkedDFA(Immutable):
     def is_nearly_full(self) -> bool:
         """Is more than half of the room for states or steps used up?"""
         return self._written.is_nearly_full
-
-    def _byte_home(self, after: dict[int, int]) -> int:
-        """The byte that leads to the state nearest to acceptance."""
-        if not after:
-            raise EmptyLanguageError("this state leads nowhere")
-        return min(after, key=lambda byte: int(self.far[after[byte]]))
 
     # What is written down.
 

@@ -112,7 +112,7 @@ class Endings(ABC, Generic[State]):
         self.engine, self.dfa, self.lock = engine, engine.dfa, lock
         self.budget: Budget | None = getattr(engine, "budget", None)
         self._linked = isinstance(self.dfa, LinkedDFA)
-        self._far = self.dfa.far if isinstance(self.dfa, LinkedDFA) else self.dfa.distance()
+        self._far = self.dfa.far
         self._kernel = *fixed(*self.dfa.steps), *fixed(self._far)
         self._eos = np.array(engine.eos_ids, dtype=np.int64)
         # One more: before an added token the space that a piece begins with may be left out.

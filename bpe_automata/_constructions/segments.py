@@ -161,7 +161,7 @@ class Language:
         self._given, self._prefixed = given, prefixed(explicit(dfa, "segments"), prefix)
         self._dfa = explicit(self._prefixed.dfa, "segments")
         self.start, self.accepting = self._prefixed.before, self._dfa.accepting
-        self._live = self._dfa.distance() != NEVER
+        self._live = self._dfa.far != NEVER
         self._reads: dict[int, list[tuple[int, int]]] = {}
         self._forms: dict[int, tuple[list[int], bytes]] = {}
         self._added: dict[int, list[tuple[int, int]]] = {}  # for each state that texts lead to

@@ -176,7 +176,7 @@ def good_states(
         good[0] = 0
         return good
     columns = np.unique(dfa.byte_class[tables.single_bytes(banned)])
-    far = by_bytes = dfa.distance()
+    far = by_bytes = dfa.far
     if len(columns) < dfa.n_classes:
         check()  # a table may have hundreds of megabytes
         by_bytes = distances(np.ascontiguousarray(dfa.trans[:, columns]), dfa.accepting)

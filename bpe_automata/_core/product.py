@@ -80,7 +80,7 @@ class Product(Reader):
         made = untouched((n, np.uint8), shape, shape, shape, (n, np.bool_), (n, np.uint8))
         known, B, U1, U0, never, unknown = made
         distance: np.ndarray = np.empty(0, np.int32)
-        far = dfa.far if isinstance(dfa, LinkedDFA) else dfa.distance()
+        far = dfa.far
         if good is None and isinstance(dfa, LinkedDFA):
             good = dfa.plain.view(np.uint8)
         elif good is None:

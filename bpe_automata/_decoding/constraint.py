@@ -226,7 +226,7 @@ def automaton_of(language: Any, budget: Budget = _DEFAULT) -> ByteAutomaton:
 
 def _never_ends(dfa: ByteDFA) -> bool:
     """Can a text be begun that, complete or not, can always go on?"""
-    alive = dfa.distance() != NEVER
+    alive = dfa.far != NEVER
     stops = dfa.accepting & ~alive[dfa.trans].any(axis=1)
     return bool((alive & (distances(dfa.trans, stops) == NEVER)).any())
 

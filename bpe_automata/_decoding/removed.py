@@ -78,7 +78,7 @@ def _fixed(tokenizer: Tokenizer) -> _Fixed:
 def _shortest(fixed: _Fixed, dfa: ByteDFA) -> bytes | None:
     """A shortest string of the language that is not fixed, by breadth-first search; the shortest
     one that goes on so once it has been changed."""
-    rest, start = dfa.distance(), (dfa.start, 0, 0)
+    rest, start = dfa.far, (dfa.start, 0, 0)
     came: dict[_Node, tuple[_Node, int] | None] = {start: None}
     queue = deque([start])
     while queue:

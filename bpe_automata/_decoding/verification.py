@@ -20,7 +20,6 @@ from typing import Any
 import numpy as np
 
 from bpe_automata._arguments import sequence_of_ids
-from bpe_automata._automata.linked import LinkedDFA
 from bpe_automata._decoding.constraint import Constraint, Method, constrain
 from bpe_automata._decoding.visible import visible
 from bpe_automata._kernels.bits import has, members
@@ -217,7 +216,7 @@ class Oracle:
                 longer = np.flatnonzero((lengths > k) & (states != 0))
                 column = dfa.byte_class[data[(starts - lengths)[longer] + k]]
                 states[longer] = dfa.after(states[longer], column)
-            far = dfa.far if isinstance(dfa, LinkedDFA) else dfa.distance()
+            far = dfa.far
             found = np.where(states == 0, -1, far[states])
             self._distances.put(begin, found)
         return found

@@ -177,7 +177,7 @@ def lift_mask(
 ) -> set[int]:
     """{ id : its bytes lead from `state` to where acceptance is in reach }, every id tried, and
     end-of-sequence where the state accepts. In reach for bytes, all of which must have a token."""
-    distance = dfa.distance()
+    distance = dfa.far
     ids = set(eos_ids) if dfa.accepting[state] else set()
     for token, spelled in enumerate(tokenizer.spellings):
         if spelled and token not in eos_ids and distance[dfa.walk(spelled, state)] != NEVER:

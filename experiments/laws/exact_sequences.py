@@ -405,7 +405,7 @@ def _readable(constraint: Constraint, ids: list[int], before: bytes) -> dict[int
     spellings, eos = constraint.tokenizer.spellings, set(constraint.eos_ids)
     tokens = np.array([i for i, spelled in enumerate(spellings) if spelled and i not in eos])
     states = ends(constraint, tokens, ids, constraint.dfa.walk(before))
-    alive = explicit(constraint.dfa, "its ids").distance()[states] != NEVER
+    alive = explicit(constraint.dfa, "its ids").far[states] != NEVER
     return dict(zip(tokens[alive].tolist(), states[alive].tolist(), strict=True))
 
 

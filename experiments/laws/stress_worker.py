@@ -228,7 +228,7 @@ def finished(parts: Parts, constraint: Constraint, matcher: Matcher) -> None:
     """The walk, taken to its end, is right."""
     tokenizer, state = parts.tokenizer, matcher._states[-1]
     here = parts.dfa.walk(tokenizer.text_bytes(matcher.ids))
-    if parts.dfa.distance()[here] > LONGEST_WAY:
+    if parts.dfa.far[here] > LONGEST_WAY:
         return
     try:
         ids = parts.clock.of(

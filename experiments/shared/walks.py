@@ -62,7 +62,7 @@ def finish(constraint: Constraint, ids: list[int], state: Any, rng: random.Rando
     """The ids up to acceptance, by those that come nearest to an accepting state of the DFA; some
     steps are random."""
     engine, dfa = constraint.engine, constraint.dfa
-    distance, ids = explicit(dfa, "a walk home").distance(), list(ids)
+    distance, ids = explicit(dfa, "a walk home").far, list(ids)
     q = dfa.walk(constraint.tokenizer.text_bytes(ids))
     for _ in range(STEPS + max(0, int(distance[q]))):
         if engine.accepting(state):

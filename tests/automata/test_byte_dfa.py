@@ -43,7 +43,7 @@ def test_strings_are_all_strings_in_order(pattern: str) -> None:
     expected.sort(key=lambda w: (len(w), w))
     assert list(dfa.strings(len(expected))) == expected
     assert dfa.shortest() == expected[0]
-    assert dfa.distance()[dfa.start] == len(expected[0])
+    assert dfa.far[dfa.start] == len(expected[0])
     with pytest.raises(BudgetExceededError):
         list(dfa.strings(len(expected) - 1))
 

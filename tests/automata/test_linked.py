@@ -116,7 +116,7 @@ def test_plain_bytes_lead_to_acceptance_from_a_plain_state(edges):
         for end in range(len(text) + 1):
             state, other = (automaton.walk(text[:end]) for automaton in (found, whole))
             assert left[other] >= 0 or not found.plain[state]
-            if 0 <= left[other] == whole.distance()[other] and state:
+            if 0 <= left[other] == whole.far[other] and state:
                 assert found.plain[state]
 
 

@@ -86,7 +86,7 @@ def test_it_is_the_automaton_of_the_regex(pattern, large, of_a_rung):
         found = link_regex(pattern)
         assert found.equivalent(whole) is None
         assert same_arrays(found.to_dfa(), whole)
-        distance = whole.distance()
+        distance = whole.far
         for state, other in states_beside(link_regex(pattern), whole):
             assert (state == 0) == (other == 0)
         for state, other in states_beside(found, whole):

@@ -359,7 +359,7 @@ def test_minimal_and_trimmed(pair: Pair) -> None:
     dfa = compile_regex(pair.tested)
     if dfa.n_states < 700:
         assert minimal_states(dfa) == dfa.n_states
-    assert (dfa.distance()[1:] >= 0).all()
+    assert (dfa.far[1:] >= 0).all()
     columns = np.unique(dfa.trans, axis=1)
     assert columns.shape[1] == dfa.n_classes == int(dfa.byte_class.max()) + 1
 

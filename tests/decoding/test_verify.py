@@ -187,7 +187,7 @@ def test_distances_are_those_of_the_dfa(smollm2_tokenizer) -> None:
     found = oracle.distances(oracle.begin)
     for token in range(0, smollm2_tokenizer.n_ids, 97):
         after = constraint.dfa.walk(smollm2_tokenizer.spellings[token])
-        assert found[token] == constraint.dfa.distance()[after]
+        assert found[token] == constraint.dfa.far[after]
 
 
 def test_progress_is_told() -> None:

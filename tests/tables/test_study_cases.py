@@ -162,8 +162,8 @@ def test_all_tokenizations_can_be_summed(smollm2_tokenizer):
 @pytest.mark.parametrize("case", PATTERNS, ids=lambda case: case.name)
 def test_patterns_are_finite_and_prefix_free_and_hold_what_is_right(case):
     dfa = compile_regex(case.pattern)
-    live = np.flatnonzero(dfa.distance() >= 0)
-    after = {int(q): {int(to) for to in dfa.trans[q] if dfa.distance()[to] >= 0} for q in live}
+    live = np.flatnonzero(dfa.far >= 0)
+    after = {int(q): {int(to) for to in dfa.trans[q] if dfa.far[to] >= 0} for q in live}
     assert all(not after[int(q)] for q in np.flatnonzero(dfa.accepting))
     longest = {int(q): 0 for q in live if dfa.accepting[q]}
     while len(longest) < len(live):  # as long as no cycle is left
