@@ -31,6 +31,7 @@ class Assembly:
     def __init__(self) -> None:
         self._states = 0  # with those inside of texts, and of all copies of DFAs
         self._accepting: list[int] = []
+        self._marks: list[tuple[int, int]] = []
         self._silent: list[tuple[int, int]] = []
         self._texts: list[tuple[int, bytes, int, int]] = []  # and the first state inside
         self._copies: dict[int, tuple[ByteDFA, dict[int, int]]] = {}  # first states, by the exit
@@ -46,6 +47,10 @@ class Assembly:
     def accept(self, state: int) -> None:
         """A way may end there."""
         self._accepting.append(state)
+
+    def mark(self, state: int, label: int) -> None:
+        """Give a state a label, 0 or more, for `marked`."""
+        self._marks.append((state, label))
 
     def skip(self, one: int, other: int) -> None:
         """From one state to another, reading nothing."""
@@ -72,23 +77,59 @@ class Assembly:
         """What is read from `start` to an accepting state, or to `end` alone: minimal, trimmed and
         numbered as those of `compile_regex` are. The states here, and those of the result, are each
         limited to max_instructions of the budget. Raises BudgetExceededError."""
-        if self._states > budget.max_instructions:
-            raise out_of_states(budget.max_instructions)
+        accepts = np.zeros(self._states, np.bool_)
+        accepts[self._accepting if end is None else end] = True
         with spending(budget):
-            data = b"".join(text for _, text, _, _ in self._texts)
-            column, some_byte = alphabet([dfa for dfa, _ in self._copies.values()], data)
-            letters = column[np.frombuffer(data, np.uint8)]
-            accepts = np.zeros(self._states, np.bool_)
-            accepts[self._accepting if end is None else end] = True
-            net = self._network(accepts, letters, some_byte)
-            trans, accepting = subsets(net, start, len(some_byte), budget.max_instructions, budget)
+            trans, accepting, column = self._subsets(start, accepts, [], budget)
             return reduced((trans, column), accepting, 1, budget)
 
-    def _network(self, accepts: np.ndarray, letters: np.ndarray, some_byte: np.ndarray) -> Network:
-        """letters: the column of each letter of the texts. The first classes are the columns."""
-        silent, edges = [np.array(self._silent, _INT).reshape(-1, 2).T], [self._letters(letters)]
-        columns = [np.arange(len(some_byte), dtype=_INT)]
-        sizes, classes, n_edges = [np.ones(len(some_byte), _INT)], len(some_byte), 0
+    def marked(
+        self, start: int, budget: Budget = _DEFAULT
+    ) -> tuple[np.ndarray, np.ndarray, int, dict[int, tuple[int, ...]]]:
+        """(trans, byte_class, start, labels of each state that has some) of the minimal DFA that
+        reads what leads from `start` to states with labels. Limits as those of `dfa`."""
+        end, most = self.state(), 1 + max((label for _, label in self._marks), default=0)
+        marks = [(state, label, end) for state, label in self._marks]
+        with spending(budget):
+            accepts = np.arange(self._states) == end
+            trans, accepting, column = self._subsets(start, accepts, marks, budget)
+            columns = trans.shape[1] - most
+            trans, accepting, begin, number = minimise(trans, accepting, min(1, len(trans) - 1))
+        old, byte_class = by_first_byte(number[column])
+        kept = np.flatnonzero(~accepting)  # all but the end, behind the marks
+        new = np.zeros(len(trans), np.int32)
+        new[kept] = np.arange(len(kept))
+        labels: dict[int, tuple[int, ...]] = {}
+        for row, label in np.argwhere(trans[kept][:, number[columns:]]).tolist():
+            labels[row] = *labels.get(row, ()), label
+        trans = np.ascontiguousarray(new[trans[kept][:, old]])
+        return trans, byte_class.astype(np.uint8), int(new[begin]), labels
+
+    def _subsets(
+        self, start: int, accepts: np.ndarray, marks: list[tuple[int, int, int]], budget: Budget
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(trans, accepting, column of each byte). marks: tail, label and head of steps that read a
+        label: each label has a column, behind those of bytes."""
+        if self._states > budget.max_instructions:
+            raise out_of_states(budget.max_instructions)
+        data = b"".join(text for _, text, _, _ in self._texts)
+        column, some_byte = alphabet([dfa for dfa, _ in self._copies.values()], data)
+        letters = column[np.frombuffer(data, np.uint8)]
+        steps = np.array(marks, _INT).reshape(-1, 3).T
+        columns = len(some_byte) + (1 + int(steps[1].max()) if marks else 0)
+        steps[1] += len(some_byte)
+        edges = np.hstack([self._letters(letters), steps])
+        net = self._network(accepts, edges, some_byte, columns)
+        limits = budget.max_instructions, budget
+        return *subsets(net, start, columns, *limits), column
+
+    def _network(
+        self, accepts: np.ndarray, steps: np.ndarray, some_byte: np.ndarray, n_columns: int
+    ) -> Network:
+        """steps: tail, column, head of those outside of DFAs. The first classes are the columns."""
+        silent, edges = [np.array(self._silent, _INT).reshape(-1, 2).T], [steps]
+        columns = [np.arange(n_columns, dtype=_INT)]
+        sizes, classes, n_edges = [np.ones(n_columns, _INT)], n_columns, 0
         for dfa, bases in self._copies.values():
             tail, head, size, read = _edges_of(dfa.trans[:, dfa.byte_class[some_byte]])
             base = np.array(list(bases.values()), _INT)[:, None]

@@ -3,8 +3,8 @@
     L(compile_regex(r)) = { s.encode() : re.fullmatch(r, s) }
 
 pattern -> tree -> Thompson program over atoms of code points -> DFA -> minimal DFA -> UTF-8 bytes.
-Where there are too many atoms for that, the automaton is put together from those of the regex's
-parts (`_wide_dfa`).
+Where there are too many atoms for that, the automaton is put together from those of single
+characters (`_Characters`).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Iterator
-from itertools import accumulate, chain, groupby
+from itertools import accumulate, chain
 from operator import xor
 from re import _parser  # type: ignore[attr-defined]
 from typing import Any
@@ -23,7 +23,15 @@ from bpe_automata._automata.assembly import Assembly, network, subsets
 from bpe_automata._automata.codepoints import N_CODE_POINTS, SURROGATES, Inversion, Substituted
 from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._automata.minimise import minimise
-from bpe_automata._automata.program import JUMP, MATCH, REPEATS, SPLIT, Program, kept_flags, members
+from bpe_automata._automata.program import (
+    CHARACTERS,
+    JUMP,
+    MATCH,
+    SPLIT,
+    Program,
+    kept_flags,
+    members,
+)
 from bpe_automata._automata.syntax import Parsed, Unsupported, parse, parse_text
 from bpe_automata._automata.utf8 import byte_table
 from bpe_automata._budget import Budget, check, out_of_memory, spending
@@ -31,6 +39,7 @@ from bpe_automata.errors import BudgetExceededError, UnsupportedRegexError
 
 __all__ = ["Budget", "atoms", "compile_regex", "determinized", "finish"]
 
+_SURROGATES = range(*SURROGATES)
 _EDGE_BYTES = 80  # what minimisation keeps for one edge
 
 
@@ -61,7 +70,7 @@ def compile_tree(parsed: Parsed, budget: Budget) -> ByteDFA:
     program = _program(parsed, budget)
     if _is_narrow(program, budget):
         return _by_atoms(program, budget)
-    return _wide_dfa(parsed, lambda part: _by_atoms(_program(part, budget), budget), budget)
+    return _Characters(parsed, lambda part: _by_atoms(_program(part, budget), budget)).dfa(budget)
 
 
 def _is_narrow(program: Program, budget: Budget) -> bool:
@@ -170,119 +179,64 @@ def determinized(
 # Regexes with many different characters, such as a choice between thousands of Chinese words.
 #
 # A table over atoms has a column for each character that the regex tells apart, so its size is
-# (states x characters), though each state of such a choice reads only a few of them. Here literal
-# strings are put together as bytes, of which there are 256, and only what lies between them is
-# compiled by way of atoms.
-
-_MANY = 64  # different literals; what has more is put together from its parts
+# (states x characters), though each state of such a choice reads only a few of them. Here only
+# single characters are compiled by way of atoms, and put together as bytes, of which there are 256.
 
 
-def _wide_dfa(parsed: Parsed, narrow: Callable[[Parsed], ByteDFA], budget: Budget) -> ByteDFA:
-    """The minimal DFA, numbered as that of `narrow`, which makes one by way of atoms.
-
-    Raises BudgetExceededError. `parsed` holds nothing that `Program` refuses.
-    """
-    parts = _Parts(parsed, narrow)
-    start, end = parts.net.state(), parts.net.state()
-    parts.sequence(parsed.tree, parsed.flags, start, end)
-    parts.net.accept(end)
-    return parts.net.dfa(start, budget)
-
-
-class _Parts:
-    """The parts of a regex, put between states of one assembly."""
+class _Characters:
+    """The characters of a regex, put between states of one assembly. narrow: makes the DFA of a
+    regex by way of atoms. The regex holds nothing that `Program` refuses."""
 
     def __init__(self, parsed: Parsed, narrow: Callable[[Parsed], ByteDFA]) -> None:
-        self.net = Assembly()
-        self._parsed, self._narrow = parsed, narrow
+        self._parsed, self._narrow, self._net = parsed, narrow, Assembly()
+        self._known: dict[Inversion, bytes | ByteDFA] = {}
 
-    def sequence(self, items: Any, flags: int, one: int, other: int) -> None:
+    def dfa(self, budget: Budget) -> ByteDFA:
+        """The minimal DFA, numbered as those of `narrow`. Raises BudgetExceededError."""
+        start, end = self._net.state(), self._net.state()
+        self._sequence(self._parsed.tree, self._parsed.flags, start, end)
+        self._net.accept(end)
+        return self._net.dfa(start, budget)
+
+    def _sequence(self, items: Any, flags: int, one: int, other: int) -> None:
         """Whatever the items read leads from state `one` to state `other`."""
-        for wide, run in _runs(list(items)):
+        for op, av in items:
             check()
-            after = self.net.state()
-            if (literal := self._literal(run, flags)) is not None:
-                self.net.put(one, literal, after)
-            elif wide and run[0][0] is not _parser.LITERAL:
-                self._item(run[0], flags, one, after)
+            after = self._net.state()
+            if op in CHARACTERS:
+                self._net.put(one, self._character(op, av, flags), after)
+            elif op is _parser.SUBPATTERN:
+                self._sequence(av[3], kept_flags(av, flags), one, after)
+            elif op is _parser.BRANCH:
+                for body in av[1]:
+                    self._sequence(body, flags, one, after)
             else:
-                part = Parsed(self._parsed.source, run, flags)
-                self.net.put(one, self._narrow(part), after)
+                self._repeat(av, flags, one, after)
             one = after
-        self.net.skip(one, other)
-
-    def _item(self, item: Any, flags: int, one: int, other: int) -> None:
-        op, av = item
-        if op is _parser.SUBPATTERN:
-            self.sequence(av[3], kept_flags(av, flags), one, other)
-        elif op is _parser.BRANCH:
-            for body in av[1]:
-                self.sequence(body, flags, one, other)
-        else:
-            self._repeat(av, flags, one, other)
+        self._net.skip(one, other)
 
     def _repeat(self, bounds: Any, flags: int, one: int, other: int) -> None:
         least, most, body = bounds
-        for _ in range(least):
-            after = self.net.state()
-            self.sequence(body, flags, one, after)
+        for count in range(least if most == _parser.MAXREPEAT else most):
+            after = self._net.state()
+            if count >= least:
+                self._net.skip(one, other)
+            self._sequence(body, flags, one, after)
             one = after
         if most == _parser.MAXREPEAT:
-            loop = self.net.state()
-            self.net.skip(one, loop)
-            self.sequence(body, flags, loop, loop)
-            self.net.skip(loop, other)
-            return
-        for _ in range(most - least):
-            after = self.net.state()
-            self.net.skip(one, other)
-            self.sequence(body, flags, one, after)
-            one = after
-        self.net.skip(one, other)
+            loop = self._net.state()
+            self._net.skip(one, loop)
+            self._sequence(body, flags, loop, loop)
+            one = loop
+        self._net.skip(one, other)
 
-    def _literal(self, items: list[Any], flags: int) -> bytes | None:
-        """The only string that the items read, None if they may read another."""
-        text = []
-        for op, av in items:
-            if op is not _parser.LITERAL:
-                return None
-            found = members(op, av, flags, self._parsed.properties)
-            if len(found) != 2 or found[1] - found[0] != 1:
-                return None
-            text.append(chr(found[0]))
-        return "".join(text).encode()
-
-
-def _runs(items: list[Any]) -> Iterator[tuple[bool, list[Any]]]:
-    """(is it wide, items), in order: long runs that are not wide, and each wide item or literal
-    string alone."""
-    pieces: list[tuple[bool, list[Any]]] = []
-    for literal, group in groupby(items, lambda item: item[0] is _parser.LITERAL):
-        run = list(group)
-        pieces += [(_is_wide(part), part) for part in ([run] if literal else [[i] for i in run])]
-    for wide, parts in groupby(pieces, lambda piece: piece[0]):
-        if wide:
-            yield from parts
-        else:
-            yield False, [item for _, part in parts for item in part]
-
-
-def _is_wide(items: list[Any]) -> bool:
-    return len(set(_literals(items))) > _MANY
-
-
-def _literals(items: Any) -> Iterator[int]:
-    """The code points of all literals, at any depth."""
-    for op, av in items:
-        if op is _parser.LITERAL:
-            yield av
-        elif op is _parser.SUBPATTERN:
-            yield from _literals(av[3])
-        elif op is _parser.BRANCH:
-            for body in av[1]:
-                yield from _literals(body)
-        elif op in REPEATS:
-            yield from _literals(av[2])
+    def _character(self, op: Any, av: Any, flags: int) -> bytes | ByteDFA:
+        found = members(op, av, flags, self._parsed.properties)
+        if found not in self._known:
+            is_one = len(found) == 2 and found[1] - found[0] == 1 and found[0] not in _SURROGATES
+            part = Parsed(self._parsed.source, [(op, av)], flags)
+            self._known[found] = chr(found[0]).encode() if is_one else self._narrow(part)
+        return self._known[found]
 
 
 # Where in the pattern an unsupported construct stands. The standard library's tree has no

@@ -3,8 +3,8 @@ same."""
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from functools import lru_cache
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -12,46 +12,11 @@ import numpy as np
 from bpe_automata._automata.assembly import Assembly, alphabet
 from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._automata.parts import Covers, Join, Part, Place, Table
-from bpe_automata._sharing import Lock, locked
-from bpe_automata.errors import BpeAutomataError
 
 Alternative = tuple[tuple[bytes | ByteDFA, ...], int]
 """Texts and languages, one after another, and the label of the exit behind them, 0 or more."""
-_MOST_STATES, _LARGEST = 20_000, 1_000  # of all tables that are kept, and of one: 0.5 kB each
-_NEVER = 0xC0  # a byte that is in no text, and no digit
-_DIGITS = tuple(range(0xF8, 0x100))  # bytes that are in no text: they spell labels, see below
+_KEPT, _LARGEST = 1_024, 500  # tables, and the letters and states that one of them is made of
 K = TypeVar("K", bound=Hashable)
-
-
-class _Tables:
-    """Those that were used last, by what they are made of. For any number of threads."""
-
-    def __init__(self) -> None:
-        self.lock = Lock()
-        self._kept: OrderedDict[tuple[object, ...], tuple[Table, object]] = OrderedDict()
-        self._states = 0
-
-    @locked
-    def found(self, key: tuple[object, ...]) -> Table | None:
-        """None where it is not kept."""
-        kept = self._kept.get(key)
-        if kept is None:
-            return None
-        self._kept.move_to_end(key)
-        return kept[0]
-
-    @locked
-    def keep(self, key: tuple[object, ...], table: Table, made_of: object) -> None:
-        """With the languages that it is made of, so that no other object gets their `id()`."""
-        if len(table.trans) > _LARGEST or key in self._kept:
-            return
-        self._kept[key] = table, made_of
-        self._states += len(table.trans)
-        while self._states > _MOST_STATES:
-            self._states -= len(self._kept.popitem(last=False)[1][0].trans)
-
-
-_tables = _Tables()
 
 
 def columns(pieces: Iterable[bytes | ByteDFA]) -> np.ndarray:
@@ -82,18 +47,23 @@ def labelled(
 def table_of(alternatives: list[Alternative]) -> Table:
     """The table that reads one of some alternatives, and then is at the exit with its label. Raises
     BudgetExceededError."""
-    key = tuple(
-        (label, *(p if isinstance(p, bytes) else id(p) for p in pieces))
-        for pieces, label in alternatives
-    )
-    table = _tables.found(key)
-    if table is None:
-        table = _of_language(alternatives) or _of_texts(alternatives) or _assembled(alternatives)
-        _tables.keep(key, table, alternatives)
-    return table
+    given = tuple(alternatives)
+    sizes = [
+        len(piece) if isinstance(piece, bytes) else piece.n_states
+        for pieces, _ in given
+        for piece in pieces
+    ]
+    return (_made if sum(sizes) > _LARGEST else _kept)(given)
 
 
-def _of_language(alternatives: list[Alternative]) -> Table | None:
+def _made(alternatives: tuple[Alternative, ...]) -> Table:
+    return _of_language(alternatives) or _of_texts(alternatives) or _assembled(alternatives)
+
+
+_kept = lru_cache(_KEPT)(_made)
+
+
+def _of_language(alternatives: tuple[Alternative, ...]) -> Table | None:
     """The table of one language alone, which shares its arrays."""
     if len(alternatives) != 1 or len(alternatives[0][0]) != 1:
         return None
@@ -104,7 +74,7 @@ def _of_language(alternatives: list[Alternative]) -> Table | None:
     return Table(language.trans, language.byte_class, language.start, dict.fromkeys(ends, (label,)))
 
 
-def _of_texts(alternatives: list[Alternative]) -> Table | None:
+def _of_texts(alternatives: tuple[Alternative, ...]) -> Table | None:
     """The table, where all are texts."""
     trie = Trie[int]()
     for pieces, label in alternatives:
@@ -120,15 +90,17 @@ def table_beside(
     """The table that reads one of some texts, and then is at the exit with its labels, nowhere
     where it has none; or any other text that is `before` and one of `others`, and then is at the
     exit with `label`."""
-    key = *texts.items(), before, id(others), label
-    table = _tables.found(key)
-    if table is None:
-        trie = Trie[int]()
-        for text, labels in texts.items():
-            trie.put(text, *labels)
-        table = _written_out(trie, before, others, label)
-        _tables.keep(key, table, others)
-    return table
+    return _kept_beside(tuple(texts.items()), before, others, label)
+
+
+@lru_cache(_KEPT)
+def _kept_beside(
+    texts: tuple[tuple[bytes, tuple[int, ...]], ...], before: bytes, others: ByteDFA, label: int
+) -> Table:
+    trie = Trie[int]()
+    for text, labels in texts:
+        trie.put(text, *labels)
+    return _written_out(trie, before, others, label)
 
 
 class Trie(Generic[K]):
@@ -195,64 +167,14 @@ def _written_out(
     return Table(trans, column.astype(np.uint8), 1 if edges or exits else 0, exits)
 
 
-# While a table is made of languages, a text ends in the digits of its label, which are bytes that
-# no text has.
-
-
-def _assembled(alternatives: list[Alternative]) -> Table:
-    labels = 1 + max((label for _, label in alternatives), default=0)
-    digits = 1
-    while len(_DIGITS) ** digits < labels:
-        digits += 1
+def _assembled(alternatives: tuple[Alternative, ...]) -> Table:
     parts = Assembly()
-    start, end = parts.state(), parts.state()
-    parts.accept(end)
+    start = parts.state()
     for pieces, label in alternatives:
         at = start
         for piece in pieces:
             after = parts.state()
             parts.put(at, piece, after)
             at = after
-        parts.put(at, _spelled(label, digits), end)
-    dfa = parts.dfa(start)
-    marks = dfa.byte_class[list(_DIGITS)]
-    of_marks = np.unique(dfa.trans[:, marks])
-    own = np.ones(dfa.n_states, np.bool_)
-    own[of_marks[of_marks > 0]] = False
-    exits = {
-        state: tuple(_labels_at(dfa, state, marks, digits))
-        for state in np.flatnonzero(own & dfa.trans[:, marks].any(axis=1)).tolist()
-    }
-    kept = np.flatnonzero(own)
-    number = np.zeros(dfa.n_states, np.int32)
-    number[kept] = np.arange(len(kept), dtype=np.int32)
-    trans = number[dfa.trans[kept]]
-    byte_class = dfa.byte_class.copy()
-    byte_class[list(_DIGITS)] = dfa.byte_class[_NEVER]
-    trans[:, marks] = 0
-    used = marks[dfa.trans[:, marks].any(axis=0)]
-    if np.isin(dfa.byte_class[: _DIGITS[0]], used).any():
-        raise BpeAutomataError("a text holds a byte that is in no UTF-8")
-    exits = {int(number[state]): found for state, found in exits.items()}
-    return Table(np.ascontiguousarray(trans), byte_class, int(number[dfa.start]), exits)
-
-
-def _spelled(label: int, digits: int) -> bytes:
-    found = bytearray()
-    for _ in range(digits):
-        label, digit = divmod(label, len(_DIGITS))
-        found.append(_DIGITS[digit])
-    return bytes(found)
-
-
-def _labels_at(dfa: ByteDFA, state: int, marks: np.ndarray, digits: int) -> Iterator[int]:
-    """The labels whose digits lead on from a state."""
-    level = [(state, 0)]
-    for place in range(digits):
-        level = [
-            (int(dfa.trans[at, column]), label + digit * len(_DIGITS) ** place)
-            for at, label in level
-            for digit, column in enumerate(marks)
-            if dfa.trans[at, column]
-        ]
-    yield from (label for _, label in level)
+        parts.mark(at, label)
+    return Table(*parts.marked(start))

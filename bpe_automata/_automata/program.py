@@ -31,6 +31,7 @@ from bpe_automata._automata.codepoints import (
     all_code_points,
     complement,
     property_members,
+    runs,
     union,
     without,
 )
@@ -226,46 +227,23 @@ def _item_members(item: Item, flags: int) -> Inversion:
 
 @lru_cache(maxsize=32)
 def _category(item: Item, flags: int) -> Inversion:
-    """The members of `\\w` and the like.
-
-    `[item]+|[^item]+` cuts the code points into runs that are in and out by turns. Searching for
-    `[item]+` alone would crawl over what lies between the runs.
-    """
-    inside, outside = _run((item,), flags), _run(((_parser.NEGATE, None), item), flags)
-    both = _compiled([(_parser.BRANCH, (None, [inside, outside]))], flags)
-    starts = [m.start() for m in both.finditer(all_code_points())]
-    if not _compiled(inside, flags).match("\0"):
-        del starts[0]
-    return tuple(starts) if len(starts) % 2 == 0 else (*starts, N_CODE_POINTS)
+    """The members of `\\w` and the like."""
+    return runs(_compiled((item,), flags))
 
 
-def _run(items: tuple[Item, ...], flags: int) -> Any:
-    """The tree of `[items]+`."""
-    body = _parser.SubPattern(_state(flags), [(_parser.IN, list(items))])
-    repeat = (_parser.MAX_REPEAT, (1, _parser.MAXREPEAT, body))
-    return _parser.SubPattern(body.state, [repeat])
-
-
-def _state(flags: int) -> Any:
+def _compiled(items: tuple[Item, ...], flags: int) -> re.Pattern[str]:
+    """`[items]+`, as `re` has it."""
     state = _parser.State()
     state.flags = flags if flags & re.ASCII else flags | re.UNICODE
-    return state
-
-
-def _compiled(tree: Any, flags: int) -> re.Pattern[str]:
-    state = _state(flags)
-    compiled: re.Pattern[str] = _compiler.compile(
-        _parser.SubPattern(state, list(tree)), state.flags
-    )
-    return compiled
+    body = _parser.SubPattern(state, [(_parser.IN, list(items))])
+    repeat = (_parser.MAX_REPEAT, (1, _parser.MAXREPEAT, body))
+    found: re.Pattern[str] = _compiler.compile(_parser.SubPattern(state, [repeat]), state.flags)
+    return found
 
 
 def _ask_cased(items: tuple[Item, ...], flags: int) -> Inversion:
     """The code points with case that `re` matches."""
-    cased = cased_code_points()
-    found = chain.from_iterable(
-        m.group() for m in _compiled(_run(items, flags), flags).finditer(cased)
-    )
+    found = "".join(_compiled(items, flags).findall(cased_code_points()))
     return union((ord(c), ord(c) + 1) for c in found)
 
 
