@@ -1,212 +1,400 @@
-"""Translates ECMA-262 patterns into the syntax of Python's `re`, with assertions as markers.
+"""Compiles patterns of ECMA-262 to the automata of the strings in which they match somewhere.
 
-The grammar is that of `Pattern` in ECMA-262. Of annex B it has what other dialects read alike:
-brackets and braces as literals, escaped punctuation, hyphens next to `\\w`. What they read
-otherwise (`\\A`, `\\a`, `{,3}`, `[[:alpha:]]`, `[a&&b]`) is refused, as are lookaround and
-backreferences, word boundaries, and a `^` or `$` that is neither first nor last, with the position.
-Those that are become surrogates, which are in no string (MARKERS).
+    L(ecma_pattern(p)) = { w in UTF-8 : new RegExp(p, "u").test(w) }
+
+A pattern is written anew in the syntax of Python's `re`, token by token (`_Translation`); anchors
+and conditions are taken out of the tree that its parser gives (`_Ways`); the rest is compiled.
+
+Of annex B of ECMA-262 this reads what other dialects read alike: brackets and braces as literals,
+escaped punctuation, hyphens next to `\\w`. What they read otherwise (`\\A`, `\\a`, `{,3}`,
+`[[:alpha:]]`, `[a&&b]`) is refused, as are lookaround (but that behind a `^` at the beginning),
+backreferences, word boundaries, and a `^` or `$` that is neither first nor last.
 """
 
 from __future__ import annotations
 
 import re
+import sys
+from dataclasses import dataclass
 from functools import lru_cache
+from re import _parser  # type: ignore[attr-defined]
+from typing import Any
 
+from bpe_automata._automata.algebra import any_of, difference, intersection
 from bpe_automata._automata.codepoints import (
-    EVERYTHING,
-    SURROGATES,
     Inversion,
+    Substituted,
     complement,
     property_members,
     runs,
+    substitute,
     union,
 )
-from bpe_automata._budget import Budget, out_of_instructions
-from bpe_automata._sharing import cached
-from bpe_automata.errors import RegexSyntaxError, UnsupportedRegexError
+from bpe_automata._automata.compile import compile_tree
+from bpe_automata._automata.dfa import ByteDFA
+from bpe_automata._automata.syntax import Parsed, parse_all
+from bpe_automata._budget import Budget, out_of_instructions, spending
+from bpe_automata.errors import BudgetExceededError, RegexSyntaxError, UnsupportedRegexError
 
-# Characters and classes of ECMA-262 patterns, as sets of code points.
-#
-# `\d` and `\w` are ASCII, `\s` is the WhiteSpace and LineTerminator of the standard, `.` all but
-# line terminators; `\p{...}` is read as the `regex` package reads it. A string is a sequence of
-# code points, as with the flag `u`.
+# The classes of ECMA-262 as sets of code points. A string is a sequence of these, as with the flag
+# `u`; `\d` and `\w` are ASCII; `\p{...}` is read as the `regex` package reads it.
 
 
 def _ranges(*pairs: str) -> Inversion:
     return union((ord(pair[0]), ord(pair[-1]) + 1) for pair in pairs)
 
 
-DIGITS = _ranges("09")
-WORD = _ranges("09", "AZ", "_", "az")
-SPACE = _ranges("\t\r", " ", "\xa0", "\u1680", "\u2000\u200a", "\u2028\u2029", "\u202f", "\u205f")
-SPACE = union((SPACE, _ranges("\u3000", "\ufeff")))
-ANY_BUT_LINE_ENDS = complement(_ranges("\n", "\r", "\u2028\u2029"))
-Sets = dict[str, Inversion]
-"""What `\\d \\D \\w \\W \\s \\S` and `.` match."""
-
-
-def _sets(digits: Inversion, word: Inversion, space: Inversion, dot: Inversion) -> Sets:
-    found = {"d": digits, "w": word, "s": space}
-    return found | {name.upper(): complement(found[name]) for name in found} | {".": dot}
-
-
-ECMA = (_sets(DIGITS, WORD, SPACE, ANY_BUT_LINE_ENDS),)
-
-
-@lru_cache(maxsize=1)
-def all_dialects() -> tuple[Sets, ...]:
-    """Those of ECMA-262, of Python's `re`, of Rust's `regex`, and of the last as it would be if all
-    characters were digits that its Unicode does not know yet."""
-    word = ("Alphabetic", "M", "Nd", "Pc", "Join_Control")
-    names = (("Nd",), word, ("White_Space",))
-    digits, letters, space = (union(_members(name) for name in each) for each in names)
-    of_re = [runs(re.compile(rf"\{name}+")) for name in "dws"]
-    later, dot = _members("Cn"), complement(_ranges("\n"))
-    return (
-        *ECMA,
-        _sets(of_re[0], of_re[1], of_re[2], dot),
-        _sets(digits, letters, space, dot),
-        _sets(union((digits, later)), union((letters, later)), space, dot),
-    )
-
-
-def _members(name: str) -> Inversion:
-    return property_members(rf"\p{{{name}}}", False)
-
-
-_CONTROLS = {"t": 9, "n": 10, "v": 11, "f": 12, "r": 13}
-_HEX = re.compile(
-    r"u\{(?P<long>[0-9A-Fa-f]+)\}"
-    r"|u(?P<high>[Dd][89ABab][0-9A-Fa-f]{2})\\u(?P<low>[Dd][C-Fc-f][0-9A-Fa-f]{2})"
-    r"|u(?P<short>[0-9A-Fa-f]{4})|x(?P<byte>[0-9A-Fa-f]{2})"
+_SPACE = ("\t\r", " ", "\xa0", "\u1680", "\u2000\u200a", "\u2028\u2029", "\u202f", "\u205f")
+_OF_ECMA = (
+    _ranges("09"),
+    _ranges("09", "AZ", "_", "az"),
+    _ranges(*_SPACE, "\u3000", "\ufeff"),
+    complement(_ranges("\n", "\r", "\u2028\u2029")),
 )
-_PROPERTY = re.compile(r"[pP]\{[^{}^]*\}")
-_KNOWN = re.compile(r"c[A-Za-z]|0(?![0-9])|[^A-Za-z0-9]", re.DOTALL)
+Classes = dict[str, str]
+"""The members of `\\d \\D \\w \\W \\s \\S` and `.`, as ranges in a class of `re`."""
 
 
-def escaped(pattern: str, at: int, in_class: bool, sets: Sets) -> tuple[Inversion, int]:
-    """(the characters that the escape at index `at` matches, the index after it).
-
-    Raises RegexSyntaxError. Word boundaries and backreferences must have been handled before.
-    """
-    if at + 1 >= len(pattern):
-        raise RegexSyntaxError(pattern, at, "a backslash at the end")
-    letter = pattern[at + 1]
-    if letter in sets and letter != ".":
-        return sets[letter], at + 2
-    if letter in _CONTROLS:
-        return _one(_CONTROLS[letter]), at + 2
-    if in_class and letter == "b":
-        return _one(8), at + 2
-    if found := _PROPERTY.match(pattern, at + 1):
-        return _property(pattern, at, found.group()), found.end()
-    if found := _HEX.match(pattern, at + 1):
-        return _one(_hexadecimal(pattern, at, found)), found.end()
-    found = _KNOWN.match(pattern, at + 1)
-    if found is None or (letter in "<>" and not in_class):
-        write = {"A": "^", "Z": "$", "z": "$"}.get(letter, "the characters that are meant")
-        raise _differs(pattern, at, f"\\{letter}", write)
-    code_point = {"c": ord(found.group()[-1]) % 32, "0": 0}.get(letter, ord(letter))
-    return _one(code_point), found.end()
+def _classes(positive: tuple[Inversion, ...], negated: tuple[Inversion, ...]) -> Classes:
+    """positive: of `\\d \\w \\s` and `.`; negated: what `\\D \\W \\S` do not match."""
+    found = dict(zip("dws.", positive, strict=True))
+    found |= {name: complement(members) for name, members in zip("DWS", negated, strict=False)}
+    return {name: _spelled(members) for name, members in found.items()}
 
 
-def _differs(pattern: str, at: int, what: str, write: str) -> RegexSyntaxError:
-    return RegexSyntaxError(pattern, at, f"dialects of regexes differ about {what}: write {write}")
-
-
-def _one(code_point: int) -> Inversion:
-    return (code_point, code_point + 1)
-
-
-def _property(pattern: str, at: int, name: str) -> Inversion:
-    import regex
-
-    try:
-        return property_members(f"\\{name}", False)
-    except regex.error as error:
-        raise RegexSyntaxError(pattern, at, f"\\{name}: {error.msg}") from None
-
-
-def _hexadecimal(pattern: str, at: int, found: re.Match[str]) -> int:
-    if found["high"]:
-        high, low = int(found["high"], 16), int(found["low"], 16)
-        return 0x10000 + ((high & 0x3FF) << 10) + (low & 0x3FF)
-    code_point = int(found["long"] or found["short"] or found["byte"], 16)
-    if code_point > 0x10FFFF:
-        raise RegexSyntaxError(pattern, at, "a code point above 10FFFF")
-    return code_point
-
-
-_OPERATOR = re.compile("&&|--|~~")  # of sets, in Rust
-
-
-def character_class(pattern: str, at: int, sets: Sets) -> tuple[Inversion, int]:
-    """(the characters of the class that opens at index `at`, the index after it). Raises
-    RegexSyntaxError."""
-    opened, at = at, at + 1
-    negated = pattern[at : at + 1] == "^"
-    at += negated
-    parts: list[Inversion] = []
-    if pattern[at : at + 1] == "]" and "]" in _ESCAPED.sub("", pattern[at + 1 :]):
-        raise _differs(pattern, at, "a ] that comes first in a class", "\\]")
-    while pattern[at : at + 1] != "]":
-        if at >= len(pattern):
-            raise RegexSyntaxError(pattern, opened, "a class that is not closed")
-        first, after = _member(pattern, at, sets)
-        if found := _OPERATOR.match(pattern, at) or _OPERATOR.match(pattern, after):
-            raise _differs(pattern, found.start(), found[0], f"\\{found[0][0]}")
-        if pattern[after : after + 1] == "-" and pattern[after + 1 : after + 2] not in ("]", ""):
-            last, end = _member(pattern, after + 1, sets)
-            parts.append(_range(pattern, at, first, last))
-            at = end
-        else:
-            parts.append(first)
-            at = after
-    members = union(parts)
-    return (complement(members) if negated else members), at + 1
-
-
-def _member(pattern: str, at: int, sets: Sets) -> tuple[Inversion, int]:
-    if pattern[at] == "\\":
-        return escaped(pattern, at, True, sets)
-    return _one(ord(pattern[at])), at + 1
-
-
-def _range(pattern: str, at: int, first: Inversion, last: Inversion) -> Inversion:
-    """The characters of a range. Next to a set (`\\w-z`), the hyphen is a literal."""
-    if not (_is_one(first) and _is_one(last)):
-        return union((first, _one(ord("-")), last))
-    if first[0] > last[0]:
-        raise RegexSyntaxError(pattern, at, "a range that is out of order")
-    return (first[0], last[1])
-
-
-def _is_one(members: Inversion) -> bool:
-    return len(members) == 2 and members[1] == members[0] + 1
-
-
-@lru_cache(maxsize=4096)
-def spelled(members: Inversion) -> str:
-    """The class as Python's `re` spells it."""
-    if members == EVERYTHING:
-        return "(?s:.)"
-    if not members or (_is_one(members) and SURROGATES[0] <= members[0] < SURROGATES[1]):
-        return r"[^\s\S]"  # a surrogate is in no string, and alone it may be a marker
-    if _is_one(members):
-        return _code_point(members[0])
+def _spelled(members: Inversion) -> str:
     pairs = zip(members[::2], members[1::2], strict=True)
-    return f"[{''.join(f'{_code_point(a)}-{_code_point(b - 1)}' for a, b in pairs)}]"
+    return "".join(f"{_code_point(a)}-{_code_point(b - 1)}" for a, b in pairs)
 
 
 def _code_point(code_point: int) -> str:
     character = chr(code_point)
-    plain = character.isascii() and character.isalnum()
-    return character if plain else f"\\U{code_point:08x}"
+    return character if character.isascii() and character.isalnum() else f"\\U{code_point:08x}"
+
+
+_ECMA = (_classes(_OF_ECMA, _OF_ECMA),) * 2
+
+
+@lru_cache(maxsize=1)
+def _of_all_dialects() -> tuple[Classes, Classes]:
+    """(what all of ECMA-262, Python's `re` and Rust's `regex` match, what any of them does). Rust
+    may know more letters and digits than the `regex` package."""
+    word = ("Alphabetic", "M", "Nd", "Pc", "Join_Control")
+    digits, letters, space, later = (
+        union(property_members(rf"\p{{{name}}}", False) for name in names)
+        for names in (("Nd",), word, ("White_Space",), ("Cn",))
+    )
+    of_re, dot = (runs(re.compile(rf"\{name}+")) for name in "dws"), complement(_ranges("\n"))
+    of_rust = (digits, letters, space, dot)
+    of_later = (union((digits, later)), union((letters, later)), space, dot)
+    columns = list(zip(_OF_ECMA, (*of_re, dot), of_rust, of_later, strict=True))
+    all_ = tuple(complement(union(map(complement, column))) for column in columns)
+    any_ = tuple(map(union, columns))
+    return _classes(all_, any_), _classes(any_, all_)
+
+
+_TOKEN = re.compile(
+    r"""
+      (?P<repeat> ([*+?] | \{(?P<least>[0-9]+)(,(?P<most>[0-9]*))?\}) \?? )
+    | (?P<count> \{\ *([0-9]+\ *,?|,)\ *[0-9]*\ *\} )  # of another dialect
+    | (?P<lookahead> \(\?[=!] )
+    | (?P<lookbehind> \(\?<[=!] )
+    | (?P<group> \((\?(:|<[\w$]+>))?(?!\?) )
+    | (?P<anchor> [\^$] )
+    | (?P<older> \\[AZz] )
+    | (?P<boundary> \\[bB] )
+    | (?P<backreference> \\([1-9]|k<) )
+    | (?P<other> . )
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_REFUSED = {
+    "lookbehind": "lookbehind is not supported",
+    "boundary": "a word boundary is not supported",
+    "backreference": "a backreference is not regular",
+}
+_ESCAPE = re.compile(
+    r"""\\( (?P<set>[dDwWsS]) | (?P<property>[pP]\{[^{}^]*\}) | (?P<control>[tnvfr])
+        | u(?P<high>[Dd][89ABab][0-9A-Fa-f]{2})\\u(?P<low>[Dd][C-Fc-f][0-9A-Fa-f]{2})
+        | (u\{(?P<long>[0-9A-Fa-f]+)\} | u(?P<short>[0-9A-Fa-f]{4}) | x(?P<byte>[0-9A-Fa-f]{2}))
+        | c(?P<letter>[A-Za-z]) | (?P<zero>0(?![0-9])) | (?P<itself>[^A-Za-z0-9]) )""",
+    re.VERBOSE | re.DOTALL,
+)
+_ESCAPED = re.compile(r"\\(.)")
+_OPERATOR = re.compile("&&|--|~~")  # of sets, in Rust
+
+
+class _Translation:
+    """A pattern in the syntax of `re`, as `source`. agreed: classes are those of all dialects, so
+    that each of them finds a match where one is found, and `\\A \\Z \\z` are known. places: where
+    the last anchor is, and the last condition."""
+
+    def __init__(self, pattern: str, budget: Budget, agreed: bool) -> None:
+        self._pattern, self._at, self._agreed, self._budget = pattern, 0, agreed, budget
+        self._classes = _of_all_dialects() if agreed else _ECMA
+        self._denied = [False]  # must what is read now not match? one for each open group
+        self._open = 0  # brackets in classes: that many more ] would close classes in a class
+        self.places = {"anchor": 0, "lookahead": 0}
+        parts, length, shifts = list[str](), 0, list[tuple[int, int]]()
+        while self._at < len(pattern):
+            shifts.append((length, self._at))
+            parts.append(self._token())
+            length += len(parts[-1])
+        shifts.append((length, self._at))
+        found = substitute("".join(parts))
+        self.source = Substituted(pattern, found.text, found.names, tuple(shifts))
+
+    def _token(self) -> str:
+        """What the next token becomes; `_at` moves behind it."""
+        at, found = self._at, _TOKEN.match(self._pattern, self._at)
+        if found is None or found.lastgroup is None:
+            raise RegexSyntaxError(self._pattern, at, "no token of ECMA-262")
+        kind, text = found.lastgroup, found[0]
+        if kind in _REFUSED:
+            raise UnsupportedRegexError(self._pattern, at, _REFUSED[kind])
+        if kind == "count":
+            raise self._differs(at, text, "the least count, or \\{")
+        if kind == "other" or (kind == "older" and not self._agreed):
+            return self._other(text[0])
+        self._at = found.end()
+        if kind == "repeat":
+            return self._repeat(found)
+        if kind in ("group", "lookahead"):
+            self.places["lookahead"] = at if kind == "lookahead" else self.places["lookahead"]
+            self._denied.append(self._denied[-1] ^ (text == "(?!"))
+            return text if kind == "lookahead" else "(?:"
+        self.places["anchor"] = at
+        if text in ("^", r"\A"):
+            return "^"
+        return r"\n?$" if self._agreed and self._denied[-1] else "$"  # as `re` reads it
+
+    def _differs(self, at: int, what: str, write: str) -> RegexSyntaxError:
+        why = f"dialects of regexes differ about {what}: write {write}"
+        return RegexSyntaxError(self._pattern, at, why)
+
+    def _repeat(self, found: re.Match[str]) -> str:
+        most = self._budget.max_instructions
+        for count in filter(None, (found["least"], found["most"])):
+            if len(count.lstrip("0")) > len(str(most)) or int(count) > most:
+                raise out_of_instructions(self._budget)
+        after = _TOKEN.match(self._pattern, self._at)
+        if after and after["repeat"]:
+            raise RegexSyntaxError(self._pattern, self._at, "nothing to repeat")
+        return found["repeat"].removesuffix("?") or "?"
+
+    def _other(self, character: str) -> str:
+        """What one character becomes, or an escape or a class that it begins."""
+        at = self._at
+        if character == "\\":
+            text, is_one = self._escape(in_class=False)
+            return text if is_one or text[:2] in (r"\p", r"\P") else f"[{text}]"
+        self._at += 1
+        if character == "[":
+            return self._class()
+        if character == "(":
+            why = f"{self._pattern[at : at + 3]!r} is no group of ECMA-262"
+            raise RegexSyntaxError(self._pattern, at, why)
+        if character == ")" and len(self._denied) > 1:
+            self._denied.pop()
+        if character == "]" and self._open:
+            self._open -= 1
+            if not self._open:
+                raise self._differs(at, "a class in a class", "\\[ or \\]")
+        if character == ".":
+            return f"[{self._classes[self._denied[-1]]['.']}]"
+        return character if character in "|)" else _code_point(ord(character))
+
+    def _escape(self, in_class: bool, negated: bool = False) -> tuple[str, bool]:
+        """(what an escape becomes, is that a single character?). negated: is the class that it is
+        in?"""
+        at, found = self._at, _ESCAPE.match(self._pattern, self._at)
+        letter = self._pattern[at + 1 : at + 2]
+        if in_class and letter == "b":
+            self._at += 2
+            return _code_point(8), True
+        if not letter:
+            raise RegexSyntaxError(self._pattern, at, "a backslash at the end")
+        if found is None or (letter in "<>" and not in_class):
+            write = {"A": "^", "Z": "$", "z": "$"}.get(letter, "the characters that are meant")
+            raise self._differs(at, f"\\{letter}", write)
+        self._at = found.end()
+        if found["set"]:
+            return self._classes[self._denied[-1] ^ negated][letter], False
+        if found["property"]:
+            return found[0], False
+        code_point = ord(letter)
+        if found["high"]:
+            high, low = int(found["high"], 16), int(found["low"], 16)
+            code_point = 0x10000 + ((high & 0x3FF) << 10) + (low & 0x3FF)
+        elif digits := found["long"] or found["short"] or found["byte"]:
+            code_point = int(digits, 16)
+        elif found["control"] or found["zero"]:
+            code_point = {"t": 9, "n": 10, "v": 11, "f": 12, "r": 13, "0": 0}[letter]
+        elif found["letter"]:
+            code_point = ord(found["letter"]) % 32
+        if code_point > 0x10FFFF:
+            raise RegexSyntaxError(self._pattern, at, "a code point above 10FFFF")
+        return _code_point(code_point), True
+
+    def _class(self) -> str:
+        """The class behind whose first bracket `_at` is."""
+        start, parts = self._at, list[str]()
+        negated = self._pattern[start : start + 1] == "^"
+        self._at += negated
+        if self._pattern[self._at : self._at + 1] == "]":
+            if "]" in _ESCAPED.sub("", self._pattern[self._at + 1 :]):
+                raise self._differs(self._at, "a ] that comes first in a class", "\\]")
+            self._at += 1
+            return "(?s:.)" if negated else r"[^\s\S]"
+        while self._pattern[self._at : self._at + 1] != "]":
+            text, is_one = self._member(start, negated)
+            if re.compile("-[^]]", re.DOTALL).match(self._pattern, self._at):
+                self._check_operator()
+                self._at += 1
+                last, both = self._member(start, negated)
+                text += ("-" if is_one and both else r"\-") + last  # next to a set it is a literal
+            self._check_operator()
+            parts.append(text)
+        self._at += 1
+        escapes = _ESCAPED.findall(self._pattern[start : self._at])
+        if any(letter in escapes and letter.upper() in escapes for letter in "dws"):
+            parts = [r"\s\S"]
+        inside = _ESCAPED.sub("x", self._pattern[start : self._at])
+        self._open += inside.count("[") + inside.endswith(("[]", "[^]"))  # there, ] is a member
+        return f"[{'^' * negated}{''.join(parts)}]"
+
+    def _member(self, start: int, negated: bool) -> tuple[str, bool]:
+        if self._at >= len(self._pattern):
+            raise RegexSyntaxError(self._pattern, start - 1, "a class that is not closed")
+        self._check_operator()
+        if self._pattern[self._at] == "\\":
+            return self._escape(in_class=True, negated=negated)
+        self._at += 1
+        return _code_point(ord(self._pattern[self._at - 1])), True
+
+    def _check_operator(self) -> None:
+        if found := _OPERATOR.match(self._pattern, self._at):
+            raise self._differs(self._at, found[0], f"\\{found[0][0]}")
+
+
+# Anchors are taken out of the tree: it is divided into the ways to match.
+
+_MOST_WAYS = 256
+_ANYTHING = tuple(_parser.parse("(?s:.*)"))
+
+
+@dataclass(frozen=True)
+class _Way:
+    """A way to match: nodes of the tree, without anchors, and whether what they read must begin the
+    string, or end it. conditions: (must it match?, tree) at the beginning of the string."""
+
+    items: tuple[Any, ...] = ()
+    begins: bool = False
+    ends: bool = False
+    conditions: tuple[tuple[bool, Any], ...] = ()
+
+    @property
+    def is_plain(self) -> bool:
+        """Has it no anchors?"""
+        return not (self.begins or self.ends or self.conditions)
+
+
+class _Ways:
+    """The ways to match what a pattern says. Raises UnsupportedRegexError."""
+
+    def __init__(self, translated: _Translation, budget: Budget) -> None:
+        self._source, self._budget = translated.source, budget
+        self._places = translated.places
+        tree = parse_all(self._source)
+        self._flags, self.all = tree.state.flags, self._of(tree)
+
+    def _of(self, items: Any) -> list[_Way]:
+        found = [_Way()]
+        for op, av in items:
+            more = [_Way(((op, av),))]
+            if op is _parser.AT:
+                begins = av is _parser.AT_BEGINNING
+                more = [_Way(begins=begins, ends=not begins)]
+            elif op in (_parser.ASSERT, _parser.ASSERT_NOT):
+                more = [_Way(conditions=((op is _parser.ASSERT, av[1]),))]
+            elif inside := self._inside(op, av):
+                more = inside
+            if len(found) * len(more) > _MOST_WAYS:
+                raise out_of_instructions(self._budget)
+            found = [self._joined(one, other) for one in found for other in more]
+        return found
+
+    def _inside(self, op: Any, av: Any) -> list[_Way]:
+        """Those of a group with anchors in it; none for any other node."""
+        if op is _parser.SUBPATTERN:
+            found = self._of(av[3])
+        elif op is _parser.BRANCH:
+            found = [way for body in av[1] for way in self._of(body)]
+        elif op in (_parser.MAX_REPEAT, _parser.MIN_REPEAT):
+            if all(way.is_plain for way in self._of(av[2])):
+                return []
+            raise self._refused("anchor", "a repeated group with an anchor in it is not supported")
+        else:
+            return []
+        return [] if all(way.is_plain for way in found) else found
+
+    def _joined(self, one: _Way, other: _Way) -> _Way:
+        if (other.begins and (one.items or one.ends)) or (one.ends and other.items):
+            raise self._refused(
+                "anchor", "an anchor that is neither first nor last is not supported"
+            )
+        if one.items and other.conditions:
+            raise self._refused("lookahead", "lookahead is not supported")
+        return _Way(
+            one.items + other.items,
+            one.begins or other.begins,
+            one.ends or other.ends,
+            one.conditions + other.conditions,
+        )
+
+    def _refused(self, kind: str, why: str) -> UnsupportedRegexError:
+        at = self._places.get(kind, 0)
+        return UnsupportedRegexError(self._source.pattern, at, why)
+
+    def strings(self, ways: list[_Way], begins: bool = False) -> ByteDFA:
+        """The strings that have a match in one of some ways. begins: at their beginning.
+
+        A condition is a language of its own, as the beginning of the string is the only place to
+        look from: ^(?=A)(?!B)C has a match in the strings of ^C & ^(?:A) - ^(?:B)."""
+        plain = [way for way in ways if not way.conditions]
+        found = [self._language(plain, begins)] if plain else []
+        for way in ways:
+            if not way.conditions:
+                continue
+            if not (begins or way.begins):
+                raise self._refused("lookahead", "lookahead is not supported")
+            some = self._language([way], begins)
+            for is_there, tree in way.conditions:
+                there = self.strings(self._of(tree), begins=True)
+                some = (intersection if is_there else difference)(some, there, self._budget)
+            found.append(some)
+        return found[0] if len(found) == 1 else any_of(found, self._budget)
+
+    def _language(self, ways: list[_Way], begins: bool) -> ByteDFA:
+        """The same, without a look at conditions."""
+        # `.*` is written once for all ways: with a copy for each, the determinized automaton
+        # would remember which of them have matched.
+        bodies: dict[bool, dict[bool, list[Any]]] = {}  # by whether they end, and begin, the string
+        for way in ways:
+            bodies.setdefault(way.ends, {}).setdefault(begins or way.begins, []).append(way.items)
+        found = []
+        for ends, some in bodies.items():
+            inner = [
+                [*(() if at_begin else _ANYTHING), (_parser.BRANCH, (None, items))]
+                for at_begin, items in some.items()
+            ]
+            found.append([(_parser.BRANCH, (None, inner)), *(() if ends else _ANYTHING)])
+        tree = [(_parser.BRANCH, (None, found))]
+        return compile_tree(Parsed(self._source, tree, self._flags), self._budget)
 
 
 _SPELLED = r"(?:[^\^$\\.*+?()\[\]{}|]|\\[\^$\\.*+?()\[\]{}/-])*+"
 _LISTED = re.compile(rf"\^(?:({_SPELLED})|\((?:\?:)?({_SPELLED}(?:\|{_SPELLED})*+)\))\$")
-_ESCAPED = re.compile(r"\\(.)")
 
 
 def listed(pattern: str) -> frozenset[str] | None:
@@ -219,214 +407,21 @@ def listed(pattern: str) -> frozenset[str] | None:
     return frozenset(_ESCAPED.sub(r"\1", text) for text in spelled)
 
 
-BEGIN, END = MARKERS = "\ud800\ud801"
-_MOST_WAYS = 256
-_COUNT = re.compile(r"\{ *([0-9]+ *,?|,) *[0-9]* *\}")  # of any dialect
-_REPEAT = re.compile(r"([*+?]|\{(?P<least>[0-9]+)(?P<comma>,(?P<most>[0-9]*))?\})\??")
-_GROUP = re.compile(r"\((?!\?)|\(\?<(?![=!])")
-_OPENED = re.compile(r"\((?:\?(?::|<(?P<name>[\w$]+)>))?(?!\?)")
-_BEGIN = re.compile(r"\^|\\A")
-_AHEAD = re.compile(r"\(\?([=!])")
-_LOOKAROUND = re.compile(r"\(\?(<?)[=!]")
-_NUMBER = re.compile(r"[1-9][0-9]{0,9}(?![0-9])")
-_SKIPPED = re.compile(r"\\.|\[(?:\\.|[^\]\\])*\]", re.DOTALL)  # where no group can open
+@lru_cache(maxsize=1024)
+def ecma_pattern(pattern: str, budget: Budget = Budget(), agreed: bool = False) -> ByteDFA:  # noqa: B008 - frozen
+    """The strings in which the ECMA-262 pattern matches somewhere, by code points.
 
-
-Alternatives = tuple[tuple[str, ...], ...]
-"""The terms of each alternative, in the syntax of `re`; with BEGIN where it must begin the string,
-with END where it must end it. Groups with these in them are written out."""
-Condition = tuple[bool, Alternatives]
-"""Whether the string must begin with any of some alternatives, or must not."""
-Conditional = tuple[tuple[str, ...], list[Condition]]
-"""The terms of an alternative, and what they are subject to."""
-
-
-def grouped(alternatives: Alternatives) -> str:
-    """All of them as one group."""
-    return f"(?:{'|'.join(''.join(terms) for terms in alternatives)})"
-
-
-def translate(pattern: str, budget: Budget, agreed: bool = False) -> list[Conditional]:
-    """The alternatives of a pattern, each with its conditions. agreed: classes are those of all
-    dialects, so that each of them finds a match where one is found; `\\A \\Z \\z` are known.
-
-    Raises RegexSyntaxError, UnsupportedRegexError, and BudgetExceededError for a repetition that no
-    automaton within the budget can count.
+    agreed: those in which it matches by Python's `re` and Rust's `regex` too. `\\A \\Z \\z` are
+    then known. Raises RegexSyntaxError for what is no pattern, and for what other dialects read
+    otherwise, UnsupportedRegexError for what the module names (both with a position), and
+    BudgetExceededError.
     """
     if len(pattern) > budget.max_instructions:
         raise out_of_instructions(budget)
-    reader, found = _Reader(pattern, budget, agreed), list[Conditional]()
-    while not found or pattern[reader.at : reader.at + 1] == "|":
-        reader.at += bool(found)
-        conditions = reader.conditions()
-        begin = (BEGIN,) if conditions else ()
-        found += [((*begin, *terms), conditions) for terms in reader.terms()]
-    if reader.at < len(pattern):
-        raise RegexSyntaxError(pattern, reader.at, "a closing bracket that was not opened")
-    for terms, conditions in found:
-        for one in (terms, *(inside for _, every in conditions for inside in every)):
-            body = "".join(one).lstrip(BEGIN).rstrip(END)
-            if BEGIN in body or END in body:
-                why = "an anchor that is neither first nor last is not supported"
-                raise UnsupportedRegexError(pattern, reader.anchor, why)
-    return found
-
-
-class _Reader:
-    """A parser by recursive descent; `at` is the index of the next character."""
-
-    def __init__(self, pattern: str, budget: Budget, agreed: bool) -> None:
-        self.pattern, self.at, self._budget = pattern, 0, budget
-        self._dialects = all_dialects() if agreed else ECMA
-        self._anchors = {"A": BEGIN, "Z": END, "z": END} if agreed else {}
-        self.anchor = 0  # where the last one is
-        self._denied = False  # what is read now must not match
-        self._open = 0  # brackets in classes: that many more ] would close classes in a class
-
-    @cached
-    def _bare(self) -> str:
-        return _SKIPPED.sub("", self.pattern)
-
-    @cached
-    def _groups(self) -> int:
-        return len(_GROUP.findall(self._bare))
-
-    @cached
-    def _named(self) -> bool:
-        return "(?<" in re.sub(r"\(\?<[=!]", "", self._bare)
-
-    def alternatives(self) -> Alternatives:
-        """The alternatives up to the end or to a closing bracket."""
-        found = [*self.terms()]
-        while self.pattern[self.at : self.at + 1] == "|":
-            self.at += 1
-            found += self.terms()
-        return tuple(found)
-
-    def terms(self) -> Alternatives:
-        """Those of one alternative, of which groups with anchors make several."""
-        found = [list[str]()]
-        while self.at < len(self.pattern) and self.pattern[self.at] not in "|)":
-            ways = self._term()
-            if len(ways) * len(found) > _MOST_WAYS:
-                raise out_of_instructions(self._budget)
-            if len(ways) > 1:
-                found = [[*terms, *way] for terms in found for way in ways]
-            else:
-                for terms in found:
-                    terms += ways[0]
-        return tuple(map(tuple, found))
-
-    def conditions(self) -> list[Condition]:
-        """Those behind a `^` that comes next, if there are any."""
-        found, begin = list[Condition](), _BEGIN.match(self.pattern, self.at)
-        if begin and (begin[0] == "^" or self._anchors):
-            at = begin.end()
-            while ahead := _AHEAD.match(self.pattern, at):
-                self._denied = ahead[1] == "!"
-                found.append((not self._denied, self._inside(at, ahead.end())))
-                at, self._denied = self.at, False
-        return found
-
-    def _term(self) -> Alternatives:
-        start = self.at
-        is_group = self.pattern[start] == "("
-        ways = self._group() if is_group else ((self._atom(),),)
-        anchored = any(one in MARKERS for way in ways for one in way)
-        repeat = _REPEAT.match(self.pattern, self.at)
-        if repeat is None:
-            return ways if anchored or not is_group else ((grouped(ways),),)
-        if anchored and not is_group:
-            raise RegexSyntaxError(self.pattern, start, "an assertion cannot be repeated")
-        if anchored:
-            why = "a repeated group with an anchor in it is not supported"
-            raise UnsupportedRegexError(self.pattern, start, why)
-        self.at = repeat.end()
-        body = grouped(ways) if is_group else ways[0][0]
-        return ((body + self._bounds(repeat),),)
-
-    def _bounds(self, repeat: re.Match[str]) -> str:
-        if repeat["least"] is None:
-            return repeat.group(1)[0]
-        least, most = self._count(repeat["least"]), repeat["most"]
-        if most and self._count(most) < least:
-            raise RegexSyntaxError(self.pattern, repeat.start(), "a count that is out of order")
-        comma, last = ("," if repeat["comma"] else ""), (most or "")
-        return f"{{{least}{comma}{last}}}"
-
-    def _count(self, digits: str) -> int:
-        limit = self._budget.max_instructions
-        if len(digits.lstrip("0")) > len(str(limit)) or int(digits) > limit:
-            raise out_of_instructions(self._budget)
-        return int(digits)
-
-    def _atom(self) -> str:
-        character = self.pattern[self.at]
-        if character == "[":
-            return self._class()
-        if character == "\\":
-            return self._escape()
-        if character in "*+?" or _REPEAT.match(self.pattern, self.at):
-            raise RegexSyntaxError(self.pattern, self.at, "nothing to repeat")
-        if found := _COUNT.match(self.pattern, self.at):
-            raise _differs(self.pattern, self.at, found[0], "the least count, or \\{")
-        if character == "]" and self._open:
-            self._open -= 1
-            if not self._open:
-                raise _differs(self.pattern, self.at, "a class in a class", "\\[ or \\]")
-        self.at += 1
-        if character in "^$":
-            self.anchor = self.at - 1
-            return BEGIN if character == "^" else END
-        if character == ".":
-            return self._characters([sets["."] for sets in self._dialects])
-        return spelled((ord(character), ord(character) + 1))
-
-    def _class(self) -> str:
-        start = self.at
-        found = [character_class(self.pattern, start, sets) for sets in self._dialects]
-        self.at = found[0][1]
-        inside = _ESCAPED.sub("x", self.pattern[start + 1 : self.at])
-        self._open += inside.count("[") + inside.endswith(("[]", "[^]"))  # there, ] is a member
-        return self._characters([members for members, _ in found])
-
-    def _characters(self, found: list[Inversion]) -> str:
-        """Those that are in the sets of all dialects, or of any where a match is denied."""
-        if self._denied or len(found) == 1:
-            return spelled(union(found))
-        return spelled(complement(union(map(complement, found))))
-
-    def _group(self) -> Alternatives:
-        start = self.at
-        if refused := _LOOKAROUND.match(self.pattern, start):
-            name = "lookbehind" if refused[1] else "lookahead"
-            raise UnsupportedRegexError(self.pattern, start, f"{name} is not supported")
-        opened = _OPENED.match(self.pattern, start)
-        if opened is None:
-            reason = f"{self.pattern[start : start + 3]!r} is no group of ECMA-262"
-            raise RegexSyntaxError(self.pattern, start, reason)
-        return self._inside(start, opened.end())
-
-    def _inside(self, start: int, begin: int) -> Alternatives:
-        """The alternatives of a group, from its bracket at `start` to the closing one."""
-        self.at = begin
-        inside = self.alternatives()
-        if self.at >= len(self.pattern):
-            raise RegexSyntaxError(self.pattern, start, "a group that is not closed")
-        self.at += 1
-        return inside
-
-    def _escape(self) -> str:
-        letter = self.pattern[self.at + 1 : self.at + 2]
-        if letter and letter in "bB":
-            raise UnsupportedRegexError(self.pattern, self.at, "a word boundary is not supported")
-        if letter in self._anchors:
-            self.anchor, self.at = self.at, self.at + 2
-            return self._anchors[letter]
-        number = _NUMBER.match(self.pattern, self.at + 1)
-        within = number is not None and int(number.group()) <= self._groups
-        if within or (letter == "k" and self._named):
-            raise UnsupportedRegexError(self.pattern, self.at, "a backreference is not regular")
-        found = [escaped(self.pattern, self.at, False, sets) for sets in self._dialects]
-        self.at = found[0][1]
-        return self._characters([members for members, _ in found])
+    try:
+        with spending(budget):
+            ways = _Ways(_Translation(pattern, budget, agreed), budget)
+            return ways.strings(ways.all)
+    except RecursionError:
+        advice = "groups of the pattern are nested too deeply"
+        raise BudgetExceededError("stack frames", sys.getrecursionlimit(), advice) from None

@@ -30,7 +30,7 @@ from bpe_automata.errors import (
 from bpe_automata.schemas._boolean import intersect_children, property_of
 from bpe_automata.schemas._documents import Part
 from bpe_automata.schemas._drafts import DEPENDENT_SCHEMAS, REFERENCES, below
-from bpe_automata.schemas._ecma import listed
+from bpe_automata.schemas._ecma import ecma_pattern, listed
 from bpe_automata.schemas._formats import SUPPORTED, format_strings
 from bpe_automata.schemas._limits import as_too_large
 from bpe_automata.schemas._numbers import (
@@ -59,7 +59,7 @@ from bpe_automata.schemas._scalar_sets import (
     unite_numbers,
     upper_bound,
 )
-from bpe_automata.schemas._strings import ecma_pattern, within_length
+from bpe_automata.schemas._strings import within_length
 from bpe_automata.schemas._values import (
     ALL_STRINGS,
     ANYTHING,

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from support import examples
 
 from bpe_automata._automata.dfa import ByteDFA
+from bpe_automata.schemas._ecma import ecma_pattern
 from bpe_automata.schemas._scalar_sets import (
     bounded,
     contains,
@@ -19,7 +20,6 @@ from bpe_automata.schemas._scalar_sets import (
     unite_strings,
     upper_bound,
 )
-from bpe_automata.schemas._strings import ecma_pattern
 from bpe_automata.schemas._values import ALL_STRINGS
 
 STRINGS = ("", "a", "b", "ab", "\u00e9", "aaa")

@@ -29,8 +29,9 @@ from bpe_automata.errors import (
     RegexSyntaxError,
     UnsupportedRegexError,
 )
+from bpe_automata.schemas._ecma import ecma_pattern
 from bpe_automata.schemas._escapes import Escapes, json_string
-from bpe_automata.schemas._strings import ecma_pattern, within_length
+from bpe_automata.schemas._strings import within_length
 
 CHARACTERS = 'ab\x00"\x7f\x80é߿ࠀ日\ud7ff\ue000\uffff\U00010000😀\U0010ffff'
 TEXTS = st.text(st.one_of(st.sampled_from(CHARACTERS), st.characters(exclude_categories=("Cs",))))
@@ -221,6 +222,7 @@ def test_counted_patterns_beyond_the_budget(pattern: str) -> None:
         r"^(?!a(?:b|\)))a",
         r"^(?=$)|a",
         r"^(?!^a$)a",
+        r"x|(?:^(?!a)b|^c(a|$))",
     ],
 )
 def test_a_condition_at_the_beginning_is_a_set_of_its_own(pattern: str) -> None:
