@@ -16,17 +16,15 @@ from bpe_automata._budget import check
 from bpe_automata.errors import BudgetExceededError, UnsupportedSchemaError
 from bpe_automata.schemas._drafts import tokens_of
 from bpe_automata.schemas._limits import limited_steps, step
+from bpe_automata.schemas._numbers import ALL_NUMBERS
 from bpe_automata.schemas._scalar_sets import (
     Bounded,
     Finite,
     contains_name,
     finite,
-    intersect_numbers,
-    intersect_strings,
-    subtract_numbers,
-    subtract_strings,
-    unite_numbers,
-    unite_strings,
+    intersect,
+    subtract,
+    unite,
 )
 from bpe_automata.schemas._values import (
     ALL,
@@ -65,8 +63,8 @@ def union(one: Values, other: Values) -> Values:
     return Values(
         one.null or other.null,
         one.booleans | other.booleans,
-        unite_numbers(one.numbers, other.numbers),
-        unite_strings(one.strings, other.strings),
+        unite(one.numbers, other.numbers, ALL_NUMBERS),
+        unite(one.strings, other.strings),
         _joined(one.arrays, other.arrays),
         _joined(one.objects, other.objects),
     )
@@ -130,8 +128,8 @@ def _intersection(one: Values, other: Values) -> Values:
     return Values(
         one.null and other.null,
         one.booleans & other.booleans,
-        intersect_numbers(one.numbers, other.numbers),
-        intersect_strings(one.strings, other.strings),
+        intersect(one.numbers, other.numbers, ALL_NUMBERS),
+        intersect(one.strings, other.strings),
         _met(one.arrays, other.arrays),
         _met(one.objects, other.objects),
     )
@@ -141,8 +139,8 @@ def _difference(one: Values, other: Values) -> Values:
     return Values(
         one.null and not other.null,
         one.booleans - other.booleans,
-        subtract_numbers(one.numbers, other.numbers),
-        subtract_strings(one.strings, other.strings),
+        subtract(one.numbers, other.numbers, ALL_NUMBERS),
+        subtract(one.strings, other.strings),
         _less(one.arrays, other.arrays),
         _less(one.objects, other.objects),
     )
@@ -215,7 +213,7 @@ def _meet_objects(one: ObjectShape, other: ObjectShape) -> ObjectShape:
     rest = []
     for mine, a in one.rest:
         for theirs, b in other.rest:
-            both = intersect_strings(mine, theirs)
+            both = intersect(mine, theirs)
             if not both.is_empty:
                 rest.append((both, intersect_children(a, b)))
     most = _fewer(one.most, other.most)
@@ -343,13 +341,13 @@ def _rest_may_violate(shape: ObjectShape, other: ObjectShape) -> bool:
         return True  # of some names it is not decided which they are
     named = finite(frozenset((*shape.named, *other.named)))
     for names, have in shape.rest:
-        unmatched = subtract_strings(names, named)
+        unmatched = subtract(names, named)
         for theirs, need in other.rest:
-            if intersect_strings(unmatched, theirs).is_empty:
+            if intersect(unmatched, theirs).is_empty:
                 continue
             if _excess(have, need) is not None:
                 return True
-            unmatched = subtract_strings(unmatched, theirs)
+            unmatched = subtract(unmatched, theirs)
         if not unmatched.is_empty and not child_is_empty(have):
             return True
     return False

@@ -27,13 +27,12 @@ TYPES = ("null", "boolean", "integer", "number", "string", "array", "object")
 @dataclass(frozen=True)
 class Draft:
     """number: orders the drafts; later ones have their year. ref_alone: keywords next to a $ref are
-    ignored. integers_by_text: 1.0 is no integer. id_keyword: sets the URI of a schema. agreed:
+    ignored. id_keyword: sets the URI of a schema. agreed:
     patterns match where all dialects find a match, not only ECMA-262."""
 
     name: str
     number: int
     ref_alone: bool = False
-    integers_by_text: bool = False
     id_keyword: str = "$id"
     agreed: bool = False
 
@@ -80,7 +79,7 @@ _DRAFTS = {
     "json-schema.org/draft/2019-09/schema": Draft("2019-09", 2019),
     "json-schema.org/draft-07/schema": Draft("7", 7, ref_alone=True),
     "json-schema.org/draft-06/schema": Draft("6", 6, ref_alone=True),
-    "json-schema.org/draft-04/schema": Draft("4", 4, True, True, "id"),
+    "json-schema.org/draft-04/schema": Draft("4", 4, True, "id"),
 }
 
 

@@ -11,7 +11,7 @@ from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._automata.sources import from_strings
 from bpe_automata._budget import Budget
 from bpe_automata._sharing import cached
-from bpe_automata.schemas._scalar_sets import lower_bound, subtract_strings
+from bpe_automata.schemas._scalar_sets import lower_bound, subtract
 from bpe_automata.schemas._style import Piece, Style
 from bpe_automata.schemas._values import ALL_STRINGS, ObjectShape, Values
 
@@ -104,7 +104,7 @@ class Entries:
         spelled = [self._style.key(name) for name in self._bits]
         single = tuple(piece for piece in spelled if isinstance(piece, bytes))
         if len(single) < len(spelled):
-            others = subtract_strings(names, from_strings(self._bits))
+            others = subtract(names, from_strings(self._bits))
             return others if others.is_empty else self._style.keys(others)
         keys = self._style.keys(names)
         if names is ALL_STRINGS:

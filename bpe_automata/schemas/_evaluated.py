@@ -15,7 +15,7 @@ from bpe_automata.errors import UnsupportedSchemaError
 from bpe_automata.schemas._documents import Document, Part, references
 from bpe_automata.schemas._drafts import DEPENDENT_SCHEMAS, below
 from bpe_automata.schemas._keywords import pattern_names
-from bpe_automata.schemas._scalar_sets import finite, subtract_strings, unite_strings
+from bpe_automata.schemas._scalar_sets import finite, subtract, unite
 from bpe_automata.schemas._values import (
     ALL_STRINGS,
     ANY_ARRAY,
@@ -52,8 +52,8 @@ def objects_within(document: Document, part: Part, child: Child) -> ObjectShape:
             return ANY_OBJECT
         every += [pattern_names(one, text) for text in one.schema.get("patternProperties", ())]
         every.append(finite(frozenset(one.schema.get("properties", ()))))
-    names = reduce(unite_strings, every)
-    others = subtract_strings(ALL_STRINGS, names)
+    names = reduce(unite, every)
+    others = subtract(ALL_STRINGS, names)
     return ANY_OBJECT if others.is_empty else ObjectShape(rest=((names, ANYTHING), (others, child)))
 
 

@@ -9,7 +9,7 @@ from decimal import Decimal
 from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata.errors import BudgetExceededError
 from bpe_automata.schemas._boolean import difference, intersection
-from bpe_automata.schemas._numbers import of_value
+from bpe_automata.schemas._numbers import of_values, shortest
 from bpe_automata.schemas._scalar_sets import (
     Bounded,
     Finite,
@@ -91,11 +91,9 @@ def _listed(values: Values, most: int) -> dict[Name, Values]:
     for text in _strings(lower_bound(values.strings), most):
         found["string", text] = Values(strings=finite(frozenset((text,))))
     if not values.numbers.is_empty:
-        if values.numbers.shortest is None:
-            raise _ManyError
-        for spelled in _texts(values.numbers.shortest, most):
-            number = Decimal(spelled.decode())  # of draft 4, a set may have 1 without 1.0
-            found["number", number] = Values(numbers=values.numbers & of_value(number))
+        for spelled in _texts(shortest(values.numbers), most):
+            number = Decimal(spelled.decode())
+            found["number", number] = Values(numbers=of_values((number,)))
     if len(found) > most:
         raise _ManyError
     return found

@@ -23,7 +23,7 @@ from bpe_automata._automata.sources import from_strings
 from bpe_automata._budget import Budget
 from bpe_automata.errors import ArgumentError
 from bpe_automata.schemas._escapes import Escapes, json_string
-from bpe_automata.schemas._numbers import NumberSet
+from bpe_automata.schemas._numbers import spellings
 from bpe_automata.schemas._scalar_sets import Finite
 from bpe_automata.schemas._style import Brackets, Context, IdentityMemo, Piece, Style
 
@@ -62,10 +62,9 @@ class JsonStyle(Style):
         """Brackets."""
         return self._between(b"[]", context)
 
-    def numbers(self, numbers: NumberSet) -> ByteDFA:
-        """Decimals, and spellings with an exponent if all of them belong to the set."""
-        purpose = ("numbers", numbers.scientific, numbers.leaving, numbers.spelled)
-        return self._once(purpose, numbers.decimals, numbers.written)
+    def numbers(self, numbers: ByteDFA) -> ByteDFA:
+        """See `_numbers`."""
+        return self._once("numbers", numbers, lambda: spellings(numbers))
 
     def strings(self, strings: ByteDFA, context: Context) -> ByteDFA:
         """In quotes."""

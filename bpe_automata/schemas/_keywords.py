@@ -14,8 +14,8 @@ Sources: JSON Schema Validation (2020-12), section 6, and Core, sections 10 and 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import lru_cache, reduce
-from typing import Any, TypeVar
+from functools import lru_cache
+from typing import Any
 
 from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._budget import check
@@ -35,15 +35,12 @@ from bpe_automata.schemas._formats import SUPPORTED, format_strings
 from bpe_automata.schemas._limits import as_too_large
 from bpe_automata.schemas._numbers import (
     ALL_NUMBERS,
-    NO_NUMBER,
-    NumberSet,
     at_least,
     at_most,
     greater_than,
-    integers,
     less_than,
     multiples_of,
-    of_value,
+    of_values,
 )
 from bpe_automata.schemas._scalar_sets import (
     Bounded,
@@ -52,11 +49,9 @@ from bpe_automata.schemas._scalar_sets import (
     contains,
     contains_name,
     finite,
-    intersect_numbers,
-    intersect_strings,
+    intersect,
     limited,
-    subtract_strings,
-    unite_numbers,
+    subtract,
     upper_bound,
 )
 from bpe_automata.schemas._strings import within_length
@@ -88,7 +83,7 @@ def read_strings(part: Part) -> ByteDFA:
         found = format_strings(schema["format"])
     if "pattern" in schema:
         with as_too_large(part.pointer, "pattern"):
-            found = intersect_strings(found, _pattern_language(schema["pattern"], part, "pattern"))
+            found = intersect(found, _pattern_language(schema["pattern"], part, "pattern"))
     fewest, most = int(schema.get("minLength", 0)), schema.get("maxLength")
     if fewest or most is not None:
         with as_too_large(part.pointer, "minLength" if most is None else "maxLength"):
@@ -120,30 +115,31 @@ def _pattern_language(pattern: str, part: Part, *path: str) -> ByteDFA:
         raise UnsupportedSchemaError(path[0], where, str(error)) from None
 
 
-_BOUNDS: tuple[tuple[str, Callable[[Any], NumberSet], Callable[[Any], NumberSet]], ...] = (
+_BOUNDS: tuple[tuple[str, Callable[[Any], ByteDFA], Callable[[Any], ByteDFA]], ...] = (
     ("inimum", at_least, greater_than),
     ("aximum", at_most, less_than),
 )
 
 
-def read_numbers(part: Part, only_integers: bool) -> NumberSet:
+def read_numbers(part: Part, only_integers: bool) -> ByteDFA:
     """The numbers that the keywords of numbers allow. only_integers: whether the type is
     `integer`."""
     schema, found = part.schema, ALL_NUMBERS
     if only_integers:
-        found = integers(by_text=part.draft.integers_by_text)
+        found = multiples_of(1)
     for name, inclusive, exclusive in _BOUNDS:
         bound, other = schema.get("m" + name), schema.get("exclusiveM" + name)
         if bound is not None:
             with as_too_large(part.pointer, "m" + name):
                 # In draft 4, `exclusiveMinimum: true` says that the minimum itself is too small.
-                found = intersect_numbers(found, (exclusive if other is True else inclusive)(bound))
+                bounded = (exclusive if other is True else inclusive)(bound)
+                found = intersect(found, bounded, ALL_NUMBERS)
         if other is not None and not isinstance(other, bool):
             with as_too_large(part.pointer, "exclusiveM" + name):
-                found = intersect_numbers(found, exclusive(other))
+                found = intersect(found, exclusive(other), ALL_NUMBERS)
     if "multipleOf" in schema:
         with as_too_large(part.pointer, "multipleOf"):
-            found = intersect_numbers(found, multiples_of(schema["multipleOf"]))
+            found = intersect(found, multiples_of(schema["multipleOf"]), ALL_NUMBERS)
     return found
 
 
@@ -166,10 +162,11 @@ def read_listed(values: Iterable[Any], pointer: str) -> Values:
         elif isinstance(value, dict):
             objects.append(_object(value, pointer))
         else:
-            numbers.append(of_value(value))
+            numbers.append(value)
     strings = finite(frozenset(texts))
-    joined = _joined(numbers, unite_numbers, NO_NUMBER)
-    return Values(null, frozenset(booleans), joined, strings, tuple(arrays), tuple(objects))
+    return Values(
+        null, frozenset(booleans), of_values(numbers), strings, tuple(arrays), tuple(objects)
+    )
 
 
 def _array(items: list[Any] | tuple[Any, ...], pointer: str) -> ArrayShape:
@@ -185,18 +182,6 @@ def _object(members: dict[str, Any], pointer: str) -> ObjectShape:
 def _one(value: Any, pointer: str) -> Child:
     """A single value, which is read when it is needed: it may be nested deeply."""
     return Child(lambda: read_listed((value,), pointer))
-
-
-T = TypeVar("T")
-
-
-def _joined(found: list[T], join: Callable[[T, T], T], nothing: T) -> T:
-    """The union of all, in pairs, so that automata of about equal size are joined."""
-    while len(found) > 1:
-        pairs = zip(found[::2], found[1::2], strict=False)
-        odd = found[-1:] if len(found) % 2 else []
-        found = [join(a, b) for a, b in pairs] + odd
-    return reduce(join, found, nothing)
 
 
 EVALUATING = {*REFERENCES, *DEPENDENT_SCHEMAS, "allOf", "anyOf", "oneOf", "if", "contains"}
@@ -340,9 +325,9 @@ def _classes(allowed: ByteDFA, patterns: list[tuple[ByteDFA, Child]], others: Ch
     for names, child in patterns:
         split: list[tuple[ByteDFA, Child | None]] = []
         for known, before in classes:
-            inside = intersect_strings(known, names)
+            inside = intersect(known, names)
             split.append((inside, intersect_children(before, child) if before else child))
-            split.append((subtract_strings(known, names), before))
+            split.append((subtract(known, names), before))
         classes = [(known, before) for known, before in split if not known.is_empty]
         if len(classes) > _MAX_CLASSES:
             advice = "patterns that overlap make more classes of names; make them disjoint"

@@ -13,19 +13,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import reduce
+from functools import partial, reduce
 from typing import TypeVar
 
 from bpe_automata.schemas._boolean import difference, union
-from bpe_automata.schemas._numbers import NO_NUMBER
+from bpe_automata.schemas._numbers import ALL_NUMBERS
 from bpe_automata.schemas._scalar_sets import (
     Finite,
-    subtract_numbers,
-    subtract_strings,
-    unite_numbers,
-    unite_strings,
+    subtract,
+    unite,
 )
-from bpe_automata.schemas._values import NO_STRING, NONE, Unfinished, Values
+from bpe_automata.schemas._values import NO_TEXT, NONE, Unfinished, Values
 
 _ANY = object()  # stands for sets that no constant tells apart
 _TRIED = 4  # names that may tell the branches apart
@@ -45,11 +43,12 @@ def exactly_one(branches: Sequence[Values], others: Sequence[Values]) -> Values:
         null=nulls == 1 and any(v.null for v in branches),
         booleans=frozenset(b for b in (False, True) if sum(b in v.booleans for v in others) == 1),
         numbers=_exactly_once(
-            [v.numbers for v in branches], unite_numbers, subtract_numbers, NO_NUMBER
+            [v.numbers for v in branches],
+            partial(unite, every=ALL_NUMBERS),
+            partial(subtract, every=ALL_NUMBERS),
+            NO_TEXT,
         ),
-        strings=_exactly_once(
-            [v.strings for v in branches], unite_strings, subtract_strings, NO_STRING
-        ),
+        strings=_exactly_once([v.strings for v in branches], unite, subtract, NO_TEXT),
     )
 
 
@@ -105,7 +104,7 @@ def _constants(values: Values, name: str) -> frozenset[object] | None:
 
 def _bare(values: Values) -> Values:
     """The arrays and objects of a set."""
-    return replace(values, null=False, booleans=frozenset(), numbers=NO_NUMBER, strings=NO_STRING)
+    return replace(values, null=False, booleans=frozenset(), numbers=NO_TEXT, strings=NO_TEXT)
 
 
 def _exactly_once(

@@ -38,7 +38,7 @@ from bpe_automata.schemas._keywords import (
     read_strings,
 )
 from bpe_automata.schemas._limits import as_too_large, check_levels, step
-from bpe_automata.schemas._numbers import ALL_NUMBERS, NO_NUMBER
+from bpe_automata.schemas._numbers import ALL_NUMBERS
 from bpe_automata.schemas._one_of import exactly_one
 from bpe_automata.schemas._values import (
     ALL,
@@ -47,7 +47,7 @@ from bpe_automata.schemas._values import (
     ANY_OBJECT,
     ANYTHING,
     BOOLEANS,
-    NO_STRING,
+    NO_TEXT,
     NONE,
     ArrayShape,
     Child,
@@ -193,10 +193,10 @@ def _of_type(reader: Reader, part: Part) -> Values:
     if _OF_ONE_TYPE.isdisjoint(schema):
         return ALL
     is_number = bool(types & {"number", "integer"})
-    numbers = ALL_NUMBERS if is_number else NO_NUMBER
+    numbers = ALL_NUMBERS if is_number else NO_TEXT
     if is_number and ("number" not in types or not _BOUNDS.isdisjoint(schema)):
         numbers = read_numbers(part, "number" not in types)
-    strings = ALL_STRINGS if "string" in types else NO_STRING
+    strings = ALL_STRINGS if "string" in types else NO_TEXT
     if "string" in types and not _STRINGS.isdisjoint(schema):
         strings = read_strings(part)
     arrays: tuple[ArrayShape, ...] = (ANY_ARRAY,) if "array" in types else ()

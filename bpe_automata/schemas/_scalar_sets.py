@@ -1,7 +1,7 @@
-"""Computes Boolean operations on sets of strings and sets of numbers, with results kept in caches.
+"""Computes Boolean operations on sets of strings or of numbers, with results kept in caches.
 
-Strings are not escaped. Of some sets S only two bounds are known, lower <= S <= upper. A union or
-an intersection applies to each bound by itself, and
+Strings are not escaped. Of some sets of them only two bounds are known, lower <= S <= upper. A
+union or an intersection applies to each bound by itself, and
 
     lower(A - B) = lower(A) - upper(B)        upper(A - B) = upper(A) - lower(B)
 """
@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache, partial
-from operator import and_, or_, sub
 from typing import Any
 
 import numpy as np
@@ -20,9 +19,8 @@ from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._automata.sources import from_strings
 from bpe_automata._sharing import cached
 from bpe_automata.errors import UnsupportedSchemaError
-from bpe_automata.schemas._numbers import ALL_NUMBERS, NO_NUMBER, NumberSet
 from bpe_automata.schemas._strings import within_length
-from bpe_automata.schemas._values import ALL_STRINGS, NO_STRING
+from bpe_automata.schemas._values import ALL_STRINGS, NO_TEXT
 
 _CACHED = 1024
 _FEW = 300  # characters that an automaton counts one by one
@@ -138,7 +136,7 @@ def bounded(low: ByteDFA, high: ByteDFA) -> ByteDFA:
 @lru_cache(maxsize=_CACHED)
 def finite(strings: frozenset[str]) -> ByteDFA:
     """The set of some strings, none with an unpaired surrogate: see `_documents.check_keywords`."""
-    return Finite(partial(from_strings, strings), elements=strings) if strings else NO_STRING
+    return Finite(partial(from_strings, strings), elements=strings) if strings else NO_TEXT
 
 
 @lru_cache(maxsize=_CACHED)
@@ -154,46 +152,43 @@ def contains(strings: ByteDFA, string: str) -> bool:
     return strings is ALL_STRINGS or strings.accepts(string.encode())
 
 
-def intersect_strings(one: ByteDFA, other: ByteDFA) -> ByteDFA:
-    """{ w : w in one and in other }. Raises BudgetExceededError, as do the two below."""
-    if one is other or other is ALL_STRINGS:
+def intersect(one: ByteDFA, other: ByteDFA, every: ByteDFA = ALL_STRINGS) -> ByteDFA:
+    """{ w : w in one and in other }. every: ALL_NUMBERS for sets of numbers. Raises
+    BudgetExceededError, as do the two below."""
+    if one is other or other is every or one is NO_TEXT:
         return one
-    if one is ALL_STRINGS:
+    if one is every or other is NO_TEXT:
         return other
-    if NO_STRING in (one, other):
-        return NO_STRING
     if isinstance(one, Bounded) or isinstance(other, Bounded):
-        return _bounds(intersect_strings, one, other)
-    if (isinstance(one, Limited) or isinstance(other, Limited)) and not _any_finite(one, other):
-        return _limited_both(one, other)
+        return _bounds(intersect, one, other)
     for few, many in ((one, other), (other, one)):
         if isinstance(few, Finite):
             return finite(frozenset(string for string in few.elements if contains(many, string)))
+    if isinstance(one, Limited) or isinstance(other, Limited):
+        return _limited_both(one, other)
     if isinstance(one, AllBut) and isinstance(other, AllBut):
         return all_but(one.elements | other.elements)
-    return _found(algebra.intersection, one, other)
+    return _found(algebra.intersection, one, other, every)
 
 
-def unite_strings(one: ByteDFA, other: ByteDFA) -> ByteDFA:
+def unite(one: ByteDFA, other: ByteDFA, every: ByteDFA = ALL_STRINGS) -> ByteDFA:
     """{ w : w in one or in other }."""
-    if one is other or other is NO_STRING:
+    if one is other or other is NO_TEXT or one is every:
         return one
-    if one is NO_STRING:
+    if one is NO_TEXT or other is every:
         return other
-    if ALL_STRINGS in (one, other):
-        return ALL_STRINGS
     if isinstance(one, Bounded) or isinstance(other, Bounded):
-        return _bounds(unite_strings, one, other)
+        return _bounds(unite, one, other)
     if isinstance(one, Finite) and isinstance(other, Finite):
         return finite(one.elements | other.elements)
-    return _found(algebra.union, one, other)
+    return _found(algebra.union, one, other, every)
 
 
-def subtract_strings(one: ByteDFA, other: ByteDFA) -> ByteDFA:
+def subtract(one: ByteDFA, other: ByteDFA, every: ByteDFA = ALL_STRINGS) -> ByteDFA:
     """{ w : w in one and not in other }."""
-    if one is other or other is ALL_STRINGS or one is NO_STRING:
-        return NO_STRING
-    if other is NO_STRING:
+    if one is other or other is every or one is NO_TEXT:
+        return NO_TEXT
+    if other is NO_TEXT:
         return one
     if isinstance(one, Bounded) or isinstance(other, Bounded):
         return _less_bounds(one, other)
@@ -203,23 +198,19 @@ def subtract_strings(one: ByteDFA, other: ByteDFA) -> ByteDFA:
         return all_but(other.elements | (one.elements if isinstance(one, AllBut) else frozenset()))
     if isinstance(one, Limited) and not isinstance(other, Limited):
         return _limited_less(one, other)
-    return _found(algebra.difference, one, other)
-
-
-def _any_finite(one: ByteDFA, other: ByteDFA) -> bool:
-    return isinstance(one, Finite) or isinstance(other, Finite)
+    return _found(algebra.difference, one, other, every)
 
 
 @lru_cache(maxsize=_CACHED)
 def _limited_both(one: ByteDFA, other: ByteDFA) -> ByteDFA:
     bases = [s.base if isinstance(s, Limited) else s for s in (one, other)]
     most = min(s.most for s in (one, other) if isinstance(s, Limited))
-    return limited(intersect_strings(*bases), most)
+    return limited(intersect(*bases), most)
 
 
 @lru_cache(maxsize=_CACHED)
 def _limited_less(one: Limited, other: ByteDFA) -> ByteDFA:
-    return limited(subtract_strings(one.base, other), one.most)
+    return limited(subtract(one.base, other), one.most)
 
 
 @lru_cache(maxsize=_CACHED)
@@ -234,16 +225,16 @@ def _bounds(
 @lru_cache(maxsize=_CACHED)
 def _less_bounds(one: ByteDFA, other: ByteDFA) -> ByteDFA:
     return bounded(
-        subtract_strings(lower_bound(one), upper_bound(other)),
-        subtract_strings(upper_bound(one), lower_bound(other)),
+        subtract(lower_bound(one), upper_bound(other)),
+        subtract(upper_bound(one), lower_bound(other)),
     )
 
 
-def canonical(dfa: ByteDFA) -> ByteDFA:
-    """The same set; if it equals ALL_STRINGS or NO_STRING, that constant."""
+def canonical(dfa: ByteDFA, every: ByteDFA = ALL_STRINGS) -> ByteDFA:
+    """The same set; if it equals `every` or NO_TEXT, that constant."""
     if dfa.is_empty:
-        return NO_STRING
-    return ALL_STRINGS if _same(dfa, ALL_STRINGS) else dfa
+        return NO_TEXT
+    return every if _same(dfa, every) else dfa
 
 
 def _same(one: ByteDFA, other: ByteDFA) -> bool:
@@ -263,42 +254,10 @@ def _same(one: ByteDFA, other: ByteDFA) -> bool:
 
 
 @lru_cache(maxsize=3 * _CACHED)
-def _found(operation: Callable[[ByteDFA, ByteDFA], ByteDFA], *sets: ByteDFA) -> ByteDFA:
-    return canonical(operation(*sets))
-
-
-def intersect_numbers(one: NumberSet, other: NumberSet) -> NumberSet:
-    """{ x : x in one and in other }. Raises BudgetExceededError, as do the two below."""
-    if one is other or other is ALL_NUMBERS or one is NO_NUMBER:
-        return one
-    return other if one is ALL_NUMBERS or other is NO_NUMBER else _found_numbers(and_, one, other)
-
-
-def unite_numbers(one: NumberSet, other: NumberSet) -> NumberSet:
-    """{ x : x in one or in other }."""
-    if one is other or other is NO_NUMBER or one is ALL_NUMBERS:
-        return one
-    return other if one is NO_NUMBER or other is ALL_NUMBERS else _found_numbers(or_, one, other)
-
-
-def subtract_numbers(one: NumberSet, other: NumberSet) -> NumberSet:
-    """{ x : x in one and not in other }."""
-    if one is other or other is ALL_NUMBERS:
-        return NO_NUMBER
-    return one if other is NO_NUMBER or one is NO_NUMBER else _found_numbers(sub, one, other)
-
-
-@lru_cache(maxsize=3 * _CACHED)
-def _found_numbers(
-    operation: Callable[[NumberSet, NumberSet], NumberSet], *sets: NumberSet
-) -> NumberSet:
-    """The result; if it equals ALL_NUMBERS or NO_NUMBER, that constant."""
-    numbers = operation(*sets)
-    if numbers.scientific == "none" and numbers.decimals.is_empty:
-        return NO_NUMBER
-    if numbers.scientific == "all" and _same(numbers.decimals, ALL_NUMBERS.decimals):
-        return ALL_NUMBERS
-    return numbers
+def _found(
+    operation: Callable[[ByteDFA, ByteDFA], ByteDFA], one: ByteDFA, other: ByteDFA, every: ByteDFA
+) -> ByteDFA:
+    return canonical(operation(one, other), every)
 
 
 def contains_name(names: ByteDFA, name: str, pointer: str) -> bool:

@@ -19,7 +19,6 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
 from bpe_automata._automata.dfa import ByteDFA
-from bpe_automata.schemas._numbers import NumberSet
 
 _MAX_ENTRIES = 512
 _LARGEST = 20_000  # entries of the table of an automaton that is kept; larger ones seldom recur
@@ -104,8 +103,8 @@ class Style(ABC):
         return b"true" if value else b"false"
 
     @abstractmethod
-    def numbers(self, numbers: NumberSet) -> ByteDFA:
-        """The spellings of some numbers, as far as they certainly are."""
+    def numbers(self, numbers: ByteDFA) -> ByteDFA:
+        """The spellings of some numbers that are written."""
 
     @abstractmethod
     def strings(self, strings: ByteDFA, context: Context) -> ByteDFA:

@@ -18,10 +18,11 @@ from bpe_automata._automata.algebra import all_texts
 from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._automata.sources import from_strings
 from bpe_automata._sharing import cached
-from bpe_automata.schemas._numbers import ALL_NUMBERS, NO_NUMBER, NumberSet
+from bpe_automata.schemas._numbers import ALL_NUMBERS
 
 ALL_STRINGS = all_texts()
-NO_STRING = from_strings(())
+NO_TEXT = from_strings(())
+"""The empty set of strings, or of numbers."""
 
 
 class Unfinished(Exception):  # noqa: N818 - a signal between modules, never seen by a caller
@@ -120,13 +121,13 @@ Shape = TypeVar("Shape", ObjectShape, ArrayShape)
 class Values:
     """A set of JSON values. Compare by identity, as memos do: a schema gives one object.
 
-    strings: not escaped, as a byte DFA over UTF-8.
+    strings: not escaped, as a byte DFA over UTF-8. numbers: see `_numbers`.
     """
 
     null: bool = False
     booleans: frozenset[bool] = frozenset()
-    numbers: NumberSet = NO_NUMBER
-    strings: ByteDFA = NO_STRING
+    numbers: ByteDFA = NO_TEXT
+    strings: ByteDFA = NO_TEXT
     arrays: tuple[ArrayShape, ...] = ()
     objects: tuple[ObjectShape, ...] = ()
     memo: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)

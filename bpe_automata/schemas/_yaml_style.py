@@ -30,8 +30,8 @@ from bpe_automata._automata.compile import compile_regex
 from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._budget import Budget
 from bpe_automata.errors import ArgumentError, UnsupportedSchemaError
+from bpe_automata.schemas import _numbers
 from bpe_automata.schemas._escapes import with_escapes
-from bpe_automata.schemas._numbers import NumberSet
 from bpe_automata.schemas._style import Brackets, Context, IdentityMemo, Piece, Style
 
 INDENT = 2  # spaces a level
@@ -67,9 +67,9 @@ class YamlStyle(Style):
         """One or more lines for each item."""
         return _block(_line(context), b"- ", b"[]\n", after_key=False)
 
-    def numbers(self, numbers: NumberSet) -> ByteDFA:
+    def numbers(self, numbers: ByteDFA) -> ByteDFA:
         """The spellings that YAML 1.1 reads in the same way as JSON."""
-        return self._once("numbers", numbers, lambda: _numbers(numbers))
+        return self._once("numbers", numbers, lambda: _plain_numbers(numbers))
 
     def strings(self, strings: ByteDFA, context: Context) -> ByteDFA:
         """Plain, or else in double quotes."""
@@ -103,8 +103,8 @@ def _line(context: Context) -> LineContext:
     return context
 
 
-def _numbers(numbers: NumberSet) -> ByteDFA:
-    return intersection(numbers.written(), number_spellings())
+def _plain_numbers(numbers: ByteDFA) -> ByteDFA:
+    return intersection(_numbers.spellings(numbers), number_spellings())
 
 
 # Computes the spellings of strings as scalars and keys of block YAML, valid for YAML 1.1 and 1.2.

@@ -380,10 +380,3 @@ def test_unique_items_that_are_lists_or_objects_are_refused(value: Any) -> None:
     schema = {"type": "array", "items": {"enum": [1, value]}, "uniqueItems": True}
     with pytest.raises(UnsupportedSchemaError, match="uniqueItems"):
         json_schema(schema)
-
-
-def test_unique_items_by_text_are_refused_or_exact() -> None:
-    left = {"enum": [1, 1.5], "not": {"type": "integer"}}
-    schema = {"$schema": URIS[4], "type": "array", "uniqueItems": True, "items": left}
-    with pytest.raises(UnsupportedSchemaError):
-        json_schema(schema)

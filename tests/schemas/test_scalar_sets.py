@@ -14,10 +14,10 @@ from bpe_automata.schemas._scalar_sets import (
     bounded,
     contains,
     finite,
-    intersect_strings,
+    intersect,
     lower_bound,
-    subtract_strings,
-    unite_strings,
+    subtract,
+    unite,
     upper_bound,
 )
 from bpe_automata.schemas._values import ALL_STRINGS
@@ -26,18 +26,18 @@ STRINGS = ("", "a", "b", "ab", "\u00e9", "aaa")
 some = st.frozensets(st.sampled_from(STRINGS), max_size=4)
 plain = st.one_of(
     some.map(finite),
-    some.map(lambda strings: subtract_strings(ALL_STRINGS, finite(strings))),
+    some.map(lambda strings: subtract(ALL_STRINGS, finite(strings))),
     st.sampled_from(("^a*$", "^[^a]", "b")).map(ecma_pattern),
 )
 sets = st.one_of(
     plain,
-    st.builds(lambda a, b: bounded(intersect_strings(a, b), a), plain, plain),
+    st.builds(lambda a, b: bounded(intersect(a, b), a), plain, plain),
 )
 Operation = Callable[[ByteDFA, ByteDFA], ByteDFA]
 OPERATIONS: tuple[tuple[Operation, Callable[[bool, bool], bool]], ...] = (
-    (intersect_strings, lambda a, b: a and b),
-    (unite_strings, lambda a, b: a or b),
-    (subtract_strings, lambda a, b: a and not b),
+    (intersect, lambda a, b: a and b),
+    (unite, lambda a, b: a or b),
+    (subtract, lambda a, b: a and not b),
 )
 
 
@@ -47,7 +47,7 @@ def test_operations(
     one: ByteDFA, other: ByteDFA, chosen: tuple[Operation, Callable[[bool, bool], bool]]
 ) -> None:
     operation, of_strings = chosen
-    found, less = operation(one, other), operation is subtract_strings
+    found, less = operation(one, other), operation is subtract
     for bound, others in ((lower_bound, upper_bound), (upper_bound, lower_bound)):
         of_other = others if less else bound
         for string in (*STRINGS, "other"):
