@@ -7,7 +7,7 @@ a difference that is no union of shapes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, cast
@@ -19,7 +19,6 @@ from bpe_automata.schemas._limits import limited_steps, step
 from bpe_automata.schemas._numbers import ALL_NUMBERS
 from bpe_automata.schemas._scalar_sets import (
     Bounded,
-    Finite,
     contains_name,
     finite,
     intersect,
@@ -55,7 +54,7 @@ _OPEN = object()  # stands for a result that is being computed
 
 
 def union(one: Values, other: Values) -> Values:
-    """{ v : v in one or v in other }. Raises BudgetExceededError, as do the three below."""
+    """{ v : v in one or v in other }. Raises BudgetExceededError, as do the four below."""
     if one is other or one is ALL or other is NONE:
         return one
     if other is ALL or one is NONE:
@@ -109,6 +108,15 @@ def complement(values: Values) -> Values:
     return cast(Values, back)
 
 
+def exactly_one(branches: Sequence[Values], others: Sequence[Values]) -> Values:
+    """{ v : v in branches[i] for some i, and in others[j] for no j != i }."""
+    once, seen = NONE, NONE
+    for branch, other in zip(branches, others, strict=True):
+        once = union(difference(once, other), difference(branch, seen))
+        seen = union(seen, other)
+    return once
+
+
 def _once(values: Values, key: Hashable, find: Callable[[], Any]) -> Any:
     """find(), computed once. Raises Unfinished where computing it needs the result itself, as when
     a recursive schema asks whether a part of it is empty."""
@@ -148,10 +156,11 @@ def _difference(one: Values, other: Values) -> Values:
 
 def _joined(one: Shapes[Shape], other: Shapes[Shape]) -> Shapes[Shape]:
     """The shapes of both, each once; if one of them is all arrays or all objects, only that."""
-    for shape in one + other:
-        if shape in _WIDEST:
-            return (shape,)
-    return _few(one + tuple(shape for shape in other if not any(shape is seen for seen in one)))
+    for widest in _WIDEST:
+        if widest in one or widest in other:
+            return (widest,)
+    known = set(map(id, one))
+    return _few(one + tuple(shape for shape in other if id(shape) not in known))
 
 
 def _met(one: Shapes[Shape], other: Shapes[Shape]) -> Shapes[Shape]:
@@ -166,6 +175,8 @@ def _met(one: Shapes[Shape], other: Shapes[Shape]) -> Shapes[Shape]:
 def _met_shapes(one: Shape, other: Shape) -> list[Shape]:
     """The intersection of two shapes, unless it is empty."""
     step()
+    if isinstance(one, ObjectShape) and isinstance(other, ObjectShape) and one.differs(other):
+        return []
     both = intersect_shapes(one, other)
     return [both] if one is other or not shape_is_empty(both) else []
 
@@ -181,6 +192,8 @@ def _less_shape(shape: Shape, other: Shape) -> list[Shape]:
     step()
     if shape is other:
         return []
+    if isinstance(shape, ObjectShape) and isinstance(other, ObjectShape) and shape.differs(other):
+        return [shape]
     if shape_is_empty(intersect_shapes(shape, other)):
         return [shape]
     pieces = shape_difference(shape, other)
@@ -430,15 +443,8 @@ def _is_within(one: ObjectShape, two: ObjectShape) -> bool:
         return False
     if [name for name in one.named if name in two.named] != list(two.named):
         return False
-    for name in two.required:  # most differ in a constant, which is quickly seen
-        known = [property_of(shape, name).child.known for shape in (one, two)]
-        some, allowed = (values.strings if values else None for values in known)
-        if (
-            isinstance(some, Finite)
-            and isinstance(allowed, Finite)
-            and not some.elements <= allowed.elements
-        ):
-            return False
+    if one.differs(two):
+        return False
     try:
         return shape_difference(one, two) == []
     except UnsupportedSchemaError:

@@ -11,9 +11,9 @@ from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._automata.sources import from_strings
 from bpe_automata._budget import Budget
 from bpe_automata._sharing import cached
-from bpe_automata.schemas._scalar_sets import lower_bound, subtract
+from bpe_automata.schemas._scalar_sets import ALL_STRINGS, lower_bound, subtract
 from bpe_automata.schemas._style import Piece, Style
-from bpe_automata.schemas._values import ALL_STRINGS, ObjectShape, Values
+from bpe_automata.schemas._values import ObjectShape, Values
 
 UNBOUNDED = 1 << 60
 """A number of names that no object has."""

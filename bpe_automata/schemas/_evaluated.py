@@ -15,9 +15,8 @@ from bpe_automata.errors import UnsupportedSchemaError
 from bpe_automata.schemas._documents import Document, Part, references
 from bpe_automata.schemas._drafts import DEPENDENT_SCHEMAS, below
 from bpe_automata.schemas._keywords import pattern_names
-from bpe_automata.schemas._scalar_sets import finite, subtract, unite
+from bpe_automata.schemas._scalar_sets import ALL_STRINGS, finite, subtract, unite
 from bpe_automata.schemas._values import (
-    ALL_STRINGS,
     ANY_ARRAY,
     ANY_OBJECT,
     ANYTHING,

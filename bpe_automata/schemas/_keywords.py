@@ -43,6 +43,7 @@ from bpe_automata.schemas._numbers import (
     of_values,
 )
 from bpe_automata.schemas._scalar_sets import (
+    ALL_STRINGS,
     Bounded,
     bounded,
     canonical,
@@ -56,7 +57,6 @@ from bpe_automata.schemas._scalar_sets import (
 )
 from bpe_automata.schemas._strings import within_length
 from bpe_automata.schemas._values import (
-    ALL_STRINGS,
     ANYTHING,
     NONE,
     NOTHING,

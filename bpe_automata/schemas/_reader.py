@@ -16,7 +16,7 @@ from dataclasses import replace
 from functools import reduce
 
 from bpe_automata.errors import InvalidSchemaError
-from bpe_automata.schemas._boolean import difference, intersection, uncontained, union
+from bpe_automata.schemas._boolean import difference, exactly_one, intersection, uncontained, union
 from bpe_automata.schemas._documents import Document, Part, references, types_of
 from bpe_automata.schemas._drafts import (
     DEPENDENT_SCHEMAS,
@@ -39,15 +39,13 @@ from bpe_automata.schemas._keywords import (
 )
 from bpe_automata.schemas._limits import as_too_large, check_levels, step
 from bpe_automata.schemas._numbers import ALL_NUMBERS
-from bpe_automata.schemas._one_of import exactly_one
+from bpe_automata.schemas._scalar_sets import ALL_STRINGS, NO_TEXT
 from bpe_automata.schemas._values import (
     ALL,
-    ALL_STRINGS,
     ANY_ARRAY,
     ANY_OBJECT,
     ANYTHING,
     BOOLEANS,
-    NO_TEXT,
     NONE,
     ArrayShape,
     Child,

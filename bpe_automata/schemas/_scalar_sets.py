@@ -20,8 +20,10 @@ from bpe_automata._automata.sources import from_strings
 from bpe_automata._sharing import cached
 from bpe_automata.errors import UnsupportedSchemaError
 from bpe_automata.schemas._strings import within_length
-from bpe_automata.schemas._values import ALL_STRINGS, NO_TEXT
 
+ALL_STRINGS = algebra.all_texts()
+NO_TEXT = from_strings(())
+"""The empty set of strings, or of numbers."""
 _CACHED = 1024
 _FEW = 300  # characters that an automaton counts one by one
 

@@ -10,19 +10,15 @@ they are written. Arrays and objects are unions of shapes.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from bpe_automata._automata.algebra import all_texts
 from bpe_automata._automata.dfa import ByteDFA
-from bpe_automata._automata.sources import from_strings
 from bpe_automata._sharing import cached
 from bpe_automata.schemas._numbers import ALL_NUMBERS
-
-ALL_STRINGS = all_texts()
-NO_TEXT = from_strings(())
-"""The empty set of strings, or of numbers."""
+from bpe_automata.schemas._scalar_sets import ALL_STRINGS, NO_TEXT, Finite
 
 
 class Unfinished(Exception):  # noqa: N818 - a signal between modules, never seen by a caller
@@ -83,6 +79,29 @@ class ObjectShape:
     def required(self) -> frozenset[str]:
         """The names that are required."""
         return frozenset(name for name, member in self.named.items() if member.required)
+
+    @cached
+    def constants(self) -> dict[str, frozenset[str | bool | None]]:
+        """Of each required member that has only some strings, true, false or null: these. (A
+        number has many spellings, of which no list is kept.)"""
+        found = dict[str, frozenset[str | bool | None]]()
+        for name in self.required:
+            with suppress(Unfinished):  # the schema refers back to what is being read
+                given = self.named[name].child.values
+                strings = given.strings
+                is_other = given.arrays or given.objects or not given.numbers.is_empty
+                if not is_other and (strings is NO_TEXT or isinstance(strings, Finite)):
+                    some = strings.elements if isinstance(strings, Finite) else ()
+                    found[name] = frozenset((*some, *given.booleans, *[None] * given.null))
+        return found
+
+    def differs(self, other: ObjectShape) -> bool:
+        """Does a constant tell the objects of both apart, as it does most branches of a union?"""
+        theirs = other.constants
+        for name, some in self.constants.items():
+            if name in theirs and some.isdisjoint(theirs[name]):
+                return True
+        return False
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,6 +11,7 @@ from support import examples
 from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata.schemas._ecma import ecma_pattern
 from bpe_automata.schemas._scalar_sets import (
+    ALL_STRINGS,
     bounded,
     contains,
     finite,
@@ -20,7 +21,6 @@ from bpe_automata.schemas._scalar_sets import (
     unite,
     upper_bound,
 )
-from bpe_automata.schemas._values import ALL_STRINGS
 
 STRINGS = ("", "a", "b", "ab", "\u00e9", "aaa")
 some = st.frozensets(st.sampled_from(STRINGS), max_size=4)
