@@ -44,7 +44,7 @@ from bpe_automata.schemas._drafts import (
     tokens_of,
 )
 from bpe_automata.schemas._formats import SUPPORTED
-from bpe_automata.schemas._sources import MAX_NESTING, OfModel, check_json, too_deep
+from bpe_automata.schemas._sources import MAX_NESTING, OfModel, as_json, too_deep
 
 if TYPE_CHECKING:
     from referencing import Registry
@@ -85,7 +85,6 @@ class Document:
         if not is_schema(schema):
             kind = type(schema).__name__
             raise InvalidSchemaError("#", f"a schema is an object or a boolean, not a {kind}")
-        check_json(schema)
         self._parts: dict[str, Part] = {}
         self._targets: dict[tuple[str, str, str], Part] = {}  # of references
         self._documents = 0  # loaded from registries
@@ -143,7 +142,7 @@ class Document:
             return False
         if not is_schema(found):
             raise InvalidSchemaError(where, f"{uri!r} is no schema")
-        check_json(found)
+        found = as_json(found)
         self._documents += 1
         if self._documents > _MAX_DOCUMENTS:
             advice = "the schema refers to more documents; put what is needed into fewer"

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from decimal import Decimal
 from difflib import get_close_matches
 from functools import lru_cache
 from typing import Any
@@ -89,10 +88,8 @@ def draft_of(uri: str) -> Draft | None:
 
 
 def is_number(value: object) -> bool:
-    """A finite JSON number."""
-    if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
-        return False
-    return isinstance(value, int) or Decimal(value).is_finite()
+    """A JSON number."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def is_count(value: object) -> bool:

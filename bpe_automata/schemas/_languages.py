@@ -5,23 +5,19 @@
 The steps: schema (a dict, JSON text, a pydantic model, a function) -> document -> set of values ->
 automaton. Every accepted text is that of a valid instance. Not accepted are other white space, and
 other spellings of numbers and characters; in the schema's order, other orders of members; numbers
-with a fraction of more than 15 digits, where they could be rounded to an invalid one (see
-`numbers`); and, where a string must *not* be of a format, strings for which that
-is not decided (see `formats`). All other valid instances are.
+with a fraction of more than 15 digits, unless any number may come; and, where a string must *not*
+be of a format, strings for which that is not decided (see `formats`). All other valid instances
+are.
 
-Numbers are compared by their exact decimal values, of any length. Some validators differ:
+Numbers are compared by their exact decimal values, integers of any length. Some validators differ:
 `jsonschema` divides doubles and so denies that 0.3 is a multiple of 0.1; Python's `json.loads`
-reads no integer of more than 4,300 digits (`sys.set_int_max_str_digits`). Such numbers are accepted
-if the schema allows them; bounds in the schema exclude them.
+reads no integer of more than 4,300 digits. Such numbers are accepted if the schema allows them.
 """
 
 from __future__ import annotations
 
-import json
-import re
 import warnings
 from collections.abc import Sequence
-from contextlib import suppress
 from functools import lru_cache
 from math import inf
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
@@ -155,21 +151,18 @@ def _read(schema: Any, options: _Options, style: Style) -> tuple[LinkedDFA, list
     from bpe_automata.schemas._limits import as_too_large, limited_steps
     from bpe_automata.schemas._reader import Reader
     from bpe_automata.schemas._regularity import check_regular
-    from bpe_automata.schemas._sources import schema_of
+    from bpe_automata.schemas._sources import as_json, schema_of
     from bpe_automata.schemas._values import is_empty
 
     def find() -> tuple[LinkedDFA, list[Warning]]:
         with _compiling, spending(options.budget), limited_steps(), as_too_large("#"):
-            read = schema_of(schema)
+            read = as_json(schema_of(schema))
             document = Document(read, options.formats == "all", options.registry)
             told: list[Warning] = [UserWarning(text) for text in check_reached(document)]
             reader = Reader(document, options.closed, tuple(options.loosen))
             values = reader.values("#")
             check_regular(values)
-            told_apart = np.arange(256, dtype=np.uint8)
-            if options.whitespace != "yaml":
-                told_apart = _columns(read, options.whitespace == "flexible")
-            found = _linked(values, options, style, told_apart, read)
+            found = _linked(values, options, style, read)
             if found is None:
                 raise UnsatisfiableSchemaError("#", _NO_VALUE if is_empty(values) else _NO_TEXT)
             for keyword, pointer in reader.left_out.items():
@@ -189,7 +182,6 @@ def _linked(
     values: Values,
     options: _Options,
     style: Style,
-    columns: np.ndarray,
     read: Any,
     depth: int | None = None,
 ) -> LinkedDFA | None:
@@ -198,7 +190,7 @@ def _linked(
 
     def nested(depth: int) -> LinkedDFA:
         with _compiling:
-            found = _linked(values, options, style, columns, read, depth)
+            found = _linked(values, options, style, read, depth)
         if found is None:
             raise ArgumentError("a language that is not empty has no text")
         return found
@@ -207,6 +199,7 @@ def _linked(
     if not begin:
         return None
     again = _again, (read, options)
+    columns = np.arange(256, dtype=np.uint8)
     return LinkedDFA(begin, columns, options.budget, lock=_compiling, origin=again, nested=nested)
 
 
@@ -249,36 +242,3 @@ def _load_kernels() -> None:
     """Read a small schema without a limit of seconds: the first use of the kernels may take longer
     than the budget of a schema."""
     json_schema(_SMALL, budget=Budget(max_seconds=inf)).accepts(b'{"b":1.5}')
-
-
-# The columns of the table. Most schemas tell no characters apart beyond ASCII; the bytes of UTF-8
-# are alike then where they may stand in the same places.
-
-_LEADING = (0x80, 0x90, 0xA0, 0xC0, 0xC2, 0xE0, 0xE1, 0xED, 0xEE, 0xF0, 0xF1, 0xF4, 0xF5)
-_FIRST = (*range(0x20, 0x80), *_LEADING)  # of each column, that of controls left out
-_BREAKS = (0x0A, 0x0B)  # the same, where lines may be broken
-_APART = re.compile(r'"pattern|"\$(ref|dynamicRef)":"(?!#)|"format":"(iri|uri-template)')
-
-
-_spelled = json.JSONEncoder(
-    check_circular=False,
-    ensure_ascii=False,
-    separators=(",", ":"),
-    default=str,  # decimals, which the numbers of a text are read as
-).encode
-
-
-def _columns(schema: Any, breaks: bool) -> np.ndarray:
-    """uint8 [256]: the column of each byte, for all texts that are valid under a schema. breaks:
-    may there be line feeds between tokens of JSON?"""
-    with suppress(ValueError):  # of an int with more digits than Python writes
-        spelled = _spelled(schema)
-        if spelled.isascii() and not _APART.search(spelled):
-            return _ascii_columns(breaks)
-    return np.arange(256, dtype=np.uint8)
-
-
-@lru_cache(maxsize=2)
-def _ascii_columns(breaks: bool) -> np.ndarray:
-    first = np.array((*_BREAKS, *_FIRST) if breaks else _FIRST)
-    return np.searchsorted(first, np.arange(256), "right").astype(np.uint8)

@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import inspect
 import json
-import math
 import re
-from collections.abc import Callable, Iterable, Mapping
-from decimal import Decimal
+from collections.abc import Callable, Mapping
 from typing import Any, get_origin
 
 from bpe_automata._arguments import short
@@ -21,13 +19,9 @@ from bpe_automata.errors import (
     InvalidSchemaError,
     SchemaTooLargeError,
 )
-from bpe_automata.schemas._drafts import below
 
 MAX_NESTING = 400  # nested schemas; those for one instance (allOf, not) are limited further
 MAX_LEVELS = 801  # nested values: two for each nested schema
-MAX_DIGITS = 20_000  # of a number written out: 1e99999999 is short, but its automaton is not
-_LEAST_TOO_LONG = 10**MAX_DIGITS
-_INT_DIGITS = 4300  # that Python turns into an int
 _KNOWN = (
     "give a schema as a dict, a boolean or JSON text, a pydantic model or TypeAdapter, a type, "
     "or a function with annotations"
@@ -50,7 +44,7 @@ def schema_of(source: Any) -> Any:
     if isinstance(source, Mapping):
         return dict(source)
     if isinstance(source, str | bytes | bytearray):
-        return _parsed(_decoded(source))
+        return _parsed(source)
     if hasattr(source, "model_json_schema"):  # a pydantic model
         return _from_pydantic(source, lambda: source.model_json_schema)
     if hasattr(source, "json_schema"):  # a TypeAdapter
@@ -74,13 +68,16 @@ def _is_function(source: object) -> bool:
     return inspect.isfunction(source) or inspect.ismethod(source) or inspect.isbuiltin(source)
 
 
-def _decoded(text: str | bytes | bytearray) -> str:
-    if isinstance(text, str):
-        return text
+def _parsed(text: str | bytes | bytearray) -> Any:
+    """A schema from JSON text. Raises InvalidSchemaError."""
     try:
-        return bytes(text).decode()
+        return json.loads(text)
     except UnicodeDecodeError as error:
         raise ArgumentError(f"the schema is no UTF-8 text: {error}") from None
+    except ValueError as error:  # also a number too long for Python
+        raise InvalidSchemaError("#", f"the text is no JSON that can be read: {error}") from None
+    except RecursionError:
+        raise too_deep("#") from None
 
 
 def _of_type(annotation: Any, of: Any = None) -> Any:
@@ -141,103 +138,29 @@ def _of_function(function: Callable[..., Any]) -> Any:
     return OfModel({"additionalProperties": True} | found)  # which pydantic leaves out for `**name`
 
 
-def _parsed(text: str) -> Any:
-    """A schema from JSON text, its fractions exact. Raises InvalidSchemaError."""
-    try:
-        return json.loads(text, parse_float=Decimal, parse_int=_integer)
-    except (ValueError, ArithmeticError) as error:  # for instance a number too long for Python
-        raise InvalidSchemaError("#", f"the text is no JSON that can be read: {error}") from None
-    except RecursionError:
-        raise too_deep("#") from None
+def as_json(schema: Any) -> Any:
+    """The schema as it is read from the text that `json.dumps` writes.
 
-
-def _integer(digits: str) -> int | Decimal:
-    """An int, or a Decimal where Python refuses to convert so many digits."""
-    return int(digits) if len(digits) <= _INT_DIGITS else Decimal(digits)
-
-
-# Whether a Python value is JSON: a schema that a program passes may hold anything.
-
-_Path = tuple[()] | tuple["_Path", str | int]  # (all tokens but the last, the last token)
-
-
-def check_json(schema: Any) -> None:
-    """Raises InvalidSchemaError, with the pointer, for values that JSON does not have: a set, a
-    tuple, a NaN, a name that is no string, half a surrogate pair, a list that contains itself.
-    Raises SchemaTooLargeError for a number of more than MAX_DIGITS digits, and for more than
-    MAX_LEVELS nested values."""
-    done: set[int] = set()  # containers known to hold only JSON
-    open_: set[int] = set()  # those that the walk is inside of
-    stack: list[tuple[_Path, Any, bool]] = [((), schema, False)]
-    while stack:
-        path, value, is_end = stack.pop()
-        if is_end:
-            open_.discard(id(value))
-            done.add(id(value))
-            continue
-        if not isinstance(value, dict | list):
-            _check_scalar(path, value)
-            continue
-        if id(value) in open_:
-            raise InvalidSchemaError(_pointer(path), "a value that contains itself is no JSON")
-        if id(value) in done:
-            continue
+    Raises InvalidSchemaError for what JSON does not have: a set, a NaN, half a surrogate pair, a
+    list that contains itself; SchemaTooLargeError for more than MAX_LEVELS nested values."""
+    levels, here = 0, list[Any]([schema] if isinstance(schema, dict) else [])
+    while here:
         check()
-        open_.add(id(value))
-        if len(open_) > MAX_LEVELS:
-            advice = "lists and objects are nested more deeply; use $defs and $ref, or fewer levels"
-            raise SchemaTooLargeError(_pointer(path), "levels", MAX_LEVELS, advice)
-        stack.append((path, value, True))
-        stack += [
-            ((path, token), inner, False)
-            for token, inner in _members(path, value)
-            if type(inner) is not str or not inner.isascii()
-        ]
+        inner = (value.values() if isinstance(value, dict) else value for value in here)
+        here = [one for some in inner for one in some if isinstance(one, dict | list | tuple)]
+        levels += 1
+        if levels > MAX_LEVELS:
+            raise too_deep("#")
+    try:
+        text = _spelled(schema)
+        text.encode()
+        read = json.loads(text)
+    except (TypeError, ValueError) as error:
+        raise InvalidSchemaError("#", f"the schema is no JSON: {error}") from None
+    return OfModel(read) if isinstance(schema, OfModel) else read
 
 
-def _pointer(path: _Path) -> str:
-    tokens = []
-    while path:
-        path, token = path
-        tokens.append(token)
-    return below("#", *reversed(tokens))
-
-
-def _members(path: _Path, value: dict[Any, Any] | list[Any]) -> Iterable[tuple[str | int, Any]]:
-    if isinstance(value, list):
-        return enumerate(value)
-    for name in value:
-        if not isinstance(name, str):
-            raise InvalidSchemaError(_pointer(path), f"the name {name!r} of a member is no string")
-        _check_scalar(path, name)
-    return value.items()
-
-
-def _check_scalar(path: _Path, value: Any) -> None:
-    if isinstance(value, str) and not value.isascii():
-        try:
-            value.encode()
-        except UnicodeEncodeError:
-            raise InvalidSchemaError(_pointer(path), "half a surrogate pair is no text") from None
-    if value is None or isinstance(value, str):
-        return
-    if isinstance(value, int):
-        if abs(value) >= _LEAST_TOO_LONG:
-            raise _too_long(path)
-        return
-    if isinstance(value, Decimal) and value.is_finite():
-        if max(abs(value.adjusted()), len(value.as_tuple().digits)) >= MAX_DIGITS:
-            raise _too_long(path)
-        return
-    if isinstance(value, float) and math.isfinite(value):
-        return
-    shown = f"a {type(value).__name__}" if not isinstance(value, float | Decimal) else repr(value)
-    raise InvalidSchemaError(_pointer(path), f"{shown} is no JSON value")
-
-
-def _too_long(path: _Path) -> SchemaTooLargeError:
-    advice = "written out, the number has more; use a shorter one"
-    return SchemaTooLargeError(_pointer(path), "digits", MAX_DIGITS, advice)
+_spelled = json.JSONEncoder(ensure_ascii=False, allow_nan=False, check_circular=False).encode
 
 
 def too_deep(pointer: str) -> SchemaTooLargeError:
