@@ -31,13 +31,11 @@ from bpe_automata._decoding.constraint import Constraint, Method
 from bpe_automata._decoding.healing import heal
 from bpe_automata._decoding.matcher import Healing, Matcher
 from bpe_automata._kernels.bits import clear_bits, has, members, packed
-from experiments.answers.cases import Case
 from experiments.answers.targets import Vocabulary
-from experiments.answers.trie import Automaton, TokenTrie, Walker, automaton_of, unroll
 from experiments.engines.interface import PeerError, one_eos, refusals
 from experiments.engines.peers import OutlinesCore, outlines_vocabulary
 from experiments.serving.forced_walks import chop
-from experiments.shared.models import LoadedModel
+from experiments.trie import Automaton, Walker
 
 OUR_METHODS: tuple[Method, ...] = ("lift", "canonical")
 """Those of this package."""
@@ -214,42 +212,6 @@ class Chopped(_Numbered):
         for token in run[:1] if forced else allowed:
             after = self.engine.step(state, token)
             yield token, (after, (*ids, token), run[1:] if forced else ())
-
-
-# Both methods of this package, as automata that are made whole before they are walked.
-
-
-@dataclass(frozen=True)
-class Spanned:
-    """A case as automata: what both methods allow after the prompt, and the trie of it all.
-
-    `leaves`: int64[k], nodes of complete answers; `answer_of`: int64[k], their answers' numbers.
-    """
-
-    prompt_ids: list[int]
-    constraints: dict[Method, Constraint]
-    automata: dict[Method, Automaton]
-    trie: TokenTrie
-    leaves: np.ndarray
-    answer_of: np.ndarray
-
-
-def span(loaded: LoadedModel, case: Case) -> Spanned:
-    """Build both automata after the prompt, and unroll them into one trie."""
-    tokenizer, dfa = loaded.tokenizer, from_strings(case.answers)
-    prompt_ids = loaded.prompt_ids(case.prompt)
-    constraints = {
-        method: constrain(tokenizer, dfa, method=method, eos_ids=loaded.eos_ids)
-        for method in OUR_METHODS
-    }
-    explicit = {method: constraints[method].automaton(prompt_ids) for method in OUR_METHODS}
-    automata = {method: automaton_of(explicit[method]) for method in OUR_METHODS}
-    trie = unroll(list(automata.values()))
-    leaves = trie.leaves()
-    number = {answer.encode(): i for i, answer in enumerate(case.answers)}
-    spelled = [tokenizer.text_bytes(trie.ids(leaf), prompt_ids[-1:]) for leaf in leaves]
-    answer_of = np.array([number[text] for text in spelled])
-    return Spanned(prompt_ids, constraints, automata, trie, leaves, answer_of)
 
 
 # The same methods as languages that `shared.batched` can sample from, text by text. None has

@@ -21,8 +21,8 @@ from experiments.run.executors import Row
 from experiments.run.measuring import Run, progress
 from experiments.run.readme import wrapped
 from experiments.run.report import Report
-from experiments.run.statistics import median
 from experiments.run.tables import Column, Table, fixed, frame, several, table, whole
+from experiments.statistics import median
 
 VERSION = 1
 SERVER = "experiments.article.geometry_worker"

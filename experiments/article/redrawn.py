@@ -39,11 +39,11 @@ from experiments.run.executors import FAILURE, Cell, Row
 from experiments.run.files import lines_of, require
 from experiments.run.measuring import Run
 from experiments.run.report import Figure, Report, panels
-from experiments.run.statistics import median, quantile
 from experiments.run.tables import Column, Table, duration, frame, table, whole
 from experiments.shared.resources import timed
 from experiments.shared.shown import in_lines
 from experiments.shared.walks import walk
+from experiments.statistics import median, quantile
 
 VERSION = 2
 

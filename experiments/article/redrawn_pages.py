@@ -31,6 +31,7 @@ from bpe_automata.reference import (
 from bpe_automata.testing import small_tokenizer
 from bpe_automata.viz import Drawing
 from experiments.answers.cases import BOOLEAN
+from experiments.artefacts.distortion import MERGES, SIZES, TOKENS, automata
 from experiments.article.mistral import MISTRAL, NAME, Reference, mistral, mistral_table
 from experiments.article.redrawn_panels import (
     Page,
@@ -40,12 +41,12 @@ from experiments.article.redrawn_panels import (
     drawing_of,
     drawing_of_dfa,
 )
-from experiments.article.table1 import IN_THE_TEXT, MERGES, PUBLISHED, TOKENS, automata
 
 # Figure 1: from a regex to masks. The automaton over characters, the lift of it to tokens, and
 # what the lift allows while a text is decoded.
 
 REGEX_1 = "a*b*"
+LIFT, DIRECT, MINIMAL = [*SIZES][:3]
 TOKENS_1 = ("a", "b", "aa", "ab", "abb", "bb")
 MERGES_1 = (("a", "a"), ("b", "b"), ("a", "b"), ("a", "bb"))
 DECODED = ("aa", "abb", "b")
@@ -98,23 +99,23 @@ def figure_2() -> Page:
     """The lift."""
     found = _automata()
     note = (
-        f"{NAME}. Published: {_words(*PUBLISHED['lift'])}, in the companion notebook; "
-        f"the article's text says {IN_THE_TEXT} states."
+        f"{NAME}. Published: {_words(17, 48)}, in the companion notebook; "
+        f"the article's text says 16 states."
     )
-    return _page(2, f"{BOOLEAN} over any tokenization (the lift, Outlines)", found["lift"], note)
+    return _page(2, f"{BOOLEAN} over any tokenization (the lift, Outlines)", found[LIFT], note)
 
 
 def figure_3() -> Page:
     """DirectMerge."""
     found = _automata()
-    minimal = found["direct_of_minimal"]
+    minimal = found[MINIMAL]
     note = (
-        f"{NAME}. Published: {_words(*PUBLISHED['direct_of_given'])}. DirectMerge was given "
+        f"{NAME}. Published: {_words(5, 4)}. DirectMerge was given "
         "interegular's automaton, as in the article; from the minimal one it makes "
         f"{_words(minimal.n_states, minimal.n_transitions)}."
     )
     headline = f"{BOOLEAN} over the tokenizer's own tokenization (DirectMerge)"
-    return _page(3, headline, found["direct_of_given"], note)
+    return _page(3, headline, found[DIRECT], note)
 
 
 @lru_cache(maxsize=1)

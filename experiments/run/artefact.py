@@ -184,7 +184,6 @@ def _short(value: Any) -> str:
 
 GROUPS = {
     "What constraints do to a model": {
-        "distortion": "study.distortion.artefact",
         "distortion-study": "study.distortion_study.artefact",
         "larger-languages": "study.sampled.artefact",
         "larger-languages-gpu": "study.sampled.artefact",
@@ -223,7 +222,6 @@ GROUPS = {
     "The article": {
         "growth": "article.growth",
         "figures": "article.redrawn",
-        "table1": "article.table1",
         "table2": "article.table2",
         "geometry": "article.geometry",
     },

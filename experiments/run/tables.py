@@ -20,7 +20,7 @@ from typing import Any, TypeAlias
 
 import pandas as pd
 
-from experiments.run import statistics
+from experiments import statistics
 from experiments.run.executors import FAILURE, Row
 from experiments.run.files import require
 

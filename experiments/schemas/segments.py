@@ -35,7 +35,6 @@ from experiments.run.executors import FAILURE, Cell, Row, measured
 from experiments.run.measuring import Run, progress
 from experiments.run.readme import wrapped
 from experiments.run.report import Report
-from experiments.run.statistics import median as median_of
 from experiments.run.tables import (
     Column,
     Group,
@@ -51,6 +50,7 @@ from experiments.run.tables import (
 )
 from experiments.schemas.inputs import SCHEMAS, SMOKE_SCHEMAS
 from experiments.shared.resources import timed
+from experiments.statistics import median as median_of
 
 VERSION = 4
 TOKENIZERS = ("smollm2", "mistral-v1")

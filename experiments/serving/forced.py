@@ -25,6 +25,7 @@ from bpe_automata._tokenizer.sources.named import names
 from bpe_automata.errors import ArgumentError, BpeAutomataError
 from bpe_automata.sampling import decode
 from experiments.engines.peers import OutlinesCore
+from experiments.models import LoadedModel, OneModel, causal
 from experiments.run.config import option
 from experiments.run.executors import FAILURE, Cell, Row
 from experiments.run.files import ROOT, require
@@ -39,7 +40,6 @@ from experiments.serving.forced_walks import (
     sampled,
     walked,
 )
-from experiments.shared.models import LoadedModel, OneModel, causal
 
 __all__ = ["TITLE", "facts", "readme", "tables"]
 

@@ -14,7 +14,6 @@ from experiments.run.executors import FAILURE, Row
 from experiments.run.files import require
 from experiments.run.readme import wrapped
 from experiments.run.report import Figure, Report, panels, without_paths
-from experiments.run.statistics import clopper_pearson, median, quantile
 from experiments.run.tables import (
     Column,
     Group,
@@ -33,6 +32,7 @@ from experiments.run.tables import (
     whole,
 )
 from experiments.run.tables import median as median_of
+from experiments.statistics import clopper_pearson, median, quantile
 
 TITLE = "Engines side by side: what masks cost, and which ids they admit"
 EXACT = ("canonical", "explicit")

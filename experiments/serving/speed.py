@@ -29,11 +29,11 @@ from bpe_automata._core.token_actions import classify, find_unmade
 from bpe_automata._core.vocabulary import vocabulary_trie
 from bpe_automata._tokenizer.derivation import derive
 from bpe_automata._tokenizer.pipeline import compile_pipeline
+from experiments import models
 from experiments.run import config
 from experiments.run.config import option
 from experiments.run.executors import Cell, Row
 from experiments.run.measuring import Run
-from experiments.run.statistics import median
 from experiments.run.tables import (
     Column,
     Table,
@@ -45,9 +45,9 @@ from experiments.run.tables import (
     table,
     whole,
 )
-from experiments.shared import models
 from experiments.shared.resources import repeated
 from experiments.shared.watched import Limits, WatchedProcess
+from experiments.statistics import median
 
 TITLE = "Speed: what is paid once"
 VERSION = 2

@@ -30,6 +30,7 @@ from bpe_automata._kernels.bits import only
 from bpe_automata.errors import ArgumentError, BpeAutomataError
 from bpe_automata.sampling._logits import Model, draw, log_probabilities
 from bpe_automata.schemas import json_schema
+from experiments.models import LoadedModel, OneModel, causal
 from experiments.run.config import option
 from experiments.run.executors import Cell, Row
 from experiments.run.files import ROOT, lines_of
@@ -37,7 +38,6 @@ from experiments.run.measuring import Run
 from experiments.schemas.inputs import SCHEMAS, schema_cases
 from experiments.serving.forced_walks import chop
 from experiments.serving.speedup_report import TITLE, facts, figures, readme, tables, wrong
-from experiments.shared.models import LoadedModel, OneModel, causal
 from experiments.shared.resources import timed
 
 __all__ = ["TITLE", "facts", "figures", "readme", "tables", "wrong"]

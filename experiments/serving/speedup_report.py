@@ -9,8 +9,6 @@ import pandas as pd
 
 from experiments.run.executors import Row
 from experiments.run.report import Figure, panels
-from experiments.run.statistics import median as median_of
-from experiments.run.statistics import median_interval
 from experiments.run.tables import (
     Column,
     Table,
@@ -28,6 +26,8 @@ from experiments.run.tables import (
     values,
     whole,
 )
+from experiments.statistics import median as median_of
+from experiments.statistics import median_interval
 
 TITLE = "Speed-up while writing under schemas"
 LEVEL = 0.95

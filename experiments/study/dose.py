@@ -20,18 +20,19 @@ import numpy as np
 import pandas as pd
 from scipy.stats import spearmanr
 
+from experiments import models
 from experiments.answers.asked import Opened
 from experiments.answers.cases import CASES, StudyCase
 from experiments.answers.distributions import Aims, distributions, tv_between
-from experiments.answers.logprobs import PROBE, pick_reader
 from experiments.answers.methods import OUR_METHODS, Poser
+from experiments.logprobs import PROBE, pick_reader
+from experiments.models import Device, Dtype, labels, models_there
 from experiments.run import config
 from experiments.run.config import option
 from experiments.run.executors import Cell, Row
 from experiments.run.files import require
 from experiments.run.measuring import Run
 from experiments.run.report import Figure, panels
-from experiments.run.statistics import weighted_mean
 from experiments.run.tables import (
     Column,
     Group,
@@ -43,9 +44,8 @@ from experiments.run.tables import (
     table,
     whole,
 )
-from experiments.shared import models
-from experiments.shared.models import Device, Dtype, labels, models_there
 from experiments.shared.shown import CANONICAL, LIFT, Estimate, estimate, label, model_notes
+from experiments.statistics import weighted_mean
 
 VERSION = 2
 LONG = True

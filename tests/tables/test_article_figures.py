@@ -12,12 +12,12 @@ from test_growth import TABLE
 from bpe_automata import Tokenizer
 from bpe_automata.errors import MissingFileError
 from bpe_automata.reference import replay
+from experiments.artefacts.distortion import MERGES, TOKENS
 from experiments.article import redrawn, redrawn_pages
 from experiments.article.mistral import mistral
 from experiments.article.redrawn import engines_of, regexes_of_file, regexes_of_schemas, some
 from experiments.article.redrawn_pages import CASES, MADE, PAGES, A, B
 from experiments.article.redrawn_panels import drawn, page_of, row_of
-from experiments.article.table1 import MERGES, TOKENS
 
 pytest.importorskip("matplotlib")
 

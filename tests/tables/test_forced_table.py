@@ -12,6 +12,8 @@ import pytest
 from bpe_automata import constrain
 from bpe_automata.errors import MissingFileError
 from bpe_automata.testing import small_tokenizer
+from experiments import models
+from experiments.models import LoadedModel
 from experiments.run.measuring import Run, Settings, read_run
 from experiments.run.tables import frame
 from experiments.schemas.inputs import Case
@@ -22,8 +24,6 @@ from experiments.serving.forced_walks import (
     item_of,
     walked,
 )
-from experiments.shared import models
-from experiments.shared.models import LoadedModel
 
 VOCABULARY = [*"abcdefghx", "bc", "abc", "bd", "abd"]
 MERGES = [("b", "c"), ("a", "bc"), ("b", "d"), ("a", "bd")]

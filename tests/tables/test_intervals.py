@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from experiments.run.statistics import (
+from experiments.statistics import (
     Part,
     bootstrap,
     clopper_pearson,

@@ -9,7 +9,7 @@ from tiny import BruteForce, tiny_llama
 
 from bpe_automata import constrain
 from bpe_automata.errors import ArgumentError, LogitsError
-from experiments.answers.logprobs import PackedReader
+from experiments.logprobs import PackedReader
 from experiments.shared.batched import sample_batch
 from experiments.study.sampled import draws
 from experiments.study.sampled.draws import ReadTrie, Walk, draw

@@ -14,12 +14,12 @@ from tiny import tiny_llama
 from bpe_automata import Tokenizer
 from bpe_automata._tokenizer.sources.sentencepiece import SPACE, PieceType
 from bpe_automata.errors import MissingDependencyError, MissingFileError
+from experiments import models
 from experiments.answers import asked
 from experiments.run.artefact import ARTEFACTS
 from experiments.run.files import package_file, require
 from experiments.run.measuring import Settings
 from experiments.run.report import labelled
-from experiments.shared import models
 
 gguf = pytest.importorskip("gguf")
 
@@ -38,7 +38,7 @@ def test_missing_packages_and_files_say_what_to_do(tmp_path, monkeypatch):
         models.gemma_folder()
 
 
-STUDIES = ("distortion", "distortion-study", "poisoning", "spontaneous")
+STUDIES = ("distortion-study", "poisoning", "spontaneous")
 
 
 @pytest.mark.parametrize("name", STUDIES)

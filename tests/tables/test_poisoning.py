@@ -10,12 +10,12 @@ import pytest
 from tiny import tiny_llama
 
 from bpe_automata.errors import ArgumentError
+from experiments import models
 from experiments.run.artefact import ARTEFACTS
 from experiments.run.config import plain
-from experiments.run.statistics import weighted_mean
 from experiments.run.tables import frame
-from experiments.shared import models
 from experiments.shared.shown import estimate
+from experiments.statistics import weighted_mean
 from experiments.study.poisoning import artefact as poisoning
 from experiments.study.poisoning.artefact import (
     canonical_next,

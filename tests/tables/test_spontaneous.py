@@ -12,10 +12,10 @@ from tiny import tiny_llama
 from bpe_automata import explain
 from bpe_automata.errors import ArgumentError
 from bpe_automata.testing import byte_level, small_tokenizer
+from experiments import models
 from experiments.run.artefact import ARTEFACTS
 from experiments.run.config import changed, plain
 from experiments.run.tables import frame
-from experiments.shared import models
 from experiments.shared.canonical_texts import ADDED, BROKEN, END, PAIR, SPELLING, SPLIT, Judge
 from experiments.shared.free_texts import drawn, masses, sample
 from experiments.study.poisoning.words import OrdinaryTokens

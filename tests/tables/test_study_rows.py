@@ -14,17 +14,17 @@ from tiny import BruteForce, tiny_llama
 
 from bpe_automata import compile_regex, constrain
 from bpe_automata.errors import ArgumentError, BudgetExceededError
+from experiments import models
 from experiments.answers import asked
 from experiments.answers.cases import CASES as CASES_OF_STUDY
 from experiments.answers.cases import SHORT, StudyCase, chosen
 from experiments.answers.methods import ChopLanguage, OutlinesIndex
-from experiments.answers.trie import Automaton
 from experiments.engines.peers import OutlinesCore
-from experiments.shared import models
 from experiments.study.distortion_study import artefact as distortion_study
 from experiments.study.distortion_study.artefact import Config
 from experiments.study.sampled import artefact as sampled
 from experiments.study.sampled.artefact import Texts, features
+from experiments.trie import Automaton
 
 CASES = (
     StudyCase("a", "yes_no", "q", "plain", "space", "Answer:", (" yes", " no"), truth=(" no",)),

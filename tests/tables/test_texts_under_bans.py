@@ -14,6 +14,8 @@ from bpe_automata.banning import Ban
 from bpe_automata.sampling import decode
 from bpe_automata.sampling._banned import free
 from bpe_automata.testing import byte_spelling, small_tokenizer
+from experiments import models
+from experiments.models import LoadedModel
 from experiments.run.measuring import Run, Settings, read_run
 from experiments.run.tables import frame
 from experiments.serving import banned, speedup
@@ -28,8 +30,6 @@ from experiments.serving.speedup import (
     write,
 )
 from experiments.serving.speedup_report import families, in_runs, over_schemas, written
-from experiments.shared import models
-from experiments.shared.models import LoadedModel
 
 LETTERS = [" t", "ta", "alk", "lis", "ten", "you", " f", "uck", "Can we ", "é", "日本"]
 PIECES = ['{"', '":', '":"', '","', '"}', "na", "me", "name", "title", " a", "ab", "12"]

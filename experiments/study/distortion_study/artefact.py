@@ -17,6 +17,7 @@ import pandas as pd
 
 from bpe_automata import Tokenizer
 from bpe_automata.errors import BudgetExceededError
+from experiments import statistics
 from experiments.answers.asked import MODEL, Opened, ask, described, given_back, opened, row_seed
 from experiments.answers.cases import CASES, StudyCase, chosen
 from experiments.answers.distributions import (
@@ -27,14 +28,13 @@ from experiments.answers.distributions import (
 from experiments.answers.methods import OUR_METHODS, Posed
 from experiments.answers.populations import PARTICLES, Estimated, Populations
 from experiments.answers.targets import COMPLETE, PREFIX
-from experiments.answers.trie import unroll
 from experiments.engines.peers import OutlinesCore
-from experiments.run import config, statistics
+from experiments.models import Device, Dtype
+from experiments.run import config
 from experiments.run.config import option
 from experiments.run.executors import Row
 from experiments.run.measuring import Run
 from experiments.run.tables import markdown, records
-from experiments.shared.models import Device, Dtype
 from experiments.shared.shown import label
 from experiments.study.distortion_study.points import (
     CLEARLY,
@@ -53,6 +53,7 @@ from experiments.study.distortion_study.points import (
     within_tolerance,
 )
 from experiments.study.distortion_study.report import figures, tables
+from experiments.trie import unroll
 
 VERSION = 3
 __all__ = ["SMOKE", "TITLE", "VERSION", "Config", "facts", "figures", "inputs", "measure"]

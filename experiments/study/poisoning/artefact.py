@@ -32,16 +32,16 @@ import numpy as np
 from bpe_automata import Tokenizer
 from bpe_automata._decoding.visible import visible_tokens
 from bpe_automata.errors import ArgumentError
+from experiments import models
 from experiments.engines.named import check_known
+from experiments.models import Device, Dtype, LoadedModel, models_there, special_ids
 from experiments.run import config
 from experiments.run.config import option
 from experiments.run.executors import Cell, Row
 from experiments.run.files import cache_name, require
 from experiments.run.measuring import Run
-from experiments.shared import models
 from experiments.shared.canonical_texts import after
 from experiments.shared.free_texts import padded
-from experiments.shared.models import Device, Dtype, LoadedModel, models_there, special_ids
 from experiments.study.poisoning.report import TITLE, complete, facts, figures, readme, tables
 from experiments.study.poisoning.words import (
     ANOTHER,

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from experiments.models import labels
 from experiments.run.executors import Row
-from experiments.run.statistics import Statistic, weighted_mean, weighted_quantile
 from experiments.run.tables import Group, is_missing, records
-from experiments.shared.models import labels
 from experiments.shared.shown import Estimate, estimate
+from experiments.statistics import Statistic, weighted_mean, weighted_quantile
 from experiments.study.poisoning.words import ANOTHER, NOISE, OWN, WAYS
 
 SHOWN = (0, 1, 2, 4, 8, 16)

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from experiments.models import labels
 from experiments.run.executors import Row
 from experiments.run.report import Figure, grid, panels
-from experiments.run.statistics import Statistic, quantile, weighted_mean, weighted_quantile
 from experiments.run.tables import Column, Group, Table, fixed, frame, interval, table, whole
-from experiments.shared.models import labels
 from experiments.shared.shown import model_notes
+from experiments.statistics import Statistic, quantile, weighted_mean, weighted_quantile
 from experiments.study.poisoning.estimates import (
     ALL_WAYS,
     MEDIAN,

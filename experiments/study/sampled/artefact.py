@@ -17,7 +17,7 @@ bytes rounded down to a multiple of four, and, where a truth is known, whether t
 answer. (A total variation distance between distributions of whole texts could not be estimated from
 samples.) Values that are seen fewer than `SEEN` times in all samples together are one value, the
 rest: resampling says too little about what is seen once or twice. So the distance is one of coarser
-features, and at most that of the finer ones. Its interval: `run.statistics`.
+features, and at most that of the finer ones. Its interval: `experiments.statistics`.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ from experiments.answers.methods import (
 from experiments.answers.populations import PARTICLES
 from experiments.engines.interface import PeerError
 from experiments.engines.peers import OutlinesCore
+from experiments.models import Device, Dtype
 from experiments.run import config
 from experiments.run.config import option
 from experiments.run.executors import Row
 from experiments.run.measuring import Run
-from experiments.run.statistics import LEAST, Distribution, Part, distances, estimated, one_hot
 from experiments.shared.batched import Language
-from experiments.shared.models import Device, Dtype
+from experiments.statistics import LEAST, Distribution, Part, distances, estimated, one_hot
 from experiments.study.sampled.draws import ReadTrie, Walk, Weighted, draw
 from experiments.study.sampled.report import LANGUAGE, TITLE, facts, figures, readme, tables
 

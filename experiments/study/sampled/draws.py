@@ -25,9 +25,9 @@ from bpe_automata._kernels.bits import members
 from bpe_automata.errors import ArgumentError, LogitsError
 from bpe_automata.sampling._smc import resample
 from bpe_automata.sampling._weights import effective_sample_size, log_normaliser, normalised
-from experiments.answers.logprobs import Reader, scores
-from experiments.answers.trie import ids_to
+from experiments.logprobs import Reader, scores
 from experiments.shared.batched import Language, uniform
+from experiments.trie import ids_to
 
 ROUND = 64
 """Most nodes that the model reads at a time."""
@@ -44,7 +44,7 @@ class Weighted(NamedTuple):
 
 
 class ReadTrie:
-    """An `answers.trie.Tree` that grows as texts are drawn, with what the model expects at its
+    """An `trie.Tree` that grows as texts are drawn, with what the model expects at its
     nodes. Of that only the ids that the lift allows are kept; every other language of the trie
     allows a part of these."""
 

@@ -17,7 +17,6 @@ from experiments.answers.cases import LEFT_OUT, SHORT
 from experiments.answers.methods import OUR_METHODS
 from experiments.run.executors import Row
 from experiments.run.report import Figure, panels
-from experiments.run.statistics import clopper_pearson
 from experiments.run.tables import (
     Column,
     Group,
@@ -44,6 +43,7 @@ from experiments.shared.shown import (
     mark,
     named,
 )
+from experiments.statistics import clopper_pearson
 
 TITLE = "Larger languages: how far constraints take a model, by samples"
 LANGUAGE = "language"

@@ -30,21 +30,21 @@ import numpy as np
 
 from bpe_automata import Tokenizer
 from bpe_automata._decoding.visible import visible_tokens
+from experiments import models
 from experiments.answers.asked import Opened
 from experiments.answers.distributions import Aims
-from experiments.answers.logprobs import PROBE, pick_reader
 from experiments.answers.methods import OUR_METHODS, Poser
+from experiments.logprobs import PROBE, pick_reader
+from experiments.models import LoadedModel
 from experiments.run import config
 from experiments.run.config import option
 from experiments.run.executors import Cell, Row
 from experiments.run.files import require
 from experiments.run.measuring import Run
 from experiments.run.provenance import pick_device, version_of
-from experiments.shared import models
 from experiments.shared.canonical_texts import Judge
 from experiments.shared.free_texts import Text, sample
 from experiments.shared.losses import id_losses
-from experiments.shared.models import LoadedModel
 from experiments.study.dose import ours
 from experiments.study.twins.report import (
     ARMS,

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bpe_automata.errors import PromptError
-from experiments.answers.trie import TokenTrie, Tree, ids_to
 from experiments.run.files import cache_name, require
+from experiments.trie import TokenTrie, Tree, ids_to
 
 CHECK_TOLERANCE = 1e-2
 """Nats. Far above rounding (1e-4 in float32), far below what a wrong attention mask does."""

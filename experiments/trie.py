@@ -12,13 +12,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from bpe_automata._token_automata.automaton import TokenAutomaton
 from bpe_automata.errors import BudgetExceededError
-from experiments.run.executors import Row
+
+Row = dict[str, Any]
 
 
 class Walker(Protocol):
