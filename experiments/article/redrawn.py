@@ -26,7 +26,7 @@ from bpe_automata import Constraint, Tokenizer, compile_regex, constrain
 from bpe_automata._constructions.lift import Lift
 from bpe_automata._kernels.bits import members
 from bpe_automata.errors import BpeAutomataError, MissingFileError
-from experiments.article.growth_worker import WARM
+from experiments.artefacts.growth import WARM
 from experiments.article.mistral import MISTRAL, mistral, mistral_table
 from experiments.article.redrawn_pages import PAGES
 from experiments.article.redrawn_panels import drawn, page_of, row_of

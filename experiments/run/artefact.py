@@ -211,7 +211,6 @@ GROUPS = {
         "schemas": "schemas.comparison",
         "walks": "schemas.walks",
         "yaml_schemas": "schemas.yaml_schemas",
-        "segments": "schemas.segments",
     },
     "Is it exact?": {
         "exactness": "laws.exactness",
@@ -220,10 +219,7 @@ GROUPS = {
         "stress": "laws.stress",
     },
     "The article": {
-        "growth": "article.growth",
         "figures": "article.redrawn",
-        "table2": "article.table2",
-        "geometry": "article.geometry",
     },
 }
 """Modules by name, in the order in which `all` makes them and the page shows them."""

@@ -7,7 +7,7 @@ import json
 import re
 
 import pytest
-from test_growth import TABLE
+from test_article import TABLE
 
 from bpe_automata import Tokenizer
 from bpe_automata.errors import MissingFileError

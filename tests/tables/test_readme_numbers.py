@@ -16,7 +16,7 @@ from experiments.run.files import PAPER
 MADE = [name for name in ARTEFACTS if (PAPER / f"{name}.json").exists()]
 
 
-PARTS = ("table1",)
+PARTS = ("table1", "geometry", "segments")
 """Places whose artefact has another name."""
 
 
