@@ -80,6 +80,7 @@ def one(module: str, config: Any, cell: Row) -> list[Row]:
     began = time.perf_counter()
     try:
         made = importlib.import_module(module).measure(config, **cell)
+        made = json.loads(json.dumps(made))  # as rows that are read again
     except Exception as error:  # one cell that fails must not end the others
         made = failed(error)
     cell = cell | {"seconds": round(time.perf_counter() - began, 4)}

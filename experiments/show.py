@@ -150,7 +150,9 @@ class Figure:
 
         width = self.drawn.get_figwidth()
         note = "\n".join(fill(line, int(16 * width)) for line in self.note.splitlines())
-        self.drawn.suptitle(self.headline, x=0.01, ha="left", fontsize=13, fontweight="bold")
+        letters = int((width - 0.2) / 0.103)  # of a headline, 0.103 inches wide on average
+        headline = "\n".join(fill(line, letters) for line in self.headline.splitlines())
+        self.drawn.suptitle(headline, x=0.01, ha="left", fontsize=13, fontweight="bold")
         self.drawn.supxlabel(note, x=0.01, ha="left", fontsize=8, color="#555555")
         path.parent.mkdir(parents=True, exist_ok=True)
         self.drawn.savefig(path, dpi=160)

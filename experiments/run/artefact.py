@@ -218,9 +218,6 @@ GROUPS = {
         "support": "laws.support",
         "stress": "laws.stress",
     },
-    "The article": {
-        "figures": "article.redrawn",
-    },
 }
 """Modules by name, in the order in which `all` makes them and the page shows them."""
 GPU = "-gpu"

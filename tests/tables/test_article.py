@@ -3,6 +3,7 @@ comparisons that can fail."""
 
 from __future__ import annotations
 
+import re
 from string import ascii_lowercase
 
 import numpy as np
@@ -12,9 +13,13 @@ from bpe_automata import Segments, Tokenizer, compile_regex
 from bpe_automata._core.geometry import Geometry
 from bpe_automata._tokenizer.derivation import derive
 from bpe_automata.errors import ArgumentError
-from bpe_automata.reference import all_texts, merges_in_order
+from bpe_automata.reference import all_texts, merges_in_order, replay
 from bpe_automata.testing import small_tokenizer
-from experiments.artefacts import growth, table2
+from experiments.artefacts import figures, growth, table2
+from experiments.artefacts.distortion import MERGES as MERGES_5
+from experiments.artefacts.distortion import TOKENS
+from experiments.artefacts.figures import MADE as NEW
+from experiments.artefacts.figures import A, B, X, Y
 from experiments.article import mistral
 from experiments.schemas.inputs import Case
 
@@ -152,3 +157,58 @@ def test_bpe_alone_keeps_merges_and_symbols(monkeypatch, table):
     assert mistral.bpe_alone_of_mistral(2)["model"]["merges"] == TABLE["model"]["merges"][:2]
     with pytest.raises(ArgumentError, match="--merges 0"):
         mistral.bpe_alone_of_mistral(0)
+
+
+def test_figure_1_masks_are_those_of_the_regex():
+    _, _, (_, (panel,)) = figures.figure_1()
+    every = set(figures.TOKENS_1)
+    allowed = [{*step["allowed"]} for step in panel["squares"]]
+    assert allowed == [every, every, {"b", "bb"}, {"b", "bb"}]
+    assert [step["chosen"] for step in panel["squares"]] == ["aa", "abb", "b", ""]
+
+
+@pytest.mark.parametrize("title", figures.CASES)
+def test_figure_4_after_is_before_with_the_merge_carried_out(title):
+    before, after = figures.merged(title)
+    merge = (A, A if title.startswith("a a") else B, NEW)
+    merged = {tuple(replay(tokens, [merge])) for tokens in before.sequences(8)}
+    assert after.sequences(8, {A: 1, B: 1, NEW: 2, X: 1, Y: 1}) == merged
+
+
+def test_figure_5_is_three_states_and_their_product():
+    texts, lifted, product = figures.automata_5()
+    assert (len(texts.states()), len(lifted.states())) == (3, 2)
+    ids = {token: i for i, token in enumerate(TOKENS)}
+    merges = [(ids[a], ids[b], ids[a + b]) for a, b in MERGES_5]
+    words = ["a" * k + end for k in range(6) for end in "bc"]
+    expected = {tuple(replay([ids[c] for c in word], merges)) for word in words}
+    assert product.sequences(6, {ids[token]: len(token) for token in ids}) == expected
+
+
+def test_figure_6_parts_are_the_whole():
+    """Put in place of its name, the segment gives back the automaton, as a language."""
+    pytest.importorskip("mistral_common", reason="the Mistral-7B tokenizer is in it")
+    tokenizer = mistral.mistral()
+    whole, outline, part = map(paths, figures.segmented(tokenizer, figures.REGEX_6))
+    (outlined,) = outline
+    put = {()}
+    for label in outlined:
+        ways = part if label == "V" else {(label,)}
+        put = {(*before, *way) for before in put for way in ways}
+    assert put == whole
+    assert len(whole) == 9
+    for labels in whole:
+        text = "".join(labels).replace("\\n", "\n").removeprefix("␣")
+        assert re.fullmatch(figures.REGEX_6, text)
+        own = [tokenizer.token_bytes(token).decode() for token in tokenizer.encode(text)]
+        assert [label.replace("\\n", "\n").replace("␣", " ") for label in labels] == own
+
+
+def paths(drawing) -> set[tuple[str, ...]]:
+    """What can be read from the start to an accepting state, of a drawing without loops."""
+    found, ways = set(), [(0, ())]
+    for node, labels in ways:  # grows while we go
+        if drawing.nodes[node].accepting:
+            found.add(labels)
+        ways += [(edge.target, (*labels, edge.label)) for edge in drawing.leaving(node)]
+    return found
