@@ -1,5 +1,5 @@
 """Quantiles, and confidence intervals: of a proportion and of a median, exactly; of a mean, a
-quantile or the distance of two distributions, by resampling.
+quantile, by resampling.
 
 Sources: Clopper and Pearson, Biometrika 1934; Efron, *Bootstrap methods*, 1979; for values that
 come in groups Field and Welsh, *Bootstrapping clustered data*, 2007, and in groups of several kinds
@@ -9,8 +9,7 @@ that cross each other Owen, *The pigeonhole bootstrap*, 2007.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -118,98 +117,3 @@ def weighted_quantile(q: float) -> Statistic:
         return found
 
     return statistic
-
-
-# Total variation distances between distributions that are known from samples.
-#
-# The distance of two empirical distributions is biased upwards: two samples of one distribution
-# differ. Resampling adds that bias once more, so quantiles of resampled distances do not cover a
-# small truth. What is resampled here is the difference of the distributions, a mean like any other:
-#
-#     D   the difference of the distributions; d: its estimate; d*: that of resampled samples
-#     r   the 0.95 quantile of |d* - d| / 2, which stands for that of |d - D| / 2  (| |: l1)
-#     v - r <= TV <= v + r     with v = |d| / 2, as | |d| - |D| | <= |d - D|
-#
-# The ball of radius r around d holds D with confidence 0.95, and the interval is the range of the
-# norm in that ball: it covers at least as often (conservative, most where the truth is not 0). It
-# holds 0 exactly where the bootstrap test of D = 0 does not reject at the 0.05 level. The mean of
-# |d* - d| / 2 is the noise: what samples of these sizes and weights show where nothing differs.
-# Source: Hall, *The Bootstrap and Edgeworth Expansion*, 1992, section 4.2 (confidence regions).
-
-LEVEL = 0.95
-LEAST = 1e-300
-"""What a total of nothing is divided by."""
-
-
-@dataclass(frozen=True)
-class Part:
-    """What independent units of one source (texts, or whole populations) add to a distribution.
-
-    source: units of the same source are the same draws; added: float64 [units, values].
-    """
-
-    source: str
-    added: np.ndarray
-
-
-Distribution = Sequence[Part]
-"""The sum over parts of the mean over units, divided by its total."""
-
-
-def one_hot(codes: np.ndarray, masses: np.ndarray, n: int) -> np.ndarray:
-    """float64 [units, n]: the mass of each at its value."""
-    added = np.zeros((len(codes), n))
-    added[np.arange(len(codes)), codes] = masses
-    return added
-
-
-def distances(
-    distributions: Mapping[str, Distribution], reference: Distribution, rng: np.random.Generator
-) -> dict[str, dict[str, float | None]]:
-    """Of each distribution to the reference. value, noise: see above; low, high: the interval; None
-    for them where a source has one unit, which cannot tell."""
-    parts = [part for distribution in (*distributions.values(), reference) for part in distribution]
-    sizes = {part.source: len(part.added) for part in parts}
-    taken = {source: _resampled(n, rng) for source, n in sizes.items()}
-    found = {}
-    for name, distribution in distributions.items():
-        value = estimated(distribution) - estimated(reference)
-        again = estimated(distribution, taken) - estimated(reference, taken)
-        known = min(sizes[part.source] for part in (*distribution, *reference)) > 1
-        found[name] = _interval(value[0], again if known else None)
-    return found
-
-
-def _resampled(n: int, rng: np.random.Generator) -> np.ndarray:
-    """float64 [RESAMPLES, n]: how often each of n units is drawn again."""
-    drawn = rng.integers(n, size=(RESAMPLES, n)) + n * np.arange(RESAMPLES)[:, None]
-    counts = np.bincount(drawn.ravel(), minlength=RESAMPLES * n)
-    return counts.reshape(RESAMPLES, n).astype(np.float64)
-
-
-def estimated(
-    distribution: Distribution, taken: Mapping[str, np.ndarray] | None = None
-) -> np.ndarray:
-    """float64 [count, values]. taken: of each source float64 [count, units], how often each unit is
-    counted; None: once, and count is 1."""
-
-    def counted(part: Part) -> np.ndarray:
-        return taken[part.source] if taken else np.ones((1, len(part.added)))
-
-    total = np.sum([counted(part) @ part.added / len(part.added) for part in distribution], axis=0)
-    result: np.ndarray = total / np.maximum(total.sum(axis=1, keepdims=True), LEAST)
-    return result
-
-
-def _interval(difference: np.ndarray, again: np.ndarray | None) -> dict[str, float | None]:
-    value = float(np.abs(difference).sum() / 2)
-    if again is None:
-        return {"value": value, "noise": None, "low": None, "high": None}
-    off = np.abs(again - difference).sum(axis=1) / 2
-    radius = float(np.quantile(off, LEVEL))
-    return {
-        "value": value,
-        "noise": float(off.mean()),
-        "low": max(0.0, value - radius),
-        "high": min(1.0, value + radius),
-    }

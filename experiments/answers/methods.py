@@ -16,7 +16,7 @@ first (`heal`), for all methods alike: then every answer begins with their text.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -30,7 +30,7 @@ from bpe_automata._constructions.engine import TextEngine
 from bpe_automata._decoding.constraint import Constraint, Method
 from bpe_automata._decoding.healing import heal
 from bpe_automata._decoding.matcher import Healing, Matcher
-from bpe_automata._kernels.bits import clear_bits, has, members, packed
+from bpe_automata._kernels.bits import members, packed
 from experiments.answers.targets import Vocabulary
 from experiments.engines.interface import PeerError, one_eos, refusals
 from experiments.engines.peers import OutlinesCore, outlines_vocabulary
@@ -214,8 +214,8 @@ class Chopped(_Numbered):
             yield token, (after, (*ids, token), run[1:] if forced else ())
 
 
-# The same methods as languages that `shared.batched` can sample from, text by text. None has
-# end-of-sequence ids: a text ends where nothing can follow it.
+# The lift through `chop` as a language to sample from, text by text. It has no end-of-sequence ids:
+# a text ends where nothing can follow it.
 
 
 @dataclass
@@ -279,66 +279,3 @@ class ChopLanguage:
     def matcher(self, prefix: Sequence[int] = ()) -> ChopMatcher:
         engine, prompt = self.lift.engine, tuple(prefix)
         return ChopMatcher(self.lift.matcher(prompt), engine, engine.initial(prompt), prompt)
-
-
-@dataclass
-class OutlinesMatcher:
-    """A guide of outlines-core; `begin` makes a new one."""
-
-    begin: Any
-    n_ids: int
-    eos_id: int
-    ids: tuple[int, ...] = ()
-    is_accepting: bool = False
-    _session: Any = None
-    _bits: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int32))
-
-    def __post_init__(self) -> None:
-        self._session = self.begin()
-        for token in self.ids:
-            self._session.advance(token)
-        self._read()
-
-    def mask(self, out: np.ndarray, row: int = 0) -> None:
-        """Packed int32; end-of-sequence is left out."""
-        out[row] = self._bits
-
-    def advance(self, token: int) -> None:
-        self._session.advance(token)
-        self.ids = (*self.ids, token)
-        self._read()
-
-    def copy(self) -> OutlinesMatcher:
-        return OutlinesMatcher(self.begin, self.n_ids, self.eos_id, self.ids)
-
-    def _read(self) -> None:
-        bits = np.zeros((self.n_ids + 31) // 32, dtype=np.int32)
-        self._session.mask(bits)
-        self.is_accepting = has(bits, self.eos_id)
-        clear_bits(bits, np.array([self.eos_id]))
-        self._bits = bits
-
-
-@dataclass(frozen=True)
-class OutlinesLanguage:
-    """A regex in the index of outlines-core."""
-
-    begin: Any
-    n_ids: int
-    eos_id: int
-    eos_ids: tuple[int, ...] = ()
-
-    def matcher(self, prefix: Sequence[int] = ()) -> OutlinesMatcher:
-        """outlines-core knows no prompt."""
-        del prefix
-        return OutlinesMatcher(self.begin, self.n_ids, self.eos_id)
-
-
-def outlines_language(
-    peer: OutlinesCore, lift: Constraint, before: bytes, pattern: str, eos_id: int
-) -> OutlinesLanguage:
-    """before: text that the pattern follows. Raises PeerError where outlines-core refuses the
-    regex, UnicodeDecodeError where `before` is no text."""
-    escaped = _escaped(before.decode())
-    begin = peer.prepare(f"{escaped}({pattern})" if escaped else pattern)
-    return OutlinesLanguage(begin, lift.n_ids, eos_id)

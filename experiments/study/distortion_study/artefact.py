@@ -4,7 +4,7 @@ Several models are asked prompts with constraints of several families (`answers.
 languages can be enumerated: all distributions are summed up on the trie of all tokenizations, at
 all temperatures, exactly or with a bound on what is missing. Besides, what is drawn from a few
 weighted particles is simulated on that trie. How an error is taken apart: `points`; what the
-methods are: `answers.methods`. Larger languages are sampled: `study.sampled`.
+methods are: `answers.methods`.
 """
 
 from __future__ import annotations
@@ -95,8 +95,7 @@ def inputs(asked: Config) -> Row:
 def measure(run: Run[Config]) -> None:
     """A row for each model, then one for each model and case."""
     run.note(**inputs(run.config))
-    listed = [case for case in CASES if case.is_enumerated()]
-    ask(run, chosen(listed, run.config.cases), enumerated_row)
+    ask(run, chosen(CASES, run.config.cases), enumerated_row)
 
 
 def enumerated_row(config: Config, source: str, case: StudyCase) -> Row:
