@@ -6,7 +6,7 @@ whole, and as languages, which are sampled text by text.
 - *outlines*: what the index of outlines-core holds (ordinary tokens alone, and not every text of
   every regex); absent where the package is not installed;
 - *chop*: the lift, but wherever the published heuristic turns forced text into ids, these are
-  appended instead of sampled (see `serving.forced_walks`). An id that is appended is the only way
+  appended instead of sampled (see `experiments.chop`). An id that is appended is the only way
   on, so it has probability 1 at its step.
 
 Where an answer cannot follow the prompt canonically, the last ids of the prompt are given back
@@ -32,9 +32,9 @@ from bpe_automata._decoding.healing import heal
 from bpe_automata._decoding.matcher import Healing, Matcher
 from bpe_automata._kernels.bits import members, packed
 from experiments.answers.targets import Vocabulary
+from experiments.chop import chop
 from experiments.engines.interface import PeerError, one_eos, refusals
 from experiments.engines.peers import OutlinesCore, outlines_vocabulary
-from experiments.serving.forced_walks import chop
 from experiments.trie import Automaton, Walker
 
 OUR_METHODS: tuple[Method, ...] = ("lift", "canonical")

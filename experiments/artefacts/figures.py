@@ -53,7 +53,7 @@ from experiments.statistics import quantile
 
 TITLE, TIMED = "The article's figures, redrawn", True
 PACKAGES = ("outlines_core",)
-FUNCTIONS = Path(__file__).parents[1] / "article" / "schemas.jsonl"
+FUNCTIONS = Path(__file__).with_name("functions.jsonl")
 """Functions with their parameters' schemas, one JSON object a line, written for this project."""
 NAMES = tuple(f["name"] for f in lines_of(FUNCTIONS))
 WALKS, STEPS = 3, 60

@@ -188,8 +188,6 @@ MODULES = {
     "twins": "study.twins.artefact",
     "twins-gpu": "study.twins.artefact",
     # What is gained, and what it costs.
-    "forced": "serving.forced",
-    "speedup": "serving.speedup",
     "banned": "serving.banned",
     "throughput": "serving.throughput",
     "throughput-gpu": "serving.throughput",

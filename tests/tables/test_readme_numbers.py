@@ -14,7 +14,7 @@ from experiments.run.files import PAPER
 PUBLISHED = {name: PAPER / ROWS / f"{name}.jsonl.gz" for name in ARTEFACTS}
 MADE = [name for name, path in PUBLISHED.items() if path.exists()]
 EVERY = [*MADE, *lab.NAMES]
-PARTS = ("table1", "geometry", "segments")
+PARTS = ("table1", "geometry", "segments", "speedup")
 """Places whose artefact has another name."""
 
 
