@@ -13,6 +13,7 @@ from collections.abc import Callable, Hashable, Sequence
 from functools import lru_cache
 
 import numpy as np
+import pandas as pd
 from scipy import stats
 
 Statistic = Callable[[np.ndarray, np.ndarray], np.ndarray]
@@ -117,3 +118,17 @@ def weighted_quantile(q: float) -> Statistic:
         return found
 
     return statistic
+
+
+def estimate(
+    group: pd.DataFrame, statistic: Statistic, field: str, *by: str
+) -> tuple[float, float, float] | None:
+    """(value, low, high) with an interval of 95 %, of a field where it is there; None of nothing.
+    For the interval the values of `by` are drawn again, each by themselves and with all their rows,
+    which say less than as many unrelated ones (`pigeonhole`)."""
+    there = group[group[field].notna()]
+    if there.empty:
+        return None
+    values = there[field].to_numpy(dtype=np.float64)
+    value = float(statistic(values, np.ones((1, len(values))))[0])
+    return value, *pigeonhole(values.tolist(), [there[one].tolist() for one in by], statistic)

@@ -184,7 +184,6 @@ MODULES = {
     "free-text": "study.free_text",
     "accuracy": "study.accuracy.artefact",
     "spontaneous": "study.spontaneous.artefact",
-    "poisoning": "study.poisoning.artefact",
     "twins": "study.twins.artefact",
     "twins-gpu": "study.twins.artefact",
     # What is gained, and what it costs.
