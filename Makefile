@@ -21,10 +21,9 @@ BFCL ?= bfcl-eval==2026.3.23
 # --no-deps: it asks for triton, hundreds of megabytes that only its GPU kernels use.
 XGRAMMAR ?= xgrammar==0.2.8 apache-tvm-ffi>=0.1.11
 
-# --no-deps: they ask for serving stacks and for other versions of each other, which nothing here uses.
-MORE_PEERS ?= lm-format-enforcer==0.11.3 genlm-control==0.4.1 genlm-backend==0.3.1 \
-	genlm-grammar==0.2.0 genlm-bytes==0.2.0 arsenal frozendict scipy pandas graphviz json-stream \
-	json-stream-rs-tokenizer
+# --no-deps: they ask for serving stacks, which nothing here uses.
+MORE_PEERS ?= genlm-control==0.4.1 genlm-backend==0.3.1 genlm-grammar==0.2.0 genlm-bytes==0.2.0 \
+	arsenal frozendict scipy pandas graphviz json-stream json-stream-rs-tokenizer
 
 # Processes that share the tests. Files stay together, for what their tests have in common, and in
 # the order of tests/conftest.py (xdist's own leaves files of one long test for the end); a process
@@ -51,9 +50,8 @@ demo: $(STAMP)
 gemma: $(STAMP)
 	@$(PIP) --no-deps $(GEMMA) $(BFCL)
 
-# The engines that `python -m experiments peers` compares with, besides those that the tests use.
+# The engine that `python -m experiments peers` compares with, besides those that the tests use.
 peers: $(STAMP)
-	@$(PIP) kbnf==0.4.2
 	@$(PIP) --no-deps $(MORE_PEERS)
 
 # Every table and figure, in two hours on two cores. Those that take long are drawn from the rows in

@@ -1,8 +1,8 @@
-"""`python -m experiments`: see `experiments.run.command`."""
+"""`python -m experiments`: see `experiments.lab`."""
 
 import sys
 
-from experiments.run.command import main
+from experiments.lab import main
 
 if __name__ == "__main__":
     sys.exit(main())

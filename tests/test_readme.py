@@ -16,7 +16,7 @@ import pytest
 from bpe_automata._cli import _parser
 
 ROOT = Path(__file__).parents[1]
-WRITTEN = ("using_it", "how_it_works", "findings", "measuring_again", "supported")
+WRITTEN = ("using_it", "how_it_works", "findings", "report", "supported")
 PAGES = [ROOT / "README.md", *(ROOT / "paper_figures" / f"{name}.md" for name in WRITTEN)]
 TEXTS = {page.name: page.read_text(encoding="utf-8") for page in PAGES}
 TEXT = "\n".join(TEXTS.values())

@@ -13,14 +13,14 @@ import numpy as np
 import pandas as pd
 
 from bpe_automata._decoding.matcher import Healing
+from experiments import models
 from experiments.answers.cases import PLAIN, StudyCase, chat_format, prompt_text
 from experiments.answers.distributions import Aims, Explored, explore
-from experiments.answers.logprobs import PROBE, pick_reader
 from experiments.answers.methods import Posed, Poser
+from experiments.logprobs import PROBE, pick_reader
 from experiments.run.executors import FAILURE, Cell, Row
 from experiments.run.measuring import Run
 from experiments.run.tables import records
-from experiments.shared import models
 from experiments.shared.shown import label
 
 MODEL = "model"

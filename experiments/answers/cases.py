@@ -64,9 +64,7 @@ BOOLEAN = "boolean: ((true)|(false))"
 
 # The study. A family is what the constraint is of. Cases with the same `base` are variants of one
 # question: they list their answers in the same order, and differ in `style` only or in `boundary`
-# only. A case with a `pattern` has a language that is too large to be enumerated: bounded in
-# length, with an end that is clear, so that no string of it begins another. No case repeats a
-# prompt of the table.
+# only. No case repeats a prompt of the table.
 #
 # The functions of `function_calls` are real ones. Source: the function documents in the PyPI
 # package `bfcl-eval` 2026.3.23 (Berkeley Function Calling Leaderboard; Apache-2.0,
@@ -84,8 +82,8 @@ class StudyCase:
     continues a word, or follows a mark (`list.`, `12:`) or a script without spaces, "mixed": the
     answers differ in what stands before their first word).
 
-    answers: the language, prefix-free, where it is small enough to be enumerated; else () and
-    `pattern` is a regex of it. truth: the answers that are right; () where nothing is known.
+    answers: the language, prefix-free. truth: the answers that are right; () where nothing is
+    known.
     """
 
     name: str
@@ -94,21 +92,16 @@ class StudyCase:
     style: str
     boundary: str
     prompt: str
-    answers: tuple[str, ...] = ()
-    pattern: str | None = None
+    answers: tuple[str, ...]
     truth: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if (len(self.answers) < 2) == (self.pattern is None):
-            raise AnswerSetError(f"{self.name}: give two answers or more, or a pattern")
+        if len(self.answers) < 2:
+            raise AnswerSetError(f"{self.name}: at least two answers are needed")
         check_prefix_free(self.name, self.answers)
-        if self.answers and not set(self.truth) <= set(self.answers):
+        if not set(self.truth) <= set(self.answers):
             message = f"{self.name}: the right answer {self.truth} is none of the answers"
             raise AnswerSetError(message)
-
-    def is_enumerated(self) -> bool:
-        """Are its answers enumerated? Else its language is sampled."""
-        return self.pattern is None
 
 
 class CasesError(BpeAutomataError):
@@ -135,20 +128,6 @@ def read(path: Path) -> tuple[StudyCase, ...]:
 
 
 CASES = read(Path(__file__).with_suffix(".jsonl"))
-SHORT = (
-    "names_any_city",
-    "dates_numbers_any_product",
-    "identifiers_any_option",
-    "whitespace_any_indent",
-    "scripts_any_el_word",
-)
-"""Of families, the language of over 10,000 texts whose longest text is the shortest in bytes."""
-LEFT_OUT = (
-    "one of each family, that of over 10,000 texts whose longest text is the shortest, so that all "
-    "are sampled in less than an hour of one core; none of strings, yes_no and function_calls, "
-    "where a text takes over 7 ids of Gemma-3 on average, nor of choices, which has 340 texts"
-)
-"""Why these larger languages and no others. No weight was looked at to choose."""
 
 
 def chosen(cases: Sequence[StudyCase], words: Sequence[str]) -> list[StudyCase]:

@@ -50,9 +50,10 @@ from typing import Any
 
 import numpy as np
 
-from experiments.answers.logprobs import Reader, scores
 from experiments.answers.targets import COMPLETE, PREFIX, Targets, Vocabulary
-from experiments.answers.trie import (
+from experiments.logprobs import Reader, scores
+from experiments.run.executors import Row
+from experiments.trie import (
     TokenTrie,
     Walker,
     along_paths,
@@ -63,7 +64,6 @@ from experiments.answers.trie import (
     per_answer,
     total_variation,
 )
-from experiments.run.executors import Row
 
 Spelled = Callable[[int, int | None], bytes]
 """(id, the id before it, None at the beginning of the prompt) -> the bytes that it adds."""

@@ -6,7 +6,7 @@ whole, and as languages, which are sampled text by text.
 - *outlines*: what the index of outlines-core holds (ordinary tokens alone, and not every text of
   every regex); absent where the package is not installed;
 - *chop*: the lift, but wherever the published heuristic turns forced text into ids, these are
-  appended instead of sampled (see `serving.forced_walks`). An id that is appended is the only way
+  appended instead of sampled (see `experiments.chop`). An id that is appended is the only way
   on, so it has probability 1 at its step.
 
 Where an answer cannot follow the prompt canonically, the last ids of the prompt are given back
@@ -16,7 +16,7 @@ first (`heal`), for all methods alike: then every answer begins with their text.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -30,14 +30,12 @@ from bpe_automata._constructions.engine import TextEngine
 from bpe_automata._decoding.constraint import Constraint, Method
 from bpe_automata._decoding.healing import heal
 from bpe_automata._decoding.matcher import Healing, Matcher
-from bpe_automata._kernels.bits import clear_bits, has, members, packed
-from experiments.answers.cases import Case
+from bpe_automata._kernels.bits import members, packed
 from experiments.answers.targets import Vocabulary
-from experiments.answers.trie import Automaton, TokenTrie, Walker, automaton_of, unroll
+from experiments.chop import chop
 from experiments.engines.interface import PeerError, one_eos, refusals
 from experiments.engines.peers import OutlinesCore, outlines_vocabulary
-from experiments.serving.forced_walks import chop
-from experiments.shared.models import LoadedModel
+from experiments.trie import Automaton, Walker
 
 OUR_METHODS: tuple[Method, ...] = ("lift", "canonical")
 """Those of this package."""
@@ -216,44 +214,8 @@ class Chopped(_Numbered):
             yield token, (after, (*ids, token), run[1:] if forced else ())
 
 
-# Both methods of this package, as automata that are made whole before they are walked.
-
-
-@dataclass(frozen=True)
-class Spanned:
-    """A case as automata: what both methods allow after the prompt, and the trie of it all.
-
-    `leaves`: int64[k], nodes of complete answers; `answer_of`: int64[k], their answers' numbers.
-    """
-
-    prompt_ids: list[int]
-    constraints: dict[Method, Constraint]
-    automata: dict[Method, Automaton]
-    trie: TokenTrie
-    leaves: np.ndarray
-    answer_of: np.ndarray
-
-
-def span(loaded: LoadedModel, case: Case) -> Spanned:
-    """Build both automata after the prompt, and unroll them into one trie."""
-    tokenizer, dfa = loaded.tokenizer, from_strings(case.answers)
-    prompt_ids = loaded.prompt_ids(case.prompt)
-    constraints = {
-        method: constrain(tokenizer, dfa, method=method, eos_ids=loaded.eos_ids)
-        for method in OUR_METHODS
-    }
-    explicit = {method: constraints[method].automaton(prompt_ids) for method in OUR_METHODS}
-    automata = {method: automaton_of(explicit[method]) for method in OUR_METHODS}
-    trie = unroll(list(automata.values()))
-    leaves = trie.leaves()
-    number = {answer.encode(): i for i, answer in enumerate(case.answers)}
-    spelled = [tokenizer.text_bytes(trie.ids(leaf), prompt_ids[-1:]) for leaf in leaves]
-    answer_of = np.array([number[text] for text in spelled])
-    return Spanned(prompt_ids, constraints, automata, trie, leaves, answer_of)
-
-
-# The same methods as languages that `shared.batched` can sample from, text by text. None has
-# end-of-sequence ids: a text ends where nothing can follow it.
+# The lift through `chop` as a language to sample from, text by text. It has no end-of-sequence ids:
+# a text ends where nothing can follow it.
 
 
 @dataclass
@@ -317,66 +279,3 @@ class ChopLanguage:
     def matcher(self, prefix: Sequence[int] = ()) -> ChopMatcher:
         engine, prompt = self.lift.engine, tuple(prefix)
         return ChopMatcher(self.lift.matcher(prompt), engine, engine.initial(prompt), prompt)
-
-
-@dataclass
-class OutlinesMatcher:
-    """A guide of outlines-core; `begin` makes a new one."""
-
-    begin: Any
-    n_ids: int
-    eos_id: int
-    ids: tuple[int, ...] = ()
-    is_accepting: bool = False
-    _session: Any = None
-    _bits: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int32))
-
-    def __post_init__(self) -> None:
-        self._session = self.begin()
-        for token in self.ids:
-            self._session.advance(token)
-        self._read()
-
-    def mask(self, out: np.ndarray, row: int = 0) -> None:
-        """Packed int32; end-of-sequence is left out."""
-        out[row] = self._bits
-
-    def advance(self, token: int) -> None:
-        self._session.advance(token)
-        self.ids = (*self.ids, token)
-        self._read()
-
-    def copy(self) -> OutlinesMatcher:
-        return OutlinesMatcher(self.begin, self.n_ids, self.eos_id, self.ids)
-
-    def _read(self) -> None:
-        bits = np.zeros((self.n_ids + 31) // 32, dtype=np.int32)
-        self._session.mask(bits)
-        self.is_accepting = has(bits, self.eos_id)
-        clear_bits(bits, np.array([self.eos_id]))
-        self._bits = bits
-
-
-@dataclass(frozen=True)
-class OutlinesLanguage:
-    """A regex in the index of outlines-core."""
-
-    begin: Any
-    n_ids: int
-    eos_id: int
-    eos_ids: tuple[int, ...] = ()
-
-    def matcher(self, prefix: Sequence[int] = ()) -> OutlinesMatcher:
-        """outlines-core knows no prompt."""
-        del prefix
-        return OutlinesMatcher(self.begin, self.n_ids, self.eos_id)
-
-
-def outlines_language(
-    peer: OutlinesCore, lift: Constraint, before: bytes, pattern: str, eos_id: int
-) -> OutlinesLanguage:
-    """before: text that the pattern follows. Raises PeerError where outlines-core refuses the
-    regex, UnicodeDecodeError where `before` is no text."""
-    escaped = _escaped(before.decode())
-    begin = peer.prepare(f"{escaped}({pattern})" if escaped else pattern)
-    return OutlinesLanguage(begin, lift.n_ids, eos_id)

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from experiments.answers.distributions import Explored
-from experiments.answers.trie import along_paths, masked_steps
+from experiments.trie import along_paths, masked_steps
 
 PARTICLES = (8, 32)
 """Of a population."""

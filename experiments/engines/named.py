@@ -32,11 +32,9 @@ from experiments.engines.interface import (
     status_of,
 )
 from experiments.engines.peers import (
-    KBNF,
     GenLM,
     GLRMask,
     LLGuidance,
-    LMFormatEnforcer,
     OutlinesCore,
     XGrammar,
 )
@@ -124,8 +122,7 @@ OURS: dict[str, Callable[[Tokenizer], Engine]] = {
     "within": lambda tokenizer: Ours(tokenizer, within=WITHIN),
 }
 PEERS: dict[str, type[Peer]] = {
-    peer.name: peer
-    for peer in (OutlinesCore, LLGuidance, XGrammar, GLRMask, LMFormatEnforcer, KBNF, GenLM)
+    peer.name: peer for peer in (OutlinesCore, LLGuidance, XGrammar, GLRMask, GenLM)
 }
 
 

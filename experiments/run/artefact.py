@@ -21,7 +21,6 @@ The module has
     def complete(rows, manifest) -> bool           (optional) False: the README takes nothing
     def readme(facts) -> str | dict                (optional) what the README says of it, by place
     def inputs(config) -> dict                     (optional) what else its rows are made of
-    PAGE: Path                                     (optional) where its Markdown stands besides
 
 An artefact whose rows are no table (a failure is a result of its own there) has, in place of all
 from TITLE to `complete`, one function
@@ -41,9 +40,8 @@ from typing import Any
 
 from experiments.run.config import Config, differences
 from experiments.run.executors import Row
-from experiments.run.files import PAPER, ROOT, write_atomically
+from experiments.run.files import ROOT
 from experiments.run.measuring import NAME, Run, Settings, alone, read_run
-from experiments.run.readme import says
 from experiments.run.report import Report, labelled, publish, read_published, write
 from experiments.run.tables import frame
 
@@ -137,14 +135,10 @@ class Artefact:
         rows, manifest = self.rows(config, settings)
         made = labelled(self.report(rows, manifest), rows, manifest)
         home = self.home(config, settings)
-        written = write(self.name, made, manifest, home, says(self.name, self.load(), made.facts))
+        written = write(self.name, made, home)
         if config == self.default():
             written.append(home / ROWS / f"{self.name}.jsonl.gz")
             publish(rows, manifest, written[-1])
-        page: Path | None = getattr(self.load(), "PAGE", None)
-        if page is not None and home == PAPER:
-            write_atomically(page, written[0].read_text(encoding="utf-8"))
-            written.append(page)
         return made, written
 
     def report(self, rows: Sequence[Row], manifest: Row) -> Report:
@@ -182,56 +176,34 @@ def _short(value: Any) -> str:
     return f"{plain[:LONGEST]}_{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
 
-GROUPS = {
-    "What constraints do to a model": {
-        "distortion": "study.distortion.artefact",
-        "distortion-study": "study.distortion_study.artefact",
-        "larger-languages": "study.sampled.artefact",
-        "larger-languages-gpu": "study.sampled.artefact",
-        "free-draws": "study.free_draws.artefact",
-        "free-draws-gpu": "study.free_draws.artefact",
-        "dose": "study.dose",
-        "free-text": "study.free_text",
-        "accuracy": "study.accuracy.artefact",
-        "spontaneous": "study.spontaneous.artefact",
-        "poisoning": "study.poisoning.artefact",
-        "twins": "study.twins.artefact",
-        "twins-gpu": "study.twins.artefact",
-    },
-    "What is gained, and what it costs": {
-        "forced": "serving.forced",
-        "speedup": "serving.speedup",
-        "banned": "serving.banned",
-        "throughput": "serving.throughput",
-        "throughput-gpu": "serving.throughput",
-        "masks": "serving.masks",
-        "speed": "serving.speed",
-        "peers": "serving.peers",
-    },
-    "Schemas": {
-        "schemas": "schemas.comparison",
-        "walks": "schemas.walks",
-        "yaml_schemas": "schemas.yaml_schemas",
-        "segments": "schemas.segments",
-    },
-    "Is it exact?": {
-        "exactness": "laws.exactness",
-        "tokenizers": "laws.tokenizers",
-        "support": "laws.support",
-        "stress": "laws.stress",
-    },
-    "The article": {
-        "growth": "article.growth",
-        "figures": "article.redrawn",
-        "table1": "article.table1",
-        "table2": "article.table2",
-        "geometry": "article.geometry",
-    },
+MODULES = {
+    # What constraints do to a model.
+    "distortion-study": "study.distortion_study.artefact",
+    "free-draws": "study.free_draws.artefact",
+    "free-draws-gpu": "study.free_draws.artefact",
+    "free-text": "study.free_text",
+    "accuracy": "study.accuracy.artefact",
+    "spontaneous": "study.spontaneous.artefact",
+    "twins": "study.twins.artefact",
+    "twins-gpu": "study.twins.artefact",
+    # What is gained, and what it costs.
+    "banned": "serving.banned",
+    "throughput": "serving.throughput",
+    "throughput-gpu": "serving.throughput",
+    "masks": "serving.masks",
+    "speed": "serving.speed",
+    "peers": "serving.peers",
+    # Schemas.
+    "schemas": "schemas.comparison",
+    "walks": "schemas.walks",
+    "yaml_schemas": "schemas.yaml_schemas",
+    # Is it exact?
+    "exactness": "laws.exactness",
+    "tokenizers": "laws.tokenizers",
 }
-"""Modules by name, in the order in which `all` makes them and the page shows them."""
+"""Modules by name, in the order in which `all` makes them."""
 GPU = "-gpu"
 ARTEFACTS = {
     name: Artefact(name, f"experiments.{module}", name.endswith(GPU))
-    for group in GROUPS.values()
-    for name, module in group.items()
+    for name, module in MODULES.items()
 }

@@ -24,7 +24,7 @@ from pathlib import Path
 
 from bpe_automata.errors import ArgumentError, BpeAutomataError
 from experiments.run import readme, report
-from experiments.run.artefact import ARTEFACTS, GROUPS, Artefact
+from experiments.run.artefact import ARTEFACTS, Artefact
 from experiments.run.config import Config, changed
 from experiments.run.files import PAPER
 from experiments.run.measuring import Settings
@@ -76,9 +76,7 @@ def one(artefact: Artefact, config: Config, settings: Settings, render_only: boo
             artefact.measure(config, settings)
         made, paths = artefact.render(config, settings)
         report.show(made, paths)
-        home = artefact.home(config, settings)
-        report.write_page(home, GROUPS)
-        if home == PAPER and made.complete:
+        if artefact.home(config, settings) == PAPER and made.complete:
             readme.update(artefact.name, artefact.load(), made.facts)
     except (BpeAutomataError, OSError) as error:
         print(f"error: {artefact.name}: {error}", file=sys.stderr)

@@ -1,11 +1,11 @@
-"""Numbers in prose: what stands between two markers comes from the files of an artefact.
+"""Numbers in prose: what stands between two markers comes from the rows of an artefact.
 
 <!-- numbers: PLACE -->
 ...
 <!-- /numbers: PLACE -->
 
 A place is the name of an artefact, or begins with it. It is in the README, or in pages beside the
-tables; `report.md` among these is drawn as a PDF, too.
+tables.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from textwrap import fill
 from typing import Any
 
 from bpe_automata.errors import BpeAutomataError
-from experiments.run import pdf
 from experiments.run.files import PAPER, ROOT, write_atomically
 
 # Prose for the README in lines of its width.
@@ -45,7 +44,6 @@ def wrapped_lines(text: str) -> str:
 
 
 README = ROOT / "README.md"
-REPORT = "report.md"
 _BEGIN = "<!-- numbers: "
 
 
@@ -113,8 +111,5 @@ def update(name: str, module: Any, facts: dict[str, Any], paths: Sequence[Path] 
             changed = with_said(changed, place, seen_from(path, inside))
         if changed != text:
             write_atomically(path, changed)
-        is_there = any(said(changed, place) is not None for place in every)
-        if is_there and path.name == REPORT:
-            pdf.write(path, path.with_suffix(".pdf"))
-        found |= is_there
+        found |= any(said(changed, place) is not None for place in every)
     return found

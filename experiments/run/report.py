@@ -1,23 +1,21 @@
-"""What an artefact says of its rows: tables and figures, written in every format at once, and the
-page of all artefacts."""
+"""What an artefact says of its rows: a page of tables and its figures."""
 
 from __future__ import annotations
 
 import gzip
 import json
 import re
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from functools import partial
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from textwrap import fill
 from typing import Any
 
 from experiments.run.executors import FAILURE, Row
-from experiments.run.files import PAPER, lines_of, require, shown_path, write_atomically
-from experiments.run.tables import Table, texts
+from experiments.run.files import lines_of, require, shown_path, write_atomically
+from experiments.run.tables import Table
 
-# What every figure has in common: a headline, a note at the foot, and three files.
+# What every figure has in common: a headline, a note at the foot, and a file.
 
 LETTERS = 16
 """Of a note, in an inch."""
@@ -49,12 +47,9 @@ def grid(axes: Any, axis: str) -> None:
     axes.set_axisbelow(True)
 
 
-def finish(figure: Any, headline: str, note: str, folder: Path, name: str) -> list[Path]:
-    """Write a matplotlib figure as `name.png`, `.pdf` and `.svg` into `folder`, and close it.
-
-    Equal figures make equal files: none carries a date. Returns the paths.
-    """
-    from matplotlib import pyplot, rc_context
+def finish(figure: Any, headline: str, note: str, folder: Path, name: str) -> Path:
+    """Write a matplotlib figure as `name.png` into `folder`, and close it. Returns the path."""
+    from matplotlib import pyplot
 
     figure.suptitle(headline, x=0.01, ha="left", fontsize=13, fontweight="bold")
     figure.supxlabel(
@@ -62,18 +57,15 @@ def finish(figure: Any, headline: str, note: str, folder: Path, name: str) -> li
     )
     _lay_out(figure)
     folder.mkdir(parents=True, exist_ok=True)
-    paths = [folder / f"{name}.{suffix}" for suffix in ("png", "pdf", "svg")]
-    figure.savefig(paths[0], dpi=160)
-    figure.savefig(paths[1], metadata={"CreationDate": None})
-    with rc_context({"svg.hashsalt": name}):
-        figure.savefig(paths[2], metadata={"Date": None})
+    path = folder / f"{name}.png"
+    figure.savefig(path, dpi=160)
     pyplot.close(figure)
-    return paths
+    return path
 
 
 def _lay_out(figure: Any) -> None:
-    """Place the axes once for all files, to a millionth of the figure: what the solver of the
-    constrained layout finds differs in the last digits even between equal figures."""
+    """Place the axes to a millionth of the figure: what the solver of the constrained layout finds
+    differs in the last digits even between equal figures."""
     if figure.get_layout_engine() is None:
         return
     figure.draw_without_rendering()
@@ -104,9 +96,9 @@ class Figure:
 
 @dataclass(frozen=True)
 class Report:
-    """title: of the page; facts: numbers by name, as JSON has them, for the README and for others
-    to read; wrong: what must not be, which makes the exit code 1; complete: is nothing missing that
-    the README speaks of? Of a report that is not, the README takes no number."""
+    """title: of the page; facts: numbers by name, as JSON has them, for the README; wrong: what
+    must not be, which makes the exit code 1; complete: is nothing missing that the README speaks
+    of? Of a report that is not, the README takes no number."""
 
     title: str
     tables: Sequence[Table] = ()
@@ -117,9 +109,8 @@ class Report:
 
 
 def labelled(report: Report, rows: Sequence[Row], manifest: Row) -> Report:
-    """Every table of an incomplete run says that it is, in its title too, which LaTeX prints;
-    failures are counted everywhere, and named in the first table, where there is nothing else to
-    show too."""
+    """Every table of an incomplete run says that it is, in its title too; failures are counted
+    everywhere, and named in the first table, where there is nothing else to show too."""
     notes, short = list[str](), list[str]()
     report = replace(report, complete=report.complete and is_whole(rows, manifest))
     if not manifest["complete"]:
@@ -166,30 +157,17 @@ def without_paths(failure: str) -> str:
     return _PATH.sub("...", failure)
 
 
-def write(
-    name: str, report: Report, manifest: Row, folder: Path, readme: Mapping[str, str]
-) -> list[Path]:
-    """`name.md`, `name.tex`, the figures, and `name.json` with all that they say, what the README
-    says of it, by place, and the manifest. Returns the paths."""
-    paths = [folder / f"{name}.{suffix}" for suffix in ("md", "tex", "json")]
-    markdown = [f"# {report.title}\n", *(table.markdown() for table in report.tables)]
-    write_atomically(paths[0], "\n".join(markdown))
-    write_atomically(paths[1], "\n".join(table.latex() for table in report.tables))
-    kept = {
-        "title": report.title,
-        "facts": report.facts,
-        "readme": readme,
-        "tables": [asdict(table) for table in report.tables],
-        "figures": [
-            {"name": figure.name, "headline": figure.headline, "note": figure.note}
-            for figure in report.figures
-        ],
-        "manifest": manifest,
-    }
-    write_atomically(paths[2], json.dumps(kept, indent=1, ensure_ascii=False) + "\n")
-    for figure in report.figures:
-        paths += finish(figure.drawn, figure.headline, figure.note, folder, figure.name)
-    return paths
+def page(report: Report) -> str:
+    """The tables, as a page of Markdown."""
+    return "\n".join([f"# {report.title}\n", *(table.markdown() for table in report.tables)])
+
+
+def write(name: str, report: Report, folder: Path) -> list[Path]:
+    """`name.md` and the figures. Returns the paths."""
+    path = folder / f"{name}.md"
+    write_atomically(path, page(report))
+    drawn = (finish(f.drawn, f.headline, f.note, folder, f.name) for f in report.figures)
+    return [path, *drawn]
 
 
 def publish(rows: Sequence[Row], manifest: Row, path: Path) -> None:
@@ -222,73 +200,3 @@ def show(report: Report, paths: Sequence[Path]) -> None:
         print("The README keeps the numbers that it has: rows or models are missing.")
     for line in report.wrong:
         print(f"WRONG: {line}")
-
-
-# The page of all artefacts, findings first, from the JSON files beside it. It needs no network.
-
-INDEX = "index.html"
-_TEMPLATE = "page.html.j2"
-
-
-def write_page(folder: Path, groups: Mapping[str, Collection[str]]) -> Path:
-    """The page of what lies in the folder; returns its path. groups: names of artefacts by
-    heading, in order."""
-    path = folder / INDEX
-    write_atomically(path, page_html(read_page(folder, groups), groups))
-    return path
-
-
-def read_page(folder: Path, groups: Mapping[str, Collection[str]]) -> dict[str, Row]:
-    """What `report.write` wrote of each artefact that is there."""
-    paths = {name: folder / f"{name}.json" for names in groups.values() for name in names}
-    return {
-        name: json.loads(path.read_text(encoding="utf-8"))
-        for name, path in paths.items()
-        if path.exists()
-    }
-
-
-def page_html(found: Mapping[str, Row], groups: Mapping[str, Collection[str]]) -> str:
-    """The whole page. The first group opens it, in the words that the README has for it."""
-    shown = {heading: [name for name in of if name in found] for heading, of in groups.items()}
-    shown = {heading: names for heading, names in shown.items() if names}
-    opening = next(iter(groups), "")
-    jinja = require("jinja2")
-    environment = jinja.Environment(
-        loader=jinja.FileSystemLoader(Path(__file__).parent), autoescape=True
-    )
-    environment.filters |= {
-        "code": _with_code,
-        "prose": _prose,
-        "shown": partial(json.dumps, indent=1, ensure_ascii=False),
-    }
-    page: str = environment.get_template(_TEMPLATE).render(
-        found=found,
-        groups=shown,
-        texts=texts,
-        findings=[
-            text
-            for name in shown.get(opening, ())
-            for text in _in_short(found[name].get("readme", {}))
-        ],
-    )
-    return page + "\n"
-
-
-def _in_short(said: Mapping[str, str]) -> list[str]:
-    """Of the texts for the README, by place, the short ones where there are such."""
-    short = [text for place, text in said.items() if " " in place]
-    return short or list(said.values())
-
-
-def _with_code(text: str) -> Any:
-    """Text with code between backticks, as in Markdown."""
-    markup = require("markupsafe")
-    return markup.Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(markup.escape(text))))
-
-
-def _prose(text: str) -> Any:
-    """Markdown as HTML, with links as they are from the folder of the page."""
-    markdown = require("markdown_it").MarkdownIt().enable("table")
-    inside = markdown.render(text.replace(f"]({PAPER.name}/", "]("))
-    return require("markupsafe").Markup(inside)

@@ -1,4 +1,4 @@
-"""Tables: rows in a data frame, summed up by declared columns, written in every format.
+"""Tables: rows in a data frame, summed up by declared columns, as text and as Markdown.
 
 A table is a list of `Column`s over groups of rows: each says what it is called, what it is of a
 group, and how that is shown.
@@ -20,7 +20,7 @@ from typing import Any, TypeAlias
 
 import pandas as pd
 
-from experiments.run import statistics
+from experiments import statistics
 from experiments.run.executors import FAILURE, Row
 from experiments.run.files import require
 
@@ -251,27 +251,6 @@ class Table:
         table = markdown(self.columns, self.rows)
         return "\n".join([f"## {self.title}", "", table, "", *notes, ""])
 
-    def latex(self) -> str:
-        """The same for the package booktabs; notes are comments."""
-        layout = "".join("l" if is_text else "r" for is_text in texts(self.columns, self.rows))
-        lines = [" & ".join(map(_escaped, cells)) + r" \\" for cells in (self.columns, *self.rows)]
-        return "\n".join(
-            [
-                *(f"% {note}" for note in self.notes),
-                r"\begin{table}",
-                rf"\caption{{{_escaped(self.title)}}}",
-                rf"\begin{{tabular}}{{{layout}}}",
-                r"\toprule",
-                lines[0],
-                r"\midrule",
-                *lines[1:],
-                r"\bottomrule",
-                r"\end{tabular}",
-                r"\end{table}",
-                "",
-            ]
-        )
-
 
 def markdown(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """The lines of a table alone."""
@@ -290,18 +269,3 @@ _WORD = re.compile(r"[^\W\d_]{4}|`")
 
 def _line(cells: Sequence[str]) -> str:
     return "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"
-
-
-_ESCAPES = {
-    "\\": r"\textbackslash{}",
-    **{c: f"\\{c}" for c in "&%$#_{}"},
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "‘": "`",
-    "’": "'",
-    "|": r"\textbar{}",
-}
-
-
-def _escaped(text: str) -> str:
-    return "".join(_ESCAPES.get(c, c) for c in text.replace("\n", " "))

@@ -45,7 +45,7 @@ from experiments.schemas.judge import (
 from experiments.shared.resources import forget_peak, give_back, resident, timed
 from experiments.shared.watched import Answer, serve
 
-# Many durations in little space (`run.statistics` would load all of scipy into a process whose
+# Many durations in little space (`statistics` would load all of scipy into a process whose
 # memory is measured).
 
 _LEAST = 1e-8  # seconds: bucket 0 and below

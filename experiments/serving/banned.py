@@ -25,6 +25,7 @@ from bpe_automata.errors import EmptyLanguageError, LogitsError, ModelError
 from bpe_automata.sampling import BannedGeneration, decode, decode_allowed, decode_without
 from bpe_automata.sampling._banned import free, tail
 from bpe_automata.sampling._loop import asked
+from experiments.models import OneModel, causal
 from experiments.run.config import option
 from experiments.run.executors import Cell, Row
 from experiments.run.measuring import Run
@@ -40,7 +41,6 @@ from experiments.serving.banned_report import (
     tables,
     wrong,
 )
-from experiments.shared.models import OneModel, causal
 from experiments.shared.resources import timed
 
 __all__ = ["TITLE", "facts", "readme", "tables", "wrong"]

@@ -7,7 +7,6 @@ from collections.abc import Callable
 import pandas as pd
 
 from experiments.run.executors import Row
-from experiments.run.statistics import median as median_of
 from experiments.run.tables import (
     Column,
     Table,
@@ -23,6 +22,7 @@ from experiments.run.tables import (
     values,
     whole,
 )
+from experiments.statistics import median as median_of
 
 PUBLISHED = (
     "published, with gemma-2-2b-it, greedy: free `I'm here to listen and help in any way I can.`; "

@@ -11,7 +11,6 @@ from experiments.engines.named import OURS, WITHIN
 from experiments.run.executors import Row
 from experiments.run.readme import wrapped
 from experiments.run.report import Figure, Report, panels, without_paths
-from experiments.run.statistics import quantile
 from experiments.run.tables import (
     Column,
     Group,
@@ -40,6 +39,7 @@ from experiments.serving.masks_child import (
     KINDS,
     SCHEMA,
 )
+from experiments.statistics import quantile
 
 TITLE = "Masks: the first one, and each one after it"
 SHARES = (0.5, 0.9, 0.99, 1.0)

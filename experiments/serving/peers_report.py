@@ -14,7 +14,6 @@ from experiments.run.executors import FAILURE, Row
 from experiments.run.files import require
 from experiments.run.readme import wrapped
 from experiments.run.report import Figure, Report, panels, without_paths
-from experiments.run.statistics import clopper_pearson, median, quantile
 from experiments.run.tables import (
     Column,
     Group,
@@ -33,6 +32,7 @@ from experiments.run.tables import (
     whole,
 )
 from experiments.run.tables import median as median_of
+from experiments.statistics import clopper_pearson, median, quantile
 
 TITLE = "Engines side by side: what masks cost, and which ids they admit"
 EXACT = ("canonical", "explicit")
@@ -48,8 +48,7 @@ _TIMES = (
     "added, and what the most demanding constraint took on top",
     "compile, first mask: medians over constraints of each one's median; cold masks: along the own "
     "ids of texts of the language; warm: again, in new sessions; median and 99 % over all masks",
-    "lm-format-enforcer, kbnf and genlm-control answer with lists of ids: writing these as bits is "
-    "on their clock, and most of a warm mask of lm-format-enforcer",
+    "genlm-control answers with lists of ids: writing these as bits is on its clock",
     "one process for each engine and tokenizer, one thread, called from Python, which takes at "
     "least a microsecond",
 )

@@ -29,11 +29,11 @@ from bpe_automata._core.token_actions import classify, find_unmade
 from bpe_automata._core.vocabulary import vocabulary_trie
 from bpe_automata._tokenizer.derivation import derive
 from bpe_automata._tokenizer.pipeline import compile_pipeline
+from experiments import models
 from experiments.run import config
 from experiments.run.config import option
 from experiments.run.executors import Cell, Row
 from experiments.run.measuring import Run
-from experiments.run.statistics import median
 from experiments.run.tables import (
     Column,
     Table,
@@ -45,14 +45,14 @@ from experiments.run.tables import (
     table,
     whole,
 )
-from experiments.shared import models
 from experiments.shared.resources import repeated
 from experiments.shared.watched import Limits, WatchedProcess
+from experiments.statistics import median
 
 TITLE = "Speed: what is paid once"
 VERSION = 2
-Part = Literal["build", "load", "classes", "memory", "starts", "kernels"]
-PARTS: tuple[Part, ...] = ("build", "load", "classes", "memory", "starts", "kernels")
+Part = Literal["build", "load", "classes", "memory", "starts"]
+PARTS: tuple[Part, ...] = ("build", "load", "classes", "memory", "starts")
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Config(config.Config):
     """What determines how much is timed."""
 
     model: str = option(models.SMOLLM2, "name, file, folder or hub id of a tokenizer")
-    repeats: int = option(7, "how often a thing is timed; with 1 the kernels are not compiled anew")
+    repeats: int = option(7, "how often a thing is timed")
     once: tuple[Part, ...] = option(PARTS, "what is timed of all that is paid once")
 
 
@@ -115,7 +115,6 @@ def cells(given: Inputs, chosen: Config) -> Iterator[Cell]:
         "classes": Cell("classes", classes, (given,)),
         "memory": Cell("memory", memory, (given,)),
         "starts": Cell("starts", starts, (given, n)),
-        "kernels": Cell("kernels", kernels, (given, n > 1)),
     }
     yield from (once[part] for part in chosen.once)
 
@@ -206,17 +205,6 @@ def classes(inputs: Inputs) -> Row:
     return {"kind": "classes", **child("classes", inputs)}
 
 
-def kernels(inputs: Inputs, compile_too: bool) -> Row:
-    """Seconds to load the kernels from disk and, `compile_too`, to compile them all."""
-    loaded = child("kernels", inputs)
-    row: Row = {"kind": "kernels", "load": loaded["first"] - loaded["second"], "compile": None}
-    if compile_too:
-        with tempfile.TemporaryDirectory() as empty:
-            made = child("kernels", inputs, NUMBA_CACHE_DIR=empty)
-        row["compile"] = made["first"] - made["second"]
-    return row
-
-
 # What is said of the rows.
 
 
@@ -277,9 +265,6 @@ def once(rows: pd.DataFrame) -> Iterator[tuple[str, Sequence[float]]]:
     for row in of_kind(rows, "start"):
         yield "second start of a process, to its first mask", row["wall"]
         yield from ((f"  {name}", seconds) for name, seconds in row["parts"].items())
-    for row in of_kind(rows, "kernels"):
-        yield "kernels: loading them all from the disk", [row["load"]]
-        yield "kernels: compiling them all", [] if row["compile"] is None else [row["compile"]]
 
 
 def _memory_notes(row: Row) -> list[str]:
@@ -296,13 +281,11 @@ def _mb(value: float | None) -> str:
 
 
 def facts(rows: pd.DataFrame, manifest: Row) -> Row:
-    """goals: see `goal`; start: median seconds by part; kernels: seconds to compile them
-    all. Without what was not measured."""
+    """goals: see `goal`; start: median seconds by part. Without what was not measured."""
     starts = [row["parts"] for row in of_kind(rows, "start")]
     return {
         "goals": goals(rows),
         "start": {name: median(raw) for parts in starts for name, raw in parts.items()},
-        "kernels": next((row["compile"] for row in of_kind(rows, "kernels")), None),
     }
 
 
@@ -311,12 +294,6 @@ def readme(facts: Row) -> str:
     if not facts:
         return ""
     lines = [["**no**" if cell == "NO" else cell for cell in one] for one in facts["goals"]]
-    sentences = []
-    if facts["start"]:
-        parts = ", ".join(f"{name} {value:.2g} s" for name, value in facts["start"].items())
-        sentences.append(f"Of the second start: {parts}.")
-    if facts["kernels"]:
-        taken = f"{facts['kernels']:.0f} s"
-        sentences.append(f"Compiling all kernels takes {taken}, once, at installation.")
     shown = markdown(("goal", "asked", "measured", "met"), lines)
-    return f"{shown}\n\n{' '.join(sentences)}"
+    parts = ", ".join(f"{name} {value:.2g} s" for name, value in facts["start"].items())
+    return f"{shown}\n\nOf the second start: {parts}." if parts else shown

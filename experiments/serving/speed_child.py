@@ -86,26 +86,10 @@ def classes(file: str, eos_ids: tuple[int, ...]) -> dict[str, Any]:
         return {"asked": again(), "disk": min(again() for _ in range(3))}
 
 
-def kernels(file: str, eos_ids: tuple[int, ...]) -> dict[str, Any]:
-    """Seconds of `warm_kernels` the first time (compiling or loading) and the second."""
-    from bpe_automata import Tokenizer
-    from bpe_automata._cli.warm import warm_kernels
-    from experiments.shared.resources import timed
-
-    tokenizer = Tokenizer.load(file)
-    tokenizer.eos_ids = eos_ids
-    first, _ = timed(lambda: warm_kernels(tokenizer))
-    fresh = Tokenizer.load(file)
-    fresh.eos_ids = eos_ids
-    second, _ = timed(lambda: warm_kernels(fresh))
-    return {"first": first, "second": second}
-
-
 PARTS: dict[str, Callable[[str, tuple[int, ...]], dict[str, Any]]] = {
     "start": start,
     "memory": memory,
     "classes": classes,
-    "kernels": kernels,
 }
 
 

@@ -25,12 +25,12 @@ from bpe_automata import Constraint, constrain
 from bpe_automata._decoding.constraint import Method
 from bpe_automata.errors import ArgumentError
 from experiments.engines.named import check_known
+from experiments.models import Device, Dtype, LoadedModel, load_model, use_threads
 from experiments.run import config
 from experiments.run.config import option
 from experiments.run.executors import Row
 from experiments.run.measuring import Run, progress
 from experiments.run.report import Figure, panels
-from experiments.run.statistics import median, median_interval
 from experiments.run.tables import (
     Column,
     Table,
@@ -44,8 +44,8 @@ from experiments.run.tables import (
 )
 from experiments.shared.batched import Drawn, Masked, is_queued, sample_batch
 from experiments.shared.graphed import Graphed
-from experiments.shared.models import Device, Dtype, LoadedModel, load_model, use_threads
 from experiments.shared.resources import timed
+from experiments.statistics import median, median_interval
 
 VERSION = 3
 PROMPT = "Here is what was asked for, line by line.\n"
@@ -65,7 +65,7 @@ SEEDS = 1000
 
 @dataclass(frozen=True)
 class Config(config.Config):
-    """device, dtypes, model: see `shared.models`; length: of each sample."""
+    """device, dtypes, model: see `models`; length: of each sample."""
 
     model: str = option("smollm2", "smollm2, gemma-3-270m, a folder or a hub id")
     device: Device = option("auto", "where the model runs")

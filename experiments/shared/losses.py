@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from experiments.models import LoadedModel
 from experiments.run.files import require
 from experiments.shared.free_texts import padded
-from experiments.shared.models import LoadedModel
 
 AT_ONCE = 8
 """Texts that a model reads at a time."""

@@ -18,9 +18,9 @@ import numpy as np
 
 from bpe_automata import Matcher, constrain
 from bpe_automata.errors import LogitsError
+from experiments.models import LoadedModel, special_ids
 from experiments.run.files import require
 from experiments.shared.free_texts import Text, drawn, sample
-from experiments.shared.models import LoadedModel, special_ids
 
 
 class Pair(NamedTuple):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import resource
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -71,3 +72,23 @@ def forget_peak() -> None:
     """Linux can be told to begin the peak of resident memory anew; elsewhere it is of all time."""
     with suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")
+
+
+@contextmanager
+def limited(seconds: float, megabytes: float) -> Iterator[None]:
+    """Inside, TimeoutError is raised after so many wall seconds, and MemoryError for more than so
+    many 10^6 bytes beyond what the process has; of the main thread."""
+
+    def late(*_: Any) -> None:
+        raise TimeoutError(f"over {seconds:g} s")
+
+    now = resident("VmSize") or 0.0
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (int((now + megabytes) * 1e6), before[1]))
+    try:
+        with called_after(seconds, late):
+            yield
+    except SystemError as error:  # a kernel makes it of the other
+        raise MemoryError(f"over {megabytes:g} MB") from error
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, before)

@@ -11,10 +11,10 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 
+from experiments.models import labels
 from experiments.run.executors import Row
-from experiments.run.statistics import Statistic, pigeonhole
 from experiments.run.tables import Column, Group
-from experiments.shared.models import labels
+from experiments.statistics import Statistic, pigeonhole
 
 Estimate: TypeAlias = tuple[float, float, float]
 """(value, low, high): with a 95 % interval."""

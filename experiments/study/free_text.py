@@ -21,15 +21,15 @@ import numpy as np
 
 from bpe_automata import Tokenizer
 from bpe_automata.errors import ArgumentError
+from experiments import models
 from experiments.engines.named import check_known
+from experiments.models import Device, Dtype, models_there
 from experiments.run import config
 from experiments.run.config import option
 from experiments.run.executors import FAILURE, Cell, Row
 from experiments.run.measuring import Run
-from experiments.shared import models
 from experiments.shared.free_texts import Text
 from experiments.shared.losses import losses
-from experiments.shared.models import Device, Dtype, models_there
 from experiments.shared.paired_texts import drawn_pairs
 from experiments.shared.passages import KINDS, UNSPACED, digest, divided, passages
 from experiments.study.free_text_report import TITLE, facts, figures, readme, tables

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from experiments.models import labels
 from experiments.run.executors import Row
 from experiments.run.report import Figure, panels
-from experiments.run.statistics import bootstrap, weighted_mean
 from experiments.run.tables import (
     Column,
     Group,
@@ -25,9 +25,9 @@ from experiments.run.tables import (
     table,
     whole,
 )
-from experiments.shared.models import labels
 from experiments.shared.passages import UNSPACED
 from experiments.shared.shown import CANONICAL, LIFT, Estimate, mark, model_notes
+from experiments.statistics import bootstrap, weighted_mean
 
 WORDS, BYTES = 3, 8
 """How long the pieces are whose repetition is counted: words, and bytes where no space divides

@@ -122,7 +122,7 @@ def as_published(tokenizer, regex):
 
 @pytest.mark.parametrize("k", [1, 4, 16, 64, 128])
 def test_direct_merge_of_all_texts_is_algorithm_3(mistral, merges, k):
-    """On growing prefixes of the table; `python -m experiments geometry` says how far it goes."""
+    """On growing prefixes of the table; `python -m experiments table2` says how far it goes."""
     base = [*mistral.description.base.values()]
     merged = explicit(direct_merge(TokenDFA.of([(0, s, 0) for s in base], 0, [0]), merges[:k]))
     texts = all_texts(base, merges[:k])

@@ -29,7 +29,7 @@ from bpe_automata.sampling import (
 )
 from bpe_automata.sampling._rejection import first_allowed, without_replacement
 from bpe_automata.sampling._smc import SCHEMES
-from experiments.run.statistics import clopper_pearson
+from experiments.statistics import clopper_pearson
 
 SIGMAS = 4.5  # about 7 in a million; a seed is fixed, so a test that passes passes always
 CASES = [

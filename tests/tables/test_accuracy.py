@@ -18,11 +18,11 @@ from bpe_automata.errors import MissingDependencyError
 from bpe_automata.sampling import decode
 from bpe_automata.testing import byte_level, small_tokenizer
 from experiments.answers import bfcl
+from experiments.models import causal
 from experiments.run.artefact import ARTEFACTS
 from experiments.run.config import plain
 from experiments.run.files import PAPER
 from experiments.run.report import read_published
-from experiments.shared.models import causal
 from experiments.study.accuracy import artefact, report, writing
 from experiments.study.accuracy.artefact import Asked
 from experiments.study.accuracy.report import (

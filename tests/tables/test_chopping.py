@@ -20,7 +20,7 @@ from bpe_automata.testing import (
     small_tokenizer,
 )
 from bpe_automata.testing._inputs import own_pieces
-from experiments.serving.forced_walks import chop, chopped, encoded, in_context, spans
+from experiments.chop import chop, chopped, encoded, in_context, spans
 
 STEPS = [("h", "e"), ("b", "c"), ("a", "bc"), ("b", "d"), ("a", "bd"), ("e", "f"), ("ef", "g")]
 STEPS += [("e", "b")]

@@ -61,8 +61,8 @@ def test_names_must_be_known_and_packages_installed(smollm2_tokenizer, monkeypat
         check_known("engines", ("magic",), [*OURS, *PEERS])
     with pytest.raises(PeerError, match="'magic'"):
         engine_of("magic", smollm2_tokenizer)
-    monkeypatch.setattr(PEERS["kbnf"], "version", classmethod(lambda cls: None))
-    assert missing("kbnf") == f"not installed: {PEERS['kbnf'].install}"
+    monkeypatch.setattr(PEERS["genlm-control"], "version", classmethod(lambda cls: None))
+    assert missing("genlm-control") == f"not installed: {PEERS['genlm-control'].install}"
 
 
 # ---------------------------------------------------------------- processes

@@ -10,10 +10,11 @@ from tiny import tiny_llama
 
 from bpe_automata import constrain
 from bpe_automata.testing import byte_level, small_tokenizer
+from experiments import models
 from experiments.run.artefact import ARTEFACTS
 from experiments.run.config import plain
 from experiments.run.tables import frame
-from experiments.shared import models, passages
+from experiments.shared import passages
 from experiments.shared.canonical_texts import Judge
 from experiments.shared.free_texts import drawn, masses
 from experiments.shared.losses import losses

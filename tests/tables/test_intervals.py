@@ -11,13 +11,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from experiments.run.statistics import (
-    Part,
+from experiments.statistics import (
     bootstrap,
     clopper_pearson,
-    distances,
     median_interval,
-    one_hot,
     pigeonhole,
     quantile,
     weighted_mean,
@@ -164,63 +161,3 @@ def test_the_interval_holds_the_median_often_enough_and_no_narrower_one_does(n):
     low, high = found
     assert low + high == n + 1
     assert misses(low) <= 0.05 < misses(low + 1)
-
-
-ZIPF = 1 / np.arange(1, 7)
-ZIPF /= ZIPF.sum()
-UNIFORM = np.full(6, 1 / 6)
-
-
-@pytest.mark.parametrize(("p", "q"), [(UNIFORM, UNIFORM), (ZIPF, ZIPF), (UNIFORM, ZIPF)])
-def test_intervals_cover_the_distance_of_two_distributions(p, q, rng):
-    truth, covered, noise, values = np.abs(p - q).sum() / 2, 0, [], []
-    for _ in range(100):
-        distributions = [
-            [Part(name, one_hot(rng.choice(6, size=64, p=distribution), np.ones(64), 6))]
-            for name, distribution in {"one": p, "two": q}.items()
-        ]
-        found = distances({"m": distributions[0]}, distributions[1], rng)["m"]
-        covered += found["low"] <= truth <= found["high"]
-        noise.append(found["noise"])
-        values.append(found["value"])
-    assert covered >= 88  # at 0.95 a binomial of 100 falls below 88 once in 400
-    if truth == 0:
-        assert np.mean(noise) == pytest.approx(np.mean(values), rel=0.15)
-
-
-def test_intervals_cover_where_the_weights_come_of_the_same_samples(rng):
-    """As canonical's do: the weights tell nothing of the value, so the truth is 0."""
-    covered = 0
-    for _ in range(100):
-        codes, weights = rng.choice(6, size=64, p=ZIPF), rng.lognormal(size=64)
-        plain, weighted = (one_hot(codes, mass, 6) for mass in (np.ones(64), weights))
-        found = distances({"m": [Part("s", plain)]}, [Part("s", weighted)], rng)["m"]
-        covered += found["low"] == 0
-    assert covered >= 88
-
-
-@pytest.mark.parametrize(("sigma", "effective", "above"), [(1.0, 378, 0.08), (2.0, 55, 0.22)])
-def test_intervals_of_many_values_want_many_effective_samples(sigma, effective, above, rng):
-    """Where nothing differs they lie above 0 too often if few of the samples weigh most: what the
-    notes of the larger languages say."""
-    values, n, found, sizes = 30, 1024, [], []
-    zipf = 1 / np.arange(1, values + 1)
-    for _ in range(100):
-        codes = rng.choice(values, size=n, p=zipf / zipf.sum())
-        weights = rng.lognormal(sigma=sigma, size=n)
-        plain, weighted = (one_hot(codes, mass, values) for mass in (np.ones(n), weights))
-        found.append(distances({"m": [Part("s", plain)]}, [Part("s", weighted)], rng)["m"])
-        sizes.append(weights.sum() ** 2 / (weights**2).sum())
-    assert np.mean([one["low"] > 0 for one in found]) == pytest.approx(above, abs=0.11)
-    assert np.mean(sizes) == pytest.approx(effective, rel=0.2)
-
-
-def test_intervals_are_no_wider_than_what_differs(rng):
-    """A distance that is there is seen: 0.4 with 400 samples each."""
-    codes = [rng.choice(2, size=400, p=p) for p in ([0.5, 0.5], [0.9, 0.1])]
-    one, two = ([Part(str(k), one_hot(c, np.ones(400), 2))] for k, c in enumerate(codes))
-    found = distances({"m": one}, two, rng)["m"]
-    assert 0.25 < found["low"] < 0.4 < found["high"] < 0.55
-    one = [Part("s", np.ones((1, 1)))]
-    alone = distances({"m": one}, one, rng)["m"]  # one unit cannot tell
-    assert alone == {"value": 0.0, "noise": None, "low": None, "high": None}

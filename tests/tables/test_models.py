@@ -14,12 +14,12 @@ from tiny import tiny_llama
 from bpe_automata import Tokenizer
 from bpe_automata._tokenizer.sources.sentencepiece import SPACE, PieceType
 from bpe_automata.errors import MissingDependencyError, MissingFileError
+from experiments import models
 from experiments.answers import asked
 from experiments.run.artefact import ARTEFACTS
 from experiments.run.files import package_file, require
 from experiments.run.measuring import Settings
 from experiments.run.report import labelled
-from experiments.shared import models
 
 gguf = pytest.importorskip("gguf")
 
@@ -38,7 +38,7 @@ def test_missing_packages_and_files_say_what_to_do(tmp_path, monkeypatch):
         models.gemma_folder()
 
 
-STUDIES = ("distortion", "distortion-study", "poisoning", "spontaneous")
+STUDIES = ("distortion-study", "spontaneous")
 
 
 @pytest.mark.parametrize("name", STUDIES)
@@ -58,7 +58,7 @@ def test_a_model_that_is_not_there_is_one_failure(name, tmp_path, monkeypatch):
     assert not made.complete, "the README would lose the numbers that it has"
 
 
-@pytest.mark.parametrize("name", ["poisoning", "spontaneous"])
+@pytest.mark.parametrize("name", ["spontaneous"])
 def test_one_model_of_two_is_shown_and_the_readme_waits_for_the_other(
     name, smollm2_tokenizer, tmp_path, monkeypatch
 ):

@@ -216,18 +216,18 @@ def test_what_is_wrong_of_ours_is_wrong_and_what_is_of_others_is_a_number():
 
 
 def test_medians_are_over_the_constraints_that_all_engines_answered():
-    """The lift's second constraint took a second; kbnf refused that one, so it does not count."""
+    """The second constraint took the lift a second; glrmask refused it, so it does not count."""
     slow = {"compile": [1.0], "first": [1.0], "cold": [0.5], "warm": [0.5], "peak_mb": 99.0}
-    refused = exam_of("kbnf", "b") | {FAILURE: "PeerError: no"}
-    rows = [*rows_of("lift"), exam_of("lift", "b", **slow), *rows_of("kbnf"), refused]
+    refused = exam_of("glrmask", "b") | {FAILURE: "PeerError: no"}
+    rows = [*rows_of("lift"), exam_of("lift", "b", **slow), *rows_of("glrmask"), refused]
     made = peers.render(rows, {})
-    lift, kbnf = made.facts["asked"]
-    assert lift["to_first_mask_ms"] == kbnf["to_first_mask_ms"] == pytest.approx(3)
+    lift, glrmask = made.facts["asked"]
+    assert lift["to_first_mask_ms"] == glrmask["to_first_mask_ms"] == pytest.approx(3)
     assert lift["cold_99_us"] == pytest.approx(30)
-    assert lift["constraints"] == kbnf["constraints"] == 1
+    assert lift["constraints"] == glrmask["constraints"] == 1
     assert lift["offered"] == 14  # what was admitted is of all that it answered
     silent = peers.render(
-        [*rows_of("lift"), rows_of("kbnf")[0], exam_of("kbnf", "a") | refused], {}
+        [*rows_of("lift"), rows_of("glrmask")[0], exam_of("glrmask", "a") | refused], {}
     )
     assert [one["constraints"] for one in silent.facts["asked"]] == [1, 0]
 
@@ -240,7 +240,7 @@ def test_what_this_package_does_not_answer_is_wrong():
         ("lift", "BudgetExceededError: no"),
         ("explicit", "BudgetExceededError: no"),
         ("explicit", "crashed: exit code -11"),
-        ("kbnf", "crashed: exit code 3"),
+        ("glrmask", "crashed: exit code 3"),
     ):
         rows.append(exam_of(engine, why[:3]) | {FAILURE: why})
     head = {"key": "lift gpt2", "engine": "lift", "tokenizer": "gpt2", FAILURE: "PeerError: no"}

@@ -5,30 +5,23 @@ from __future__ import annotations
 import random
 from itertools import product
 
-import numpy as np
+import pandas as pd
 import pytest
 from tiny import tiny_llama
 
-from bpe_automata.errors import ArgumentError
-from experiments.run.artefact import ARTEFACTS
-from experiments.run.config import plain
-from experiments.run.statistics import weighted_mean
-from experiments.run.tables import frame
-from experiments.shared import models
-from experiments.shared.shown import estimate
-from experiments.study.poisoning import artefact as poisoning
-from experiments.study.poisoning.artefact import (
+from experiments.artefacts import poisoning
+from experiments.artefacts.poisoning import (
+    MEDIAN,
     canonical_next,
     compared,
-    divergences,
-    losses,
+    measured,
     next_log_probs,
-    outside,
+    of_way,
+    of_words,
     ratios,
-    variations,
 )
-from experiments.study.poisoning.estimates import ALL_WAYS, MEDIAN, measured, of_way, of_words
-from experiments.study.poisoning.words import (
+from experiments.statistics import estimate, weighted_mean
+from experiments.words import (
     ANOTHER,
     CUT,
     NOISE,
@@ -114,17 +107,6 @@ def test_a_padded_batch_has_the_distributions_of_each_sequence_alone(tiny_model)
         assert torch.allclose(logs, alone[[-3, -1]], atol=1e-9)
 
 
-def test_distances_by_hand():
-    one = torch.tensor([[0.5, 0.25, 0.25], [1 / 3, 1 / 3, 1 / 3]]).double()
-    two = torch.tensor([[0.25, 0.25, 0.5], [1 / 3, 1 / 3, 1 / 3]]).double()
-    assert variations(one, two) == pytest.approx([0.25, 0])
-    found = divergences(one, one.log(), two.log())
-    assert found == pytest.approx([0.25 * np.log(2), 0], abs=1e-6)
-    assert losses(one.log(), [0, 2]) == pytest.approx([np.log(2), np.log(3)], abs=1e-5)
-    kept = torch.tensor([[1, 1, 0], [0, 1, 0]]).double()
-    assert outside(one, kept) == pytest.approx([0.25, 2 / 3], abs=1e-5)
-
-
 @pytest.fixture(scope="module")
 def loaded(smollm2_tokenizer):
     return tiny_llama(smollm2_tokenizer)
@@ -138,19 +120,25 @@ def next_masses(loaded, ids):
 def test_a_word_against_one_pass_for_each_distance(loaded):
     text = sentence(loaded.tokenizer, "See the", " weasel", " over there, it runs")
     ways = other_ways(loaded.tokenizer, text.word, random.Random(1))
-    found = compared(loaded, text, {OWN: text.word, **ways}, (0, 1, 3))
-    for name, ids in {OWN: text.word, **ways}.items():
+    spelled_ = {OWN: text.word, **ways}
+    allowed = torch.from_numpy(canonical_next(loaded, text, (0, 1, 3)))
+    rows = {row["way"]: row for row in compared(loaded, text, spelled_, (0, 1, 3))}
+    for way, ids in spelled_.items():
         for k, d in enumerate((0, 1, 3)):
             own, other = (
                 next_masses(loaded, [*text.before, *word, *text.after[:d]])
                 for word in (text.word, ids)
             )
             loss = float(-other[text.after[d]].log())
-            assert found[name]["loss"][k] == pytest.approx(loss, rel=1e-4)
-            if name != OWN:
-                tv = (own - other).abs().sum() / 2
-                assert found[name]["tv"][k] == pytest.approx(float(tv), rel=1e-4)
-    assert "tv" not in found[OWN]
+            assert rows[way]["loss"][k] == pytest.approx(loss, rel=1e-4)
+            outside = 1 - float(other[: allowed.shape[1]][allowed[k]].sum())
+            assert rows[way]["outside"][k] == pytest.approx(outside, abs=1e-6)
+            if way != OWN:
+                tv = float((own - other).abs().sum() / 2)
+                assert rows[way]["tv"][k] == pytest.approx(tv, rel=1e-4)
+                kl = float((own * (own / other).log()).sum())
+                assert rows[way]["kl"][k] == pytest.approx(kl, rel=1e-3, abs=1e-6)
+    assert "tv" not in rows[OWN]
 
 
 def test_what_goes_on_canonically(loaded):
@@ -170,19 +158,16 @@ def test_what_goes_on_canonically(loaded):
 
 
 def test_a_cell(loaded, monkeypatch):
-    monkeypatch.setattr(models, "opened", lambda *_: loaded)
+    monkeypatch.setattr(poisoning, "opened", lambda *_: loaded)
     chosen = poisoning.Config(distances=(0, 2))
-    template, other = templates_of("rare", 0, 2)
-    row = poisoning.changed("tiny", "rare", 0, template, chosen)
-    assert row == poisoning.changed("tiny", "rare", 0, template, chosen)
-    assert (row["word"], row["template"]) == ("weasel", "plain 0")
-    again = poisoning.changed("tiny", "rare", 0, other, chosen)
-    assert again["template"] == "plain 1"
-    assert all(again["found"][way]["ids"] == row["found"][way]["ids"] for way in (OWN, *WAYS))
-    assert {OWN, ANOTHER} < set(row["found"])
-    assert max(row["found"].pop(NOISE)["tv"]) < 1e-9
-    assert all(len(found["loss"]) == 2 for found in row["found"].values())
-    assert NOISE not in poisoning.changed("tiny", "rare", 1, template, chosen)["found"]
+    rows = poisoning.measure(chosen, "tiny", category="rare", number=0, turn=0)
+    by = {row["way"]: row for row in rows}
+    assert {OWN, ANOTHER, NOISE, *WAYS} == {*by}
+    assert {(row["word"], row["template"]) for row in rows} == {("weasel", "plain 0")}
+    assert max(by[NOISE]["tv"]) < 1e-9
+    again = poisoning.measure(chosen, "tiny", category="rare", number=1, turn=1)
+    assert NOISE not in {row["way"] for row in again}
+    assert {row["template"] for row in again} == {"plain 2"}
 
 
 def test_the_published_example_against_one_pass_for_each_way(loaded):
@@ -201,89 +186,49 @@ def test_the_published_example_against_one_pass_for_each_way(loaded):
     assert len(set(shown)) == len(shown)
 
 
-def word(model, name, own, ways, template="plain 0"):
-    found = {OWN: {"loss": own, "outside": [0.0] * len(own), "tokens": "own"}}
+def word(name, own, ways, template="plain 0"):
+    """Rows of a word at the distances 0 and 16; ways: (tv, loss)."""
+    said = {"model": "m", "source": "m", "category": "rare", "word": name, "template": template}
+    said |= {"d": [0, 16]}
+    rows = [said | {"way": OWN, "loss": own, "outside": [0.0, 0.0], "tv": None, "kl": None}]
     for way, (tv, loss) in ways.items():
         kl = [4 * value for value in tv]
-        found[way] = {"tv": tv, "kl": kl, "loss": loss, "outside": [0.5] * len(own), "tokens": way}
-    found[NOISE] = {"tv": [1e-7] * len(own)}
-    row = {"key": f"{name} {template}", "model": model, "category": "rare", "word": name}
-    row |= {"template": template, "found": found}
-    return row | {"another": "other" if ANOTHER in ways else None}
+        rows.append(said | {"way": way, "tv": tv, "kl": kl, "loss": loss, "outside": [0.5, 0.5]})
+    return rows
 
 
 ROWS = [
-    word("m", "a", [1.0, 1.0], {CUT: ([0.1, 0.0], [2.0, 1.0]), SMALLEST: ([0.3, 0.1], [3.0, 1.0])}),
-    word("m", "b", [1.0, 2.0], {CUT: ([0.2, 0.0], [1.0, 2.0]), ANOTHER: ([0.9, 0.8], [5.0, 5.0])}),
-    {"key": "c", "failure": "no"},
+    *word("a", [1.0, 1.0], {CUT: ([0.1, 0.0], [2.0, 1.0]), SMALLEST: ([0.3, 0.1], [3.0, 1.0])}),
+    *word("b", [1.0, 2.0], {CUT: ([0.2, 0.0], [1.0, 2.0]), ANOTHER: ([0.9, 0.8], [5.0, 5.0])}),
 ]
-CHOSEN = poisoning.Config(models=("m", "n"), categories=("rare",), distances=(0, 16))
-MANIFEST = {"config": plain(CHOSEN), "models": {"m": {"model": "The M", "note": ""}}}
-
-
-ARTEFACT = ARTEFACTS["poisoning"]
 
 
 def test_estimates_by_hand():
     """All three ways of both words: 0.1, 0.3 and 0.2 right after; KL is 4 times the variation."""
-    words = measured(frame(ROWS), MANIFEST)
-    near = words[words["d"] == 0]
-    ways = of_way(near, ALL_WAYS)
-    assert of_words(MEDIAN, "tv")(ways)[0] == pytest.approx(0.2)
-    assert of_words(MEDIAN, "kl")(ways)[0] == pytest.approx(0.8)
-    assert of_words(weighted_mean, "extra")(of_way(near, CUT))[0] == pytest.approx(0.5)
-    assert of_words(MEDIAN, "tv")(of_way(near, ANOTHER)) == (0.9, 0.9, 0.9)
-    assert of_words(MEDIAN, "tv")(of_way(near, "no such way")) is None
+    near = measured(pd.DataFrame(ROWS)).query("d == 0")
+    ways = of_way(near, poisoning.ALL)
+    assert of_words(ways, MEDIAN, "tv")[0] == pytest.approx(0.2)
+    assert of_words(ways, MEDIAN, "kl")[0] == pytest.approx(0.8)
+    assert of_words(of_way(near, CUT), weighted_mean, "extra")[0] == pytest.approx(0.5)
+    assert of_words(of_way(near, ANOTHER), MEDIAN, "tv") == (0.9, 0.9, 0.9)
+    assert of_words(of_way(near, "no such way"), MEDIAN, "tv") is None
 
 
 @pytest.mark.parametrize("unit", ["word", "template"])
 def test_words_and_templates_are_both_drawn_again(unit):
     """Where only one of them makes a difference, the interval is as wide as for that one alone."""
     rows = [
-        word("m", f"w{k}", [1.0, 1.0], {CUT: ([value / 8] * 2, [1.0, 1.0])}, f"plain {j}")
+        row
         for k in range(8)
         for j in range(8)
         for value in [k if unit == "word" else j]
+        for row in word(f"w{k}", [1.0, 1.0], {CUT: ([value / 8] * 2, [1.0, 1.0])}, f"plain {j}")
     ]
-    near = measured(frame(rows), MANIFEST).query("d == 0 and way == @CUT")
-    _, low, high = of_words(weighted_mean, "tv")(near)
-    alone = estimate(weighted_mean, "tv", unit)(near)
+    near = measured(pd.DataFrame(rows)).query("d == 0 and way == @CUT")
+    _, low, high = of_words(near, weighted_mean, "tv")
+    alone = estimate(near, weighted_mean, "tv", unit)
     assert high - low == pytest.approx(alone[2] - alone[1], rel=0.1)
     assert high - low > 0.3
-
-
-def test_a_report_of_some_rows():
-    ways = [["`shark`", 0.25], ["`s`+`hark`", 0.5], ["`s`+`har`+`k`", 0.125]]
-    example = {"key": "e", "model": "m", "animal": "cow", "ways": ways, "split": 2}
-    made = ARTEFACT.report([*ROWS, example], MANIFEST)
-    assert made.facts["models"]["The M"]["words"] == 2
-    assert made.facts["models"]["The M"]["templates"] == 1
-    assert made.facts["models"]["The M"][ALL_WAYS]["0"][0] == pytest.approx(0.2)
-    assert made.facts["example"]["The M"]["cow"] == {"own": 0.25, "others": 2, "raised": 1}
-    farthest = [(line[0], line[4], line[5]) for line in made.tables[-1].rows]
-    assert farthest == [("a", SMALLEST, "0.300"), ("b", CUT, "0.200"), ("a", CUT, "0.100")]
-
-
-def test_the_order_of_rows_changes_nothing():
-    rng = random.Random(8)
-    rows = [
-        word("m", f"w{k}", [1.0, 1.0], {CUT: ([rng.random(), rng.random()], [2.0, 1.5])}, f"p {j}")
-        for k in range(9)
-        for j in range(k % 3 + 1)
-    ]
-    made = ARTEFACT.report(rows, MANIFEST)
-    for _ in range(3):
-        rng.shuffle(rows)
-        again = ARTEFACT.report(rows, MANIFEST)
-        assert (again.tables, again.facts) == (made.tables, made.facts)
-
-
-def test_what_cannot_be_measured_is_named():
-    with pytest.raises(ArgumentError, match="--categories 'cake' is none of common, rare"):
-        poisoning.check(poisoning.Config(categories=("rare", "cake")))
-    for far in ((2, 1), (0, 0), (-1, 3), ()):
-        with pytest.raises(ArgumentError, match=r"--distances .* ascending"):
-            poisoning.check(poisoning.Config(distances=far))
 
 
 def test_tokens_that_do_not_spell_their_text_are_refused(smollm2_tokenizer, monkeypatch):

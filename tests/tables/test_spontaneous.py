@@ -12,16 +12,16 @@ from tiny import tiny_llama
 from bpe_automata import explain
 from bpe_automata.errors import ArgumentError
 from bpe_automata.testing import byte_level, small_tokenizer
+from experiments import models
 from experiments.run.artefact import ARTEFACTS
 from experiments.run.config import changed, plain
 from experiments.run.tables import frame
-from experiments.shared import models
 from experiments.shared.canonical_texts import ADDED, BROKEN, END, PAIR, SPELLING, SPLIT, Judge
 from experiments.shared.free_texts import drawn, masses, sample
-from experiments.study.poisoning.words import OrdinaryTokens
 from experiments.study.spontaneous import artefact as spontaneous
 from experiments.study.spontaneous.artefact import PROMPTS, prompts_of
 from experiments.study.spontaneous.report import of_joints, of_texts, texts_of
+from experiments.words import OrdinaryTokens
 
 MERGES = ["a b", "Ġ a", "Ġ Ġ", "b a"]
 SPACED = small_tokenizer(

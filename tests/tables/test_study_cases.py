@@ -5,10 +5,9 @@ from __future__ import annotations
 import unicodedata
 from collections import Counter, defaultdict
 
-import numpy as np
 import pytest
 
-from bpe_automata import compile_regex, constrain
+from bpe_automata import constrain
 from bpe_automata._automata.sources import from_strings
 from bpe_automata.errors import PromptError
 from experiments.answers.cases import (
@@ -24,8 +23,6 @@ from experiments.answers.cases import (
     read,
 )
 
-ENUMERATED = [case for case in CASES if case.is_enumerated()]
-PATTERNS = [case for case in CASES if not case.is_enumerated()]
 FAMILIES = {
     "names": 45,
     "choices": 45,
@@ -67,21 +64,21 @@ def smollm2_prompt(case):
 
 def test_no_case_is_repeated_and_each_family_has_its_share():
     assert len({case.name for case in CASES}) == len(CASES)
-    assert len({(case.prompt, case.answers, case.pattern) for case in CASES}) == len(CASES)
+    assert len({(case.prompt, case.answers) for case in CASES}) == len(CASES)
     assert not {case.prompt for case in PROMPTS} & {smollm2_prompt(case) for case in CASES}
-    counts = Counter(case.family for case in ENUMERATED)
+    counts = Counter(case.family for case in CASES)
     assert counts.keys() == FAMILIES.keys()
     assert all(counts[family] >= least for family, least in FAMILIES.items())
     assert {case.style for case in CASES} == STYLES
     assert {case.boundary for case in CASES} == BOUNDARIES
     assert all(case.name.startswith(case.family) for case in CASES)
-    assert all(2 <= len(case.answers) <= 8 for case in ENUMERATED)
-    assert all(len(case.truth) < len(case.answers) for case in ENUMERATED)
+    assert all(2 <= len(case.answers) <= 8 for case in CASES)
+    assert all(len(case.truth) < len(case.answers) for case in CASES)
 
 
 def test_text_is_in_nfc_and_has_no_mark_outside_of_chats():
     for case in CASES:
-        for text in (case.prompt, *case.answers, *case.truth, case.pattern or ""):
+        for text in (case.prompt, *case.answers, *case.truth):
             assert unicodedata.is_normalized("NFC", text), case.name
         assert case.style == "chat" or ASSISTANT.strip() not in case.prompt, case.name
         text = prompt_text(case, "gemma")
@@ -89,7 +86,7 @@ def test_text_is_in_nfc_and_has_no_mark_outside_of_chats():
         assert ASSISTANT not in text
 
 
-@pytest.mark.parametrize("case", ENUMERATED, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_the_boundary_is_what_it_says(case):
     prompt, answers = smollm2_prompt(case), case.answers
     firsts = [answer[0].isspace() for answer in answers]
@@ -128,7 +125,7 @@ def test_variants_differ_in_one_thing_and_list_the_same_answers():
 
 @pytest.mark.parametrize("every", [12, pytest.param(1, marks=pytest.mark.long)])
 def test_a_matcher_starts_after_each_prompt_that_no_answer_changes(every, smollm2_tokenizer):
-    asked = ENUMERATED[::every] + [case for case in ENUMERATED if case.name in JOINED]
+    asked = [*CASES[::every], *(case for case in CASES if case.name in JOINED)]
     refused, joined = set(), set()
     for case in asked:
         prompt = smollm2_tokenizer.encode(smollm2_prompt(case))
@@ -154,24 +151,9 @@ def test_all_tokenizations_can_be_summed(smollm2_tokenizer):
             ways[end] = sum(ways[s] for s in starts if text[s:end] in tokens)
         return sum(ways) - 1
 
-    cost = {case.name: sum(nodes(a.encode()) for a in case.answers) for case in ENUMERATED}
+    cost = {case.name: sum(nodes(a.encode()) for a in case.answers) for case in CASES}
     assert max(cost.values()) <= MOST_NODES
     assert all(count > 0 for count in cost.values())
-
-
-@pytest.mark.parametrize("case", PATTERNS, ids=lambda case: case.name)
-def test_patterns_are_finite_and_prefix_free_and_hold_what_is_right(case):
-    dfa = compile_regex(case.pattern)
-    live = np.flatnonzero(dfa.far >= 0)
-    after = {int(q): {int(to) for to in dfa.trans[q] if dfa.far[to] >= 0} for q in live}
-    assert all(not after[int(q)] for q in np.flatnonzero(dfa.accepting))
-    longest = {int(q): 0 for q in live if dfa.accepting[q]}
-    while len(longest) < len(live):  # as long as no cycle is left
-        ready = {q for q in after if q not in longest and after[q] <= longest.keys()}
-        assert ready, "the language is infinite"
-        longest |= {q: 1 + max(longest[to] for to in after[q]) for q in ready}
-    assert longest[dfa.start] <= 120
-    assert all(dfa.accepts(answer.encode()) for answer in case.truth)
 
 
 def test_chat_formats(smollm2_tokenizer):

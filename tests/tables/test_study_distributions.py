@@ -10,11 +10,11 @@ import pytest
 from tiny import BruteForce, tiny_llama
 
 from experiments.answers.distributions import Aims, distributions, explore
-from experiments.answers.logprobs import PackedReader
 from experiments.answers.methods import CHOP_TOKENS, OutlinesIndex, Poser
 from experiments.answers.targets import Vocabulary
-from experiments.answers.trie import Automaton, unroll
-from experiments.serving.forced_walks import chop
+from experiments.chop import chop
+from experiments.logprobs import PackedReader
+from experiments.trie import Automaton, unroll
 
 ANSWERS = (' "low"', ' "medium"', ' "high"')
 

@@ -1,35 +1,22 @@
-"""Texts that a model writes, timed side by side: banned words, and what forced ids save."""
+"""Texts that a model writes under bans, timed side by side."""
 
 from __future__ import annotations
 
 import copy
-import json
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from bpe_automata import constrain
 from bpe_automata.banning import Ban
-from bpe_automata.sampling import decode
 from bpe_automata.sampling._banned import free
 from bpe_automata.testing import byte_spelling, small_tokenizer
+from experiments import models
+from experiments.models import LoadedModel
 from experiments.run.measuring import Run, Settings, read_run
 from experiments.run.tables import frame
-from experiments.serving import banned, speedup
+from experiments.serving import banned
 from experiments.serving.banned import WordList, wanting_model
-from experiments.serving.speedup import (
-    WAYS,
-    Config,
-    Task,
-    certain,
-    nothing,
-    passed_over,
-    write,
-)
-from experiments.serving.speedup_report import families, in_runs, over_schemas, written
-from experiments.shared import models
-from experiments.shared.models import LoadedModel
 
 LETTERS = [" t", "ta", "alk", "lis", "ten", "you", " f", "uck", "Can we ", "é", "日本"]
 PIECES = ['{"', '":', '":"', '","', '"}', "na", "me", "name", "title", " a", "ab", "12"]
@@ -166,120 +153,3 @@ def test_a_text_that_there_is_not_becomes_a_row(tiny, wrong, banned_rows):
 )
 def test_the_search_for_banned_words(word, text, before, whole, any_case, stands):
     assert banned.found([word], text, before, whole, any_case) == [word] * stands
-
-
-# ---------------------------------------------------------------- what forced ids save
-
-
-class Opinion:
-    """A model whose opinion depends on the length; it counts, and keeps what it was asked."""
-
-    def __init__(self, seed=0):
-        self.passes, self.asked = 0, []
-        self.noise = np.random.default_rng(seed).normal(size=(32, TOKENIZER.n_ids))
-
-    def __call__(self, ids):
-        self.passes += 1
-        self.asked.append(tuple(ids))
-        return self.noise[len(ids) % 32]
-
-
-@pytest.mark.parametrize("temperature", [0.0, 1.0])
-@pytest.mark.parametrize("method", ["canonical", "lift"])
-@pytest.mark.parametrize("regex", [r'\{"name":"[a-z]{0,5}"\}', r"(ab|a)*12", r"name|12"])
-def test_the_loop_is_that_of_decode(regex, method, temperature):
-    """With and without forced ids: the ids, the passes, and what the model is asked."""
-    for seed, (known, forced) in enumerate([(nothing, False), (certain, True)] * 3):
-        constraint = constrain(TOKENIZER, regex, method, eos_ids=(END,), added_tokens=False)
-        asked = {"max_new_tokens": 9, "temperature": temperature, "seed": seed}
-        theirs, ours = Opinion(), Opinion()
-        expected = decode(theirs, constraint, (1, 2), forced=forced, **asked)
-        asked["most_ids"] = asked.pop("max_new_tokens")
-        found = write(ours, constraint.engine, (1, 2), known, **asked)
-        assert tuple(token for token in found.ids if token != END) == expected.ids
-        assert found.passes == ours.passes == expected.passes
-        assert ours.asked == theirs.asked
-        assert sum(found.runs) == expected.forced
-        assert found.seconds >= found.model + found.masks > 0
-
-
-def row(family, schema, seed, passes, seconds):
-    """Four ids; the canonical way with forced ids has these passes and seconds."""
-    way = {"ids": 4, "bytes": 8, "seconds": 2.0, "passes": 4, "runs": []}
-    way |= {"model": 1.0, "masks": 0.5}
-    ours = way | {"passes": passes, "seconds": seconds, "runs": [4 - passes]}
-    names = [one.name for one in WAYS]
-    ways = {name: ours if name == "canonical forced" else way for name in names}
-    return {"family": family, "schema": schema, "seed": seed, "ways": ways}
-
-
-def test_seeds_of_a_schema_are_one_number():
-    rows = [row("f", "a", 0, 1, 1.0), row("f", "a", 1, 3, 2.0), row("g", "a", 0, 2, 3.0)]
-    texts = written(frame(rows))
-    ours, lift = (texts[texts["way"] == way] for way in ("canonical forced", "lift forced"))
-    assert over_schemas(ours, "saved")["value"] == 0.5
-    assert over_schemas(lift, "saved")["value"] == 0
-    assert over_schemas(ours, "wall")["value"] == (0.75 + 1.5) / 2
-    assert over_schemas(ours, "wall")["n"] == 2
-    assert [len(some) for _, some in families(ours)] == [2, 1, 3]
-    shares = [in_runs(ours, least) for least in (1, 2, 3, 4)]
-    assert shares == [6 / 12, 5 / 12, 3 / 12, 0]
-
-
-def test_schemas_are_drawn_and_passed_over():
-    fit, more = {"type": "boolean"}, {"type": "integer", "minimum": 0, "maximum": 99}
-    alone, large = {"const": 1}, {"type": "string", "maxLength": 40}
-    unfit = {"uniqueItems": True, "type": "array", "items": {"type": "string"}}
-    tasks = [
-        Task("f", str(k), json.dumps(one)) for k, one in enumerate([fit, more, alone, large, unfit])
-    ]
-    terms = Config(most_states=30)
-    found, over = passed_over(tasks, terms, 5, "0")
-    assert {task.id for task in found} == {"0", "1"}
-    assert over == {"one text only": 1, "more than 30 states": 1, "UnsupportedSchemaError": 1}
-    assert passed_over(tasks, terms, 5, "0") == (found, over)
-    assert [len(passed_over(tasks, terms, count, "0")[0]) for count in (0, 1, 2)] == [0, 1, 2]
-
-
-@pytest.fixture(scope="module")
-def loaded():
-    return LoadedModel("stub", "", None, TOKENIZER, (END,), "cpu", 0.0)
-
-
-@pytest.fixture(scope="module")
-def speedup_rows(loaded, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("speedup")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(models, "opened", lambda *_: loaded)
-        patch.setattr(speedup, "causal", lambda loaded: Opinion())
-        patch.setattr(LoadedModel, "provenance", lambda self: {"model": "stub", "device": "none"})
-        config = replace(speedup.SMOKE, each=2, seeds=2, most_ids=40)
-        speedup.measure(run := Run("speedup", 1, config, folder, Settings()))
-        run.finish()
-    return read_run(folder)
-
-
-def test_rows_add_up(speedup_rows):
-    rows, manifest = speedup_rows
-    assert manifest["complete"]
-    assert manifest["failures"] == 0
-    assert [row["turn"] for row in rows] == [0, 1, 2, 3]
-    assert len({row["schema"] for row in rows}) == 2
-    for one in rows:
-        ways = one["ways"]
-        assert set(ways) == {way.name for way in WAYS}
-        assert one["same"] == {"lift": True, "canonical": True}
-        for name, way in ways.items():
-            assert way["passes"] + sum(way["runs"]) == way["ids"] <= 40
-            assert bool(way["runs"]) == (name not in ("lift", "canonical"))
-        for method in ("lift", "canonical"):
-            assert ways[method]["text"] == ways[f"{method} forced"]["text"]
-            assert ways["canonical"]["own"] is not False
-
-
-def test_other_ids_than_those_of_encode_are_wrong(speedup_rows):
-    rows, manifest = copy.deepcopy(speedup_rows)
-    rows[1]["ways"]["canonical"]["own"] = False
-    rows[1]["ways"]["lift"]["own"] = False
-    (line,) = speedup.wrong(frame(rows), manifest)
-    assert line.startswith(f"{rows[1]['key']}, canonical: ")

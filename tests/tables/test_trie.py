@@ -8,7 +8,7 @@ import pytest
 from tiny import lift_of, single_paths, tokenizations
 
 from bpe_automata.errors import BudgetExceededError, PromptError
-from experiments.answers.logprobs import (
+from experiments.logprobs import (
     PackedReader,
     PaddedReader,
     packed_log_probs,
@@ -17,7 +17,7 @@ from experiments.answers.logprobs import (
     pick_reader,
     scores,
 )
-from experiments.answers.trie import along_paths, masked_steps, size_of, unroll
+from experiments.trie import along_paths, masked_steps, size_of, unroll
 
 PROMPT = [3, 1, 4, 1, 5]
 ANSWERS = ("abcab", "caa", "bbc")

@@ -1,5 +1,4 @@
-"""Samples on a trie follow the exact distributions: one by one through a matcher, which is caught
-where it disagrees with its automaton, and as weighted populations of one, two and many."""
+"""Weighted populations on a trie, of one, two and many, follow the exact distributions."""
 
 from __future__ import annotations
 
@@ -13,49 +12,14 @@ from tiny import PIECES, lift_of
 from experiments.answers.distributions import Explored
 from experiments.answers.populations import Populations, _systematic
 from experiments.answers.targets import Targets, Vocabulary
-from experiments.answers.trie import Automaton, along_paths, masked_steps, unroll
-from experiments.run.statistics import clopper_pearson
-from experiments.study.distortion.artefact import (
-    ConstrainedSampler,
-    SamplerMismatchError,
-    sample_free,
-)
+from experiments.statistics import clopper_pearson
+from experiments.trie import along_paths, masked_steps, unroll
 
 ANSWERS = ("abcab", "caa", "bbc")
 AUTOMATON = lift_of(ANSWERS)
 LEVEL = 1e-7
 """Per interval, so that a right sampler fails this test once in 100,000 seeds."""
 COUNT = 20000
-
-
-class FakeMatcher:
-    """A matcher over an automaton, with the methods that the sampler uses."""
-
-    def __init__(self, automaton: Automaton) -> None:
-        self.automaton, self.states = automaton, [automaton.start]
-
-    def advance(self, token: int) -> None:
-        self.states.append(self.automaton.edges[self.states[-1]][token])
-
-    def rollback(self, count: int) -> None:
-        del self.states[len(self.states) - count :]
-
-    def mask(self, out: np.ndarray, row: int) -> None:
-        out[row] = sum(1 << token for token in self.automaton.edges[self.states[-1]])
-
-    @property
-    def is_accepting(self) -> bool:
-        return not self.automaton.edges[self.states[-1]]
-
-
-class FakeConstraint:
-    n_ids = len(PIECES)
-
-    def __init__(self, automaton: Automaton) -> None:
-        self.automaton = automaton
-
-    def matcher(self, prefix: list[int]) -> FakeMatcher:
-        return FakeMatcher(self.automaton)
 
 
 @pytest.fixture(scope="module")
@@ -91,36 +55,6 @@ def agree(counts, distribution):
     for count, p in zip(counts, distribution, strict=True):
         low, high = clopper_pearson(int(count), n, LEVEL)
         assert low <= p <= high
-
-
-def test_constrained_samples_follow_the_masked_distribution(trie, scores, rng):
-    sampler = ConstrainedSampler(FakeConstraint(AUTOMATON), [], trie, 0)
-    drawn = [sampler.draw(scores, rng) for _ in range(3000)]
-    paths = along_paths(trie, masked_steps(trie, scores, trie.alive(0)))
-    leaves = trie.leaves()
-    agree(np.bincount(drawn, minlength=len(trie))[leaves], np.exp(paths[leaves]))
-
-
-def test_free_samples_follow_the_free_distribution_given_an_answer(trie, scores, rng):
-    leaves = trie.leaves()
-    passing, trials = sample_free(trie, scores, 3000, rng)
-    distribution = np.exp(along_paths(trie, scores)[leaves])
-    assert passing[leaves].sum() >= 3000
-    assert passing[0] == trials
-    agree(passing[leaves], distribution / distribution.sum())
-    low, high = clopper_pearson(int(passing[leaves].sum()), trials, LEVEL)
-    assert low <= distribution.sum() <= high
-
-
-def test_answers_that_never_come_up_are_not_drawn(trie, scores, rng):
-    passing, trials = sample_free(trie, np.where(trie.depth == 1, -60, scores), 3000, rng)
-    assert (trials, passing.sum()) == (0, 0)
-
-
-def test_a_mask_that_differs_from_the_automaton_is_an_error(trie, scores, rng):
-    wrong = Automaton(AUTOMATON.start, tuple(dict(list(e.items())[:1]) for e in AUTOMATON.edges))
-    with pytest.raises(SamplerMismatchError, match="the mask allows"):
-        ConstrainedSampler(FakeConstraint(wrong), [], trie, 0).draw(scores, rng)
 
 
 @pytest.fixture

@@ -12,9 +12,9 @@ from typing import Any
 import support
 
 from bpe_automata.testing import small_tokenizer
-from experiments.answers.trie import Automaton
+from experiments.models import LoadedModel
 from experiments.run.measuring import Run, Settings
-from experiments.shared.models import LoadedModel
+from experiments.trie import Automaton
 
 # A language of eight tokens, small enough to enumerate all tokenizations of a text.
 

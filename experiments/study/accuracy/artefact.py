@@ -33,17 +33,17 @@ import numpy as np
 
 from bpe_automata import constrain
 from bpe_automata._decoding.constraint import Method
+from experiments import models
 from experiments.answers import bfcl
 from experiments.answers.bfcl import Bounds, Request, Style
 from experiments.answers.methods import ChopLanguage
+from experiments.models import Device, Dtype, LoadedModel, models_there, special_ids
 from experiments.run import config
 from experiments.run.config import option
 from experiments.run.executors import FAILURE, Cell, Row
 from experiments.run.measuring import Run
 from experiments.run.provenance import file_sha256
 from experiments.schemas.judge import Verdicts
-from experiments.shared import models
-from experiments.shared.models import Device, Dtype, LoadedModel, models_there, special_ids
 from experiments.study.accuracy.report import (
     CANONICAL,
     CHOP,

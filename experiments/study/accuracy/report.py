@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from experiments.models import labels
 from experiments.run.executors import Row
 from experiments.run.report import Figure, panels
-from experiments.run.statistics import weighted_mean
 from experiments.run.tables import (
     Column,
     Group,
@@ -28,10 +28,10 @@ from experiments.run.tables import (
     table,
     whole,
 )
-from experiments.shared.models import labels
 from experiments.shared.shown import CANONICAL as BLUE
 from experiments.shared.shown import LIFT as RED
 from experiments.shared.shown import Estimate, estimate, mark, model_notes
+from experiments.statistics import weighted_mean
 
 FREE, LIFT, CHOP, CANONICAL, SMC = METHODS = ("free", "lift", "chop", "canonical", "canonical SMC")
 LIKELIEST, DRAWN = IDS = ("likeliest", "drawn")

@@ -4,7 +4,7 @@ Several models are asked prompts with constraints of several families (`answers.
 languages can be enumerated: all distributions are summed up on the trie of all tokenizations, at
 all temperatures, exactly or with a bound on what is missing. Besides, what is drawn from a few
 weighted particles is simulated on that trie. How an error is taken apart: `points`; what the
-methods are: `answers.methods`. Larger languages are sampled: `study.sampled`.
+methods are: `answers.methods`.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import pandas as pd
 
 from bpe_automata import Tokenizer
 from bpe_automata.errors import BudgetExceededError
+from experiments import statistics
 from experiments.answers.asked import MODEL, Opened, ask, described, given_back, opened, row_seed
 from experiments.answers.cases import CASES, StudyCase, chosen
 from experiments.answers.distributions import (
@@ -27,14 +28,13 @@ from experiments.answers.distributions import (
 from experiments.answers.methods import OUR_METHODS, Posed
 from experiments.answers.populations import PARTICLES, Estimated, Populations
 from experiments.answers.targets import COMPLETE, PREFIX
-from experiments.answers.trie import unroll
 from experiments.engines.peers import OutlinesCore
-from experiments.run import config, statistics
+from experiments.models import Device, Dtype
+from experiments.run import config
 from experiments.run.config import option
 from experiments.run.executors import Row
 from experiments.run.measuring import Run
 from experiments.run.tables import markdown, records
-from experiments.shared.models import Device, Dtype
 from experiments.shared.shown import label
 from experiments.study.distortion_study.points import (
     CLEARLY,
@@ -53,6 +53,7 @@ from experiments.study.distortion_study.points import (
     within_tolerance,
 )
 from experiments.study.distortion_study.report import figures, tables
+from experiments.trie import unroll
 
 VERSION = 3
 __all__ = ["SMOKE", "TITLE", "VERSION", "Config", "facts", "figures", "inputs", "measure"]
@@ -94,8 +95,7 @@ def inputs(asked: Config) -> Row:
 def measure(run: Run[Config]) -> None:
     """A row for each model, then one for each model and case."""
     run.note(**inputs(run.config))
-    listed = [case for case in CASES if case.is_enumerated()]
-    ask(run, chosen(listed, run.config.cases), enumerated_row)
+    ask(run, chosen(CASES, run.config.cases), enumerated_row)
 
 
 def enumerated_row(config: Config, source: str, case: StudyCase) -> Row:

@@ -26,9 +26,9 @@ from experiments.answers.methods import METHODS, OUR_METHODS
 from experiments.answers.populations import PARTICLES
 from experiments.answers.targets import COMPLETE, PREFIX, SEQUENCE
 from experiments.run.executors import Row
-from experiments.run.statistics import bootstrap, weighted_mean, weighted_quantile
 from experiments.run.tables import Group, records
 from experiments.shared.shown import Estimate, estimate, in_order
+from experiments.statistics import bootstrap, weighted_mean, weighted_quantile
 
 TITLE = "How much a constraint distorts a model, where it comes from, and what removes it"
 ENUMERATED = "finite"

@@ -29,20 +29,19 @@ import numpy as np
 
 from bpe_automata import Tokenizer
 from bpe_automata.errors import ArgumentError, BpeAutomataError
+from experiments import models
 from experiments.answers.asked import Opened, opened
 from experiments.answers.cases import PROMPTS, Case
 from experiments.answers.distributions import Aims, distributions, per_leaf, tv_between
 from experiments.answers.methods import OUR_METHODS, Posed
 from experiments.answers.targets import COMPLETE, PREFIX, SEQUENCE
-from experiments.answers.trie import along_paths
 from experiments.engines.named import check_known
+from experiments.models import Device, Dtype, models_there
 from experiments.run import config
 from experiments.run.config import option
 from experiments.run.executors import Cell, Row
 from experiments.run.files import cache_name, require
 from experiments.run.measuring import Run
-from experiments.shared import models
-from experiments.shared.models import Device, Dtype, models_there
 from experiments.study.free_draws.report import (
     OUTCOMES,
     TITLE,
@@ -52,6 +51,7 @@ from experiments.study.free_draws.report import (
     tables,
     wrong,
 )
+from experiments.trie import along_paths
 
 VERSION = 1
 LONG = True

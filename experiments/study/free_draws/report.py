@@ -10,15 +10,15 @@ import numpy as np
 import pandas as pd
 from scipy.special import xlogy
 
+from experiments import statistics
 from experiments.answers.methods import OUR_METHODS
 from experiments.answers.targets import COMPLETE, PREFIX, SEQUENCE
-from experiments.run import statistics
+from experiments.models import labels
 from experiments.run.executors import Row
 from experiments.run.report import Figure, panels
-from experiments.run.statistics import clopper_pearson
 from experiments.run.tables import Column, Table, fixed, percent, records, small, table, whole
-from experiments.shared.models import labels
 from experiments.shared.shown import CANONICAL, LIFT, model_notes
+from experiments.statistics import clopper_pearson
 
 OUTCOMES = {
     "complete": "an answer, then the end",

@@ -23,15 +23,15 @@ import numpy as np
 
 from bpe_automata import Tokenizer
 from bpe_automata.errors import ArgumentError
+from experiments import models
 from experiments.engines.named import check_known
+from experiments.models import Device, Dtype, models_there
 from experiments.run import config
 from experiments.run.config import option
 from experiments.run.executors import Cell, Row
 from experiments.run.measuring import Run
-from experiments.shared import models
 from experiments.shared.canonical_texts import Judge
 from experiments.shared.free_texts import sample
-from experiments.shared.models import Device, Dtype, models_there
 from experiments.study.spontaneous.report import TITLE, complete, facts, figures, readme, tables
 
 __all__ = ["SMOKE", "TITLE", "VERSION", "Config", "complete", "facts", "figures", "measure"]

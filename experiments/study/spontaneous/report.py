@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from experiments.models import labels
 from experiments.run.executors import Row
 from experiments.run.report import Figure, grid, panels
-from experiments.run.statistics import bootstrap
 from experiments.run.tables import (
     Column,
     Group,
@@ -29,8 +29,8 @@ from experiments.run.tables import (
     whole,
 )
 from experiments.shared.canonical_texts import KINDS
-from experiments.shared.models import labels
 from experiments.shared.shown import model_notes
+from experiments.statistics import bootstrap
 
 TITLE = "How often models leave their tokenizer's own tokenization"
 MOST_COMMON, SHOWN = 8, 110

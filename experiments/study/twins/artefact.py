@@ -30,22 +30,21 @@ import numpy as np
 
 from bpe_automata import Tokenizer
 from bpe_automata._decoding.visible import visible_tokens
+from experiments import models
 from experiments.answers.asked import Opened
-from experiments.answers.distributions import Aims
-from experiments.answers.logprobs import PROBE, pick_reader
+from experiments.answers.distributions import Aims, distributions
 from experiments.answers.methods import OUR_METHODS, Poser
+from experiments.logprobs import PROBE, pick_reader
+from experiments.models import LoadedModel
 from experiments.run import config
 from experiments.run.config import option
 from experiments.run.executors import Cell, Row
 from experiments.run.files import require
 from experiments.run.measuring import Run
 from experiments.run.provenance import pick_device, version_of
-from experiments.shared import models
 from experiments.shared.canonical_texts import Judge
 from experiments.shared.free_texts import Text, sample
 from experiments.shared.losses import id_losses
-from experiments.shared.models import LoadedModel
-from experiments.study.dose import ours
 from experiments.study.twins.report import (
     ARMS,
     DRAWN,
@@ -403,7 +402,7 @@ def answers(twin: Twin) -> Row:
     for name, prompt, own in contexts(
         chosen.files, loaded.tokenizer, chosen.contexts, chosen.context // 2, chosen.seed
     ):
-        at, slack = ours(ready, loaded.prompt_ids(prompt), own, aims)
+        at, slack = _distances(ready, loaded.prompt_ids(prompt), own, aims)
         lift, canonical = (at["methods"][method] for method in OUR_METHODS)
         numbers = {
             "lift": lift["tv"],
@@ -418,3 +417,16 @@ def answers(twin: Twin) -> Row:
         shown |= {"answers": len(own), "several": sum(size > 1 for size in sizes)}
         found.append({"question": name, "prompt": prompt[-40:], **shown})
     return named(twin, answers=found)
+
+
+def _distances(
+    ready: Opened, prompt_ids: Sequence[int], answers: Sequence[str], aims: Aims
+) -> tuple[Row, float]:
+    """(the `distributions` of lift and canonical over the answers at temperature 1, how far a
+    distance of theirs may be from exact, at most)."""
+    posed = ready.poser.posed(prompt_ids, answers)
+    found = ready.explored(posed, (1.0,), aims, OUR_METHODS)
+    at = distributions(found, 0, OUR_METHODS, len(answers), ())
+    lift, canonical = (at["methods"][method] for method in OUR_METHODS)
+    slacks = lift["slack"] / 2, canonical["slack"] / 2, canonical["weighted_slack"]
+    return at, at["free_slack"] + max(slacks)

@@ -16,7 +16,6 @@ import pandas as pd
 
 from experiments.run.executors import Row
 from experiments.run.report import Figure, panels
-from experiments.run.statistics import weighted_mean
 from experiments.run.tables import (
     Column,
     Table,
@@ -29,6 +28,7 @@ from experiments.run.tables import (
     whole,
 )
 from experiments.shared.shown import CANONICAL, LIFT, Estimate, estimate
+from experiments.statistics import weighted_mean
 
 TITLE = "Twins with and without BPE-dropout: does a model suffer from what it never saw?"
 PLAIN, DROPOUT = ARMS = ("plain", "dropout")

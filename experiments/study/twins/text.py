@@ -25,7 +25,7 @@ from bpe_automata import Tokenizer
 from bpe_automata.errors import MissingFileError
 from experiments.answers.cases import check_prefix_free
 from experiments.run.files import require
-from experiments.study.poisoning.words import OrdinaryTokens
+from experiments.words import OrdinaryTokens
 
 LEFT_OUT = frozenset({"site-packages", "__pycache__", "test", "tests", "encodings"})
 """Folders: what is installed there, tests, and tables of characters."""

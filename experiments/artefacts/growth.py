@@ -1,0 +1,369 @@
+"""How the automata grow with the regex: DirectMerge against CartesianMerge.
+
+States, transitions, seconds and memory of the published algorithms in plain Python (the reference)
+and of the package, on one language: BPE alone with the Mistral-7B merge table. A construction has a
+limit of time and of memory; over a limit is a result, and larger sizes of that family are skipped
+for that method. Those that finish are compared, as languages and by their first masks.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import pandas as pd
+
+from bpe_automata import ByteDFA, TokenAutomaton, compile_regex
+from bpe_automata._constructions.cartesian_merge import CartesianMerge
+from bpe_automata._constructions.explicit import explore
+from bpe_automata._core.canonical import canonical_automaton
+from bpe_automata._kernels.bits import members
+from bpe_automata.reference import CartesianProduct, direct_merge, explicit, product_mask
+from experiments.article.mistral import NAME, Reference, mistral_table
+from experiments.lab import Row, failed
+from experiments.shared.resources import forget_peak, limited, resident, settled, timed
+from experiments.show import CANONICAL, PALE, Figure, Table, fixed, panels
+
+TITLE, TIMED, LONG = f"Growth: {NAME}", True, True
+DIRECT, CARTESIAN = "DirectMerge (reference)", "CartesianMerge (reference)"
+LAZY, EXPLICIT = "package, first mask", "package, written out"
+COLORS = {DIRECT: "#6a4c93", CARTESIAN: "#edae49", EXPLICIT: "#7fc4cc", LAZY: CANONICAL}
+DONE, SKIPPED = "done", "skipped"
+WARM = ("[a-c]{3}", "(ab)*(true|false)*")
+"""Regexes that need every kernel."""
+
+
+def nested(n: int) -> str:
+    """Boolean expressions whose operators nest n - 1 deep: alternations within alternations."""
+    if n == 1:
+        return "(true|false)"
+    inner = nested(n - 1)
+    return rf"(not {inner}|\({inner} (and|or) {inner}\))"
+
+
+def fields(n: int) -> str:
+    """A JSON object of n fields."""
+    value = r'(true|false|null|-?(0|[1-9][0-9]*)|"(low|medium|high)")'
+    return r"\{" + ", ".join(rf'"field{i}": {value}' for i in range(1, n + 1)) + r"\}"
+
+
+FAMILIES: dict[str, tuple[Callable[[int], str], tuple[int, ...]]] = {
+    ".{n}": (".{{{}}}".format, (1, 2, 3, 4, 5, 6)),
+    "[a-z]{n}": ("[a-z]{{{}}}".format, (1, 2, 3, 4, 5, 6, 7)),
+    "alternations nested n deep": (nested, (1, 2, 3, 4, 5)),
+    "JSON object of n fields": (fields, (1, 2, 4, 8, 16)),
+}
+
+
+@dataclass(frozen=True)
+class Config:
+    """families: names; largest: of each, none for their own sizes; merges: only the first so many;
+    limit: seconds;
+    mb: 10^6 bytes; most_kept: automata with more transitions are not compared."""
+
+    families: tuple[str, ...] = tuple(FAMILIES)
+    largest: int | None = None
+    merges: int | None = None
+    limit: float = 45
+    mb: float = 4000
+    most_kept: int = 12_000_000
+
+
+SMOKE = Config(("[a-z]{n}", "alternations nested n deep"), largest=2, merges=300, limit=20)
+
+
+@dataclass(frozen=True)
+class Built:
+    """states, transitions: None where nothing was written out; integers: what has to be kept for
+    this regex, 1 a state, 2 a transition (token, target) and 2 a relevant pair."""
+
+    first: Any
+    states: int | None = None
+    transitions: int | None = None
+    integers: int | None = None
+    automaton: Callable[[], TokenAutomaton] | None = None
+
+
+# A method constructs on the clock; what it returns describes the result when the clock has stopped.
+
+
+def direct(bench: Reference, dfa: ByteDFA) -> Callable[[], Built]:
+    """DirectMerge on base symbols, as published."""
+    merged = direct_merge(bench.symbols(dfa), bench.merges)
+
+    def built() -> Built:
+        q, t = len(merged.states()), sum(map(len, merged.out.values()))
+        return Built(merged.out[merged.start], q, t, q + 2 * t, lambda: explicit(merged))
+
+    return built
+
+
+def cartesian(bench: Reference, dfa: ByteDFA) -> Callable[[], Built]:
+    """CartesianMerge as published: the lift, and the relevant states of the product."""
+    lifted = bench.lifted(dfa)
+    product = CartesianProduct(lifted, bench.texts)
+    relevant = product.relevant
+
+    def built() -> Built:
+        transitions = sum(len(product_mask(product, pair)) for pair in relevant)
+        kept = len(lifted.states()) + 2 * sum(map(len, lifted.out.values())) + 2 * len(relevant)
+        first = product_mask(product, product.start)
+        return Built(first, len(relevant), transitions, kept, lambda: explicit(product.automaton()))
+
+    return built
+
+
+def lazy(bench: Reference, dfa: ByteDFA) -> Callable[[], Built]:
+    """CartesianMerge of the package, to its first mask; no automaton is written out."""
+    engine = CartesianMerge(bench.tokenizer, dfa)
+    mask = engine.mask(engine.initial())
+    return lambda: Built(members(mask).tolist())
+
+
+def written_out(bench: Reference, dfa: ByteDFA) -> Callable[[], Built]:
+    """CartesianMerge of the package, the whole automaton; its states hold the last id."""
+    engine = CartesianMerge(bench.tokenizer, dfa)
+    made = explore(engine, engine.initial(), 2**62)
+    q, t = made.n_states, made.n_transitions
+    return lambda: Built(made.row(made.start)[0].tolist(), q, t, q + 2 * t, lambda: made)
+
+
+METHODS = {DIRECT: direct, CARTESIAN: cartesian, LAZY: lazy, EXPLICIT: written_out}
+
+
+def cells(config: Config) -> list[Row]:
+    """What is made once for all regexes, then a family each."""
+    return [{"family": family} for family in ("preparation", *config.families)]
+
+
+@lru_cache(maxsize=1)
+def prepared(merges: int | None) -> tuple[Reference, dict[str, float]]:
+    """What regexes share, and the seconds that it took by method; kernels are loaded too."""
+    bench = Reference(mistral_table(merges))
+    compiled = [compile_regex(regex) for regex in WARM]
+    seconds = {LAZY: timed(lambda: canonical_automaton(bench.tokenizer))[0]}
+    for dfa in compiled:
+        written_out(bench, dfa)().automaton().minimised()  # type: ignore[misc]
+    seconds[CARTESIAN] = timed(lambda: (bench.texts, bench.spelled))[0]
+    return bench, seconds
+
+
+def measure(config: Config, family: str) -> list[Row]:
+    """A row for each size and method."""
+    bench, seconds = prepared(config.merges)
+    if family == "preparation":
+        return [{"method": method, "construction": spent} for method, spent in seconds.items()]
+    regex_of, sizes = FAMILIES[family]
+    rows, over = list[Row](), set[str]()
+    for n in (n for n in sizes if config.largest is None or n <= config.largest):
+        made: dict[str, tuple[Row, TokenAutomaton | None]] = {}
+        for method in METHODS:
+            row: Row = {"n": n, "method": method, "regex": regex_of(n), "status": SKIPPED}
+            rows.append(row)
+            if method in over:
+                continue
+            row |= constructed(bench, config, method, row["regex"], made)
+            if row["status"] != DONE:
+                over.add(method)
+    return rows
+
+
+def constructed(
+    bench: Reference,
+    config: Config,
+    method: str,
+    regex: str,
+    others: dict[str, tuple[Row, TokenAutomaton | None]],
+) -> Row:
+    """The row of one construction, compared with `others` of its size, to which it is added."""
+    dfa, before = compile_regex(regex), settled()
+    forget_peak()
+    try:
+        with limited(config.limit, config.mb):
+            seconds, built = timed(lambda: METHODS[method](bench, dfa))
+    except TimeoutError:
+        return {"status": f"over {config.limit:g} s"}
+    except MemoryError:
+        return {"status": f"over {config.mb / 1e3:g} GB"}
+    except Exception as error:  # what one cannot make, others may
+        return {"status": "failed"} | failed(error)
+    peak, found = max(0.0, (resident("VmHWM") or 0.0) - before), built()
+    first = tuple(sorted(found.first))
+    row: Row = {"status": DONE, "construction": seconds, "peak MB": peak, "states": found.states}
+    row |= {"transitions": found.transitions, "integers": found.integers}
+    row |= {"first ids": len(first), "first crc32": zlib.crc32(repr(first).encode())}
+    is_kept = found.automaton is not None and (found.transitions or 0) <= config.most_kept
+    mine = found.automaton() if found.automaton is not None and is_kept else None
+    row |= {"equal to": [], "disagrees": []}
+    for name, (other, theirs) in others.items():
+        if other["first crc32"] != row["first crc32"]:
+            row["disagrees"].append(f"{name}: another first mask")
+        elif mine is not None and theirs is not None:
+            differing = mine.equivalent(theirs)
+            row["equal to"] += [name] * (differing is None)
+            row["disagrees"] += [f"{name}: {list(differing.ids)}"] if differing else []
+    if mine is not None and not any(theirs for _, theirs in others.values()):
+        least = mine.minimised()
+        row["minimal"] = [least.n_states, least.n_transitions]
+    others[method] = (row, mine)
+    return row
+
+
+# What the rows say.
+
+
+def pair(values: Any) -> str | None:
+    """States and transitions."""
+    return None if any(pd.isna(v) for v in values) else " / ".join(f"{v:,.0f}" for v in values)
+
+
+def grown(rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows of constructions, with the name of the regex."""
+    found = rows[rows["family"] != "preparation"]
+    return found.assign(name=found["family"] + found["n"].map(", n = {:.0f}".format))
+
+
+def tables(rows: pd.DataFrame) -> list[Table]:
+    """Sizes; seconds and memory; where each method stops."""
+    found = grown(rows)
+    found["size"] = [pair(one) for one in found[["states", "transitions"]].values.tolist()]
+    sizes, costs, reach = list[Row](), list[Row](), list[Row]()
+    for name, group in found.groupby("name", sort=False):
+        by = group.set_index("method")
+        done = by[by["status"] == DONE]
+        least = next((pair(m) for m in done.get("minimal", ()) if isinstance(m, list)), None)
+        equal, wrong = (
+            1 + sum(map(bool, done["equal to"])),
+            [w for d in done["disagrees"] for w in d],
+        )
+        sizes.append({"states / transitions": name})
+        sizes[-1] |= {m: by["size"].get(m) for m in METHODS if m != LAZY} | {"minimal": least}
+        sizes[-1]["equal"] = f"NO: {wrong}" if wrong else str(equal) if equal > 1 else None
+        costs.append({"": name})
+        costs[-1] |= {f"{m}, s": seconds(by.loc[m]) for m in METHODS if m in by.index}
+        costs[-1] |= {f"{m}, MB": done["peak MB"].get(m) for m in METHODS}
+    for family, group in found.groupby("family", sort=False):
+        line, limits = {"largest n that was finished": family}, ends(group)
+        reach.append(line | {m: limits.get(m) for m in METHODS})
+    prepared_ = rows[rows["family"] == "preparation"]
+    each = zip(prepared_["method"], prepared_["construction"], strict=True)
+    shared = ", ".join(f"{method} {spent:.1f} s" for method, spent in each)
+    return [
+        Table(
+            "Growth of the automata",
+            pd.DataFrame(sizes),
+            {},
+            """reference: the published algorithms in plain Python. CartesianMerge: the relevant
+            pairs of the product, never written out by it. The package's states also hold the last
+            id
+
+            minimal: the least automaton of the language, where one was written out; equal: how many
+            automata were compared, as languages (fewer where one is too large to be kept)""",
+        ),
+        Table(
+            "Seconds and memory",
+            pd.DataFrame(costs),
+            {f"{m}, MB": fixed(0) for m in METHODS},
+            """from a byte DFA on; over a limit a construction is given up, and larger ones are
+            skipped (...)
+
+            MB: 10^6 bytes, peak of the process over what it began with""",
+        ),
+        Table(
+            "Where each method stops",
+            pd.DataFrame(reach),
+            {},
+            f"""made once for all regexes, not counted above: {shared}
+
+            published, as a plot without numbers: n = 1 .. 6 of `.` repeated, for both algorithms,
+            in the article's companion notebook (CartesianMerge there over 27 characters,
+            DirectMerge over 100)""",
+        ),
+    ]
+
+
+def seconds(row: pd.Series) -> str:
+    """Of a construction, or why there are none."""
+    spent = row["construction"]
+    if row["status"] == DONE:
+        return f"{spent:.2g}" if spent < 10 else f"{spent:.0f}"
+    return "..." if row["status"] == SKIPPED else str(row["status"])
+
+
+def ends(family: pd.DataFrame) -> dict[str, str]:
+    """By method: the largest n that was finished, and what stopped it."""
+    found = {}
+    for method, tried in family.groupby("method"):
+        done = tried[tried["status"] == DONE]["n"].max()
+        stopped = tried[~tried["status"].isin((DONE, SKIPPED))]["status"]
+        reached = "none" if pd.isna(done) else f"{done:.0f}"
+        why = f"then {stopped.iloc[0]}" if len(stopped) else "(largest tried)"
+        found[str(method)] = f"{reached}{',' * bool(len(stopped))} {why}"
+    return found
+
+
+def figure(rows: pd.DataFrame) -> Figure:
+    """A column per family; seconds above, integers to keep below; log scales."""
+    found = grown(rows)
+    families = [*found.groupby("family", sort=False)]
+    width = max(3.1 * len(families), 6.2)
+    drawn, axes = panels(2, len(families), (width, 6.6), sharex="col", sharey="row")
+    for column, (family, group) in zip(axes.T, families, strict=True):
+        sizes = sorted(group["n"].unique())
+        limit = group["construction"].max()
+        for panel, value in zip(column, ("construction", "integers"), strict=True):
+            for k, (method, color) in enumerate(COLORS.items()):
+                of = group[group["method"] == method]
+                points = of[of["status"] == DONE].dropna(subset=[value])
+                marks = {"color": color, "marker": "s^oo"[k], "markersize": 8 - k, "zorder": 2 + k}
+                panel.plot(points["n"], points[value], label=method, **marks)
+                stopped = of[of["status"].str.startswith("over")]
+                if value == "construction":
+                    cross = {"color": color, "s": 120 - 20 * k, "marker": "x", "zorder": 9}
+                    panel.scatter(stopped["n"], [1.5 * limit] * len(stopped), **cross)
+            panel.set_yscale("log")
+            if sizes[-1] > 2 * len(sizes):
+                panel.set_xscale("log", base=2)
+            panel.set_xticks(sizes, [f"{n:.0f}" for n in sizes])
+            panel.minorticks_off()
+            panel.grid(axis="y", color=PALE, alpha=0.4)
+        column[0].set_title(str(family), loc="left", fontsize=11)
+        column[1].set_xlabel("n")
+    axes[0, 0].set_ylabel("seconds (log scale)")
+    axes[1, 0].set_ylabel("integers to keep (log scale)")
+    axes[1, -1].legend(loc="upper left", frameon=False, fontsize=9)
+    direct_ends = {str(family): ends(group)[DIRECT] for family, group in families}
+    stops = [f"at n = {e.split(',')[0]} for {f}" for f, e in direct_ends.items() if "over" in e]
+    slowest = found[(found["method"] == LAZY)]["construction"].max()
+    headline = (
+        f"DirectMerge stops being practical: within the limits it ends {' and '.join(stops)};\n"
+        f"the package makes the first mask of each regex in at most {slowest:.2g} s"
+    )
+    note = f"""{NAME}. x: given up. Integers: 1 a state, 2 a transition; CartesianMerge (reference)
+keeps the lift and its relevant pairs, besides the forbidden sets of all texts, which regexes share.
+The reference is the published algorithms in plain Python. Each construction was timed once."""
+    return Figure(drawn, headline, " ".join(note.split()))
+
+
+def numbers(rows: pd.DataFrame) -> dict[str, str]:
+    """What is compared, and how large results are."""
+    found = grown(rows)
+    done = found[found["status"] == DONE]
+    wrong = sum(map(len, done["disagrees"]))
+    compared = sum(map(len, done["equal to"])) + wrong
+    least = done[[isinstance(m, list) for m in done["minimal"]]]
+    large = least[least["family"].isin(("[a-z]{n}", ".{n}"))].groupby("family").last()[::-1]
+    shown = [
+        f"`{row['regex']}` has {row['minimal'][1] / 1e6:.1f} million transitions"
+        for _, row in large.iterrows()
+    ]
+    return {
+        "growth": f"""All methods that end are compared, by their first masks and, where they write
+        an automaton down, as languages: {compared} pairs of automata for {found["regex"].nunique()}
+        regexes, {f"{wrong} of them differ" if wrong else "all are equal"}. What makes DirectMerge
+        and explicit products impractical is not their steps but their result: the minimal automaton
+        of {", that of ".join(shown)}. The lazy product never writes it down."""
+    }

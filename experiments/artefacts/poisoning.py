@@ -1,0 +1,488 @@
+"""What one mis-tokenized word does to a model's next-token distributions, by the distance from it.
+
+A word in a sentence is spelled with other ids than the tokenizer's own, in up to three ways: one of
+its tokens cut in two, all of it cut at random, its single characters (or bytes). What comes before
+and after keeps its ids. At distance d (so many tokens of the sentence stand after the word) the
+model's distribution of the next token is compared with the one after the word's own ids: total
+variation, Kullback-Leibler divergence, and the loss of the token that does follow. The same text
+was read, so a model that looked at text alone would show no change at all.
+
+Two controls give the numbers a scale: another word of the same category, in its own ids, which is a
+change of meaning; and, for some words, the same ids once more, in a batch by themselves, which is
+the noise of the model's arithmetic. Also measured: the mass on ids that do not go on canonically.
+The published example, "weasel shark", is measured too: for each of four animals the ratio of the
+chances of two next words, with every way to spell "shark".
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from bpe_automata._decoding.visible import visible_tokens
+from experiments.lab import Row
+from experiments.models import GEMMA, SMOLLM2, LoadedModel, opened, special_ids
+from experiments.run.files import cache_name, require
+from experiments.shared.canonical_texts import after
+from experiments.shared.free_texts import padded
+from experiments.show import FREE, Figure, Format, Table, fixed, interval, is_missing, panels, whole
+from experiments.statistics import Statistic, estimate, quantile, weighted_mean, weighted_quantile
+from experiments.words import (
+    ANOTHER,
+    NOISE,
+    OWN,
+    PUBLISHED,
+    WAYS,
+    WORDS,
+    OrdinaryTokens,
+    Sentence,
+    SentenceError,
+    other_ways,
+    sentence,
+    templates_of,
+    with_another_word,
+)
+
+TITLE = "What one mis-tokenized word does to the next-token distributions after it"
+NOISE_EVERY, DIGITS = 8, 6
+SHOWN = (0, 1, 2, 4, 8, 16)
+"""Distances in tables, of those that were measured."""
+ALL = "all three"
+FIELDS = ["loss", "tv", "kl", "outside", "extra"]
+BEFORE, WORD, AFTER, ANSWERS = "A {}", " shark", " is a kind of", (" mammal", " fish")
+SPLIT = (b" s", b"har", b"k")
+"""The published way to spell the word."""
+MEDIAN = weighted_quantile(0.5)
+QUANTILES = {"10 %": 0.1, "median": 0.5, "90 %": 0.9}
+
+
+@dataclass(frozen=True)
+class Config:
+    """words, templates: at most, of each category and of each word; distances: tokens after the
+    word, ascending."""
+
+    models: tuple[str, ...] = (SMOLLM2, GEMMA)
+    categories: tuple[str, ...] = tuple(WORDS)
+    words: int = 12
+    templates: int = 3
+    distances: tuple[int, ...] = (0, 1, 2, 3, 4, 6, 8, 12, 16)
+    device: str = "auto"
+    dtype: str = "float32"
+    seed: int = 0
+
+
+SMOKE = Config((SMOLLM2,), ("rare",), words=2, templates=2, distances=(0, 2))
+
+
+def cells(config: Config) -> list[Row]:
+    """The published example, then a word in a template."""
+    examples: list[Row] = [{"source": m, "animal": a} for m in config.models for a in PUBLISHED]
+    words: list[Row] = [
+        {"source": m, "category": c, "number": k, "turn": t}
+        for m in config.models
+        for c in config.categories
+        for k in range(config.words)
+        for t in range(config.templates)
+    ]
+    return [*examples, *words]
+
+
+def measure(
+    config: Config,
+    source: str,
+    animal: str = "",
+    category: str = "",
+    number: int = 0,
+    turn: int = 0,
+) -> list[Row] | Row:
+    """The ratios of an animal; or of a word a row for each way, with a value for each distance."""
+    loaded = opened(source, config.device, config.dtype)
+    said: Row = {"model": loaded.name, "note": loaded.note}
+    if animal:
+        return said | ratios(loaded, animal)
+    words, far, tokenizer = WORDS[category], config.distances, loaded.tokenizer
+    template, before, behind = templates_of(category, number, config.templates)[turn]
+    text = sentence(tokenizer, before, words[number], behind)
+    ways = other_ways(tokenizer, text.word, random.Random(f"{config.seed} {words[number]}"))
+    spelled = {OWN: text.word, **ways}
+    others = [*words[number + 1 :], *words[:number]]
+    another = with_another_word(tokenizer, text, before, others, behind, far[-1] + 1)
+    if another:
+        spelled[ANOTHER] = another[1].word
+    rows = compared(loaded, text, spelled, far)
+    if number % NOISE_EVERY == 0:
+        rows.append({"way": NOISE, "tv": noise(loaded, text, [*spelled.values()][-1], far)})
+    said |= {"word": words[number], "template": template, "d": list(far)}
+    return [said | {"another": another[0] if another else None} | row for row in rows]
+
+
+# Distributions of the next id, over the whole vocabulary, in float64, from logits in the model's
+# own arithmetic.
+
+
+def compared(
+    loaded: LoadedModel, text: Sentence, spelled: Mapping[str, Sequence[int]], far: Sequence[int]
+) -> list[Row]:
+    """For each of `spelled` (ids in place of the word's, by way; OWN is the first) what holds at
+    the distances `far` (ascending): the loss of the token that follows; but for OWN, the distances
+    from its distribution; but for ANOTHER, which is another text, the mass outside the canonical
+    ids."""
+    torch = require("torch")
+    logs = after_words(loaded, text, spelled.values(), far)
+    masses = logs.exp()
+    allowed = torch.from_numpy(canonical_next(loaded, text, far)).to(logs.device).double()
+    following = torch.tensor([text.after[d] for d in far], device=logs.device)
+    rows = list[Row]()
+    for k, (way, ids) in enumerate(spelled.items()):
+        row: Row = {"way": way, "tokens": visible_tokens(loaded.tokenizer, ids)}
+        row["loss"] = numbers_of(-logs[k].gather(-1, following[:, None])[:, 0])
+        if way != OWN:
+            row["tv"] = numbers_of((masses[0] - masses[k]).abs().sum(-1) / 2)
+            row["kl"] = numbers_of((masses[0] * (logs[0] - logs[k])).sum(-1))
+        if way != ANOTHER:
+            inside = torch.linalg.vecdot(masses[k][:, : allowed.shape[1]], allowed)
+            row["outside"] = numbers_of(1 - inside)
+        rows.append(row)
+    return rows
+
+
+def noise(
+    loaded: LoadedModel, text: Sentence, other: Sequence[int], far: Sequence[int]
+) -> list[float]:
+    """Total variation between the distributions after the word's own ids, read in one batch with
+    other ids after a common beginning, and the same read alone and all at once."""
+    together = after_words(loaded, text, (text.word, other), far)[0].exp()
+    start = [*loaded.start_ids, *text.before]
+    rest = [*start[1:], *text.word, *text.after[: far[-1]]]
+    alone = next_log_probs(loaded.model, start[:1], [rest], far)[0].exp()
+    return numbers_of((together - alone).abs().sum(-1) / 2)
+
+
+def after_words(
+    loaded: LoadedModel, text: Sentence, words: Iterable[Sequence[int]], far: Sequence[int]
+) -> Any:
+    """`next_log_probs` of the sentence, with each of these ids for its word."""
+    following, start = text.after[: far[-1]], [*loaded.start_ids, *text.before]
+    return next_log_probs(loaded.model, start, [[*word, *following] for word in words], far)
+
+
+def next_log_probs(
+    model: Any, start: Sequence[int], batch: Sequence[Sequence[int]], far: Sequence[int]
+) -> Any:
+    """Natural logs of the distributions of the next id, float64 [batch, far, V]: `far` ids,
+    ascending, after the position far[-1] ids before the end of each sequence.
+
+    start: ids that all sequences come after, at least one; they are read once.
+    """
+    torch = require("torch")
+    inputs = padded(batch, len(start))
+    last = inputs["input_ids"].shape[1] - 1
+    inputs["logits_to_keep"] = last - far[-1] + torch.tensor(list(far))
+    with torch.inference_mode():
+        begun = model(torch.tensor([list(start)], device=model.device), logits_to_keep=1)
+        begun[cache_name()].batch_repeat_interleave(len(batch))
+        moved = {name: values.to(model.device) for name, values in inputs.items()}
+        logits = model(**moved, **{cache_name(): begun[cache_name()]}).logits
+        return logits.double().log_softmax(-1)
+
+
+def numbers_of(values: Any) -> list[float]:
+    """Of a tensor, with so many digits as mean something."""
+    return [float(f"{value:.{DIGITS}g}") for value in values.cpu().tolist()]
+
+
+def canonical_next(loaded: LoadedModel, text: Sentence, far: Sequence[int]) -> np.ndarray:
+    """bool [far, n_ids]: at these distances from the word, the ids that go on canonically, and the
+    special ones, which end or interrupt a text."""
+    matcher, masks = after(loaded.tokenizer, [*text.before, *text.word]), []
+    for d, token in enumerate(text.after[: far[-1] + 1]):
+        if d in far:
+            masks.append(matcher.mask())
+        matcher.advance(token)
+    allowed: np.ndarray = np.stack(masks)
+    allowed[:, sorted(special_ids(loaded))] = True
+    return allowed
+
+
+def ratios(loaded: LoadedModel, animal: str) -> Row:
+    """ways: [tokens, P(mammal) / P(fish)] of the word's own ids, then of others, those of few
+    tokens first; split: the place of the published way, None where it is not. Raises
+    SentenceError."""
+    tokenizer, before = loaded.tokenizer, BEFORE.format(animal)
+    text = sentence(tokenizer, before, WORD, AFTER)
+    spelled = b"".join(map(tokenizer.token_bytes, text.word))
+    others = sorted(OrdinaryTokens(tokenizer).all_ways(spelled), key=lambda ids: (len(ids), ids))
+    ways = [text.word, *(ids for ids in others if ids != text.word)]
+    prompt = before + WORD + AFTER
+    ids, answers = tokenizer.encode(prompt), list[int]()
+    for answer in ANSWERS:
+        both = tokenizer.encode(prompt + answer)
+        if both[: len(ids)] != ids:
+            raise SentenceError(f"{answer!r} after {prompt!r} changes the ids before it")
+        answers.append(both[len(ids)])
+    logs = after_words(loaded, text, ways, (len(text.after),))[:, 0]
+    found = [float(f"{one / other:.6g}") for one, other in logs[:, answers].exp().tolist()]
+    pieces = [tuple(map(tokenizer.token_bytes, way)) for way in ways]
+    shown = [[visible_tokens(tokenizer, way), r] for way, r in zip(ways, found, strict=True)]
+    return {"ways": shown, "split": pieces.index(SPLIT) if SPLIT in pieces else None}
+
+
+# What the rows say. Medians, means and quantiles are over words, templates and ways; intervals come
+# from drawing words and templates again, which cross each other.
+
+
+def measured(rows: pd.DataFrame) -> pd.DataFrame:
+    """A row for each word, template, way and distance d; extra: the loss less that after the word's
+    own ids."""
+    found, keys = rows.dropna(subset=["way"]), ["model", "category", "word", "template"]
+    found = found.sort_values(keys, kind="stable").reset_index(drop=True)
+    for name in FIELDS[:4]:
+        each = zip(found[name], found["d"], strict=True)
+        found[name] = [v if isinstance(v, list) else [np.nan] * len(d) for v, d in each]
+    found = found.explode(["d", *FIELDS[:4]]).astype(dict.fromkeys(FIELDS[:4], float))
+    own = found[found["way"] == OWN].set_index([*keys, "d"])["loss"]
+    found["extra"] = found["loss"] - own.loc[pd.MultiIndex.from_frame(found[[*keys, "d"]])].values
+    return found.assign(model=pd.Categorical(found["model"], rows["model"].unique()))
+
+
+def of_way(words: pd.DataFrame, way: str) -> pd.DataFrame:
+    """way: one of WAYS, ALL, OWN, or the name of a control."""
+    return words[words["way"].isin(WAYS if way == ALL else (way,))]
+
+
+def of_words(words: pd.DataFrame, statistic: Statistic, value: str) -> Any:
+    """(value, low, high)."""
+    return estimate(words, statistic, value, "word", "template")
+
+
+def shown_distances(words: pd.DataFrame) -> list[int]:
+    """Those of the tables."""
+    return [d for d in SHOWN if d in {*words["d"]}]
+
+
+def by_distance(words: pd.DataFrame, statistic: Statistic, value: str) -> Row:
+    """An estimate for each column."""
+    near = words.groupby("d", sort=False)
+    return {
+        f"d = {d}": of_words(near.get_group(d), statistic, value) for d in shown_distances(words)
+    }
+
+
+def lines(
+    words: pd.DataFrame, ways: Sequence[str], value: str
+) -> Iterable[tuple[Row, pd.DataFrame]]:
+    """The words of each model and way where the value was measured."""
+    for model, own in words.groupby("model", observed=True):
+        for way in ways:
+            if len(some := of_way(own, way).dropna(subset=[value])):
+                yield {"ids of the word": way, "model": model}, some
+
+
+def shown(found: Any) -> str:
+    """An estimate, or a dash."""
+    if is_missing(found):
+        return "-"
+    of: Format = "{:.0e}".format if 0 < abs(found[0]) < 5e-4 else fixed(3)
+    return interval(of)(found)
+
+
+def tables(rows: pd.DataFrame) -> list[Table]:
+    """By way; by category; the published example; the words that moved the most."""
+    words = measured(rows)
+    columns: dict[str, Format] = {f"d = {d}": shown for d in shown_distances(words)}
+    compared_ = (ALL, *WAYS, ANOTHER)
+
+    def by_way(title: str, ways: Sequence[str], value: str, of: Statistic, note: str = "") -> Table:
+        each = [line | by_distance(some, of, value) for line, some in lines(words, ways, value)]
+        return Table(title, pd.DataFrame(each), columns, note)
+
+    far = [
+        line | {"n": (some["d"] == 0).sum(), "quantile": name}
+        | by_distance(some, weighted_quantile(q), "kl")
+        for line, some in lines(words, compared_, "kl")
+        for name, q in QUANTILES.items()
+    ]  # fmt: skip
+    categories = [
+        {"category": f"{name} ({some['word'].nunique()}, {some['template'].nunique()})"}
+        | {"model": model} | by_distance(of_way(some, ALL), MEDIAN, "tv")
+        for model, own in words.groupby("model", observed=True)
+        for name, some in own.groupby(pd.Categorical(own["category"], [*WORDS]), observed=True)
+    ]  # fmt: skip
+    again = """in brackets intervals of 95 %, words and templates drawn again; each for itself, so
+        of a hundred of them some miss"""
+    notes = "\n\n".join(filter(None, rows["note"].unique()))
+    return [
+        by_way(
+            "Total variation between the distributions after the word's own ids and after others, "
+            "median",
+            (*compared_, NOISE),
+            "tv",
+            MEDIAN,
+            f"""Distance d: how many tokens of the sentence, in their own tokenization, stand after
+            the word.
+
+            Medians over words, templates of sentences and ways; {again}. Words and templates cross:
+            a reading counts as often as its word is drawn times as often as its template
+            (pigeonhole bootstrap, Owen 2007), which is rather too wide than too narrow.
+
+            {ANOTHER}: one of the same category in its own tokens, that is a change of meaning.
+
+            {notes}""",
+        ),
+        Table(
+            "Kullback-Leibler divergence of the distribution after other ids from that after its "
+            "own, nats",
+            pd.DataFrame(far),
+            {"n": whole} | columns,
+            f"n: readings, one for each word, template and way; {again}.",
+        ),
+        by_way(
+            "Extra loss of the token that does follow, nats, mean",
+            compared_,
+            "extra",
+            weighted_mean,
+        ),
+        Table(
+            "Total variation by category (words, templates), all ways together, median",
+            pd.DataFrame(categories),
+            columns,
+        ),
+        by_way(
+            "Mass of the next token on ids that do not go on canonically, mean",
+            (OWN, *WAYS),
+            "outside",
+            weighted_mean,
+            "The ids that go on canonically are those after the word's own ids, for all ways.",
+        ),
+        example(rows.dropna(subset=["animal"])),
+        farthest(words),
+    ]
+
+
+def example(rows: pd.DataFrame) -> Table:
+    """The published ratios, then those of the models."""
+    data: list[Row] = [
+        {"animal": a, "model": "Mistral-7B-v0.1, 4 bits (published)", "own tokens": own, "split": s}
+        for a, (own, s) in PUBLISHED.items()
+    ]
+    for _, row in rows.sort_values(["source", "animal"]).iterrows():
+        own, *others = [ratio for _, ratio in row["ways"]]
+        line = {"animal": row["animal"], "model": row["model"], "own tokens": own}
+        line["split"] = None if is_missing(row["split"]) else row["ways"][int(row["split"])][1]
+        line |= {"least of the others": min(others), "median": np.median(others)}
+        line |= {"greatest": max(others), "others that raise it": f"{raised(row)} of {len(others)}"}
+        data.append(line)
+    names = {"split": "`␣s`+`har`+`k`"}
+    frame = pd.DataFrame(data).rename(columns=names)
+    note = """Published: in the notebook beside the article, all four animals. Its prompt has no
+        mark of the beginning of a text; ours has what the model expects there. The others are all
+        other ways to spell the word with tokens of whole characters."""
+    title = "P(“mammal”) / P(“fish”) after “A … shark is a kind of”, by the tokens of “shark”"
+    return Table(title, frame, dict.fromkeys(frame.columns[2:-1], fixed(3)), note)
+
+
+def raised(row: pd.Series) -> int:
+    """How many other ways have a greater ratio than the word's own ids."""
+    own, *others = [ratio for _, ratio in row["ways"]]
+    return sum(ratio > own for ratio in others)
+
+
+def farthest(words: pd.DataFrame) -> Table:
+    """The readings that moved the distribution right after the word the most, in full."""
+    near, *_, last = [*shown_distances(words)] * 2
+    keys = ["word", "template", "model", "category"]
+    by = words.set_index([*keys, "way", "d"])
+    others = words[(words["d"] == near) & words["way"].isin(WAYS)]
+    order = ["tv", "source", "category", "word", "template", "way"]
+    lines_ = list[Row]()
+    for _, one in others.sort_values(order, ascending=[False] + [True] * 5).head(10).iterrows():
+        key = tuple(one[name] for name in keys)
+        line: Row = dict(zip(keys[:3], key, strict=False))
+        line |= {"own ids": by["tokens"][*key, OWN, near], "other ids": one["tokens"]}
+        line |= {f"TV, d = {d}": by["tv"][*key, one["way"], d] for d in (near, last)}
+        line["another word"] = one["another"]
+        if one["another"]:
+            line |= {f"its TV, d = {d}": by["tv"][*key, ANOTHER, d] for d in (near, last)}
+        lines_.append(line)
+    data = pd.DataFrame(lines_)
+    formats = {name: fixed(3) for name in data if "TV" in name}
+    return Table(f"The farthest moved of {len(others):,} readings", data, formats)
+
+
+def figure(rows: pd.DataFrame) -> Figure:
+    """Total variation against distance from the word: a panel per model."""
+    words = measured(rows)
+    models = dict(list(words.groupby("model", observed=True)))
+    drawn, axes = panels(1, len(models), (max(11.0, 5.4 * len(models)), 5.0), sharey=True)
+    styles = zip(WAYS, ("#edae49", "#b07aa1", "#9c6ade"), (":", "--", "-."), strict=True)
+    dashes = {way: {"color": c, "linestyle": s, "linewidth": 1.2} for way, c, s in styles}
+    said = list[str]()
+    for panel, (model, own) in zip(axes[0], models.items(), strict=True):
+        medians = list[str]()
+        for way, color in ((ALL, "#6a4c93"), (ANOTHER, FREE)):
+            each = of_way(own, way).groupby("d")["tv"]
+            low, middle, high = (
+                each.agg(lambda v, q=q: quantile([*v], q)) for q in (0.1, 0.5, 0.9)
+            )
+            panel.fill_between(low.index, low, high, color=color, alpha=0.15, lw=0)
+            label = "other ids, all ways" if way == ALL else way
+            panel.plot(middle, color=color, linewidth=2.2, marker="o", markersize=4, label=label)
+            medians.append(f"{middle.iloc[0]:.2f}")
+        for way, style in dashes.items():
+            panel.plot(of_way(own, way).groupby("d")["tv"].median(), label=way, **style)
+        counts = f"{own['word'].nunique()} words in {own['template'].nunique()} templates"
+        panel.set_title(f"{model}, {counts}", loc="left", fontsize=11)
+        panel.set(ylim=(0, 1), xlabel="distance: tokens of the sentence after the word")
+        panel.grid(axis="y", color="#eeeeee")
+        said.append(f"{' against '.join(medians)} under {str(model).partition(' ')[0]}")
+    axes[0, 0].set_ylabel("total variation to the distribution after its own ids")
+    axes[0, 0].legend(frameon=False, fontsize=8.5, loc="upper right")
+    note = (
+        "Lines: medians; bands: 10 % to 90 % of words, templates and ways. Another word: of the "
+        "same category, in its own tokenization. All over the whole vocabulary."
+    )
+    headline = f"Other ids for a word move what comes next as another word does: {', '.join(said)}"
+    return Figure(drawn, headline, note)
+
+
+def numbers(rows: pd.DataFrame) -> dict[str, str]:
+    """How far the change reaches, compared with that of another word."""
+    words, said = measured(rows), list[str]()
+    near, *_, last = [*shown_distances(words)] * 2
+
+    def at(own: pd.DataFrame, way: str, d: int, value: str, of: Statistic) -> Any:
+        return of_words(of_way(own, way).query("d == @d"), of, value)
+
+    def signed(found: Any) -> str:
+        return "{:+.3f} ({:+.3f} to {:+.3f})".format(*found)
+
+    for model, own in words.groupby("model", observed=True):
+        (value, low, high), end = (at(own, ALL, d, "tv", MEDIAN) for d in (near, last))
+        first, other = (at(own, ANOTHER, d, "tv", MEDIAN)[0] for d in (near, last))
+        loss, later = (signed(at(own, ALL, d, "extra", weighted_mean)) for d in (near, last))
+        said.append(
+            f"{model} {value:.2f} ({low:.2f} to {high:.2f}), {end[0]:.3f} after {last} tokens, "
+            f"over {own['word'].nunique()} words in {own['template'].nunique()} templates (another "
+            f"word: {first:.2f} and {other:.3f}); the loss of the token that does follow changes "
+            f"by {loss} nats right after it, and by {later} after {last}"
+        )
+    examples, (one, two) = rows.dropna(subset=["animal"]), PUBLISHED["weasel"]
+    counts = [
+        f"{sum(raised(row) for _, row in of.iterrows())} of {sum(len(w) - 1 for w in of['ways'])} "
+        f"under {model}"
+        for model, of in examples.sort_values("source").groupby("model", sort=False)
+    ]
+    up = sum(a < b for a, b in PUBLISHED.values())
+    return {
+        "poisoning": f"""A word spelled with other ids than the tokenizer's own moves what the model
+        says next, though the text is the same. Median total variation right after it, and further
+        on: {"; ".join(said)}. Published, for Mistral-7B, is P(mammal) / P(fish) after “A weasel
+        shark is a kind of”, which other tokens of “shark” moved from {one:.3f} to {two:.3f}; of the
+        {len(PUBLISHED)} animals in the companion notebook {up} move up, {len(PUBLISHED) - up} down.
+        Of the other tokenizations of the word {" and ".join(counts)} move it up."""
+    }

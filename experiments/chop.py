@@ -1,0 +1,137 @@
+"""The published heuristic for forced ids: tokenize the forced bytes, give the last ids back.
+
+    chop(w) = encode(w) without the ids from the first byte on at which some token begins that goes
+              beyond w, where the grammar allows what it goes on with
+
+Only the last `max_tokens` ids are looked at, and given back. The source is llguidance:
+docs/fast_forward.md ("Safely converting FF-strings to FF-tokens", `max_tokens` 4) and, with the
+text around it, `TokTrie::chop_tokens` and `TokenParser::ff_tokens`. The ids may be ones that
+`encode` gives for no text, and ids that are certain are given back. `forced_tokens` is exact.
+"""
+
+from __future__ import annotations
+
+import codecs
+from bisect import bisect_left
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+from bpe_automata import Tokenizer
+from bpe_automata._arguments import at_least
+from bpe_automata._automata.linked import ByteAutomaton
+from bpe_automata._constructions.engine import TextEngine
+from bpe_automata._decoding.forced import bytes_from, text_state
+from bpe_automata._tokenizer.description import Prefix
+
+_SENTINEL = "\x02"
+"""Put before a text that is not to be taken for the beginning of one, as llguidance does."""
+
+
+def chop(
+    engine: TextEngine[Any], state: Hashable, before: Sequence[int] = (), max_tokens: int = 4
+) -> tuple[int, ...]:
+    """The ids that the heuristic would append in a state of the engine.
+
+    before: the ids that led there, prompt first. max_tokens: how many of the last ids may be given
+    back; 0 keeps all. Empty where nothing is forced, and where encode does not give the forced text
+    back (a normalizer, a character that is under way). Raises ArgumentError.
+    """
+    at_least(0, max_tokens, "max_tokens")
+    after, ids = encoded(engine, state, before)
+    return chopped(engine.tokenizer, engine.dfa, after, ids, max_tokens)
+
+
+def encoded(
+    engine: TextEngine[Any], state: Hashable, before: Sequence[int] = ()
+) -> tuple[int, tuple[int, ...]]:
+    """What `chop` has before it gives anything back: (the state of `engine.dfa` after the forced
+    text that is tokenized, its ids). Takes what `chop` takes."""
+    start = text_state(engine, state)
+    text, ids = in_context(engine.tokenizer, before, bytes_from(engine.dfa, start))
+    return engine.dfa.walk(text, start), ids
+
+
+def chopped(
+    tokenizer: Tokenizer, dfa: ByteAutomaton, state: int, ids: Sequence[int], max_tokens: int
+) -> tuple[int, ...]:
+    """Ids without the last ones that a longer token might replace. state: of `dfa`, after them."""
+    kept = list(ids)
+    lengths = [len(tokenizer.token_bytes(token)) for token in kept]
+    spelled = b"".join(map(tokenizer.token_bytes, kept))
+    looked_at = sum(lengths[max(0, len(kept) - max_tokens) :])
+    first = len(spelled) - looked_at
+    edge = next(
+        (at for at in range(first, len(spelled)) if spans(tokenizer, spelled[at:], dfa, state)),
+        len(spelled),
+    )
+    while kept and sum(lengths[: len(kept)]) > edge:
+        kept.pop()
+    return tuple(kept)
+
+
+def spans(tokenizer: Tokenizer, suffix: bytes, dfa: ByteAutomaton, state: int) -> bool:
+    """Is there a token that begins with `suffix` and goes on with one or more bytes that `dfa`
+    allows from `state`? Added tokens are none: they are not made of text."""
+    spelled = tokenizer.derived("sorted spellings", _sorted)
+    at = bisect_left(spelled, suffix)
+    if at == len(spelled) or not spelled[at].startswith(suffix):
+        return False
+    for byte in dfa.live_bytes(state).tolist():
+        longer = suffix + bytes((byte,))
+        at = bisect_left(spelled, longer)
+        if at < len(spelled) and spelled[at] == longer:
+            return True
+        if spans(tokenizer, longer, dfa, dfa.step(state, byte)):
+            return True
+    return False
+
+
+def _sorted(tokenizer: Tokenizer) -> list[bytes]:
+    """What ordinary tokens spell, each once."""
+    return sorted({token for token in tokenizer.description.tokens if token})
+
+
+# What `encode` gives inside a text.
+
+
+def in_context(
+    tokenizer: Tokenizer, before: Sequence[int], forced: bytes
+) -> tuple[bytes, tuple[int, ...]]:
+    """(what is tokenized, its ids): the whole characters that forced bytes begin with.
+
+    At the beginning of a text they are encoded as one. After other ids they are encoded together
+    with what the last id spells, and its id is taken off the front; where encode begins with
+    another id, alone. (b"", ()) where encode changes the text or forced bytes begin in the middle
+    of a character.
+    """
+    past = tokenizer.last_text(before)
+    head = tokenizer.token_bytes(past[-1]) if past else b""
+    for given in dict.fromkeys((head, b"")):
+        text = _characters(given + forced)
+        ids = _tokenized(tokenizer, text, bool(past))
+        if ids is None or (given and ids[:1] != past[-1:]):
+            continue
+        return text.encode()[len(given) :], ids[1 if given else 0 :]
+    return b"", ()
+
+
+def _characters(data: bytes) -> str:
+    """The whole characters that the bytes begin with; none where they are no UTF-8."""
+    try:
+        return codecs.getincrementaldecoder("utf-8")().decode(data)
+    except UnicodeDecodeError:
+        return ""
+
+
+def _tokenized(tokenizer: Tokenizer, text: str, inside: bool) -> tuple[int, ...] | None:
+    """The ids of a text, at the beginning of one or inside; None where they spell another."""
+    if not (inside and tokenizer.description.prefix is not Prefix.NONE):
+        ids = tuple(tokenizer.encode(text))
+    else:
+        front = tokenizer.encode(_SENTINEL)
+        ids = tuple(tokenizer.encode(_SENTINEL + text))
+        if list(ids[: len(front)]) != front:
+            return None
+        ids = ids[len(front) :]
+    spelled = b"".join(map(tokenizer.token_bytes, ids)) if inside else tokenizer.text_bytes(ids)
+    return ids if spelled == text.encode() else None

@@ -1,0 +1,353 @@
+"""The laboratory: an artefact, a table or a figure that can be made again, is one file in
+`experiments/artefacts`.
+
+    Config, SMOKE            frozen dataclass, its fields are options; one that takes seconds
+    TITLE                    of its page
+    TIMED, LONG              (optional) nothing may run beside a cell; `all` measures it with --long
+    cells(config)            -> dicts: what is measured, each by itself
+    measure(config, **cell)  -> a row, or several (dicts that JSON holds)
+    tables(rows)             -> list of Tables, from a data frame of rows without failures
+    figure(rows)             -> (optional) a Figure, or several
+    numbers(rows)            -> (optional) {place: Markdown} for the README and the pages
+
+    python -m experiments list
+    python -m experiments run NAME... [--smoke] [--on ray] [--jobs 2] [--FIELD VALUE]
+    python -m experiments tables NAME...      the same from the rows that are there
+    python -m experiments all [--smoke | --long]
+
+A run goes on where an earlier one of the same config and the same code stopped. A cell that raises,
+dies or is too slow is a row that says so under "failure".
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import gzip
+import hashlib
+import importlib
+import json
+import multiprocessing
+import os
+import platform
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import as_completed
+from importlib import metadata
+from pathlib import Path
+from typing import Any, Literal
+
+import pandas as pd
+import pebble
+import tyro
+from rich.progress import track
+
+from bpe_automata.errors import ArgumentError, BpeAutomataError, MissingFileError
+from experiments import show
+
+Row = dict[str, Any]
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS, PAPER = ROOT / "results", ROOT / "paper_figures"
+FOLDER = ROOT / "experiments" / "artefacts"
+NAMES = sorted(p.stem.replace("_", "-") for p in FOLDER.glob("*.py") if p.stem != "__init__")
+FAILURE = "failure"
+"""The key of a row that says why there is no measurement."""
+NOT_MEASURED = "not measured"
+PACKAGES = ("numpy", "numba", "tokenizers", "torch", "transformers", "gguf")
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """What determines no number. on: where cells run, "here" is this process; jobs: cells at a
+    time; seconds: the most for one; retry: measure failures again; results, paper: folders."""
+
+    on: Literal["processes", "ray", "here"] = "processes"
+    jobs: int = 2
+    seconds: float = 7200.0
+    retry: bool = False
+    results: Path = RESULTS
+    paper: Path = PAPER
+
+
+# Where cells run.
+
+
+def one(module: str, config: Any, cell: Row) -> list[Row]:
+    """The rows of a cell; what it raises is a row that says so."""
+    began = time.perf_counter()
+    try:
+        made = importlib.import_module(module).measure(config, **cell)
+        made = json.loads(json.dumps(made))  # as rows that are read again
+    except Exception as error:  # one cell that fails must not end the others
+        made = failed(error)
+    cell = cell | {"seconds": round(time.perf_counter() - began, 4)}
+    return [cell | row for row in (made if isinstance(made, list) else [made])]
+
+
+def failed(error: BaseException) -> Row:
+    """The row of what could not be measured; it names no path of this machine."""
+    said = re.sub(r"(?<![\w#])[~.]*/[^\s'\",;]+", "...", f"{type(error).__name__}: {error}")
+    return {FAILURE: said[:300]}
+
+
+def _given(result: Callable[[], list[Row]], cell: Row) -> list[Row]:
+    try:
+        return result()
+    except Exception as error:  # its process died, or its time was up
+        return [{**cell, **failed(error)}]
+
+
+def here(module: str, config: Any, cells: list[Row], run: Run) -> Iterator[tuple[Row, list[Row]]]:
+    """One after the other, in this process."""
+    del run
+    return ((cell, one(module, config, cell)) for cell in cells)
+
+
+def processes(
+    module: str, config: Any, cells: list[Row], run: Run
+) -> Iterator[tuple[Row, list[Row]]]:
+    """A process that dies, or is too slow, takes with it its own cell alone."""
+    fresh = multiprocessing.get_context("spawn")
+    with pebble.ProcessPool(min(run.jobs, len(cells)), context=fresh) as pool:
+        asked = {pool.schedule(one, (module, config, c), timeout=run.seconds): c for c in cells}
+        try:
+            for future in as_completed(asked):
+                yield asked[future], _given(future.result, asked[future])
+        except BaseException:
+            pool.stop()
+            raise
+
+
+def on_ray(module: str, config: Any, cells: list[Row], run: Run) -> Iterator[tuple[Row, list[Row]]]:
+    """On the cluster that RAY_ADDRESS names, or on one of this machine; a GPU for each cell where
+    there are some."""
+    import ray
+
+    paths = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    ray.init(
+        os.environ.get("RAY_ADDRESS"),
+        ignore_reinit_error=True,
+        log_to_driver=False,
+        runtime_env={"env_vars": {"PYTHONPATH": paths}},
+    )
+    gpus = 1 if ray.cluster_resources().get("GPU") else 0
+    task = ray.remote(num_cpus=1, num_gpus=gpus, max_retries=2)(one)
+    asked = {task.remote(module, config, cell): cell for cell in cells}
+    while asked:
+        (done,), _ = ray.wait(list(asked), num_returns=1)
+        cell = asked.pop(done)
+        yield cell, _given(lambda: ray.get(done), cell)  # noqa: B023  # called at once
+
+
+# Rows.
+
+
+def made_by(name: str, module: Any, config: Any) -> Row:
+    """What rows must not be mixed of: config, code of the package, versions."""
+    folder = ROOT / "bpe_automata"
+    sources = b"".join(path.read_bytes() for path in sorted(folder.rglob("*.py")))
+    versions = {"python": platform.python_version()}
+    for package in (*PACKAGES, *getattr(module, "PACKAGES", ())):
+        try:
+            versions[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            versions[package] = "none"
+    given = {k: v.name if isinstance(v, Path) else v for k, v in vars(config).items()}
+    digest = hashlib.sha256(sources).hexdigest()[:16]
+    return json.loads(
+        json.dumps({"artefact": name, "config": given, "code": digest, "versions": versions})
+    )
+
+
+def machine() -> Row:
+    """Where rows are measured, and of which commit."""
+    command = ["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"]
+    try:
+        commit = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        commit = "unknown"
+    load = [round(value, 2) for value in os.getloadavg()]
+    found = {"machine": platform.machine(), "cores": os.cpu_count(), "load_average": load}
+    return found | {"commit": commit}
+
+
+def place(name: str, module: Any, config: Any, run: Run) -> Path:
+    """The file of a config's rows: each line is a cell with its rows; the first says of what."""
+    digest = hashlib.sha256(json.dumps(made_by(name, module, config), sort_keys=True).encode())
+    return run.results / name / f"{digest.hexdigest()[:10]}.jsonl"
+
+
+def read(path: Path) -> tuple[Row, dict[str, list[Row]]]:
+    """(manifest, rows by cell) of a file of rows; a line that was cut off is left out."""
+    lines = path.read_text(encoding="utf-8").split("\n") if path.exists() else [""]
+    found = {}
+    for line in lines[1:]:
+        try:
+            entry = json.loads(line)
+            found[json.dumps(entry["cell"])] = entry["rows"]
+        except ValueError:
+            continue
+    return json.loads(lines[0] or "{}"), found
+
+
+def measure(name: str, module: Any, config: Any, run: Run) -> tuple[Row, list[Row]]:
+    """(manifest, rows), those of earlier runs of the same config and code among them."""
+    path = place(name, module, config, run)
+    manifest, known = read(path)
+    cells = [json.loads(json.dumps(cell)) for cell in module.cells(config)]
+
+    def is_missing(cell: Row) -> bool:
+        rows = known.get(json.dumps(cell))
+        return rows is None or (run.retry and any(FAILURE in row for row in rows))
+
+    missing = [cell for cell in cells if is_missing(cell)]
+    if getattr(module, "TIMED", False):
+        run = dataclasses.replace(run, jobs=1, on="here" if run.on == "here" else "processes")
+    if not manifest:
+        manifest = made_by(name, module, config) | machine()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(manifest), encoding="utf-8")
+    each = {"processes": processes, "ray": on_ray, "here": here}[run.on]
+    found = each(module.__name__, config, missing, run) if missing else ()
+    with path.open("a", encoding="utf-8") as file:
+        for cell, rows in track(found, name, total=len(missing), transient=True):
+            known[json.dumps(cell)] = rows
+            file.write("\n" + json.dumps({"cell": cell, "rows": rows}, ensure_ascii=False))
+            file.flush()
+    return manifest, ordered(cells, known)
+
+
+def ordered(cells: list[Row], known: dict[str, list[Row]]) -> list[Row]:
+    """The rows of all cells in their order; a cell without any is a failure."""
+    none = [{FAILURE: NOT_MEASURED}]
+    return [{**cell, **row} for cell in cells for row in known.get(json.dumps(cell), none)]
+
+
+def rows_there(name: str, module: Any, config: Any, run: Run) -> tuple[Row, list[Row]]:
+    """(manifest, rows) that were measured before: those in `results`, or else, of the default
+    config, those of the paper. Raises MissingFileError."""
+    path = place(name, module, config, run)
+    if path.exists():
+        manifest, known = read(path)
+        cells = [json.loads(json.dumps(cell)) for cell in module.cells(config)]
+        return manifest, ordered(cells, known)
+    published = run.paper / "rows" / f"{name}.jsonl.gz"
+    if config != module.Config() or not published.exists():
+        raise MissingFileError(f"no rows of {name} are there: `python -m experiments run {name}`")
+    with gzip.open(published, "rt", encoding="utf-8") as file:
+        manifest, *rows = map(json.loads, file)
+    return manifest, rows
+
+
+def good(rows: Sequence[Row]) -> pd.DataFrame:
+    """Those without failures."""
+    return pd.DataFrame([row for row in rows if FAILURE not in row])
+
+
+# What is written.
+
+
+def write(name: str, module: Any, manifest: Row, rows: list[Row], run: Run, is_paper: bool) -> None:
+    """NAME.md and its figures; those of the paper with rows, and numbers on the pages."""
+    home = run.paper if is_paper else run.results / name
+    bad = [row[FAILURE] for row in rows if FAILURE in row]
+    counts = pd.Series(bad, dtype=object).value_counts().head(5).to_dict()
+    said = "; ".join(f"{n} x {why}" for why, n in counts.items())
+    found = good(rows)
+    if found.empty:
+        raise MissingFileError(f"nothing was measured: {said}")
+    tables, drawn = module.tables(found), getattr(module, "figure", lambda _: ())(found)
+    parts = [f"# {module.TITLE}\n"]
+    parts += [f"{len(bad)} of {len(rows)} rows are failures: {said}\n"] if bad else []
+    for figure in drawn if isinstance(drawn, Sequence) else [drawn]:
+        file = f"{figure.name or name}.png"
+        figure.write(home / file)
+        parts.append(f"![{figure.headline.replace(chr(10), ' ')}]({file})\n")
+    home.mkdir(parents=True, exist_ok=True)
+    text = "\n".join([*parts, *(table.markdown() for table in tables)])
+    (home / f"{name}.md").write_text(text, encoding="utf-8")
+    print(f"\n{name}: {home / name}.md")
+    for table in tables:
+        print(
+            f"\n{table.title}\n{table.shown().to_string(index=False)}",
+            *show.paragraphs(table.notes),
+            sep="\n",
+        )
+    if is_paper:
+        lines = [json.dumps(line, ensure_ascii=False) + "\n" for line in (manifest, *rows)]
+        (home / "rows").mkdir(exist_ok=True)
+        (home / "rows" / f"{name}.jsonl.gz").write_bytes(
+            gzip.compress("".join(lines).encode(), mtime=0)
+        )
+        update(module, rows, run.paper)
+
+
+def update(module: Any, rows: Sequence[Row], paper: Path) -> None:
+    """The numbers on the pages, which take none where something is missing."""
+    if any(row.get(FAILURE, "").startswith((NOT_MEASURED, "Missing")) for row in rows):
+        print("The pages keep the numbers that they have: rows or packages are missing.")
+        return
+    said = module.numbers(good(rows)) if hasattr(module, "numbers") else {}
+    for page in [*[ROOT / "README.md"] * (paper == PAPER), *sorted(paper.glob("*.md"))]:
+        text = changed = page.read_text(encoding="utf-8")
+        for where, inside in said.items():
+            inside = show.seen_from(page.parent, ROOT, show.wrapped(inside))
+            changed = show.with_numbers(changed, where, inside)
+        if changed != text:
+            page.write_text(changed, encoding="utf-8")
+
+
+# The command line.
+
+
+def load(name: str) -> Any:
+    """The module of an artefact."""
+    return importlib.import_module(f"experiments.artefacts.{name.replace('-', '_')}")
+
+
+def run_one(verb: str, name: str, options: Sequence[str]) -> int:
+    """Measure, unless the verb is "tables", and write; the exit code."""
+    module, is_smoke = load(name), "--smoke" in options
+    options = [option for option in options if option not in ("--smoke", "--long", "--render")]
+    default: Any = (module.SMOKE if is_smoke else module.Config(), Run())
+    kind: Any = tyro.conf.OmitArgPrefixes[tuple[type(default[0]), Run]]  # type: ignore[misc]
+    kind = tyro.conf.FlagConversionOff[kind]
+    config, run = tyro.cli(kind, args=options, default=default, prog=f"experiments {name}")
+    try:
+        get = rows_there if verb == "tables" else measure
+        write(name, module, *get(name, module, config, run), run, config == module.Config())
+    except (BpeAutomataError, OSError) as error:
+        print(f"error: {name}: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Exit code 0, or 2 with one line of error for whatever the user can mend. Names that are no
+    artefact here are those of `experiments.run`."""
+    from experiments.run import command
+
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    first = next((k for k, word in enumerate(given) if word.startswith("-")), len(given))
+    words, options = given[:first], given[first:]
+    verb = words.pop(0) if words and words[0] in ("run", "tables", "all", "list") else "run"
+    if verb == "list":
+        for name in NAMES:
+            source = (FOLDER / f"{name.replace('-', '_')}.py").read_text(encoding="utf-8")
+            print(f"{name:18} {(ast.get_docstring(ast.parse(source)) or '').splitlines()[0]}")
+    if verb == "list" and words:
+        raise ArgumentError(f"`list` stands alone, not before {' '.join(words)!r}")
+    codes = []
+    for name in NAMES if verb == "all" else [word for word in words if word in NAMES]:
+        is_long = verb == "all" and getattr(load(name), "LONG", False)
+        is_read = "--render" in options or (is_long and not {"--long", "--smoke"} & {*options})
+        codes.append(run_one("tables" if is_read else verb, name, options))
+    others = [word for word in words if word not in NAMES]
+    if others or not codes or verb == "all":
+        more = ["--render"] if verb == "tables" else []
+        shown = [verb] if verb in ("list", "all") else others
+        codes.append(command.main([*shown, *options, *more]))
+    return max(codes)

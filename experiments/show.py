@@ -1,0 +1,212 @@
+"""What is shown of rows: tables in Markdown, figures as PNG, the pages, and numbers in prose.
+
+A table is a data frame with a format for each column that is not text:
+
+    Table("Masks", frame, {"masks": whole, "cold, µs": three}, ["cold: for the first time"])
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from textwrap import fill
+from typing import Any
+
+import pandas as pd
+
+# The numbers of a cell.
+
+Format = Callable[[Any], str]
+
+
+def whole(value: float) -> str:
+    """A whole number: 12,345."""
+    return f"{value:,.0f}"
+
+
+def fixed(digits: int, unit: str = "") -> Format:
+    """So many digits behind the point."""
+    return lambda value: f"{value:,.{digits}f}{unit}"
+
+
+def three(value: float) -> str:
+    """Three significant digits, and from 100 on a whole number: 0.123, 1.23, 123, 12,345."""
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def small(value: float) -> str:
+    """Four digits behind the point, or an exponent where they would say nothing."""
+    if value == 0:
+        return "0"
+    return f"{value:.4f}" if abs(value) >= 5e-4 else f"{value:.0e}"
+
+
+def percent(digits: int = 0) -> Format:
+    """A share of 1 in per cent."""
+    return lambda value: f"{100 * value:.{digits}f} %"
+
+
+def scaled(factor: float, format_: Format = three) -> Format:
+    """In another unit: seconds in milliseconds are `scaled(1e3)`."""
+    return lambda value: format_(value * factor)
+
+
+def duration(seconds: float) -> str:
+    """Seconds with the unit that suits them: 1.2 µs, 3.4 ms, 5.6 s, 7.8 min."""
+    for factor, unit, most in ((1e6, "µs", 1e-3), (1e3, "ms", 1.0), (1.0, "s", 100.0)):
+        if abs(seconds) < most:
+            return f"{three(seconds * factor)} {unit}"
+    return f"{three(seconds / 60)} min"
+
+
+def size(n: float) -> str:
+    """Bytes with the unit that suits them, powers of ten: 120 B, 3.4 kB, 5.6 MB."""
+    for factor, unit in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if abs(n) >= factor:
+            return f"{three(n / factor)} {unit}"
+    return f"{n:.0f} B"
+
+
+def several(format_: Format = three, between: str = " / ") -> Format:
+    """Values one after the other."""
+    return lambda values: between.join("-" if is_missing(v) else format_(v) for v in values)
+
+
+def interval(format_: Format = three) -> Format:
+    """(value, low, high): 0.12 [0.08, 0.17]; of (low, high) the brackets alone."""
+
+    def shown(found: Sequence[float]) -> str:
+        *value, low, high = map(format_, found)
+        return " ".join([*value, f"[{low}, {high}]"])
+
+    return shown
+
+
+def is_missing(value: Any) -> bool:
+    """None, or not a number."""
+    return bool(pd.api.types.is_scalar(value) and pd.isna(value))
+
+
+# Tables and pages.
+
+
+@dataclass(frozen=True)
+class Table:
+    """data: a line for each row, its columns in order; formats: of columns; notes: below it, blank
+    lines between them."""
+
+    title: str
+    data: pd.DataFrame
+    formats: Mapping[str, Format] = field(default_factory=dict)
+    notes: str = ""
+
+    def shown(self) -> pd.DataFrame:
+        """All cells as text; what is missing is a dash."""
+
+        def text(column: str) -> list[str]:
+            format_ = self.formats.get(column, str)
+            return ["-" if is_missing(v) else format_(v) for v in self.data[column]]
+
+        return pd.DataFrame({column: text(column) for column in self.data}, dtype=object)
+
+    def markdown(self) -> str:
+        """A section."""
+        blocks = [f"## {self.title}", markdown(self.shown())]
+        blocks += ["\n".join(f"- {note}" for note in paragraphs(self.notes))] * bool(self.notes)
+        return "\n\n".join(blocks) + "\n"
+
+
+def paragraphs(text: str) -> list[str]:
+    """Those between blank lines, each as one line."""
+    return [
+        " ".join(block.split()) for block in re.split(r"\n\s*\n", text.strip()) if block.strip()
+    ]
+
+
+def markdown(shown: pd.DataFrame) -> str:
+    """The lines of a table alone. The first column is to the left, as are those with words."""
+    words = re.compile(r"[^\W\d_]{4}|`")
+    left = [k == 0 or any(map(words.search, shown.iloc[:, k])) for k in range(shown.shape[1])]
+    lines = [list(shown), [":--" if one else "--:" for one in left], *shown.values.tolist()]
+    escaped = ([cell.replace("|", "\\|").replace("\n", " ") for cell in line] for line in lines)
+    return "\n".join("| " + " | ".join(line) + " |" for line in escaped)
+
+
+@dataclass(frozen=True)
+class Figure:
+    """drawn: a figure of matplotlib; headline: its one message; note: the line below it, with n and
+    what the marks are; name: of the file, that of the artefact if there is none."""
+
+    drawn: Any
+    headline: str
+    note: str
+    name: str = ""
+
+    def write(self, path: Path) -> None:
+        """As PNG, and close it."""
+        from matplotlib import pyplot
+
+        width = self.drawn.get_figwidth()
+        note = "\n".join(fill(line, int(16 * width)) for line in self.note.splitlines())
+        letters = int((width - 0.2) / 0.103)  # of a headline, 0.103 inches wide on average
+        headline = "\n".join(fill(line, letters) for line in self.headline.splitlines())
+        self.drawn.suptitle(headline, x=0.01, ha="left", fontsize=13, fontweight="bold")
+        self.drawn.supxlabel(note, x=0.01, ha="left", fontsize=8, color="#555555")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self.drawn.savefig(path, dpi=160)
+        pyplot.close(self.drawn)
+
+
+FREE, LIFT, CANONICAL, PALE = "#333333", "#d1495b", "#00798c", "#bbbbbb"
+"""One meaning for a colour throughout: the model itself, any tokenization, its own, the rest."""
+
+
+def panels(lines: int, columns: int, size: tuple[float, float], **more: Any) -> tuple[Any, Any]:
+    """(a figure, its axes [lines, columns]), without a frame above and to the right."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    more = {"figsize": size, "layout": "constrained", "squeeze": False} | more
+    with pyplot.rc_context({"axes.spines.top": False, "axes.spines.right": False}):
+        found: tuple[Any, Any] = pyplot.subplots(lines, columns, **more)
+    return found
+
+
+# Numbers in prose: what stands between two markers, `<!-- numbers: PLACE -->` and
+# `<!-- /numbers: PLACE -->`, comes from the rows of an artefact.
+
+
+def wrapped(text: str) -> str:
+    """Markdown in lines of 100 characters: paragraphs, items of lists, tables and code, with blank
+    lines between them."""
+    options: Any = {"break_on_hyphens": False, "break_long_words": False}
+    blocks = []
+    for block in re.split(r"\n\s*\n", text.strip()):
+        is_kept, block = block.lstrip().startswith(("|", "```")), block.strip()
+        items = (
+            [block] if is_kept else [" ".join(i.split()) for i in re.split(r"\n\s*(?=- )", block)]
+        )
+        indent = "  " if block.startswith("- ") else ""
+        fitted = (
+            i if is_kept else fill(i, 100, subsequent_indent=indent, **options) for i in items
+        )
+        blocks.append("\n".join(fitted))
+    return "\n\n".join(blocks)
+
+
+def with_numbers(text: str, place: str, said: str) -> str:
+    """A page with that in its place; the rest is untouched."""
+    name = re.escape(place)
+    marks = rf"(<!-- numbers: {name} -->\n).*?(<!-- /numbers: {name} -->)"
+    return re.sub(marks, lambda m: f"{m[1]}{said.strip()}\n{m[2]}", text, flags=re.DOTALL)
+
+
+def seen_from(folder: Path, root: Path, text: str) -> str:
+    """With links as they are from the folder of a page; they are given as the README has them."""
+    if folder == root:
+        return text
+    return re.sub(r"(?<=\]\()(?!\w+:)", "../", text).replace(f"](../{folder.name}/", "](")

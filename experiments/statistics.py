@@ -1,0 +1,134 @@
+"""Quantiles, and confidence intervals: of a proportion and of a median, exactly; of a mean, a
+quantile, by resampling.
+
+Sources: Clopper and Pearson, Biometrika 1934; Efron, *Bootstrap methods*, 1979; for values that
+come in groups Field and Welsh, *Bootstrapping clustered data*, 2007, and in groups of several kinds
+that cross each other Owen, *The pigeonhole bootstrap*, 2007.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Sequence
+from functools import lru_cache
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+Statistic = Callable[[np.ndarray, np.ndarray], np.ndarray]
+"""(values [n], how often each is taken [count, n]) -> [count]."""
+RESAMPLES = 1000
+
+
+def clopper_pearson(k: int, n: int, alpha: float) -> tuple[float, float]:
+    """The interval that holds the true proportion with probability at least 1 - alpha, of `k`
+    successes in `n` trials."""
+    found = stats.binomtest(k, n).proportion_ci(1 - alpha, method="exact")
+    return float(found.low), float(found.high)
+
+
+def median_interval(values: Sequence[float], alpha: float = 0.05) -> tuple[float, float] | None:
+    """The narrowest pair of order statistics that holds the median of what the values are drawn
+    from with probability at least 1 - alpha, whatever that is (the interval of the sign test); None
+    where the values are too few for any (5 or less for 0.05).
+
+    P(X_(k) <= median <= X_(n+1-k)) >= 1 - 2 P(Binomial(n, 1/2) < k)
+    """
+    ordered, n = sorted(values), len(values)
+    k = int(stats.binom.ppf(alpha / 2, n, 0.5)) if n else 0
+    k += 2 * stats.binom.cdf(k, n, 0.5) <= alpha  # at exactly alpha / 2 one more may go
+    return (ordered[k - 1], ordered[n - k]) if k else None
+
+
+def median(values: Sequence[float]) -> float:
+    """The median; nan of nothing."""
+    return float(np.median(values)) if len(values) else math.nan
+
+
+def quantile(values: Sequence[float], q: float) -> float:
+    """The smallest value that at least the share `q` does not exceed; nan of nothing."""
+    if not len(values):
+        return math.nan
+    # 0.07 * 100 is a little more than 7
+    return float(np.quantile(values, max(0.0, q - 1e-12), method="inverted_cdf"))
+
+
+def bootstrap(
+    values: Sequence[float],
+    groups: Sequence[Hashable],
+    statistic: Statistic,
+    level: float = 0.95,
+    seed: int = 0,
+) -> tuple[float, float]:
+    """The percentile interval of a statistic where whole groups are drawn with replacement: values
+    of one group (variants of one question) say less than as many unrelated ones. (nan, nan) of
+    nothing."""
+    return pigeonhole(values, [groups], statistic, level, seed)
+
+
+def pigeonhole(
+    values: Sequence[float],
+    crossed: Sequence[Sequence[Hashable]],
+    statistic: Statistic,
+    level: float = 0.95,
+    seed: int = 0,
+) -> tuple[float, float]:
+    """The same where values are in one group of each kind (its word, its template). Groups of each
+    kind are drawn by themselves, and a value is taken as often as the product of how often its
+    groups are. For means that is conservative: what is the value's own alone is counted up to three
+    times with two kinds of groups, so the interval is too wide where there is little else. Where
+    not all groups meet, a draw may take no value; such draws are left out.
+    """
+    if not len(values):
+        return math.nan, math.nan
+    taken = _taken(tuple(map(tuple, crossed)), seed)
+    found = statistic(np.asarray(values, dtype=np.float64), taken)
+    low, high = np.quantile(found, ((1 - level) / 2, (1 + level) / 2))
+    return float(low), float(high)
+
+
+@lru_cache(maxsize=2)
+def _taken(crossed: tuple[tuple[Hashable, ...], ...], seed: int) -> np.ndarray:
+    """float64 [RESAMPLES at most, n]: how often each value is taken. Kept, for many statistics are
+    asked of the same groups."""
+    rng = np.random.default_rng(seed)
+    taken = np.ones((RESAMPLES, 1))
+    for groups in crossed:
+        number = {group: k for k, group in enumerate(dict.fromkeys(groups))}
+        m = len(number)
+        drawn = rng.multinomial(m, np.full(m, 1 / m), size=RESAMPLES)
+        taken = taken * drawn[:, [number[group] for group in groups]]
+    return taken[taken.any(axis=1)]
+
+
+def weighted_mean(values: np.ndarray, taken: np.ndarray) -> np.ndarray:
+    """A `Statistic`."""
+    mean: np.ndarray = taken @ values / taken.sum(axis=1)
+    return mean
+
+
+def weighted_quantile(q: float) -> Statistic:
+    """The smallest value that at least the share `q` of those taken does not exceed."""
+
+    def statistic(values: np.ndarray, taken: np.ndarray) -> np.ndarray:
+        order = np.argsort(values, kind="stable")
+        below = np.cumsum(taken[:, order], axis=1)
+        found: np.ndarray = values[order][(below >= q * below[:, -1:]).argmax(axis=1)]
+        return found
+
+    return statistic
+
+
+def estimate(
+    group: pd.DataFrame, statistic: Statistic, field: str, *by: str
+) -> tuple[float, float, float] | None:
+    """(value, low, high) with an interval of 95 %, of a field where it is there; None of nothing.
+    For the interval the values of `by` are drawn again, each by themselves and with all their rows,
+    which say less than as many unrelated ones (`pigeonhole`)."""
+    there = group[group[field].notna()]
+    if there.empty:
+        return None
+    values = there[field].to_numpy(dtype=np.float64)
+    value = float(statistic(values, np.ones((1, len(values))))[0])
+    return value, *pigeonhole(values.tolist(), [there[one].tolist() for one in by], statistic)

@@ -1,1 +1,0 @@
-"""What one mis-tokenized word does to a model."""

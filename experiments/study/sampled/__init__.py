@@ -1,1 +1,0 @@
-"""Larger languages, which are sampled."""

@@ -1,0 +1,118 @@
+"""Forced tokens: counts against those by hand, and what a model is saved by them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from bpe_automata import compile_regex, constrain
+from bpe_automata.sampling import decode
+from bpe_automata.testing import small_tokenizer
+from experiments.artefacts import forced
+from experiments.artefacts.forced import METHODS, certain, nothing, walked, write
+from experiments.models import LoadedModel
+from experiments.schemas.inputs import Case
+
+MERGES = [("b", "c"), ("a", "bc"), ("b", "d"), ("a", "bd")]
+TOKENIZER = small_tokenizer([*"abcdefghx", "bc", "abc", "bd", "abd"], MERGES, added=["<end>"])
+END = 13
+
+
+def counts(regex, *texts):
+    found = {row.pop("method"): row for row in walked(TOKENIZER, compile_regex(regex), texts)}
+    assert tuple(found) == METHODS
+    return {m: {k: n for k, n in row.items() if n} for m, row in found.items()}
+
+
+def test_counts_by_hand():
+    """x,abc and x,abd: x is certain; the heuristic adds a b, of which neither is in any text that
+    matches. At 1 it keeps a, at 2 none. No id after x is certain, and the lift has x a b."""
+    found = counts("xab(c|d)", "xabc", "xabd")
+    right = {"ids": 4, "known": 2, "runs": 2}
+    for method in ("canonical", "lift", "chop 2", "chop 4"):
+        assert found[method] == right
+    for method in ("chop 0", "chop 1"):
+        assert found[method] == right | {"departing": 2, "no_match": 2}
+    assert set(map(str, counts("e(f|g)+h", "efgh").values())) == {
+        "{'ids': 4, 'known': 1, 'runs': 1}"
+    }
+
+
+def test_schemas_in_both_styles():
+    pytest.importorskip("outlines_core")
+    schema = {"type": "object", "properties": {"a": {"type": "boolean"}}, "required": ["a"]}
+    schema["additionalProperties"] = False
+    for style, text in (("compact", '{"a":true}'), ("spaced", '{"a": true}')):
+        case = Case("s", "g", {"schema": schema}, (text, "no"), (True, True))
+        dfa, texts, other, refused = forced.item_of(case, style)
+        assert (texts, other, refused) == ((text,), 1, "")
+        assert dfa.accepts(b'{"a": true}') == (style == "spaced")
+    refused = forced.item_of(Case("s", "g", {"schema": {"type": "nonsense"}}, (), ()), "compact")
+    assert refused[0] is None
+    assert refused[3].startswith("outlines-core: ")
+
+
+class Opinion:
+    """A model whose opinion depends on the length; it counts, and keeps what it was asked."""
+
+    def __init__(self):
+        self.passes, self.asked = 0, []
+        self.noise = np.random.default_rng(0).normal(size=(32, TOKENIZER.n_ids))
+
+    def __call__(self, ids):
+        self.passes += 1
+        self.asked.append(tuple(ids))
+        return self.noise[len(ids) % 32]
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+@pytest.mark.parametrize("method", ["canonical", "lift"])
+@pytest.mark.parametrize("regex", ["xab(c|d){1,4}", "(ab|c)*he", "abd|hh"])
+def test_the_loop_is_that_of_decode(regex, method, temperature):
+    """With and without forced ids: the ids, the passes, and what the model is asked."""
+    for seed, (known, is_forced) in enumerate([(nothing, False), (certain, True)] * 3):
+        constraint = constrain(TOKENIZER, regex, method, eos_ids=(END,), added_tokens=False)
+        theirs, ours = Opinion(), Opinion()
+        asked = {"max_new_tokens": 9, "temperature": temperature, "seed": seed}
+        expected = decode(theirs, constraint, (4, 5), forced=is_forced, **asked)
+        config = forced.Config(way_ids=9, temperature=temperature, seed=seed)
+        found = write(ours, constraint.engine, (4, 5), known, config)
+        assert tuple(token for token in found.ids if token != END) == expected.ids
+        assert found.passes == ours.passes == expected.passes
+        assert ours.asked == theirs.asked
+        assert sum(found.runs) == expected.forced
+        assert found.seconds >= found.model + found.masks > 0
+
+
+@pytest.fixture
+def loaded():
+    """A model of transformers over the small tokenizer."""
+    torch, transformers = pytest.importorskip("torch"), pytest.importorskip("transformers")
+    torch.manual_seed(0)
+    config = transformers.LlamaConfig(
+        vocab_size=TOKENIZER.n_ids + 2,
+        hidden_size=16,
+        intermediate_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        bos_token_id=None,
+        eos_token_id=END,
+    )
+    model = transformers.LlamaForCausalLM(config).double().eval()
+    return LoadedModel("stub", "", model, TOKENIZER, (END,), "cpu", 0)
+
+
+@pytest.mark.parametrize("mode", forced.MODES)
+@pytest.mark.parametrize("loop", forced.LOOPS)
+def test_generation_with_and_without(loop, mode, loaded, monkeypatch):
+    dfa = compile_regex("xab(c|d)")
+    case = Case("one", "g", {"schema": {}}, (), ())
+    monkeypatch.setattr(forced, "opened", lambda *_: loaded)
+    monkeypatch.setattr(forced, "fitting", lambda _: [case])
+    monkeypatch.setattr(forced, "item_of", lambda *_: (dfa, (), 0, ""))
+    monkeypatch.setattr(forced, "chat", lambda _: "h")
+    row = forced.with_and_without(replace(forced.SMOKE, seed=3), 0, loop, mode)
+    assert row["same"]
+    assert (row["passes without"], row["passes with"], row["forced"]) == (3, 1, 2)

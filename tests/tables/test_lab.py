@@ -1,0 +1,119 @@
+"""The laboratory: it resumes; a cell that raises, dies or hangs is a row; artefacts measure and
+show; the numbers on the pages are those of the rows."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import squares
+from squares import Config
+
+from experiments import lab, show
+from experiments.lab import FAILURE, NAMES, PAPER, ROOT, Run
+
+PAGES = [ROOT / "README.md", *sorted(PAPER.glob("*.md"))]
+
+
+@pytest.fixture
+def run(tmp_path):
+    return Run(on="here", results=tmp_path, paper=tmp_path / "paper")
+
+
+def measured(config, run):
+    return lab.measure("squares", squares, config, run)[1]
+
+
+def test_a_run_goes_on_where_it_was_stopped(run):
+    """The last line is cut in the middle: its cell is measured again, the others are not."""
+    first = measured(Config(), run)
+    assert [row["square"] for row in first] == [0, 1, 4, 9]
+    path = lab.place("squares", squares, Config(), run)
+    path.write_text(path.read_text()[:-9])
+    squares_of = {row["k"]: row for row in measured(Config(raises=()), run)}
+    assert [squares_of[k] == first[k] for k in range(3)] == [True] * 3
+    assert squares_of[3]["square"] == 9
+
+
+def test_a_cell_that_raises_is_a_row_and_names_no_path(run):
+    rows = measured(Config(raises=(1,)), run)
+    assert rows[1][FAILURE] == "ValueError: 1 has no square, see ..."
+    assert len(lab.good(rows)) == 3
+
+
+@pytest.mark.parametrize("on", ["processes", pytest.param("ray", marks=pytest.mark.long)])
+def test_a_process_that_dies_takes_its_own_cell_alone(run, on):
+    config = Config(n=5, dies=(1,), raises=(2,))
+    rows = measured(config, Run(on=on, results=run.results))
+    assert [FAILURE in row for row in rows] == [False, True, True, False, False]
+
+
+def test_a_cell_that_is_too_slow_is_a_row(run):
+    rows = measured(Config(n=2, hangs=(0,)), Run(results=run.results, seconds=8))
+    assert "Timeout" in rows[0][FAILURE]
+    assert rows[1]["square"] == 1
+
+
+def test_failures_are_measured_again_when_asked(run):
+    config = Config(raises=(1,))
+    before = measured(config, run)
+    assert measured(config, run) == before
+    again = lab.measure("squares", squares, config, Run(on="here", results=run.results, retry=True))
+    assert again[1][1]["seconds"] != before[1]["seconds"] or again[1] == before
+
+
+def test_a_page_has_the_failures_and_the_paper_its_rows(run):
+    manifest, rows = lab.measure("squares", squares, Config(raises=(1,)), run)
+    lab.write("squares", squares, manifest, rows, run, is_paper=True)
+    text = (run.paper / "squares.md").read_text()
+    assert "1 of 4 rows are failures: 1 x ValueError" in text
+    assert "| 3 | 9 |" in text
+    lab.place("squares", squares, Config(), run).unlink(missing_ok=True)
+    assert lab.rows_there("squares", squares, Config(), run) == (manifest, rows)
+    assert {"commit", "code", "config", "versions", "machine"} <= set(manifest)
+
+
+def test_pages_take_numbers_of_whole_rows_alone(run):
+    page = "a\n<!-- numbers: squares -->\nold\n<!-- /numbers: squares -->\nb\n"
+    run.paper.mkdir()
+    (run.paper / "page.md").write_text(page)
+    rows = measured(Config(), run)
+    lab.update(squares, [*rows, {FAILURE: lab.NOT_MEASURED}], run.paper)
+    assert (run.paper / "page.md").read_text() == page
+    lab.update(squares, rows, run.paper)
+    assert (run.paper / "page.md").read_text() == page.replace("old", "Their sum is 14.")
+
+
+def test_commands(capsys):
+    assert lab.main(["list"]) == 0
+    assert set(NAMES) <= {line.split()[0] for line in capsys.readouterr().out.splitlines()}
+    assert lab.main(["cake"]) == 2
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_artefact_measures_and_shows_the_same_twice(name, run, smollm2_gguf):
+    module = lab.load(name)
+    manifest, rows = lab.measure(name, module, module.SMOKE, run)
+    assert [row[FAILURE] for row in rows if FAILURE in row] == []
+    json.dumps(manifest)
+    for _ in range(2):
+        lab.write(name, module, manifest, rows, run, is_paper=False)
+        text = (run.results / name / f"{name}.md").read_text()
+        assert text.startswith(f"# {module.TITLE}")
+        assert rows == lab.measure(name, module, module.SMOKE, run)[1]
+    if hasattr(module, "numbers"):
+        assert all(isinstance(said, str) for said in module.numbers(lab.good(rows)).values())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_numbers_of_the_pages_are_those_of_the_rows(name):
+    module = lab.load(name)
+    _, rows = lab.rows_there(name, module, module.Config(), Run(results=ROOT / "no results"))
+    texts = {page: page.read_text(encoding="utf-8") for page in PAGES}
+    for place, said in module.numbers(lab.good(rows)).items() if hasattr(module, "numbers") else ():
+        assert any(f"<!-- numbers: {place} -->" in text for text in texts.values()), place
+        for page, text in texts.items():
+            inside = show.seen_from(page.parent, ROOT, show.wrapped(said))
+            assert show.with_numbers(text, place, inside) == text
+    shown = [table.markdown() for table in module.tables(lab.good(rows))]
+    assert all(table in (PAPER / f"{name}.md").read_text() for table in shown)
