@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from tiny import BruteForce, tiny_llama
 
-from bpe_automata.errors import ArgumentError
 from experiments.answers.cases import Case
 from experiments.answers.logprobs import packed_log_probs
 from experiments.run.measuring import Run, Settings, read_run
@@ -85,10 +82,3 @@ def test_samples_agree_with_the_exact_distributions(run, tmp_path):
     assert made.facts["cells"] == made.facts["inside"] == 18
     assert made.facts["cases"]["words"]["laws"]["free"] == rows[2]["free"]
     assert "18 of 18" in distortion.readme(made.facts)["distortion"]
-
-
-def test_a_prompt_by_its_name():
-    asked = replace(distortion.SMOKE, prompts=("digit", "russian"))
-    assert [case.name for case in distortion.chosen_cases(asked)] == ["digit", "russian"]
-    with pytest.raises(ArgumentError, match="'cake' is none of president"):
-        distortion.chosen_cases(replace(asked, prompts=("cake",)))

@@ -1,9 +1,8 @@
-"""Samples on a trie follow the exact distributions: one by one through a matcher, which is caught
-where it disagrees with its automaton, and as weighted populations of one, two and many."""
+"""Samples on a trie follow the exact distributions: one by one through a matcher, and as weighted
+populations of one, two and many."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -17,7 +16,6 @@ from experiments.answers.trie import Automaton, along_paths, masked_steps, unrol
 from experiments.run.statistics import clopper_pearson
 from experiments.study.distortion.artefact import (
     ConstrainedSampler,
-    SamplerMismatchError,
     sample_free,
 )
 
@@ -112,17 +110,6 @@ def test_free_samples_follow_the_free_distribution_given_an_answer(trie, scores,
     assert low <= distribution.sum() <= high
 
 
-def test_answers_that_never_come_up_are_not_drawn(trie, scores, rng):
-    passing, trials = sample_free(trie, np.where(trie.depth == 1, -60, scores), 3000, rng)
-    assert (trials, passing.sum()) == (0, 0)
-
-
-def test_a_mask_that_differs_from_the_automaton_is_an_error(trie, scores, rng):
-    wrong = Automaton(AUTOMATON.start, tuple(dict(list(e.items())[:1]) for e in AUTOMATON.edges))
-    with pytest.raises(SamplerMismatchError, match="the mask allows"):
-        ConstrainedSampler(FakeConstraint(wrong), [], trie, 0).draw(scores, rng)
-
-
 @pytest.fixture
 def populations(found):
     return Populations(found, found.scores[0], found.trie.alive(0), len(ANSWERS))
@@ -167,25 +154,6 @@ def test_many_particles_give_the_free_distribution(kind, populations, found, rng
     mass = np.bincount(answers, distribution * weight, len(ANSWERS))
     made = getattr(populations, kind)(2000, 200, rng)
     assert made.distribution == pytest.approx(mass / mass.sum(), abs=0.01)
-
-
-def test_open_nodes_count_for_their_one_answer(found, rng):
-    cut = found.trie.depth <= 1
-    first = np.flatnonzero(cut)
-    trie = type(found.trie)(*(column[first] for column in vars(found.trie).values()))
-    part = replace(
-        found,
-        trie=trie,
-        scores=found.scores[:, first],
-        complete=found.complete[first],
-        open=~found.complete[first] & (trie.depth == 1),
-        answer=found.answer[first],
-    )
-    made = Populations(part, part.scores[0], trie.alive(0), len(ANSWERS)).importance(1, COUNT, rng)
-    steps = np.exp(masked_steps(trie, part.scores[0], trie.alive(0)))
-    decided = (trie.depth == 1) & (part.answer >= 0)
-    expected = np.bincount(part.answer[decided], steps[decided], len(ANSWERS))
-    assert made.distribution == pytest.approx(expected, abs=0.02)
 
 
 def test_systematic_resampling_copies_as_often_as_weights_say(rng):
