@@ -354,11 +354,8 @@ class LinkedDFA(ByteLanguage):
             instance = self._written.instance_at(state)
             part, at = instance.part, instance.at(state)
             if part.covers:
-                context, table = instance.context, id(part.table)
-                if part.compared:
-                    (at, context), table = part.compared(at, context), 0
-                key = id(part.family), table, at
-                alike.setdefault(key, []).append((state, context, part.covers))
+                key = id(part.family), id(part.table), at
+                alike.setdefault(key, []).append((state, instance.context, part.covers))
         covered = set[int]()
         for group in alike.values():
             for state, context, covers in group:

@@ -20,7 +20,7 @@ from bpe_automata._automata.linked import ByteAutomaton, LinkedDFA
 from bpe_automata._automata.part_tables import columns
 from bpe_automata._automata.parts import FAR, check_length
 from bpe_automata._automata.program import REPEATS, kept_flags
-from bpe_automata._automata.rounds import NO_END, Edge, Node, Repeat, length
+from bpe_automata._automata.rounds import NO_END, Edge, Node, Repeat, length, places
 from bpe_automata._automata.syntax import Parsed, parse
 from bpe_automata._budget import Budget, spending
 from bpe_automata.errors import BudgetExceededError, EmptyLanguageError
@@ -52,9 +52,9 @@ def link_regex(pattern: str, budget: Budget = Budget()) -> LinkedDFA:  # noqa: B
             raise nested_too_deeply() from None
         if net.root.far >= FAR:
             raise EmptyLanguageError(f"no text matches {pattern!r}")
-        once = Repeat(net.root, 1, 1).context([(net.end, None, ((1, 1),))])
+        once = Repeat(net.root, 1, 1).stack([(net.end, None, ((1, 1),))])
         again = link_regex, (pattern, budget)
-        return LinkedDFA(net.root.places(once), columns(net.pieces), budget, origin=again)
+        return LinkedDFA(places([(net.root, once)]), columns(net.pieces), budget, origin=again)
 
 
 def compile_or_link(pattern: str, budget: Budget) -> ByteAutomaton:
@@ -150,7 +150,8 @@ class _Nets:
         live = tuple((what, to) for what, to in edges if to.far < FAR)
         lengths = [length(what) + to.far for what, to in live]
         check_length(max(lengths, default=0), "some part of the regex")
-        return Node(ends, live, 0 if ends else min(lengths, default=FAR), self._depth)
+        far = 0 if ends else min(lengths, default=FAR)
+        return Node(lambda: live, ends, far, self._depth)
 
 
 def _largest_count(items: Any) -> int:

@@ -146,7 +146,6 @@ class Table:
 
 Join = Callable[[list[Any]], Any]
 Covers = Callable[[Any, Any], bool]
-Compared = Callable[[int, Any], tuple[int, Any]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,12 +158,9 @@ class Part:
     the contexts in which one text leads to the beginning of the part, one that stands for all, so
     that a text which may be read in many ways leads to few instances; None where they stay apart.
     rank: a part with `joined` is entered before those of a higher rank, whose beginnings it may
-    lead to. family: of the parts with one
-    table and one family, states in different contexts are compared; covers: (context, other), is
-    what may follow in the other one known to be among what may follow in the first? Such a state is
-    left out of a set. compared: of a state and its context, a number and a context that stand for
-    the same texts in all parts of the family, whatever their tables; by default the state itself,
-    beside those of parts with the same table.
+    lead to. family: of the parts with one table and one family, states in different
+    contexts are compared; covers: (context, other), is what may follow in the other one known to be
+    among what may follow in the first? Such a state is left out of a set.
     """
 
     table: Table
@@ -175,7 +171,6 @@ class Part:
     rank: int = 0
     family: object = None
     covers: Covers | None = None
-    compared: Compared | None = None
 
     def reads(self, state: int) -> bool:
         """Does some byte lead on from a state, within the part?"""

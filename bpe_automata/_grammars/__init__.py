@@ -4,6 +4,6 @@ terminals   the texts of a terminal
 bounds      what lark may be given, as nothing stops it
 reading     what lark makes of a grammar: rules without repeats and options; terminals, with what
             is ignored before them
-networks    rules as networks of symbols, without left recursion; what is written inline
-linking     the parts, and the stacks that are their contexts
+networks    rules as networks of symbols, without left recursion
+linking     the nodes of the networks, as those of counted repeats are
 """

@@ -4,19 +4,15 @@
     group    rules that begin with one another (left recursion, direct or not). Each of them begins
              with what any of them begins with outside the group; where one has been read, those
              that begin with it go on. So left recursion is a loop, and costs no stack
-    called   rules that texts go into and come back from: one at least of each circle of rules, and
-             large ones that are used again. All others are written out where they are used
 
-Whatever may be empty may be passed by, and what is called or written out is not empty. So left
-recursion behind symbols that may be empty is seen as what it is.
+Whatever may be empty may be passed by, and what is called is not empty. So left recursion behind
+symbols that may be empty is seen as what it is.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from heapq import heapify, heappop, heappush
-from itertools import chain
 from typing import Any, TypeVar
 
 from bpe_automata._automata.part_tables import Trie
@@ -25,7 +21,6 @@ from bpe_automata._budget import check
 from bpe_automata._grammars.reading import ROOT, Rules, Texts
 from bpe_automata.errors import EmptyLanguageError
 
-_LARGE, _LARGEST = 500, 5_000  # states of a rule that is called if it is used again; in any case
 Edge = tuple[str, int]
 """A symbol, and the node behind it."""
 K = TypeVar("K", str, int)
@@ -33,8 +28,8 @@ K = TypeVar("K", str, int)
 
 class Networks:
     """terminals: the texts of each. least: length of the shortest text of each symbol, but for the
-    empty text, which those in `may_be_empty` have. called: see above. rank: the number of each
-    rule's group, less than that of other groups that it begins with."""
+    empty text, which those in `may_be_empty` have. rank: the number of each rule's group, at most 0
+    and less than that of other groups that it begins with."""
 
     def __init__(self, rules: Rules, terminals: dict[str, Texts]) -> None:
         """Raises EmptyLanguageError, BudgetExceededError."""
@@ -57,7 +52,7 @@ class Networks:
         self._far: dict[str, dict[int, int]] = {}
         nodes = {name: self._nodes(name, rule) for name, rule in kept.items()}
         first = {name: list(dict.fromkeys(self._first(at[-1]))) for name, at in nodes.items()}
-        group, _, _ = _search({name: [s for s, _ in found] for name, found in first.items()})
+        group = _components({name: [s for s, _ in found] for name, found in first.items()})
         self.rank = {name: group[name] for name in kept}
         self._begins: dict[int, dict[Edge, None]] = {number: {} for number in group.values()}
         self._goes_on: dict[str, list[int]] = {name: [] for name in kept}
@@ -67,7 +62,6 @@ class Networks:
                     self._goes_on[symbol].append(node)
                 else:
                     self._begins[group[name]][symbol, node] = None
-        self.called = self._to_call(nodes)
 
     def _nodes(self, name: str, rule: list[list[str]]) -> list[int]:
         """The nodes of a rule, its beginning last."""
@@ -97,23 +91,20 @@ class Networks:
                     seen.add(to)
                     waiting.append(to)
 
-    def _to_call(self, nodes: dict[str, list[int]]) -> set[str]:
-        """The rules to call."""
-        leads = {number: [symbol for symbol, _ in edges] for number, edges in self._begins.items()}
-        for name, found in nodes.items():
-            leads[self.rank[name]] += [s for node in found[:-1] for s, _ in self._edges[node]]
-        _, finished, called = _search({name: leads[number] for name, number in self.rank.items()})
-        uses = Counter(chain.from_iterable(leads.values()))
-        size = {
-            name: len(texts) if isinstance(texts, bytes) else texts.n_states
-            for name, texts in self.terminals.items()
-        }
-        for name in finished:  # after all that are written out in it
-            inside = leads[self.rank[name]]
-            size[name] = sum(1 if s in called else min(size[s], _LARGEST) for s in inside)
-            if size[name] > _LARGEST or (size[name] > _LARGE and uses[name] > 1):
-                called.add(name)
-        return called | {ROOT}
+    def follow(self, node: int | None, rule: str) -> tuple[bool, frozenset[Edge]]:
+        """(may `rule` end at a node, or the beginning, in a network that reads it? what may be read
+        next)."""
+        reached, waiting, ends, edges = {node}, [node], False, set[Edge]()
+        for at in waiting:
+            for symbol, to in self.ways(at, rule):
+                if symbol is not None and to is not None:
+                    edges.add((symbol, to))
+                elif to is None:
+                    ends = True
+                elif to not in reached:
+                    reached.add(to)
+                    waiting.append(to)
+        return ends, frozenset(edges)
 
     def ways(self, node: int | None, rule: str) -> Iterator[tuple[str | None, int | None]]:
         """Where a node leads, or the beginning, in a network that reads `rule`: a symbol, or None
@@ -189,15 +180,12 @@ def _least(
     return least
 
 
-def _search(graph: Mapping[str, list[str]]) -> tuple[dict[str, int], list[str], set[str]]:
-    """(number of the strongly connected component of each node, less than those of others that it
-    leads to; the nodes, as a depth-first search is done with them; those to which it came back
-    while it was in them). What leads out of the graph is left out. (Tarjan 1972, without
-    recursion.)"""
+def _components(graph: Mapping[str, list[str]]) -> dict[str, int]:
+    """The number of the strongly connected component of each node, less than those of others that
+    it leads to. What leads out of the graph is left out. (Tarjan 1972, without recursion.)"""
     order, low, component = dict[str, int](), dict[str, int](), dict[str, int]()
     inside: dict[str, Iterator[str]] = {}  # nodes with what they lead to, as far as not looked at
-    finished, again, opened, number = list[str](), set[str](), list[str](), 0
-    path = list(graph)[::-1]
+    opened, number, path = list[str](), 0, list(graph)[::-1]
     while path:
         check()
         name = path[-1]
@@ -210,15 +198,12 @@ def _search(graph: Mapping[str, list[str]]) -> tuple[dict[str, int], list[str], 
             path.append(other)
             continue
         path.pop()
-        if name not in inside:
+        if inside.pop(name, None) is None:
             continue
-        again |= inside.keys() & graph[name]
-        del inside[name]
-        finished.append(name)
         near = [other for other in graph[name] if other in order and other not in component]
         low[name] = min([order[name], *(low.get(other, order[other]) for other in near)])
         if low[name] == order[name]:
             while name not in component:
                 component[opened.pop()] = number
             number -= 1
-    return component, finished, again
+    return component
