@@ -108,87 +108,26 @@ def repeated(
 
 
 def followed(one: ByteDFA, start: int, other: ByteDFA, budget: Budget = _DEFAULT) -> ByteDFA:
-    """{ u v : u not empty, `one` accepts after u from state `start`, v in L(other) }.
-
-    Only for an `other` that needs no choice: one character after its start it has failed, or will
-    accept whatever text follows, as `(?s:.*)` and `(\\W(?s:.*))?` do. Raises BudgetExceededError.
-    """
-    one, start = _with_new_start(one, start)
-    sure = _sure(other)
-    options = (False, False)
-    found, (_, q) = _product(one, other, options, budget, (start, 0), other.start, sure)
-    return reduced(found, other.accepting[q], 1, budget)
+    """{ u v : u not empty, `one` accepts after u from state `start`, v in L(other) }. See
+    `any_of`."""
+    trans = np.concatenate([one.trans, one.trans[start : start + 1]])
+    begun = ByteDFA(trans, one.byte_class, np.append(one.accepting, np.False_), one.n_states)
+    return concatenation(begun, other, budget=budget)
 
 
 def _product(
-    one: ByteDFA,
-    other: ByteDFA,
-    need: tuple[bool, bool],
-    budget: Budget,
-    starts: tuple[int, int] | None = None,
-    restart: int = 0,
-    sure: np.ndarray | None = None,
+    one: ByteDFA, other: ByteDFA, need: tuple[bool, bool], budget: Budget
 ) -> tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
     """((trans, byte_class) of the product, which starts in state 1; the parts of each state)."""
     joint = one.byte_class.astype(np.int64) * 256 + other.byte_class
     kinds, byte_class = np.unique(joint, return_inverse=True)
     columns = kinds // 256, kinds % 256
-    sure = np.zeros(other.n_states, np.bool_) if sure is None else sure
-    factors = Factors(one.trans, other.trans, *columns, one.accepting, sure, *need, restart)
-    p, q = starts or (one.start, other.start)
+    factors = Factors(one.trans, other.trans, *columns, *need)
     limits = budget.max_states, budget.max_bytes
     with spending(budget):
-        status, pairs, trans = watched(product, factors, p, q, *limits)
+        status, pairs, trans = watched(product, factors, one.start, other.start, *limits)
     if status == OUT_OF_STATES:
         raise out_of_states(budget.max_states)
     if status == OUT_OF_MEMORY:
         raise out_of_memory(budget)
     return (trans, byte_class.ravel()), (pairs[:, 0], pairs[:, 1])
-
-
-def _with_new_start(dfa: ByteDFA, state: int) -> tuple[ByteDFA, int]:
-    """One more state, that reads what `state` reads but does not accept."""
-    trans = np.concatenate([dfa.trans, dfa.trans[state : state + 1]])
-    accepting = np.append(dfa.accepting, np.False_)
-    return ByteDFA(trans, dfa.byte_class, accepting, len(dfa.trans)), len(dfa.trans)
-
-
-@lru_cache(maxsize=8)
-def _sure(dfa: ByteDFA) -> np.ndarray:
-    """bool [n]: the states from which `dfa` will accept every text, or every text that goes on
-    well-formed from inside a character."""
-    whole, sure = all_texts(), np.zeros(dfa.n_states, np.bool_)
-    for state in np.flatnonzero(dfa.accepting).tolist():
-        same = reduced((dfa.trans, dfa.byte_class), dfa.accepting, state, _DEFAULT)
-        sure[state] = same.n_states == whole.n_states and np.array_equal(same.trans, whole.trans)
-    inside = np.flatnonzero(sure)
-    while len(inside):
-        inside = np.unique(dfa.trans[inside])
-        inside = inside[(inside > 0) & ~sure[inside]]
-        sure[inside] = True
-    return sure
-
-
-# { prefix w : w in L }.
-
-
-def prepended(prefix: bytes, dfa: ByteDFA) -> ByteDFA:
-    """The automaton that reads `prefix` first. Not minimal if `dfa` loops through its start."""
-    if not prefix or dfa.is_empty:
-        return dfa
-    byte_class, trans = _told_apart(dfa, sorted(set(prefix)))
-    n = len(trans)
-    rows = np.zeros((len(prefix), trans.shape[1]), dtype=np.int32)
-    for k, byte in enumerate(prefix):
-        rows[k, byte_class[byte]] = dfa.start if k + 1 == len(prefix) else n + k + 1
-    accepting = np.concatenate([dfa.accepting, np.zeros(len(prefix), dtype=bool)])
-    return ByteDFA(np.concatenate([trans, rows]), byte_class, accepting, n)
-
-
-def _told_apart(dfa: ByteDFA, letters: list[int]) -> tuple[np.ndarray, np.ndarray]:
-    """(byte_class, trans) in which each of the bytes `letters` has a column of its own."""
-    columns = dfa.byte_class.astype(np.int64)
-    columns[letters] = dfa.n_classes + np.arange(len(letters))
-    _, first, byte_class = np.unique(columns, return_index=True, return_inverse=True)
-    trans = np.ascontiguousarray(dfa.trans[:, dfa.byte_class[first]])
-    return byte_class.ravel().astype(dfa.byte_class.dtype), trans

@@ -3,15 +3,14 @@
     L(compile_regex(r)) = { s.encode() : re.fullmatch(r, s) }
 
 pattern -> tree -> Thompson program over atoms of code points -> DFA -> minimal DFA -> UTF-8 bytes.
-Where there are too many atoms for that, the automaton is put together from those of single
-characters (`_Characters`).
+Where there are too many atoms for that, the program is made deterministic over bytes (`_by_bytes`).
 """
 
 from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import accumulate, chain
 from operator import xor
 from re import _parser  # type: ignore[attr-defined]
@@ -23,18 +22,10 @@ from bpe_automata._automata.assembly import Assembly, network, subsets
 from bpe_automata._automata.codepoints import N_CODE_POINTS, SURROGATES, Inversion, Substituted
 from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._automata.minimise import minimise
-from bpe_automata._automata.program import (
-    CHARACTERS,
-    JUMP,
-    MATCH,
-    SPLIT,
-    Program,
-    kept_flags,
-    members,
-)
+from bpe_automata._automata.program import JUMP, MATCH, SPLIT, Program
 from bpe_automata._automata.syntax import Parsed, Unsupported, parse, parse_text
 from bpe_automata._automata.utf8 import byte_table
-from bpe_automata._budget import Budget, check, out_of_memory, spending
+from bpe_automata._budget import Budget, out_of_memory, spending
 from bpe_automata.errors import BudgetExceededError, UnsupportedRegexError
 
 __all__ = ["Budget", "atoms", "compile_regex", "determinized", "finish"]
@@ -68,9 +59,7 @@ def compile_tree(parsed: Parsed, budget: Budget) -> ByteDFA:
     """The minimal DFA of a tree, or of a part of one. Raises UnsupportedRegexError,
     BudgetExceededError."""
     program = _program(parsed, budget)
-    if _is_narrow(program, budget):
-        return _by_atoms(program, budget)
-    return _Characters(parsed, lambda part: _by_atoms(_program(part, budget), budget)).dfa(budget)
+    return (_by_atoms if _is_narrow(program, budget) else _by_bytes)(program, budget)
 
 
 def _is_narrow(program: Program, budget: Budget) -> bool:
@@ -179,64 +168,35 @@ def determinized(
 # Regexes with many different characters, such as a choice between thousands of Chinese words.
 #
 # A table over atoms has a column for each character that the regex tells apart, so its size is
-# (states x characters), though each state of such a choice reads only a few of them. Here only
-# single characters are compiled by way of atoms, and put together as bytes, of which there are 256.
+# (states x characters), though each state of such a choice reads only a few of them. Here the
+# program is put together of the bytes of its classes, of which there are 256.
 
 
-class _Characters:
-    """The characters of a regex, put between states of one assembly. narrow: makes the DFA of a
-    regex by way of atoms. The regex holds nothing that `Program` refuses."""
+def _by_bytes(program: Program, budget: Budget) -> ByteDFA:
+    net = Assembly()
+    for _ in range(program.n_instructions):
+        net.state()
+    classes = [_texts(one, budget) for one in program.classes]
+    for at, (code, arg) in enumerate(program.rows()[:2].T.tolist()):
+        if code >= 0:
+            net.put(at, classes[code], at + 1)
+        elif code == MATCH:
+            net.accept(at)
+        else:
+            net.skip(at, at + arg)
+        if code == SPLIT:
+            net.skip(at, at + 1)
+    return net.dfa(0, budget)
 
-    def __init__(self, parsed: Parsed, narrow: Callable[[Parsed], ByteDFA]) -> None:
-        self._parsed, self._narrow, self._net = parsed, narrow, Assembly()
-        self._known: dict[Inversion, bytes | ByteDFA] = {}
 
-    def dfa(self, budget: Budget) -> ByteDFA:
-        """The minimal DFA, numbered as those of `narrow`. Raises BudgetExceededError."""
-        start, end = self._net.state(), self._net.state()
-        self._sequence(self._parsed.tree, self._parsed.flags, start, end)
-        self._net.accept(end)
-        return self._net.dfa(start, budget)
-
-    def _sequence(self, items: Any, flags: int, one: int, other: int) -> None:
-        """Whatever the items read leads from state `one` to state `other`."""
-        for op, av in items:
-            check()
-            after = self._net.state()
-            if op in CHARACTERS:
-                self._net.put(one, self._character(op, av, flags), after)
-            elif op is _parser.SUBPATTERN:
-                self._sequence(av[3], kept_flags(av, flags), one, after)
-            elif op is _parser.BRANCH:
-                for body in av[1]:
-                    self._sequence(body, flags, one, after)
-            else:
-                self._repeat(av, flags, one, after)
-            one = after
-        self._net.skip(one, other)
-
-    def _repeat(self, bounds: Any, flags: int, one: int, other: int) -> None:
-        least, most, body = bounds
-        for count in range(least if most == _parser.MAXREPEAT else most):
-            after = self._net.state()
-            if count >= least:
-                self._net.skip(one, other)
-            self._sequence(body, flags, one, after)
-            one = after
-        if most == _parser.MAXREPEAT:
-            loop = self._net.state()
-            self._net.skip(one, loop)
-            self._sequence(body, flags, loop, loop)
-            one = loop
-        self._net.skip(one, other)
-
-    def _character(self, op: Any, av: Any, flags: int) -> bytes | ByteDFA:
-        found = members(op, av, flags, self._parsed.properties)
-        if found not in self._known:
-            is_one = len(found) == 2 and found[1] - found[0] == 1 and found[0] not in _SURROGATES
-            part = Parsed(self._parsed.source, [(op, av)], flags)
-            self._known[found] = chr(found[0]).encode() if is_one else self._narrow(part)
-        return self._known[found]
+def _texts(members: Inversion, budget: Budget) -> bytes | ByteDFA:
+    """The texts of one character of a class."""
+    if len(members) == 2 and members[0] + 1 == members[1] and members[0] not in _SURROGATES:
+        return chr(members[0]).encode()
+    starts, atom_of, member = atoms([members])
+    trans = np.zeros((3, len(member)), np.int32)
+    trans[1] = 2 * member[:, 0]
+    return finish(trans, np.array([False, False, True]), 1, starts, atom_of, budget)
 
 
 # Where in the pattern an unsupported construct stands. The standard library's tree has no

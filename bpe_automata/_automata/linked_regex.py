@@ -27,7 +27,6 @@ from bpe_automata.errors import BudgetExceededError, EmptyLanguageError
 
 _LARGE = 256  # characters: a repeat that is longer than this when written out is large
 _DEEPEST = 64  # large repeats one in another; each takes some frames of the stack
-_LARGE_COUNT = 100  # a regex without one is too large for another reason
 _OF_SIZE = frozenset(("states", "instructions", "bytes"))
 """Resources of which an explicit automaton may take too much."""
 
@@ -66,7 +65,7 @@ def compile_or_link(pattern: str, budget: Budget) -> ByteAutomaton:
         try:
             return compile_regex(pattern, budget)
         except BudgetExceededError as error:
-            if error.resource not in _OF_SIZE or _largest_count(parse(pattern).tree) < _LARGE_COUNT:
+            if error.resource not in _OF_SIZE or not any(map(_is_large, parse(pattern).tree)):
                 raise
             try:
                 return link_regex(pattern, budget)
@@ -152,21 +151,6 @@ class _Nets:
         check_length(max(lengths, default=0), "some part of the regex")
         far = 0 if ends else min(lengths, default=FAR)
         return Node(lambda: live, ends, far, self._depth)
-
-
-def _largest_count(items: Any) -> int:
-    """Of all repeats of some items of a tree, those inside of others too."""
-    found = 0
-    for op, av in items:
-        if op is _parser.SUBPATTERN:
-            found = max(found, _largest_count(av[3]))
-        elif op is _parser.BRANCH:
-            found = max(found, *map(_largest_count, av[1]))
-        elif op in REPEATS:
-            least, most, body = av
-            copies = least if most == _parser.MAXREPEAT else most
-            found = max(found, int(copies), _largest_count(body))
-    return found
 
 
 def _is_large(item: Any) -> bool:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from bpe_automata._arguments import sequence_of_ids
-from bpe_automata._automata.algebra import prepended
+from bpe_automata._automata.algebra import concatenation
 from bpe_automata._automata.linked import ByteAutomaton, LinkedDFA
 from bpe_automata._budget import spending
 from bpe_automata._decoding.constraint import Constraint, rebuilt
@@ -101,7 +101,7 @@ def _lost(constraint: Constraint, prompt: tuple[int, ...], kept: tuple[int, ...]
 
 
 def _begun_with(text: bytes, dfa: ByteAutomaton) -> ByteAutomaton:
-    return dfa.begun_with(text) if isinstance(dfa, LinkedDFA) else prepended(text, dfa)
+    return dfa.begun_with(text) if isinstance(dfa, LinkedDFA) else concatenation(text, dfa)
 
 
 def _answers(dfa: ByteAutomaton) -> Iterator[str]:

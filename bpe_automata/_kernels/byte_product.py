@@ -2,9 +2,7 @@
 
 state after w  =  (state of a after w, state of b after w),      (0, 0) is dead
 
-Rows come breadth-first by column. With `restart`, b begins anew whenever a accepts and b is dead:
-that reads L(a) followed by L(b), for a b that lives no longer than until a may accept again, or
-for good.
+Rows come breadth-first by column.
 """
 
 from __future__ import annotations
@@ -23,19 +21,14 @@ DONE, OUT_OF_STATES, OUT_OF_MEMORY = 0, 1, 2
 
 class Factors(NamedTuple):
     """a, b: int32 [n, k], row 0 all 0; a_column, b_column: int64, theirs of each column of the
-    product; a_accepting: bool [n_a]; sure: bool [n_b], states of b beside which it does not matter
-    where a is; need_a, need_b: is a pair dead once this part of it is?; restart: state of b, 0 for
-    none."""
+    product; need_a, need_b: is a pair dead once this part of it is?"""
 
     a: np.ndarray
     b: np.ndarray
     a_column: np.ndarray
     b_column: np.ndarray
-    a_accepting: np.ndarray
-    sure: np.ndarray
     need_a: bool
     need_b: bool
-    restart: int
 
 
 @jit
@@ -82,10 +75,6 @@ def _state(
     q: int,
 ) -> int:
     """The number of a pair; `count`, the next one, if it has none. There must be room."""
-    if factors.restart != 0 and q == 0 and factors.a_accepting[p]:
-        q = factors.restart
-    if factors.sure[q]:
-        p = 0
     if (p == 0 and q == 0) or (factors.need_a and p == 0) or (factors.need_b and q == 0):
         return 0
     key = p * len(factors.b) + q

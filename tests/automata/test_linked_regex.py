@@ -369,9 +369,3 @@ def test_threads_share_one():
     for thread in threads:
         thread.join()
     assert wrong == []
-
-
-def test_a_regex_without_a_large_count_is_not_linked():
-    """It is too large for another reason."""
-    with pytest.raises(BudgetExceededError, match="states"):
-        linked_regex.compile_or_link(r"(?:(a)((b)(b)|(b|a|aaba){2}(aaba)?){2}){6,7}", Budget())

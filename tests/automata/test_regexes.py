@@ -16,7 +16,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from support import same_arrays
 
-from bpe_automata._automata.compile import Budget, _by_atoms, _Characters, _program, compile_regex
+from bpe_automata._automata.compile import Budget, _by_atoms, _by_bytes, _program, compile_regex
 from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._automata.sources import from_interegular
 from bpe_automata._automata.syntax import parse
@@ -427,10 +427,9 @@ wide_patterns = st.recursive(
 @given(wide_patterns)
 def test_what_is_put_together_from_its_parts_is_what_atoms_give(pattern: str) -> None:
     """The same arrays, since both are minimal and numbered alike."""
-    parsed, budget = parse(pattern), Budget()
-    narrow = lambda part: _by_atoms(_program(part, budget), budget)  # noqa: E731
-    one = _Characters(parsed, narrow).dfa(budget)
-    other = _by_atoms(_program(parsed, budget), budget)
+    budget = Budget()
+    program = _program(parse(pattern), budget)
+    one, other = _by_bytes(program, budget), _by_atoms(program, budget)
     assert same_arrays(one, other)
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from support import examples
 
 from bpe_automata import ByteDFA, constrain, heal
-from bpe_automata._automata.algebra import prepended
+from bpe_automata._automata.algebra import concatenation
 from bpe_automata._automata.compile import compile_regex
 from bpe_automata.errors import (
     DecodingError,
@@ -18,9 +18,9 @@ from bpe_automata.errors import (
 
 @given(st.binary(max_size=4), st.sampled_from(["a*", "(ab|b)+", "", "é?x", "[^a]*"]), st.binary())
 @examples(100)
-def test_prepended_reads_the_prefix_and_then_the_language(prefix, regex, data):
+def test_a_text_before_a_language_reads_the_prefix_and_then_the_language(prefix, regex, data):
     dfa = compile_regex(regex)
-    made = prepended(prefix, dfa)
+    made = concatenation(prefix, dfa)
     assert isinstance(made, ByteDFA)
     assert made.accepts(prefix + data) == dfa.accepts(data)
     assert made.accepts(data) == (data.startswith(prefix) and dfa.accepts(data[len(prefix) :]))
