@@ -2,8 +2,9 @@
 
 terminals   the texts of a terminal
 bounds      what lark may be given, as nothing stops it
-reading     what lark makes of a grammar: rules without repeats and options; terminals, with what
-            is ignored before them
+rules       rules without repeats, options and templates
+reading     what lark makes of a grammar: trees of rules; terminals, with what is ignored before
+            them
 networks    rules as networks of symbols, without left recursion
 linking     the nodes of the networks, as those of counted repeats are
 """

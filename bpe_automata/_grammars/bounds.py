@@ -1,18 +1,16 @@
 """Bounds on what lark is given: once it reads, nothing stops it.
 
 We estimate lark's cost beforehand in steps of about a microsecond, with factors that were measured
-with lark 1.3 and rounded up. The lexer and the parser cost by the signs of the text; the rules that
-lark makes of options, repeats and templates by their number and length, which are found without
-making them; a terminal by the length of its regex, in which those that it names are written out.
+with lark 1.3 and rounded up. The lexer and the parser cost by the signs of the text; a terminal by
+the length of its regex, in which those that it names are written out.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from bpe_automata._budget import check
 from bpe_automata.errors import BudgetExceededError, GrammarError
@@ -25,9 +23,6 @@ _SIGN = re.compile(
     r'|(?P<rule>_?[a-z]\w*)|(?P<open>[(\[{])|(?P<close>[)\]}])|(?P<endless>["/])|\S'
 )
 _IMPORTED = 300  # how large a terminal that is imported is taken to be; lark's own are smaller
-_LARK_SPLITS = 50  # from this count on lark makes nested rules of a repeat
-Shape = tuple[int, int, int]
-"""What becomes of a part of a rule: alternatives, symbols of all, symbols of the longest."""
 
 
 def refuse(what: str, limit: int, found: int) -> NoReturn:
@@ -120,105 +115,3 @@ class Bounds:
             text = file.read(CHARACTERS + 1)
         self.text(text)
         return name, text
-
-    def rules(self, definitions: list[Any]) -> None:
-        """Count what the rules take that lark makes of them (name, parameters, tree, options)."""
-        known = {name: (params, tree) for name, params, tree, _ in definitions}
-        steps = {}
-        for name, (_, tree) in known.items():
-            before = self._steps
-            n, symbols, _ = self._shape(tree)
-            self._count(25 * n + 3 * symbols)
-            steps[name] = self._steps - before
-        made: set[str] = set()
-        waiting = [(tree, dict[str, str]()) for params, tree in known.values() if not params]
-        for tree, names in waiting:
-            for name, text, arguments in _usages(tree, names):
-                self._count(len(text))
-                if text not in made and name in known:
-                    check()
-                    made.add(text)
-                    params, template = known[name]
-                    self._count(steps[name] + len(known))
-                    waiting.append((template, dict(zip(params, arguments, strict=False))))
-
-    def _shape(self, tree: Any) -> Shape:
-        """The shape of a rule's tree, in which each use of a template is one symbol."""
-        if tree is None:
-            return 1, 1, 1
-        found: dict[int, Shape] = {}
-        for node in tree.iter_subtrees():
-            check()
-            inner = [found.get(id(one), (1, 1, 1)) for one in node.children]
-            found[id(node)] = shape = self._joined(node, inner)
-            if shape[1] > STEPS or shape[0] > STEPS:
-                refuse("symbols in rules", STEPS, max(shape))
-        return found[id(tree)]
-
-    def _joined(self, node: Any, inner: list[Shape]) -> Shape:
-        self._count(5)
-        kind = node.data
-        if kind == "expansions":
-            return sum(i[0] for i in inner), sum(i[1] for i in inner), max(i[2] for i in inner)
-        if kind == "expansion":
-            return self._product(inner)
-        if kind == "alias":
-            return inner[0]
-        if kind == "maybe":
-            n, symbols, longest = inner[0]
-            return n + 1, symbols + longest, longest
-        if kind == "expr":
-            return self._repeat(inner[0], *node.children[1:])
-        self._count(15)
-        return 1, 1, 1
-
-    def _product(self, inner: list[Shape]) -> Shape:
-        """Of parts one behind the other: each combination is an alternative."""
-        n, steps, longest = 1, 0, sum(part[2] for part in inner)
-        for part in inner:
-            n *= part[0]
-            steps += n if part[0] > 1 else 0
-            if n > STEPS:
-                refuse("alternatives in rules", STEPS, n)
-        self._count(steps * longest)
-        return n, sum(n // part[0] * part[1] for part in inner), longest
-
-    def _repeat(self, part: Shape, sign: str, *numbers: str) -> Shape:
-        from lark.utils import small_factors
-
-        n, symbols, longest = part
-        if sign == "?":
-            return n + 1, symbols, longest
-        if sign != "~":
-            self._count(50 * n + 10 * symbols)
-            return (2 if sign == "*" else 1), 1, 1
-        least, most = int(numbers[0]), int(numbers[-1])
-        if most < _LARK_SPLITS:
-            shapes = [self._product([part] * k) for k in range(max(least, 0), most + 1)]
-            return sum(s[0] for s in shapes) or 1, sum(s[1] for s in shapes), most * longest
-        for count in (least, most - least + 1):
-            first = n
-            for a, b in small_factors(max(count, 0), 5):
-                made = 2 * (a + b + 1) * first**a * n**b
-                self._count(made * (25 + 5 * (a + b + 1) * longest))
-                first = 1
-        return 1, 2, 2
-
-
-def _usages(tree: Any, names: dict[str, str]) -> Iterator[tuple[str, str, list[str]]]:
-    """(template, the name of the rule that lark makes, arguments) for each use of a template in a
-    rule, where `names` stand for parameters."""
-    found: dict[int, str] = {}
-    for node in tree.iter_subtrees() if tree is not None else ():
-        if node.data == "value":
-            (one,) = node.children
-            name = getattr(one, "name", None)
-            found[id(node)] = names.get(name, name) if name else found.get(id(one), str(one))
-        elif node.data == "template_usage":
-            name, *arguments = node.children
-            name = names.get(name.name, name.name)
-            texts = [found[id(one)] for one in arguments]
-            if sum(map(len, texts)) > STEPS:
-                refuse("characters in names", STEPS, sum(map(len, texts)))
-            found[id(node)] = text = f"{name}{{{','.join(texts)}}}"
-            yield name, text, texts

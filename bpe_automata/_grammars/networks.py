@@ -18,7 +18,8 @@ from typing import Any, TypeVar
 from bpe_automata._automata.part_tables import Trie
 from bpe_automata._automata.parts import FAR, check_length, length_of
 from bpe_automata._budget import check
-from bpe_automata._grammars.reading import ROOT, Rules, Texts
+from bpe_automata._grammars.reading import ROOT, Texts
+from bpe_automata._grammars.rules import Rules
 from bpe_automata.errors import EmptyLanguageError
 
 Edge = tuple[str, int]
@@ -96,6 +97,7 @@ class Networks:
         next)."""
         reached, waiting, ends, edges = {node}, [node], False, set[Edge]()
         for at in waiting:
+            check()
             for symbol, to in self.ways(at, rule):
                 if symbol is not None and to is not None:
                     edges.add((symbol, to))

@@ -1,8 +1,8 @@
 """What lark makes of a grammar: rules without repeats and options, and terminals.
 
-lark reads the grammar, imports from its library, fills in templates, and writes `*`, `+`, `?` and
-`~` as rules that contain themselves on the left. Its loader takes exponential time for some
-grammars, so what it is given is bounded (`bounds`).
+lark reads the grammar and imports from its library; templates, options and repeats are written out
+here (`rules`). Its loader takes exponential time for some grammars, so what it is given is bounded
+(`bounds`).
 
 An ignored terminal may stand before any terminal, and at the end of a text. It is as long as it can
 be, as for lark: a comment goes on to the end of its line, and no terminal begins in there. So
@@ -31,6 +31,7 @@ from bpe_automata._automata.assembly import Assembly
 from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._budget import Budget, check, with_room
 from bpe_automata._grammars.bounds import Bounds
+from bpe_automata._grammars.rules import Rules, Writer
 from bpe_automata._grammars.terminals import texts_of
 from bpe_automata._optional import require
 from bpe_automata.errors import (
@@ -40,8 +41,6 @@ from bpe_automata.errors import (
     UnsupportedGrammarError,
 )
 
-Rules = dict[str, list[tuple[str, ...]]]
-"""Of each rule its alternatives, which are sequences of symbols."""
 Texts = bytes | ByteDFA
 Open = frozenset[tuple[int, int]]
 """Ignored terminals that could still be longer, by number, each with its state."""
@@ -60,10 +59,7 @@ def read(
     the end of a text). Raises GrammarError, UnsupportedGrammarError, BudgetExceededError, and
     MissingDependencyError without lark."""
     every_terminal, every_rule, ignored_names = _loaded(text)
-    every: Rules = {ROOT: [(start,)]}
-    for rule in every_rule:
-        symbols = tuple(str(symbol.name) for symbol in rule.expansion)
-        every.setdefault(str(rule.origin.name), []).append(symbols)
+    every: Rules = {ROOT: [(start,)], **every_rule}
     if start not in every:
         raise GrammarError(f"the grammar has no rule {start!r}: give another `start`")
     rules: Rules = {}
@@ -95,29 +91,41 @@ def read(
     return rules, terminals
 
 
-def _loaded(text: str) -> tuple[list[Any], list[Any], list[str]]:
-    """The terminals and all rules that lark makes of the grammar, and the names of what is
-    ignored. Between its steps, each of which is bounded, the clock of the budget is looked at."""
+def _loaded(text: str) -> tuple[list[Any], Rules, list[str]]:
+    """The terminals and all rules of the grammar, and the names of what is ignored. Between the
+    steps of lark, each of which is bounded, the clock of the budget is looked at."""
     require("lark", "pip install 'bpe-automata[grammars]'")
+    from lark import load_grammar as lark
     from lark.exceptions import VisitError
-    from lark.load_grammar import GrammarBuilder
+    from lark.lexer import TerminalDef
 
-    def load() -> tuple[list[Any], list[Any], list[str]]:
+    def load() -> tuple[list[Any], Rules, list[str]]:
         bounds = Bounds()
         bounds.text(text)
-        builder = GrammarBuilder(import_paths=[bounds.source])
+        builder = lark.GrammarBuilder(import_paths=[bounds.source])
         builder.load_grammar(text, "<string>")
         check()
         grammar = builder.build()
-        bounds.rules(grammar.rule_defs)
         check()
-        every = [name for name, params, _, _ in grammar.rule_defs if not params]
-        terminals, rules, ignored = grammar.compile(every, "*")
+        pattern = lark.PrepareLiterals() * lark.TerminalTreeToPattern()
+        terminals = [
+            TerminalDef(name, pattern.transform(tree), priority)
+            for name, (tree, priority) in grammar.term_defs
+            if tree
+        ]
+        check()
+        anonymous = lark.PrepareAnonTerminals(terminals)  # adds to them
+        anonymous.rule_options = None
+        symbols = lark.PrepareLiterals() * lark.ValidateSymbols() * anonymous
+        definitions = {
+            name: (tuple(given), symbols.transform(tree) if tree else None)
+            for name, given, tree, _ in grammar.rule_defs
+        }
         check()
         for one in terminals:
             if one.pattern.min_width == 0:
                 raise GrammarError(f"the terminal {one.name} may be empty, which lark never allows")
-        return terminals, rules, ignored
+        return terminals, Writer(definitions).rules, grammar.ignore
 
     try:
         return with_room(load)

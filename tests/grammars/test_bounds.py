@@ -7,8 +7,8 @@ from importlib.resources import files
 from types import SimpleNamespace
 
 import pytest
-from grammar_texts import GRAMMARS, SMALL
-from lark.load_grammar import Grammar, GrammarBuilder
+from grammar_texts import GRAMMARS
+from lark.load_grammar import GrammarBuilder
 
 from bpe_automata import Budget, _budget, compile_grammar
 from bpe_automata._grammars.bounds import CHARACTERS, STEPS, Bounds
@@ -38,11 +38,8 @@ HOSTILE = {
 }
 BOUNDS = {
     **dict.fromkeys(("alternatives", "rules"), "characters"),
-    **dict.fromkeys(
-        ("nested", "templates", "terminals", "doubled terminals", "stars", "lines"), "steps of lark"
-    ),
-    "options": "alternatives in rules",
-    "repeats": "symbols in rules",
+    **dict.fromkeys(("nested", "terminals", "doubled terminals", "lines"), "steps of lark"),
+    "templates": "symbols in rules",
 }
 """Of the hostile ones that lark is not given, what there is too much of."""
 
@@ -52,7 +49,7 @@ def test_hostile_grammars_are_answered_or_refused(name):
     start = "start" if "start" in HOSTILE[name] else "a0"
     try:
         found = compile_grammar(HOSTILE[name], start=start, budget=Budget(max_seconds=1.5))
-        assert found.live_bytes(found.start).size
+        assert found.live_bytes(found.start).size or found.accepts(b"")
         found.walk(b"ab" * 50)
     except BudgetExceededError:
         pass
@@ -73,32 +70,12 @@ def test_a_literal_without_end_is_not_searched_for_one(name):
         compile_grammar(HOSTILE[name])
 
 
-EXTENDED = (
-    'start: ["a"] ("b" | "c"~0..3)~2 ["d" ["e"]]',
-    'start: ("a" | "b" "c")~0..60 "d"~70..99',
-    'start: f{"a"} f{g{"b"}}\nf{x}: x | g{g{"c"}}\ng{x}: x+ x* x',
-    'start: (a | b)~5\na: "x"\nb: a?',
-)
-
-
-@pytest.mark.parametrize("grammar", [*(text for text, _ in SMALL), *GRAMMARS.values(), *EXTENDED])
-def test_no_fewer_steps_are_counted_than_rules_and_symbols_are_made(grammar):
-    bounds, builder = Bounds(), GrammarBuilder()
-    builder.load_grammar(grammar)
-    found = builder.build()
-    bounds.rules(found.rule_defs)
-    rules = found.compile([name for name, params, _, _ in found.rule_defs if not params], "*")[1]
-    assert bounds._steps >= sum(25 + 3 * len(rule.expansion) for rule in rules)
-
-
 def test_grammars_that_people_write_are_far_within_the_bounds():
     folder = files("lark") / "grammars"
     larks = [(folder / f"{name}.lark").read_text() for name in ("python", "lark")]
     for text in (*GRAMMARS.values(), *larks):
-        bounds, builder = Bounds(), GrammarBuilder()
+        bounds = Bounds()
         bounds.text(text)
-        builder.load_grammar(text)
-        bounds.rules(builder.build().rule_defs)
         assert bounds._steps < STEPS / 8
 
 
@@ -121,7 +98,7 @@ def test_imported_files_count(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("owner", "step"), [(GrammarBuilder, "load_grammar"), (Grammar, "compile")]
+    ("owner", "step"), [(GrammarBuilder, "load_grammar"), (GrammarBuilder, "build")]
 )
 def test_after_each_step_of_lark_the_clock_is_looked_at(owner, step, monkeypatch):
     """And it reads without a hook: from one that is called in a finalizer no error comes out."""
