@@ -4,8 +4,7 @@ A schema is identified by its JSON pointer. `$id` gives it a URI, which is the b
 inside it; `$anchor` gives it a name inside the nearest `$id`. Other documents come from a registry
 of the package `referencing`, the metaschemas from `jsonschema-specifications`.
 
-A `$dynamicRef` (and `$recursiveRef`) leads to the outermost schema resource on the way to it that
-has the anchor. It is read where one resource alone has it, and refused by name elsewhere.
+Where a `$dynamicRef` or a `$recursiveRef` leads depends on the way to it: they are refused by name.
 
 Source: JSON Schema Core (2020-12), sections 7.1, 8 and 9.
 """
@@ -32,12 +31,11 @@ from bpe_automata.schemas._drafts import (
     ASSERTING,
     DEFINITIONS,
     DRAFT_2020,
-    EXPECTED,
-    REFERENCES,
     TYPES,
     Draft,
     below,
     draft_of,
+    fault_of,
     is_schema,
     near_keyword,
     parts,
@@ -50,7 +48,7 @@ if TYPE_CHECKING:
     from referencing import Registry
 
 MAX_PARTS = 50_000
-_REFERRING = frozenset(REFERENCES)
+_DYNAMIC = ("$dynamicRef", "$recursiveRef")
 _NAMES = ("$anchor", "$dynamicAnchor")
 _HOLDING = ASSERTING | DEFINITIONS  # the keywords whose values hold schemas
 _METASCHEMAS = re.compile(r"https?://json-schema\.org/draft[-/]")
@@ -86,11 +84,10 @@ class Document:
             kind = type(schema).__name__
             raise InvalidSchemaError("#", f"a schema is an object or a boolean, not a {kind}")
         self._parts: dict[str, Part] = {}
-        self._targets: dict[tuple[str, str, str], Part] = {}  # of references
+        self._targets: dict[tuple[str, str], Part] = {}  # by reference and base
         self._documents = 0  # loaded from registries
         self._resources: dict[str, str] = {}  # URI -> pointer
         self._anchors: dict[tuple[str, str], str] = {}  # (base, name) -> pointer
-        self._dynamic: dict[str, dict[str, str]] = {}  # name of a $dynamicAnchor -> base -> pointer
         self.root, self._all_formats, self._registry = schema, all_formats, registry
         draft = replace(DRAFT_2020, agreed=isinstance(schema, OfModel))
         self._scan("#", schema, "", self._draft("#", schema, draft))
@@ -99,25 +96,21 @@ class Document:
         """The schema at a pointer that is known to lead to one."""
         return self._parts[pointer]
 
-    def target(self, part: Part, keyword: str) -> Part:
-        """The schema that `$ref`, `$dynamicRef` or `$recursiveRef` of another one refers to."""
-        key = keyword, part.schema[keyword], part.base
+    def target(self, part: Part) -> Part:
+        """The schema that the `$ref` of another one refers to."""
+        key = part.schema["$ref"], part.base
         found = self._targets.get(key)
         if found is None:
-            found = self._targets[key] = self._target(part, keyword)
+            found = self._targets[key] = self._target(part, *key)
         return found
 
-    def _target(self, part: Part, keyword: str) -> Part:
-        reference = part.schema[keyword]
+    def _target(self, part: Part, reference: str, base: str) -> Part:
         uri, fragment = urldefrag(reference)
-        base = urldefrag(urljoin(part.base, uri))[0] if uri else part.base
-        where, name = below(part.pointer, keyword), unquote(fragment)
-        if base not in self._resources and not self._load(base, part.draft, where):
-            why = f"{reference!r} is another document: give it in the registry, or under $defs"
-            raise UnsupportedSchemaError(keyword, where, why)
-        if keyword != "$ref" and base in self._dynamic.get(name, ()):
-            return self._parts[self._dynamic[name][base]]
-        if fragment and not fragment.startswith("/"):
+        base = urldefrag(urljoin(base, uri))[0] if uri else base
+        where, name = below(part.pointer, "$ref"), unquote(fragment)
+        if base not in self._resources:
+            self._load(base, part.draft, where, reference)
+        if name and not name.startswith("/"):
             anchored = self._anchors.get((base, name))
             if anchored is None:
                 raise InvalidSchemaError(where, f"{reference!r} leads nowhere: no such $anchor")
@@ -125,31 +118,21 @@ class Document:
         start = self._parts[self._resources[base]]
         return self._at(start, tokens_of(fragment), where, reference)
 
-    def check_dynamic(self, part: Part, keyword: str) -> None:
-        """Once all documents are loaded: refuse a reference with a dynamic anchor that several
-        resources have."""
-        having = self._dynamic.get(unquote(urldefrag(part.schema[keyword])[1]), {})
-        is_dynamic = keyword != "$ref" and self.target(part, keyword).pointer in having.values()
-        if is_dynamic and len(having) > 1:
-            why = "several schemas have its dynamic anchor: which is meant depends on the way to it"
-            raise UnsupportedSchemaError(keyword, below(part.pointer, keyword), why)
-
-    def _load(self, uri: str, draft: Draft, where: str) -> bool:
-        """Add the document with a URI; False if it is not in the registry. draft: for one that does
-        not name its own. where: the pointer of the reference, for messages."""
+    def _load(self, uri: str, draft: Draft, where: str, reference: str) -> None:
+        """Add the document with a URI. draft: for one that does not name its own. where: the
+        pointer of the reference, for messages."""
         found = self._retrieved(uri)
         if found is None:
-            return False
+            why = f"{reference!r} is another document: give it in the registry, or under $defs"
+            raise UnsupportedSchemaError("$ref", where, why)
         if not is_schema(found):
             raise InvalidSchemaError(where, f"{uri!r} is no schema")
-        found = as_json(found)
         self._documents += 1
         if self._documents > _MAX_DOCUMENTS:
             advice = "the schema refers to more documents; put what is needed into fewer"
             raise SchemaTooLargeError(where, "documents", _MAX_DOCUMENTS, advice)
         self._resources[uri] = f"{uri}#"
-        self._scan(f"{uri}#", found, uri, self._draft(f"{uri}#", found, draft))
-        return True
+        self._scan(f"{uri}#", as_json(found), uri, self._draft(f"{uri}#", found, draft))
 
     def _retrieved(self, uri: str) -> Any:
         """The document with a URI, from the registry or the metaschemas; None if neither has it."""
@@ -227,14 +210,13 @@ class Document:
             name = schema.get(keyword)
             if isinstance(name, str) and _ANCHOR.fullmatch(name):
                 self._anchors[base, name] = pointer
-                if keyword == "$dynamicAnchor":
-                    self._dynamic.setdefault(name, {})[base] = pointer
-        if schema.get("$recursiveAnchor") is True:
-            self._dynamic.setdefault("", {})[base] = pointer
         return schema, base, draft
 
     def _known(self, given: dict[str, Any], draft: Draft) -> dict[str, Any]:
-        """The keywords that are known to the draft of the schema, or to no draft at all."""
+        """The keywords that are known to the draft of the schema, or to no draft at all; in older
+        ones, those beside a `$ref` are not."""
+        if draft.ref_alone and "$ref" in given:
+            return {"$ref": given["$ref"]}
         name = given.get("format")
         noted = isinstance(name, str) and not (self._all_formats or draft.defines(name))
         if not noted and draft.notes.isdisjoint(given):
@@ -283,12 +265,9 @@ def _inner(pointer: str, schema: Any) -> Iterator[tuple[str, Any, bool]]:
                     yield below(pointer, keyword, *path), inner, applies
 
 
-def references(part: Part) -> list[str]:
-    """The keywords of a schema that refer to another one."""
-    schema = part.schema
-    if not isinstance(schema, dict) or _REFERRING.isdisjoint(schema):
-        return []
-    return [keyword for keyword in REFERENCES if keyword in schema]
+def refers(part: Part) -> bool:
+    """Has a schema a `$ref`?"""
+    return isinstance(part.schema, dict) and "$ref" in part.schema
 
 
 def check_reached(document: Document) -> list[str]:
@@ -302,13 +281,8 @@ def check_reached(document: Document) -> list[str]:
             continue
         seen[part.pointer] = part
         check_keywords(part)
-        found = [document.target(part, keyword) for keyword in references(part)]
-        if not (found and part.draft.ref_alone and "$ref" in part.schema):
-            found += map(document.part, part.inside)
-        waiting += reversed(found)
-    for part in seen.values():
-        for keyword in references(part):
-            document.check_dynamic(part, keyword)
+        found = [document.target(part)] if refers(part) else []
+        waiting += reversed([*found, *map(document.part, part.inside)])
     return [
         f"{name} is no keyword and ignored, at {part.pointer}: is {near} meant?"
         for part in seen.values()
@@ -326,11 +300,11 @@ def check_keywords(part: Part) -> None:
     schema = part.schema
     if not isinstance(schema, dict):
         return
-    if part.draft.ref_alone and "$ref" in schema:
-        schema = {"$ref": schema["$ref"]}
     for keyword, value in schema.items():
-        fits, wanted = EXPECTED.get(keyword, (None, ""))
-        if fits is not None and not fits(value):
+        if keyword in _DYNAMIC:
+            why = "where it leads depends on the way to it. Use $ref"
+            raise UnsupportedSchemaError(keyword, below(part.pointer, keyword), why)
+        if wanted := fault_of(keyword, value):
             where = below(part.pointer, keyword)
             raise InvalidSchemaError(where, f"{keyword} is {short(value)}, not {wanted}")
     if isinstance(schema.get("items"), list) and "prefixItems" in schema:

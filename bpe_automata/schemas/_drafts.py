@@ -8,7 +8,7 @@ other meaning; a keyword in a draft older than itself is a note. `Draft` has all
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import lru_cache
@@ -18,8 +18,8 @@ from urllib.parse import unquote
 from bpe_automata._sharing import cached
 
 _NEAR = 0.83  # by `difflib`, of a name that is a keyword misspelled
-REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 DEPENDENT_SCHEMAS = ("dependentSchemas", "dependencies")
+COUNTED = ("Length", "Items", "Properties", "Contains")
 TYPES = ("null", "boolean", "integer", "number", "string", "array", "object")
 
 
@@ -87,123 +87,83 @@ def draft_of(uri: str) -> Draft | None:
     return _DRAFTS.get(uri.removeprefix("http://").removeprefix("https://").removesuffix("#"))
 
 
-def is_number(value: object) -> bool:
-    """A JSON number."""
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def is_count(value: object) -> bool:
-    """An integer JSON number that is not negative."""
-    return is_number(value) and value >= 0 and value == int(value)  # type: ignore[operator, call-overload]
-
-
 def is_schema(value: object) -> bool:
     """Whether the value has the form of a schema."""
     return isinstance(value, dict | bool)
 
 
-def _strings(value: object) -> bool:
-    return isinstance(value, list) and all(isinstance(name, str) for name in value)
+def _number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _schemas(value: object) -> bool:
-    return isinstance(value, list) and len(value) > 0 and all(map(is_schema, value))
+def _list_of(test: Callable[[object], bool]) -> Callable[[object], bool]:
+    return lambda value: isinstance(value, list) and all(map(test, value))
 
 
-def _named_schemas(value: object) -> bool:
-    return isinstance(value, dict) and all(map(is_schema, value.values()))
+def _object_of(test: Callable[[object], bool]) -> Callable[[object], bool]:
+    return lambda value: isinstance(value, dict) and all(map(test, value.values()))
 
 
-def _dependencies(value: object) -> bool:
-    return isinstance(value, dict) and all(
-        is_schema(v) or _strings(v) or isinstance(v, str) for v in value.values()
-    )
+def _text(value: object) -> bool:
+    return isinstance(value, str)
 
 
-def _types(value: object) -> bool:
-    return value in TYPES or (isinstance(value, list) and all(name in TYPES for name in value))
-
-
-Expected = tuple[Callable[[object], bool], str]  # (test of a value, words for messages)
-_TEXT: Expected = (lambda value: isinstance(value, str), "a string")
-_COUNT: Expected = (is_count, "a whole number that is not negative")
-_SCHEMA: Expected = (is_schema, "a schema (an object or a boolean)")
-_SCHEMAS: Expected = (_schemas, "a list of schemas that is not empty")
-_NAMED: Expected = (_named_schemas, "an object of schemas")
-_ITEMS: Expected = (
-    lambda v: is_schema(v) or (isinstance(v, list) and all(map(is_schema, v))),
-    "a schema or a list of schemas",
-)
-_BOUND: Expected = (lambda value: isinstance(value, bool) or is_number(value), "a number")
-
-# Keywords for a single type, but `contains`, which looks at values inside.
-OF_STRINGS: Mapping[str, Expected] = {
-    "minLength": _COUNT,
-    "maxLength": _COUNT,
-    "pattern": _TEXT,
-    "format": _TEXT,
-}
-OF_NUMBERS: Mapping[str, Expected] = {
-    "minimum": (is_number, "a number"),
-    "maximum": (is_number, "a number"),
-    "exclusiveMinimum": _BOUND,
-    "exclusiveMaximum": _BOUND,
-    "multipleOf": (lambda v: is_number(v) and v > 0, "a number above 0"),  # type: ignore[operator]
-}
-OF_ARRAYS: Mapping[str, Expected] = {
-    "items": _ITEMS,
-    "prefixItems": _SCHEMAS,
-    "additionalItems": _SCHEMA,
-    "unevaluatedItems": _SCHEMA,
-    "minItems": _COUNT,
-    "maxItems": _COUNT,
-    "uniqueItems": (lambda value: isinstance(value, bool), "true or false"),
-}
-OF_OBJECTS: Mapping[str, Expected] = {
-    "properties": _NAMED,
-    "patternProperties": _NAMED,
-    "additionalProperties": _SCHEMA,
-    "unevaluatedProperties": _SCHEMA,
-    "propertyNames": _SCHEMA,
-    "required": (_strings, "a list of strings"),
-    "minProperties": _COUNT,
-    "maxProperties": _COUNT,
-}
-EXPECTED: Mapping[str, Expected] = {
-    **dict.fromkeys(REFERENCES, _TEXT),
-    "type": (_types, f"one of {', '.join(TYPES)}, or a list of them"),
-    "enum": (lambda value: isinstance(value, list), "a list"),
-    **OF_STRINGS,
-    **OF_NUMBERS,
-    **OF_ARRAYS,
-    **OF_OBJECTS,
-    "contains": _SCHEMA,
-    "minContains": _COUNT,
-    "maxContains": _COUNT,
-    "dependencies": (_dependencies, "an object of schemas or lists of strings"),
-    "dependentRequired": (
-        lambda v: isinstance(v, dict) and all(map(_strings, v.values())),
-        "an object of lists of strings",
+_SCHEMA = ("a schema (an object or a boolean)", is_schema)
+_KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "type": (
+        f"one of {', '.join(TYPES)}, or a list of them",
+        lambda v: v in TYPES or (isinstance(v, list) and all(name in TYPES for name in v)),
     ),
-    "dependentSchemas": _NAMED,
-    "allOf": _SCHEMAS,
-    "anyOf": _SCHEMAS,
-    "oneOf": _SCHEMAS,
-    "not": _SCHEMA,
-    "if": _SCHEMA,
-    "then": _SCHEMA,
-    "else": _SCHEMA,
+    "enum": ("a list", lambda v: isinstance(v, list)),
+    "uniqueItems": ("true or false", lambda v: isinstance(v, bool)),
+    "multipleOf": ("a number above 0", lambda v: _number(v) and v > 0),
+    "items": ("a schema or a list of schemas", lambda v: is_schema(v) or _list_of(is_schema)(v)),
+    "required": ("a list of strings", _list_of(_text)),
+    "dependentRequired": ("an object of lists of strings", _object_of(_list_of(_text))),
+    "dependencies": (
+        "an object of schemas or lists of strings",
+        _object_of(lambda v: is_schema(v) or _text(v) or _list_of(_text)(v)),
+    ),
+    **dict.fromkeys(("minimum", "maximum"), ("a number", _number)),
+    **dict.fromkeys(
+        ("exclusiveMinimum", "exclusiveMaximum"),
+        ("a number", lambda v: isinstance(v, bool) or _number(v)),
+    ),
+    **dict.fromkeys(
+        ("$ref", "$dynamicRef", "$recursiveRef", "pattern", "format"), ("a string", _text)
+    ),
+    **dict.fromkeys(
+        (f"{bound}{what}" for bound in ("min", "max") for what in COUNTED),
+        ("a whole number that is not negative", lambda v: _number(v) and v >= 0 and v == int(v)),
+    ),
+    **dict.fromkeys(
+        ("allOf", "anyOf", "oneOf", "prefixItems"),
+        ("a list of schemas that is not empty", lambda v: v != [] and _list_of(is_schema)(v)),
+    ),
+    **dict.fromkeys(
+        ("properties", "patternProperties", "dependentSchemas"),
+        ("an object of schemas", _object_of(is_schema)),
+    ),
+    **dict.fromkeys(("additionalItems", "unevaluatedItems", "contains"), _SCHEMA),
+    **dict.fromkeys(("additionalProperties", "unevaluatedProperties", "propertyNames"), _SCHEMA),
+    **dict.fromkeys(("not", "if", "then", "else"), _SCHEMA),
 }
 
-# Keywords whose value is a schema, or has schemas in it, that apply to the instance.
-ASSERTING = frozenset(
-    keyword
-    for keyword, expected in EXPECTED.items()
-    if expected in (_SCHEMA, _SCHEMAS, _NAMED, _ITEMS) or keyword == "dependencies"
-)
-# Keywords with schemas that apply only where they are referred to.
-DEFINITIONS = frozenset(("$defs", "definitions", "contentSchema"))
 
+def fault_of(keyword: str, value: object) -> str | None:
+    """What the value of a keyword must be, if it is not."""
+    words, fits = _KINDS.get(keyword, ("", None))
+    return None if fits is None or fits(value) else words
+
+
+ASSERTING = frozenset(name for name, (words, _) in _KINDS.items() if "schema" in words)
+"""Keywords whose value is a schema, or has schemas in it, that apply to the instance."""
+DEFINITIONS = frozenset(("$defs", "definitions", "contentSchema"))
+"""Keywords with schemas that apply only where they are referred to."""
+OF_STRINGS = frozenset(("minLength", "maxLength", "pattern", "format"))
+OF_NUMBERS = frozenset(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"))
+OF_ARRAYS = frozenset(name for name in _KINDS if name.endswith(("Items", "items")))
+OF_OBJECTS = frozenset(name for name in _KINDS if "ropert" in name) | {"required"}
 
 _OTHERS = frozenset(("$id", "$schema", "$anchor", "$dynamicAnchor", "contentMediaType", "title"))
 """Keywords that say nothing of values, and that others look like."""
@@ -212,7 +172,7 @@ _OTHERS = frozenset(("$id", "$schema", "$anchor", "$dynamicAnchor", "contentMedi
 @lru_cache(maxsize=1024)
 def near_keyword(name: str) -> str | None:
     """The keyword that a name looks like which is none; people begin notes of theirs with `_`."""
-    known = EXPECTED.keys() | DEFINITIONS
+    known = _KINDS.keys() | DEFINITIONS
     if name in known | _OTHERS or not name[:1].isalpha() or len(name) < 5:
         return None
     found = get_close_matches(name, known, 1, _NEAR)

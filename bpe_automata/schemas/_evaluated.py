@@ -12,7 +12,7 @@ from functools import reduce
 
 from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata.errors import UnsupportedSchemaError
-from bpe_automata.schemas._documents import Document, Part, references
+from bpe_automata.schemas._documents import Document, Part, refers
 from bpe_automata.schemas._drafts import DEPENDENT_SCHEMAS, below
 from bpe_automata.schemas._keywords import pattern_names
 from bpe_automata.schemas._scalar_sets import ALL_STRINGS, finite, subtract, unite
@@ -63,14 +63,13 @@ def _beside(document: Document, part: Part, keyword: str) -> list[Part]:
         schema = one.schema
         if not isinstance(schema, dict):
             continue
-        refers_only = one.draft.ref_alone and "$ref" in schema
         choosing = sorted(_CHOOSING & schema.keys())
         if keyword == "unevaluatedItems" and "contains" in schema and one.draft.number >= 2020:
             choosing.append("contains")
-        if choosing and not refers_only:
+        if choosing:
             why = f"which members {choosing[0]} looks at depends on the instance"
             raise UnsupportedSchemaError(keyword, below(part.pointer, keyword), why)
-        found += [document.target(one, reference) for reference in references(one)]
-        branches = 0 if refers_only else len(schema.get("allOf", ()))
-        found += [document.part(below(one.pointer, "allOf", at)) for at in range(branches)]
+        found += [document.target(one)] if refers(one) else []
+        branches = range(len(schema.get("allOf", ())))
+        found += [document.part(below(one.pointer, "allOf", at)) for at in branches]
     return [one for one in found if isinstance(one.schema, dict)]

@@ -29,7 +29,7 @@ from bpe_automata.errors import (
 )
 from bpe_automata.schemas._boolean import intersect_children, property_of
 from bpe_automata.schemas._documents import Part
-from bpe_automata.schemas._drafts import DEPENDENT_SCHEMAS, REFERENCES, below
+from bpe_automata.schemas._drafts import DEPENDENT_SCHEMAS, below
 from bpe_automata.schemas._ecma import ecma_pattern, listed
 from bpe_automata.schemas._formats import SUPPORTED, format_strings
 from bpe_automata.schemas._limits import as_too_large
@@ -184,7 +184,7 @@ def _one(value: Any, pointer: str) -> Child:
     return Child(lambda: read_listed((value,), pointer))
 
 
-EVALUATING = {*REFERENCES, *DEPENDENT_SCHEMAS, "allOf", "anyOf", "oneOf", "if", "contains"}
+EVALUATING = {"$ref", *DEPENDENT_SCHEMAS, "allOf", "anyOf", "oneOf", "if", "contains"}
 """Keywords whose schemas may look at members or items of the same instance."""
 
 

@@ -17,7 +17,7 @@ from functools import reduce
 
 from bpe_automata.errors import InvalidSchemaError
 from bpe_automata.schemas._boolean import difference, exactly_one, intersection, uncontained, union
-from bpe_automata.schemas._documents import Document, Part, references, types_of
+from bpe_automata.schemas._documents import Document, Part, types_of
 from bpe_automata.schemas._drafts import (
     DEPENDENT_SCHEMAS,
     OF_ARRAYS,
@@ -153,9 +153,7 @@ class Reader:
         return InvalidSchemaError(pointer, f"the schema refers to itself in place: {path}")
 
 
-_STRINGS, _BOUNDS = frozenset(OF_STRINGS), frozenset(OF_NUMBERS)
-_ARRAYS, _OBJECTS = frozenset(OF_ARRAYS), frozenset(OF_OBJECTS)
-_OF_ONE_TYPE = _STRINGS | _BOUNDS | _ARRAYS | _OBJECTS | {"type"}
+_OF_ONE_TYPE = OF_STRINGS | OF_NUMBERS | OF_ARRAYS | OF_OBJECTS | {"type"}
 _APPLYING = EVALUATING | {
     "not",
     "dependentRequired",
@@ -165,8 +163,6 @@ _APPLYING = EVALUATING | {
 def _read(reader: Reader, part: Part) -> Values:
     """The values that a schema in the form of an object allows."""
     schema = part.schema
-    if part.draft.ref_alone and "$ref" in schema:
-        return _referred(reader, part, "$ref")
     found = _of_type(reader, part)
     if "const" in schema:
         found = intersection(found, read_listed((schema["const"],), part.pointer))
@@ -174,15 +170,11 @@ def _read(reader: Reader, part: Part) -> Values:
         found = intersection(found, read_listed(schema["enum"], part.pointer))
     if _APPLYING.isdisjoint(schema):
         return found
-    for keyword in references(part):
-        found = intersection(found, _referred(reader, part, keyword))
+    if "$ref" in schema:
+        found = intersection(found, reader.values(reader.document.target(part).pointer))
     for apply in (_all_of, _any_of, _one_of, _not, _if, _contains, _dependent, _unevaluated):
         found = apply(reader, part, found)
     return found
-
-
-def _referred(reader: Reader, part: Part, keyword: str) -> Values:
-    return reader.values(reader.document.target(part, keyword).pointer)
 
 
 def _of_type(reader: Reader, part: Part) -> Values:
@@ -192,16 +184,16 @@ def _of_type(reader: Reader, part: Part) -> Values:
         return ALL
     is_number = bool(types & {"number", "integer"})
     numbers = ALL_NUMBERS if is_number else NO_TEXT
-    if is_number and ("number" not in types or not _BOUNDS.isdisjoint(schema)):
+    if is_number and ("number" not in types or not OF_NUMBERS.isdisjoint(schema)):
         numbers = read_numbers(part, "number" not in types)
     strings = ALL_STRINGS if "string" in types else NO_TEXT
-    if "string" in types and not _STRINGS.isdisjoint(schema):
+    if "string" in types and not OF_STRINGS.isdisjoint(schema):
         strings = read_strings(part)
     arrays: tuple[ArrayShape, ...] = (ANY_ARRAY,) if "array" in types else ()
-    if arrays and not _ARRAYS.isdisjoint(schema):
+    if arrays and not OF_ARRAYS.isdisjoint(schema):
         arrays = (reader.array(part),)
     objects: tuple[ObjectShape, ...] = (ANY_OBJECT,) if "object" in types else ()
-    if objects and (reader.closed or not _OBJECTS.isdisjoint(schema)):
+    if objects and (reader.closed or not OF_OBJECTS.isdisjoint(schema)):
         objects = (read_object(part, reader.child, reader.closed),)
     return Values(
         "null" in types,
