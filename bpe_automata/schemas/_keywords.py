@@ -29,7 +29,7 @@ from bpe_automata.errors import (
 )
 from bpe_automata.schemas._boolean import intersect_children, property_of
 from bpe_automata.schemas._documents import Part
-from bpe_automata.schemas._drafts import DEPENDENT_SCHEMAS, below
+from bpe_automata.schemas._drafts import below
 from bpe_automata.schemas._ecma import ecma_pattern, listed
 from bpe_automata.schemas._formats import SUPPORTED, format_strings
 from bpe_automata.schemas._limits import as_too_large
@@ -184,16 +184,6 @@ def _one(value: Any, pointer: str) -> Child:
     return Child(lambda: read_listed((value,), pointer))
 
 
-EVALUATING = {"$ref", *DEPENDENT_SCHEMAS, "allOf", "anyOf", "oneOf", "if", "contains"}
-"""Keywords whose schemas may look at members or items of the same instance."""
-
-
-def evaluated_elsewhere(schema: dict[str, Any]) -> bool:
-    """Whether what `unevaluatedItems` or `unevaluatedProperties` applies to depends on keywords
-    other than those for the same kind of children; see `evaluated`."""
-    return not EVALUATING.isdisjoint(schema)
-
-
 def read_array(part: Part, child: ReadChild) -> ArrayShape:
     """The arrays that all keywords of arrays but `contains` allow."""
     schema = part.schema
@@ -202,7 +192,7 @@ def read_array(part: Part, child: ReadChild) -> ArrayShape:
         keyword, others = ("items", "additionalItems")
     listed = schema.get(keyword, [])
     prefix = tuple(child(below(part.pointer, keyword, at)) for at in range(len(listed)))
-    rest = child(below(part.pointer, others)) if others in schema else _unevaluated(part, child)
+    rest = child(below(part.pointer, others)) if others in schema else ANYTHING
     fewest, most = _count(schema, "minItems") or 0, _count(schema, "maxItems")
     if rest.known is NONE:  # no items but those of the prefix
         fewest = min(fewest, len(prefix) + 1)
@@ -217,13 +207,6 @@ def read_array(part: Part, child: ReadChild) -> ArrayShape:
         bool(schema.get("uniqueItems")) and (most is None or most > 1),
         part.pointer,
     )
-
-
-def _unevaluated(part: Part, child: ReadChild) -> Child:
-    """The values of items that neither `prefixItems` nor `items` describes."""
-    if "unevaluatedItems" not in part.schema or evaluated_elsewhere(part.schema):
-        return ANYTHING
-    return child(below(part.pointer, "unevaluatedItems"))
 
 
 def counted_items(part: Part, child: ReadChild) -> Counted | None:
@@ -304,11 +287,9 @@ def _others(part: Part, child: ReadChild, closed: bool) -> Child:
     schema = part.schema
     if "additionalProperties" in schema:
         return child(below(part.pointer, "additionalProperties"))
-    if "unevaluatedProperties" in schema:
-        elsewhere = evaluated_elsewhere(schema)
-        return ANYTHING if elsewhere else child(below(part.pointer, "unevaluatedProperties"))
     is_object_schema = schema.get("type") == "object" or "properties" in schema
-    return NOTHING if closed and is_object_schema else ANYTHING
+    is_open = not closed or "unevaluatedProperties" in schema
+    return ANYTHING if is_open or not is_object_schema else NOTHING
 
 
 def _of_name(name: str, child: Child, patterns: list[tuple[ByteDFA, Child]]) -> Child:

@@ -28,9 +28,7 @@ from bpe_automata.schemas._drafts import (
 )
 from bpe_automata.schemas._evaluated import arrays_within, objects_within
 from bpe_automata.schemas._keywords import (
-    EVALUATING,
     counted_items,
-    evaluated_elsewhere,
     read_array,
     read_listed,
     read_numbers,
@@ -44,13 +42,11 @@ from bpe_automata.schemas._values import (
     ALL,
     ANY_ARRAY,
     ANY_OBJECT,
-    ANYTHING,
     BOOLEANS,
     NONE,
     ArrayShape,
     Child,
     ObjectShape,
-    Property,
     Unfinished,
     Values,
     having,
@@ -153,11 +149,11 @@ class Reader:
         return InvalidSchemaError(pointer, f"the schema refers to itself in place: {path}")
 
 
+_UNEVALUATED = ("unevaluatedItems", "unevaluatedProperties")
 _OF_ONE_TYPE = OF_STRINGS | OF_NUMBERS | OF_ARRAYS | OF_OBJECTS | {"type"}
-_APPLYING = EVALUATING | {
-    "not",
-    "dependentRequired",
-}  # to the same instance; most schemas lack them
+_APPLYING = frozenset(
+    ("$ref", "allOf", "anyOf", "oneOf", "not", "if", "contains", "dependentRequired")
+).union(DEPENDENT_SCHEMAS, _UNEVALUATED)  # to the same instance; most schemas lack them
 
 
 def _read(reader: Reader, part: Part) -> Values:
@@ -263,26 +259,22 @@ def _contains(reader: Reader, part: Part, found: Values) -> Values:
 def _dependent(reader: Reader, part: Part, found: Values) -> Values:
     """dependentRequired, dependentSchemas, and `dependencies`, the older name of both."""
     for keyword in ("dependentRequired", *DEPENDENT_SCHEMAS):
-        asked = set[str]()  # properties that earlier conditions name
         for name, needed in part.schema.get(keyword, {}).items():
             where = below(part.pointer, keyword, name)
             if isinstance(needed, dict | bool):
                 then = reader.values(where)
             else:
                 others = [needed] if isinstance(needed, str) else needed
-                named = {one: Property(ANYTHING, required=True) for one in others}
-                shape = ObjectShape(named, ANY_OBJECT.rest, pointer=where)
-                then = _only(objects=(shape,))
-            names = {name for shape in then.objects for name in shape.named}
-            found = _if_present(found, name, then, where, bool(names & asked))
-            asked |= names
+                then = _only(objects=having(others, where).objects)
+            # Both overlap, and shapes within others are dropped: apart, n conditions make 2 ** n.
+            without = difference(found, having([name], where))
+            found = union(without, intersection(found, then))
+            found = replace(found, objects=uncontained(found.objects))
     return found
 
 
 def _unevaluated(reader: Reader, part: Part, found: Values) -> Values:
-    if not evaluated_elsewhere(part.schema):
-        return found
-    for keyword in sorted({"unevaluatedItems", "unevaluatedProperties"} & part.schema.keys()):
+    for keyword in filter(part.schema.__contains__, _UNEVALUATED):
         child = reader.child(below(part.pointer, keyword))
         if keyword == "unevaluatedItems":
             within = _only(arrays=(arrays_within(reader.document, part, child),))
@@ -290,22 +282,6 @@ def _unevaluated(reader: Reader, part: Part, found: Values) -> Values:
             within = _only(objects=(objects_within(reader.document, part, child),))
         found = intersection(found, within)
     return found
-
-
-def _if_present(found: Values, name: str, then: Values, where: str, overlaps: bool) -> Values:
-    """`found` without its objects that have the property `name` and are not in `then`. overlaps:
-    did an earlier condition of the keyword name a property that `then` names? Then terms are left
-    to overlap, and those within others are dropped: apart, n conditions make 2 ** n terms."""
-    present = having(name, where)
-    without = difference(found, present)
-    if not overlaps:
-        return union(without, intersection(intersection(found, present), then))
-    # It need not be there, but has its place in the order.
-    named = ObjectShape({name: Property(ANYTHING)}, ANY_OBJECT.rest, pointer=where)
-    with_its_place = intersection(found, _only(objects=(named,)))
-    both = union(without, intersection(with_its_place, then))
-    objects = uncontained(both.objects)
-    return both if len(objects) == len(both.objects) else replace(both, objects=objects)
 
 
 def _only(

@@ -9,7 +9,7 @@ they are written. Arrays and objects are unions of shapes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -173,9 +173,9 @@ ALL: Values = Values(
 ANYTHING.__dict__["values"] = ALL
 
 
-def having(name: str, pointer: str = "#") -> Values:
-    """All objects with a member of this name."""
-    named = {name: Property(ANYTHING, required=True)}
+def having(names: Iterable[str], pointer: str = "#") -> Values:
+    """All objects with members of these names."""
+    named = {name: Property(ANYTHING, required=True) for name in names}
     return Values(objects=(ObjectShape(named, ANY_OBJECT.rest, pointer=pointer),))
 
 
