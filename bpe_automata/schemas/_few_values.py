@@ -28,8 +28,6 @@ from bpe_automata.schemas._values import (
 MAX_VALUES = 64  # of one item, where items must differ
 _MOST_LISTED = 1 << 20  # strings
 _MAX_KINDS = 256
-Name = tuple[str, object]
-"""(type, value) of a scalar: equal where the values are."""
 Kind = tuple[Values, tuple[bool, ...]]  # some values, and whether each of some sets has them
 
 
@@ -37,9 +35,9 @@ class _ManyError(Exception):
     """There are more values than are asked for, or it is not seen how many there are."""
 
 
-def single_values(values: Values) -> dict[Name, Values]:
-    """A set with a single value for each value of the set. Raises BudgetExceededError where it is
-    not seen which these are."""
+def single_values(values: Values) -> list[Values]:
+    """A set with a single value for each value of the set, where `are_told_apart`. Raises
+    BudgetExceededError where it is not seen which these are."""
     try:
         return _listed(values, _MOST_LISTED)
     except _ManyError:
@@ -47,17 +45,14 @@ def single_values(values: Values) -> dict[Name, Values]:
         raise BudgetExceededError("values", MAX_VALUES, why) from None
 
 
-def has_few_items(shape: ArrayShape) -> bool:
-    """Is each item out of at most MAX_VALUES values?"""
-    reached = list(shape.prefix[: shape.most])
-    if shape.most is None or shape.most > len(reached):
-        reached.append(shape.rest)
-    return all(_is_few(one.values) for one in reached)
-
-
-def _is_few(values: Values) -> bool:
-    if isinstance(values.strings, Bounded):
+def are_told_apart(shape: ArrayShape) -> bool:
+    """Are the items of all arrays out of at most MAX_VALUES values, or out of a list of strings?"""
+    values = shape.rest.values
+    if shape.prefix or shape.counted or isinstance(values.strings, Bounded):
         return False
+    others = values.null or values.booleans or values.arrays or values.objects
+    if isinstance(values.strings, Finite) and not others and values.numbers.is_empty:
+        return True
     try:
         _listed(values, MAX_VALUES)
     except _ManyError:
@@ -65,35 +60,19 @@ def _is_few(values: Values) -> bool:
     return True
 
 
-def are_listed(shape: ArrayShape) -> bool:
-    """Are the items of all arrays out of the same list of strings, however long?"""
-    apart = shape.prefix or shape.counted
-    return bool(listed_strings(shape.rest.values)) and not apart
-
-
-def listed_strings(values: Values) -> frozenset[str]:
-    """The strings of a finite set of them, without any other values; else none."""
-    others = values.null or values.booleans or values.arrays or values.objects
-    if others or not values.numbers.is_empty or not isinstance(values.strings, Finite):
-        return frozenset()
-    return values.strings.elements
-
-
-def _listed(values: Values, most: int) -> dict[Name, Values]:
+def _listed(values: Values, most: int) -> list[Values]:
     """The scalars that a set has texts of, at most so many, each with the texts that the set has of
     it. Raises _ManyError, also for arrays and objects."""
     shapes: tuple[ArrayShape | ObjectShape, ...] = (*values.arrays, *values.objects)
     if not all(shape_is_empty(shape) for shape in shapes):
         raise _ManyError
-    found: dict[Name, Values] = {("null", None): Values(null=True)} if values.null else {}
-    for value in sorted(values.booleans):
-        found["boolean", value] = Values(booleans=frozenset((value,)))
-    for text in _strings(lower_bound(values.strings), most):
-        found["string", text] = Values(strings=finite(frozenset((text,))))
+    found = [Values(null=True)] if values.null else []
+    found += [Values(booleans=frozenset((value,))) for value in sorted(values.booleans)]
+    strings = _strings(lower_bound(values.strings), most)
+    found += [Values(strings=finite(frozenset((text,)))) for text in strings]
     if not values.numbers.is_empty:
-        for spelled in _texts(shortest(values.numbers), most):
-            number = Decimal(spelled.decode())
-            found["number", number] = Values(numbers=of_values((number,)))
+        spelled = _texts(shortest(values.numbers), most)
+        found += [Values(numbers=of_values((Decimal(text.decode()),))) for text in spelled]
     if len(found) > most:
         raise _ManyError
     return found

@@ -1,15 +1,14 @@
 """Arrays in a linked automaton: after each item, a comma or the end.
 
 There is one part for each count of items that matters; or, where items must differ and are out of a
-few values, for each set of them: see `_linking`. Items may matter beyond their place: those of some
-sets are counted, or items must differ and are of several sets. Then values
-of an item are taken apart into kinds, by all that is asked of them. A state says what matters of
-the items so far, and the states are a graph, which is searched for the shortest ends: so it is
-finite, and too large a one is refused.
+few values, for each set of them: see `_linking`. Where those of some sets are counted, values of an
+item are taken apart into kinds, by the sets that they are in. A state says what matters of the
+items so far, and the states are a graph, which is searched for the shortest ends: so it is finite,
+and too large a one is refused.
 
     Items           plain
     DistinctItems   unique, out of a few values or a list of strings
-    ComparedItems   counted, or unique with a prefix
+    ComparedItems   counted, by the sets that they are in
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from bpe_automata._automata.parts import FAR, Part, Place, Table
 from bpe_automata._budget import check
 from bpe_automata._sharing import cached
 from bpe_automata.errors import BudgetExceededError
-from bpe_automata.schemas._few_values import Name, apart, single_values
+from bpe_automata.schemas._few_values import apart, single_values
 from bpe_automata.schemas._frames import (
     ROOT,
     Frame,
@@ -95,7 +94,7 @@ class DistinctItems(Separated):
     @cached
     def _values(self) -> list[Values]:
         """A set for each value."""
-        return list(single_values(self._rest).values())
+        return single_values(self._rest)
 
     @cached
     def _texts(self) -> list[list[Text]]:
@@ -186,30 +185,24 @@ class DistinctItems(Separated):
 
 
 _MOST_STEPS = 100_000  # between all states of one shape
-_ADVICE = "items of many kinds or values are told apart and counted: allow fewer items, or values"
+_ADVICE = "items of many kinds are counted: allow fewer items, or count fewer kinds"
 
 
 @dataclass(frozen=True, eq=False)
 class _Kind:
-    """Values of an item. value: a bit of its own, where items must differ; counted: by which
-    counts."""
+    """Values of an item. counted: by which counts."""
 
     values: Values
-    value: int
     counted: tuple[bool, ...]
 
 
 class ComparedItems(Separated):
-    """The arrays of one shape.
-
-    A state is a tuple: the number of items, as far as it matters; the values that were seen, where
-    items must differ (bits); and the number of items that each count counts, as far as it matters.
-    """
+    """The arrays of one shape. A state is a tuple: the number of items, then the number of those
+    that each count counts, all as far as they matter."""
 
     def __init__(self, shape: ArrayShape, brackets: Brackets, linker: Linking) -> None:
         self._shape, self._counts = shape, shape.counted
-        super().__init__(shape, (0, 0, *[0] * len(shape.counted)), brackets, linker)
-        self._bits: dict[Name, int] = {}
+        super().__init__(shape, (0,) * (1 + len(shape.counted)), brackets, linker)
         self._kinds_at: dict[int, list[_Kind]] = {}
         # From that many items on, one more makes no difference.
         most = -1 if shape.most is None else shape.most
@@ -222,35 +215,22 @@ class ComparedItems(Separated):
         if found is None:
             values, none = self._shape.item(at).values, (False,) * len(self._counts)
             parts = apart(values, [one.wanted.values for one in self._counts])
-            if not self._shape.unique and all(one.most is None for one in self._counts):
+            if all(one.most is None for one in self._counts):
                 parts = [(values, none), *(part for part in parts if part[1] != none)]
-            found = self._kinds_at[at] = [
-                _Kind(one, bit, counted)
-                for part, counted in parts
-                for one, bit in self._apart(part)
-            ]
+            found = self._kinds_at[at] = [_Kind(part, counted) for part, counted in parts]
         return found
 
-    def _apart(self, values: Values) -> list[tuple[Values, int]]:
-        """Each value and its bit, where items must differ."""
-        if not self._shape.unique:
-            return [(values, 0)]
-        found = single_values(values)
-        return [
-            (one, 1 << self._bits.setdefault(name, len(self._bits))) for name, one in found.items()
-        ]
-
     def _after(self, state: State, kind: _Kind) -> State:
-        at, seen, *counts = state
+        at, *counts = state
         now = (
             min(n + more, one.fewest if one.most is None else one.most + 1)
             for n, more, one in zip(counts, kind.counted, self._counts, strict=True)
         )
-        return (min(at + 1, self._cap), seen | kind.value, *now)
+        return (min(at + 1, self._cap), *now)
 
     def may_end(self, state: State) -> bool:
         """See `Container.may_end`."""
-        items, _, *counts = state
+        items, *counts = state
         return (
             items >= self._fewest
             and (self._most is None or items <= self._most)
@@ -274,8 +254,8 @@ class ComparedItems(Separated):
                 continue
             for kind in self._kinds(state[0]):
                 after = self._after(state, kind)
-                over = any(map(_is_over, self._counts, after[2:]))
-                if not over and not state[1] & kind.value:
+                over = any(map(_is_over, self._counts, after[1:]))
+                if not over:
                     found[state].append((kind, after))
                     waiting.append(after)
             n += len(found[state])
