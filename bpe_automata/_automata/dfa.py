@@ -6,7 +6,6 @@ L(dfa) = { w in bytes* : start --w--> accepting }
 from __future__ import annotations
 
 import random
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
@@ -31,13 +30,13 @@ class BrokenAutomatonError(BpeAutomataError):
     """Arrays that are not an automaton; the message holds the offending value."""
 
 
-class ByteLanguage(Immutable, ABC):
+class ByteLanguage(Immutable):
     """What explicit and linked automata share. start: a state. byte_class: uint8 [256]. Over all
     states, of which 0 is dead: accepting bool; far int32, bytes to the nearest accepting state,
     NEVER where there is none."""
 
     is_linked: ClassVar[bool]
-    if TYPE_CHECKING:  # attributes or properties
+    if TYPE_CHECKING:  # what each kind has of its own
 
         @property
         def start(self) -> int: ...
@@ -47,30 +46,10 @@ class ByteLanguage(Immutable, ABC):
         def accepting(self) -> np.ndarray: ...
         @property
         def far(self) -> np.ndarray: ...
-
-    @abstractmethod
-    def step(self, state: int, byte: int) -> int:
-        """The state after one byte."""
-
-    @abstractmethod
-    def after(self, states: np.ndarray, columns: np.ndarray) -> np.ndarray:
-        """int32: the state after a byte of a column from each of many states."""
-
-    @abstractmethod
-    def walk(self, data: bytes, state: int | None = None) -> int:
-        """The state after some bytes, from `state` (the start by default)."""
-
-    @abstractmethod
-    def live_bytes(self, state: int) -> np.ndarray:
-        """int64: the bytes that keep an accepting state in reach, in order."""
-
-    @abstractmethod
-    def box(self, state: int) -> tuple[int, ...]:
-        """The same for all states that are drawn as one."""
-
-    @abstractmethod
-    def box_text(self, state: int) -> tuple[str, str]:
-        """What is written into a box that is entered by a state, and a note below it."""
+        def step(self, state: int, byte: int) -> int: ...
+        def after(self, states: np.ndarray, columns: np.ndarray) -> np.ndarray: ...
+        def walk(self, data: bytes, state: int | None = None) -> int: ...
+        def live_bytes(self, state: int) -> np.ndarray: ...
 
     def accepts(self, data: bytes) -> bool:
         """Whether `data` is in the language."""
@@ -153,8 +132,8 @@ class ByteLanguage(Immutable, ABC):
         """The automaton drawn, without its dead state; the way of `path` is highlighted.
 
         A linked automaton, or one of over 40 states or 120 arrows, is drawn near the first 100
-        bytes of `path` (the start by default; of a linked one, the shortest string): at most 40
-        states, or parts, with the arrows from those on the way.
+        bytes of `path` (the start by default; of a linked one, the shortest string): the states on
+        the way with the arrows from them, to at most 40 states.
         """
         from bpe_automata._automata.pictures import picture
 
@@ -238,14 +217,6 @@ class ByteDFA(ByteLanguage):
     def live_bytes(self, state: int) -> np.ndarray:
         """int64: the bytes that keep an accepting state in reach, in order."""
         return np.flatnonzero(self.far[self.trans[state]][self.byte_class] != NEVER)
-
-    def box(self, state: int) -> tuple[int, ...]:
-        """The state alone."""
-        return (state,)
-
-    def box_text(self, state: int) -> tuple[str, str]:
-        """The number of the state."""
-        return str(state), ""
 
 
 def _check_arrays(trans: np.ndarray, byte_class: np.ndarray, accepting: np.ndarray) -> None:

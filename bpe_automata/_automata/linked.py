@@ -49,7 +49,6 @@ _ENDLESS = (
     "order of the members; or pass a larger Budget"
 )
 _WAVE = 4096  # states whose rows are made at once
-_SHOWN = 16  # bytes of a text in a box of a picture
 
 
 class LinkedDFA(ByteLanguage):
@@ -187,27 +186,6 @@ class LinkedDFA(ByteLanguage):
                     pairs.append(pair)
                     before.append((k, byte))
         return None
-
-    def box(self, state: int) -> tuple[int, ...]:
-        """The first states of the instances that a state is of: a box of pictures."""
-        of = members_of(self._members[state])[0] if state in self._members else (state,)
-        return tuple(sorted({self._written.instance_at(one).base for one in of}))
-
-    def box_text(self, state: int) -> tuple[str, str]:
-        """The shortest text out of a box of pictures; and how large it is."""
-        from bpe_automata.viz import visible
-
-        here, read = self.box(state), bytearray()
-        size = f"{len(here)} parts"
-        if len(here) == 1:
-            states = len(self._written.instance_at(here[0]).block.cells)
-            size = f"{states} state{'s' * (states != 1)}"
-        for byte in (self.shortest(state) or b"")[:_SHOWN]:
-            if self.box(state) != here:
-                break
-            read.append(byte)
-            state = self.step(state, byte)
-        return visible(bytes(read), _SHOWN) or "ε", size
 
     def to_dfa(self, budget: Budget = _DEFAULT, *, depth: int | None = None) -> ByteDFA:
         """All of it, built in full: minimal and trimmed. depth: of a schema, only the values that

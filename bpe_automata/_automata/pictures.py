@@ -1,8 +1,5 @@
-"""Draws byte automata: arrows are merged by where they lead, and labelled by ranges of bytes.
-
-A state of an explicit automaton is a box of its own; of a linked one, each part in its context is
-a box. A small explicit automaton is drawn as a whole, of others what is near the way of one text.
-"""
+"""Draws byte automata: arrows are merged by where they lead, and labelled by ranges of bytes. A
+small explicit automaton is drawn as a whole, of others what is near the way of one text."""
 
 from __future__ import annotations
 
@@ -15,14 +12,14 @@ import numpy as np
 if TYPE_CHECKING:
     from bpe_automata.viz import Picture
 
-_MOST_BOXES, _MOST_ARROWS, _MOST_BYTES = 40, 120, 100
-Box = tuple[int, ...]
+_MOST_STATES, _MOST_ARROWS, _MOST_BYTES = 40, 120, 100
+_Arrows = dict[tuple[int, int], list[int]]
+"""The bytes by which one state leads to another, in order."""
 
 
-class Boxes(Protocol):
-    """What a picture asks of an automaton. box: the same for all states that are drawn as one;
-    box_text: its label, and a note, by the state by which it is entered; is_linked: are there more
-    states than those that texts led to?"""
+class Drawn(Protocol):
+    """What a picture asks of an automaton. is_linked: are there more states than those that texts
+    led to?"""
 
     is_linked: ClassVar[bool]
 
@@ -31,12 +28,10 @@ class Boxes(Protocol):
     @property
     def accepting(self) -> np.ndarray: ...
     def successors(self, state: int) -> dict[int, int]: ...
-    def box(self, state: int) -> Box: ...
-    def box_text(self, state: int) -> tuple[str, str]: ...
     def shortest(self) -> bytes | None: ...
 
 
-def picture(dfa: Boxes, path: bytes | str | None) -> Picture:
+def picture(dfa: Drawn, path: bytes | str | None) -> Picture:
     """See `ByteLanguage.picture`. Who draws nothing does not wait for `viz`."""
     from bpe_automata.viz import Drawing, Edge, Node, Picture, visible
 
@@ -45,62 +40,52 @@ def picture(dfa: Boxes, path: bytes | str | None) -> Picture:
     text = text[:_MOST_BYTES]
     route = _route(dfa, text)
     states = [] if dfa.is_linked else _reached(dfa)
-    entered, arrows = _drawn(dfa, states or route)
-    is_whole = 0 < len(states) <= _MOST_BOXES and len(arrows) <= _MOST_ARROWS
+    arrows = _arrows(dfa, states)
+    is_whole = 0 < len(states) <= _MOST_STATES and len(arrows) <= _MOST_ARROWS
     if not is_whole:
-        entered, arrows = _drawn(dfa, dict.fromkeys(route))
-    number = {box: i for i, box in enumerate(entered)}
-    boxes = [dfa.box(state) for state in route]
-    steps, lit = set(pairwise(boxes)), set(boxes if data is not None else ())
-    ends = {dfa.box(state) for state in (*route, *entered.values()) if dfa.accepting[state]}
-    nodes = []
-    for box, state in entered.items():
-        label, note = dfa.box_text(state)
-        nodes.append(Node(label, box in ends, box == dfa.box(dfa.start), box in lit, note))
-    edges = tuple(
-        Edge(number[p], number[q], byte_ranges(sorted(found)), bool(lit) and (p, q) in steps)
-        for (p, q), found in list(arrows.items())[:_MOST_ARROWS]
+        arrows = _arrows(dfa, dict.fromkeys(route))
+        states = list(dict.fromkeys((*route, *(after for _, after in arrows))))
+    number = {state: i for i, state in enumerate(states)}
+    steps, lit = set(pairwise(route)), set(route if data is not None else ())
+    nodes = tuple(
+        Node(str(state), bool(dfa.accepting[state]), state == dfa.start, state in lit)
+        for state in states
     )
-    drawn = "parts" if dfa.is_linked else "states"
-    caption = [] if is_whole else [f"the {drawn} near {visible(text, 40) or 'the start'}"]
+    edges = tuple(
+        Edge(number[p], number[q], byte_ranges(found), bool(lit) and (p, q) in steps)
+        for (p, q), found in arrows.items()
+    )
+    caption = [] if is_whole else [f"the states near {visible(text, 40) or 'the start'}"]
     if dfa.shortest() is None:
         caption.append("accepts nothing")
     if data is not None:
         caption.append(_verdict(dfa, data, route))
-    return Picture(Drawing(tuple(nodes), edges, "; ".join(caption)))
+    return Picture(Drawing(nodes, edges, "; ".join(caption)))
 
 
-def _drawn(
-    dfa: Boxes, states: Iterable[int]
-) -> tuple[dict[Box, int], dict[tuple[Box, Box], set[int]]]:
-    """(the boxes of some states and of those that they lead to, each with the state by which it is
-    entered; the bytes of each arrow)."""
-    entered: dict[Box, int] = {}
-    arrows: dict[tuple[Box, Box], set[int]] = {}
+def _arrows(dfa: Drawn, states: Iterable[int]) -> _Arrows:
+    """Those that leave some states: of many, those between them and a few others."""
+    found: _Arrows = {}
+    met = set(states)
     for state in states:
-        entered.setdefault(dfa.box(state), state)
-    for state in states:
-        here = dfa.box(state)
         for byte, after in dfa.successors(state).items():
-            there = dfa.box(after)
-            is_inside = dfa.is_linked and there == here
-            if not is_inside and (there in entered or len(entered) < _MOST_BOXES):
-                entered.setdefault(there, after)
-                arrows.setdefault((here, there), set()).add(byte)
-    return entered, arrows
+            if after in met or len(met) < _MOST_STATES:
+                met.add(after)
+                found.setdefault((state, after), []).append(byte)
+    return found
 
 
-def _reached(dfa: Boxes) -> list[int]:
+def _reached(dfa: Drawn) -> list[int]:
     """The start and the live states after it, breadth-first; at most one more than are drawn."""
     found = [dfa.start]
     for state in found:
         found += dict.fromkeys(to for to in dfa.successors(state).values() if to not in found)
-        if len(found) > _MOST_BOXES:
+        if len(found) > _MOST_STATES:
             break
-    return found[: _MOST_BOXES + 1]
+    return found[: _MOST_STATES + 1]
 
 
-def _route(dfa: Boxes, data: bytes) -> list[int]:
+def _route(dfa: Drawn, data: bytes) -> list[int]:
     """The states of a text, as long as acceptance stays in reach."""
     found = [dfa.start]
     for byte in data:
@@ -111,7 +96,7 @@ def _route(dfa: Boxes, data: bytes) -> list[int]:
     return found
 
 
-def _verdict(dfa: Boxes, data: bytes, route: list[int]) -> str:
+def _verdict(dfa: Drawn, data: bytes, route: list[int]) -> str:
     """What becomes of a text, of which the first bytes were followed."""
     from bpe_automata.viz import visible
 
