@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from bpe_automata._automata.parts import BYTE, ROWS, Block, Part, Table
+from bpe_automata._automata.parts import BYTE, ROWS, Block, Part
 from bpe_automata._budget import Budget, out_of_memory
 from bpe_automata._kernels.distance import NEVER
 from bpe_automata._kernels.links import Steps
@@ -83,8 +83,6 @@ class Written:
         self._bases: list[int] = []  # of instances, and the states that are sets
         self._instance_with: dict[int, Instance] = {}
         self._instance_of: dict[int, Instance] = {}
-        # Blocks by the `trans` that tables that begin elsewhere share, and what of it parts lack.
-        self._block_of: dict[tuple[Any, ...], tuple[Block, Table]] = {}
         # Steps away: the first number of those of an instance, or that of one to a set.
         self._first_steps: list[int] = []
         self._leading: dict[int, Instance | bytes] = {}
@@ -142,18 +140,14 @@ class Written:
 
     def _block(self, part: Part, number: int) -> Block:
         """A block, without the states that the part lacks of its table."""
-        table, dead = part.table, part.dead
-        key: tuple[Any, ...] = id(table.trans), number, None if dead is None else dead.tobytes()
-        found = self._block_of.get(key)
-        if found is None:
-            if self._readable is not None and not table.is_left_by(self._readable):
-                raise UnsupportedFeatureError(
-                    "a linked automaton over this tokenizer",
-                    "it has no id for some byte that a text needs: use the automaton's `to_dfa`",
-                )
-            block = table.block(number, self.steps.byte_class)
-            found = self._block_of[key] = block if dead is None else block.without(dead), table
-        return found[0]
+        table = part.table
+        if self._readable is not None and not table.is_left_by(self._readable):
+            raise UnsupportedFeatureError(
+                "a linked automaton over this tokenizer",
+                "it has no id for some byte that a text needs: use the automaton's `to_dfa`",
+            )
+        block = table.block(number, self.steps.byte_class)
+        return block if part.dead is None else block.without(part.dead)
 
     # Steps away.
 

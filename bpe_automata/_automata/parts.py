@@ -3,7 +3,7 @@ texts and languages share one table (see `part_tables`)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Iterable
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -49,21 +49,21 @@ class Table:
     ) -> None:
         self.trans, self.byte_class, self.start, self.exits = trans, byte_class, start, exits
         self._blocks: dict[tuple[bytes, int], Block] = {}
-        self._far: dict[Hashable, np.ndarray] = {}
+        self._far: dict[bytes, np.ndarray] = {}
         self._left: dict[bytes, bool] = {}
 
     def far(self, costs: dict[int, int] | np.ndarray) -> np.ndarray:
         """int64 [n]: the least length from each state to an exit, and what that costs further.
         costs: of each label, FAR where it has none; or int64, from label 0 on."""
-        key = tuple(sorted(costs.items())) if isinstance(costs, dict) else costs.tobytes()
+        if isinstance(costs, dict):
+            given = np.full(1 + max(costs, default=0), FAR, np.int64)
+            given[list(costs)] = list(costs.values())
+            costs = given
+        key = costs.tobytes()
         found = self._far.get(key)
         if found is None:
-            begin = np.full(len(self.trans), FAR, np.int64)
-            if isinstance(costs, dict):  # as a rule of few labels
-                for at, labels in self.exits.items():
-                    begin[at] = min(FAR, *(costs[label] for label in labels))
-            else:
-                np.minimum.at(begin, self._at_exits[0], costs[self._at_exits[1]])
+            begin, (exits, labels) = np.full(len(self.trans), FAR, np.int64), self._at_exits
+            np.minimum.at(begin, exits, costs[labels])
             found = _nearest(begin, self._edges)
             if len(self._far) >= _MOST_COSTS:
                 self._far.clear()
