@@ -7,7 +7,9 @@ from __future__ import annotations
 import itertools
 import json
 import random
+import re
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any, Literal
 
 import jsonschema
@@ -88,7 +90,22 @@ def _with(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
         dependentSchemas=st.dictionaries(st.sampled_from(NAMES), inner, max_size=1),
     )
     both = st.builds(lambda one, other: {**one, **other}, objects | arrays, either)
-    return st.one_of(objects, arrays, either, both)
+    constants = st.lists(st.sampled_from(("a", True, None, 1)), min_size=1, max_size=2)
+    tagged = st.builds(
+        lambda some, rest: {
+            "type": "object",
+            "required": ["a"],
+            "properties": {"a": {"enum": some}, "b": rest},
+        },
+        constants,
+        inner,
+    )
+    union = st.builds(
+        lambda keyword, some: {keyword: some},
+        st.sampled_from(("oneOf", "anyOf")),
+        st.lists(tagged | inner, min_size=2, max_size=3),
+    )
+    return st.one_of(objects, arrays, either, both, union)
 
 
 schemas = st.recursive(_leaves, _with, max_leaves=6)
@@ -155,51 +172,33 @@ def test_a_named_property_comes_once_and_members_of_one_name_must_all_fit() -> N
     [
         ({"minimum": 1, "exclusiveMinimum": True, "$schema": D4}, "2", "1"),
         ({"minimum": 1, "exclusiveMinimum": True}, "2", "1"),
-        ({"exclusiveMinimum": 1}, "1.5", "1"),
         ({"$schema": D7, "items": [{"type": "null"}], "additionalItems": False}, "[null]",
          "[null,1]"),
         ({"items": [{"type": "null"}], "additionalItems": {"const": 1}}, "[null,1]", "[null,2]"),
-        ({"prefixItems": [{"type": "null"}], "items": False}, "[null]", "[null,1]"),
         ({"$schema": D4, "dependencies": {"a": ["b"]}}, '{"b":1,"a":1}', '{"a":1}'),
         ({"dependencies": {"a": {"required": ["b"]}}}, '{"a":1,"b":1}', '{"a":1}'),
-        ({"dependentRequired": {"a": ["a"]}}, '{"a":1}', "["),
         ({"$schema": D7, "$ref": "#/definitions/n", "type": "string",
           "definitions": {"n": {"type": "null"}}}, "null", '""'),
         ({"$schema": D2019, "$ref": "#/definitions/n", "const": 1,
           "definitions": {"n": {"type": "integer"}}}, "1", "2"),
-        ({"type": "object", "properties": {"a": {}}, "unevaluatedProperties": False}, '{"a":1}',
-         '{"b":1}'),
         ({"patternProperties": {"^x": {"const": 1}, "y$": {"type": "number"}},
           "additionalProperties": False}, '{"xy":1,"ay":2}', '{"xy":2}'),
         ({"propertyNames": {"maxLength": 1}, "properties": {"aa": {}}}, '{"b":1}', '{"aa":1}'),
-        ({"contains": {"const": 1}}, "[2,1]", "[2]"),
-        ({"contains": {"const": 1}, "minContains": 0}, "[2]", "{"),
-        ({"items": {"enum": ["a", "b"]}, "uniqueItems": True}, '["b","a"]', '["a","a"]'),
         ({"patternProperties": {"^(a|b|c)$": {}}, "additionalProperties": False,
           "minProperties": 2}, '{"a":1,"c":1}', '{"a":1}'),
-        ({"maxProperties": 1}, '{"a":1}', '{"a":1,"b":1}'),
         ({"const": {"a": [1, {"b": None}]}}, '{"a":[1,{"b":null}]}', '{"a":[1,{}]}'),
-        ({"enum": [1, True, "1"]}, "true", "false"),
-        ({"if": {"properties": {"k": {"const": 1}}, "required": ["k"]}, "then": {"required": ["v"]},
-          "else": {"maxProperties": 0}}, '{"k":1,"v":2}', '{"k":1}'),
-        ({"oneOf": [{"required": ["a"]}, {"required": ["b"]}]}, '{"a":1}', '{"a":1,"b":1}'),
-        ({"oneOf": [{"multipleOf": 2}, {"multipleOf": 3}]}, "4", "6"),
-        ({"not": {"type": ["object", "string"]}}, "[]", '""'),
         ({"$ref": "#n", "$defs": {"x": {"$anchor": "n", "type": "null"}}}, "null", "1"),
         ({"$ref": "item", "$defs": {"x": {"$id": "item", "type": "null"}}}, "null", "1"),
         ({"$id": "http://e.org/a/", "$ref": "b", "$defs": {"x": {"$id": "b", "const": 2}}}, "2",
          "1"),
         ({"$ref": "#/x-parts/a~1b%20c", "x-parts": {"a/b c": {"const": 2}}}, "2", "1"),
         ({"nullable": True, "type": "string", "x": 3}, '""', "null"),
+        ({"oneOf": [{"required": ["k"], "properties": {"k": {"const": k}}} for k in "aba"]},
+         '{"k":"b"}', '{"k":"a"}'),
     ],
 )  # fmt: skip
 def test_a_keyword_allows_and_forbids(schema: Any, good: str, bad: str) -> None:
     assert accepts(schema, good, bad) == [True, False]
-
-
-def test_whole_numbers_with_a_fraction_are_integers() -> None:
-    rest = {"not": {"type": "integer"}, "type": "number"}
-    assert accepts(rest, "1.0", "1.5") == [False, True]
 
 
 def test_a_recursive_schema_goes_as_many_rounds_as_asked() -> None:
@@ -266,12 +265,25 @@ def test_pydantic_models_and_types_stand_for_their_schemas() -> None:
     assert accepts(dict[str, int], '{"a":1}', '{"a":null}') == [True, False]
 
 
-def test_the_whole_language_of_a_small_schema() -> None:
-    schema = {"properties": {"a": {"enum": [1, None]}, "b": {"const": []}}, "type": "object",
-              "additionalProperties": False, "minProperties": 1}  # fmt: skip
-    found = {json.dumps(json.loads(text)) for text in json_schema(schema).strings(20)}
-    a = ({"a": 1}, {"a": None}, {"b": []}, {"a": 1, "b": []}, {"a": None, "b": []})
-    assert found == set(map(json.dumps, a))
+def test_a_recursive_schema_that_closes_itself() -> None:
+    schema = {
+        "$defs": {"node": {"type": "object", "properties": {"v": {"type": "integer"}}}},
+        "$ref": "#/$defs/node",
+        "properties": {"next": {"$ref": "#"}},
+        "unevaluatedProperties": False,
+    }
+    good = ('{"next":{"v":2},"v":1}', '{"next":{"next":{}}}')
+    bad = ('{"v":1,"w":1}', '{"next":{"w":1}}', '{"v":"s"}')
+    assert accepts(schema, *good, *bad) == [True, True, False, False, False]
+
+
+@pytest.mark.parametrize("keyword", ["anyOf", "oneOf", "if", "dependentSchemas", "contains"])
+def test_what_is_looked_at_in_some_instances_is_refused(keyword: str) -> None:
+    inside = {"properties": {"a": {}}}
+    value = {"if": inside, "contains": {}, "dependentSchemas": {"a": inside}}.get(keyword, [inside])
+    with pytest.raises(UnsupportedSchemaError, match=keyword) as caught:
+        json_schema({"allOf": [{keyword: value}], "unevaluatedItems": False})
+    assert caught.value.pointer == "#/unevaluatedItems"
 
 
 FREE = {"type": "object", "additionalProperties": {"type": "integer"}}
@@ -332,9 +344,10 @@ OLDER = (
 
 
 def check(schema: Any, values: list[Any]) -> None:
-    """In any order a text is accepted iff its value is valid; in the schema's, some order of each
-    valid value; what is drawn is valid, every state on the way leads to the end, and as soon as it
-    says; and what is written out is the same, as deep as it goes."""
+    """In any order a text is accepted iff its value is valid, also of values near those that are
+    drawn; in the schema's, some order of each valid value; what is drawn is valid, every state on
+    the way leads to the end, and as soon as it says; and what is written out is the same, as deep
+    as it goes."""
     kind = jsonschema.validators.validator_for(schema)  # 2020-12 without a $schema
     valid = kind(schema, format_checker=kind.FORMAT_CHECKER).is_valid
     try:
@@ -346,8 +359,22 @@ def check(schema: Any, values: list[Any]) -> None:
         event("unsatisfiable")
         assert not any(map(valid, values))
         return
+    rng, values = random.Random(len(values)), list(values)
+    for language in [free, in_order] * 3:
+        data, state = language.sample(rng, 60), language.start
+        for byte in data:
+            home = language.shortest(state)
+            assert language.accepting[language.walk(home, state)]
+            assert len(home) == language.far[state], (data, home)
+            state = language.step(state, byte)
+        value = json.loads(data)
+        with suppress(
+            OverflowError
+        ):  # theirs: 1e999 is an infinity, of which they take no multiple
+            assert valid(value), data
+            values += [near(value, rng) for _ in range(3)]
     written = in_order.to_dfa(depth=2)
-    for value in values:
+    for value in filter(is_small, values):
         ways = [
             free.accepts(spelled(one)) or free.accepts(spelled(whole(one))) for one in orders(value)
         ]
@@ -356,18 +383,28 @@ def check(schema: Any, values: list[Any]) -> None:
         assert any(map(in_order.accepts, texts)) == valid(value), value
         if depth(value) <= 2:
             assert list(map(written.accepts, texts)) == list(map(in_order.accepts, texts)), value
-    rng = random.Random(len(values))
-    for language in [free, in_order] * 3:
-        data, state = language.sample(rng, 60), language.start
-        for byte in data:
-            home = language.shortest(state)
-            assert language.accepting[language.walk(home, state)]
-            assert len(home) == language.far[state], (data, home)
-            state = language.step(state, byte)
-        try:
-            assert valid(json.loads(data)), data
-        except OverflowError:  # theirs: 1e999 is an infinity, of which they take no multiple
-            event("a number beyond the doubles")
+
+
+def near(value: Any, rng: random.Random) -> Any:
+    """A value that differs in one place: something is left out, added, or another."""
+    if isinstance(value, dict | list) and value and rng.random() < 0.8:
+        changed = dict(value) if isinstance(value, dict) else dict(enumerate(value))
+        at = rng.choice(list(changed))
+        kind = rng.randrange(4)
+        if kind == 0:
+            del changed[at]
+        elif kind == 1:
+            changed[rng.choice(NAMES + OTHERS)] = changed[at]
+        else:
+            changed[at] = near(changed[at], rng)
+        return changed if isinstance(value, dict) else list(changed.values())
+    return rng.choice((None, True, *NUMBERS, *TEXTS, [], {}))
+
+
+def is_small(value: Any) -> bool:
+    """Has it few orders, and only numbers and texts that one spelling stands for?"""
+    text = json.dumps(value)
+    return text.count(":") <= 4 and not re.search(r"[0-9]{9}|e[+-]?[0-9]", text)
 
 
 def depth(value: Any) -> int:
