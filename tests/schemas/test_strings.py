@@ -8,19 +8,15 @@ import itertools
 import json
 import random
 import re
-import shutil
-import subprocess
-from contextlib import suppress
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support import examples, same_arrays
 
-from bpe_automata._automata.algebra import all_texts, intersection
+from bpe_automata._automata.algebra import intersection
 from bpe_automata._automata.compile import compile_regex
 from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._budget import Budget
@@ -33,21 +29,10 @@ from bpe_automata.schemas._ecma import ecma_pattern
 from bpe_automata.schemas._escapes import Escapes, json_string
 from bpe_automata.schemas._strings import within_length
 
-CHARACTERS = 'ab\x00"\x7f\x80é߿ࠀ日\ud7ff\ue000\uffff\U00010000😀\U0010ffff'
-TEXTS = st.text(st.one_of(st.sampled_from(CHARACTERS), st.characters(exclude_categories=("Cs",))))
-COUNTS = st.integers(0, 6)
-length_between = partial(within_length, all_texts())
 PATTERNS = (
     *("(?s:.*)", "[a-z]*", "(ab)*", "a{2,5}", "[^a]*é?"),
     *(r"\w+( \w+)*", "(日|a)*b", "", "a|bcd|é日😀é", "[😀-😂]{3}|x*"),
 )
-
-
-@given(TEXTS, COUNTS, st.one_of(st.none(), COUNTS))
-@examples(150)
-def test_length_counts_characters(text: str, fewest: int, most: int | None) -> None:
-    within = fewest <= len(text) and (most is None or len(text) <= most)
-    assert length_between(fewest, most).accepts(text.encode()) == within
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)
@@ -164,9 +149,8 @@ def test_every_character_has_its_escape() -> None:
 
 
 # ---------------------------------------------------------------- patterns of ECMA-262
-# Against answers of V8: kept ones, and fresh ones where `node` is there.
+# Against answers of V8 that were kept.
 
-NODE = shutil.which("node")
 KEPT = json.loads(Path(__file__).with_name("ecma_patterns.json").read_text(encoding="utf-8"))
 """answers: pattern, texts in which it is found, texts in which it is not; refused, wrong: pattern,
 position, reason."""
@@ -194,37 +178,23 @@ def test_what_is_no_pattern(pattern: str, position: int, reason: str) -> None:
     assert (caught.value.pattern, caught.value.position) == (pattern, position)
 
 
-@pytest.mark.parametrize(
-    "pattern",
-    [
-        "a{1000000000000}",
-        "a{1," + "9" * 5000 + "}",
-        "(a{1,900}b){900}",
-        "(" * 20_000 + ")" * 20_000,
-        "a" * 200_000,
-        "(a|b)*a(a|b){20}$",
-    ],
-    ids=("large", "huge", "nested", "deep", "long", "blowing up"),
-)
+HUGE = ("a{1000000000000}", "a{1," + "9" * 5000 + "}", "(a{1,900}b){900}", "(a|b)*a(a|b){20}$")
+
+
+@pytest.mark.parametrize("pattern", [*HUGE, "(" * 20_000 + ")" * 20_000, "a" * 200_000])
 def test_counted_patterns_beyond_the_budget(pattern: str) -> None:
     with pytest.raises(BudgetExceededError):
         ecma_pattern(pattern, Budget(max_states=10_000))
 
 
-@pytest.mark.parametrize(
-    "pattern",
-    [
-        r"^(?!ab)[a-c]+$",
-        r"^(?!.*b$)(?=.{1,3}$)a?.*",
-        r"^(?=a|b)(?!aa)c*.|^cc$",
-        r"^(?!\(x)[(x\)|]{1,3}$",
-        r"^(?![)|]a).a$|b$",
-        r"^(?!a(?:b|\)))a",
-        r"^(?=$)|a",
-        r"^(?!^a$)a",
-        r"x|(?:^(?!a)b|^c(a|$))",
-    ],
+CONDITIONS = (
+    *(r"^(?!ab)[a-c]+$", r"^(?!.*b$)(?=.{1,3}$)a?.*", r"^(?=a|b)(?!aa)c*.|^cc$"),
+    *(r"^(?!\(x)[(x\)|]{1,3}$", r"^(?![)|]a).a$|b$", r"^(?!a(?:b|\)))a", r"^(?=$)|a", r"^(?!^a$)a"),
+    r"x|(?:^(?!a)b|^c(a|$))",
 )
+
+
+@pytest.mark.parametrize("pattern", CONDITIONS)
 def test_a_condition_at_the_beginning_is_a_set_of_its_own(pattern: str) -> None:
     """`re` reads these patterns alike, but for `$` before a line feed."""
     dfa, search = ecma_pattern(pattern), re.compile(pattern.replace("$", r"\Z")).search
@@ -259,74 +229,3 @@ def test_where_all_dialects_find_a_match(
     )
     assert [text for text in agreed if not (dfa.accepts(text.encode()) and search(text))] == []
     assert [text for text in not_agreed if dfa.accepts(text.encode())] == []
-
-
-# ---------------------------------------------------------------- fresh patterns
-
-ATOMS = (
-    *("a", "b", ".", r"\d", r"\w", r"\s", r"\W", r"\D", r"\S", "[ab]", "[^a]", "[a-c1]", r"[\s\S]"),
-    *(r"\x41", r"\u0062", r"\cJ", r"\n", r"\-", r"\/", "é", r"[\w-]", r"\0", r"[\b]"),
-    *(r"\_", "-", "}", "]", "x{", r"\ca", r"[\d-x]", r"[^\W\d]", "\u2028"),
-)
-REPEATS = ("*", "+", "?", "{2}", "{0,2}", "{1,}", "*?", "{0}", "{2,3}?")
-
-
-def _wrapped(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
-    groups = st.builds("({}{})".format, st.sampled_from(("", "?:")), inner)
-    return st.one_of(
-        st.builds(str.__add__, inner, inner),
-        st.builds("(?:{}|{})".format, inner, inner),
-        st.builds("{}{}".format, groups, st.sampled_from(REPEATS)),
-        st.builds("({}{})".format, st.sampled_from(("^", "$")), inner),
-        st.builds("({}{})".format, inner, st.sampled_from(("^", "$"))),
-    )
-
-
-ECMA_PATTERNS = st.recursive(st.sampled_from(ATOMS), _wrapped, max_leaves=8)
-TEXT = "abA1_ \n\r\u2028é-/{}]cx0\x00\b\ufeff\\8,2\x01"
-
-
-@pytest.mark.skipif(NODE is None, reason="needs node")
-@given(st.lists(ECMA_PATTERNS, min_size=30, max_size=40), st.randoms(use_true_random=False))
-@examples(2)
-def test_v8_finds_the_same(patterns: list[str], rng: random.Random) -> None:
-    made = []
-    for pattern in patterns:
-        with suppress(UnsupportedRegexError):  # of anchors within
-            made.append((pattern, ecma_pattern(pattern)))
-    asked = [(pattern, near(dfa, rng)) for pattern, dfa in made]
-    for (pattern, dfa), (_, texts), (_, answers) in zip(made, asked, v8(asked), strict=True):
-        ours = [dfa.accepts(text.encode()) for text in texts]
-        assert (pattern, texts, ours) == (pattern, texts, answers)
-
-
-def near(dfa: ByteDFA, rng: random.Random) -> list[str]:
-    """Texts of the language, texts near them, and random ones; all in the first plane, so that
-    code units are code points."""
-    texts = ["", *("".join(rng.choices(TEXT, k=rng.randrange(5))) for _ in range(6))]
-    for _ in range(0 if dfa.is_empty else 4):
-        text = dfa.sample(rng, 12).decode()
-        at = rng.randrange(len(text) + 1)
-        texts += [text, text[:at] + text[at + 1 :], text[:at] + rng.choice(TEXT) + text[at:]]
-    return [text for text in texts if max(map(ord, text), default=0) < 0x10000]
-
-
-def v8(asked: list[tuple[str, list[str]]]) -> list[Any]:
-    """(was the flag u possible, the answers), for each pattern."""
-    script = """
-        const asked = JSON.parse(require('fs').readFileSync(0));
-        console.log(JSON.stringify(asked.map(([pattern, texts]) => {
-            let regex, u = true;
-            try { regex = new RegExp(pattern, 'u') }
-            catch { u = false; regex = new RegExp(pattern) }
-            return [u, texts.map(t => regex.test(t))];
-        })))
-    """
-    ran = subprocess.run(
-        [str(NODE), "-e", script],
-        input=json.dumps(asked),
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return list(json.loads(ran.stdout))

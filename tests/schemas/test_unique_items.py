@@ -51,7 +51,9 @@ def test_a_list_of_strings_however_long_is_told_apart_by_states(fewest):
 
 
 @pytest.mark.parametrize("make", FUNCTIONS)
-@pytest.mark.parametrize("items", [{"type": "string"}, {"type": "integer"}, {}, STRINGS])
+@pytest.mark.parametrize(
+    "items", [{"type": "string"}, {"type": "integer"}, {}, STRINGS, {"enum": [[1]]}]
+)
 def test_items_out_of_many_values_are_refused_with_the_way_out(make, items):
     with pytest.raises(UnsupportedSchemaError) as caught:
         make({"properties": {"a": {**STRINGS, "items": items}}})
@@ -157,3 +159,20 @@ def test_what_is_valid_is_accepted_however_it_is_loosened():
             loosened += accepted and not judge.is_valid(value)
     assert compiled > 200
     assert loosened > 1000
+
+
+@pytest.mark.parametrize(
+    ("schema", "right", "wrong"),
+    [
+        ({"items": {"enum": [1.5, 2.5]}}, "[1.5,2.5]", "[1.5,1.5]"),
+        ({"items": {"enum": [1, 1.5]}}, "[1.50,1]", "[1.5,1.50]"),
+        ({"prefixItems": [{"enum": [1]}, {}], "maxItems": 1}, "[1]", "[1,1]"),
+        ({"items": {"enum": [f"tag {i}" for i in range(60)]}, "maxItems": 2}, '["tag 3","tag 4"]',
+         '["tag 3","tag 3"]'),
+        ({"items": {"enum": [*"abcdefghij"]}}, '["a","c","b","j"]', '["a","b","c","a"]'),
+    ],
+)  # fmt: skip
+def test_unique_items_that_are_few(schema: dict[str, Any], right: str, wrong: str) -> None:
+    found = json_schema({"type": "array", "uniqueItems": True, **schema})
+    assert found.accepts(right.encode())
+    assert not found.accepts(wrong.encode())

@@ -13,7 +13,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from support import examples, same_arrays
 
-from bpe_automata._automata.algebra import all_texts, difference
+from bpe_automata._automata.algebra import all_texts
 from bpe_automata._automata.compile import compile_regex
 from bpe_automata.errors import UnsupportedSchemaError
 from bpe_automata.schemas import _yaml_style, yaml_schema
@@ -41,7 +41,6 @@ PLACES = (
 NASTY = (
     " -?:#.,[]{}&*!|>'\"%@`\\~=</019_+eExobnyNtT\t\r\n\0\x7f\x80\x85\xa0\u2028\u2029\ufffe\ufffdé😀"
 )
-WORSE = " -:#.?0_1e\t\u2028~="
 WORST = " :#-"
 PIECES = (
     *NASTY,
@@ -98,13 +97,6 @@ def test_every_short_text_is_plain_iff_it_is_read_back_everywhere():
     assert disagreements(["", *NASTY, *pairs]) == []
 
 
-@pytest.mark.long
-def test_every_text_of_four_of_the_worst_characters():
-    assert disagreements(map("".join, product(WORSE, repeat=4))) == []
-    for length in (2, 3):
-        assert disagreements(map("".join, product(NASTY, repeat=length))) == []
-
-
 @examples(300)
 @given(st.lists(st.sampled_from(PIECES), max_size=6).map("".join))
 def test_texts_of_pieces_are_plain_iff_they_are_read_back_everywhere(text):
@@ -123,18 +115,6 @@ def test_what_another_yaml_would_resolve_is_quoted(text):
     assert not key.accepts(f'{text}: "{text}"\n'.encode())
 
 
-@pytest.mark.parametrize("version", [(1, 1), (1, 2)])
-def test_ruamel_reads_plain_samples_back(version):
-    ruamel = pytest.importorskip("ruamel.yaml")
-    rng = random.Random(3)
-    near = difference(compile_regex(r"[-+.yYnN0-9_eExXoOaAbB:]{1,6}"), plain())
-    for found, wanted in ((plain(), True), (near, None)):
-        for text in {found.sample(rng, 6).decode() for _ in range(200)}:
-            reader = ruamel.YAML(typ="safe", pure=True)
-            reader.version = version
-            assert reader.load(f"k: {spelled(text)}\n")["k"] == text, (text, wanted)
-
-
 @examples(200)
 @given(st.text() | st.lists(st.sampled_from(PIECES), max_size=6).map("".join))
 def test_the_spelling_is_read_back_everywhere(text):
@@ -144,13 +124,8 @@ def test_the_spelling_is_read_back_everywhere(text):
 
 def test_a_character_is_escaped_iff_it_must_be():
     kept = {"\t": "a tab does no harm in quotes", "\ufeff": "PyYAML reads it, YAML does not"}
-    ends = (
-        (0x2000, 0x2100),
-        (0xD7F0, 0xD800),
-        (0xE000, 0xE010),
-        (0xFEF0, 0x10010),
-        (0x10FFF0, 0x110000),
-    )
+    near = (0x2000, 0x2080), (0xD7F0, 0xD800), (0xE000, 0xE010), (0xFEF0, 0x10010)
+    ends = (*near, (0x10FFF0, 0x110000))
     codes = [*range(0x200), *(code for low, high in ends for code in range(low, high))]
     for c in map(chr, codes):
         raw = loaded(f'"a {c} b"\n') == f"a {c} b"  # a line break eats spaces
@@ -182,12 +157,8 @@ def test_numbers_are_read_as_json_reads_them():
 
 # Block YAML: the text of a value is read back, is accepted, and is the only one that is.
 
-STRINGS = st.text(max_size=8) | st.sampled_from(
-    [
-        *("", "no", "null", "- a", "a: b", "1", "1.2.3"),
-        *("2001-01-01", "#", "a #b", "---", "é", "a\nb", " "),
-    ]
-)
+SPECIAL = ("", "no", "null", "- a", "a: b", "1", "1.2.3", "2001-01-01", "#", "a #b", "---", "é")
+STRINGS = st.text(max_size=8) | st.sampled_from((*SPECIAL, "a\nb", " "))
 NUMBERS = st.integers() | st.floats(allow_nan=False, allow_infinity=False)
 SCALARS = st.none() | st.booleans() | NUMBERS | STRINGS
 VALUES = st.recursive(
@@ -195,41 +166,6 @@ VALUES = st.recursive(
     lambda v: st.lists(v, max_size=3) | st.dictionaries(STRINGS, v, max_size=3),
     max_leaves=8,
 )
-EXAMPLE = {
-    "name": "a",
-    "no": [1, -2.5, None, True, "true", [], {}],
-    "nested": {"lists": [[1, [2]], [{"a": 1, "b": [3]}, []]], "e": {}},
-}
-WRITTEN = """\
-name: a
-"no":
-  - 1
-  - -2.5
-  - null
-  - true
-  - "true"
-  - []
-  - {}
-nested:
-  lists:
-    - - 1
-      - - 2
-    - - a: 1
-        b:
-          - 3
-      - []
-  e: {}
-"""
-
-
-def same(one: object, other: object) -> bool:
-    """Equal with the same types: 1, 1.0 and True are three."""
-    if isinstance(one, dict) and isinstance(other, dict):
-        members = zip(one.items(), other.items(), strict=False)
-        return len(one) == len(other) and all(k == m and same(v, w) for (k, v), (m, w) in members)
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(same, one, other))
-    return type(one) is type(other) and one == other
 
 
 def depth(value: object) -> int:
@@ -249,11 +185,6 @@ def names(value: object) -> list[str]:
 @pytest.fixture(scope="module")
 def anything():
     return yaml_schema({}).to_dfa(depth=2)
-
-
-def test_the_pinned_style():
-    assert yaml_text(EXAMPLE) == WRITTEN
-    assert yaml.safe_load(WRITTEN) == EXAMPLE
 
 
 @examples(150)
@@ -283,35 +214,15 @@ def repeats_or_rounds(text: str) -> bool:
     return long or len(events) > len(set(events))
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "a",
-        "a: 1",
-        "a:  1\n",
-        "a:\n  1\n",
-        "a: 1\n\n",
-        "{a: 1}\n",
-        "[1]\n",
-        "a:\n- 1\n",
-        "a:\n   b: 1\n",
-        "-\n  - 1\n",
-        "'a'\n",
-        '"a"\n',
-        "~\n",
-        "True\n",
-        "1_0\n",
-        "0x1\n",
-        "a: # b\n",
-        "no: 1\n",
-        "1: 1\n",
-        "&a 1\n",
-        "|\n  a\n",
-        "--- 1\n",
-        "? a\n: 1\n",
-        "x" * 65 + ": 1\n",
-    ],
+OTHERS = (
+    *("a", "a: 1", "a:  1\n", "a:\n  1\n", "a: 1\n\n", "{a: 1}\n", "[1]\n", "a:\n- 1\n"),
+    *("a:\n   b: 1\n", "-\n  - 1\n", "'a'\n", '"a"\n', "~\n", "True\n", "1_0\n", "0x1\n"),
+    *("a: # b\n", "no: 1\n", "1: 1\n", "&a 1\n", "|\n  a\n", "--- 1\n", "? a\n: 1\n"),
+    "x" * 65 + ": 1\n",
 )
+
+
+@pytest.mark.parametrize("text", OTHERS)
 def test_other_spellings_are_not_accepted(anything, text):
     assert yaml.safe_load(text) is not None or text == "~\n"
     assert not anything.accepts(text.encode())
@@ -326,24 +237,12 @@ def test_the_longest_key():
         YamlStyle().key("x" * 1025)
 
 
-@pytest.mark.parametrize(
-    ("name", "good"),
-    [
-        ("\uffff" * 4, True),
-        ("\uffff" * 5, False),
-        ("1" * 8, True),
-        ("1" * 9, False),
-        ("no: " * 2, True),
-        ("no: " * 3, False),
-        ("/a b/{id}" * 7, True),
-        ("a" * 64, True),
-        ("a" * 65, False),
-        ("@" * 64, True),
-        ("@" * 65, False),
-        ("@" * 16 + "\n", False),
-    ],
-)
-def test_the_names_that_are_written_of_all(name, good):
+WRITTEN_NAMES = ("\uffff" * 4, "1" * 8, "no: " * 2, "/a b/{id}" * 7, "a" * 64, "@" * 64)
+OTHER_NAMES = ("\uffff" * 5, "1" * 9, "no: " * 3, "a" * 65, "@" * 65, "@" * 16 + "\n")
+
+
+@pytest.mark.parametrize("name", WRITTEN_NAMES + OTHER_NAMES)
+def test_the_names_that_are_written_of_all(name):
     keys = YamlStyle().keys(all_texts())
-    assert keys.accepts(f"{spelled(name)}:".encode()) == good
+    assert keys.accepts(f"{spelled(name)}:".encode()) == (name in WRITTEN_NAMES)
     assert yaml.safe_load(f"{spelled(name)}: 1\n") == {name: 1}
