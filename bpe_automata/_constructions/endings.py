@@ -11,34 +11,32 @@ text home may follow the last id, some texts are tried that begin with another b
 ids: as long as many are left, none of this is looked at, and the mask is the engine's own.
 
 What U does not settle is searched for, breadth-first: the least number, and a way where a mask
-would be empty. Of such a way every id is remembered, as it may be no text home.
+would be empty.
 """
 
 from __future__ import annotations
 
 import string
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable
-from functools import wraps
-from typing import Any, Generic, NamedTuple, TypeVar, cast
+from collections.abc import Hashable, Iterable
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from bpe_automata._automata.linked import LinkedDFA
 from bpe_automata._automata.parts import PLAIN
-from bpe_automata._budget import Budget, check, spent
-from bpe_automata._constructions.engine import TextEngine
+from bpe_automata._budget import check, spent
+from bpe_automata._constructions.cartesian_merge import CartesianMerge, ProductState
 from bpe_automata._core.canonical import NO_TOKEN
-from bpe_automata._core.endings import furthest
+from bpe_automata._core.endings import furthest, may_follow_any
 from bpe_automata._core.tables import fixed
-from bpe_automata._kernels.bits import contained, packed, set_bits
+from bpe_automata._kernels.bits import contained, members, packed, set_bits
 from bpe_automata._limits import untouched
-from bpe_automata._sharing import BoundedMemo, Lock, locked
+from bpe_automata._sharing import BYTES, BoundedMemo, Lock, locked
 from bpe_automata._tokenizer.tokenizer import Tokenizer
 from bpe_automata.errors import BudgetExceededError
 
-F = TypeVar("F", bound=Callable[..., object])
-State = TypeVar("State", bound=Hashable)
+State = Hashable
 Key = tuple[int, int, int]
 """What of a state matters but for the last id: (byte state, text state, hypotheses)."""
 NEVER = 1 << 30
@@ -46,29 +44,10 @@ _MOST_OPENED = 2000  # keys of a search
 _SLACK = 8  # bytes: of a character, and of the space that a text may begin with
 _UNPROVED = 64  # further bytes, where `far` may be a few less than the true number
 _TOO_FAR = 1 << 20  # bytes: nothing leads to such states, which are written with others
-_AHEAD = 64  # bytes that an id's completion may wander, beside those of the id
-_ENTRY_BYTES = {"leads": 1_000_000, "_sides": 30_000, "ways": 500, "_furthest_near": 200}
+_ENTRY_BYTES = {"leads": 1_000_000, "_sides": 30_000, "ways": 500, "_furthest": 200}
 _ENTRY_BYTES |= {"_beginnings": 1500, "_home": 1500}
 _MOST_TRIED = 8  # bytes that are tried besides the first of a text home
-_RANK = np.full(256, 3)
-_RANK[list(PLAIN)] = 2
-_RANK[list(string.ascii_uppercase.encode())] = 1
-_RANK[list(string.ascii_lowercase.encode())] = 0
-
-
-def remembered(find: F) -> F:
-    """Keep what a method finds, by its arguments, in the memo of `self.memos` of its name."""
-
-    @wraps(find)
-    def kept(self: Any, *given: Any) -> Any:
-        memo = self.memos[find.__name__]
-        found = memo.get(given)
-        if found is None:
-            found = find(self, *given)
-            memo.put(given, found)
-        return found
-
-    return cast(F, kept)
+_ORDER = np.array(list(dict.fromkeys((*string.ascii_letters.encode(), *PLAIN, *range(256)))))
 
 
 class Way(NamedTuple):
@@ -81,68 +60,59 @@ class Way(NamedTuple):
 
 
 class Leads(NamedTuple):
-    """Where ids lead. ids: int64 [n], all that can be read at a key but end-of-sequence; keys:
-    those that they lead to; places: of each, int32, the ids that lead to it: k for ids[k] with a
-    boundary before it, n + k without one; least: int64 [keys], ids that it takes from each to
-    acceptance at least."""
+    """Where ids lead. ids: int64 [n], all that can be read at a key but end-of-sequence; groups:
+    each key that they lead to, with their places: k for ids[k] with a boundary before it, n + k
+    without one."""
 
     ids: np.ndarray
-    keys: list[Key]
-    places: list[np.ndarray]
-    least: np.ndarray
+    groups: list[tuple[Key, np.ndarray]]
 
 
-class Node(NamedTuple):
-    """Of a search: a key, and the last ids with which it is reached from another node. is_bound: is
-    there no boundary before them?"""
-
-    key: Key
-    ids: np.ndarray
-    before: Node | None
-    is_bound: bool
+Came = list[tuple[np.ndarray, np.ndarray, "Came"]]
+"""How a search came to a key: the last ids, whether each has no boundary before it, and how it came
+to the key before them."""
 
 
-class Endings(ABC, Generic[State]):
-    """Of one engine over texts."""
+class Endings:
+    """Of a `Lift`, where the last id does not matter."""
+
+    def __init__(self, engine: Any) -> None:
+        self.engine, self.dfa, self.budget, self.lock = engine, engine.dfa, engine.budget, Lock()
+        self._linked = isinstance(self.dfa, LinkedDFA)
+        self._far = self.dfa.far if self._linked else self.dfa.distance()
+        self._kernel = *fixed(*self.dfa.steps), *fixed(self._far)
+        # One more: before an added token the space that a piece begins with may be left out.
+        self._longest = 1 + max(map(len, engine.tokenizer.spellings))
+        for name, size in _ENTRY_BYTES.items():
+            setattr(self, name, lru_cache(BYTES // size)(getattr(self, name)))
+        self._counts: BoundedMemo[tuple[Key, int], int] = BoundedMemo(200)
+        self._shortest: BoundedMemo[State, list[int]] = BoundedMemo(500)
+        self._plain_from: BoundedMemo[Key, int] = BoundedMemo(200)
+        (self._seen,) = untouched((self.dfa.n_states, np.int32))
+
+    # What the engines differ in.
 
     detour = 0
     """Bytes that the completion of an id of a mask may have beside those of a text home."""
 
-    def __init__(self, engine: TextEngine[State], lock: Lock) -> None:
-        self.engine, self.dfa, self.lock = engine, engine.dfa, lock
-        self.budget: Budget | None = getattr(engine, "budget", None)
-        self._linked = isinstance(self.dfa, LinkedDFA)
-        self._far = self.dfa.far
-        self._kernel = *fixed(*self.dfa.steps), *fixed(self._far)
-        self._eos = np.array(engine.eos_ids, dtype=np.int64)
-        # One more: before an added token the space that a piece begins with may be left out.
-        self._longest = 1 + max(map(len, engine.tokenizer.spellings))
-        self.memos = {name: BoundedMemo[Any, Any](size) for name, size in _ENTRY_BYTES.items()}
-        self._counts: BoundedMemo[tuple[Key, int], int] = BoundedMemo(200)
-        self._plain_from: BoundedMemo[Key, int] = BoundedMemo(200)
-        (self._seen,) = untouched((self.dfa.n_states, np.int32))
-        self._most_far, self._n_looked_at = 0, 1
-        # Ways that are no text home, along which masks must go on as they have promised to.
-        self._promised: dict[State, tuple[int, int]] = {}
-
-    # What the engines differ in.
-
-    @abstractmethod
-    def split(self, state: State) -> tuple[Key, int]:
+    def split(self, state: Any) -> tuple[Key, int]:
         """A key, and the last id."""
+        return (state, 0, 0), NO_TOKEN
 
-    @abstractmethod
     def ends(self, key: Key) -> bool:
         """Is the text complete?"""
+        return bool(self.dfa.accepting[key[0]])
 
-    @abstractmethod
     def leads(self, key: Key) -> Leads:
-        """Where ids lead; to be remembered."""
+        """Where ids lead."""
+        ids = np.setdiff1d(members(self.engine.mask(key[0])), self.engine.eos_ids)
+        states = np.array(self.engine.steps(key[0], ids), np.int64)
+        return self.grouped(ids, np.array([states << 40, np.full(len(ids), -1)]))
 
-    @abstractmethod
     def read(self, key: Key, token: int, q: int) -> list[tuple[Key, int, bool]]:
         """The keys after an id that leads to the byte state q, each with the last id, and whether
         a boundary comes before it."""
+        return [] if token in self.engine.eos_ids else [((q, 0, 0), NO_TOKEN, True)]
 
     def may_follow(self, ids: np.ndarray, tokens: np.ndarray) -> np.ndarray:
         """bool: may each of some tokens follow any of some ids without a boundary?"""
@@ -161,13 +131,14 @@ class Endings(ABC, Generic[State]):
         """int32 words, read-only: ids after which the text can be complete with k ids in all, and
         end-of-sequence where the state accepts."""
         if k >= self._plain_from.get(self.split(state)[0], NEVER):
-            return self.engine.mask(state)
+            found: np.ndarray = self.engine.mask(state)
+            return found
         return self._new_mask(state, k)
 
     @spent
     @locked
     def _new_mask(self, state: State, k: int) -> np.ndarray:
-        plain = self.engine.mask(state)  # what its ids lead to is written down then
+        plain: np.ndarray = self.engine.mask(state)  # what its ids lead to is written down then
         key, last = self.split(state)
         if self._is_plain(key, k):
             return plain
@@ -175,153 +146,111 @@ class Endings(ABC, Generic[State]):
         bits = sides[1].copy()
         self.after_last(last, bits)
         bits |= sides[0]
-        accepts, extra = self.engine.accepting(state), list[int]()
-        ids, token = self._promised.get(state, (NEVER, NO_TOKEN))
-        if ids <= k:
-            extra.append(token)
-        elif not accepts and not bits.any():
-            extra += self._searched(state, k)[:1]
-        bits |= packed([*extra, *self._eos] if accepts else extra, self.engine.n_ids)
+        extra: Iterable[int] = ()
+        if self.ends(key):
+            extra = self.engine.eos_ids
+        elif not bits.any():
+            extra = self._searched(state, k)[:1]
+        bits |= packed(extra, self.engine.n_ids)
         bits.flags.writeable = False
         return bits
 
     @spent
     @locked
-    def reaches(self, state: State, k: int) -> bool:
-        """Is it found that the text can be complete with k ids?"""
-        key = self.split(state)[0]
-        if self.ends(key) or self._is_plain(key, k):
-            return True
-        enough = self.enough(state)
-        if enough <= k or self.least_of(key[0]) > k:
-            return enough <= k
+    def needed(self, state: State, k: int) -> int:
+        """k, where it is found that the text can be complete with k ids; else the fewest with which
+        that is found."""
+        key, enough = self.split(state)[0], self._enough(state)
+        if enough <= k or self._is_plain(key, k):
+            return k
         try:
-            return bool(self._searched(state, k))
+            return max(k, self.least(state))
         except BudgetExceededError:
             if enough == NEVER:
                 raise
-            return False
+            return enough
 
     @spent
     @locked
     def least(self, state: State) -> int:
         """Ids to the nearest accepting state. Raises BudgetExceededError where it takes a long
         search to know them."""
-        enough = self.enough(state)
-        if enough == 0 or self.least_of(self.split(state)[0][0]) >= enough:
-            return enough
+        enough = self._enough(state)
         return len(self._searched(state, enough - 1)) or enough
 
-    def needed(self, state: State) -> int:
-        """The fewest with which it is found."""
-        try:
-            return self.least(state)
-        except BudgetExceededError:
-            return self.enough(state)
-
-    def enough(self, state: State) -> int:
+    def _enough(self, state: State) -> int:
         """U: ids that are enough, NEVER where no text home is known."""
         key, last = self.split(state)
         if self.ends(key):
             return 0
-        found = self._promised.get(state, (NEVER, NO_TOKEN))[0]
         for n in range(1 + _MOST_TRIED):
-            ways = self.ways(key, n)
-            fits = [way.ids for way in ways if way.free or self._may(last, way.token)]
+            fits = [way.ids for way in self.ways(key, n) if way.free or self._may(last, way.token)]
             if fits:
-                return min(found, *fits)
-        return found
-
-    def least_of(self, q: int) -> int:
-        """Ids that it takes at least from a byte state where the text is not complete, as none has
-        more bytes than the longest. (`far` of a linked automaton's first state may be one too
-        many.)"""
-        return max(1, -(-(int(self._far[q]) - self._linked) // self._longest))
+                return min(fits)
+        return NEVER
 
     # ---------------------------------------------------------------- far from the end
 
     def _is_plain(self, key: Key, k: int) -> bool:
         """Is it known that k ids are enough for all ids of the engine's mask?"""
-        enough = 1 + self.detour + _SLACK
-        if k < enough:
-            return False
-        found = k >= enough + self._bytes(self._furthest()) or (
-            self.detour <= _AHEAD and k >= enough + self._bytes(self._furthest_near(key[0]))
-        )
+        left = k - 1 - self.detour - _SLACK
+        found = left >= 0 and left >= self._furthest(key[0], self.detour)
         if found:
             self._plain_from.put(key, k)
         return found
 
+    def _furthest(self, q: int, detour: int) -> int:
+        """Bytes to acceptance at most, from states that an id can lead to; where these are many,
+        from all that are written down."""
+        *steps, far = self._kernel
+        found = int(furthest(q, self._longest + detour + _SLACK, tuple(steps), far, self._seen))
+        if found < 0:
+            n = self.dfa.n_written if self._linked else self.dfa.n_states
+            found = int(self._far[:n].max(where=self._far[:n] < _TOO_FAR, initial=0))
+        return self._bytes(found)
+
     def _bytes(self, far: int) -> int:
         return 2 * far + _UNPROVED if self._linked else far
 
-    def _furthest(self) -> int:
-        """Bytes to acceptance at most, from all states that are written down."""
-        n = self.dfa.n_written if isinstance(self.dfa, LinkedDFA) else self.dfa.n_states
-        if n > self._n_looked_at:
-            new = self._far[self._n_looked_at : n]
-            self._most_far = max(self._most_far, int(new[new < _TOO_FAR].max(initial=0)))
-            self._n_looked_at = n
-        return self._most_far
-
-    @remembered
-    def _furthest_near(self, q: int) -> int:
-        """The same, from states that an id can lead to; NEVER: these are too many."""
-        *steps, far = self._kernel
-        ahead = self._longest + _AHEAD + _SLACK
-        found = int(furthest(q, ahead, tuple(steps), far, self._seen))
-        return NEVER if found < 0 else found
-
     # ---------------------------------------------------------------- near the end
 
-    @remembered
     def _sides(self, key: Key, k: int) -> np.ndarray:
         """int32 [2, words]: the ids of a key after which k ids are enough, with a boundary before
         them and without."""
-        sides = np.zeros((2, (self.engine.n_ids + 31) // 32), np.int32)
-        if k < 0:
-            return sides
-        leads = self.leads(key)
-        admitted = np.zeros(2 * len(leads.ids), np.bool_)
-        for at in np.flatnonzero(leads.least <= k).tolist():
+        ids, groups = self.leads(key)
+        admitted = np.zeros(2 * len(ids), np.bool_)
+        for after, places in groups:
             check()
-            places = leads.places[at]
-            admitted[places] = self._admitted(leads.keys[at], k, leads.ids[places % len(leads.ids)])
-        if admitted.sum() == sum(map(len, leads.places)):
+            admitted[places] = self._admitted(after, k, ids[places % len(ids)])
+        if admitted.sum() == sum(len(places) for _, places in groups):
             self._plain_from.put(key, k + 1)
+        sides = np.zeros((2, (self.engine.n_ids + 31) // 32), np.int32)
         for bits, side in zip(sides, admitted.reshape(2, -1), strict=True):
-            set_bits(bits, leads.ids[side])
+            set_bits(bits, ids[side])
         return sides
 
     def _admitted(self, key: Key, k: int, ids: np.ndarray) -> np.ndarray:
         """bool: is a way of at most k ids found after each of some last ids?"""
-        found = np.zeros(len(ids), np.bool_)
-        if self.ends(key):
-            return ~found
+        found = np.full(len(ids), k >= 0 and self.ends(key))
         for n in range(1 + _MOST_TRIED):
-            for way in self.ways(key, n):
-                if way.ids <= k and way.free:
-                    return np.ones(len(ids), np.bool_)
-                if way.ids <= k:
-                    found |= contained(self.before(way.token), ids)
             if found.all():
                 break
+            for way in self.ways(key, n):
+                if way.ids <= k:
+                    found |= way.free or contained(self.before(way.token), ids)
         return found
 
     def grouped(self, ids: np.ndarray, after: np.ndarray) -> Leads:
         """after: int64 [2, n], keys in one word (see `_core.configurations`), -1 for none."""
-        order = after.reshape(-1).argsort()[(after < 0).sum() :].astype(np.int32)
+        order = after.reshape(-1).argsort()[(after < 0).sum() :]
         in_order = after.reshape(-1)[order]
         first = np.flatnonzero(np.diff(in_order, prepend=-1))
-        words = in_order[first]
-        parts = words >> 40, words >> 24 & 0xFFFF, words & 0xFFFFFF
-        keys = list(zip(*(part.tolist() for part in parts), strict=True))
-        least = [0 if self.ends(key) else self.least_of(key[0]) for key in keys]
-        return Leads(ids, keys, np.split(order, first[1:])[: len(keys)], np.array(least, np.int64))
+        words = in_order[first].tolist()
+        keys = [(word >> 40, word >> 24 & 0xFFFF, word & 0xFFFFFF) for word in words]
+        return Leads(ids, list(zip(keys, np.split(order, first[1:]), strict=False)))
 
     # ---------------------------------------------------------------- texts home
 
-    @remembered
     def ways(self, key: Key, n: int) -> list[Way]:
         """The ways by which the text home is read, or another text: its first byte is the n-th that
         is tried."""
@@ -367,7 +296,6 @@ class Endings(ABC, Generic[State]):
     def _may(self, last: int, token: int) -> bool:
         return bool(self.may_follow(np.array([last]), np.array([token]))[0])
 
-    @remembered
     def _beginnings(self, q: int, n: int) -> list[tuple[int, int]]:
         """The tokens that begin the text home from a byte state, the shortest first, and the byte
         state behind each. n: 0; or that of the byte that comes first instead, see `_home`."""
@@ -382,71 +310,128 @@ class Endings(ABC, Generic[State]):
             found += [(token, q) for token in ids.get(data, ())]
         return found
 
-    @remembered
     def _home(self, q: int) -> list[tuple[int, int]]:
         """The byte by which the text home goes on from a state, and where it leads: nearest to
         acceptance, of these a letter if there is one, as few tokens spell many letters. Then
         others that may be tried: a space, and those nearest to acceptance, letters last."""
         columns = np.arange(self.dfa.n_classes)
         after = self.dfa.after(np.full(len(columns), q, np.int32), columns)[self.dfa.byte_class]
-        far = np.where(after > 0, self._far[after], -1).astype(np.int64)
-        away = np.where(far < 0, NEVER, 4 * far)
-        others = (away + (2 - _RANK) % 4).argsort(kind="stable")[:_MOST_TRIED]
-        bytes_ = dict.fromkeys([int((away + _RANK).argmin()), 0x20, *others.tolist()])
-        return [(byte, int(after[byte])) for byte in bytes_ if far[byte] >= 0]
+        away = np.where(after > 0, self._far[after], -1).astype(np.uint32)  # the last if it is -1
+        nearest, others = (
+            some[away[some].argsort(kind="stable")] for some in (_ORDER, _ORDER[::-1])
+        )
+        bytes_ = dict.fromkeys((int(nearest[0]), 0x20, *others[:_MOST_TRIED].tolist()))
+        return [(byte, int(after[byte])) for byte in bytes_ if away[byte] < NEVER]
 
     # ---------------------------------------------------------------- a search
 
     def _searched(self, state: State, most: int) -> list[int]:
-        """Ids of a shortest way to acceptance, which are promised; none where it takes more than
-        `most`. Breadth-first, by keys: of each those ids that came with earlier last ids are not
-        opened again. Raises BudgetExceededError."""
+        """Ids of a shortest way to acceptance, none where it takes more than `most`. Breadth-first,
+        by keys: of each those ids that came with earlier last ids are not opened again. Raises
+        BudgetExceededError where that takes too long; not along a way that was found."""
+        if 0 < len(known := self._shortest.get(state, [])) <= most:
+            return known
         key, last = self.split(state)
-        level, closed = [Node(key, np.array([last]), None, False)], dict[Key, np.ndarray]()
-        room = _MOST_OPENED
-        for depth in range(1, most + 1):
-            opened, level = level, []
-            for node in opened:
+        level: dict[Key, Came] = {key: [(np.array([last]), np.ones(1, np.bool_), [])]}
+        closed: dict[Key, np.ndarray] = {}
+        for _ in range(most):
+            opened, level = level, {}
+            if len(closed) > _MOST_OPENED:
+                why = "the fewest ids to the end of the text were not found in them"
+                raise BudgetExceededError("configurations", _MOST_OPENED, why)
+            for key, came in opened.items():
                 check()
-                room -= 1
-                if room < 0:
-                    why = "the fewest ids to the end of the text were not found in them"
-                    raise BudgetExceededError("configurations", _MOST_OPENED, why)
-                for new in self._opened(node, closed, most - depth):
-                    if self.ends(new.key):
-                        return self._promise(state, new)
-                    level.append(new)
+                ids, groups = self.leads(key)
+                n, lasts = len(ids), np.concatenate([last for last, _, _ in came])
+                new = np.append(np.ones(n, np.bool_), self.may_follow(lasts, ids))
+                before = closed.setdefault(key, np.zeros(2 * n, np.bool_))
+                new &= ~before
+                before |= new
+                for after, places in groups:
+                    places = places[new[places]]
+                    if len(places):
+                        there = ids[places % n], places >= n, came
+                        level.setdefault(after, []).append(there)
+                        if self.ends(after):
+                            return self._path(state, [there])
         return []
 
-    def _opened(self, node: Node, closed: dict[Key, np.ndarray], most: int) -> list[Node]:
-        """The nodes after one that do not take more than `most` ids for sure. closed: bool [2n], of
-        each key the places of its leads that are opened already."""
-        leads, found = self.leads(node.key), list[Node]()
-        n = len(leads.ids)
-        now = np.append(np.ones(n, np.bool_), self.may_follow(node.ids, leads.ids))
-        before = closed.setdefault(node.key, np.zeros(2 * n, np.bool_))
-        new = now & ~before
-        before |= now
-        for at in np.flatnonzero(leads.least <= most).tolist():
-            places = leads.places[at][new[leads.places[at]]]
-            for is_bound in (False, True):
-                ids = leads.ids[places[(places >= n) == is_bound] % n]
-                if len(ids):
-                    found.append(Node(leads.keys[at], ids, node, is_bound))
-        return found
-
-    def _promise(self, state: State, node: Node) -> list[int]:
-        """The ids that led to a node, kept for the masks along them."""
-        ids, is_bound, at = list[int](), False, node
-        while at.before is not None:
-            some = at.ids.tolist()
-            ids.append(next(i for i in some if not is_bound or self._may(i, ids[-1])))
-            is_bound, at = at.is_bound, at.before
-        ids.reverse()
+    def _path(self, state: State, came: Came) -> list[int]:
+        """The ids that led from a state to a key; kept for the states along them."""
+        found, is_bound = list[int](), False
+        while came:
+            token, is_bound, came = next(
+                (int(token), bool(bound), before)
+                for ids, bounds, before in came
+                for token, bound in zip(ids, bounds, strict=True)
+                if not is_bound or self._may(int(token), found[-1])
+            )
+            found.append(token)
+        ids = found[-2::-1]  # without the last id before them
         for k, token in enumerate(ids):
-            self._promised[state] = len(ids) - k, token
+            self._shortest.put(state, ids[k:])
             state = self.engine.step(state, token)
         return ids
+
+
+class CanonicalEndings(Endings):
+    """Of `CartesianMerge`."""
+
+    engine: CartesianMerge
+
+    def __init__(self, engine: CartesianMerge) -> None:
+        super().__init__(engine)
+        self.lock = engine.product.lock
+        self._canonical, derivation = engine.canonical, engine.canonical.derivation
+        self._pairs = engine.product.tables.pairs
+        self._reachable = packed(np.flatnonzero(derivation.reachable), engine.n_ids)
+
+    @property
+    def detour(self) -> int:  # type: ignore[override]
+        return self.engine.product.detour
+
+    def split(self, state: ProductState) -> tuple[Key, int]:
+        return state[:3], state.last
+
+    def ends(self, key: Key) -> bool:
+        return self.engine.accepting(ProductState(*key, NO_TOKEN))
+
+    def leads(self, key: Key) -> Leads:
+        bits = self.engine.product.sides(*key)
+        ids = members(bits[0] | bits[1])
+        reached = self.engine.product.after_each(*key, ids)
+        place = reached[:, 0] << 40 | reached[:, 1] << 24
+        classes = self._canonical.actions.of_token[ids]
+        after = np.empty((2, len(ids)), np.int64)
+        for k, sets in enumerate(self._canonical.sets.successors(key[2])):
+            after[k] = np.where(contained(bits[k], ids), place | sets[classes], -1)
+        for k in np.flatnonzero(np.isin(ids, list(self.engine.tokenizer.added_ids))).tolist():
+            q, text, H, _ = self.engine.step(ProductState(*key, NO_TOKEN), int(ids[k]))
+            after[:, k] = q << 40 | text << 24 | H, -1
+        return self.grouped(ids, after)
+
+    def read(self, key: Key, token: int, q: int) -> list[tuple[Key, int, bool]]:
+        text = self._canonical.text_after(key[1], key[2], token)
+        if text < 0 or not self._canonical.usable[token]:
+            return []
+        number = self._canonical.actions.of_token[token]
+        free, bound = (int(side[number]) for side in self._canonical.sets.successors(key[2]))
+        sides = ((free, True), (bound, False))
+        return [((q, text, H), token, is_free) for H, is_free in sides if H >= 0]
+
+    def may_follow(self, ids: np.ndarray, tokens: np.ndarray) -> np.ndarray:
+        found: np.ndarray = may_follow_any(ids, tokens, self._pairs)
+        return found
+
+    def after_last(self, token: int, bits: np.ndarray) -> None:
+        self.engine.followers(ProductState(0, 0, 0, token), bits)
+
+    def before(self, token: int) -> np.ndarray:
+        bits = self._reachable.copy()
+        if self._canonical.derivation.reachable[token]:
+            self._canonical.geometry.clear_predecessors(token, bits)
+            return bits
+        return np.zeros_like(bits)
 
 
 def _ids_by_bytes(tokenizer: Tokenizer) -> dict[bytes, list[int]]:

@@ -119,13 +119,13 @@ class Constraint(Immutable):
         id as long as many are left; near the end those for which a short way home, spelled by the
         tokenizer itself, shows it, so that a mask may lack others. None is empty before the text
         is complete. Where no text is found to be short enough, after the prompt, `matcher` raises
-        BudgetTooSmallError. Within another budget the
-        smaller one counts. Raises ArgumentError.
+        BudgetTooSmallError. Within another budget the smaller one counts. Raises ArgumentError,
+        and UnsupportedFeatureError for an engine that `constrain` did not make.
         """
         with spending(self.budget):
-            from bpe_automata._constructions.within import TextWithin
+            from bpe_automata._constructions.within import Within
 
-            return replace(self, engine=TextWithin(self.engine, max_tokens))
+            return replace(self, engine=Within(self.engine, max_tokens))
 
     def automaton(self, prefix: Sequence[int] = (), max_edges: int = 1_000_000) -> TokenAutomaton:
         """All id sequences that may follow `prefix`, written out: to count, draw, compare, export.
@@ -245,10 +245,10 @@ def rebuilt(constraint: Constraint, dfa: ByteAutomaton) -> Constraint:
     """The same constraint, its budget included, over another language. Raises what `constrain`
     raises, and UnsupportedFeatureError where it runs on an engine that `constrain` did not make
     (that of `reference.naive_constraint`): that one's masks need not be those of `method`."""
-    from bpe_automata._constructions.within import TextWithin
+    from bpe_automata._constructions.within import Within
 
     engine = constraint.engine
-    inner = engine.inner if isinstance(engine, TextWithin) else engine
+    inner = engine.inner if isinstance(engine, Within) else engine
     if type(inner) is not _engine(constraint.method):
         why = "only engines made by `constrain` can be made anew over another language"
         raise UnsupportedFeatureError(f"the engine {type(inner).__name__}", why)
@@ -260,4 +260,4 @@ def rebuilt(constraint: Constraint, dfa: ByteAutomaton) -> Constraint:
         added_tokens=constraint.added_tokens,
         budget=constraint.budget,
     )
-    return made.within(engine.max_tokens) if isinstance(engine, TextWithin) else made
+    return made.within(engine.max_tokens) if isinstance(engine, Within) else made

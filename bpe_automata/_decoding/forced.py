@@ -87,9 +87,7 @@ def bytes_from(dfa: ByteAutomaton, state: int, limit: int | None = None) -> byte
 def text_state(engine: TextEngine[Any], state: Hashable) -> int:
     """Where in `engine.dfa` the text itself stands: where a prefix could still be read, after it.
     The lift leaves that space free, so the state before it would have two bytes."""
-    inner: Any = engine
-    while isinstance(inner, Within):
-        inner = inner.inner
+    inner: Any = engine.inner if isinstance(engine, Within) else engine
     prefixed: PrefixedDfa | None = getattr(inner, "prefixed", None)
     at = engine.dfa_state(state)
     return at if prefixed is None else int(prefixed.added_from[at])

@@ -16,12 +16,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from support import examples
 
-from bpe_automata import Matcher, compile_regex, constrain
+from bpe_automata import Matcher, constrain
 from bpe_automata._automata.linked_regex import link_regex
-from bpe_automata._constructions import explicit
 from bpe_automata._constructions.explicit import explored
-from bpe_automata._constructions.lift import Lift
-from bpe_automata._constructions.within import ExploredEndings, Within, min_tokens
+from bpe_automata._constructions.within import Within, min_tokens
 from bpe_automata._decoding.token_table import Listed
 from bpe_automata._kernels.bits import members
 from bpe_automata._token_automata.automaton import TokenAutomaton
@@ -33,6 +31,7 @@ from bpe_automata.errors import (
     PromptError,
     UnsupportedFeatureError,
 )
+from bpe_automata.reference import naive_constraint
 from bpe_automata.schemas import json_schema
 from bpe_automata.testing import (
     bpe_tokenizers,
@@ -321,8 +320,7 @@ def test_two_ends_of_one_text_on_a_lookahead():
 
 @given(st.data())
 @examples(20)
-def test_any_engine(data):
-    """The fallback, on automata that are written down and on the lift."""
+def test_the_least_number_of_any_engine(data):
     edges = data.draw(
         st.lists(st.tuples(st.integers(0, 6), st.integers(0, 4), st.integers(0, 6)), max_size=20)
     )
@@ -333,41 +331,14 @@ def test_any_engine(data):
     )
     assume(automaton.relevant()[automaton.start])
     automaton = automaton.trimmed()
-    engine = Listed(automaton, (5,), 6)
-    states = tuple(map(engine.table.names.index, automaton.states()))
-    whole = explicit.Explored(automaton, states)
-    for state in states:
-        far = distances(automaton)[states.index(state)]
-        assert [Within(engine, 0).endings.reaches(state, k) for k in (far - 1, far)] == [
-            False,
-            True,
-        ]
-    check(engine, order=data.draw(st.integers(0, 9)), whole=whole)
+    engine, far = Listed(automaton, (5,), 6), distances(automaton)
+    for state in automaton.states():
+        assert min_tokens(engine, engine.table.names.index(state)) == far[state]
 
 
-def test_an_engine_that_is_explored_has_a_budget():
-    lift = Lift(TOKENIZER, compile_regex("(abc|é| a)*c"), EOS)
-    assert ExploredEndings(lift).least(lift.initial()) == 1
-    with pytest.raises(BudgetExceededError):
-        ExploredEndings(lift, max_edges=3).least(lift.initial())
-
-
-class Slotted:
-    """An engine of somebody else: no room for attributes, and a horizon of another kind."""
-
-    __slots__ = ("inner",)
-    horizon = 3
-
-    def __init__(self, inner):
-        self.inner = inner
-
-    def __getattr__(self, name):
-        return getattr(self.inner, name)
-
-
-def test_an_engine_of_somebody_else():
-    lift = Lift(TOKENIZER, compile_regex("(ab|ba){2}a"))
-    assert min_tokens(Slotted(lift), lift.initial()) == min_tokens(lift, lift.initial())
+def test_a_budget_needs_an_engine_of_this_package():
+    with pytest.raises(UnsupportedFeatureError, match="Naive"):
+        naive_constraint(TOKENIZER, "ab").within(3)
 
 
 @pytest.mark.parametrize("budget", [-1, 1.5, "3", None, True, float("inf")])
@@ -429,7 +400,7 @@ def walk(constraint, budget, rng, prefix=()):
 )
 def test_walks_in_smollm2_end_in_time(smollm2_tokenizer, regex, method):
     made = constrain(smollm2_tokenizer, regex, method)
-    needed = Within(made.engine, 0).endings.needed(made.engine.initial())
+    needed = Within(made.engine, 0).endings.needed(made.engine.initial(), 0)
     for budget in (needed, needed + 1, needed + 5, needed + 40, 400):
         ids = walk(made, budget, np.random.default_rng(budget))
         text = smollm2_tokenizer.decode(ids)
