@@ -30,6 +30,8 @@ from bpe_automata._token_automata.strings import shortest
 from bpe_automata._token_automata.table import AnyTable, Table
 from bpe_automata.errors import BudgetExceededError
 
+MOST_EDGES = 50_000_000
+_NO_LIMIT = 2**62  # a search for the first difference ends there
 _AT_ONCE = 1 << 16
 _LOW = (1 << 32) - 1
 _ADVICE = (
@@ -103,9 +105,10 @@ def _accepts(automaton: Table, states: np.ndarray) -> np.ndarray:
     return (states >= 0) & automaton.accepting[states]
 
 
-def complement(automaton: AnyTable, max_edges: int) -> AnyTable:
-    """{ w in alphabet* : w not in L }. Every state then reads all of the alphabet, the last one
-    being where the sequences go that `automaton` cannot read. Raises BudgetExceededError."""
+def complement(automaton: AnyTable, max_edges: int = MOST_EDGES) -> AnyTable:
+    """The sequences over `alphabet` that are not accepted. Every state then reads all of the
+    alphabet, the last one being where those go that `automaton` cannot read. Raises
+    BudgetExceededError over `max_edges`."""
     n, alphabet = automaton.n_states, automaton.alphabet
     k = len(alphabet)
     if (n + 1) * k > max_edges:
@@ -123,9 +126,9 @@ def complement(automaton: AnyTable, max_edges: int) -> AnyTable:
 
 
 def minimised(automaton: AnyTable) -> AnyTable:
-    """One state for each class of relevant states, p ~ q <=> L(p) == L(q). They are numbered
-    breadth-first by symbol, so equal languages give equal arrays, up to the alphabet and the
-    spellings. Raises BudgetExceededError for 2**31 transitions.
+    """The same language with as few states as there can be, one for each class of relevant states,
+    p ~ q <=> L(p) == L(q). They are numbered breadth-first by symbol: equal languages over the same
+    alphabet give equal arrays. Raises BudgetExceededError for 2**31 transitions.
 
     Source: A. Valmari, "Fast brief practical DFA minimization", IPL 112, 2012.
     """
@@ -141,7 +144,6 @@ def minimised(automaton: AnyTable) -> AnyTable:
 
 # Equivalence: are two languages equal, and if not, which is a shortest sequence in only one?
 
-_MOST_EDGES = 2**62  # the search ends at the first difference
 _OF_LANGUAGE = ("accepting", "offsets", "symbols", "targets")
 
 
@@ -160,15 +162,15 @@ class Counterexample:
         return f"{list(self.ids)}{spelled} is in the {which} language only"
 
 
-def difference_of(one: Table, other: Table) -> Counterexample | None:
-    """None if L(one) == L(other): then the minimal automata are the same. Else what only one of
-    them accepts has a first sequence."""
+def equivalent(one: Table, other: Table) -> Counterexample | None:
+    """None if the languages are equal: then the minimal automata are the same. Else the first
+    sequence, in length-lexicographic order, that is in one only."""
     one, other = minimised(one), minimised(other)
     if one.start == other.start and all(
         np.array_equal(getattr(one, name), getattr(other, name)) for name in _OF_LANGUAGE
     ):
         return None
-    ids = shortest(combined(one, other, np.not_equal, (False, False), _MOST_EDGES, True), 0) or ()
+    ids = shortest(combined(one, other, np.not_equal, (False, False), _NO_LIMIT, True)) or ()
     speller = other if one.spellings is None else one
     known = speller.spellings is not None
     tokens = tuple(symbol_text(speller, symbol) for symbol in ids) if known else ()

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from bpe_automata._sharing import cached
-from bpe_automata._token_automata import algebra, explain, files, graph, pictures, sources, strings
-from bpe_automata._token_automata.algebra import Counterexample
-from bpe_automata._token_automata.explain import Acceptance
+from bpe_automata._token_automata import algebra, files, graph, pictures, sources, strings
+from bpe_automata._token_automata import explain as acceptance
 from bpe_automata._token_automata.sources import Transition
 from bpe_automata._token_automata.strings import Counts
 from bpe_automata._token_automata.table import Table
-from bpe_automata.viz import Picture
-
-_MOST_EDGES = 50_000_000
-_LABELS = 6
 
 
 class TokenAutomaton(Table):
@@ -28,7 +23,7 @@ class TokenAutomaton(Table):
 
     It is a `Table`, which says what the arrays are. Make one with `explore`, `from_transitions` or
     `from_networkx`, or read it with `load`. States are numbers; two automata are compared with
-    `equivalent`.
+    `equivalent`. Where a function of this folder takes an automaton first, it is a method here.
     """
 
     # ------------------------------------------------------------ from other things
@@ -82,9 +77,10 @@ class TokenAutomaton(Table):
 
     # ------------------------------------------------------------ smaller, and compared
 
-    def relevant(self) -> np.ndarray:
-        """bool [n_states]: reachable, and an accepting state is reachable from it."""
-        return graph.relevant(self)
+    relevant = graph.relevant
+    trimmed = graph.trimmed
+    minimised = algebra.minimised
+    equivalent = algebra.equivalent
 
     @property
     def is_empty(self) -> bool:
@@ -96,23 +92,10 @@ class TokenAutomaton(Table):
         """Whether only finitely many sequences are accepted."""
         return graph.topological(self.trimmed()) is not None
 
-    def trimmed(self) -> TokenAutomaton:
-        """The same language with relevant states only, in the order that they had. Of the empty
-        language one state is left."""
-        return graph.trimmed(self)
-
-    def minimised(self) -> TokenAutomaton:
-        """The same language with as few states as there can be, numbered breadth-first by symbol:
-        equal languages over the same alphabet give equal arrays. Raises BudgetExceededError for
-        2**31 transitions."""
-        return algebra.minimised(self)
-
-    def equivalent(self, other: Table) -> Counterexample | None:
-        """None if the languages are equal; else the first sequence, in length-lexicographic order,
-        that is in one only."""
-        return algebra.difference_of(self, other)
-
     # ------------------------------------------------------------ its sequences
+
+    shortest = strings.shortest
+    enumerate = strings.enumerated
 
     def count(self, length: int) -> int:
         """How many sequences of this length are accepted, exactly. Raises ArgumentError."""
@@ -127,81 +110,42 @@ class TokenAutomaton(Table):
         probability. Raises EmptyLanguageError; without a length InfiniteLanguageError."""
         return self._counts.sample(rng, length)
 
-    def shortest(self) -> tuple[int, ...] | None:
-        """The first accepted sequence in length-lexicographic order; None if there is none."""
-        return strings.shortest(self, self.start)
-
-    def enumerate(
-        self, limit: int | None = None, max_length: int | None = None
-    ) -> Iterator[tuple[int, ...]]:
-        """All accepted sequences (of at most `max_length`) in length-lexicographic order.
-
-        Lazy: length by length, depth-first by symbol. Raises BudgetExceededError after the first
-        `limit` if there is one more; InfiniteLanguageError at once for an infinite language with
-        neither limit nor max_length; ArgumentError.
-        """
-        return strings.enumerated(self, limit, max_length)
-
     @cached
     def _counts(self) -> Counts:
         return Counts(self)
 
     # ------------------------------------------------------------ combined
 
-    def union(self, other: Table, max_edges: int = _MOST_EDGES) -> TokenAutomaton:
+    def union(self, other: Table, max_edges: int = algebra.MOST_EDGES) -> TokenAutomaton:
         """What either accepts. This and the next three have the states that the start leads to,
         numbered breadth-first by symbol (see `trimmed`, `minimised`), and the alphabets of both.
         Raises BudgetExceededError over `max_edges`."""
         return algebra.combined(self, other, np.logical_or, (False, False), max_edges)
 
-    def intersection(self, other: Table, max_edges: int = _MOST_EDGES) -> TokenAutomaton:
+    def intersection(self, other: Table, max_edges: int = algebra.MOST_EDGES) -> TokenAutomaton:
         """What both accept. See `union`."""
         return algebra.combined(self, other, np.logical_and, (True, True), max_edges)
 
-    def difference(self, other: Table, max_edges: int = _MOST_EDGES) -> TokenAutomaton:
+    def difference(self, other: Table, max_edges: int = algebra.MOST_EDGES) -> TokenAutomaton:
         """What this one accepts and `other` does not. See `union`."""
         return algebra.combined(self, other, np.greater, (True, False), max_edges)
 
-    def complement(self, max_edges: int = _MOST_EDGES) -> TokenAutomaton:
-        """The sequences over `alphabet` that are not accepted. Every state then reads all of the
-        alphabet. Raises BudgetExceededError over `max_edges`."""
-        return algebra.complement(self, max_edges)
+    complement = algebra.complement
 
     # ------------------------------------------------------------ for people, and for files
 
-    def explain(self, ids: Sequence[int]) -> Acceptance:
-        """Why `ids` are accepted or not, to print. Raises ArgumentError."""
-        return explain.explained(self, ids)
-
-    def picture(self, path: Sequence[int] | None = None, labels: int | None = _LABELS) -> Picture:
-        """A picture that notebooks show, with the states that the ids `path` pass highlighted.
-
-        Transitions with the same source and target are one arrow that shows `labels` of its
-        symbols (None: all). Over 40 states or 120 arrows, what is drawn is the first 40 states of
-        the path and those 12 to which the start leads by most symbols, with the arrows of the path
-        and those from the start to the 12; each state says how many transitions leave it. Its
-        `dot()` is the source for Graphviz. Raises ArgumentError.
-        """
-        return pictures.picture(self, path, labels)
-
-    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
-        return self.picture()._repr_mimebundle_(include, exclude)
-
-    def to_networkx(self) -> Any:
-        """A `networkx.MultiDiGraph`: nodes with accepting and start (bool), edges with symbol (int)
-        and text (what it spells, visibly). Its attributes alphabet and spellings are JSON texts, so
-        that GraphML, GML and node-link data hold all of it. Raises MissingDependencyError."""
-        return sources.to_networkx(self)
-
-    def save(self, path: str | Path) -> Path:
-        """Write a .npz file; returns the path. Raises MissingFileError (no such folder),
-        MalformedAutomatonError (another suffix)."""
-        return files.save(self, path)
+    explain = acceptance.explained
+    picture = pictures.picture
+    to_networkx = sources.to_networkx
+    save = files.save
 
     @classmethod
     def load(cls, path: str | Path) -> TokenAutomaton:
         """What `save` wrote. Raises MissingFileError, MalformedAutomatonError."""
         return files.load(cls, path)
 
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
+        return self.picture()._repr_mimebundle_(include, exclude)
+
     def __repr__(self) -> str:
-        return f"TokenAutomaton({explain.size(self)})"
+        return f"TokenAutomaton({acceptance.size(self)})"

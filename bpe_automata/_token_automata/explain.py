@@ -53,7 +53,8 @@ class Acceptance:
 
 
 def explained(automaton: Table, ids: Sequence[int]) -> Acceptance:
-    """Follow `ids` as far as acceptance stays within reach. Raises ArgumentError."""
+    """Why `ids` are accepted or not, to print: they are followed as far as acceptance stays within
+    reach. Raises ArgumentError."""
     ids, distance = sequence_of_ids(ids), distances(automaton)
     state, position, after = automaton.start, None, None
     for at, symbol in enumerate(ids):
@@ -100,14 +101,10 @@ def some(automaton: Table, symbols: Iterable[int]) -> str:
     return sequence(automaton, listed[:_MANY]) + more
 
 
-def plural(number: int, noun: str) -> str:
-    """`1 state`, `2 states`."""
-    return f"{number:,} {noun}" + ("" if number == 1 else "s")
-
-
 def size(automaton: Table) -> str:
     """`4 states, 1 transition`."""
-    return f"{plural(automaton.n_states, 'state')}, {plural(automaton.n_transitions, 'transition')}"
+    counts = (automaton.n_states, "state"), (automaton.n_transitions, "transition")
+    return ", ".join(f"{number:,} {noun}{'s' * (number != 1)}" for number, noun in counts)
 
 
 def _spelling(automaton: Table, symbol: int) -> bytes | None:

@@ -26,7 +26,7 @@ def distances(automaton: Table) -> np.ndarray:
 
 
 def relevant(automaton: Table) -> np.ndarray:
-    """bool [n_states]: reachable from the start, and an accepting state is reachable from it."""
+    """bool [n_states]: reachable, and an accepting state is reachable from it."""
     found = np.zeros(automaton.n_states, dtype=np.bool_)
     found[reached(automaton)] = True
     return found & (distances(automaton) != NEVER)
@@ -62,8 +62,8 @@ def topological(automaton: Table) -> np.ndarray | None:
 
 
 def trimmed(automaton: AnyTable) -> AnyTable:
-    """{ w : w in L } with relevant states only, in the order that they had; of the empty language
-    one state is left."""
+    """The same language with relevant states only, in the order that they had. Of the empty
+    language one state is left."""
     keep = relevant(automaton)
     if keep.all():
         return automaton

@@ -22,8 +22,15 @@ _MOST_SUCCESSORS = 12
 _Step = tuple[int, int]  # source, target
 
 
-def picture(automaton: Table, path: Sequence[int] | None, labels: int | None) -> Picture:
-    """See `TokenAutomaton.picture`."""
+def picture(automaton: Table, path: Sequence[int] | None = None, labels: int | None = 6) -> Picture:
+    """A picture that notebooks show, with the states that the ids `path` pass highlighted.
+
+    Transitions with the same source and target are one arrow that shows `labels` of its symbols
+    (None: all). Over 40 states or 120 arrows, what is drawn is the first 40 states of the path and
+    those 12 to which the start leads by most symbols, with the arrows of the path and those from
+    the start to the 12; each state says how many transitions leave it. Its `dot()` is the source
+    for Graphviz. Raises ArgumentError.
+    """
     if labels is not None and labels < 0:
         raise ArgumentError(f"labels is {labels}: give a number from 0 on, or None for all symbols")
     ids = () if path is None else sequence_of_ids(path)

@@ -114,28 +114,23 @@ def determinised(edges: list[_Edge], accepting: np.ndarray, start: int) -> _Colu
     out: dict[int, dict[int | None, set[int]]] = defaultdict(lambda: defaultdict(set))
     for source, symbol, target in edges:
         out[source][symbol].add(target)
-    subsets = [_closed({start}, out)]
+    subsets, found = [_closed({start}, out)], list[tuple[int, int, int]]()
     number = {subsets[0]: 0}
-    found: list[tuple[int, int, int]] = []
     for source, subset in enumerate(subsets):  # grows while we go
-        reads: dict[int, set[int]] = defaultdict(set)
+        reads: dict[int | None, set[int]] = defaultdict(set)
         for state in subset:
             for symbol, targets in out[state].items():
-                if symbol is not None:
-                    reads[symbol] |= targets
-        for symbol in sorted(reads):
+                reads[symbol] |= targets
+        for symbol in sorted(symbol for symbol in reads if symbol is not None):
             check()
             after = _closed(reads[symbol], out)
-            if after not in number:
-                number[after] = len(subsets)
-                subsets.append(after)
-            found.append((source, symbol, number[after]))
+            found.append((source, symbol, number.setdefault(after, len(subsets))))
+            subsets += [after] * (found[-1][2] == len(subsets))
         if len(subsets) > _MOST_STATES:
             advice = "a deterministic automaton may need as many as there are sets of states"
             raise BudgetExceededError("states", _MOST_STATES, advice)
     ends = np.array([bool(accepting[list(subset)].any()) for subset in subsets])
-    columns = np.array(found, dtype=np.int64).reshape(-1, 3).T
-    return 0, ends, columns[0], columns[1], columns[2]
+    return 0, ends, *np.array(found, dtype=np.int64).reshape(-1, 3).T
 
 
 def _closed(states: set[int], out: dict[int, dict[int | None, set[int]]]) -> frozenset[int]:
@@ -148,11 +143,13 @@ def _closed(states: set[int], out: dict[int, dict[int | None, set[int]]]) -> fro
     return frozenset(found)
 
 
-# Graphs of networkx. What is not of a node or an edge is JSON text: GraphML and GML hold no lists.
+# Graphs of networkx.
 
 
 def to_networkx(automaton: Table) -> Any:
-    """A `MultiDiGraph`. See `TokenAutomaton.to_networkx`."""
+    """A `networkx.MultiDiGraph`: nodes with accepting and start (bool), edges with symbol (int) and
+    text (what it spells, visibly). Its attributes alphabet and spellings are JSON texts, so that
+    GraphML, GML and node-link data hold all of it. Raises MissingDependencyError."""
     networkx = require("networkx", "pip install networkx")
     graph = networkx.MultiDiGraph(alphabet=json.dumps(automaton.alphabet.tolist()))
     if automaton.spellings is not None:

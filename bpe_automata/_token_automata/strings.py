@@ -17,9 +17,11 @@ from bpe_automata._token_automata.table import Table
 from bpe_automata.errors import BudgetExceededError, EmptyLanguageError, InfiniteLanguageError
 
 
-def shortest(automaton: Table, state: int) -> tuple[int, ...] | None:
-    """The first sequence that leads from `state` to an accepting state."""
+def shortest(automaton: Table, state: int | None = None) -> tuple[int, ...] | None:
+    """The first sequence, in length-lexicographic order, that leads from `state` (the start by
+    default) to an accepting state; None if there is none."""
     distance, found = distances(automaton), list[int]()
+    state = automaton.start if state is None else state
     if distance[state] == NEVER:
         return None
     while not automaton.accepting[state]:
@@ -31,9 +33,14 @@ def shortest(automaton: Table, state: int) -> tuple[int, ...] | None:
 
 
 def enumerated(
-    automaton: Table, limit: int | None, max_length: int | None
+    automaton: Table, limit: int | None = None, max_length: int | None = None
 ) -> Iterator[tuple[int, ...]]:
-    """All accepted sequences in order. See `TokenAutomaton.enumerate`."""
+    """All accepted sequences (of at most `max_length`) in length-lexicographic order.
+
+    Lazy: length by length, depth-first by symbol. Raises BudgetExceededError after the first
+    `limit` if there is one more; InfiniteLanguageError at once for an infinite language with
+    neither limit nor max_length; ArgumentError.
+    """
     limit = None if limit is None else integer(limit, "the limit")
     max_length = None if max_length is None else integer(max_length, "max_length")
     automaton = trimmed(automaton)
@@ -47,45 +54,27 @@ def enumerated(
 def _by_length(
     automaton: Table, limit: int | None, max_length: int | None
 ) -> Iterator[tuple[int, ...]]:
-    """`automaton` is trimmed. Only one sequence and a row of bool for each length are held."""
+    """`automaton` is trimmed."""
     groups = grouped(automaton)
     ends = [automaton.accepting]  # ends[k]: bool [n_states], accepts something of k symbols
     yielded = 0
     while ends[-1].any() and (max_length is None or len(ends) - 1 <= max_length):
-        for word in _of_length(automaton, ends) if ends[-1][automaton.start] else ():
+        waiting: list[tuple[tuple[int, ...], int]] = []  # the next one is the last
+        waiting += [((), automaton.start)] * bool(ends[-1][automaton.start])
+        while waiting:
             check()
-            if limit is not None and yielded >= limit:
-                raise BudgetExceededError("sequences", limit, "the language holds more")
-            yielded += 1
-            yield word
+            word, state = waiting.pop()
+            if len(word) == len(ends) - 1:
+                if limit is not None and yielded >= limit:
+                    raise BudgetExceededError("sequences", limit, "the language holds more")
+                yielded += 1
+                yield word
+                continue
+            symbols, targets = automaton.row(state)
+            kept = np.flatnonzero(ends[-2 - len(word)][targets])[::-1]
+            after = zip(symbols[kept].tolist(), targets[kept].tolist(), strict=True)
+            waiting += [((*word, symbol), target) for symbol, target in after]
         ends.append(_sums(groups, ends[-1].astype(np.int64)) > 0)
-
-
-def _of_length(automaton: Table, ends: list[np.ndarray]) -> Iterator[tuple[int, ...]]:
-    """The accepted sequences of len(ends) - 1 symbols, by symbol; there is at least one."""
-    length, word = len(ends) - 1, list[int]()
-    if not length:
-        yield ()
-        return
-    stack = [_live(automaton, automaton.start, ends[length - 1])]
-    while stack:
-        for symbol, target in stack[-1]:
-            word.append(symbol)
-            if len(word) < length:
-                stack.append(_live(automaton, target, ends[length - len(word) - 1]))
-                break
-            yield tuple(word)
-            word.pop()
-        else:
-            stack.pop()
-            del word[-1:]
-
-
-def _live(automaton: Table, state: int, ends: np.ndarray) -> Iterator[tuple[int, int]]:
-    """(symbol, target) of the transitions to a state of `ends`, by symbol."""
-    symbols, targets = automaton.row(state)
-    kept = ends[targets]
-    return zip(symbols[kept].tolist(), targets[kept].tolist(), strict=True)
 
 
 # Counting, exactly, and uniform sampling by numbers.
