@@ -18,7 +18,7 @@ Source: Tran-Thien 2024 for the product; pretokenizers, added tokens and lazy re
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple, NoReturn
+from typing import NamedTuple, NoReturn
 
 import numpy as np
 
@@ -43,9 +43,6 @@ from bpe_automata.errors import (
     TokenOutOfRangeError,
     UnsupportedTokenizerError,
 )
-
-if TYPE_CHECKING:
-    from bpe_automata._constructions.lift import Lift
 
 
 class ProductState(NamedTuple):
@@ -90,12 +87,6 @@ class CartesianMerge(Immutable):
 
     def __reduce__(self) -> tuple[object, ...]:
         return CartesianMerge, self._given
-
-    def lift(self) -> Lift:
-        """The lift of the same constraint, made anew. Raises what `Lift` raises."""
-        from bpe_automata._constructions.lift import Lift
-
-        return Lift(*self._given[:4])
 
     @spent
     def initial(self, prefix: Sequence[int] = ()) -> ProductState:

@@ -43,22 +43,24 @@ def explored(
     engine: TextEngine[State], state: State, max_edges: int = 1_000_000
 ) -> Explored[State]:
     """`explore`, with the engine's own states. Raises BudgetExceededError over `max_edges`."""
-    numbers = _Numbers[State]()
-    eos = np.array(engine.eos_ids, dtype=np.int64)
-    rows: list[tuple[np.ndarray, np.ndarray]] = []
-    n_edges = 0
+    numbers, eos = _Numbers[State](), np.array(engine.eos_ids, dtype=np.int64)
+    symbols, targets, accepting, offsets = list[np.ndarray](), list[int](), list[bool](), [0]
     numbers[state]  # number 0
     for here in numbers.states:  # grows while we go
         check()
         tokens = members(engine.mask(here))
-        tokens = tokens[~np.isin(tokens, eos)] if len(eos) and engine.accepting(here) else tokens
-        n_edges += len(tokens)
-        if n_edges > max_edges:
+        accepting.append(engine.accepting(here))
+        if accepting[-1]:
+            tokens = tokens[~np.isin(tokens, eos)]
+        offsets.append(offsets[-1] + len(tokens))
+        if offsets[-1] > max_edges:
             raise BudgetExceededError("edges", max_edges, _ADVICE)
-        targets = np.array([numbers[after] for after in engine.steps(here, tokens)], dtype=np.int32)
-        rows.append((tokens.astype(np.int32), targets))
-    accepting = np.array([engine.accepting(here) for here in numbers.states])
-    return Explored(_automaton(engine, rows, accepting, eos), tuple(numbers.states))
+        symbols.append(tokens)
+        targets += [numbers[after] for after in engine.steps(here, tokens)]
+    arrays = np.array(accepting), np.array(offsets), np.concatenate(symbols), np.array(targets, int)
+    alphabet = np.setdiff1d(np.arange(engine.n_ids), eos)
+    found = TokenAutomaton(0, *arrays, alphabet, engine.tokenizer.spellings)
+    return Explored(found, tuple(numbers.states))
 
 
 class _Numbers(dict[State, int]):
@@ -70,17 +72,3 @@ class _Numbers(dict[State, int]):
     def __missing__(self, state: State) -> int:
         self.states.append(state)
         return self.setdefault(state, len(self.states) - 1)
-
-
-def _automaton(
-    engine: TextEngine[Any],
-    rows: list[tuple[np.ndarray, np.ndarray]],
-    accepting: np.ndarray,
-    eos: np.ndarray,
-) -> TokenAutomaton:
-    offsets = np.zeros(len(rows) + 1, dtype=np.int64)
-    np.cumsum([len(symbols) for symbols, _ in rows], out=offsets[1:])
-    symbols, targets = (np.concatenate(column) for column in zip(*rows, strict=True))
-    alphabet = np.setdiff1d(np.arange(engine.n_ids), eos)
-    spellings = engine.tokenizer.spellings
-    return TokenAutomaton(0, accepting, offsets, symbols, targets, alphabet, spellings)

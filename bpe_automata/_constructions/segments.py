@@ -94,10 +94,9 @@ class Segments:
             edges = np.stack([base[k] + sources, symbols, states[part.table.targets]])
             every.append(edges[:, ~is_exit])
         accepting = np.concatenate([part.table.accepting for part, _ in placed])
-        columns = np.concatenate(every, axis=1)
-        found = TokenAutomaton.from_edges(0, accepting, *columns).trimmed()
-        arrays = found.accepting, found.offsets, found.symbols, found.targets
-        return TokenAutomaton(found.start, *arrays, self.alphabet, self.tokenizer.spellings)
+        sources, symbols, targets = np.concatenate(every, axis=1)
+        parts = accepting, sources, symbols, targets, self.alphabet, self.tokenizer.spellings
+        return TokenAutomaton.from_edges(0, *parts).trimmed()
 
     def placed(
         self, dfa: ByteAutomaton, max_edges: int = 1_000_000

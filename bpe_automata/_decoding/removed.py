@@ -26,8 +26,6 @@ from bpe_automata.errors import BudgetExceededError
 _MOST_NODES = 1_000_000
 _DEAD = -1
 
-_Node = tuple[int, int, int]  # state of the DFA, row of the UTF-8 automaton, state of the filter
-
 
 @dataclass(frozen=True)
 class Removed:
@@ -42,22 +40,13 @@ class Removed:
         return f"texts of the language, which the normalizer changes: {became}"
 
 
-@dataclass(frozen=True)
-class _Fixed:
-    """The texts that the normalizers leave alone, over bytes. utf8: int32 [rows, 256], see
-    `_tokenizer.alphabet`; allowed: over its atoms."""
-
-    utf8: np.ndarray
-    allowed: FilterProduct
-
-
 def removed_by_normalizer(tokenizer: Tokenizer, language: ByteAutomaton) -> Removed | None:
     """None if the normalizer leaves all texts of the language as they are. Raises
     BudgetExceededError where that could not be settled."""
     if not tokenizer.description.normalizers or language.is_empty:
         return None
     dfa = language.to_dfa() if isinstance(language, LinkedDFA) else language
-    found = _shortest(tokenizer.derived("fixed texts", _fixed), dfa)
+    found = _shortest(*tokenizer.derived("fixed texts", _fixed), dfa)
     if found is None:
         return None
     normal = text = found.decode("utf-8")
@@ -66,46 +55,38 @@ def removed_by_normalizer(tokenizer: Tokenizer, language: ByteAutomaton) -> Remo
     return Removed(text, normal)
 
 
-def _fixed(tokenizer: Tokenizer) -> _Fixed:
+def _fixed(tokenizer: Tokenizer) -> tuple[np.ndarray, FilterProduct]:
+    """The texts that the normalizers leave alone, over bytes: (int32 [rows, 256], see
+    `_tokenizer.alphabet`; the filters over its atoms)."""
     description, engine = tokenizer.description, tokenizer.backend.engine
     filters = with_room(lambda: filters_of(description.normalizers, engine))
     letters = build_alphabet(
         [ranges for filter_ in filters for ranges in filter_.classes], marked=()
     )
-    return _Fixed(letters.utf8, product(filters, letters.inside))
+    return letters.utf8, product(filters, letters.inside)
 
 
-def _shortest(fixed: _Fixed, dfa: ByteDFA) -> bytes | None:
+def _shortest(utf8: np.ndarray, allowed: FilterProduct, dfa: ByteDFA) -> bytes | None:
     """A shortest string of the language that is not fixed, by breadth-first search; the shortest
     one that goes on so once it has been changed."""
-    rest, start = dfa.far, (dfa.start, 0, 0)
-    came: dict[_Node, tuple[_Node, int] | None] = {start: None}
-    queue = deque([start])
-    while queue:
+    far, start = dfa.far, (dfa.start, 0, 0)  # states: DFA, row of UTF-8, filter
+    came, waiting = {start}, deque([(b"", start)])
+    while waiting:
         check()
-        here = queue.popleft()
-        q, row, f = here
-        if row == 0 and (f == _DEAD or (dfa.accepting[q] and not fixed.allowed.ends[f])):
-            return _spelled(came, here) + ((dfa.shortest(q) or b"") if f == _DEAD else b"")
-        for byte in np.flatnonzero(rest[dfa.trans[q]][dfa.byte_class] >= 0).tolist():
-            entry, q_after = int(fixed.utf8[row, byte]), dfa.step(q, byte)
+        text, (q, row, f) = waiting.popleft()
+        if row == 0 and (f == _DEAD or (dfa.accepting[q] and not allowed.ends[f])):
+            return text + ((dfa.shortest(q) or b"") if f == _DEAD else b"")
+        for byte in np.flatnonzero(far[dfa.trans[q]][dfa.byte_class] >= 0).tolist():
+            entry = int(utf8[row, byte])
             if entry == -1:
                 continue
-            after = (q_after, entry, f)
+            after = dfa.step(q, byte), entry, f
             if entry < 0:  # the character is complete
-                after = (q_after, 0, int(fixed.allowed.next[f, -2 - entry]))
+                after = after[0], 0, int(allowed.next[f, -2 - entry])
             if after not in came:
-                came[after] = here, byte
-                queue.append(after)
+                came.add(after)
+                waiting.append((text + bytes([byte]), after))
         if len(came) > _MOST_NODES:
             advice = "what the normalizer removes from this language is not known"
             raise BudgetExceededError("states", _MOST_NODES, advice)
     return None
-
-
-def _spelled(came: dict[_Node, tuple[_Node, int] | None], node: _Node) -> bytes:
-    found = bytearray()
-    while (before := came[node]) is not None:
-        node, byte = before
-        found.append(byte)
-    return bytes(reversed(found))

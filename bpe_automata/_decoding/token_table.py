@@ -180,18 +180,11 @@ class Listed(Immutable):
         the largest id. Raises what `TokenTable.of` raises."""
         self._automaton = automaton
         self.table = TokenTable.of(automaton, eos_ids, n_ids)
+        self.n_ids, self.eos_ids = self.table.n_ids, self.table.eos_ids
         self._masks: BoundedMemo[int, np.ndarray] = BoundedMemo(self.n_ids // 8)
 
     def __reduce__(self) -> tuple[object, ...]:
         return Listed, (self._automaton, self.eos_ids, self.n_ids)
-
-    @property
-    def n_ids(self) -> int:
-        return self.table.n_ids
-
-    @property
-    def eos_ids(self) -> tuple[int, ...]:
-        return self.table.eos_ids
 
     def initial(self, prefix: Sequence[int] = ()) -> int:
         return self.table.start

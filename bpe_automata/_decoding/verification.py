@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,7 +31,7 @@ _BATCH = 50  # walks and strings between two calls of `progress`
 _REFUSED = 8  # refused ids tried at the sampled prefix of each walk
 _STOP = 1 / 4  # chance that a walk ends in an accepting state that it passes
 _LONGEST = 24  # ids before a walk turns home
-_MOST_TRIED = 100_000  # ids that the way home may try
+_MOST_TRIED = 10_000  # ids that the way home may have
 
 
 @dataclass(frozen=True)
@@ -174,33 +174,23 @@ class Oracle:
         return ids[~np.isin(ids, self.engine.eos_ids)]
 
     def _home(self, state: Hashable) -> list[int] | None:
-        """Ids to an accepting state, by depth-first search, those first after which a text needs
-        fewest bytes; None if there are none."""
-        if self.engine.accepting(state):
-            return []
-        path, ids, seen, tried = [(state, self._nearest_first(state))], list[int](), {state}, 0
-        while path:
-            state, nearest = path[-1]
-            token = next(nearest, None)
-            if token is None:
-                path.pop()
-                del ids[-1:]
-                continue
-            tried += 1
-            if tried > _MOST_TRIED:
-                raise BudgetExceededError("ids", tried, "no way to finish a walk was found")
-            after = self.engine.step(state, token)
-            if self.engine.accepting(after):
-                return [*ids, token]
-            if after not in seen:
-                seen.add(after)
-                ids.append(token)
-                path.append((after, self._nearest_first(after)))
-        return None
-
-    def _nearest_first(self, state: Hashable) -> Iterator[int]:
-        ids = self._allowed(state)
-        yield from ids[np.argsort(self.distances(state)[ids], kind="stable")].tolist()
+        """Ids to an accepting state, those first after which a text needs fewest bytes; None where
+        they lead to a state where nothing is allowed."""
+        path, seen = list[int](), {state}
+        while not self.engine.accepting(state):
+            allowed = self._allowed(state)
+            if not len(allowed):
+                return None
+            for token in allowed[np.argsort(self.distances(state)[allowed], kind="stable")]:
+                after = self.engine.step(state, int(token))
+                if after not in seen:
+                    break
+            path.append(int(token))
+            seen.add(after)
+            state = after
+            if len(path) > _MOST_TRIED:
+                raise BudgetExceededError("ids", _MOST_TRIED, "no way to finish a walk was found")
+        return path
 
     def distances(self, state: Hashable) -> np.ndarray:
         """int32 [n_ids]: bytes that a shortest text still needs after each id read from the state,
