@@ -31,7 +31,7 @@ from bpe_automata._core.canonical import (
     canonical_automaton,
 )
 from bpe_automata._core.prefixed import prefixed
-from bpe_automata._core.product import Product, Row
+from bpe_automata._core.product import Product
 from bpe_automata._core.sets import BEGINNING, NONE
 from bpe_automata._core.tables import TokenizerTables, added_arrays
 from bpe_automata._kernels.bits import contained, has
@@ -109,10 +109,6 @@ class CartesianMerge(Immutable):
     def dfa_state(self, state: ProductState) -> int:
         return state.state
 
-    def row(self, state: ProductState) -> Row:
-        """What can be read at a state, but for what the last id forbids."""
-        return self.product.row(state.state, state.text, state.hypotheses)
-
     def mask(self, state: ProductState) -> np.ndarray:
         bits = self._masks.get(state)
         if bits is None:
@@ -152,7 +148,7 @@ class CartesianMerge(Immutable):
         canonical = self.canonical
         if canonical.is_added(token):
             return self._step_added(state, token)
-        is_free, is_bound = self.row(state).holds(token)
+        is_free, is_bound = self.product.row(*state[:3]).holds(token)
         free, bound = canonical.sets.successors(state.hypotheses)
         token_class = canonical.actions.of_token[token]
         number = int(free[token_class]) if is_free else NONE
@@ -173,7 +169,7 @@ class CartesianMerge(Immutable):
     def steps(self, state: ProductState, tokens: np.ndarray) -> list[ProductState]:
         canonical = self.canonical
         added = np.flatnonzero(np.isin(tokens, list(self.tokenizer.added_ids)))
-        reached = self.product.after_each(state.state, state.text, state.hypotheses, tokens)
+        reached = self.product.after_each(*state[:3], tokens)
         free_bits, bound_bits = self.product.sides(*state[:3])
         bound_bits = self.followers(state, bound_bits)
         free, bound = canonical.sets.successors(state.hypotheses)

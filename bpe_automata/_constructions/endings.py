@@ -138,10 +138,10 @@ class Endings:
     @spent
     @locked
     def _new_mask(self, state: State, k: int) -> np.ndarray:
-        plain: np.ndarray = self.engine.mask(state)  # what its ids lead to is written down then
-        key, last = self.split(state)
-        if self._is_plain(key, k):
+        if self._is_plain(state, k):
+            plain: np.ndarray = self.engine.mask(state)
             return plain
+        key, last = self.split(state)
         sides = self._sides(key, k - 1)
         bits = sides[1].copy()
         self.after_last(last, bits)
@@ -160,8 +160,8 @@ class Endings:
     def needed(self, state: State, k: int) -> int:
         """k, where it is found that the text can be complete with k ids; else the fewest with which
         that is found."""
-        key, enough = self.split(state)[0], self._enough(state)
-        if enough <= k or self._is_plain(key, k):
+        enough = self._enough(state)
+        if enough <= k or self._is_plain(state, k):
             return k
         try:
             return max(k, self.least(state))
@@ -191,9 +191,10 @@ class Endings:
 
     # ---------------------------------------------------------------- far from the end
 
-    def _is_plain(self, key: Key, k: int) -> bool:
+    def _is_plain(self, state: State, k: int) -> bool:
         """Is it known that k ids are enough for all ids of the engine's mask?"""
-        left = k - 1 - self.detour - _SLACK
+        self.engine.mask(state)  # what its ids lead to is written down then
+        key, left = self.split(state)[0], k - 1 - self.detour - _SLACK
         found = left >= 0 and left >= self._furthest(key[0], self.detour)
         if found:
             self._plain_from.put(key, k)

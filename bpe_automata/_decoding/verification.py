@@ -31,7 +31,7 @@ _BATCH = 50  # walks and strings between two calls of `progress`
 _REFUSED = 8  # refused ids tried at the sampled prefix of each walk
 _STOP = 1 / 4  # chance that a walk ends in an accepting state that it passes
 _LONGEST = 24  # ids before a walk turns home
-_MOST_TRIED = 10_000  # ids that the way home may have
+_MOST_TRIED = 100_000  # ids that the way home may have
 
 
 @dataclass(frozen=True)
@@ -162,35 +162,35 @@ class Oracle:
                 break
             ids.append(int(allowed[self.rng.randrange(len(allowed))]))
             state = self.engine.step(state, ids[-1])
-        home = self._home(state)
-        if home is None:
+        if not self._goes_home(state, ids):
             return self._found("nothing can finish this, yet it was allowed", tuple(ids))
-        whole = (*ids, *home)
-        return self._check_prefixes(whole) or self._check_refused(whole)
+        return self._check_prefixes(tuple(ids)) or self._check_refused(tuple(ids))
 
     def _allowed(self, state: Hashable) -> np.ndarray:
         """The ids of the mask that are text, ascending."""
         ids = members(self.engine.mask(state))
         return ids[~np.isin(ids, self.engine.eos_ids)]
 
-    def _home(self, state: Hashable) -> list[int] | None:
-        """Ids to an accepting state, those first after which a text needs fewest bytes; None where
-        they lead to a state where nothing is allowed."""
-        path, seen = list[int](), {state}
+    def _goes_home(self, state: Hashable, ids: list[int]) -> bool:
+        """Add ids up to an accepting state, those first after which a text needs fewest bytes;
+        False where they lead to a state in which nothing is allowed."""
+        seen, most = {state}, len(ids) + _MOST_TRIED
         while not self.engine.accepting(state):
             allowed = self._allowed(state)
             if not len(allowed):
-                return None
-            for token in allowed[np.argsort(self.distances(state)[allowed], kind="stable")]:
-                after = self.engine.step(state, int(token))
+                return False
+            for token in allowed[
+                np.argsort(self.distances(state)[allowed], kind="stable")
+            ].tolist():
+                after = self.engine.step(state, token)
                 if after not in seen:
                     break
-            path.append(int(token))
-            seen.add(after)
+            ids.append(token)  # the last one, where all states were seen
             state = after
-            if len(path) > _MOST_TRIED:
+            seen.add(state)
+            if len(ids) > most:
                 raise BudgetExceededError("ids", _MOST_TRIED, "no way to finish a walk was found")
-        return path
+        return True
 
     def distances(self, state: Hashable) -> np.ndarray:
         """int32 [n_ids]: bytes that a shortest text still needs after each id read from the state,
