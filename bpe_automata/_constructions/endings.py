@@ -79,7 +79,7 @@ class Endings:
     def __init__(self, engine: Any) -> None:
         self.engine, self.dfa, self.budget, self.lock = engine, engine.dfa, engine.budget, Lock()
         self._linked = isinstance(self.dfa, LinkedDFA)
-        self._far = self.dfa.far if self._linked else self.dfa.distance()
+        self._far = self.dfa.far
         self._kernel = *fixed(*self.dfa.steps), *fixed(self._far)
         # One more: before an added token the space that a piece begins with may be left out.
         self._longest = 1 + max(map(len, engine.tokenizer.spellings))

@@ -30,7 +30,7 @@ def plain(tokenizer, dfa, state, ids, max_tokens):
     for at in range(len(data) - last, len(data)):
         suffix = data[at:]
         beyond = [t[len(suffix) :] for t in ordinary if t.startswith(suffix) and t != suffix]
-        if any(dfa.distance()[dfa.walk(rest, state)] >= 0 for rest in beyond):
+        if any(dfa.far[dfa.walk(rest, state)] >= 0 for rest in beyond):
             edge = at
             break
     kept = list(ids)
