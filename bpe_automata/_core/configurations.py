@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from bpe_automata._core.pairs import forbid, is_empty, keep
-from bpe_automata._core.steps import BEGINNING, Arrays, Int
+from bpe_automata._core.steps import BEGINNING, DETOUR, KEY, OPEN, Arrays, Int
 from bpe_automata._kernels import inlined, inner, jit
+from bpe_automata._kernels.geometry import POSITION
 from bpe_automata._kernels.hashing import slot_of, spread
 
-# Of `memo.dead`: no id is known to be live; every id that BPE makes is; every id is, and so it is
+# Of `memo.met`: no id is known to be live; every id that BPE makes is; every id is, and so it is
 # where there is no last one. Else the row of those that are not known to be.
 NONE_KNOWN, EVERY_MADE, EVERY_ID = -3, -2, -1
 
@@ -25,16 +26,16 @@ def configuration(
     key: Int,
     slots: np.ndarray,
     values: np.ndarray,
-    keys: np.ndarray,
+    met: np.ndarray,
     counts: np.ndarray,
 ) -> Int:
     """The number of a configuration, by its key; -1: there is no room for one more."""
     at = slot_of(slots, key)
     if slots[at] != key:
         n = counts[0]
-        if n >= len(keys) or 2 * n >= len(slots):
+        if n >= len(met) or 2 * n >= len(slots):
             return np.int64(-1)
-        slots[at], values[at], keys[n] = key, n, key
+        slots[at], values[at], met[n, KEY] = key, n, key
         counts[0] = n + 1
     return np.int64(values[at])
 
@@ -46,7 +47,7 @@ def number_all(
     after: np.ndarray,
     slots: np.ndarray,
     values: np.ndarray,
-    keys: np.ndarray,
+    met: np.ndarray,
     counts: np.ndarray,
     numbers: np.ndarray,
 ) -> bool:
@@ -67,9 +68,9 @@ def number_all(
                 at = (at + 1) & mask
             if slots[at] == -1:
                 m = counts[0]
-                if m >= len(keys) or 2 * m >= len(slots):
+                if m >= len(met) or 2 * m >= len(slots):
                     return False
-                slots[at], values[at], keys[m] = key, m, key
+                slots[at], values[at], met[m, KEY] = key, m, key
                 counts[0] = m + 1
             c = np.int64(values[at])
         numbers[i] = c
@@ -77,14 +78,14 @@ def number_all(
 
 
 @inlined
-def is_live(token: Int, c: Int, dead: np.ndarray, rows: np.ndarray, position: np.ndarray) -> bool:
+def is_live(token: Int, c: Int, met: np.ndarray, rows: np.ndarray, ids: np.ndarray) -> bool:
     """Is it known that an id is live at a configuration?"""
-    row = dead[c]
+    row = met[c, OPEN]
     if row == EVERY_ID:
         return True
-    if token < 0 or position[token] < 0 or row == NONE_KNOWN:
+    if token < 0 or row == NONE_KNOWN or ids[token, POSITION] < 0:
         return False
-    at = position[token]
+    at = ids[token, POSITION]
     return row == EVERY_MADE or not (rows[row, at >> 6] >> np.uint64(at & 63)) & np.uint64(1)
 
 
@@ -94,23 +95,23 @@ def learn(
 ) -> None:
     """Note that an id leads on from a configuration. detour: bytes from there until acceptance can
     be reached whatever the last id was, those of the id included."""
-    dead, counts, rows = memo[3], memo[4], memo[5]
-    memo[7][c] = max(np.int64(memo[7][c]), detour)
+    met, counts, rows = memo[2], memo[3], memo[4]
+    met[c, DETOUR] = max(met[c, DETOUR], detour)
     counts[2] = max(counts[2], detour)
-    row = dead[c]
+    row = met[c, OPEN]
     if is_free:
-        dead[c] = EVERY_ID
+        met[c, OPEN] = EVERY_ID
     elif row != EVERY_ID and row != EVERY_MADE:
         forbid(n, pairs, other)
         if row == NONE_KNOWN:
             row = counts[1]
             counts[1] += 1
-            dead[c] = row
+            met[c, OPEN] = row
             rows[row] = other
         else:
             keep(rows[row], other)
         if is_empty(rows[row]):
-            dead[c] = EVERY_MADE
+            met[c, OPEN] = EVERY_MADE
 
 
 @inlined

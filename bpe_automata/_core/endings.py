@@ -6,7 +6,8 @@ import numpy as np
 
 from bpe_automata._core.pairs import may_follow
 from bpe_automata._core.steps import Arrays, Int
-from bpe_automata._kernels import jit, links
+from bpe_automata._kernels import jit
+from bpe_automata._kernels.links import known_step
 
 
 @jit
@@ -25,7 +26,7 @@ def furthest(q: Int, depth: Int, steps: Arrays, far: np.ndarray, seen: np.ndarra
             state = queue[k]
             k += 1
             for column in range(trans.shape[1]):
-                after = links.known_step(state, column, trans, behind)
+                after = known_step(state, column, trans, behind)
                 if after <= 0 or seen[after] == seen[0]:
                     continue
                 if n == len(queue):

@@ -18,7 +18,15 @@ from typing import NamedTuple
 import numpy as np
 
 from bpe_automata._budget import check
-from bpe_automata._kernels.geometry import Half, Pairs, breaking_merge, clear_intervals
+from bpe_automata._kernels.geometry import (
+    BIRTH,
+    LEFT,
+    MERGES,
+    POSITION,
+    RIGHT,
+    breaking_merge,
+    clear_intervals,
+)
 from bpe_automata._kernels.hashing import build_table
 from bpe_automata._tokenizer.derivation import Derivation, bpe
 from bpe_automata.errors import ImproperMergeTableError
@@ -181,8 +189,8 @@ class Geometry:
     them come the pairs that only trying shows to be broken, as if they were merges of two tokens
     that nothing uses up, with rectangles of one pair. slots, values: hash table of all these, from
     left * n_ids + right to their number; ordered: see `ties.Ties`. `tables` holds all of them.
-    before, after, pairs: what the kernels need to tell what may not come before an id, what may not
-    follow it, and whether a pair is broken.
+    before, after: ids, merges and order, as `_kernels.geometry.clear_intervals` takes them, of what
+    may not come before an id and of what may not follow it.
     """
 
     def __init__(self, derivation: Derivation, tables: Tables | None = None) -> None:
@@ -194,10 +202,8 @@ class Geometry:
         self.slots, self.values = self.tables.slots, self.tables.values
         self.rows, self.columns = self.tables.rows, self.tables.columns
         self.ordered = self.tables.ordered
-        self.before = _half(self.columns, self.rows)
-        self.after = _half(self.rows, self.columns)
-        d = derivation
-        self.pairs = Pairs(d.left, d.right, d.birth, self.slots, self.values, self.before)
+        self.before = _beside(derivation, self.columns, self.rows)
+        self.after = _beside(derivation, self.rows, self.columns)
 
     @property
     def n_words(self) -> int:
@@ -205,17 +211,11 @@ class Geometry:
 
     def clear_followers(self, token: int, bits: np.ndarray) -> None:
         """Clear in `bits` (int32 [n_words], packed by id) what may not follow `token`."""
-        d, r, c = self.derivation, self.rows, self.columns
-        clear_intervals(
-            token, d.right, d.birth, 0, r.by_part, r.merges, c.low, c.high, c.order, bits
-        )
+        clear_intervals(token, RIGHT, 0, *self.after, bits)
 
     def clear_predecessors(self, token: int, bits: np.ndarray) -> None:
         """Clear in `bits` (int32 [n_words], packed by id) what may not come before `token`."""
-        d, r, c = self.derivation, self.rows, self.columns
-        clear_intervals(
-            token, d.left, d.birth, 1, c.by_part, c.merges, r.low, r.high, r.order, bits
-        )
+        clear_intervals(token, LEFT, 1, *self.before, bits)
 
     def breaking_merge(self, left: int, right: int) -> int:
         """The rank of the first merge that breaks the pair, -1 if it is canonical."""
@@ -252,8 +252,17 @@ def _table(
     return build_table(left.astype(np.int64) * len(derivation.birth) + right)
 
 
-def _half(here: Side, there: Side) -> Half:
-    return Half(here.part, here.by_part, here.merges, there.low, there.high, there.order)
+def _beside(
+    derivation: Derivation, here: Side, there: Side
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    n, merges = len(derivation.birth), here.merges
+    ids = np.zeros((n + 1, 5), np.int32)
+    columns = there.position, derivation.birth, derivation.left, derivation.right
+    for number, column in zip((POSITION, BIRTH, LEFT, RIGHT), columns, strict=True):
+        ids[:n, number] = column
+    ids[:, MERGES] = here.by_part
+    beside = np.stack([merges, there.low[merges], there.high[merges]], axis=1)
+    return ids, beside.astype(np.int32), there.order
 
 
 def _side(

@@ -26,7 +26,7 @@ class Groups(NamedTuple):
 def grouped(tables: Tables) -> Groups:
     """Tokens of one class and with one text state behind them; each of those that end inside a
     character by itself."""
-    ids, (klass, after, _) = np.flatnonzero(tables.sliceable()), tables.by_id
+    ids, (klass, after, _) = np.flatnonzero(tables.sliceable()), tables.by_id.T
     classes = tables.canonical.actions.classes
     tails = np.array([c.tail for c in classes], np.int32)[klass]
     width = int(after[ids].max(initial=0)) + 1
@@ -43,10 +43,9 @@ class Characters:
     that are nothing but the last bytes of a character."""
 
     def __init__(self, tables: Tables) -> None:
-        coarse, steady = tables.chars[:2]
-        start, data = tables.trie[7:]
-        self._tables, self._kind = tables, np.where(steady, coarse, -1)
-        self._tokens = tables.fragments.astype(np.int64)
+        (coarse, steady), (start, data) = tables.chars[0].T, tables.trie[1:]
+        self._tables, self._kind = tables, np.where(steady == 1, coarse, -1)
+        self._tokens = tables.chars[4].astype(np.int64)
         self._spelled = [data[start[t] : start[t + 1]].tolist() for t in self._tokens]
         self._entries: dict[int, np.ndarray] = {}
         self._known: dict[tuple[int, int], frozenset[int]] = {}
@@ -54,7 +53,7 @@ class Characters:
     def behind(self, ids: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """bool [n, kinds]: those that the last character of each id, int, can become. rows: the
         UTF-8 row where it breaks off; 0: it is whole, and there are none."""
-        found = np.zeros((len(ids), self._tables.steps_of_hypotheses.shape[2]), np.bool_)
+        found = np.zeros((len(ids), self._tables.chars[3].shape[2]), np.bool_)
         for k in np.flatnonzero(rows > 0):
             found[k, list(self._kinds(int(ids[k]), int(rows[k])))] = True
         return found

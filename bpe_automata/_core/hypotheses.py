@@ -12,9 +12,9 @@ The members with one boundary and one `whole` are a *layer*, uint64 words of hyp
 
     described   utf8_row int32 [sets], start int64 [sets + 1]: its layers are start[k] .. start[k +
                 1] - 1 (none is empty), code int32 [layers], ascending, bits uint64 [layers, words]
-    told        breaks, binds uint64 [sets, words], inside uint64 [sets, 2, words]: the hypotheses
-                after which a boundary may come, or none, and these by the boundary before them;
-                ends bool [sets]: can a text, or a piece between added tokens, end here?
+    told        bits uint64 [sets, 4, words]: the hypotheses after which a boundary may come, or
+                none, and the latter without and with a boundary before them; ends bool [sets]: can
+                a text, or a piece between added tokens, end here?
     found       slots int32, a hash table of numbers, -1 where it is free; hashes uint64 [sets],
                 count int64 [1]: how many sets there are
     readable    what a set must fit: see `sets._completed`; hypotheses that may end a text, and
@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bpe_automata._core.steps import DONE, NEED_ROOM, Arrays, Int
+from bpe_automata._core.steps import BINDS, BREAKS, DONE, NEED_ROOM, WITHIN, Arrays, Int
 from bpe_automata._core.token_actions import ILLEGAL, INSIDE, JOINT, MUST_END
 from bpe_automata._kernels import inner, jit
 from bpe_automata._tokenizer.alphabet import DEAD
@@ -51,7 +51,7 @@ def number_all(  # noqa: PLR0915 - a call for each set would take longer than th
     set's UTF-8 row can follow are left out. wanted: as `described`, with empty layers or without;
     it is written over. Returns a code."""
     utf8_row, start, code, bits = described
-    breaks, binds, inside, ends = told
+    known, ends = told
     slots, hashes, count = found
     completed, ending, complete = readable
     rows, begins, codes, layers = wanted
@@ -105,41 +105,15 @@ def number_all(  # noqa: PLR0915 - a call for each set would take longer than th
                 word = layers[begin + i, w]
                 bits[first + i, w] = word
                 if whole < 0 or not complete[whole]:
-                    breaks[m, w] |= word
+                    known[m, BREAKS, w] |= word
                     ends[m] |= row == 0 and word & ending[w] != 0
                 if whole != MUST_END:
-                    binds[m, w] |= word
-                    inside[m, one & 1, w] |= word
+                    known[m, BINDS, w] |= word
+                    known[m, WITHIN + (one & 1), w] |= word
         utf8_row[m], start[m + 1], hashes[m], slots[at], numbers[r] = row, first + n, h, m, m
         m += 1
         count[0] = m
     return DONE
-
-
-@inner
-def entry_after(utf8_row: Int, data: np.ndarray, utf8: np.ndarray) -> Int:
-    """What is there after the first bytes of a token, from a UTF-8 row: another row inside the
-    same character, -2 - its atom, or DEAD. Of a token that begins with a character: the row 0."""
-    if utf8_row == 0 or len(data) == 0:
-        return np.int64(0) if utf8_row == 0 and len(data) == 0 else np.int64(DEAD)
-    entry = np.int64(utf8_row)
-    for byte in data:
-        entry = np.int64(utf8[entry, byte]) if entry >= 0 else np.int64(DEAD)
-    return entry
-
-
-@inner
-def move_whole(side: Int, codes: np.ndarray, whole: Arrays, where: np.ndarray) -> None:
-    """Find where each class leads in `WholePretokens` from each layer: where[layer, class]."""
-    begun, stays, complete, child_start, child_class, child = whole
-    for p in range(len(codes)):
-        w = np.int64(codes[p] >> 1) - 2
-        illegal = w >= 0 and complete[w] if side == _FREE else w == MUST_END
-        for c in range(where.shape[1]):
-            where[p, c] = ILLEGAL if illegal else begun[c] if side == _FREE else stays[c]
-        if side != _FREE:
-            for i in range(child_start[w] if w >= 0 else 0, child_start[w + 1] if w >= 0 else 0):
-                where[p, child_class[i]] = child[i]
 
 
 @jit
@@ -156,7 +130,8 @@ def joined(from_: np.ndarray, low: Int, relation: np.ndarray, after: np.ndarray)
 @inner
 def stepped(codes: np.ndarray, bits: np.ndarray, atom: Int, follow: np.ndarray) -> np.ndarray:
     """The hypotheses after a coarse atom, for each layer inside a character."""
-    after = np.zeros_like(bits)
+    after = np.empty(bits.shape, np.uint64)
+    after[:] = 0
     for p in range(len(codes)):
         for h in range(follow.shape[1]):
             if (bits[p, h >> 6] >> np.uint64(h & 63)) & np.uint64(1):
@@ -171,26 +146,26 @@ def want_after(
     row: Int,
     codes: np.ndarray,
     bits: np.ndarray,
+    entries: np.ndarray,
+    where: np.ndarray,
     classes: Arrays,
-    whole: Arrays,
     wanted: Arrays,
     which: np.ndarray,
 ) -> Int:
     """List the sets after each class from a set of these layers; which: int32, its place in
-    `wanted`, -1 for none. Neighbours among the classes are mostly alike. Returns how many."""
-    lead, element, tail, spelled, data, relations, follow, utf8, coarse = classes
+    `wanted`, -1 for none. entries, where: see `find_after`. Neighbours among the classes are mostly
+    alike. Returns how many."""
+    lead, element, tail, relations, follow, coarse = classes
     rows, begins, wanted_codes, layers = wanted
     n_classes, n_layers = len(lead), len(codes)
-    where = np.empty((n_layers, n_classes), np.int32)
-    move_whole(side, codes, whole, where)
-    base, after, entry = bits, np.zeros_like(bits), np.int64(DEAD)
+    base, after, entry = bits, np.empty(bits.shape, np.uint64), np.int64(DEAD)
     r, n = np.int64(-1), np.int64(0)
     last: Int = np.int64(0)
+    which[0] = -1
     for c in range(1, n_classes):
         which[c] = -1
         if last == 0 or lead[c] != lead[last]:
-            entry = entry_after(row, data[spelled[lead[c]] : spelled[lead[c] + 1]], utf8)
-            base = bits
+            entry, base = np.int64(entries[lead[c]]), bits
             if entry < DEAD:
                 base = stepped(codes, bits, np.int64(coarse[-2 - entry]), follow)
         goes_on = entry > 0  # inside the same character
@@ -236,65 +211,34 @@ def want_after(
 @jit
 def find_after(
     H: Int,
+    entries: np.ndarray,
+    where: np.ndarray,
     classes: Arrays,
-    whole: Arrays,
     described: Arrays,
     told: Arrays,
     found: Arrays,
     readable: Arrays,
-    free: np.ndarray,
-    bound: np.ndarray,
+    found_sets: np.ndarray,
 ) -> Int:
-    """Find the sets after a token of each class from a set. Returns a code."""
+    """Find the sets after a token of each class from a set, int32 [2, classes]: with a boundary
+    before the token and without. entries: int64 [leads], what there is after each lead from the
+    set's UTF-8 row: another row inside the same character, -2 - its atom, or DEAD; without a lead
+    0, at a character's end. where: int32 [2, layers, classes], where each class leads in
+    `WholePretokens`, without a boundary before the token and with one. Returns a code."""
     utf8_row, start, code, bits = described
     first, last, row = start[H], start[H + 1], np.int64(utf8_row[H])
-    n = len(free)
-    free[:] = NONE
+    n = found_sets.shape[1]
     which, numbers = np.empty(n, np.int32), np.empty(n, np.int32)
     layers = np.empty((n * (last - first), bits.shape[1]), np.uint64)
     codes = np.empty(n * (last - first), np.int32)
     wanted = np.empty(n, np.int32), np.zeros(n + 1, np.int64), codes, layers
     for side in range(1 if row > 0 else 2):  # inside a character there is no boundary
-        after = free if side == _FREE else bound
-        m = want_after(side, row, code[first:last], bits[first:last], classes, whole, wanted, which)
+        given = entries, where[side], classes, wanted, which
+        m = want_after(side, row, code[first:last], bits[first:last], *given)
         if number_all(m, wanted, described, told, found, readable, numbers) != DONE:
             return NEED_ROOM
-        after[0] = NONE
-        for c in range(1, n):
-            after[c] = numbers[which[c]] if which[c] >= 0 else NONE
+        for c in range(n):
+            found_sets[1 - side, c] = numbers[which[c]] if which[c] >= 0 else NONE
+    for c in range(n if row > 0 else 0):
+        found_sets[0, c] = NONE
     return DONE
-
-
-@jit
-def find_union(
-    one: Int, other: Int, described: Arrays, told: Arrays, found: Arrays, readable: Arrays
-) -> tuple[Int, Int]:
-    """Returns (code, the number of the union of two sets)."""
-    utf8_row, start, code, bits = described
-    i, j, n = start[one], start[other], np.int64(0)
-    most = start[one + 1] - i + start[other + 1] - j
-    codes, layers = np.empty(most, np.int32), np.empty((most, bits.shape[1]), np.uint64)
-    while i < start[one + 1] or j < start[other + 1]:
-        takes_one = j == start[other + 1] or (i < start[one + 1] and code[i] <= code[j])
-        k = i if takes_one else j
-        both = takes_one and j < start[other + 1] and code[j] == code[i]
-        codes[n] = code[k]
-        for w in range(bits.shape[1]):
-            layers[n, w] = bits[k, w] | (bits[j, w] if both else np.uint64(0))
-        i, j, n = i + takes_one, j + (both or not takes_one), n + 1
-    rows, begins, numbers = np.full(1, utf8_row[one]), np.zeros(2, np.int64), np.empty(1, np.int32)
-    begins[1] = n
-    wanted = rows, begins, codes, layers
-    done = number_all(np.int64(1), wanted, described, told, found, readable, numbers)
-    return done, np.int64(numbers[0])
-
-
-@jit
-def place_all(n: Int, hashes: np.ndarray, slots: np.ndarray) -> None:
-    """Put the numbers 0 .. n - 1 into an empty hash table."""
-    mask = len(slots) - 1
-    for k in range(n):
-        at = np.int64(hashes[k] & np.uint64(mask))
-        while slots[at] >= 0:
-            at = (at + 1) & mask
-        slots[at] = k

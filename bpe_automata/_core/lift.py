@@ -10,11 +10,12 @@ from bpe_automata._automata.linked import LinkedDFA
 from bpe_automata._budget import check
 from bpe_automata._core.prefixed import PrefixedDfa
 from bpe_automata._core.reader import Reader
-from bpe_automata._core.steps import Arrays, Int, known_step
-from bpe_automata._core.tables import MOST_IDS, Tables, fixed, kinds_of_rows
+from bpe_automata._core.steps import DEPTH, KLASS, LABEL, SKIP, TOKEN, Arrays, Int
+from bpe_automata._core.tables import MOST_IDS, Tables, fixed, kinds_of_rows, packed_trie
 from bpe_automata._core.vocabulary import vocabulary_trie
 from bpe_automata._kernels import jit
 from bpe_automata._kernels.distance import distances, distances_by_head
+from bpe_automata._kernels.links import known_step
 from bpe_automata._limits import check_fits
 from bpe_automata._sharing import Lock, cached, locked
 from bpe_automata._tokenizer.alphabet import build_alphabet, is_utf8
@@ -36,14 +37,12 @@ class LiftTables(Tables):
         trie = vocabulary_trie(tokenizer.spellings, ids)
         self.tokenizer, self.n_ids, self.deepest = tokenizer, tokenizer.n_ids, int(trie.deepest)
         self.lock, self.slices = Lock(), {}
-        utf8, yes = build_alphabet([], ()).utf8, np.ones(1, np.bool_)
-        self.text = fixed(utf8, np.zeros((1, 1), np.int32), yes, yes)
+        utf8 = build_alphabet([], ()).utf8
+        self.text = fixed(utf8, np.zeros((1, 1), np.int32), np.ones((1, 2), np.bool_))
         (self.kinds,) = fixed(kinds_of_rows(utf8))
         is_token = (trie.token >= 0).astype(np.int32)
-        plain = fixed(is_token, np.zeros_like(is_token), np.zeros_like(is_token))
-        nodes = fixed(trie.label, trie.depth, trie.skip, trie.token)
-        self.trie = *nodes, *plain, *fixed(trie.start, trie.data)
-        self.by_id = fixed(*np.zeros((3, self.n_ids), np.int32))
+        self.trie = packed_trie(trie, is_token, *np.zeros((2, len(is_token)), np.int32))
+        (self.by_id,) = fixed(np.zeros((self.n_ids, 3), np.int32))
 
     def sliceable(self) -> np.ndarray:
         return self._whole
@@ -54,7 +53,7 @@ class LiftTables(Tables):
 
     def single_bytes(self, banned: np.ndarray) -> np.ndarray:
         """bool [256]: those that an ordinary id spells alone which is not banned."""
-        label, depth, _, token = self.trie[:4]
+        label, depth, _, token = self.trie[0].T[:4]
         found = np.zeros(256, np.bool_)
         found[label[(depth == 1) & (token >= 0) & ~np.isin(token, banned)]] = True
         return found
@@ -72,16 +71,12 @@ class LiftReader(Reader):
         banned: np.ndarray,
     ) -> None:
         self.added, self.prefixed = added, prefixed
-        dfa, one = prefixed.dfa, np.zeros((1, 1), np.uint64)
+        dfa, none = prefixed.dfa, np.zeros((1, 1, 1), np.uint64)
         self.good = good_states(tables, prefixed, added, banned)
-        known, (accepting, none) = (
-            np.zeros(1, np.uint8),
-            fixed(dfa.accepting, np.empty(0, np.int32)),
-        )
-        states = accepting, self.good, known, one, one, one, none, none
-        yes, bits = np.ones(1, np.bool_), np.zeros((4, 1, 1, 1), np.uint64)
-        chars = *fixed(none, yes, bits[:, 0], bits[:3, 0, 0], bits[0, 0, 0]), yes
-        super().__init__(tables, dfa, (*chars, *fixed(bits[:2], none)), states)
+        accepting, far = fixed(dfa.accepting, np.empty(0, np.int32))
+        states = accepting, self.good, np.zeros(1, np.uint8), none, far
+        chars = np.ones((1, 2), np.int32), none, none[0, 0], none[None], far
+        super().__init__(tables, dfa, fixed(*chars), states)
 
     @locked
     def mask(self, q: int) -> np.ndarray:
@@ -137,24 +132,23 @@ def read_mask(
     the nodes below it are left, and become such a row of `missing`, with the number of the step.
     Returns how many; all rows of `missing`: perhaps there are more."""
     trans, byte_class, behind = steps
-    label, depth, skip, token = trie[0], trie[1], trie[2], trie[3]
-    path, n, one = np.empty(deepest + 2, np.int64), 0, np.int32(1)
+    nodes, path, n, one = trie[0], np.empty(deepest + 2, np.int64), 0, np.int32(1)
     for k in range(len(todo)):
         node, end = todo[k, 0], todo[k, 1]
         if node < end:
-            path[depth[node] - 1] = todo[k, 2]
+            path[nodes[node, DEPTH] - 1] = todo[k, 2]
         while node < end:
-            d = depth[node]
-            q = known_step(path[d - 1], label[node], trans, byte_class, behind)
+            d = nodes[node, DEPTH]
+            q = known_step(path[d - 1], byte_class[nodes[node, LABEL]], trans, behind)
             if q < 0 and n < len(missing):
-                missing[n, 0], missing[n, 1] = node, skip[node]
+                missing[n, 0], missing[n, 1] = node, nodes[node, SKIP]
                 missing[n, 2], missing[n, 3] = path[d - 1], -1 - q
                 n += 1
             if q <= 0:
-                node = skip[node]
+                node = np.int64(nodes[node, SKIP])
                 continue
             path[d] = q
-            t = token[node]
+            t = nodes[node, TOKEN]
             if t >= 0 and good[q] == 1:
                 mask[t >> 5] |= one << np.int32(t & 31)
             node += 1
@@ -184,10 +178,9 @@ def good_states(
     open_ = np.flatnonzero((far >= 0) & (good == 0))
     if len(open_):
         nearest_first = open_[np.argsort(far[open_], kind="stable")]
-        read = tables.trie[4] * ~np.isin(tables.trie[3], banned)
-        settle(
-            nearest_first, good, prefixed, (*tables.trie[:4], *fixed(read), *tables.trie[5:]), added
-        )
+        nodes = tables.trie[0].copy()
+        nodes[np.isin(nodes[:, TOKEN], banned), KLASS] = 0
+        settle(nearest_first, good, prefixed, (*fixed(nodes), *tables.trie[1:]), added)
     return good
 
 
@@ -229,24 +222,24 @@ def lead_on(
     next to be asked, n). steps: trans, byte_class; around: added_from, after_added; seen: int64
     [n_states], the last state for which each was listed."""
     trans, byte_class = steps
-    label, depth, skip, _, klass, _, _, start, data = trie
+    nodes, start, data = trie
     path, n, last = np.empty(256, np.int64), 0, min(at + _AT_ONCE, len(open_))
     while at < last and n + len(trans) <= edges.shape[1]:
         q, begun = open_[at], n
         node: Int = np.int64(0)
         k, path[0] = 0, q
-        while (node < len(label) or k < len(added)) and good[q] == 0:
+        while (node < len(nodes) or k < len(added)) and good[q] == 0:
             after = np.int64(0)
-            if node < len(label):
-                d = depth[node]
+            if node < len(nodes):
+                d = nodes[node, DEPTH]
                 if d == len(path):
                     longer = np.empty(2 * d, np.int64)
                     longer[:d] = path
                     path = longer
-                after = np.int64(trans[path[d - 1], byte_class[label[node]]])
+                after = np.int64(trans[path[d - 1], byte_class[nodes[node, LABEL]]])
                 path[d] = after
-                is_read = klass[node] != 0
-                node = node + 1 if after != 0 else np.int64(skip[node])
+                is_read = nodes[node, KLASS] != 0
+                node = node + 1 if after != 0 else np.int64(nodes[node, SKIP])
             else:
                 after, is_read = np.int64(around[0][q]), True
                 for i in range(start[added[k]], start[added[k] + 1]):

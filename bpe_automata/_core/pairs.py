@@ -5,8 +5,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from bpe_automata._core.steps import FOREVER, Arrays, Int
+from bpe_automata._core.steps import Arrays, Int
 from bpe_automata._kernels import inner, jit
+from bpe_automata._kernels.geometry import (
+    BIRTH,
+    FOREVER,
+    HIGH,
+    LEFT,
+    LOW,
+    MERGES,
+    POSITION,
+    RANK,
+    RIGHT,
+)
 from bpe_automata._kernels.hashing import slot_of
 
 
@@ -31,17 +42,17 @@ def fill(positions: np.ndarray, low: Int, high: Int) -> None:
 @inner
 def forbid(token: Int, pairs: Arrays, positions: np.ndarray) -> None:
     """Make `positions` the set of the ids that may not come before a token."""
-    _, _, part, by_part, merges, low, high, birth = pairs[:8]
-    positions[:] = 0
+    ids, merges = pairs[0], pairs[1]
+    for word in range(len(positions)):
+        positions[word] = 0
     node, limit = np.int64(token), np.int64(FOREVER)
     while node >= 0:
-        for i in range(by_part[node], by_part[node + 1]):
-            rank = merges[i]
-            if rank >= limit:
+        for i in range(ids[node, MERGES], ids[node + 1, MERGES]):
+            if merges[i, RANK] >= limit:
                 break
-            fill(positions, np.int64(low[rank]), np.int64(high[rank]))
-        limit = np.int64(birth[node]) + 1
-        node = np.int64(part[node])
+            fill(positions, np.int64(merges[i, LOW]), np.int64(merges[i, HIGH]))
+        limit = np.int64(ids[node, BIRTH]) + 1
+        node = np.int64(ids[node, LEFT])
 
 
 @jit
@@ -63,46 +74,25 @@ def is_empty(D: np.ndarray) -> bool:
 
 
 @inner
-def is_broken(
-    one: Int,
-    other: Int,
-    left: np.ndarray,
-    right: np.ndarray,
-    birth: np.ndarray,
-    slots: np.ndarray,
-    values: np.ndarray,
-) -> bool:
-    """Is a pair of tokens broken by a merge? One look for each pair of nodes of their spines."""
-    n_ids = len(birth)
-    u, u_limit = np.int64(one), np.int64(FOREVER)
+def may_follow(token: Int, n: Int, pairs: Arrays) -> bool:
+    """May an id come after another without a boundary? After none, or one that BPE does not make,
+    no id may. One look for each pair of nodes of their spines."""
+    ids, slots, values = pairs[0], pairs[3], pairs[4]
+    if token < 0 or ids[token, POSITION] < 0 or ids[n, POSITION] < 0:
+        return False
+    n_ids = len(ids) - 1
+    u, u_limit = np.int64(token), np.int64(FOREVER)
     while u >= 0:
-        v, v_limit = np.int64(other), np.int64(FOREVER)
+        v, v_limit = np.int64(n), np.int64(FOREVER)
         while v >= 0:
             key = u * n_ids + v
             at = slot_of(slots, key)
             if slots[at] == key:
                 rank = values[at]
                 if rank < u_limit and rank <= v_limit:
-                    return True
-            v_limit = np.int64(birth[v])
-            v = np.int64(left[v])
-        u_limit = np.int64(birth[u])
-        u = np.int64(right[u])
-    return False
-
-
-@inner
-def may_follow(token: Int, n: Int, pairs: Arrays) -> bool:
-    """May an id come after another without a boundary? After none, or one that BPE does not make,
-    no id may."""
-    position, left, right, birth, slots, values = (
-        pairs[0],
-        pairs[8],
-        pairs[9],
-        pairs[7],
-        pairs[10],
-        pairs[11],
-    )
-    if token < 0 or position[token] < 0 or position[n] < 0:
-        return False
-    return not is_broken(token, n, left, right, birth, slots, values)
+                    return False
+            v_limit = np.int64(ids[v, BIRTH])
+            v = np.int64(ids[v, LEFT])
+        u_limit = np.int64(ids[u, BIRTH])
+        u = np.int64(ids[u, RIGHT])
+    return True

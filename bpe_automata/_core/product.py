@@ -16,8 +16,10 @@ from bpe_automata._core.regions import region
 from bpe_automata._core.rows import compose, judge, read_row
 from bpe_automata._core.search import live_at, search_each
 from bpe_automata._core.slices import MOST_FEW, Slice
+from bpe_automata._core.status import B
 from bpe_automata._core.steps import (
     DONE,
+    KEY,
     NEED_CONFIGURATIONS,
     NEED_ROWS,
     NEED_SEARCH,
@@ -25,11 +27,15 @@ from bpe_automata._core.steps import (
     NEED_STEPS,
     NEED_TIME,
     NEED_VISITED,
+    OPEN,
     PARTLY,
+    STATUS,
+    WITHIN,
     place,
 )
 from bpe_automata._core.tables import NO_ADDED, Arrays, TokenizerTables, fixed, scratch
 from bpe_automata._kernels.bits import set_bits
+from bpe_automata._kernels.geometry import POSITION
 from bpe_automata._limits import untouched
 from bpe_automata._sharing import BoundedMemo, locked
 
@@ -75,21 +81,14 @@ class Product(Reader):
         """added: see `tokens.added_steps`. good: uint8 [n_states], the states known to lead to
         acceptance by steady atoms; by default found along shortest texts. ends: False where no
         state is to count as accepting. sliced: False where wide states are read in full."""
-        n, n_words = dfa.n_states, tables.chars[4].shape[0]
-        shape = (n, n_words), np.uint64
-        made = untouched((n, np.uint8), shape, shape, shape, (n, np.bool_), (n, np.uint8))
-        known, B, U1, U0, never, unknown = made
-        distance: np.ndarray = np.empty(0, np.int32)
+        n, shape = dfa.n_states, (dfa.n_states, 3, len(tables.chars[2]))
+        made = untouched((n, np.uint8), (shape, np.uint64), (n, np.bool_), (n, np.uint8))
+        known, looks, never, unknown = made
         far = dfa.far
-        if good is None and isinstance(dfa, LinkedDFA):
-            good = dfa.plain.view(np.uint8)
-        elif good is None:
-            good, distance = unknown, far
-        accepting, far, distance = fixed(dfa.accepting if ends else never, far, distance)
-        states = accepting, good, known, B, U1, U0, distance, far
-        loose = np.array([len(added[-1]) > 0])
-        chars = *tables.chars, loose, tables.steps_of_hypotheses, tables.fragments
-        super().__init__(tables, dfa, chars, states)
+        if good is None:
+            good = dfa.plain.view(np.uint8) if isinstance(dfa, LinkedDFA) else unknown
+        accepting, far = fixed(dfa.accepting if ends else never, far)
+        super().__init__(tables, dfa, tables.chars, (accepting, good, known, looks, far))
         self.added, self._sliced = added, sliced
         self._memo = self._memo_with(4096)
         self._visited = self._visited_with(1024)
@@ -97,18 +96,17 @@ class Product(Reader):
         self._live: BoundedMemo[tuple[int, Slice, bytes], bool] = BoundedMemo(200)
 
     def _memo_with(self, room: int, n_rows: int = 64) -> tuple[Any, ...]:
-        """See `memo` in `steps`: slots, values, keys, dead, counts, rows, known, detour, hints."""
+        """`memo` of the kernels: slots, values, met, counts, rows, hints."""
         slots = 1 << (4 * room - 1).bit_length()
-        n_words = -(-len(self.tables.pairs[1]) // 64)
+        n_words = -(-len(self.tables.pairs[2]) // 64)
+        met = np.zeros((room, 4), np.int64)
+        met[:, OPEN] = NONE_KNOWN
         return (
             np.full(slots, -1, np.int64),
             np.zeros(slots, np.int32),
-            np.zeros(room, np.int64),
-            np.full(room, NONE_KNOWN, np.int32),
+            met,
             np.zeros(3, np.int64),
             np.zeros((n_rows, n_words), np.uint64),
-            np.zeros(room, np.uint8),
-            np.zeros(room, np.int32),
             np.full(len(self.text[0]), -1, np.int32),
         )
 
@@ -129,8 +127,8 @@ class Product(Reader):
         return self.steps, self.text, self.chars, self.states, sets, t.trie, self.added, t.pairs
 
     def _scratch(self) -> tuple[Any, ...]:
-        t, n_words = self.tables, self._memo[5].shape[1]
-        n = len(t.trie[0]) + len(self.added[-1]) + 1
+        t, n_words = self.tables, self._memo[4].shape[1]
+        n = len(t.trie[0]) + len(self.added[4]) + 1
         return scratch.of(n, t.deepest, n_words, t.n_ids)
 
     # ---------------------------------------------------------------- rows
@@ -150,7 +148,7 @@ class Product(Reader):
 
     def _read(self, q: int, a: int, H: int) -> Row:
         base, part, few = _NO_BASE, self.tables.trie, _NONE
-        if self._sliced and self.tables.sets.current()[2][H] == 0:
+        if self._sliced and self.tables.sets.utf8_row(H) == 0:
             taken = self._taken(q, a, H)
             if taken is not None:
                 base, few, part = taken
@@ -209,6 +207,7 @@ class Product(Reader):
         """int64 [2, n]: the configurations that tokens lead to from the start and a hypothesis set,
         -1 for none, with a boundary before each and without. rows: see `read_tokens`."""
         numbers = np.empty((2, len(rows)), np.int64)
+        self.tables.sets.know(H)
         while True:
             room = self._emptied()
             code = judge(rows, H, self._memo, self._kit(), room, numbers)
@@ -220,14 +219,15 @@ class Product(Reader):
     def configurations(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The keys and statuses of configurations, 0 where there is none."""
         met, at = numbers >= 0, np.maximum(numbers, 0)
-        return np.where(met, self._memo[2][at], 0), np.where(met, self._memo[6][at], 0)
+        found = np.where(met[..., None], self._memo[2][at], 0)
+        return found[..., KEY], found[..., STATUS]
 
     def characters_behind(self, sets: np.ndarray) -> np.ndarray:
         """bool [n, kinds]: the kinds of characters that may end where each set is, inside one, and
         behind which a boundary may come, and acceptance is within reach."""
-        after, B = self.tables.steps_of_hypotheses, self.states[3][self.dfa.start]
-        lead_on = (after & B).any(axis=3).reshape(-1, after.shape[2]).astype(np.float32)
-        inside = self.tables.sets.current()[6][sets].view(np.uint8)
+        after, looks = self.chars[3], self.states[3][self.dfa.start]
+        lead_on = (after & looks[B]).any(axis=3).reshape(-1, after.shape[2]).astype(np.float32)
+        inside = self.tables.sets.current()[0][sets, WITHIN:].view(np.uint8)
         members = np.unpackbits(inside, axis=-1, count=after.shape[1], bitorder="little")
         found: np.ndarray = members.reshape(len(sets), len(lead_on)) @ lead_on > 0
         return found
@@ -236,7 +236,7 @@ class Product(Reader):
         """int: is each of some ids live at a configuration, by its number? 1: yes, -1: no, 0: at
         most `few` calls of `candidates` for each do not tell."""
         found, pairs = self._known_live(ids, c), c << 20 | ids + 1
-        open_ = pairs[~found & (self._memo[6][c] == PARTLY)]
+        open_ = pairs[~found & (self._memo[2][c, STATUS] == PARTLY)]
         open_ = open_[~np.isin(open_, self._visited[0])]
         if len(open_) and few:
             self.ask(search_each, open_, few)
@@ -245,7 +245,8 @@ class Product(Reader):
 
     def _known_live(self, ids: np.ndarray, c: np.ndarray) -> np.ndarray:
         """bool: `is_live` of each id at a configuration."""
-        dead, rows, at = self._memo[3][c], self._memo[5], self.tables.pairs[0][ids].astype(np.int64)
+        dead, rows = self._memo[2][c, OPEN], self._memo[4]
+        at = self.tables.pairs[0][ids, POSITION].astype(np.int64)
         row = rows[np.maximum(dead, 0), at >> 6] >> (at & 63).astype(np.uint64)
         in_row = (dead >= 0) & (row & np.uint64(1) == 0)
         found: np.ndarray = (dead == EVERY_ID) | ((at >= 0) & (in_row | (dead == EVERY_MADE)))
@@ -257,12 +258,13 @@ class Product(Reader):
         """A row of which `base` is known, the tokens of the trie `part` and the ids `few`, int32,
         are not."""
         t = self.tables
+        t.sets.know(H)
         while True:
             room = self._emptied()
-            given = self._memo, self._kit(), part, room, self._visited, t.deepest, room[10]
+            given = self._memo, self._kit(), part, room, self._visited, t.deepest, room[9]
             code, n, m = read_row(q, a, H, few.astype(np.int64), t.by_id, *given)
             if code == DONE:
-                return Row(base, room[10][0, :n].copy(), room[10][1, :m].copy())
+                return Row(base, room[9][0, :n].copy(), room[9][1, :m].copy())
             self._go_on(code, room, n, 0)
 
     def _emptied(self) -> tuple[Any, ...]:
@@ -272,10 +274,10 @@ class Product(Reader):
 
     def _go_on(self, code: int, room: tuple[Any, ...], n: int, few: int) -> None:
         """Do what a kernel asks for before it is called again: n searches of the pairs in
-        scratch[5], each with at most `few` calls of `candidates` (0: any number), or `_give`."""
+        scratch[8], each with at most `few` calls of `candidates` (0: any number), or `_give`."""
         check()
         if code == NEED_SEARCH:
-            self.ask(search_each, room[5][:n].copy(), few)
+            self.ask(search_each, room[8][:n].copy(), few)
         else:
             self._give(code, room)
 
@@ -289,18 +291,16 @@ class Product(Reader):
         elif code == NEED_TIME:
             pass
         elif code == NEED_CONFIGURATIONS:
-            counts, rows, hints = self._memo[4], self._memo[5], self._memo[8]
-            n = int(counts[0])
+            n = int(self._memo[3][0])
             new = self._memo_with(4 * n, 1)
-            for k in (2, 3, 6, 7):
-                new[k][:n] = self._memo[k][:n]
-            place(new[2][:n], new[0], new[1])
-            self._memo = *new[:4], counts, rows, *new[6:8], hints
+            new[2][:n] = self._memo[2][:n]
+            place(new[2][:n, KEY].copy(), new[0], new[1])
+            self._memo = *new[:3], *self._memo[3:]
         elif code == NEED_ROWS:
-            rows = self._memo[5]
+            rows = self._memo[4]
             more = np.zeros((4 * len(rows), rows.shape[1]), np.uint64)
             more[: len(rows)] = rows
-            self._memo = *self._memo[:5], more, *self._memo[6:]
+            self._memo = *self._memo[:4], more, *self._memo[5:]
         elif code == NEED_VISITED:
             new = self._visited_with(4 * len(self._visited[4]))
             failed = self._visited[0][self._visited[0] >= 0]
@@ -312,9 +312,7 @@ class Product(Reader):
 
     def statuses(self) -> dict[tuple[int, int, int], int]:
         """What is known of the configurations that were met, for tests: see `steps`."""
-        _, _, keys, _, counts, _, known = self._memo[:7]
-        n = int(counts[0])
-        found = zip(keys[:n].tolist(), known[:n].tolist(), strict=True)
+        found = self._memo[2][: int(self._memo[3][0]), [KEY, STATUS]].tolist()
         return {(k >> 40, k >> 24 & 0xFFFF, k & 0xFFFFFF): s for k, s in found if s}
 
     @property
@@ -322,7 +320,7 @@ class Product(Reader):
         """The most bytes of the ids by which it was found that acceptance can be reached, until it
         is reached whatever the last id was; those of slices included."""
         loops = [part.detour for part in list(self.tables.slices.values())]
-        return max([int(self._memo[4][2]), *loops])
+        return max([int(self._memo[3][2]), *loops])
 
     # ---------------------------------------------------------------- masks
 
@@ -348,7 +346,7 @@ class Product(Reader):
     def after_each(self, q: int, a: int, H: int, tokens: np.ndarray) -> np.ndarray:
         """int64 [n, 2]: the states of the byte automaton and of the text automaton after each token
         of a row (int64), 0 where there is none."""
-        return self.step_each(q, a, int(self.tables.sets.current()[2][H]), tokens)
+        return self.step_each(q, a, self.tables.sets.utf8_row(H), tokens)
 
 
 def loop_product(tables: TokenizerTables, dfa: ByteDFA, ends: bool) -> Product:

@@ -19,6 +19,7 @@ _LENGTHS = 32, 12, 5  # bytes of a slice's tokens, at most
 _MARGIN = 6  # characters that a region must go on beyond them
 _FAR = 4  # times as far is looked at once, as the next state will ask too
 _MOST_LOOPS = 16  # sets of bytes that one automaton's regions have
+_FEWEST_BYTES = 8  # of a region, see `loop_bytes`
 _FEWEST = 500  # tokens that are worth a slice
 
 
@@ -65,12 +66,13 @@ class Reader:
     def slice_of(self, q: int) -> tuple[Slice, int] | None:
         """The slice of the region in which a state is, None if there is none."""
         loop = self._loop_of.get(q, 0)
-        t = self.tables
+        t, (trans, byte_class, _) = self.tables, self.steps
         given = self.steps, t.text, self.chars, self.states
         if loop == 0:
-            (K,) = fixed(loop_bytes(q, *given))
-            loop = None
-            if K.sum() >= 8:
+            loop, K = None, trans[q, byte_class[:128]] != 0
+            if K.sum() >= _FEWEST_BYTES:
+                (K,) = fixed(loop_bytes(q, *given))
+            if K.sum() >= _FEWEST_BYTES:
                 wide = self._depth(q, K, True, given) >= _LENGTHS[-1] + _MARGIN
                 loop = K.tobytes(), wide
             self._loop_of[q] = loop

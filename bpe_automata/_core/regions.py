@@ -5,11 +5,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from bpe_automata._core.status import (
-    is_good,
-)
-from bpe_automata._core.steps import Arrays, Int, known_step
+from bpe_automata._core.status import leads_home
+from bpe_automata._core.steps import Arrays, Int
 from bpe_automata._kernels import inlined, inner, jit
+from bpe_automata._kernels.links import known_step
 
 
 @jit
@@ -25,7 +24,7 @@ def loop_bytes(q: Int, steps: Arrays, text: Arrays, chars: Arrays, states: Array
         column = byte_class[b]
         if first[column] < 0:
             first[column] = b
-            after = known_step(q, b, trans, byte_class, behind)
+            after = known_step(q, byte_class[b], trans, behind)
             if after > 0:
                 some[n], there[n] = b, after
                 n += 1
@@ -39,7 +38,7 @@ def loop_bytes(q: Int, steps: Arrays, text: Arrays, chars: Arrays, states: Array
     reads = np.zeros((n, n), np.bool_)
     for k in range(n):
         for m in range(n):
-            after = known_step(there[k], some[m], trans, byte_class, behind)
+            after = known_step(there[k], byte_class[some[m]], trans, behind)
             reads[k, m] = after > 0
     kept, changed = np.ones(n, np.bool_), True
     while changed:
@@ -54,7 +53,7 @@ def loop_bytes(q: Int, steps: Arrays, text: Arrays, chars: Arrays, states: Array
                 if kept[m] and not reads[k, m]:
                     missing += weight[byte_class[some[m]]]
             if kept[k] and (
-                2 * missing > size or not is_good(there[k], steps, text, chars, states)
+                2 * missing > size or not leads_home(there[k], steps, text, chars, states)
             ):
                 kept[k], changed = False, True
         if changed:
@@ -91,8 +90,8 @@ def reads_all(
     for b in range(128):
         if K[b] and not seen[steps[1][b]]:
             seen[steps[1][b]] = True
-            q2 = known_step(q, b, trans, byte_class, behind)
-            if q2 <= 0 or not is_good(q2, steps, text, chars, states):
+            q2 = known_step(q, byte_class[b], trans, behind)
+            if q2 <= 0 or not leads_home(q2, steps, text, chars, states):
                 return -1
             n = _with(q2, after, n)
             if n < 0:
@@ -107,7 +106,7 @@ def reads_all(
         if entry == -1 or (kind == last and column == last_column):
             continue
         last, last_column = kind, column
-        q2 = known_step(q, b, trans, byte_class, behind)
+        q2 = known_step(q, byte_class[b], trans, behind)
         if q2 <= 0:
             return -1
         if entry < -1:
@@ -125,7 +124,7 @@ def reads_all(
             if entry == -1 or (kind == last and column == last_column):
                 continue
             last, last_column = kind, column
-            q2 = known_step(state, b, trans, byte_class, behind)
+            q2 = known_step(state, byte_class[b], trans, behind)
             if q2 <= 0:
                 return -1
             if entry >= 0:
@@ -134,7 +133,7 @@ def reads_all(
                     return -1
             elif q2 != last:
                 last = q2
-                if not is_good(q2, steps, text, chars, states):
+                if not leads_home(q2, steps, text, chars, states):
                     return -1
                 n = _with(q2, after, n)
                 if n < 0:

@@ -6,27 +6,27 @@ import numpy as np
 
 from bpe_automata._core.configurations import (
     is_live,
-    need_set,
     number_all,
 )
-from bpe_automata._core.search import ends_character
+from bpe_automata._core.search import complete
 from bpe_automata._core.status import know_all
 from bpe_automata._core.steps import (
     ALIVE,
+    BREAKS,
     DONE,
-    FOREVER,
     NEED_CONFIGURATIONS,
     NEED_SEARCH,
-    NEED_SET,
     NEED_STEPS,
     NO_TOKEN,
     PARTLY,
+    STATUS,
     Arrays,
     Int,
     meets,
 )
 from bpe_automata._core.tokens import added_steps, read_these, read_tokens
 from bpe_automata._kernels import jit
+from bpe_automata._kernels.geometry import RIGHT, clear_intervals
 from bpe_automata._kernels.hashing import slot_of
 
 
@@ -36,7 +36,7 @@ def read_row(
     a0: Int,
     H0: Int,
     few: np.ndarray,
-    by_id: Arrays,
+    by_id: np.ndarray,
     memo: Arrays,
     kit: Arrays,
     part: Arrays,
@@ -47,40 +47,35 @@ def read_row(
 ) -> tuple[Int, Int, Int]:
     """The ids that can be read at a configuration and after which acceptance can be reached; what
     the last id forbids is not taken out (`compose` does that): out[0, :n] free ones, out[1, :m]
-    bound ones. part: the trie that is read (all tokens, or those that a slice leaves); few: int64,
-    ids that are read besides.
+    bound ones. What follows the set H0 is known. part: the trie that is read (all tokens, or those
+    that a slice leaves); few: int64, ids that are read besides.
 
-    Returns (code, n, m); NEED_SEARCH: n pairs in scratch[5] are to be searched."""
-    steps, text, chars, _, sets, trie, added, pairs = kit
-    path, wanted, need, judged, numbers = scratch[1], scratch[2], scratch[3], scratch[8], scratch[9]
-    at, open_, n_open = sets[3][H0], scratch[5], 0
-    if at < 0:
-        need_set(H0, need)
-        return NEED_SET, 0, 0
-    free, bound, row0 = sets[4][at], sets[5][at], np.int64(sets[2][H0])
+    Returns (code, n, m); NEED_SEARCH: n pairs in scratch[8] are to be searched."""
+    steps, text, sets, trie, ids = kit[0], kit[1], kit[4], kit[5], kit[7][0]
+    judged, path, wanted, numbers = scratch[0], scratch[1], scratch[2], scratch[5]
+    row0, at, failed, open_ = np.int64(sets[1][H0]), sets[2][H0], visited[0], scratch[8]
     n = read_tokens(q0, a0, row0, np.int64(0), deepest, steps, text, part, path, judged, wanted)
     if len(few) > 0:
         n += read_these(few, q0, a0, row0, by_id, steps, text, trie, judged[n:], wanted)
-    m = 0
-    if row0 == 0 and meets(sets[0][H0], chars[4]):
-        m = added_steps(q0, a0, added, steps, wanted, judged[n:])
-    slots, values, keys, dead, counts, rows, known = memo[:7]
-    position, failed, found_ids = pairs[0], visited[0], np.zeros(2, np.int64)
+    m, n_open, n_free, n_found = 0, 0, 0, 0
+    if row0 == 0 and meets(sets[0][H0, BREAKS], kit[2][2]):
+        m = added_steps(q0, a0, kit[6], steps, wanted, judged[n:])
+    slots, values, met, counts, rows, _ = memo
     for side in range(2):
-        after, n_found = free if side == 0 else bound, 0
+        after, n_free, n_found = sets[3][at, side], n_found, 0
         total = n + m if side == 0 else n  # added tokens come between pretokens alone
-        if not number_all(judged, total, after, slots, values, keys, counts, numbers):
+        if not number_all(judged, total, after, slots, values, met, counts, numbers):
             return NEED_CONFIGURATIONS, 0, 0
         know_all(numbers, total, memo, kit, wanted)
         for i in range(total):
             t, c = np.int64(judged[i, 0]), numbers[i]
             if c < 0:
                 continue
-            s, last = known[c], t if i < n else np.int64(NO_TOKEN)
+            s, last = met[c, STATUS], t if i < n else np.int64(NO_TOKEN)
             if (
                 s == PARTLY
-                and not is_live(last, c, dead, rows, position)
-                and not ends_character(c, last, memo, kit, wanted)
+                and not is_live(last, c, met, rows, ids)
+                and complete(c, last, memo, kit, wanted) < 0
             ):
                 pair = (c << 20) | (last + 1)
                 if failed[slot_of(failed, pair)] != pair and n_open < len(
@@ -91,30 +86,23 @@ def read_row(
             elif s in (ALIVE, PARTLY):
                 out[side, n_found] = t
                 n_found += 1
-        found_ids[side] = n_found
     if wanted[0] > 0:
         return NEED_STEPS, 0, 0
-    if n_open > 0:
-        return NEED_SEARCH, np.int64(n_open), 0
-    return DONE, found_ids[0], found_ids[1]
+    return (NEED_SEARCH, n_open, 0) if n_open > 0 else (DONE, n_free, n_found)
 
 
 @jit
 def judge(
     rows: np.ndarray, H0: Int, memo: Arrays, kit: Arrays, scratch: Arrays, numbers: np.ndarray
 ) -> Int:
-    """Find the configurations that tokens lead to from a hypothesis set, and their statuses. rows:
+    """Find the configurations that tokens lead to from a known set, and their statuses. rows:
     as of `read_tokens`; numbers: int64 [2, n], filled with these, -1 for none, with a boundary
     before the token and without. Returns a code."""
-    sets, wanted, need = kit[4], scratch[2], scratch[3]
-    slots, values, keys, _, counts = memo[:5]
-    at, n = sets[3][H0], np.int64(len(rows))
-    if at < 0:
-        need_set(H0, need)
-        return NEED_SET
+    sets, wanted, n = kit[4], scratch[2], np.int64(len(rows))
+    slots, values, met, counts = memo[0], memo[1], memo[2], memo[3]
     for side in range(2):
-        after = sets[4][at] if side == 0 else sets[5][at]
-        if not number_all(rows, n, after, slots, values, keys, counts, numbers[side]):
+        after = sets[3][sets[2][H0], side]
+        if not number_all(rows, n, after, slots, values, met, counts, numbers[side]):
             return NEED_CONFIGURATIONS
         know_all(numbers[side], n, memo, kit, wanted)
     return DONE
@@ -132,8 +120,8 @@ def compose(
 ) -> None:
     """Write a mask, int32 words: base int32 [2, words] (or [2, 0]) and ids of a row, without those
     that the last id forbids among the bound ones; ends: ids to add. follow: what may not come after
-    an id; last: -1 where no bound id may come."""
-    part, by_part, merges, low, high, order, birth = follow
+    an id, see `Geometry.after`; last: -1 where no bound id may come."""
+    ids, merges, order = follow
     one = np.int32(1)
     side, sliced = 1 if last >= 0 else 0, base.shape[1] > 0
     for w in range(len(mask)):
@@ -141,17 +129,7 @@ def compose(
     if last >= 0:
         for t in bound:
             mask[t >> 5] |= one << np.int32(t & 31)
-        node, limit = np.int64(last), np.int64(FOREVER)
-        while node >= 0:
-            for i in range(by_part[node], by_part[node + 1]):
-                rank = merges[i]
-                if rank >= limit:
-                    break
-                for at in range(low[rank], high[rank]):
-                    t = order[at]
-                    mask[t >> 5] &= ~(one << np.int32(t & 31))
-            limit = np.int64(birth[node])
-            node = np.int64(part[node])
+        clear_intervals(last, RIGHT, 0, ids, merges, order, mask)
         for w in range(len(mask) if sliced else 0):
             mask[w] |= base[0, w]
     for t in free:

@@ -4,7 +4,7 @@ An id r that leads to a configuration c is live there if some id n may come next
 ALIVE configuration, or is live where it leads: reachability in a graph of pairs (c, r). A search
 goes depth first, towards acceptance. Where it succeeds, n may come after many other last ids too:
 
-    memo.dead   of c, the ids that are not known to be live there: all but those that may come
+    memo.met    of c, the ids that are not known to be live there: all but those that may come
                 before some n that leads on. A few n nearly always leave nothing, and then c is
                 never asked again.
 
@@ -27,12 +27,17 @@ from bpe_automata._core.configurations import (
     number_all,
 )
 from bpe_automata._core.pairs import may_follow
-from bpe_automata._core.status import know_all, look_ahead
+from bpe_automata._core.status import B, know_all, look_ahead
 from bpe_automata._core.steps import (
     ALIVE,
+    BREAKS,
+    COARSE,
     COMPLETE,
     DEAD,
+    DETOUR,
     DONE,
+    HARMLESS,
+    KEY,
     LATER,
     NEED_CONFIGURATIONS,
     NEED_ROOM,
@@ -42,47 +47,51 @@ from bpe_automata._core.steps import (
     NEED_TIME,
     NEED_VISITED,
     NO_TOKEN,
+    OPEN,
     PARTLY,
+    STATUS,
+    WITHIN,
     Arrays,
     Int,
-    known_step,
     meets,
 )
 from bpe_automata._core.tokens import added_steps, read_tokens
 from bpe_automata._kernels import inlined, inner, jit
+from bpe_automata._kernels.geometry import POSITION
 from bpe_automata._kernels.hashing import slot_of, spread
+from bpe_automata._kernels.links import known_step
 
 SHORT = 3  # bytes of the ids that are looked at first
 MOST_WAITING = 16  # ids whose searches wait for something, in one call
 NEARER = 2  # phases: of SHORT bytes, all; then those that lead farther away
 
 
-@jit
-def complete(
-    c: Int, token: Int, keys: np.ndarray, hints: np.ndarray, kit: Arrays, wanted: np.ndarray
-) -> Int:
+@inner
+def complete(c: Int, token: Int, memo: Arrays, kit: Arrays, wanted: np.ndarray) -> Int:
     """A token that completes the character begun at a configuration, that may follow an id, and
-    behind which a boundary may come or the text end; -1 if there is none."""
-    steps, text, chars, states, sets, trie, _, pairs = kit
+    behind which a boundary may come or the text end: it shows that the id is live. -1 if there is
+    none."""
+    steps, text, chars, states, pairs = kit[0], kit[1], kit[2], kit[3], kit[7]
     trans, byte_class, behind = steps
-    utf8, next_, _, harmless = text
-    coarse, step_bits, fragments = chars[0], chars[6], chars[7]
-    start, data = trie[7], trie[8]
-    key: Int = keys[c]
+    utf8, next_, told = text
+    atoms, _, end, after_atom, fragments = chars
+    accepting, looks, start, data = states[0], states[3], kit[5][1], kit[5][2]
+    met, counts, hints = memo[2], memo[3], memo[5]
+    key: Int = met[c, KEY]
     q0, a0, H = key >> 40, (key >> 24) & 0xFFFF, key & 0xFFFFFF
-    one = np.uint64(1)
-    hint = hints[sets[2][H]]  # what did so last time
-    for k in range(-1, len(fragments)):
+    bits, row, one = kit[4][0][H], np.int64(kit[4][1][H]), np.uint64(1)
+    hint = hints[row]  # what did so last time
+    for k in range(-1, len(fragments) if row != 0 else -1):
         t = fragments[k] if k >= 0 else hint
         if t < 0:
             continue
-        inside, q, atom = np.int64(sets[2][H]), q0, np.int64(-1)
+        inside, q, atom = row, q0, np.int64(-1)
         for i in range(start[t], start[t + 1]):
             entry = np.int64(utf8[inside, data[i]]) if atom < 0 else np.int64(-1)
             if entry == -1:
                 q = np.int64(0)
                 break
-            q = known_step(q, data[i], trans, byte_class, behind)
+            q = known_step(q, byte_class[data[i]], trans, behind)
             if q <= 0:
                 break
             if entry < -1:
@@ -92,53 +101,41 @@ def complete(
         if q <= 0 or atom < 0:
             continue
         a = next_[a0, atom]
-        if a < 0 or not harmless[a]:
+        if a < 0 or not told[a, HARMLESS]:
             continue
         if states[2][q] != COMPLETE:
             before, calls = wanted[0], wanted[-1]
             look_ahead(q, steps, text, chars, states, wanted)
             wanted[0], wanted[-1] = before, calls  # there are other ways to find out
-        kind, alive = coarse[atom], False
+        kind, alive = atoms[atom, COARSE], False
         for b in range(2):
-            for w in range(sets[6].shape[2]):
-                bits, h = sets[6][H, b, w], 64 * w
-                while bits != 0 and not alive:
-                    if bits & one:
-                        for v in range(step_bits.shape[3]):
-                            after = step_bits[b, h, kind, v]
-                            if after & states[3][q, v] or (states[0][q] and after & chars[4][v]):
+            for w in range(bits.shape[1]):
+                left, h = bits[WITHIN + b, w], 64 * w
+                while left != 0 and not alive:
+                    if left & one:
+                        for v in range(len(end)):
+                            after = after_atom[b, h, kind, v]
+                            if after & looks[q, B, v] or (accepting[q] and after & end[v]):
                                 alive = True
                                 break
-                    bits >>= one
+                    left >>= one
                     h += 1
         if alive and may_follow(token, t, pairs):
-            hints[sets[2][H]] = t
+            hints[row] = t
+            met[c, DETOUR] = max(met[c, DETOUR], np.int64(start[t + 1] - start[t]))
+            counts[2] = max(counts[2], met[c, DETOUR])
             return np.int64(t)
     return np.int64(-1)
-
-
-@inner
-def ends_character(c: Int, token: Int, memo: Arrays, kit: Arrays, wanted: np.ndarray) -> bool:
-    """Does `complete` show that an id is live at a configuration?"""
-    if kit[4][2][memo[2][c] & 0xFFFFFF] == 0:
-        return False
-    t = complete(c, token, memo[2], memo[8], kit, wanted)
-    if t < 0:
-        return False
-    trie, detours, counts = kit[5], memo[7], memo[4]
-    detours[c] = max(np.int64(detours[c]), np.int64(trie[7][t + 1] - trie[7][t]))
-    counts[2] = max(counts[2], np.int64(detours[c]))
-    return True
 
 
 @jit
 def length(token: Int, trie: Arrays, added: Arrays) -> Int:
     """Bytes of an id; of the longest added token where it is one."""
     if token >= 0:
-        return np.int64(trie[7][token + 1] - trie[7][token])
-    longest = np.int64(0)
-    for k in range(len(added[6])):
-        longest = max(longest, np.int64(added[4][k + 1] - added[4][k]))
+        return np.int64(trie[1][token + 1] - trie[1][token])
+    longest, texts = np.int64(0), added[4]
+    for k in range(len(texts)):
+        longest = max(longest, np.int64(texts[k, 2] - texts[k, 1]))
     return longest
 
 
@@ -161,49 +158,49 @@ def candidates(
     to acceptance).
 
     Returns (code, top, the id that leads on or -2, is it free, see `memo.detour`)."""
-    steps, text, chars, _, sets, trie, added, pairs = kit
+    steps, text, chars, states, sets, trie, added, pairs = kit
     found, path, wanted, need, listed, numbers = scratch[:6]
-    slots, values, keys, dead, counts, rows, known = memo[:7]
-    position = pairs[0]
-    key = keys[c]
+    slots, values, met, counts, rows, _ = memo
+    ids = pairs[0]
+    key = met[c, KEY]
     q0, a0, H0 = key >> 40, (key >> 24) & 0xFFFF, key & 0xFFFFFF
-    at, row0 = sets[3][H0], np.int64(sets[2][H0])
+    at, row0 = sets[2][H0], np.int64(sets[1][H0])
     if low == 0 and row0 != 0:
-        t = complete(c, token, keys, memo[8], kit, wanted)
+        t = complete(c, token, memo, kit, wanted)
         if t >= 0:
-            return DONE, top, t, 0, np.int64(trie[7][t + 1] - trie[7][t])
+            return DONE, top, t, 0, length(t, trie, added)
     if at < 0:
         need_set(H0, need)
         return NEED_SET, top, np.int64(-2), 0, np.int64(0)
-    before, m, far = wanted[-1], 0, kit[3][7]
+    before, m, far = wanted[-1], 0, states[4]
     n = read_tokens(q0, a0, row0, low, high, steps, text, trie, path, found, wanted)
-    if low == 0 and row0 == 0 and meets(sets[0][H0], chars[4]):
+    if low == 0 and row0 == 0 and meets(sets[0][H0, BREAKS], chars[2]):
         m = added_steps(q0, a0, added, steps, wanted, found[n:])
-    binds = token >= 0 and position[token] >= 0
+    binds = token >= 0 and ids[token, POSITION] >= 0
     for side in range(2 if binds else 1):
-        after = sets[4][at] if side == 0 else sets[5][at]
         total = n + m if side == 0 else n
-        if not number_all(found, total, after, slots, values, keys, counts, numbers):
+        after = sets[3][at, side]
+        if not number_all(found, total, after, slots, values, met, counts, numbers):
             return NEED_CONFIGURATIONS, top, np.int64(-2), 0, np.int64(0)
         know_all(numbers, total, memo, kit, wanted)
         for i in range(total):
             t, child = np.int64(found[i, 0] if i < n else NO_TOKEN), numbers[i]
             if child < 0:
                 continue
-            s = known[child]
+            s = met[child, STATUS]
             if s == 0 or s == DEAD:
                 continue
-            if s == ALIVE or is_live(t, child, dead, rows, position):
+            if s == ALIVE or is_live(t, child, met, rows, ids):
                 if side == 0 or may_follow(token, t, pairs):
-                    detour = length(t, trie, added) + memo[7][child]
+                    detour = length(t, trie, added) + met[child, DETOUR]
                     return DONE, top, t, 1 - side, detour
                 continue
-            if (far[keys[child] >> 40] < far[q0]) != nearer:
+            if (far[met[child, KEY] >> 40] < far[q0]) != nearer:
                 continue
             if top == len(listed):
                 return NEED_ROOM, top, np.int64(-2), 0, np.int64(0)
             listed[top, 0], listed[top, 1], listed[top, 2] = t, child, 1 - side
-            listed[top, 3] = far[keys[child] >> 40]
+            listed[top, 3] = far[met[child, KEY] >> 40]
             top += 1
     code = NEED_STEPS if wanted[-1] > before else DONE
     return code, top, np.int64(-2), 0, np.int64(0)
@@ -244,11 +241,11 @@ def search_each(
     """Find whether ids are live at configurations: `pair`s, int64. few: of a slice's ids no more
     calls of `candidates` than that are made for each (0: as many as it takes); a configuration for
     which they are not enough is noted as LATER. Returns (code, True)."""
-    dead, rows, known, failed = memo[3], memo[5], memo[6], visited[0]
-    position, code, waiting = kit[7][0], np.int64(DONE), 0
+    met, rows, failed = memo[2], memo[4], visited[0]
+    ids, code, waiting = kit[7][0], np.int64(DONE), 0
     for pair in open_:
         c, token = pair >> 20, (pair & 0xFFFFF) - 1
-        if known[c] == LATER or is_live(token, c, dead, rows, position):
+        if met[c, STATUS] == LATER or is_live(token, c, met, rows, ids):
             continue
         if failed[slot_of(failed, pair)] == pair:
             continue
@@ -256,7 +253,7 @@ def search_each(
             quota[0] = few
         found = search(c, token, memo, kit, scratch, visited, deepest, quota)
         if found == NEED_TIME and few > 0:
-            known[c] = LATER
+            met[c, STATUS] = LATER
         elif found in (NEED_STEPS, NEED_SET):  # others may need more of them
             code, waiting = found, waiting + 1
             if waiting == MOST_WAITING:
@@ -281,8 +278,8 @@ def search(  # noqa: PLR0915 - one loop
     along ids that lead nearer to acceptance alone, then along all. Returns a code: where it is not
     DONE, the same is to be asked again with what is needed. visited: the pairs that are known to be
     dead, and those of a search. quota: int64 [1], calls of `candidates` that are left."""
-    dead, counts, rows = memo[3], memo[4], memo[5]
-    position, pairs, now = kit[7][0], kit[7], visited[5]
+    met, counts, rows = memo[2], memo[3], memo[4]
+    trie, added, pairs, now = kit[5], kit[6], kit[7], visited[5]
     listed, frames, other = scratch[4], scratch[6], scratch[7]
     # frames: configuration, id, how it was reached, phases done, next candidate, one behind the
     # last
@@ -329,9 +326,9 @@ def search(  # noqa: PLR0915 - one loop
         frame[4] += 1
         if free == 0 and not may_follow(frame[1], t, pairs):
             continue
-        if is_live(t, child, dead, rows, position):
+        if is_live(t, child, met, rows, pairs[0]):
             leads, is_free = t, free
-            detour = length(t, kit[5], kit[6]) + memo[7][child]
+            detour = length(t, trie, added) + met[child, DETOUR]
             break
         new = visit((child << 20) | (t + 1), visited)
         if new == 1:
@@ -353,14 +350,14 @@ def search(  # noqa: PLR0915 - one loop
         return NEED_ROWS
     learn(frames[n - 1, 0], leads, is_free, detour, memo, pairs, other)
     for k in range(n - 2, -1, -1):
-        detour += length(frames[k + 1, 1], kit[5], kit[6])
+        detour += length(frames[k + 1, 1], trie, added)
         learn(frames[k, 0], frames[k + 1, 1], frames[k + 1, 2], detour, memo, pairs, other)
     return DONE
 
 
 @inlined
 def known_of_all(row: Int) -> bool:
-    """Is every id live that BPE makes, by what `memo.dead` says?"""
+    """Is every id live that BPE makes, by what `memo.met` says?"""
     return row in (EVERY_MADE, EVERY_ID)
 
 
@@ -380,45 +377,44 @@ def learn_at_once(c: Int, back: Int, memo: Arrays, kit: Arrays, scratch: Arrays)
     """Learn from the short ids that surely lead on from a configuration, until every id is known
     to be live there; unless `back` is 1, only if something is known already of the configuration
     nearest to acceptance that an id of one byte leads to. Returns (code, that one; -1: learnt)."""
-    steps, text, _, _, sets, trie, _, pairs = kit
+    steps, text, sets, trie, added, pairs = kit[0], kit[1], kit[4], kit[5], kit[6], kit[7]
     found, path, wanted, need = scratch[:4]
     numbers, other = scratch[5], scratch[7]
-    slots, values, keys, dead, counts, rows, known = memo[:7]
-    q0, a0, H0 = keys[c] >> 40, (keys[c] >> 24) & 0xFFFF, keys[c] & 0xFFFFFF
-    at, row0, none = sets[3][H0], np.int64(sets[2][H0]), np.int64(0)
+    slots, values, met, counts, rows, _ = memo
+    key = met[c, KEY]
+    q0, a0, H0 = key >> 40, (key >> 24) & 0xFFFF, key & 0xFFFFFF
+    at, row0, none = sets[2][H0], np.int64(sets[1][H0]), np.int64(0)
     if at < 0:
         need_set(H0, need)
         return NEED_SET, np.int64(-1)
     if counts[1] == len(rows):
         return NEED_ROWS, np.int64(-1)
-    far, nearest, best = kit[3][7], np.int64(-1), kit[3][7][q0]
+    far, nearest = kit[3][4], np.int64(-1)
+    best = far[q0]
     for turn in range(back, 3):
         longest, first = np.int64(SHORT if turn == 2 else 1), np.int64(NO_TOKEN)
         n = read_tokens(q0, a0, row0, none, longest, steps, text, trie, path, found, wanted)
         for side in range(2):
-            after = sets[4][at] if side == 0 else sets[5][at]
-            if not number_all(found, n, after, slots, values, keys, counts, numbers):
+            if not number_all(found, n, sets[3][at, side], slots, values, met, counts, numbers):
                 return NEED_CONFIGURATIONS, np.int64(-1)
             know_all(numbers, n, memo, kit, wanted)
             for i in range(n):
                 t, child = np.int64(found[i, 0]), numbers[i]
-                if child < 0 or known[child] == DEAD or known[child] == 0:
+                s = met[child, STATUS] if child >= 0 else np.int64(DEAD)
+                if s == DEAD or s == 0:
                     continue
                 if turn == 0:
-                    if (
-                        known[child] != ALIVE
-                        and not known_of_all(dead[child])
-                        and far[keys[child] >> 40] < best
-                    ):
-                        nearest, best = child, far[keys[child] >> 40]
+                    away = far[met[child, KEY] >> 40]
+                    if s != ALIVE and not known_of_all(met[child, OPEN]) and away < best:
+                        nearest, best = child, away
                 elif side == 1 and first >= 0 and not may_follow(first, t, pairs):
                     continue
-                elif known[child] == ALIVE or is_live(t, child, dead, rows, pairs[0]):
-                    detour = length(t, trie, kit[6]) + memo[7][child]
+                elif s == ALIVE or is_live(t, child, met, rows, pairs[0]):
+                    detour = length(t, trie, added) + met[child, DETOUR]
                     learn(c, t, np.int64(1 - side), detour, memo, pairs, other)
-                    if known_of_all(dead[c]):
+                    if known_of_all(met[c, OPEN]):
                         return DONE, np.int64(-1)
-                    first = first_dead(rows[dead[c]], pairs[1])
+                    first = first_dead(rows[met[c, OPEN]], pairs[2])
         if nearest >= 0:
             return DONE, nearest
     return NEED_STEPS if wanted[0] > 0 else DONE, np.int64(-1)
@@ -456,24 +452,24 @@ def all_live(
     quota: np.ndarray,
 ) -> tuple[Int, bool]:
     """Is every id that BPE makes live at a configuration? Returns (code, is it so)."""
-    dead, rows, known = memo[3], memo[5], memo[6]
-    position, order, wanted = kit[7][0], kit[7][1], scratch[2]
-    if known[c] == 0:
-        know_all(np.full(1, c), np.int64(1), memo, kit, wanted)
-        if known[c] == 0:
+    met, rows, ids, order = memo[2], memo[4], kit[7][0], kit[7][2]
+    if met[c, STATUS] == 0:
+        know_all(np.full(1, c), np.int64(1), memo, kit, scratch[2])
+        if met[c, STATUS] == 0:
             return NEED_STEPS, False
-    if known[c] != PARTLY:
-        return DONE, known[c] == ALIVE
-    if not known_of_all(dead[c]):
+    if met[c, STATUS] != PARTLY:
+        return DONE, met[c, STATUS] == ALIVE
+    if not known_of_all(met[c, OPEN]):
         code = learn_ahead(c, memo, kit, scratch)
         if code != DONE:
             return code, False
-    while not known_of_all(dead[c]):
-        token = first_dead(rows[dead[c]], order) if dead[c] >= 0 else np.int64(order[0])
+    while not known_of_all(met[c, OPEN]):
+        row = met[c, OPEN]
+        token = first_dead(rows[row], order) if row >= 0 else np.int64(order[0])
         code = search(c, token, memo, kit, scratch, visited, deepest, quota)
         if code != DONE:
             return code, False
-        if not is_live(token, c, dead, rows, position):
+        if not is_live(token, c, met, rows, ids):
             return DONE, False
     return DONE, True
 
@@ -491,17 +487,17 @@ def live_at(
 ) -> tuple[Int, bool]:
     """Is every id live at all states of a region (int64) with each of some sets (int64), in state 0
     of the text automaton? Returns (code, is it so)."""
-    slots, values, keys, counts, known = memo[0], memo[1], memo[2], memo[4], memo[6]
+    slots, values, met, counts = memo[0], memo[1], memo[2], memo[3]
     n, m = len(region), len(sets_of)
     numbers = np.empty(n * m, np.int64)
     for i in range(n * m):  # the farther states first, to which the others lead
         key = key_of(region[n - 1 - i // m], np.int64(0), sets_of[i % m])
-        numbers[i] = configuration(key, slots, values, keys, counts)
+        numbers[i] = configuration(key, slots, values, met, counts)
         if numbers[i] < 0:
             return NEED_CONFIGURATIONS, False
     know_all(numbers, np.int64(n * m), memo, kit, scratch[2])
     for c in numbers:
-        if known[c] == DEAD:
+        if met[c, STATUS] == DEAD:
             return DONE, False
     for c in numbers:
         code, live = all_live(c, memo, kit, scratch, visited, deepest, quota)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from bpe_automata._budget import check
-from bpe_automata._core.hypotheses import NONE, find_after, find_union, number_all, place_all
+from bpe_automata._core.hypotheses import NONE, find_after, number_all
 from bpe_automata._core.steps import BEGINNING, DONE, Arrays
 from bpe_automata._core.token_actions import (
     ILLEGAL,
@@ -44,8 +44,8 @@ class HypothesisSets:
     def __init__(self, pipeline: Pipeline, actions: TokenActions, whole: WholePretokens) -> None:
         self.lock = Lock()
         self.follow = words(pipeline.boundaries.follow)
-        read = np.array(pipeline.alphabet.utf8, np.int32), np.array(pipeline.coarse, np.int32)
-        self._classes: Arrays = *_classes(actions, pipeline.boundaries.n), self.follow, *read
+        self._utf8, coarse = pipeline.alphabet.utf8, np.array(pipeline.coarse, np.int32)
+        self._leads, self._classes = _classes(actions, pipeline.boundaries.n, self.follow, coarse)
         self._whole = _whole(actions, whole)
         self._readable = _completed(pipeline), words(pipeline.boundaries.ends), self._whole[2]
         self._unions: BoundedMemo[tuple[int, int], int] = BoundedMemo(_UNION)
@@ -54,32 +54,29 @@ class HypothesisSets:
         self._described, self._told, self._found = self._with_room()
         self._at = np.full(self._room, -1, np.int32)
         self._show()
-        layer = np.zeros((1, self.follow.shape[-1]), np.uint64)
-        layer[0, 0] = 1
-        first = np.zeros(1, np.int32), np.array([0, 1]), np.array([2 * (OFF + 2)], np.int32), layer
-        number_all(1, first, *self._numbering(), np.zeros(1, np.int32))
+        layer = np.zeros(self.follow.shape[-1], np.uint64)
+        layer[0] = 1
+        self._number(0, {2 * (OFF + 2): layer})
 
     def _with_rows(self, n: int) -> list[np.ndarray]:
-        shape = n, len(self._classes[0])
-        return untouched((shape, np.int32), (shape, np.int32))
+        return untouched(((n, 2, len(self._classes[0])), np.int32))
 
     def _with_room(self) -> tuple[Arrays, Arrays, Arrays]:
         """(described, told, found) for twice as many layers as `_room` says of sets."""
         n, n_words = min(self._room, MOST_SETS), self.follow.shape[-1]
-        bits = (n, n_words), np.uint64
+        bits = (n, 4, n_words), np.uint64
         described = (n, np.int32), (n + 1, np.int64), (2 * self._room, np.int32)
-        layers, inside = ((2 * self._room, n_words), np.uint64), ((n, 2, n_words), np.uint64)
-        rest = layers, bits, bits, inside, (n, np.bool_), (n, np.uint64)
-        made = untouched(*described, *rest)
+        layers = (2 * self._room, n_words), np.uint64
+        made = untouched(*described, layers, bits, (n, np.bool_), (n, np.uint64))
         slots = np.full(1 << (2 * n).bit_length(), -1, np.int32)
-        return tuple(made[:4]), tuple(made[4:8]), (slots, made[8], np.zeros(1, np.int64))
+        return tuple(made[:4]), tuple(made[4:6]), (slots, made[6], np.zeros(1, np.int64))
 
     def _numbering(self) -> tuple[Arrays, Arrays, Arrays, Arrays]:
         return self._described, self._told, self._found, self._readable
 
     def _show(self) -> None:
-        breaks, binds, inside, self._ends = self._told
-        self._arrays = breaks, binds, self._described[0], self._at, *self._rows, inside
+        bits, self._ends = self._told
+        self._arrays = bits, self._described[0], self._at, *self._rows
 
     def _grow(self) -> None:
         """Give room for more sets. Raises BudgetExceededError over MOST_SETS."""
@@ -89,12 +86,15 @@ class HypothesisSets:
         check_fits("hypothesis sets", n + 1, MOST_SETS, _INTRICATE)
         self._room *= 2
         made = self._with_room()
-        sizes = n, n + 1, *[int(described[1][n])] * 2, *[n] * 4
+        sizes = n, n + 1, *[int(described[1][n])] * 2, n, n
         for old, new, size in zip((*described, *told), (*made[0], *made[1]), sizes, strict=True):
             new[:size] = old[:size]
         slots, hashes, count = made[2]
         hashes[:n], count[0] = found[1][:n], n
-        place_all(n, hashes, slots)
+        for k, at in enumerate((hashes[:n] & np.uint64(len(slots) - 1)).tolist()):
+            while slots[at] >= 0:
+                at = (at + 1) % len(slots)
+            slots[at] = k
         at = np.full(len(hashes), -1, np.int32)
         at[:n] = self._at[:n]
         (self._described, self._told, self._found), self._at = made, at
@@ -116,21 +116,37 @@ class HypothesisSets:
                 new[:k] = old
             self._rows, self._at = more, self._at.copy()
             self._show()
-        free, bound = self._rows[0][k], self._rows[1][k]
-        given = self._classes, self._whole
-        while find_after(number, *given, *self._numbering(), free, bound) != DONE:
+        after, row = self._rows[0][k], self.utf8_row(number)
+        _, start, code, _ = self._described
+        wholes = (code[start[number] : start[number + 1]] >> 1) - 2
+        where = np.stack([[self._moved(side, w) for w in wholes.tolist()] for side in range(2)])
+        entries = np.array([_entry(row, lead, self._utf8) for lead in self._leads])
+        given = entries, where, self._classes
+        while find_after(number, *given, *self._numbering(), after) != DONE:
             self._grow()
         self._n_rows = k + 1
         self._at[number] = k
 
+    def _moved(self, side: int, node: int) -> np.ndarray:
+        """int32 [classes]: where each class leads in `WholePretokens` from a node, without a
+        boundary before it (side 0) or with one."""
+        begun, stays, complete, start, of_class, child = self._whole
+        if (node >= 0 and complete[node]) if side else node == MUST_END:
+            return np.full(len(begun), ILLEGAL, np.int32)
+        if side or node < 0:
+            return begun if side else stays
+        there, found = slice(start[node], start[node + 1]), stays.copy()
+        found[of_class[there]] = child[there]
+        return found
+
     def successors(self, number: int) -> tuple[np.ndarray, np.ndarray]:
         """(free, bound): int32 [n_classes], the set after a token of each class when there is, or
         is not, a boundary at the joint before it; not to be written to."""
-        if self._arrays[3][number] < 0:
+        if self._arrays[2][number] < 0:
             self.know(number)
         sets = self._arrays
-        k = sets[3][number]
-        return sets[4][k], sets[5][k]
+        free, bound = sets[3][sets[2][number]]
+        return free, bound
 
     def union(self, one: int, other: int) -> int:
         """The union of two sets (NONE is empty); both are about the same text."""
@@ -143,11 +159,23 @@ class HypothesisSets:
 
     @locked
     def _new_union(self, one: int, other: int) -> int:
+        utf8_row, start, code, bits = self._described
+        layers: dict[int, np.ndarray] = {}
+        for number in (one, other):
+            for k in range(start[number], start[number + 1]):
+                layers[int(code[k])] = layers.get(int(code[k]), np.uint64(0)) | bits[k]
+        found = self._number(int(utf8_row[one]), layers)
+        self._unions.put((one, other), found)
+        return found
+
+    def _number(self, utf8_row: int, layers: dict[int, np.ndarray]) -> int:
+        """The number of a set, by its layers and their codes."""
+        numbers, codes = np.zeros(1, np.int32), np.array(sorted(layers), np.int32)
         while True:
-            code, number = find_union(one, other, *self._numbering())
-            if code == DONE:
-                self._unions.put((one, other), number)
-                return int(number)
+            bits = np.stack([layers[code] for code in codes.tolist()])
+            wanted = np.array([utf8_row], np.int32), np.array([0, len(codes)]), codes.copy(), bits
+            if number_all(1, wanted, *self._numbering(), numbers) == DONE:
+                return int(numbers[0])
             self._grow()
 
     def ends(self, number: int) -> bool:
@@ -156,24 +184,31 @@ class HypothesisSets:
 
     def utf8_row(self, number: int) -> int:
         """The UTF-8 row of the character being read, 0 at a character's end."""
-        return int(self._arrays[2][number])
+        return int(self._arrays[1][number])
 
 
-def _classes(actions: TokenActions, n: int) -> Arrays:
-    """lead, element, tail int32 [classes]; spelled int32, data uint8: CSR of the bytes of each lead
-    (0 is none); relations uint64 [elements, 2n, words]: the hypotheses after each element."""
+def _entry(row: int, lead: bytes, utf8: np.ndarray) -> int:
+    """`entries` of `find_after`, of one lead."""
+    if not lead or not row:
+        return DEAD if lead or row else 0
+    for byte in lead:
+        row = int(utf8[row, byte]) if row >= 0 else DEAD
+    return row
+
+
+def _classes(
+    actions: TokenActions, n: int, follow: np.ndarray, coarse: np.ndarray
+) -> tuple[list[bytes], Arrays]:
+    """The leads, and lead, element, tail int32 [classes], relations uint64 [elements, 2n, words]:
+    the lead of each class, by number, and the hypotheses after each element; follow, coarse."""
     leads = {b"": 0}
     lead = [leads.setdefault(c.lead, len(leads)) for c in actions.classes]
     columns = lead, [c.element for c in actions.classes], [c.tail for c in actions.classes]
     relations = np.zeros((len(actions.relations), 2 * n, n), np.bool_)
     for number, relation in enumerate(actions.relations):
         relations[number, : len(relation)] = relation
-    return (
-        *(np.array(column, np.int32) for column in columns),
-        np.cumsum([0, *map(len, leads)]).astype(np.int32),
-        np.frombuffer(b"".join(leads), np.uint8).copy(),
-        words(relations),
-    )
+    made = (np.array(column, np.int32) for column in columns)
+    return list(leads), (*made, words(relations), follow, coarse)
 
 
 def _whole(actions: TokenActions, whole: WholePretokens) -> Arrays:
@@ -200,12 +235,11 @@ def _completed(pipeline: Pipeline) -> np.ndarray:
     """uint64 [rows, 2, words]: the hypotheses that a character can follow which is read as far as a
     UTF-8 row, without and with a boundary before it."""
     utf8, follows = pipeline.alphabet.utf8, pipeline.boundaries.follow.any(axis=3)
-    atoms = np.zeros((len(utf8), follows.shape[2]), np.float32)
+    atoms = np.zeros((len(utf8), follows.shape[2]), np.bool_)
     rows, data = np.nonzero(utf8 < DEAD)
-    atoms[rows, pipeline.coarse[-2 - utf8[rows, data]]] = 1
-    leads = np.zeros((len(utf8), len(utf8)), np.float32)
+    atoms[rows, pipeline.coarse[-2 - utf8[rows, data]]] = True
     rows, data = np.nonzero(utf8 > 0)
-    leads[rows, utf8[rows, data]] = 1
+    rows, inside = np.unique(np.stack([rows, utf8[rows, data]]), axis=1)
     for _ in range(_LONGEST):
-        atoms = np.minimum(atoms + leads @ atoms, 1)
-    return words(np.einsum("rk,bhk->rbh", atoms, follows.astype(np.float32)) > 0)
+        np.logical_or.at(atoms, rows, atoms[inside])
+    return words(np.einsum("rk,bhk->rbh", atoms, follows))

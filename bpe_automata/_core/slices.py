@@ -17,7 +17,7 @@ import numpy as np
 
 from bpe_automata._automata.algebra import all_texts
 from bpe_automata._automata.dfa import ByteDFA
-from bpe_automata._core.steps import ALIVE, Int
+from bpe_automata._core.steps import ALIVE, DEPTH, HARMLESS, KLASS, LABEL, SKIP, TOKEN, Int
 from bpe_automata._core.tables import Tables, fixed
 from bpe_automata._kernels import jit
 from bpe_automata._sharing import BoundedMemo, Lock, cached, locked
@@ -80,14 +80,14 @@ class Slice:
     @cached
     def rest(self) -> Arrays:
         kept, trie = ~self._inside, self._tables.trie
-        label, depth, skip, token, klass, after, first = trie[:7]
+        nodes, token = trie[0], trie[0][:, TOKEN]
         here = (token >= 0) & kept[token]
         number = np.append(0, np.cumsum(here))  # of tokens before each node
-        at = number[skip] > number[:-1]  # there are some below, itself included
-        number = np.append(0, np.cumsum(at)).astype(np.int32)
-        own = [np.where(here, column, none)[at] for column, none in ((token, -1), (klass, 0))]
-        found = label[at], depth[at], number[skip[at]], *own, after[at], first[at]
-        return *fixed(*found), *trie[7:]
+        at = number[nodes[:, SKIP]] > number[:-1]  # there are some below, itself included
+        number, left = np.append(0, np.cumsum(at)), nodes[at]
+        left[:, SKIP] = number[left[:, SKIP]]
+        left[~here[at], TOKEN], left[~here[at], KLASS] = -1, 0
+        return *fixed(left), *trie[1:]
 
     @cached
     def packed(self) -> np.ndarray:
@@ -99,7 +99,7 @@ class Slice:
     @property
     def detour(self) -> int:
         """As of a product. (What is known of a loop that is a slice of no others.)"""
-        return max(_CHARACTER, int(self._loop._memo[4][2])) if self._loop else 0
+        return max(_CHARACTER, int(self._loop._memo[3][2])) if self._loop else 0
 
     def taken(self, a: int, H: int, product: MakeProduct) -> Taken | None:
         """What is known of the tokens of the slice at (a, H); None where too many are to be read
@@ -161,7 +161,7 @@ class Slice:
             with tables.lock:
                 tables.any_text = tables.any_text or product(tables, all_texts(), True)
         q, a = tables.any_text.step_each(tables.any_text.dfa.start, 0, 0, ids).T
-        rows = np.stack([ids, q, a, tables.by_id[0][ids]], axis=1).astype(np.int32)
+        rows = np.stack([ids, q, a, tables.by_id[ids, 0]], axis=1).astype(np.int32)
         with tables.any_text.lock:  # all slices of the tokenizer use it
             c = tables.any_text.judged(rows, H)[side, np.arange(len(ids))]
             found = tables.any_text.settled(ids, c, _EACH)
@@ -190,13 +190,13 @@ class Slice:
         """The tokens of the slice that a text state may read otherwise than state 0 does."""
         found = self._odd.get(a)
         if found is None:
-            next_, first = self._tables.text[1], self._tables.by_id[2][self.ids]
+            next_, first = self._tables.text[1], self._tables.by_id[self.ids, 2]
             if a == 0 or len(next_) == 1:
                 found = self.ids[:0]
             else:
                 begun = np.maximum(first, 0)
                 odd = (first >= 0) & (next_[a, begun] != next_[0, begun])
-                if not self._tables.text[3][a]:
+                if not self._tables.text[2][a, HARMLESS]:
                     odd |= first < 0
                 found = self.ids[odd]
             self._odd[a] = found
@@ -216,14 +216,14 @@ def _loop_of(K: np.ndarray, wide: bool) -> ByteDFA:
 def inside(use: np.ndarray, length: Int, may: np.ndarray, trie: Arrays) -> np.ndarray:
     """bool [n_ids]: the tokens of at most so many bytes, all of which are in `use` (bool [256]).
     may: bool [n_ids], those that come into question."""
-    label, depth, skip, token = trie[0], trie[1], trie[2], trie[3]
-    found, node = np.zeros(len(may), np.bool_), 0
-    while node < len(label):
-        if depth[node] > length or not use[label[node]]:
-            node = skip[node]
+    nodes, found, node = trie[0], np.zeros(len(may), np.bool_), np.int64(0)
+    while node < len(nodes):
+        if nodes[node, DEPTH] > length or not use[nodes[node, LABEL]]:
+            node = np.int64(nodes[node, SKIP])
             continue
-        if token[node] >= 0:
-            found[token[node]] = may[token[node]]
+        t = nodes[node, TOKEN]
+        if t >= 0:
+            found[t] = may[t]
         node += 1
     return found
 

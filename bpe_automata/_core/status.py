@@ -11,18 +11,26 @@ import numpy as np
 
 from bpe_automata._core.steps import (
     ALIVE,
+    BINDS,
+    BREAKS,
+    COARSE,
     COMPLETE,
     DEAD,
+    ENDS,
+    HARMLESS,
+    KEY,
     PARTLY,
+    STATUS,
+    STEADY,
     UNDER_WAY,
     Arrays,
     Int,
-    known_step,
-    meets,
     want,
 )
-from bpe_automata._kernels import inlined, inner
-from bpe_automata._kernels.hashing import longer
+from bpe_automata._kernels import inner
+from bpe_automata._kernels.links import known_step
+
+B, U1, U0 = 0, 1, 2  # of `states.looks`, see `look_ahead`
 
 
 @inner
@@ -30,45 +38,33 @@ def leads_home(q: Int, steps: Arrays, text: Arrays, chars: Arrays, states: Array
     """Is a state good: does some text of steady atoms lead to acceptance? (Along shortest texts
     alone, so perhaps one is overlooked.)"""
     trans, byte_class, behind = steps
-    utf8, steady = text[0], chars[1]
-    accepting, good, distance = states[0], states[1], states[6]
-    if len(distance) == 0 or good[q] != 0:
+    utf8, atoms = text[0], chars[0]
+    accepting, good, far = states[0], states[1], states[4]
+    if len(behind) > 0 or len(far) == 0 or good[q] != 0:  # a linked one tells beforehand
         return good[q] == 1
-    path = np.empty(64, np.int64)
-    n, state, inside, found = 0, q, np.int64(0), False
-    while True:
-        if inside == 0:
-            if accepting[state] or good[state] == 1:
-                found = True
-                break
-            if n == len(path):
-                path = longer(path, 2 * n)
-            path[n] = state
-            n += 1
-        moved = False
-        for byte in range(256):
-            entry = np.int64(utf8[inside, byte])
-            if entry == -1 or (entry < -1 and not steady[-2 - entry]):
-                continue
-            after = known_step(state, byte, trans, byte_class, behind)
-            if after > 0 and distance[after] >= 0 and distance[after] < distance[state]:
-                inside = entry if entry > 0 else np.int64(0)
-                state, moved = after, True
-                break
-        if not moved:
-            break
-    for k in range(n):
-        good[path[k]] = 1 if found else 2
+    found = False
+    for turn in range(2):  # the second one notes what the first one found
+        state, inside, moved = q, np.int64(0), True
+        while moved:
+            if inside == 0:
+                if accepting[state] or good[state] == 1:
+                    found = True
+                    break
+                if turn == 1:
+                    good[state] = 1 if found else 2
+            moved = False
+            for byte in range(256):
+                entry = np.int64(utf8[inside, byte])
+                if entry == -1 or (entry < -1 and atoms[-2 - entry, STEADY] == 0):
+                    continue
+                after = np.int64(trans[state, byte_class[byte]])
+                if after > 0 and far[after] >= 0 and far[after] < far[state]:
+                    inside = entry if entry > 0 else np.int64(0)
+                    state, moved = after, True
+                    break
     if found:
         good[q] = 1
     return found
-
-
-@inlined
-def is_good(q: Int, steps: Arrays, text: Arrays, chars: Arrays, states: Arrays) -> bool:
-    """What `leads_home` says, without a call where it is known."""
-    good = states[1][q]
-    return good == 1 or (good == 0 and leads_home(q, steps, text, chars, states))
 
 
 @inner
@@ -85,65 +81,80 @@ def look_ahead(
     U0    the same without one
     """
     trans, byte_class, behind = steps
-    utf8, coarse, steady, into, most = text[0], chars[0], chars[1], chars[2], chars[3]
-    accepting, known, B, U1, U0 = states[0], states[2], states[3][q], states[4][q], states[5][q]
+    utf8, atoms, into = text[0], chars[0], chars[1]
+    accepting, marks, known, looks = states[0], states[1], states[2], states[3]
+    n_words, most = looks.shape[2], into.shape[1] - 1
     whole, good, last, last_kind = True, False, np.int64(-1), np.int64(-1)
     for byte in range(0xF5):
         entry = np.int64(utf8[0, byte])
         if entry == -1:
             continue
-        after = known_step(q, byte, trans, byte_class, behind)
+        after = known_step(q, byte_class[byte], trans, behind)
         if after != 0 and entry >= 0:
-            for w in range(len(B)):
-                U1[w] |= most[1, w]
-                U0[w] |= most[2, w]
+            for w in range(n_words):
+                looks[q, U1, w] |= into[2, most, w]
+                looks[q, U0, w] |= into[3, most, w]
             break
         if after < 0:
             want(-1 - after, wanted)
             whole = False
         if after <= 0:
             continue
-        kind = np.int64(coarse[-2 - entry])
+        kind = np.int64(atoms[-2 - entry, COARSE])
         if after == last and kind == last_kind:
             continue
         if after != last:
-            good = is_good(after, steps, text, chars, states)
+            good = marks[after] == 1 or leads_home(after, steps, text, chars, states)
         last, last_kind = after, kind
-        for w in range(len(B)):
-            if steady[-2 - entry]:
+        for w in range(n_words):
+            if atoms[-2 - entry, STEADY] != 0:
                 if good:
-                    B[w] |= into[0, kind, w]
+                    looks[q, B, w] |= into[0, kind, w]
                 if accepting[after]:
-                    B[w] |= into[1, kind, w]
-            U1[w] |= into[2, kind, w]
-            U0[w] |= into[3, kind, w]
+                    looks[q, B, w] |= into[1, kind, w]
+            looks[q, U1, w] |= into[2, kind, w]
+            looks[q, U0, w] |= into[3, kind, w]
     known[q] = COMPLETE if whole else UNDER_WAY
 
 
 @inner
 def _status_within(
-    q: Int, a: Int, H: Int, steps: Arrays, text: Arrays, chars: Arrays, states: Arrays, sets: Arrays
+    q: Int,
+    a: Int,
+    H: Int,
+    steps: Arrays,
+    text: Arrays,
+    chars: Arrays,
+    states: Arrays,
+    bits: np.ndarray,
 ) -> Int:
     """The same in a text state that is not harmless: ALIVE if one ASCII character shows it."""
     trans, byte_class, behind = steps
-    utf8, next_, ends, harmless = text
-    coarse, into = chars[0], chars[2]
+    utf8, next_, told = text
+    atoms, into, accepting, good = chars[0], chars[1], states[0], states[1]
+    status = np.int64(PARTLY)
     for byte in range(128):
         entry = utf8[0, byte]
         if entry >= -1:
             continue
         a2 = next_[a, -2 - entry]
-        if a2 < 0 or not harmless[a2]:
+        if a2 < 0 or not told[a2, HARMLESS]:
             continue
-        q2 = known_step(q, byte, trans, byte_class, behind)
+        q2 = known_step(q, byte_class[byte], trans, behind)
         if q2 <= 0:
             continue
-        c = coarse[-2 - entry]
-        if meets(sets[0][H], into[0, c]) and is_good(q2, steps, text, chars, states):
-            return ALIVE
-        if states[0][q2] and ends[a2] and meets(sets[0][H], into[1, c]):
-            return ALIVE
-    return PARTLY
+        c, goes_on, may_end = atoms[-2 - entry, COARSE], np.uint64(0), np.uint64(0)
+        for w in range(bits.shape[2]):
+            goes_on |= bits[H, BREAKS, w] & into[0, c, w]
+            may_end |= bits[H, BREAKS, w] & into[1, c, w]
+        if (may_end != 0 and accepting[q2] and told[a2, ENDS]) or (
+            goes_on != 0
+            and good[q2] != 2
+            and (good[q2] == 1 or leads_home(q2, steps, text, chars, states))
+        ):
+            status = np.int64(ALIVE)
+            break
+    return status
 
 
 @inner
@@ -151,40 +162,40 @@ def know_all(numbers: np.ndarray, n: Int, memo: Arrays, kit: Arrays, wanted: np.
     """Find the statuses of configurations, numbers[:n] (int64; -1: none), that are not known yet,
     and keep them; those for which steps are wanted stay 0."""
     steps, text, chars, states, sets = kit[0], kit[1], kit[2], kit[3], kit[4]
-    keys, statuses = memo[2], memo[6]
-    accepting, _, known, B, U1, U0 = states[:6]
-    breaks, binds, utf8_row, end, loose = sets[0], sets[1], sets[2], chars[4], chars[5][0]
-    ends, harmless, n_words = text[2], text[3], breaks.shape[1]
+    met, accepting, known, looks = memo[2], states[0], states[2], states[3]
+    bits, utf8_row, end, told = sets[0], sets[1], chars[2], text[2]
+    n_words, loose = bits.shape[2], len(kit[6][4]) > 0
     for i in range(n):
         c = numbers[i]
-        if c < 0 or statuses[c] != 0:
+        if c < 0 or met[c, STATUS] != 0:
             continue
-        key = keys[c]
+        key = met[c, KEY]
         q, a, H = key >> 40, (key >> 24) & 0xFFFF, key & 0xFFFFFF
         if utf8_row[H] != 0:
-            statuses[c] = PARTLY
+            met[c, STATUS] = PARTLY
             continue
-        bits = np.uint64(0)
-        if accepting[q] and ends[a]:
+        some = np.uint64(0)
+        if accepting[q] and told[a, ENDS]:
             for w in range(n_words):
-                bits |= breaks[H, w] & end[w]
-        if bits != 0:
-            statuses[c] = ALIVE
+                some |= bits[H, BREAKS, w] & end[w]
+        if some != 0:
+            met[c, STATUS] = ALIVE
             continue
-        if not harmless[a]:
-            statuses[c] = _status_within(q, a, H, steps, text, chars, states, sets)
+        if not told[a, HARMLESS]:
+            met[c, STATUS] = _status_within(q, a, H, steps, text, chars, states, bits)
             continue
         before, calls = wanted[0], wanted[-1]
         if known[q] != COMPLETE:
             look_ahead(q, steps, text, chars, states, wanted)
         for w in range(n_words):
-            bits |= breaks[H, w] & B[q, w]
-        if bits != 0:
+            some |= bits[H, BREAKS, w] & looks[q, B, w]
+        if some != 0:
             wanted[0], wanted[-1] = before, calls  # they are not needed
-            statuses[c] = ALIVE
+            met[c, STATUS] = ALIVE
             continue
         if known[q] != COMPLETE:
             continue
         for w in range(n_words):
-            bits |= (breaks[H, w] & U1[q, w]) | (binds[H, w] & U0[q, w])
-        statuses[c] = PARTLY if loose or bits != 0 else DEAD
+            some |= bits[H, BREAKS, w] & looks[q, U1, w]
+            some |= bits[H, BINDS, w] & looks[q, U0, w]
+        met[c, STATUS] = PARTLY if loose or some != 0 else DEAD

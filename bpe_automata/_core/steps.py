@@ -14,35 +14,40 @@ The arrays come in plain tuples, which kernels take apart (a call with named tup
 as long):
 
     steps    trans int32 [states, columns], byte_class uint8 [256], behind int32: where bytes lead,
-             see `known_step`
-    text     utf8 int32 [rows, 256], next int32 [texts, atoms], ends, harmless bool [texts]: UTF-8
-             and the text automaton; from a harmless state every text of steady atoms can be
-             read, and may end
-    chars    coarse int32 [atoms], steady bool [atoms], into uint64 [4, coarse, words], most uint64
-             [3, words], end uint64 [words], loose bool [1], after uint64 [2, n, coarse, words],
-             fragments int32: which hypotheses a coarse atom may follow: with a boundary into a
-             universal one, with one where the text may end then, with one, without one; the most
-             that B, U1 and U0 can be; those with which a text may end; do added tokens go on? the
+             see `links.known_step`
+    text     utf8 int32 [rows, 256], next int32 [texts, atoms], told bool [texts, 2]: UTF-8 and the
+             text automaton; of each of its states: may a text end there? is it harmless? (From a
+             harmless state every text of steady atoms can be read, and may end.)
+    chars    atoms int32 [atoms, 2], into uint64 [4, coarse + 1, words], end uint64 [words], after
+             uint64 [2, n, coarse, words], fragments int32: the coarse atom that each belongs to,
+             and is it steady; which hypotheses a coarse atom may follow: with a boundary into a
+             universal one, with one where the text may end then, with one, without one (behind
+             them all, those that any atom may follow); those with which a text may end; the
              hypotheses after an atom, without and with a boundary before it; the tokens that are
              nothing but the last bytes of a character
-    states   accepting bool [states], good uint8 [states], known uint8 [states], B, U1, U0 uint64
-             [states, words], distance int32 [states] (none of a linked automaton), far int32
-             [states]: see `look_ahead` and `leads_home`; far: bytes to acceptance
-    sets     breaks, binds uint64 [sets, words], utf8_row int32 [sets], at int32 [sets], free, bound
-             int32 [rows, classes], inside uint64 [sets, 2, words]: of each hypothesis set the
-             hypotheses after which a boundary may come, or none; of those that are known (at >= 0)
-             the sets after each token class; inside a character, the hypotheses before it by
-             whether there is a boundary there
-    trie     label uint8, depth, skip, token, klass, after, first int32 [nodes]; start int32, data
-             uint8: the vocabulary
-    pairs    position int32 [ids], order int32; part, by_part, merges, low, high, birth int32: what
-             may not come before an id, as in `_kernels.geometry`; left, right, birth int32 [ids],
-             slots int64, values int32: which pairs are broken
-    memo     slots int64, values int32: hash table of configurations; keys int64, dead int32 [n]:
-             see `search`; counts int64 [3]: configurations, rows, the most of detour; rows uint64
-             [rows, words]: dead ids by position; known uint8 [n]: statuses; detour int32 [n]: the
+    states   accepting bool [states], good uint8 [states], known uint8 [states], looks uint64
+             [states, 3, words], far int32 [states]: see `leads_home` and `look_ahead`; far: bytes
+             to acceptance (of a linked automaton perhaps fewer)
+    sets     bits uint64 [sets, 4, words], utf8_row int32 [sets], at int32 [sets], after int32
+             [rows, 2, classes]: of each hypothesis set the hypotheses after which a boundary may
+             come, or none, and inside a character those before it, without and with a boundary
+             there; of those that are known (at >= 0) the sets after each token class, with a
+             boundary before the token and without
+    trie     nodes int32 [nodes, 7], start int32, data uint8: the vocabulary; of each node its
+             label, depth, skip, token, class, text state behind and first atom
+    added    from, behind, after_row int32, after int32 [rows, n], texts int32 [n, 3], data uint8:
+             the states before and after an added token of each state (of length 0: itself), the row
+             of each text state, and the text states after each token; its id (-1: it may not come)
+             and the bytes data[begin:end] of each
+    pairs    ids int32 [ids + 1, 5], merges int32 [m, 3], order int32, slots int64, values int32:
+             which pairs are broken: see `_kernels.geometry`, for what may not come before an id;
+             the id at each position; hash table of the ranks
+    memo     slots int64, values int32: hash table of configurations; met int64 [n, 4]: of each its
+             key, the ids that are not known to be live there (see `search`), its status, and the
              most bytes of ids by which an id was found to be live, until one led to a
-             configuration that is ALIVE; hints int32 [rows of utf8]: see `complete`
+             configuration that is ALIVE; counts int64 [3]: configurations, rows, the most of those
+             bytes; rows uint64 [rows, words]: ids by position; hints int32 [rows of utf8]: see
+             `complete`
     visited  failed int64, its count; seen, stamps, listed int64, now int64 [2]: the pairs that are
              known to be dead, and those of one search
     kit      steps, text, chars, states, sets, trie, added, pairs
@@ -55,31 +60,24 @@ from typing import Any
 
 import numpy as np
 
-from bpe_automata._kernels import inlined, jit, links
+from bpe_automata._kernels import inlined, jit
 from bpe_automata._kernels.hashing import slot_of
+from bpe_automata._kernels.links import known_step
 
 Arrays = tuple[Any, ...]
 Int = Any  # int64 inside kernels, which are also called with int
 
 ALIVE, DEAD, PARTLY, LATER = 1, 2, 3, 4
+KEY, OPEN, STATUS, DETOUR = 0, 1, 2, 3  # columns of `memo.met`
+LABEL, DEPTH, SKIP, TOKEN, KLASS, TEXT, FIRST = 0, 1, 2, 3, 4, 5, 6  # of `trie.nodes`
+BREAKS, BINDS, WITHIN = 0, 1, 2  # of `sets.bits`
+ENDS, HARMLESS = 0, 1  # of `text.told`
+COARSE, STEADY = 0, 1  # of `chars.atoms`
 DONE, NEED_STEPS, NEED_SET, NEED_ROOM, NEED_TIME = 0, 1, 2, 3, 4
 NEED_CONFIGURATIONS, NEED_ROWS, NEED_VISITED, NEED_SEARCH = 5, 6, 7, 8
-FOREVER = 2**31 - 1
 NO_TOKEN = -1
 BEGINNING = 0  # the hypothesis set at the beginning of a text
 COMPLETE, UNDER_WAY = 2, 1
-
-
-@inlined
-def known_step(
-    state: Int,
-    byte: Int,
-    trans: np.ndarray,
-    byte_class: np.ndarray,
-    behind: np.ndarray,
-) -> Int:
-    """The state after a byte; -1 - the number of a step that is not written down."""
-    return links.known_step(state, byte_class[byte], trans, behind)
 
 
 @jit
@@ -98,7 +96,7 @@ def walk(state: Int, data: np.ndarray, steps: Arrays, wanted: np.ndarray) -> Int
     """The state after some bytes, 0 where there is none or a step is wanted."""
     trans, byte_class, behind = steps
     for byte in data:
-        state = known_step(state, byte, trans, byte_class, behind)
+        state = known_step(state, byte_class[byte], trans, behind)
         if state <= 0:
             if state < 0:
                 want(-1 - state, wanted)

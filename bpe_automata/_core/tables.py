@@ -12,7 +12,9 @@ from bpe_automata._budget import check
 from bpe_automata._core.canonical import CanonicalAutomaton
 from bpe_automata._core.groups import Characters, Groups, grouped
 from bpe_automata._core.sets import words
+from bpe_automata._core.steps import HARMLESS
 from bpe_automata._core.token_actions import INSIDE
+from bpe_automata._core.vocabulary import Trie
 from bpe_automata._kernels.distance import distances
 from bpe_automata._limits import check_fits
 from bpe_automata._sharing import Immutable, Lock, cached
@@ -86,11 +88,13 @@ def steady_atoms(text: TextAutomaton, harmless: np.ndarray) -> np.ndarray:
 
 def kinds_of_rows(utf8: np.ndarray) -> np.ndarray:
     """int32 [rows]: the UTF-8 rows by which bytes may follow, whatever the characters."""
-    kinds: np.ndarray = np.zeros(len(utf8), np.int32)
+    kinds = np.zeros(len(utf8), np.int32)
     for _ in range(4):
         shown = np.where(utf8 < 0, np.maximum(utf8, -2), kinds[np.maximum(utf8, 0)])
-        _, kinds = np.unique(shown, axis=0, return_inverse=True)
-    return kinds.reshape(-1).astype(np.int32)
+        numbers: dict[bytes, int] = {}  # a tenth of the time of `np.unique`
+        rows = (numbers.setdefault(row.tobytes(), len(numbers)) for row in shown)
+        kinds = np.fromiter(rows, np.int32, len(shown))
+    return kinds
 
 
 def fragments(canonical: CanonicalAutomaton) -> np.ndarray:
@@ -102,16 +106,23 @@ def fragments(canonical: CanonicalAutomaton) -> np.ndarray:
     return np.flatnonzero(found).astype(np.int32)
 
 
+def packed_trie(trie: Trie, *columns: np.ndarray) -> Arrays:
+    """`trie` of the kernels. columns: int32 [nodes], thrice: class, text state and first atom."""
+    shape = trie.label, trie.depth, trie.skip, trie.token
+    nodes = np.stack([*shape, *columns], axis=1, dtype=np.int32)
+    return fixed(nodes, trie.start, trie.data)
+
+
 class Tables(Immutable):
     """What a reader needs to know of a tokenizer; see `steps` for what the tuples hold. by_id:
-    int32 [n_ids], thrice: class, text state and first atom of each token; kinds: see
-    `kinds_of_rows`; any_text: its product with all texts, where it was needed."""
+    int32 [n_ids, 3]: class, text state and first atom of each token; kinds: see `kinds_of_rows`;
+    any_text: its product with all texts, where it was needed."""
 
     n_ids: int
     deepest: int
     text: Arrays
     trie: Arrays
-    by_id: Arrays
+    by_id: np.ndarray
     kinds: np.ndarray
     lock: Lock
     slices: dict[tuple[bytes, bool, int], Any]
@@ -136,8 +147,8 @@ class TokenizerTables(Tables):
         self.sets = canonical.sets
         self.deepest = int(trie.deepest)
         quiet = harmless(text, utf8)
-        self.harmless = quiet
-        self.text = fixed(utf8, text.next, text.ends, quiet)
+        told = np.stack([text.ends, quiet], axis=1)
+        self.text = fixed(utf8, text.next, told)
         ends = boundaries.ends
         follow = boundaries.follow
         into = [
@@ -147,44 +158,24 @@ class TokenizerTables(Tables):
             follow[0].any(axis=2),
         ]
         packed = np.stack([words(one.T) for one in into])
-        coarse = pipeline.coarse.astype(np.int32)
-        steady = steady_atoms(text, quiet)
-        used = np.unique(coarse)
-        most = np.bitwise_or.reduce(packed[:, used], axis=1)
-        quietest = np.unique(coarse[steady])
-        best = np.bitwise_or.reduce(packed[:2][:, quietest], axis=(0, 1), initial=0)
-        most = np.stack([best, most[2], most[3]])
-        self.chars = fixed(coarse, steady, packed, most, words(ends))
-        self.steps_of_hypotheses, self.fragments = fixed(
-            canonical.sets.follow, fragments(canonical)
+        coarse, steady = pipeline.coarse, steady_atoms(text, quiet)
+        most = np.bitwise_or.reduce(packed[:, np.unique(coarse)], axis=1, keepdims=True)
+        self.chars = fixed(
+            np.stack([coarse, steady], axis=1).astype(np.int32),
+            np.concatenate([packed, most], axis=1),
+            words(ends),
+            canonical.sets.follow,
+            fragments(canonical),
         )
-        self.trie = fixed(
-            trie.label,
-            trie.depth,
-            trie.skip,
-            trie.token,
-            nodes.token_class,
-            nodes.text,
-            nodes.first,
-            trie.start,
-            trie.data,
-        )
-        actions = canonical.actions
-        self.by_id = fixed(actions.of_token, actions.text, actions.first)
-        before, after = canonical.geometry.before, canonical.geometry.after
-        birth = canonical.derivation.birth
-        position = np.full(len(birth), -1, np.int32)
-        position[before.order] = np.arange(len(before.order), dtype=np.int32)
-        half = before.part, before.by_part, before.merges, before.low, before.high
-        broken = canonical.geometry.pairs
-        pairs = broken.left, broken.right, broken.slots, broken.values
-        self.pairs = fixed(position, before.order, *half, birth, *pairs)
-        half = after.part, after.by_part, after.merges, after.low, after.high
-        self.follow = fixed(*half, after.order, birth)
+        self.trie = packed_trie(trie, *nodes)
+        actions, geometry = canonical.actions, canonical.geometry
+        (self.by_id,) = fixed(np.stack([actions.of_token, actions.text, actions.first], axis=1))
+        self.pairs = fixed(*geometry.before, geometry.slots, geometry.values)
+        self.follow = fixed(*geometry.after)
         self.reachable = canonical.derivation.reachable
         (self.kinds,) = fixed(kinds_of_rows(utf8))
         steadily = np.where(steady, text.next, -1).astype(np.int32)
-        self.steady_text = fixed(utf8, steadily, text.ends, quiet)
+        self.steady_text = fixed(utf8, steadily, told)
         self.lock, self.slices = Lock(), {}
 
     @cached
@@ -197,32 +188,25 @@ class TokenizerTables(Tables):
 
     def sliceable(self) -> np.ndarray:
         """bool [n_ids]: the tokens behind which the text automaton is in a harmless state."""
-        after = self.by_id[1]
-        found: np.ndarray = (after >= 0) & self.harmless[after]
+        after = self.by_id[:, 1]
+        found: np.ndarray = (after >= 0) & self.text[2][after, HARMLESS]
         return found
 
 
-_NOTHING = np.empty(0, np.int32)
-NO_ADDED = fixed(
-    _NOTHING,
-    _NOTHING,
-    _NOTHING,
-    np.empty((0, 0), np.int32),
-    np.zeros(1, np.int32),
-    np.empty(0, np.uint8),
-    _NOTHING,
-)
+_NOTHING, _NONE_AFTER = np.empty(0, np.int32), np.empty((0, 0), np.int32)
+_NO_TEXTS = np.empty((0, 3), np.int32), np.empty(0, np.uint8)
+NO_ADDED = fixed(_NOTHING, _NOTHING, _NOTHING, _NONE_AFTER, *_NO_TEXTS)
 
 
 def added_arrays(canonical: CanonicalAutomaton, prefixed: PrefixedDfa, banned: set[int]) -> Arrays:
     """`added` of the kernels. banned: ids that may not be read as text."""
     text = canonical.pipeline.text
-    ids = text.ids.astype(np.int32)
-    ids[np.isin(ids, list(banned))] = -1
+    ids = np.where(np.isin(text.ids, list(banned)), -1, text.ids)
     if not (ids >= 0).any():
         return NO_ADDED
+    texts = np.stack([ids, text.token_start[:-1], text.token_start[1:]], axis=1).astype(np.int32)
     around = prefixed.added_from, prefixed.after_added
-    return fixed(*around, text.after_row, text.after, text.token_start, text.data, ids)
+    return fixed(*around, text.after_row, text.after, texts, text.data)
 
 
 class Scratch(threading.local):
@@ -237,16 +221,15 @@ class Scratch(threading.local):
         found = self._made.get(key)
         if found is None:
             found = self._made[key] = (
-                np.empty((n_rows, 4), np.int32),
+                np.empty((2 * n_rows, 4), np.int32),
                 np.zeros(depth + 2, np.int32),
                 np.zeros(4096, np.int64),
                 np.zeros(64, np.int64),
                 np.empty((self.sizes["listed"], 4), np.int64),
-                np.empty(n_rows, np.int64),
+                np.empty(2 * n_rows, np.int64),
                 np.empty((self.sizes["frames"], 6), np.int64),
                 np.empty(n_words, np.uint64),
-                np.empty((2 * n_rows, 4), np.int32),
-                np.empty(2 * n_rows, np.int64),
+                np.empty(n_rows, np.int64),
                 np.empty((2, 2 * n_rows), np.int32),
             )
         return found

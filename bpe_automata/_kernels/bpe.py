@@ -40,10 +40,11 @@ def merge_each(
     Symbols are linked to their neighbours, and pairs lie in a heap, as rank << 32 | position of the
     left part; a pair of the heap counts while its rank is still that of its position.
     """
-    size, row = np.zeros(len(starts) - 1, np.int32), np.full(len(starts) - 1, -1, np.int32)
-    left, right = row.copy(), row.copy()
-    longest = np.int64(0)
-    for k in range(len(size)):
+    n_texts, longest = len(starts) - 1, np.int64(0)
+    size, row = np.zeros(n_texts, np.int32), np.empty(n_texts, np.int32)
+    left, right = np.empty(n_texts, np.int32), np.empty(n_texts, np.int32)
+    for k in range(n_texts):
+        left[k] = right[k] = row[k] = -1
         longest = max(longest, np.int64(starts[k + 1] - starts[k]))
     before, after = np.empty(longest, np.int64), np.empty(longest, np.int64)
     rows = np.empty(longest, np.int64)  # of the pair of a symbol and the next one, -1: no merge

@@ -112,7 +112,8 @@ def determinize(
 @inner
 def _begun(n_nodes: int, n_columns: int) -> tuple[Sets, Lists, np.ndarray, np.ndarray]:
     """Room for the first states: (sets, lists, cells, scratch)."""
-    room = 64
+    room, alone, counts = 64, np.empty(n_nodes, np.int32), np.zeros(2, np.int64)
+    alone[:], counts[_STATES] = -1, 1
     sets = Sets(
         np.zeros((room, n_columns), np.int32),
         np.zeros(room, np.bool_),
@@ -120,8 +121,8 @@ def _begun(n_nodes: int, n_columns: int) -> tuple[Sets, Lists, np.ndarray, np.nd
         np.zeros(room + 1, np.int32),
         np.zeros(table_size(room), np.int32),
         np.zeros(4 * room + n_nodes, np.int32),
-        np.full(n_nodes, -1, np.int32),
-        np.array([1, 0]),
+        alone,
+        counts,
     )
     lists = Lists(
         np.empty(n_columns, np.int32),

@@ -15,8 +15,9 @@ def distances_by_head(ptr: np.ndarray, tail: np.ndarray, accepting: np.ndarray) 
     """int32 [n]: edges to the nearest accepting state, NEVER if there is none. ptr: int64 [n + 1],
     tail: int32, the tails of the edges into each state."""
     n = len(accepting)
-    found, queue, count, done = np.full(n, NEVER, np.int32), np.empty(n, np.int32), 0, 0
+    found, queue, count, done = np.empty(n, np.int32), np.empty(n, np.int32), 0, 0
     for s in range(n):
+        found[s] = NEVER
         if accepting[s]:
             found[s], queue[count] = 0, s
             count += 1
@@ -43,7 +44,8 @@ def distances(trans: np.ndarray, accepting: np.ndarray) -> np.ndarray:
         for a in range(k):
             if trans[s, a] != 0 and (a == 0 or trans[s, a] != trans[s, a - 1]):
                 ptr[trans[s, a] + 2] += 1
-    ptr = ptr.cumsum()
+    for s in range(n + 1):
+        ptr[s + 1] += ptr[s]
     tail = np.empty(ptr[n + 1], np.int32)
     for s in range(n):
         for a in range(k):

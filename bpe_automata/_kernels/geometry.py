@@ -8,7 +8,7 @@ right, so v may be merged at exactly that rank and u may not.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -18,37 +18,40 @@ from bpe_automata._kernels.hashing import look_up
 FOREVER = 2**31 - 1
 
 
+# Columns of what kernels know of each id, int32 [ids + 1, 5]: its position in the preorder of the
+# other side, its birth, its left and its right part, and where the merges begin that it is the part
+# of on this side. Of each of these, by part and by rank, int32 [m, 3]: the rank and the interval of
+# positions low:high on the other side.
+POSITION, BIRTH, LEFT, RIGHT, MERGES = 0, 1, 2, 3, 4
+RANK, LOW, HIGH = 0, 1, 2
+
+
 @jit
 def clear_intervals(
-    token: int,
-    part: np.ndarray,
-    birth: np.ndarray,
-    slack: int,
-    by_part: np.ndarray,
+    token: Any,
+    spine: Any,
+    slack: Any,
+    ids: np.ndarray,
     merges: np.ndarray,
-    low: np.ndarray,
-    high: np.ndarray,
     order: np.ndarray,
     bits: np.ndarray,
 ) -> None:
     """Clear, in the packed int32 `bits`, every id that cannot stand beside `token`.
 
-    `part` is the spine to walk (right parts to find what may not follow, left parts for what may
-    not precede); merges[by_part[x]:by_part[x+1]] are the ranks, ascending, of merges whose part on
-    that side is x; low/high/order give the interval of ids on the other side. A spine has fewer
-    nodes than the token has symbols, as parts are shorter than what they make.
+    `spine` is the column of the parts to walk (RIGHT to find what may not follow, with slack 0;
+    LEFT for what may not precede, with slack 1), order the ids of the other side by position. A
+    spine has fewer nodes than the token has symbols, as parts are shorter than what they make.
     """
-    node, limit = token, FOREVER
+    node, limit, one = np.int64(token), np.int64(FOREVER), np.int32(1)
     while node >= 0:
-        for i in range(by_part[node], by_part[node + 1]):
-            rank = merges[i]
-            if rank >= limit:
+        for i in range(ids[node, MERGES], ids[node + 1, MERGES]):
+            if merges[i, RANK] >= limit:
                 break
-            for at in range(low[rank], high[rank]):
+            for at in range(merges[i, LOW], merges[i, HIGH]):
                 other = order[at]
-                bits[other >> 5] &= ~(np.int32(1) << np.int32(other & 31))
-        limit = birth[node] + slack
-        node = part[node]
+                bits[other >> 5] &= ~(one << np.int32(other & 31))
+        limit = np.int64(ids[node, BIRTH]) + slack
+        node = np.int64(ids[node, spine])
 
 
 @jit
@@ -77,29 +80,3 @@ def breaking_merge(
         u_limit = birth[u]
         u = right[u]
     return -1 if best == FOREVER else best
-
-
-class Half(NamedTuple):
-    """One side of `_core.geometry.Geometry`: see `_kernels.geometry.clear_intervals`.
-
-    part int32 [n_ids]: the spine; by_part, merges int32: CSR from a part to ranks; low, high,
-    order int32: the intervals on the other side."""
-
-    part: np.ndarray
-    by_part: np.ndarray
-    merges: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
-    order: np.ndarray
-
-
-class Pairs(NamedTuple):
-    """What `_kernels.geometry.breaking_merge` needs: left, right, birth int32 [n_ids]; slots int64
-    and values int32, the hash table of merges. before: what may not come before an id."""
-
-    left: np.ndarray
-    right: np.ndarray
-    birth: np.ndarray
-    slots: np.ndarray
-    values: np.ndarray
-    before: Half

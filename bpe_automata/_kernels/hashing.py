@@ -18,7 +18,7 @@ from bpe_automata._kernels import inlined, jit
 # the numbers of entries, 0 where free. The caller keeps the key of each entry and compares keys.
 
 
-@jit
+@inlined
 def mix(word: Any) -> Any:
     """A bijection of uint64 whose low bits depend on all bits of `word` (any integer)."""
     h = np.uint64(word) * np.uint64(0x9E3779B97F4A7C15)
@@ -36,13 +36,13 @@ def table_size(entries: int) -> int:
     return size
 
 
-@jit
+@inlined
 def first_slot(key: Any, table: np.ndarray) -> int:
     """Where the search for a uint64 key begins in a table whose size is a power of two."""
     return np.int64(key & np.uint64(table.size - 1))  # type: ignore[return-value]
 
 
-@jit
+@inlined
 def next_slot(slot: int, table: np.ndarray) -> int:
     """Where the search goes on if `slot` is taken. It ends, as a table is at most half full."""
     return (slot + 1) & (table.size - 1)
@@ -93,8 +93,9 @@ def slot_of(keys: np.ndarray, key: Any) -> Any:
 @jit
 def build_table(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Table from each of `keys` (int64, distinct) to its index: (slots int64, values int32)."""
-    slots = np.full(table_size(len(keys) + 1), EMPTY, np.int64)
-    values = np.full(len(slots), EMPTY, np.int32)
+    slots = np.empty(table_size(len(keys) + 1), np.int64)
+    values = np.empty(len(slots), np.int32)
+    slots[:], values[:] = EMPTY, EMPTY
     for index in range(len(keys)):
         at = slot_of(slots, keys[index])
         slots[at] = keys[index]
@@ -112,7 +113,8 @@ def look_up(slots: np.ndarray, values: np.ndarray, key: int) -> int:
 @jit
 def with_room(slots: np.ndarray, values: np.ndarray, entries: int) -> tuple[np.ndarray, np.ndarray]:
     """A table in one for `entries` keys, no fewer than there are; values of any dtype."""
-    roomier = np.full(table_size(entries), EMPTY, np.int64)
+    roomier = np.empty(table_size(entries), np.int64)
+    roomier[:] = EMPTY
     moved = np.zeros(len(roomier), values.dtype)
     for at in range(len(slots)):
         if slots[at] != EMPTY:

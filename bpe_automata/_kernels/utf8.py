@@ -23,7 +23,6 @@ def instantiate(
 
     No rows at all if they would take more than `max_bytes`.
     """
-    follow = np.flatnonzero((some_byte >= 0x80) & (some_byte < 0xC0))
     n, n_classes = trans.shape[0], some_byte.size
     rows = np.zeros((2 * n + nodes.shape[0] + 1, n_classes), np.int32)
     table, keys = np.zeros(table_size(rows.shape[0]), np.int32), np.zeros(rows.shape[0], np.uint64)
@@ -38,9 +37,10 @@ def instantiate(
         for v in range(1, nodes.shape[0]):
             if poll(watch):
                 return rows[:0]
-            for c in follow:
-                child = nodes[v, some_byte[c] & 63]
-                rows[used, c] = trans[q, child] if is_leaf[v] else seen[child]
+            for c in range(n_classes):
+                if 0x80 <= some_byte[c] < 0xC0:
+                    child = nodes[v, some_byte[c] & 63]
+                    rows[used, c] = trans[q, child] if is_leaf[v] else seen[child]
             seen[v] = row_number(rows, used, False, keys, table)
             used = max(used, seen[v] + 1)
         for column in range(n_classes):
@@ -65,7 +65,10 @@ def row_number(
     slot = first_slot(key, table)
     while table[slot] != 0:
         state = int(table[slot])
-        if keys[state] == key and (rows[state] == rows[used]).all():
+        same = keys[state] == key
+        for column in range(rows.shape[1] if same else 0):
+            same &= rows[state, column] == rows[used, column]
+        if same:
             return state
         slot = next_slot(slot, table)
     table[slot], keys[used] = used, key
@@ -108,7 +111,9 @@ def _renumber(
     trans: np.ndarray, accepting: np.ndarray, number: np.ndarray, watch: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Rename the states; those numbered 0 go away (they are the dead state or unreachable)."""
-    size = number.max() + 1
+    size = 1
+    for s in range(len(number)):
+        size = max(size, number[s] + 1)
     table, final = np.zeros((size, trans.shape[1]), np.int32), np.zeros(size, np.bool_)
     for s in range(trans.shape[0]):
         if poll(watch):

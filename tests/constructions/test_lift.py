@@ -159,8 +159,7 @@ def test_states_that_need_tokens_of_many_bytes(data):
                 edges[state, i] = int(after[dfa.walk(spelled, int(swapped[state]))])
     alive = accepting.copy()
     open_ = np.flatnonzero(~alive)[1:]
-    nodes = trie.label, trie.depth, trie.skip, trie.token, kinds, kinds, kinds
-    spelled = core.fixed(*nodes, trie.start, trie.data)
+    spelled = core.packed_trie(trie, kinds, kinds, kinds)
     good = alive.astype(np.uint8)
     core.settle(open_, good, PrefixedDfa(dfa, 1, swapped, after), spelled, added)
     assert set(np.flatnonzero(good).tolist()) == _alive(dfa, edges)

@@ -104,9 +104,7 @@ def of_bits(words):
 
 def told(sets, number):
     """What kernels are told of a set."""
-    breaks, binds, _, _, _, _, inside = sets.current()
-    bits = breaks[number], binds[number], *inside[number]
-    return [*map(of_bits, bits), sets.ends(number)]
+    return [*map(of_bits, sets.current()[0][number]), sets.ends(number)]
 
 
 def as_the_twin(automaton, seed):
