@@ -136,8 +136,9 @@ _held = _Held()
 
 def _hold_all() -> None:
     """Take every lock, without waiting for one while others are held: so it does not matter in
-    which order other threads take them. numba's own is among them: a child that found it taken
-    could load no kernel."""
+    which order other threads take them. numba's own is among them: a child that found it taken, as
+    another thread was compiling or loading a kernel, could never load one. It has no public name,
+    and no lock of this package could stand for it, as the lock is taken by any call of a kernel."""
     first: Any = None
     while True:
         locks = [lock for ref in list(_live.values()) if (lock := ref()) is not None]

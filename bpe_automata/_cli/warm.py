@@ -20,7 +20,6 @@ from importlib import import_module
 from typing import Any, TextIO, get_args
 
 import numpy as np
-from numba.core import event
 from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers, trainers
 from tokenizers import Tokenizer as Trained
 
@@ -35,7 +34,7 @@ from bpe_automata._decoding.constraint import Constraint, Method, constrain
 from bpe_automata._decoding.explanation import explain
 from bpe_automata._decoding.matcher import matcher_of
 from bpe_automata._decoding.verification import verify
-from bpe_automata._kernels import compiled
+from bpe_automata._kernels import after_each_compiled, compiled
 from bpe_automata._tokenizer.sources.implied_merges import all_splits
 from bpe_automata._tokenizer.tokenizer import Tokenizer
 from bpe_automata.banning import Ban, Spellings
@@ -75,7 +74,7 @@ def _run_warm(arguments: argparse.Namespace) -> int:
     tokenizers = list(map(load_tokenizer, arguments.tokenizers))
     quiet = logging.getLogger("bpe_automata")
     level = quiet.level
-    with event.install_listener("numba:compile", Progress(sys.stderr)):
+    with after_each_compiled(Progress(sys.stderr).draw):
         quiet.setLevel(logging.ERROR)  # the logger advises to run this very command
         try:
             warm_kernels(trained())
@@ -92,7 +91,7 @@ def _run_warm(arguments: argparse.Namespace) -> int:
     return 0
 
 
-class Progress(event.Listener):  # type: ignore[misc]
+class Progress:
     """Draws the number of kernels that are ready, compiled or loaded, after each that is compiled,
     if the screen is a terminal."""
 
@@ -101,10 +100,7 @@ class Progress(event.Listener):  # type: ignore[misc]
         self._screen, self._begun = screen, time.perf_counter()
         self._kernels = all_kernels()
 
-    def on_start(self, compiling: event.Event) -> None:
-        """Draw nothing."""
-
-    def on_end(self, compiling: event.Event) -> None:
+    def draw(self) -> None:
         """Draw the bar."""
         if not self._screen.isatty():
             return

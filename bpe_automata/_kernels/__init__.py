@@ -17,7 +17,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -108,10 +108,13 @@ def inlined(function: F) -> F:
 
 
 class _Compiling(event.Listener):  # type: ignore[misc]
-    """No budget counts the time that compiling takes, and the first time it is told."""
+    """No budget counts the time that compiling takes, and the first time it is told. (numba's
+    documentation offers these events to applications, in its chapter "Event API"; nothing else
+    tells when a kernel is compiled that another one calls.)"""
 
     def __init__(self) -> None:
         self.count, self._thread = 0, threading.local()
+        self.after_each: Callable[[], None] = lambda: None
 
     def on_start(self, compiling: event.Event) -> None:
         function = getattr(compiling.data["dispatcher"], "py_func", None)
@@ -128,6 +131,7 @@ class _Compiling(event.Listener):  # type: ignore[misc]
         self._thread.depth -= 1
         if self._thread.depth == 0:
             excuse(time.thread_time_ns() - self._thread.begun)
+        self.after_each()
 
 
 _compiling: Any = _Compiling()
@@ -137,3 +141,13 @@ event.register("numba:compile", _compiling)
 def compiled() -> int:
     """How many kernels this process has compiled so far, those that it loaded not counted."""
     return int(_compiling.count)
+
+
+@contextmanager
+def after_each_compiled(call: Callable[[], None]) -> Iterator[None]:
+    """Inside, `call` is called whenever a kernel has been compiled. (One at a time.)"""
+    _compiling.after_each = call
+    try:
+        yield
+    finally:
+        _compiling.after_each = lambda: None
