@@ -187,7 +187,6 @@ MODULES = {
     "twins": "study.twins.artefact",
     "twins-gpu": "study.twins.artefact",
     # What is gained, and what it costs.
-    "banned": "serving.banned",
     "throughput": "serving.throughput",
     "throughput-gpu": "serving.throughput",
     "masks": "serving.masks",
