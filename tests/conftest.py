@@ -19,7 +19,6 @@ LONGEST = (
     *("test_readme.py", "notebooks/test_notebooks.py"),
     *("threads/test_threads.py", "tokenizer/test_normalizers.py"),
     *("laws/test_direct_merge.py", "schemas/test_linking.py", "test_kernels.py"),
-    "tables/test_free_draws.py",
     *("token_automata/test_token_algebra.py", "laws/test_trained_tokenizers.py"),
     *("constructions/test_masks.py", "decoding/test_closing.py"),
 )

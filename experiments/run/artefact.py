@@ -183,7 +183,6 @@ MODULES = {
     "free-draws-gpu": "study.free_draws.artefact",
     "free-text": "study.free_text",
     "accuracy": "study.accuracy.artefact",
-    "spontaneous": "study.spontaneous.artefact",
     "twins": "study.twins.artefact",
     "twins-gpu": "study.twins.artefact",
     # What is gained, and what it costs.

@@ -10,36 +10,29 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support import examples, tiny_llama
-from support.steps import metaspace
+from support import examples
 from tiny_bans import (
     END,
     FREE,
-    SPACE,
     SPECIAL,
     SPELLINGS,
     TOKENIZER,
-    A,
-    B,
     N,
     indifferent,
     is_text,
     only,
     random_model,
-    scripted,
     sequences,
 )
 
 from bpe_automata import constrain
 from bpe_automata.banning import AppliedBan, Ban
-from bpe_automata.banning import _spellings as spellings
-from bpe_automata.errors import ArgumentError, EmptyLanguageError, LogitsError, ModelError
+from bpe_automata.errors import EmptyLanguageError, LogitsError, ModelError
 from bpe_automata.sampling import _banned as banned
 from bpe_automata.sampling import _rollback as rollback
 from bpe_automata.sampling import decode
 from bpe_automata.sampling._banned import decode_allowed
 from bpe_automata.sampling._rollback import decode_without
-from bpe_automata.testing import small_tokenizer
 
 MODES = (decode_allowed, decode_without)
 BANS = {
@@ -149,38 +142,11 @@ def test_no_banned_word_passes_on_any_seed(data):
         assert run.acted == len(run.rollbacks) <= cap or mode is decode_allowed
 
 
-def likes(*ids, then=END):
-    """A model that writes these ids, each far likelier than the next one of the list."""
-
-    def model(so_far):
-        logits = np.full(N, -20.0)
-        logits[[*ids]] = -np.arange(len(ids), dtype=float)
-        logits[then] = -10
-        return logits
-
-    return model
-
-
 def test_where_everything_is_banned():
     plain = constrain(TOKENIZER, "b|ab", "lift", [END], added_tokens=False)
     for mode in MODES:
         with pytest.raises(EmptyLanguageError, match="ban of 'b'"):
             mode(indifferent, Ban(["b"]), TOKENIZER, constraint=plain, seed=0)
-
-
-def test_the_exact_mode_says_what_the_ban_took():
-    """Of 4 equally likely ids it takes one at the first step, none at the second."""
-    plain = constrain(TOKENIZER, "a|b|é | ", "lift", [END], added_tokens=False)
-    run = decode_allowed(likes(SPACE), Ban(["b"]), TOKENIZER, constraint=plain, temperature=0)
-    assert run.ids == (SPACE,)
-    assert run.acted == 1
-    assert run.log_mass_removed < 0
-    logits = likes(SPACE)(())
-    first = [i for i in plain.matcher().allowed_ids() if i != B]
-    both = [np.logaddexp.reduce(logits[ids]) for ids in (first, plain.matcher().allowed_ids())]
-    assert run.log_mass_removed == pytest.approx(both[0] - both[1])
-    free = decode_allowed(likes(SPACE), Ban(["xyz"]), TOKENIZER, constraint=plain, temperature=0)
-    assert (free.acted, free.log_mass_removed) == (0, 0.0)
 
 
 def test_without_anything_to_do_it_is_the_free_loop():
@@ -224,66 +190,6 @@ def test_what_a_model_does_wrong():
                 mode(model, Ban(["ab"]), TOKENIZER, constraint=FREE)
 
 
-def test_ids_that_only_the_ban_leaves_without_mass():
-    """The model gives mass to `b` alone: once that is banned, nothing is left at the beginning."""
-
-    def model(ids):
-        logits = np.full(N, -np.inf)
-        logits[B] = 0
-        return logits
-
-    with pytest.raises(EmptyLanguageError, match="gives it no mass"):
-        decode_without(model, Ban(["b"]), TOKENIZER, constraint=FREE, seed=0)
-    with pytest.raises(LogitsError):
-        decode_allowed(model, Ban(["b"]), TOKENIZER, constraint=FREE, seed=0)
-
-
-def test_with_the_space_before_a_text():
-    """Metaspace: `▁a` spells a at the beginning of a text, and " a" elsewhere."""
-    step = metaspace("always", False)
-    tokenizer = small_tokenizer(["a", "b", "▁", "▁a"], [("▁", "a")], step, ["<end>"], decoder=step)
-    plain = constrain(tokenizer, "[ab ]*", "lift", [4], added_tokens=False)
-    ban = Ban([" a"])
-    texts = set()
-    for seed in range(60):
-        for mode in MODES:
-            run = mode(
-                lambda ids: np.zeros(5),
-                ban,
-                tokenizer,
-                constraint=plain,
-                seed=seed,
-                max_new_tokens=4,
-            )
-            assert run.text == tokenizer.decode(run.ids)
-            assert " a" not in run.text
-            texts.add(run.text)
-    assert any(text.startswith("a") for text in texts)
-
-
-def test_a_tiny_transformers_model_reads_each_id_once():
-    """The cache is cropped, not rebuilt: what is fed are the prompt and the ids that were drawn."""
-    made = tiny_llama(0, 16, num_key_value_heads=1, initializer_range=1.0)
-    from bpe_automata.integrations.transformers import CausalModel
-
-    model = CausalModel(made)
-    ban, options = Ban(["ab", "é"]), {"max_new_tokens": 10, "max_rollbacks": 30}
-    acted = 0
-    for seed in range(2):
-        fed, passes, prompt = model.fed, model.passes, [B, seed + A]
-        run = decode_without(model, ban, TOKENIZER, prompt, seed=seed, **options)
-        acted += run.acted
-        assert model.passes - passes == run.passes
-        # Each id that was drawn is fed once, and the prompt.
-        assert model.fed - fed <= len(prompt) + len(run.ids) + run.discarded
-        fresh = decode_without(
-            lambda ids: CausalModel(model.model)(ids), ban, TOKENIZER, prompt, seed=seed, **options
-        )
-        assert fresh.ids == run.ids
-    assert acted
-    assert model.cropped
-
-
 # ---------------------------------------------------------------- put on a constraint once
 
 BAN = Ban(["ab", "é"])
@@ -297,42 +203,6 @@ def test_it_writes_what_is_written_without_it(before):
         model = random_model(seed)
         once = decode_allowed(model, Ban(["ab", "é"]), TOKENIZER, banned=applied, **options)
         assert once == decode_allowed(model, BAN, TOKENIZER, constraint=FREE, **options)
-
-
-def test_it_makes_one_constraint_for_each_beginning_of_a_banned_text():
-    applied = AppliedBan(BAN, FREE.within(7))
-    assert applied.after("xa") is applied.after("a") is not applied.after("b")
-    assert applied.after("b") is applied.after()
-    assert applied.after("a").matcher().mask()[B] == 0 < applied.after("b").matcher().mask()[B]
-    assert applied.after().engine.max_tokens == 7
-    with pytest.raises(EmptyLanguageError):
-        AppliedBan(Ban(regexes=[r"[\s\S]"]), Ban(["b"]).constrain(TOKENIZER, "a")).after()
-
-
-def test_what_was_prepared_for_something_else_is_refused():
-    """A constraint of another ban wrote words that were banned."""
-    other = Ban(["b"])
-    refused = {
-        "AppliedBan": BAN.constrain(TOKENIZER, FREE.dfa, "lift", [END]),
-        "the ban of 'b'": AppliedBan(other, FREE),
-        "another constraint": AppliedBan(BAN, FREE.within(5)),
-    }
-    for match, applied in refused.items():
-        with pytest.raises(ArgumentError, match=match):
-            decode_allowed(indifferent, BAN, TOKENIZER, constraint=FREE, banned=applied)
-
-
-def test_the_exact_mode_makes_no_spellings(monkeypatch):
-    def never(*_):
-        raise RuntimeError("the whole vocabulary is read")
-
-    monkeypatch.setattr(spellings, "_bytes_of_ids", never)
-    monkeypatch.setattr(spellings.Spellings, "__init__", never)
-    ban = Ban(["a"], whole_word=True)
-    options = {"constraint": FREE, "temperature": 0, "max_new_tokens": 2}
-    run = decode_allowed(scripted((SPACE, A, SPACE)), ban, TOKENIZER, **options)
-    assert (run.ids, run.discarded) == ((SPACE,), 1)
-    assert not hasattr(banned, "Watch")
 
 
 WRITTEN_OUT = [Ban(["a", "ab b"], whole_word=True), Ban(["é", "b a"], whole_word=True), Ban(["b"])]
@@ -363,24 +233,3 @@ def test_a_text_is_cut_before_what_is_banned_when_nothing_follows(ban, before):
 
 def text(pieces):
     return b"".join(pieces).decode("utf-8", "replace")
-
-
-def test_a_character_that_is_not_complete_is_shown_so_the_word_before_it_is_whole():
-    """` a` and the first byte of é: shown as a whole a and U+FFFD."""
-    ban = Ban(["a"], whole_word=True)
-    model = scripted((SPACE, A, 0, 1))
-    for mode, n in itertools.product((decode_allowed, decode_without), (3, 4)):
-        options = {"constraint": FREE, "temperature": 0, "max_new_tokens": n}
-        run = mode(model, ban, TOKENIZER, **options)
-        assert run.ids == ((SPACE,) if n == 3 else (SPACE, A, 0, 1))
-        assert not ban.found_in(run.text)
-
-
-@pytest.mark.parametrize("character", ["é", "日", "😀"])
-def test_beginnings_of_characters(character):
-    ban = Ban(["a"], whole_word=True)
-    data = character.encode()
-    stays = [banned.kept(ban, "", [b" ", b"a", data[:n]]) for n in range(1, len(data) + 1)]
-    # A character of a word makes the a part of it; another one has been seen by the mask before.
-    assert stays == [1] * (len(data) - 1) + [3 if character != "😀" else 1]
-    assert np.all(np.array(stays) <= 3)

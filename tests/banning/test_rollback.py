@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from support import examples
 from tiny_bans import (
     AB,
-    B_SPACE,
     BA,
     END,
     FREE,
@@ -23,7 +22,7 @@ from tiny_bans import (
 )
 
 from bpe_automata import constrain
-from bpe_automata.banning import Ban, Spellings
+from bpe_automata.banning import Ban
 from bpe_automata.errors import ArgumentError, EmptyLanguageError
 from bpe_automata.models import character_tokenizer
 from bpe_automata.sampling._banned import decode_allowed
@@ -43,20 +42,6 @@ def test_back_to_the_first_id_of_the_match():
     (one,) = run.rollbacks
     assert (one.position, one.token, one.word, one.discarded) == (1, A, "ab", (A, B))
     assert (run.acted, run.discarded) == (1, 2)
-
-
-def test_of_nested_matches_the_one_that_ends_first_counts():
-    """b is complete before abab is."""
-    run = greedy(Ban(["b", "abab"]), (A, B, A, B), (A, SPACE))
-    assert [r.word for r in run.rollbacks] == ["b"]
-    assert run.rollbacks[0].position == 1
-    assert run.ids == (A, SPACE)
-
-
-def test_of_matches_that_end_together_the_one_that_begins_first_counts():
-    run = greedy(Ban(["b ", "a b"]), (SPACE, A, SPACE, B_SPACE), (SPACE, SPACE))
-    assert [(r.position, r.word) for r in run.rollbacks] == [(1, "a b")]
-    assert run.ids == (SPACE, SPACE)
 
 
 def test_overlapping_matches():
@@ -79,18 +64,6 @@ def test_a_word_that_the_prompt_begins():
     run = greedy(Ban(["aab"]), (B,), (SPACE,), after="xaa")
     assert (run.ids, run.rollbacks[0].word, run.rollbacks[0].position) == ((SPACE,), "aab", 0)
     assert greedy(Ban(["aab"]), (B,), (SPACE,), after="").ids == (B,)
-
-
-def test_the_prompts_own_text_is_the_default():
-    ban, prompt = Ban(["aab"]), [A, A]
-    run = decode_without(
-        scripted((A, A, B), (A, A, SPACE)), ban, TOKENIZER, prompt, constraint=FREE, temperature=0
-    )
-    assert run.ids == (SPACE,)
-    run = decode_without(
-        scripted((A, A, B)), ban, TOKENIZER, prompt, constraint=FREE, temperature=0, after=""
-    )
-    assert run.ids == (B,)
 
 
 def test_an_emptied_position_goes_further_back():
@@ -121,21 +94,6 @@ def test_a_cap_cuts_the_text_before_the_word():
     assert run.discarded == 3  # a,b and ab
     run = greedy(ban, (SPACE, A, B), max_rollbacks=0)
     assert (run.ids, run.rollbacks, run.discarded) == ((SPACE,), (), 2)
-
-
-def test_a_text_that_runs_out_is_cut_before_a_whole_word():
-    """In both modes, and again if the cut makes a whole word of what was the beginning of one."""
-    ban = Ban(["a", "ab b"], whole_word=True)
-    for decode in (decode_allowed, decode_without):
-        run = decode(
-            scripted((SPACE, A, B_SPACE, B, B)),
-            ban,
-            TOKENIZER,
-            constraint=FREE,
-            temperature=0,
-            max_new_tokens=4,
-        )
-        assert (run.ids, run.finish_reason, run.discarded) == ((SPACE,), "truncated", 3)
 
 
 def test_a_penalty_instead():
@@ -191,31 +149,7 @@ def test_an_empty_language_is_found_with_and_without_end_of_sequence(eos_ids, ma
     assert len(calls) < 30
 
 
-def test_a_dead_end_is_left_for_the_text_beside_it():
-    """Without end-of-sequence: `a b` ends in a whole word, ` b ` does not."""
-    plain = constrain(TOKENIZER, "a b|a b ", "lift", [], added_tokens=False)
-    run = greedy(Ban(["b"], whole_word=True), (A, SPACE, B), constraint=plain, max_new_tokens=3)
-    assert (run.ids, run.finish_reason) == ((A, SPACE), "truncated")
-
-
 # ---------------------------------------------------------------- what passes a penalty
-
-
-def test_what_was_thrown_away_later_has_not_passed():
-    """`ab ` passes the second time, but `b ` takes its b away."""
-    run = greedy(Ban(["ab ", "b "]), (A, B, SPACE), (A, SPACE), penalty=2.0)
-    assert (run.text, run.passed) == ("a ", ())
-    assert [r.word for r in run.rollbacks] == ["ab ", "b "]
-
-
-def test_what_begins_before_the_text_and_what_begins_in_its_first_id():
-    run = greedy(Ban(["a b ", "b "]), (B, SPACE), after="a ", penalty=0.5)
-    assert (run.text, run.passed, run.acted) == ("b ", ("a b ", "b "), 1)
-
-
-def test_both_words_that_begin_in_one_id_have_passed():
-    run = greedy(Ban(["ab ", "b a"]), (AB, SPACE, A), penalty=0.5)
-    assert (run.text, run.passed) == ("ab a", ("ab ", "b a"))
 
 
 @examples(40)
@@ -225,10 +159,3 @@ def test_passed_is_what_is_banned_of_the_text(seed, penalty, whole_word, n):
     options = {"constraint": FREE, "after": "a ", "seed": seed, "max_new_tokens": n}
     run = decode_without(random_model(seed), ban, TOKENIZER, penalty=penalty, **options)
     assert run.passed == tuple(found.word for found in ban.found_in(run.text, "a "))
-
-
-def test_spellings_of_another_ban_are_refused():
-    with pytest.raises(ArgumentError, match="the ban of 'b'"):
-        decode_without(
-            indifferent, Ban(["a"]), TOKENIZER, spellings=Spellings(TOKENIZER, Ban(["b"]))
-        )

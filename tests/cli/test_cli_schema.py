@@ -11,7 +11,6 @@ import pytest
 from numba.core import event
 
 from bpe_automata import TokenAutomaton, Tokenizer
-from bpe_automata._cli import main
 from bpe_automata._cli.warm import Progress, all_kernels, clear
 from bpe_automata._kernels.bits import members
 from bpe_automata.testing import byte_level, byte_spelling, small_tokenizer
@@ -81,28 +80,6 @@ def test_the_options_of_a_schema(run, tmp_path, brackets) -> None:
         for depth in "12"
     ]
     assert states[0] < states[1]
-
-
-def test_formats_of_other_drafts_are_held_to_only_if_asked(run, brackets, tmp_path) -> None:
-    tokenizer, _ = brackets
-    draft = "http://json-schema.org/draft-04/schema#"
-    file = tmp_path / "date.json"
-    file.write_text(json.dumps({"$schema": draft, "type": "string", "format": "date"}))
-    arguments = ("compile", tokenizer, "--schema", str(file), "--depth", "0")
-    states = [
-        read(run, *arguments, *options)["dfa_states"]
-        for options in ((), ("--formats", "draft"), ("--formats", "all"))
-    ]
-    assert states[0] == states[1] < states[2]
-
-
-@pytest.mark.parametrize("command", ["compile", "generate"])
-def test_the_help_names_the_options_of_a_schema(capsys, command) -> None:
-    with pytest.raises(SystemExit):
-        main([command, "--help"])
-    shown = capsys.readouterr().out
-    for option in ("--formats", "--order", "--depth", "--closed", "--whitespace", "--yaml"):
-        assert option in shown
 
 
 @pytest.mark.parametrize(

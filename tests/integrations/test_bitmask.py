@@ -7,14 +7,12 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import os
-from contextlib import contextmanager
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from served import REGEXES, V, constraint, ids_of_mask, tokenizer
+from served import REGEXES, constraint, ids_of_mask, tokenizer
 from support import examples
 
 from bpe_automata._decoding.drafts import checked_draft, draft_masks
@@ -131,51 +129,6 @@ def test_torch_logits_by_the_definition(device, backend, case, layout):
     check(case, lambda: memory.cpu().numpy().view(patterns.dtype), logits, mask, backend=backend)
 
 
-@pytest.mark.skipif(
-    not GPU or torch.cuda.device_count() < 2, reason="one GPU, so it is the current one"
-)
-def test_triton_masks_on_a_gpu_that_is_not_the_current_one():
-    pytest.importorskip("triton", reason="triton is missing: pip install triton")
-    logits = torch.zeros(1, 40, device="cuda:1")
-    with torch.cuda.device(0):
-        apply_bitmask(logits, torch.zeros(1, 2, dtype=torch.int32), backend="triton")
-    assert torch.isneginf(logits).all()
-
-
-def test_triton_is_launched_on_the_gpu_of_the_logits(monkeypatch):
-    """Without a GPU: what is current while the kernel is launched."""
-    pytest.importorskip("torch")
-    pytest.importorskip("triton", reason="triton is missing: pip install triton")
-    kernels = importlib.import_module("bpe_automata.integrations._bitmask_triton")
-    current, seen = [], []
-
-    @contextmanager
-    def device(asked):
-        current.append(asked)
-        yield
-        current.pop()
-
-    class Kernel:
-        def __getitem__(self, grid):
-            return lambda *given, **options: seen.append(list(current))
-
-    class Logits(SimpleNamespace):
-        def detach(self):
-            return self
-
-        def stride(self):
-            return (40, 1)
-
-    monkeypatch.setattr(kernels.torch.cuda, "device", device)
-    monkeypatch.setattr(kernels, "_kernel", Kernel())
-    where = SimpleNamespace(type="cuda", index=1)
-    monkeypatch.setattr(kernels, "to_device", lambda rows, _: rows)
-    mask = torch.zeros(1, 2, dtype=torch.int32)
-    kernels.apply(Logits(device=where, shape=(1, 40)), mask, np.array([0]), np.array([0]))
-    assert seen == [[where]]
-    assert current == []
-
-
 @given(st.integers(1, 100), st.data())
 @examples(20)
 def test_the_packing_is_that_of_llguidance(width, data):
@@ -188,29 +141,6 @@ def test_the_packing_is_that_of_llguidance(width, data):
     apply_bitmask(ours, bits)
     theirs.apply_token_bitmask_inplace(other, bits)
     assert np.array_equal(ours, other)
-
-
-def test_one_row_is_one_dimensional():
-    logits = np.zeros(33, dtype=np.float32)
-    apply_bitmask(logits, np.array([1, 1], dtype=np.int32))
-    assert np.flatnonzero(logits == 0).tolist() == [0, 32]
-
-
-def test_the_error_for_a_bool_mask_says_how_to_get_a_packed_one():
-    """And what it says works."""
-    matcher = constraint("yes|no").matcher()
-    logits = np.zeros(V, np.float32)
-    with pytest.raises(BufferShapeError, match=r"numpy\.empty\(\(1, 2\), numpy\.int32\)"):
-        apply_bitmask(logits, matcher.mask())
-    apply_bitmask(logits, matcher.mask(np.empty((1, 2), np.int32), 0))
-    assert np.flatnonzero(np.isfinite(logits)).tolist() == matcher.allowed_ids().tolist()
-
-
-def test_torch_gradients_are_not_in_the_way():
-    pytest.importorskip("torch")
-    logits = torch.zeros(2, 40, requires_grad=True)
-    apply_bitmask(logits, torch.zeros(2, 2, dtype=torch.int32))
-    assert torch.isneginf(logits).all()
 
 
 BITS = np.zeros((2, 1), dtype=np.int32)
@@ -237,29 +167,6 @@ def test_bad_shapes_are_typed_errors(logits, bits, options, error):
     with pytest.raises(BufferShapeError, match=error):
         apply_bitmask(logits, bits, **options)
     assert np.array_equal(before, np.array(logits))
-
-
-@pytest.mark.parametrize(
-    ("options", "error"),
-    [
-        ({"indices": [0], "rows": [0]}, "give `indices`"),
-        ({"rows": [1, 1]}, "twice in rows"),
-        ({"rows": [0.5, 1]}, "sequence of integers"),
-        ({"backend": "cuda"}, "none of auto, numba, triton, torch"),
-        ({"backend": "torch"}, "torch masks tensors of torch"),
-    ],
-)
-def test_bad_arguments_are_typed_errors(options, error):
-    with pytest.raises(ArgumentError, match=error):
-        apply_bitmask(np.zeros((2, 9), np.float32), BITS, **options)
-
-
-def test_numpy_and_torch_are_not_mixed():
-    pytest.importorskip("torch")
-    with pytest.raises(ArgumentError, match="numpy logits need a numpy mask"):
-        apply_bitmask(np.zeros((2, 9), np.float32), torch.from_numpy(BITS))
-    with pytest.raises(ArgumentError, match="torch logits need a torch mask"):
-        apply_bitmask(torch.zeros(2, 9), BITS)
 
 
 # ---------------------------------------------------------------- drafts
@@ -319,15 +226,6 @@ def test_a_draft_equals_advancing_one_by_one(data):
     assert found[: count + 1] == expected
     assert not any(found[count + 1 :])
     assert (matcher.ids, matcher.is_finished, matcher.mask().tolist()) == before
-
-
-def test_rows_after_a_refused_id_are_left_alone_in_a_given_array():
-    matcher = constraint("abab").matcher()
-    ab, wrong = tokenizer().encode("ab")[0], tokenizer().encode("z")[0]
-    out = np.full((4, WORDS + 1), 77, dtype=np.int32)
-    assert draft_masks(matcher, [ab, wrong], out) is out
-    assert [ids_of_mask(row) for row in out[:2]] == [{ab}, {ab}]
-    assert (out[2:] == 77).all()
 
 
 def test_bad_drafts_are_typed_errors_and_change_nothing():

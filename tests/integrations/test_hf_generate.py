@@ -1,18 +1,16 @@
-"""`generate` with forced ids and with a safe end, and broken off."""
+"""`generate` with forced ids and with a safe end, and prompts of every kind."""
 
 from __future__ import annotations
 
 import pickle
 import re
 
-import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
 from hf_tiny import (  # noqa: E402
-    CONSTRAINTS,
     END,
     MERGES,
     PAD,
@@ -21,29 +19,21 @@ from hf_tiny import (  # noqa: E402
     TOKENIZER,
     TOKENS,
     N,
-    batch,
     constraint,
     tiny,
 )
-from served import constraint as of_another_tokenizer  # noqa: E402
 
 from bpe_automata import Tokenizer, compile_grammar  # noqa: E402
-from bpe_automata._decoding.token_table import TokenTable  # noqa: E402
 from bpe_automata.errors import (  # noqa: E402
     ArgumentError,
     BudgetTooSmallError,
     BufferShapeError,
-    LogitsError,
     PromptError,
-    TokenOutOfRangeError,
     UnsupportedFeatureError,
 )
 from bpe_automata.integrations.transformers import (  # noqa: E402
     ConstraintLogitsProcessor,
-    ForcedDecoding,
-    TokenTableProcessor,
     generate,
-    prefix_allowed_tokens_fn,
 )
 from bpe_automata.schemas import json_schema  # noqa: E402
 
@@ -65,29 +55,6 @@ def test_forced_ids_change_no_text(sampling, method):
             assert (one.text, one.ids, one.complete) == (other.text, other.ids, other.complete)
             assert (one.passes, one.forced) == (None, None)
         assert forced[0].passes < len(calls)
-
-
-def test_one_row_counts_its_ids():
-    found = generate(MODEL, TOKENIZER, "ab ", REGEXES[0], forced=True, max_new_tokens=40)
-    assert found.complete
-    assert found.forced + found.passes == len(found.ids) + 1  # the end of sequence
-    assert found.passes < len(found.ids) / 2
-
-
-def test_the_streamer_goes_where_it_is_heard():
-    class Recorder(list):
-        put = list.append
-
-        def end(self):
-            self.append("end")
-
-    events = []
-    for forced in (False, True):
-        recorder = Recorder()
-        generate(MODEL, TOKENIZER, "ab ", REGEXES[0], forced=forced, streamer=recorder)
-        events.append(str(recorder))
-    assert events[0] == events[1]
-    assert "end" in events[0]
 
 
 @pytest.mark.parametrize("forced", [False, True])
@@ -130,13 +97,6 @@ def refused(*arguments, **options):
     return str(caught.value)
 
 
-CONFIGURED = [
-    {"num_return_sequences": 2, "do_sample": True},
-    {"return_dict_in_generate": True},
-    {"max_new_tokens": 7},
-]
-
-
 @pytest.mark.parametrize(
     "options",
     [
@@ -157,76 +117,6 @@ CONFIGURED = [
 def test_options_that_are_set_here_are_named(options):
     """The regex is wrong too, and would be told about if it were read first."""
     assert next(iter(options)) in refused("0", "(", **options)
-
-
-@pytest.mark.parametrize("where", ["argument", "model"])
-@pytest.mark.parametrize("configured", CONFIGURED, ids=lambda options: next(iter(options)))
-def test_a_configuration_is_looked_at_too(where, configured, monkeypatch):
-    config = transformers.GenerationConfig(**configured)
-    if where == "argument":
-        assert next(iter(configured)) in refused("0", "(", generation_config=config)
-    elif "max_new_tokens" not in configured:  # that of a model is a default, no wish
-        monkeypatch.setattr(MODEL, "generation_config", config)
-        assert next(iter(configured)) in refused("0", "(")
-        plain = {"num_return_sequences": 1, "return_dict_in_generate": False, "eos_ids": [END]}
-        assert generate(MODEL, TOKENIZER, "0", "a", **plain).text == "a"
-
-
-def test_options_that_say_nothing_are_taken():
-    nothing = dict.fromkeys(["custom_generate", "pad_token_id", "logits_processor", "max_length"])
-    plain = generate(MODEL, TOKENIZER, "ab ", REGEXES[0])
-    assert plain == generate(
-        MODEL, TOKENIZER, "ab ", REGEXES[0], return_dict_in_generate=False, **nothing
-    )
-
-
-def test_prompts_and_regexes_go_together():
-    assert generate(MODEL, TOKENIZER, [], "a*") == []
-    assert generate(MODEL, TOKENIZER, [], []) == []
-    assert "1 regexes for 2 prompts" in refused(["0", "ab "], ["a"])
-    assert "3 regexes for 2 prompts" in refused(["0", "ab "], ["a", "b", "("])
-    assert "the language is 7" in refused(["0", "ab "], ["a", 7])
-    assert "prompt 1 is 7" in refused(["0", 7], "(")
-
-
-def test_a_constraint_is_taken_as_it_is():
-    texts = generate(MODEL, TOKENIZER, PROMPTS, REGEXES[:3], max_new_tokens=20)
-    mixed = [CONSTRAINTS[0], REGEXES[1], CONSTRAINTS[2]]
-    assert generate(MODEL, TOKENIZER, PROMPTS, mixed, max_new_tokens=20) == texts
-    lifted = constraint(r"ab|[0-9]{2}", ends=(STOP,), method="lift")
-    ids = set()
-    for seed in range(30):
-        options = {"do_sample": True, "temperature": 4.0, "seed": seed, "prefix": False}
-        found = generate(MODEL, TOKENIZER, "0", lifted, **options)
-        assert found.finish_reason == "complete"
-        ids.add(found.ids)
-    a, b = (TOKENIZER.encode(letter)[0] for letter in "ab")
-    assert (a, b) in ids  # which `canonical` never writes
-    assert "eos_ids" in refused(["0", "0"], [CONSTRAINTS[0], lifted])
-    assert "eos_ids" in refused("0", lifted, eos_ids=[END])
-    assert "another tokenizer" in refused("0", of_another_tokenizer("abab"))
-
-
-def test_a_logits_processor_of_the_caller_comes_after_the_mask():
-    seen = []
-
-    class NoB(transformers.LogitsProcessor):
-        def __call__(self, input_ids, scores):
-            seen.append(torch.isfinite(scores).sum().item())
-            scores = scores.clone()
-            scores[:, TOKENIZER.encode("b")] = -torch.inf
-            return scores
-
-    texts = {
-        generate(
-            MODEL, TOKENIZER, "0", "a|b", do_sample=True, seed=seed, logits_processor=[NoB()]
-        ).text
-        for seed in range(8)
-    }
-    assert texts == {"a"}
-    assert set(seen) == {2, 1}  # of the letters; of the end
-    with pytest.raises(UnsupportedFeatureError, match="NoB"):
-        generate(MODEL, TOKENIZER, "0", "a|b", logits_processor=[NoB()], forced=True)
 
 
 def test_errors_about_a_prompt_say_which():
@@ -275,60 +165,6 @@ def test_stop_strings_end_a_text(forced):
     assert (alone.text, alone.finish_reason) == ("ab", "complete")
 
 
-def test_stop_strings_of_a_configuration():
-    config = {"generation_config": transformers.GenerationConfig(stop_strings=["12"])}
-    found = generate(MODEL, hosted(), "0", "(12)+0[a-d]*", eos_ids=[END], **config)
-    assert (found.text, found.finish_reason) == ("12", "truncated")
-    assert "forced" in refused("0", "(", hf_tokenizer=hosted(), forced=True, **config)
-
-
-def test_stop_strings_need_the_tokenizer_of_transformers():
-    assert "hf_tokenizer" in refused("0", "(", stop_strings=["a"])
-    assert "hf_tokenizer" in refused("0", "(", stop_strings="a", hf_tokenizer=TOKENIZER)
-    config = transformers.GenerationConfig(stop_strings=["a"])
-    assert "hf_tokenizer" in refused("0", "(", generation_config=config)
-
-
-OPTIONS = {"max_new_tokens": 25, "eos_token_id": [END], "pad_token_id": PAD}
-
-
-def constrained(how):
-    """Prompts, and the options of `generate` that constrain them in this way."""
-    inputs, constraints = batch([0, 6, 12])
-    if how == "function":
-        return inputs, {"prefix_allowed_tokens_fn": prefix_allowed_tokens_fn(constraints, **inputs)}
-    if "table" in how:
-        table = TokenTable.of(CONSTRAINTS[1].automaton(), [END], N)
-        masks = TokenTableProcessor(table, inputs["input_ids"])
-    else:
-        masks = ConstraintLogitsProcessor(constraints, **inputs)
-    loop = ForcedDecoding(masks) if "forced" in how else None
-    return inputs, {"logits_processor": [masks], "custom_generate": loop}
-
-
-@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
-@pytest.mark.parametrize("how", ["mask", "mask, forced", "table", "table, forced", "function"])
-def test_an_interrupted_generation_leaves_everything_usable(error, how):
-    model = tiny()
-    inputs, ours = constrained(how)
-    options = {**OPTIONS, **ours, "do_sample": True}
-    torch.manual_seed(8)
-    expected = model.generate(**inputs, **options).tolist()
-    calls = []
-
-    def interrupt(*_):
-        calls.append(1)
-        if len(calls) == 4:
-            raise error("here")
-
-    handle = model.model.layers[1].register_forward_pre_hook(interrupt)
-    with pytest.raises(error, match="here"):
-        model.generate(**inputs, **options)
-    handle.remove()
-    torch.manual_seed(8)
-    assert model.generate(**inputs, **options).tolist() == expected
-
-
 def with_beginning():
     """`hosted`, with an id put before a prompt, and a chat template."""
     from tokenizers import processors
@@ -366,30 +202,6 @@ def test_prompts_are_read_with_the_ids_that_their_tokenizer_puts_before_them():
     assert own.encode(own.decode(seen[0]) + found.text)[: len(seen[0])] == seen[0]
 
 
-@pytest.mark.parametrize("prompts", [5, None, 1.5, {"role": "user", "content": "a"}])
-def test_what_is_no_list_of_prompts_is_refused(prompts):
-    assert "give texts, lists of ids" in refused(prompts, "a")
-
-
-def test_prompts_are_taken_as_ids():
-    ids = [STOP, *TOKENIZER.encode("ab ")]
-    one = read_by_model(TOKENIZER, ids)
-    assert one[1] == [ids]
-    for same in (tuple(ids), torch.tensor(ids), np.array(ids), [np.int64(token) for token in ids]):
-        assert read_by_model(TOKENIZER, same) == one
-    for several in ([ids], torch.tensor([ids]), [torch.tensor(ids)]):
-        assert read_by_model(TOKENIZER, several) == ([one[0]], [ids])
-    mixed = generate(tiny("gpt2"), TOKENIZER, ["ab ", ids], "[0-9]{3}", max_new_tokens=4)
-    assert mixed[1] == one[0]
-    assert "prompt 1 is 7" in refused(["0", 7], "a")
-    assert "position 1" in refused([1, "0"], "a")
-    assert "BatchEncoding" in refused(hosted()("ab "), "a")
-    with pytest.raises(TokenOutOfRangeError, match="prompt 0: "):
-        generate(MODEL, TOKENIZER, [N], "a")
-    with pytest.raises(PromptError, match="prompt 0 is empty"):
-        generate(MODEL, TOKENIZER, [[]], "a")
-
-
 def test_prompts_are_taken_as_chat_messages():
     hf, messages = with_beginning(), [{"role": "user", "content": "a0"}]
     ids = [STOP, *TOKENIZER.encode("a0"), PAD, *TOKENIZER.encode("ab")]
@@ -402,25 +214,6 @@ def test_prompts_are_taken_as_chat_messages():
             generate(MODEL, tokenizer, messages, "a")
     with pytest.raises(ArgumentError, match=r"prompt 1: .*no b"):
         generate(MODEL, hf, [messages, [{"role": "b", "content": ""}]], "a")
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"min_new_tokens": 9},
-        {"bad_words_ids": [TOKENIZER.encode("a")]},
-        {"suppress_tokens": TOKENIZER.encode("a")},
-        {"begin_suppress_tokens": TOKENIZER.encode("a")},
-        {"forced_eos_token_id": END, "max_new_tokens": 1},
-    ],
-    ids=lambda options: next(iter(options)),
-)
-def test_the_option_that_forbids_all_is_named(options):
-    with pytest.raises(LogitsError, match=next(iter(options))):
-        generate(MODEL, TOKENIZER, "0", "a", **options)
-    config = transformers.GenerationConfig(**{"min_new_tokens": 9})
-    with pytest.raises(LogitsError, match=r"min_new_tokens=9.*widen"):
-        generate(MODEL, TOKENIZER, "0", "a", generation_config=config)
 
 
 def test_encoder_decoder_models_are_refused_by_name():

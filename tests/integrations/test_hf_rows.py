@@ -28,19 +28,13 @@ from hypothesis import strategies as st  # noqa: E402
 from support import examples  # noqa: E402
 
 from bpe_automata.errors import (  # noqa: E402
-    BufferShapeError,
     LogitsError,
-    PromptError,
-    TokenNotAllowedError,
-    TokenOutOfRangeError,
-    UnsupportedFeatureError,
 )
 from bpe_automata.integrations.transformers import (  # noqa: E402
     ConstraintLogitsProcessor,
     padded,
     prefix_allowed_tokens_fn,
 )
-from bpe_automata.integrations.transformers._model import CACHE  # noqa: E402
 
 MODEL = tiny()
 OPTIONS = {"max_new_tokens": 12, "eos_token_id": [END], "pad_token_id": PAD}
@@ -122,17 +116,6 @@ def test_the_memo_never_shows(case):
         ids = whole(inputs, [row[:upto] for row in rows])
         _, once = processor(numbers)
         assert torch.equal(stepping(ids, zeros), once(ids, zeros))
-
-
-def test_the_memo_goes_by_all_ids_but_the_last():
-    """After `a` was asked: `da` is not what follows it by `a`."""
-    inputs = padded([prompt(1)] * 2, PAD)
-    masks = ConstraintLogitsProcessor(constraint("da1|ad2"), **inputs)
-    a, d, one, two = (TOKENIZER.encode(text)[0] for text in "ad12")
-    zeros = torch.zeros(2, N)
-    masks(whole(inputs, [[a], [a]]), zeros)
-    found = torch.isfinite(masks(whole(inputs, [[d, a], [a, d]]), zeros))
-    assert [np.flatnonzero(row).tolist() for row in found] == [[one], [two]]
 
 
 @examples(30)
@@ -244,58 +227,3 @@ def test_logits_that_nothing_can_be_drawn_from_are_an_error_that_names_the_row(
     spoiled = Spoiled(row, slice(None), value, inputs["input_ids"].shape[1] + after)
     with pytest.raises(LogitsError, match=f"row {row}"):
         MODEL.generate(**inputs, logits_processor=[spoiled, masks], **options, **OPTIONS)
-
-
-def test_beam_search_goes_on_where_other_processors_leave_dead_beams():
-    inputs, masks = processor([2, 12])
-    banned = [[TOKENIZER.encode("ab")[0]]]
-    found = MODEL.generate(
-        **inputs, logits_processor=[masks], bad_words_ids=banned, num_beams=4, **OPTIONS
-    )
-    for row in range(2):
-        ids = found[row, inputs["input_ids"].shape[1] :].tolist()
-        assert masks.result(TOKENIZER, row, ids).complete
-        assert banned[0][0] not in ids
-
-
-def test_prompts_that_no_tokenizer_gives_and_too_few_constraints():
-    with pytest.raises((PromptError, TokenOutOfRangeError)):
-        ConstraintLogitsProcessor(CONSTRAINTS[0], torch.tensor([[N + 7]]))
-    with pytest.raises(BufferShapeError, match="1 constraints for 2 prompts"):
-        ConstraintLogitsProcessor([CONSTRAINTS[0]], **batch([0, 5])[0])
-
-
-def test_rows_that_are_not_of_the_prompts_are_refused_by_the_function():
-    inputs, constraints = batch([0, 6])
-    allowed = prefix_allowed_tokens_fn(constraints, **inputs)
-    with pytest.raises(PromptError, match="prompt 1"):
-        allowed(1, inputs["input_ids"][0])
-    with pytest.raises(UnsupportedFeatureError, match="num_return_sequences"):
-        allowed(2, inputs["input_ids"][0])
-
-
-def test_return_sequences_of_the_function_are_those_of_the_processor():
-    inputs, constraints = batch([0, 6])
-    settings = {**inputs, "do_sample": True, "num_return_sequences": 2, **OPTIONS}
-    masked = {"prefix_allowed_tokens_fn": prefix_allowed_tokens_fn(constraints, **inputs)}
-    if CACHE == "past_key_values":  # transformers before 5.24 counts rows instead of prompts
-        with pytest.raises((UnsupportedFeatureError, PromptError)):
-            MODEL.generate(**settings, **masked)
-        return
-    torch.manual_seed(3)
-    found = MODEL.generate(**settings, **masked)
-    torch.manual_seed(3)
-    masks = ConstraintLogitsProcessor(constraints, **inputs)
-    assert torch.equal(found, MODEL.generate(**settings, logits_processor=[masks]))
-
-
-def test_results_of_other_hands_are_checked():
-    inputs, masks = processor([0])
-    with pytest.raises(UnsupportedFeatureError, match="without the constraint"):
-        masks.result(TOKENIZER, 0, [3])
-    masks(inputs["input_ids"], torch.zeros(1, N))
-    for wrong in (3, N + 1, -2):
-        with pytest.raises(TokenNotAllowedError):
-            masks.result(TOKENIZER, 0, [wrong])
-    cut = masks.result(TOKENIZER, 0, [*TOKENIZER.encode("{"), END])
-    assert (cut.complete, cut.finish_reason) == (False, "truncated")

@@ -19,11 +19,8 @@ from support import examples
 
 from bpe_automata import Tokenizer, constrain
 from bpe_automata.errors import (
-    BufferShapeError,
     DecodingError,
     PromptError,
-    TokenNotAllowedError,
-    UnsupportedFeatureError,
 )
 from bpe_automata.integrations.llama_cpp import ConstraintProcessor, options
 
@@ -68,41 +65,6 @@ def only_ends(processor, ids, caplog, error, width=V):
     with pytest.raises(error) as caught:
         processor.check(ids, None)
     assert caught.value is processor.error
-
-
-def test_an_impossible_prompt(caplog):
-    merging = [*tokenizer().encode("a"), *tokenizer().encode("b")]
-    only_ends(ConstraintProcessor(constraint("abab")), merging, caplog, PromptError)
-
-
-def test_an_id_that_was_not_allowed(caplog):
-    processor = ConstraintProcessor(constraint("abab"), PROMPT)
-    wrong = [*PROMPT, *tokenizer().encode("z")]
-    only_ends(processor, wrong, caplog, TokenNotAllowedError)
-
-
-def test_a_draft_model(caplog):
-    """It hands over all ids of the draft at once, and draws one after the other."""
-    processor = ConstraintProcessor(constraint("[a-c]{2,5}"))
-    call(processor, [START])
-    drafted = [START, *tokenizer().encode("cba")]
-    only_ends(processor, drafted, caplog, UnsupportedFeatureError)
-
-
-def test_another_prompt(caplog):
-    processor = ConstraintProcessor(constraint("abab"))
-    call(processor, PROMPT)
-    only_ends(processor, [START], caplog, DecodingError)
-
-
-def test_too_few_scores(caplog):
-    processor = ConstraintProcessor(constraint("abab"))
-    width = tokenizer().n_ids - 1
-    with caplog.at_level(logging.ERROR):
-        processor(np.array([START], dtype=np.intc), np.zeros(width, np.single))
-    assert "44 logits" in caplog.text
-    with pytest.raises(BufferShapeError):
-        processor.check()
 
 
 def test_whatever_is_raised_is_kept(caplog):
@@ -168,13 +130,3 @@ def test_the_real_one_raises_what_its_c_code_would_swallow(llm, smollm2):
     found = llm.create_completion(merging, max_tokens=5, **given)
     assert found["choices"][0]["text"] == ""
     assert isinstance(given["logits_processor"][0].error, PromptError)
-
-
-def test_a_real_draft_model_is_refused(llama, llm, smollm2):
-    language = constrain(smollm2, "[0-9]+", eos_ids=(llm.token_eos(),))
-    drafting = SimpleNamespace(draft_model=object(), n_vocab=llm.n_vocab)
-    with pytest.raises(UnsupportedFeatureError, match="draft_model"):
-        options(drafting, language)
-    small = SimpleNamespace(draft_model=None, n_vocab=lambda: 9)
-    with pytest.raises(BufferShapeError, match="9 ids"):
-        options(small, language)

@@ -14,7 +14,6 @@ from bpe_automata import constrain
 from bpe_automata.errors import (
     BufferShapeError,
     DecodingError,
-    PromptError,
     UnsupportedFeatureError,
 )
 
@@ -138,39 +137,6 @@ def test_beams_follow_their_own_ids(model, monkeypatch):
     assert followed > 4
     for text in found:
         assert re.fullmatch(regex, text)
-
-
-def test_the_lift_writes_ids_that_are_not_canonical(model, monkeypatch):
-    """After "a", the lift may write what merges with it."""
-    generator = Generator(model, outlines.types.Regex("b"), method="lift")
-    with watched(generator, monkeypatch) as seen:
-        assert generator("a", **OPTIONS) == "b"
-    assert check_ids(seen, ["a"], "b", "lift") == [tokenizer().encode("b")]
-    with pytest.raises(PromptError, match="would merge"):
-        Generator(model, outlines.types.Regex("b"))("a", **OPTIONS)
-    assert Generator(model, outlines.types.Regex("b"), prefix=False)("a", **OPTIONS) == "b"
-
-
-def test_a_processor_by_itself_in_the_generator_of_outlines(model):
-    processor = ConstraintLogitsProcessor(constraint("yes|no|node"), "torch", pad_id=END)
-    generator = outlines.Generator(model, processor=processor)
-    for prompt in PROMPTS:
-        assert generator(prompt, **OPTIONS) in ("yes", "no", "node")
-
-
-def test_numpy_logits_are_masked_alike():
-    """What llama-cpp-python gives: one row, one dimension, the prompt first."""
-    processor = ConstraintLogitsProcessor(constraint("yes|no|node"), "numpy")
-    ids = np.array([START], dtype=np.intc)
-    for text in ("", "no"):
-        written = tokenizer().encode(text)
-        found = processor(np.array([*ids, *written]), np.zeros(V, np.single))
-        assert np.array_equal(np.isfinite(found), mask_after("yes|no|node", [START], written))
-    processor.reset()
-    merging = np.array(tokenizer().encode("y") + tokenizer().encode("e"))
-    found = processor(merging, np.zeros(V, np.single))
-    assert np.flatnonzero(np.isfinite(found)).tolist() == [END]
-    assert isinstance(processor.error, PromptError)
 
 
 def test_what_is_not_supported_is_refused(model):

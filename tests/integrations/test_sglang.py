@@ -19,18 +19,13 @@ from served import END, REGEXES, START, V, ids_of_mask, mask_after, tokenizer
 from standins import class_of, imported_with, methods, parameters, real_source
 from support import examples
 
-from bpe_automata import Matcher, constrain
+from bpe_automata import constrain
 from bpe_automata.errors import (
     ArgumentError,
     BpeAutomataError,
     BufferShapeError,
-    DecodingError,
 )
-from bpe_automata.integrations._requests import KEY, Constraints, read_options
 from bpe_automata.testing import (
-    byte_level,
-    byte_spelling,
-    small_tokenizer,
     texts,
     trained_tokenizers,
 )
@@ -238,18 +233,6 @@ def test_a_request_is_the_definition(backend, regex, prompt, data):
             break
 
 
-def test_an_ended_request_takes_whatever_comes(backend):
-    """SGLang may hand over more ids after the end; as its own backends do, they are dropped."""
-    grammar = asked(backend, "yes|no|node", PROMPTS[0])
-    for token in [*tokenizer().encode("yes"), END, END, 3]:
-        grammar.accept_token(token)
-    assert grammar.is_terminated()
-    grammar.rollback(1)
-    assert mask_of(grammar) == {END}
-    with pytest.raises(DecodingError):
-        grammar.rollback(9)
-
-
 def test_equal_requests_share_what_is_compiled_and_nothing_else(backend):
     one, other = (asked(backend, "[a-c]{2,5}", PROMPTS[1]) for _ in range(2))
     before = mask_of(other)
@@ -257,27 +240,6 @@ def test_equal_requests_share_what_is_compiled_and_nothing_else(backend):
     assert mask_of(other) == before != mask_of(one)
     third = asked(backend, "[a-c]{2,5}", PROMPTS[1])
     assert mask_of(third) == before
-
-
-def test_the_key_of_a_request_holds_the_text_under_way_only(backend):
-    tail = tokenizer().encode("de a")
-    keys = {
-        backend.get_request_grammar_key(
-            ("regex", "abab"), input_ids=[START, *before, START, *tail], thinking_budget=None
-        )
-        for before in ([], tokenizer().encode("x"), tokenizer().encode("y z"))
-    }
-    assert len(keys) == 1
-    other = backend.get_request_grammar_key(
-        ("regex", "abab"), input_ids=[START], thinking_budget=None
-    )
-    assert other not in keys
-    of_schema = backend.get_request_grammar_key(
-        ("json", "abab"), input_ids=[START, *tail], thinking_budget=None
-    )
-    assert of_schema not in keys
-    key = ("ebnf", "{}")
-    assert backend.get_request_grammar_key(key, input_ids=[START], thinking_budget=3) == key
 
 
 @given(trained_tokenizers(), st.data())
@@ -325,35 +287,6 @@ def test_a_schema_is_followed_like_the_regex_of_its_texts(ours, backend):
         assert schema.is_terminated()
 
 
-def test_any_object_is_a_schema_too(ours):
-    letters = [byte_spelling(bytes([byte])) for byte in range(256)]
-    everything = small_tokenizer(letters, [], byte_level(), ["<end>"], decoder=byte_level())
-    backend = ours.RegexBackend(everything, 257, 256)
-    grammar = asked(backend, "$$ANY$$", everything.encode("x"), "json")
-    for token in [*everything.encode('{"a":[1]}'), 256]:
-        grammar.accept_token(token)
-    assert grammar.is_terminated()
-
-
-def test_a_request_that_thinks_first_is_refused(backend):
-    found, hit = backend.get_cached_or_future_value(("regex", "a"), True)
-    assert hit
-    assert "reasoning is not supported" in found.error_message
-
-
-def test_without_prefix_the_text_stands_alone(ours):
-    backend = ours.RegexBackend(tokenizer(), V, END, prefix=False, method="lift")
-    grammar = asked(backend, "bab", PROMPTS[2])
-    assert mask_of(grammar) == set(np.flatnonzero(mask_after("bab", (), (), "lift")).tolist())
-
-
-def test_where_nothing_can_follow_a_prompt_the_answer_begins_afresh_if_asked(ours):
-    backend = ours.RegexBackend(tokenizer(), V, END, prefix="if possible")
-    for prompt, regex, begun in ((PROMPTS[2], "bab", ()), (PROMPTS[2], "bab|c", PROMPTS[2])):
-        expected = np.flatnonzero(mask_after(regex, begun, ())).tolist()
-        assert mask_of(asked(backend, regex, prompt)) == set(expected)
-
-
 def test_masks_are_applied_moved_and_reset(backend):
     grammar = asked(backend, "yes|no|node", PROMPTS[0])
     mask = grammar.move_vocab_mask(grammar.allocate_vocab_mask(V, 2, "cpu"), "cpu")
@@ -370,23 +303,6 @@ def test_masks_are_applied_moved_and_reset(backend):
         grammar.fill_vocab_mask(mask[:, :1].contiguous(), 1)
 
 
-@pytest.mark.skipif(not hasattr(Matcher, "forced_tokens"), reason="forced tokens are not built")
-def test_jumping_forward_gives_ids(backend):
-    grammar = asked(backend, "abab|abac", PROMPTS[0])
-    helper = grammar.try_jump_forward(None)
-    assert helper == (tokenizer().encode("ab"), "")
-    assert grammar.jump_forward_str_state(helper) == ("", -1)
-    old = tokenizer().encode("ab")
-    grammar.accept_token(old[0])
-    grammar.jump_and_retokenize(old, tokenizer().encode("abab"), -1)
-    assert mask_of(grammar) == {END}
-    with pytest.raises(ArgumentError):
-        grammar.jump_and_retokenize(tokenizer().encode("abab"), tokenizer().encode("abz"), -1)
-    assert mask_of(grammar) == {END}
-    grammar.jump_and_retokenize(tokenizer().encode("abab"), old, -1)
-    assert asked(backend, "yes|no", PROMPTS[0]).try_jump_forward(None) is None
-
-
 def test_registration_is_a_call_and_names_what_it_makes(ours):
     assert not GRAMMAR_BACKEND_REGISTRY
     ours.register(method="lift")
@@ -396,46 +312,6 @@ def test_registration_is_a_call_and_names_what_it_makes(ours):
     assert isinstance(made, BaseGrammarBackend)
     grammar = asked(made, "abab", PROMPTS[0])
     assert mask_of(grammar) == set(np.flatnonzero(mask_after("abab", (), (), "lift")).tolist())
-
-
-@pytest.mark.parametrize("method", ["canonical", "lift"])
-def test_whatever_is_asked_for_is_read_as_constrain_reads_it(method):
-    letters = [byte_spelling(bytes([byte])) for byte in range(256)]
-    everything = small_tokenizer(letters, [], byte_level(), ["<end>"], decoder=byte_level())
-    kept = Constraints(everything, [256])
-    node = {"type": "object", "required": ["b"], "properties": {"a": {"$ref": "#"}, "b": {}}}
-    deep = '{"b":1,"a":' * 9 + '{"b":2}' + "}" * 9
-    for asked_for, text in (
-        ({"schema": node}, deep),
-        ({"schema": {**node, "additionalProperties": False}, "order": "any"}, deep),
-        ({"schema": {"const": [1, 2]}, "whitespace": "spaced"}, "[1, 2]"),
-        ({"choices": ["yes", "no"]}, "no"),
-        ({"grammar": 'start: "(" start ")" | "x"'}, "((x))"),
-    ):
-        options = read_options({KEY: {"method": method, **asked_for}})
-        made = kept.of(options)
-        matcher = made.matcher()
-        for token in everything.encode(text):
-            matcher.advance(token)
-        assert matcher.is_accepting, asked_for
-        assert kept.of(options) is made
-    for wrong in (
-        {"choices": "yes"},
-        {"choices": ["a"], "regex": "a"},
-        {"regex": "a", "order": "any"},
-        {"schema": {}, "order": 1},
-        {"grammar": 3},
-    ):
-        with pytest.raises(ArgumentError):
-            read_options({KEY: wrong})
-
-
-def test_the_cache_is_bounded(ours, monkeypatch):
-    monkeypatch.setattr(ours, "MOST_KEYS", 2)
-    backend = ours.RegexBackend(tokenizer(), V, END)
-    for regex in REGEXES:
-        asked(backend, regex, PROMPTS[0])
-    assert len(backend.cache) == 2
 
 
 def test_what_cannot_work_is_refused_at_the_start(ours):

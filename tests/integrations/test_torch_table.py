@@ -1,6 +1,4 @@
-"""Token tables in torch, against the same in numpy, and their logits processor, against the matcher
-and the processor of the constraint.
-"""
+"""Token tables in torch equal those in numpy, and their logits processor equals the matcher."""
 
 from __future__ import annotations
 
@@ -8,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support import examples, tiny_llama
+from support import examples
 from support.drawn import listings
 
 torch = pytest.importorskip("torch")
@@ -16,8 +14,8 @@ pytest.importorskip("transformers")
 
 from hf_tiny import ON  # noqa: E402
 
-from bpe_automata import TokenAutomaton, constrain  # noqa: E402
-from bpe_automata._decoding.matcher import Matcher, matcher_of  # noqa: E402
+from bpe_automata import constrain  # noqa: E402
+from bpe_automata._decoding.matcher import Matcher  # noqa: E402
 from bpe_automata._decoding.token_table import (  # noqa: E402
     Listed,
     TokenTable,
@@ -76,53 +74,6 @@ def test_torch_equals_numpy(device, listing, data):
 
 
 @ON
-def test_a_loop_carries_its_states(device):
-    """Two rows: 3 5 end, and 3 4 3 5 end; the first then waits, filled with its end."""
-    table = TorchTable.of(hand_made(), device)
-    states = table.begin(2)
-    read = [[3, 3], [5, 4], [END, 3], [END, 5], [END, END]]
-    for ids in read:
-        scores = table.mask(states, torch.zeros(2, 12, device=device))
-        for row, token in enumerate(ids):
-            assert token in finite(scores)[row]
-        states = table.advance(states, torch.tensor(ids, device=device))
-    assert states.tolist() == [table.table.end] * 2
-    assert table.accepting[states].all()
-    assert finite(table.mask(states, torch.zeros(2, 12, device=device))) == [[END]] * 2
-
-
-def test_nothing_waits_for_the_device():
-    """Tensors of the device "meta" have no values: whoever asks for one fails."""
-    table = TorchTable.of(hand_made(), "meta")
-    states = table.advance(table.begin(3), torch.zeros(3, dtype=torch.long, device="meta"))
-    masked = table.mask(states, torch.zeros(3, 12, device="meta"), check=False)
-    assert (states.shape, masked.shape) == ((3,), (3, 12))
-    with pytest.raises((RuntimeError, NotImplementedError)):
-        table.mask(states, masked)
-
-
-@ON
-def test_numbers_that_are_no_state_are_dead(device):
-    table = TorchTable.of(hand_made(), device)
-    states = torch.tensor([-1, 0, 5, 99, 1], device=device)
-    assert table.advance(states, torch.full((5,), 3, device=device)).tolist() == [0, 0, 0, 0, 2]
-    assert finite(table.mask(states, torch.zeros(5, 10, device=device)))[:4] == [[END]] * 4
-
-
-@ON
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16, torch.float64])
-def test_logits_that_are_allowed_are_left_as_they_were(device, dtype):
-    table = TorchTable.of(hand_made(), device)
-    logits = torch.randn(2, 10, generator=torch.Generator().manual_seed(1)).to(device, dtype)
-    before = logits.clone()
-    masked = table.mask(torch.tensor([1, 2], device=device), logits)
-    assert torch.equal(logits, before)
-    assert masked.dtype == dtype
-    assert finite(masked) == [[3], [4, 5]]
-    assert torch.equal(masked[masked.isfinite()], logits[[0, 1, 1], [3, 4, 5]])
-
-
-@ON
 @pytest.mark.parametrize(
     ("row", "match"),
     [
@@ -146,17 +97,6 @@ def test_logits_that_nothing_can_be_drawn_from(device, row, match):
             table.mask(table.begin(2), logits, beams=True)
 
 
-@ON
-@pytest.mark.parametrize("value", [torch.nan, torch.inf, -torch.inf])
-def test_only_what_is_allowed_is_looked_at_and_finished_rows_need_no_mass(device, value):
-    table = TorchTable.of(hand_made(), device)
-    logits = torch.full((2, 12), value, device=device)
-    logits[0, 3] = 0.0
-    logits[1, END] = -torch.inf
-    states = torch.tensor([table.table.start, table.table.end], device=device)
-    assert finite(table.mask(states, logits)) == [[3], []]
-
-
 def test_shapes_that_do_not_fit():
     table = TorchTable.of(hand_made())
     start = table.begin(2)
@@ -170,12 +110,6 @@ def test_shapes_that_do_not_fit():
         table.allowed(start, 9)
     with pytest.raises(TokenOutOfRangeError, match="10"):
         TorchTable.of(hand_made(), ends=[10])
-
-
-def test_ended_rows_without_anything_to_fill_them():
-    table = TorchTable.of(hand_made(), ends=[])
-    with pytest.raises(LogitsError, match="row 1 has ended"):
-        table.mask(torch.tensor([1, 4]), torch.zeros(2, 10))
 
 
 # ---------------------------------------------------------------- the logits processor
@@ -232,52 +166,6 @@ def test_the_processor_equals_the_matcher_however_rows_are_reordered(device, lis
         assert torch.equal(fresh.states(ids), processor.states(ids))
 
 
-def test_the_memo_makes_one_step_of_a_reordered_row():
-    class Counting(TorchTable):
-        steps = 0
-
-        def advance(self, states, ids):
-            Counting.steps += 1
-            return super().advance(states, ids)
-
-    prompt = torch.zeros(1, 2, dtype=torch.long)
-    processor = TokenTableProcessor(hand_made(), prompt)
-    processor._table = Counting(**vars(processor._table))
-    rows = torch.tensor([[0, 0, 3, 4, 3, 5], [0, 0, 3, 5, END, END], [0, 0, 3, 4, 3, 4]])
-    for length in range(2, 7):
-        processor(rows[:, :length], torch.zeros(3, 10))
-        rows = rows[[2, 0, 1]]
-    assert Counting.steps == 4
-    processor.states(rows[:, :4])
-    assert Counting.steps == 6
-
-
-def test_rows_that_the_last_call_did_not_have_are_read_from_their_beginning():
-    processor = TokenTableProcessor(hand_made(), torch.zeros(1, 1, dtype=torch.long))
-    processor(torch.tensor([[0, 3, 5], [0, 3, 4]]), torch.zeros(2, 10))
-    rows = torch.tensor([[0, 3, 4, 3], [0, 4, 4, 3], [0, 3, 5, END]])
-    assert finite(processor(rows, torch.zeros(3, 10))) == [[4, 5], [END], [END]]
-
-
-def test_prompts_may_start_in_states_of_their_own():
-    """Rows of equal ids, of prompts in different states, are not mixed up by the memo."""
-    table = TokenTable.from_transitions(
-        [("x", 1, "y"), ("z", 1, "w"), ("y", 2, "f"), ("w", 3, "f"), ("s", 5, "x"), ("s", 6, "z")],
-        "s",
-        n_ids=8,
-        eos_ids=[0],
-    )
-    starts = torch.tensor([table.names.index("x"), table.names.index("z")])
-    prompt = torch.zeros(2, 1, dtype=torch.long)
-    processor = TokenTableProcessor(table, prompt, states=starts)
-    before = torch.tensor([[0, 1], [0, 7], [0, 1], [0, 7]])
-    assert finite(processor(before, torch.zeros(4, 8))) == [[2], [0], [3], [0]]
-    after = torch.tensor([[0, 7, 0], [0, 1, 2], [0, 7, 0], [0, 1, 2]])
-    assert finite(processor(after, torch.zeros(4, 8))) == [[0], [0], [0], [0]]
-    complete = table.accepting[processor.states(after)]
-    assert complete.tolist() == [False, True, False, False]
-
-
 # ---------------------------------------------------------------- constraints written out
 
 
@@ -314,54 +202,6 @@ def test_a_constraint_written_out_masks_like_the_constraint(method, regex, token
 
 
 # ---------------------------------------------------------------- real generation
-
-
-@pytest.fixture(scope="module")
-def model():
-    ids = {"bos_token_id": 1, "eos_token_id": END, "pad_token_id": 0}
-    return tiny_llama(2, 16, initializer_range=0.5, **ids)
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"do_sample": False},
-        {"do_sample": True, "num_return_sequences": 4},
-        {"num_beams": 4, "num_return_sequences": 3},
-    ],
-    ids=["greedy", "sampling", "beams"],
-)
-def test_what_a_model_writes_is_accepted(options, model):
-    """Ended rows are filled with pad_token_id, and beams outnumber what may follow."""
-    table = hand_made()
-    prompts = torch.tensor([[0, 1, 2], [1, 8, 9]])
-    mask = torch.tensor([[0, 1, 1], [1, 1, 1]])
-    processor = TokenTableProcessor(table, prompts, pad_id=0)
-    torch.manual_seed(3)
-    written = model.generate(
-        prompts, attention_mask=mask, logits_processor=[processor], max_new_tokens=9, **options
-    )
-    assert len(written) == 2 * options.get("num_return_sequences", 1)
-    for ids in written[:, 3:].tolist():
-        matcher = matcher_of(TokenAutomaton.from_transitions(PATH, "a", ["c"]), [END], 10)
-        for token in ids:
-            if matcher.is_finished:
-                assert token in (0, END)  # beam search fills with the end where padding is 0
-            else:
-                matcher.advance(token)
-
-
-@pytest.mark.parametrize("ends", [(), (END,)])
-def test_a_walk_without_an_end_goes_on_until_max_new_tokens(ends, model):
-    ring = [(0, 1, 1), (1, 2, 2), (2, 3, 0)]
-    table = TokenTable.from_transitions(ring, 0, n_ids=10, eos_ids=ends)
-    prompt = torch.full((2, 3), 4)
-    for options in ({"do_sample": True}, {"num_beams": 3}):
-        processor = TokenTableProcessor(table, prompt)
-        written = model.generate(
-            prompt, logits_processor=[processor], max_new_tokens=8, eos_token_id=END, **options
-        )
-        assert written[:, 3:].tolist() == [[1, 2, 3, 1, 2, 3, 1, 2]] * 2
 
 
 def test_what_a_processor_refuses():

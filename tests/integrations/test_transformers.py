@@ -18,14 +18,11 @@ from hypothesis import strategies as st  # noqa: E402
 from support import examples, tiny_llama  # noqa: E402
 
 from bpe_automata import constrain  # noqa: E402
-from bpe_automata._kernels.bits import packed  # noqa: E402
 from bpe_automata.errors import (  # noqa: E402
-    DecodingError,
     PromptError,
     TokenOutOfRangeError,
     UnsupportedFeatureError,
 )
-from bpe_automata.integrations.bitmask import unpacked  # noqa: E402
 from bpe_automata.integrations.transformers import CausalModel, generate  # noqa: E402
 
 VOCABULARY = 49_152
@@ -102,57 +99,6 @@ def test_beam_search_matches_and_is_canonical(beams, model, smollm2_tokenizer):
         assert is_canonical(smollm2_tokenizer, prompt, one.ids)
 
 
-def test_beams_of_a_batch_equal_beams_alone(model, smollm2_tokenizer):
-    options = {"max_new_tokens": 30, "num_beams": 3}
-    batch = generate(model, smollm2_tokenizer, PROMPTS, REGEXES, **options)
-    alone = [
-        generate(model, smollm2_tokenizer, prompt, regex, **options)
-        for prompt, regex in zip(PROMPTS, REGEXES, strict=True)
-    ]
-    assert batch == alone
-
-
-def test_a_text_that_runs_out_of_tokens_is_truncated(model, smollm2_tokenizer):
-    found = generate(model, smollm2_tokenizer, "x", "[a-z]{200}", max_new_tokens=3)
-    assert len(found.ids) == 3
-    assert (found.complete, found.finish_reason) == (False, "truncated")
-    assert re.fullmatch("[a-z]{3,}", found.text)
-
-
-def test_a_text_that_nothing_can_follow_is_complete_without_its_end(model, smollm2_tokenizer):
-    found = generate(model, smollm2_tokenizer, "Answer:", " yes", max_new_tokens=1)
-    assert (found.text, found.complete, found.finish_reason) == (" yes", True, "complete")
-
-
-def test_a_truncated_text_may_match(model, smollm2_tokenizer):
-    found = generate(model, smollm2_tokenizer, "n", "[0-9]{3,}", max_new_tokens=3)
-    assert len(found.ids) == 3
-    assert (found.complete, found.finish_reason) == (True, "truncated")
-
-
-def test_completion_alone_or_after_the_prompt(model, smollm2_tokenizer):
-    """After a space, `yes` is never canonical: the tokenizer would have joined them."""
-    options = {"max_new_tokens": 8}
-    with pytest.raises(PromptError):
-        generate(model, smollm2_tokenizer, "Answer: ", "yes", **options)
-    found = generate(model, smollm2_tokenizer, "Answer: ", "yes", prefix=False, **options)
-    assert found.text == "yes"
-
-
-def test_without_an_end_nothing_is_generated(model, smollm2_tokenizer):
-    with pytest.raises(DecodingError, match="eos_ids"):
-        generate(model, smollm2_tokenizer, "a", "b", eos_ids=())
-
-
-def test_packed_masks_are_read_back():
-    expected = np.random.default_rng(3).random(997) < 0.5
-    row = packed(np.flatnonzero(expected), len(expected))
-    assert row.dtype == np.int32
-    for more in (0, 200):
-        bits = unpacked(torch.from_numpy(row)[None], len(expected) + more)[0].numpy()
-        assert np.array_equal(bits, np.pad(expected, (0, more)))
-
-
 # ---------------------------------------------------------------- a model as a function of ids
 # It equals a fresh forward pass, whatever was asked before.
 
@@ -189,44 +135,12 @@ def test_any_sequence_of_calls_equals_fresh_passes(device, kind, edits):
         equal(asked(ids), model, ids)
 
 
-@ON
-@pytest.mark.parametrize(("kind", "cached"), [("llama", True), ("gpt2", True), ("mistral", False)])
-def test_only_what_is_new_goes_through_the_model(device, kind, cached):
-    model = tiny(kind).to(device)
-    asked = CausalModel(model)
-    for ids in ([1, 2, 3], [1, 2, 3, 4, 5], [1, 2, 9], [1, 2, 9], [7]):
-        equal(asked(ids), model, ids)
-    assert asked.cached == cached
-    assert asked.passes == 5
-    # read: 3, 2 more, one after a crop to two, the last one again, one after a crop to none
-    assert asked.fed == (3 + 2 + 1 + 1 + 1 if cached else 3 + 5 + 3 + 3 + 1)
-    assert asked.cropped == (3 if cached else 0)
-
-
 def test_a_state_space_model_is_read_afresh():
     asked = CausalModel(MODELS["mamba"])
     for ids in ([1, 2, 3], [1, 2, 3, 4], [1, 5]):
         equal(asked(ids), MODELS["mamba"], ids)
     assert not asked.cached
     assert asked.fed == 9
-
-
-@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
-def test_an_interrupted_pass_leaves_no_trace(error):
-    """The first layer has read the ids when the second one raises."""
-    model = tiny()
-    asked = CausalModel(model)
-    asked([1, 2, 3])
-
-    def interrupt(*_):
-        raise error("here")
-
-    handle = model.model.layers[1].register_forward_pre_hook(interrupt)
-    for ids in ([1, 2, 3, 4], [1, 7]):
-        with pytest.raises(error):
-            asked(ids)
-    handle.remove()
-    equal(asked([1, 2, 3, 4]), model, [1, 2, 3, 4])
 
 
 def test_bad_ids_change_nothing():
@@ -249,36 +163,6 @@ def test_models_that_cannot_be_asked_are_refused():
     )
     with pytest.raises(UnsupportedFeatureError, match="encoder-decoder"):
         CausalModel(transformers.T5ForConditionalGeneration(config).eval())
-
-
-@pytest.mark.parametrize(
-    ("rope", "limit"),
-    [
-        ({"rope_type": "dynamic", "factor": 2.0}, 128),
-        (
-            {
-                "rope_type": "longrope",
-                "factor": 2.0,
-                "short_factor": [1.0] * 4,
-                "long_factor": [3.0] * 4,
-                "original_max_position_embeddings": 6,
-            },
-            6,
-        ),
-        ({"rope_type": "linear", "factor": 2.0}, None),
-        ({"rope_type": "default"}, None),
-    ],
-    ids=lambda value: value["rope_type"] if isinstance(value, dict) else str(value),
-)
-def test_positions_that_change_with_the_length_are_refused(rope, limit):
-    model = tiny(rope_parameters={"rope_theta": 10000.0, **rope})
-    asked = CausalModel(model)
-    ids = [1] * (limit or 40)
-    for length in (2, len(ids) - 1, len(ids)):
-        equal(asked(ids[:length]), model, ids[:length])
-    if limit is not None:
-        with pytest.raises(UnsupportedFeatureError, match=f"up to {limit} ids"):
-            asked([*ids, 1])
 
 
 def test_the_decoding_loop_takes_it():

@@ -13,14 +13,11 @@ import pytest
 import standins as host
 from hypothesis import given
 from hypothesis import strategies as st
-from served import END, REGEXES, START, V, answered, mask_after, tokenizer
+from served import END, REGEXES, START, V, mask_after, tokenizer
 from standins import class_of, fields, imported_with, methods, parameters, real_source
 from support import examples
 
-from bpe_automata._budget import Budget
-from bpe_automata._decoding import constraint as kept
 from bpe_automata.errors import ArgumentError, TokenizerError, UnsupportedFeatureError
-from bpe_automata.integrations import _requests as requests
 
 torch = pytest.importorskip("torch")
 OURS = ["bpe_automata.integrations.vllm"]
@@ -136,18 +133,6 @@ def test_masks_of_a_changing_batch_are_the_definition(ours, data):
         engine.step()
 
 
-def test_ids_are_read_when_the_logits_come_not_before(ours):
-    """With asynchronous scheduling the last id is -1 at `update_state`, and real at `apply`."""
-    processor = ours.ConstraintLogitsProcessor(config(), torch.device("cpu"), False)
-    request = Request("abab")
-    request.output.append(-1)
-    update = host.BatchUpdate(1, [], [(0, request.params(), request.prompt, request.output)], [])
-    processor.update_state(update)
-    request.output[-1:] = tokenizer().encode("ab")
-    found = processor.apply(torch.zeros(1, V))
-    assert np.array_equal((found == 0).numpy()[0], request.mask())
-
-
 def test_a_text_that_cannot_go_on_may_only_end_and_is_logged(ours, caplog):
     """An id that was not allowed, an id that never came: the other rows are served."""
     processor = ours.ConstraintLogitsProcessor(config(), torch.device("cpu"), False)
@@ -166,22 +151,6 @@ def test_a_text_that_cannot_go_on_may_only_end_and_is_logged(ours, caplog):
     assert len(caplog.records) == 2
 
 
-def answer(ours, params, prompt):
-    """What a request is led to write, beside one that is served."""
-    processor = ours.ConstraintLogitsProcessor(config(), torch.device("cpu"), False)
-    good, output = Request("abab"), []
-    added = [(0, params, prompt, output), (1, good.params(), good.prompt, good.output)]
-    processor.update_state(host.BatchUpdate(2, [], added, []))
-
-    def step(ids):
-        output[:] = ids
-        found = (processor.apply(torch.zeros(2, V)) == 0).numpy()
-        assert np.array_equal(found[1], good.mask())
-        return found[0]
-
-    return answered(step)
-
-
 def test_a_move_replaces_and_a_swap_keeps_what_was_there(ours):
     regexes = ["abab", "yes", "[a-c]{2,5}"]
     for direction, expected in (
@@ -198,53 +167,6 @@ def test_a_move_replaces_and_a_swap_keeps_what_was_there(ours):
             assert np.array_equal(row, mask)
 
 
-def test_prompts_without_ids(ours, caplog):
-    processor = ours.ConstraintLogitsProcessor(config(), torch.device("cpu"), False)
-    added = [(0, asking("abab"), None, []), (1, asking("abab", prefix=False), None, [])]
-    processor.update_state(host.BatchUpdate(2, [], added, []))
-    found = processor.apply(torch.zeros(2, V)) == 0
-    assert np.array_equal(found[1].numpy(), mask_after("abab", (), ()))
-    assert "the prompt's ids are not known" in caplog.text
-
-
-UNCHECKED = [
-    (host.SamplingParams({"bpe_automata": "yes"}), "give"),
-    (asking("a", regexes="b"), "has no option 'regexes'"),
-    (asking("a("), "position"),
-    (asking("a", eos_ids=[9999]), "the last id of the tokenizer is 44"),
-]
-
-
-@pytest.mark.parametrize(("params", "reason"), UNCHECKED)
-def test_a_worker_tells_and_logs_what_was_not_refused_before(params, reason, ours, caplog):
-    found = answer(ours, params, [START])
-    assert "".join(letter for letter in reason if letter.isalnum()) in found
-    assert len(caplog.records) == 1
-    assert reason in caplog.text
-
-
-def test_a_worker_compiles_a_regex_once(ours, monkeypatch):
-    """Not again to check it, nor for the next request: all requests of the step would wait."""
-    compiled = []
-    for where in (requests, kept):
-        original = where.automaton_of
-
-        def watched(regex, budget, original=original):
-            compiled.extend([regex] if isinstance(regex, str) else [])
-            return original(regex, budget)
-
-        monkeypatch.setattr(where, "automaton_of", watched)
-    processor = ours.ConstraintLogitsProcessor(config(), torch.device("cpu"), False)
-    regex = "constraint|once"
-    for row in range(3):
-        processor.update_state(host.BatchUpdate(3, [], [(row, asking(regex), [START], [])], []))
-        processor.apply(torch.zeros(3, V))
-    assert compiled == [regex]
-    for _ in range(2):
-        ours.ConstraintLogitsProcessor.validate_params(asking(regex))
-    assert compiled == [regex, regex]
-
-
 def test_a_request_that_cannot_be_served_ends_by_its_own_ids(ours):
     processor = ours.ConstraintLogitsProcessor(config(), torch.device("cpu"), False)
     wrong = tokenizer().encode("z")
@@ -252,21 +174,6 @@ def test_a_request_that_cannot_be_served_ends_by_its_own_ids(ours):
     processor.update_state(host.BatchUpdate(1, [], added, []))
     found = processor.apply(torch.zeros(1, V)) == 0
     assert found[0].nonzero().flatten().tolist() == [START]
-
-
-def test_the_client_is_not_told_to_pass_a_budget(ours, monkeypatch):
-    monkeypatch.setattr(requests, "Budget", lambda: Budget(max_states=20))
-    with pytest.raises(ArgumentError, match="more than 20 states: use smaller") as caught:
-        ours.ConstraintLogitsProcessor.validate_params(asking("(ab?c?){30}"))
-    assert "Budget" not in str(caught.value)
-
-
-def test_an_ended_request_that_goes_on_may_only_end(ours):
-    processor = ours.ConstraintLogitsProcessor(config(), torch.device("cpu"), False)
-    output = [*tokenizer().encode("yes"), END, END]
-    processor.update_state(host.BatchUpdate(1, [], [(0, asking("yes"), [START], output)], []))
-    found = processor.apply(torch.zeros(1, V)) == 0
-    assert found[0].nonzero().flatten().tolist() == [END]
 
 
 @pytest.mark.parametrize(
@@ -335,29 +242,6 @@ def test_flat_keys_json_text_and_schemas_are_read(extra, ours):
         output.append(token)
 
 
-def test_seconds_of_a_request_are_at_most_the_server_s(monkeypatch):
-    def seconds(**given):
-        return requests.read_options({"bpe_automata": {"regex": "a", **given}}).budget.max_seconds
-
-    assert seconds() == Budget().max_seconds
-    assert (seconds(max_seconds=0.5), seconds(max_seconds=1e6)) == (0.5, Budget().max_seconds)
-    monkeypatch.setenv("BPE_AUTOMATA_MAX_SECONDS", "3")
-    assert (seconds(), seconds(max_seconds=2), seconds(max_seconds=5)) == (3, 2, 3)
-    made = requests.Constraints(tokenizer(), (END,))
-    asked = requests.read_options({"bpe_automata_regex": "ab", "bpe_automata_max_seconds": 2.5})
-    assert made.of(asked).budget.max_seconds == 2.5
-    monkeypatch.setenv("BPE_AUTOMATA_MAX_SECONDS", "soon")
-    with pytest.raises(ArgumentError, match="BPE_AUTOMATA_MAX_SECONDS is 'soon'"):
-        seconds()
-
-
-def test_requests_without_a_constraint_are_no_concern_of_ours(ours):
-    found = ours.ConstraintLogitsProcessor
-    for extra in (None, {}, {"other": 1}, {"bpe_automata": None}):
-        found.validate_params(host.SamplingParams(extra, min_tokens=3, bad_words=["x"]))
-    assert found(config(), torch.device("cpu"), False).is_argmax_invariant() is False
-
-
 def test_what_cannot_work_is_refused_at_the_start(ours):
     make = ours.ConstraintLogitsProcessor
     drafting = host.VllmConfig(config().model_config, speculative_config=object())
@@ -415,10 +299,3 @@ def test_sampling_parameters_have_the_fields_that_are_read():
 def test_the_tokenizer_comes_from_the_model_config():
     theirs = real_source("vllm", "tokenizers/registry.py")
     assert parameters(theirs, "cached_tokenizer_from_config")[0] == "model_config"
-
-
-def test_the_model_config_says_what_is_asked_of_it():
-    theirs = class_of(real_source("vllm", "config/model.py"), "ModelConfig")
-    assert parameters(theirs, "get_vocab_size") == ["self"]
-    assert parameters(theirs, "try_get_generation_config") == ["self"]
-    assert "tokenizer" in fields(theirs)

@@ -66,13 +66,6 @@ def test_an_answer_that_can_follow_the_prompt_does_not_begin_afresh():
     assert not np.array_equal(found, mask_after("ba|ca", (), ()))
 
 
-@pytest.mark.parametrize("method", ["canonical", "lift"])
-def test_a_text_that_no_ids_spell_is_told_too(method):
-    for prefix in (True, False, "if possible"):
-        found = answer(begun([START], regex="\u00e9", method=method, prefix=prefix))
-        assert found.startswith("bpeautomata")
-
-
 def test_a_first_mask_over_its_budget_is_told_too():
     """But a text under way is not gone on with in other words."""
     error = BudgetExceededError("seconds", 2, "")
@@ -80,18 +73,3 @@ def test_a_first_mask_over_its_budget_is_told_too():
         row = begun([START])
         row.asked(ids)
         assert ids_of_mask(row.row(error)) == set(expected)
-
-
-def test_drafts_that_are_asked_with_a_first_mask_do_not_hide_the_reason():
-    """All rows of a step are asked before any mask is there."""
-    row, error = begun([START]), BudgetExceededError("seconds", 2, "")
-    row.asked([])
-    row.asked(list(tokenizer().encode("b")), committed=False)
-    row.row(error)
-    assert answer(row).startswith("bpeautomata")
-
-
-def test_a_reason_holds_no_added_token():
-    """One that ends the text would cut it short."""
-    row = begun([START], **{"<end>": "ab"})
-    assert "hasnooptiononlyaddedtokens" in answer(row)

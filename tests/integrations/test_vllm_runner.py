@@ -5,7 +5,6 @@ vLLM needs a GPU build, so a stand-in with the interface of 0.33.0 is in its pla
 
 from __future__ import annotations
 
-import logging
 import subprocess
 import sys
 from pathlib import Path
@@ -21,7 +20,6 @@ from standins import imported_with
 from support import examples
 
 from bpe_automata.errors import ArgumentError, DecodingError
-from bpe_automata.integrations import _requests, _vllm_requests
 
 torch = pytest.importorskip("torch")
 SLOTS, LENGTH = 4, 640
@@ -163,45 +161,6 @@ def check(runner, drafts, rows, found, noise):
         runner.commit(slot, tokens)
 
 
-def test_a_prompt_that_is_still_being_read_has_the_first_mask(ours):
-    """Of a long prompt only a part may be fed in a step; what is drawn then is thrown away."""
-    runner = Runner(ours)
-    prompt = [START, *tokenizer().encode("de a")]
-    runner.add(2, "yes|no", "canonical", prompt)
-    context = host.LogitsContext(
-        *(torch.tensor([2]), torch.tensor([2]), np.array([2]), torch.tensor([0])),
-        *(torch.tensor([prompt[1]]), torch.tensor([1]), np.array([2])),
-    )
-    found = runner.processor.apply(torch.zeros(1, V), context)
-    assert np.array_equal((found == 0).numpy()[0], mask_after("yes|no", prompt, ()))
-
-
-def test_a_draft_that_is_refused_is_nothing_to_log(ours, caplog):
-    runner = Runner(ours)
-    runner.add(0, "abab", "canonical", [START])
-    wrong = tokenizer().encode("z")
-    with caplog.at_level(logging.ERROR):
-        rows, found = runner.apply({0: wrong}, [0], lambda n: torch.zeros(n, V))
-        assert len(rows) == 2
-        assert not caplog.records
-        assert np.array_equal((found[0] == 0).numpy(), runner.expected(0, []))
-        runner.commit(0, wrong)
-        runner.apply({0: []}, [0], lambda n: torch.zeros(n, V))
-    assert len(caplog.records) == 1
-
-
-def test_a_worker_tells_and_logs_at_once_what_was_not_refused_before(ours, caplog):
-    """An exception would end the server; ids are not there yet, and not needed to say this."""
-    wrong = ["yes", {"regex": "a("}, {"regex": "a", "eos_ids": [9999]}]
-    for count, extra in enumerate(wrong, 1):
-        runner = Runner(ours)
-        with caplog.at_level(logging.ERROR):
-            runner.add(0, "a", "canonical", [START])
-            assert runner.processor.add_request(0, host.SamplingParams({"bpe_automata": extra}))
-        assert len(caplog.records) == count
-        assert answer(runner).startswith("bpeautomata")
-
-
 def answer(runner):
     """What the request in slot 0 is led to write, with a draft that is never right."""
 
@@ -219,15 +178,6 @@ def test_where_nothing_can_follow_a_prompt_the_answer_says_why(ours):
     runner = Runner(ours)
     runner.add(0, "bab", "canonical", [START, *tokenizer().encode("a")])
     assert "wouldmergewiththeanswer" in answer(runner)
-
-
-def test_a_worker_does_not_check_a_regex_again(ours, monkeypatch):
-    def refused(options):
-        raise AssertionError
-
-    for where in (_requests, _vllm_requests):
-        monkeypatch.setattr(where, "check_language", refused)
-    Runner(ours).add(0, "abab", "canonical", [START])
 
 
 def test_without_constrained_requests_the_logits_are_returned_as_they_are(ours):

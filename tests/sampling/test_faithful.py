@@ -11,10 +11,6 @@ import numpy as np
 import pytest
 from exact_distribution import LONGEST, TableModel, constraint_of, exact
 
-from bpe_automata._constructions.lift import Lift
-from bpe_automata.errors import ArgumentError
-from bpe_automata.models import NGramModel, character_tokenizer
-from bpe_automata.reference import Naive, naive_constraint
 from bpe_automata.sampling import (
     adaptive,
     decode,
@@ -162,18 +158,6 @@ def test_a_large_population_is_close(method, eos, prompt, temperature):
     assert abs(found.log_normaliser - np.log(z)) < 0.1
 
 
-def test_masks_alone_are_not_faithful():
-    """What would be drawn without weights fails the check that the weights pass."""
-    model, constraint, truth, _ = problem(*CASES[0])
-    found = weighted(model, constraint, n=1500, max_new_tokens=LONGEST, seed=4)
-    logs = log_weights(found.generations)
-    assert not far_off(found.generations, logs, truth)
-    assert far_off(found.generations, np.zeros(1500), truth)
-    frequencies = Counter(generation.ids for generation in found.generations)
-    plain = {ids: count / 1500 for ids, count in frequencies.items()}
-    assert distance(plain, truth) > 3 * distance(distribution(found.generations), truth)
-
-
 def test_a_myopic_mask():
     """`ab` or `cc`: the model begins with `a` nine times out of ten, but then hardly ever writes
     `b`. Under the mask `ab` comes up nine times out of ten, given the language one in ten."""
@@ -199,28 +183,6 @@ def test_a_myopic_mask():
     assert population.resampled
     begins = [generation.text == "ab" for generation in population.generations]
     assert abs(np.mean(begins) - exactly) < 0.04  # resampled, so they weigh nearly the same
-
-
-@pytest.mark.parametrize("sampler", [smc, weighted, adaptive, rejection])
-@pytest.mark.parametrize("close", [False, True])
-def test_a_small_budget(sampler, close):
-    """What ends within 4 ids, end-of-sequence included. By the budget alone the others lose their
-    weight; `within` wastes nothing, and the target is the same."""
-    model, constraint, _, _ = problem(*CASES[0])
-    truth = exact(model, "lift", (4,), longest=4)
-    size = {"particles": 600} if sampler is smc else {"n": 600}
-    limited = constraint.within(3) if close else constraint
-    found = sampler(model, limited, max_new_tokens=4, seed=1, **size).generations
-    if sampler is not rejection:
-        logs = log_weights(found)
-        assert (logs > -np.inf).all() or not close
-        found = [g for g, w in zip(found, logs, strict=True) if w > -np.inf]
-        assert distribution(found).keys() <= truth.keys()
-        assert len(found) < 600 or close or sampler is smc
-    weights = distribution(found) if sampler is not rejection else Counter(g.ids for g in found)
-    z, total = sum(truth.values()), sum(weights.values())
-    share = {ids: weight / total for ids, weight in weights.items()}
-    assert distance(share, {ids: p / z for ids, p in truth.items()}) < 0.09
 
 
 # Adaptive rejection: the id has the distribution under the mask, and the mass estimate is unbiased
@@ -261,21 +223,6 @@ def test_the_estimate_is_unbiased_given_the_id(distribution, accepts):
         np.testing.assert_allclose(mean, expected, atol=1e-12)
 
 
-def test_more_accepted_ids_make_it_less_noisy():
-    distribution, allowed = DISTRIBUTIONS[0], {0, 2, 3}
-
-    def second_moment(accepts):
-        runs = (
-            (first_allowed(distribution, iter(o), allowed.__contains__, accepts), p)
-            for o, p in orders(distribution)
-        )
-        return sum(p * found.mass**2 for found, p in runs)
-
-    moments = [second_moment(accepts) for accepts in (1, 2, 3, 4)]
-    assert moments[0] > moments[1] > moments[2] >= moments[3]
-    assert moments[3] == pytest.approx(0.75**2)  # all ids were tried: exact
-
-
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS)
 def test_draws_without_replacement_have_their_law(distribution):
     rng, n, counts = np.random.default_rng(1), 5_000, Counter()
@@ -286,49 +233,3 @@ def test_draws_without_replacement_have_their_law(distribution):
     for order, p in expected.items():
         # 4.5 standard errors; the 4 is for what is expected less than once
         assert abs(counts[order] - n * p) <= 4.5 * np.sqrt(n * p * (1 - p)) + 4
-
-
-def test_a_uniform_number_near_one_draws_an_id_that_has_mass():
-    class AlmostOne:
-        def random(self):
-            return 1 - 2**-53
-
-    assert list(without_replacement(np.array([0.1, 0.2, 0.0, 0.0]), AlmostOne())) == [1, 0]
-
-
-@pytest.mark.parametrize("engine", [Naive, Lift])
-def test_no_mask_is_computed(engine, monkeypatch):
-    tokenizer = character_tokenizer("abcdefghijklmnopqrstuvwxyz ")
-    model = NGramModel.train(tokenizer, ["a cat", "a dog sat", "the cat sat"], order=3)
-    regex = r"(a|the) [a-z]{3}( sat)?"
-    constraint = naive_constraint(tokenizer, regex)
-    if engine is Lift:
-        constraint = constraint_of("lift", (), "a").__class__(
-            tokenizer, constraint.dfa, "lift", Lift(tokenizer, constraint.dfa, tokenizer.eos_ids)
-        )
-
-    def no_mask(self, state):
-        raise RuntimeError("a mask was computed")
-
-    monkeypatch.setattr(engine, "mask", no_mask)
-    found = adaptive(model, constraint, n=20, seed=0)
-    assert all(generation.complete for generation in found.generations)
-    assert found.passes == sum(generation.passes for generation in found.generations)
-    assert 2 * found.passes <= found.tested < 0.5 * found.passes * tokenizer.n_ids
-    with pytest.raises(RuntimeError, match="a mask"):
-        decode(model, constraint, seed=0)
-
-
-def test_nothing_left_ends_a_sequence_without_weight():
-    def model(ids):
-        logits = TableModel(1)(ids)
-        logits[[4, 5]] = -np.inf  # it never ends
-        return logits
-
-    found = adaptive(model, constraint_of("lift", (4, 5)), n=3, seed=0, max_new_tokens=9)
-    assert [generation.log_weight for generation in found.generations] == [-np.inf] * 3
-
-
-def test_at_least_one_id_must_be_accepted():
-    with pytest.raises(ArgumentError, match="accepts 0"):
-        adaptive(TableModel(), constraint_of("lift", (4,)), accepts=0)

@@ -5,7 +5,6 @@ compute what their docstrings say.
 from __future__ import annotations
 
 import gzip
-import random
 from fractions import Fraction
 from math import log
 
@@ -16,11 +15,10 @@ from hypothesis import strategies as st
 from support import examples
 
 from bpe_automata import constrain
-from bpe_automata.errors import ArgumentError, LogitsError, ModelError, TokenOutOfRangeError
+from bpe_automata.errors import ArgumentError, LogitsError, ModelError
 from bpe_automata.models import CompressionModel, NGramModel, character_tokenizer
 from bpe_automata.reference import naive_constraint
 from bpe_automata.sampling import decode, draw, log_probabilities
-from bpe_automata.sampling._logits import has_ended, only_the_end_follows
 from bpe_automata.testing import small_tokenizer
 
 TOKENIZER = small_tokenizer(["a", "b", "c", "ab", "bc"], [("a", "b"), ("b", "c")], None, ["<end>"])
@@ -73,17 +71,6 @@ def test_the_ends_of_the_interval(weights):
     assert draw(log_p, everything.astype(bool), np.nextafter(1.0, 0.0))[0] == possible[-1]
 
 
-def test_padding_keeps_its_mass():
-    log_p = log_probabilities(np.zeros(8), 6)
-    assert np.exp(log_p) == pytest.approx([1 / 8] * 6)
-
-
-def test_temperature():
-    weights = np.array([1.0, 4.0])
-    assert np.exp(log_probabilities(np.log(weights), 2, 0.5)) == pytest.approx([1 / 17, 16 / 17])
-    assert np.exp(log_probabilities(np.log(weights), 2, 0)) == pytest.approx([0.2, 0.8])
-
-
 @pytest.mark.parametrize(
     ("logits", "message"),
     [
@@ -98,39 +85,6 @@ def test_temperature():
 def test_logits_that_are_refused(logits, message):
     with pytest.raises(LogitsError, match=message):
         log_probabilities(np.array(logits), 3)
-
-
-@pytest.mark.parametrize(
-    "logits", [np.array(["0", "1", "2"]), np.array([0j, 1, 2]), [True, False, True], [[0], [1, 2]]]
-)
-def test_logits_that_are_no_numbers(logits):
-    with pytest.raises(LogitsError, match="give real numbers"):
-        log_probabilities(logits, 3)
-
-
-def test_logits_of_torch():
-    torch = pytest.importorskip("torch")
-    logits = torch.tensor([0.0, 1.0, 2.0])
-    expected = log_probabilities(logits.numpy(), 3)
-    for good in (logits, logits.double(), torch.tensor([0, 1, 2])):
-        np.testing.assert_allclose(log_probabilities(good, 3), expected)
-    for bad in (logits.bfloat16(), logits.clone().requires_grad_()):
-        with pytest.raises(LogitsError, match=r"detach\(\).float\(\).cpu\(\)"):
-            log_probabilities(bad, 3)
-        better = bad.detach().float().cpu().numpy()
-        np.testing.assert_allclose(log_probabilities(better, 3), expected)
-
-
-WRONG_TEMPERATURES = [-1.0, float("nan"), float("inf"), 10**400, "1", None, True]
-
-
-@pytest.mark.parametrize("temperature", WRONG_TEMPERATURES)
-def test_a_wrong_temperature(temperature):
-    logits = np.array([0.0, -np.inf, 1.0])
-    with pytest.raises(ArgumentError, match="temperature"):
-        log_probabilities(logits, 3, temperature)
-    with pytest.raises(ArgumentError, match="temperature"):  # nothing but forced ids
-        decode(noise, NEVER_ENDED, max_new_tokens=2, forced=True, temperature=temperature)
 
 
 # ---------------------------------------------------------------- the loop
@@ -169,12 +123,6 @@ def test_how_it_ends():
     assert {decode(noise, NEVER_ENDED, seed=s).text for s in range(9)} == {"abcc"}
 
 
-def test_the_end_comes_where_the_model_wants_it():
-    """Endless and finite: end-of-sequence is drawn like any id."""
-    texts = {decode(noise, ENDLESS, seed=seed, max_new_tokens=40).text for seed in range(30)}
-    assert {"", "abc", "abcabc"} <= texts
-
-
 def test_a_model_that_fails():
     def failing(ids):
         if len(ids) == 2:
@@ -185,15 +133,6 @@ def test_a_model_that_fails():
         decode(failing, FINITE, seed=0)
     assert len(e.value.ids) == 2
     assert isinstance(e.value.__cause__, RuntimeError)
-
-
-def test_an_interruption_passes():
-    def interrupted(ids):
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        decode(interrupted, FINITE, seed=0)
-    assert decode(noise, FINITE, seed=0).complete
 
 
 def test_bad_arguments():
@@ -210,19 +149,6 @@ def test_bad_arguments():
         decode(lambda ids: np.zeros(5), FINITE)
 
 
-def test_close_and_the_weights():
-    """The longest texts within `max_new_tokens` leave no room for the end; one id less does."""
-    closed = [decode(noise, ENDLESS, seed=s, max_new_tokens=4, close=True) for s in range(60)]
-    assert {len(found.ids) for found in closed} == {0, 2, 4}
-    for found in closed:
-        assert found.complete
-        assert found.finish_reason == "complete"
-        assert (found.log_weight is None) == (len(found.ids) == 4)
-    roomy = ENDLESS.within(4)
-    for seed in range(60):
-        assert decode(noise, roomy, seed=seed, max_new_tokens=5).log_weight is not None
-
-
 @pytest.mark.parametrize("eos_ids", [(), (2,)])
 def test_a_dead_end_is_not_complete(eos_ids):
     """The naive engine does not know that no id spells `c`."""
@@ -230,24 +156,6 @@ def test_a_dead_end_is_not_complete(eos_ids):
     naive = naive_constraint(tokenizer, "ac|bb", eos_ids)
     found = decode(lambda ids: np.array([9.0, 0.0, 0.0]), naive, temperature=0)
     assert (found.ids, found.complete, found.finish_reason) == ((0,), False, "truncated")
-
-
-def test_only_the_end_follows_is_what_the_mask_says():
-    for constraint in (FINITE, NEVER_ENDED):
-        stack, said = [constraint.matcher()], set()
-        while stack:
-            matcher = stack.pop()
-            ids = set(matcher.allowed_ids().tolist())
-            ends = not ids - {END}
-            assert only_the_end_follows(matcher, constraint) == ends
-            read = matcher.ids[-1:] == (END,)
-            assert has_ended(matcher, constraint) == (read if constraint.eos_ids else ends)
-            said.add((ends, read))
-            for token in ids:
-                after = matcher.copy()
-                after.advance(token)
-                stack.append(after)
-        assert len(said) == (3 if constraint.eos_ids else 2)
 
 
 # ---------------------------------------------------------------- example models
@@ -293,19 +201,6 @@ def test_the_n_gram_model_is_its_recursion(texts, ids, order, smoothing):
     assert np.isfinite(found).all()
 
 
-def test_order_one_is_additive_smoothing():
-    model = NGramModel.train(character_tokenizer("abc"), "aab", order=1, smoothing=2.0)
-    expected = np.array([2 + 0.5, 1 + 0.5, 0.5, 1 + 0.5]) / (4 + 2)
-    np.testing.assert_allclose(model([1, 2]), np.log(expected))
-
-
-def test_one_text_is_a_list_of_one():
-    tokenizer = character_tokenizer("abc")
-    one, listed = NGramModel.train(tokenizer, "abc"), NGramModel.train(tokenizer, ["abc"])
-    assert (one([0, 1]) == listed([0, 1])).all()
-    assert (one([0, 1]) != NGramModel.train(tokenizer, ["a", "b", "c"])([0, 1])).any()
-
-
 @pytest.mark.parametrize(
     "wrong",
     [
@@ -333,67 +228,3 @@ def test_the_compression_model_is_the_length_of_gzip(training, written, level, e
     found = model(tokenizer.encode(written))
     np.testing.assert_allclose(found, -8 * log(2) * np.array(sizes))
     assert (model(tokenizer.encode(written)) == found).all()
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        *({"level": 77}, {"level": 0}, {"level": 2.5}, {"end": "\ud800"}, {"end": b"\n"}),
-        *({"training_text": "a\ud800"}, {"training_text": None}),
-    ],
-)
-def test_bad_compression_arguments(wrong):
-    with pytest.raises(ArgumentError, match=next(iter(wrong))):
-        CompressionModel(character_tokenizer("abc"), **({"training_text": "abc"} | wrong))
-
-
-@pytest.mark.parametrize("make", [CompressionModel, NGramModel.train])
-def test_ids_that_the_models_do_not_know(make):
-    tokenizer = character_tokenizer("abc")
-    model = make(tokenizer, "abc")
-    for wrong in (-1, 4, 9999):
-        with pytest.raises(TokenOutOfRangeError, match=f"id {wrong} is not in 0 .. 3"):
-            model([0, wrong])
-    for wrong in ("ab", [0.5], 7):
-        with pytest.raises(ArgumentError):
-            model(wrong)
-    assert (model(np.array([0, 3])) == model((0, 3))).all()
-
-
-def test_a_training_text_longer_than_the_window():
-    """Fed in two parts or as one, across the places where zlib moves its window."""
-    rng = random.Random(1)
-    tokenizer = character_tokenizer("abcdefgh")
-    for length in (32_000, 65_000, 99_000):
-        training = "".join(rng.choices("abcdefgh", weights=range(1, 9), k=length))
-        written = training[-700:-100]
-        model = CompressionModel(tokenizer, training)
-        sizes = [len(gzip.compress((training + written + c).encode(), 9)) for c in "abcdefgh\n"]
-        found = model(tokenizer.encode(written))
-        np.testing.assert_allclose(found, -8 * log(2) * np.array(sizes))
-
-
-def test_it_quotes_what_it_was_trained_on():
-    training = "the quick brown fox jumps over the lazy dog. " * 3
-    tokenizer = character_tokenizer(training)
-    model = CompressionModel(tokenizer, training)
-    constraint = constrain(tokenizer, "the quick [a-z ]{20}")
-    assert decode(model, constraint, temperature=0).text == "the quick brown fox jumps over"
-
-
-def test_characters_become_ids():
-    tokenizer = character_tokenizer("banana é日🎉\n")
-    assert tokenizer.encode("nab") == [sorted(set("banana é日🎉\n")).index(c) for c in "nab"]
-    text = "é 日🎉\nanna"
-    assert tokenizer.decode(tokenizer.encode(text)) == text
-    assert tokenizer.eos_ids == (tokenizer.n_ids - 1,)
-    assert tokenizer.decode(tokenizer.eos_ids) == "<end>"
-    assert character_tokenizer("ab", end="[stop]").decode([2]) == "[stop]"
-    constraint = constrain(tokenizer, "(na|日){2}")
-    assert constraint.automaton().total() == 4
-
-
-@pytest.mark.parametrize(("text", "end"), [("", "<end>"), ("a\ud800", "<end>"), ("ab", "b")])
-def test_bad_alphabets(text, end):
-    with pytest.raises(ArgumentError):
-        character_tokenizer(text, end)

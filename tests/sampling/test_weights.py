@@ -12,15 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import examples
 
-from bpe_automata._decoding.matcher import Generation
 from bpe_automata.errors import ArgumentError
 from bpe_automata.sampling import (
     decode,
-    distribution,
     effective_sample_size,
     estimate,
     log_normaliser,
-    log_weights,
     normalised,
 )
 from bpe_automata.sampling._smc import SCHEMES, resample
@@ -107,23 +104,6 @@ def test_estimates_are_their_formulas(weights, data):
         assert normaliser.standard_error == pytest.approx(expected, abs=1e-9)
 
 
-def test_values_may_be_vectors():
-    found = estimate([[1, 0], [0, 1], [0, 1]], logs([2, 1, 1]))
-    np.testing.assert_allclose(found.value, [0.5, 0.5])
-    np.testing.assert_allclose(found.standard_error, [math.sqrt(0.375) / 2] * 2)
-
-
-def test_a_sample_without_weight_does_not_count():
-    found = estimate([1.0, math.nan], logs([1, 0]))
-    assert (found.value, found.standard_error) == (1.0, 0.0)
-
-
-def test_equal_weights_and_one_that_has_it_all():
-    assert effective_sample_size(np.full(7, -3.0)) == pytest.approx(7)
-    assert effective_sample_size([-1e9, 0.0, -np.inf]) == 1.0
-    assert log_normaliser([-2.0]) == (-2.0, math.inf)
-
-
 def test_no_weight_at_all():
     none = [-np.inf, -np.inf]
     assert effective_sample_size(none) == 0.0
@@ -139,22 +119,6 @@ def test_weights_that_are_none(wrong):
     for function in (normalised, effective_sample_size, log_normaliser):
         with pytest.raises(ArgumentError, match="log weights"):
             function(wrong)
-
-
-def test_values_and_weights_must_correspond():
-    with pytest.raises(ArgumentError, match="2 weights"):
-        estimate([1.0, 2.0, 3.0], [0.0, 0.0])
-
-
-def test_what_was_cut_off_has_no_weight():
-    whole = Generation("a", (0,), True, "complete", log_weight=-1.0)
-    again = Generation("a", (0,), True, "complete", log_weight=-1.0)
-    other = Generation("b", (1,), True, "complete", log_weight=-1.0 + math.log(2))
-    cut = Generation("c", (2,), True, "truncated", log_weight=-1.0)
-    assert log_weights([whole, cut]).tolist() == [-1.0, -math.inf]
-    assert distribution([whole, again, other, cut]) == pytest.approx({(0,): 0.5, (1,): 0.5})
-    with pytest.raises(ArgumentError, match="generation 1 has no weight"):
-        log_weights([whole, Generation("d", (3,), True, "complete")])
 
 
 # Resampling keeps every weighted mean: E[copies of i] = n W_i.
@@ -206,18 +170,3 @@ def test_nothing_without_weight_is_chosen(weights, scheme, u):
     counts = copies(weights, scheme, Fixed(u))
     assert counts.sum() == len(weights)
     assert not counts[np.array(weights) == 0].any()
-
-
-def test_a_point_that_rounds_up_to_the_end():
-    almost_one = Fixed(1 - 2**-53)
-    assert copies([5, 0], "systematic", almost_one).tolist() == [2, 0]
-    assert copies([1, 2, 0, 0], "stratified", almost_one).tolist() == [1, 3, 0, 0]
-
-
-def test_even_points_add_less_noise():
-    weights, rng = [5, 1, 1, 3, 2, 7], np.random.default_rng(3)
-    spread = {
-        scheme: np.var([copies(weights, scheme, rng) for _ in range(2000)], axis=0).sum()
-        for scheme in SCHEMES
-    }
-    assert spread["systematic"] < spread["stratified"] < spread["multinomial"]

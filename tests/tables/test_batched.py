@@ -1,21 +1,13 @@
-"""Batches of texts: drawn as the library's own loop draws them, with the same weights, and as fast
-as their rows say."""
+"""Batches of texts are drawn as the library's own loop draws them, with the same weights."""
 
 from __future__ import annotations
 
-import threading
-
 import numpy as np
 import pytest
-from tiny import tiny_llama
 
 from bpe_automata import constrain
-from bpe_automata.errors import LogitsError
 from bpe_automata.sampling import decode
 from bpe_automata.testing import byte_level, small_tokenizer
-from experiments.run.tables import frame
-from experiments.serving import throughput
-from experiments.shared import batched
 from experiments.shared.batched import sample_batch
 from experiments.shared.graphed import Graphed
 
@@ -82,19 +74,6 @@ def test_each_sample_is_the_one_of_decode(model, logits_of, regex, method, batch
     assert len({text.ids for text in found}) > 1
 
 
-def test_one_thread_draws_what_two_draw(model, monkeypatch):
-    """As on a GPU, of which the CPU has no pinned memory."""
-    constraint = constrain(TOKENIZER, REGEXES[0], eos_ids=[END])
-    asked = {"max_new_tokens": 6, "seed": 5}
-    two = sample_batch(model, PROMPT, constraint, 10, **asked)
-    empty, begun = torch.empty, []
-    monkeypatch.setattr(torch, "empty", lambda *shape, pin_memory, **of: empty(*shape, **of))
-    monkeypatch.setattr(batched, "is_queued", lambda _: True)
-    monkeypatch.setattr(threading.Thread, "start", begun.append)
-    assert sample_batch(model, PROMPT, constraint, 10, **asked) == two
-    assert not begun
-
-
 def test_probabilities_are_those_of_the_model(model, logits_of):
     constraint = constrain(TOKENIZER, r"(abc|ca|bb){1,2}", eos_ids=[END])
     for text in sample_batch(model, PROMPT, constraint, 5, max_new_tokens=9):
@@ -114,23 +93,6 @@ def test_without_a_constraint_the_distribution_is_that_of_the_model(model, logit
         assert text.ended == (not text.ids)
     error = np.sqrt(expected * (1 - expected) / 4000)
     assert (abs(counts / 4000 - expected) < 5 * error + 1e-3).all()
-
-
-def test_bfloat16_keeps_to_the_masks():
-    """-inf is written in the model's own dtype."""
-    constraint = constrain(TOKENIZER, r"(abc|ca|bb){1,3}", eos_ids=[END])
-    found = sample_batch(tiny(torch.bfloat16), PROMPT, constraint, 20, max_new_tokens=12)
-    whole = [text for text in found if text.ended]
-    assert whole
-    assert all(constraint.dfa.accepts(TOKENIZER.decode(text.ids).encode()) for text in whole)
-
-
-def test_a_model_without_a_distribution_is_an_error(model):
-    broken = tiny()
-    with torch.no_grad():
-        broken.lm_head.weight.fill_(torch.nan)
-    with pytest.raises(LogitsError):
-        sample_batch(broken, PROMPT, None, 2, max_new_tokens=2)
 
 
 @pytest.fixture(scope="module")
@@ -185,33 +147,3 @@ def test_passes_as_a_graph_draw_the_same(device):
         assert [text.ids for text in found] == [text.ids for text in expected]
         weights = [text.log_weight for text in expected]
         assert [text.log_weight for text in found] == pytest.approx(weights, abs=1e-9)
-
-
-# ---------------------------------------------------------------- throughput
-
-
-@pytest.mark.parametrize("regex", throughput.LANGUAGES.values(), ids=[*throughput.LANGUAGES])
-def test_samples_have_the_length_that_is_counted(smollm2_tokenizer, regex):
-    """Neither the model nor the language may end one: tokens per second would be wrong."""
-    loaded = tiny_llama(smollm2_tokenizer)
-    constraint = throughput._constrained(loaded, regex, "canonical")
-    drawn = throughput._drawn(
-        throughput.Setup(loaded, "float64", "launched", 3, 12, loaded.model), constraint, 0
-    )
-    assert [len(text.ids) for text in drawn] == [12] * 3
-
-
-def row(free, constrained, **other):
-    given = {"device": "cpu", "dtype": "float32", "batch": 64, "language": "ab", "length": 8}
-    given |= {"method": "lift", "free": free, "constrained": constrained, "cold": [1.0, 4.0]}
-    return given | {"masks": [0.001], "key": str(other)} | other
-
-
-def test_the_ratio_is_that_within_a_round():
-    """The machine was half as fast in the second round; that is nobody's fault."""
-    found = throughput.summary(frame([row([1.0, 2.0], [1.25, 2.5])])).iloc[0]
-    assert found["ratio"] == pytest.approx(0.8)
-    assert found["free"] == pytest.approx(64 * 8 / 1.5)
-    assert found["first"] == 0.25
-    few = throughput.summary(frame([row([1.0, 2.0, 4.0], [2.0, 2.0, 5.0])])).iloc[0]
-    assert few["interval"] == [0.5, 1.0]  # all that there are

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
-from tiny import REFUSED
 
-from bpe_automata.errors import ArgumentError
-from experiments.engines.interface import PeerError, RefusedError, filling, refusals
-from experiments.engines.named import OURS, PEERS, check_known, engine_of, missing
+from experiments.engines.interface import filling
+from experiments.engines.named import engine_of, missing
 from experiments.run.executors import FAILURE
 from experiments.shared.watched import Limits, LostError, WatchedProcess
 
@@ -34,38 +30,6 @@ def test_each_peer_makes_the_mask_of_the_lift(smollm2_tokenizer, name, source):
         masks.append(out)
     assert (masks[0] == masks[1]).all()
     assert masks[0].any()
-
-
-def test_what_is_not_compiled_says_of_what_sort_it_is(smollm2_tokenizer):
-    ours = engine_of("canonical", smollm2_tokenizer)
-    for schema, status, keyword in (
-        (REFUSED, "refused", "uniqueItems"),
-        ({"type": "string", "enum": [1]}, "unsatisfiable", None),
-        ({"type": "no type"}, "invalid", None),
-    ):
-        with pytest.raises(RefusedError) as refused:
-            ours.language({"schema": schema}, "compact")
-        assert refused.value.status == status
-        assert keyword in (None, refused.value.keyword)
-
-
-def test_a_panic_is_a_refusal_of_one_line():
-    with pytest.raises(PeerError, match=r"^BaseException: panicked$"), refusals():
-        raise BaseException("panicked\nat x")
-    with pytest.raises(KeyboardInterrupt), refusals():
-        raise KeyboardInterrupt
-
-
-def test_names_must_be_known_and_packages_installed(smollm2_tokenizer, monkeypatch):
-    with pytest.raises(ArgumentError, match="'magic'"):
-        check_known("engines", ("magic",), [*OURS, *PEERS])
-    with pytest.raises(PeerError, match="'magic'"):
-        engine_of("magic", smollm2_tokenizer)
-    monkeypatch.setattr(PEERS["genlm-control"], "version", classmethod(lambda cls: None))
-    assert missing("genlm-control") == f"not installed: {PEERS['genlm-control'].install}"
-
-
-# ---------------------------------------------------------------- processes
 
 
 CHILD = """
@@ -111,34 +75,3 @@ def test_a_process_that_is_lost_is_a_failure_and_the_next_question_starts_it_ane
         with pytest.raises(LostError) as lost:
             process.answer("grow")
         assert lost.value.mb > 250
-
-
-def test_a_process_that_cannot_come_up_says_why(module):
-    broken = module(
-        "watched_broken",
-        "from bpe_automata.errors import ArgumentError\n"
-        "from experiments.shared.watched import serve\n"
-        "def refuse(): raise ArgumentError('not here')\n"
-        "serve(refuse)\n",
-    )
-    with WatchedProcess(broken, [], Limits()) as process:
-        assert process.ask("x") == process.start() == {FAILURE: "ArgumentError: not here"}
-        assert not process.running
-
-
-@pytest.mark.parametrize("cold", [1, 9])
-def test_a_process_that_compiled_kernels_is_started_again_once(module, tmp_path, cold):
-    """What compiling takes is none of the times and the memory; cold: starts that compile."""
-    log = tmp_path / "starts"
-    child = module(
-        "watched_cold",
-        "import json, pathlib, sys\n"
-        f"log = pathlib.Path({json.dumps(str(log))})\n"
-        "starts = len(log.read_text()) + 1 if log.exists() else 1\n"
-        "log.write_text('x' * starts)\n"
-        f"print(json.dumps({{'ready': starts, 'compiled': int(starts <= {cold})}}), flush=True)\n"
-        "sys.stdin.read()\n",
-    )
-    with WatchedProcess(child, [], Limits()) as process:
-        assert process.start()["ready"] == process.start()["ready"] == 2
-    assert log.read_text() == "xx"

@@ -1,6 +1,6 @@
 """Intervals keep their promise: Clopper-Pearson and the sign test computed exactly, the bootstrap
-by its laws, and those of crossed groups and of distances between distributions by how often they
-cover; a quantile is the smallest value that enough do not exceed."""
+by its laws, and those of crossed groups by how often they cover; a quantile is the smallest value
+that enough do not exceed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from experiments.statistics import (
     pigeonhole,
     quantile,
     weighted_mean,
-    weighted_quantile,
 )
 
 
@@ -36,13 +35,6 @@ def test_coverage_is_at_least_the_level(p):
     assert stats.binom.pmf(np.arange(n + 1), n, p)[inside].sum() >= 1 - alpha
 
 
-def test_statistics_of_values_that_are_taken_so_often():
-    values, taken = np.array([3.0, 1.0, 2.0]), np.array([[1, 1, 1], [0, 2, 1], [4, 0, 0]])
-    assert weighted_mean(values, taken) == pytest.approx([2, 4 / 3, 3])
-    assert weighted_quantile(0.5)(values, taken).tolist() == [2, 1, 3]
-    assert weighted_quantile(1.0)(values, taken).tolist() == [3, 2, 3]
-
-
 def test_bootstrap_of_a_mean_is_as_wide_as_theory_says(rng):
     values = rng.normal(size=400)
     low, high = bootstrap(values, range(400), weighted_mean)
@@ -56,12 +48,6 @@ def test_values_of_one_group_say_less_than_unrelated_ones(rng):
     apart = bootstrap(values, range(400), weighted_mean)
     widths = [high - low for low, high in (together, apart)]
     assert widths[0] / widths[1] == pytest.approx(8**0.5, rel=0.15)
-
-
-def test_bootstrap_is_seeded_and_empty_for_nothing():
-    made = [bootstrap([1.0, 2.0, 5.0], "abc", weighted_quantile(0.5), seed=3) for _ in range(2)]
-    assert made[0] == made[1]
-    assert np.isnan(bootstrap([], [], weighted_mean)).all()
 
 
 # Crossed groups: values [rows, columns], in any order, some left out.
@@ -97,21 +83,6 @@ def test_the_interval_of_crossed_groups_against_all_draws_there_are():
     means = [values[np.ix_(rows, columns)].mean() for rows, columns in draws]
     exact = np.quantile(means, [0.1, 0.9])
     assert pigeonhole(*crossed(values), weighted_mean, level=0.8) == pytest.approx(exact, rel=0.05)
-
-
-def test_one_kind_of_groups_is_the_bootstrap_of_groups():
-    values, groups = [1.0, 2.0, 5.0, 8.0], "aabc"
-    assert pigeonhole(values, [groups], weighted_mean) == bootstrap(values, groups, weighted_mean)
-    crossing = pigeonhole(values, [groups, "xxxx"], weighted_mean)
-    assert crossing == bootstrap(values, groups, weighted_mean)
-
-
-def test_draws_that_take_no_value_are_left_out():
-    """Half of the draws take a row without its column: the others take one value or both."""
-    low, high = pigeonhole([1.0, 3.0], ["ab", "xy"], weighted_mean)
-    assert (low, high) == (1.0, 3.0)
-    assert pigeonhole([1.0, 3.0], ["ab", "xy"], weighted_quantile(0.5)) == (1.0, 3.0)
-    assert np.isnan(pigeonhole([], [[], []], weighted_mean)).all()
 
 
 @pytest.mark.parametrize(("of_rows", "of_columns"), [(1.0, 1.0), (1.0, 0.1), (0.1, 1.0)])

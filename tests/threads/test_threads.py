@@ -36,7 +36,7 @@ from bpe_automata._decoding import batches
 from bpe_automata.schemas import json_schema
 
 N_THREADS = 8
-SHORT, LONG = 12, 1000
+SHORT, LONG = 8, 1000
 N_SMALL = 40  # random tokenizers, in turn
 SLOWEST = 3600  # seconds that a thread is waited for: only a deadlock takes so long
 
@@ -124,8 +124,9 @@ def test_nothing_brings_the_lock_of_the_interpreter_back() -> None:
     assert shown.stdout.split() == ["False"]
 
 
+@pytest.mark.long
 def test_threads_on_a_deployed_tokenizer(
-    pytestconfig: pytest.Config, often: None, schema: ByteDFA, smollm2_tokenizer: Tokenizer
+    often: None, schema: ByteDFA, smollm2_tokenizer: Tokenizer
 ) -> None:
     json = smollm2_tokenizer.to_json()
 
@@ -135,7 +136,7 @@ def test_threads_on_a_deployed_tokenizer(
         return Tokenizer.load(tokenizers.Tokenizer.from_str(json))
 
     want = alone(fresh(), SENTENCE, schema)
-    for trial in range(LONG // 10 if pytestconfig.getoption("--long") else 1):
+    for trial in range(LONG // 10):
         compare(fresh(), SENTENCE, schema, want, trial)
 
 

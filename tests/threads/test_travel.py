@@ -1,13 +1,11 @@
-"""What goes to other processes, and copies.
+"""What goes to other processes.
 
 loads(dumps(x))  does what x does,  and dumps(x) is small
-copy(x) is x  for what is immutable;  a matcher's copies are independent
 a forked child sees what its parent sees, whatever the parent's other threads were doing
 """
 
 from __future__ import annotations
 
-import copy
 import os
 import pickle
 import random
@@ -21,19 +19,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-import tokenizers
 from jobs import JOBS, SCHEMA, WORDS, Shared, traced, trained
 
-import bpe_automata
 from bpe_automata import Constraint, Matcher, TokenAutomaton, Tokenizer, compile_regex, constrain
 from bpe_automata._budget import Budget, spending
-from bpe_automata._core.canonical import canonical_automaton
 from bpe_automata._decoding.token_table import Listed, TokenTable
 from bpe_automata._sharing import Lock, cached, locked
-from bpe_automata._tokenizer.source import Source
 from bpe_automata.banning import Ban
 from bpe_automata.banning._words import AppliedBan
-from bpe_automata.errors import BudgetExceededError, TokenizerError, UnsupportedFeatureError
+from bpe_automata.errors import BudgetExceededError, UnsupportedFeatureError
 from bpe_automata.reference import naive_constraint
 from bpe_automata.schemas import json_schema
 
@@ -83,13 +77,6 @@ def test_a_constraint_travels(tokenizer: Tokenizer) -> None:
         assert masks(found) == want
 
 
-def test_what_arrives_shares_one_tokenizer(tokenizer: Tokenizer) -> None:
-    one, other = (pickle.loads(pickle.dumps(constrain(tokenizer, r))) for r in ("a+", "b+"))
-    assert one.tokenizer is other.tokenizer
-    assert one.tokenizer.fingerprint == tokenizer.fingerprint
-    assert one.tokenizer.eos_ids == tokenizer.eos_ids
-
-
 def test_it_travels_to_a_new_process(tokenizer: Tokenizer) -> None:
     matcher = constrain(tokenizer, REGEX).matcher(tokenizer.encode("the "))
     matcher.advance(int(matcher.allowed_ids()[0]))
@@ -122,39 +109,6 @@ def test_a_matcher_travels_where_it_is(tokenizer: Tokenizer) -> None:
         assert found.allowed_ids().tolist() == constraint.matcher().allowed_ids().tolist()
 
 
-def test_copies_of_a_matcher_are_independent(tokenizer: Tokenizer) -> None:
-    matcher = constrain(tokenizer, REGEX).matcher()
-    first = matcher.allowed_ids().tolist()
-    for twin in (matcher.copy(), copy.copy(matcher), copy.deepcopy([matcher])[0]):
-        twin.advance(first[0])
-        assert (matcher.ids, twin.ids) == ((), (first[0],))
-        assert matcher.allowed_ids().tolist() == first
-        assert pickle.loads(pickle.dumps(twin)).ids == twin.ids
-
-
-def test_copies_of_what_is_immutable_are_itself(
-    tokenizer: Tokenizer, automaton: TokenAutomaton
-) -> None:
-    constraint = constrain(tokenizer, REGEX)
-    values = (
-        tokenizer,
-        constraint,
-        constraint.within(3),
-        constraint.dfa,
-        constraint.engine,
-        constraint.within(3).engine,
-        canonical_automaton(tokenizer),
-        automaton,
-        Listed(automaton, [], tokenizer.n_ids),
-        TokenTable.of(automaton, [], tokenizer.n_ids),
-        Ban(["cat"]),
-        AppliedBan(Ban(["cat"]), constraint),
-    )
-    for value in values:
-        assert copy.copy(value) is value
-        assert copy.deepcopy({"inside": value})["inside"] is value
-
-
 def test_what_was_found_lazily_stays_here(tokenizer: Tokenizer, automaton: TokenAutomaton) -> None:
     ban, dfa = Ban(["cat", "dog"], ignore_case=True), compile_regex(r"[a-z]{0,50}")
     fresh = len(pickle.dumps(ban)), len(pickle.dumps(dfa)), len(pickle.dumps(automaton))
@@ -179,17 +133,6 @@ def test_an_engine_by_hand_is_refused(tokenizer: Tokenizer) -> None:
     for value in (by_hand, by_hand.within(2), by_hand.matcher(), by_hand.within(2).matcher()):
         with pytest.raises(UnsupportedFeatureError, match="__reduce__"):
             pickle.dumps(value)
-
-
-def test_a_backend_that_cannot_be_pickled_is_refused(tokenizer: Tokenizer) -> None:
-    class Local:
-        name, engine = "a backend of this process", tokenizer.backend.engine
-        encode, encode_batch = tokenizer.encode, tokenizer.encode_batch
-        decode = tokenizer.backend.decode
-
-    source = Source(tokenizer.description, Local(), "local", "0", ())  # type: ignore[arg-type]
-    with pytest.raises(TokenizerError, match="Load it in each process"):
-        pickle.dumps(Tokenizer(source))
 
 
 @pytest.mark.parametrize("kind", ["sentencepiece", "tiktoken"])
@@ -319,19 +262,6 @@ def run(*works: Callable[[], Any]) -> list[Any]:
     return found
 
 
-def test_threads_that_look_at_once_find_one_object() -> None:
-    slow = Slow()
-    one, other = run(lambda: slow.found, lambda: slow.found)
-    assert one is other is slow.found
-    assert Slow.found.__doc__ == "What it is."
-
-
-def test_locked_methods_run_one_at_a_time() -> None:
-    slow = Slow()
-    run(*[slow.alone] * 8)
-    assert slow.most == 1
-
-
 def test_waiting_ends_with_the_budget() -> None:
     slow, release = Slow(), threading.Event()
 
@@ -357,20 +287,3 @@ def test_waiting_ends_with_the_budget() -> None:
     holder.join(3600)
     with spending(Budget(max_seconds=60)):
         slow.alone()  # the lock is free again
-
-
-def test_the_smollm2_constraint_is_small(smollm2_tokenizer: Tokenizer) -> None:
-    fresh = Tokenizer.load(tokenizers.Tokenizer.from_str(smollm2_tokenizer.to_json()))
-    constraint = constrain(fresh, r"( [a-z]+)+\.", eos_ids=[2])
-    want = masks(constraint)
-    sent = pickle.dumps(constraint)
-    assert len(sent) < 1_500_000
-    assert masks(pickle.loads(sent)) == want
-
-
-def test_no_property_is_found_under_a_lock_of_its_class() -> None:
-    """`functools.cached_property` has one in Python 3.11, which a forked child may find taken."""
-    package = Path(bpe_automata.__file__).parent
-    sources = {path.relative_to(package).as_posix(): path for path in package.rglob("*.py")}
-    using = [name for name, path in sources.items() if "@cached_property" in path.read_text()]
-    assert not using

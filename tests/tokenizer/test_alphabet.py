@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json
 
-import numpy as np
 import pytest
 import tokenizers
 from hypothesis import given
@@ -15,14 +14,12 @@ from readers import DEPLOYED
 from support import examples
 from tokenizers import Regex, pre_tokenizers
 
-from bpe_automata._storage import load_arrays, store_arrays
 from bpe_automata._tokenizer import alphabet
 from bpe_automata._tokenizer.alphabet import engine_class, from_pairs
 from bpe_automata._tokenizer.engines import NAMED_KINDS, FancyRegex, Oniguruma
 from bpe_automata._tokenizer.pipeline import compile_pipeline
 from bpe_automata._tokenizer.sources.json_vocabulary import byte_to_char
 from bpe_automata._tokenizer.sources.published import LLAMA3
-from bpe_automata.errors import BrokenTokenizerError, BudgetExceededError, UnsupportedTokenizerError
 from bpe_automata.reference import readings
 from bpe_automata.testing import (
     ADVERSARIAL,
@@ -61,33 +58,6 @@ def test_an_atom_is_the_classes_that_a_character_is_in(character):
     assert letters.inside[:, atom].tolist() == inside
     others = {letters.atom(c) for c in "<|"} - {letters.atom(character)}
     assert len(others) == (1 if character in "<|" else 2)
-
-
-@pytest.mark.parametrize(
-    "bad", [b"\xc0\x80", b"\xe0\x80\x80", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xff", b"\x80"]
-)
-def test_bytes_that_are_no_utf8_are_dead(bad):
-    letters = alphabet.build_alphabet([], marked="")
-    row = 0
-    for byte in bad:
-        row = int(letters.utf8[row, byte])
-        if row < 0:
-            break
-    assert row == alphabet.DEAD
-
-
-def test_classes_are_the_engines_own():
-    assert in_ranges(members_of(r"\s"), "\u2028")
-    assert in_ranges(members_of("(?i:\\x{73})"), "ſ")
-    assert not in_ranges(members_of(r"[^\s\p{L}]"), "日")
-    assert in_ranges(members_of("", "digits"), "½")
-    assert in_ranges(members_of("", "digits"), "Ⅷ")
-
-
-def test_unreadable_characters_are_dead():
-    letters = alphabet.build_alphabet([members_of(r"\p{L}")], marked="a", unreadable="é▁")
-    assert letters.atom("é") == letters.atom("▁") == alphabet.DEAD
-    assert letters.atom("ê") >= 0
 
 
 def read(letters, row, data):
@@ -192,54 +162,6 @@ def test_a_class_is_complete(pattern):
     assert characters(engine_class(Oniguruma(), "regex", pattern)) == expected
 
 
-def test_the_two_engines_agree_on_classes_that_unicode_defines():
-    for pattern in (r"\p{L}", r"\p{Lu}", r"\s"):
-        one, other = (engine_class(e, "regex", pattern) for e in (Oniguruma(), fancy_regex()))
-        differing = characters(one) ^ characters(other)
-        assert len(differing) <= 0.01 * len(characters(one)), pattern
-
-
-def test_ranges_are_sorted_apart_and_hold_no_surrogate():
-    ranges = engine_class(Oniguruma(), "regex", r"[^\s\p{L}\p{N}]")
-    assert ranges.dtype == np.int32
-    assert (ranges[:, 0] < ranges[:, 1]).all()
-    assert (ranges[1:, 0] > ranges[:-1, 1]).all()
-    assert not characters(ranges) & set(range(0xD800, 0xE000))
-
-
-def test_a_literal_needs_no_engine():
-    assert engine_class(Oniguruma(), "regex", r"\x{1F389}").tolist() == [[0x1F389, 0x1F38A]]
-
-
-def test_what_was_asked_is_kept_by_engine_kind_and_pattern(tmp_path, monkeypatch):
-    monkeypatch.setenv("BPE_AUTOMATA_CACHE", str(tmp_path))
-    monkeypatch.setattr(alphabet, "class_cache", {})
-    asked = engine_class(Oniguruma(), "digits", "")
-    key = f"{Oniguruma().name} digits "
-    assert np.array_equal(load_arrays("charclass", key, "ranges")["ranges"], asked)
-    other = np.array([[1, 2]], dtype=np.int32)
-    store_arrays("charclass", key, "ranges", {"ranges": other})
-    alphabet.class_cache.clear()
-    assert engine_class(Oniguruma(), "digits", "").tolist() == [[1, 2]]
-    assert Oniguruma().name != fancy_regex().name
-
-
-@pytest.mark.parametrize("engine", [Oniguruma, FancyRegex])
-@pytest.mark.parametrize(("kind", "pattern"), [("regex", r"\p{Nonsense}"), ("vowels", "")])
-def test_what_the_engine_rejects_is_named(engine, kind, pattern):
-    fancy_regex()
-    with pytest.raises(BrokenTokenizerError, match=r"Nonsense|vowels"):
-        list(engine().members(kind, pattern, "abc"))
-
-
-def test_only_oniguruma_joins_characters_by_case_folding():
-    with pytest.raises(UnsupportedTokenizerError, match="'ss'"):
-        engine_class(Oniguruma(), "regex", "(?i:[xß])")
-    ranges = engine_class(fancy_regex(), "regex", "(?i:[xß])")
-    assert characters(ranges) == {ord(c) for c in "xXßẞ"}
-    assert inside(fancy_regex(), "regex", "(?i:[xß])", "ss ß") == ["ß"]
-
-
 # ---------------------------------------------------------------- boundary hypotheses
 # For every text exactly one survives, and its boundaries are those of the pretokenizer itself.
 
@@ -272,19 +194,6 @@ def all_bytes(*steps):
 @pytest.mark.parametrize("name", ["gpt2", "llama3", "qwen2", "tekken"])
 def test_deployed_patterns_have_one_reading_which_is_the_pretokenizers_own(name):
     pretokenizer = all_bytes(split({"Regex": DEPLOYED[name]}))
-    pipeline = pipeline_of(pretokenizer)
-
-    @examples(120)
-    @given(texts())
-    def law(text):
-        check(pretokenizer, text, pipeline)
-
-    law()
-
-
-def test_a_sequence_splits_the_pieces_of_the_splitter_before():
-    digits = {"type": "Digits", "individual_digits": True}
-    pretokenizer = sequence(digits, byte_level(use_regex=True))
     pipeline = pipeline_of(pretokenizer)
 
     @examples(120)
@@ -334,19 +243,3 @@ def test_every_adversarial_character_alone_and_in_pairs():
     for first in ADVERSARIAL:
         for second in ("", *ADVERSARIAL[::7]):
             check(pretokenizer, first + second, pipeline)
-
-
-@pytest.mark.parametrize(
-    "pattern", ["(?i:ß)", r"(?i:s\x73)", "(?i:[xß])", r"(?i:\u00dfa)", "(?i:s{2}s)", "(?i:ﬁx)"]
-)
-def test_folding_of_several_characters_to_one_is_refused(pattern):
-    with pytest.raises(UnsupportedTokenizerError, match="fold"):
-        pipeline_of(all_bytes(split({"Regex": pattern})))
-
-
-def test_a_pattern_that_counts_too_far_is_refused_with_the_count_and_what_to_do():
-    """As that of Jais-2: an hypothesis for each count, and for each that must not come true."""
-    blocks = "|".join(rf"\s{{{2**k}}}(?!\S)" for k in range(9, 1, -1))
-    pattern = rf" ?[^\s]+|\s*[\r\n]+|{blocks}|\s{{1,2}}(?!\S)|\s{{1}}"
-    with pytest.raises(BudgetExceededError, match=r"they count to 512: take an engine"):
-        pipeline_of(all_bytes(split({"Regex": pattern})))

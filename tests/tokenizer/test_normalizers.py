@@ -6,8 +6,6 @@ from __future__ import annotations
 
 import itertools
 import json
-from dataclasses import replace
-from math import prod
 from pathlib import Path
 
 import numpy as np
@@ -19,16 +17,15 @@ from support import examples
 from tokenizers import Regex, Tokenizer, models, normalizers
 from tokenizers.normalizers import Lowercase, Nmt, Replace, Strip, StripAccents
 
-from bpe_automata._budget import Budget, spending
 from bpe_automata._storage import CorruptCacheWarning, cache_folder
-from bpe_automata._tokenizer.description import Normalization, Prefix
+from bpe_automata._tokenizer.description import Normalization
 from bpe_automata._tokenizer.engines import Oniguruma
 from bpe_automata._tokenizer.filter_table import classes_of, product
 from bpe_automata._tokenizer.normalizer_filters import filters_of
-from bpe_automata._tokenizer.probing import SEPARATOR, Composing, apply_to_all, composing
+from bpe_automata._tokenizer.probing import Composing, composing
 from bpe_automata._tokenizer.sources.json_normalizer import read_normalizer
 from bpe_automata._tokenizer.unicode_forms import FORMS, form_filters, python_form, tokenizers_form
-from bpe_automata.errors import BrokenTokenizerError, BudgetExceededError, UnsupportedTokenizerError
+from bpe_automata.errors import UnsupportedTokenizerError
 
 LETTERS = [
     *'aabbxsABé`"0 7\t\n',
@@ -115,15 +112,6 @@ def test_the_product_accepts_what_all_filters_accept(steps: list, texts: list[st
         assert all_of_them.accepts(text) == (state >= 0 and bool(together.ends[state]))
 
 
-def test_the_product_has_only_states_that_are_reached_and_is_bounded_before_it_is_made():
-    filters = filters_of(read(normalizers.NFC(), Strip(), normalizers.NFC()).steps, Oniguruma())
-    assert prod(len(filter_.table) for filter_ in filters) > 100_000_000
-    some = np.array([ord(c) for c in LETTERS])
-    assert len(product(filters, classes_of(filters, some)).next) < 2_000
-    with spending(Budget(max_bytes=4_000)), pytest.raises(BudgetExceededError, match="normalizers"):
-        product(filters, classes_of(filters, some))
-
-
 ALONE = {type(step).__name__ + str(k): (step, TEXTS) for k, step in enumerate(SINGLE[:10])}
 ALONE |= {
     f"Replace{k}": (Replace(*pair), st.text('ab xé"`A09\n', max_size=9))
@@ -189,84 +177,11 @@ def test_sequences_in_use_are_accepted(steps: list, texts: list[str]) -> None:
         assert accepts(text) == (whole.normalize_str(text) == text)
 
 
-def test_steps_that_undo_one_another_are_refused() -> None:
-    apart = [normalizers.NFD(), Strip(), normalizers.NFC()]
-    assert normalizers.Sequence(apart).normalize_str("é") == "é"
-    with pytest.raises(UnsupportedTokenizerError, match=r"\['nfd', 'nfc'\].*not proved"):
-        reader(*apart)
-    there_and_back = [Replace("bb", "a"), Replace("a", "bb")]
-    assert normalizers.Sequence(there_and_back).normalize_str("bb") == "bb"
-    with pytest.raises(UnsupportedTokenizerError, match="Replace 'bb' -> 'a'"):
-        reader(*there_and_back)
-
-
 def test_matches_that_only_together_leave_the_text_are_refused() -> None:
     step = Replace(Regex("a|bab"), "ab")
     assert step.normalize_str("abab") == "abab"
     with pytest.raises(UnsupportedTokenizerError, match="shorter than what is written"):
         reader(step)
-
-
-def test_forms_in_a_row_are_one() -> None:
-    assert [step.kind for step in read(normalizers.NFD(), normalizers.NFC()).steps] == ["nfc"]
-    assert [step.kind for step in read(normalizers.NFKD(), normalizers.NFC()).steps] == ["nfkc"]
-
-
-def test_the_pattern_of_a_replacement_may_be_refused() -> None:
-    for pattern in ("a*", r"(a)\1", "a$b(?<=c)"):
-        with pytest.raises(UnsupportedTokenizerError, match="normalizer Replace"):
-            reader(Replace(Regex(pattern), ""))
-    with pytest.raises(UnsupportedTokenizerError, match="it is empty"):
-        reader(Replace("", "x"))
-
-
-# ---------------------------------------------------------------- reading
-
-
-def test_nothing_to_do() -> None:
-    for given_json in (None, {"type": "Sequence", "normalizers": []}, to_json(SINGLE[-1])):
-        found = read_normalizer(given_json)
-        assert (found.steps, found.prefix, found.space) == ((), Prefix.NONE, None)
-
-
-def test_llama_and_gemma() -> None:
-    llama = read(normalizers.Prepend("▁"), Replace(" ", "▁"))
-    assert (llama.steps, llama.prefix, llama.space) == ((), Prefix.PIECE, "▁")
-    gemma = read_normalizer(to_json(Replace(" ", "▁")))
-    assert (gemma.steps, gemma.prefix, gemma.space) == ((), Prefix.NONE, "▁")
-    nested = read(normalizers.Sequence([Lowercase()]), Replace(" ", "_"))
-    assert ([step.kind for step in nested.steps], nested.space) == (["characters"], "_")
-
-
-@pytest.mark.parametrize(
-    ("steps", "message"),
-    [
-        ([normalizers.Prepend("x")], "no space is replaced"),
-        ([normalizers.Prepend("x"), Replace(" ", "▁")], "only '▁'"),
-        ([normalizers.Prepend("▁"), Lowercase(), Replace(" ", "▁")], "this pair is not modelled"),
-        ([Replace(" ", "▁"), Lowercase()], "the second would see spaces"),
-        ([Replace(Regex(" {2,}"), "▁")], "stands for a space"),
-        ([normalizers.BertNormalizer()], "Chinese"),
-        ([normalizers.ByteLevel()], "bytes as letters"),
-    ],
-    ids=str,
-)
-def test_refused_by_name(steps: list, message: str) -> None:
-    with pytest.raises(UnsupportedTokenizerError, match=message):
-        read(*steps)
-
-
-def test_precompiled_and_unknown_kinds_are_refused() -> None:
-    for kind in ("Precompiled", "Surprise"):
-        with pytest.raises(UnsupportedTokenizerError, match=kind):
-            read_normalizer({"type": kind})
-
-
-def test_broken_normalizers_are_told() -> None:
-    with pytest.raises(BrokenTokenizerError, match="content is None"):
-        read_normalizer({"type": "Replace", "pattern": {"String": "a"}})
-    with pytest.raises(BrokenTokenizerError, match="rejects"):
-        read_normalizer({"type": "Replace", "pattern": {"Regex": "("}, "content": ""})
 
 
 # ---------------------------------------------------------------- Unicode forms
@@ -343,14 +258,6 @@ def test_every_composition_alone_and_with_a_mark_between(make, form: str) -> Non
 
 
 @by_form
-@pytest.mark.parametrize("letters", [HANGUL, INDIC], ids=["hangul", "indic"])
-def test_three_letters_of_scripts_whose_vowels_compose(make, form: str, letters) -> None:
-    step, reader = known(make, form)
-    for text in itertools.product(letters, repeat=3):
-        check(step, reader, "".join(text))
-
-
-@by_form
 @pytest.mark.parametrize(
     "text",
     [
@@ -390,23 +297,6 @@ def test_random_texts_of_characters_that_matter(make, form: str, data) -> None:
     check(step, reader, step.apply(text))
 
 
-@by_form
-def test_filters_are_small(make, form: str) -> None:
-    _, reader = known(make, form)
-    sizes = [len(made.table) for made in reader.filters]
-    assert len(sizes) == (1 if form.endswith("d") else 2)
-    assert max(sizes) < 300
-
-
-@pytest.mark.parametrize("make", ENGINES.values(), ids=ENGINES)
-def test_forms_keep_full_decompositions(make) -> None:
-    """What `fixed_points` relies on: NFD(NFC(c d)) = NFD(c d)."""
-    compose, decompose = make("nfc").apply, make("nfd").apply
-    firsts = list(facts(make).composes)[:200]
-    for first, second in itertools.product(firsts, seconds(make)):
-        assert decompose(compose(first + second)) == decompose(first + second)
-
-
 def test_kept_on_disk_and_made_again_if_broken(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -430,13 +320,3 @@ def assert_equal(first, second) -> None:
     assert np.array_equal(first.accepting, second.accepting)
     for ranges, others in zip(first.classes, second.classes, strict=True):
         assert np.array_equal(ranges, others)
-
-
-def test_an_unknown_engine_is_refused() -> None:
-    with pytest.raises(UnsupportedTokenizerError, match="NFC 'icu 70'"):
-        form_filters(replace(python_form("nfc"), library="icu 70"))
-
-
-def test_a_normalizer_that_changes_the_separator_is_told() -> None:
-    with pytest.raises(BrokenTokenizerError, match="private-use"):
-        apply_to_all(lambda text: text.replace(SEPARATOR, ""), ["a", "b"])

@@ -11,12 +11,10 @@ from readers import DEPLOYED, SplitMachine, own_pieces, readings_of, tiktoken_pi
 from support import examples
 from tokenizers import Regex, pre_tokenizers
 
-from bpe_automata._budget import Budget, spending
 from bpe_automata._core.canonical import canonical_automaton
-from bpe_automata._tokenizer.boundaries import Splitter, tabulate_boundaries
 from bpe_automata._tokenizer.description import SplitRule
 from bpe_automata._tokenizer.engines import FancyRegex, Oniguruma
-from bpe_automata._tokenizer.pattern import parse, tree_of
+from bpe_automata._tokenizer.pattern import parse
 from bpe_automata._tokenizer.pike import Program
 from bpe_automata.errors import BudgetExceededError, UnsupportedTokenizerError
 from bpe_automata.testing import ADVERSARIAL, small_tokenizer
@@ -191,15 +189,6 @@ def test_random_runs_without_regard_to_case(letters, some):
         assert machine.readings(text) == readings_of(pieces, text)
 
 
-def test_only_fancy_regex_reads_a_case_folded_run_letter_by_letter():
-    with pytest.raises(UnsupportedTokenizerError, match="fold"):
-        parse("(?i:ss)", "oniguruma")
-    rule, engine = fancy()
-    machine = SplitMachine([rule("(?i:ss)|.")], engine)
-    for text in ("ß", "sſS", "ssß"):
-        assert machine.readings(text) == readings_of(tiktoken_pieces("(?i:ss)|.", text), text)
-
-
 @pytest.mark.parametrize("dialect", ["oniguruma", "fancy-regex"])
 @pytest.mark.parametrize(
     ("pattern", "why"),
@@ -241,33 +230,6 @@ def test_what_is_not_modelled_is_refused_by_name(pattern, why, dialect):
         parse(pattern, dialect)
 
 
-@pytest.mark.parametrize(
-    ("pattern", "dialect", "why"),
-    [
-        ("^a", "oniguruma", "line feed"),
-        ("(?s:.)", "oniguruma", "flag 's'"),
-        ("(?m:a)", "fancy-regex", "flag 'm'"),
-        (r"\xe9", "oniguruma", "is a byte"),
-        (r"\pL", "oniguruma", "without braces"),
-        (r"\<a", "fancy-regex", r"escape \\<"),
-        ("(?i:ﬁx)", "oniguruma", "fold"),
-        ("(?i:(?:as)(?:sa))", "oniguruma", "fold"),
-        ("a", "pcre", "dialect"),
-    ],
-)
-def test_what_one_dialect_does_not_have_is_refused_in_it(pattern, dialect, why):
-    with pytest.raises(UnsupportedTokenizerError, match=why):
-        parse(pattern, dialect)
-
-
-@pytest.mark.parametrize(
-    "pattern", ["a*", "a|", "(?=a)|b", "(?=ab)", "a|b?(?=ab)", r"\s*$", r"\A|a", "a?+", "(?!b)"]
-)
-def test_what_can_match_nothing_is_refused(pattern):
-    with pytest.raises(UnsupportedTokenizerError, match="empty string"):
-        SplitMachine([SplitRule("regex", pattern, "isolated")], Oniguruma())
-
-
 # ---------------------------------------------------------------- deep and long patterns
 
 
@@ -275,52 +237,11 @@ def nested(levels, begin, end, inside=""):
     return begin * levels + inside + end * levels + "|."
 
 
-@pytest.mark.parametrize("begin", ["(?:", "(", "(?i:", "(?=", "(?:a|"])
-def test_groups_are_nested_to_a_bounded_depth(begin):
-    pattern = nested(400, begin, ")", "a")
-    with pytest.raises(UnsupportedTokenizerError, match=r"over 50 groups .* fewer") as caught:
-        parse(pattern, "oniguruma")
-    assert caught.value.value == pattern
-
-
-@pytest.mark.parametrize("end", [")*", ")+", ")?", ")*?"])
-def test_repeats_inside_one_another_do_not_multiply(end):
-    """The deepest that is read. Each was written out twice or three times for the one around it."""
-    tree = parse(nested(50, "(?i:a", end), "oniguruma")
-    assert len(Program(tree, "")._code) < 1000
-
-
-@pytest.mark.parametrize(
-    "pattern",
-    [
-        "(?i:s)+",
-        "(?i:s){2}",
-        "(?i:s(?:a(?:b)*)*s)+",
-        "(?i:(?:sas)*)",
-        "(?i:fi?)",
-        "(?i:(?:bas)*s)",
-        "(?i:s(?:sab)+)",
-    ],
-)
-def test_letters_that_meet_in_repeats_are_neighbours(pattern):
-    with pytest.raises(UnsupportedTokenizerError, match="fold"):
-        parse(pattern, "oniguruma")
-
-
 @pytest.mark.parametrize("inside", ["a", "", "[ab]c"])
 def test_what_counts_write_out_is_bounded(inside):
     source = nested(40, "(?:", "){1000}", inside)
     with pytest.raises(UnsupportedTokenizerError, match="over 100,000 parts: use smaller counts"):
         Program(parse(source, "oniguruma"), source)
-
-
-def test_a_budget_holds_while_a_pattern_is_read():
-    for work in (
-        lambda: parse("(?i:a)" * 100_000, "oniguruma"),
-        lambda: Program(parse("(?:a{1000}){99}", "oniguruma"), ""),
-    ):
-        with pytest.raises(BudgetExceededError), spending(Budget(max_seconds=0.01)):
-            work()
 
 
 @pytest.mark.parametrize("calls", [0, 300, 700])
@@ -335,12 +256,3 @@ def test_a_pattern_is_read_or_refused_on_any_stack(calls):
     assert below(calls, nested(50, "(?:b|", ")+", "a"))
     with pytest.raises(UnsupportedTokenizerError, match="over 50 groups"):
         below(calls, nested(51, "(?:b|", ")+", "a"))
-
-
-def test_the_table_of_boundaries_is_bounded_before_it_is_made():
-    rules = (SplitRule("regex", r"(?:[ab]{1,6}c|\d{1,3})", "isolated"),)
-    program = Program(tree_of(rules[0], "oniguruma"), rules[0].pattern)
-    program.bind([frozenset({k}) for k in range(len(program.classes))])
-    splitters = (Splitter(program, "isolated", False),)
-    with spending(Budget(max_bytes=100)), pytest.raises(BudgetExceededError, match="pretoken"):
-        tabulate_boundaries(splitters, len(program.classes) + 1)

@@ -18,7 +18,7 @@ from bpe_automata._tokenizer.description import Prefix
 from bpe_automata._tokenizer.engines import Oniguruma
 from bpe_automata._tokenizer.sources.json_pretokenizer import Pretokenizer, read_pretokenizer
 from bpe_automata._tokenizer.sources.json_vocabulary import char_to_byte
-from bpe_automata.errors import BrokenTokenizerError, BudgetExceededError, UnsupportedTokenizerError
+from bpe_automata.errors import BudgetExceededError, UnsupportedTokenizerError
 from bpe_automata.testing import ADVERSARIAL, byte_level, sequence, split
 
 BEHAVIORS = ("Isolated", "Removed", "MergedWithPrevious", "MergedWithNext", "Contiguous")
@@ -173,64 +173,3 @@ def test_the_splitters_of_deepseek():
         check(data["pre_tokenizer"], text, machine)
 
     law()
-
-
-@pytest.mark.parametrize(
-    ("pretokenizer", "prefix", "space"),
-    [
-        (metaspace("always"), Prefix.PIECE_UNLESS_SPACE, "▁"),
-        (metaspace("first"), Prefix.FIRST_UNLESS_SPACE, "▁"),
-        (metaspace("never"), Prefix.NONE, "▁"),
-        (metaspace("never", replacement="_"), Prefix.NONE, "_"),
-        (prefixed(), Prefix.SPACE_FIRST, None),
-        (byte_level(), Prefix.NONE, None),
-        ({"type": "Metaspace", "replacement": "▁"}, Prefix.PIECE_UNLESS_SPACE, "▁"),
-        (
-            {"type": "Metaspace", "replacement": "▁", "str_rep": "▁", "add_prefix_space": True},
-            Prefix.PIECE_UNLESS_SPACE,
-            "▁",
-        ),
-    ],
-)
-def test_the_prefix_and_the_space_are_said(pretokenizer, prefix, space):
-    read = read_pretokenizer(pretokenizer)
-    assert (read.prefix, read.space) == (prefix, space)
-
-
-@pytest.mark.parametrize(
-    ("pretokenizer", "why"),
-    [
-        ({"type": "UnicodeScripts"}, "UnicodeScripts.*not modelled"),
-        ({"type": "FixedLength", "length": 0}, "FixedLength.*not modelled"),
-        (sequence(byte_level(), {"type": "Punctuation"}), "after ByteLevel"),
-        (sequence(byte_level(), byte_level()), "after ByteLevel"),
-        (sequence(digits(), metaspace("always")), "before each piece"),
-        (sequence(digits(), metaspace("first")), "before each piece"),
-        (sequence(digits(), prefixed()), "before each piece"),
-        (sequence(metaspace("never"), metaspace("always")), "before each piece"),
-        (sequence(metaspace(), metaspace("never", replacement="_")), "already written as"),
-        (sequence(metaspace(), byte_level()), "after spaces were written"),
-        (sequence(metaspace(), {"type": "WhitespaceSplit"}), "where the text has a space"),
-        (sequence(metaspace(), split({"Regex": " ?a"})), "where the text has a space"),
-        (sequence(metaspace(), split({"Regex": "▁+"})), "where the text has a space"),
-        (sequence(metaspace(replacement="."), {"type": "Punctuation"}), "has a space"),
-        (sequence(metaspace(), split({"String": " "}, "Removed", True)), "all is removed"),
-    ],
-)
-def test_what_is_not_modelled_is_refused_by_name(pretokenizer, why):
-    with pytest.raises(UnsupportedTokenizerError, match=why):
-        read_pretokenizer(pretokenizer)
-
-
-@pytest.mark.parametrize(
-    "pretokenizer",
-    [
-        {"type": "Nonsense"},
-        {"type": "ByteLevel"},
-        {"type": "Metaspace", "replacement": "▁", "add_prefix_space": False},
-        split({"Regex": "(a"}),
-    ],
-)
-def test_what_tokenizers_does_not_load_is_broken(pretokenizer):
-    with pytest.raises(BrokenTokenizerError, match="does not load"):
-        read_pretokenizer(pretokenizer)

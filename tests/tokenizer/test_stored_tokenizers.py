@@ -15,13 +15,11 @@ import pytest
 from support import files
 
 from bpe_automata import Tokenizer
-from bpe_automata._core.stored import _MADE_BY
 from bpe_automata._storage import CorruptCacheWarning
 from bpe_automata._tokenizer import stored
 from bpe_automata._tokenizer import tokenizer as loading
 from bpe_automata._tokenizer.description import Description
 from bpe_automata._tokenizer.sources import detect, named
-from bpe_automata.errors import BrokenTokenizerError
 from bpe_automata.testing import added_token, byte_level, small_tokenizer
 from bpe_automata.testing._small import byte_spelling
 
@@ -116,7 +114,6 @@ KINDS = [
     *(json_path, rank_path, tekken_path, sentencepiece_path, gguf_path, encoding),
     *(tokenizers_object, normalizing),
 ]
-PATHS = KINDS[:5]
 
 
 def no_reading(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -175,28 +172,6 @@ def test_what_was_loaded_once_is_not_read_again_and_is_the_same(kind, tmp_path, 
         assert second.to_json() == first.to_json()
 
 
-@pytest.mark.parametrize("kind", PATHS)
-def test_the_same_content_elsewhere_is_known_by_another_name(kind, tmp_path, monkeypatch):
-    for name in ("one", "two"):
-        (tmp_path / name).mkdir()
-    source, options = kind(tmp_path / "one")
-    first = Tokenizer.load(source, **options)
-    other, options = kind(tmp_path / "two")
-    no_reading(monkeypatch)
-    second = Tokenizer.load(other, **options)
-    same(first, second)
-    assert ("one" in first.name, "two" in second.name) == (True, True)
-
-
-def test_the_sources_of_the_package_are_part_of_it():
-    nothing = stored.digest_of_sources("no such folder")
-    digests = set(map(stored.digest_of_sources, _MADE_BY))
-    assert nothing not in digests
-    assert len(digests) == len(_MADE_BY)
-    assert "_tokenizer" in _MADE_BY
-    assert nothing not in stored._stamp()
-
-
 def test_content_options_and_what_stands_beside_are_all_part_of_it(tmp_path):
     folder, _ = json_path(tmp_path)
     (folder / "generation_config.json").write_text('{"eos_token_id": [258, 259]}')
@@ -236,20 +211,6 @@ def test_a_flipped_bit_is_found_and_the_tokenizer_read_again(kind, folder, place
     same(first, Tokenizer.load(source, **options))  # it was kept anew
 
 
-def test_what_is_not_at_hand_any_more_is_said(tmp_path, cache):
-    folder, _ = json_path(tmp_path)
-    Tokenizer.load(folder)
-    loaded = [Tokenizer.load(folder) for _ in range(2)]
-    for path in (cache / "source").iterdir():
-        path.unlink()
-    assert loaded[0].encode("ab") == [256]  # read again
-    for path in (cache / "source").iterdir():
-        path.unlink()
-    (folder / "tokenizer.json").write_text(written().replace("<x>", "<y>"))
-    with pytest.raises(BrokenTokenizerError, match="holds another tokenizer"):
-        loaded[1].encode("ab")
-
-
 def test_other_libraries_or_sources_read_it_again(tmp_path, monkeypatch):
     folder, _ = json_path(tmp_path)
     Tokenizer.load(folder)
@@ -269,45 +230,3 @@ def test_other_libraries_or_sources_read_it_again(tmp_path, monkeypatch):
     monkeypatch.setenv("BPE_AUTOMATA_CACHE", "off")
     Tokenizer.load(folder)
     assert len(read) == 3
-
-
-def test_small_ones_and_those_that_are_refused_are_not_kept(tmp_path, monkeypatch, cache):
-    folder, _ = json_path(tmp_path)
-    monkeypatch.setattr(stored, "FEWEST_IDS", 1000)
-    Tokenizer.load(folder)
-    assert not (cache / "tokenizer").exists()
-    monkeypatch.setattr(stored, "FEWEST_IDS", 0)
-    monkeypatch.setattr(loading, "_check_decoded", lambda *_: 1 / 0)
-    with pytest.raises(ZeroDivisionError):
-        Tokenizer.load(folder)
-    assert not (cache / "tokenizer").exists()
-
-
-def test_named_encodings_are_not_asked_of_tiktoken_again(tmp_path, monkeypatch):
-    tiktoken = pytest.importorskip("tiktoken")
-    made, _ = encoding(tmp_path)
-    monkeypatch.setattr(tiktoken, "get_encoding", lambda _: made)
-    first = Tokenizer.load("o200k_base")
-    monkeypatch.setattr(tiktoken, "get_encoding", lambda _: 1 / 0)
-    second = Tokenizer.load("gpt-4o")  # a model that has it
-    same(first, second)
-    assert second.name == "o200k_base"
-
-
-def test_what_is_put_around_a_prompt_is_stored_too(tmp_path):
-    data = json.loads(written())
-    end = next(token["id"] for token in data["added_tokens"] if token["content"] == "<end>")
-    data["post_processor"] = {
-        "type": "TemplateProcessing",
-        "single": [
-            {"SpecialToken": {"id": "<end>", "type_id": 0}},
-            {"Sequence": {"id": "A", "type_id": 0}},
-        ],
-        "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 0}}],
-        "special_tokens": {"<end>": {"id": "<end>", "ids": [end], "tokens": ["<end>"]}},
-    }
-    (tmp_path / "tokenizer.json").write_text(json.dumps(data))
-    first, again = (Tokenizer.load(tmp_path) for _ in range(2))
-    assert type(first.backend) is not type(again.backend)
-    for tokenizer in (first, again, pickle.loads(pickle.dumps(again))):
-        assert tokenizer.encode_prompt("ab ab") == [end, *tokenizer.encode("ab ab")]

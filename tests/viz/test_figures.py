@@ -11,13 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support import examples
-from support.drawn import a_star_b_star, drawings, many_arrows, random_drawing
+from support.drawn import a_star_b_star, drawings, random_drawing
 
 from bpe_automata._automata.compile import compile_regex
 from bpe_automata._automata.dfa import ByteDFA, byte_ranges
 from bpe_automata._automata.sources import from_strings
-from bpe_automata._token_automata.automaton import TokenAutomaton
-from bpe_automata.errors import ArgumentError
 from bpe_automata.viz import (
     BrokenDrawingError,
     Drawing,
@@ -26,10 +24,7 @@ from bpe_automata.viz import (
     Picture,
     density,
     figure,
-    plot,
-    rectangles,
 )
-from bpe_automata.viz import _layout as layout
 from bpe_automata.viz._figures import cell_edges
 from bpe_automata.viz._layout import lay_out, points, route, spread
 
@@ -99,27 +94,6 @@ def test_curves_join_their_nodes_and_all_is_deterministic(drawing: Drawing) -> N
             assert (curve[:, 1] > ends[0, 1]).all(), "a self-loop is above its node"
 
 
-@pytest.mark.parametrize("n", [2, 6, 12, 44])
-@pytest.mark.parametrize("seed", range(3))
-def test_labels_do_not_stand_on_nodes(n: int, seed: int) -> None:
-    drawing = random_drawing(n, seed)
-    layout = lay_out(drawing)
-    routes = route(drawing, layout)
-    for label, size in zip(routes.labels, layout.label_size, strict=True):
-        for centre, extent in zip(layout.centre, layout.size, strict=True):
-            assert not boxes_meet(label, size, centre, extent)
-
-
-def test_parallel_and_opposite_edges_are_apart() -> None:
-    drawing = Drawing(
-        (Node("0", start=True), Node("1")), (Edge(0, 1, "a"), Edge(0, 1, "b"), Edge(1, 0, "c"))
-    )
-    middles = [points(curve)[16] for curve in route(drawing, lay_out(drawing)).curves]
-    for i in range(3):
-        for j in range(i):
-            assert np.hypot(*(middles[i] - middles[j])) > 10
-
-
 def test_edges_go_around_nodes() -> None:
     """0 -> 1 -> 2 -> 3 in a line, and an edge back over them."""
     nodes = tuple(Node(str(i), start=i == 0) for i in range(4))
@@ -171,29 +145,12 @@ def test_matplotlib_draws_it(drawing: Drawing) -> None:
         assert (high <= [axes.get_xlim()[1], axes.get_ylim()[1]]).all()
 
 
-def test_plot_fills_given_axes_without_changing_proportions() -> None:
-    matplotlib = pytest.importorskip("matplotlib.figure", reason="matplotlib is not installed")
-    made = matplotlib.Figure(figsize=(8, 3))
-    axes = made.add_subplot()
-    plot(random_drawing(12, 1), axes)
-    assert axes.get_aspect() == 1
-    assert not axes.axison
-
-
 def test_crossings_that_can_be_undone_are_undone() -> None:
     """0 -> {1, 2}, 1 -> 4, 2 -> 3: the last rank is turned round."""
     nodes = tuple(Node(str(i), start=i == 0) for i in range(5))
     edges = tuple(Edge(p, q, "a") for p, q in [(0, 1), (0, 2), (2, 3), (1, 4)])
     y = lay_out(Drawing(nodes, edges)).centre[:, 1]
     assert (y[1] > y[2]) == (y[4] > y[3])
-
-
-def test_nodes_of_one_rank_with_an_edge_between_them_are_neighbours() -> None:
-    """0 -> {1, 2, 3, 4}, 1 <-> 4, which no sweep sees."""
-    nodes = tuple(Node(str(i), start=i == 0) for i in range(5))
-    edges = (*(Edge(0, i, "a") for i in range(1, 5)), Edge(1, 4, "b"), Edge(4, 1, "b"))
-    order = np.argsort(lay_out(Drawing(nodes, edges)).centre[1:, 1]).tolist()
-    assert abs(order.index(0) - order.index(3)) == 1
 
 
 @st.composite
@@ -225,12 +182,6 @@ def test_density_is_the_count_of_covered_pairs(chunk: int, case) -> None:
             assert found[i, j] == block.sum() / block.size
 
 
-def test_cells_are_nearly_equal() -> None:
-    sizes = np.diff(cell_edges(49_152, 800))
-    assert sizes.sum() == 49_152
-    assert set(sizes.tolist()) <= {61, 62}
-
-
 @pytest.mark.parametrize(
     ("sides", "message"),
     [
@@ -243,17 +194,6 @@ def test_cells_are_nearly_equal() -> None:
 def test_bad_rectangles_are_refused(sides, message: str) -> None:
     with pytest.raises(BrokenDrawingError, match=message):
         density(*sides, (4, 5), (2, 2))
-
-
-def test_the_image() -> None:
-    figure = pytest.importorskip("matplotlib.figure", reason="matplotlib is not installed").Figure()
-    axes = figure.add_subplot()
-    image = rectangles(axes, [0], [2], [0], [3], (4, 6), pixels=2)
-    shown = image.get_array()
-    assert shown[0, 0] == 1
-    assert shown.mask.tolist() == [[False, True], [True, True]]
-    assert image.get_extent() == [0, 6, 4, 0] or tuple(image.get_extent()) == (0, 6, 4, 0)
-    figure.canvas.draw()
 
 
 # ---------------------------------------------------------------- byte automata and large automata
@@ -273,22 +213,6 @@ def test_the_image() -> None:
 )
 def test_byte_ranges(values, expected: str) -> None:
     assert byte_ranges(values) == expected
-
-
-def test_a_star_b_star() -> None:
-    dfa = compile_regex("a*b*")
-    drawing = dfa.picture("ab").drawing
-    assert [(n.label, n.accepting, n.start, n.lit) for n in drawing.nodes] == [
-        ("1", True, True, True),
-        ("2", True, False, True),
-    ]
-    edges = [(e.source, e.target, e.label, e.lit) for e in drawing.edges]
-    assert edges == [(0, 0, "a", True), (0, 1, "b", True), (1, 1, "b", False)]
-    assert drawing.caption == "ab: match"
-    assert not any(
-        part.lit for part in (*dfa.picture().drawing.nodes, *dfa.picture().drawing.edges)
-    )
-    assert "text/plain" in dfa._repr_mimebundle_()
 
 
 @pytest.mark.parametrize(
@@ -332,18 +256,6 @@ def test_a_large_automaton_is_summarised_and_shows_the_path() -> None:
     assert sum(edge.lit for edge in drawing.edges) == 20
 
 
-def test_nothing() -> None:
-    drawing = from_strings([]).picture("a").drawing
-    assert [(node.start, node.accepting) for node in drawing.nodes] == [(True, False)]
-    assert drawing.caption.startswith("accepts nothing")
-
-
-DENSE = TokenAutomaton.from_transitions(
-    [(p, q, q) for p in range(60) for q in range(60)], 0, [1], states=range(60)
-)
-ROW = TokenAutomaton.from_transitions([(k, 0, k + 1) for k in range(60)], 0, [60])
-
-
 def arrows(picture: Picture) -> set[tuple[str, str, bool]]:
     """(source, target, on the path?) of all, each of which occurs once."""
     drawing = picture.drawing
@@ -351,49 +263,6 @@ def arrows(picture: Picture) -> set[tuple[str, str, bool]]:
     found = [(names[e.source], names[e.target], e.lit) for e in drawing.edges]
     assert len(set(found)) == len(found)
     return set(found)
-
-
-def test_a_summary_has_the_arrows_of_the_path_and_of_the_start_only() -> None:
-    picture = DENSE.picture([*range(1, 41)])
-    path = {(str(p), str(p + 1), True) for p in range(39)}
-    others = {("0", str(q), False) for q in range(12) if q != 1}
-    assert arrows(picture) == path | others
-    assert len(picture.drawing.nodes) == 40
-    assert picture.drawing.caption == (
-        "60 states, 3,600 transitions; too large to draw: only arrows of the start and of the path "
-        "are shown; the first 40 of 41 states of the path; the path ends too early"
-    )
-    without = DENSE.picture()
-    assert arrows(without) == {("0", str(q), False) for q in range(12)}
-    assert without.drawing.caption.endswith("only arrows of the start are shown")
-
-
-def test_the_caption_says_that_a_long_path_is_cut() -> None:
-    caption = ROW.picture([0] * 60).drawing.caption
-    assert "the first 40 of 61 states of the path; the path is accepted" in caption
-    assert "the first" not in ROW.picture([0] * 39).drawing.caption
-
-
-def test_a_path_that_goes_to_and_fro_is_cut_too() -> None:
-    """Few states, many arrows: each pair out of 20 states."""
-    path = [q for p in range(20) for k in range(p + 1, 20) for q in (p, k)]
-    picture = DENSE.picture(path)
-    assert sum(edge.lit for edge in picture.drawing.edges) == 40
-    assert len(picture.drawing.edges) <= 52
-    assert "the first 40 of" in picture.drawing.caption
-    assert "arrows of the path" in picture.drawing.caption
-
-
-def test_all_states_of_a_summary_that_all_fit_are_told_from_a_whole_drawing() -> None:
-    full = [(p, q, q) for p in range(15) for q in range(15)]
-    automaton = TokenAutomaton.from_transitions(full, 0, [1])
-    # Without a path: those that the start leads to, itself among them.
-    for drawing, n in (
-        (automaton.picture([*range(15)]).drawing, 15),
-        (automaton.picture().drawing, 12),
-    ):
-        assert len(drawing.nodes) == n
-        assert "too large to draw" in drawing.caption
 
 
 @pytest.fixture(scope="module")
@@ -414,39 +283,3 @@ def test_a_large_byte_automaton(dense_bytes: ByteDFA) -> None:
     assert "the first 40 of 61 states of the path" in row.picture("ab" * 30).drawing.caption
     assert len(row.picture("ab" * 30).drawing.edges) == 39
     assert row.picture().drawing.caption.endswith("only arrows of the start are shown")
-
-
-def test_labels_are_not_negative() -> None:
-    for drawn in (ROW, DENSE, TokenAutomaton.from_transitions([], 0, [0])):
-        with pytest.raises(ArgumentError, match="labels is -3"):
-            drawn.picture(labels=-3)
-    three = TokenAutomaton.from_transitions([(0, a, 1) for a in range(3)], 0, [1])
-    assert three.picture(labels=0).drawing.edges[0].label == "… +3 more"
-
-
-# ---------------------------------------------------------------- work
-
-
-@pytest.mark.parametrize("cycles", [False, True])
-def test_the_largest_whole_drawing_tries_few_curves(
-    cycles: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """40 states, and more arrows than an automaton draws; with all curves it takes a minute."""
-    drawing, tried = many_arrows(40, 200, cycles), []
-    plain = layout.bowed
-    monkeypatch.setattr(layout, "bowed", lambda *ends: tried.append(0) or plain(*ends))
-    layout.route(drawing, lay_out(drawing))
-    assert 200 <= len(tried) <= 200 * 17
-
-
-def test_pictures_with_few_arrows_have_all_curves(monkeypatch: pytest.MonkeyPatch) -> None:
-    drawing, tried = many_arrows(20, 70, cycles=False), set()
-    plain = layout.bowed
-
-    def spied(start, end, bows):
-        tried.add(bows)
-        return plain(start, end, bows)
-
-    monkeypatch.setattr(layout, "bowed", spied)
-    layout.route(drawing, lay_out(drawing))
-    assert any(first != second for first, second in tried)

@@ -4,10 +4,8 @@ visible and as it is meant.
 
 from __future__ import annotations
 
-import re
 import shutil
 import subprocess
-import sys
 from html.parser import HTMLParser
 from pathlib import Path
 from xml.etree import ElementTree
@@ -19,13 +17,11 @@ from support import examples
 from support.drawn import TEXTS, a_star_b_star, drawings
 
 from bpe_automata import viz
-from bpe_automata._automata.compile import compile_regex
-from bpe_automata.errors import ArgumentError, MissingDependencyError, MissingFileError
-from bpe_automata.viz import Drawing, Edge, GraphvizError, Node, Picture, edge_label, visible
+from bpe_automata.viz import Drawing, Edge, GraphvizError, Node, Picture, visible
 from bpe_automata.viz import _picture as dot_module
 from bpe_automata.viz import _picture as module
-from bpe_automata.viz._drawing import columns, printable, wrapped
-from bpe_automata.viz._picture import quoted, to_svg
+from bpe_automata.viz._drawing import printable
+from bpe_automata.viz._picture import to_svg
 
 PICTURE = viz.Picture(a_star_b_star())
 
@@ -84,30 +80,6 @@ def test_html() -> None:
     assert PICTURE.html().count("font-weight:bold") == 3  # state 0, a, → 0
 
 
-def test_a_node_that_shares_its_label_is_named_with_its_place() -> None:
-    drawing = viz.Drawing((viz.Node("q"), viz.Node("q"), viz.Node("")), (viz.Edge(0, 1, "a"),))
-    assert [drawing.name(i) for i in range(3)] == ["q#0", "q#1", "#2"]
-    assert "a → q#1" in viz.Picture(drawing).text()
-
-
-@given(drawings(TEXTS))
-@examples(100)
-def test_both_tables_hold_every_edge_under_its_state(drawing: viz.Drawing) -> None:
-    picture = viz.Picture(drawing)
-    lines = picture.text().split("\n")
-    assert len(lines) == 1 + len(drawing.nodes) + len(drawing.edges)
-    rows = Rows(picture.html()).rows[1:]
-    expected = []
-    for i in range(len(drawing.nodes)):
-        leaving = drawing.leaving(i)
-        expected += [
-            [printable(edge.label), f"→ {printable(drawing.name(edge.target))}"] for edge in leaving
-        ] or [["nothing"]]
-    assert [
-        row[-2:] if len(row) > 2 else row[-1:] if row[-1] == "nothing" else row for row in rows
-    ] == expected
-
-
 def test_the_mime_bundle_without_graphviz(no_graphviz: None) -> None:
     picture = viz.Picture(a_star_b_star())
     bundle = picture._repr_mimebundle_()
@@ -118,19 +90,6 @@ def test_the_mime_bundle_without_graphviz(no_graphviz: None) -> None:
 def test_the_mime_bundle_with_graphviz() -> None:
     bundle = viz.Picture(a_star_b_star())._repr_mimebundle_(include=None, exclude=None)
     assert set(bundle) == {"text/plain", "image/svg+xml"}
-
-
-def test_a_broken_graphviz_gives_the_table_and_says_why(monkeypatch) -> None:
-    def fail(dot: str) -> str:
-        raise viz.GraphvizError("dot did not draw: <no fonts>")
-
-    monkeypatch.setattr("bpe_automata.viz._picture.to_svg", fail)
-    picture = viz.Picture(a_star_b_star())
-    html = picture._repr_mimebundle_()["text/html"]
-    assert html.endswith(picture.html())
-    assert "&lt;no fonts&gt;" in html
-    with pytest.raises(viz.GraphvizError):
-        picture.svg()
 
 
 @pytest.mark.parametrize(
@@ -165,25 +124,6 @@ def test_an_unknown_suffix_is_refused(tmp_path: Path) -> None:
         PICTURE.save(tmp_path / "x.gif")
 
 
-@pytest.mark.parametrize("suffix", [".txt", ".svg", ".png"])
-def test_a_missing_folder_is_named(suffix: str, tmp_path: Path) -> None:
-    folder = tmp_path / "none"
-    with pytest.raises(MissingFileError, match=f"there is no folder {re.escape(str(folder))};"):
-        PICTURE.save(folder / f"x{suffix}")
-    (tmp_path / f"x{suffix}").mkdir()
-    with pytest.raises(MissingFileError, match="is a folder"):
-        PICTURE.save(tmp_path / f"x{suffix}")
-
-
-def test_without_matplotlib_the_error_says_what_to_install(tmp_path, monkeypatch) -> None:
-    for name in [name for name in sys.modules if name.split(".")[0] == "matplotlib"]:
-        monkeypatch.setitem(sys.modules, name, None)
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(MissingDependencyError, match="pip install"):
-        PICTURE.save(tmp_path / "x.png")
-
-
 @pytest.mark.parametrize("edge", [viz.Edge(0, 2, "a"), viz.Edge(-1, 0, "a")])
 def test_an_edge_to_nowhere_is_refused(edge: viz.Edge) -> None:
     with pytest.raises(viz.BrokenDrawingError, match=r"edge 0 .*the nodes are 0 to 1"):
@@ -199,48 +139,6 @@ def test_side_by_side(no_graphviz: None) -> None:
     assert viz.side_by_side([row], ["nested"]).html().count("a*b*") == 2
     with pytest.raises(viz.BrokenDrawingError, match="1 pictures, but 0 titles"):
         viz.side_by_side([PICTURE], [])
-
-
-def test_side_by_side_takes_what_has_a_picture_and_nothing_else(no_graphviz: None) -> None:
-    dfa = compile_regex("a*b*")
-    row = viz.side_by_side([dfa, dfa.picture()], ["one", "other"])
-    assert row.pictures[0].text() == row.pictures[1].text() == dfa.picture().text()
-    with pytest.raises(viz.BrokenDrawingError, match="picture 1 is 'int': give a Picture"):
-        viz.side_by_side([PICTURE, 7], ["a", "b"])
-
-
-def test_pieces() -> None:
-    pieces = viz.Pieces((("␣the", "word"), ("<b>", ""), ("日", "other"), ("x", "word")), "Text")
-    assert pieces.text().splitlines() == [
-        "Text",
-        "␣the│<b>│日│x",
-        "a        b  a",
-        "a = word",
-        "b = other",
-    ]
-    html = pieces.html()
-    assert "&lt;b&gt;" in html
-    boxes = re.findall(r'background:(#\w+)" title="([^"]*)">([^<]*)<', html)
-    assert [(title, text) for _, title, text in boxes[:4]] == [
-        ("word", "␣the"),
-        ("", "&lt;b&gt;"),
-        ("other", "日"),
-        ("word", "x"),
-    ]
-    colours = [colour for colour, _, _ in boxes[:4]]
-    assert colours[0] == colours[3]
-    assert len(set(colours)) == 3
-
-
-def test_long_rows_of_pieces_are_broken_and_notes_are_shown() -> None:
-    pieces = viz.Pieces((("word", ""),) * 50, notes=tuple(f"id {i}" for i in range(50)))
-    lines = pieces.text().splitlines()
-    assert len(lines) > 1
-    assert "│".join(lines) == "│".join(["word"] * 50)
-    assert all(len(line) <= 100 for line in lines)
-    assert 'title="id 49"' in pieces.html()
-    with pytest.raises(viz.BrokenDrawingError, match="50 pieces, but 1 notes"):
-        viz.Pieces((("word", ""),) * 50, notes=("one",))
 
 
 # ---------------------------------------------------------------- labels
@@ -293,40 +191,6 @@ def test_printable_text_can_be_written_and_keeps_what_was_readable(text: str) ->
     assert not text.isprintable() or shown == text
 
 
-@pytest.mark.parametrize(
-    ("labels", "most", "expected"),
-    [
-        (["a"], 6, "a"),
-        (["a", "b", "c"], 6, "a, b, c"),
-        (list("abcdefg"), 6, "a, b, c, d, e, f, g"),
-        (list("abcdefgh"), 6, "a, b, c, d, e, f … +2 more"),
-        (["x"] * 1238, 1, "x … +1,237 more"),
-        ([","], 6, ","),
-        (["a", ",", '",'], 6, 'a, ‘,’, ‘",’'),
-        ([""], 6, "ε"),
-        (["", "a"], 6, "ε, a"),
-        ([], 6, ""),
-    ],
-)
-def test_edge_label(labels: list[str], most: int, expected: str) -> None:
-    assert edge_label(labels, most) == expected
-
-
-def test_a_negative_number_of_labels_is_refused() -> None:
-    for labels in ([], ["a"], ["a", "b", "c"]):
-        with pytest.raises(ArgumentError, match="most is -1: give"):
-            edge_label(labels, -1)
-    assert edge_label(["a", "b", "c"], 0) == "… +3 more"
-
-
-@given(st.text("ab 日", max_size=60), st.integers(1, 20))
-@examples(200)
-def test_wrapped_lines_hold_the_words_and_are_narrow_if_words_are(text: str, widest: int) -> None:
-    lines = wrapped(text, widest)
-    assert " ".join(lines) == text
-    assert all(columns(line) <= widest or " " not in line.strip() for line in lines)
-
-
 NEEDS_DOT = pytest.mark.skipif(shutil.which("dot") is None, reason="Graphviz is not installed")
 TRAPS = [
     *('"', "\\", 'a\\"', "\\N\\G\\l", "&lt;&amp;&#65;"),
@@ -365,36 +229,6 @@ def test_graphviz_takes_every_drawing(drawing: Drawing) -> None:
     )
     assert done.returncode == 0
     assert done.stderr == b""
-
-
-@NEEDS_DOT
-def test_the_svg_shows_start_acceptance_and_path() -> None:
-    svg = Picture(a_star_b_star()).svg()
-    assert svg is not None
-    assert svg.startswith("<svg")
-    assert svg.count("<ellipse") == 4  # two lines around each accepting state
-    assert svg.count('stroke-width="2.4"') == 6  # a state's lines, two arrows with heads
-    assert "<title>" not in svg
-    assert ' id="' not in svg
-
-
-def test_quotes_and_backslashes_are_escaped() -> None:
-    assert quoted('a"\\&\n') == '"a\\"\\\\&amp;\\\\n"'
-
-
-def test_the_source_is_complete() -> None:
-    dot = Picture(a_star_b_star()).dot()
-    assert "rankdir=LR" in dot
-    assert dot.count("peripheries=2") == 2
-    assert dot.count("in0 -> n0") == 1
-    assert dot.count("n1 -> n1") == dot.count("n0 -> n1") == 1
-    assert "shape=circle" in dot
-    assert "shape=box" in Picture(Drawing((Node("a longer name"),), ())).dot()
-
-
-def test_without_graphviz_there_is_no_svg(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module.shutil, "which", lambda name: None)
-    assert to_svg("digraph {}") is None
 
 
 @pytest.mark.parametrize(

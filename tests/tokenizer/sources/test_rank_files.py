@@ -5,7 +5,6 @@ made of.
 from __future__ import annotations
 
 import json
-import sys
 from typing import Any
 
 import pytest
@@ -17,18 +16,15 @@ from support.files import ranks as ranks_of
 
 from bpe_automata import Tokenizer
 from bpe_automata._tokenizer.source import Source
-from bpe_automata._tokenizer.sources import gguf
 from bpe_automata._tokenizer.sources.detect import read_path
 from bpe_automata._tokenizer.sources.gguf import gpt2_json, pretokenizer_of, read_fields, read_gguf
 from bpe_automata._tokenizer.sources.json_vocabulary import byte_to_char
-from bpe_automata._tokenizer.sources.named import TABLE, read_named
+from bpe_automata._tokenizer.sources.named import TABLE
 from bpe_automata._tokenizer.sources.published import GPT2, LLAMA3, TEKKEN
 from bpe_automata._tokenizer.sources.tiktoken import read_tekken, read_tiktoken
 from bpe_automata.errors import (
     BrokenTokenizerError,
     MissingDependencyError,
-    MissingFileError,
-    TokenizerError,
     UnsupportedTokenizerError,
 )
 from bpe_automata.reference._encode import Encoder
@@ -64,40 +60,6 @@ def test_random_ranks_are_read_exactly(tokens, pattern, checked, reverse, normal
     assert source.backend.encode_batch(checked) == list(map(source.backend.encode, checked))
 
 
-def test_what_is_read() -> None:
-    source = read(ranks_of([b"ab", b"", b"abc", b"bc"]), eos=("<|end|>",))
-    description = source.description
-    assert description.n_ids == 261
-    assert description.tokens[256:] == (b"ab", None, b"abc", b"bc", None)
-    splits = [[97, 98, 256], [97, 259, 258], [256, 99, 258], [98, 99, 259]]
-    assert description.merges.tolist() == splits
-    assert (source.eos_ids, source.name, source.json) == ((260,), "x.tiktoken", None)
-    assert description.ignore_merges
-    assert description.byte_level
-
-
-def test_ids_with_holes() -> None:
-    ranks = {**ranks_of([]), b"ab": 300}
-    source = read(ranks, special_tokens={"<|end|>": 400})
-    assert source.description.n_ids == 401
-    assert source.backend.encode("ab<|end|>") == [300, 400]
-    assert Encoder(source.description, "fancy-regex")("ab<|end|>") == [300, 400]
-
-
-def test_the_fingerprint_covers_what_the_file_does_not_hold() -> None:
-    ranks = ranks_of([b"ab"])
-    variants = [
-        read(ranks),
-        read(ranks, LLAMA3),
-        read(ranks, special_tokens={}),
-        read(ranks, normalize="NFC"),
-        read(ranks, normalize="NFD"),
-        read(ranks_of([b"ac"])),
-    ]
-    assert len({source.fingerprint for source in variants}) == len(variants)
-    assert read(ranks).fingerprint == variants[0].fingerprint
-
-
 # ---------------------------------------------------------------- encodings of tiktoken
 
 
@@ -116,40 +78,6 @@ def test_an_encoding_is_its_rank_file() -> None:
     assert (ours.name, ours.eos_ids, ours.n_ids) == ("tiny", (258,), 301)
     assert ours.encode("abcab<|fim|>") == [257, 256, 300]
     assert Tokenizer.load(tiny({})).eos_ids == ()
-
-
-def test_names_of_encodings_and_of_models(monkeypatch, tmp_path) -> None:
-    """As `get_encoding` and `encoding_for_model` take them; what is a path stays one."""
-    asked: list[str] = []
-
-    def at_hand(name: str) -> tiktoken.Encoding:
-        asked.append(name)
-        return tiny({"<|endoftext|>": 258})
-
-    monkeypatch.setattr(tiktoken, "get_encoding", at_hand)
-    for name in ("o200k_base", "gpt-4o", "gpt-4o-2024-08-06", "gpt-3.5-turbo"):
-        assert Tokenizer.load(name).name == "tiny"
-    assert asked == ["o200k_base"] * 3 + ["cl100k_base"]
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "gpt-4o").mkdir()
-    for name in ("gpt-4o", "gpt-nothing"):
-        with pytest.raises(MissingFileError, match="name of an encoding of tiktoken"):
-            Tokenizer.load(name)
-
-
-@pytest.mark.parametrize("error", [ConnectionError("no network"), ValueError("hash mismatch")])
-def test_ranks_that_cannot_be_downloaded(monkeypatch, error: Exception) -> None:
-    def fails(name: str) -> tiktoken.Encoding:
-        raise error
-
-    monkeypatch.setattr(tiktoken, "get_encoding", fails)
-    with pytest.raises(MissingFileError, match=f"{error}.*TIKTOKEN_CACHE_DIR"):
-        Tokenizer.load("cl100k_base")
-
-
-def test_an_encoding_takes_no_options() -> None:
-    with pytest.raises(TokenizerError, match="pattern cannot be given"):
-        Tokenizer.load(tiny({}), pattern="x")
 
 
 # ---------------------------------------------------------------- refused
@@ -173,29 +101,6 @@ def test_broken_rank_files(content: bytes, message: str) -> None:
     assert str(caught.value).startswith("b.tiktoken")
 
 
-@pytest.mark.parametrize("special_tokens", [{"": 300}, {"x": 3}, {"x": 300, "y": 300}, {"x": -1}])
-def test_broken_special_tokens(special_tokens: dict[str, int]) -> None:
-    with pytest.raises(BrokenTokenizerError, match="is empty, or its id"):
-        read(ranks_of([]), special_tokens=special_tokens)
-
-
-def test_refused_options() -> None:
-    with pytest.raises(UnsupportedTokenizerError, match="one begins the other"):
-        read(ranks_of([]), special_tokens={"<a>": 300, "<a>b": 301, "<": 302})
-    with pytest.raises(UnsupportedTokenizerError, match="tiktoken rejects it"):
-        read(ranks_of([]), "(a")
-    with pytest.raises(UnsupportedTokenizerError, match="normalize 'nfc'"):
-        read(ranks_of([]), normalize="nfc")
-    with pytest.raises(BrokenTokenizerError, match="eos '<e>' is none"):
-        read(ranks_of([]), eos=("<e>",))
-
-
-def test_tiktoken_is_missing(monkeypatch) -> None:
-    monkeypatch.setitem(sys.modules, "tiktoken", None)
-    with pytest.raises(MissingDependencyError, match=r"pip install 'bpe-automata\[tiktoken\]'"):
-        read(ranks_of([]))
-
-
 # ---------------------------------------------------------------- tekken
 
 
@@ -217,11 +122,6 @@ def test_tekken_shifts_the_ids_and_cuts_the_vocabulary() -> None:
     assert source.eos_ids == (2,)
     for text in ("abc</s>", "bcab ab\u0301", "<s>"):  # special tokens are not read out of text
         assert Encoder(source.description, "fancy-regex")(text) == source.backend.encode(text)
-
-
-def test_tekken_with_its_own_special_tokens() -> None:
-    special = [{"rank": 0, "token_str": "<unk>"}, {"rank": 7, "token_str": "</s>"}]
-    assert load({**tekken([]), "special_tokens": special}).eos_ids == (7,)
 
 
 def test_broken_tekken_files() -> None:
@@ -278,54 +178,6 @@ def test_gpt2_is_a_tokenizer_json(tmp_path) -> None:
     assert (added["id"], added["content"], added["special"]) == (258, "<|end|>", True)
 
 
-def test_gpt2_is_run_by_tokenizers(tmp_path) -> None:
-    source = read_path(gguf_file(tmp_path, GPT2_FIELDS))
-    assert source.backend.encode("abc ab<|end|>") == [257, 32, 256, 258]
-    assert source.eos_ids == (258,)
-    assert source.backend.name.startswith("tokenizers")
-
-
-@pytest.mark.parametrize(
-    ("word", "ignores"),
-    [("gpt-2", False), ("smollm", False), ("llama-bpe", True), ("qwen2", False), ("tekken", True)],
-)
-def test_words_for_pretokenizers(tmp_path, word: str, ignores: bool) -> None:
-    data = gpt2_json(read_fields(gguf_file(tmp_path, {**GPT2_FIELDS, "pre": word})), "x")
-    assert data["pre_tokenizer"] == pretokenizer_of(word)[0]
-    assert data["model"]["ignore_merges"] is ignores
-
-
-def test_a_file_without_a_word(tmp_path) -> None:
-    """As llama.cpp's own files of GPT-NeoX and Aquila: the reader of the file says it."""
-    fields = {name: value for name, value in GPT2_FIELDS.items() if name != "pre"}
-    path = gguf_file(tmp_path, fields)
-    with pytest.raises(UnsupportedTokenizerError, match="pretokenizer='gpt-2'"):
-        read_path(path)
-    assert read_path(path, pretokenizer="gpt-neox").backend.encode("abc ab") == [257, 32, 256]
-    with pytest.raises(UnsupportedTokenizerError, match=r"known are gpt-2, .* load that instead"):
-        read_path(path, pretokenizer="x")
-    with pytest.raises(TokenizerError, match="takes no options: pattern"):
-        read_path(path, pattern="x")
-    with pytest.raises(TokenizerError, match="llama model, which takes no pretokenizer"):
-        read_path(gguf_file(tmp_path, LLAMA, "y.gguf"), pretokenizer="gpt-2")
-
-
-def test_padding_of_unknown_type_is_unused(tmp_path) -> None:
-    """Phi-3's vocabulary is filled up so; sentencepiece knows one unknown piece."""
-    pytest.importorskip("sentencepiece")
-    fields = {
-        **LLAMA,
-        "tokens": [*LLAMA["tokens"], "[PAD1]", "[PAD2]"],
-        "scores": [*LLAMA["scores"], -1000.0, -1000.0],
-        "token_type": [*LLAMA["token_type"], 2, 2],
-        "unknown_token_id": 0,
-    }
-    source = read_path(gguf_file(tmp_path, fields))
-    n_ids = len(LLAMA["tokens"])
-    assert source.backend.encode("ab") == read_path(gguf_file(tmp_path, LLAMA)).backend.encode("ab")
-    assert n_ids not in source.backend.encode("[PAD1]")
-
-
 def test_deepseek_splits_as_its_tokenizer_json_does() -> None:
     import json
 
@@ -343,30 +195,6 @@ def test_llama_is_a_sentencepiece_model(tmp_path) -> None:
     assert source.eos_ids == (1,)
     (added,) = source.description.added
     assert (added.id, added.content) == (262, "  ")
-
-
-def test_llama_gives_the_model_that_it_was_made_of(tmp_path) -> None:
-    pytest.importorskip("sentencepiece")
-    from bpe_automata._tokenizer.sources.sentencepiece import model_proto
-
-    try:
-        source = read_named("mistral-v3")
-    except MissingDependencyError as error:
-        pytest.skip(str(error))
-    proto = model_proto()
-    proto.ParseFromString(TABLE["mistral-v3"].find().read_bytes())
-    fields = {
-        "model": "llama",
-        "tokens": [p.piece for p in proto.pieces],
-        "token_type": [p.type for p in proto.pieces],
-        "scores": [p.score for p in proto.pieces],
-        "eos_token_id": 2,
-    }
-    same = read_path(gguf_file(tmp_path, fields))
-    assert same.description.tokens == source.description.tokens
-    assert (same.description.merges == source.description.merges).all()
-    assert same.description.added == source.description.added
-    assert same.description.prefix is source.description.prefix
 
 
 @pytest.mark.parametrize(
@@ -395,24 +223,9 @@ def test_broken(tmp_path, changes, message: str) -> None:
         read_gguf(gguf_file(tmp_path, {**LLAMA, **changes}))
 
 
-def test_no_normalizer_of_sentencepiece_is_lost(tmp_path) -> None:
-    pytest.importorskip("sentencepiece")
-    for changes in ({"remove_extra_whitespaces": True}, {"precompiled_charsmap": [1, 2, 3]}):
-        with pytest.raises(UnsupportedTokenizerError, match="SentencePiece"):
-            read_gguf(gguf_file(tmp_path, {**LLAMA, **changes}))
-
-
 def test_a_file_that_ends_early(tmp_path) -> None:
     whole = gguf_file(tmp_path, LLAMA).read_bytes()
     for size in [5, 23, 40, 200, 1000, 4000, len(whole) // 2, len(whole) - 200]:
         (tmp_path / "cut.gguf").write_bytes(whole[:size])
         with pytest.raises(BrokenTokenizerError, match=r"cut\.gguf"):
             read_gguf(tmp_path / "cut.gguf")
-
-
-def test_gguf_is_missing(tmp_path, monkeypatch) -> None:
-    path = gguf_file(tmp_path, GPT2_FIELDS)
-    gguf._metadata_reader.cache_clear()
-    monkeypatch.setitem(sys.modules, "gguf", None)
-    with pytest.raises(MissingDependencyError, match=r"pip install 'bpe-automata\[gguf\]'"):
-        read_gguf(path)

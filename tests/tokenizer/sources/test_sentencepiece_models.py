@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import sys
 from itertools import pairwise
 from typing import Any
 
@@ -11,16 +10,14 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from support import examples
-from support.files import CONTROL, NORMAL, UNUSED, USER, sentencepiece_proto
+from support.files import NORMAL, UNUSED, USER, sentencepiece_proto
 
 from bpe_automata import Tokenizer
 from bpe_automata._core.canonical import canonical_automaton
-from bpe_automata._tokenizer.description import Prefix
 from bpe_automata._tokenizer.source import Source
 from bpe_automata._tokenizer.sources.implied_merges import leftmost_first, run_merges
 from bpe_automata.errors import (
     BrokenTokenizerError,
-    MissingDependencyError,
     UnsupportedTokenizerError,
 )
 from bpe_automata.reference._encode import Encoder
@@ -71,13 +68,6 @@ def test_random_models_are_read_exactly_or_refused(proto: Any, checked: list[str
             assert 0 in source.backend.encode(text)
 
 
-def test_ties_that_cannot_meet_are_read() -> None:
-    tied = [("ab", -1.0, NORMAL), ("▁▁", -1.0, NORMAL), ("c", -1.0, NORMAL)]
-    source = read(model(LETTERS + tied))
-    for text in ("ab  ab", "   aab", "abab c ab   "):
-        assert Encoder(source.description)(text) == source.backend.encode(text)
-
-
 @pytest.mark.parametrize(
     "tied",
     [
@@ -103,77 +93,7 @@ def test_ties_whose_order_shows(tied: list[tuple[str, float]]) -> None:
         assert automaton.accepts(ids) == (source.backend.encode(text) == [*ids])
 
 
-def test_what_is_read() -> None:
-    pieces = [("ab", -1.0, NORMAL), ("[X]", 0.0, USER), ("a b", -2.0, NORMAL)]
-    description = read(model(LETTERS + pieces)).description
-    ids = {text: 259 + at for at, (text, *_) in enumerate(LETTERS + pieces)}
-    assert description.base == {b" ": ids["▁"], b"a": ids["a"], b"b": ids["b"]}
-    assert description.merges.tolist() == [[ids["a"], ids["b"], ids["ab"]]]
-    assert description.tokens[ids["ab"]] == b"ab"
-    assert description.tokens[:3] == (None, None, None)
-    assert description.tokens[ids["a b"]] is None  # text has ▁ where this has a space
-    assert description.tokens[3 + 0xE6] == b"\xe6"
-    assert description.byte_tokens[0xE6] == 3 + 0xE6
-    assert description.prefix is Prefix.TEXT
-    (added,) = description.added
-    assert (added.id, added.content, added.special) == (ids["[X]"], "[X]", False)
-    assert read(model(LETTERS)).eos_ids == (2,)
-    assert read(model(LETTERS, dummy=False)).description.prefix is Prefix.NONE
-    assert read(model(LETTERS, fallback=False)).description.byte_tokens == {}
-
-
 # ---------------------------------------------------------------- refused
-
-
-@pytest.mark.parametrize(
-    ("part", "field", "value", "component"),
-    [
-        ("trainer_spec", "model_type", 1, "model_type 'UNIGRAM'"),
-        ("trainer_spec", "model_type", 3, "model_type 'WORD'"),
-        ("trainer_spec", "model_type", 4, "model_type 'CHAR'"),
-        ("trainer_spec", "treat_whitespace_as_suffix", True, "treat_whitespace_as_suffix"),
-        ("normalizer_spec", "precompiled_charsmap", b"x", "normalizer"),
-        ("normalizer_spec", "remove_extra_whitespaces", True, "remove_extra_whitespaces"),
-        ("normalizer_spec", "escape_whitespaces", False, "escape_whitespaces"),
-        ("denormalizer_spec", "precompiled_charsmap", b"x", "denormalizer"),
-    ],
-)
-def test_options_that_are_not_modelled(part: str, field: str, value: Any, component: str) -> None:
-    with pytest.raises(UnsupportedTokenizerError, match=component):
-        read(sentencepiece_proto(LETTERS, **{f"{part}__{field}": value}))
-
-
-@pytest.mark.parametrize(
-    ("pieces", "component"),
-    [
-        ([*LETTERS, ("ab", -1.0, UNUSED)], "unused piece 'ab'"),
-        ([*LETTERS, ("a b", 0.0, USER)], "user-defined piece 'a b'"),
-        ([*LETTERS, ("▁a", 0.0, USER)], "user-defined piece '▁a'"),
-        ([*LETTERS, ("c", 0.0, CONTROL)], "control piece 'c'"),
-        ([*LETTERS, ("<s>", -1.0, NORMAL)], "control piece '<s>'"),
-        (LETTERS[1:], "pieces '▁'"),
-    ],
-)
-def test_pieces_that_are_not_modelled(pieces: Any, component: str) -> None:
-    with pytest.raises(UnsupportedTokenizerError, match=component):
-        read(model(pieces))
-
-
-def test_user_defined_pieces_that_begin_one_another() -> None:
-    nested = [("c" * size, 0.0, USER) for size in range(1, 66)]
-    source = read(model(LETTERS + nested[:64]))
-    for size in range(1, 200):
-        text = "a" + "c" * size
-        assert Encoder(source.description)(text) == source.backend.encode(text)
-    with pytest.raises(UnsupportedTokenizerError, match="more than 64 others are its prefixes"):
-        read(model(LETTERS + nested))
-
-
-def test_a_written_unknown_piece_that_is_unknown_again() -> None:
-    proto = model(LETTERS, fallback=False)
-    proto.trainer_spec.unk_surface = "?"
-    with pytest.raises(UnsupportedTokenizerError, match="unk_surface '\\?'"):
-        read(proto)
 
 
 def test_broken_models() -> None:
@@ -188,19 +108,7 @@ def test_broken_models() -> None:
         read(model([*LETTERS, ("ab", float("nan"), NORMAL)]))
 
 
-@pytest.mark.parametrize("package", ["sentencepiece", "google.protobuf"])
-def test_a_missing_package(monkeypatch, package: str) -> None:
-    content = model(LETTERS).SerializeToString()
-    monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(
-        MissingDependencyError, match=r"pip install 'bpe-automata\[sentencepiece\]'"
-    ):
-        read_sentencepiece(content, "x.model")
-
-
 # ---------------------------------------------------------------- runs of one character
-
-LLAMA = {*range(1, 15), 16}  # the runs of spaces of Llama-2 and Mistral
 
 
 def by_rank(n: int, merges: list[tuple[int, int]]) -> list[int]:
@@ -226,13 +134,6 @@ def slow_leftmost_first(n: int, lengths: set[int]) -> list[int]:
         parts[found[0] : found[0] + 2] = [parts[found[0]] + parts[found[0] + 1]]
 
 
-def test_the_spaces_of_llama() -> None:
-    merges = run_merges(LLAMA)
-    assert merges is not None
-    assert {a + b for a, b in merges} == LLAMA - {1}
-    assert leftmost_first(47, LLAMA) == [16, 16, 14, 1]
-
-
 @examples(200)
 @given(st.sets(st.integers(2, 20)))
 def test_a_table_is_equal_or_there_is_none(longer: set[int]) -> None:
@@ -243,8 +144,3 @@ def test_a_table_is_equal_or_there_is_none(longer: set[int]) -> None:
         assert leftmost_first(n, lengths) == result
         if merges is not None:
             assert by_rank(n, merges) == result
-
-
-def test_some_runs_have_no_table() -> None:
-    """aaaa is aaa, a leftmost first; any table that can make aaa has made aa, aa before."""
-    assert run_merges({1, 2, 3}) is None
