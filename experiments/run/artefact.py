@@ -186,8 +186,6 @@ MODULES = {
     "twins": "study.twins.artefact",
     "twins-gpu": "study.twins.artefact",
     # What is gained, and what it costs.
-    "throughput": "serving.throughput",
-    "throughput-gpu": "serving.throughput",
     "masks": "serving.masks",
     "speed": "serving.speed",
     "peers": "serving.peers",
