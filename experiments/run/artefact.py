@@ -181,7 +181,6 @@ MODULES = {
     "distortion-study": "study.distortion_study.artefact",
     "free-draws": "study.free_draws.artefact",
     "free-draws-gpu": "study.free_draws.artefact",
-    "free-text": "study.free_text",
     "accuracy": "study.accuracy.artefact",
     "twins": "study.twins.artefact",
     "twins-gpu": "study.twins.artefact",
