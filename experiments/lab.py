@@ -9,6 +9,7 @@
     tables(rows)             -> list of Tables, from a data frame of rows without failures
     figure(rows)             -> (optional) a Figure, or several
     numbers(rows)            -> (optional) {place: Markdown} for the README and the pages
+    ON_GPU                   (optional) the Config of `NAME-gpu`, which `all` only shows
 
     python -m experiments list
     python -m experiments run NAME... [--smoke] [--on ray] [--jobs 2] [--FIELD VALUE]
@@ -52,7 +53,13 @@ Row = dict[str, Any]
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS, PAPER = ROOT / "results", ROOT / "paper_figures"
 FOLDER = ROOT / "experiments" / "artefacts"
-NAMES = sorted(p.stem.replace("_", "-") for p in FOLDER.glob("*.py") if p.stem != "__init__")
+GPU = "-gpu"
+NAMES = sorted(
+    p.stem.replace("_", "-") + suffix
+    for p in FOLDER.glob("*.py")
+    if p.stem != "__init__"
+    for suffix in ("", *[GPU] * ("\nON_GPU =" in p.read_text(encoding="utf-8")))
+)
 FAILURE = "failure"
 """The key of a row that says why there is no measurement."""
 NOT_MEASURED = "not measured"
@@ -235,7 +242,7 @@ def rows_there(name: str, module: Any, config: Any, run: Run) -> tuple[Row, list
         cells = [json.loads(json.dumps(cell)) for cell in module.cells(config)]
         return manifest, ordered(cells, known)
     published = run.paper / "rows" / f"{name}.jsonl.gz"
-    if config != module.Config() or not published.exists():
+    if config != default(name) or not published.exists():
         raise MissingFileError(f"no rows of {name} are there: `python -m experiments run {name}`")
     with gzip.open(published, "rt", encoding="utf-8") as file:
         manifest, *rows = map(json.loads, file)
@@ -261,9 +268,10 @@ def write(name: str, module: Any, manifest: Row, rows: list[Row], run: Run, is_p
         raise MissingFileError(f"nothing was measured: {said}")
     tables, drawn = module.tables(found), getattr(module, "figure", lambda _: ())(found)
     parts = [f"# {module.TITLE}\n"]
+    parts += [] if manifest.get("complete", True) else ["Incomplete: some rows are missing.\n"]
     parts += [f"{len(bad)} of {len(rows)} rows are failures: {said}\n"] if bad else []
     for figure in drawn if isinstance(drawn, Sequence) else [drawn]:
-        file = f"{figure.name or name}.png"
+        file = f"{figure.name or name.replace('-', '_')}.png"
         figure.write(home / file)
         parts.append(f"![{figure.headline.replace(chr(10), ' ')}]({file})\n")
     home.mkdir(parents=True, exist_ok=True)
@@ -282,15 +290,16 @@ def write(name: str, module: Any, manifest: Row, rows: list[Row], run: Run, is_p
         (home / "rows" / f"{name}.jsonl.gz").write_bytes(
             gzip.compress("".join(lines).encode(), mtime=0)
         )
-        update(module, rows, run.paper)
+        update(name, module, rows, run.paper)
 
 
-def update(module: Any, rows: Sequence[Row], paper: Path) -> None:
+def update(name: str, module: Any, rows: Sequence[Row], paper: Path) -> None:
     """The numbers on the pages, which take none where something is missing."""
     if any(row.get(FAILURE, "").startswith((NOT_MEASURED, "Missing")) for row in rows):
         print("The pages keep the numbers that they have: rows or packages are missing.")
         return
-    said = module.numbers(good(rows)) if hasattr(module, "numbers") else {}
+    speaks = hasattr(module, "numbers") and not name.endswith(GPU)
+    said = module.numbers(good(rows)) if speaks else {}
     for page in [*[ROOT / "README.md"] * (paper == PAPER), *sorted(paper.glob("*.md"))]:
         text = changed = page.read_text(encoding="utf-8")
         for where, inside in said.items():
@@ -305,20 +314,27 @@ def update(module: Any, rows: Sequence[Row], paper: Path) -> None:
 
 def load(name: str) -> Any:
     """The module of an artefact."""
-    return importlib.import_module(f"experiments.artefacts.{name.replace('-', '_')}")
+    stem = name.removesuffix(GPU).replace("-", "_")
+    return importlib.import_module(f"experiments.artefacts.{stem}")
+
+
+def default(name: str) -> Any:
+    """The config of the paper."""
+    module = load(name)
+    return module.ON_GPU if name.endswith(GPU) else module.Config()
 
 
 def run_one(verb: str, name: str, options: Sequence[str]) -> int:
     """Measure, unless the verb is "tables", and write; the exit code."""
     module, is_smoke = load(name), "--smoke" in options
     options = [option for option in options if option not in ("--smoke", "--long", "--render")]
-    default: Any = (module.SMOKE if is_smoke else module.Config(), Run())
-    kind: Any = tyro.conf.OmitArgPrefixes[tuple[type(default[0]), Run]]  # type: ignore[misc]
+    chosen: Any = (module.SMOKE if is_smoke else default(name), Run())
+    kind: Any = tyro.conf.OmitArgPrefixes[tuple[type(chosen[0]), Run]]  # type: ignore[misc]
     kind = tyro.conf.FlagConversionOff[kind]
-    config, run = tyro.cli(kind, args=options, default=default, prog=f"experiments {name}")
+    config, run = tyro.cli(kind, args=options, default=chosen, prog=f"experiments {name}")
     try:
         get = rows_there if verb == "tables" else measure
-        write(name, module, *get(name, module, config, run), run, config == module.Config())
+        write(name, module, *get(name, module, config, run), run, config == default(name))
     except (BpeAutomataError, OSError) as error:
         print(f"error: {name}: {error}", file=sys.stderr)
         return 2
@@ -336,14 +352,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     verb = words.pop(0) if words and words[0] in ("run", "tables", "all", "list") else "run"
     if verb == "list":
         for name in NAMES:
-            source = (FOLDER / f"{name.replace('-', '_')}.py").read_text(encoding="utf-8")
-            print(f"{name:18} {(ast.get_docstring(ast.parse(source)) or '').splitlines()[0]}")
+            file = FOLDER / f"{name.removesuffix(GPU).replace('-', '_')}.py"
+            said = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or ""
+            print(f"{name:18} {said.splitlines()[0]}")
     if verb == "list" and words:
         raise ArgumentError(f"`list` stands alone, not before {' '.join(words)!r}")
     codes = []
     for name in NAMES if verb == "all" else [word for word in words if word in NAMES]:
+        if verb == "all" and name.endswith(GPU) and "--smoke" in options:
+            continue
         is_long = verb == "all" and getattr(load(name), "LONG", False)
         is_read = "--render" in options or (is_long and not {"--long", "--smoke"} & {*options})
+        is_read |= verb == "all" and name.endswith(GPU)
         codes.append(run_one("tables" if is_read else verb, name, options))
     others = [word for word in words if word not in NAMES]
     if others or not codes or verb == "all":

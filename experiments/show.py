@@ -171,7 +171,8 @@ def panels(lines: int, columns: int, size: tuple[float, float], **more: Any) -> 
     from matplotlib import pyplot
 
     more = {"figsize": size, "layout": "constrained", "squeeze": False} | more
-    with pyplot.rc_context({"axes.spines.top": False, "axes.spines.right": False}):
+    plain = {"axes.spines.top": False, "axes.spines.right": False, "axes.axisbelow": True}
+    with pyplot.rc_context(plain):
         found: tuple[Any, Any] = pyplot.subplots(lines, columns, **more)
     return found
 

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import copy
 import json
-import re
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-import tokenizers
-from tokenizers import models
 
 from bpe_automata import Tokenizer, constrain, heal, verify
 from bpe_automata._automata.compile import compile_regex
@@ -25,11 +22,9 @@ from bpe_automata.errors import (
     EmptyLanguageError,
     InvalidSchemaError,
     PromptError,
-    TokenizerError,
     TokenOutOfRangeError,
-    UnsupportedTokenizerError,
 )
-from bpe_automata.testing import added_token, byte_level, small_tokenizer
+from bpe_automata.testing import byte_level, small_tokenizer
 
 Json = dict[str, Any]
 
@@ -89,19 +84,6 @@ def test_broken_gguf(tmp_path, content) -> None:
         Tokenizer.load(write(tmp_path, content, "t.gguf"))
 
 
-def test_broken_config_beside_the_tokenizer(tmp_path) -> None:
-    write(tmp_path, json.dumps(good()))
-    for content in ("{", "[]"):
-        write(tmp_path, content, "tokenizer_config.json")
-        with pytest.raises(BrokenTokenizerError, match=r"_config\.json is not a JSON object"):
-            Tokenizer.load(tmp_path)
-
-
-def test_something_else_than_a_tokenizer() -> None:
-    with pytest.raises(TokenizerError, match="cannot read a tokenizer from int"):
-        Tokenizer.load(3)
-
-
 MALFORMED: list[tuple[str, Any]] = [
     ("model", None),
     ("model", []),
@@ -146,12 +128,6 @@ def test_a_huge_hole_costs_nothing() -> None:
         Tokenizer.from_json(changed(model__vocab=vocabulary))
 
 
-def test_one_id_for_two_tokens() -> None:
-    vocabulary = {**good()["model"]["vocab"], "x": 2}
-    with pytest.raises(BrokenTokenizerError, match="id 2 stands for two tokens, 'c' and 'x'"):
-        Tokenizer.from_json(changed(model__vocab=vocabulary))
-
-
 @pytest.mark.parametrize(
     ("merges", "message"),
     [
@@ -163,49 +139,6 @@ def test_one_id_for_two_tokens() -> None:
 def test_merges_that_contradict_the_vocabulary(merges, message) -> None:
     with pytest.raises(BrokenTokenizerError, match=message):
         Tokenizer.from_json(changed(model__merges=merges))
-
-
-# ---------------------------------------------------------------- refused components
-
-# Those of the support matrix apart: see tests/support.
-
-REFUSED: list[tuple[str, Any, str]] = [
-    ("normalizer", {"type": "Prepend", "prepend": "▁"}, "Prepend"),
-    ("decoder", {"type": "Metaspace", "replacement": "▁"}, "Metaspace"),
-    ("decoder", {"type": "Replace", "pattern": {"String": "a"}, "content": "b"}, "Replace"),
-]
-
-
-@pytest.mark.parametrize(("field", "value", "message"), REFUSED, ids=[str(r) for r in REFUSED])
-def test_refused_component(field, value, message) -> None:
-    with pytest.raises(UnsupportedTokenizerError, match=message) as caught:
-        Tokenizer.from_json(changed(**{field: value}))
-    assert repr(caught.value.value) in str(caught.value)
-    assert caught.value.component
-    assert caught.value.why
-
-
-OVERLAPS = [
-    ("single_word", ["<a>", "a>b"], "it overlaps"),
-    ("single_word", ["aba"], "it overlaps 'a'"),
-    ("lstrip", ["<a>", " <b>"], "' <b>' has white space at its rim"),
-    ("rstrip", ["<a> "], "'<a> ' has white space at its rim"),
-]
-
-
-@pytest.mark.parametrize(("flag", "contents", "message"), OVERLAPS)
-def test_refused_added_tokens(flag, contents, message) -> None:
-    first, *others = contents
-    with pytest.raises(UnsupportedTokenizerError, match=re.escape(message)):
-        small_tokenizer("ab<> ", added=[added_token(first, **{flag: True}), *others])
-    small_tokenizer("ab<> ", added=contents)
-
-
-def test_refused_settings_of_a_live_tokenizer() -> None:
-    live = tokenizers.Tokenizer(models.BPE({"a": 0}, []))
-    live.encode_special_tokens = True
-    with pytest.raises(TokenizerError, match="encode_special_tokens"):
-        Tokenizer.load(live)
 
 
 # ---------------------------------------------------------------- regexes
@@ -254,11 +187,6 @@ def test_id_out_of_range(tokenizer, method, token) -> None:
     with pytest.raises(TokenOutOfRangeError, match=f"end-of-sequence id {token}"):
         constrain(tokenizer, "abc", method, eos_ids=[token])
     assert matcher.ids == ()
-
-
-def test_text_that_is_none(tokenizer) -> None:
-    with pytest.raises(TokenizerError, match=r"lone surrogate, '\\udcff', at position 1"):
-        tokenizer.encode("a\udcff")
 
 
 def test_every_error_is_of_one_family() -> None:

@@ -129,6 +129,7 @@ def test_the_wheel_holds_the_package_alone(wheel):
     assert "bpe_automata/py.typed" in names
 
 
+@pytest.mark.long
 def test_it_is_used_in_a_fresh_environment_without_extras(wheel, tmp_path):
     venv.create(tmp_path / "env", with_pip=True)
     python = str(tmp_path / "env" / "bin" / "python")

@@ -158,8 +158,9 @@ def without_paths(failure: str) -> str:
 
 
 def page(report: Report) -> str:
-    """The tables, as a page of Markdown."""
-    return "\n".join([f"# {report.title}\n", *(table.markdown() for table in report.tables)])
+    """Figures and tables, as a page of Markdown."""
+    shown = (f"![{' '.join(f.headline.split())}]({f.name}.png)\n" for f in report.figures)
+    return "\n".join([f"# {report.title}\n", *shown, *(t.markdown() for t in report.tables)])
 
 
 def write(name: str, report: Report, folder: Path) -> list[Path]:

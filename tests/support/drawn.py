@@ -150,21 +150,6 @@ def automata(draw, spelled=False, symbols=SYMBOLS):
 # Tokenizers in whose texts marks may follow letters, so that the text automaton remembers a letter,
 # and some that put a space before a text.
 
-ACCENTED = ("([abe]\u0301?){1,6}e", "(a|b\u0301?|e\u0301){2,5}b", "([ab]|e)*\u0301?(ab|ba){1,3}")
-"""Regexes of such texts."""
-
-
-@st.composite
-def composing_tokenizers(draw):
-    """Whose normal form makes state pairs that are no DFA states."""
-    vocabulary, merges = [*"abe\u0301é1áq"], []
-    for _ in range(draw(st.integers(4, 20))):
-        pair = draw(st.tuples(*[st.sampled_from([*"abe\u0301", *vocabulary[7:]])] * 2))
-        if len(word := "".join(pair)) < 5 and word not in vocabulary:
-            vocabulary.append(word)
-            merges.append(pair)
-    return small_tokenizer(vocabulary, merges, normalizer={"type": "NFC"})
-
 
 VOCABULARY = ["▁", *"abc\x02", "▁a", "ab", "▁ab", "▁▁"]
 MERGES = [("▁", "a"), ("a", "b"), ("▁a", "b"), ("▁", "▁")]
@@ -215,14 +200,6 @@ def a_star_b_star() -> Drawing:
         (Edge(0, 0, "a", lit=True), Edge(0, 1, "b"), Edge(1, 1, "b")),
         "a*b*",
     )
-
-
-def many_arrows(n: int, m: int, cycles: bool) -> Drawing:
-    """n nodes and m arrows between any of them; without cycles to later ones only."""
-    rng = random.Random(n + m)
-    pairs = [(p, q) for p in range(n) for q in range(n) if p < q or cycles]
-    nodes = tuple(Node(str(i), start=i == 0) for i in range(n))
-    return Drawing(nodes, tuple(Edge(p, q, _label(rng)) for p, q in rng.sample(pairs, m)))
 
 
 def _label(rng: random.Random) -> str:

@@ -7,7 +7,6 @@ import signal
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from bpe_automata.errors import ArgumentError
 from experiments.run import config
@@ -30,9 +29,6 @@ class Config(config.Config):
     fails: tuple[int, ...] = ()
     fatal: tuple[int, ...] = ()
     once: tuple[int, ...] = ()
-    mood: Literal["plain", "grand"] = "plain"
-    share: float = 0.5
-    loud: bool = False
     pause: float = 0.0
     data: Path | None = None
     names: tuple[str, ...] = ()

@@ -78,9 +78,9 @@ def test_pages_take_numbers_of_whole_rows_alone(run):
     run.paper.mkdir()
     (run.paper / "page.md").write_text(page)
     rows = measured(Config(), run)
-    lab.update(squares, [*rows, {FAILURE: lab.NOT_MEASURED}], run.paper)
+    lab.update("squares", squares, [*rows, {FAILURE: lab.NOT_MEASURED}], run.paper)
     assert (run.paper / "page.md").read_text() == page
-    lab.update(squares, rows, run.paper)
+    lab.update("squares", squares, rows, run.paper)
     assert (run.paper / "page.md").read_text() == page.replace("old", "Their sum is 14.")
 
 
@@ -90,7 +90,7 @@ def test_commands(capsys):
     assert lab.main(["cake"]) == 2
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [name for name in NAMES if not name.endswith(lab.GPU)])
 def test_every_artefact_measures_and_shows_the_same_twice(name, run, smollm2_gguf):
     module = lab.load(name)
     manifest, rows = lab.measure(name, module, module.SMOKE, run)
@@ -108,9 +108,10 @@ def test_every_artefact_measures_and_shows_the_same_twice(name, run, smollm2_ggu
 @pytest.mark.parametrize("name", NAMES)
 def test_the_numbers_of_the_pages_are_those_of_the_rows(name):
     module = lab.load(name)
-    _, rows = lab.rows_there(name, module, module.Config(), Run(results=ROOT / "no results"))
+    _, rows = lab.rows_there(name, module, lab.default(name), Run(results=ROOT / "no results"))
     texts = {page: page.read_text(encoding="utf-8") for page in PAGES}
-    for place, said in module.numbers(lab.good(rows)).items() if hasattr(module, "numbers") else ():
+    speaks = hasattr(module, "numbers") and not name.endswith(lab.GPU)
+    for place, said in module.numbers(lab.good(rows)).items() if speaks else ():
         assert any(f"<!-- numbers: {place} -->" in text for text in texts.values()), place
         for page, text in texts.items():
             inside = show.seen_from(page.parent, ROOT, show.wrapped(said))

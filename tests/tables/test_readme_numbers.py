@@ -45,14 +45,14 @@ def test_every_place_is_that_of_an_artefact():
             assert readme.said(text, place) is not None
 
 
-def test_there_is_no_file_that_no_artefact_makes():
-    """But for pages that are written by hand."""
-    made = {f"{name}.md" for name in EVERY} | set(BY_HAND)
-    assert {path.name for path in PAPER.glob("*.md")} == made
-    assert {path.name for path in (PAPER / ROWS).iterdir()} == {
-        f"{name}.jsonl.gz" for name in EVERY
-    }
-    assert {path.suffix for path in PAPER.iterdir() if path.is_file()} == {".md", ".png"}
-
-
-BY_HAND = ("findings.md", "how_it_works.md", "report.md", "supported.md", "using_it.md")
+def test_every_file_is_linked_from_the_readme_or_from_what_it_links():
+    found, left = set(), [readme.README]
+    while left:
+        page = left.pop()
+        links = re.findall(r"\]\(([^)\s#]+)", page.read_text(encoding="utf-8"))
+        there = {(page.parent / link).resolve() for link in links} - found
+        found |= there
+        left += [path for path in there if path.suffix == ".md" and path.parent == PAPER]
+    assert {path for path in PAPER.iterdir() if path.is_file()} <= found
+    rows = {f"{name}.jsonl.gz" for name in EVERY}
+    assert {path.name for path in (PAPER / ROWS).iterdir()} == rows

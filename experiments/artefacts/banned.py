@@ -1,0 +1,412 @@
+"""Banned words, by the mask and by going back: does one ever get through, and what does it cost?
+
+First the article's words and prompt, with a real model: Clay, "Using Finite State Machine (FSM) and
+Rollback Mechanism to Restrict LLM from Generating Banned Words" (2024), whose companion notebook
+bans `talk`, `listen` and `fuck you` after the prompt `Can we talk?`. Then random lists over the
+tokenizer's own vocabulary, with a model that is drawn to the banned words. SmolLM2, much smaller
+than the article's model, seldom says them there, so a second prompt is ours. All texts are looked
+through for banned words by plain string search.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from bpe_automata import Constraint, Tokenizer
+from bpe_automata._decoding.constraint import rebuilt
+from bpe_automata.banning import AppliedBan, Ban, Spellings
+from bpe_automata.errors import EmptyLanguageError, LogitsError, ModelError
+from bpe_automata.sampling import BannedGeneration, decode, decode_allowed, decode_without
+from bpe_automata.sampling._banned import free, tail
+from bpe_automata.sampling._loop import asked
+from experiments.lab import Row
+from experiments.models import causal, opened
+from experiments.shared.resources import timed
+from experiments.show import Table, fixed, several, whole
+
+TITLE, TIMED = "Banned words", True
+MODES = ("free", "exact", "rollback")
+KINDS = ("anywhere", "whole words", "any case", "whole words, any case")
+WORDS, PROMPT = ("talk", "listen", "fuck you"), "Can we talk?"
+OURS = "When you are sad, a good friend will sit down with you, and"
+"""A prompt that SmolLM2 goes on from with the words, which it does not do after the article's."""
+PROMPTS = {
+    "the article's": PROMPT,
+    "the same as chat": f"<|im_start|>user\n{PROMPT}<|im_end|>\n<|im_start|>assistant\n",
+    "ours": OURS,
+}
+SIZED_EACH, LIST_IDS, SPLITS, LONGEST = 10, 40, 12, 6
+"""Of so many lists the spellings of one are counted; ids of a text under a list; tokenizations of
+each word that its model knows, and ids of which it recognises where it is in one."""
+
+
+@dataclass(frozen=True)
+class Config:
+    """draws: texts drawn after each prompt, besides the greedy one, of at most new_ids; lists:
+    random ones."""
+
+    model: str = "smollm2"
+    draws: int = 2
+    new_ids: int = 40
+    lists: int = 200
+    device: str = "auto"
+    dtype: str = "float32"
+    seed: int = 0
+
+
+SMOKE = Config(draws=0, new_ids=2, lists=4)
+
+
+def cells(config: Config) -> list[Row]:
+    """The article's words: greedy after each prompt, ours with whole words too, then drawn; then
+    lists. turn: how far the order of the modes is rotated."""
+    settings: list[Row] = [{"prompt": name, "ban": KINDS[2], "draw": -1} for name in PROMPTS]
+    settings.append({"prompt": "ours", "ban": KINDS[1], "draw": -1})
+    draws = range(config.draws)
+    settings += [{"prompt": name, "ban": KINDS[2], "draw": k} for k in draws for name in PROMPTS]
+    settings += [{"number": k} for k in range(config.lists)]
+    return [setting | {"turn": k} for k, setting in enumerate(settings)]
+
+
+def measure(
+    config: Config, turn: int, prompt: str = "", ban: str = "", draw: int = -1, number: int = -1
+) -> list[Row]:
+    """A row for each mode; spellings: states, transitions and sequences of all as one automaton."""
+    loaded = opened(config.model, config.device, config.dtype)
+    tokenizer, plain = loaded.tokenizer, free(loaded.tokenizer)
+    if number < 0:
+        banned, ids = ban_of(WORDS, ban), loaded.prompt_ids(PROMPTS[prompt])
+        drawing = {"temperature": float(draw >= 0), "seed": max(0, draw)}
+        drawing["max_new_tokens"] = config.new_ids
+        said: Row = {"model": loaded.name, "note": loaded.note}
+        before, model = tail(tokenizer, ids), causal(loaded)
+    else:
+        words, ban, before = word_lists(tokenizer, config.lists, config.seed)[number]
+        banned, ids, seed = ban_of(words, ban), tokenizer.encode(before), config.seed + number
+        drawing = {"seed": seed, "max_new_tokens": LIST_IDS}
+        said = {"words": words, "ban": ban, "before": before}
+        model = wanting_model(tokenizer, words, before, seed, plain.eos_ids)
+    if number < 0 or number % SIZED_EACH == 0:
+        made = Spellings(tokenizer, banned).automaton()
+        said["spellings"] = [made.n_states, made.n_transitions, float(made.total())]
+    rows = runs(model, tokenizer, banned, plain, ids, before, turn, **drawing)
+    return [said | row for row in rows]
+
+
+def ban_of(words: Sequence[str], kind: str) -> Ban:
+    """kind: of KINDS."""
+    return Ban(tuple(words), (), "whole" in kind, "case" in kind)
+
+
+# One text of each mode, timed.
+
+Model = Callable[[Sequence[int]], np.ndarray]
+
+
+def runs(
+    model: Any,
+    tokenizer: Tokenizer,
+    ban: Ban,
+    plain: Constraint,
+    prompt: Sequence[int],
+    before: str,
+    turn: int = 0,
+    **options: Any,
+) -> list[Row]:
+    """A row for each mode, in the order in which they were timed. before: the text that the prompt
+    ends in. No mode finds anything ready that one before it made: each has a constraint and a ban
+    of its own, and the prompt is read before its clock starts (to a model that keeps a cache, what
+    the mode before wrote is taken back by that)."""
+    rows, first = list[Row](), turn % len(MODES)
+    for mode in MODES[first:] + MODES[:first]:
+        own, its_ban = rebuilt(plain, plain.dfa), replace(ban)
+        row: Row = {"mode": mode, "banned": []}
+        try:
+            prepared, made = timed(partial(prepare, mode, tokenizer, its_ban, own, before))
+            asked(model, prompt, ())
+            given = {"prompt": prompt, **options}
+            call = partial(write, mode, model, tokenizer, its_ban, own, before, made, given)
+            spent, run = timed(call)
+        except (EmptyLanguageError, LogitsError, ModelError) as error:
+            rows.append(row | {"error": str(error), "raised": type(error).__name__})
+            continue
+        row |= {"text": run.text, "ids": len(run.ids), "passes": run.passes, "spent": spent}
+        row |= {"prepared": prepared, "banned": found(ban, run.text, before)}
+        if isinstance(run, BannedGeneration):
+            row |= {"acted": run.acted, "discarded": run.discarded}
+            back = [[r.position, r.token, r.word, len(r.discarded)] for r in run.rollbacks]
+            row["rollbacks"] = back
+        rows.append(row)
+    return rows
+
+
+def prepare(mode: str, tokenizer: Tokenizer, ban: Ban, plain: Constraint, before: str) -> Any:
+    """What several texts could share."""
+    if mode == "exact":
+        made = AppliedBan(ban, plain)
+        made.after(before)
+        return made
+    if mode == "rollback":
+        return Spellings(tokenizer, ban, plain.eos_ids, plain.added_tokens)
+    return None
+
+
+def write(
+    mode: str,
+    model: Any,
+    tokenizer: Tokenizer,
+    ban: Ban,
+    plain: Constraint,
+    before: str,
+    made: Any,
+    given: Row,
+) -> Any:
+    """One text."""
+    if mode == "free":
+        return decode(model, plain, **given)
+    under = given | {"constraint": plain, "after": before}
+    if mode == "exact":
+        return decode_allowed(model, ban, tokenizer, banned=made, **under)
+    return decode_without(model, ban, tokenizer, spellings=made, **under)
+
+
+# The search for banned words: by strings, with nothing of the library.
+
+
+def found(ban: Ban, text: str, before: str) -> list[str]:
+    """The words that stand in `before + text` and end in `text`."""
+    return [word for word in ban.words if stands(word, before + text, len(before), ban)]
+
+
+def stands(word: str, text: str, past: int, ban: Ban) -> bool:
+    """Does the word end somewhere after `past`?"""
+    flags = re.IGNORECASE if ban.ignore_case else 0
+    starts = [m.start() for m in re.finditer(f"(?={re.escape(word)})", text, flags)]
+    spans = [(start, start + len(word)) for start in starts]
+    if ban.ignore_case:  # where whole characters of the text fold to what the word folds to
+        indices = {0: 0}
+        for k, character in enumerate(text):
+            indices[max(indices) + len(character.casefold())] = k + 1
+        folded = word.casefold()
+        starts = [m.start() for m in re.finditer(f"(?={re.escape(folded)})", text.casefold())]
+        ends = [(s, s + len(folded)) for s in starts]
+        spans += [(indices[s], indices[e]) for s, e in ends if s in indices and e in indices]
+
+    def alone(start: int, end: int) -> bool:
+        return not re.search(r"\w", text[max(0, start - 1) : start] + text[end : end + 1])
+
+    return any(e > past and (not ban.whole_word or alone(s, e)) for s, e in spans)
+
+
+# Random lists, and a model that wants to write their words.
+
+
+@lru_cache(maxsize=1)
+def word_lists(tokenizer: Tokenizer, n: int, seed: int) -> list[tuple[list[str], str, str]]:
+    """`n` times (one to eight words, a kind of ban, what the text comes after: every second time
+    the beginning of a word). Words are tokens, their middles, some in a row, and some with
+    characters beyond ASCII."""
+    rng, texts = np.random.default_rng(seed), list[str]()
+    for token, spelled in enumerate(tokenizer.spellings):
+        if token not in tokenizer.added_ids and token not in tokenizer.description.controls:
+            text = spelled.decode(errors="ignore")
+            texts += [text] if text.strip() and text.encode() == spelled else []
+    plain = [text for text in texts if text.isascii()]
+    beyond = [text for text in texts if not text.isascii()]
+
+    def pick(among: Sequence[str]) -> str:
+        return among[int(rng.integers(len(among)))]
+
+    def word() -> str:
+        kind, one = rng.integers(4), pick(plain)
+        if kind == 0:
+            return one.strip()
+        if kind == 1:
+            return one[1:-1].strip() or one
+        if kind == 2 or not beyond:
+            return "".join(pick(plain) for _ in range(int(rng.integers(2, 4)))).strip()
+        return (pick(beyond) + pick(plain if rng.integers(2) else beyond)).strip()
+
+    found_ = []
+    for number in range(n):
+        words = [word() for _ in range(int(rng.integers(1, 9)))]
+        chosen = [*{word.casefold(): word for word in words}.values()]
+        half = chosen[0][: (len(chosen[0]) + 1) // 2] if number % 2 else ""
+        found_.append((chosen, KINDS[number // 2 % len(KINDS)], half))
+    return found_
+
+
+def wanting_model(
+    tokenizer: Tokenizer, words: Sequence[str], before: str, seed: int, eos_ids: Sequence[int]
+) -> Model:
+    """Logits that draw towards the banned words by many tokenizations: random numbers, and more for
+    ids that begin or go on with one of `SPLITS` random tokenizations of each word, of its rest
+    after `before`, and of it with a space before and a mark after."""
+    rng = np.random.default_rng(seed)
+    noise = rng.normal(size=(16, tokenizer.n_ids)).astype(np.float32)
+    silent = tokenizer.added_ids | tokenizer.description.controls
+    by_bytes = {s: i for i, s in enumerate(tokenizer.spellings) if s and i not in silent}
+    follows: dict[tuple[int, ...], list[int]] = {}
+    for word in words:
+        texts = [word, f" {word}", f" {word}.", word.upper()]
+        texts += [word.removeprefix(before)] if before else []
+        for k in range(SPLITS):
+            ids = split(by_bytes, texts[k % len(texts)].encode(), rng)
+            for at, token in enumerate(ids):
+                follows.setdefault(tuple(ids[max(0, at - LONGEST) : at]), []).append(token)
+    noise[:, list(eos_ids)] = 9
+
+    def model(so_far: Sequence[int]) -> np.ndarray:
+        logits: np.ndarray = noise[so_far[-1] % len(noise) if len(so_far) else 0].copy()
+        for size in range(min(LONGEST, len(so_far)) + 1):
+            ids = tuple(so_far[len(so_far) - size :])
+            logits[follows.get(ids, [])] += 9 + 2 * bool(size)
+        return logits
+
+    return model
+
+
+def split(by_bytes: dict[bytes, int], data: bytes, rng: np.random.Generator) -> list[int]:
+    """Ids that spell `data`, each of random length; none where some byte has no token."""
+    ids, at = list[int](), 0
+    while at < len(data):
+        ends = [e for e in range(at + 1, min(len(data), at + 16) + 1) if data[at:e] in by_bytes]
+        if not ends:
+            return []
+        end = ends[int(rng.integers(len(ends)))]
+        ids.append(by_bytes[data[at:end]])
+        at = end
+    return ids
+
+
+# What the rows say.
+
+
+def written(rows: pd.DataFrame) -> pd.DataFrame:
+    """each: seconds for each id that stayed; times: those as a multiple of the free text's, where
+    every mode has an id; compared: has it?"""
+    found_ = rows.assign(each=rows["spent"] / rows["ids"].clip(lower=1))
+    found_["kind"] = np.where(found_["number"].isna(), "the article's words", "random lists")
+    found_["holds"] = found_["banned"].map(bool)
+    order = {mode: k for k, mode in enumerate(MODES)}
+    found_ = found_.sort_values(["turn", "mode"], key=lambda of: of.replace(order), kind="stable")
+    base = found_[found_["mode"] == "free"].set_index("turn")["each"]
+    least = found_.fillna({"ids": 0}).groupby("turn")["ids"].min()
+    found_["compared"] = found_["turn"].map(least) > 0
+    found_["times"] = (found_["each"] / found_["turn"].map(base)).where(found_["compared"])
+    return found_.reset_index(drop=True)
+
+
+def tables(rows: pd.DataFrame) -> list[Table]:
+    """All texts of the article's words; rollbacks; lists; cost; sizes."""
+    texts = written(rows)
+    ours, lists = texts[texts["number"].isna()], texts[texts["number"].notna()]
+    drawn = np.where(ours["draw"] < 0, "greedy", "seed " + ours["draw"].astype(int).astype(str))
+    ours = ours.assign(**{"prompt, ban": ours["prompt"] + ", " + ours["ban"] + ", " + drawn})
+    shown = pd.DataFrame({"prompt, ban": ours["prompt, ban"], "mode": ours["mode"]})
+    shown["text"] = [t if len(t) <= 56 else t[:53] + "..." for t in map(repr, ours["text"])]
+    shown["banned words in it"] = ours["banned"].map(", ".join).replace("", None)
+    shown = shown.assign(acted=ours["acted"], passes=ours["passes"])
+    shown["ms a token"] = 1e3 * ours["each"]
+    back = ours[(ours["mode"] == "rollback")].explode("rollbacks").dropna(subset=["rollbacks"])
+    log = pd.DataFrame([*back["rollbacks"]], columns=["position", "id", "because of", "ids"])
+    log.columns = ["back to position", "id banned there", "because of", "ids thrown away"]
+    log.insert(0, "prompt, ban", [*back["prompt, ban"]])
+    note = f"""the model: {ours["model"].iloc[0]}. {ours["note"].iloc[0]}
+
+        published, with gemma-2-2b-it, greedy: free `I'm here to listen and help in any way I can.`;
+        with the filter one rollback, from step 8 to step 7, where ` listen` is masked: `I'm here to
+        help you with whatever you need.` (29 steps). Its machine has 150 states for 140 routes, and
+        words begin and end where tokens do
+
+        acted: exact, steps at which the ban took ids from the mask; rollback, how often decoding
+        went back; the prompt's own `talk` is no concern of the ban; ours: `{OURS}`"""
+    words = ", ".join(f"`{word}`" for word in WORDS)
+    numbers_ = dict.fromkeys(("acted", "passes", "ms a token"), whole)
+    return [
+        Table(f"The article's words: {words} after `{PROMPT}`", shown, numbers_, note),
+        Table("Log of the rollbacks", log),
+        lists_table(lists),
+        costs(texts),
+        sizes(texts),
+    ]
+
+
+def lists_table(lists: pd.DataFrame) -> Table:
+    """By kind of ban."""
+    lines = list[Row]()
+    for kind in (*KINDS, "all"):
+        some = lists if kind == "all" else lists[lists["ban"] == kind]
+        if some.empty:
+            continue
+        by = {mode: some[some["mode"] == mode] for mode in MODES}
+        exact, back = by["exact"], by["rollback"]
+        line: Row = {"ban": kind, "lists": len(by["free"])}
+        line |= {f"{mode}: texts with banned words": of["holds"].sum() for mode, of in by.items()}
+        line["exact: steps at which the ban acted"] = exact["acted"].sum(), exact["passes"].sum()
+        line |= {"rollbacks": back["acted"].sum(), "in texts": (back["acted"] > 0).sum()}
+        line["ids thrown away / kept"] = back["discarded"].sum(), back["ids"].sum()
+        raised = some["raised"] if "raised" in some else pd.Series(dtype=object)
+        nothing = (raised == "EmptyLanguageError").sum()
+        lines.append(line | {"nothing allowed": nothing, "other errors": raised.count() - nothing})
+    data = pd.DataFrame(lines)
+    formats = {c: several(whole) if "/" in c or "acted" in c else whole for c in data.columns[1:]}
+    note = """one to eight words each: tokens, parts of tokens, several tokens in a row, characters
+        beyond ASCII; every second text comes after the beginning of a banned word
+
+        the model: random numbers, and 9 to 11 nats more for ids that begin or go on with a banned
+        word by one of 12 random tokenizations of each; texts are searched by `re` alone"""
+    title = "Random lists of banned words, with a model that is drawn to them"
+    return Table(title, data, formats, note)
+
+
+def costs(texts: pd.DataFrame) -> Table:
+    """Medians of texts with at least one id in every mode."""
+    of = texts[texts["compared"]].assign(calls=lambda t: t["passes"] / t["ids"])
+    by = of.groupby(["kind", "mode"], sort=False)[["each", "times", "calls", "prepared"]].median()
+    by[["each", "prepared"]] *= 1e3
+    names = ["", "mode", "ms a token", "times free", "calls of the model a token", "to prepare, ms"]
+    data = by.reset_index().set_axis(names, axis=1)
+    formats = dict.fromkeys(names[2:5], fixed(2)) | {names[5]: fixed(1)}
+    note = """medians of texts with at least one id in every mode; a token: one that stayed; the
+        modes of a row are timed one after the other in one process, in an order that rotates, the
+        prompt read before the clock starts, nothing shared
+
+        to prepare: what several texts can share, the constraint or the spellings; the model of the
+        lists costs next to nothing, so there the loops themselves are seen"""
+    return Table("Cost", data, formats, note)
+
+
+def sizes(texts: pd.DataFrame) -> Table:
+    """The token automata of the spellings, each once."""
+    once = texts.dropna(subset=["spellings"]).drop_duplicates("turn")
+    data = pd.DataFrame([*once["spellings"]], columns=["states", "transitions", "sequences of ids"])
+    kind = np.where(once["number"].isna(), "the article's, ", "list, ")
+    data.insert(0, "words", [*(kind + once["ban"])])
+    formats = {"states": whole, "transitions": whole, "sequences of ids": "{:.3g}".format}
+    note = "minimal; none has a cycle. Of the lists, each tenth"
+    return Table("All spellings as one automaton", data.drop_duplicates(), formats, note)
+
+
+def numbers(rows: pd.DataFrame) -> dict[str, str]:
+    """What became of the lists."""
+    texts = written(rows)
+    through = (texts["holds"] & (texts["mode"] != "free")).sum()
+    lists = texts[texts["number"].notna()]
+    times = lists.groupby("mode")["times"].median()
+    free_ = lists[lists["mode"] == "free"]
+    what = f"{through} texts hold a banned word"
+    what = what if through else "neither the mask nor going back let a word through"
+    return {
+        "banned": f"""In {len(free_)} random lists {what} (unconstrained, {free_["holds"].sum()}
+        texts do); where the model itself costs next to nothing, an id takes {times["exact"]:.1f}
+        times as long by the mask, {times["rollback"]:.1f} by going back
+        ([table](paper_figures/banned.md), `python -m experiments run banned`)."""
+    }

@@ -1,0 +1,244 @@
+"""Throughput: tokens per second of batched sampling under masks, beside the same loop without.
+
+One loop (`shared.batched`), one model, one process: in each round the batch is sampled once without
+a constraint and once under each, so that slow drift of the machine hits all alike; what counts is
+the ratio within a round. The languages never end, and nothing else does, so all samples have the
+same length. Masks are packed by the host while the model reads the last ids, and applied where the
+logits are.
+
+`throughput-gpu` is the same on a GPU, with longer rounds and larger batches, and with passes of the
+model of two kinds: launched kernel by kernel, as transformers has it, and as one graph, as
+inference engines have it (`shared.graphed`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from bpe_automata import Constraint, constrain
+from bpe_automata._decoding.constraint import Method
+from experiments.lab import Row
+from experiments.models import LoadedModel, opened
+from experiments.shared.batched import Drawn, Masked, is_queued, sample_batch
+from experiments.shared.graphed import Graphed
+from experiments.shared.resources import timed
+from experiments.show import CANONICAL, LIFT, Figure, Table, fixed, markdown, panels, percent, three
+from experiments.statistics import median_interval
+
+TITLE, TIMED = "Throughput of sampling under masks", True
+PROMPT = "Here is what was asked for, line by line.\n"
+LANGUAGES = {
+    "records": r'(\{"name": "[A-Z][a-z]{1,12}", "age": [1-9][0-9]?, "ok": (true|false)\}\n)*',
+    "prose": r"([A-Z][a-z]*(,? [a-z]+){1,15}[.?!]\n)*",
+}
+THROWAWAY = r"(\w+[ \n])*"
+"""What the first to sample under a mask does for all is done under this one."""
+METHODS: dict[str, Method] = {"canonical": "canonical", "lift": "lift"}
+COLORS = {"canonical": CANONICAL, "lift": LIFT}
+GOAL, GOAL_BATCH, SEEDS = 0.97, 64, 1000
+"""The least ratio to the throughput without masks, the batch that it is asked of; between two seeds
+of the config, for the rounds."""
+
+
+@dataclass(frozen=True)
+class Config:
+    """length: ids of each sample; repeats: rounds."""
+
+    model: str = "smollm2"
+    device: str = "auto"
+    dtypes: tuple[str, ...] = ("bfloat16", "float32")
+    batches: tuple[int, ...] = (1, 8, 64)
+    passes: tuple[str, ...] = ("launched",)
+    languages: tuple[str, ...] = tuple(LANGUAGES)
+    length: int = 6
+    repeats: int = 6
+    seed: int = 0
+
+
+ON_GPU = Config(
+    device="cuda",
+    dtypes=("bfloat16",),
+    batches=(1, 8, 64, 256),
+    passes=("launched", "graph"),
+    length=64,
+    repeats=8,
+)
+SMOKE = Config(dtypes=("bfloat16",), batches=(2,), languages=("records",), length=2, repeats=1)
+
+
+def cells(config: Config) -> list[Row]:
+    """All languages and methods take turns in one."""
+    return [
+        {"dtype": dtype, "passes": passes, "batch": batch}
+        for dtype in config.dtypes
+        for batch in config.batches
+        for passes in config.passes
+    ]
+
+
+def measure(config: Config, dtype: str, passes: str, batch: int) -> list[Row]:
+    """A row for each language and method. In the first round the constraints are new; what is done
+    once for a batch of this size is nobody's, under masks too."""
+    loaded, first = opened(config.model, config.device, dtype), SEEDS * config.seed
+    model, length = loaded.model, len(loaded.prompt_ids(PROMPT)) + config.length
+    model = Graphed(model, length) if passes == "graph" else model
+    draw = partial(drawn, loaded, model, batch, config.length)
+    pairs = [(language, method) for language in config.languages for method in METHODS]
+    draw(None, first)
+    for method in METHODS:
+        draw(constrained(loaded, THROWAWAY, method), first)
+    made = {pair: constrained(loaded, LANGUAGES[pair[0]], pair[1]) for pair in pairs}
+    spent: dict[tuple[str, str] | None, list[float]] = {key: [] for key in (None, *pairs)}
+    for round_ in range(config.repeats + 1):
+        for key in [*spent][:: -1 if round_ % 2 else 1]:
+            constraint = made[key] if key else None
+            spent[key].append(timed(partial(draw, constraint, first + round_))[0])
+    said: Row = {"length": config.length, "device": loaded.device, "model": loaded.name}
+    said |= {"note": loaded.note, "thread": not is_queued(loaded.model)}
+    said |= {"free": spent[None][1:]}
+    return [
+        said
+        | {"language": language, "method": method, "constrained": spent[language, method][1:]}
+        | {"cold": [spent[None][0], spent[language, method][0]]}
+        | {"masks": masks(loaded, draw(constraint, first), constraint)}
+        for (language, method), constraint in made.items()
+    ]
+
+
+def constrained(loaded: LoadedModel, regex: str, method: str) -> Constraint:
+    """Without end-of-sequence ids: a text of these languages can always go on."""
+    return constrain(loaded.tokenizer, regex, METHODS[method], eos_ids=())
+
+
+def drawn(
+    loaded: LoadedModel,
+    model: Any,
+    batch: int,
+    length: int,
+    constraint: Constraint | None,
+    seed: int,
+) -> list[Drawn]:
+    """One batch."""
+    prompt = loaded.prompt_ids(PROMPT)
+    options: Row = {"max_new_tokens": length, "seed": seed, "batch": batch, "weights": False}
+    return sample_batch(model, prompt, constraint, batch, **options)
+
+
+def masks(loaded: LoadedModel, texts: list[Drawn], constraint: Constraint) -> list[float]:
+    """Seconds of each step of moving the matchers of a batch on and packing their masks, along
+    samples that were just drawn, by a host that does nothing else."""
+    rows = Masked(constraint, loaded.prompt_ids(PROMPT), len(texts), pinned=False)
+    columns = zip(*(text.ids for text in texts), strict=True)
+    return [timed(partial(rows.read, column))[0] for column in columns]
+
+
+# What the rows say.
+
+
+def summary(rows: pd.DataFrame) -> pd.DataFrame:
+    """The median `ratio` of the throughput under masks to that without in the same round, its exact
+    interval of 95 % (of less than six rounds their whole range), and tokens per second."""
+    each = zip(rows["free"], rows["constrained"], strict=True)
+    ratios = [np.divide(free, own) for free, own in each]
+    ends = [median_interval([*r]) or (r.min(), r.max()) for r in ratios]
+    graph = rows["passes"].where(rows["passes"] != "launched", "")
+    ids = rows["batch"] * rows["length"]
+    return rows.assign(
+        dtype=(rows["dtype"] + ", " + graph).str.removesuffix(", "),
+        where=rows["device"].map({"cpu": "CPU", "cuda": "GPU"}),
+        ratio=[np.median(r) for r in ratios],
+        low=[low for low, _ in ends],
+        high=[high for _, high in ends],
+        free=ids / rows["free"].map(np.median),
+        constrained=ids / rows["constrained"].map(np.median),
+        rounds=rows["free"].map(len),
+        first=[free / own for free, own in rows["cold"]],
+        step=rows["masks"].map(np.median) * 1e3,
+    )
+
+
+def tables(rows: pd.DataFrame) -> list[Table]:
+    """A line for each dtype, batch, language and method."""
+    found = summary(rows)
+    reached = f"at least {GOAL:.0%} at batch {GOAL_BATCH}"
+    found[reached] = np.where(found["ratio"] >= GOAL, "yes", "NO")
+    found.loc[found["batch"] != GOAL_BATCH, reached] = None
+    names = {"where": "device", "dtype": "dtype", "batch": "batch", "language": "language"}
+    names |= {"method": "method", "free": "free tokens/s", "constrained": "constrained tokens/s"}
+    names |= {"ratio": "ratio", "low": "from", "high": "to", reached: reached}
+    names |= {"first": "first time ratio", "step": "masks of a step, ms"}
+    data = found[[*names]].rename(columns=names)
+    formats = dict.fromkeys(("ratio", "from", "to", "first time ratio"), percent(1))
+    formats |= dict.fromkeys(("free tokens/s", "constrained tokens/s"), fixed(1))
+    by_whom = "another thread" if found["thread"].all() else "the thread that queues its work"
+    note = f"""{found["length"].iloc[0]} ids of each sample after one prompt, which is read once; n
+        = {found["rounds"].iloc[0]} rounds
+
+        ratio: the median over rounds of the ratio within a round; from, to: its exact 95 % interval
+        (all rounds, where there are less than six)
+
+        the time of a batch begins before the model reads the prompt, under masks and without
+
+        first time: in a round before these, with new constraints, when the kernels are loaded
+        already; in later rounds a constraint has seen the texts of earlier ones
+
+        masks of a step: moving all matchers of the batch on and packing their masks, alone; the
+        loop does this while the model reads, in {by_whom}
+
+        {found["model"].iloc[0]}. {found["note"].iloc[0]}"""
+    formats |= {"masks of a step, ms": three}
+    return [Table(f"On a {' and '.join(found['where'].unique())}", data, formats, note)]
+
+
+def figure(rows: pd.DataFrame) -> Figure:
+    """The ratio by batch; a panel for each dtype."""
+    found = summary(rows)
+    dtypes = [*found.groupby("dtype", sort=False)]
+    drawn_, axes = panels(1, len(dtypes), (4 + 3 * max(2, len(dtypes)), 4.6), sharey=True)
+    for axis, (dtype, some) in zip(axes[0], dtypes, strict=True):
+        batches = sorted(some["batch"].unique())
+        groups = [*some.groupby(["language", "method"], sort=False)]
+        for k, ((language, method), of) in enumerate(groups):
+            x = np.searchsorted(batches, of["batch"]) + 0.12 * (k - (len(groups) - 1) / 2)
+            axis.vlines(x, 100 * of["low"], 100 * of["high"], color=COLORS[method], linewidth=1)
+            marks = {"color": COLORS[method], "marker": "os^D"[[*LANGUAGES].index(language)]}
+            axis.scatter(x, 100 * of["ratio"], s=30, label=f"{language}, {method}", **marks)
+        axis.axhline(100, color="#888888", linewidth=1, linestyle="--", zorder=0)
+        axis.set_xticks(range(len(batches)), batches)
+        axis.set(xlim=(-0.5, len(batches) - 0.5), xlabel="samples at a time")
+        axis.set_title(str(dtype), loc="left", fontsize=10)
+        axis.grid(axis="y", color="#eeeeee")
+    axes[0][0].set_ylabel("throughput under masks, of that without (%)")
+    axes[0][-1].legend(fontsize=8, frameon=False)
+    batch, devices = found["batch"].max(), ", ".join(found["where"].unique())
+    ends = found[found["batch"] == batch].groupby("dtype", sort=False)["ratio"].agg(["min", "max"])
+    kept = [f"{100 * lo:.1f} to {100 * hi:.1f} % in {dtype}" for dtype, lo, hi in ends.itertuples()]
+    headline = f"Throughput that masks leave at batch {batch} ({devices}):\n{', '.join(kept)}"
+    note = (
+        f"{devices}; {found['model'].iloc[0]}; n = {found['rounds'].max()} rounds: medians of the "
+        "ratio within a round, lines: 95 % intervals. Dashed: as much as without masks."
+    )
+    return Figure(drawn_, headline, note)
+
+
+def numbers(rows: pd.DataFrame) -> dict[str, str]:
+    """The largest batch."""
+    found = summary(rows)
+    largest = found[found["batch"] == found["batch"].max()]
+    data = largest[["dtype", "language", "method"]].copy()
+    each = largest[["ratio", "low", "high"]].values
+    data["of the throughput without"] = [
+        f"{100 * r:.1f} % ({100 * low:.1f} to {100 * high:.1f})" for r, low, high in each
+    ]
+    where = " and ".join(largest["where"].unique())
+    return {
+        "throughput": f"""Sampling {found["batch"].max()} texts at a time on a {where}, tokens per
+        second under masks beside the same loop without (`python -m experiments throughput`):
+
+        {markdown(data)}"""
+    }

@@ -1,1 +1,0 @@
-"""How often a model leaves its tokenizer's own tokenization."""
