@@ -131,17 +131,6 @@ def test_the_function_allows_what_the_processor_allows(case):
         assert allowed(row, ids[row]) == np.flatnonzero(mask).tolist()
 
 
-@examples(30)
-@given(case=walked())
-def test_forced_ids_are_those_of_masks_with_one(case):
-    numbers, rows = case
-    inputs, masks = processor(numbers)
-    ids = whole(inputs, rows)
-    for row, found in enumerate(masks.forced(ids)):
-        allowed = np.flatnonzero(expected(numbers[row], rows[row]))
-        assert found == (allowed[0] if len(allowed) == 1 else -1)
-
-
 BEAMS = [
     {"num_beams": 1},
     {"num_beams": 2},
