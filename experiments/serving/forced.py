@@ -31,14 +31,7 @@ from experiments.run.files import ROOT, require
 from experiments.run.measuring import Run
 from experiments.schemas.inputs import SCHEMAS, Case, regex_cases, schema_cases
 from experiments.serving.forced_report import TITLE, facts, readme, tables
-from experiments.serving.forced_walks import (
-    GIVEN,
-    STYLES,
-    Item,
-    item_of,
-    sampled,
-    walked,
-)
+from experiments.serving.forced_walks import GIVEN, STYLES, Item, item_of, sampled, walked
 from experiments.shared.models import LoadedModel, OneModel, causal
 
 __all__ = ["TITLE", "facts", "readme", "tables"]

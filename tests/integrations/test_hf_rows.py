@@ -27,9 +27,7 @@ from hypothesis import given  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 from support import examples  # noqa: E402
 
-from bpe_automata.errors import (  # noqa: E402
-    LogitsError,
-)
+from bpe_automata.errors import LogitsError  # noqa: E402
 from bpe_automata.integrations.transformers import (  # noqa: E402
     ConstraintLogitsProcessor,
     padded,

@@ -16,10 +16,7 @@ from hf_tiny import ON  # noqa: E402
 
 from bpe_automata import constrain  # noqa: E402
 from bpe_automata._decoding.matcher import Matcher  # noqa: E402
-from bpe_automata._decoding.token_table import (  # noqa: E402
-    Listed,
-    TokenTable,
-)
+from bpe_automata._decoding.token_table import Listed, TokenTable  # noqa: E402
 from bpe_automata.integrations.torch_table import TorchTable  # noqa: E402
 from bpe_automata.integrations.transformers._processor import ConstraintLogitsProcessor  # noqa: E402
 from bpe_automata.integrations.transformers._table_processor import TokenTableProcessor  # noqa: E402

@@ -18,11 +18,7 @@ from hypothesis import strategies as st  # noqa: E402
 from support import examples, tiny_llama  # noqa: E402
 
 from bpe_automata import constrain  # noqa: E402
-from bpe_automata.errors import (  # noqa: E402
-    PromptError,
-    TokenOutOfRangeError,
-    UnsupportedFeatureError,
-)
+from bpe_automata.errors import PromptError, TokenOutOfRangeError, UnsupportedFeatureError  # noqa: E402
 from bpe_automata.integrations.transformers import CausalModel, generate  # noqa: E402
 
 VOCABULARY = 49_152

@@ -8,11 +8,7 @@ import pytest
 from bpe_automata import constrain
 from bpe_automata.sampling import decode
 from bpe_automata.testing import byte_spelling, small_tokenizer
-from experiments.serving.speedup import (
-    certain,
-    nothing,
-    write,
-)
+from experiments.serving.speedup import certain, nothing, write
 
 PIECES = ['{"', '":', '":"', '","', '"}', "na", "me", "name", "title", " a", "ab", "12"]
 MERGES = [("n", "a"), ("m", "e"), ("na", "me"), ("{", '"'), ('"', ":"), ('":', '"'), ("a", "b")]

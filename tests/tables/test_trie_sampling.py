@@ -14,10 +14,7 @@ from experiments.answers.populations import Populations, _systematic
 from experiments.answers.targets import Targets, Vocabulary
 from experiments.answers.trie import Automaton, along_paths, masked_steps, unroll
 from experiments.run.statistics import clopper_pearson
-from experiments.study.distortion.artefact import (
-    ConstrainedSampler,
-    sample_free,
-)
+from experiments.study.distortion.artefact import ConstrainedSampler, sample_free
 
 ANSWERS = ("abcab", "caa", "bbc")
 AUTOMATON = lift_of(ANSWERS)
