@@ -113,7 +113,7 @@ class Assembly:
         if self._states > budget.max_instructions:
             raise out_of_states(budget.max_instructions)
         data = b"".join(text for _, text, _, _ in self._texts)
-        column, some_byte = alphabet([dfa for dfa, _ in self._copies.values()], data)
+        column, some_byte = alphabet([dfa.byte_class for dfa, _ in self._copies.values()], data)
         letters = column[np.frombuffer(data, np.uint8)]
         steps = np.array(marks, _INT).reshape(-1, 3).T
         columns = len(some_byte) + (1 + int(steps[1].max()) if marks else 0)
@@ -207,12 +207,12 @@ def subsets(
     return trans, accepting
 
 
-def alphabet(dfas: Sequence[ByteDFA], letters: bytes) -> tuple[np.ndarray, np.ndarray]:
-    """(int32 [256], column of each byte; int64, first byte of each column). Bytes that no DFA tells
-    apart share one, but for the letters, each of which has its own."""
+def alphabet(classes: Sequence[np.ndarray], letters: bytes) -> tuple[np.ndarray, np.ndarray]:
+    """(int32 [256], column of each byte; int64, first byte of each column). Bytes that no classes
+    (uint8 [256]) tell apart share one, but for the letters, each of which has its own."""
     alone, used = np.zeros(256, np.int32), sorted(set(letters))
     alone[used] = 1 + np.arange(len(used))
-    rows = {dfa.byte_class.tobytes(): dfa.byte_class for dfa in dfas}
+    rows = {one.tobytes(): one for one in classes}
     return equal_columns(np.array([alone, *rows.values()]))
 
 

@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 
 from bpe_automata._arguments import at_least
-from bpe_automata._automata.assembly import reduced
+from bpe_automata._automata.assembly import alphabet, reduced
 from bpe_automata._automata.dfa import ByteDFA, ByteLanguage
 from bpe_automata._automata.linked_store import Written, members_of, packed_set
 from bpe_automata._automata.part_tables import labelled
@@ -258,7 +258,8 @@ class LinkedDFA(ByteLanguage):
             return self
         rest = self._written.length(self.start)
         part = labelled([((data,), 0)], {0: 0}, lambda *_: self._begin, lambda _: rest)
-        given = [(part, None)], _told_apart(self.byte_class, data), self._readable
+        columns = alphabet([self.byte_class], data)[0].astype(np.uint8)
+        given = [(part, None)], columns, self._readable
         return self._like(*given, (LinkedDFA.begun_with, (self, data)))
 
     @locked
@@ -408,12 +409,3 @@ def explicit(automaton: ByteAutomaton, feature: str) -> ByteDFA:
         why = "it looks at all states: give what `to_dfa` of the automaton returns"
         raise UnsupportedFeatureError(f"{feature} of a linked automaton", why)
     return automaton
-
-
-def _told_apart(byte_class: np.ndarray, data: bytes) -> np.ndarray:
-    """The columns, with those of some bytes apart."""
-    alone = np.zeros(256, np.int64)
-    alone[sorted(set(data))] = np.arange(1, 1 + len(set(data)))
-    return np.unique(byte_class.astype(np.int64) * 257 + alone, return_inverse=True)[1].astype(
-        np.uint8
-    )

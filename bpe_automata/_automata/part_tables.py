@@ -24,7 +24,7 @@ def columns(pieces: Iterable[bytes | ByteDFA]) -> np.ndarray:
     space, which some tokenizers put before a text, has one of its own."""
     given = list(pieces)
     letters = b" " + b"".join(piece for piece in given if isinstance(piece, bytes))
-    languages = [piece for piece in given if isinstance(piece, ByteDFA)]
+    languages = [piece.byte_class for piece in given if isinstance(piece, ByteDFA)]
     return alphabet(languages, letters)[0].astype(np.uint8)
 
 
@@ -146,7 +146,7 @@ def _written_out(
         (number[at], byte, number[to]) for at in order for byte, to in trie.children[at].items()
     ]
     at_, byte_, to_ = np.array(edges, np.int64).reshape(-1, 3).T
-    column, some_byte = alphabet([others] if others else [], bytes(byte_.tolist()))
+    column, some_byte = alphabet([others.byte_class] if others else [], bytes(byte_.tolist()))
     trans = np.zeros((1 + len(order) + n_others, len(some_byte)), np.int32)
     exits = dict[int, tuple[int, ...]]()
     if others:

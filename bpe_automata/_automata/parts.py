@@ -76,12 +76,6 @@ class Table:
         found = [(at, label) for at, labels in self.exits.items() for label in labels]
         return np.array(found, np.int64).reshape(-1, 2).T.copy()
 
-    @cached
-    def reads(self) -> np.ndarray:
-        """bool [n]: does some byte lead on from a state?"""
-        found: np.ndarray = (self.trans != 0).any(axis=1)
-        return found
-
     def is_left_by(self, readable: np.ndarray) -> bool:
         """Does every state still lead to each exit that it leads to, by some bytes (bool [256])
         alone? That to one is not enough: all others might be needed for the text to have an end."""
@@ -174,16 +168,7 @@ class Part:
 
     def reads(self, state: int) -> bool:
         """Does some byte lead on from a state, within the part?"""
-        return bool(self._reads[state])
-
-    @cached
-    def _reads(self) -> np.ndarray:
-        if self.dead is None:
-            return self.table.reads
-        edges, found = self.table._edges, np.zeros(len(self.far), np.bool_)
-        if len(edges.tail):
-            found[edges.tail] = np.logical_or.reduceat(~self.dead[edges.head], edges.start)
-        return found & ~self.dead
+        return bool((self.far[self.table.trans[state]] < FAR).any())
 
     @cached
     def dead(self) -> np.ndarray | None:
