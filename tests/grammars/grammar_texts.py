@@ -51,6 +51,9 @@ STRING: /'[^'\n]*'/
 GRAMMARS = {"arithmetic": ARITHMETIC, "JSON": JSON, "SQL": SQL}
 
 SMALL = [  # with the letters that their texts are made of
+    ('start: ["a"] ("b" | "c"~0..3)~2 ["d" ["e"]]', "abcde"),
+    ('start: f{"a"} f{g{"b"}}\nf{x}: x | g{g{"c"}}\ng{x}: x+ x* x', "abc"),
+    ('start: (a | b)~5\na: "x"\nb: a?', "x"),
     ('start: s\ns: s "+" p | p\np: p "*" a | a\na: "x" | "(" s ")"', "x+*()"),
     ('start: a\na: b "x" | "y"\nb: a "z" | "w"', "xyzw"),  # indirect left recursion
     ('start: a\na: n a "x" | "y"\nn: "z" |', "xyz"),  # hidden

@@ -391,3 +391,11 @@ def test_nothing_many_times_is_nothing():
 def test_a_budget_is_one():
     with pytest.raises(ArgumentError, match="Budget"):
         compile_grammar('start: "a"', budget=None)
+
+
+def test_large_counts_end_where_they_end():
+    found = compile_grammar('start: ("a" | "b"~2)~60..130 "c"~0..99')
+    for text in ("a" * 60, "bb" * 130, "a" * 130 + "c" * 99, "abb" * 65):
+        assert found.accepts(text.encode())
+    for text in ("a" * 59, "a" * 131, "b" * 61, "a" * 60 + "c" * 100):
+        assert not found.accepts(text.encode())
