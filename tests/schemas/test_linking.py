@@ -177,10 +177,9 @@ def test_a_constraint_that_is_kept_works_for_ever(method):
         {"$ref": "#"},
         {"allOf": [{"properties": {f"p{k}": {"type": "integer"}}} for k in range(500)]},
         {"type": "string", "maxLength": 10**9},
-        {"type": "array", "minItems": 10**9, "maxItems": 10**9},
         {"not": {"not": {"properties": {"a": {"$ref": "#"}}}}},
     ],
-    ids=["nested", "enum", "loop", "allOf", "maxLength", "minItems", "not"],
+    ids=["nested", "enum", "loop", "allOf", "maxLength", "not"],
 )
 def test_hostile_schemas_are_answered_or_refused(schema):
     try:

@@ -48,7 +48,6 @@ DRAFTS = {
     "draft2020-12": "https://json-schema.org/draft/2020-12/schema",
 }
 AGREED = "agreed"
-IN_ANOTHER_ORDER = "rejected: in this order"
 
 
 @dataclass(frozen=True)
@@ -133,18 +132,16 @@ def compiled(case: Case) -> LinkedDFA | str | None:
 def outcomes(case: Case) -> Iterator[tuple[str, str]]:
     """(description, AGREED or the cause of a difference) for each instance of a case."""
     dfa = compiled(case)
-    # In draft 4, 1.0 is no integer: an instance is invalid as it is spelled.
-    spellings = ORDER if case.draft == "draft4" else BOTH
+    # In draft 4, 1.0 is no integer: an instance is invalid as it is spelled. A valid one must be
+    # accepted in the order in which it stands.
+    wrong = ORDER if case.draft == "draft4" else BOTH
     for name, text, valid in case.instances:
         if isinstance(dfa, str):
             yield name, dfa
-        elif _accepted(dfa, text, BOTH if valid else spellings) == valid:
-            in_order = not valid or _accepted(dfa, text, NUMBERS)
-            yield name, AGREED if in_order else IN_ANOTHER_ORDER
-        elif not valid:
-            yield name, f"accepted: {case.file}"
+        elif _accepted(dfa, text, NUMBERS if valid else wrong) == valid:
+            yield name, AGREED
         else:
-            yield name, f"rejected: {case.file}"
+            yield name, f"{'rejected' if valid else 'accepted'}: {case.file}"
 
 
 def _accepted(dfa: LinkedDFA | None, text: str, changes: str) -> bool:
@@ -167,7 +164,7 @@ DIFFERENCES: dict[str, tuple[int, ...]] = {
     "refused: too many states": (1, 1, 1, 1, 1),
     "refused: unevaluatedItems": (0, 0, 0, 15, 32),
     "refused: unevaluatedProperties": (0, 0, 0, 56, 56),
-    "refused: uniqueItems": (40, 40, 40, 36, 36),
+    "refused: uniqueItems": (45, 45, 45, 41, 41),
     "rejected: format": (0, 0, 0, 0, 18),
     "rejected: optional/format/date-time": (1, 1, 1, 1, 1),
     "rejected: optional/format/ecmascript-regex": (0, 0, 2, 2, 2),

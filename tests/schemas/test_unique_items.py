@@ -167,11 +167,9 @@ def test_what_is_valid_is_accepted_however_it_is_loosened():
         ({"items": {"enum": [1.5, 2.5]}}, "[1.5,2.5]", "[1.5,1.5]"),
         ({"items": {"enum": [1, 1.5]}}, "[1.50,1]", "[1.5,1.50]"),
         ({"prefixItems": [{"enum": [1]}, {}], "maxItems": 1}, "[1]", "[1,1]"),
-        ({"items": {"enum": [f"tag {i}" for i in range(60)]}, "maxItems": 2}, '["tag 3","tag 4"]',
-         '["tag 3","tag 3"]'),
         ({"items": {"enum": [*"abcdefghij"]}}, '["a","c","b","j"]', '["a","b","c","a"]'),
     ],
-)  # fmt: skip
+)
 def test_unique_items_that_are_few(schema: dict[str, Any], right: str, wrong: str) -> None:
     found = json_schema({"type": "array", "uniqueItems": True, **schema})
     assert found.accepts(right.encode())
