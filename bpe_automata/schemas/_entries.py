@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
@@ -20,31 +20,16 @@ UNBOUNDED = 1 << 60
 
 
 @dataclass(frozen=True, eq=False)
-class KeysBut:
-    """The spellings `keys` but those in `taken`, which are not all: only what asks for `language`
-    has them removed, and a table of members need not."""
-
-    keys: ByteDFA
-    taken: tuple[bytes, ...]
-
-    @cached
-    def language(self) -> ByteDFA:
-        """As a DFA."""
-        return _less(self.keys, self.taken)
-
-
-@dataclass(frozen=True, eq=False)
 class Entry:
-    """Members with one name, or with one of a set of names. spelled: the spellings of the names,
-    with all text between one and the value."""
+    """Members with one name, or with one of a set of names."""
 
-    spelled: Piece | KeysBut
+    find: Callable[[], Piece]
     values: Values
 
-    @property
+    @cached
     def key(self) -> Piece:
-        """The spellings, as a text or a language."""
-        return self.spelled.language if isinstance(self.spelled, KeysBut) else self.spelled
+        """The spellings of the names, with all text between one and the value."""
+        return self.find()
 
 
 def _less(keys: ByteDFA, taken: tuple[bytes, ...]) -> ByteDFA:
@@ -63,7 +48,8 @@ class Entries:
         self._shape, self._style = shape, style
         self._bits = {name: 1 << i for i, name in enumerate(shape.named)}
         self.named = [
-            Entry(style.key(name), member.child.values) for name, member in shape.named.items()
+            Entry(partial(style.key, name), member.child.values)
+            for name, member in shape.named.items()
         ]
         others = list(self._others())
         self.others = [] if unique else others
@@ -94,11 +80,11 @@ class Entries:
         if self._shape.most == 0:
             return
         for names, child in self._shape.rest:
-            keys = self._keys_but(lower_bound(names))
-            if isinstance(keys, KeysBut) or keys.start:
-                yield Entry(keys, child.values)
+            find = partial(self._keys_but, lower_bound(names))
+            if names is ALL_STRINGS or not find().is_empty:
+                yield Entry(find, child.values)
 
-    def _keys_but(self, names: ByteDFA) -> ByteDFA | KeysBut:
+    def _keys_but(self, names: ByteDFA) -> ByteDFA:
         """The spellings of all names but those that have places. If those have one spelling each,
         they are removed from the spellings of all names, which is quicker."""
         spelled = [self._style.key(name) for name in self._bits]
@@ -107,7 +93,5 @@ class Entries:
             others = subtract(names, from_strings(self._bits))
             return others if others.is_empty else self._style.keys(others)
         keys = self._style.keys(names)
-        if names is ALL_STRINGS:
-            return KeysBut(keys, single) if single else keys
         find = partial(_less, keys, single)
         return self._style.shared.once(("keys but", single), names, find)

@@ -10,10 +10,10 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Iterable, Iterator
 
-from bpe_automata._automata.part_tables import Alternative, table_beside, table_of
+from bpe_automata._automata.part_tables import Alternative, table_of
 from bpe_automata._automata.parts import FAR, Part, Place, Table, length_of
 from bpe_automata._sharing import cached
-from bpe_automata.schemas._entries import UNBOUNDED, Entries, KeysBut
+from bpe_automata.schemas._entries import UNBOUNDED, Entries
 from bpe_automata.schemas._frames import (
     DONE,
     ROOT,
@@ -229,20 +229,9 @@ class Members(Container):
         return self._next_table.begun_after(between)
 
     def _table_behind(self, before: tuple[Piece, ...]) -> Table:
-        entries, last = self.entries, self.brackets.last
-        first = before[0] if before else b""
-        others = entries.others[0].spelled if len(entries.others) == 1 else None
-        if isinstance(others, KeysBut) and isinstance(first, bytes) and isinstance(last, bytes):
-            texts = dict.fromkeys((first + key for key in others.taken), tuple[int, ...]())
-            for label, one in enumerate(entries.named, 1):
-                if isinstance(one.spelled, bytes):  # as all of them are
-                    texts[first + one.spelled] += (label,)
-            if before:
-                texts[last] = (DONE,)
-            return table_beside(texts, first, others.keys, len(entries.all))
-        alternatives: list[Alternative] = [((last,), DONE)] if before else []
-        alternatives += [((*before, one.key), label) for label, one in enumerate(entries.all, 1)]
-        return table_of(alternatives)
+        alternatives: list[Alternative] = [((self.brackets.last,), DONE)] if before else []
+        named = enumerate(self.entries.all, 1)
+        return table_of([*alternatives, *(((*before, one.key), label) for label, one in named)])
 
 
 def _first_open(at: int) -> int:
