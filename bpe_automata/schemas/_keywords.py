@@ -53,7 +53,6 @@ from bpe_automata.schemas._scalar_sets import (
     intersect,
     limited,
     subtract,
-    upper_bound,
 )
 from bpe_automata.schemas._strings import within_length
 from bpe_automata.schemas._values import (
@@ -73,7 +72,6 @@ ReadChild = Callable[[str], Child]  # the values of the subschema at a pointer, 
 _MAX_COUNT = 100_000  # items or properties, each of which takes states of its own
 _MAX_CLASSES = 64
 _OFTEN = 64  # listed values, between two looks at the clock
-_FEW_NAMES = 32  # a set of at most so many names is spelled out where properties are counted
 
 
 def read_strings(part: Part) -> ByteDFA:
@@ -250,8 +248,6 @@ def read_object(part: Part, child: ReadChild, closed: bool) -> ObjectShape:
     if most is not None and not rest and most >= len(named):
         most = None  # no objects have more properties
     _check_count(most, part.pointer, "maxProperties")
-    if fewest > 1:
-        rest = _few_others(named, rest, part.pointer)
     return ObjectShape(named, rest, fewest, most, part.pointer)
 
 
@@ -315,22 +311,6 @@ def _classes(allowed: ByteDFA, patterns: list[tuple[ByteDFA, Child]], others: Ch
             raise BudgetExceededError("classes of names", _MAX_CLASSES, advice)
     found = ((known, before or others) for known, before in classes)
     return tuple((known, child) for known, child in found if child.known is not NOTHING.known)
-
-
-def _few_others(named: dict[str, Property], rest: Rest, pointer: str) -> Rest:
-    """The classes of names that are too large to be spelled out; the names of the others are added
-    to `named`, so that their properties can be counted."""
-    many = []
-    for names, child in rest:
-        try:
-            listed = [text.decode() for text in upper_bound(names).strings(_FEW_NAMES)]
-        except BudgetExceededError:
-            many.append((names, child))
-        else:
-            for name in listed:
-                if name not in named and contains_name(names, name, pointer):
-                    named[name] = Property(child)
-    return tuple(many)
 
 
 def _count(schema: dict[str, Any], keyword: str) -> int | None:
