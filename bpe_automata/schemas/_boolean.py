@@ -290,7 +290,6 @@ def _too_many() -> BudgetExceededError:
 # have a shape, and so have arrays with some item that violates one. Objects with some property out
 # of many that does have none.
 
-_MAX_ITEMS = 16  # that are compared one by one
 _ABSENT = Property(NOTHING)
 
 
@@ -372,12 +371,10 @@ def _array_difference(shape: ArrayShape, other: ArrayShape) -> list[ArrayShape] 
     count = max(len(shape.prefix), len(other.prefix))
     some = _excess(shape.rest, other.rest)
     pieces = list[ArrayShape]()
-    if some is not None and not count:
+    if some is not None and count:
+        return None
+    if some is not None:
         pieces.append(replace(shape, counted=(*shape.counted, Counted(some, 1, None))))
-    elif some is not None:
-        if shape.most is None or shape.most > _MAX_ITEMS:
-            return None
-        count = max(count, shape.most)
     if shape.most is not None:
         count = min(count, shape.most)
     for at in range(count):

@@ -113,31 +113,28 @@ def _pattern_language(pattern: str, part: Part, *path: str) -> ByteDFA:
         raise UnsupportedSchemaError(path[0], where, str(error)) from None
 
 
-_BOUNDS: tuple[tuple[str, Callable[[Any], ByteDFA], Callable[[Any], ByteDFA]], ...] = (
-    ("inimum", at_least, greater_than),
-    ("aximum", at_most, less_than),
-)
+_OF_NUMBERS: dict[str, Callable[[Any], ByteDFA]] = {
+    "minimum": at_least,
+    "exclusiveMinimum": greater_than,
+    "maximum": at_most,
+    "exclusiveMaximum": less_than,
+    "multipleOf": multiples_of,
+}
 
 
 def read_numbers(part: Part, only_integers: bool) -> ByteDFA:
     """The numbers that the keywords of numbers allow. only_integers: whether the type is
     `integer`."""
-    schema, found = part.schema, ALL_NUMBERS
-    if only_integers:
-        found = multiples_of(1)
-    for name, inclusive, exclusive in _BOUNDS:
-        bound, other = schema.get("m" + name), schema.get("exclusiveM" + name)
-        if bound is not None:
-            with as_too_large(part.pointer, "m" + name):
-                # In draft 4, `exclusiveMinimum: true` says that the minimum itself is too small.
-                bounded = (exclusive if other is True else inclusive)(bound)
-                found = intersect(found, bounded, ALL_NUMBERS)
-        if other is not None and not isinstance(other, bool):
-            with as_too_large(part.pointer, "exclusiveM" + name):
-                found = intersect(found, exclusive(other), ALL_NUMBERS)
-    if "multipleOf" in schema:
-        with as_too_large(part.pointer, "multipleOf"):
-            found = intersect(found, multiples_of(schema["multipleOf"]), ALL_NUMBERS)
+    schema, found = part.schema, multiples_of(1) if only_integers else ALL_NUMBERS
+    for keyword, allowed in _OF_NUMBERS.items():
+        if keyword not in schema or isinstance(schema[keyword], bool):
+            continue
+        # In draft 4, `exclusiveMinimum: true` says that the minimum itself is too small.
+        exclusive = f"exclusive{keyword.capitalize()}"
+        if schema.get(exclusive) is True:
+            allowed = _OF_NUMBERS[exclusive]
+        with as_too_large(part.pointer, keyword):
+            found = intersect(found, allowed(schema[keyword]), ALL_NUMBERS)
     return found
 
 
