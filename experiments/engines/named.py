@@ -14,10 +14,7 @@ from bpe_automata._automata.linked import ByteAutomaton
 from bpe_automata._decoding.batches import batch_masks
 from bpe_automata._decoding.constraint import Method
 from bpe_automata._decoding.token_table import Listed
-from bpe_automata.errors import (
-    ArgumentError,
-    BpeAutomataError,
-)
+from bpe_automata.errors import ArgumentError, BpeAutomataError
 from bpe_automata.schemas import json_schema
 from bpe_automata.schemas._frames import Order
 from experiments.engines.interface import (
@@ -31,13 +28,7 @@ from experiments.engines.interface import (
     refusals,
     status_of,
 )
-from experiments.engines.peers import (
-    GenLM,
-    GLRMask,
-    LLGuidance,
-    OutlinesCore,
-    XGrammar,
-)
+from experiments.engines.peers import GenLM, GLRMask, LLGuidance, OutlinesCore, XGrammar
 from experiments.run.executors import Row
 
 

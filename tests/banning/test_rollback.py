@@ -7,19 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support import examples
-from tiny_bans import (
-    AB,
-    BA,
-    END,
-    FREE,
-    SPACE,
-    TOKENIZER,
-    A,
-    B,
-    indifferent,
-    random_model,
-    scripted,
-)
+from tiny_bans import AB, BA, END, FREE, SPACE, TOKENIZER, A, B, indifferent, random_model, scripted
 
 from bpe_automata import constrain
 from bpe_automata.banning import Ban

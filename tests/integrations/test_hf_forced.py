@@ -13,11 +13,7 @@ from hypothesis import strategies as st  # noqa: E402
 from support import examples  # noqa: E402
 
 from bpe_automata.errors import UnsupportedFeatureError  # noqa: E402
-from bpe_automata.integrations.transformers import (  # noqa: E402
-    ConstraintLogitsProcessor,
-    ForcedDecoding,
-    padded,
-)
+from bpe_automata.integrations.transformers import ConstraintLogitsProcessor, ForcedDecoding, padded  # noqa: E402
 
 MODELS = {kind: tiny(kind) for kind in ("llama", "gpt2", "mistral")}
 OPTIONS = {"max_new_tokens": 25, "eos_token_id": [END], "pad_token_id": PAD}

@@ -10,18 +10,7 @@ import pytest
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
-from hf_tiny import (  # noqa: E402
-    END,
-    MERGES,
-    PAD,
-    REGEXES,
-    STOP,
-    TOKENIZER,
-    TOKENS,
-    N,
-    constraint,
-    tiny,
-)
+from hf_tiny import END, MERGES, PAD, REGEXES, STOP, TOKENIZER, TOKENS, N, constraint, tiny  # noqa: E402
 
 from bpe_automata import Tokenizer, compile_grammar  # noqa: E402
 from bpe_automata.errors import (  # noqa: E402
@@ -31,10 +20,7 @@ from bpe_automata.errors import (  # noqa: E402
     PromptError,
     UnsupportedFeatureError,
 )
-from bpe_automata.integrations.transformers import (  # noqa: E402
-    ConstraintLogitsProcessor,
-    generate,
-)
+from bpe_automata.integrations.transformers import ConstraintLogitsProcessor, generate  # noqa: E402
 from bpe_automata.schemas import json_schema  # noqa: E402
 
 MODEL = tiny()

@@ -27,9 +27,7 @@ from hypothesis import given  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 from support import examples  # noqa: E402
 
-from bpe_automata.errors import (  # noqa: E402
-    LogitsError,
-)
+from bpe_automata.errors import LogitsError  # noqa: E402
 from bpe_automata.integrations.transformers import (  # noqa: E402
     ConstraintLogitsProcessor,
     padded,
@@ -129,17 +127,6 @@ def test_the_function_allows_what_the_processor_allows(case):
     found = torch.isfinite(masks(ids, torch.zeros(len(rows), N)))
     for row, mask in enumerate(found):
         assert allowed(row, ids[row]) == np.flatnonzero(mask).tolist()
-
-
-@examples(30)
-@given(case=walked())
-def test_forced_ids_are_those_of_masks_with_one(case):
-    numbers, rows = case
-    inputs, masks = processor(numbers)
-    ids = whole(inputs, rows)
-    for row, found in enumerate(masks.forced(ids)):
-        allowed = np.flatnonzero(expected(numbers[row], rows[row]))
-        assert found == (allowed[0] if len(allowed) == 1 else -1)
 
 
 BEAMS = [

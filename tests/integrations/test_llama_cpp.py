@@ -18,10 +18,7 @@ from served import END, REGEXES, START, V, constraint, mask_after, tokenizer
 from support import examples
 
 from bpe_automata import Tokenizer, constrain
-from bpe_automata.errors import (
-    DecodingError,
-    PromptError,
-)
+from bpe_automata.errors import DecodingError, PromptError
 from bpe_automata.integrations.llama_cpp import ConstraintProcessor, options
 
 PROMPT = [START, *tokenizer().encode("de a")]

@@ -11,11 +11,7 @@ import pytest
 from served import END, START, V, constraint, mask_after, tokenizer
 
 from bpe_automata import constrain
-from bpe_automata.errors import (
-    BufferShapeError,
-    DecodingError,
-    UnsupportedFeatureError,
-)
+from bpe_automata.errors import BufferShapeError, DecodingError, UnsupportedFeatureError
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")

@@ -20,15 +20,8 @@ from standins import class_of, imported_with, methods, parameters, real_source
 from support import examples
 
 from bpe_automata import constrain
-from bpe_automata.errors import (
-    ArgumentError,
-    BpeAutomataError,
-    BufferShapeError,
-)
-from bpe_automata.testing import (
-    texts,
-    trained_tokenizers,
-)
+from bpe_automata.errors import ArgumentError, BpeAutomataError, BufferShapeError
+from bpe_automata.testing import texts, trained_tokenizers
 
 torch = pytest.importorskip("torch")
 

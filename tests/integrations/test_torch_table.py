@@ -16,28 +16,11 @@ from hf_tiny import ON  # noqa: E402
 
 from bpe_automata import constrain  # noqa: E402
 from bpe_automata._decoding.matcher import Matcher  # noqa: E402
-from bpe_automata._decoding.token_table import (  # noqa: E402
-    Listed,
-    TokenTable,
-)
-from bpe_automata.errors import (  # noqa: E402
-    BufferShapeError,
-    DecodingError,
-    LogitsError,
-    TokenOutOfRangeError,
-    UnsupportedFeatureError,
-)
+from bpe_automata._decoding.token_table import Listed, TokenTable  # noqa: E402
 from bpe_automata.integrations.torch_table import TorchTable  # noqa: E402
 from bpe_automata.integrations.transformers._processor import ConstraintLogitsProcessor  # noqa: E402
 from bpe_automata.integrations.transformers._table_processor import TokenTableProcessor  # noqa: E402
 from bpe_automata.testing import byte_level, byte_spelling, small_tokenizer  # noqa: E402
-
-END = 7
-PATH = [("a", 3, "b"), ("b", 4, "a"), ("b", 5, "c")]  # (3 4)* 3 5
-
-
-def hand_made():
-    return TokenTable.from_transitions(PATH, "a", n_ids=10, eos_ids=[END])
 
 
 def finite(scores):
@@ -71,45 +54,6 @@ def test_torch_equals_numpy(device, listing, data):
     assert there.accepting[after].cpu().numpy().tolist() == table.accepting[wanted].tolist()
     order = torch.tensor(data.draw(st.permutations(range(rows))), dtype=torch.long, device=device)
     assert torch.equal(there.advance(at[order], tokens[order]), after[order])
-
-
-@ON
-@pytest.mark.parametrize(
-    ("row", "match"),
-    [
-        ([0.0] * 3 + [torch.nan] + [0.0] * 6, "row 1: the logit of id 3, which is allowed, is nan"),
-        ([0.0] * 3 + [torch.inf] + [0.0] * 6, "row 1: the logit of id 3, which is allowed, is inf"),
-        ([-torch.inf] * 10, "row 1: every id that is allowed"),
-        ([0.0] * 3 + [-torch.inf] + [0.0] * 6, "row 1: every id that is allowed"),
-    ],
-)
-def test_logits_that_nothing_can_be_drawn_from(device, row, match):
-    table = TorchTable.of(hand_made(), device)
-    logits = torch.tensor([[0.0] * 10, row], device=device)
-    with pytest.raises(LogitsError, match=match):
-        table.mask(table.begin(2), logits)
-    unchecked = table.mask(table.begin(2), logits, check=False)
-    assert finite(unchecked)[0] == [3]
-    if torch.isneginf(logits).any():
-        assert torch.equal(table.mask(table.begin(2), logits, beams=True), unchecked)
-    else:
-        with pytest.raises(LogitsError, match=match):
-            table.mask(table.begin(2), logits, beams=True)
-
-
-def test_shapes_that_do_not_fit():
-    table = TorchTable.of(hand_made())
-    start = table.begin(2)
-    assert torch.isneginf(table.mask(start, torch.zeros(2, 14))[:, 10:]).all()
-    for wrong in (torch.zeros(2, 9), torch.zeros(20), torch.zeros(2, 10, dtype=torch.int32)):
-        with pytest.raises(LogitsError, match="10 ids"):
-            table.mask(start, wrong)
-    with pytest.raises(BufferShapeError, match="3 rows"):
-        table.mask(start, torch.zeros(3, 10))
-    with pytest.raises(BufferShapeError, match="9 columns"):
-        table.allowed(start, 9)
-    with pytest.raises(TokenOutOfRangeError, match="10"):
-        TorchTable.of(hand_made(), ends=[10])
 
 
 # ---------------------------------------------------------------- the logits processor
@@ -199,24 +143,3 @@ def test_a_constraint_written_out_masks_like_the_constraint(method, regex, token
         read = ours(rows[:, :-1], torch.zeros(len(rows), tokenizer.n_ids)).isfinite()
         good = read.gather(1, follow[:, None])[:, 0]
         rows = torch.cat((rows[good], rows[~good][: int(good.sum())]))
-
-
-# ---------------------------------------------------------------- real generation
-
-
-def test_what_a_processor_refuses():
-    prompt = torch.zeros(2, 3, dtype=torch.long)
-    processor = TokenTableProcessor(hand_made(), prompt)
-    bare = TokenTable.from_transitions(PATH, "a", n_ids=10)
-    with pytest.raises(DecodingError, match="pad_id"):
-        TokenTableProcessor(bare, prompt)
-    with pytest.raises(TokenOutOfRangeError, match="10"):
-        TokenTableProcessor(bare, prompt, pad_id=10)
-    with pytest.raises(BufferShapeError, match="states"):
-        TokenTableProcessor(bare, prompt, pad_id=0, states=torch.zeros(3))
-    with pytest.raises(UnsupportedFeatureError, match="continuous"):
-        processor(prompt[0], torch.zeros(2, 10))
-    with pytest.raises(UnsupportedFeatureError, match="continuous"):
-        processor.supports_continuous_batching  # noqa: B018
-    unchecked = TokenTableProcessor(hand_made(), prompt, check=False)
-    assert unchecked(prompt, torch.full((2, 10), torch.nan))[0, 3].isnan()

@@ -18,11 +18,7 @@ from hypothesis import strategies as st  # noqa: E402
 from support import examples, tiny_llama  # noqa: E402
 
 from bpe_automata import constrain  # noqa: E402
-from bpe_automata.errors import (  # noqa: E402
-    PromptError,
-    TokenOutOfRangeError,
-    UnsupportedFeatureError,
-)
+from bpe_automata.errors import PromptError, TokenOutOfRangeError, UnsupportedFeatureError  # noqa: E402
 from bpe_automata.integrations.transformers import CausalModel, generate  # noqa: E402
 
 VOCABULARY = 49_152
@@ -163,18 +159,3 @@ def test_models_that_cannot_be_asked_are_refused():
     )
     with pytest.raises(UnsupportedFeatureError, match="encoder-decoder"):
         CausalModel(transformers.T5ForConditionalGeneration(config).eval())
-
-
-def test_the_decoding_loop_takes_it():
-    loop = pytest.importorskip("bpe_automata.sampling._loop")
-    from hf_tiny import REGEXES, constraint
-
-    asked, model, one_of = CausalModel(MODELS["llama"]), MODELS["llama"], constraint(REGEXES[0])
-    for seed in range(3):
-        options = {"max_new_tokens": 30, "seed": seed}
-        one = loop.decode(asked, one_of, (3, 4), **options)
-        other = loop.decode(
-            lambda ids: fresh(model, ids), constraint(REGEXES[0]), (3, 4), **options
-        )
-        assert one.ids == other.ids
-        assert one.log_weight == pytest.approx(other.log_weight, abs=1e-5)

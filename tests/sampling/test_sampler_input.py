@@ -9,12 +9,7 @@ import numpy as np
 import pytest
 from exact_distribution import TableModel, constraint_of
 
-from bpe_automata.errors import (
-    ArgumentError,
-    LogitsError,
-    ModelError,
-    PromptError,
-)
+from bpe_automata.errors import ArgumentError, LogitsError, ModelError, PromptError
 from bpe_automata.sampling import adaptive, rejection, smc, weighted
 
 SAMPLERS = [weighted, smc, adaptive, rejection]

@@ -21,16 +21,10 @@ from experiments.models import causal
 from experiments.run.files import PAPER
 from experiments.run.report import read_published
 from experiments.study.accuracy import artefact, writing
-from experiments.study.accuracy.report import (
-    FREE,
-)
+from experiments.study.accuracy.report import FREE
 from experiments.study.accuracy.writing import Population, Tree, opened, write
 
 SMOKE = artefact.SMOKE
-
-
-def requests() -> dict[str, bfcl.Request]:
-    return artefact.every_request(SMOKE)
 
 
 PARAMETERS = {

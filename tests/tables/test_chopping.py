@@ -10,15 +10,9 @@ from support.drawn import with_prefix
 from bpe_automata import constrain
 from bpe_automata._automata.compile import compile_regex
 from bpe_automata.errors import BudgetExceededError, EmptyLanguageError
-from bpe_automata.testing import (
-    bpe_tokenizers,
-    finite_regexes,
-)
+from bpe_automata.testing import bpe_tokenizers, finite_regexes
 from bpe_automata.testing._inputs import own_pieces
 from experiments.chop import chop, chopped
-
-STEPS = [("h", "e"), ("b", "c"), ("a", "bc"), ("b", "d"), ("a", "bd"), ("e", "f"), ("ef", "g")]
-STEPS += [("e", "b")]
 
 
 def plain(tokenizer, dfa, state, ids, max_tokens):

@@ -89,7 +89,7 @@ def test_the_interval_of_crossed_groups_against_all_draws_there_are():
 def test_intervals_of_crossed_groups_cover(of_rows, of_columns, rng):
     """Each row meets 3 of the columns in turn, as words meet templates; the truth is 0. One kind of
     groups alone covers less often, where the other kind makes a difference."""
-    repeats, rows, columns = 200, 60, 30
+    repeats, rows, columns = 100, 60, 30
     row = np.repeat(np.arange(rows), 3)
     column = (row + np.tile(np.arange(3), rows)) % columns
     groups = {"both": [row, column], "rows": [row], "columns": [column]}

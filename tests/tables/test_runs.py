@@ -21,13 +21,7 @@ from demo_artefact import Config
 from experiments.run import executors
 from experiments.run.artefact import Artefact
 from experiments.run.executors import ATTEMPTS, FAILURE, Cell, processes
-from experiments.run.measuring import (
-    NAME,
-    Settings,
-    Store,
-    read,
-    read_run,
-)
+from experiments.run.measuring import NAME, Settings, Store, read, read_run
 
 
 @pytest.fixture

@@ -16,15 +16,7 @@ from support.drawn import a_star_b_star, drawings, random_drawing
 from bpe_automata._automata.compile import compile_regex
 from bpe_automata._automata.dfa import ByteDFA, byte_ranges
 from bpe_automata._automata.sources import from_strings
-from bpe_automata.viz import (
-    BrokenDrawingError,
-    Drawing,
-    Edge,
-    Node,
-    Picture,
-    density,
-    figure,
-)
+from bpe_automata.viz import BrokenDrawingError, Drawing, Edge, Node, density, figure
 from bpe_automata.viz._figures import cell_edges
 from bpe_automata.viz._layout import lay_out, points, route, spread
 
@@ -254,15 +246,6 @@ def test_a_large_automaton_is_summarised_and_shows_the_path() -> None:
     assert drawing.caption.startswith("101 states, too large to draw")
     assert len(drawing.nodes) == 21
     assert sum(edge.lit for edge in drawing.edges) == 20
-
-
-def arrows(picture: Picture) -> set[tuple[str, str, bool]]:
-    """(source, target, on the path?) of all, each of which occurs once."""
-    drawing = picture.drawing
-    names = [node.label for node in drawing.nodes]
-    found = [(names[e.source], names[e.target], e.lit) for e in drawing.edges]
-    assert len(set(found)) == len(found)
-    return set(found)
 
 
 @pytest.fixture(scope="module")

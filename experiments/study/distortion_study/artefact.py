@@ -20,11 +20,7 @@ from bpe_automata.errors import BudgetExceededError
 from experiments import statistics
 from experiments.answers.asked import MODEL, Opened, ask, described, given_back, opened, row_seed
 from experiments.answers.cases import CASES, StudyCase, chosen
-from experiments.answers.distributions import (
-    Aims,
-    Explored,
-    distributions,
-)
+from experiments.answers.distributions import Aims, Explored, distributions
 from experiments.answers.methods import OUR_METHODS, Posed
 from experiments.answers.populations import PARTICLES, Estimated, Populations
 from experiments.answers.targets import COMPLETE, PREFIX

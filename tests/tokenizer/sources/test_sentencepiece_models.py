@@ -16,10 +16,7 @@ from bpe_automata import Tokenizer
 from bpe_automata._core.canonical import canonical_automaton
 from bpe_automata._tokenizer.source import Source
 from bpe_automata._tokenizer.sources.implied_merges import leftmost_first, run_merges
-from bpe_automata.errors import (
-    BrokenTokenizerError,
-    UnsupportedTokenizerError,
-)
+from bpe_automata.errors import BrokenTokenizerError, UnsupportedTokenizerError
 from bpe_automata.reference._encode import Encoder
 
 pytest.importorskip("sentencepiece")
