@@ -293,13 +293,19 @@ def write(name: str, module: Any, manifest: Row, rows: list[Row], run: Run, is_p
         update(name, module, rows, run.paper)
 
 
+def spoken(name: str, module: Any, rows: Sequence[Row]) -> dict[str, str]:
+    """The module's `numbers`; the places of those from a GPU end as its name does."""
+    said = module.numbers(good(rows)) if hasattr(module, "numbers") else {}
+    end = GPU if name.endswith(GPU) else ""
+    return {place + end: text for place, text in said.items()}
+
+
 def update(name: str, module: Any, rows: Sequence[Row], paper: Path) -> None:
     """The numbers on the pages, which take none where something is missing."""
     if any(row.get(FAILURE, "").startswith((NOT_MEASURED, "Missing")) for row in rows):
         print("The pages keep the numbers that they have: rows or packages are missing.")
         return
-    speaks = hasattr(module, "numbers") and not name.endswith(GPU)
-    said = module.numbers(good(rows)) if speaks else {}
+    said = spoken(name, module, rows)
     for page in [*[ROOT / "README.md"] * (paper == PAPER), *sorted(paper.glob("*.md"))]:
         text = changed = page.read_text(encoding="utf-8")
         for where, inside in said.items():

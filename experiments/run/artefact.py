@@ -179,8 +179,6 @@ def _short(value: Any) -> str:
 MODULES = {
     # What constraints do to a model.
     "distortion-study": "study.distortion_study.artefact",
-    "free-draws": "study.free_draws.artefact",
-    "free-draws-gpu": "study.free_draws.artefact",
     "accuracy": "study.accuracy.artefact",
     "twins": "study.twins.artefact",
     "twins-gpu": "study.twins.artefact",

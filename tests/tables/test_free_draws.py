@@ -11,9 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiments.study.free_draws import report as free_draws
-from experiments.study.free_draws.artefact import decided
-from experiments.study.free_draws.report import OUTCOMES
+from experiments.artefacts import free_draws
+from experiments.artefacts.free_draws import OUTCOMES, decided
 
 PIECES = (b"a", b"b", b"ab", b"ba", b"aba", b"", b"<end>")
 END = len(PIECES) - 1
@@ -76,13 +75,13 @@ def row_of(shares, draws, seed):
 
 def test_draws_from_the_exact_probabilities_fit():
     rows = pd.DataFrame([row_of(EXACT, 2000, seed) for seed in range(30)])
-    each = [point["p"] for point in free_draws.points(rows)]
-    assert free_draws.wrong(rows.head(5), {}) == []
+    each = free_draws.points(rows)["p"]
+    assert free_draws.corrected(free_draws.points(rows.head(5))) > 1e-3
     assert 0.35 < np.mean(each) < 0.65  # p is uniform where the numbers are right
 
 
 @pytest.mark.parametrize(("outcome", "share"), [("past", 0.08), ("complete", 0.07)])
 def test_draws_from_others_do_not(outcome, share):
     shares = EXACT | {outcome: [share, *EXACT[outcome][1:]]}
-    (said,) = free_draws.wrong(pd.DataFrame([row_of(shares, 4000, seed) for seed in range(5)]), {})
-    assert "do not fit" in said
+    rows = pd.DataFrame([row_of(shares, 4000, seed) for seed in range(5)])
+    assert free_draws.corrected(free_draws.points(rows)) < 1e-3

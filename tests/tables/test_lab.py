@@ -110,9 +110,9 @@ def test_the_numbers_of_the_pages_are_those_of_the_rows(name):
     module = lab.load(name)
     _, rows = lab.rows_there(name, module, lab.default(name), Run(results=ROOT / "no results"))
     texts = {page: page.read_text(encoding="utf-8") for page in PAGES}
-    speaks = hasattr(module, "numbers") and not name.endswith(lab.GPU)
-    for place, said in module.numbers(lab.good(rows)).items() if speaks else ():
-        assert any(f"<!-- numbers: {place} -->" in text for text in texts.values()), place
+    for place, said in lab.spoken(name, module, rows).items():
+        there = [f"<!-- numbers: {place} -->" in text for text in texts.values()]
+        assert any(there) or name.endswith(lab.GPU), place
         for page, text in texts.items():
             inside = show.seen_from(page.parent, ROOT, show.wrapped(said))
             assert show.with_numbers(text, place, inside) == text

@@ -1,1 +1,0 @@
-"""Texts drawn without a mask, against the exact numbers."""
