@@ -242,7 +242,7 @@ def rows_there(name: str, module: Any, config: Any, run: Run) -> tuple[Row, list
         cells = [json.loads(json.dumps(cell)) for cell in module.cells(config)]
         return manifest, ordered(cells, known)
     published = run.paper / "rows" / f"{name}.jsonl.gz"
-    if config != default(name) or not published.exists():
+    if config != default(name, module) or not published.exists():
         raise MissingFileError(f"no rows of {name} are there: `python -m experiments run {name}`")
     with gzip.open(published, "rt", encoding="utf-8") as file:
         manifest, *rows = map(json.loads, file)
@@ -324,9 +324,9 @@ def load(name: str) -> Any:
     return importlib.import_module(f"experiments.artefacts.{stem}")
 
 
-def default(name: str) -> Any:
+def default(name: str, module: Any = None) -> Any:
     """The config of the paper."""
-    module = load(name)
+    module = module or load(name)
     return module.ON_GPU if name.endswith(GPU) else module.Config()
 
 

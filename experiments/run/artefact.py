@@ -188,7 +188,6 @@ MODULES = {
     "peers": "serving.peers",
     # Schemas.
     "schemas": "schemas.comparison",
-    "walks": "schemas.walks",
     "yaml_schemas": "schemas.yaml_schemas",
     # Is it exact?
     "exactness": "laws.exactness",

@@ -1,0 +1,237 @@
+"""Random walks through the masks of schemas; every text is parsed and validated.
+
+Of real schemas (MaskBench as JSON, and as YAML together with those of SchemaStore that come with
+YAML files) each has the same number of walks: some ids that the masks allow, up to 80, chosen with
+the seed, then under the same masks the way to the end. Each text goes through `json.loads` or
+`yaml.safe_load`, then through `jsonschema` with formats; its ids must be what the tokenizer's own
+`encode` gives. Schemas that the compiler refuses are counted.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import yaml
+
+from bpe_automata import Constraint, Tokenizer, constrain
+from bpe_automata.errors import BpeAutomataError
+from bpe_automata.schemas import json_schema, yaml_schema
+from experiments.engines.interface import RefusedError
+from experiments.lab import Row
+from experiments.laws.exact_measure import SMOKE_TOKENIZER
+from experiments.schemas.inputs import (
+    SCHEMAS,
+    SMOKE_SCHEMAS,
+    SMOKE_YAML,
+    YAML_SCHEMAS,
+    schema_cases,
+    yaml_cases,
+)
+from experiments.schemas.judge import Verdicts, with_patterns_for_python
+from experiments.shared.walks import CannotFinishError, ends, finish, readable
+from experiments.show import Table, whole
+
+TITLE = "Walks"
+PATTERNS, ROUNDING = "patterns", "rounding"
+EXCUSES = (PATTERNS, ROUNDING)
+"""Where `jsonschema` on Python is wrong: it reads patterns as `re` does, or divides floats."""
+STYLES = {"json": "JSON", "yaml": "YAML"}
+YAML_SHARE = 4
+"""Every fourth schema is walked as YAML, and with every second of these one of SchemaStore."""
+MOST_IDS, CANDIDATES = 80, 48
+"""Ids of a walk that are chosen at random at most; of a mask, drawn to choose from by the states
+that they lead to."""
+KEPT = 5  # failures of one schema
+
+
+@dataclass(frozen=True)
+class Config:
+    """count: schemas; walks: of each; schemas, yaml_schemas: folder or file of JSON lines, with
+    instances and with YAML files."""
+
+    count: int = 214
+    walks: int = 50
+    schemas: Path = SCHEMAS
+    yaml_schemas: Path = YAML_SCHEMAS
+    tokenizer: str = "smollm2"
+    seed: int = 0
+
+
+SMOKE = Config(6, 10, SMOKE_SCHEMAS, SMOKE_YAML, SMOKE_TOKENIZER)
+
+
+@lru_cache(maxsize=1)
+def drawn(config: Config) -> dict[tuple[str, str], Any]:
+    """{(id, style): schema} in the order of the seed. Raises MissingFileError."""
+    rng = random.Random(config.seed)
+    cases, stored = schema_cases(config.schemas, "compact"), yaml_cases(config.yaml_schemas)
+    rng.shuffle(cases)
+    rng.shuffle(stored)
+    found = {}
+    for k, case in enumerate(cases[: config.count]):
+        turn, odd = divmod(k, 2 * YAML_SHARE)
+        if odd == YAML_SHARE and turn < len(stored):
+            found[stored[turn]["id"], "yaml"] = stored[turn]["schema"]
+        style = "yaml" if odd % YAML_SHARE == 0 else "json"
+        found[case.id, style] = case.source["schema"]
+    return dict(list(found.items())[: config.count])
+
+
+def cells(config: Config) -> list[Row]:
+    """A schema in a style."""
+    return [{"id": name, "style": style} for name, style in drawn(config)]
+
+
+def measure(config: Config, id: str, style: str) -> Row:
+    """Counts and failures, or why there are no walks."""
+    schema = drawn(config)[id, style]
+    try:
+        made = (yaml_schema if style == "yaml" else json_schema)(schema, order="schema")
+        check, tokenizer = checker(schema, style), _tokenizer(config.tokenizer)
+        constraint = constrain(tokenizer, made.to_dfa(depth=3), added_tokens=False)
+        constraint.matcher()
+    except (BpeAutomataError, RefusedError) as error:
+        return {"why_not": f"{type(error).__name__}: {error}"[:300]}
+    rng = random.Random(f"{config.seed} {id} {style}")
+    texts, failures, n_ids = list[str](), list[Row](), 0
+    excused = dict.fromkeys(EXCUSES, 0)
+    for _ in range(config.walks):
+        try:
+            ids = random_ids(constraint, rng)
+        except CannotFinishError as error:
+            failures.append({"why": "no way to the end", "text": "", "ids": error.args[0]})
+            continue
+        n_ids += len(ids)
+        text = tokenizer.decode(ids)
+        texts.append(text)
+        why = check(text)
+        if why in EXCUSES:
+            excused[why] += 1
+            why = None
+        if why is None and tokenizer.encode(text) != ids:
+            why = "its ids are not what encode gives"
+        if why is not None:
+            failures.append({"why": why, "text": text, "ids": ids})
+    counts = {"walks": config.walks, "different": len(set(texts)), "ids": n_ids}
+    counts |= {"characters": sum(map(len, texts)), **excused, "failed": len(failures)}
+    return counts | {"failures": failures[:KEPT]}
+
+
+@lru_cache(maxsize=1)
+def _tokenizer(name: str) -> Tokenizer:
+    return Tokenizer.load(name)
+
+
+def random_ids(constraint: Constraint, rng: random.Random) -> list[int]:
+    """A walk that ends. Where the masks leave a choice, each state of the automaton that can be
+    reached is alike likely, so that strings end and members come; after a random number of ids it
+    takes those that come nearest to the end. Raises CannotFinishError."""
+    engine = constraint.engine
+    ids = list[int]()
+    state, q = engine.initial(), constraint.dfa.start
+    for _ in range(rng.randrange(1, MOST_IDS + 1)):
+        allowed = readable(constraint, state)
+        if not len(allowed) or (engine.accepting(state) and rng.random() < 1 / 4):
+            break
+        if len(allowed) > CANDIDATES:
+            some = [rng.randrange(len(allowed)) for _ in range(CANDIDATES)]
+            short = _single_bytes(constraint.tokenizer)
+            allowed = np.union1d(allowed[some], allowed[np.isin(allowed, short)])
+        after = ends(constraint, allowed, ids, q)
+        q = int(rng.choice(np.unique(after).tolist()))
+        ids.append(int(rng.choice(allowed[after == q].tolist())))
+        state = engine.step(state, ids[-1])
+    return finish(constraint, ids, state, rng)
+
+
+def _single_bytes(tokenizer: Tokenizer) -> np.ndarray:
+    return tokenizer.derived(
+        "ids of one byte",
+        lambda made: np.flatnonzero([len(spelled) == 1 for spelled in made.spellings]),
+    )
+
+
+# The checks of each text.
+
+
+def checker(schema: Any, style: str) -> Callable[[str], str | None]:
+    """What is wrong with a text, one of `EXCUSES`, or None. Raises RefusedError for what is no
+    schema."""
+    judge, translated = Verdicts(schema), with_patterns_for_python(schema)
+    as_ecma = Verdicts(translated)
+    exact = Verdicts(exactly(json.loads(json.dumps(translated), parse_float=Decimal)))
+
+    def check(text: str) -> str | None:
+        try:
+            value = (json.loads if style == "json" else yaml.safe_load)(text)
+        except Exception as error:  # whatever a parser raises
+            return f"it cannot be read: {type(error).__name__}: {error}"[:200]
+        if as_ecma.is_valid(value):
+            return None if judge.is_valid(value) else PATTERNS
+        if style == "json" and exact.is_valid(exactly(json.loads(text, parse_float=Decimal))):
+            return ROUNDING
+        return f"not valid: {as_ecma.complaint(value)}"[:300]
+
+    return check
+
+
+def exactly(value: Any) -> Any:
+    """With decimals that are integers as int: `jsonschema` does not know that they are."""
+    if isinstance(value, dict):
+        return {name: exactly(inside) for name, inside in value.items()}
+    if isinstance(value, list):
+        return [exactly(inside) for inside in value]
+    if isinstance(value, Decimal) and value == value.to_integral_value():
+        return int(value)
+    return value
+
+
+# What the rows say.
+
+COUNTS = ["walks", "different", "ids", "characters", *EXCUSES, "failed"]
+
+
+def sums(rows: pd.DataFrame) -> pd.DataFrame:
+    """By style, of the schemas that were walked."""
+    done = rows[rows["walks"].notna()].groupby("style")
+    return done[COUNTS].sum().astype(int).assign(schemas=done.size())[["schemas", *COUNTS]]
+
+
+def tables(rows: pd.DataFrame) -> list[Table]:
+    """A line for each style; every walk that failed."""
+    notes = f"""{rows["walks"].isna().sum()} schemas more were refused
+
+    patterns: valid where ECMA-262 says what \\s, \\d, \\w and $ are, not by Python's re
+
+    rounding: valid by exact decimals, but not by the judge's floats (multipleOf)"""
+    shown = sums(rows).reset_index().rename(columns={"different": "different texts"})
+    formats = dict.fromkeys(shown.columns[1:], whole)
+    found = [Table("Random walks through the masks of schemas", shown, formats, notes)]
+    wrong = rows[rows["walks"].notna()].explode("failures").dropna(subset="failures")
+    if len(wrong):
+        told = pd.DataFrame(wrong["failures"].tolist(), index=wrong.index)[["why", "text"]]
+        found.append(Table("Walks that failed", wrong[["id", "style"]].join(told).head(20)))
+    return found
+
+
+def numbers(rows: pd.DataFrame) -> dict[str, str]:
+    """How many texts, and what was wrong."""
+    found = sums(rows)
+    texts = " and ".join(
+        f"{of['walks']:,} {STYLES[str(style)]} texts of {of['schemas']} schemas"
+        for style, of in found.iterrows()
+    )
+    said = f"""`python -m experiments walks` writes at random under the masks: {texts}, each parsed
+    and validated. Wrong: {found["failed"].sum()}; valid by ECMA-262's patterns or exact decimals
+    only, which the validator does not know: {found[list(EXCUSES)].to_numpy().sum()}
+    ([table](paper_figures/walks.md))."""
+    return {"walks": said}
