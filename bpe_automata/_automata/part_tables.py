@@ -3,7 +3,7 @@ same."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable
 from functools import lru_cache
 from typing import Any, Generic, TypeVar
 
@@ -84,25 +84,6 @@ def _of_texts(alternatives: tuple[Alternative, ...]) -> Table | None:
     return _written_out(trie)
 
 
-def table_beside(
-    texts: Mapping[bytes, tuple[int, ...]], before: bytes, others: ByteDFA, label: int
-) -> Table:
-    """The table that reads one of some texts, and then is at the exit with its labels, nowhere
-    where it has none; or any other text that is `before` and one of `others`, and then is at the
-    exit with `label`."""
-    return _kept_beside(tuple(texts.items()), before, others, label)
-
-
-@lru_cache(_KEPT)
-def _kept_beside(
-    texts: tuple[tuple[bytes, tuple[int, ...]], ...], before: bytes, others: ByteDFA, label: int
-) -> Table:
-    trie = Trie[int]()
-    for text, labels in texts:
-        trie.put(text, *labels)
-    return _written_out(trie, before, others, label)
-
-
 class Trie(Generic[K]):
     """Of texts, which are bytes, or symbols of a grammar. children: of each node, by what is read;
     node 1 is the root. labels: of the nodes where texts end."""
@@ -134,36 +115,18 @@ class Trie(Generic[K]):
         return order
 
 
-def _written_out(
-    trie: Trie[int], before: bytes = b"", others: ByteDFA | None = None, label: int = 0
-) -> Table:
-    """States: 0; the root; those of `others` but 0, which stand for all texts that have left the
-    trie; all other nodes, each of which stands for a state of `others` too, or for 0."""
-    begin = trie.grown_to(before) if others else 0
-    order, n_others = trie.nearest_first(), others.n_states - 1 if others else 0
-    number = {at: k + (n_others if k > 1 else 0) for k, at in enumerate(order, 1)}
+def _written_out(trie: Trie[int]) -> Table:
+    """States: 0, and the nodes in the order of `nearest_first`."""
+    order = trie.nearest_first()
+    number = {at: k for k, at in enumerate(order, 1)}
     edges = [
         (number[at], byte, number[to]) for at in order for byte, to in trie.children[at].items()
     ]
     at_, byte_, to_ = np.array(edges, np.int64).reshape(-1, 3).T
-    column, some_byte = alphabet([others.byte_class] if others else [], bytes(byte_.tolist()))
-    trans = np.zeros((1 + len(order) + n_others, len(some_byte)), np.int32)
-    exits = dict[int, tuple[int, ...]]()
-    if others:
-        within = others.trans[:, others.byte_class[some_byte]]
-        within = np.where(within > 0, within + 1, 0)
-        trans[2 : 2 + n_others] = within[1:]
-        beside = {begin: others.start}  # the states of `others` that nodes stand for
-        for at in order:
-            state = beside.get(at, 0)
-            for byte, to in trie.children[at].items() if state else ():
-                beside[to] = int(others.trans[state, others.byte_class[byte]])
-        trans[[number[at] for at in beside]] = within[list(beside.values())]
-        ends = {at for at, state in beside.items() if others.accepting[state]}
-        exits = dict.fromkeys((np.flatnonzero(others.accepting) + 1).tolist(), (label,))
-        exits |= dict.fromkeys((number[at] for at in ends - set(trie.labels)), (label,))
+    column, some_byte = alphabet([], bytes(byte_.tolist()))
+    trans = np.zeros((1 + len(order), len(some_byte)), np.int32)
     trans[at_, column[byte_]] = to_
-    exits |= {number[at]: labels for at, labels in trie.labels.items() if labels}
+    exits = {number[at]: labels for at, labels in trie.labels.items() if labels}
     return Table(trans, column.astype(np.uint8), 1 if edges or exits else 0, exits)
 
 

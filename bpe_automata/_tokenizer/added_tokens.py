@@ -24,7 +24,6 @@ from bpe_automata._budget import check
 from bpe_automata._tokenizer.alphabet import DEAD, Alphabet, Ranges, inside
 from bpe_automata._tokenizer.description import AddedToken
 
-NOT_ALLOWED = -1
 FREE, ONLY_WORD, NO_WORD, NO_SPACE, NO_WORD_NOR_SPACE = range(5)
 """What the next character has to be."""
 

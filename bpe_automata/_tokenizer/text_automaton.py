@@ -33,7 +33,6 @@ _AFTER_ADDED = {  # else INSIDE
     Prefix.PIECE_UNLESS_SPACE: SPACE_NEXT,
     Prefix.SPACE_FIRST: SPACE_NEXT,
 }
-_Passes = tuple[AddedState, AddedState]
 _UNLESS_SPACE = (Prefix.FIRST_UNLESS_SPACE, Prefix.PIECE_UNLESS_SPACE)
 
 

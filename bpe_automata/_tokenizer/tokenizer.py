@@ -173,11 +173,6 @@ class Tokenizer(Immutable):
             return True
         return self.description.prefix is Prefix.PIECE and before in self.added_ids
 
-    def puts_space(self, first: int) -> bool:
-        """Does `encode` put a space before a text that begins with this id?"""
-        prefix = self.description.prefix
-        return prefix is Prefix.TEXT or (prefix is not Prefix.NONE and first not in self.added_ids)
-
     def last_text(self, ids: Sequence[int]) -> tuple[int, ...]:
         """The ids after the last control id: those of the text that is still being written."""
         controls = self.description.controls

@@ -16,7 +16,7 @@ from support import examples, same_arrays, same_masks
 from bpe_automata import LinkedDFA, compile_regex, constrain
 from bpe_automata._automata.assembly import Assembly
 from bpe_automata._automata.linked import explicit
-from bpe_automata._automata.part_tables import labelled, table_beside, table_of
+from bpe_automata._automata.part_tables import labelled, table_of
 from bpe_automata._automata.parts import BYTE, FAR, PLAIN, ROWS, Part, Table, length_of
 from bpe_automata._budget import Budget
 from bpe_automata._kernels.distance import distances, edges_of, shorten
@@ -277,28 +277,6 @@ def test_an_automaton_without_end_is_not_written_out():
 
 class _Deeper:
     """A context that is equal to no other."""
-
-
-TEXTS = st.text("ab,", max_size=4).map(str.encode)
-
-
-@examples(300)
-@given(
-    st.dictionaries(TEXTS, st.sets(st.integers(0, 3), max_size=2).map(tuple), max_size=5),
-    TEXTS,
-    st.sampled_from(["[ab]*", "a(b|ba)*", ",?[ab],?", "(ab|é)+", ""]).map(compile_regex),
-)
-def test_a_table_reads_texts_and_beside_them_all_others_of_a_language(texts, before, others):
-    table = table_beside(texts, before, others, 9)
-    words = {
-        b"".join(w) for n in range(6) for w in product((b"a", b"b", b",", "é".encode()), repeat=n)
-    }
-    for word in words | set(texts) | {before + text for text in texts}:
-        state = table.start
-        for byte in word:
-            state = int(table.trans[state, table.byte_class[byte]])
-        rest = (9,) if word.startswith(before) and others.accepts(word[len(before) :]) else ()
-        assert table.exits.get(state, ()) == texts.get(word, rest), word
 
 
 def test_one_language_alone_is_its_own_table():
