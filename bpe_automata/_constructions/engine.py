@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
 from bpe_automata._automata.linked import ByteAutomaton
 from bpe_automata._tokenizer.tokenizer import Tokenizer
-from bpe_automata.errors import UnsupportedFeatureError
 
 State = TypeVar("State", bound=Hashable)
 
@@ -56,14 +55,3 @@ class TextEngine(Engine[State], Protocol[State]):
 
     def dfa_state(self, state: State) -> int:
         """Where in `dfa` the state is."""
-
-
-def travelling(engine: Engine[Any]) -> Engine[Any]:
-    """The engine, to be pickled. Raises UnsupportedFeatureError for one that does not say how: its
-    attributes may be of this process alone."""
-    kind = type(engine)
-    ways = ("__reduce__", "__reduce_ex__", "__getstate__")
-    if any(getattr(kind, way) is not getattr(object, way) for way in ways):
-        return engine
-    why = "only it knows what it is made of: give it a method __reduce__, as `pickle` asks for it"
-    raise UnsupportedFeatureError(f"pickling the engine {kind.__name__}", why)

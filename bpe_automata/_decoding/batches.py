@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from bpe_automata._arguments import at_least, short
-from bpe_automata._budget import Budget, handed_on, spending
+from bpe_automata._budget import handed_on
 from bpe_automata._constructions.engine import Engine
 from bpe_automata._decoding.matcher import Matcher
 from bpe_automata.errors import ArgumentError, BpeAutomataError, BufferShapeError
@@ -35,7 +35,6 @@ def batch_masks(
     rows: Sequence[int] | np.ndarray | None = None,
     *,
     threads: int | None = None,
-    budget: Budget | None = None,
 ) -> np.ndarray:
     """The masks of many matchers, of any constraints, in one packed array.
 
@@ -46,16 +45,13 @@ def batch_masks(
     matcher that has read an end-of-sequence id.
 
     threads: how many share the work once a mask was not known. By default one for each processor, 8
-    at most, once a mask has taken half a millisecond. budget: of the whole call, for each of the
-    threads; each mask has that of its constraint as well.
+    at most, once a mask has taken half a millisecond. Each mask has the budget of its constraint.
 
     Returns the array. Raises ArgumentError, BufferShapeError, and what `Matcher.mask` raises, with
     the row; then nothing was written, and every matcher is as it was.
     """
     asked = [_checked(k, matcher).asked() for k, matcher in enumerate(matchers)]
-    with spending(budget):
-        found = found_masks(asked, threads)
-    return written(found, out, rows)
+    return written(found_masks(asked, threads), out, rows)
 
 
 def found_masks(asked: Sequence[Asked], threads: int | None = None) -> list[Found]:

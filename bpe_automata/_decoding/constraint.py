@@ -13,7 +13,7 @@ from bpe_automata._automata.linked import ByteAutomaton, LinkedDFA
 from bpe_automata._automata.linked_regex import compile_or_link
 from bpe_automata._automata.sources import from_strings
 from bpe_automata._budget import Budget, spending
-from bpe_automata._constructions.engine import TextEngine, travelling
+from bpe_automata._constructions.engine import TextEngine
 from bpe_automata._core.canonical import canonical_automaton
 from bpe_automata._decoding.matcher import Matcher
 from bpe_automata._kernels.distance import NEVER, distances
@@ -54,11 +54,6 @@ class Constraint(Immutable):
     engine: TextEngine[Any]
     added_tokens: AddedTokens = "plain"
     budget: Budget = _DEFAULT
-
-    def __getstate__(self) -> dict[str, object]:
-        """Raises UnsupportedFeatureError for an engine by hand that does not say how it travels."""
-        travelling(self.engine)
-        return super().__getstate__()
 
     @property
     def n_ids(self) -> int:

@@ -41,7 +41,7 @@ def forced_tokens(engine: Engine[State], state: State, limit: int | None = None)
     A mask holds no id that leads nowhere, so one id in it is a certain one, and a run ends: from
     each state an accepting one can be reached. Raises ArgumentError for a limit below 0.
     """
-    room = _counted(limit)
+    room = float("inf") if limit is None else at_least(0, limit, "limit")
     ids: list[int] = []
     while len(ids) < room and not engine.accepting(state):
         check()
@@ -53,29 +53,27 @@ def forced_tokens(engine: Engine[State], state: State, limit: int | None = None)
     return Forced(tuple(ids), state)
 
 
-def forced_bytes(engine: Engine[State], state: State, limit: int | None = None) -> bytes:
-    """The longest byte string that every text of `engine.dfa` from here begins with, of at most
-    `limit` bytes. A space that the tokenizer puts before a text is no part of the text.
+def forced_bytes(engine: Engine[State], state: State) -> bytes:
+    """The longest byte string that every text of `engine.dfa` from here begins with. A space that
+    the tokenizer puts before a text is no part of the text.
 
     This is what grammar engines know. It is weaker than what is so for the texts that the engine
     accepts, where the tokenizer cannot write some of them or a budget leaves some out.
-    Raises ArgumentError for a limit below 0, UnsupportedFeatureError for an engine that is no
-    `TextEngine`.
+    Raises UnsupportedFeatureError for an engine that is no `TextEngine`.
     """
     if not isinstance(engine, TextEngine):
         raise UnsupportedFeatureError(
             f"forced_bytes of {type(engine).__name__}",
             "it has ids only, and does not say what they spell; ask for forced_tokens",
         )
-    return bytes_from(engine.dfa, text_state(engine, state), limit)
+    return bytes_from(engine.dfa, text_state(engine, state))
 
 
-def bytes_from(dfa: ByteAutomaton, state: int, limit: int | None = None) -> bytes:
+def bytes_from(dfa: ByteAutomaton, state: int) -> bytes:
     """The longest common beginning of { w : state --w--> accepting }, cut at the first accepting
-    state. Raises ArgumentError for a limit below 0."""
-    room = _counted(limit)
+    state."""
     found = bytearray()
-    while len(found) < room and not dfa.accepting[state]:
+    while not dfa.accepting[state]:
         live = dfa.live_bytes(state).tolist()
         if len(live) != 1:
             break
@@ -91,8 +89,3 @@ def text_state(engine: TextEngine[Any], state: Hashable) -> int:
     prefixed: PrefixedDfa | None = getattr(inner, "prefixed", None)
     at = engine.dfa_state(state)
     return at if prefixed is None else int(prefixed.added_from[at])
-
-
-def _counted(limit: int | None) -> float:
-    """A limit as a number. Raises ArgumentError."""
-    return float("inf") if limit is None else at_least(0, limit, "limit")

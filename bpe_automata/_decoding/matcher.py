@@ -11,7 +11,7 @@ import numpy as np
 
 from bpe_automata._arguments import integer, sequence_of_ids, short
 from bpe_automata._budget import spending
-from bpe_automata._constructions.engine import Engine, travelling
+from bpe_automata._constructions.engine import Engine
 from bpe_automata._kernels.bits import has, members
 from bpe_automata.errors import (
     BufferShapeError,
@@ -121,14 +121,13 @@ class Matcher:
         with spending(getattr(self._engine, "budget", None)):
             return forced_tokens(self._engine, self._state, limit).ids
 
-    def forced_bytes(self, limit: int | None = None) -> bytes:
-        """The bytes that every text of the constraint has next, at most `limit`, until it may be
-        complete. This is weaker than `forced_tokens`: it looks at the language alone, not at what
-        may be tokenized so. Raises ArgumentError, and UnsupportedFeatureError where the automaton
-        does not say what its ids spell."""
+    def forced_bytes(self) -> bytes:
+        """The bytes that every text of the constraint has next, until it may be complete. This is
+        weaker than `forced_tokens`: it looks at the language alone, not at what may be tokenized
+        so. Raises UnsupportedFeatureError where the automaton does not say what its ids spell."""
         from bpe_automata._decoding.forced import forced_bytes
 
-        return forced_bytes(self._engine, self._state, limit)
+        return forced_bytes(self._engine, self._state)
 
     def advance(self, token: int) -> None:
         """Read one id. Raises TokenOutOfRangeError, TokenNotAllowedError, and ArgumentError for
@@ -170,9 +169,8 @@ class Matcher:
         return self.copy()
 
     def __reduce__(self) -> tuple[object, ...]:
-        """States are numbers that mean nothing elsewhere, so the ids travel, and are read again.
-        Raises UnsupportedFeatureError for an engine by hand that does not say how it travels."""
-        return _read_again, (travelling(self._engine), self._prefix, self.ids)
+        """States are numbers that mean nothing elsewhere, so the ids travel, and are read again."""
+        return _read_again, (self._engine, self._prefix, self.ids)
 
 
 def _read_again(engine: Engine[Any], prefix: tuple[int, ...], ids: tuple[int, ...]) -> Matcher:

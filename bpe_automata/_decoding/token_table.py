@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from bpe_automata._arguments import at_least, end_ids, short
+from bpe_automata._kernels.bits import packed
 from bpe_automata._sharing import BoundedMemo, Immutable, cached
 from bpe_automata._token_automata.automaton import TokenAutomaton
 from bpe_automata._token_automata.graph import edges_of, reached, with_only
@@ -127,13 +128,6 @@ class TokenTable(Immutable):
         out[np.repeat(np.arange(len(at)), sizes), self.rows.symbols[edges]] = True
         return out
 
-    def packed(self, states: Any) -> np.ndarray:
-        """`allowed` as int32 [B, ceil(n_ids / 32)]: bit i % 32 of word i // 32 for id i."""
-        allowed = self.allowed(states)
-        wide = np.zeros((len(allowed), -(-self.n_ids // 32) * 32), dtype=np.bool_)
-        wide[:, : self.n_ids] = allowed
-        return np.packbits(wide, axis=1, bitorder="little").view(np.int32)
-
     def step(self, states: Any, ids: Any) -> np.ndarray:
         """int32 [B]: the state of each row after its id; 0 where the id is not allowed, or is none
         of the vocabulary's. states, ids: integers [B]. Raises ArgumentError."""
@@ -195,7 +189,7 @@ class Listed(Immutable):
     def mask(self, state: int) -> np.ndarray:
         bits = self._masks.get(state)
         if bits is None:
-            bits = self.table.packed([state])[0]
+            bits = packed(self.table.rows.row(state)[0], self.n_ids)
             bits.flags.writeable = False
             self._masks.put(state, bits)
         return bits

@@ -159,7 +159,6 @@ def test_a_run_stops_where_the_text_may_end():
     assert matcher.forced_tokens() == (0, 1)
     assert matcher.forced_bytes() == b"ab"
     assert matcher.forced_tokens(1) == (0,)
-    assert [matcher.forced_bytes(limit) for limit in (0, 1, 2, 9)] == [b"", b"a", b"ab", b"ab"]
     assert after(constraint, (0, 1)).forced_tokens() == ()
     assert after(constraint, (0, 1)).forced_bytes() == b""
     assert after(constraint, (0, 1, 2)).forced_tokens() == (0, 1)
@@ -193,11 +192,7 @@ def test_wrong_limits_and_automata_without_text():
     for limit in (-1, True, "1", 1.5):
         with pytest.raises(ArgumentError):
             matcher.forced_tokens(limit)
-        with pytest.raises(ArgumentError):
-            matcher.forced_bytes(limit)
-    with pytest.raises(ArgumentError):
-        forced_bytes(constraint.engine, constraint.engine.initial(), -1)
-    assert forced_bytes(constraint.engine, constraint.engine.initial(), 1) == b"a"
+    assert forced_bytes(constraint.engine, constraint.engine.initial()) == b"ab"
     listed = Matcher(Listed(constraint.automaton(), (), 2))
     assert listed.forced_tokens() == (0, 1)
     with pytest.raises(UnsupportedFeatureError, match="forced_tokens"):

@@ -179,7 +179,7 @@ def walked(matcher: Matcher, rng: random.Random, tokenizer: Tokenizer | None) ->
             found.append(matcher.min_tokens_to_accept())
         elif asked == 1:
             found.append(matcher.forced_tokens(4))
-            found.append(matcher.forced_bytes(4) if tokenizer else None)
+            found.append(matcher.forced_bytes() if tokenizer else None)
         elif asked == 2 and matcher.ids:
             back = matcher.copy()
             back.rollback()
@@ -247,9 +247,8 @@ def explicit(shared: Shared) -> Trace:
 
 def counted(shared: Shared) -> Trace:
     automaton = shared.automaton
-    lengths = [automaton.count(n) for n in (8, 2, 4, 6)]
-    drawn = [automaton.sample_uniform(random.Random(n), n) for n in (8, 4, 6)]
-    return [lengths, drawn, list(islice(automaton.enumerate(), 5))]
+    drawn = [automaton.sample_uniform(random.Random(n)) for n in (8, 4, 6)]
+    return [automaton.total(), drawn, list(islice(automaton.enumerate(), 5))]
 
 
 def listed(shared: Shared) -> Trace:

@@ -27,8 +27,7 @@ from bpe_automata._decoding.token_table import Listed, TokenTable
 from bpe_automata._sharing import Lock, cached, locked
 from bpe_automata.banning import Ban
 from bpe_automata.banning._words import AppliedBan
-from bpe_automata.errors import BudgetExceededError, UnsupportedFeatureError
-from bpe_automata.reference import naive_constraint
+from bpe_automata.errors import BudgetExceededError
 from bpe_automata.schemas import json_schema
 
 REGEX = r"(the |cat|ab+|é){1,4}\."
@@ -126,13 +125,6 @@ def test_what_was_found_lazily_stays_here(tokenizer: Tokenizer, automaton: Token
     matcher = Matcher(Listed(automaton, [], tokenizer.n_ids))
     want_ids = matcher.allowed_ids().tolist()
     assert pickle.loads(pickle.dumps(matcher)).allowed_ids().tolist() == want_ids
-
-
-def test_an_engine_by_hand_is_refused(tokenizer: Tokenizer) -> None:
-    by_hand = naive_constraint(tokenizer, "ab")
-    for value in (by_hand, by_hand.matcher()):
-        with pytest.raises(UnsupportedFeatureError, match="__reduce__"):
-            pickle.dumps(value)
 
 
 @pytest.mark.parametrize("kind", ["sentencepiece", "tiktoken"])
