@@ -43,10 +43,9 @@ def explored(
     engine: TextEngine[State], state: State, max_edges: int = 1_000_000
 ) -> Explored[State]:
     """`explore`, with the engine's own states. Raises BudgetExceededError over `max_edges`."""
-    numbers, eos = _Numbers[State](), np.array(engine.eos_ids, dtype=np.int64)
+    numbers, states, eos = {state: 0}, [state], np.array(engine.eos_ids, dtype=np.int64)
     symbols, targets, accepting, offsets = list[np.ndarray](), list[int](), list[bool](), [0]
-    numbers[state]  # number 0
-    for here in numbers.states:  # grows while we go
+    for here in states:  # grows while we go
         check()
         tokens = members(engine.mask(here))
         accepting.append(engine.accepting(here))
@@ -56,19 +55,10 @@ def explored(
         if offsets[-1] > max_edges:
             raise BudgetExceededError("edges", max_edges, _ADVICE)
         symbols.append(tokens)
-        targets += [numbers[after] for after in engine.steps(here, tokens)]
+        for after in engine.steps(here, tokens):
+            targets.append(numbers.setdefault(after, len(states)))
+            states += [after] * (targets[-1] == len(states))
     arrays = np.array(accepting), np.array(offsets), np.concatenate(symbols), np.array(targets, int)
     alphabet = np.setdiff1d(np.arange(engine.n_ids), eos)
     found = TokenAutomaton(0, *arrays, alphabet, engine.tokenizer.spellings)
-    return Explored(found, tuple(numbers.states))
-
-
-class _Numbers(dict[State, int]):
-    """Numbers states as they are first asked for."""
-
-    def __init__(self) -> None:
-        self.states: list[State] = []
-
-    def __missing__(self, state: State) -> int:
-        self.states.append(state)
-        return self.setdefault(state, len(self.states) - 1)
+    return Explored(found, tuple(states))

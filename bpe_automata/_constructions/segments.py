@@ -73,9 +73,9 @@ class Segments:
         eos = [*(tokenizer.eos_ids if eos_ids is None else eos_ids)]
         self.tokenizer, self.canonical = tokenizer, canonical_automaton(tokenizer)
         self.alphabet = np.setdiff1d(np.arange(tokenizer.n_ids), eos)
-        ordinary = np.intersect1d(np.flatnonzero(self.canonical.usable), self.alphabet)
-        self.ordinary = _by_first_byte(tokenizer, ordinary.tolist())
-        self.added = _by_first_byte(tokenizer, tokenizer.added_as_text(added_tokens) - {*eos})
+        self.ordinary = np.intersect1d(np.flatnonzero(self.canonical.usable), self.alphabet)
+        as_text = tokenizer.added_as_text(added_tokens).difference(eos)
+        self.added = np.array(sorted(as_text), dtype=np.int64)
         self.meetings = tokenizer.derived("meetings", lambda _: meetings(self.canonical))
         self.made = self.found = 0
         self._parts: dict[tuple[bytes, int, int], Part] = {}
@@ -172,21 +172,16 @@ class Language:
             self._reads[q] = self._led(q, self._given.ordinary) + self._added[q]
         return self._reads[q]
 
-    def _led(self, q: int, by_first: list[np.ndarray]) -> list[tuple[int, int]]:
-        ids = np.concatenate([by_first[0][:0], *(by_first[b] for b in self._dfa.live_bytes(q))])
-        after = self._after(q, ids)
-        good = self._live[after]
-        return list(zip(ids[good].tolist(), after[good].tolist(), strict=True))
-
-    def _after(self, q: int, ids: np.ndarray) -> np.ndarray:
-        """int64: the state after each id."""
+    def _led(self, q: int, ids: np.ndarray) -> list[tuple[int, int]]:
+        """(id, state after it) of those of some ids whose bytes can be read."""
         trie, after = self._given.canonical.trie, np.full(len(ids), q)
         first, lengths = trie.start[ids], np.diff(trie.start)[ids]
         for k in range(int(lengths.max(initial=0))):
-            longer = np.flatnonzero(lengths > k)
+            longer = np.flatnonzero((lengths > k) & (after > 0))
             columns = self._dfa.byte_class[trie.data[first[longer] + k]]
             after[longer] = self._dfa.trans[after[longer], columns]
-        return after
+        good = self._live[after] & (lengths > 0)
+        return list(zip(ids[good].tolist(), after[good].tolist(), strict=True))
 
     def _bytes(self, q: int) -> list[tuple[int, int]]:
         """(byte, state after it)."""
@@ -255,14 +250,6 @@ def meetings(canonical: CanonicalAutomaton) -> np.ndarray:
         data = np.frombuffer(spelled[token], dtype=np.uint8)
         met[data[:-1], data[1:]] = True
     return met
-
-
-def _by_first_byte(tokenizer: Tokenizer, ids: Iterable[int]) -> list[np.ndarray]:
-    found: list[list[int]] = [[] for _ in range(256)]
-    for token in ids:
-        if spelled := tokenizer.spellings[token]:
-            found[spelled[0]].append(token)
-    return [np.array(some, dtype=np.int64) for some in found]
 
 
 def _check_edges(n_edges: int, max_edges: int) -> None:
