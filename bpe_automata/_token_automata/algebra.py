@@ -10,7 +10,7 @@ Only states within reach of the start are made, numbered breadth-first by symbol
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -106,23 +106,14 @@ def _accepts(automaton: Table, states: np.ndarray) -> np.ndarray:
 
 
 def complement(automaton: AnyTable, max_edges: int = MOST_EDGES) -> AnyTable:
-    """The sequences over `alphabet` that are not accepted. Every state then reads all of the
-    alphabet, the last one being where those go that `automaton` cannot read. Raises
-    BudgetExceededError over `max_edges`."""
-    n, alphabet = automaton.n_states, automaton.alphabet
-    k = len(alphabet)
-    if (n + 1) * k > max_edges:
-        raise BudgetExceededError("edges", max_edges, f"{n + 1} states by {k} symbols are more")
-    targets = np.full((n + 1, k), n, dtype=np.int32)
-    columns = np.searchsorted(alphabet, automaton.symbols)
-    targets[automaton.sources(), columns] = automaton.targets
-    return replace(
-        automaton,
-        accepting=np.append(~automaton.accepting, np.True_),
-        offsets=np.arange(n + 2) * k,
-        symbols=np.tile(alphabet, n + 1),
-        targets=targets.reshape(-1),
+    """The sequences over `alphabet` that are not accepted. Raises BudgetExceededError over
+    `max_edges`."""
+    alphabet = automaton.alphabet
+    to_itself = np.zeros_like(alphabet)
+    every = automaton.from_edges(
+        0, np.array([True]), to_itself, alphabet, to_itself, alphabet, automaton.spellings
     )
+    return combined(every, automaton, np.greater, (True, False), max_edges)
 
 
 def minimised(automaton: AnyTable) -> AnyTable:
@@ -144,8 +135,6 @@ def minimised(automaton: AnyTable) -> AnyTable:
 
 # Equivalence: are two languages equal, and if not, which is a shortest sequence in only one?
 
-_OF_LANGUAGE = ("accepting", "offsets", "symbols", "targets")
-
 
 @dataclass(frozen=True)
 class Counterexample:
@@ -163,14 +152,12 @@ class Counterexample:
 
 
 def equivalent(one: Table, other: Table) -> Counterexample | None:
-    """None if the languages are equal: then the minimal automata are the same. Else the first
-    sequence, in length-lexicographic order, that is in one only."""
+    """None if the languages are equal; else the first sequence, in length-lexicographic order, that
+    is in one only."""
     one, other = minimised(one), minimised(other)
-    if one.start == other.start and all(
-        np.array_equal(getattr(one, name), getattr(other, name)) for name in _OF_LANGUAGE
-    ):
+    ids = shortest(combined(one, other, np.not_equal, (False, False), _NO_LIMIT, True))
+    if ids is None:
         return None
-    ids = shortest(combined(one, other, np.not_equal, (False, False), _NO_LIMIT, True)) or ()
     speller = other if one.spellings is None else one
     known = speller.spellings is not None
     tokens = tuple(symbol_text(speller, symbol) for symbol in ids) if known else ()

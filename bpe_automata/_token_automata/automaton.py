@@ -61,19 +61,14 @@ class TokenAutomaton(Table):
         return cls.from_edges(*parts, known, spellings)
 
     @classmethod
-    def from_networkx(
-        cls, given: Any, symbol: str = "symbol", determinise: bool = False
-    ) -> TokenAutomaton:
+    def from_networkx(cls, given: Any) -> TokenAutomaton:
         """The automaton of a directed graph of networkx, with or without parallel edges.
 
         One node has the attribute start=True, accepting ones have accepting=True, and each edge
-        has its symbol in the attribute `symbol`. Nodes are numbered in the graph's order. The
-        graph's own attributes alphabet and spellings, as `to_networkx` writes them, are used where
-        there are any. Raises MalformedAutomatonError and what `from_transitions` raises.
+        has its symbol in the attribute symbol. Nodes are numbered in the graph's order. Raises
+        MalformedAutomatonError and what `from_transitions` raises.
         """
-        listed, start, accepting, alphabet, spellings = sources.of_networkx(given, symbol)
-        parts = start, accepting, alphabet, spellings
-        return cls.from_transitions(listed, *parts, determinise, given.nodes)
+        return cls.from_transitions(*sources.of_networkx(given), states=given.nodes)
 
     # ------------------------------------------------------------ smaller, and compared
 
@@ -97,18 +92,14 @@ class TokenAutomaton(Table):
     shortest = strings.shortest
     enumerate = strings.enumerated
 
-    def count(self, length: int) -> int:
-        """How many sequences of this length are accepted, exactly. Raises ArgumentError."""
-        return self._counts.of_length(length)
-
     def total(self) -> int:
         """How many sequences are accepted, exactly. Raises InfiniteLanguageError."""
-        return self._counts.total()
+        return self._counts.total
 
-    def sample_uniform(self, rng: random.Random, length: int | None = None) -> tuple[int, ...]:
-        """A random accepted sequence of this length (None: of any), each with exactly the same
-        probability. Raises EmptyLanguageError; without a length InfiniteLanguageError."""
-        return self._counts.sample(rng, length)
+    def sample_uniform(self, rng: random.Random) -> tuple[int, ...]:
+        """A random accepted sequence, each with exactly the same probability. Raises
+        EmptyLanguageError, InfiniteLanguageError."""
+        return self._counts.sample(rng)
 
     @cached
     def _counts(self) -> Counts:

@@ -18,45 +18,46 @@ class Acceptance:
     """accepted: is `ids` in the language? position: the first id after which nothing can be
     accepted any more; None if there is none. readable: the ids that could be read there and can
     still lead to acceptance. completion: the shortest sequence that makes an accepted one of what
-    stands before `position` (of `ids`, if all of them can be read); None if there is none.
-    dead_end: can the id at `position` be read, and it is only that nothing is accepted after it?"""
+    stands before `position` (of `ids`, if all of them can be read); None if there is none."""
 
     ids: tuple[int, ...]
     accepted: bool
     position: int | None
     readable: tuple[int, ...]
     completion: tuple[int, ...] | None
-    dead_end: bool
     _automaton: Table = field(repr=False, compare=False)
+
+    @property
+    def verdict(self) -> str:
+        """What becomes of the sequence, as the end of a sentence about it."""
+        if self.accepted:
+            return "is accepted"
+        if self.completion is None:
+            return "is not accepted, as nothing is"
+        if self.position is None:
+            return "ends too early"
+        here = named(self._automaton, self.ids[self.position])
+        return f"cannot go on with {here} at position {self.position}"
 
     def __str__(self) -> str:
         if self.accepted:
             read = sequence(self._automaton, self.ids) if self.ids else "the empty sequence"
             return f"accepted: {read}"
         if self.completion is None:
-            return "not accepted: the automaton accepts nothing at all"
+            return "not accepted: nothing is"
+        said = f"not accepted: the sequence {self.verdict}"
         completion = sequence(self._automaton, self.completion)
         if self.position is None:
-            return f"not accepted: it ends too early; the shortest completion is {completion}"
-        here = named(self._automaton, self.ids[self.position])
+            return f"{said}; the shortest completion is {completion}"
         end = f"the shortest end: {completion}" if self.completion else "it could end there"
-        readable = some(self._automaton, self.readable)
-        if self.dead_end:
-            return (
-                f"not accepted: nothing can be accepted after {here} at position {self.position}; "
-                f"what can be read there and lead on: {readable}; {end}"
-            )
-        return (
-            f"not accepted: {here} cannot be read at position {self.position}; what can be read "
-            f"there: {readable}; {end}"
-        )
+        return f"{said}; what can be read there: {some(self._automaton, self.readable)}; {end}"
 
 
 def explained(automaton: Table, ids: Sequence[int]) -> Acceptance:
     """Why `ids` are accepted or not, to print: they are followed as far as acceptance stays within
     reach. Raises ArgumentError."""
     ids, distance = sequence_of_ids(ids), distances(automaton)
-    state, position, after = automaton.start, None, None
+    state, position = automaton.start, None
     for at, symbol in enumerate(ids):
         after = automaton.step(state, symbol)
         if after is None or distance[after] == NEVER:
@@ -66,9 +67,7 @@ def explained(automaton: Table, ids: Sequence[int]) -> Acceptance:
     symbols, targets = automaton.row(state)
     readable = tuple(symbols[distance[targets] != NEVER].tolist())
     accepted = position is None and bool(automaton.accepting[state])
-    dead_end = position is not None and after is not None
-    completion = shortest(automaton, state)
-    return Acceptance(ids, accepted, position, readable, completion, dead_end, automaton)
+    return Acceptance(ids, accepted, position, readable, shortest(automaton, state), automaton)
 
 
 # How symbols are written for people.

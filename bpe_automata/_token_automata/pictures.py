@@ -27,9 +27,9 @@ def picture(automaton: Table, path: Sequence[int] | None = None, labels: int | N
 
     Transitions with the same source and target are one arrow that shows `labels` of its symbols
     (None: all). Over 40 states or 120 arrows, what is drawn is the first 40 states of the path and
-    those 12 to which the start leads by most symbols, with the arrows of the path and those from
-    the start to the 12; each state says how many transitions leave it. Its `dot()` is the source
-    for Graphviz. Raises ArgumentError.
+    those 12 to which the start leads by most symbols, with at most 120 arrows between them, those
+    of the path first; each state says how many transitions leave it. Its `dot()` is the source for
+    Graphviz. Raises ArgumentError.
     """
     if labels is not None and labels < 0:
         raise ArgumentError(f"labels is {labels}: give a number from 0 on, or None for all symbols")
@@ -42,15 +42,17 @@ def picture(automaton: Table, path: Sequence[int] | None = None, labels: int | N
     groups = grouped(automaton)
     caption = [size(automaton)]
     small = automaton.n_states <= _MOST_STATES and len(groups.target) <= _MOST_ARROWS
-    if small:
-        shown: Sequence[int] = automaton.states()
-        arrows = [(s, t) for s in shown for t in groups.target[groups.of_state(s)].tolist()]
-    else:
-        shown, arrows = _summarised(groups, automaton.start, states, read)
-        caption += _left_out(states, read, arrows)
+    shown = automaton.states() if small else _near(groups, automaton.start, states)
+    if not small:
+        whose = "the start and the path" if states else "the start"
+        caption.append(f"too large to draw: only states near {whose} are shown")
     if path is not None:
-        caption.append(_said(automaton, ids))
+        caption.append(f"the path {explained(automaton, ids).verdict}")
     number = {state: i for i, state in enumerate(shown)}
+    arrows = [(s, t) for s in shown for t in groups.target[groups.of_state(s)].tolist()]
+    arrows = [step for step in arrows if step[1] in number]
+    if len(arrows) > _MOST_ARROWS:
+        arrows = sorted(arrows, key=lambda step: step not in read)[:_MOST_ARROWS]
     nodes = tuple(_node(automaton, state, state in states, whole=small) for state in shown)
     edges = tuple(
         Edge(number[step[0]], number[step[1]], label, step in read)
@@ -71,45 +73,12 @@ def _states(automaton: Table, ids: tuple[int, ...]) -> list[int]:
     return states
 
 
-def _summarised(
-    groups: Groups, start: int, states: list[int], read: dict[_Step, list[int]]
-) -> tuple[list[int], list[_Step]]:
-    """The first states of the path, and those that the start leads to by most symbols; only the
-    arrows of the path and those of the start to the latter."""
+def _near(groups: Groups, start: int, states: list[int]) -> Sequence[int]:
+    """The first states of the path, the start, and those that it leads to by most symbols."""
     which = groups.of_state(start)
     order = np.argsort(-groups.size[which], kind="stable")[:_MOST_SUCCESSORS]
-    most = groups.target[which][order].tolist()
-    first = dict.fromkeys((*list(dict.fromkeys(states))[:_MOST_STATES], start))
-    steps = [step for step in read if first.keys() >= {*step}][:_MOST_STATES]
-    arrows = dict.fromkeys((*steps, *((start, target) for target in most)))
-    return list(dict.fromkeys((*first, *most))), list(arrows)
-
-
-def _left_out(states: list[int], read: dict[_Step, list[int]], arrows: list[_Step]) -> list[str]:
-    """What the caption of a summary says of what is drawn."""
-    whose = "of the start and of the path" if states else "of the start"
-    parts = [f"too large to draw: only arrows {whose} are shown"]
-    passed, lit = len(set(states)), len(read.keys() & set(arrows))
-    if passed > _MOST_STATES:
-        parts.append(f"the first {_MOST_STATES} of {passed:,} states of the path")
-    elif lit < len(read):
-        parts.append(f"the first {lit} of {len(read):,} arrows of the path")
-    return parts
-
-
-def _said(automaton: Table, ids: tuple[int, ...]) -> str:
-    """Of the path, for the caption."""
-    found = explained(automaton, ids)
-    if found.accepted:
-        return "the path is accepted"
-    if found.completion is None:
-        return "nothing is accepted at all"
-    if found.position is None:
-        return "the path ends too early"
-    here = symbol_text(automaton, ids[found.position])
-    if found.dead_end:
-        return f"nothing can be accepted after {here} at position {found.position}"
-    return f"{here} cannot be read at position {found.position}"
+    first = list(dict.fromkeys(states))[:_MOST_STATES]
+    return list(dict.fromkeys((*first, start, *groups.target[which][order].tolist())))
 
 
 def _node(automaton: Table, state: int, lit: bool, whole: bool) -> Node:

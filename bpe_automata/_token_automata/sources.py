@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Hashable, Iterable
 from typing import Any, SupportsIndex
@@ -148,13 +147,9 @@ def _closed(states: set[int], out: dict[int, dict[int | None, set[int]]]) -> fro
 
 def to_networkx(automaton: Table) -> Any:
     """A `networkx.MultiDiGraph`: nodes with accepting and start (bool), edges with symbol (int) and
-    text (what it spells, visibly). Its attributes alphabet and spellings are JSON texts, so that
-    GraphML, GML and node-link data hold all of it. Raises MissingDependencyError."""
+    text (what it spells, visibly). Raises MissingDependencyError."""
     networkx = require("networkx", "pip install networkx")
-    graph = networkx.MultiDiGraph(alphabet=json.dumps(automaton.alphabet.tolist()))
-    if automaton.spellings is not None:
-        texts = [spelled.decode("latin-1") for spelled in automaton.spellings]
-        graph.graph["spellings"] = json.dumps(texts)
+    graph = networkx.MultiDiGraph()
     for state in automaton.states():
         accepting, start = bool(automaton.accepting[state]), state == automaton.start
         graph.add_node(state, accepting=accepting, start=start)
@@ -163,9 +158,9 @@ def to_networkx(automaton: Table) -> Any:
     return graph
 
 
-def of_networkx(graph: Any, symbol: str) -> tuple[Any, ...]:
-    """(transitions, start, accepting, alphabet, spellings); GML reads back `[]` as a list.
-    Raises MalformedAutomatonError."""
+def of_networkx(graph: Any) -> tuple[list[Transition], Hashable, list[Hashable]]:
+    """(transitions, start, accepting), see `TokenAutomaton.from_transitions`. Raises
+    MalformedAutomatonError."""
     if not (hasattr(graph, "is_directed") and graph.is_directed()):
         raise MalformedAutomatonError(f"{short(graph)} is no directed graph: give a DiGraph")
     starts = [node for node, value in graph.nodes(data="start") if value]
@@ -175,20 +170,9 @@ def of_networkx(graph: Any, symbol: str) -> tuple[Any, ...]:
         )
     transitions = []
     for source, target, attributes in graph.edges(data=True):
-        if symbol not in attributes:
-            raise MalformedAutomatonError(
-                f"the edge from {source!r} to {target!r} has no attribute {symbol!r}"
-            )
-        transitions.append((source, attributes[symbol], target))
+        if "symbol" not in attributes:
+            edge = f"the edge from {source!r} to {target!r}"
+            raise MalformedAutomatonError(f"{edge} has no attribute 'symbol'")
+        transitions.append((source, attributes["symbol"], target))
     accepting = [node for node, value in graph.nodes(data="accepting") if value]
-    try:
-        alphabet, texts = (
-            json.loads(value) if isinstance(value, str) else value
-            for value in map(graph.graph.get, ("alphabet", "spellings"))
-        )
-        spellings = None if texts is None else [text.encode("latin-1") for text in texts]
-    except (TypeError, ValueError, AttributeError) as error:
-        raise MalformedAutomatonError(
-            f"the graph's alphabet or spellings cannot be read: {error}"
-        ) from None
-    return transitions, starts[0], accepting, alphabet, spellings
+    return transitions, starts[0], accepting

@@ -11,8 +11,7 @@ import numpy as np
 from bpe_automata._arguments import integer
 from bpe_automata._budget import check
 from bpe_automata._kernels.distance import NEVER
-from bpe_automata._sharing import cached
-from bpe_automata._token_automata.graph import Groups, distances, grouped, topological, trimmed
+from bpe_automata._token_automata.graph import distances, grouped, topological, trimmed
 from bpe_automata._token_automata.table import Table
 from bpe_automata.errors import BudgetExceededError, EmptyLanguageError, InfiniteLanguageError
 
@@ -55,7 +54,7 @@ def _by_length(
     automaton: Table, limit: int | None, max_length: int | None
 ) -> Iterator[tuple[int, ...]]:
     """`automaton` is trimmed."""
-    groups = grouped(automaton)
+    sources = automaton.sources()
     ends = [automaton.accepting]  # ends[k]: bool [n_states], accepts something of k symbols
     yielded = 0
     while ends[-1].any() and (max_length is None or len(ends) - 1 <= max_length):
@@ -74,12 +73,13 @@ def _by_length(
             kept = np.flatnonzero(ends[-2 - len(word)][targets])[::-1]
             after = zip(symbols[kept].tolist(), targets[kept].tolist(), strict=True)
             waiting += [((*word, symbol), target) for symbol, target in after]
-        ends.append(_sums(groups, ends[-1].astype(np.int64)) > 0)
+        n_ways = np.bincount(sources, ends[-1][automaton.targets], automaton.n_states)
+        ends.append(n_ways > 0)
 
 
 # Counting, exactly, and uniform sampling by numbers.
 #
-#     ways(s, 0) = [s accepts],   ways(s, k + 1) = sum over s --a--> t of ways(t, k)
+#     ways(s) = [s accepts] + sum over s --a--> t of ways(t)
 #
 # Transitions with the same source and target count as one with a multiplicity, so a state that
 # reads 100,000 ids to the same target costs one addition. The k-th sequence of a state is found by
@@ -88,101 +88,41 @@ def _by_length(
 
 
 class Counts:
-    """The numbers of accepted sequences of one automaton, each found when first asked for. Arrays
-    of ways are object [n_states], Python integers."""
+    """How many sequences are accepted from each state of an automaton of a finite language."""
 
     def __init__(self, automaton: Table) -> None:
-        self._automaton = trimmed(automaton)
-        self._ends = np.array([int(accepts) for accepts in self._automaton.accepting], dtype=object)
-        self._last = 0, self._ends  # the last length that was asked for, and its ways
-        self._levels = [self._ends]  # of every length, for sampling
-
-    @cached
-    def _groups(self) -> Groups:
-        return grouped(self._automaton)
-
-    def of_length(self, length: int) -> int:
-        """The number of accepted sequences of this length. Only the last array is kept."""
-        length = integer(length, "the length")
-        if length < 0:
-            return 0
-        at, ways = self._last
-        if at > length:
-            at, ways = 0, self._ends
-        for _ in range(at, length):
-            check()
-            ways = _sums(self._groups, ways)
-        self._last = length, ways
-        return int(ways[self._automaton.start])
-
-    def total(self) -> int:
-        """The number of all accepted sequences. Raises InfiniteLanguageError."""
-        return int(self._all[self._automaton.start])
-
-    @cached
-    def _all(self) -> np.ndarray:
-        """Ways of any length. Raises InfiniteLanguageError."""
-        order = topological(self._automaton)
+        """Raises InfiniteLanguageError."""
+        self._automaton = automaton = trimmed(automaton)
+        self._groups = groups = grouped(automaton)
+        order = topological(automaton)
         if order is None:
-            raise InfiniteLanguageError(
-                "infinitely many sequences are accepted: count or sample those of one length"
-            )
-        ways, groups = self._ends.copy(), self._groups
+            raise InfiniteLanguageError("infinitely many sequences are accepted")
+        # Python integers, which are exact however large.
+        self._ways = ways = automaton.accepting.astype(int).astype(object)
         for state in order[::-1].tolist():
             check()
             which = groups.of_state(state)
             ways[state] += sum(groups.size[which].tolist() * ways[groups.target[which]])
-        return ways
+        self.total = int(ways[automaton.start])
 
-    def sample(self, rng: random.Random, length: int | None) -> tuple[int, ...]:
-        """Each accepted sequence (of this length) with the same probability, exactly.
-
-        Raises EmptyLanguageError, InfiniteLanguageError (no length)."""
-        count = self.total() if length is None else self.of_length(length)
-        if not count:
-            of = "" if length is None else f" of length {length}"
-            raise EmptyLanguageError(f"no sequence{of} is accepted, so there is no sample")
-        number, state, found = rng.randrange(count), self._automaton.start, list[int]()
-        levels = [] if length is None else self._up_to(length)
-        while length is None or len(found) < length:
+    def sample(self, rng: random.Random) -> tuple[int, ...]:
+        """Each accepted sequence with the same probability, exactly. Raises EmptyLanguageError."""
+        if not self.total:
+            raise EmptyLanguageError("no sequence is accepted, so there is no sample")
+        number, state, found = rng.randrange(self.total), self._automaton.start, list[int]()
+        while (number := number - int(self._automaton.accepting[state])) >= 0:
             check()
-            if length is None:
-                number -= int(self._automaton.accepting[state])
-                if number < 0:
-                    break
-            ways = self._all if length is None else levels[length - len(found) - 1]
-            symbol, state, number = _member(self._groups, state, number, ways)
+            symbol, state, number = self._member(state, number)
             found.append(symbol)
         return tuple(found)
 
-    def _up_to(self, length: int) -> list[np.ndarray]:
-        """The ways of every length below this one, and perhaps more."""
-        levels = self._levels
-        if len(levels) < length:
-            levels = list(levels)
-            while len(levels) < length:
-                check()
-                levels.append(_sums(self._groups, levels[-1]))
-            self._levels = levels  # at once: other threads may be at work with the list before
-        return levels
-
-
-def _sums(groups: Groups, ways: np.ndarray) -> np.ndarray:
-    """[n_states]: over a state's transitions, the sum of `ways` of their targets."""
-    found = np.zeros_like(ways)
-    busy = np.flatnonzero(np.diff(groups.offsets))
-    if len(busy):
-        weighted = groups.size.astype(ways.dtype) * ways[groups.target]
-        found[busy] = np.add.reduceat(weighted, groups.offsets[busy])
-    return found
-
-
-def _member(groups: Groups, state: int, k: int, ways: np.ndarray) -> tuple[int, int, int]:
-    """(symbol, target, number at the target) of a state's continuation number k."""
-    group = int(groups.offsets[state])
-    while k >= (here := int(groups.size[group]) * ways[groups.target[group]]):
-        k -= here
-        group += 1
-    target = int(groups.target[group])
-    which, rest = divmod(k, ways[target])
-    return int(groups.symbols_of(group)[which]), target, rest
+    def _member(self, state: int, k: int) -> tuple[int, int, int]:
+        """(symbol, target, number at the target) of a state's continuation number k."""
+        groups, ways = self._groups, self._ways
+        group = int(groups.offsets[state])
+        while k >= (here := int(groups.size[group]) * ways[groups.target[group]]):
+            k -= here
+            group += 1
+        target = int(groups.target[group])
+        which, rest = divmod(k, ways[target])
+        return int(groups.symbols_of(group)[which]), target, rest

@@ -271,7 +271,6 @@ LONG: dict[str, Callable[[Path], Long]] = {
     "minimised": _operation(lambda one, _: one.minimised()),
     "intersection": _operation(lambda one, other: one.intersection(other)),
     "equivalent": _operation(lambda one, other: [one.equivalent(one), one.equivalent(other)]),
-    "count": _operation(lambda one, _: one.count(500)),
 }
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import tracemalloc
 from itertools import islice
 
 import pytest
@@ -60,8 +59,8 @@ def test_a_product_of_many_states_grows_as_it_must():
     ]
     both = cycles[0].intersection(cycles[1])
     assert both.n_states == 61 * 67
-    assert both.count(61 * 67) == 1
-    assert both.count(61) == both.count(67) == 0
+    accepted = [n for n in (1, 61, 67, 61 * 67) if both.accepts([3] * n)]
+    assert accepted == [61 * 67]
 
 
 def test_operations_have_a_budget():
@@ -70,9 +69,9 @@ def test_operations_have_a_budget():
     for act in (loop.union, loop.intersection):
         with pytest.raises(BudgetExceededError, match="9 edges"):
             act(loop, max_edges=9)
-    assert loop.complement(max_edges=20).n_transitions == 20
+    assert loop.complement(max_edges=10).n_transitions == 10
     with pytest.raises(BudgetExceededError):
-        loop.complement(max_edges=19)
+        loop.complement(max_edges=9)
 
 
 @examples(200)
@@ -200,7 +199,6 @@ def test_the_automaton_is_that_of_its_transitions(given_parts):
 def test_count_enumerate_shortest(automaton):
     accepted = language_of(automaton)
     for length in range(LONGEST + 1):
-        assert automaton.count(length) == sum(len(w) == length for w in accepted)
         expected = [w for w in accepted if len(w) <= length]
         assert list(automaton.enumerate(max_length=length)) == expected
     assert automaton.shortest() == (accepted[0] if accepted else None)
@@ -232,10 +230,6 @@ def test_finite_and_infinite_languages(automaton):
 @given(automata())
 def test_each_random_number_gives_another_sequence(automaton):
     """So samples are exactly uniform, the generator's numbers being so."""
-    for length in range(LONGEST):
-        expected = [w for w in language_of(automaton) if len(w) == length]
-        numbers = range(automaton.count(length))
-        assert sorted(automaton.sample_uniform(Chosen(k), length) for k in numbers) == expected
     if automaton.is_finite:
         numbers = range(automaton.total())
         assert sorted(automaton.sample_uniform(Chosen(k)) for k in numbers) == sorted(
@@ -244,18 +238,13 @@ def test_each_random_number_gives_another_sequence(automaton):
 
 
 def test_counts_are_exact_however_large():
-    automaton = TokenAutomaton.from_transitions([(0, a, 0) for a in range(7)], 0, [0])
-    assert automaton.count(300) == 7**300
-    assert len(automaton.sample_uniform(random.Random(0), 300)) == 300
     chain = [(k, a, k + 1) for k in range(100) for a in range(7)]
-    assert TokenAutomaton.from_transitions(chain, 0, [0, 100]).total() == 7**100 + 1
-    assert automaton.count(-1) == 0
+    automaton = TokenAutomaton.from_transitions(chain, 0, [0, 100])
+    assert automaton.total() == 7**100 + 1
+    assert len(automaton.sample_uniform(random.Random(0))) == 100
 
 
 def test_no_sample_where_nothing_is_accepted():
-    automaton = TokenAutomaton.from_transitions([(0, 1, 1)], 0, [1])
-    with pytest.raises(EmptyLanguageError, match="of length 2"):
-        automaton.sample_uniform(random.Random(0), 2)
     with pytest.raises(EmptyLanguageError):
         TokenAutomaton.from_transitions([], 0, []).sample_uniform(random.Random(0))
 
@@ -282,15 +271,3 @@ def test_the_first_of_very_many_comes_at_once():
         (0,) * 10 + (1, 0),
         (0,) * 10 + (1, 1),
     ]
-
-
-def test_counting_keeps_one_length_only():
-    automaton = TokenAutomaton.from_transitions([(0, a, 0) for a in (1, 2)], 0, [0])
-    tracemalloc.start()
-    assert automaton.count(20_000) == 2**20_000
-    kept = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert kept < 5_000_000  # all lengths take 25 MB
-    assert automaton.count(3) == 8
-    assert len(automaton.sample_uniform(random.Random(0), 4)) == 4
-    assert automaton.count(5) == 32

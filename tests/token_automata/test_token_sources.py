@@ -140,7 +140,6 @@ def test_arguments_that_are_wrong_say_what(change, message):
         (lambda a: a.accepts([3, None]), "id at position 1 is None"),
         (lambda a: a.accepts(7), "is 7: give a list"),
         (lambda a: a.picture([3, "x"]), "id at position 1 is 'x'"),
-        (lambda a: a.count(2.5), "length is 2.5"),
         (lambda a: a.enumerate(limit="x"), "limit is 'x'"),
         (lambda a: a.step(-2, 3), "no state -2: they are 0 to 1"),
         (lambda a: a.step(2, 3), "no state 2"),
@@ -170,28 +169,24 @@ def test_a_counterexample_shows_what_it_spells():
 
 
 @examples(100)
-@given(automata(spelled=True))
+@given(automata())
 def test_there_and_back_through_networkx(automaton):
     graph = automaton.to_networkx()
     assert isinstance(graph, networkx.MultiDiGraph)
     assert graph.number_of_edges() == automaton.n_transitions
-    assert TokenAutomaton.from_networkx(graph).identical(automaton)
     linked = json.loads(json.dumps(networkx.node_link_data(graph, edges="edges")))
-    again = networkx.node_link_graph(linked, edges="edges")
-    assert TokenAutomaton.from_networkx(again).identical(automaton)
-    again = networkx.parse_graphml("".join(networkx.generate_graphml(graph)))
-    assert TokenAutomaton.from_networkx(again).identical(automaton)
-    again = networkx.parse_gml(list(networkx.generate_gml(graph)))
-    assert TokenAutomaton.from_networkx(again).identical(automaton)
+    for again in (
+        graph,
+        networkx.node_link_graph(linked, edges="edges"),
+        networkx.parse_graphml("".join(networkx.generate_graphml(graph))),
+        networkx.parse_gml(list(networkx.generate_gml(graph))),
+    ):
+        assert TokenAutomaton.from_networkx(again).equivalent(automaton) is None
 
 
 def test_graphs_that_are_none():
     with pytest.raises(MalformedAutomatonError, match="no directed graph"):
         TokenAutomaton.from_networkx({0: {}})
-    graph = TokenAutomaton(**GOOD).to_networkx()
-    graph.graph["alphabet"] = "[[0, 9"
-    with pytest.raises(MalformedAutomatonError, match="alphabet or spellings cannot be read"):
-        TokenAutomaton.from_networkx(graph)
 
 
 def test_edges_carry_visible_text():
@@ -210,8 +205,9 @@ def test_a_graph_of_ones_own():
     graph = networkx.DiGraph()
     graph.add_node("in", start=True)
     graph.add_node("out", accepting=True)
-    graph.add_edge("in", "out", token=5)
-    assert list(TokenAutomaton.from_networkx(graph, "token").enumerate()) == [(5,)]
+    graph.add_edge("in", "out", symbol=5)
+    assert list(TokenAutomaton.from_networkx(graph).enumerate()) == [(5,)]
+    del graph.edges["in", "out"]["symbol"]
     with pytest.raises(MalformedAutomatonError, match="from 'in' to 'out' has no attribute"):
         TokenAutomaton.from_networkx(graph)
     with pytest.raises(MalformedAutomatonError, match="no directed graph"):
