@@ -22,19 +22,15 @@ def checked_draft(matcher: Matcher, draft_ids: Sequence[int]) -> int:
     return next((k for k, token in enumerate(draft_ids) if not _read(twin, token)), len(draft_ids))
 
 
-def draft_masks(
-    matcher: Matcher, draft_ids: Sequence[int], out: np.ndarray | None = None
-) -> np.ndarray:
+def draft_masks(matcher: Matcher, draft_ids: Sequence[int]) -> np.ndarray:
     """int32 [k + 1, words]: row i is the mask after the first i of k ids, bit n % 32 of word
     n // 32 for id n.
 
-    After an id that is not allowed there is no mask: these rows hold no id in a new array, and are
-    left alone in `out`, which has k + 1 rows of a kind that `Matcher.mask` takes. Raises
-    BufferShapeError.
+    After an id that is not allowed there is no mask: these rows hold no id.
     """
     twin = matcher.copy()
     words = (len(twin.mask()) + 31) // 32
-    masks = np.zeros((len(draft_ids) + 1, words), dtype=np.int32) if out is None else out
+    masks = np.zeros((len(draft_ids) + 1, words), dtype=np.int32)
     twin.mask(masks, 0)
     for row, token in enumerate(draft_ids, start=1):
         if not _read(twin, token):

@@ -71,11 +71,10 @@ class Matcher:
         """Which ids are allowed next; none once end-of-sequence was read.
 
         out: where to write, owned by the caller: packed int32 (ceil(V / 32),) or
-        (batch, ceil(V / 32)) as inference engines use it (bit i % 32 of word i // 32 for id i);
-        bool (V,) or (batch, V); or floating, the same shapes as bool, 0 where allowed and -inf
-        elsewhere. V may exceed the tokenizer's ids; what is beyond is not allowed. `row` is
-        written, all other rows are left alone. Without `out`, a new bool array (n_ids,). Returns
-        the array. Raises BufferShapeError.
+        (batch, ceil(V / 32)) as inference engines use it (bit i % 32 of word i // 32 for id i); or
+        bool (V,) or (batch, V). V may exceed the tokenizer's ids; what is beyond is not allowed.
+        `row` is written, all other rows are left alone. Without `out`, a new bool array (n_ids,).
+        Returns the array. Raises BufferShapeError.
         """
         bits = self._engine.mask(self._state)
         if self._finished:
@@ -195,28 +194,18 @@ def matcher_of(automaton: TokenAutomaton, eos_ids: Iterable[int], n_ids: int) ->
 
 
 def write_mask(bits: np.ndarray, n_ids: int, out: np.ndarray, row: int) -> None:
-    """Write the packed int32 `bits` to `out` (packed int32, bool or floating; see
-    `Matcher.mask`). Raises BufferShapeError; then nothing was written."""
-    target = _row_of(out, row)
-    if out.dtype == np.int32:
-        if len(target) < len(bits):
-            raise BufferShapeError(
-                f"a packed mask needs {len(bits)} words of int32, not a buffer of shape {out.shape}"
-            )
-        target[: len(bits)] = bits
-        target[len(bits) :] = 0
-        return
-    if len(target) < n_ids:
-        raise BufferShapeError(f"the mask has {n_ids} ids, the buffer's rows only {len(target)}")
-    allowed = np.unpackbits(bits.view(np.uint8), count=n_ids, bitorder="little").view(bool)
+    """Write the packed int32 `bits` to `out`, int32 or bool (see `Matcher.mask`). Raises
+    BufferShapeError; then nothing was written."""
+    target, values = _row_of(out, row), bits
     if out.dtype == np.bool_:
-        target[:n_ids] = allowed
-        target[n_ids:] = False
-    elif np.issubdtype(out.dtype, np.floating):
-        target[:n_ids] = np.where(allowed, 0.0, -np.inf)
-        target[n_ids:] = -np.inf
-    else:
-        raise BufferShapeError(f"a mask is written as int32, bool or floating, not {out.dtype}")
+        values = np.unpackbits(bits.view(np.uint8), count=n_ids, bitorder="little").view(bool)
+    elif out.dtype != np.int32:
+        raise BufferShapeError(f"a mask is written as int32 or bool, not {out.dtype}")
+    if len(target) < len(values):
+        needed = f"a mask as {out.dtype} needs rows of {len(values)}"
+        raise BufferShapeError(f"{needed}, not a buffer of shape {out.shape}")
+    target[: len(values)] = values
+    target[len(values) :] = 0
 
 
 def _row_of(out: np.ndarray, row: int) -> np.ndarray:
