@@ -176,8 +176,9 @@ class Language:
         """(id, state after it) of those of some ids whose bytes can be read."""
         trie, after = self._given.canonical.trie, np.full(len(ids), q)
         first, lengths = trie.start[ids], np.diff(trie.start)[ids]
+        longer = np.arange(len(ids))
         for k in range(int(lengths.max(initial=0))):
-            longer = np.flatnonzero((lengths > k) & (after > 0))
+            longer = longer[(lengths[longer] > k) & (after[longer] > 0)]
             columns = self._dfa.byte_class[trie.data[first[longer] + k]]
             after[longer] = self._dfa.trans[after[longer], columns]
         good = self._live[after] & (lengths > 0)
