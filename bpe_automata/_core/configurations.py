@@ -6,9 +6,9 @@ import numpy as np
 
 from bpe_automata._core.pairs import forbid, is_empty, keep
 from bpe_automata._core.steps import BEGINNING, DETOUR, KEY, OPEN, Arrays, Int
-from bpe_automata._kernels import inlined, inner, jit
+from bpe_automata._kernels import inlined, inner, outer
 from bpe_automata._kernels.geometry import POSITION
-from bpe_automata._kernels.hashing import slot_of, spread
+from bpe_automata._kernels.hashing import slot_of
 
 # Of `memo.met`: no id is known to be live; every id that BPE makes is; every id is, and so it is
 # where there is no last one. Else the row of those that are not known to be.
@@ -22,14 +22,9 @@ def key_of(q: Int, a: Int, H: Int) -> Int:
 
 
 @inlined
-def configuration(
-    key: Int,
-    slots: np.ndarray,
-    values: np.ndarray,
-    met: np.ndarray,
-    counts: np.ndarray,
-) -> Int:
+def configuration(key: Int, memo: Arrays) -> Int:
     """The number of a configuration, by its key; -1: there is no room for one more."""
+    slots, values, met, counts = memo[0], memo[1], memo[2], memo[3]
     at = slot_of(slots, key)
     if slots[at] != key:
         n = counts[0]
@@ -40,39 +35,25 @@ def configuration(
     return np.int64(values[at])
 
 
-@jit
+@outer
 def number_all(
-    found: np.ndarray,
-    n: Int,
-    after: np.ndarray,
-    slots: np.ndarray,
-    values: np.ndarray,
-    met: np.ndarray,
-    counts: np.ndarray,
-    numbers: np.ndarray,
+    found: np.ndarray, n: Int, after: np.ndarray, memo: Arrays, numbers: np.ndarray
 ) -> bool:
     """The configurations that tokens lead to: numbers[:n], -1 where there is none. found: rows of
     (token, q, a, class), of class -1 where a text begins anew behind the token; after: the set
     after each class. Is there room for all?"""
-    mask, last, c = len(slots) - 1, np.int64(-1), np.int64(-1)
+    last, c = np.int64(-1), np.int64(-1)
     for i in range(n):
         H = np.int64(after[found[i, 3]]) if found[i, 3] >= 0 else np.int64(BEGINNING)
         if H < 0:
             numbers[i] = -1
             continue
-        key = (np.int64(found[i, 1]) << 40) | (np.int64(found[i, 2]) << 24) | H
+        key = key_of(np.int64(found[i, 1]), np.int64(found[i, 2]), H)
         if key != last:
             last = key
-            at = spread(key) & mask  # as `slot_of`, without a call
-            while slots[at] != -1 and slots[at] != key:
-                at = (at + 1) & mask
-            if slots[at] == -1:
-                m = counts[0]
-                if m >= len(met) or 2 * m >= len(slots):
-                    return False
-                slots[at], values[at], met[m, KEY] = key, m, key
-                counts[0] = m + 1
-            c = np.int64(values[at])
+            c = configuration(key, memo)
+            if c < 0:
+                return False
         numbers[i] = c
     return True
 
@@ -102,13 +83,13 @@ def learn(
     if is_free:
         met[c, OPEN] = EVERY_ID
     elif row != EVERY_ID and row != EVERY_MADE:
-        forbid(n, pairs, other)
         if row == NONE_KNOWN:
             row = counts[1]
             counts[1] += 1
             met[c, OPEN] = row
-            rows[row] = other
+            forbid(n, pairs, rows[row])
         else:
+            forbid(n, pairs, other)
             keep(rows[row], other)
         if is_empty(rows[row]):
             met[c, OPEN] = EVERY_MADE

@@ -30,14 +30,14 @@ import numpy as np
 
 from bpe_automata._core.steps import BINDS, BREAKS, DONE, NEED_ROOM, WITHIN, Arrays, Int
 from bpe_automata._core.token_actions import ILLEGAL, INSIDE, JOINT, MUST_END
-from bpe_automata._kernels import inner, jit
+from bpe_automata._kernels import inner, outer
 from bpe_automata._tokenizer.alphabet import DEAD
 
 NONE = -1
 _FREE, _BOUND = 1, 0  # sides: is there a boundary at the joint?
 
 
-@jit
+@outer
 def number_all(  # noqa: PLR0915 - a call for each set would take longer than the rest
     n_wanted: Int,
     wanted: Arrays,
@@ -116,7 +116,7 @@ def number_all(  # noqa: PLR0915 - a call for each set would take longer than th
     return DONE
 
 
-@jit
+@inner
 def joined(from_: np.ndarray, low: Int, relation: np.ndarray, after: np.ndarray) -> None:
     """The hypotheses after those of each layer; relation: words by hypothesis, from row `low`."""
     after[:] = 0
@@ -128,16 +128,16 @@ def joined(from_: np.ndarray, low: Int, relation: np.ndarray, after: np.ndarray)
 
 
 @inner
-def stepped(codes: np.ndarray, bits: np.ndarray, atom: Int, follow: np.ndarray) -> np.ndarray:
+def stepped(
+    codes: np.ndarray, bits: np.ndarray, atom: Int, follow: np.ndarray, after: np.ndarray
+) -> None:
     """The hypotheses after a coarse atom, for each layer inside a character."""
-    after = np.empty(bits.shape, np.uint64)
     after[:] = 0
     for p in range(len(codes)):
         for h in range(follow.shape[1]):
             if (bits[p, h >> 6] >> np.uint64(h & 63)) & np.uint64(1):
                 for w in range(bits.shape[1]):
                     after[p, w] |= follow[codes[p] & 1, h, atom, w]
-    return after
 
 
 @inner
@@ -151,14 +151,15 @@ def want_after(
     classes: Arrays,
     wanted: Arrays,
     which: np.ndarray,
+    room: np.ndarray,
 ) -> Int:
     """List the sets after each class from a set of these layers; which: int32, its place in
-    `wanted`, -1 for none. entries, where: see `find_after`. Neighbours among the classes are mostly
-    alike. Returns how many."""
+    `wanted`, -1 for none; room: uint64 [2, layers, words]. entries, where: see `find_after`.
+    Neighbours among the classes are mostly alike. Returns how many."""
     lead, element, tail, relations, follow, coarse = classes
     rows, begins, wanted_codes, layers = wanted
     n_classes, n_layers = len(lead), len(codes)
-    base, after, entry = bits, np.empty(bits.shape, np.uint64), np.int64(DEAD)
+    base, after, entry = bits, room[0], np.int64(DEAD)
     r, n = np.int64(-1), np.int64(0)
     last: Int = np.int64(0)
     which[0] = -1
@@ -167,7 +168,8 @@ def want_after(
         if last == 0 or lead[c] != lead[last]:
             entry, base = np.int64(entries[lead[c]]), bits
             if entry < DEAD:
-                base = stepped(codes, bits, np.int64(coarse[-2 - entry]), follow)
+                base = room[1]
+                stepped(codes, bits, np.int64(coarse[-2 - entry]), follow, base)
         goes_on = entry > 0  # inside the same character
         fresh = last == 0 or lead[c] != lead[last] or element[c] != element[last]
         alike = not fresh and tail[c] == tail[last] and r >= 0
@@ -208,7 +210,7 @@ def want_after(
     return r + 1
 
 
-@jit
+@outer
 def find_after(
     H: Int,
     entries: np.ndarray,
@@ -219,21 +221,22 @@ def find_after(
     found: Arrays,
     readable: Arrays,
     found_sets: np.ndarray,
+    wanted: Arrays,
+    listed: np.ndarray,
+    room: np.ndarray,
 ) -> Int:
     """Find the sets after a token of each class from a set, int32 [2, classes]: with a boundary
     before the token and without. entries: int64 [leads], what there is after each lead from the
     set's UTF-8 row: another row inside the same character, -2 - its atom, or DEAD; without a lead
     0, at a character's end. where: int32 [2, layers, classes], where each class leads in
-    `WholePretokens`, without a boundary before the token and with one. Returns a code."""
+    `WholePretokens`, without a boundary before the token and with one. wanted: room for as
+    many sets as there are classes, each of as many layers as the set has; listed: int32 [2,
+    classes]; room: see `want_after`. Returns a code."""
     utf8_row, start, code, bits = described
     first, last, row = start[H], start[H + 1], np.int64(utf8_row[H])
-    n = found_sets.shape[1]
-    which, numbers = np.empty(n, np.int32), np.empty(n, np.int32)
-    layers = np.empty((n * (last - first), bits.shape[1]), np.uint64)
-    codes = np.empty(n * (last - first), np.int32)
-    wanted = np.empty(n, np.int32), np.zeros(n + 1, np.int64), codes, layers
+    n, which, numbers = found_sets.shape[1], listed[0], listed[1]
     for side in range(1 if row > 0 else 2):  # inside a character there is no boundary
-        given = entries, where[side], classes, wanted, which
+        given = entries, where[side], classes, wanted, which, room
         m = want_after(side, row, code[first:last], bits[first:last], *given)
         if number_all(m, wanted, described, told, found, readable, numbers) != DONE:
             return NEED_ROOM

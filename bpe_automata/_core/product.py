@@ -31,15 +31,16 @@ from bpe_automata._core.steps import (
     PARTLY,
     STATUS,
     WITHIN,
-    place,
 )
 from bpe_automata._core.tables import NO_ADDED, Arrays, TokenizerTables, fixed, scratch
 from bpe_automata._kernels.bits import set_bits
 from bpe_automata._kernels.geometry import POSITION
+from bpe_automata._kernels.hashing import with_room
 from bpe_automata._limits import untouched
 from bpe_automata._sharing import BoundedMemo, locked
 
 _QUOTA = 2000  # calls of `candidates` in one call of a kernel, doubled where they are too few
+_ROOM = 4096  # configurations, at first
 _NONE = np.empty(0, np.int32)
 _NO_BASE = np.empty((2, 0), np.int32)
 
@@ -90,23 +91,22 @@ class Product(Reader):
         accepting, far = fixed(dfa.accepting if ends else never, far)
         super().__init__(tables, dfa, tables.chars, (accepting, good, known, looks, far))
         self.added, self._sliced = added, sliced
-        self._memo = self._memo_with(4096)
+        self._memo = self._empty_memo()
         self._visited = self._visited_with(1024)
         self._rows: BoundedMemo[tuple[int, int, int], Row] = BoundedMemo(4096)
         self._live: BoundedMemo[tuple[int, Slice, bytes], bool] = BoundedMemo(200)
 
-    def _memo_with(self, room: int, n_rows: int = 64) -> tuple[Any, ...]:
+    def _empty_memo(self) -> tuple[Any, ...]:
         """`memo` of the kernels: slots, values, met, counts, rows, hints."""
-        slots = 1 << (4 * room - 1).bit_length()
-        n_words = -(-len(self.tables.pairs[2]) // 64)
-        met = np.zeros((room, 4), np.int64)
+        slots, n_words = 4 * _ROOM, -(-len(self.tables.pairs[2]) // 64)
+        met = np.zeros((_ROOM, 4), np.int64)
         met[:, OPEN] = NONE_KNOWN
         return (
             np.full(slots, -1, np.int64),
             np.zeros(slots, np.int32),
             met,
             np.zeros(3, np.int64),
-            np.zeros((n_rows, n_words), np.uint64),
+            np.zeros((64, n_words), np.uint64),
             np.full(len(self.text[0]), -1, np.int32),
         )
 
@@ -123,8 +123,8 @@ class Product(Reader):
 
     def _kit(self) -> tuple[Any, ...]:
         t = self.tables
-        sets = t.sets.current()
-        return self.steps, self.text, self.chars, self.states, sets, t.trie, self.added, t.pairs
+        base = self.steps, self.text, self.chars, self.states
+        return base, t.sets.current(), t.trie, self.added, t.pairs
 
     def _scratch(self) -> tuple[Any, ...]:
         t, n_words = self.tables, self._memo[4].shape[1]
@@ -179,8 +179,8 @@ class Product(Reader):
         key = q, part, needs.tobytes()
         found = self._live.get(key)
         if found is None:
-            given = self.steps, self.tables.text, self.chars, self.states
-            states = region(q, part.K, part.wide, self.tables.kinds, length, *given)
+            base = self.steps, self.tables.text, self.chars, self.states
+            states = region(q, part.K, part.wide, self.tables.kinds, length, base)
             found = len(states) > 0 and bool(self.ask(live_at, states, needs))
             self._live.put(key, found)
         return found
@@ -193,7 +193,7 @@ class Product(Reader):
         while True:
             room = self._emptied()
             given = self._memo, self._kit(), room, self._visited, self.tables.deepest, quota
-            code, answer = kernel(*arguments, *given)
+            code, answer = kernel(*arguments, given)
             if code == DONE:
                 return answer
             check()
@@ -291,11 +291,11 @@ class Product(Reader):
         elif code == NEED_TIME:
             pass
         elif code == NEED_CONFIGURATIONS:
-            n = int(self._memo[3][0])
-            new = self._memo_with(4 * n, 1)
-            new[2][:n] = self._memo[2][:n]
-            place(new[2][:n, KEY].copy(), new[0], new[1])
-            self._memo = *new[:3], *self._memo[3:]
+            met = np.zeros((4 * len(self._memo[2]), 4), np.int64)
+            met[:, OPEN] = NONE_KNOWN
+            met[: len(self._memo[2])] = self._memo[2]
+            table = with_room(self._memo[0], self._memo[1], 2 * len(met))
+            self._memo = *table, met, *self._memo[3:]
         elif code == NEED_ROWS:
             rows = self._memo[4]
             more = np.zeros((4 * len(rows), rows.shape[1]), np.uint64)
@@ -303,10 +303,10 @@ class Product(Reader):
             self._memo = *self._memo[:4], more, *self._memo[5:]
         elif code == NEED_VISITED:
             new = self._visited_with(4 * len(self._visited[4]))
-            failed = self._visited[0][self._visited[0] >= 0]
-            place(failed, new[0], np.zeros(len(new[0]), np.int32))
-            new[1][0] = len(failed)
-            self._visited = new
+            failed = self._visited[0]
+            slots, _ = with_room(failed, np.zeros(len(failed), np.int32), len(new[0]) // 2)
+            new[1][0] = (failed >= 0).sum()
+            self._visited = slots, *new[1:]
         else:  # NEED_ROOM
             scratch.grow()
 

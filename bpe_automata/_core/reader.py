@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from bpe_automata._automata.linked import ByteAutomaton
@@ -67,20 +65,20 @@ class Reader:
         """The slice of the region in which a state is, None if there is none."""
         loop = self._loop_of.get(q, 0)
         t, (trans, byte_class, _) = self.tables, self.steps
-        given = self.steps, t.text, self.chars, self.states
+        base = self.steps, t.text, self.chars, self.states
         if loop == 0:
             loop, K = None, trans[q, byte_class[:128]] != 0
             if K.sum() >= _FEWEST_BYTES:
-                (K,) = fixed(loop_bytes(q, *given))
+                (K,) = fixed(loop_bytes(q, base))
             if K.sum() >= _FEWEST_BYTES:
-                wide = self._depth(q, K, True, given) >= _LENGTHS[-1] + _MARGIN
+                wide = self._depth(q, K, True, base) >= _LENGTHS[-1] + _MARGIN
                 loop = K.tobytes(), wide
             self._loop_of[q] = loop
         if loop is None:
             return None
         key, wide = loop  # type: ignore[misc]
         K = np.frombuffer(key, np.bool_)
-        depth = self._depth(q, K, wide, given)
+        depth = self._depth(q, K, wide, base)
         for length in _LENGTHS:
             if depth >= length + _MARGIN:
                 found = self._made(K, wide, length)
@@ -96,7 +94,7 @@ class Reader:
                 t.slices[key] = found
         return found
 
-    def _depth(self, q: int, K: np.ndarray, wide: bool, given: tuple[Any, ...]) -> int:
+    def _depth(self, q: int, K: np.ndarray, wide: bool, base: Arrays) -> int:
         key = K.tobytes() + bytes([wide])
         proved = self._loops.get(key)
         if proved is None:
@@ -107,4 +105,4 @@ class Reader:
         most = _LENGTHS[0] + _MARGIN
         if proved[q] - 1 >= most:
             return most
-        return int(proved_depth(q, K, wide, self.tables.kinds, _FAR * most, proved, *given))
+        return int(proved_depth(q, K, wide, self.tables.kinds, _FAR * most, proved, base))

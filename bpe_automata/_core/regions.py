@@ -7,15 +7,15 @@ import numpy as np
 
 from bpe_automata._core.status import leads_home
 from bpe_automata._core.steps import Arrays, Int
-from bpe_automata._kernels import inlined, inner, jit
+from bpe_automata._kernels import inlined, jit
 from bpe_automata._kernels.links import known_step
 
 
 @jit
-def loop_bytes(q: Int, steps: Arrays, text: Arrays, chars: Arrays, states: Arrays) -> np.ndarray:
+def loop_bytes(q: Int, base: Arrays) -> np.ndarray:
     """bool [128], the ASCII bytes that states near q read as q does: those that lead to good states
     which read most of them, without those that some such state does not read."""
-    trans, byte_class, behind = steps
+    (trans, byte_class, behind), text = base[0], base[1]
     utf8, first, weight = text[0], np.full(256, -1, np.int64), np.zeros(256, np.int64)
     some, there, n = np.empty(128, np.int64), np.empty(128, np.int64), 0
     for b in range(128):  # a byte of each column that leads on, and the state there
@@ -52,9 +52,7 @@ def loop_bytes(q: Int, steps: Arrays, text: Arrays, chars: Arrays, states: Array
             for m in range(n):
                 if kept[m] and not reads[k, m]:
                     missing += weight[byte_class[some[m]]]
-            if kept[k] and (
-                2 * missing > size or not leads_home(there[k], steps, text, chars, states)
-            ):
+            if kept[k] and (2 * missing > size or not leads_home(there[k], base)):
                 kept[k], changed = False, True
         if changed:
             continue
@@ -70,28 +68,24 @@ def loop_bytes(q: Int, steps: Arrays, text: Arrays, chars: Arrays, states: Array
     return K
 
 
-@inner
+@jit
 def reads_all(
     q: Int,
     K: np.ndarray,
     wide: bool,
     kinds: np.ndarray,
-    steps: Arrays,
-    text: Arrays,
-    chars: Arrays,
-    states: Arrays,
+    base: Arrays,
     after: np.ndarray,
 ) -> Int:
     """Does a state read every byte of K and, where wide, every character beyond ASCII, into good
     states? after: int64, filled with these. Returns how many, -1 if it does not."""
-    trans, byte_class, behind = steps
-    utf8, n = text[0], 0
+    (trans, byte_class, behind), utf8, n = base[0], base[1][0], 0
     seen = np.zeros(256, np.bool_)
     for b in range(128):
-        if K[b] and not seen[steps[1][b]]:
-            seen[steps[1][b]] = True
+        if K[b] and not seen[byte_class[b]]:
+            seen[byte_class[b]] = True
             q2 = known_step(q, byte_class[b], trans, behind)
-            if q2 <= 0 or not leads_home(q2, steps, text, chars, states):
+            if q2 <= 0 or not leads_home(q2, base):
                 return -1
             n = _with(q2, after, n)
             if n < 0:
@@ -133,7 +127,7 @@ def reads_all(
                     return -1
             elif q2 != last:
                 last = q2
-                if not leads_home(q2, steps, text, chars, states):
+                if not leads_home(q2, base):
                     return -1
                 n = _with(q2, after, n)
                 if n < 0:
@@ -174,10 +168,7 @@ def proved_depth(
     kinds: np.ndarray,
     wanted_depth: Int,
     proved: np.ndarray,
-    steps: Arrays,
-    text: Arrays,
-    chars: Arrays,
-    states: Arrays,
+    base: Arrays,
 ) -> Int:
     """How many characters of K, at least, can be read in any way from a state, all states on the
     way reading K: looked for as far as wanted_depth. proved: int32 [states], what is known, 1 +
@@ -194,7 +185,7 @@ def proved_depth(
         k += 1
         if d >= reached or proved[state] - 1 >= reached - d:
             continue
-        m = reads_all(state, K, wide, kinds, steps, text, chars, states, after)
+        m = reads_all(state, K, wide, kinds, base, after)
         if m < 0 or n + m > most:
             reached = d
             break
@@ -216,10 +207,7 @@ def region(
     wide: bool,
     kinds: np.ndarray,
     depth_wanted: Int,
-    steps: Arrays,
-    text: Arrays,
-    chars: Arrays,
-    states: Arrays,
+    base: Arrays,
 ) -> np.ndarray:
     """int64: the states that at most so many characters of K lead to, of length 0 if they are too
     many."""
@@ -232,7 +220,7 @@ def region(
         k += 1
         if d == depth_wanted:
             continue
-        m = reads_all(state, K, wide, kinds, steps, text, chars, states, after)
+        m = reads_all(state, K, wide, kinds, base, after)
         if m < 0 or n + m > most:
             return queue[:0].copy()
         for i in range(m):

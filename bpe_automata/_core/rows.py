@@ -25,12 +25,12 @@ from bpe_automata._core.steps import (
     meets,
 )
 from bpe_automata._core.tokens import added_steps, read_these, read_tokens
-from bpe_automata._kernels import jit
+from bpe_automata._kernels import outer
 from bpe_automata._kernels.geometry import RIGHT, clear_intervals
 from bpe_automata._kernels.hashing import slot_of
 
 
-@jit
+@outer
 def read_row(
     q0: Int,
     a0: Int,
@@ -51,20 +51,20 @@ def read_row(
     that a slice leaves); few: int64, ids that are read besides.
 
     Returns (code, n, m); NEED_SEARCH: n pairs in scratch[8] are to be searched."""
-    steps, text, sets, trie, ids = kit[0], kit[1], kit[4], kit[5], kit[7][0]
+    (steps, text, chars, _), sets, trie, added, pairs = kit
+    met, rows, ids = memo[2], memo[4], pairs[0]
     judged, path, wanted, numbers = scratch[0], scratch[1], scratch[2], scratch[5]
     row0, at, failed, open_ = np.int64(sets[1][H0]), sets[2][H0], visited[0], scratch[8]
     n = read_tokens(q0, a0, row0, np.int64(0), deepest, steps, text, part, path, judged, wanted)
     if len(few) > 0:
         n += read_these(few, q0, a0, row0, by_id, steps, text, trie, judged[n:], wanted)
     m, n_open, n_free, n_found = 0, 0, 0, 0
-    if row0 == 0 and meets(sets[0][H0, BREAKS], kit[2][2]):
-        m = added_steps(q0, a0, kit[6], steps, wanted, judged[n:])
-    slots, values, met, counts, rows, _ = memo
+    if row0 == 0 and meets(sets[0][H0, BREAKS], chars[2]):
+        m = added_steps(q0, a0, added, steps, wanted, judged[n:])
     for side in range(2):
         after, n_free, n_found = sets[3][at, side], n_found, 0
         total = n + m if side == 0 else n  # added tokens come between pretokens alone
-        if not number_all(judged, total, after, slots, values, met, counts, numbers):
+        if not number_all(judged, total, after, memo, numbers):
             return NEED_CONFIGURATIONS, 0, 0
         know_all(numbers, total, memo, kit, wanted)
         for i in range(total):
@@ -91,24 +91,23 @@ def read_row(
     return (NEED_SEARCH, n_open, 0) if n_open > 0 else (DONE, n_free, n_found)
 
 
-@jit
+@outer
 def judge(
     rows: np.ndarray, H0: Int, memo: Arrays, kit: Arrays, scratch: Arrays, numbers: np.ndarray
 ) -> Int:
     """Find the configurations that tokens lead to from a known set, and their statuses. rows:
     as of `read_tokens`; numbers: int64 [2, n], filled with these, -1 for none, with a boundary
     before the token and without. Returns a code."""
-    sets, wanted, n = kit[4], scratch[2], np.int64(len(rows))
-    slots, values, met, counts = memo[0], memo[1], memo[2], memo[3]
+    sets, wanted, n = kit[1], scratch[2], np.int64(len(rows))
     for side in range(2):
         after = sets[3][sets[2][H0], side]
-        if not number_all(rows, n, after, slots, values, met, counts, numbers[side]):
+        if not number_all(rows, n, after, memo, numbers[side]):
             return NEED_CONFIGURATIONS
         know_all(numbers[side], n, memo, kit, wanted)
     return DONE
 
 
-@jit
+@outer
 def compose(
     base: np.ndarray,
     free: np.ndarray,

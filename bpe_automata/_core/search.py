@@ -56,7 +56,7 @@ from bpe_automata._core.steps import (
     meets,
 )
 from bpe_automata._core.tokens import added_steps, read_tokens
-from bpe_automata._kernels import inlined, inner, jit
+from bpe_automata._kernels import inlined, inner, jit, outer
 from bpe_automata._kernels.geometry import POSITION
 from bpe_automata._kernels.hashing import slot_of, spread
 from bpe_automata._kernels.links import known_step
@@ -71,15 +71,16 @@ def complete(c: Int, token: Int, memo: Arrays, kit: Arrays, wanted: np.ndarray) 
     """A token that completes the character begun at a configuration, that may follow an id, and
     behind which a boundary may come or the text end: it shows that the id is live. -1 if there is
     none."""
-    steps, text, chars, states, pairs = kit[0], kit[1], kit[2], kit[3], kit[7]
+    base, sets, trie, _, pairs = kit
+    steps, text, chars, states = base
     trans, byte_class, behind = steps
     utf8, next_, told = text
     atoms, _, end, after_atom, fragments = chars
-    accepting, looks, start, data = states[0], states[3], kit[5][1], kit[5][2]
+    accepting, looks, start, data = states[0], states[3], trie[1], trie[2]
     met, counts, hints = memo[2], memo[3], memo[5]
     key: Int = met[c, KEY]
     q0, a0, H = key >> 40, (key >> 24) & 0xFFFF, key & 0xFFFFFF
-    bits, row, one = kit[4][0][H], np.int64(kit[4][1][H]), np.uint64(1)
+    bits, row, one = sets[0][H], np.int64(sets[1][H]), np.uint64(1)
     hint = hints[row]  # what did so last time
     for k in range(-1, len(fragments) if row != 0 else -1):
         t = fragments[k] if k >= 0 else hint
@@ -105,7 +106,7 @@ def complete(c: Int, token: Int, memo: Arrays, kit: Arrays, wanted: np.ndarray) 
             continue
         if states[2][q] != COMPLETE:
             before, calls = wanted[0], wanted[-1]
-            look_ahead(q, steps, text, chars, states, wanted)
+            look_ahead(q, base, wanted)
             wanted[0], wanted[-1] = before, calls  # there are other ways to find out
         kind, alive = atoms[atom, COARSE], False
         for b in range(2):
@@ -128,7 +129,7 @@ def complete(c: Int, token: Int, memo: Arrays, kit: Arrays, wanted: np.ndarray) 
     return np.int64(-1)
 
 
-@jit
+@inner
 def length(token: Int, trie: Arrays, added: Arrays) -> Int:
     """Bytes of an id; of the longest added token where it is one."""
     if token >= 0:
@@ -139,7 +140,7 @@ def length(token: Int, trie: Arrays, added: Arrays) -> Int:
     return longest
 
 
-@jit
+@inner
 def candidates(
     c: Int,
     token: Int,
@@ -158,9 +159,9 @@ def candidates(
     to acceptance).
 
     Returns (code, top, the id that leads on or -2, is it free, see `memo.detour`)."""
-    steps, text, chars, states, sets, trie, added, pairs = kit
+    (steps, text, chars, states), sets, trie, added, pairs = kit
     found, path, wanted, need, listed, numbers = scratch[:6]
-    slots, values, met, counts, rows, _ = memo
+    met, rows = memo[2], memo[4]
     ids = pairs[0]
     key = met[c, KEY]
     q0, a0, H0 = key >> 40, (key >> 24) & 0xFFFF, key & 0xFFFFFF
@@ -180,7 +181,7 @@ def candidates(
     for side in range(2 if binds else 1):
         total = n + m if side == 0 else n
         after = sets[3][at, side]
-        if not number_all(found, total, after, slots, values, met, counts, numbers):
+        if not number_all(found, total, after, memo, numbers):
             return NEED_CONFIGURATIONS, top, np.int64(-2), 0, np.int64(0)
         know_all(numbers, total, memo, kit, wanted)
         for i in range(total):
@@ -227,22 +228,14 @@ def visit(pair: Int, visited: Arrays) -> Int:
     return 0
 
 
-@jit
-def search_each(
-    open_: np.ndarray,
-    few: Int,
-    memo: Arrays,
-    kit: Arrays,
-    scratch: Arrays,
-    visited: Arrays,
-    deepest: Int,
-    quota: np.ndarray,
-) -> tuple[Int, bool]:
+@outer
+def search_each(open_: np.ndarray, few: Int, work: Arrays) -> tuple[Int, bool]:
     """Find whether ids are live at configurations: `pair`s, int64. few: of a slice's ids no more
     calls of `candidates` than that are made for each (0: as many as it takes); a configuration for
     which they are not enough is noted as LATER. Returns (code, True)."""
+    memo, kit, _, visited, _, quota = work
     met, rows, failed = memo[2], memo[4], visited[0]
-    ids, code, waiting = kit[7][0], np.int64(DONE), 0
+    ids, code, waiting = kit[4][0], np.int64(DONE), 0
     for pair in open_:
         c, token = pair >> 20, (pair & 0xFFFFF) - 1
         if met[c, STATUS] == LATER or is_live(token, c, met, rows, ids):
@@ -251,7 +244,7 @@ def search_each(
             continue
         if few > 0:
             quota[0] = few
-        found = search(c, token, memo, kit, scratch, visited, deepest, quota)
+        found = search(c, token, work)
         if found == NEED_TIME and few > 0:
             met[c, STATUS] = LATER
         elif found in (NEED_STEPS, NEED_SET):  # others may need more of them
@@ -264,22 +257,14 @@ def search_each(
 
 
 @inner
-def search(  # noqa: PLR0915 - one loop
-    root: Int,
-    token: Int,
-    memo: Arrays,
-    kit: Arrays,
-    scratch: Arrays,
-    visited: Arrays,
-    deepest: Int,
-    quota: np.ndarray,
-) -> Int:
+def search(root: Int, token: Int, work: Arrays) -> Int:  # noqa: PLR0915 - one loop
     """Find whether an id is live at a configuration, by its number: then `is_live` says so. First
     along ids that lead nearer to acceptance alone, then along all. Returns a code: where it is not
     DONE, the same is to be asked again with what is needed. visited: the pairs that are known to be
     dead, and those of a search. quota: int64 [1], calls of `candidates` that are left."""
+    memo, kit, scratch, visited, deepest, quota = work
     met, counts, rows = memo[2], memo[3], memo[4]
-    trie, added, pairs, now = kit[5], kit[6], kit[7], visited[5]
+    trie, added, pairs, now = kit[2], kit[3], kit[4], visited[5]
     listed, frames, other = scratch[4], scratch[6], scratch[7]
     # frames: configuration, id, how it was reached, phases done, next candidate, one behind the
     # last
@@ -322,7 +307,8 @@ def search(  # noqa: PLR0915 - one loop
             if listed[k, 3] < listed[nearest, 3]:
                 nearest = k
         t, child, free = listed[nearest, 0], listed[nearest, 1], listed[nearest, 2]
-        listed[nearest] = listed[frame[4]]
+        for k in range(listed.shape[1]):
+            listed[nearest, k] = listed[frame[4], k]
         frame[4] += 1
         if free == 0 and not may_follow(frame[1], t, pairs):
             continue
@@ -377,10 +363,10 @@ def learn_at_once(c: Int, back: Int, memo: Arrays, kit: Arrays, scratch: Arrays)
     """Learn from the short ids that surely lead on from a configuration, until every id is known
     to be live there; unless `back` is 1, only if something is known already of the configuration
     nearest to acceptance that an id of one byte leads to. Returns (code, that one; -1: learnt)."""
-    steps, text, sets, trie, added, pairs = kit[0], kit[1], kit[4], kit[5], kit[6], kit[7]
+    (steps, text, _, states), sets, trie, added, pairs = kit
     found, path, wanted, need = scratch[:4]
     numbers, other = scratch[5], scratch[7]
-    slots, values, met, counts, rows, _ = memo
+    met, counts, rows = memo[2], memo[3], memo[4]
     key = met[c, KEY]
     q0, a0, H0 = key >> 40, (key >> 24) & 0xFFFF, key & 0xFFFFFF
     at, row0, none = sets[2][H0], np.int64(sets[1][H0]), np.int64(0)
@@ -389,13 +375,13 @@ def learn_at_once(c: Int, back: Int, memo: Arrays, kit: Arrays, scratch: Arrays)
         return NEED_SET, np.int64(-1)
     if counts[1] == len(rows):
         return NEED_ROWS, np.int64(-1)
-    far, nearest = kit[3][4], np.int64(-1)
+    far, nearest = states[4], np.int64(-1)
     best = far[q0]
     for turn in range(back, 3):
         longest, first = np.int64(SHORT if turn == 2 else 1), np.int64(NO_TOKEN)
         n = read_tokens(q0, a0, row0, none, longest, steps, text, trie, path, found, wanted)
         for side in range(2):
-            if not number_all(found, n, sets[3][at, side], slots, values, met, counts, numbers):
+            if not number_all(found, n, sets[3][at, side], memo, numbers):
                 return NEED_CONFIGURATIONS, np.int64(-1)
             know_all(numbers, n, memo, kit, wanted)
             for i in range(n):
@@ -442,19 +428,13 @@ def learn_ahead(c: Int, memo: Arrays, kit: Arrays, scratch: Arrays) -> Int:
 
 
 @inner
-def all_live(
-    c: Int,
-    memo: Arrays,
-    kit: Arrays,
-    scratch: Arrays,
-    visited: Arrays,
-    deepest: Int,
-    quota: np.ndarray,
-) -> tuple[Int, bool]:
+def all_live(c: Int, work: Arrays) -> tuple[Int, bool]:
     """Is every id that BPE makes live at a configuration? Returns (code, is it so)."""
-    met, rows, ids, order = memo[2], memo[4], kit[7][0], kit[7][2]
+    memo, kit, scratch = work[0], work[1], work[2]
+    met, rows, ids, order = memo[2], memo[4], kit[4][0], kit[4][2]
     if met[c, STATUS] == 0:
-        know_all(np.full(1, c), np.int64(1), memo, kit, scratch[2])
+        scratch[5][0] = c
+        know_all(scratch[5], np.int64(1), memo, kit, scratch[2])
         if met[c, STATUS] == 0:
             return NEED_STEPS, False
     if met[c, STATUS] != PARTLY:
@@ -466,7 +446,7 @@ def all_live(
     while not known_of_all(met[c, OPEN]):
         row = met[c, OPEN]
         token = first_dead(rows[row], order) if row >= 0 else np.int64(order[0])
-        code = search(c, token, memo, kit, scratch, visited, deepest, quota)
+        code = search(c, token, work)
         if code != DONE:
             return code, False
         if not is_live(token, c, met, rows, ids):
@@ -475,24 +455,15 @@ def all_live(
 
 
 @jit
-def live_at(
-    region: np.ndarray,
-    sets_of: np.ndarray,
-    memo: Arrays,
-    kit: Arrays,
-    scratch: Arrays,
-    visited: Arrays,
-    deepest: Int,
-    quota: np.ndarray,
-) -> tuple[Int, bool]:
+def live_at(region: np.ndarray, sets_of: np.ndarray, work: Arrays) -> tuple[Int, bool]:
     """Is every id live at all states of a region (int64) with each of some sets (int64), in state 0
     of the text automaton? Returns (code, is it so)."""
-    slots, values, met, counts = memo[0], memo[1], memo[2], memo[3]
-    n, m = len(region), len(sets_of)
+    memo, kit, scratch = work[0], work[1], work[2]
+    met, n, m = memo[2], len(region), len(sets_of)
     numbers = np.empty(n * m, np.int64)
     for i in range(n * m):  # the farther states first, to which the others lead
         key = key_of(region[n - 1 - i // m], np.int64(0), sets_of[i % m])
-        numbers[i] = configuration(key, slots, values, met, counts)
+        numbers[i] = configuration(key, memo)
         if numbers[i] < 0:
             return NEED_CONFIGURATIONS, False
     know_all(numbers, np.int64(n * m), memo, kit, scratch[2])
@@ -500,7 +471,7 @@ def live_at(
         if met[c, STATUS] == DEAD:
             return DONE, False
     for c in numbers:
-        code, live = all_live(c, memo, kit, scratch, visited, deepest, quota)
+        code, live = all_live(c, work)
         if code != DONE or not live:
             return code, False
     return DONE, True

@@ -122,7 +122,11 @@ class HypothesisSets:
         where = np.stack([[self._moved(side, w) for w in wholes.tolist()] for side in range(2)])
         entries = np.array([_entry(row, lead, self._utf8) for lead in self._leads])
         given = entries, where, self._classes
-        while find_after(number, *given, *self._numbering(), after) != DONE:
+        n, m, n_words = len(self._classes[0]), len(wholes), self.follow.shape[-1]
+        layers = np.empty(n * m, np.int32), np.empty((n * m, n_words), np.uint64)
+        wanted = np.empty(n, np.int32), np.zeros(n + 1, np.int64), *layers
+        room = wanted, np.empty((2, n), np.int32), np.empty((2, m, n_words), np.uint64)
+        while find_after(number, *given, *self._numbering(), after, *room) != DONE:
             self._grow()
         self._n_rows = k + 1
         self._at[number] = k

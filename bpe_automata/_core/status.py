@@ -34,9 +34,10 @@ B, U1, U0 = 0, 1, 2  # of `states.looks`, see `look_ahead`
 
 
 @inner
-def leads_home(q: Int, steps: Arrays, text: Arrays, chars: Arrays, states: Arrays) -> bool:
+def leads_home(q: Int, base: Arrays) -> bool:
     """Is a state good: does some text of steady atoms lead to acceptance? (Along shortest texts
     alone, so perhaps one is overlooked.)"""
+    steps, text, chars, states = base
     trans, byte_class, behind = steps
     utf8, atoms = text[0], chars[0]
     accepting, good, far = states[0], states[1], states[4]
@@ -68,9 +69,7 @@ def leads_home(q: Int, steps: Arrays, text: Arrays, chars: Arrays, states: Array
 
 
 @inner
-def look_ahead(
-    q: Int, steps: Arrays, text: Arrays, chars: Arrays, states: Arrays, wanted: np.ndarray
-) -> None:
+def look_ahead(q: Int, base: Arrays, wanted: np.ndarray) -> None:
     """Find B, U1 and U0 of a state at a character's end, as bits of hypotheses. Steps that are not
     written down are wanted, unless they cannot add anything.
 
@@ -80,6 +79,7 @@ def look_ahead(
           ASCII it is enough that they can begin)
     U0    the same without one
     """
+    steps, text, chars, states = base
     trans, byte_class, behind = steps
     utf8, atoms, into = text[0], chars[0], chars[1]
     accepting, marks, known, looks = states[0], states[1], states[2], states[3]
@@ -104,7 +104,7 @@ def look_ahead(
         if after == last and kind == last_kind:
             continue
         if after != last:
-            good = marks[after] == 1 or leads_home(after, steps, text, chars, states)
+            good = marks[after] == 1 or leads_home(after, base)
         last, last_kind = after, kind
         for w in range(n_words):
             if atoms[-2 - entry, STEADY] != 0:
@@ -118,17 +118,9 @@ def look_ahead(
 
 
 @inner
-def _status_within(
-    q: Int,
-    a: Int,
-    H: Int,
-    steps: Arrays,
-    text: Arrays,
-    chars: Arrays,
-    states: Arrays,
-    bits: np.ndarray,
-) -> Int:
+def _status_within(q: Int, a: Int, H: Int, base: Arrays, bits: np.ndarray) -> Int:
     """The same in a text state that is not harmless: ALIVE if one ASCII character shows it."""
+    steps, text, chars, states = base
     trans, byte_class, behind = steps
     utf8, next_, told = text
     atoms, into, accepting, good = chars[0], chars[1], states[0], states[1]
@@ -148,9 +140,7 @@ def _status_within(
             goes_on |= bits[H, BREAKS, w] & into[0, c, w]
             may_end |= bits[H, BREAKS, w] & into[1, c, w]
         if (may_end != 0 and accepting[q2] and told[a2, ENDS]) or (
-            goes_on != 0
-            and good[q2] != 2
-            and (good[q2] == 1 or leads_home(q2, steps, text, chars, states))
+            goes_on != 0 and good[q2] != 2 and (good[q2] == 1 or leads_home(q2, base))
         ):
             status = np.int64(ALIVE)
             break
@@ -161,10 +151,11 @@ def _status_within(
 def know_all(numbers: np.ndarray, n: Int, memo: Arrays, kit: Arrays, wanted: np.ndarray) -> None:
     """Find the statuses of configurations, numbers[:n] (int64; -1: none), that are not known yet,
     and keep them; those for which steps are wanted stay 0."""
-    steps, text, chars, states, sets = kit[0], kit[1], kit[2], kit[3], kit[4]
+    base, sets, _, added, _ = kit
+    text, chars, states = base[1], base[2], base[3]
     met, accepting, known, looks = memo[2], states[0], states[2], states[3]
     bits, utf8_row, end, told = sets[0], sets[1], chars[2], text[2]
-    n_words, loose = bits.shape[2], len(kit[6][4]) > 0
+    n_words, loose = bits.shape[2], len(added[4]) > 0
     for i in range(n):
         c = numbers[i]
         if c < 0 or met[c, STATUS] != 0:
@@ -182,11 +173,11 @@ def know_all(numbers: np.ndarray, n: Int, memo: Arrays, kit: Arrays, wanted: np.
             met[c, STATUS] = ALIVE
             continue
         if not told[a, HARMLESS]:
-            met[c, STATUS] = _status_within(q, a, H, steps, text, chars, states, bits)
+            met[c, STATUS] = _status_within(q, a, H, base, bits)
             continue
         before, calls = wanted[0], wanted[-1]
         if known[q] != COMPLETE:
-            look_ahead(q, steps, text, chars, states, wanted)
+            look_ahead(q, base, wanted)
         for w in range(n_words):
             some |= bits[H, BREAKS, w] & looks[q, B, w]
         if some != 0:

@@ -50,8 +50,10 @@ as long):
              `complete`
     visited  failed int64, its count; seen, stamps, listed int64, now int64 [2]: the pairs that are
              known to be dead, and those of one search
-    kit      steps, text, chars, states, sets, trie, added, pairs
+    kit      base (steps, text, chars, states), sets, trie, added, pairs
     scratch  room of a thread: see `tables.Scratch`
+    work     memo, kit, scratch, visited, deepest int, quota int64 [1]: the longest id's bytes, and
+             how many calls of `candidates` are left
 """
 
 from __future__ import annotations
@@ -60,8 +62,7 @@ from typing import Any
 
 import numpy as np
 
-from bpe_automata._kernels import inlined, jit
-from bpe_automata._kernels.hashing import slot_of
+from bpe_automata._kernels import inlined, inner, outer
 from bpe_automata._kernels.links import known_step
 
 Arrays = tuple[Any, ...]
@@ -80,7 +81,7 @@ BEGINNING = 0  # the hypothesis set at the beginning of a text
 COMPLETE, UNDER_WAY = 2, 1
 
 
-@jit
+@inner
 def want(number: Int, wanted: np.ndarray) -> None:
     """Note that a step is wanted: wanted[0] counts those that are listed behind it, the last place
     how often this was called."""
@@ -91,7 +92,7 @@ def want(number: Int, wanted: np.ndarray) -> None:
         wanted[0] = n
 
 
-@jit
+@outer
 def walk(state: Int, data: np.ndarray, steps: Arrays, wanted: np.ndarray) -> Int:
     """The state after some bytes, 0 where there is none or a step is wanted."""
     trans, byte_class, behind = steps
@@ -104,7 +105,7 @@ def walk(state: Int, data: np.ndarray, steps: Arrays, wanted: np.ndarray) -> Int
     return state
 
 
-@jit
+@outer
 def text_after(
     text: Int, utf8_row: Int, data: np.ndarray, utf8: np.ndarray, next_: np.ndarray
 ) -> Int:
@@ -119,14 +120,6 @@ def text_after(
             if text < 0:
                 return -1
     return text
-
-
-@jit
-def place(keys: np.ndarray, slots: np.ndarray, values: np.ndarray) -> None:
-    """Put the numbers of keys into an empty hash table."""
-    for n in range(len(keys)):
-        at = slot_of(slots, keys[n])
-        slots[at], values[at] = keys[n], n
 
 
 @inlined

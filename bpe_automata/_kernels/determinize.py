@@ -14,13 +14,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bpe_automata._kernels import inner, jit
-from bpe_automata._kernels.hashing import first_slot, longer, mix, next_slot, rehashed, table_size
+from bpe_automata._kernels import inner, outer
+from bpe_automata._kernels.hashing import (
+    first_slot,
+    lengthened,
+    mix,
+    next_slot,
+    rehashed,
+    table_size,
+)
 from bpe_automata._kernels.watch import poll
 
 DONE, OUT_OF_STATES, OUT_OF_MEMORY = 0, 1, 2
-_NO_ROOM = -1
-_STATES, _EPOCH = 0, 1  # the counters
+_NO_ROOM, _NO_CELLS = -1, -2
+_STATES, _EPOCH, _WRITTEN, _CELLS = 0, 1, 2, 3  # the counters
 # Rows of the scratch array, one column per node; behind _NEAR and _FAR, when each was noted.
 _SEEN, _SET, _STACK, _IN_SET, _NEAR, _FAR = 0, 1, 2, 3, 4, 6
 _SCRATCH_ROWS = 8
@@ -52,7 +59,8 @@ class Sets(NamedTuple):
 
     trans: int32 [room, columns]; accepting: bool [room]; keys: uint64 [room], hashes; first: int32
     [room + 1]; slots: int32, the hash table of states; pool: int32; alone: int32 [nodes], the state
-    of what one node leads to silently, -1 if not known; counts: int64 [2]."""
+    of what one node leads to silently, -1 if not known; counts: int64 [4]: states, sets looked at,
+    states whose rows are written, and cells that the next one needs."""
 
     trans: np.ndarray
     accepting: np.ndarray
@@ -74,46 +82,12 @@ class Lists(NamedTuple):
     slots: np.ndarray
 
 
-@jit
 def determinize(
     net: Network, start: int, n_columns: int, max_states: int, max_bytes: int, watch: np.ndarray
 ) -> tuple[int, np.ndarray, np.ndarray]:
     """(DONE, or what ran out; trans int32 [states, n_columns], accepting bool [states]): all sets
     that node `start` leads to. State 0 is dead; state 1 is the start, unless that is dead."""
-    sets, lists, cells, scratch = _begun(len(net.accepts), n_columns)
-    cells[0, 0], cells[1, 0] = -1, start
-    _closure(net, sets, scratch, cells, np.int64(0))
-    done: Any = np.int64(1)
-    status = DONE
-    while done < sets.counts[_STATES] and not poll(watch):
-        room = 3 * (4 * (sets.trans.size + sets.pool.size) + 17 * sets.keys.size)
-        nodes = sets.pool[sets.first[done] : sets.first[done + 1]]
-        needed = _cells(net, nodes)
-        if sets.counts[_STATES] > max_states:
-            status = OUT_OF_STATES
-            break
-        if 8 * needed > max_bytes:
-            status = OUT_OF_MEMORY
-            break
-        if needed > cells.shape[1]:
-            cells = np.empty((2, 2 * needed), np.int32)
-        _reach(net, nodes, lists, cells, watch)
-        if _row(net, sets, scratch, lists, cells, done, watch):
-            done += 1
-        elif room > max_bytes:  # what there is now, and twice as much
-            status = OUT_OF_MEMORY
-            break
-        else:
-            sets = _roomier(sets)
-    states = sets.counts[_STATES]
-    return status, sets.trans[:states], sets.accepting[:states]
-
-
-@inner
-def _begun(n_nodes: int, n_columns: int) -> tuple[Sets, Lists, np.ndarray, np.ndarray]:
-    """Room for the first states: (sets, lists, cells, scratch)."""
-    room, alone, counts = 64, np.empty(n_nodes, np.int32), np.zeros(2, np.int64)
-    alone[:], counts[_STATES] = -1, 1
+    room, n_nodes = 64, len(net.accepts)
     sets = Sets(
         np.zeros((room, n_columns), np.int32),
         np.zeros(room, np.bool_),
@@ -121,31 +95,79 @@ def _begun(n_nodes: int, n_columns: int) -> tuple[Sets, Lists, np.ndarray, np.nd
         np.zeros(room + 1, np.int32),
         np.zeros(table_size(room), np.int32),
         np.zeros(4 * room + n_nodes, np.int32),
-        alone,
-        counts,
+        np.full(n_nodes, -1, np.int32),
+        np.array([1, 0, 0, 0]),
     )
     lists = Lists(
         np.empty(n_columns, np.int32),
         np.empty(n_columns, np.uint64),
         np.empty(table_size(n_columns), np.int32),
     )
-    cells = np.empty((2, 1024), np.int32)
-    return sets, lists, cells, np.zeros((_SCRATCH_ROWS, n_nodes), np.int32)
+    cells, scratch = np.empty((2, 1024), np.int32), np.zeros((_SCRATCH_ROWS, n_nodes), np.int32)
+    cells[:, 0] = -1, start
+    while True:
+        status = _explore(net, sets, lists, cells, scratch, max_states, max_bytes, watch)
+        if status == _NO_CELLS:
+            cells = np.empty((2, 2 * sets.counts[_CELLS]), np.int32)
+        elif status != _NO_ROOM:
+            break
+        else:
+            room = 3 * (4 * (sets.trans.size + sets.pool.size) + 17 * sets.keys.size)
+            if room > max_bytes:  # what there is now, and twice as much
+                status = OUT_OF_MEMORY
+                break
+            sets = _roomier(sets)
+    states = sets.counts[_STATES]
+    return status, sets.trans[:states], sets.accepting[:states]
 
 
-@inner
 def _roomier(sets: Sets) -> Sets:
     """The same with twice the room for states if there is none for another, and else for nodes."""
-    trans, accepting, keys, first, slots, pool, alone, counts = sets
-    room = 2 * len(keys)
-    if counts[_STATES] < len(keys):
-        pool = longer(pool, 2 * len(pool))
-    else:
-        trans = longer(trans.ravel(), room * trans.shape[1]).reshape((room, trans.shape[1]))
-        slots = rehashed(slots, keys, room)
-        accepting, keys = longer(accepting, room), longer(keys, room)
-        first = longer(first, room + 1)
-    return Sets(trans, accepting, keys, first, slots, pool, alone, counts)
+    if sets.counts[_STATES] < len(sets.keys):
+        return sets._replace(pool=lengthened(sets.pool, 2 * len(sets.pool)))
+    room = 2 * len(sets.keys)
+    keys = lengthened(sets.keys, room)
+    return sets._replace(
+        trans=lengthened(sets.trans, room),
+        accepting=lengthened(sets.accepting, room),
+        keys=keys,
+        first=lengthened(sets.first, room + 1),
+        slots=rehashed(sets.slots, keys, room),
+    )
+
+
+@outer
+def _explore(
+    net: Network,
+    sets: Sets,
+    lists: Lists,
+    cells: np.ndarray,
+    scratch: np.ndarray,
+    max_states: int,
+    max_bytes: int,
+    watch: np.ndarray,
+) -> int:
+    """Write the rows of states until all are written, or something runs out: it is called again
+    then, with more of it."""
+    counts = sets.counts
+    if counts[_WRITTEN] == 0:
+        _closure(net, sets, scratch, cells, np.int64(0))
+        counts[_WRITTEN] = 1
+    while counts[_WRITTEN] < counts[_STATES] and not poll(watch):
+        state = counts[_WRITTEN]
+        nodes = sets.pool[sets.first[state] : sets.first[state + 1]]
+        counts[_CELLS] = _cells(net, nodes)
+        if counts[_STATES] > max_states:
+            return OUT_OF_STATES
+        if 8 * counts[_CELLS] > max_bytes:
+            return OUT_OF_MEMORY
+        if counts[_CELLS] > cells.shape[1]:
+            return _NO_CELLS
+        _reach(net, nodes, lists, cells, watch)
+        if not _row(net, sets, scratch, lists, cells, state, watch):
+            return _NO_ROOM
+        counts[_WRITTEN] += 1
+    return DONE
 
 
 @inner

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from bpe_automata._kernels import inlined, jit
+from bpe_automata._kernels import inlined, jit, outer
 
 # Tables without keys, for the automata kernels: int32 arrays, of a size that is a power of two, of
 # the numbers of entries, 0 where free. The caller keeps the key of each entry and compares keys.
@@ -26,7 +26,7 @@ def mix(word: Any) -> Any:
     return h ^ (h >> np.uint64(29))
 
 
-@jit
+@outer
 def table_size(entries: int) -> int:
     """The power of two that keeps a table of `entries` at most half full: the size of every hash
     table, since the probes of any other leave slots out and may never end."""
@@ -59,6 +59,12 @@ def rehashed(table: np.ndarray, keys: np.ndarray, entries: int) -> np.ndarray:
                 slot = next_slot(slot, fresh)
             fresh[slot] = entry
     return fresh
+
+
+def lengthened(array: np.ndarray, size: int) -> np.ndarray:
+    """A copy with zeros at its end, of so many rows in all."""
+    more = np.zeros((size - len(array), *array.shape[1:]), array.dtype)
+    return np.concatenate([array, more])
 
 
 @jit
@@ -103,7 +109,7 @@ def build_table(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return slots, values
 
 
-@jit
+@outer
 def look_up(slots: np.ndarray, values: np.ndarray, key: int) -> int:
     """The value of `key`, -1 if it is not in the table."""
     at = slot_of(slots, key)

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from bpe_automata._kernels import inner, jit
-from bpe_automata._kernels.hashing import first_slot, longer, mix, next_slot, rehashed, table_size
+from bpe_automata._kernels import inner, jit, outer
+from bpe_automata._kernels.hashing import (
+    first_slot,
+    lengthened,
+    mix,
+    next_slot,
+    rehashed,
+    table_size,
+)
 from bpe_automata._kernels.watch import poll
 
 
-@jit
 def instantiate(
     trans: np.ndarray,
     nodes: np.ndarray,
@@ -23,30 +29,55 @@ def instantiate(
 
     No rows at all if they would take more than `max_bytes`.
     """
-    n, n_classes = trans.shape[0], some_byte.size
-    rows = np.zeros((2 * n + nodes.shape[0] + 1, n_classes), np.int32)
-    table, keys = np.zeros(table_size(rows.shape[0]), np.int32), np.zeros(rows.shape[0], np.uint64)
-    used, seen = n, np.zeros(nodes.shape[0], np.int32)
-    for q in range(1, n):
-        if used + nodes.shape[0] + 1 > rows.shape[0]:
-            capacity = 2 * rows.shape[0] + nodes.shape[0]
-            if 4 * n_classes * (capacity + rows.shape[0]) > max_bytes:
-                return rows[:0]
-            rows = longer(rows.ravel(), capacity * n_classes).reshape((capacity, n_classes))
-            table, keys = rehashed(table, keys, capacity), longer(keys, capacity)
-        for v in range(1, nodes.shape[0]):
+    n_nodes, n_classes = len(nodes), len(some_byte)
+    capacity = 2 * len(trans) + n_nodes + 1
+    rows, keys = np.zeros((capacity, n_classes), np.int32), np.zeros(capacity, np.uint64)
+    table, counts = np.zeros(table_size(capacity), np.int32), np.array([1, len(trans)])
+    given = nodes, is_leaf, lead, some_byte, np.zeros(n_nodes, np.int32)
+    while not _instantiate(trans, *given, rows, keys, table, counts, watch):
+        capacity = 2 * len(rows) + n_nodes
+        if 4 * n_classes * (capacity + len(rows)) > max_bytes:
+            return rows[:0]
+        rows, keys = lengthened(rows, capacity), lengthened(keys, capacity)
+        table = rehashed(table, keys, capacity)
+    return rows[: counts[1]]
+
+
+@outer
+def _instantiate(
+    trans: np.ndarray,
+    nodes: np.ndarray,
+    is_leaf: np.ndarray,
+    lead: np.ndarray,
+    some_byte: np.ndarray,
+    seen: np.ndarray,
+    rows: np.ndarray,
+    keys: np.ndarray,
+    table: np.ndarray,
+    counts: np.ndarray,
+    watch: np.ndarray,
+) -> bool:
+    """Write the rows of the states from counts[0] on, behind the counts[1] that are there. Is there
+    room for all? Else it is called again with more. seen: int32 [nodes], room."""
+    n_nodes, n_classes = len(nodes), len(some_byte)
+    while counts[0] < len(trans):
+        q, used = counts[0], counts[1]
+        if used + n_nodes + 1 > len(rows):
+            return False
+        for v in range(1, n_nodes):
             if poll(watch):
-                return rows[:0]
+                return True
             for c in range(n_classes):
                 if 0x80 <= some_byte[c] < 0xC0:
                     child = nodes[v, some_byte[c] & 63]
                     rows[used, c] = trans[q, child] if is_leaf[v] else seen[child]
             seen[v] = row_number(rows, used, False, keys, table)
-            used = max(used, seen[v] + 1)
+            used = max(used, np.int64(seen[v]) + 1)
         for column in range(n_classes):
             first = lead[some_byte[column]]
             rows[q, column] = trans[q, first] if first >= 0 else seen[-first]
-    return rows[:used]
+        counts[0], counts[1] = q + 1, used
+    return True
 
 
 @inner
@@ -85,7 +116,17 @@ def numbered(
     """(trans, accepting, start): the states within reach of `start` in breadth-first order, columns
     in order; the others go away. Dead is 0."""
     number = breadth_first(trans, start, watch)
-    table, final = _renumber(trans, accepting, number, watch)
+    size = 1
+    for s in range(len(number)):
+        size = max(size, number[s] + 1)
+    table, final = np.zeros((size, trans.shape[1]), np.int32), np.zeros(size, np.bool_)
+    for s in range(trans.shape[0]):
+        if poll(watch):
+            break
+        if number[s] != 0:
+            final[number[s]] = accepting[s]
+            for c in range(trans.shape[1]):
+                table[number[s], c] = number[trans[s, c]]
     return table, final, number[start]
 
 
@@ -104,22 +145,3 @@ def breadth_first(trans: np.ndarray, start: int, watch: np.ndarray) -> np.ndarra
                 number[target] = count
         done += 1
     return number
-
-
-@inner
-def _renumber(
-    trans: np.ndarray, accepting: np.ndarray, number: np.ndarray, watch: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Rename the states; those numbered 0 go away (they are the dead state or unreachable)."""
-    size = 1
-    for s in range(len(number)):
-        size = max(size, number[s] + 1)
-    table, final = np.zeros((size, trans.shape[1]), np.int32), np.zeros(size, np.bool_)
-    for s in range(trans.shape[0]):
-        if poll(watch):
-            break
-        if number[s] != 0:
-            final[number[s]] = accepting[s]
-            for c in range(trans.shape[1]):
-                table[number[s], c] = number[trans[s, c]]
-    return table, final
