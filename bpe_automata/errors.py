@@ -203,7 +203,7 @@ class NondeterministicError(MalformedAutomatonError):
 
 
 class InfiniteLanguageError(BpeAutomataError):
-    """All sequences of an infinite language were asked for, or their number."""
+    """All sequences of an infinite language were asked for; give a length."""
 
 
 # ---------------------------------------------------------------- decoding

@@ -96,14 +96,19 @@ class TokenAutomaton(Table):
         """How many sequences are accepted, exactly. Raises InfiniteLanguageError."""
         return self._counts.total
 
-    def sample_uniform(self, rng: random.Random) -> tuple[int, ...]:
-        """A random accepted sequence, each with exactly the same probability. Raises
-        EmptyLanguageError, InfiniteLanguageError."""
-        return self._counts.sample(rng)
+    def count(self, length: int) -> int:
+        """How many sequences of this length are accepted, exactly. Raises ArgumentError."""
+        return Counts(self, length).total
+
+    def sample_uniform(self, rng: random.Random, length: int | None = None) -> tuple[int, ...]:
+        """A random accepted sequence of this length (None: of any), each with exactly the same
+        probability. Raises ArgumentError, EmptyLanguageError; without a length
+        InfiniteLanguageError."""
+        return (self._counts if length is None else Counts(self, length)).sample(rng)
 
     @cached
     def _counts(self) -> Counts:
-        return Counts(self)
+        return Counts(self, None)
 
     # ------------------------------------------------------------ combined
 

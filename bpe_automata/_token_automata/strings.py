@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from bpe_automata._arguments import integer
+from bpe_automata._arguments import at_least, integer
 from bpe_automata._budget import check
 from bpe_automata._kernels.distance import NEVER
 from bpe_automata._token_automata.graph import distances, grouped, topological, trimmed
@@ -79,7 +79,8 @@ def _by_length(
 
 # Counting, exactly, and uniform sampling by numbers.
 #
-#     ways(s) = [s accepts] + sum over s --a--> t of ways(t)
+#     ways(s) = [s accepts] + sum over s --a--> t of ways(t), of all lengths
+#     ways(s, 0) = [s accepts],   ways(s, k + 1) = sum over s --a--> t of ways(t, k)
 #
 # Transitions with the same source and target count as one with a multiplicity, so a state that
 # reads 100,000 ids to the same target costs one addition. The k-th sequence of a state is found by
@@ -88,37 +89,57 @@ def _by_length(
 
 
 class Counts:
-    """How many sequences are accepted from each state of an automaton of a finite language."""
+    """How many sequences (of one length, or of all) are accepted from each state."""
 
-    def __init__(self, automaton: Table) -> None:
-        """Raises InfiniteLanguageError."""
+    def __init__(self, automaton: Table, length: int | None) -> None:
+        """Raises ArgumentError; without a length InfiniteLanguageError."""
         self._automaton = automaton = trimmed(automaton)
-        self._groups = groups = grouped(automaton)
-        order = topological(automaton)
-        if order is None:
-            raise InfiniteLanguageError("infinitely many sequences are accepted")
+        self._groups, self._length = grouped(automaton), length
         # Python integers, which are exact however large.
-        self._ways = ways = automaton.accepting.astype(int).astype(object)
+        ends = automaton.accepting.astype(int).astype(object)
+        if length is None:
+            self._levels = [self._of_all_lengths(ends)]
+        else:
+            self._levels = [ends]  # of each length
+            for _ in range(at_least(0, length, "the length")):
+                after = [self._sum(state, self._levels[-1]) for state in range(automaton.n_states)]
+                self._levels.append(np.array(after, dtype=object))
+        self.total = int(self._levels[-1][automaton.start])
+
+    def _of_all_lengths(self, ways: np.ndarray) -> np.ndarray:
+        order = topological(self._automaton)
+        if order is None:
+            said = "infinitely many sequences are accepted: count or sample those of one length"
+            raise InfiniteLanguageError(said)
         for state in order[::-1].tolist():
-            check()
-            which = groups.of_state(state)
-            ways[state] += sum(groups.size[which].tolist() * ways[groups.target[which]])
-        self.total = int(ways[automaton.start])
+            ways[state] += self._sum(state, ways)
+        return ways
+
+    def _sum(self, state: int, ways: np.ndarray) -> int:
+        check()
+        which = self._groups.of_state(state)
+        return int(sum(self._groups.size[which].tolist() * ways[self._groups.target[which]]))
 
     def sample(self, rng: random.Random) -> tuple[int, ...]:
-        """Each accepted sequence with the same probability, exactly. Raises EmptyLanguageError."""
+        """Each of them with the same probability, exactly. Raises EmptyLanguageError."""
         if not self.total:
-            raise EmptyLanguageError("no sequence is accepted, so there is no sample")
+            of = "" if self._length is None else f" of length {self._length}"
+            raise EmptyLanguageError(f"no sequence{of} is accepted, so there is no sample")
         number, state, found = rng.randrange(self.total), self._automaton.start, list[int]()
-        while (number := number - int(self._automaton.accepting[state])) >= 0:
+        while self._length is None or len(found) < self._length:
             check()
-            symbol, state, number = self._member(state, number)
+            if self._length is None:
+                number -= int(self._automaton.accepting[state])
+                if number < 0:
+                    break
+            ways = self._levels[-1 if self._length is None else self._length - len(found) - 1]
+            symbol, state, number = self._member(state, number, ways)
             found.append(symbol)
         return tuple(found)
 
-    def _member(self, state: int, k: int) -> tuple[int, int, int]:
+    def _member(self, state: int, k: int, ways: np.ndarray) -> tuple[int, int, int]:
         """(symbol, target, number at the target) of a state's continuation number k."""
-        groups, ways = self._groups, self._ways
+        groups = self._groups
         group = int(groups.offsets[state])
         while k >= (here := int(groups.size[group]) * ways[groups.target[group]]):
             k -= here

@@ -201,6 +201,7 @@ def test_count_enumerate_shortest(automaton):
     for length in range(LONGEST + 1):
         expected = [w for w in accepted if len(w) <= length]
         assert list(automaton.enumerate(max_length=length)) == expected
+        assert automaton.count(length) == sum(len(w) == length for w in accepted)
     assert automaton.shortest() == (accepted[0] if accepted else None)
     assert automaton.is_empty == (not accepted)
 
@@ -235,6 +236,10 @@ def test_each_random_number_gives_another_sequence(automaton):
         assert sorted(automaton.sample_uniform(Chosen(k)) for k in numbers) == sorted(
             language_of(automaton)
         )
+    for length in range(LONGEST):
+        expected = [w for w in language_of(automaton) if len(w) == length]
+        numbers = range(automaton.count(length))
+        assert sorted(automaton.sample_uniform(Chosen(k), length) for k in numbers) == expected
 
 
 def test_counts_are_exact_however_large():
@@ -242,11 +247,16 @@ def test_counts_are_exact_however_large():
     automaton = TokenAutomaton.from_transitions(chain, 0, [0, 100])
     assert automaton.total() == 7**100 + 1
     assert len(automaton.sample_uniform(random.Random(0))) == 100
+    loop = TokenAutomaton.from_transitions([(0, a, 0) for a in range(7)], 0, [0])
+    assert loop.count(300) == 7**300
+    assert len(loop.sample_uniform(random.Random(0), 300)) == 300
 
 
 def test_no_sample_where_nothing_is_accepted():
     with pytest.raises(EmptyLanguageError):
         TokenAutomaton.from_transitions([], 0, []).sample_uniform(random.Random(0))
+    with pytest.raises(EmptyLanguageError, match="of length 2"):
+        TokenAutomaton.from_transitions([(0, 1, 1)], 0, [1]).sample_uniform(random.Random(0), 2)
 
 
 def test_the_limit_ends_an_infinite_listing_at_once():
