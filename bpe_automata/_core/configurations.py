@@ -6,7 +6,7 @@ import numpy as np
 
 from bpe_automata._core.pairs import forbid, is_empty, keep
 from bpe_automata._core.steps import BEGINNING, DETOUR, KEY, OPEN, Arrays, Int
-from bpe_automata._kernels import inlined, inner, outer
+from bpe_automata._kernels import inlined, inner, jit
 from bpe_automata._kernels.geometry import POSITION
 from bpe_automata._kernels.hashing import slot_of
 
@@ -35,7 +35,7 @@ def configuration(key: Int, memo: Arrays) -> Int:
     return np.int64(values[at])
 
 
-@outer
+@jit
 def number_all(
     found: np.ndarray, n: Int, after: np.ndarray, memo: Arrays, numbers: np.ndarray
 ) -> bool:

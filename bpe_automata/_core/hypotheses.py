@@ -30,14 +30,14 @@ import numpy as np
 
 from bpe_automata._core.steps import BINDS, BREAKS, DONE, NEED_ROOM, WITHIN, Arrays, Int
 from bpe_automata._core.token_actions import ILLEGAL, INSIDE, JOINT, MUST_END
-from bpe_automata._kernels import inner, outer
+from bpe_automata._kernels import inner, jit
 from bpe_automata._tokenizer.alphabet import DEAD
 
 NONE = -1
 _FREE, _BOUND = 1, 0  # sides: is there a boundary at the joint?
 
 
-@outer
+@jit
 def number_all(  # noqa: PLR0915 - a call for each set would take longer than the rest
     n_wanted: Int,
     wanted: Arrays,
@@ -210,7 +210,7 @@ def want_after(
     return r + 1
 
 
-@outer
+@jit
 def find_after(
     H: Int,
     entries: np.ndarray,

@@ -25,12 +25,12 @@ from bpe_automata._core.steps import (
     meets,
 )
 from bpe_automata._core.tokens import added_steps, read_these, read_tokens
-from bpe_automata._kernels import outer
+from bpe_automata._kernels import jit
 from bpe_automata._kernels.geometry import RIGHT, clear_intervals
 from bpe_automata._kernels.hashing import slot_of
 
 
-@outer
+@jit
 def read_row(
     q0: Int,
     a0: Int,
@@ -91,7 +91,7 @@ def read_row(
     return (NEED_SEARCH, n_open, 0) if n_open > 0 else (DONE, n_free, n_found)
 
 
-@outer
+@jit
 def judge(
     rows: np.ndarray, H0: Int, memo: Arrays, kit: Arrays, scratch: Arrays, numbers: np.ndarray
 ) -> Int:
@@ -107,7 +107,7 @@ def judge(
     return DONE
 
 
-@outer
+@jit
 def compose(
     base: np.ndarray,
     free: np.ndarray,

@@ -56,7 +56,7 @@ from bpe_automata._core.steps import (
     meets,
 )
 from bpe_automata._core.tokens import added_steps, read_tokens
-from bpe_automata._kernels import inlined, inner, jit, outer
+from bpe_automata._kernels import inlined, inner, jit
 from bpe_automata._kernels.geometry import POSITION
 from bpe_automata._kernels.hashing import slot_of, spread
 from bpe_automata._kernels.links import known_step
@@ -228,7 +228,7 @@ def visit(pair: Int, visited: Arrays) -> Int:
     return 0
 
 
-@outer
+@jit
 def search_each(open_: np.ndarray, few: Int, work: Arrays) -> tuple[Int, bool]:
     """Find whether ids are live at configurations: `pair`s, int64. few: of a slice's ids no more
     calls of `candidates` than that are made for each (0: as many as it takes); a configuration for

@@ -62,7 +62,7 @@ from typing import Any
 
 import numpy as np
 
-from bpe_automata._kernels import inlined, inner, outer
+from bpe_automata._kernels import inlined, inner, jit
 from bpe_automata._kernels.links import known_step
 
 Arrays = tuple[Any, ...]
@@ -92,7 +92,7 @@ def want(number: Int, wanted: np.ndarray) -> None:
         wanted[0] = n
 
 
-@outer
+@jit
 def walk(state: Int, data: np.ndarray, steps: Arrays, wanted: np.ndarray) -> Int:
     """The state after some bytes, 0 where there is none or a step is wanted."""
     trans, byte_class, behind = steps
@@ -105,7 +105,7 @@ def walk(state: Int, data: np.ndarray, steps: Arrays, wanted: np.ndarray) -> Int
     return state
 
 
-@outer
+@jit
 def text_after(
     text: Int, utf8_row: Int, data: np.ndarray, utf8: np.ndarray, next_: np.ndarray
 ) -> Int:

@@ -18,7 +18,7 @@ from bpe_automata._core.steps import (
     walk,
     want,
 )
-from bpe_automata._kernels import inner, outer
+from bpe_automata._kernels import inner, jit
 from bpe_automata._kernels.links import known_step
 
 
@@ -74,7 +74,7 @@ def read_tokens(
     return n
 
 
-@outer
+@jit
 def read_these(
     ids: np.ndarray,
     q0: Int,

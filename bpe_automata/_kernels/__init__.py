@@ -83,20 +83,13 @@ _FOLDER = _folder()
 
 def jit(function: F) -> F:
     """Compile, without the interpreter's lock; kept on the disk."""
-    return _compiled(function, _nrt=True)
-
-
-def outer(function: F) -> F:
-    """The same for what makes no arrays and returns none, nor calls what does. It counts no
-    references to the arrays that it is given, which saves a tenth of the time that all kernels
-    take to compile. (numba refuses to compile what makes arrays so.)"""
-    return _compiled(function, _nrt=False)
+    return _compiled(function)
 
 
 def inner(function: F) -> F:
     """The same for what only kernels call: there is no way in for Python, which takes as long to
     compile as a short kernel."""
-    return _compiled(function, _nrt=False, no_cpython_wrapper=True)
+    return _compiled(function, no_cpython_wrapper=True)
 
 
 def _compiled(function: F, **options: bool) -> F:

@@ -6,16 +6,16 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from bpe_automata._kernels import jit, outer
+from bpe_automata._kernels import jit
 
 
-@outer
+@jit
 def set_bits(bits: np.ndarray, ids: np.ndarray) -> None:
     for i in ids:
         bits[i >> 5] |= np.int32(1) << np.int32(i & 31)
 
 
-@outer
+@jit
 def clear_bits(bits: np.ndarray, ids: np.ndarray) -> None:
     for i in ids:
         bits[i >> 5] &= ~(np.int32(1) << np.int32(i & 31))
@@ -54,7 +54,7 @@ def without(ids: np.ndarray, bits: np.ndarray) -> np.ndarray:
     return kept[:count]
 
 
-@outer
+@jit
 def only(bits: np.ndarray) -> int:
     """The id of a packed set that holds exactly one; -1 for any other set."""
     found = -1
@@ -91,7 +91,7 @@ def contained(bits: np.ndarray, ids: np.ndarray) -> np.ndarray:
 # Minus infinity into rows of logits, wherever a packed mask has no bit.
 
 
-@outer
+@jit
 def apply_bitmask(
     logits: np.ndarray,
     bits: np.ndarray,

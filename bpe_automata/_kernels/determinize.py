@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bpe_automata._kernels import inner, outer
+from bpe_automata._kernels import inner, jit
 from bpe_automata._kernels.hashing import (
     first_slot,
     lengthened,
@@ -136,7 +136,7 @@ def _roomier(sets: Sets) -> Sets:
     )
 
 
-@outer
+@jit
 def _explore(
     net: Network,
     sets: Sets,

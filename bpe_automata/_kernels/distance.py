@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bpe_automata._kernels import jit, outer
+from bpe_automata._kernels import jit
 from bpe_automata._kernels.watch import poll
 
 NEVER = -1
@@ -81,7 +81,7 @@ def edges_of(
     return tail[:many].copy(), start[:many].copy(), head[:count].copy(), longer[:count].copy()
 
 
-@outer
+@jit
 def shorten(
     far: np.ndarray,
     tail: np.ndarray,

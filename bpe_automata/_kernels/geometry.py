@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from bpe_automata._kernels import outer
+from bpe_automata._kernels import jit
 from bpe_automata._kernels.hashing import look_up
 
 FOREVER = 2**31 - 1
@@ -26,7 +26,7 @@ POSITION, BIRTH, LEFT, RIGHT, MERGES = 0, 1, 2, 3, 4
 RANK, LOW, HIGH = 0, 1, 2
 
 
-@outer
+@jit
 def clear_intervals(
     token: Any,
     spine: Any,
@@ -54,7 +54,7 @@ def clear_intervals(
         node = np.int64(ids[node, spine])
 
 
-@outer
+@jit
 def breaking_merge(
     left_token: int,
     right_token: int,

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from bpe_automata._kernels import inlined, jit, outer
+from bpe_automata._kernels import inlined, jit
 
 # Tables without keys, for the automata kernels: int32 arrays, of a size that is a power of two, of
 # the numbers of entries, 0 where free. The caller keeps the key of each entry and compares keys.
@@ -26,7 +26,7 @@ def mix(word: Any) -> Any:
     return h ^ (h >> np.uint64(29))
 
 
-@outer
+@jit
 def table_size(entries: int) -> int:
     """The power of two that keeps a table of `entries` at most half full: the size of every hash
     table, since the probes of any other leave slots out and may never end."""
@@ -109,7 +109,7 @@ def build_table(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return slots, values
 
 
-@outer
+@jit
 def look_up(slots: np.ndarray, values: np.ndarray, key: int) -> int:
     """The value of `key`, -1 if it is not in the table."""
     at = slot_of(slots, key)

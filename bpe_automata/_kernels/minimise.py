@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from bpe_automata._kernels import inner, jit, outer
+from bpe_automata._kernels import inner, jit
 from bpe_automata._kernels.hashing import first_slot, mix, next_slot, table_size
 from bpe_automata._kernels.watch import poll, stopped
 
@@ -23,7 +23,7 @@ ELEMENT, WHERE, SET, FIRST, PAST, _MARKS, _TOUCHED = 0, 1, 2, 3, 4, 5, 6
 ROWS = 7
 
 
-@outer
+@jit
 def refine(
     ptr: np.ndarray,
     tail: np.ndarray,

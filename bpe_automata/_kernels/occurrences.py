@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bpe_automata._kernels import jit, outer
+from bpe_automata._kernels import jit
 from bpe_automata._kernels.hashing import longer
 from bpe_automata._kernels.watch import poll
 
@@ -37,7 +37,7 @@ class Search(NamedTuple):
     whole: bool
 
 
-@outer
+@jit
 def thread_after(search: Search, thread: int, data: np.ndarray) -> int:
     """A thread after the bytes `data`: itself, DEAD or COMPLETE."""
     banned, follows = search.banned, search.follows

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bpe_automata._kernels import inner, jit, outer
+from bpe_automata._kernels import inner, jit
 from bpe_automata._kernels.hashing import (
     first_slot,
     lengthened,
@@ -43,7 +43,7 @@ def instantiate(
     return rows[: counts[1]]
 
 
-@outer
+@jit
 def _instantiate(
     trans: np.ndarray,
     nodes: np.ndarray,

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from bpe_automata._budget import check, excuse, excused, out_of_time, seconds_left
-from bpe_automata._kernels import inner, outer
+from bpe_automata._kernels import inner, jit
 
 T = TypeVar("T")
 
@@ -39,7 +39,7 @@ def poll(watch: np.ndarray) -> bool:
     return watch[watch[_AT]] != 0
 
 
-@outer
+@jit
 def stopped(watch: np.ndarray) -> bool:
     """Has some `poll` been true? Then nothing that was found may be kept."""
     return watch[_STOPPED] != 0

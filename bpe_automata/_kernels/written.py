@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bpe_automata._kernels import jit, outer
+from bpe_automata._kernels import jit
 
 BYTE = 1 << 32  # see `parts.BYTE`
 FAR = BYTE << 29
@@ -36,7 +36,7 @@ def leave_block(
     return cells, away[:count].copy()
 
 
-@outer
+@jit
 def write_block(
     base: int,
     cells: np.ndarray,
