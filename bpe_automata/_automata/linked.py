@@ -13,11 +13,11 @@ the next states are sets again (the subset construction, one state at a time), s
 deterministic although parts may overlap. From every state acceptance can be reached: whoever makes
 parts leaves out what cannot.
 
-The arrays have room for six times `Budget.max_states` states from the start, or for as many as fit
-into a gigabyte of addresses, and never move; pages
-that nobody writes to take no memory (see `linked_store`). A state is "written down" when it is
-added to them, and a "step away" leaves its instance. A kernel that comes to a step which is not
-written down yet returns its number, for `LinkedDFA.enter`.
+The arrays have room for a quarter more states than `Budget.max_states` from the start, or up to six
+times as many where these are small, and never move; pages that nobody writes to take no memory (see
+`linked_store`). A state is "written down" when it is added to them, and a "step away" leaves its
+instance. A kernel that comes to a step which is not written down yet returns its number, for
+`LinkedDFA.enter`.
 """
 
 from __future__ import annotations

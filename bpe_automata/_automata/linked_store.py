@@ -24,7 +24,7 @@ _FEWER = (
 )
 _ROOM = 6  # times as many states as a budget has: memory is taken by those that are written
 _STEPS = 2  # times as many steps away
-_MOST_BYTES = 1 << 30  # of addresses: systems and their limits may refuse more
+_FEW_BYTES, _MOST_BYTES = 1 << 26, 1 << 30  # of addresses: systems may refuse many
 _AHEAD = 1024  # states that are counted at once, see `count_into`
 
 Members = tuple[tuple[int, ...], bool]
@@ -68,8 +68,9 @@ class Written:
         `LinkedDFA`. Raises BudgetExceededError."""
         self._readable = readable
         columns = int(byte_class.max()) + 1
-        most = _MOST_BYTES // (4 * columns + 4 * _STEPS + 6)
-        n = self.room = min(_ROOM * budget.max_states, NUMBERS // _STEPS, most)
+        most, size = budget.max_states, 4 * columns + 4 * _STEPS + 6  # bytes of a state
+        wanted = min(_ROOM * most, max(most + most // 4, _FEW_BYTES // size))
+        n = self.room = min(wanted, NUMBERS // _STEPS, _MOST_BYTES // size)
         try:
             steps = ((n, columns), np.int32), (_STEPS * n, np.int32)
             states = (n, np.int32), (n, np.bool_), (n, np.bool_)
