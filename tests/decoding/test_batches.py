@@ -211,9 +211,13 @@ def test_an_interrupt_leaves_all_usable() -> None:
         assert over.wait(LONGEST)
 
     matchers, out = by_hand(known, *3 * [interrupted]), np.zeros((4, 1), dtype=np.int32)
-    with pytest.raises(KeyboardInterrupt):
-        batch_masks(matchers, out, threads=2)
-    over.set()
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may ignore it
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            batch_masks(matchers, out, threads=2)
+    finally:
+        over.set()
+        signal.signal(signal.SIGINT, before)
     assert not out.any()
     assert batch_masks(matchers, threads=2).tolist() == [[6]] * 4
 
