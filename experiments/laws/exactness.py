@@ -33,7 +33,8 @@ from experiments.laws.exact_measure import (
 from experiments.run.executors import FAILURE, Row
 from experiments.run.measuring import Run
 from experiments.run.report import Report
-from experiments.run.tables import Column, Group, Table, fixed, frame, markdown, table, whole
+from experiments.run.tables import Column, Group, Table, frame, markdown, table
+from experiments.show import fixed, whole
 
 VERSION = 1
 

@@ -28,8 +28,9 @@ from experiments.run.config import option
 from experiments.run.executors import FAILURE, Cell, Row
 from experiments.run.measuring import Run
 from experiments.run.report import Report, without_paths
-from experiments.run.tables import Column, frame, table, whole
+from experiments.run.tables import Column, frame, table
 from experiments.shared.walks import FINITE
+from experiments.show import whole
 
 VERSION = 1
 EXACT, WRONG, REFUSED, MISSING = "exact", "**not exact**", "refused", "not found"

@@ -12,7 +12,6 @@ group, and how that is shown.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ import pandas as pd
 from experiments import statistics
 from experiments.run.executors import FAILURE, Row
 from experiments.run.files import require
+from experiments.show import is_missing, three
 
 Group: TypeAlias = pd.DataFrame
 """Rows that make one line of a table."""
@@ -141,62 +141,9 @@ def quantiles(field: str, *shares: float) -> Callable[[Group], list[float] | Non
 # How it is shown.
 
 
-def is_missing(value: Any) -> bool:
-    """None, or not a number."""
-    return value is None or value is pd.NA or (isinstance(value, float) and math.isnan(value))
-
-
-def whole(value: float) -> str:
-    """A whole number: 12,345."""
-    return f"{value:,.0f}"
-
-
-def fixed(digits: int, unit: str = "") -> Callable[[float], str]:
-    """So many digits behind the point."""
-    return lambda value: f"{value:,.{digits}f}{unit}"
-
-
-def three(value: float) -> str:
-    """Three significant digits, and from 100 on a whole number: 0.123, 1.23, 123, 12,345."""
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
-
-
-def small(value: float) -> str:
-    """Four digits behind the point, or an exponent where they would say nothing."""
-    if value == 0:
-        return "0"
-    return f"{value:.4f}" if abs(value) >= 5e-4 else f"{value:.0e}"
-
-
-def percent(digits: int = 0) -> Callable[[float], str]:
-    """A share of 1 in per cent."""
-    return lambda value: f"{100 * value:.{digits}f} %"
-
-
 def times(digits: int = 1) -> Callable[[float], str]:
     """A ratio: 1.4 x."""
     return lambda value: f"{value:.{digits}f} x"
-
-
-def scaled(factor: float, format_: Callable[[float], str] = three) -> Callable[[float], str]:
-    """In another unit: seconds in milliseconds are `scaled(1e3)`."""
-    return lambda value: format_(value * factor)
-
-
-def duration(seconds: float) -> str:
-    """Seconds with the unit that suits them: 1.2 µs, 3.4 ms, 5.6 s, 7.8 min."""
-    for factor, unit, most in ((1e6, "µs", 1e-3), (1e3, "ms", 1.0), (1.0, "s", 100.0)):
-        if abs(seconds) < most:
-            return f"{three(seconds * factor)} {unit}"
-    return f"{three(seconds / 60)} min"
-
-
-def size(n: float) -> str:
-    """Bytes with the unit that suits them, powers of ten: 120 B, 3.4 kB, 5.6 MB."""
-    for factor, unit in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
-        if abs(n) >= factor:
-            return f"{three(n / factor)} {unit}"
-    return f"{n:.0f} B"
 
 
 def several(

@@ -22,8 +22,6 @@ from experiments.run.tables import (
     Group,
     Table,
     count,
-    duration,
-    fixed,
     frame,
     markdown,
     records,
@@ -31,11 +29,11 @@ from experiments.run.tables import (
     table,
     total,
     values,
-    whole,
 )
 from experiments.schemas.comparison_worker import OURS, Histogram, of_rows
 from experiments.schemas.judge import GAVE_UP, JUDGE, UNEXPLAINED
 from experiments.shared.shown import in_lines
+from experiments.show import duration, fixed, whole
 
 TITLE = "Schemas: what compiles, what is wrong, and what it costs"
 QUANTILES = (0.5, 0.9, 0.99, 0.999, 1.0)

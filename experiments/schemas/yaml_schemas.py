@@ -39,9 +39,10 @@ from experiments.run.files import require
 from experiments.run.measuring import Run
 from experiments.run.readme import wrapped
 from experiments.run.report import Report
-from experiments.run.tables import Column, Table, fixed, frame, table, whole
+from experiments.run.tables import Column, Table, frame, table
 from experiments.schemas.inputs import SMOKE_YAML, YAML_SCHEMAS, yaml_cases, yaml_text
 from experiments.schemas.judge import Verdicts
+from experiments.show import fixed, whole
 from experiments.statistics import quantile
 
 VERSION = 1

@@ -15,20 +15,14 @@ from experiments.run.tables import (
     Column,
     Group,
     Table,
-    duration,
-    fixed,
     highest,
-    is_missing,
     markdown,
     quantiles,
     records,
-    scaled,
     several,
     table,
-    three,
     total,
     values,
-    whole,
 )
 from experiments.serving.masks_child import (
     BATCH,
@@ -39,6 +33,7 @@ from experiments.serving.masks_child import (
     KINDS,
     SCHEMA,
 )
+from experiments.show import duration, fixed, is_missing, scaled, three, whole
 from experiments.statistics import quantile
 
 TITLE = "Masks: the first one, and each one after it"

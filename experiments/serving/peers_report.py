@@ -18,20 +18,15 @@ from experiments.run.tables import (
     Column,
     Group,
     Table,
-    duration,
-    fixed,
     highest,
-    is_missing,
     markdown,
     part,
-    scaled,
     table,
-    three,
     total,
     values,
-    whole,
 )
 from experiments.run.tables import median as median_of
+from experiments.show import duration, fixed, is_missing, scaled, three, whole
 from experiments.statistics import clopper_pearson, median, quantile
 
 TITLE = "Engines side by side: what masks cost, and which ids they admit"

@@ -34,19 +34,10 @@ from experiments.run import config
 from experiments.run.config import option
 from experiments.run.executors import Cell, Row
 from experiments.run.measuring import Run
-from experiments.run.tables import (
-    Column,
-    Table,
-    duration,
-    frame,
-    is_missing,
-    markdown,
-    records,
-    table,
-    whole,
-)
+from experiments.run.tables import Column, Table, frame, markdown, records, table
 from experiments.shared.resources import repeated
 from experiments.shared.watched import Limits, WatchedProcess
+from experiments.show import duration, is_missing, whole
 from experiments.statistics import median
 
 TITLE = "Speed: what is paid once"

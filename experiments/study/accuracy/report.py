@@ -17,20 +17,16 @@ from experiments.run.tables import (
     Group,
     Table,
     count,
-    fixed,
     interval,
-    is_missing,
     markdown,
-    percent,
     records,
     share,
-    small,
     table,
-    whole,
 )
 from experiments.shared.shown import CANONICAL as BLUE
 from experiments.shared.shown import LIFT as RED
 from experiments.shared.shown import Estimate, estimate, mark, model_notes
+from experiments.show import fixed, is_missing, percent, small, whole
 from experiments.statistics import weighted_mean
 
 FREE, LIFT, CHOP, CANONICAL, SMC = METHODS = ("free", "lift", "chop", "canonical", "canonical SMC")

@@ -19,18 +19,13 @@ from experiments.run.tables import (
     Group,
     Table,
     count,
-    fixed,
     highest,
     interval,
-    is_missing,
-    percent,
     quantiles,
     several,
     share,
-    small,
     table,
     total,
-    whole,
 )
 from experiments.shared.shown import (
     CANONICAL,
@@ -44,6 +39,7 @@ from experiments.shared.shown import (
     mark,
     named,
 )
+from experiments.show import fixed, is_missing, percent, small, whole
 from experiments.study.distortion_study.points import (
     CLEARLY,
     MASSES,

@@ -16,18 +16,9 @@ import pandas as pd
 
 from experiments.run.executors import Row
 from experiments.run.report import Figure, panels
-from experiments.run.tables import (
-    Column,
-    Table,
-    fixed,
-    frame,
-    interval,
-    is_missing,
-    records,
-    table,
-    whole,
-)
+from experiments.run.tables import Column, Table, frame, interval, records, table
 from experiments.shared.shown import CANONICAL, LIFT, Estimate, estimate
+from experiments.show import fixed, is_missing, whole
 from experiments.statistics import weighted_mean
 
 TITLE = "Twins with and without BPE-dropout: does a model suffer from what it never saw?"
