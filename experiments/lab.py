@@ -16,8 +16,9 @@
     python -m experiments tables NAME...      the same from the rows that are there
     python -m experiments all [--smoke | --long]
 
-A run goes on where an earlier one of the same config and the same code stopped. A cell that raises,
-dies or is too slow is a row that says so under "failure".
+A run goes on where an earlier one of the same config and the same code of the package stopped; who
+changes an artefact's `measure` removes its rows. A cell that raises, dies or is too slow is a row
+that says so under "failure".
 """
 
 from __future__ import annotations
@@ -356,13 +357,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     first = next((k for k, word in enumerate(given) if word.startswith("-")), len(given))
     words, options = given[:first], given[first:]
     verb = words.pop(0) if words and words[0] in ("run", "tables", "all", "list") else "run"
+    if verb in ("list", "all") and words:
+        raise ArgumentError(f"`{verb}` stands alone, not before {' '.join(words)!r}")
     if verb == "list":
         for name in NAMES:
             file = FOLDER / f"{name.removesuffix(GPU).replace('-', '_')}.py"
             said = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or ""
             print(f"{name:18} {said.splitlines()[0]}")
-    if verb == "list" and words:
-        raise ArgumentError(f"`list` stands alone, not before {' '.join(words)!r}")
     codes = []
     for name in NAMES if verb == "all" else [word for word in words if word in NAMES]:
         if verb == "all" and name.endswith(GPU) and "--smoke" in options:

@@ -89,7 +89,8 @@ class Repeat:
     most: int
 
     def before(self, to: Node, outer: Stack | None) -> Place:
-        """Its beginning, before a node; in a stack, None behind all."""
+        """Its beginning, before a node; in a stack, None behind all. Rules, which are read once and
+        by nothing that repeats, leave no frame where nothing comes after them."""
         if outer and self.most == 1 and to.ends and not to.edges:
             return self.body.part, self.stack(outer.frames)
         return self.body.part, self.stack([(to, outer, ((self.least, self.most),))])
