@@ -47,7 +47,7 @@ import pebble
 import tyro
 from rich.progress import track
 
-from bpe_automata.errors import ArgumentError, BpeAutomataError, MissingFileError
+from bpe_automata.errors import BpeAutomataError, MissingFileError
 from experiments import show
 
 Row = dict[str, Any]
@@ -358,7 +358,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words, options = given[:first], given[first:]
     verb = words.pop(0) if words and words[0] in ("run", "tables", "all", "list") else "run"
     if verb in ("list", "all") and words:
-        raise ArgumentError(f"`{verb}` stands alone, not before {' '.join(words)!r}")
+        print(f"error: `{verb}` stands alone, not before {' '.join(words)!r}", file=sys.stderr)
+        return 2
     if verb == "list":
         for name in NAMES:
             file = FOLDER / f"{name.removesuffix(GPU).replace('-', '_')}.py"
