@@ -24,7 +24,7 @@ _FEWER = (
 )
 _ROOM = 6  # times as many states as a budget has: memory is taken by those that are written
 _STEPS = 2  # times as many steps away
-_FEW_BYTES, _MOST_BYTES = 1 << 28, 1 << 30  # of addresses: systems may refuse many
+_FEW_BYTES, _MOST_BYTES = 1 << 29, 1 << 30  # of addresses: systems may refuse many
 _AHEAD = 1024  # states that are counted at once, see `count_into`
 
 Members = tuple[tuple[int, ...], bool]
