@@ -4,7 +4,8 @@ Compiled kernels are kept on disk (numba's cache: next to the sources, or `$NUMB
 are run on a small tokenizer trained in memory, so nothing else has to be installed. A few small
 kernels, which enlarge tables or read the text after an added token, are still compiled later.
 
-A tokenizer is prepared by making its automaton, which is kept in the cache on disk.
+A tokenizer is prepared by making its automaton and its groups of tokens, which are kept in the
+cache on disk.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from bpe_automata._automata.linked_regex import link_regex
 from bpe_automata._automata.sources import from_strings
 from bpe_automata._cli.common import Commands, add_command, load_tokenizer, show
 from bpe_automata._core.canonical import canonical_automaton
+from bpe_automata._core.tables import TokenizerTables
 from bpe_automata._decoding.constraint import Constraint, Method, constrain
 from bpe_automata._decoding.explanation import explain
 from bpe_automata._decoding.matcher import matcher_of
@@ -82,7 +84,7 @@ def _run_warm(arguments: argparse.Namespace) -> int:
             quiet.setLevel(level)
             clear(sys.stderr)
     for tokenizer in tokenizers:
-        canonical_automaton(tokenizer)
+        _ = TokenizerTables(canonical_automaton(tokenizer)).groups
     taken = round(time.perf_counter() - begin, 1)
     done = {"kernels_compiled": compiled() - before, "tokenizers_prepared": arguments.tokenizers}
     if not arguments.json:

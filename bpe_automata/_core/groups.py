@@ -15,12 +15,14 @@ Tables = Any  # a `tables.TokenizerTables`, which has these and finds them here
 class Groups(NamedTuple):
     """of: int32 [n_ids], the group of each token that may be in a slice, of the others as many as
     there are groups; klass, after, tail int32 [groups]: the class, the text state behind and the
-    UTF-8 row behind the tokens of each."""
+    UTF-8 row behind the tokens of each; ended bool [groups, kinds]: the kinds of steady characters
+    that the last one of its tokens, where it breaks off, can become within a pretoken."""
 
     of: np.ndarray
     klass: np.ndarray
     after: np.ndarray
     tail: np.ndarray
+    ended: np.ndarray
 
 
 def grouped(tables: Tables) -> Groups:
@@ -35,7 +37,12 @@ def grouped(tables: Tables) -> Groups:
     _, first, group = np.unique(key, return_index=True, return_inverse=True)
     of = np.full(tables.n_ids, len(first), np.int32)
     of[ids], some = group.reshape(-1), ids[first]
-    return Groups(of, klass[some], after[some], tails[some])
+    tail = tails[some]
+    ended = np.zeros((len(some), tables.chars[3].shape[2]), np.bool_)
+    characters = Characters(tables)
+    for k in np.flatnonzero(tail > 0):
+        ended[k, list(characters.kinds(int(some[k]), int(tail[k])))] = True
+    return Groups(of, klass[some], after[some], tail, ended)
 
 
 class Characters:
@@ -50,15 +57,9 @@ class Characters:
         self._entries: dict[int, np.ndarray] = {}
         self._known: dict[tuple[int, int], frozenset[int]] = {}
 
-    def behind(self, ids: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """bool [n, kinds]: those that the last character of each id, int, can become. rows: the
-        UTF-8 row where it breaks off; 0: it is whole, and there are none."""
-        found = np.zeros((len(ids), self._tables.chars[3].shape[2]), np.bool_)
-        for k in np.flatnonzero(rows > 0):
-            found[k, list(self._kinds(int(ids[k]), int(rows[k])))] = True
-        return found
-
-    def _kinds(self, token: int, row: int) -> frozenset[int]:
+    def kinds(self, token: int, row: int) -> frozenset[int]:
+        """Those that the last character of a token can become. row: the UTF-8 row where it breaks
+        off."""
         found = self._known.get((token, row))
         if found is None:
             may = may_follow_any(np.array([token]), self._tokens, self._tables.pairs)
@@ -66,7 +67,7 @@ class Characters:
             kinds = self._kind[-2 - there[may & (there < -1)]]
             found = frozenset(kinds[kinds >= 0].tolist())
             for k in np.flatnonzero(may & (there > 0)):
-                found |= self._kinds(int(self._tokens[k]), int(there[k]))
+                found |= self.kinds(int(self._tokens[k]), int(there[k]))
             self._known[token, row] = found
         return found
 

@@ -79,15 +79,8 @@ class Slice:
 
     @cached
     def rest(self) -> Arrays:
-        kept, trie = ~self._inside, self._tables.trie
-        nodes, token = trie[0], trie[0][:, TOKEN]
-        here = (token >= 0) & kept[token]
-        number = np.append(0, np.cumsum(here))  # of tokens before each node
-        at = number[nodes[:, SKIP]] > number[:-1]  # there are some below, itself included
-        number, left = np.append(0, np.cumsum(at)), nodes[at]
-        left[:, SKIP] = number[left[:, SKIP]]
-        left[~here[at], TOKEN], left[~here[at], KLASS] = -1, 0
-        return *fixed(left), *trie[1:]
+        nodes, *texts = self._tables.trie
+        return *fixed(without(nodes, self._inside)), *texts
 
     @cached
     def packed(self) -> np.ndarray:
@@ -171,7 +164,7 @@ class Slice:
     def _groups(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """of: int32 [n_ids, rounded up], the number of each token's group among those of the slice,
         of the others as many as there are; rows int32 [groups, 4], as in `read_tokens`; tail int32
-        [groups], ended bool [groups, kinds], see `Characters`."""
+        [groups], ended bool [groups, kinds], see `Groups`."""
         groups, n = self._tables.groups, ((self._tables.n_ids + 31) >> 5) * 32
         some = np.zeros(len(groups.tail) + 1, np.int32)
         some[groups.of[self.ids]] = 1
@@ -184,7 +177,7 @@ class Slice:
         tail, q = groups.tail[here], np.full(len(here), self._loop.dfa.start)
         q[tail > 0] = self._loop.step_each(q[0], 0, 0, one[tail > 0].astype(np.int64))[:, 0]
         rows = np.stack([one, q, groups.after[here], groups.klass[here]], axis=1).astype(np.int32)
-        return of, rows, tail, self._tables.characters.behind(one, tail)
+        return of, rows, tail, groups.ended[here]
 
     def _read_otherwise(self, a: int) -> np.ndarray:
         """The tokens of the slice that a text state may read otherwise than state 0 does."""
@@ -210,6 +203,30 @@ def _loop_of(K: np.ndarray, wide: bool) -> ByteDFA:
     byte_class = every.byte_class.copy()
     byte_class[np.append(~K, np.full(128, not wide))] = trans.shape[1] - 1
     return ByteDFA(trans, byte_class, every.accepting, every.start)
+
+
+@jit
+def without(nodes: np.ndarray, gone: np.ndarray) -> np.ndarray:
+    """The nodes of a trie without some tokens (bool [n_ids]), and without what led to these
+    alone."""
+    n = len(nodes)
+    tokens, number = np.zeros(n + 1, np.int32), np.zeros(n + 1, np.int32)  # before each node
+    for i in range(n):
+        t = nodes[i, TOKEN]
+        tokens[i + 1] = tokens[i] + (t >= 0 and not gone[t])
+    for i in range(n):
+        number[i + 1] = number[i] + (tokens[nodes[i, SKIP]] > tokens[i])
+    left = np.empty((number[n], nodes.shape[1]), np.int32)
+    for i in range(n):
+        k = number[i]
+        if number[i + 1] == k:
+            continue
+        for column in range(nodes.shape[1]):
+            left[k, column] = nodes[i, column]
+        left[k, SKIP] = number[nodes[i, SKIP]]
+        if tokens[i + 1] == tokens[i]:
+            left[k, TOKEN], left[k, KLASS] = -1, 0
+    return left
 
 
 @jit

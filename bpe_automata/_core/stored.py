@@ -1,8 +1,9 @@
-"""The disk cache of what is computed from a tokenizer: one file of arrays for each tokenizer.
+"""The disk cache of what is computed from a tokenizer: a file of arrays for each kind of value.
 
-The key is the tokenizer's own fingerprint, the libraries that answer for it, and `ALGORITHM`. The
-file also has a stamp, the digest of this package's own sources: an entry that other code has made
-is silently made again. A damaged entry is made again too, with a `CorruptCacheWarning`.
+The key is the kind, the tokenizer's own fingerprint, the libraries that answer for it, and
+`ALGORITHM`. The file also has a stamp, the digest of this package's own sources: an entry that
+other code has made is silently made again. A damaged entry is made again too, with a
+`CorruptCacheWarning`.
 
 Values are frozen dataclasses and named tuples of arrays, of such values, and of plain things
 (numbers, bytes, tuples of them). Arrays are stored as they are, what is plain as JSON. Nothing is
@@ -48,7 +49,7 @@ def cached(kind: type[T], tokenizer: Tokenizer, build: Callable[[], T]) -> T:
     """
     if tokenizer.n_ids < FEWEST_IDS or cache_is_off():
         return build()
-    key = cache_key(tokenizer)
+    key = cache_key(kind, tokenizer)
     found = checked_load(_FOLDER, key, _stamp(), lambda arrays: restored(kind, arrays))
     if found is None:
         found = build()
@@ -56,17 +57,17 @@ def cached(kind: type[T], tokenizer: Tokenizer, build: Callable[[], T]) -> T:
     return found
 
 
-def cache_key(tokenizer: Tokenizer) -> str:
-    """Equal for two tokenizers only if their automata are."""
+def cache_key(kind: type[Any], tokenizer: Tokenizer) -> str:
+    """Equal for two tokenizers only if their values of a kind are."""
     libraries = {rule.library for rule in tokenizer.description.normalizers}
     engine = tokenizer.backend.engine.name
     parts = (tokenizer.fingerprint, tokenizer.backend.name, engine, *sorted(libraries))
-    return "; ".join((f"algorithm {ALGORITHM}", *parts))
+    return "; ".join((f"algorithm {ALGORITHM}", kind.__name__, *parts))
 
 
-def cache_path(tokenizer: Tokenizer) -> Path:
-    """The file that keeps the automaton of a tokenizer."""
-    return arrays_path(_FOLDER, cache_key(tokenizer))
+def cache_path(kind: type[Any], tokenizer: Tokenizer) -> Path:
+    """The file that keeps the value of a kind of a tokenizer."""
+    return arrays_path(_FOLDER, cache_key(kind, tokenizer))
 
 
 def _stamp() -> str:

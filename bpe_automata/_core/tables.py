@@ -9,8 +9,9 @@ import numpy as np
 
 from bpe_automata._automata.parts import PLAIN
 from bpe_automata._budget import check
+from bpe_automata._core import stored
 from bpe_automata._core.canonical import CanonicalAutomaton
-from bpe_automata._core.groups import Characters, Groups, grouped
+from bpe_automata._core.groups import Groups, grouped
 from bpe_automata._core.sets import words
 from bpe_automata._core.steps import HARMLESS
 from bpe_automata._core.token_actions import INSIDE
@@ -127,7 +128,6 @@ class Tables(Immutable):
     lock: Lock
     slices: dict[tuple[bytes, bool, int], Any]
     groups: Any
-    characters: Any
     any_text: Any = None
 
     def sliceable(self) -> np.ndarray:
@@ -180,11 +180,7 @@ class TokenizerTables(Tables):
 
     @cached
     def groups(self) -> Groups:
-        return grouped(self)
-
-    @cached
-    def characters(self) -> Characters:
-        return Characters(self)
+        return stored.cached(Groups, self.canonical.tokenizer, lambda: grouped(self))
 
     def sliceable(self) -> np.ndarray:
         """bool [n_ids]: the tokens behind which the text automaton is in a harmless state."""

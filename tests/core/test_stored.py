@@ -214,7 +214,7 @@ def test_plain_values_and_tuples_come_back(sample: Sample) -> None:
 
 def stored_file(tokenizer: Tokenizer) -> Path:
     cached(Parts, tokenizer, lambda: build_parts(tokenizer))
-    return cache_path(tokenizer)
+    return cache_path(Parts, tokenizer)
 
 
 def truncated(data: bytes, _other: bytes) -> bytes:
@@ -311,7 +311,7 @@ def test_an_entry_without_all_its_arrays_is_rebuilt() -> None:
     stored_file(tokenizer)
     arrays = flattened(build_parts(tokenizer))
     del arrays["trie.label"]
-    store_arrays("automaton", stored.cache_key(tokenizer), stored._stamp(), arrays)
+    store_arrays("automaton", stored.cache_key(Parts, tokenizer), stored._stamp(), arrays)
     with pytest.warns(CorruptCacheWarning, match=r"trie\.label"):
         cached(Parts, tokenizer, lambda: build_parts(tokenizer))
 
@@ -419,7 +419,7 @@ def test_a_folder_that_cannot_be_written_is_no_error(
     monkeypatch.setenv("BPE_AUTOMATA_CACHE", str(tmp_path / "file"))
     tokenizer = tiny(("a", "b"))
     assert canonical_automaton(tokenizer).allowed(0, 0)
-    assert not cache_path(tokenizer).exists()
+    assert not cache_path(Parts, tokenizer).exists()
 
 
 @pytest.mark.usefixtures("every_size")
@@ -444,7 +444,7 @@ def test_off_means_that_nothing_is_read_or_written(
 def test_small_tokenizers_are_not_stored(cache: Path) -> None:
     tokenizer = tiny(("a", "b"))
     canonical_automaton(tokenizer)
-    assert not cache_path(tokenizer).exists()
+    assert not cache_path(Parts, tokenizer).exists()
     assert not list(cache.rglob("*.arrays"))
 
 
