@@ -90,7 +90,7 @@ class Config:
     n: int | None = None
     merges: int | None = None
     reference: int = 50
-    limit: float = 120
+    limit: float = 60
     mb: float = 4000
     segments: int = 200
     segment_tokenizers: tuple[str, ...] = ("smollm2", "mistral-v1")
