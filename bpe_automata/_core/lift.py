@@ -88,7 +88,7 @@ class LiftReader(Reader):
         while len(todo):
             n = read_mask(todo, self.good, self.steps, trie, self.tables.deepest, missing, mask)
             check()
-            for number in np.unique(missing[:n, 3]).tolist():
+            for number in sorted(set(missing[:n, 3].tolist())):
                 self.dfa.enter(number)  # type: ignore[union-attr]
             todo = missing[:n].copy() if n < _MISSING else whole
         if len(self.added):

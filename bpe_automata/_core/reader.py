@@ -17,7 +17,7 @@ _LENGTHS = 32, 12, 5  # bytes of a slice's tokens, at most
 _MARGIN = 6  # characters that a region must go on beyond them
 _FAR = 4  # times as far is looked at once, as the next state will ask too
 _MOST_LOOPS = 16  # sets of bytes that one automaton's regions have
-_FEWEST_BYTES = 8  # of a region, see `loop_bytes`
+_NO_BYTES = bytes(128)  # of `loop_bytes`
 _FEWEST = 500  # tokens that are worth a slice
 
 
@@ -32,7 +32,7 @@ class Reader:
         self.steps, self.text = fixed(*dfa.steps), tables.text
         self.chars, self.states = chars, states
         self._loops: dict[bytes, np.ndarray] = {}
-        self._loop_of: dict[int, tuple[bytes, bool] | None] = {}
+        self._loop_of: dict[int, tuple[bytes, bool]] = {}
 
     def after(self, q: int, data: bytes) -> int:
         """The state of the byte automaton after some bytes."""
@@ -63,20 +63,16 @@ class Reader:
 
     def slice_of(self, q: int) -> tuple[Slice, int] | None:
         """The slice of the region in which a state is, None if there is none."""
-        loop = self._loop_of.get(q, 0)
-        t, (trans, byte_class, _) = self.tables, self.steps
-        base = self.steps, t.text, self.chars, self.states
-        if loop == 0:
-            loop, K = None, trans[q, byte_class[:128]] != 0
-            if K.sum() >= _FEWEST_BYTES:
-                (K,) = fixed(loop_bytes(q, base))
-            if K.sum() >= _FEWEST_BYTES:
-                wide = self._depth(q, K, True, base) >= _LENGTHS[-1] + _MARGIN
-                loop = K.tobytes(), wide
-            self._loop_of[q] = loop
+        base = self.steps, self.tables.text, self.chars, self.states
+        loop = self._loop_of.get(q)
         if loop is None:
+            key = loop_bytes(q, base).tobytes()
+            K = np.frombuffer(key, np.bool_)
+            wide = key != _NO_BYTES and self._depth(q, K, True, base) >= _LENGTHS[-1] + _MARGIN
+            loop = self._loop_of[q] = key, wide
+        key, wide = loop
+        if key == _NO_BYTES:
             return None
-        key, wide = loop  # type: ignore[misc]
         K = np.frombuffer(key, np.bool_)
         depth = self._depth(q, K, wide, base)
         for length in _LENGTHS:
