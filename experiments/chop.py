@@ -3,16 +3,18 @@
     chop(w) = encode(w) without the ids from the first byte on at which some token begins that goes
               beyond w, where the grammar allows what it goes on with
 
-Only the last `max_tokens` ids are looked at, and given back. The source is llguidance:
-docs/fast_forward.md ("Safely converting FF-strings to FF-tokens", `max_tokens` 4) and, with the
-text around it, `TokTrie::chop_tokens` and `TokenParser::ff_tokens`. The ids may be ones that
-`encode` gives for no text, and ids that are certain are given back. `forced_tokens` is exact.
+Only the last `max_tokens` ids are looked at, and given back; with `least_bytes` as many more as
+spell so many bytes. Without `grammar` it is not asked what the grammar allows. The source is
+llguidance: docs/fast_forward.md ("Safely converting FF-strings to FF-tokens", `max_tokens` 4, the
+rule of 7 bytes, the conservative one without the grammar) and, with the text around it,
+`TokTrie::chop_tokens` and `TokenParser::ff_tokens`. The ids may be ones that `encode` gives for no
+text, and ids that are certain are given back. `forced_tokens` is exact.
 """
 
 from __future__ import annotations
 
 import codecs
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Hashable, Sequence
 from typing import Any
 
@@ -52,18 +54,27 @@ def encoded(
 
 
 def chopped(
-    tokenizer: Tokenizer, dfa: ByteAutomaton, state: int, ids: Sequence[int], max_tokens: int
+    tokenizer: Tokenizer,
+    dfa: ByteAutomaton,
+    state: int,
+    ids: Sequence[int],
+    max_tokens: int,
+    least_bytes: int = 0,
+    grammar: bool = True,
 ) -> tuple[int, ...]:
     """Ids without the last ones that a longer token might replace. state: of `dfa`, after them."""
     kept = list(ids)
     lengths = [len(tokenizer.token_bytes(token)) for token in kept]
     spelled = b"".join(map(tokenizer.token_bytes, kept))
-    looked_at = sum(lengths[max(0, len(kept) - max_tokens) :])
-    first = len(spelled) - looked_at
-    edge = next(
-        (at for at in range(first, len(spelled)) if spans(tokenizer, spelled[at:], dfa, state)),
-        len(spelled),
-    )
+    n = min(max_tokens, len(kept))
+    while n < len(kept) and sum(lengths[len(kept) - n :]) < least_bytes:
+        n += 1
+    edge = len(spelled)
+    for at in range(sum(lengths[: len(kept) - n]), len(spelled)):
+        suffix = spelled[at:]
+        if spans(tokenizer, suffix, dfa, state) if grammar else goes_on(tokenizer, suffix):
+            edge = at
+            break
     while kept and sum(lengths[: len(kept)]) > edge:
         kept.pop()
     return tuple(kept)
@@ -84,6 +95,13 @@ def spans(tokenizer: Tokenizer, suffix: bytes, dfa: ByteAutomaton, state: int) -
         if spans(tokenizer, longer, dfa, dfa.step(state, byte)):
             return True
     return False
+
+
+def goes_on(tokenizer: Tokenizer, suffix: bytes) -> bool:
+    """Is there a token that begins with `suffix` and has more bytes?"""
+    spelled = tokenizer.derived("sorted spellings", _sorted)
+    at = bisect_right(spelled, suffix)
+    return at < len(spelled) and spelled[at].startswith(suffix)
 
 
 def _sorted(tokenizer: Tokenizer) -> list[bytes]:
