@@ -36,7 +36,7 @@ def test_the_examples_print_what_they_say(
 
 
 def test_there_are_examples() -> None:
-    assert len(EXAMPLES) == 11
+    assert len(EXAMPLES) == 12
     assert "```python" in TEXTS["README.md"]
 
 
