@@ -180,8 +180,6 @@ MODULES = {
     # What constraints do to a model.
     "distortion-study": "study.distortion_study.artefact",
     "accuracy": "study.accuracy.artefact",
-    "twins": "study.twins.artefact",
-    "twins-gpu": "study.twins.artefact",
     # What is gained, and what it costs.
     "masks": "serving.masks",
     "speed": "serving.speed",

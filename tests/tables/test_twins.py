@@ -10,39 +10,34 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tiny import TABLE
 
-from experiments.study.twins import artefact, text
-
-FEW, IDS = artefact.SMOKE.files, artefact.SMOKE.ids
+from experiments.artefacts.twins import SMOKE
+from experiments.dropout import Speller, corpus, files
 
 
 @pytest.fixture(scope="module")
-def read() -> text.Corpus:
-    return text.corpus(FEW, IDS)
+def read():
+    return corpus(SMOKE.files, SMOKE.ids)
 
 
 def test_without_dropout_the_ids_are_the_tokenizers(read):
-    rng = random.Random(1)
-    texts = {file.path: file.text for file in text.files(FEW)}
     for path, pretokens in read.held_out.items():
-        ids = list(read.speller.spelled(pretokens, 0.0, rng))
-        assert ids == read.tokenizer.encode(texts[path])
-        assert ids == list(read.speller.own_of(pretokens))
+        ids = list(read.speller.spelled(pretokens, 0.0, random.Random(1)))
+        assert ids == read.tokenizer.encode(files(SMOKE.files)[path])
 
 
 @given(st.floats(0.01, 1), st.integers(0, 2**32 - 1))
 def test_ids_with_dropout_spell_the_same_text(read, dropout, seed):
     pretokens = next(iter(read.held_out.values()))[:60]
     ids = list(read.speller.spelled(pretokens, dropout, random.Random(seed)))
-    own = list(read.speller.own_of(pretokens))
-    assert read.tokenizer.text_bytes(ids) == read.tokenizer.text_bytes(own)
-    assert ids == list(read.speller.spelled(pretokens, dropout, random.Random(seed)))
+    text = read.tokenizer.text_bytes(list(read.speller.own(pretokens)))
+    assert read.tokenizer.text_bytes(ids) == text
     if dropout == 1:
-        assert len(ids) == len(read.tokenizer.text_bytes(own))
+        assert len(ids) == len(text)
 
 
 def test_each_possible_merge_is_left_out_with_that_probability():
     """`true` is t r u e, in three merges one after the other: of n texts so many get so far."""
-    speller, rng = text.Speller(TABLE), random.Random(2)
+    speller, rng = Speller(TABLE), random.Random(2)
     n, dropout = 4000, 0.3
     drawn = Counter(len(speller.drawn("true", dropout, rng)) for _ in range(n))
     kept = 1 - dropout

@@ -1,0 +1,351 @@
+"""Do models suffer from other tokenizations because they never saw them?
+
+Small twins are trained on one text (`experiments.dropout`): `plain` on the tokenizer's own ids,
+`dropout` on ids that BPE-dropout draws anew each time. Twins of one seed begin with the same
+weights and read windows that begin at the same places, in the same order, in as many steps of as
+many ids; ids of dropout are shorter, so from each window that twin reads less text. On files that
+neither has seen each is asked
+
+- what it loses on the tokenizer's ids, and on drawn ones;
+- what it loses on the rest of a passage after one token in it was cut in two;
+- how far the lift and canonical are from its own distribution over a few answers, exactly.
+
+Larger twins: `--width 512 --layers 8 --heads 8 --batch 64 --rate 0.001`, on a GPU if there is one.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from experiments import models
+from experiments.answers.asked import Opened
+from experiments.answers.distributions import Aims, distributions
+from experiments.answers.methods import OUR_METHODS, Poser
+from experiments.dropout import Corpus, contexts, corpus
+from experiments.lab import Row
+from experiments.logprobs import PROBE, pick_reader
+from experiments.models import LoadedModel
+from experiments.run.files import require
+from experiments.run.provenance import pick_device
+from experiments.shared.losses import id_losses
+from experiments.show import CANONICAL, FREE, LIFT, Figure, Table, fixed, interval, panels
+from experiments.statistics import estimate, weighted_mean
+
+TITLE, LONG = "Twins with and without BPE-dropout", True
+ARMS = ("plain", "dropout")
+MEASURES = {
+    "own": ("loss, the tokenizer's ids: nats per byte", fixed(3)),
+    "drawn": ("loss, drawn ids: nats per byte", fixed(3)),
+    "near": ("extra loss after a cut token, ids 1 to 16: nats per id", fixed(4)),
+    "far": ("the same, ids 17 to 48", fixed(4)),
+    "lift": ("TV of the lift", fixed(3)),
+    "canonical": ("TV of canonical", fixed(3)),
+    "rest": ("TV of canonical with weights", fixed(3)),
+    "outside": ("share of the answers' mass that is not canonical", fixed(4)),
+}
+PROMPT, LENGTH, NEAR = 40, 48, 16
+"""Ids of the tokenizer, at least: before what is asked about, and of that. So many right after a
+token that was cut are near it."""
+TOLERANCE = 0.01
+"""Contexts of which a distance may be farther from exact, under any twin, are left out."""
+
+
+@dataclass(frozen=True)
+class Config:
+    """files: of the standard library, at most; ids: of the tokenizer; dropout: probability that a
+    merge is left out; seeds: twins of each kind; batch: windows of `context` ids in each of `steps`
+    of training; passages: held out, for losses; contexts: for each set of answers; slack: most
+    probability of a distribution that may stay unassigned; most_nodes: forward positions of one."""
+
+    files: int = 10_000
+    ids: int = 4096
+    dropout: float = 0.1
+    seeds: int = 3
+    width: int = 224
+    layers: int = 3
+    heads: int = 4
+    context: int = 128
+    batch: int = 8
+    steps: int = 1000
+    rate: float = 2e-3
+    passages: int = 300
+    contexts: int = 32
+    slack: float = 1e-3
+    most_nodes: int = 1500
+    seed: int = 0
+
+
+SMOKE = Config(60, 400, seeds=2, width=16, layers=1, steps=4, passages=6, contexts=1, most_nodes=99)
+
+
+def cells(config: Config) -> list[Row]:
+    """A twin each."""
+    return [{"arm": arm, "twin": seed} for seed in range(config.seeds) for arm in ARMS]
+
+
+def measure(config: Config, arm: str, twin: int) -> list[Row]:
+    """A row for each measure and item: a passage, a word, a context. All twins have the same."""
+    models.use_threads()
+    read = corpus(config.files, config.ids)
+    model, said = trained(config, read, config.dropout if arm == "dropout" else 0.0, twin)
+    ends = tuple(read.tokenizer.eos_ids)
+    loaded = LoadedModel(arm, "", model, read.tokenizer, ends, model.device.type, 0.0)
+    asked = (*losses(config, loaded, read), *cuts(config, loaded, read), *answers(config, loaded))
+    return [{"measure": "training", **said}, *asked]
+
+
+def trained(config: Config, read: Corpus, dropout: float, twin: int) -> tuple[Any, Row]:
+    """(a llama, what is said of its training)."""
+    torch, begun = require("torch"), time.process_time()
+    torch.manual_seed(1000 * config.seed + twin)
+    device, end = pick_device("auto"), read.tokenizer.eos_ids[0]
+    llama = require("transformers").LlamaConfig(
+        vocab_size=end + 1,
+        hidden_size=config.width,
+        intermediate_size=8 * config.width // 3,
+        num_hidden_layers=config.layers,
+        num_attention_heads=config.heads,
+        num_key_value_heads=config.heads,
+        max_position_embeddings=config.context,
+        tie_word_embeddings=True,
+        bos_token_id=None,
+        eos_token_id=end,
+    )
+    model = require("transformers").LlamaForCausalLM(llama).train().to(device)
+    optimizer = torch.optim.AdamW(model.parameters(), betas=(0.9, 0.95), weight_decay=0.1)
+    at_step, read_bytes = list[float](), 0
+    for step, batch in enumerate(batches(config, read, dropout, twin)):
+        # Up in a tenth of the steps, then down along a cosine to a hundredth.
+        warm = max(1, config.steps // 10)
+        done = max(0.0, (step - warm) / max(1, config.steps - warm))
+        cosine = 0.01 + 0.99 * (1 + math.cos(math.pi * done)) / 2
+        optimizer.param_groups[0]["lr"] = config.rate * min((step + 1) / warm, cosine)
+        ids = torch.tensor(batch, device=device)
+        # Half the time of float32; weights and sums stay float32.
+        with torch.autocast(device, dtype=torch.bfloat16):
+            logits = model(input_ids=ids[:, :-1], use_cache=False).logits
+        loss = torch.nn.functional.cross_entropy(logits.float().flatten(0, 1), ids[:, 1:].flatten())
+        optimizer.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        at_step.append(loss.item())
+        read_bytes += sum(len(read.tokenizer.text_bytes(window[1:])) for window in batch)
+    return model.eval(), {
+        "parameters": sum(weight.numel() for weight in model.parameters()),
+        "ids": config.steps * config.batch * config.context,
+        "bytes": read_bytes,
+        "value": float(np.mean(at_step[-max(1, config.steps // 20) :])),
+        "CPU seconds": round(time.process_time() - begun, 1),
+    }
+
+
+def batches(config: Config, read: Corpus, dropout: float, twin: int) -> Iterator[list[list[int]]]:
+    """Of each step, `batch` times context + 1 ids. Where windows begin depends on the seed alone:
+    all places in random order, then again in another."""
+    starts, left = read.windows(config.context), list[int]()
+    order = np.random.default_rng([config.seed, twin])
+    rng = random.Random(f"{config.seed} {twin} dropout")
+    for _ in range(config.steps):
+        while len(left) < config.batch:
+            left += order.permutation(starts).tolist()
+        taken, left = left[: config.batch], left[config.batch :]
+        yield [read.ids_from(start, config.context + 1, dropout, rng) for start in taken]
+
+
+# What a twin is asked.
+
+
+def losses(config: Config, loaded: LoadedModel, read: Corpus) -> Iterator[Row]:
+    """Of passages, per byte; what stands before is in the tokenizer's ids."""
+    own, rng = read.speller.own, random.Random(f"{config.seed} drawn")
+    asked = [*islice(read.passages(PROMPT, LENGTH, f"{config.seed} losses"), config.passages)]
+    sizes = [len(loaded.tokenizer.text_bytes([*own(after)])) for _, after in asked]
+    drawn = [[*read.speller.spelled(after, config.dropout, rng)] for _, after in asked]
+    for name, every in (("own", [[*own(after)] for _, after in asked]), ("drawn", drawn)):
+        pairs = [([*own(before)], ids) for (before, _), ids in zip(asked, every, strict=True)]
+        for item, nats in enumerate(id_losses(loaded.model, pairs)):
+            yield {"measure": name, "item": item, "value": float(nats.sum()) / sizes[item]}
+
+
+def cuts(config: Config, loaded: LoadedModel, read: Corpus) -> Iterator[Row]:
+    """What a token in two parts adds to the loss of the ids after it."""
+    words = read.words(PROMPT, LENGTH, f"{config.seed} cuts")
+    asked = [*islice(words, config.passages)]
+    own = id_losses(loaded.model, [([*one.before, one.token], one.after) for one in asked])
+    cut = id_losses(loaded.model, [([*one.before, *one.parts], one.after) for one in asked])
+    extra = np.stack(cut) - np.stack(own)
+    for name, of in (("near", extra[:, :NEAR]), ("far", extra[:, NEAR:])):
+        for item, value in enumerate(of.mean(axis=1).tolist()):
+            yield {"measure": name, "item": item, "value": value}
+    for item, value in enumerate(extra.mean(axis=0).tolist()):
+        yield {"measure": "extra", "item": item + 1, "value": value}
+
+
+def answers(config: Config, loaded: LoadedModel) -> Iterator[Row]:
+    """Distances in each context. off: how far one may be from exact, at most; of: how many answers
+    there are; several: how many of these have more than one id."""
+    reader = pick_reader(loaded.model, loaded.prompt_ids("The"), PROBE)
+    ready = Opened(loaded, Poser(loaded.tokenizer, loaded.eos_ids), reader)
+    aims, encode = Aims(config.slack, 1.0, config.most_nodes), loaded.tokenizer.encode
+    places = contexts(config.files, encode, config.contexts, config.context // 2, config.seed)
+    for item, (prompt, own) in enumerate(places):
+        posed = ready.poser.posed(loaded.prompt_ids(prompt), own)
+        at = distributions(
+            ready.explored(posed, (1.0,), aims, OUR_METHODS), 0, OUR_METHODS, len(own), ()
+        )
+        lift, canonical = (at["methods"][method] for method in OUR_METHODS)
+        slacks = lift["slack"] / 2, canonical["slack"] / 2, canonical["weighted_slack"]
+        said = {"of": len(own), "several": sum(len(encode(answer)) > 1 for answer in own)}
+        far = {"lift": lift["tv"], "canonical": canonical["tv"], "rest": canonical["weighted_tv"]}
+        for name, value in (far | {"outside": 1 - canonical["share"]}).items():
+            row = {"measure": name, "item": item, "value": value}
+            yield row | {"off": at["free_slack"] + max(slacks)} | said
+
+
+# What the rows say.
+
+
+def compared(rows: pd.DataFrame) -> pd.DataFrame:
+    """A line for each measure, seed and item, with a column for each arm and for the difference
+    dropout - plain. Contexts that are not exact under some twin are left out."""
+    inexact = set(rows.loc[rows["off"] > TOLERANCE, "item"])
+    kept = rows[
+        rows["measure"].isin([*MEASURES]) & ~(rows["off"].notna() & rows["item"].isin(inexact))
+    ]
+    both = kept.pivot_table(index=["measure", "twin", "item"], columns="arm", values="value")
+    return both.assign(difference=both["dropout"] - both["plain"]).reset_index()
+
+
+def means(rows: pd.DataFrame) -> dict[str, Row]:
+    """By measure: items; plain, dropout, difference as (value, low, high), with intervals of 95 %
+    by drawing seeds and items again, each by themselves."""
+    every = dict([*compared(rows).groupby("measure")])
+    return {
+        name: {"items": every[name]["item"].nunique(), "each": every[name]}
+        | {
+            field: estimate(every[name], weighted_mean, field, "twin", "item")
+            for field in (*ARMS, "difference")
+        }
+        for name in MEASURES
+    }
+
+
+def tables(rows: pd.DataFrame) -> list[Table]:
+    """Both arms side by side."""
+    lines = list[Row]()
+    for name, found in means(rows).items():
+        said, shown = MEASURES[name]
+        line: Row = {"measure": said, "items": found["items"]}
+        for arm in ARMS:
+            seeds = ", ".join(map(shown, found["each"].groupby("twin")[arm].mean()))
+            line[f"{arm}, mean (seeds)"] = f"{shown(found[arm][0])} ({seeds})"
+        signed = interval(lambda value, shown=shown: f"{'+' * (value >= 0)}{shown(value)}")
+        lines.append(line | {"dropout - plain": signed(found["difference"])})
+    asked = rows[(rows["measure"] == "lift") & (rows["arm"] == "plain") & (rows["twin"] == 0)]
+    trainings = rows[rows["measure"] == "training"].groupby("arm")
+    read = " and ".join(f"{trainings['bytes'].mean()[arm] / 1e6:.2f}" for arm in ARMS)
+    note = f"""plain: trained on the tokenizer's own ids; dropout: on ids that BPE-dropout draws
+        anew each time; {rows["twin"].nunique()} of each, of {rows["parameters"].max():,.0f}
+        parameters, which begin with the same weights and read {rows["ids"].max():,.0f} ids in
+        windows that begin at the same places ({read} MB: drawn ids are shorter, so the loss in the
+        tokenizer's ids shows what both cost together)
+
+        [ ]: 95 % intervals by drawing seeds and items again, each by themselves, not corrected for
+        their number; so few seeds say little of how much twins differ, and one size of models
+        nothing of others
+
+        drawn ids: one draw, after the tokenizer's own
+
+        cut token: a word of two letters or more that is one token was spelled by two; the loss of
+        the ids that do follow, less that after its own token
+
+        TV: total variation distance to the twin's own distribution over the answers; places in
+        held-out files that one of 5 to 12 answers follows ({asked["several"].sum():,.0f} of
+        {asked["of"].sum():,.0f} answers are more than one id), without those that are not within
+        {TOLERANCE} of exact under each twin"""
+    return [Table("Twins side by side", pd.DataFrame(lines), {}, note)]
+
+
+def change(found: Row) -> str:
+    """By how much a mean grows, or falls, from plain to dropout."""
+    (plain, *_), (difference, low, high) = found["plain"], found["difference"]
+    if low <= 0 <= high:
+        return "does not clearly change"
+    return f"{'grows' if difference > 0 else 'falls'} by {abs(difference) / plain:.0%}"
+
+
+def figure(rows: pd.DataFrame) -> Figure:
+    """Extra loss up to each distance from the cut token; distances of both masks."""
+    found, (drawn, axes) = means(rows), panels(1, 2, (9, 3.9), width_ratios=(3, 2))
+    left, right = axes[0]
+    extra = rows[rows["measure"] == "extra"]
+    for arm, dash in zip(ARMS, ("-", ":"), strict=True):
+        curves = extra[extra["arm"] == arm].pivot(index="item", columns="twin", values="value")
+        left.plot(curves.cumsum(), color=FREE, linewidth=0.7, alpha=0.4, linestyle=dash)
+        mean = curves.mean(axis=1).cumsum()
+        left.plot(mean, color=FREE, linewidth=2.2, linestyle=dash)
+        left.annotate(
+            arm, (mean.index[-1], mean.iloc[-1]), (0, 6), textcoords="offset points", ha="right"
+        )
+    left.set(xlabel="ids after a token that was cut in two", ylabel="extra loss up to there, nats")
+    left.set_ylim(bottom=0)
+    for k, (name, color) in enumerate({"lift": LIFT, "canonical": CANONICAL}.items()):
+        for arm, shift in zip(ARMS, (-0.15, 0.15), strict=True):
+            value, *ends = found[name][arm]
+            right.plot([k + shift] * 2, ends, color=color, linewidth=1.6)
+            inside = color if arm == "plain" else "white"
+            right.scatter(k + shift, value, s=44, facecolor=inside, edgecolor=color, zorder=3)
+            right.annotate(
+                arm, (k + shift, ends[1]), (0, 4), textcoords="offset points", ha="center"
+            )
+    right.set_xticks(range(2), ["lift", "canonical"])
+    right.set(xlim=(-0.5, 1.5), ylabel="TV to the free distribution")
+    right.set_ylim(bottom=0)
+    cost, lift, canonical = (change(found[name]) for name in ("near", "lift", "canonical"))
+    return Figure(
+        drawn,
+        f"Where other ids were seen in training, the extra loss after one {cost}; the distance of "
+        f"the lift {lift}, that of canonical {canonical}",
+        f"Left: means over {found['near']['items']} words; thin: each seed. Right: means over "
+        f"{found['lift']['items']} contexts; lines: 95 % intervals by drawing seeds and contexts "
+        "again. Percentages: of the loss over the next 16 ids, and of these distances.",
+    )
+
+
+def numbers(rows: pd.DataFrame) -> dict[str, str]:
+    """What the report says of it."""
+    found = means(rows)
+    extra = rows[(rows["measure"] == "extra") & (rows["item"] == 1)].groupby("arm")["value"].mean()
+
+    def both(name: str, digits: int = 3) -> str:
+        return " and ".join(f"{found[name][arm][0]:.{digits}f}" for arm in ARMS)
+
+    def by(name: str) -> str:
+        return interval("{:+.3f}".format)(found[name]["difference"])
+
+    return {
+        "twins": f"""Where a twin saw other ids in training, the extra loss after a cut token
+        {change(found["near"])}; the distance of the lift {change(found["lift"])}, and that of
+        canonical {change(found["canonical"])}. In the means of {rows["twin"].nunique()} pairs,
+        plain and BPE-dropout:
+
+        - the loss after one token was cut in two rises by {both("near")} nats per id over the next
+        16 ids (difference {by("near")}), that of the first alone by {extra["plain"]:.2f} and
+        {extra["dropout"]:.2f} nats; over the 17th to 48th by {both("far", 4)};
+        - the lift is {both("lift")} from the free distribution of the answers (difference
+        {by("lift")}), canonical {both("canonical")} ({by("canonical")}), over
+        {found["lift"]["items"]} contexts; of the mass of the answers {both("outside", 4)} is not
+        canonical;
+        - held-out text costs {both("own")} nats per byte in the tokenizer's ids, {both("drawn")} in
+        drawn ones."""
+    }

@@ -1,0 +1,281 @@
+"""A text to train small models on, in a tokenizer's own ids or in those of BPE-dropout.
+
+The text is the source of the running interpreter's standard library. A file is held out or not by a
+hash of its path; on the others a byte-level BPE is trained, with the pretokenizer of GPT-2. Each
+pretoken is spelled by itself, and BPE-dropout leaves out each merge that is possible at a step with
+a probability. Source: Provilkov, Emelianenko and Voita, *BPE-Dropout*, 2020, algorithm 1 (the
+library `tokenizers` has it too, but takes no seed).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+import re
+import sysconfig
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import tokenizers
+
+from bpe_automata import Tokenizer
+from bpe_automata.errors import MissingFileError
+from experiments.words import OrdinaryTokens
+
+LEFT_OUT = frozenset({"site-packages", "__pycache__", "test", "tests", "encodings"})
+"""Folders: what is installed there, tests, and tables of characters."""
+HELD_OUT_EVERY = 12
+END = "<|endoftext|>"
+"""Stands between two files; a special token."""
+
+
+@lru_cache(maxsize=2)
+def files(most: int) -> dict[str, str]:
+    """{path: text} in order of the paths; at most so many, evenly spread over all that are UTF-8.
+    A file that says how this interpreter was built is left out."""
+    root = Path(sysconfig.get_path("stdlib"))
+    paths = {path.relative_to(root).as_posix(): path for path in root.rglob("*.py")}
+    names = sorted(
+        name
+        for name, path in paths.items()
+        if not LEFT_OUT & {*name.split("/")} and not path.name.startswith("_sysconfigdata")
+    )
+    read = ((name, paths[name].read_bytes()) for name in names[:: -(-len(names) // most)])
+    found = ((name, data.decode("utf-8", "ignore"), data) for name, data in read)
+    return {name: text for name, text, data in found if text.encode() == data}
+
+
+def is_held_out(path: str) -> bool:
+    """By the hash of the path alone: what else there is changes nothing."""
+    digest = hashlib.sha256(path.encode()).digest()
+    return int.from_bytes(digest[:8], "big") % HELD_OUT_EVERY == 0
+
+
+class Speller:
+    """Pretokens, written in the byte alphabet, as ids of a byte-level BPE."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        data = json.loads(tokenizer.to_json())
+        self._ids: dict[str, int] = data["model"]["vocab"]
+        self._added = {token["content"]: token["id"] for token in data["added_tokens"]}
+        self._merges = dict[tuple[int, int], tuple[int, int]]()  # two ids -> (rank, their merge)
+        for rank, (left, right) in enumerate(data["model"]["merges"]):
+            self._merges[self._ids[left], self._ids[right]] = rank, self._ids[left + right]
+        self._own = dict[str, list[int]]()
+
+    def own(self, pretokens: Iterable[str]) -> Iterator[int]:
+        """The tokenizer's ids of several, one after the other."""
+        for pretoken in pretokens:
+            if pretoken not in self._own:
+                self._own[pretoken] = self.drawn(pretoken, 0.0, random.Random(0))
+            yield from self._own[pretoken]
+
+    def spelled(
+        self, pretokens: Iterable[str], dropout: float, rng: random.Random
+    ) -> Iterator[int]:
+        """Ids of several, one after the other. dropout: the probability, 0 to 1, that a merge is
+        left out at a step."""
+        for pretoken in pretokens:
+            yield from self.drawn(pretoken, dropout, rng) if dropout else self.own([pretoken])
+
+    def drawn(self, pretoken: str, dropout: float, rng: random.Random) -> list[int]:
+        """Ids that spell one."""
+        if pretoken in self._added:
+            return [self._added[pretoken]]
+        ids = [self._ids[character] for character in pretoken]
+        while True:
+            best, place = None, 0
+            for k in range(len(ids) - 1):
+                merge = self._merges.get((ids[k], ids[k + 1]))
+                # Of merges that come too late anyway it does not matter whether they are left out.
+                if merge and (best is None or merge < best) and rng.random() >= dropout:
+                    best, place = merge, k
+            if best is None:
+                return ids
+            ids[place : place + 2] = [best[1]]
+
+
+class Passage(NamedTuple):
+    """Pretokens that follow each other, from anywhere in a file."""
+
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+
+
+class CutWord(NamedTuple):
+    """before, after: ids of the tokenizer; token: its own id in between; parts: two ids that spell
+    the same."""
+
+    before: list[int]
+    token: int
+    parts: tuple[int, ...]
+    after: list[int]
+
+
+WORD = re.compile("Ġ?[A-Za-z]{2,}")
+"""In the byte alphabet, which writes a space so."""
+
+
+class Corpus:
+    """training: pretokens in order, END after each file; held_out: pretokens by path."""
+
+    def __init__(self, most: int, n_ids: int) -> None:
+        """Of so many files at most, with a tokenizer of so many ids and END."""
+        texts = files(most)
+        library = _trained([texts[path] for path in texts if not is_held_out(path)], n_ids)
+        known = dict[str, str]()  # one object for all pretokens that are equal
+
+        def divided(path: str) -> Iterator[str]:
+            found = library.pre_tokenizer.pre_tokenize_str(texts[path])
+            return (known.setdefault(pretoken, pretoken) for pretoken, _ in found)
+
+        self.training = [
+            p for path in texts if not is_held_out(path) for p in (*divided(path), END)
+        ]
+        self.held_out = {path: tuple(divided(path)) for path in texts if is_held_out(path)}
+        data = json.loads(library.to_str())
+        self.tokenizer = Tokenizer.from_json(data, [library.token_to_id(END)], "standard library")
+        self.speller = Speller(self.tokenizer)
+
+    def windows(self, length: int) -> list[int]:
+        """Where in `training` to begin, so that the tokenizer's own ids from there on are about
+        `length` for each, and one more."""
+        starts, place = list[int](), 0
+        for k, pretoken in enumerate(self.training):
+            if place >= len(starts) * length:
+                starts.append(k)
+            place += len([*self.speller.own([pretoken])])
+        return starts[:-2]
+
+    def ids_from(self, start: int, count: int, dropout: float, rng: random.Random) -> list[int]:
+        """The first `count` ids from a pretoken of `training` on."""
+        rest = self.speller.spelled(self.training[start : start + count], dropout, rng)
+        return [token for token, _ in zip(rest, range(count), strict=False)]
+
+    def passages(self, before: int, after: int, seed: str) -> Iterator[Passage]:
+        """Drawn at random from what was held out, without end, each file as often as it is long: as
+        few pretokens as have at least so many of the tokenizer's own ids. Raises MissingFileError
+        where nothing is long enough."""
+        rng = random.Random(seed)
+        yield from self._passages(before, after, rng)
+
+    def words(self, before: int, after: int, seed: str) -> Iterator[CutWord]:
+        """Words of two letters or more, with a space before them or not, that are one token and
+        were cut in two at random. Without end."""
+        rng, ordinary = random.Random(seed), OrdinaryTokens(self.tokenizer)
+        for start, (word, *rest) in self._passages(before, after + 1, rng):
+            token, *others = self.speller.own([word])
+            if WORD.fullmatch(word) and not others:
+                for parts in islice(ordinary.cut_once((token,), rng), 1):
+                    # The word was one id of those that the passage has.
+                    own = [*self.speller.own(rest)][:after]
+                    yield CutWord([*self.speller.own(start)], token, parts, own)
+
+    def _passages(self, before: int, after: int, rng: random.Random) -> Iterator[Passage]:
+        long = {p: own for p, own in self.held_out.items() if len(own) > 2 * (before + after)}
+        if not long:
+            raise MissingFileError("no file that is held out is long enough; take more --files")
+        paths = sorted(long)
+        weights = [len(long[path]) for path in paths]
+        while True:
+            pretokens = long[rng.choices(paths, weights)[0]]
+            start = rng.randrange(len(pretokens))
+            middle = self._end(pretokens, start, before)
+            end = self._end(pretokens, middle, after)
+            if end < len(pretokens):
+                yield Passage(pretokens[start:middle], pretokens[middle:end])
+
+    def _end(self, pretokens: Sequence[str], start: int, least: int) -> int:
+        """Of the fewest pretokens from `start` on that have so many ids, or that of all."""
+        ids, end = 0, start
+        while ids < least and end < len(pretokens):
+            ids += len([*self.speller.own(pretokens[end : end + 1])])
+            end += 1
+        return end
+
+
+corpus = lru_cache(maxsize=1)(Corpus)
+"""The same each time, as it depends on the files alone."""
+
+
+def _trained(texts: Sequence[str], n_ids: int) -> Any:
+    made = tokenizers.Tokenizer(tokenizers.models.BPE())
+    made.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    made.decoder = tokenizers.decoders.ByteLevel()
+    trainer = tokenizers.trainers.BpeTrainer(
+        vocab_size=n_ids,
+        show_progress=False,
+        initial_alphabet=sorted(tokenizers.pre_tokenizers.ByteLevel.alphabet()),
+    )
+    made.train_from_iterator(texts, trainer)
+    made.add_special_tokens([END])
+    return made
+
+
+# Places in files that were held out where one of a few answers comes next.
+
+_ERRORS = (
+    " ValueError| TypeError| KeyError| OSError| AttributeError| ImportError| IndexError"
+    "| StopIteration| UnicodeDecodeError| OverflowError| SyntaxError| EOFError"
+)
+QUESTIONS = {
+    "import": (
+        r"(?m)^import",
+        " os| sys| re| io| time| types| warnings| itertools| contextlib| linecache| codecs| errno",
+    ),
+    "from": (
+        r"(?m)^ *from",
+        " collections| os| functools| types| test| typing| itertools| concurrent| asyncio| lib2to3",
+    ),
+    "return": (
+        r"\breturn",
+        " None| True| False| self| NotImplemented| result| super| isinstance| len| retval",
+    ),
+    "except": (r"\bexcept", _ERRORS),
+    "raise": (r"\braise", _ERRORS),
+    "def": (r"\bdef __", "init|repr|eq|len|iter|exit|getitem|setitem|delitem|setattr"),
+    "for": (
+        r"\bfor \w+ in",
+        " range| zip| sorted| self| list| args| enumerate| reversed| itertools",
+    ),
+    "is": (r"\bis", " None| not| True| False| MISSING"),
+    "isinstance": (
+        r"\bisinstance\(\w+,",
+        " str| int| bytes| list| dict| tuple| float| type| bytearray| complex| frozenset| Mapping",
+    ),
+    "if": (r"(?m)^ +if", " not| self| isinstance| hasattr| len| callable| sys| os| issubclass"),
+}
+"""A regex of what stands before, and the answers, one of which follows as a whole word: chosen
+without looking at what models make of them. In most, some are more than one id."""
+
+
+def contexts(
+    most: int, encode: Callable[[str], list[int]], count: int, longest: int, seed: int
+) -> Iterator[tuple[str, list[str]]]:
+    """(prompt, answers) of so many places of each question, at random, in so many files at most.
+    A prompt is whole lines, and the last as far as it goes; it has at most `longest` ids."""
+    texts = [text for path, text in files(most).items() if is_held_out(path)]
+    for name, (before, answers) in QUESTIONS.items():
+        places = [
+            text[: match.end()]
+            for text in texts
+            for match in re.finditer(rf"{before}(?=(?:{answers})(?![A-Za-z0-9]))", text)
+        ]
+        random.Random(f"{seed} {name}").shuffle(places)
+        prompts = (_last_lines(text, encode, longest) for text in places)
+        for prompt in islice(filter(None, prompts), count):
+            yield prompt, answers.split("|")
+
+
+def _last_lines(text: str, encode: Callable[[str], list[int]], longest: int) -> str:
+    """As many as have so many ids at most; empty where the last one has more."""
+    found = ""
+    for line in reversed(text.splitlines(keepends=True)):
+        if len(encode(line + found)) > longest:
+            break
+        found = line + found
+    return found

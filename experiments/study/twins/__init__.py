@@ -1,1 +1,0 @@
-"""Two models alike but for the tokenizations that they were trained on."""
