@@ -17,7 +17,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -46,6 +46,9 @@ GEMMA_NOTE = (
     "Weights: Q4_K_M (4 to 8 bits), dequantized to float32; a base model, not one for chat. "
     "Quantization costs visible quality; the numbers are those of the quantized model."
 )
+LABELS = {SMOLLM2: "SmolLM2", GEMMA: "Gemma-3"}
+"""In tables and figures."""
+NOTES = {SMOLLM2: QUANTIZATION_NOTE, GEMMA: GEMMA_NOTE}
 _LAYOUT = 2  # of SmolLM2's folder: 1 had no tokenizer
 _GEMMA_LAYOUT = 1
 
@@ -110,6 +113,11 @@ def load_model(
         found.start_ids,
         found.instruct,
     )
+
+
+def notes_on(sources: Iterable[str]) -> str:
+    """Those of `NOTES`, as paragraphs."""
+    return "\n\n".join(f"{LABELS[name]}: {NOTES[name]}" for name in sources if name in NOTES)
 
 
 @lru_cache(maxsize=4)

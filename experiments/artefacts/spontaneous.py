@@ -26,8 +26,8 @@ import pandas as pd
 from bpe_automata import Tokenizer
 from experiments.lab import Row
 from experiments.models import GEMMA, SMOLLM2, opened, special_ids
+from experiments.sampling import sample
 from experiments.shared.canonical_texts import KINDS, Judge
-from experiments.shared.free_texts import sample
 from experiments.show import Figure, Format, Table, fixed, interval, panels, whole
 from experiments.statistics import bootstrap
 

@@ -36,8 +36,8 @@ from experiments.logprobs import PROBE, pick_reader
 from experiments.models import LoadedModel
 from experiments.run.files import require
 from experiments.run.provenance import pick_device
-from experiments.shared.losses import id_losses
-from experiments.show import CANONICAL, FREE, LIFT, Figure, Table, fixed, interval, panels
+from experiments.sampling import id_losses
+from experiments.show import CANONICAL, FREE, LIFT, Figure, Format, Table, fixed, interval, panels
 from experiments.statistics import estimate, weighted_mean
 
 TITLE, LONG = "Twins with and without BPE-dropout", True
@@ -249,8 +249,7 @@ def tables(rows: pd.DataFrame) -> list[Table]:
         for arm in ARMS:
             seeds = ", ".join(map(shown, found["each"].groupby("twin")[arm].mean()))
             line[f"{arm}, mean (seeds)"] = f"{shown(found[arm][0])} ({seeds})"
-        signed = interval(lambda value, shown=shown: f"{'+' * (value >= 0)}{shown(value)}")
-        lines.append(line | {"dropout - plain": signed(found["difference"])})
+        lines.append(line | {"dropout - plain": interval(signed(shown))(found["difference"])})
     asked = rows[(rows["measure"] == "lift") & (rows["arm"] == "plain") & (rows["twin"] == 0)]
     trainings = rows[rows["measure"] == "training"].groupby("arm")
     read = " and ".join(f"{trainings['bytes'].mean()[arm] / 1e6:.2f}" for arm in ARMS)
@@ -274,6 +273,11 @@ def tables(rows: pd.DataFrame) -> list[Table]:
         {asked["of"].sum():,.0f} answers are more than one id), without those that are not within
         {TOLERANCE} of exact under each twin"""
     return [Table("Twins side by side", pd.DataFrame(lines), {}, note)]
+
+
+def signed(format_: Format) -> Format:
+    """With a plus where there is no minus."""
+    return lambda value: f"{'+' * (value >= 0)}{format_(value)}"
 
 
 def change(found: Row) -> str:

@@ -179,7 +179,6 @@ def _short(value: Any) -> str:
 MODULES = {
     # What constraints do to a model.
     "distortion-study": "study.distortion_study.artefact",
-    "accuracy": "study.accuracy.artefact",
     # What is gained, and what it costs.
     "masks": "serving.masks",
     "speed": "serving.speed",

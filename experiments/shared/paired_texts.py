@@ -20,7 +20,7 @@ from bpe_automata import Matcher, constrain
 from bpe_automata.errors import LogitsError
 from experiments.models import LoadedModel, special_ids
 from experiments.run.files import require
-from experiments.shared.free_texts import Text, drawn, sample
+from experiments.sampling import Text, drawn, sample
 
 
 class Pair(NamedTuple):

@@ -1,4 +1,4 @@
-"""Function calls: what is right, as the checker of BFCL says too, and what is written in a tree."""
+"""Function calls: what is right, as the checker of BFCL says too."""
 
 from __future__ import annotations
 
@@ -6,26 +6,13 @@ import importlib.util
 import json
 import sys
 from collections import defaultdict
-from dataclasses import replace
 from types import ModuleType, SimpleNamespace
 
-import numpy as np
 import pytest
-from tiny import tiny_llama
 
-from bpe_automata import constrain
-from bpe_automata.sampling import decode
-from bpe_automata.testing import byte_level, small_tokenizer
-from experiments.answers import bfcl
-from experiments.models import causal
-from experiments.run.files import PAPER
-from experiments.run.report import read_published
-from experiments.study.accuracy import artefact, writing
-from experiments.study.accuracy.report import FREE
-from experiments.study.accuracy.writing import Population, Tree, opened, write
-
-SMOKE = artefact.SMOKE
-
+from experiments import bfcl, lab
+from experiments.artefacts import accuracy
+from experiments.sampling import Reader
 
 PARAMETERS = {
     "properties": {
@@ -161,12 +148,14 @@ def test_the_checker_of_bfcl_says_the_same_of_its_requests(checker):
     """Of each request an accepted call, and that call with one argument changed or left out."""
     said = {True: 0, False: 0}
     for category in bfcl.CATEGORIES:
-        for request in bfcl.requests_of(*bfcl.files_of(category)):
-            parameters, accepted = request.described["parameters"], json.loads(request.accepted)
-            every = {
-                name: bfcl._plain(next((one for one in values if one != ""), ""))
-                for name, values in accepted.items()
-            }
+        for request in bfcl.requests_of(category):
+            parameters, accepted = request.parameters, request.accepted
+            every = bfcl.example(
+                {
+                    name: [one for one in values if one != ""] or [""]
+                    for name, values in accepted.items()
+                }
+            )
             calls = [every, bfcl.example(accepted)]
             calls += [
                 {k: v for k, v in every.items() if k != name} | changed
@@ -183,94 +172,32 @@ def test_the_checker_of_bfcl_says_the_same_of_its_requests(checker):
     assert min(said.values()) > 1000
 
 
-MERGES = [("a", "b"), ("Ġ", "a"), ("b", "a"), ("ab", "a")]
-FLAGS = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
-TOKENIZER = small_tokenizer(
-    [*'ab.Ġ{}"', *map("".join, MERGES)],
-    MERGES,
-    byte_level(use_regex=True),
-    added=[{"content": "<end>", "special": True} | FLAGS],
-)
-PROMPTS = [TOKENIZER.encode(text) for text in ("ab a", "ab", "ab a.ba")]
-WORDS = (TOKENIZER.n_ids + 31) // 32
-CHOSEN = replace(SMOKE, ids=6, temperature=0.8)
-PATTERN = "(ab|ba|a){1,3}[.]"
+def test_a_cache_that_goes_back_gives_the_logits_of_fresh_passes(tiny_model):
+    import torch
+
+    read = Reader(tiny_model)
+    for ids in ([1, 2, 3], [1, 2, 3, 4], [1, 2, 3, 4], [1, 2, 5], [4], [1, 2, 5, 6, 7]):
+        with torch.no_grad():
+            wanted = tiny_model(torch.tensor([ids])).logits[0, -1]
+        assert read(ids) == pytest.approx(wanted.numpy(), abs=1e-5)
 
 
-@pytest.fixture(scope="module")
-def tiny():
-    return tiny_llama(TOKENIZER, seed=3, eos_ids=(TOKENIZER.n_ids - 1,))
-
-
-def written(tiny, populations):
-    tree = Tree(tiny.model, TOKENIZER.n_ids)
-    logits = tree.read_prompts(PROMPTS)
-    write(populations, tree, logits, CHOSEN.ids, CHOSEN.temperature)
-    return populations
-
-
-@pytest.mark.parametrize("method", ["lift", "canonical"])
-@pytest.mark.parametrize("temperature", [0.0, CHOSEN.temperature])
-def test_texts_are_those_that_decode_writes(tiny, method, temperature):
-    constraint = constrain(TOKENIZER, PATTERN, method, eos_ids=())
-    roots = [opened(constraint.matcher(p), k, WORDS) for k, p in enumerate(PROMPTS)]
-    asked = [(k, seed) for k in range(3) for seed in range(4)]
-
-    def population(k, seed):
-        rng = np.random.default_rng(seed)
-        numbers = rng.random((1, CHOSEN.ids)) if temperature else None
-        return Population([roots[k]], numbers, rng)
-
-    made = written(tiny, [population(*one) for one in asked])
-    for (k, seed), found in zip(asked, made, strict=True):
-        wanted = decode(
-            causal(tiny),
-            constraint,
-            PROMPTS[k],
-            max_new_tokens=CHOSEN.ids,
-            temperature=temperature,
-            seed=seed,
-        )
-        node = found.taken()
-        assert (node.text[1], node.ended) == (wanted.ids, wanted.complete)
-        # All ids but the last are read, and those that are certain ask for no pass.
-        assert found.positions == len(wanted.ids) - 1
-        forced = decode(
-            causal(tiny), constraint, PROMPTS[k], max_new_tokens=6, temperature=0, forced=True
-        )
-        assert temperature or found.passes == forced.passes
-
-
-def test_a_population_has_the_weights_of_single_texts(tiny, monkeypatch):
-    """Where nothing is resampled; and the nodes that its texts share are counted once."""
-    monkeypatch.setattr(writing, "THRESHOLD", 0.0)
-    constraint = constrain(TOKENIZER, PATTERN, "canonical", eos_ids=())
-    rngs = [np.random.default_rng(seed) for seed in range(8)]
-    numbers = np.stack([rng.random(CHOSEN.ids) for rng in rngs])
-    root = opened(constraint.matcher(PROMPTS[0]), 0, WORDS)
-    (found,) = written(tiny, [Population([root] * 8, numbers, rngs[0])])
-    for seed, (node, weight) in enumerate(zip(found.nodes, found.log_weights, strict=True)):
-        wanted = decode(
-            causal(tiny), constraint, PROMPTS[0], max_new_tokens=6, temperature=0.8, seed=seed
-        )
-        assert node.text[1] == wanted.ids
-        if wanted.log_weight is not None:
-            assert weight == pytest.approx(wanted.log_weight, abs=1e-4)
-    read = {node.text[1][:n] for node in found.nodes for n in range(1, len(node.text[1]))}
-    assert found.positions == len(read)
+@pytest.mark.parametrize("text", ["{}", '{"a": {"b": "}"}}', '{"a": "\\\\\\"}"}'])
+def test_the_first_object_ends_with_its_own_brace(text):
+    assert accuracy.end_of(f"So: {text} and {{}}") == 4 + len(text)
+    assert accuracy.end_of(text[:-1]) is None
+    assert accuracy.value_in(f"So: {text}") == json.loads(text)
 
 
 def test_what_was_measured_is_what_is_judged_now():
-    """The rows in the repository, judged again, and their sums."""
-    path = PAPER / "rows" / "accuracy.jsonl.gz"
-    if not path.exists() or importlib.util.find_spec("bfcl_eval") is None:
-        pytest.skip("no rows, or no requests")
-    rows, _ = read_published(path)
-    known = artefact.every_request(artefact.Config())
-    texts = [text for row in rows for text in row.get("texts", ())]
-    assert texts
-    for text in texts:
-        value = writing.value_in(text["text"]) if text["ended"] else None
-        assert text["right"] == (value is not None and known[text["request"]].is_right(value))
-        assert text["valid"] or text["method"] == FREE or not text["ended"]
-        assert text["passes"] >= 1 or text["method"] != FREE
+    """The rows in the repository, judged again."""
+    if importlib.util.find_spec("bfcl_eval") is None:
+        pytest.skip("no requests")
+    config = accuracy.Config()
+    _, rows = lab.rows_there("accuracy", accuracy, config, lab.Run(results=lab.ROOT / "none"))
+    known = bfcl.drawn(config.requests, config.seed)
+    for row in rows:
+        value = accuracy.value_in(row["text"]) if row["ended"] else None
+        assert row["right"] == (value is not None and known[row["request"]].is_right(value))
+        assert row["valid"] == (value is not None and known[row["request"]].is_valid(value))
+        assert row["valid"] or row["method"] == "free" or not row["ended"]

@@ -57,7 +57,6 @@ def test_fields_of_the_config_are_options(folders, tmp_path, capsys):
 def test_all_takes_two_hours_at_most():
     """By what the published runs took."""
     short = [each for each in ARTEFACTS.values() if not (each.is_long() or each.on_gpu)]
-    assert len(short) < len(ARTEFACTS)
     seconds = {
         artefact.name: read_published(path)[1]["wall_seconds"]
         for artefact in short

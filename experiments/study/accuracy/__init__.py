@@ -1,1 +1,0 @@
-"""Function calls: what a constraint does to how often a model's arguments are right."""
