@@ -1,77 +1,20 @@
-"""Stand-in hosts: put in place for one test module, and held against the real files; and the parts
-of vLLM 0.33.0 that the integration touches. vLLM itself needs a GPU build.
+"""Stand-ins for the parts of vLLM 0.33.0 and SGLang 0.5.23 that the integrations touch: both need a
+GPU build. `test_real_files` holds them, and the methods that the integrations override, against
+the real files where those are installed.
 """
 
 from __future__ import annotations
 
-import ast
 import enum
-import importlib
-import importlib.util
-import inspect
-import sys
-import types
 from abc import ABC, abstractmethod
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from importlib.machinery import ModuleSpec
-from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
-import pytest
-
-
-def imported_with(modules: dict[str, ModuleType], names: list[str]) -> Any:
-    """The modules `names` of this package, imported anew while `modules` stand in. A generator for
-    a fixture: at the end everything is as it was."""
-    with pytest.MonkeyPatch.context() as patch:
-        for name, module in modules.items():
-            module.__spec__ = ModuleSpec(name, None)
-            patch.setitem(sys.modules, name, module)
-        for name in names:
-            patch.delitem(sys.modules, name, raising=False)
-        yield [importlib.import_module(name) for name in names]
-        for name in names:
-            sys.modules.pop(name, None)
-
-
-def real_source(package: str, path: str) -> ast.Module:
-    """A file of an installed host, parsed and not run; the test is skipped without it."""
-    spec = importlib.util.find_spec(package)
-    folders = list(spec.submodule_search_locations or []) if spec else []
-    found = [Path(folder) / path for folder in folders if (Path(folder) / path).exists()]
-    if not found:
-        pytest.skip(f"{package} is missing: pip install {package}")
-    return ast.parse(found[0].read_text(encoding="utf-8"))
-
-
-def class_of(tree: ast.Module, name: str) -> ast.ClassDef:
-    return next(n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == name)
-
-
-def parameters(tree: ast.ClassDef | ast.Module, name: str) -> list[str]:
-    """The parameters of a method, or of a function of a module."""
-    found = next(n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name == name)
-    given = found.args
-    return [arg.arg for arg in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
-
-
-def fields(tree: ast.ClassDef) -> list[str]:
-    return [n.target.id for n in tree.body if isinstance(n, ast.AnnAssign)]
-
-
-def methods(standin: type) -> dict[str, list[str]]:
-    """The methods that a stand-in class defines itself, with their parameters."""
-    found = {}
-    for name, member in vars(standin).items():
-        function = getattr(member, "__func__", member)
-        if inspect.isfunction(function) and (name == "__init__" or not name.startswith("_")):
-            found[name] = list(inspect.signature(function).parameters)
-    return found
-
-
-# Names and signatures of vllm/v1/sample/logits_processor/interface.py,
-# vllm/v1/worker/gpu/sample/logits_processor/interface.py and vllm/tokenizers (a function).
+# ---------------------------------------------------------------- vLLM
+# Names of vllm/v1/sample/logits_processor/interface.py and
+# vllm/v1/worker/gpu/sample/logits_processor/interface.py.
 
 
 class MoveDirectionality(enum.Enum):
@@ -90,25 +33,17 @@ class BatchUpdate:
 class LogitsProcessor(ABC):
     """Of the V1 runner."""
 
-    @classmethod
-    def validate_params(cls, sampling_params):
-        return None
+    @abstractmethod
+    def __init__(self, vllm_config, device, is_pin_memory): ...
 
     @abstractmethod
-    def __init__(self, vllm_config, device, is_pin_memory):
-        raise NotImplementedError
+    def apply(self, logits): ...
 
     @abstractmethod
-    def apply(self, logits):
-        raise NotImplementedError
+    def is_argmax_invariant(self): ...
 
     @abstractmethod
-    def is_argmax_invariant(self):
-        raise NotImplementedError
-
-    @abstractmethod
-    def update_state(self, batch_update):
-        raise NotImplementedError
+    def update_state(self, batch_update): ...
 
 
 @dataclass(frozen=True)
@@ -139,19 +74,8 @@ class RunnerLogitsProcessor(ABC):
     def __init__(self, vllm_config, req_states):
         return None
 
-    @classmethod
-    def validate_params(cls, sampling_params):
-        return None
-
-    def add_request(self, req_idx, sampling_params):
-        return True
-
-    def apply_staged_writes(self):
-        return None
-
     @abstractmethod
-    def apply(self, logits, ctx):
-        raise NotImplementedError
+    def apply(self, logits, ctx): ...
 
 
 @dataclass
@@ -186,28 +110,96 @@ class VllmConfig:
     speculative_config: Any = None
 
 
-def modules() -> dict[str, types.ModuleType]:
+# ---------------------------------------------------------------- SGLang
+# Names of sglang/srt/constrained/base_grammar_backend.py and sglang/srt/arg_groups/choices.py
+# (offered by sglang/srt/server_args.py).
+
+GRAMMAR_BACKEND_REGISTRY: dict[str, Any] = {}
+GRAMMAR_BACKEND_CHOICES = ["xgrammar", "none"]
+
+
+class GrammarRow(NamedTuple):
+    row: int
+    grammar: Any
+
+
+class BaseGrammarObject:
+    def __init__(self):
+        self.current_token = None
+
+    def maybe_init_reasoning(self, reasoning):
+        return None
+
+    @staticmethod
+    def fill_vocab_mask_batched(entries, vocab_mask):
+        for entry in entries:
+            entry.grammar.fill_vocab_mask(vocab_mask, entry.row)
+
+
+class InvalidGrammarObject(BaseGrammarObject):
+    def __init__(self, error_message="Unknown grammar error"):
+        super().__init__()
+        self.error_message = error_message
+
+    def copy(self):
+        return self
+
+
+class BaseGrammarBackend:
+    def __init__(self):
+        self.executor = ThreadPoolExecutor()
+        self.cache = {}
+
+    def dispatch_fallback(self, key_type, key_string):
+        raise ValueError(key_type)
+
+    def dispatch_ebnf(self, key_string):
+        return InvalidGrammarObject()
+
+    def _init_value_dispatch(self, key, require_reasoning):
+        kind, text = key
+        dispatch = {name: getattr(self, f"dispatch_{name}") for name in ("json", "regex", "ebnf")}
+        return dispatch[kind](text) if kind in dispatch else self.dispatch_fallback(kind, text)
+
+    def get_cached_or_future_value(self, key, require_reasoning):
+        if value := self.cache.get(key):
+            found = value.copy()
+            found.maybe_init_reasoning(require_reasoning)
+            return found, True
+        return self.executor.submit(self._init_value_dispatch, key, require_reasoning), False
+
+    def set_cache(self, key, value):
+        self.cache[key] = value
+
+
+CONTENT = {
+    "vllm.v1.sample.logits_processor": {
+        "LogitsProcessor": LogitsProcessor,
+        "BatchUpdate": BatchUpdate,
+        "MoveDirectionality": MoveDirectionality,
+    },
+    "vllm.v1.worker.gpu.sample.logits_processor": {"LogitsProcessor": RunnerLogitsProcessor},
+    "vllm.tokenizers": {"cached_tokenizer_from_config": lambda config: config.hosted},
+    "sglang.srt.constrained.base_grammar_backend": {
+        "BaseGrammarBackend": BaseGrammarBackend,
+        "BaseGrammarObject": BaseGrammarObject,
+        "InvalidGrammarObject": InvalidGrammarObject,
+        "register_grammar_backend": GRAMMAR_BACKEND_REGISTRY.__setitem__,
+    },
+    "sglang.srt.server_args": {
+        "GRAMMAR_BACKEND_CHOICES": GRAMMAR_BACKEND_CHOICES,
+        "add_grammar_backend_choices": GRAMMAR_BACKEND_CHOICES.extend,
+    },
+}
+
+
+def modules() -> dict[str, ModuleType]:
     """What `sys.modules` needs to hold."""
-    v1 = "vllm.v1.sample.logits_processor"
-    v2 = "vllm.v1.worker.gpu.sample.logits_processor"
-    names = {
-        v1: {
-            "LogitsProcessor": LogitsProcessor,
-            "BatchUpdate": BatchUpdate,
-            "MoveDirectionality": MoveDirectionality,
-        },
-        v2: {
-            "LogitsProcessor": RunnerLogitsProcessor,
-            "LogitsContext": LogitsContext,
-            "LogitsProcRequestState": LogitsProcRequestState,
-        },
-        "vllm.tokenizers": {"cached_tokenizer_from_config": lambda config: config.hosted},
-    }
-    found = {}
-    for name, content in names.items():
+    found: dict[str, ModuleType] = {}
+    for name, content in CONTENT.items():
         parts = name.split(".")
-        for end in range(1, len(parts)):
-            found.setdefault(".".join(parts[:end]), types.ModuleType(".".join(parts[:end])))
-        found[name] = types.ModuleType(name)
+        for end in range(1, len(parts) + 1):
+            package = ".".join(parts[:end])
+            found.setdefault(package, ModuleType(package))
         vars(found[name]).update(content)
     return found

@@ -1,6 +1,4 @@
-"""Packed masks on logits: the definition, and three backends that give the same bits; and masks of
-speculative drafts, which equal advancing one by one.
-"""
+"""Packed masks on logits: the definition, and three backends that give the same bits."""
 
 from __future__ import annotations
 
@@ -12,11 +10,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from served import REGEXES, constraint, ids_of_mask, tokenizer
 from support import examples
 
-from bpe_automata._decoding.drafts import checked_draft, draft_masks
-from bpe_automata.errors import ArgumentError, BufferShapeError, DecodingError
+from bpe_automata.errors import ArgumentError, BufferShapeError
 from bpe_automata.integrations.bitmask import MINUS_INFINITY, apply_bitmask
 
 torch = importlib.import_module("torch") if importlib.util.find_spec("torch") else None
@@ -167,62 +163,3 @@ def test_bad_shapes_are_typed_errors(logits, bits, options, error):
     with pytest.raises(BufferShapeError, match=error):
         apply_bitmask(logits, bits, **options)
     assert np.array_equal(before, np.array(logits))
-
-
-# ---------------------------------------------------------------- drafts
-
-WORDS = (tokenizer().n_ids + 31) // 32
-
-
-@st.composite
-def places(draw):
-    """(matcher, what it has read) somewhere in a language."""
-    matcher = constraint(draw(st.sampled_from(REGEXES))).matcher()
-    for _ in range(draw(st.integers(0, 4))):
-        if matcher.is_finished:
-            break
-        matcher.advance(draw(st.sampled_from(matcher.allowed_ids().tolist())))
-    return matcher
-
-
-@st.composite
-def drafts(draw, matcher):
-    """Ids that are mostly allowed, some of them not, some out of range."""
-    twin, ids = matcher.copy(), []
-    for _ in range(draw(st.integers(0, 5))):
-        allowed = twin.allowed_ids().tolist()
-        anything = st.integers(-2, tokenizer().n_ids + 2)
-        token = draw(st.sampled_from(allowed) | anything if allowed else anything)
-        ids.append(token)
-        if token in allowed:
-            twin.advance(token)
-    return ids
-
-
-def one_by_one(matcher, ids):
-    """(how many are allowed, the masks on the way), by the definition."""
-    twin = matcher.copy()
-    masks = [set(np.flatnonzero(twin.mask()).tolist())]
-    for count, token in enumerate(ids):
-        try:
-            twin.advance(token)
-        except DecodingError:
-            return count, masks
-        masks.append(set(np.flatnonzero(twin.mask()).tolist()))
-    return len(ids), masks
-
-
-@given(st.data())
-@examples(150)
-def test_a_draft_equals_advancing_one_by_one(data):
-    matcher = data.draw(places())
-    ids = data.draw(drafts(matcher))
-    before = matcher.ids, matcher.is_finished, matcher.mask().tolist()
-    count, expected = one_by_one(matcher, ids)
-    assert checked_draft(matcher, ids) == count
-    masks = draft_masks(matcher, ids)
-    assert (masks.dtype, masks.shape) == (np.int32, (len(ids) + 1, WORDS))
-    found = [ids_of_mask(row) for row in masks]
-    assert found[: count + 1] == expected
-    assert not any(found[count + 1 :])
-    assert (matcher.ids, matcher.is_finished, matcher.mask().tolist()) == before

@@ -7,13 +7,13 @@ import pytest
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
-from hf_tiny import CONSTRAINTS, END, ON, PAD, N, constraint, processor, tiny  # noqa: E402
+from hf_tiny import END, ON, PAD, processor, tiny  # noqa: E402
 from hypothesis import given  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 from support import examples  # noqa: E402
 
 from bpe_automata.errors import UnsupportedFeatureError  # noqa: E402
-from bpe_automata.integrations.transformers import ConstraintLogitsProcessor, ForcedDecoding, padded  # noqa: E402
+from bpe_automata.integrations.transformers import ForcedDecoding  # noqa: E402
 
 MODELS = {kind: tiny(kind) for kind in ("llama", "gpt2", "mistral")}
 OPTIONS = {"max_new_tokens": 25, "eos_token_id": [END], "pad_token_id": PAD}
@@ -88,15 +88,6 @@ def test_the_same_ids_and_the_same_generator_after_in_no_more_passes(
         assert count <= (row.index(END) + 1 if END in row else len(row))
 
 
-@ON
-@pytest.mark.parametrize("options", WARPERS)
-def test_each_way_of_sampling(device, options):
-    for seed in range(4):
-        one, other, loop, _ = both(placed("llama", device), [0, 6, 17], seed, **options)
-        assert one.tolist() == other.tolist()
-        assert loop.saved > 0
-
-
 def test_stopping_criteria_see_every_position_and_are_honoured():
     model, calls = MODELS["llama"], []
 
@@ -158,17 +149,3 @@ def test_what_may_not_be_equal_is_refused(options, feature):
             **OPTIONS,
             **options,
         )
-
-
-def test_rows_of_different_lengths_wait_for_each_other():
-    """A run is what is forced in all rows: a free row beside one that is forced costs its passes,
-    until it has ended."""
-    model = MODELS["llama"]
-    free = constraint(r"[abd0-9]{12}")
-    alone = {}
-    for name, chosen in {"forced": [CONSTRAINTS[0]], "both": [CONSTRAINTS[0], free]}.items():
-        inputs = padded([[N - 4, 5]] * len(chosen), PAD)
-        masks = ConstraintLogitsProcessor(chosen, **inputs, prefix=False)
-        alone[name] = loop = ForcedDecoding(masks)
-        model.generate(**inputs, custom_generate=loop, logits_processor=[masks], **OPTIONS)
-    assert alone["both"].passes > alone["forced"].passes

@@ -10,16 +10,12 @@ torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
 from hf_tiny import CONSTRAINTS, END, PAD, TOKENIZER, N, constraint, processor, tiny  # noqa: E402
-from hypothesis import given  # noqa: E402
-from hypothesis import strategies as st  # noqa: E402
 from served import constraint as of_another_tokenizer  # noqa: E402
-from support import examples  # noqa: E402
 
 from bpe_automata._decoding.token_table import TokenTable  # noqa: E402
 from bpe_automata.errors import (  # noqa: E402
     ArgumentError,
     BufferShapeError,
-    DecodingError,
     LogitsError,
     PromptError,
     TokenOutOfRangeError,
@@ -61,10 +57,6 @@ def spoiled(ids, value, row=1):
     return scores
 
 
-def finite(scores):
-    return [row.isfinite().nonzero()[:, 0].tolist() for row in scores]
-
-
 FAULTS = {
     "narrow": (PROMPTS, ZEROS[:, :5], LogitsError, "43 ids"),
     "a vector": (PROMPTS, ZEROS[0], LogitsError, "43 ids"),
@@ -103,23 +95,6 @@ def test_the_same_faults_have_the_same_errors(made, fault):
 def test_prompts_of_another_shape_or_kind(made, wrong):
     with pytest.raises(BufferShapeError, match="input_ids are"):
         made(wrong)
-
-
-@examples(25)
-@given(st.lists(st.lists(st.integers(-1, N + 3), min_size=2, max_size=2), max_size=4))
-def test_the_same_rows_have_the_same_masks_forced_ids_or_errors(columns):
-    rows = [[column[row] for column in columns] for row in range(2)]
-    found = []
-    for made in (by_constraint, by_table):
-        try:
-            masked, forced = made()(after(*rows), ZEROS), made().forced(after(*rows))
-            found.append((finite(masked), forced.tolist()))
-        except DecodingError as error:
-            found.append((type(error), str(error)))
-    assert found[0] == found[1]
-    if isinstance(found[0][1], list):
-        for mask, forced in zip(*found[0], strict=True):
-            assert forced == (mask[0] if len(mask) == 1 else -1)
 
 
 # ---------------------------------------------------------------- constraints of several kinds

@@ -1,31 +1,24 @@
-"""Batches are rows: permutations, beams, the function of allowed ids, bad logits and bad ids."""
+"""Beams find the likeliest texts, by the processor or the function, or bad logits are told."""
 
 from __future__ import annotations
 
 import math
 
-import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
 from hf_tiny import (  # noqa: E402
-    CONSTRAINTS,
     END,
     PAD,
-    PADDING,
     PROMPTS,
     TOKENIZER,
-    N,
     batch,
     constraint,
     processor,
     tiny,
 )
-from hypothesis import given  # noqa: E402
-from hypothesis import strategies as st  # noqa: E402
-from support import examples  # noqa: E402
 
 from bpe_automata.errors import LogitsError  # noqa: E402
 from bpe_automata.integrations.transformers import (  # noqa: E402
@@ -38,95 +31,8 @@ MODEL = tiny()
 OPTIONS = {"max_new_tokens": 12, "eos_token_id": [END], "pad_token_id": PAD}
 
 
-@st.composite
-def walked(draw):
-    """Numbers of prompts, and one completion of each, all of one length: allowed ids mostly, then
-    whatever comes after the end."""
-    numbers = draw(st.lists(st.integers(0, 24), min_size=1, max_size=5))
-    length = draw(st.integers(0, 7))
-    rows = []
-    for number in numbers:
-        matcher = CONSTRAINTS[number % len(CONSTRAINTS)].matcher(prompt(number))
-        ids: list[int] = []
-        while len(ids) < length:
-            allowed = matcher.allowed_ids().tolist()
-            if not allowed or draw(st.integers(0, 15)) == 0:
-                ids += draw(
-                    st.lists(
-                        st.integers(0, N + PADDING - 1),
-                        min_size=length - len(ids),
-                        max_size=length - len(ids),
-                    )
-                )
-                break
-            ids.append(draw(st.sampled_from(allowed)))
-            matcher.advance(ids[-1])
-        rows.append(ids)
-    return numbers, rows
-
-
 def prompt(number):
     return TOKENIZER.encode(PROMPTS[number % len(PROMPTS)])
-
-
-def whole(inputs, rows):
-    return torch.cat([inputs["input_ids"], torch.tensor(rows, dtype=torch.long)], 1)
-
-
-def expected(number, ids):
-    """The mask by a matcher: bool [N]. Ends alone after an end or an id that is not allowed."""
-    matcher = CONSTRAINTS[number % len(CONSTRAINTS)].matcher(prompt(number))
-    ends = np.zeros(N, dtype=bool)
-    ends[END] = True
-    for token in ids:
-        if token >= N or token == END or not matcher.mask()[token]:
-            return ends
-        matcher.advance(token)
-    return matcher.mask()
-
-
-@examples(40)
-@given(case=walked(), data=st.data())
-def test_a_batch_equals_its_rows_in_any_order(case, data):
-    numbers, rows = case
-    inputs, masks = processor(numbers)
-    scores = torch.from_numpy(np.random.default_rng(len(rows)).normal(size=(len(rows), N + 3)))
-    found = masks(whole(inputs, rows), scores)
-    for row, (number, ids) in enumerate(zip(numbers, rows, strict=True)):
-        allowed = np.pad(expected(number, ids), (0, 3))
-        assert np.array_equal(torch.isfinite(found[row]).numpy(), allowed)
-        assert torch.equal(found[row][allowed], scores[row][allowed])
-    order = data.draw(st.permutations(range(len(numbers))))
-    moved, other = processor([numbers[row] for row in order])
-    again = other(whole(moved, [rows[row] for row in order]), scores[list(order)])
-    assert torch.equal(again, found[list(order)])
-
-
-@examples(40)
-@given(case=walked())
-def test_the_memo_never_shows(case):
-    """Step by step, in jumps, or in one call: the ids decide."""
-    numbers, rows = case
-    inputs, stepping = processor(numbers)
-    length = len(rows[0])
-    zeros = torch.zeros(len(rows), N)
-    for upto in [*range(length + 1), length, max(0, length - 2), length]:
-        ids = whole(inputs, [row[:upto] for row in rows])
-        _, once = processor(numbers)
-        assert torch.equal(stepping(ids, zeros), once(ids, zeros))
-
-
-@examples(30)
-@given(case=walked())
-def test_the_function_allows_what_the_processor_allows(case):
-    numbers, rows = case
-    inputs, masks = processor(numbers)
-    _, constraints = batch(numbers)
-    allowed = prefix_allowed_tokens_fn(constraints, **inputs)
-    ids = whole(inputs, rows)
-    found = torch.isfinite(masks(ids, torch.zeros(len(rows), N)))
-    for row, mask in enumerate(found):
-        assert allowed(row, ids[row]) == np.flatnonzero(mask).tolist()
 
 
 BEAMS = [

@@ -12,10 +12,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from served import END, REGEXES, START, V, constraint, mask_after, tokenizer
-from support import examples
+from served import END, START, V, constraint, tokenizer
 
 from bpe_automata import Tokenizer, constrain
 from bpe_automata.errors import DecodingError, PromptError
@@ -34,23 +31,6 @@ def call(processor, ids, width=V):
     kept = np.isfinite(found)
     assert np.array_equal(found[kept], before["logit"][kept])
     return kept
-
-
-@given(st.sampled_from(REGEXES), st.booleans(), st.booleans(), st.data())
-@examples(40)
-def test_masks_are_the_definition(regex, named, prefix, data):
-    """The prompt is given, or it is what the first call holds; earlier ids may come again."""
-    prompt = PROMPT if named else None
-    processor = ConstraintProcessor(constraint(regex), prompt, prefix=prefix)
-    ids = []
-    for _ in range(data.draw(st.integers(1, 6))):
-        mask = mask_after(regex, PROMPT if prefix else (), ids)
-        assert np.array_equal(call(processor, [*PROMPT, *ids]), mask)
-        ids.append(data.draw(st.sampled_from(np.flatnonzero(mask).tolist())))
-        if ids[-1] == END:
-            break
-        ids = ids[: data.draw(st.integers(0, len(ids)))] if data.draw(st.booleans()) else ids
-    assert processor.check() is False
 
 
 def only_ends(processor, ids, caplog, error, width=V):
@@ -72,11 +52,6 @@ def test_whatever_is_raised_is_kept(caplog):
         found = other(SimpleNamespace(), np.zeros(V, np.single))
     assert np.flatnonzero(np.isfinite(found)).tolist() == [END]
     assert isinstance(other.error, Exception)
-
-
-def test_without_an_end_there_is_no_processor():
-    with pytest.raises(DecodingError, match="eos_ids"):
-        ConstraintProcessor(constrain(tokenizer(), "ab", eos_ids=()))
 
 
 # ---------------------------------------------------------------- the real one

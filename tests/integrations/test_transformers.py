@@ -85,16 +85,6 @@ def test_samples_match_are_canonical_and_follow_the_seed(model, smollm2_tokenize
         assert is_canonical(smollm2_tokenizer, prompt, one.ids)
 
 
-@pytest.mark.parametrize("beams", [2, 5])
-def test_beam_search_matches_and_is_canonical(beams, model, smollm2_tokenizer):
-    """The second regex has six texts and few first ids: fewer continuations than beams."""
-    found = generate(model, smollm2_tokenizer, PROMPTS, REGEXES, max_new_tokens=30, num_beams=beams)
-    for prompt, regex, one in zip(PROMPTS, REGEXES, found, strict=True):
-        assert re.fullmatch(regex, one.text)
-        assert one.complete
-        assert is_canonical(smollm2_tokenizer, prompt, one.ids)
-
-
 # ---------------------------------------------------------------- a model as a function of ids
 # It equals a fresh forward pass, whatever was asked before.
 

@@ -1,0 +1,31 @@
+"""The modules for servers that need a GPU build, imported while stand-ins are in their place."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Iterator
+from importlib.machinery import ModuleSpec
+from types import SimpleNamespace
+
+import pytest
+import standins
+
+OURS = ("vllm", "vllm_runner", "sglang")
+
+
+@pytest.fixture(scope="module")
+def servers() -> Iterator[SimpleNamespace]:
+    """`servers.vllm` is `bpe_automata.integrations.vllm`, and so on. At the end everything is as it
+    was."""
+    pytest.importorskip("torch")
+    names = {name: f"bpe_automata.integrations.{name}" for name in OURS}
+    with pytest.MonkeyPatch.context() as patch:
+        for name, module in standins.modules().items():
+            module.__spec__ = ModuleSpec(name, None)
+            patch.setitem(sys.modules, name, module)
+        for name in names.values():
+            patch.delitem(sys.modules, name, raising=False)
+        yield SimpleNamespace(**{n: importlib.import_module(name) for n, name in names.items()})
+        for name in names.values():
+            sys.modules.pop(name, None)

@@ -1,0 +1,104 @@
+"""The laws that hold for every host of a constraint; what only one host does has files of its own.
+
+A row goes on with what the definition allows, a fresh matcher that reads its ids, wherever the row
+was before: so no id that the constraint forbids is emitted, a text ends only where it is accepted,
+and whatever is masked, no other logit changes.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("transformers")
+
+from hosts import HOSTS, Row, Sglang, Vllm, VllmRunner, vllm_config  # noqa: E402
+from hypothesis import given  # noqa: E402
+from hypothesis import strategies as st  # noqa: E402
+from served import END, REGEXES, START, V, answered, tokenizer  # noqa: E402
+from support import examples  # noqa: E402
+
+from bpe_automata import constrain  # noqa: E402
+from bpe_automata.errors import (  # noqa: E402
+    ArgumentError,
+    DecodingError,
+    TokenizerError,
+    UnsupportedFeatureError,
+)
+from bpe_automata.integrations.llama_cpp import ConstraintProcessor  # noqa: E402
+
+PROMPTS = [[START], [START, *tokenizer().encode("de a")]]
+OPTIONS = st.fixed_dictionaries(
+    {"regex": st.sampled_from(REGEXES), "method": st.sampled_from(["canonical", "lift"])}
+)
+ROWS = st.lists(st.builds(Row, OPTIONS, st.sampled_from(PROMPTS)), min_size=1, max_size=4)
+
+
+@pytest.mark.parametrize("name", HOSTS)
+@given(rows=ROWS, prefix=st.booleans(), rng=st.randoms(use_true_random=False))
+@examples(25)
+def test_masks_are_the_definition_wherever_the_rows_go(name, servers, rows, prefix, rng):
+    """Rows go on with ids that are mostly allowed, or back to where they were."""
+    host = HOSTS[name](servers, rows, prefix)
+    ids = [[] for _ in rows]
+    for _ in range(rng.randint(1, 8)):
+        expected = np.stack([row.definition(prefix, own) for row, own in zip(rows, ids)])  # noqa: B905
+        assert np.array_equal(host.masks(ids), expected)
+        for mask, own in zip(expected, ids, strict=True):
+            allowed = np.flatnonzero(mask if rng.random() < 0.9 else mask | True).tolist()
+            own.append(rng.choice(allowed))
+        if rng.random() < 0.4:
+            left = rng.randint(0, len(ids[0]))
+            ids = [own[:left] for own in ids]
+
+
+LANGUAGES = {
+    "regex": ("yes", "yes"),
+    "schema": ('{"const": 7}', "7"),
+    "choices": (["node"], "node"),
+    "grammar": ('start: "no"', "no"),
+}
+TAKES = [(host, kind) for host in (Vllm, VllmRunner) for kind in LANGUAGES]
+TAKES += [(Sglang, "regex"), (Sglang, "schema")]
+
+
+@pytest.mark.parametrize(("host", "kind"), TAKES)
+def test_what_constrain_takes_a_server_takes(host, kind, servers):
+    asked, text = LANGUAGES[kind]
+    made = host(servers, [Row({kind: asked}, [START])], True)
+    assert answered(lambda ids: made.masks([ids])[0]) == text
+
+
+def no_end():
+    return constrain(tokenizer(), "ab", eos_ids=())
+
+
+def vllm(servers, drafting=None, **model):
+    config = vllm_config(**model)
+    config.speculative_config = drafting
+    return servers.vllm.ConstraintLogitsProcessor(config, torch.device("cpu"), False)
+
+
+def sglang(servers, vocab_size=V, ends=END, **options):
+    return servers.sglang.RegexBackend(tokenizer(), vocab_size, ends, **options)
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "match"),
+    [
+        (lambda s: ConstraintProcessor(no_end()), DecodingError, "eos_ids"),
+        (lambda s: vllm(s, drafting=1), UnsupportedFeatureError, "vllm_runner"),
+        (lambda s: vllm(s, vocab_size=9), ArgumentError, "the model gives 9 logits"),
+        (lambda s: vllm(s, generation={}), ArgumentError, "end-of-sequence ids"),
+        (lambda s: vllm(s, hosted=None), TokenizerError, "skip_tokenizer_init"),
+        (lambda s: sglang(s, 9), ArgumentError, "9 logits"),
+        (lambda s: sglang(s, ends=None), ArgumentError, "end-of-sequence ids"),
+        (lambda s: sglang(s, ends=[V + 1]), ArgumentError, "end-of-sequence ids"),
+        (lambda s: sglang(s, prefix="yes"), ArgumentError, "prefix of bpe_automata is 'yes'"),
+        (lambda s: sglang(s, method="both"), ArgumentError, "method 'both'"),
+    ],
+)
+def test_what_cannot_work_is_refused_at_the_start(make, error, match, servers):
+    with pytest.raises(error, match=match):
+        make(servers)
