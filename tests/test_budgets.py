@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import os
-import select
 import signal
-import subprocess
-import sys
 import threading
-import time
 from collections.abc import Iterator
 from itertools import count
 from math import inf
 from pathlib import Path
 
 import pytest
-from support import long_calls
-from support.long_calls import HARD, LONG, ROOM
+from long_calls import HARD, LONG, ROOM
 
 from bpe_automata import Budget, compile_regex
 from bpe_automata._budget import (
@@ -82,14 +77,12 @@ def test_a_compilation_ends_by_its_budget(seconds):
         compile_regex(HARD, Budget(10**7, seconds, 8 * 10**9))
 
 
-def test_ctrl_c_is_a_keyboard_interrupt():
-    ctrl_c = called_after(0.3, lambda *_: os.kill(os.getpid(), signal.SIGINT))
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may ignore it
-    try:
-        with ctrl_c, pytest.raises(KeyboardInterrupt):
-            compile_regex(HARD, ROOM)
-    finally:
-        signal.signal(signal.SIGINT, before)
+@pytest.fixture
+def default_sigint() -> Iterator[None]:
+    """A shell may ignore it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 def test_what_a_signal_handler_raises_comes_through():
@@ -115,65 +108,16 @@ def test_a_signal_handler_that_returns_ends_nothing():
 
 
 @pytest.mark.parametrize("name", LONG)
-def test_every_kind_of_call_ends_by_its_budget(name, tmp_path):
+def test_every_kind_of_call_ends_by_its_budget_and_by_ctrl_c(name, tmp_path, default_sigint):
     """Each of these calls would take minutes."""
     call, usable = LONG[name](tmp_path)
     with pytest.raises(BudgetExceededError, match="seconds"), spending(Budget(max_seconds=0.1)):
         call()
     assert usable()
-
-
-class Interrupted:
-    """A process that runs long calls until Ctrl-C comes."""
-
-    def __init__(self) -> None:
-        paths = os.pathsep.join([str(ROOT), str(ROOT / "tests")])
-        self.process = subprocess.Popen(
-            [sys.executable, str(long_calls.__file__)],
-            env={**os.environ, "PYTHONPATH": paths},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            bufsize=0,
-        )
-
-    def line(self) -> str:
-        """What it says next."""
-        assert self.process.stdout is not None
-        assert select.select([self.process.stdout], [], [], STUCK)[0], "it does not answer"
-        return self.process.stdout.readline().decode().strip()
-
-    def run(self, name: str) -> str:
-        """Start a long call, and interrupt it: what it says then."""
-        assert self.process.stdin is not None
-        self.process.stdin.write(f"{name}\n".encode())
-        assert self.line() == "ready"
-        time.sleep(0.3)
-        self.process.send_signal(signal.SIGINT)
-        return self.line()
-
-    def end(self) -> None:
-        self.process.kill()
-        self.process.communicate()
-
-
-@pytest.fixture(scope="module")
-def interrupted() -> Iterator[list[Interrupted]]:
-    """One process for all; a test that fails ends it, and the next starts another."""
-    running: list[Interrupted] = []
-    yield running
-    for one in running:
-        one.end()
-
-
-@pytest.mark.parametrize("name", LONG)
-def test_ctrl_c_ends_every_kind_of_call(name, interrupted):
-    one = interrupted.pop() if interrupted else Interrupted()
-    try:
-        assert one.run(name) == "stopped True"
-    except BaseException:
-        one.end()
-        raise
-    interrupted.append(one)
+    ctrl_c = called_after(0.2, lambda *_: os.kill(os.getpid(), signal.SIGINT))
+    with ctrl_c, pytest.raises(KeyboardInterrupt):
+        call()
+    assert usable()
 
 
 def test_a_deep_caller_spends_of_its_own_budget():

@@ -26,7 +26,6 @@ from bpe_automata.testing import (
     byte_spelling,
     resegmentations,
     small_tokenizer,
-    texts,
 )
 
 SPECIAL = st.text(st.sampled_from("ab<"), min_size=1, max_size=3)
@@ -147,20 +146,3 @@ def test_the_kernel_is_the_plain_min_rank_loop(data):
     description = tokenizer.description
     symbols = data.draw(st.lists(st.sampled_from(sorted(description.base.values())), max_size=20))
     assert fast_bpe(derive(description), symbols) == bpe(symbols, merge_ranks(description))
-
-
-@examples(25)
-@given(st.data())
-def test_an_unreachable_token_appears_in_no_output_without_ignore_merges(data):
-    tokenizer = data.draw(bpe_tokenizers())
-    if tokenizer.description.ignore_merges:
-        return
-    reachable = derive(tokenizer.description).reachable
-    added = {token.id for token in tokenizer.description.added}
-    ids = tokenizer.encode(data.draw(texts(tokenizer)))
-    assert all(reachable[i] or i in added for i in ids)
-
-
-@pytest.mark.long
-def test_derivation_of_smollm2(smollm2_tokenizer):
-    check_derivation(smollm2_tokenizer)

@@ -10,7 +10,6 @@ import pytest
 import tokenizers
 from hypothesis import given
 from hypothesis import strategies as st
-from readers import DEPLOYED
 from support import examples
 from tokenizers import Regex, pre_tokenizers
 
@@ -19,17 +18,14 @@ from bpe_automata._tokenizer.alphabet import engine_class, from_pairs
 from bpe_automata._tokenizer.engines import NAMED_KINDS, FancyRegex, Oniguruma
 from bpe_automata._tokenizer.pipeline import compile_pipeline
 from bpe_automata._tokenizer.sources.json_vocabulary import byte_to_char
-from bpe_automata._tokenizer.sources.published import LLAMA3
 from bpe_automata.reference import readings
 from bpe_automata.testing import (
-    ADVERSARIAL,
     byte_level,
     pretokenizers,
     sequence,
     small_tokenizer,
     split,
     split_patterns,
-    texts,
 )
 from bpe_automata.testing._small import BEHAVIORS
 
@@ -191,34 +187,6 @@ def all_bytes(*steps):
     return sequence(*steps, byte_level())
 
 
-@pytest.mark.parametrize("name", ["gpt2", "llama3", "qwen2", "tekken"])
-def test_deployed_patterns_have_one_reading_which_is_the_pretokenizers_own(name):
-    pretokenizer = all_bytes(split({"Regex": DEPLOYED[name]}))
-    pipeline = pipeline_of(pretokenizer)
-
-    @examples(120)
-    @given(texts())
-    def law(text):
-        check(pretokenizer, text, pipeline)
-
-    law()
-
-
-@pytest.mark.parametrize("invert", [False, True])
-@pytest.mark.parametrize("behavior", BEHAVIORS)
-@pytest.mark.parametrize("pattern", ["ab|b", r"\s+(?!\S)", r"[ab]+(?=b)", r"a+?b|c", r"\p{N}"])
-def test_every_behaviour_and_invert(pattern, behavior, invert):
-    pretokenizer = all_bytes(split({"Regex": pattern}, behavior, invert))
-    pipeline = pipeline_of(pretokenizer)
-
-    @examples(15)
-    @given(SMALL)
-    def law(text):
-        check(pretokenizer, text, pipeline)
-
-    law()
-
-
 @examples(70)
 @given(split_patterns(), st.sampled_from(BEHAVIORS), st.booleans(), st.lists(SMALL, max_size=8))
 def test_random_patterns(pattern, behavior, invert, some):
@@ -235,11 +203,3 @@ def test_random_sequences(pretokenizer, some):
     pipeline = pipeline_of(pretokenizer)
     for text in some:
         check(pretokenizer, text, pipeline)
-
-
-def test_every_adversarial_character_alone_and_in_pairs():
-    pretokenizer = all_bytes(split({"Regex": LLAMA3}))
-    pipeline = pipeline_of(pretokenizer)
-    for first in ADVERSARIAL:
-        for second in ("", *ADVERSARIAL[::7]):
-            check(pretokenizer, first + second, pipeline)

@@ -112,33 +112,6 @@ def test_the_product_accepts_what_all_filters_accept(steps: list, texts: list[st
         assert all_of_them.accepts(text) == (state >= 0 and bool(together.ends[state]))
 
 
-ALONE = {type(step).__name__ + str(k): (step, TEXTS) for k, step in enumerate(SINGLE[:10])}
-ALONE |= {
-    f"Replace{k}": (Replace(*pair), st.text('ab xé"`A09\n', max_size=9))
-    for k, pair in enumerate(REPLACEMENTS[:13])
-}
-
-
-@pytest.mark.parametrize("name", ALONE)
-@given(data=st.data())
-@examples(150)
-def test_each_kind_and_each_replacement_alone(name: str, data) -> None:
-    step, some = ALONE[name]
-    accepts, text = _alone(step, name), data.draw(some)
-    for candidate in (text, step.normalize_str(text)):
-        assert accepts(candidate) == (step.normalize_str(candidate) == candidate)
-
-
-_readers: dict[object, Reader] = {}
-
-
-def _alone(step, key: object = None):
-    key = key or (type(step).__name__, str(to_json(step)))
-    if key not in _readers:
-        _readers[key] = reader(step)
-    return _readers[key].accepts
-
-
 @pytest.mark.parametrize("step", [Lowercase(), Nmt(), StripAccents(), Strip()], ids=str)
 def test_every_character_by_itself_in_a_step(step) -> None:
     accepts = reader(step).accepts
@@ -146,35 +119,7 @@ def test_every_character_by_itself_in_a_step(step) -> None:
         assert accepts(chr(code)) == (step.normalize_str(chr(code)) == chr(code)), hex(code)
 
 
-@pytest.mark.parametrize("step", [Lowercase(), Nmt(), StripAccents()], ids=str)
-@given(text=TEXTS | st.text())
-@examples(200)
-def test_these_act_on_each_character_by_itself(step, text: str) -> None:
-    assert step.normalize_str(text) == "".join(map(step.normalize_str, text))
-
-
 # ---------------------------------------------------------------- sequences in use, and refusals
-
-
-@pytest.mark.parametrize(
-    "steps",
-    [
-        [normalizers.NFD(), Lowercase(), StripAccents()],
-        [normalizers.NFC(), Replace(Regex(r"\s+"), " "), Lowercase()],
-        [Nmt(), normalizers.NFKC(), Replace(Regex(" {2,}"), " ")],
-        [normalizers.NFKC(), Replace(Regex(r"\s+"), " "), Strip()],
-        [Replace("``", '"'), Replace("''", '"'), normalizers.NFKD(), StripAccents(), Lowercase()],
-        [Strip(), normalizers.NFC(), Lowercase()],
-    ],
-    ids=["bert", "clip", "sentencepiece", "spaces", "albert", "strip"],
-)
-@given(texts=st.lists(TEXTS, min_size=5, max_size=20))
-@examples(40)
-def test_sequences_in_use_are_accepted(steps: list, texts: list[str]) -> None:
-    whole = normalizers.Sequence(steps)
-    accepts = _alone(whole)
-    for text in [*texts, *map(whole.normalize_str, texts)]:
-        assert accepts(text) == (whole.normalize_str(text) == text)
 
 
 def test_matches_that_only_together_leave_the_text_are_refused() -> None:
@@ -255,32 +200,6 @@ def test_every_composition_alone_and_with_a_mark_between(make, form: str) -> Non
         for second, mark in itertools.product(parts, between):
             check(step, reader, first + mark + second)
             check(step, reader, parts[second] + mark + second)
-
-
-@by_form
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "\u0301",  # a mark without a starter
-        "\u0301\u0323",
-        "\u1e61\u0323",  # s with dot above, then dot below: becomes one character
-        "\u1e63\u0307",
-        "s\u0323\u0302\u0307",  # the circumflex blocks the dot above
-        "\u01d6\u031b",  # u with diaeresis and macron, then horn: becomes three characters
-        "\u00e9\u0334",
-        "a\u0334\u0301",
-        "\u0344",  # decomposes to two marks
-        "\u0f71\u0f72",
-        "\u0958",  # excluded from composition
-        "\u0915\u093c",
-        "\u09c7\u0301\u09be",
-        "\u212b\ufb01",
-    ],
-    ids=ascii,
-)
-def test_known_difficulties(make, form: str, text: str) -> None:
-    check(*known(make, form), text)
 
 
 @by_form

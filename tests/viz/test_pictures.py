@@ -11,10 +11,10 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from graphs import TEXTS, a_star_b_star, drawings
 from hypothesis import example, given
 from hypothesis import strategies as st
 from support import examples
-from support.drawn import TEXTS, a_star_b_star, drawings
 
 from bpe_automata import viz
 from bpe_automata.viz import Drawing, Edge, GraphvizError, Node, Picture, visible

@@ -16,16 +16,13 @@ from support.files import ranks as ranks_of
 
 from bpe_automata import Tokenizer
 from bpe_automata._tokenizer.source import Source
-from bpe_automata._tokenizer.sources.detect import read_path
-from bpe_automata._tokenizer.sources.gguf import gpt2_json, pretokenizer_of, read_fields, read_gguf
-from bpe_automata._tokenizer.sources.json_vocabulary import byte_to_char
+from bpe_automata._tokenizer.sources.gguf import pretokenizer_of, read_fields, read_gguf
 from bpe_automata._tokenizer.sources.named import TABLE
 from bpe_automata._tokenizer.sources.published import GPT2, LLAMA3, TEKKEN
 from bpe_automata._tokenizer.sources.tiktoken import read_tekken, read_tiktoken
 from bpe_automata.errors import (
     BrokenTokenizerError,
     MissingDependencyError,
-    UnsupportedTokenizerError,
 )
 from bpe_automata.reference._encode import Encoder
 
@@ -138,15 +135,6 @@ def test_broken_tekken_files() -> None:
 
 # ---------------------------------------------------------------- GGUF
 
-BYTES_AS_TEXT = list(byte_to_char())
-GPT2_FIELDS = {
-    "model": "gpt2",
-    "pre": "gpt-2",
-    "tokens": [*BYTES_AS_TEXT, "ab", "abc", "<|end|>"],
-    "token_type": [1] * 258 + [3],
-    "merges": ["a b", "ab c"],
-    "eos_token_id": 258,
-}
 LLAMA = {
     "model": "llama",
     "pre": "default",
@@ -170,14 +158,6 @@ def test_fields_are_what_the_package_reads(tmp_path) -> None:
         fields("none")
 
 
-def test_gpt2_is_a_tokenizer_json(tmp_path) -> None:
-    data = gpt2_json(read_fields(gguf_file(tmp_path, GPT2_FIELDS)), "x")
-    assert data["model"]["merges"] == [["a", "b"], ["ab", "c"]]
-    assert data["model"]["vocab"]["abc"] == 257
-    (added,) = data["added_tokens"]
-    assert (added["id"], added["content"], added["special"]) == (258, "<|end|>", True)
-
-
 def test_deepseek_splits_as_its_tokenizer_json_does() -> None:
     import json
 
@@ -186,27 +166,6 @@ def test_deepseek_splits_as_its_tokenizer_json_does() -> None:
     except MissingDependencyError as error:
         pytest.skip(str(error))
     assert pretokenizer_of("deepseek-v3") == (data["pre_tokenizer"], False)
-
-
-def test_llama_is_a_sentencepiece_model(tmp_path) -> None:
-    pytest.importorskip("sentencepiece")
-    source = read_path(gguf_file(tmp_path, LLAMA))
-    assert source.backend.encode("ab  a") == [261, 262, 259]
-    assert source.eos_ids == (1,)
-    (added,) = source.description.added
-    assert (added.id, added.content) == (262, "  ")
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"model": "t5"}, "GGUF tokenizer model 't5'"),
-        ({"pre": "default"}, "GGUF pretokenizer 'default'"),
-    ],
-)
-def test_refused(tmp_path, changes, message: str) -> None:
-    with pytest.raises(UnsupportedTokenizerError, match=message):
-        read_gguf(gguf_file(tmp_path, {**GPT2_FIELDS, **changes}))
 
 
 @pytest.mark.parametrize(

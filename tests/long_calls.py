@@ -1,5 +1,4 @@
-"""Calls of every kind that a user can start, each of which takes long; and a process that runs them
-until Ctrl-C comes: `python tests/support/long_calls.py` reads the name of one from each line.
+"""Calls of every kind that a user can start, each of which takes long.
 
 A long call is made by (folder) -> (call, usable): `usable` says of what was stopped, or of the same
 function, whether it goes on right.
@@ -10,12 +9,8 @@ from __future__ import annotations
 import itertools
 import json
 import random
-import signal
 import string
-import sys
-import tempfile
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -272,23 +267,3 @@ LONG: dict[str, Callable[[Path], Long]] = {
     "intersection": _operation(lambda one, other: one.intersection(other)),
     "equivalent": _operation(lambda one, other: [one.equivalent(one), one.equivalent(other)]),
 }
-
-
-def main() -> None:
-    """Run what is named until Ctrl-C: for each "ready", then "stopped" and whether it is usable."""
-    with tempfile.TemporaryDirectory() as folder:
-        for line in sys.stdin:
-            call, usable = LONG[line.strip()](Path(folder))
-            with suppress(BudgetExceededError), spending(Budget(max_seconds=0.2)):
-                call()  # kernels are loaded before
-            try:
-                print("ready", flush=True)
-                while True:
-                    call()
-            except KeyboardInterrupt:
-                print("stopped", usable(), flush=True)
-
-
-if __name__ == "__main__":
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
-    main()
