@@ -81,7 +81,7 @@ DONE = "done"
 @dataclass(frozen=True)
 class Config:
     """n: how many schemas, drawn by lot, none for all; reference: on how many of them the published
-    algorithms run, each within a limit (seconds) and mb (10^6 bytes); merges: only the first so
+    algorithms run, each within a limit (CPU seconds) and mb (10^6 bytes); merges: only the first so
     many; segments: how many schemas; pairs: random ones of the geometry; budget: seconds for
     growing beginnings of the table."""
 
@@ -90,7 +90,7 @@ class Config:
     n: int | None = None
     merges: int | None = None
     reference: int = 50
-    limit: float = 60
+    limit: float = 30
     mb: float = 4000
     segments: int = 200
     segment_tokenizers: tuple[str, ...] = ("smollm2", "mistral-v1")
