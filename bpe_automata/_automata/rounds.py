@@ -23,7 +23,7 @@ from operator import attrgetter
 
 from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._automata.part_tables import Alternative, table_of
-from bpe_automata._automata.parts import FAR, Part, Place, length_of
+from bpe_automata._automata.parts import FAR, Part, Place, Table, length_of
 from bpe_automata._budget import check
 from bpe_automata._sharing import cached
 
@@ -55,6 +55,11 @@ class Node:
         """What may come, not empty, with the node behind it."""
         return tuple(self._find())
 
+    @property
+    def reads(self) -> bool:
+        """Does anything come here?"""
+        return bool(self.edges)
+
     @cached
     def part(self) -> Part:
         """What is read here. The label of an exit says which repeat comes then, if one does, and
@@ -67,14 +72,18 @@ class Node:
             label = number.setdefault((id(repeat), id(to)), len(number))
             if label == len(behind):
                 behind.append((repeat, to))
-            alternatives.append(((), label) if isinstance(what, Repeat) else ((what,), label))
+            alternatives.append((_pieces(what), label))
             costs[label] = min(to.far + (length(what) if repeat else 0), FAR)
 
         def follow(stack: Stack, label: int) -> list[Place]:
             repeat, to = behind[label]
             return [repeat.before(to, stack)] if repeat else places([(to, stack)])
 
-        table = table_of(alternatives)
+        return self.part_of(table_of(alternatives), costs, follow)
+
+    def part_of(self, table: Table, costs: dict[int, int], follow: Follow) -> Part:
+        """The part with a table. costs: of its labels, see `Table.far`; follow: a stack and a label
+        to what comes after an exit."""
         covers = _covers if self.are_compared else None
         given = table, table.far(costs), follow, attrgetter("rest"), _joined, self.rank
         return Part(*given, family=self, covers=covers)
@@ -91,7 +100,7 @@ class Repeat:
     def before(self, to: Node, outer: Stack | None) -> Place:
         """Its beginning, before a node; in a stack, None behind all. Rules, which are read once and
         by nothing that repeats, leave no frame where nothing comes after them."""
-        if outer and self.most == 1 and to.ends and not to.edges:
+        if outer and self.most == 1 and to.ends and not to.reads:
             return self.body.part, self.stack(outer.frames)
         return self.body.part, self.stack([(to, outer, ((self.least, self.most),))])
 
@@ -139,8 +148,11 @@ class Stack:
         return min(*lengths, FAR)
 
 
-Edge = tuple[bytes | ByteDFA | Repeat, Node]
+Text = bytes | ByteDFA | tuple[bytes | ByteDFA, ...]
+"""Texts and languages, one after another."""
+Edge = tuple[Text | Repeat, Node]
 Frame = tuple[Node, Stack | None, Ranges]
+Follow = Callable[[Stack, int], list[Place]]
 
 
 def places(nodes: Iterable[tuple[Node, Stack | None]]) -> list[Place]:
@@ -152,7 +164,7 @@ def places(nodes: Iterable[tuple[Node, Stack | None]]) -> list[Place]:
         if stack is None:
             found[0, 0] = None, None
             continue
-        if node.edges:
+        if node.reads:
             found[id(node), id(stack)] = node.part, stack
         if node.ends and id(stack) not in left:
             left.add(id(stack))
@@ -161,9 +173,16 @@ def places(nodes: Iterable[tuple[Node, Stack | None]]) -> list[Place]:
     return list(found.values())
 
 
-def length(what: bytes | ByteDFA | Repeat) -> int:
+def length(what: Text | Repeat) -> int:
     """Of the shortest of some texts, or of a repeat."""
-    return what.least * what.body.far if isinstance(what, Repeat) else length_of(what)
+    if isinstance(what, Repeat):
+        return what.least * what.body.far
+    return min(sum(map(length_of, _pieces(what))), FAR)
+
+
+def _pieces(what: Text | Repeat) -> tuple[bytes | ByteDFA, ...]:
+    """What is read before the exit of an edge: a repeat is read behind it."""
+    return what if isinstance(what, tuple) else () if isinstance(what, Repeat) else (what,)
 
 
 def _joined(stacks: list[Stack]) -> Stack:
