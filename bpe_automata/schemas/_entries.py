@@ -8,6 +8,7 @@ from functools import partial
 
 from bpe_automata._automata.algebra import difference
 from bpe_automata._automata.dfa import ByteDFA
+from bpe_automata._automata.parts import length_of
 from bpe_automata._automata.sources import from_strings
 from bpe_automata._budget import Budget
 from bpe_automata._sharing import cached
@@ -30,6 +31,11 @@ class Entry:
     def key(self) -> Piece:
         """The spellings of the names, with all text between one and the value."""
         return self.find()
+
+    @cached
+    def length(self) -> int:
+        """Of the shortest of these."""
+        return length_of(self.key)
 
 
 def _less(keys: ByteDFA, taken: tuple[bytes, ...]) -> ByteDFA:

@@ -1,42 +1,29 @@
-"""Arrays in a linked automaton: after each item, a comma or the end.
+"""The nets of arrays: after each item, a comma or the end.
 
-There is one part for each count of items that matters; or, where items must differ and are out of a
-few values, for each set of them: see `_linking`. Where those of some sets are counted, values of an
-item are taken apart into kinds, by the sets that they are in. A state says what matters of the
-items so far, and the states are a graph, which is searched for the shortest ends: so it is finite,
-and too large a one is refused.
+    Items           plain: a state is the count of items, as far as it matters
+    DistinctItems   unique, out of a few values or a list of strings: the set of those seen
+    ComparedItems   counted, by the sets that they are in: the count of each
 
-    Items           plain
-    DistinctItems   unique, out of a few values or a list of strings
-    ComparedItems   counted, by the sets that they are in
+Where items of some sets are counted, values of an item are taken apart into kinds, by the sets that
+they are in. The states are a graph, which is searched for the shortest ends: so it is finite, and
+too large a one is refused.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from itertools import islice
+from operator import itemgetter
 
-import numpy as np
-
-from bpe_automata._automata.part_tables import table_of
-from bpe_automata._automata.parts import FAR, Part, Place, Table
+from bpe_automata._automata.parts import FAR
+from bpe_automata._automata.rounds import Repeat, Text, length
 from bpe_automata._budget import check
 from bpe_automata._sharing import cached
 from bpe_automata.errors import BudgetExceededError
 from bpe_automata.schemas._few_values import apart, single_values
-from bpe_automata.schemas._frames import (
-    ROOT,
-    Frame,
-    Linking,
-    Separated,
-    State,
-    Text,
-    after_value,
-    covers,
-    rest_outside,
-)
+from bpe_automata.schemas._nets import Linking, Separated, State
 from bpe_automata.schemas._style import Brackets
 from bpe_automata.schemas._values import ArrayShape, Counted, Values
 
@@ -44,144 +31,82 @@ from bpe_automata.schemas._values import ArrayShape, Counted, Values
 class Items(Separated):
     """The arrays of one shape."""
 
-    def __init__(self, shape: ArrayShape, brackets: Brackets, linker: Linking) -> None:
-        super().__init__(shape, (0,), brackets, linker)
+    def __init__(
+        self, shape: ArrayShape, brackets: Brackets, linker: Linking, depth: int | None
+    ) -> None:
+        super().__init__(shape, (0,), brackets, linker, depth)
         self._shape = shape
         # From that many items on, one more makes no difference.
         least = max(len(shape.prefix), shape.fewest)
         self._cap = None if shape.most is not None else least
 
-    def _after(self, count: int) -> State:
-        return (count if self._cap is None else min(count, self._cap),)
-
-    def _following(self, state: State) -> Iterator[tuple[Values, State]]:
-        """See `Separated._following`."""
-        count = state[0]
+    def following(self, state: State) -> Iterator[tuple[Repeat, State]]:
+        """See `Separated.following`."""
+        (count,) = state
         if self._most is None or count < self._most:
             values = self._shape.item(count).values
             if self._linker.least(values) < FAR:
-                yield values, self._after(count + 1)
+                after = count + 1 if self._cap is None else min(count + 1, self._cap)
+                yield self._rule(values), (after,)
 
-    def _closing(self, state: State, known: dict[int, int] | None) -> int:
-        prefix, count = self._shape.prefix, state[0]
+    def closing(self, state: State) -> int:
+        """See `Container.closing`."""
+        (count,), prefix = state, self._shape.prefix
         some = prefix[count : self._fewest]
-        length = self._last + sum(self._length_of(child.values, known) for child in some)
+        found = self._last + sum(self._length_of(child.values) for child in some)
         others = self._fewest - max(count, len(prefix))
         if others > 0:
-            length += others * self._length_of(self._shape.rest.values, known)
-        return min(length, FAR)
-
-    def needed(self) -> list[Values]:
-        """See `Container.needed`."""
-        some = [child.values for child in self._shape.prefix[: self._fewest]]
-        return [*some, self._shape.rest.values] if self._fewest > len(some) else some
+            found += others * self._length_of(self._shape.rest.values)
+        return min(found, FAR)
 
     def may_end(self, state: State) -> bool:
         """See `Container.may_end`."""
-        return state[0] >= self._fewest
+        return bool(state[0] >= self._fewest)
 
 
 class DistinctItems(Separated):
     """The arrays of one shape in which no value comes twice, out of a few, or out of a list of
-    strings. Their states are sets of the values that were seen, as bits. All items share one table,
-    with an exit for each value, of which the number is the label."""
+    strings. Their states are sets of the values that were seen, as bits."""
 
-    def __init__(self, shape: ArrayShape, brackets: Brackets, linker: Linking) -> None:
-        super().__init__(shape, (0,), brackets, linker)
+    def __init__(
+        self, shape: ArrayShape, brackets: Brackets, linker: Linking, depth: int | None
+    ) -> None:
+        super().__init__(shape, (0,), brackets, linker, depth)
         self._rest = shape.rest.values
-        self._part_at: dict[State, Part] = {}
 
     @cached
-    def _values(self) -> list[Values]:
-        """A set for each value."""
-        return single_values(self._rest)
-
-    @cached
-    def _texts(self) -> list[list[Text]]:
-        """Of each value."""
-        return [self._linker.scalars(one, self.brackets.inside) for one in self._values]
-
-    @cached
-    def _lengths(self) -> list[int]:
-        return [self._linker.least(one) for one in self._values]
-
-    @cached
-    def _shortest_first(self) -> list[int]:
-        """The numbers of the values that have a text."""
-        some = (i for i, length in enumerate(self._lengths) if length < FAR)
-        return sorted(some, key=self._lengths.__getitem__)
-
-    @cached
-    def _most_values(self) -> int:
-        n = len(self._shortest_first)
-        return n if self._most is None else min(n, self._most)
+    def _values(self) -> list[tuple[int, list[Text]]]:
+        """(length of the shortest text, all texts) of each value that has a text, the shortest
+        first."""
+        every = (
+            self._linker.scalars(one, self.brackets.inside) for one in single_values(self._rest)
+        )
+        found = ((min(map(length, texts), default=FAR), texts) for texts in every)
+        return sorted((one for one in found if one[0] < FAR), key=itemgetter(0))
 
     def _left(self, state: State) -> Iterator[int]:
         """The numbers of the values that may come next, the shortest first."""
-        seen = state[0]
-        if seen.bit_count() < self._most_values:
-            yield from (i for i in self._shortest_first if not seen >> i & 1)
+        (seen,) = state
+        if self._most is None or seen.bit_count() < self._most:
+            yield from (i for i in range(len(self._values)) if not seen >> i & 1)
 
-    def _following(self, state: State) -> Iterator[tuple[Values, State]]:
-        """See `Separated._following`."""
-        return ((self._values[i], (state[0] | 1 << i,)) for i in self._left(state))
+    def following(self, state: State) -> Iterator[tuple[Text, State]]:
+        """See `Separated.following`."""
+        for i in self._left(state):
+            yield from ((text, (state[0] | 1 << i,)) for text in self._values[i][1])
 
     def may_end(self, state: State) -> bool:
         """See `Container.may_end`."""
-        return state[0].bit_count() >= self._fewest
+        return bool(state[0].bit_count() >= self._fewest)
 
     def _may_begin(self) -> bool:
-        return self._most_values > 0
+        return next(self._left(self.begin), None) is not None
 
-    def _shortest(self, state: State, items: int) -> int:
-        """Length of so many more items, without a comma before them, and the end."""
-        if self._fewest > self._most_values:
-            return FAR
-        lengths = sum(self._lengths[i] for i in islice(self._left(state), items))
-        return min(self._last + lengths + max(0, items - 1) * self._between, FAR)
-
-    def _closing(self, state: State, known: dict[int, int] | None) -> int:
+    def closing(self, state: State) -> int:
+        """See `Container.closing`."""
         missing = max(0, self._fewest - state[0].bit_count())
-        return min(self._shortest(state, missing) + (self._between if missing else 0), FAR)
-
-    def _cost_of_next(self, state: State) -> int | None:
-        """See `Separated._cost_of_next`."""
-        missing = max(1, self._fewest - state[0].bit_count())
-        return None if next(self._left(state), None) is None else self._shortest(state, missing)
-
-    def needed(self) -> list[Values]:
-        """See `Container.needed`: the lengths of single values depend on no other set."""
-        return []
-
-    def _items(self, state: State, outside: Frame) -> Iterable[Place]:
-        """See `Separated._items`."""
-        if state not in self._part_at:
-            self._part_at[state] = self._item_part(state)
-        return ((self._part_at[state], self._linker.frame(self, state, outside)),)
-
-    @cached
-    def _table(self) -> Table:
-        texts = enumerate(self._texts)
-        return table_of([(text, i) for i, some in texts for text in some])
-
-    def _item_part(self, state: State) -> Part:
-        seen, left = state[0], list(self._left(state))
-        later = max(0, self._fewest - seen.bit_count() - 1)  # items that must come behind it
-        rest = self._shortest(state, later + 1)
-        longest = self._lengths[left[min(later, len(left) - 1)]]  # of those that `rest` counts
-        costs = np.full(len(self._values), FAR)
-        for i in left:
-            # `rest` counts the shortest values: this one's length is taken out if it is one of
-            # them, else that of the longest, which it replaces. Texts are in the table themselves.
-            costs[i] = rest - min(self._lengths[i], longest)
-
-        def follow(frame: Frame, label: int) -> Iterable[Place]:
-            if costs[label] >= FAR:
-                return ()
-            return after_value(self._linker.frame(self, (seen | 1 << label,), frame.parent or ROOT))
-
-        given = self._table, self._table.far(costs), follow, rest_outside, self._linker.joined
-        return Part(*given, family=self, covers=covers)
+        some = [self._values[i][0] + self._between for i in islice(self._left(state), missing)]
+        return self._last + sum(some) if len(some) == missing else FAR
 
 
 _MOST_STEPS = 100_000  # between all states of one shape
@@ -200,10 +125,13 @@ class ComparedItems(Separated):
     """The arrays of one shape. A state is a tuple: the number of items, then the number of those
     that each count counts, all as far as they matter."""
 
-    def __init__(self, shape: ArrayShape, brackets: Brackets, linker: Linking) -> None:
+    def __init__(
+        self, shape: ArrayShape, brackets: Brackets, linker: Linking, depth: int | None
+    ) -> None:
         self._shape, self._counts = shape, shape.counted
-        super().__init__(shape, (0,) * (1 + len(shape.counted)), brackets, linker)
+        super().__init__(shape, (0,) * (1 + len(shape.counted)), brackets, linker, depth)
         self._kinds_at: dict[int, list[_Kind]] = {}
+        self._found: tuple[tuple[int, ...], dict[State, int]] = (), {}
         # From that many items on, one more makes no difference.
         most = -1 if shape.most is None else shape.most
         self._cap = max(len(shape.prefix), shape.fewest, most) + 1
@@ -263,46 +191,47 @@ class ComparedItems(Separated):
                 raise BudgetExceededError("counts of items", _MOST_STEPS, _ADVICE)
         return found
 
-    def _closings(self, known: dict[int, int] | None) -> dict[State, int]:
+    def _nearest(self) -> dict[State, int]:
         """Length of the shortest text from the end of an item to that of the array, of each state
-        from which there is one, by the lengths of values where these are not known yet."""
+        from which there is one."""
+        of = {id(kind): self._length_of(kind.values) for kind in self._all_kinds}
+        lengths = tuple(of.values())  # which fall, while those of recursive schemas are found
+        if self._found[0] == lengths:
+            return self._found[1]
         before: dict[State, list[tuple[int, State]]] = {}
         for state, steps in self._steps.items():
             for kind, after in steps:
-                before.setdefault(after, []).append((self._length_of(kind.values, known), state))
+                before.setdefault(after, []).append((of[id(kind)], state))
         nearest = [(self._last, state) for state in self._steps if self.may_end(state)]
         heapify(nearest)
         found: dict[State, int] = {}
         while nearest:
-            length, state = heappop(nearest)
+            far, state = heappop(nearest)
             if state not in found:
-                found[state] = length
+                found[state] = far
                 for more, earlier in before.get(state, ()):
                     if more < FAR and earlier not in found:
-                        heappush(nearest, (min(length + more, FAR), earlier))
+                        heappush(nearest, (min(far + more, FAR), earlier))
+        self._found = lengths, found
         return found
 
     @cached
-    def _nearest(self) -> dict[State, int]:
-        return self._closings(None)
+    def _all_kinds(self) -> list[_Kind]:
+        kinds = {id(kind): kind for steps in self._steps.values() for kind, _ in steps}
+        return list(kinds.values())
 
-    def _closing(self, state: State, known: dict[int, int] | None) -> int:
-        nearest = self._nearest if known is None else self._closings(known)
-        return nearest.get(state, FAR)
-
-    def needed(self) -> list[Values]:
-        """See `Container.needed`."""
-        found = {id(kind.values): kind.values for of in self._steps.values() for kind, _ in of}
-        return list(found.values())
+    def closing(self, state: State) -> int:
+        """See `Container.closing`."""
+        return self._nearest().get(state, FAR)
 
     def _may_begin(self) -> bool:
         return bool(self._steps[self.begin])
 
-    def _following(self, state: State) -> Iterator[tuple[Values, State]]:
-        """See `Separated._following`."""
+    def following(self, state: State) -> Iterator[tuple[Repeat, State]]:
+        """See `Separated.following`."""
         for kind, after in self._steps[state]:
             if self._linker.least(kind.values) < FAR and self.closing(after) < FAR:
-                yield kind.values, after
+                yield self._rule(kind.values), after
 
 
 def _is_over(counted: Counted, n: int) -> bool:

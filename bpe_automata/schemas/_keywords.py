@@ -14,7 +14,6 @@ Sources: JSON Schema Validation (2020-12), section 6, and Core, sections 10 and 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import lru_cache
 from typing import Any
 
 from bpe_automata._automata.dfa import ByteDFA
@@ -44,17 +43,14 @@ from bpe_automata.schemas._numbers import (
 )
 from bpe_automata.schemas._scalar_sets import (
     ALL_STRINGS,
-    Bounded,
-    bounded,
     canonical,
     contains,
     contains_name,
     finite,
     intersect,
-    limited,
+    of_length,
     subtract,
 )
-from bpe_automata.schemas._strings import within_length
 from bpe_automata.schemas._values import (
     ANYTHING,
     NONE,
@@ -85,17 +81,8 @@ def read_strings(part: Part) -> ByteDFA:
     fewest, most = int(schema.get("minLength", 0)), schema.get("maxLength")
     if fewest or most is not None:
         with as_too_large(part.pointer, "minLength" if most is None else "maxLength"):
-            found = _within(found, fewest, None if most is None else int(most))
+            found = of_length(found, fewest, None if most is None else int(most))
     return found
-
-
-@lru_cache(maxsize=128)
-def _within(texts: ByteDFA, fewest: int, most: int | None) -> ByteDFA:
-    if isinstance(texts, Bounded):
-        low, high = (_within(bound, fewest, most) for bound in (texts.lower, texts.upper))
-        return bounded(low, high)
-    long = canonical(within_length(texts, fewest, None))
-    return long if most is None or long.is_empty else limited(long, most)
 
 
 def _pattern_language(pattern: str, part: Part, *path: str) -> ByteDFA:

@@ -1,20 +1,16 @@
-"""Strings with a large `maxLength`, some thousand or million, as a chain of parts.
+"""Strings with a large `maxLength`, some thousand or million, as a chain of nodes.
 
     "  rung  rung  ...  rung  tail  "
 
 A rung reads `_CHARACTERS` characters, each as the automaton of the set reads it, or fewer and the
 quote that ends the string; it leads to the next one by an exit for each state that the automaton
-may be in. Rungs that are entered in one state are one part, in contexts that count them. The tail
-reads the characters that are left, enough for any string to be ended: only there does it matter how
-many they still are.
+may be in. The tail reads the characters that are left, enough for any string to be ended: only
+there does it matter how many they still are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
@@ -23,7 +19,9 @@ from bpe_automata._automata.assembly import Assembly
 from bpe_automata._automata.compile import compile_regex
 from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._automata.parts import BYTE, Part, Place, Table, lengths
+from bpe_automata._automata.rounds import Node, Stack, places
 from bpe_automata._sharing import cached
+from bpe_automata.schemas._nets import END, ITEM
 
 _CHARACTERS = 64  # of a rung
 _MOST_STATES = 4_000  # of a character, from all states of a set
@@ -80,38 +78,23 @@ class Ladder:
         again[1 + np.flatnonzero(self._ends), self._byte_class[_QUOTE]] = 1 + len(nodes)
         is_end = np.arange(len(again)) == 1 + len(nodes)
         far = lengths(ByteDFA(again, self._byte_class, is_end, 1))[1 : 1 + len(between)]
-        self._far: list[int] = far.tolist()
+        self.far: list[int] = far.tolist()
         # Each rung leaves room for the shortest end of the string, in bytes and so in characters.
-        self._rungs = max(0, (most - max(self._far) // BYTE) // _CHARACTERS)
+        self._rungs = max(0, (most - max(self.far) // BYTE) // _CHARACTERS)
         self._tail = most - self._rungs * _CHARACTERS
-        self._parts: dict[tuple[bool, int], Part] = {}
 
-    @property
-    def shortest(self) -> int:
-        """Length of the shortest literal."""
-        return BYTE + self._far[0]
-
-    def entered(self, rung: Rung, node: int = 0) -> Iterable[Place]:
-        """A rung, from a node between characters: the first is behind the first quote."""
-        kind = rung.number < self._rungs, node
-        if kind not in self._parts:
-            table = (self._rung if kind[0] else self._last).begun_at(1 + node)
-            costs = {_DONE: 0} | {1 + i: far for i, far in enumerate(self._far) if kind[0]}
-            self._parts[kind] = Part(table, table.far(costs), self._follow, _rest)
-        return ((self._parts[kind], rung),)
-
-    def _follow(self, rung: Rung, label: int) -> Iterable[Place]:
-        if label == _DONE:
-            found: Iterable[Place] = rung.follow(rung.frame)
-            return found
-        return self.entered(rung.next, label - 1)
+    def begin(self) -> Node:
+        """Behind the first quote."""
+        return _Rung(self, 0, self._rungs, {})
 
     @cached
-    def _rung(self) -> Table:
+    def rung(self) -> Table:
+        """Of all but the last."""
         return self._table(_CHARACTERS, True)
 
     @cached
-    def _last(self) -> Table:
+    def tail(self) -> Table:
+        """Of the last one."""
         return self._table(self._tail, False)
 
     def _table(self, characters: int, is_rung: bool) -> Table:
@@ -133,26 +116,36 @@ class Ladder:
         return Table(trans, self._byte_class, 1, exits)
 
 
-@dataclass(frozen=True, eq=False)
-class Rung:
-    """The context of a rung: which one, in which frame, and what comes after the string there. Each
-    keeps the next one, so that a ladder, which all schemas share, keeps none alive."""
+class _Rung(Node):
+    """The characters from a node between characters on. left: so many rungs come behind it. known:
+    all of one string, which its ladder does not keep alive, as all schemas share that."""
 
-    number: int
-    frame: Any
-    follow: Any
+    reads = True
+
+    def __init__(
+        self, ladder: Ladder, at: int, left: int, known: dict[tuple[int, int], _Rung]
+    ) -> None:
+        super().__init__(tuple, False, ladder.far[at], ITEM, are_compared=False)
+        self._ladder, self._at, self._left = ladder, at, left
+        self._known = known
 
     @cached
-    def next(self) -> Rung:
-        """The one after it, always the same object."""
-        return Rung(self.number + 1, self.frame, self.follow)
+    def part(self) -> Part:
+        """See `Node.part`."""
+        table = self._ladder.rung if self._left else self._ladder.tail
+        costs = dict(enumerate([0, *self._ladder.far])) if self._left else {_DONE: 0}
+        return self.part_of(table.begun_at(1 + self._at), costs, self._follow)
+
+    def _follow(self, stack: Stack, label: int) -> list[Place]:
+        if label == _DONE:
+            return places([(END, stack)])
+        key = label - 1, self._left - 1
+        if key not in self._known:
+            self._known[key] = _Rung(self._ladder, *key, self._known)
+        return [(self._known[key].part, stack)]
 
 
-def _rest(rung: Rung) -> int:
-    rest: int = rung.frame.rest
-    return rest
-
-
+@lru_cache(maxsize=64)
 def ladder(spelled: ByteDFA, most: int) -> Ladder | None:
     """None where the set tells so much apart that its strings are better written out."""
     return None if spelled.n_states > _MOST_STATES else Ladder(spelled, most)

@@ -131,7 +131,7 @@ def yaml_schema(
 
 
 def _language(schema: Any, options: _Options) -> LinkedDFA:
-    from bpe_automata.schemas._frames import Order
+    from bpe_automata.schemas._nets import Order
 
     _check(options)
     if options.order not in get_args(Order):

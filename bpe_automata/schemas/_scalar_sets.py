@@ -110,10 +110,15 @@ class Limited(_Lazy):
         return self.base.accepts(data) and len(data.decode()) <= self.most
 
 
-def limited(base: ByteDFA, most: int) -> ByteDFA:
-    """Those of a set with at most `most` characters."""
+@lru_cache(maxsize=_CACHED)
+def of_length(strings: ByteDFA, fewest: int, most: int | None) -> ByteDFA:
+    """Those of a set that have so many characters, None for no upper bound."""
+    if isinstance(strings, Bounded):
+        low, high = (of_length(bound, fewest, most) for bound in (strings.lower, strings.upper))
+        return bounded(low, high)
+    base = canonical(within_length(strings, fewest, None))
     shortest = base.shortest()
-    if most <= _FEW or isinstance(base, Bounded) or shortest is None or len(shortest) > most:
+    if most is None or most <= _FEW or shortest is None or len(shortest) > most:
         return canonical(within_length(base, 0, most))
     return Limited(partial(within_length, base, 0, most), base=base, most=most)
 
@@ -207,12 +212,12 @@ def subtract(one: ByteDFA, other: ByteDFA, every: ByteDFA = ALL_STRINGS) -> Byte
 def _limited_both(one: ByteDFA, other: ByteDFA) -> ByteDFA:
     bases = [s.base if isinstance(s, Limited) else s for s in (one, other)]
     most = min(s.most for s in (one, other) if isinstance(s, Limited))
-    return limited(intersect(*bases), most)
+    return of_length(intersect(*bases), 0, most)
 
 
 @lru_cache(maxsize=_CACHED)
 def _limited_less(one: Limited, other: ByteDFA) -> ByteDFA:
-    return limited(subtract(one.base, other), one.most)
+    return of_length(subtract(one.base, other), 0, one.most)
 
 
 @lru_cache(maxsize=_CACHED)

@@ -16,7 +16,7 @@ from bpe_automata._decoding.constraint import Method
 from bpe_automata._decoding.token_table import Listed
 from bpe_automata.errors import ArgumentError, BpeAutomataError
 from bpe_automata.schemas import json_schema
-from bpe_automata.schemas._frames import Order
+from bpe_automata.schemas._nets import Order
 from experiments.engines.interface import (
     Begin,
     Engine,

@@ -22,7 +22,6 @@ from bpe_automata.errors import (
     SchemaError,
 )
 from bpe_automata.schemas import (
-    _keywords,
     _ladders,
     _scalar_sets,
     json_schema,
@@ -250,11 +249,13 @@ def test_ladders_are_the_strings_of_so_many_characters(monkeypatch, pattern, mos
     dfa = json_schema(schema, escapes=escapes).to_dfa()
     monkeypatch.setattr(_ladders, "_CHARACTERS", 4)
     monkeypatch.setattr(_scalar_sets, "_FEW", 2)
-    _keywords._within.cache_clear()
+    _scalar_sets.of_length.cache_clear()
+    _ladders.ladder.cache_clear()
     try:
         found = json_schema(schema, escapes=escapes)
     finally:
-        _keywords._within.cache_clear()
+        _scalar_sets.of_length.cache_clear()
+        _ladders.ladder.cache_clear()
     assert same_arrays(found.to_dfa(), dfa)
     state, twin = found.start, dfa.start
     for byte in dfa.sample(random.Random(most), 200):
