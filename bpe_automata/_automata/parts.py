@@ -54,9 +54,10 @@ class Table:
 
     def far(self, costs: dict[int, int] | np.ndarray) -> np.ndarray:
         """int64 [n]: the least length from each state to an exit, and what that costs further.
-        costs: of each label, FAR where it has none; or int64, from label 0 on."""
+        costs: of labels, FAR of those that are missing; or int64, from label 0 on."""
         if isinstance(costs, dict):
-            given = np.full(1 + max(costs, default=0), FAR, np.int64)
+            most = max(0, *costs, *self._at_exits[1].tolist())
+            given = np.full(1 + most, FAR, np.int64)
             given[list(costs)] = list(costs.values())
             costs = given
         key = costs.tobytes()

@@ -13,18 +13,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from heapq import heapify, heappop, heappush
 from itertools import islice
 from operator import itemgetter
 
-from bpe_automata._automata.parts import FAR
-from bpe_automata._automata.rounds import Repeat, Text, length
+from bpe_automata._automata.part_tables import table_of
+from bpe_automata._automata.parts import FAR, Place, Table
+from bpe_automata._automata.rounds import Follow, Node, Repeat, Stack, length, places
 from bpe_automata._budget import check
 from bpe_automata._sharing import cached
 from bpe_automata.errors import BudgetExceededError
 from bpe_automata.schemas._few_values import apart, single_values
-from bpe_automata.schemas._nets import Linking, Separated, State
-from bpe_automata.schemas._style import Brackets
+from bpe_automata.schemas._nets import ITEM, Choice, Linking, Separated, State
+from bpe_automata.schemas._style import Brackets, Piece
 from bpe_automata.schemas._values import ArrayShape, Counted, Values
 
 
@@ -75,7 +77,7 @@ class DistinctItems(Separated):
         self._rest = shape.rest.values
 
     @cached
-    def _values(self) -> list[tuple[int, list[Text]]]:
+    def _values(self) -> list[tuple[int, list[tuple[Piece, ...]]]]:
         """(length of the shortest text, all texts) of each value that has a text, the shortest
         first."""
         every = (
@@ -90,10 +92,24 @@ class DistinctItems(Separated):
         if self._most is None or seen.bit_count() < self._most:
             yield from (i for i in range(len(self._values)) if not seen >> i & 1)
 
-    def following(self, state: State) -> Iterator[tuple[Text, State]]:
-        """See `Separated.following`."""
-        for i in self._left(state):
-            yield from ((text, (state[0] | 1 << i,)) for text in self._values[i][1])
+    def item(self, state: State, far: int | None = None) -> Node:
+        """See `Separated.item`: the parts share a table of all values."""
+        far = self._shortest(state, max(1, self._missing(state))) if far is None else far
+        return Choice(self._table, far, ITEM, partial(self._next, state))
+
+    @cached
+    def _table(self) -> Table:
+        return table_of([(text, i) for i, (_, texts) in enumerate(self._values) for text in texts])
+
+    def _next(self, state: State) -> tuple[dict[int, int], Follow]:
+        """What may come in a state, see `Choice`."""
+        after = {i: (state[0] | 1 << i,) for i in self._left(state)}
+        far = {i: self.closing(one) for i, one in after.items()}
+
+        def follow(stack: Stack, i: int) -> list[Place]:
+            return places([(self.behind(after[i]), stack)])
+
+        return {i: length for i, length in far.items() if length < FAR}, follow
 
     def may_end(self, state: State) -> bool:
         """See `Container.may_end`."""
@@ -104,9 +120,18 @@ class DistinctItems(Separated):
 
     def closing(self, state: State) -> int:
         """See `Container.closing`."""
-        missing = max(0, self._fewest - state[0].bit_count())
-        some = [self._values[i][0] + self._between for i in islice(self._left(state), missing)]
-        return self._last + sum(some) if len(some) == missing else FAR
+        missing = self._missing(state)
+        return min(self._shortest(state, missing) + (self._between if missing else 0), FAR)
+
+    def _missing(self, state: State) -> int:
+        """How many items must still come."""
+        return max(0, self._fewest - state[0].bit_count())
+
+    def _shortest(self, state: State, items: int) -> int:
+        """Length of so many more items, without a comma before them, and the end."""
+        some = [self._values[i][0] for i in islice(self._left(state), items)]
+        between = self._between * max(0, items - 1)
+        return self._last + sum(some) + between if len(some) == items else FAR
 
 
 _MOST_STEPS = 100_000  # between all states of one shape

@@ -18,10 +18,10 @@ from bpe_automata._automata.algebra import intersection
 from bpe_automata._automata.assembly import Assembly
 from bpe_automata._automata.compile import compile_regex
 from bpe_automata._automata.dfa import ByteDFA
-from bpe_automata._automata.parts import BYTE, Part, Place, Table, lengths
+from bpe_automata._automata.parts import BYTE, Place, Table, lengths
 from bpe_automata._automata.rounds import Node, Stack, places
 from bpe_automata._sharing import cached
-from bpe_automata.schemas._nets import END, ITEM
+from bpe_automata.schemas._nets import END, ITEM, Choice
 
 _CHARACTERS = 64  # of a rung
 _MOST_STATES = 4_000  # of a character, from all states of a set
@@ -78,23 +78,35 @@ class Ladder:
         again[1 + np.flatnonzero(self._ends), self._byte_class[_QUOTE]] = 1 + len(nodes)
         is_end = np.arange(len(again)) == 1 + len(nodes)
         far = lengths(ByteDFA(again, self._byte_class, is_end, 1))[1 : 1 + len(between)]
-        self.far: list[int] = far.tolist()
+        self._far: list[int] = far.tolist()
         # Each rung leaves room for the shortest end of the string, in bytes and so in characters.
-        self._rungs = max(0, (most - max(self.far) // BYTE) // _CHARACTERS)
+        self._rungs = max(0, (most - max(self._far) // BYTE) // _CHARACTERS)
         self._tail = most - self._rungs * _CHARACTERS
 
     def begin(self) -> Node:
-        """Behind the first quote."""
-        return _Rung(self, 0, self._rungs, {})
+        """Behind the first quote. (A ladder, which all schemas share, keeps no node alive.)"""
+        known = dict[tuple[int, int], Node]()
+
+        def node(at: int, left: int) -> Node:
+            """The characters from a node between some on, with so many rungs behind them."""
+            if (at, left) not in known:
+                table = (self._rung if left else self._last).begun_at(1 + at)
+                costs = dict(enumerate([0, *self._far])) if left else {_DONE: 0}
+                known[at, left] = Choice(table, self._far[at], ITEM, lambda: (costs, follow))
+
+            def follow(stack: Stack, label: int) -> list[Place]:
+                return places([(node(label - 1, left - 1) if label else END, stack)])
+
+            return known[at, left]
+
+        return node(0, self._rungs)
 
     @cached
-    def rung(self) -> Table:
-        """Of all but the last."""
+    def _rung(self) -> Table:
         return self._table(_CHARACTERS, True)
 
     @cached
-    def tail(self) -> Table:
-        """Of the last one."""
+    def _last(self) -> Table:
         return self._table(self._tail, False)
 
     def _table(self, characters: int, is_rung: bool) -> Table:
@@ -114,35 +126,6 @@ class Ladder:
             ends.append(last + np.flatnonzero(self._ends))
         trans[np.concatenate(ends), quote] = len(trans) - 1
         return Table(trans, self._byte_class, 1, exits)
-
-
-class _Rung(Node):
-    """The characters from a node between characters on. left: so many rungs come behind it. known:
-    all of one string, which its ladder does not keep alive, as all schemas share that."""
-
-    reads = True
-
-    def __init__(
-        self, ladder: Ladder, at: int, left: int, known: dict[tuple[int, int], _Rung]
-    ) -> None:
-        super().__init__(tuple, False, ladder.far[at], ITEM, are_compared=False)
-        self._ladder, self._at, self._left = ladder, at, left
-        self._known = known
-
-    @cached
-    def part(self) -> Part:
-        """See `Node.part`."""
-        table = self._ladder.rung if self._left else self._ladder.tail
-        costs = dict(enumerate([0, *self._ladder.far])) if self._left else {_DONE: 0}
-        return self.part_of(table.begun_at(1 + self._at), costs, self._follow)
-
-    def _follow(self, stack: Stack, label: int) -> list[Place]:
-        if label == _DONE:
-            return places([(END, stack)])
-        key = label - 1, self._left - 1
-        if key not in self._known:
-            self._known[key] = _Rung(self._ladder, *key, self._known)
-        return [(self._known[key].part, stack)]
 
 
 @lru_cache(maxsize=64)

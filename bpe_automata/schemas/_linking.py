@@ -14,10 +14,9 @@ read once, in one stack that has all of them.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 
 from bpe_automata._automata.parts import BYTE, FAR, Place
-from bpe_automata._automata.rounds import Edge, Repeat, Text, length
+from bpe_automata._automata.rounds import Edge, Repeat, length
 from bpe_automata._budget import check
 from bpe_automata._sharing import cached
 from bpe_automata.errors import BudgetExceededError
@@ -64,7 +63,7 @@ class Linker:
         """See `Linking.rule`."""
         return self._value(values, context, depth).rule
 
-    def scalars(self, values: Values, context: Context) -> list[Text]:
+    def scalars(self, values: Values, context: Context) -> list[tuple[Piece, ...]]:
         """See `Linking.scalars`."""
         return self._value(values, context, None).scalars
 
@@ -118,7 +117,7 @@ class _Value:
     def rule(self) -> Repeat:
         """What reads one of the texts."""
         far = self._linker.least(self._values)
-        return Repeat(node(partial(self._edges), False, far, VALUE), 1, 1)
+        return Repeat(node(self._edges, False, far, VALUE), 1, 1)
 
     def shortest(self) -> int:
         """Length of the shortest text."""
@@ -150,7 +149,7 @@ class _Value:
         return found
 
     @cached
-    def scalars(self) -> list[Text]:
+    def scalars(self) -> list[tuple[Piece, ...]]:
         """The texts that are no arrays or objects, but for long strings."""
         style, values = self._linker.style, self._values
         pieces: list[Piece] = [style.null()] if values.null else []

@@ -8,13 +8,14 @@ of the places before it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 from bpe_automata._automata.part_tables import Alternative, table_of
-from bpe_automata._automata.parts import FAR, Part, Place, Table
-from bpe_automata._automata.rounds import Node, Stack, places
+from bpe_automata._automata.parts import FAR, Place, Table
+from bpe_automata._automata.rounds import Follow, Node, Stack, places
 from bpe_automata._sharing import cached
 from bpe_automata.schemas._entries import UNBOUNDED, Entries
-from bpe_automata.schemas._nets import END, MEMBER, Container, Linking, State
+from bpe_automata.schemas._nets import END, MEMBER, Choice, Container, Linking, State
 from bpe_automata.schemas._style import Brackets, Piece
 from bpe_automata.schemas._values import ObjectShape
 
@@ -45,15 +46,14 @@ class Members(Container):
 
     # What may come next.
 
-    def options(self, state: State) -> dict[int, tuple[State, int]]:
+    def _options(self, state: State) -> dict[int, tuple[State, int]]:
         """By the number of an entry that may come next: the state after it, and `closing` of it."""
         behind = self._behind(state)
         found = dict[int, tuple[State, int]]()
         for number, after in self._following(state):
-            if self._linker.least(self.entries.all[number].values) < FAR:
-                length = behind(number, after)
-                if length < FAR:
-                    found[number] = after, length
+            length = behind(number, after)
+            if max(length, self._linker.least(self.entries.all[number].values)) < FAR:
+                found[number] = after, length
         return found
 
     def _following(self, state: State) -> Iterator[tuple[int, State]]:
@@ -142,14 +142,31 @@ class Members(Container):
 
     def first(self, far: int) -> Node:
         """See `Container.first`."""
-        return _Next(self, self.begin, far, self._first_table, may_end=False)
+        find = partial(self._next, self.begin, may_end=False)
+        return Choice(self._first_table, far, MEMBER, find)
 
-    def after(self, state: State, far: int) -> Node:
+    def _after(self, state: State, far: int) -> Node:
         """Behind a member. far: `closing` of the state."""
         if state not in self._nodes:
-            given = self, state, far, self._next_table, self.may_end(state)
-            self._nodes[state] = _Next(*given)
+            find = partial(self._next, state, self.may_end(state))
+            self._nodes[state] = Choice(self._next_table, far, MEMBER, find)
         return self._nodes[state]
+
+    def _next(self, state: State, may_end: bool) -> tuple[dict[int, int], Follow]:
+        """What may come in a state, see `Choice`."""
+        options, every = self._options(state), self.entries.all
+        costs = {
+            1 + number: min(self._linker.least(every[number].values) + closing, FAR)
+            for number, (_, closing) in options.items()
+        }
+
+        def follow(stack: Stack, label: int) -> list[Place]:
+            if label == _DONE:
+                return places([(END, stack)])
+            value = self._rule(every[label - 1].values)
+            return [value.before(self._after(*options[label - 1]), stack)]
+
+        return costs | ({_DONE: 0} if may_end else {}), follow
 
     @cached
     def _next_table(self) -> Table:
@@ -166,47 +183,6 @@ class Members(Container):
         alternatives: list[Alternative] = [((self.brackets.last,), _DONE)] if before else []
         named = enumerate(self.entries.all, 1)
         return table_of([*alternatives, *(((*before, one.key), label) for label, one in named)])
-
-    def costs(self, options: dict[int, tuple[State, int]]) -> dict[int, int]:
-        """Of the labels of all entries, see `Table.far`."""
-        costs = dict.fromkeys(range(1, 1 + len(self.entries.all)), FAR)
-        for number, (_, closing) in options.items():
-            least = self._linker.least(self.entries.all[number].values)
-            costs[1 + number] = min(least + closing, FAR)
-        return costs
-
-    def value(self, number: int, state: State, closing: int, stack: Stack) -> Place:
-        """The value of an entry, before what comes after it."""
-        rule = self._rule(self.entries.all[number].values)
-        return rule.before(self.after(state, closing), stack)
-
-
-class _Next(Node):
-    """What may come in a state of the members."""
-
-    def __init__(
-        self, members: Members, state: State, far: int, table: Table, may_end: bool
-    ) -> None:
-        super().__init__(tuple, False, far, MEMBER, are_compared=False)
-        self._members, self._state = members, state
-        self._table, self._may_end = table, may_end
-
-    reads = True
-
-    @cached
-    def part(self) -> Part:
-        """See `Node.part`."""
-        options = self._members.options(self._state)
-        costs = self._members.costs(options) | {_DONE: 0 if self._may_end else FAR}
-
-        def follow(stack: Stack, label: int) -> list[Place]:
-            if label == _DONE:
-                return places([(END, stack)]) if self._may_end else []
-            if label - 1 not in options:
-                return []
-            return [self._members.value(label - 1, *options[label - 1], stack)]
-
-        return self.part_of(self._table, costs, follow)
 
 
 def _first_open(at: int) -> int:

@@ -8,14 +8,14 @@ container  the part of a net that reads the objects, or the arrays, of one shape
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any, Literal, Protocol
 
-from bpe_automata._automata.parts import BYTE, FAR, length_of
-from bpe_automata._automata.rounds import Edge, Node, Repeat, Text, length
+from bpe_automata._automata.parts import BYTE, FAR, Part, Table, length_of
+from bpe_automata._automata.rounds import Edge, Follow, Node, Repeat, length
 from bpe_automata._sharing import cached
-from bpe_automata.schemas._style import Brackets, Context, Style
+from bpe_automata.schemas._style import Brackets, Context, Piece, Style
 from bpe_automata.schemas._values import ArrayShape, ObjectShape, Values
 
 Order = Literal["open", "schema", "any"]
@@ -29,16 +29,35 @@ State = tuple[Any, ...]
 """What matters of the members or items so far; each kind of container has its own."""
 
 
-def node(edges: Iterable[Edge] | partial[Iterator[Edge]], ends: bool, far: int, rank: int) -> Node:
-    """A node of the net of a value. edges: some, or what finds them when they are needed."""
-    find = edges if isinstance(edges, partial) else partial(tuple, edges)
-    return Node(find, ends, far, rank, are_compared=False)
-
-
-END = node((), True, 0, ITEM)
+node = partial(Node, are_compared=False)
+"""A node of the net of a value."""
+END = node(tuple, True, 0, ITEM)
 """The end of a value."""
-NOWHERE = node((), False, LONGER, ITEM)
+NOWHERE = node(tuple, False, LONGER, ITEM)
 """Where no text goes on."""
+
+
+class Choice(Node):
+    """A node whose part shares its table with those of others, and lacks the exits of which `find`,
+    asked when it is first entered, gives no cost: (costs of labels, a stack and a label to what
+    comes behind an exit)."""
+
+    reads = True
+
+    def __init__(
+        self, table: Table, far: int, rank: int, find: Callable[[], tuple[dict[int, int], Follow]]
+    ) -> None:
+        super().__init__(tuple, False, far, rank, are_compared=False)
+        self._table, self._choose = table, find
+
+    @cached
+    def part(self) -> Part:
+        """See `Node.part`."""
+        costs, follow = self._choose()
+        known = frozenset(costs)
+        return self.part_of(
+            self._table, costs, lambda stack, label: follow(stack, label) if label in known else []
+        )
 
 
 class Linking(Protocol):
@@ -55,7 +74,7 @@ class Linking(Protocol):
         """The texts of a set in a context of the style. depth: how many objects and arrays may
         begin there, one in another; None for no limit."""
 
-    def scalars(self, values: Values, context: Context) -> list[Text]:
+    def scalars(self, values: Values, context: Context) -> list[tuple[Piece, ...]]:
         """Those that are neither arrays nor objects."""
 
 
@@ -133,18 +152,26 @@ class Container(ABC):
 class Separated(Container):
     """Arrays, by the items that may come next."""
 
-    @abstractmethod
-    def following(self, state: State) -> Iterable[tuple[Text | Repeat, State]]:
-        """The items that may come next, with the states behind them."""
+    def following(self, state: State) -> Iterable[tuple[Repeat, State]]:
+        """The items that may come next, with the states behind them: what `item` leads to."""
+        return ()
 
     def first(self, far: int) -> Node:
         """See `Container.first`."""
-        return node(partial(self._items, self.begin), False, far, ITEM)
+        return self.item(self.begin, far)
 
-    def _items(self, state: State) -> Iterator[Edge]:
-        return ((item, self._behind(after)) for item, after in self.following(state))
+    def item(self, state: State, far: int | None = None) -> Node:
+        """Before an item. far: its length with all behind it, if items need not be looked at."""
+        edges = partial(self._edges, state)
+        if far is None:
+            far = min((length(item) + behind.far for item, behind in edges()), default=FAR)
+        return node(edges, False, far, ITEM)
 
-    def _behind(self, state: State) -> Node:
+    def _edges(self, state: State) -> list[Edge]:
+        every = [(item, self.behind(after)) for item, after in self.following(state)]
+        return [edge for edge in every if edge[1].far < FAR]
+
+    def behind(self, state: State) -> Node:
         """Behind an item."""
         if state not in self._nodes:
             ends = self.brackets.last == b"" and self.may_end(state)
@@ -156,7 +183,6 @@ class Separated(Container):
         """The last bracket, and the comma before another item."""
         if self.brackets.last != b"" and self.may_end(state):
             yield self.brackets.last, END
-        items = [edge for edge in self._items(state) if edge[1].far < FAR]
-        if items:
-            far = min(length(item) + behind.far for item, behind in items)
-            yield self.brackets.between, node(items, False, far, ITEM)
+        item = self.item(state)
+        if item.far < FAR:
+            yield self.brackets.between, item
