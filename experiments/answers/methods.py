@@ -33,8 +33,7 @@ from bpe_automata._decoding.matcher import Healing, Matcher
 from bpe_automata._kernels.bits import members, packed
 from experiments.answers.targets import Vocabulary
 from experiments.chop import chop
-from experiments.engines.interface import PeerError, one_eos, refusals
-from experiments.engines.peers import OutlinesCore, outlines_vocabulary
+from experiments.engines import OutlinesCore, PeerError, one_eos, outlines_vocabulary, refusals
 from experiments.trie import Automaton, Walker
 
 OUR_METHODS: tuple[Method, ...] = ("lift", "canonical")

@@ -42,8 +42,7 @@ from experiments.answers.cases import BOOLEAN
 from experiments.artefacts.distortion import MERGES, SIZES, TOKENS, automata
 from experiments.artefacts.growth import WARM
 from experiments.article.mistral import MISTRAL, NAME, Reference, mistral, mistral_table
-from experiments.engines.interface import INSTALL, PeerError, refusals
-from experiments.engines.peers import OutlinesCore
+from experiments.engines import INSTALL, OutlinesCore, PeerError, refusals
 from experiments.lab import Row
 from experiments.run.files import lines_of, require
 from experiments.shared.resources import timed
@@ -321,7 +320,7 @@ PAGES: dict[str, Callable[[], Page]] = {
 def engines_of(complete: Tokenizer, alone: Tokenizer) -> tuple[Tokenizer, Tokenizer, Any]:
     """(a tokenizer, its merge table as one, outlines-core, None if not installed), kernels warm."""
     try:
-        outlines = OutlinesCore(complete, complete.eos_ids)
+        outlines = OutlinesCore(complete)
     except PeerError:
         outlines = None
     for regex in WARM:

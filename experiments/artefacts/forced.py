@@ -42,7 +42,7 @@ from bpe_automata.sampling._logits import Model, draw, log_probabilities
 from bpe_automata.schemas import json_schema
 from experiments.artefacts.figures import FUNCTIONS
 from experiments.chop import chop, chopped, encoded
-from experiments.engines.interface import INSTALL
+from experiments.engines import INSTALL
 from experiments.lab import Row
 from experiments.models import LoadedModel, causal, device_name, opened
 from experiments.run.files import lines_of, require

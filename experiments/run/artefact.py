@@ -179,10 +179,6 @@ def _short(value: Any) -> str:
 MODULES = {
     # What constraints do to a model.
     "distortion-study": "study.distortion_study.artefact",
-    # What is gained, and what it costs.
-    "masks": "serving.masks",
-    "speed": "serving.speed",
-    "peers": "serving.peers",
     # Schemas.
     "schemas": "schemas.comparison",
     "yaml_schemas": "schemas.yaml_schemas",

@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from bpe_automata.errors import BpeAutomataError
-from experiments.engines.interface import Whitespace
 from experiments.laws.exact_measure import SMOKE_TOKENIZER, shown
 from experiments.run import config
 from experiments.run.config import option
@@ -30,6 +29,7 @@ from experiments.run.measuring import Run, progress
 from experiments.run.provenance import version_of
 from experiments.schemas.comparison_report import TITLE, facts, figures, readme, tables, wrong
 from experiments.schemas.comparison_worker import OURS
+from experiments.schemas.engines.interface import Whitespace
 from experiments.schemas.inputs import (
     SCHEMAS,
     SMOKE_SCHEMAS,

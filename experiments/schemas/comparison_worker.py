@@ -23,7 +23,8 @@ import numpy as np
 
 from bpe_automata import Tokenizer
 from bpe_automata.errors import BpeAutomataError, BudgetExceededError
-from experiments.engines.interface import (
+from experiments.run.executors import Row
+from experiments.schemas.engines.interface import (
     SEPARATORS,
     Begin,
     Engine,
@@ -34,8 +35,7 @@ from experiments.engines.interface import (
     may_end,
     refusals,
 )
-from experiments.engines.named import Ours, engine_of
-from experiments.run.executors import Row
+from experiments.schemas.engines.named import Ours, engine_of
 from experiments.schemas.judge import (
     JUDGE,
     UNEXPLAINED,

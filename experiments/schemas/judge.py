@@ -16,7 +16,7 @@ from itertools import islice, product
 from typing import Any
 
 from bpe_automata._automata.linked import ByteAutomaton
-from experiments.engines.interface import RefusedError
+from experiments.schemas.engines.interface import RefusedError
 
 JUDGE = "jsonschema"
 """Its name among the engines of the comparison."""

@@ -31,7 +31,6 @@ from bpe_automata.errors import (
 )
 from bpe_automata.schemas import yaml_schema
 from bpe_automata.schemas._yaml_style import INDENT, key_names
-from experiments.engines.interface import status_of
 from experiments.run import config
 from experiments.run.config import option
 from experiments.run.executors import FAILURE, Cell, Row
@@ -40,6 +39,7 @@ from experiments.run.measuring import Run
 from experiments.run.readme import wrapped
 from experiments.run.report import Report
 from experiments.run.tables import Column, Table, frame, table
+from experiments.schemas.engines.interface import status_of
 from experiments.schemas.inputs import SMOKE_YAML, YAML_SCHEMAS, yaml_cases, yaml_text
 from experiments.schemas.judge import Verdicts
 from experiments.show import fixed, whole

@@ -12,7 +12,7 @@ from experiments.run.artefact import ARTEFACTS
 from experiments.run.executors import FAILURE
 from experiments.run.measuring import NAME, Settings, read_run
 
-SLOW = ("masks", "schemas", "speed")
+SLOW = ("schemas",)
 """Those that take five seconds and more."""
 EVERY = [name for name, artefact in ARTEFACTS.items() if not artefact.on_gpu]
 

@@ -2,34 +2,43 @@
 
 from __future__ import annotations
 
+import time
+from pathlib import Path
+
 import numpy as np
 import pytest
 
-from experiments.engines.interface import filling
-from experiments.engines.named import engine_of, missing
+from experiments.engines import PEERS, apart, engine_of
 from experiments.run.executors import FAILURE
 from experiments.shared.watched import Limits, LostError, WatchedProcess
 
 
 @pytest.mark.parametrize("name", ["llguidance", "glrmask", "xgrammar", "outlines_core"])
-@pytest.mark.parametrize("source", ["regex", "schema", "batch"])
+@pytest.mark.parametrize("source", [{"schema": {"enum": ["ab", "c"]}}, {"regex": "true|false"}])
 def test_each_peer_makes_the_mask_of_the_lift(smollm2_tokenizer, name, source):
     """Where all of them are right; end of sequence is in none of these masks."""
-    if missing(name):
+    if PEERS[name].version() is None:
         pytest.skip(f"{name} is not installed")
-    words = (smollm2_tokenizer.n_ids + 31) // 32
     masks = []
     for engine in (engine_of("lift", smollm2_tokenizer), engine_of(name, smollm2_tokenizer)):
-        given = {"schema": {"enum": ["ab", "c"]}} if source == "schema" else {"regex": "true|false"}
-        begin = engine.prepared(given, "spaced")
-        out = np.zeros((3, words), dtype=np.int32)
-        if source == "batch":
-            engine.batch([begin(), begin(), begin()], out)()
-        else:
-            filling(begin(), out[1:2])()
+        out = np.zeros((1, (smollm2_tokenizer.n_ids + 31) // 32), dtype=np.int32)
+        engine.prepared(source)().filling(out)()
         masks.append(out)
     assert (masks[0] == masks[1]).all()
     assert masks[0].any()
+
+
+def test_rows_end_where_the_process_does(monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent), prepend=":")
+    assert [row["k"] for row in apart(60, rows_until, 3)] == [0, 1, 2]
+    assert [row["k"] for row in apart(0.5, rows_until, 3, 1)] == [0]
+
+
+def rows_until(n, slow=None):
+    for k in range(n):
+        if k == slow:
+            time.sleep(600)
+        yield {"k": k}
 
 
 CHILD = """

@@ -8,7 +8,7 @@ import pytest
 from tiny import CLOSED, PAIR
 
 from bpe_automata.schemas import json_schema
-from experiments.engines.interface import RefusedError
+from experiments.schemas.engines.interface import RefusedError
 from experiments.schemas.judge import (
     BOTH,
     NUMBERS,

@@ -24,7 +24,7 @@ from experiments.answers.distributions import Aims, Explored, distributions
 from experiments.answers.methods import OUR_METHODS, Posed
 from experiments.answers.populations import PARTICLES, Estimated, Populations
 from experiments.answers.targets import COMPLETE, PREFIX
-from experiments.engines.peers import OutlinesCore
+from experiments.engines import OutlinesCore
 from experiments.models import Device, Dtype
 from experiments.run import config
 from experiments.run.config import option

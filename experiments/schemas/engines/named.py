@@ -17,7 +17,8 @@ from bpe_automata._decoding.token_table import Listed
 from bpe_automata.errors import ArgumentError, BpeAutomataError
 from bpe_automata.schemas import json_schema
 from bpe_automata.schemas._nets import Order
-from experiments.engines.interface import (
+from experiments.run.executors import Row
+from experiments.schemas.engines.interface import (
     Begin,
     Engine,
     Fill,
@@ -28,8 +29,7 @@ from experiments.engines.interface import (
     refusals,
     status_of,
 )
-from experiments.engines.peers import GenLM, GLRMask, LLGuidance, OutlinesCore, XGrammar
-from experiments.run.executors import Row
+from experiments.schemas.engines.peers import GenLM, GLRMask, LLGuidance, OutlinesCore, XGrammar
 
 
 class Ours(Engine):

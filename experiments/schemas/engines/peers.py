@@ -13,7 +13,7 @@ import numpy as np
 from bpe_automata import Tokenizer
 from bpe_automata._kernels.bits import set_bits
 from bpe_automata.errors import TokenizerError
-from experiments.engines.interface import (
+from experiments.schemas.engines.interface import (
     SEPARATORS,
     Begin,
     Fill,

@@ -1,0 +1,433 @@
+"""Engines that turn a regex or a JSON Schema into masks, behind one interface: this package, and
+outlines-core, llguidance, xgrammar and glrmask, each by its own calls.
+
+A mask is packed int32 [1, words]: bit i of it is 1 where id i may follow. The engines of other
+projects are optional and inexact: as our lift does, they admit ids that the tokenizer itself would
+not produce. (llguidance not all of them: where only one text can follow it chooses the ids, before
+it knows what comes after.) Texts of schemas have a space after each comma and colon, and no other:
+the one style that all engines know.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import pickle
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from importlib import metadata
+from subprocess import PIPE, Popen
+from threading import Timer
+from typing import Any
+
+import numpy as np
+
+from bpe_automata import Constraint, Tokenizer, constrain
+from bpe_automata._decoding.constraint import Method
+from bpe_automata._kernels.bits import has
+from bpe_automata.errors import BpeAutomataError, TokenizerError
+from bpe_automata.schemas import json_schema
+from experiments.lab import ROOT, Row
+
+INSTALL = "pip install --group peers"
+ITEM, NAME = ", ", ": "
+"""What stands between items, and between a name and its value."""
+
+
+class PeerError(BpeAutomataError):
+    """An engine refuses a regex, a schema or an id. The message says why, in one line."""
+
+
+@contextmanager
+def refusals() -> Iterator[None]:
+    """Turns whatever an engine raises into a PeerError: Rust panics are not even an `Exception`."""
+    try:
+        yield
+    except (PeerError, KeyboardInterrupt, SystemExit, MemoryError):
+        raise
+    except BaseException as error:
+        raise PeerError(f"{type(error).__name__}: {first_line(str(error))}") from error
+
+
+def first_line(text: str) -> str:
+    """The first line of a message, cut off after 200 characters."""
+    return text.strip().partition("\n")[0][:200]
+
+
+class Session:
+    """One sequence under what was compiled. matcher: what the engine itself calls so."""
+
+    def __init__(self, matcher: Any) -> None:
+        self.matcher = matcher
+
+    def filling(self, out: np.ndarray) -> Callable[[], object]:
+        """The engine's own call that writes the mask of what may follow into `out`; what a server
+        does once for a buffer is done beforehand."""
+        return partial(self.matcher.mask, out)
+
+    def advance(self, token: int) -> None:
+        """Read one id. Raises BpeAutomataError where it is refused."""
+        self.matcher.advance(token)
+
+    def may_end(self, mask: np.ndarray, eos_ids: tuple[int, ...]) -> bool:
+        """May the text end here? mask: the last one, packed int32 [words]."""
+        return any(has(mask, end) for end in eos_ids)
+
+    def again(self) -> Session | None:
+        """This session at its beginning, where a new one would not know what it has learned."""
+        return None
+
+
+Begin = Callable[[], Session]
+"""Begins a sequence under what was compiled."""
+
+
+class Engine:
+    """Made once for a tokenizer. What it compiles serves several sessions."""
+
+    def prepare(self, regex: str) -> Begin:
+        """Compile a regex. Raises BpeAutomataError."""
+        raise NotImplementedError
+
+    def prepare_schema(self, schema: str) -> Begin:
+        """Compile the text of a JSON Schema. Properties that it does not name are allowed where it
+        does not forbid them. Raises BpeAutomataError."""
+        raise NotImplementedError
+
+    def prepared(self, source: Row) -> Begin:
+        """Compile {"regex": text} or {"schema": value}. Raises BpeAutomataError."""
+        if "regex" in source:
+            return self.prepare(source["regex"])
+        return self.prepare_schema(json.dumps(source["schema"]))
+
+
+class Ours(Engine):
+    """ "canonical" admits the tokenizer's own ids alone, "lift" any ids that spell the text.
+
+    within: at most so many ids, and the text is complete.
+    """
+
+    def __init__(
+        self, tokenizer: Tokenizer, method: Method = "canonical", within: int | None = None
+    ) -> None:
+        self._tokenizer, self._method, self._within = tokenizer, method, within
+
+    def prepare(self, regex: str) -> Begin:
+        return self._beginning(constrain(self._tokenizer, regex, self._method))
+
+    def prepare_schema(self, schema: str) -> Begin:
+        language = json_schema(schema, whitespace="spaced", order="schema")
+        return self._beginning(constrain(self._tokenizer, language, self._method))
+
+    def _beginning(self, constraint: Constraint) -> Begin:
+        limited = constraint if self._within is None else constraint.within(self._within)
+        return lambda: Session(limited.matcher())
+
+
+# Engines of other projects.
+
+
+class Peer(Engine):
+    """name: of its package; install: the command that installs it."""
+
+    name: str
+    install = INSTALL
+
+    @classmethod
+    def version(cls) -> str | None:
+        """Of the installed package; None if there is none."""
+        try:
+            return metadata.version(cls.name)
+        except metadata.PackageNotFoundError:
+            return None
+
+    @classmethod
+    def module(cls) -> Any:
+        """Raises PeerError where it is missing."""
+        try:
+            return importlib.import_module(cls.name)
+        except ImportError as error:
+            raise PeerError(f"not installed: {cls.install}") from error
+
+
+def one_eos(eos_ids: tuple[int, ...]) -> int:
+    """The one end-of-sequence id that peers are told of. Raises PeerError."""
+    if not eos_ids:
+        raise PeerError("needs an end-of-sequence id, and the tokenizer names none")
+    return eos_ids[0]
+
+
+def ordinary(tokenizer: Tokenizer) -> dict[int, bytes]:
+    """The bytes of each id that spells text and is no added token."""
+    added = {token.id for token in tokenizer.description.added}
+    spellings = enumerate(tokenizer.spellings)
+    return {i: spelled for i, spelled in spellings if spelled and i not in added}
+
+
+class OutlinesCore(Peer):
+    """outlines-core: an index of every state, with all masks."""
+
+    name = "outlines_core"
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self._module = self.module()
+        self._vocabulary = outlines_vocabulary(self._module, tokenizer, tokenizer.eos_ids)
+
+    def prepare(self, regex: str) -> Begin:
+        index = self._module.Index(regex, self._vocabulary)
+        return lambda: _OutlinesSession(self._module.Guide(index))
+
+    def prepare_schema(self, schema: str) -> Begin:
+        # It has no style with spaces after separators only; its default allows one anywhere.
+        return self.prepare(self._module.json_schema.build_regex_from_schema(schema, None))
+
+
+def outlines_vocabulary(module: Any, tokenizer: Tokenizer, eos_ids: tuple[int, ...]) -> Any:
+    """The ids of each text, and one end of sequence. Raises PeerError where there is none."""
+    ids_of: dict[bytes, list[int]] = {}
+    for token, spelled in ordinary(tokenizer).items():
+        ids_of.setdefault(spelled, []).append(token)
+    return module.Vocabulary(one_eos(eos_ids), ids_of)
+
+
+class _OutlinesSession(Session):
+    def filling(self, out: np.ndarray) -> Callable[[], object]:
+        return partial(self.matcher.write_mask_into, out.ctypes.data, out.size, out.itemsize)
+
+    def advance(self, token: int) -> None:
+        try:  # quicker than `refusals`, for it is timed
+            self.matcher.advance(token, False)
+        except Exception as error:
+            raise PeerError(first_line(str(error))) from error
+
+
+class LLGuidance(Peer):
+    """llguidance: derivatives of regexes, grammars of schemas, masks by a walk of the vocabulary's
+    trie."""
+
+    name = "llguidance"
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        module = self.module()
+        self._matcher = module.LLMatcher
+        ends = [one_eos(tokenizer.eos_ids), *tokenizer.eos_ids[1:]]
+        try:
+            self._tokenizer = module.LLTokenizer(tokenizer.to_json(), eos_token=ends)
+        except TokenizerError:  # there is no tokenizer.json that is equal
+            plain = module.TokenizerWrapper(_PlainTokenizer(tokenizer, ends[0]))
+            self._tokenizer = module.LLTokenizer(plain, eos_token=ends)
+        self._for_schemas = self._tokenizer.with_slices(module.LLTokenizer.json_slices())
+
+    def prepare(self, regex: str) -> Begin:
+        return self._beginning(self._tokenizer, self._matcher.grammar_from_regex(regex))
+
+    def prepare_schema(self, schema: str) -> Begin:
+        style = {"whitespace_flexible": False, "item_separator": ITEM, "key_separator": NAME}
+        grammar = self._matcher.grammar_from_json_schema(schema, overrides=style)
+        return self._beginning(self._for_schemas, grammar)
+
+    def _beginning(self, tokenizer: Any, grammar: str) -> Begin:
+        matcher = self._matcher(tokenizer, grammar, log_level=0)
+        _LLSession(matcher)  # says what is wrong with the grammar, if anything is
+        return lambda: _LLSession(matcher.deep_copy())
+
+
+class _PlainTokenizer:
+    """A tokenizer as llguidance takes any: its bytes by id, and what encodes."""
+
+    bos_token_id = None
+
+    def __init__(self, tokenizer: Tokenizer, end: int) -> None:
+        self._encode, self.eos_token_id = tokenizer.encode, end
+        self.tokens = list(tokenizer.spellings)
+        self.special_token_ids = sorted(tokenizer.added_ids)
+        for token in self.special_token_ids:  # 0xff is how it knows that they are no text
+            self.tokens[token] = b"\xff" + self.tokens[token]
+
+    def __call__(self, text: str) -> list[int]:
+        return self._encode(text)
+
+
+class _LLSession(Session):
+    """A matcher of llguidance raises nothing, but goes into a state of error. Raises PeerError for
+    one that is in it."""
+
+    def __init__(self, matcher: Any) -> None:
+        super().__init__(matcher)
+        self._check()
+
+    def filling(self, out: np.ndarray) -> Callable[[], object]:
+        return partial(self.matcher.unsafe_compute_mask_ptr, out.ctypes.data, out.nbytes)
+
+    def advance(self, token: int) -> None:
+        if not self.matcher.consume_token(token):
+            self._check()
+
+    def again(self) -> Session:
+        self.matcher.reset()
+        return self
+
+    def _check(self) -> None:
+        if self.matcher.is_error():
+            raise PeerError(first_line(self.matcher.get_error()))
+
+
+class GLRMask(Peer):
+    """glrmask: a regex is the one terminal of a Lark grammar. Its masks hold no end of sequence."""
+
+    name = "glrmask"
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self._grammar = self.module().Grammar
+        self._vocab = self.module().Vocab.from_id_to_bytes(ordinary(tokenizer))
+
+    def prepare(self, regex: str) -> Begin:
+        terminal = regex.replace("/", "\\/")
+        return self._compiled(self._grammar.from_lark(f"start: /{terminal}/"))
+
+    def prepare_schema(self, schema: str) -> Begin:
+        return self._compiled(self._grammar.from_json_schema(schema))
+
+    def _compiled(self, grammar: Any) -> Begin:
+        compiled = grammar.compile(self._vocab)
+        return lambda: _GLRSession(compiled.start())
+
+
+class _GLRSession(Session):
+    def filling(self, out: np.ndarray) -> Callable[[], object]:
+        return partial(self.matcher.fill_mask, out[0])
+
+    def advance(self, token: int) -> None:
+        if not self.matcher.commit_token(token):
+            raise PeerError(f"id {token} is refused")
+
+    def may_end(self, mask: np.ndarray, eos_ids: tuple[int, ...]) -> bool:
+        return bool(self.matcher.is_accepting())
+
+
+class XGrammar(Peer):
+    """xgrammar: a regex or a schema becomes a grammar; the masks of its states are made while
+    compiling, by one thread, and nothing is kept from one to the next."""
+
+    name = "xgrammar"
+    install = "pip install --no-deps xgrammar==0.2.8 'apache-tvm-ffi>=0.1.11'"
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self._xgrammar = module = self.module()
+        spelled = ordinary(tokenizer)
+        texts = [spelled.get(i, b"") for i in range(tokenizer.n_ids)]
+        ends = list(tokenizer.eos_ids)
+        info = module.TokenizerInfo(
+            texts, module.VocabType.RAW, vocab_size=len(texts), stop_token_ids=ends
+        )
+        self._compiler = module.GrammarCompiler(info, max_threads=1, cache_enabled=False)
+
+    def prepare(self, regex: str) -> Begin:
+        return self._beginning(self._compiler.compile_regex(regex))
+
+    def prepare_schema(self, schema: str) -> Begin:
+        style = {"any_whitespace": False, "separators": (ITEM, NAME), "strict_mode": False}
+        return self._beginning(self._compiler.compile_json_schema(schema, **style))
+
+    def _beginning(self, grammar: Any) -> Begin:
+        return lambda: _XGSession(self._xgrammar.GrammarMatcher(grammar))
+
+
+class _XGSession(Session):
+    def filling(self, out: np.ndarray) -> Callable[[], object]:
+        import torch  # its tensor of the same memory is what xgrammar reads quickest
+
+        return partial(self.matcher.fill_next_token_bitmask, torch.from_numpy(out))
+
+    def advance(self, token: int) -> None:
+        if not self.matcher.accept_token(token):
+            raise PeerError(f"id {token} is refused")
+
+
+# All engines by their names.
+
+
+WITHIN = 1000
+"""Ids, as servers limit answers."""
+OURS: dict[str, Callable[[Tokenizer], Engine]] = {
+    "canonical": Ours,
+    "within": lambda tokenizer: Ours(tokenizer, within=WITHIN),
+    "lift": lambda tokenizer: Ours(tokenizer, "lift"),
+}
+PEERS: dict[str, type[Peer]] = {
+    peer.name: peer for peer in (LLGuidance, GLRMask, XGrammar, OutlinesCore)
+}
+
+
+def engine_of(name: str, tokenizer: Tokenizer) -> Engine:
+    """Raises PeerError for one that is missing, or refuses the tokenizer."""
+    if name in OURS:
+        return OURS[name](tokenizer)
+    if name not in PEERS:
+        raise PeerError(f"no engine is named {name!r}")
+    made: Any = PEERS[name]
+    with refusals():
+        engine: Engine = made(tokenizer)
+    return engine
+
+
+def label(name: str) -> str:
+    """An engine with the version of its package."""
+    version = PEERS[name].version() if name in PEERS else None
+    return f"{name} {version}" if version else name
+
+
+def passes(begin: Begin, ids: Sequence[int], tokenizer: Tokenizer) -> bool:
+    """Can the ids be read, and then the end?"""
+    buffer = np.zeros((1, (tokenizer.n_ids + 31) // 32), dtype=np.int32)
+    try:
+        with refusals():
+            session = begin()
+            fill = session.filling(buffer)
+            for token in ids:
+                fill()
+                if not has(buffer[0], token):
+                    return False
+                session.advance(token)
+            fill()
+            return session.may_end(buffer[0], tokenizer.eos_ids)
+    except PeerError:  # it breaks on the way
+        return False
+
+
+# A process for each.
+
+ONE_THREAD = {"OMP_NUM_THREADS": "1", "RAYON_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
+STARTING = 300.0
+"""Seconds until there is a first row."""
+
+
+def apart(seconds: float, rows_of: Callable[..., Iterator[Row]], *given: Any) -> Iterator[Row]:
+    """The rows that a function of a module makes of what it is given, in a process of its own, with
+    one thread for each library. They end early where the process crashes, or is ended because one
+    row took more than so many seconds."""
+    command = [sys.executable, "-c", f"from {__name__} import serve; serve()"]
+    environment = {**os.environ, **ONE_THREAD}
+    with Popen(command, cwd=ROOT, env=environment, stdin=PIPE, stdout=PIPE) as child:
+        timer = Timer(STARTING, child.kill)
+        timer.start()
+        pipe: Any = child.stdin
+        pipe.write(pickle.dumps((rows_of, given)))
+        pipe.close()
+        for line in child.stdout or ():
+            timer.cancel()
+            timer = Timer(seconds, child.kill)
+            timer.start()
+            yield json.loads(line)
+        timer.cancel()
+
+
+def serve() -> None:
+    """The other end of `apart`. What else is printed goes to stderr."""
+    out, sys.stdout = sys.stdout, sys.stderr
+    rows_of, given = pickle.load(sys.stdin.buffer)
+    for row in rows_of(*given):
+        print(json.dumps(row), file=out, flush=True)

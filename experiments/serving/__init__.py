@@ -1,1 +1,0 @@
-"""What masks, forced ids and banned words cost where a model is served."""
