@@ -1,142 +1,301 @@
-"""Exact distributions over a set of answers, under a model and each method of this package."""
+"""The distributions of a model over a few answers, exactly, or with a bound on what is missing.
+
+A language model looks at the whole sequence of ids, not at a state of an automaton, so its
+probabilities live on the trie of all tokenizations of the answers. Logarithms are natural.
+
+- *free*: each answer summed over all its tokenizations, given that the model writes one;
+- *lift*, *canonical*: each step renormalised over the ids with which some tokenization of an
+  answer, or the tokenizer's own, goes on;
+- *weighted*: what weights or SMC under the canonical mask converge to, the model given canonical
+  ids. (Under the lift's that is the free distribution.)
+
+Answers are prefix-free, so an end is forced, and end-of-sequence has no factor of its own. Errors
+are total variation distances (TV) to the free distribution. Other events can be meant by "the model
+writes this answer"; here ids that spell exactly the answer come next, and beside these there is
+
+- *prefix*: the text begins with the answer. To those come sequences whose last id goes past its end
+  (`",` where the answer ends in a quote), which no mask admits:
+
+    P(prefix) = P(free) + sum over u, t of P(u) P(t | u)    u: ids that spell a proper prefix of
+                                                            the answer; u and the id t: more than it
+
+The trie of an answer of twenty letters has tens of thousands of nodes, and nearly all of them have
+next to no probability, so it is searched best first. A node is *open* until the model has been
+asked what follows it. Open nodes are asked in order of what they leave uncertain until
+
+    1   under each method, the probability of ending in an open node from which several answers can
+        still come is below `slack` (where only one can, the method's distribution is known),
+    2   the model's own probability of all open nodes, relative to that of the complete answers, is
+        below `slack`, and
+    3   the probability of ending in any open node is below `unread`, under each method,
+
+or until `most_nodes` were asked. What is left open is known exactly.
+"""
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from functools import cached_property
+from dataclasses import dataclass
+from itertools import permutations
+from typing import Any
 
 import numpy as np
 
-from bpe_automata import Constraint, constrain
+from bpe_automata import Constraint, Tokenizer, constrain
+from bpe_automata._automata.linked import explicit
 from bpe_automata._automata.sources import from_strings
 from bpe_automata._decoding.constraint import Method
+from bpe_automata._decoding.healing import heal
 from bpe_automata._kernels.bits import members
-from experiments.logprobs import pick_evaluator
+from bpe_automata.errors import BpeAutomataError, BudgetExceededError
+from experiments.logprobs import Reader, pick_reader, scores
 from experiments.models import LoadedModel
-from experiments.trie import along_paths, automaton_of, masked_steps, per_answer, unroll
 
+Row = dict[str, Any]
 METHODS: tuple[Method, ...] = ("lift", "canonical")
+MOST_GIVEN_BACK = 8
+"""Ids at the end of a prompt that are given back where an answer asks for it."""
+ROUND = 64
+"""Most nodes that the model is asked about at a time."""
 
 
-class Answers:
-    """All tokenizations of a prefix-free set of answers after a prompt, with a model's
-    log-probabilities. Distributions are float64 [answers], in their order."""
+class AnswerSetError(BpeAutomataError):
+    """A set of answers that cannot be summed up; the message names the answers."""
 
-    def __init__(self, loaded: LoadedModel, prompt: str, answers: Sequence[str]) -> None:
-        self.loaded, self.answers, self.n = loaded, answers, len(answers)
-        self.prompt_ids = loaded.prompt_ids(prompt)
-        dfa, eos_ids = from_strings(answers), loaded.eos_ids
-        self.constraints: dict[Method, Constraint] = {
-            method: constrain(loaded.tokenizer, dfa, method=method, eos_ids=eos_ids)
-            for method in METHODS
-        }
-        self.automata = {
-            method: automaton_of(constraint.automaton(self.prompt_ids))
-            for method, constraint in self.constraints.items()
-        }
-        self.trie = unroll(list(self.automata.values()))
-        self.leaves = self.trie.leaves()
-        number = {answer.encode(): k for k, answer in enumerate(answers)}
-        self.answer_of = np.array([number[self._spelled(leaf)] for leaf in self.leaves])
 
-    def _spelled(self, leaf: int) -> bytes:
-        return self.loaded.tokenizer.text_bytes(self.trie.ids(leaf), self.prompt_ids[-1:])
+def check_prefix_free(answers: Sequence[str]) -> None:
+    """Raises AnswerSetError where an answer begins another one, or there are not two."""
+    for one, other in permutations(answers, 2):
+        if other.startswith(one):
+            message = f"the answer {one!r} begins the answer {other!r}"
+            raise AnswerSetError(f"{message}; make the set prefix-free (add a delimiter)")
+    if len(answers) < 2:
+        raise AnswerSetError(f"at least two answers are needed, not {answers}")
 
-    @cached_property
-    def steps(self) -> np.ndarray:
-        """float64 [nodes]: log-probability of each node's id."""
-        model = self.loaded.model
-        return pick_evaluator(model, self.prompt_ids, self.trie)(model, self.prompt_ids, self.trie)
 
-    def alive(self, method: Method) -> np.ndarray:
-        """bool [nodes]: what the method can read."""
-        return self.trie.alive(METHODS.index(method))
+@dataclass(frozen=True)
+class Posed:
+    """A question. prompt_ids: what the model reads; answers: the bytes of each, which begin with
+    the text that was given back of the prompt; own: the tokenizer's ids of each."""
 
-    def summed(self, steps: np.ndarray, among: np.ndarray | None = None) -> np.ndarray:
-        """Log-probability of each answer over its leaves, those in `among` (bool [leaves])."""
-        chosen = slice(None) if among is None else among
-        paths = along_paths(self.trie, steps)
-        return per_answer(self.leaves[chosen], self.answer_of[chosen], paths, self.n)
+    loaded: LoadedModel
+    prompt_ids: list[int]
+    answers: tuple[bytes, ...]
+    own: list[list[int]]
+    constraints: dict[Method, Constraint]
 
-    def masked_steps(self, method: Method) -> np.ndarray:
-        """The same as `steps`, renormalised over what the method allows."""
-        return masked_steps(self.trie, self.steps, self.alive(method))
 
-    def canonical_leaves(self) -> np.ndarray:
-        """bool [leaves]."""
-        return self.alive("canonical")[self.leaves]
+def pose(loaded: LoadedModel, prompt: str, answers: Sequence[str]) -> Posed:
+    """Where an answer cannot follow the prompt canonically, the last ids of the prompt are given
+    back first, for both methods alike. Raises PromptError where that does not help, AnswerSetError,
+    and what `constrain` raises."""
+    check_prefix_free(answers)
+    tokenizer, ends = loaded.tokenizer, loaded.eos_ids
+    own = constrain(tokenizer, from_strings(answers), "canonical", eos_ids=ends)
+    healed = heal(own, loaded.prompt_ids(prompt), MOST_GIVEN_BACK)
+    before = healed.healing.text if healed.healing else b""
+    canonical = healed.constraint
+    lift = constrain(tokenizer, explicit(canonical.dfa, "a question"), "lift", eos_ids=ends)
+    return Posed(
+        loaded,
+        list(healed.prefix),
+        tuple(before + answer.encode() for answer in answers),
+        [loaded.prompt_ids(prompt + answer)[len(healed.prefix) :] for answer in answers],
+        {"lift": lift, "canonical": canonical},
+    )
 
-    def lengths(self) -> np.ndarray:
-        """int64 [answers]: ids in the canonical tokenization of each."""
-        own, found = self.canonical_leaves(), np.zeros(self.n, dtype=np.int64)
-        found[self.answer_of[own]] = self.trie.depth[self.leaves[own]]
-        return found
 
-    def deciding(self, method: Method) -> np.ndarray:
-        """For each answer the model's own probability of the shortest sequences of ids that the
-        method admits and that lead to this answer only."""
-        trie, alive = self.trie, self.alive(method)
-        # Of the answers that each node can still become, the first and the last by their numbers.
-        first, last = np.full(len(trie), self.n), np.full(len(trie), -1)
-        ends = alive[self.leaves]
-        first[self.leaves[ends]] = last[self.leaves[ends]] = self.answer_of[ends]
-        for node in range(len(trie) - 1, 0, -1):  # children come after their parents
-            parent = trie.parent[node]
-            first[parent] = min(first[parent], first[node])
-            last[parent] = max(last[parent], last[node])
-        decided = alive & (first == last)
-        nodes = np.flatnonzero(decided & ~decided[trie.parent])
-        masses = np.exp(along_paths(trie, self.steps)[nodes])
-        return np.bincount(first[nodes], masses, self.n)
+class Trie:
+    """Of the tokenizations of a question's answers, as far as it was explored. Nodes have numbers,
+    0 is the root, and parents come before their children.
 
-    def drawn(self, method: Method, count: int, rng: np.random.Generator) -> np.ndarray:
-        """int64 [answers]: how often each is drawn, step by step through a real matcher. Raises
-        RuntimeError where its mask is not that of the automaton."""
-        trie, alive, found = self.trie, self.alive(method), np.zeros(self.n, dtype=np.int64)
-        matcher = self.constraints[method].matcher(prefix=self.prompt_ids)
-        answer = dict(zip(self.leaves.tolist(), self.answer_of.tolist(), strict=True))
-        bits = np.zeros((1, (self.loaded.tokenizer.n_ids + 31) // 32), dtype=np.int32)
-        known: dict[int, tuple[np.ndarray, np.ndarray, np.ndarray]] = {}
-        for _ in range(count):
-            node = depth = 0
-            while not matcher.is_accepting:
-                matcher.mask(bits)
-                if node not in known:
-                    options = np.flatnonzero((trie.parent == node) & alive)
-                    weights = np.exp(self.steps[options] - self.steps[options].max())
-                    known[node] = (bits[0].copy(), options, weights / weights.sum())
-                    if not np.array_equal(members(bits[0]), np.sort(trie.token[options])):
-                        raise RuntimeError(f"a mask after {trie.ids(node)} is not the automaton's")
-                row, options, shares = known[node]
-                if not np.array_equal(row, bits[0]):
-                    raise RuntimeError(f"two masks after {trie.ids(node)}")
-                node = int(rng.choice(options, p=shares))
-                matcher.advance(int(trie.token[node]))
-                depth += 1
-            matcher.rollback(depth)
-            found[answer[node]] += 1
-        return found
+    parent, token, depth: int [n]; alive: bool [n, methods], what each can read; steps: float64 [n],
+    log-probability of each node's id; free, masked: float64 [n] and [n, methods], of its whole
+    sequence under the model and each method; complete, open: bool [n]; answer: int [n], the only
+    answer that can come of the node, -1 where several can; past: float64 [answers], log-probability
+    of the sequences whose last id goes past the end.
+    """
 
-    def drawn_freely(self, wanted: int, rng: np.random.Generator) -> np.ndarray:
-        """int64 [answers]: of unconstrained trials at least `wanted` of which spell an answer; none
-        where these would be over 2**60.
+    def __init__(self, posed: Posed, temperature: float = 1.0) -> None:
+        """Raises PromptError."""
+        self.posed, self.temperature, self.n = posed, temperature, len(posed.answers)
+        self._reader: Reader = pick_reader(posed.loaded.model)(posed.loaded.model, posed.prompt_ids)
+        self._eos_ids = np.array(posed.loaded.eos_ids, dtype=np.int64)
+        self._engines = [posed.constraints[method].engine for method in METHODS]
+        self._states: list[tuple[Any, ...]] = [
+            tuple(engine.initial(posed.prompt_ids) for engine in self._engines)
+        ]
+        self._texts, self._only = [b""], _only_answers(posed.answers)
+        self.parent, self.token, self.depth = (np.array([k]) for k in (-1, -1, 0))
+        self.steps, self.free = np.zeros(1), np.zeros(1)
+        self.masked, self.alive = np.zeros((1, 2)), np.ones((1, 2), dtype=bool)
+        self.open, self.complete = np.ones(1, dtype=bool), np.zeros(1, dtype=bool)
+        self.answer = np.array([self._only[b""]])
+        self.past, self.asked = np.full(self.n, -np.inf), 0
 
-        They are not drawn one by one: how many take each edge out of a node is multinomial, and the
-        rest leaves the trie. When to stop depends on how many were accepted, not on which, so the
-        accepted ones are independent draws from the distribution of the answers.
-        """
-        trie, found = self.trie, np.zeros(self.n, dtype=np.int64)
-        mass = float(np.exp(self.summed(self.steps)).sum())
-        if mass < wanted / 2**60:
-            return found
-        while (missing := wanted - int(found.sum())) > 0:
-            passing = np.zeros(len(trie), dtype=np.int64)
-            passing[0] = int(np.ceil(missing / mass))
-            for node in trie.inner():
-                children = np.flatnonzero(trie.parent == node)
-                shares = np.exp(self.steps[children])
-                rest = max(0.0, 1.0 - float(shares.sum()))
-                shares = np.append(shares, rest) / (shares.sum() + rest)
-                passing[children] = rng.multinomial(passing[node], shares)[:-1]
-            found += np.bincount(self.answer_of, passing[self.leaves], self.n).astype(np.int64)
-        return found
+    def __len__(self) -> int:
+        return len(self.parent)
+
+    def ids(self, node: int) -> list[int]:
+        """Those from the root to a node."""
+        found = []
+        while node > 0:
+            found.append(int(self.token[node]))
+            node = int(self.parent[node])
+        return found[::-1]
+
+    def explore(self, slack: float, unread: float, most_nodes: int) -> Trie:
+        """See above. Raises BudgetExceededError where a method reached no answer."""
+        while len(nodes := self._urgent(slack, unread)[: most_nodes - self.asked]):
+            self._expand(nodes)
+        for column, method in enumerate(METHODS):
+            if not (self.complete & self.alive[:, column]).any():
+                advice = f"no answer was reached by {method}; raise --most-nodes"
+                raise BudgetExceededError("forward positions", most_nodes, advice)
+        return self
+
+    def _urgent(self, slack: float, unread: float) -> np.ndarray:
+        """The open nodes to be asked next, ascending; none where nothing is left to be."""
+        nodes = np.flatnonzero(self.open)
+        methods, own = np.exp(self.masked[nodes]).max(axis=1), np.exp(self.free[nodes])
+        total = np.exp(self.free[self.complete]).sum() or own.sum() or 1.0
+        several = self.answer[nodes] < 0
+        parts = [methods * several / slack, own / total / slack, methods / unread]
+        urgency = np.max(parts, axis=0)
+        order = np.argsort(urgency)
+        left = np.cumsum(urgency[order])
+        return np.sort(nodes[order[left > 1][-ROUND:]])
+
+    def _expand(self, nodes: np.ndarray) -> None:
+        """Ask the model what follows these nodes, and add what can."""
+        each = [self._after(node) for node in nodes.tolist()]
+        rows = np.repeat(np.arange(len(nodes)), [len(found) for found in each])
+        tokens = np.array([token for found in each for token in found], dtype=np.int64)
+        states = [after for found in each for after in found.values()]
+        logits = self._reader.logits(self, nodes)
+        steps = scores(logits, rows, tokens, self.temperature)
+        self._go_past(nodes, logits)
+        parents, n = nodes[rows], len(self)
+        alive = np.array([[q is not None for q in after] for after in states], dtype=bool)
+        alive = alive.reshape(-1, len(METHODS))
+        allowed = np.where(alive, steps[:, None], -np.inf)
+        mass = np.full((n, len(METHODS)), -np.inf)
+        np.logaddexp.at(mass, parents, allowed)
+        masked = np.where(alive, allowed - np.where(alive, mass[parents], 0.0), -np.inf)
+        self.masked = np.concatenate([self.masked, self.masked[parents] + masked])
+        self.alive = np.concatenate([self.alive, alive])
+        self.steps = np.concatenate([self.steps, steps])
+        self.free = np.concatenate([self.free, self.free[parents] + steps])
+        self.parent = np.concatenate([self.parent, parents])
+        self.token = np.concatenate([self.token, tokens])
+        self.depth = np.concatenate([self.depth, self.depth[parents] + 1])
+        self._states += states
+        for parent, token in zip(parents.tolist(), tokens.tolist(), strict=True):
+            before = self.token[parent : parent + 1].tolist() if parent else self.posed.prompt_ids
+            spelled = self.posed.loaded.tokenizer.text_bytes((token,), before[-1:])
+            self._texts.append(self._texts[parent] + spelled)
+        new, answers = self._texts[n:], frozenset(self.posed.answers)
+        complete = np.array([text in answers for text in new], dtype=bool)
+        self.open[nodes] = False
+        self.open = np.concatenate([self.open, ~complete])
+        self.complete = np.concatenate([self.complete, complete])
+        self.answer = np.concatenate([self.answer, [self._only[text] for text in new]])
+        self.answer = self.answer.astype(np.int64)
+        self.asked += len(nodes)
+
+    def _after(self, node: int) -> dict[int, tuple[Any, ...]]:
+        """id -> the state of each method after it (None: cannot read it), ascending."""
+        outs = list[dict[int, Any]]()
+        for engine, state in zip(self._engines, self._states[node], strict=True):
+            ids = [] if state is None else members(engine.mask(state)).tolist()
+            ids = [token for token in ids if token not in engine.eos_ids]
+            after = engine.steps(state, np.array(ids, dtype=np.int64)) if ids else []
+            outs.append(dict(zip(ids, after, strict=True)))
+        return {i: tuple(out.get(i) for out in outs) for i in sorted({i for o in outs for i in o})}
+
+    def _go_past(self, nodes: np.ndarray, logits: Any) -> None:
+        """Add the ids after these nodes that spell the rest of an answer and more."""
+        order, spelled = self.posed.loaded.tokenizer.derived("ids in order", _in_order)
+        for row, node in enumerate(nodes.tolist()):
+            for k, answer in enumerate(self.posed.answers):
+                rest = answer[len(self._texts[node]) :]
+                if not answer.startswith(self._texts[node]) or not rest:
+                    continue
+                cut = rest.rstrip(b"\xff")
+                end = bisect_left(spelled, cut[:-1] + bytes([cut[-1] + 1])) if cut else len(spelled)
+                ids = np.setdiff1d(order[bisect_right(spelled, rest) : end], self._eos_ids)
+                if len(ids):
+                    logs = scores(logits, np.full(len(ids), row), ids, self.temperature)
+                    logs = np.append(self.free[node] + logs, self.past[k])
+                    self.past[k] = np.logaddexp.reduce(logs)
+
+    # What is summed up of it.
+
+    def summed(self, paths: np.ndarray, leaves: np.ndarray) -> np.ndarray:
+        """float64 [answers]: log of the summed probability (`paths`: logs [n]) of those leaves
+        (bool [n]) whose answer is known."""
+        nodes, total = np.flatnonzero(leaves & (self.answer >= 0)), np.full(self.n, -np.inf)
+        np.logaddexp.at(total, self.answer[nodes], paths[nodes])
+        return total
+
+    def law(self, method: Method) -> np.ndarray:
+        """float64 [answers]: the method's distribution; what is open and undecided is left out."""
+        paths = self.masked[:, METHODS.index(method)]
+        return np.exp(self.summed(paths, self.complete | self.open))
+
+
+def _only_answers(answers: Sequence[bytes]) -> dict[bytes, int]:
+    """Each beginning of an answer -> the number of the only answer that it begins, else -1."""
+    found: dict[bytes, int] = {}
+    for number, answer in enumerate(answers):
+        for end in range(len(answer) + 1):
+            begun = answer[:end]
+            found[begun] = -1 if found.get(begun, number) != number else number
+    return found
+
+
+def _in_order(tokenizer: Tokenizer) -> tuple[np.ndarray, list[bytes]]:
+    """(ids in the order of what they spell, what that is)."""
+    order = sorted(range(tokenizer.n_ids), key=tokenizer.spellings.__getitem__)
+    return np.array(order, dtype=np.int64), [tokenizer.spellings[token] for token in order]
+
+
+def normalised(log_weights: np.ndarray) -> np.ndarray:
+    """exp(log_weights), scaled to sum 1."""
+    return np.exp(log_weights - np.logaddexp.reduce(log_weights))
+
+
+def total_variation(p: Any, q: Any) -> float:
+    """max over events |p(A) - q(A)| = 1/2 sum |p - q|."""
+    return float(np.abs(np.asarray(p) - np.asarray(q)).sum() / 2)
+
+
+def laws(trie: Trie) -> Row:
+    """All distributions over the answers that are named above, and `mass` and `prefix mass`, the
+    model's probability of all answers. outside: the share of the mass that is not canonical; off:
+    how far the distance of a method, masked or weighted, to the free distribution may be from
+    exact, at most; prefix off: the same of that to the other target."""
+    canonical, (lift, own) = trie.alive[:, 1], (trie.law(method) for method in METHODS)
+    mass = trie.summed(trie.free, trie.complete)
+    written = trie.summed(trie.free, trie.complete & canonical)
+    prefix = np.logaddexp(mass, trie.past)
+    left = np.logaddexp.reduce(trie.free[trie.open], initial=-np.inf)
+    own_left = np.logaddexp.reduce(trie.free[trie.open & canonical], initial=-np.inf)
+    total, own_total, more = (np.logaddexp.reduce(each) for each in (mass, written, prefix))
+    # A distribution that lacks s of its probability is off by s / 2 in a distance; the free
+    # distribution and the weighted one are scaled to 1, where it is s.
+    undecided = trie.open & (trie.answer < 0)
+    slack = float(np.exp(trie.masked[undecided]).sum(axis=0).max(initial=0.0)) / 2
+    return {
+        "free": normalised(mass).tolist(),
+        "lift": lift.tolist(),
+        "canonical": own.tolist(),
+        "weighted": normalised(written).tolist(),
+        "prefix": normalised(prefix).tolist(),
+        "mass": float(np.exp(total)),
+        "prefix mass": float(np.exp(more)),
+        "outside": float(1 - np.exp(own_total - total)),
+        "off": float(np.exp(left - total) + max(slack, np.exp(own_left - own_total))),
+        "prefix off": float(np.exp(min(0.0, left - more)) + slack),
+    }

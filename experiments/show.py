@@ -161,6 +161,8 @@ class Figure:
 
 FREE, LIFT, CANONICAL, PALE = "#333333", "#d1495b", "#00798c", "#bbbbbb"
 """One meaning for a colour throughout: the model itself, any tokenization, its own, the rest."""
+MODELS = ("#6a4c93", "#e09f3e")
+"""Of two models."""
 
 
 def panels(lines: int, columns: int, size: tuple[float, float], **more: Any) -> tuple[Any, Any]:

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import zlib
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -27,12 +28,13 @@ from bpe_automata import TokenAutomaton, Tokenizer, compile_regex
 from bpe_automata._constructions.cartesian_merge import CartesianMerge
 from bpe_automata._constructions.explicit import explore
 from bpe_automata._constructions.lift import Lift
+from bpe_automata._kernels.bits import members
 from bpe_automata._tokenizer.description import Description
 from bpe_automata.reference import TokenDFA, direct_merge, explicit, merges_in_order, replay
 from bpe_automata.testing import small_tokenizer
-from experiments.answers.cases import BOOLEAN, PROMPTS
 from experiments.article.mistral import NAME, Reference, mistral_table
-from experiments.exact import METHODS, Answers
+from experiments.cases import read
+from experiments.exact import METHODS, Trie, normalised, pose, total_variation
 from experiments.lab import Row
 from experiments.models import opened
 from experiments.run.files import require
@@ -46,14 +48,14 @@ from experiments.show import (
     fixed,
     markdown,
     panels,
-    percent,
     small,
     three,
 )
-from experiments.trie import along_paths, kl_divergence, normalised, size_of, total_variation
 
 TITLE = "Distortion"
-CASES = {case.name: case for case in PROMPTS}
+CASES = read(Path(__file__).with_suffix(".jsonl"))
+BOOLEAN = "boolean: ((true)|(false))"
+"""The regex of the article's other example."""
 COLORS = {"free": FREE, "lift": LIFT, "canonical": CANONICAL}
 SHOWN = ("president", "json_bool", "json_enum_quoted", "russian")
 """The prompts that the pages show; the first is the article's."""
@@ -111,40 +113,111 @@ def measure(config: Config, prompt: str) -> list[Row]:
             | {"accepting": int(made.accepting.sum())}
             for name, made in automata(mistral_table(config.merges)).items()
         ]
-    loaded, answers = opened(config.model, config.device, "float32"), CASES[prompt].answers
-    tree = Answers(loaded, CASES[prompt].prompt, answers)
+    loaded = opened(config.model, config.device, "float32")
+    posed = pose(loaded, CASES[prompt].prompt, CASES[prompt].answers)
+    tree = Trie(posed).explore(1e-300, 1e-300, 200_000)
     rng = np.random.default_rng([config.seed, zlib.crc32(prompt.encode())])
-    mass, own = tree.summed(tree.steps), tree.canonical_leaves()
-    free, whole = normalised(mass), float(np.exp(mass).sum())
-    restricted = normalised(tree.summed(tree.steps, own))
+    mass = tree.summed(tree.free, tree.complete)
+    free, own = normalised(mass), tree.complete & tree.alive[:, 1]
+    restricted, whole = tree.summed(tree.free, own), float(np.exp(mass).sum())
     said = {
         "model": loaded.name,
         "note": loaded.note,
         "mass": whole,
-        "not canonical": float(np.exp(tree.summed(tree.steps, ~own)).sum()) / whole,
-        "TV given canonical": total_variation(free, restricted),
+        "not canonical": float(np.exp(tree.summed(tree.free, tree.complete & ~own)).sum()) / whole,
+        "TV given canonical": total_variation(free, normalised(restricted)),
     }
-    drawn, log_law, sizes = tree.drawn_freely(config.samples, rng), np.log(free), dict[str, Row]()
-    rows = _answers("free", tree, free, drawn, np.exp(mass), said)
-    for method in METHODS:
-        steps = tree.masked_steps(method)
-        log_law, paths = tree.summed(steps), along_paths(tree.trie, steps)
-        law, drawn = np.exp(log_law), tree.drawn(method, config.samples, rng)
-        sizes = size_of(tree.automata[method], tree.trie, tree.alive(method), paths)
-        far = {"TV": total_variation(free, law), "KL": kl_divergence(free, log_law)}
-        rows += _answers(method, tree, law, drawn, tree.deciding(method), said | far | sizes)
+    rows = _answers("free", tree, free, drawn_freely(tree, config.samples, rng), np.exp(mass), said)
+    for column, method in enumerate(METHODS):
+        log_law = tree.summed(tree.masked[:, column], tree.complete)
+        law, n = np.exp(log_law), config.samples
+        kl = max(0.0, float(np.sum(free * (np.log(free) - log_law))))
+        far = {"TV": total_variation(free, law), "KL": kl}
+        drawn_ = drawn(tree, column, n, rng)
+        rows += _answers(method, tree, law, drawn_, deciding(tree, column), said | far)
     return rows
 
 
 def _answers(
-    method: str, tree: Answers, law: np.ndarray, drawn: np.ndarray, deciding: np.ndarray, said: Row
+    method: str, tree: Trie, law: np.ndarray, drawn: np.ndarray, deciding: np.ndarray, said: Row
 ) -> list[Row]:
-    each = zip(tree.answers, tree.lengths(), law, drawn, deciding, strict=True)
+    posed = tree.posed
+    each = zip(posed.answers, map(len, posed.own), law, drawn, deciding, strict=True)
     return [
-        {"method": method, "answer": answer, "ids": int(ids), "p": float(p), "drawn": int(k)}
+        {"method": method, "answer": answer.decode(), "ids": ids, "p": float(p), "drawn": int(k)}
         | {"n": int(drawn.sum()), "deciding": float(d), **said}
         for answer, ids, p, k, d in each
     ]
+
+
+def deciding(tree: Trie, column: int) -> np.ndarray:
+    """For each answer the model's own probability of the shortest sequences of ids that a method
+    admits and that lead to this answer only."""
+    alive = tree.alive[:, column]
+    # Of the answers that each node can still become, the first and the last by their numbers.
+    first, last = np.full(len(tree), tree.n), np.full(len(tree), -1)
+    ends = alive & tree.complete
+    first[ends] = last[ends] = tree.answer[ends]
+    for node in range(len(tree) - 1, 0, -1):  # children come after their parents
+        parent = tree.parent[node]
+        first[parent] = min(first[parent], first[node])
+        last[parent] = max(last[parent], last[node])
+    decided = alive & (first == last)
+    nodes = np.flatnonzero(decided & ~decided[tree.parent])
+    return np.bincount(first[nodes], np.exp(tree.free[nodes]), tree.n)
+
+
+def drawn(tree: Trie, column: int, count: int, rng: np.random.Generator) -> np.ndarray:
+    """int64 [answers]: how often each is drawn, step by step through a real matcher. Raises
+    RuntimeError where its mask is not that of the trie."""
+    posed, found = tree.posed, np.zeros(tree.n, dtype=np.int64)
+    matcher = posed.constraints[METHODS[column]].matcher(prefix=posed.prompt_ids)
+    bits = np.zeros((1, (posed.loaded.tokenizer.n_ids + 31) // 32), dtype=np.int32)
+    known: dict[int, tuple[np.ndarray, np.ndarray, np.ndarray]] = {}
+    for _ in range(count):
+        node = depth = 0
+        while not matcher.is_accepting:
+            matcher.mask(bits)
+            if node not in known:
+                options = np.flatnonzero((tree.parent == node) & tree.alive[:, column])
+                weights = np.exp(tree.steps[options] - tree.steps[options].max())
+                known[node] = (bits[0].copy(), options, weights / weights.sum())
+                if not np.array_equal(members(bits[0]), np.sort(tree.token[options])):
+                    raise RuntimeError(f"a mask after {tree.ids(node)} is not the trie's")
+            row, options, shares = known[node]
+            if not np.array_equal(row, bits[0]):
+                raise RuntimeError(f"two masks after {tree.ids(node)}")
+            node = int(rng.choice(options, p=shares))
+            matcher.advance(int(tree.token[node]))
+            depth += 1
+        matcher.rollback(depth)
+        found[tree.answer[node]] += 1
+    return found
+
+
+def drawn_freely(tree: Trie, wanted: int, rng: np.random.Generator) -> np.ndarray:
+    """int64 [answers]: of unconstrained trials at least `wanted` of which spell an answer; none
+    where these would be over 2**60.
+
+    They are not drawn one by one: how many take each edge out of a node is multinomial, and the
+    rest leaves the trie. When to stop depends on how many were accepted, not on which, so the
+    accepted ones are independent draws from the distribution of the answers.
+    """
+    found, leaves = np.zeros(tree.n, dtype=np.int64), np.flatnonzero(tree.complete)
+    mass = float(np.exp(tree.free[leaves]).sum())
+    if mass < wanted / 2**60:
+        return found
+    while (missing := wanted - int(found.sum())) > 0:
+        passing = np.zeros(len(tree), dtype=np.int64)
+        passing[0] = int(np.ceil(missing / mass))
+        for node in np.unique(tree.parent[1:]):
+            children = np.flatnonzero(tree.parent == node)
+            shares = np.exp(tree.steps[children])
+            rest = max(0.0, 1.0 - float(shares.sum()))
+            shares = np.append(shares, rest) / (shares.sum() + rest)
+            passing[children] = rng.multinomial(passing[node], shares)[:-1]
+        found += np.bincount(tree.answer[leaves], passing[leaves], tree.n).astype(np.int64)
+    return found
 
 
 def merged() -> list[Row]:
@@ -225,7 +298,7 @@ def distances(found: pd.DataFrame) -> pd.DataFrame:
 
 
 def tables(rows: pd.DataFrame) -> list[Table]:
-    """Distributions, distances, automata; then the article's."""
+    """Distributions and distances; then the article's."""
     found = asked(rows)
     each = found.assign(share=found["drawn"] / found["n"].replace(0, np.nan)).drop(columns="drawn")
     each = by_method(each.rename(columns={"share": "drawn"}), ["p", "drawn"], "answer")
@@ -258,22 +331,8 @@ def tables(rows: pd.DataFrame) -> list[Table]:
             TV given canonical: the free distribution conditioned on canonical ids. What TV
             canonical has above it comes from renormalising step by step, which no mask avoids""",
         ),
-        automata_table(found[found["method"] != "free"]),
         *article(rows),
     ]
-
-
-def automata_table(found: pd.DataFrame) -> Table:
-    """What the automata after the prompts have of states, transitions and choices."""
-    whole_ = found[["forced", "steps"]].astype(int).astype(str)
-    found = found.assign(**{"one option": whole_["forced"] + "/" + whole_["steps"]})
-    found["expected"] = found["expected_forced"] / found["expected_steps"]
-    data = by_method(found, ["states", "transitions", "one option", "expected"])
-    formats = {c: percent(1) if c.startswith("expected") else fixed(0) for c in data.columns[1:]}
-    formats = {c: f for c, f in formats.items() if "option" not in c}
-    note = """one option: states with a single transition, of those that have any; expected: share
-        of the steps of a drawn answer that have a single option"""
-    return Table("Automata after the prompt", data, formats, note)
 
 
 def article(rows: pd.DataFrame) -> list[Table]:
@@ -348,9 +407,10 @@ def figure(rows: pd.DataFrame) -> Figure:
     ends = far.groupby("single")[[f"TV {m}" for m in METHODS]].max()
     one, more = (ends.loc[k].tolist() if k in ends.index else [0.0, 0.0] for k in (True, False))
     headline = (
-        "One-token answers: masking over any tokenization moves the model's distribution by up to "
-        f"{one[0]:.2f},\nover its own tokenization by at most {one[1]:.4f}. Longer answers: up to "
-        f"{more[0]:.2f} and {more[1]:.2f}."
+        f"{far['single'].sum()} prompts with answers of one token: masking over any tokenization "
+        f"moves the model's distribution by up to {one[0]:.2f},\nover its own tokenization by up "
+        f"to {one[1]:.4f}. {(~far['single']).sum()} with longer ones: by up to {more[0]:.2f} and "
+        f"{more[1]:.2f}."
     )
     model = found["model"].iloc[0]
     note = f"{model}; n = {len(far)} prompts; exact probabilities, not samples."

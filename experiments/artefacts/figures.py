@@ -38,8 +38,7 @@ from bpe_automata.reference import (
 from bpe_automata.testing import small_tokenizer
 from bpe_automata.viz import Drawing, Edge, Node, edge_label, plot
 from bpe_automata.viz import figure as natural
-from experiments.answers.cases import BOOLEAN
-from experiments.artefacts.distortion import MERGES, SIZES, TOKENS, automata
+from experiments.artefacts.distortion import BOOLEAN, MERGES, SIZES, TOKENS, automata
 from experiments.artefacts.growth import WARM
 from experiments.article.mistral import MISTRAL, NAME, Reference, mistral, mistral_table
 from experiments.engines import INSTALL, OutlinesCore, PeerError, refusals

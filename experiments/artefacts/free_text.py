@@ -27,7 +27,17 @@ from experiments.models import GEMMA, SMOLLM2, LoadedModel, opened
 from experiments.sampling import losses
 from experiments.shared.paired_texts import drawn_pairs
 from experiments.shared.passages import KINDS, UNSPACED, divided, passages
-from experiments.show import Figure, Format, Table, fixed, interval, is_missing, panels, percent
+from experiments.show import (
+    MODELS,
+    Figure,
+    Format,
+    Table,
+    fixed,
+    interval,
+    is_missing,
+    panels,
+    percent,
+)
 from experiments.statistics import bootstrap, weighted_mean
 
 TITLE, LONG = "Free generation with and without the tokenizer's own tokenization", True
@@ -255,7 +265,7 @@ def figure(rows: pd.DataFrame) -> Figure:
         for k, (writer, own) in enumerate(pairs.groupby("writer", sort=False)):
             by = {t: mean(some, of, True) for t, some in own.groupby("temperature")}
             there = {t + 0.02 * k: found for t, found in by.items() if not is_missing(found)}
-            style = {"color": ("#6a4c93", "#e09f3e")[k % 2], "marker": "os"[k % 2], "label": writer}
+            style = {"color": MODELS[k % 2], "marker": "os"[k % 2], "label": writer}
             if there:
                 value, low, high = np.array([*there.values()]).T
                 axis.errorbar([*there], value, [value - low, high - value], linestyle="", **style)

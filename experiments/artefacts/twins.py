@@ -27,15 +27,11 @@ import numpy as np
 import pandas as pd
 
 from experiments import models
-from experiments.answers.asked import Opened
-from experiments.answers.distributions import Aims, distributions
-from experiments.answers.methods import OUR_METHODS, Poser
 from experiments.dropout import Corpus, contexts, corpus
+from experiments.exact import Trie, laws, pose, total_variation
 from experiments.lab import Row
-from experiments.logprobs import PROBE, pick_reader
 from experiments.models import LoadedModel
 from experiments.run.files import require
-from experiments.run.provenance import pick_device
 from experiments.sampling import id_losses
 from experiments.show import CANONICAL, FREE, LIFT, Figure, Format, Table, fixed, interval, panels
 from experiments.statistics import estimate, weighted_mean
@@ -98,7 +94,7 @@ def measure(config: Config, arm: str, twin: int) -> list[Row]:
     read = corpus(config.files, config.ids)
     model, said = trained(config, read, config.dropout if arm == "dropout" else 0.0, twin)
     ends = tuple(read.tokenizer.eos_ids)
-    loaded = LoadedModel(arm, "", model, read.tokenizer, ends, model.device.type, 0.0)
+    loaded = LoadedModel(arm, "", model, read.tokenizer, ends, model.device.type)
     asked = (*losses(config, loaded, read), *cuts(config, loaded, read), *answers(config, loaded))
     return [{"measure": "training", **said}, *asked]
 
@@ -107,7 +103,7 @@ def trained(config: Config, read: Corpus, dropout: float, twin: int) -> tuple[An
     """(a llama, what is said of its training)."""
     torch, begun = require("torch"), time.process_time()
     torch.manual_seed(1000 * config.seed + twin)
-    device, end = pick_device("auto"), read.tokenizer.eos_ids[0]
+    device, end = models.pick_device("auto"), read.tokenizer.eos_ids[0]
     llama = require("transformers").LlamaConfig(
         vocab_size=end + 1,
         hidden_size=config.width,
@@ -194,22 +190,16 @@ def cuts(config: Config, loaded: LoadedModel, read: Corpus) -> Iterator[Row]:
 def answers(config: Config, loaded: LoadedModel) -> Iterator[Row]:
     """Distances in each context. off: how far one may be from exact, at most; of: how many answers
     there are; several: how many of these have more than one id."""
-    reader = pick_reader(loaded.model, loaded.prompt_ids("The"), PROBE)
-    ready = Opened(loaded, Poser(loaded.tokenizer, loaded.eos_ids), reader)
-    aims, encode = Aims(config.slack, 1.0, config.most_nodes), loaded.tokenizer.encode
+    encode = loaded.tokenizer.encode
     places = contexts(config.files, encode, config.contexts, config.context // 2, config.seed)
     for item, (prompt, own) in enumerate(places):
-        posed = ready.poser.posed(loaded.prompt_ids(prompt), own)
-        at = distributions(
-            ready.explored(posed, (1.0,), aims, OUR_METHODS), 0, OUR_METHODS, len(own), ()
-        )
-        lift, canonical = (at["methods"][method] for method in OUR_METHODS)
-        slacks = lift["slack"] / 2, canonical["slack"] / 2, canonical["weighted_slack"]
+        trie = Trie(pose(loaded, prompt, own)).explore(config.slack, 1.0, config.most_nodes)
+        found = laws(trie)
+        far = {n: total_variation(found["free"], found[n]) for n in ("lift", "canonical")}
+        far |= {"rest": total_variation(found["free"], found["weighted"])}
         said = {"of": len(own), "several": sum(len(encode(answer)) > 1 for answer in own)}
-        far = {"lift": lift["tv"], "canonical": canonical["tv"], "rest": canonical["weighted_tv"]}
-        for name, value in (far | {"outside": 1 - canonical["share"]}).items():
-            row = {"measure": name, "item": item, "value": value}
-            yield row | {"off": at["free_slack"] + max(slacks)} | said
+        for name, value in (far | {"outside": found["outside"]}).items():
+            yield {"measure": name, "item": item, "value": value, "off": found["off"], **said}
 
 
 # What the rows say.

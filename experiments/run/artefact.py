@@ -177,8 +177,6 @@ def _short(value: Any) -> str:
 
 
 MODULES = {
-    # What constraints do to a model.
-    "distortion-study": "study.distortion_study.artefact",
     # Schemas.
     "schemas": "schemas.comparison",
     "yaml_schemas": "schemas.yaml_schemas",

@@ -29,7 +29,7 @@ def tiny():
 
 @pytest.fixture
 def rows(tiny, monkeypatch):
-    loaded = LoadedModel("tiny", "", None, tiny, (), "cpu", 0.0)
+    loaded = LoadedModel("tiny", "", None, tiny, ())
     model = wanting_model(tiny, banned.WORDS, "", 0, ())
     monkeypatch.setattr(banned, "opened", lambda *_: loaded)
     monkeypatch.setattr(banned, "causal", lambda loaded: model)

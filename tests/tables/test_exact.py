@@ -6,18 +6,20 @@ import numpy as np
 import pytest
 from tiny import BruteForce, tiny_llama
 
+from bpe_automata.errors import BudgetExceededError, PromptError
 from experiments import lab
 from experiments.artefacts import distortion
-from experiments.exact import METHODS, Answers
+from experiments.exact import METHODS, AnswerSetError, Trie, laws, pose, total_variation
+from experiments.logprobs import PackedReader, PaddedReader, pick_reader
 from experiments.statistics import clopper_pearson
-from experiments.trie import along_paths, size_of
 
 CASES = {
-    "words": ("Answer:", (" yes", " no")),
+    "words": ("Answer:", (" yes", " no", " maybe")),
     "quoted": ('A "', ('low"', 'mid"')),
     "split": ("—", (" да", " é")),
 }
 LEVEL = 1e-7
+WHOLE = (1e-300, 1e-300, 10**6)
 
 
 @pytest.fixture(scope="module")
@@ -25,41 +27,94 @@ def loaded(smollm2_tokenizer):
     return tiny_llama(smollm2_tokenizer)
 
 
-@pytest.fixture(scope="module", params=CASES)
+@pytest.fixture(scope="module", params=[(name, heat) for name in CASES for heat in (1.0, 0.5)])
 def case(request, loaded):
-    """(answers in their trie, brute force, the paths of each answer by method)."""
-    prompt, answers = CASES[request.param]
-    brute = BruteForce(loaded, prompt)
+    """(the trie, brute force, the paths of each answer by method)."""
+    (prompt, answers), heat = CASES[request.param[0]], request.param[1]
+    brute = BruteForce(loaded, prompt, heat)
     lift = [brute.tokenizations(answer.encode()) for answer in answers]
     canonical = [[brute.canonical(answer)] for answer in answers]
-    return Answers(loaded, prompt, answers), brute, {"lift": lift, "canonical": canonical}
+    tree = Trie(pose(loaded, prompt, answers), heat).explore(*WHOLE)
+    return tree, brute, {"lift": lift, "canonical": canonical}
 
 
-def test_masses_and_distributions_equal_brute_force(case):
+def test_the_trie_has_all_tokenizations_and_the_own_ones(case):
+    tree, _, paths = case
+    for column, method in enumerate(METHODS):
+        leaves = np.flatnonzero(tree.complete & tree.alive[:, column])
+        found = {tuple(tree.ids(leaf)) for leaf in leaves.tolist()}
+        assert found == {path for spelled in paths[method] for path in spelled}
+    assert [tuple(ids) for ids in tree.posed.own] == [path for (path,) in paths["canonical"]]
+
+
+def test_distributions_equal_brute_force(case):
     tree, brute, paths = case
-    mass = [sum(map(brute.free, spelled)) for spelled in paths["lift"]]
-    assert np.exp(tree.summed(tree.steps)) == pytest.approx(mass)
-    own = [brute.free(path) for (path,) in paths["canonical"]]
-    assert np.exp(tree.summed(tree.steps, tree.canonical_leaves())) == pytest.approx(own)
-    assert tree.lengths().tolist() == [len(path) for (path,) in paths["canonical"]]
+    row = laws(tree)
+    mass = np.array([sum(map(brute.free, spelled)) for spelled in paths["lift"]])
+    own = np.array([brute.free(path) for (path,) in paths["canonical"]])
+    assert row["free"] == pytest.approx(mass / mass.sum())
+    assert row["mass"] == pytest.approx(mass.sum())
+    assert row["weighted"] == pytest.approx(own / own.sum())
+    assert row["outside"] == pytest.approx(1 - own.sum() / mass.sum(), abs=1e-12)
     for method in METHODS:
-        steps = tree.masked_steps(method)
-        assert np.exp(tree.summed(steps)) == pytest.approx(brute.distribution(paths[method]))
-        every = [path for spelled in paths[method] for path in spelled]
-        expected = sum(brute.masked(path, every) * len(path) for path in every)
-        along = along_paths(tree.trie, steps)
-        found = size_of(tree.automata[method], tree.trie, tree.alive(method), along)
-        assert found["expected_steps"] == pytest.approx(expected)
+        assert row[method] == pytest.approx(brute.distribution(paths[method]))
+    assert row["off"] == row["prefix off"] == 0
+
+
+def test_texts_that_begin_with_an_answer_equal_brute_force(case, loaded):
+    """Ids that go past an answer, tried one by one."""
+    tree, brute, paths = case
+    spelled = [loaded.tokenizer.token_bytes(token) for token in range(loaded.tokenizer.n_ids)]
+    masses = []
+    for answer, of in zip(tree.posed.answers, paths["lift"], strict=True):
+        began = {path[:k] for path in of for k in range(len(path))}
+        past = sum(
+            brute.free((*begun, token))
+            for begun in began
+            for text in [b"".join(spelled[i] for i in begun)]
+            for token, more in enumerate(spelled)
+            if token not in loaded.eos_ids
+            and (text + more).startswith(answer)
+            and text + more != answer
+        )
+        masses.append(sum(map(brute.free, of)) + past)
+        assert past > 0
+    row = laws(tree)
+    assert row["prefix"] == pytest.approx(np.array(masses) / sum(masses))
+    assert row["prefix mass"] == pytest.approx(sum(masses))
+
+
+def test_what_is_left_out_is_bounded(loaded):
+    posed = pose(loaded, *CASES["words"])
+    exact, asked = laws(Trie(posed).explore(*WHOLE)), []
+    for slack in (0.3, 0.03, 0.003):
+        tree = Trie(posed).explore(slack, slack, 10**6)
+        rough = laws(tree)
+        asked.append(tree.asked)
+        for method in (*METHODS, "weighted"):
+            one, other = (total_variation(row["free"], row[method]) for row in (exact, rough))
+            assert abs(one - other) <= rough["off"] + 1e-12
+        gap = total_variation(exact["prefix"], rough["prefix"])
+        assert gap <= rough["prefix off"] + 1e-12
+        assert rough["off"] <= 2 * slack
+    assert asked == sorted(asked)
+    with pytest.raises(BudgetExceededError):
+        Trie(posed).explore(0.3, 0.3, 0)
+
+
+def test_answers_that_begin_another_are_refused(loaded):
+    with pytest.raises(AnswerSetError, match="prefix-free"):
+        pose(loaded, "Answer:", (" yes", " yes, sir"))
 
 
 def test_the_mass_of_deciding_prefixes_equals_brute_force(case):
     tree, brute, paths = case
-    for method in METHODS:
+    for column, method in enumerate(METHODS):
         begin = [{p[:i] for p in of for i in range(len(p) + 1)} for of in paths[method]]
-        shared = begin[0] & begin[1]
-        for answer, mass in enumerate(tree.deciding(method)):
-            deciding = {p for p in begin[answer] - shared if p[:-1] in shared}
-            assert mass == pytest.approx(sum(map(brute.free, deciding)))
+        for answer, mass in enumerate(distortion.deciding(tree, column)):
+            others = set().union(*(of for k, of in enumerate(begin) if k != answer))
+            decided = {p for p in begin[answer] - others if p[:-1] in others}
+            assert mass == pytest.approx(sum(map(brute.free, decided)))
 
 
 def agree(counts, law):
@@ -69,20 +124,89 @@ def agree(counts, law):
 
 
 def test_samples_follow_the_distributions(case, rng):
-    tree, _, _ = case
-    for method in METHODS:
-        agree(tree.drawn(method, 400, rng), np.exp(tree.summed(tree.masked_steps(method))))
-    mass = np.exp(tree.summed(tree.steps))
-    drawn = tree.drawn_freely(3000, rng)
-    assert drawn.sum() >= 3000
-    agree(drawn, mass / mass.sum())
+    tree, row = case[0], laws(case[0])
+    for column, method in enumerate(METHODS):
+        agree(distortion.drawn(tree, column, 400, rng), row[method])
+    counts = distortion.drawn_freely(tree, 3000, rng)
+    assert counts.sum() >= 3000
+    agree(counts, row["free"])
 
 
-def test_a_mask_that_differs_from_the_automaton_is_an_error(loaded, rng):
-    tree = Answers(loaded, *CASES["words"])
-    tree.constraints["canonical"] = tree.constraints["lift"]
-    with pytest.raises(RuntimeError, match="not the automaton's"):
-        tree.drawn("canonical", 20, rng)
+def test_a_mask_that_differs_from_the_trie_is_an_error(loaded, rng):
+    posed = pose(loaded, *CASES["words"])
+    tree = Trie(posed).explore(*WHOLE)
+    posed.constraints["canonical"] = posed.constraints["lift"]
+    with pytest.raises(RuntimeError, match="not the trie's"):
+        distortion.drawn(tree, 1, 20, rng)
+
+
+# The readers.
+
+
+class Tree:
+    """Of ids of the tiny model."""
+
+    parent = np.array([-1, 0, 1, 2, 1, 0, 5, 6, 0])
+    token = np.array([-1, 3, 4, 5, 1, 7, 7, 2, 0])
+
+
+@pytest.mark.parametrize("reader", [PackedReader, PaddedReader])
+def test_readers_equal_one_pass_per_node(reader, tiny_model):
+    import torch
+
+    prompt, read = [3, 1, 4, 1, 5], reader(tiny_model, [3, 1, 4, 1, 5])
+    ids = {0: [], 1: [3], 3: [3, 4, 5], 4: [3, 1], 7: [7, 7, 2], 8: [0]}
+    for nodes in ([3, 4, 7], [0, 1, 8], [0], [3]):
+        found = read.logits(Tree, np.array(nodes))
+        for node, row in zip(nodes, found, strict=True):
+            with torch.no_grad():
+                wanted = tiny_model(torch.tensor([[*prompt, *ids[node]]])).logits[0, -1]
+            assert row.numpy() == pytest.approx(wanted.numpy(), abs=1e-9)
+    with pytest.raises(PromptError):
+        reader(tiny_model, [])
+
+
+def test_layers_that_see_a_window_only():
+    torch, transformers = pytest.importorskip("torch"), pytest.importorskip("transformers")
+    torch.manual_seed(1)
+    config = transformers.Gemma3TextConfig(
+        vocab_size=8,
+        hidden_size=16,
+        intermediate_size=16,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        num_key_value_heads=1,
+        head_dim=8,
+        sliding_window=4,
+        layer_types=["sliding_attention", "full_attention"],
+        initializer_range=0.5,
+    )
+    model = transformers.Gemma3ForCausalLM(config).double().eval()
+    nodes = np.arange(9)
+    packed = PackedReader(model, [3, 1, 4, 1, 5]).logits(Tree, nodes)
+    padded = PaddedReader(model, [3, 1, 4, 1, 5]).logits(Tree, nodes)
+    assert packed.detach().numpy() == pytest.approx(padded.detach().numpy(), abs=1e-9)
+    assert pick_reader(model) is PackedReader
+
+
+def test_packed_is_picked_where_it_is_right(tiny_model):
+    """Not for a model that ignores the mask, nor for one that refuses it."""
+
+    class Deaf:
+        device, dtype = tiny_model.device, tiny_model.dtype
+
+        def __call__(self, attention_mask=None, **inputs):
+            return tiny_model(**inputs)
+
+    class Refusing(Deaf):
+        def __call__(self, input_ids, use_cache=False, logits_to_keep=0):
+            return tiny_model(input_ids, use_cache=use_cache, logits_to_keep=logits_to_keep)
+
+    assert pick_reader(tiny_model) is PackedReader
+    assert {pick_reader(model) for model in (Deaf(), Refusing())} == {PaddedReader}
+
+
+# The table of distortions.
 
 
 def test_the_article_comes_out_as_published():

@@ -101,7 +101,7 @@ def loaded():
         eos_token_id=END,
     )
     model = transformers.LlamaForCausalLM(config).double().eval()
-    return LoadedModel("stub", "", model, TOKENIZER, (END,), "cpu", 0)
+    return LoadedModel("stub", "", model, TOKENIZER, (END,))
 
 
 @pytest.mark.parametrize("mode", forced.MODES)

@@ -100,7 +100,7 @@ def test_the_packaged_gemma(tmp_path):
     except MissingDependencyError as error:
         pytest.skip(str(error))
     source = tmp_path / models.GEMMA_FILE
-    models.join_parts(models.gemma_parts(), source, models.gemma_digest())
+    models.join_gemma(source)
     assert equal_logits(models.load_causal_lm(str(folder), torch.float32), source, 262144)
     fields = models.read_fields(source)
     kinds = map(PieceType, fields("tokenizer.ggml.token_type"))

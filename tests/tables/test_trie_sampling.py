@@ -1,125 +1,75 @@
-"""Weighted populations on a trie, of one, two and many, follow the exact distributions."""
+"""Weighted populations on a trie, of one and of many, follow the exact distributions; and the
+parts of a distance sum up to it."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from itertools import product
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from tiny import PIECES, lift_of
+from tiny import PIECES
 
-from experiments.answers.distributions import Explored
-from experiments.answers.populations import Populations, _systematic
-from experiments.answers.targets import Targets, Vocabulary
-from experiments.statistics import clopper_pearson
-from experiments.trie import along_paths, masked_steps, unroll
+from experiments import lab
+from experiments.artefacts import distortion_study
+from experiments.artefacts.distortion_study import _systematic, smc
 
 ANSWERS = ("abcab", "caa", "bbc")
-AUTOMATON = lift_of(ANSWERS)
-LEVEL = 1e-7
-"""Per interval, so that a right sampler fails this test once in 100,000 seeds."""
-COUNT = 20000
 
 
 @pytest.fixture(scope="module")
-def found():
-    """A trie with random log-probabilities; the children of a node have less than all the mass."""
-    trie = unroll([AUTOMATON])
-    scores = np.log(np.random.default_rng(3).random((1, len(trie))) / len(PIECES))
-    scores[0, 0] = 0
-    complete = np.zeros(len(trie), dtype=bool)
-    complete[trie.leaves()] = True
-    texts = ["".join(PIECES[token] for token in trie.ids(node)) for node in range(len(trie))]
-    answer = np.full(len(trie), -1)
-    for node, text in enumerate(texts):
-        (*possible,) = (k for k, one in enumerate(ANSWERS) if one.startswith(text))
-        answer[node] = possible[0] if len(possible) == 1 else -1
-    targets = Targets(Vocabulary([], []), [], 1)
-    none = np.zeros(len(trie), dtype=bool)
-    return Explored(trie, scores, complete, none, answer, 0, targets, np.zeros(1))
+def tree():
+    """Of all tokenizations, with random log-probabilities: the children of a node have less than
+    all the mass."""
+    nodes = [(-1, "")]
+    for node, (_, text) in enumerate(nodes):
+        longer = (text + piece for piece in PIECES)
+        nodes += [(node, t) for t in longer if any(a.startswith(t) for a in ANSWERS)]
+    parent, texts = (np.array(column) for column in zip(*nodes, strict=True))
+    steps = np.log(np.random.default_rng(3).random(len(nodes)) / len(PIECES))
+    steps[0], free, masked = 0.0, np.zeros(len(nodes)), np.zeros((len(nodes), 1))
+    for node in range(1, len(nodes)):
+        mass = np.logaddexp.reduce(steps[parent == parent[node]])
+        free[node] = free[parent[node]] + steps[node]
+        masked[node] = masked[parent[node]] + steps[node] - mass
+    possible = [[k for k, a in enumerate(ANSWERS) if a.startswith(t)] for t in texts.tolist()]
 
+    class Tree(SimpleNamespace):
+        def __len__(self):
+            return len(self.parent)
 
-@pytest.fixture
-def trie(found):
-    return found.trie
-
-
-@pytest.fixture
-def scores(found):
-    return found.scores[0]
-
-
-def agree(counts, distribution):
-    n = int(counts.sum())
-    for count, p in zip(counts, distribution, strict=True):
-        low, high = clopper_pearson(int(count), n, LEVEL)
-        assert low <= p <= high
-
-
-@pytest.fixture
-def populations(found):
-    return Populations(found, found.scores[0], found.trie.alive(0), len(ANSWERS))
-
-
-def leaf_distributions(found):
-    """(distribution under the mask, weight, answer) of each leaf."""
-    leaves = found.trie.leaves()
-    steps = masked_steps(found.trie, found.scores[0], found.trie.alive(0))
-    paths = along_paths(found.trie, steps)[leaves]
-    own = along_paths(found.trie, found.scores[0])[leaves]
-    return np.exp(paths), np.exp(own - paths), found.answer[leaves]
-
-
-def close(made, distribution):
-    assert made.distribution.sum() == pytest.approx(1)
-    assert (np.abs(made.distribution - distribution) <= 5 * made.error + 1e-12).all()
-    assert (made.error > 0).all()
-    assert made.error.max() < 0.01
-
-
-@pytest.mark.parametrize("kind", ["importance", "smc"])
-def test_one_particle_is_the_masked_distribution(kind, populations, found, rng):
-    distribution, _, answers = leaf_distributions(found)
-    made = getattr(populations, kind)(1, COUNT, rng)
-    close(made, np.bincount(answers, distribution, len(ANSWERS)))
-
-
-def test_two_weighted_particles_are_enumerated(populations, found, rng):
-    distribution, weight, answers = leaf_distributions(found)
-    expected = np.zeros(len(ANSWERS))
-    for one, other in product(range(len(distribution)), repeat=2):
-        for taken in (one, other):
-            share = weight[taken] / (weight[one] + weight[other])
-            expected[answers[taken]] += distribution[one] * distribution[other] * share
-    close(populations.importance(2, COUNT, rng), expected)
-
-
-@pytest.mark.parametrize("kind", ["importance", "smc"])
-def test_many_particles_give_the_free_distribution(kind, populations, found, rng):
-    distribution, weight, answers = leaf_distributions(found)
-    mass = np.bincount(answers, distribution * weight, len(ANSWERS))
-    made = getattr(populations, kind)(2000, 200, rng)
-    assert made.distribution == pytest.approx(mass / mass.sum(), abs=0.01)
-
-
-def test_open_nodes_count_for_their_one_answer(found, rng):
-    cut = found.trie.depth <= 1
-    first = np.flatnonzero(cut)
-    trie = type(found.trie)(*(column[first] for column in vars(found.trie).values()))
-    part = replace(
-        found,
-        trie=trie,
-        scores=found.scores[:, first],
-        complete=found.complete[first],
-        open=~found.complete[first] & (trie.depth == 1),
-        answer=found.answer[first],
+    return Tree(
+        parent=parent,
+        steps=steps,
+        free=free,
+        masked=masked,
+        alive=np.ones((len(nodes), 1), dtype=bool),
+        complete=np.isin(texts, ANSWERS),
+        answer=np.array([of[0] if len(of) == 1 else -1 for of in possible]),
+        n=len(ANSWERS),
     )
-    made = Populations(part, part.scores[0], trie.alive(0), len(ANSWERS)).importance(1, COUNT, rng)
-    steps = np.exp(masked_steps(trie, part.scores[0], trie.alive(0)))
-    decided = (trie.depth == 1) & (part.answer >= 0)
-    expected = np.bincount(part.answer[decided], steps[decided], len(ANSWERS))
-    assert made.distribution == pytest.approx(expected, abs=0.02)
+
+
+def law(tree, paths):
+    """float64 [answers]."""
+    own = np.exp(paths) * tree.complete
+    return np.bincount(np.maximum(tree.answer, 0), own, tree.n) / own.sum()
+
+
+def test_one_particle_is_the_masked_distribution(tree, rng):
+    assert smc(tree, 0, 1, 20_000, rng) == pytest.approx(law(tree, tree.masked[:, 0]), abs=0.015)
+
+
+def test_many_particles_give_the_free_distribution(tree, rng):
+    free = law(tree, tree.free)
+    assert np.abs(free - law(tree, tree.masked[:, 0])).max() > 0.03
+    assert smc(tree, 0, 2000, 100, rng) == pytest.approx(free, abs=0.01)
+
+
+def test_two_particles_are_between(tree, rng):
+    ends = law(tree, tree.masked[:, 0]), law(tree, tree.free)
+    found = smc(tree, 0, 2, 20_000, rng)
+    one, other = (np.abs(found - end).sum() / 2 for end in ends)
+    assert max(one, other) < np.abs(ends[0] - ends[1]).sum() / 2 + 0.01
 
 
 def test_systematic_resampling_copies_as_often_as_weights_say(rng):
@@ -129,3 +79,15 @@ def test_systematic_resampling_copies_as_often_as_weights_say(rng):
     copies = np.stack([(chosen == k).sum(axis=1) for k in range(6)], axis=1)
     assert (np.abs(copies - 6 * shares) < 1).all()
     assert (copies - 6 * shares).mean(axis=0) == pytest.approx(0, abs=0.1)
+
+
+def test_distances_are_the_sums_of_their_parts():
+    module, run = lab.load("distortion-study"), lab.Run(results=lab.ROOT / "none")
+    _, rows = lab.rows_there("distortion-study", module, module.Config(), run)
+    found = distortion_study.points(lab.good(rows))
+    assert len(found) == 1300
+    for parts in (["tokenization", "myopia", "rest"], ["own share", "step share", "rest"]):
+        assert np.allclose(found[parts].sum(axis=1), found["TV lift"])
+    # With weights the lift is at 0, and canonical at the rest.
+    lift, own, rest = (found[f"TV {name}"] for name in ("lift", "canonical", "weighted"))
+    assert np.allclose(found["own share"], ((lift - own) + (0 - rest)) / 2)

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,43 +13,9 @@ import support
 from bpe_automata.testing import small_tokenizer
 from experiments.models import LoadedModel
 from experiments.run.measuring import Run, Settings
-from experiments.trie import Automaton
-
-# A language of eight tokens, small enough to enumerate all tokenizations of a text.
 
 PIECES = ("a", "b", "c", "ab", "bc", "abc", "ca", "aa")
-"""The tokens of the tiny language; an id is an index into this tuple."""
-
-
-def tokenizations(text: str) -> Iterator[list[int]]:
-    """Every sequence of ids that spells `text`, by trying every first piece."""
-    if not text:
-        yield []
-    for token, piece in enumerate(PIECES):
-        if text.startswith(piece):
-            for rest in tokenizations(text[len(piece) :]):
-                yield [token, *rest]
-
-
-def lift_of(answers: Sequence[str]) -> Automaton:
-    """The automaton of all tokenizations; a state is a beginning of an answer."""
-    states = sorted({answer[:i] for answer in answers for i in range(len(answer) + 1)})
-    number = {text: i for i, text in enumerate(states)}
-    edges = tuple(
-        {t: number[q + piece] for t, piece in enumerate(PIECES) if q + piece in number}
-        for q in states
-    )
-    return Automaton(number[""], edges)
-
-
-def single_paths(paths: Sequence[Sequence[int]]) -> Automaton:
-    """The automaton of exactly these sequences of ids."""
-    states = sorted({tuple(path[:i]) for path in paths for i in range(len(path) + 1)})
-    number = {path: i for i, path in enumerate(states)}
-    edges: tuple[dict[int, int], ...] = tuple({} for _ in states)
-    for path in states[1:]:
-        edges[number[path[:-1]]][path[-1]] = number[path]
-    return Automaton(0, edges)
+"""The tokens of a tiny language; an id is an index into this tuple."""
 
 
 # A random model, and the distributions of a small case under it, with every tokenization and every
@@ -60,7 +25,7 @@ def single_paths(paths: Sequence[Sequence[int]]) -> Automaton:
 def tiny_llama(tokenizer, seed: int = 2, eos_ids: tuple[int, ...] = (2,)) -> LoadedModel:
     """A random llama over a real vocabulary, in float64 so that sums can be compared closely."""
     model = support.tiny_llama(seed, tokenizer.n_ids, initializer_range=0.3)
-    return LoadedModel("tiny smollm2", "", model.double(), tokenizer, eos_ids, "cpu", 0.0)
+    return LoadedModel("tiny smollm2", "", model.double(), tokenizer, eos_ids)
 
 
 class BruteForce:

@@ -1,0 +1,447 @@
+"""The distortion study: how far constraints take a model from its own distribution, and when a
+canonical mask helps.
+
+Two models are asked prompts with constraints of several families (`experiments.cases`) whose
+languages can be listed, so that all distributions are summed up on the trie of all tokenizations,
+exactly or with a bound on what is missing (`experiments.exact`). What is drawn from a few weighted
+particles is simulated on that trie.
+
+The distance of the lift is taken apart into
+
+    TV lift = tokenization (TV lift - TV canonical)
+            + myopia (TV canonical - TV of canonical with weights) + rest (the last)
+
+Two things are taken away there, one after the other: other tokenizations, and masking step by step.
+Taking masking away first gives other parts: myopia = TV lift, as the lift with weights is exact,
+and tokenization = -rest. The mean of both orders is the Shapley value of each.
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from experiments.cases import prompt_text, read
+from experiments.exact import METHODS, Trie, laws, pose, total_variation
+from experiments.lab import Row
+from experiments.models import GEMMA, LABELS, SMOLLM2, notes_on, opened
+from experiments.show import (
+    CANONICAL,
+    LIFT,
+    PALE,
+    Figure,
+    Format,
+    Table,
+    fixed,
+    interval,
+    markdown,
+    panels,
+    percent,
+    small,
+    whole,
+)
+from experiments.statistics import bootstrap, estimate, quantile, weighted_mean, weighted_quantile
+
+TITLE, LONG = "When a canonical mask brings a model nearer to itself, and when it does not", True
+CASES = read(Path(__file__).with_suffix(".jsonl"))
+PARTICLES = (8, 32)
+TOLERANCE = CLEARLY = 0.01
+"""How far a distance may be from exact to be counted, at most; a difference that is counted."""
+MASSES = {"below 1e-4": 1e-4, "1e-4 to 1e-2": 1e-2, "over 1e-2": math.inf}
+LENGTHS = {"one token": 1, "2": 2, "3": 3, "4 or more": math.inf}
+"""Of the longest answer of a case, in the tokenizer's own ids."""
+LAWS = ("free", "lift", "canonical", "weighted")
+
+
+@dataclass(frozen=True)
+class Config:
+    """cases: names or families, all if empty; temperature: what logits are divided by; slack,
+    unread, most_nodes: see `experiments.exact`; populations: weighted ones of each size."""
+
+    models: tuple[str, ...] = (SMOLLM2, GEMMA)
+    cases: tuple[str, ...] = ()
+    temperature: float = 1.0
+    slack: float = 1e-3
+    unread: float = 0.05
+    most_nodes: int = 1500
+    populations: int = 1000
+    device: str = "auto"
+    dtype: str = "float32"
+    seed: int = 0
+
+
+SMOKE = Config((SMOLLM2,), ("yes_no_nile_space", "names_species"), populations=50)
+
+
+def cells(config: Config) -> list[Row]:
+    """A model and a case."""
+    chosen = [c for c in CASES.values() if not config.cases or {c.name, c.family} & {*config.cases}]
+    return [{"model": model, "case": case.name} for model in config.models for case in chosen]
+
+
+def measure(config: Config, model: str, case: str) -> Row:
+    """All distributions over the answers, and the distances of what is drawn from populations."""
+    loaded, asked = opened(model, config.device, config.dtype), CASES[case]
+    posed = pose(loaded, prompt_text(asked, loaded), asked.answers)
+    tree = Trie(posed, config.temperature).explore(config.slack, config.unread, config.most_nodes)
+    found, rng = laws(tree), np.random.default_rng([config.seed, zlib.crc32(case.encode())])
+    return {
+        "family": asked.family,
+        "base": asked.base,
+        "ids": max(map(len, posed.own)),
+        "truth": [asked.answers.index(answer) for answer in asked.truth],
+        "is_marked": any(not answer[-1].isalnum() for answer in asked.answers),
+        **found,
+        **{
+            f"{method}, SMC of {n}": total_variation(
+                found["free"], smc(tree, column, n, config.populations, rng)
+            )
+            for column, method in enumerate(METHODS)
+            for n in PARTICLES
+        },
+    }
+
+
+def smc(tree: Trie, column: int, n: int, count: int, rng: np.random.Generator) -> np.ndarray:
+    """float64 [answers]: the distribution of what is taken, by its weight, of a population of n
+    particles under a mask, weighed and resampled as in `bpe_automata.sampling._smc`; the mean over
+    so many populations. In an open node the rest of its only answer counts as certain."""
+    masked, alive = np.exp(tree.masked[:, column]), tree.alive[:, column]
+    nodes = np.flatnonzero(alive)[1:]
+    nodes = nodes[np.argsort(tree.parent[nodes], kind="stable")]
+    left = np.full(len(tree), -np.inf)  # log of the mass that the mask leaves behind a node
+    np.logaddexp.at(left, tree.parent[nodes], tree.steps[nodes])
+    having, first, family = np.unique(tree.parent[nodes], return_index=True, return_inverse=True)
+    number, last = np.zeros(len(tree), dtype=np.int64), np.append(first[1:], len(nodes)) - 1
+    number[having] = np.arange(len(having))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        shares = np.nan_to_num(masked[nodes] / masked[tree.parent[nodes]])
+    total = np.concatenate([[0.0], np.cumsum(shares)])
+    within = family + np.minimum(total[1:] - total[first][family], 1.0)
+    at, weights = np.zeros((count, n), dtype=np.int64), np.zeros((count, n))
+    while (going := np.isfinite(left[at])).any():
+        weights += np.where(going, left[at], 0.0)
+        poor = _effective(weights) < n / 2
+        if poor.any():
+            chosen = _systematic(weights[poor], rng)
+            at[poor] = np.take_along_axis(at[poor], chosen, axis=1)
+            level = np.logaddexp.reduce(weights[poor], axis=1) - np.log(n)
+            weights[poor] = level[:, None]
+        going = np.isfinite(left[at])
+        own = number[at[going]]
+        place = np.searchsorted(within, own + rng.random(len(own)), side="right")
+        # The cumulated probability of a last child may have been rounded to below 1.
+        at[going] = nodes[np.minimum(place, last[own])]
+    answers = tree.answer[at]
+    usable = np.where(answers >= 0, weights, -1e300)
+    shares = np.exp(usable - usable.max(axis=1, keepdims=True)) * (answers >= 0)
+    shares /= np.maximum(shares.sum(axis=1, keepdims=True), 1e-300)
+    return np.bincount(np.maximum(answers, 0).ravel(), shares.ravel(), tree.n) / count
+
+
+def _effective(log_weights: np.ndarray) -> np.ndarray:
+    """float64 [populations]: (sum w)^2 / sum w^2."""
+    weights = np.exp(log_weights - log_weights.max(axis=1, keepdims=True))
+    return weights.sum(axis=1) ** 2 / (weights**2).sum(axis=1)
+
+
+def _systematic(log_weights: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """int64 [populations, particles]: who goes on."""
+    weights = np.exp(log_weights - log_weights.max(axis=1, keepdims=True))
+    total = np.cumsum(weights, axis=1)
+    total /= total[:, -1:]
+    count, n = weights.shape
+    points = (np.arange(n) + rng.random((count, 1))) / n
+    row = np.arange(count)[:, None]
+    found = np.searchsorted((total + row).ravel(), (points + row).ravel(), side="right")
+    return np.minimum(found.reshape(count, n) - row * n, n - 1)
+
+
+# What the rows say. A point is a case under a model; TVs are those to the free distribution.
+
+
+def points(rows: pd.DataFrame) -> pd.DataFrame:
+    """Those that are within `TOLERANCE` of exact, with distances, parts, and ranges."""
+    found = rows[rows["off"] <= TOLERANCE].reset_index(drop=True)
+    for name in LAWS[1:]:
+        each = zip(found["free"], found[name], strict=True)
+        found[f"TV {name}"] = [total_variation(p, q) for p, q in each]
+    lift, own, rest = (found[f"TV {name}"] for name in LAWS[1:])
+    found = found.assign(tokenization=lift - own, myopia=own - rest, rest=rest)
+    found["own share"], found["step share"] = (lift - own - rest) / 2, (lift + own - rest) / 2
+    found["model"] = pd.Categorical(found["model"], found["model"].unique())
+    ends, bounds = [0, *LENGTHS.values()], [0, *MASSES.values()]
+    found["length"] = pd.cut(found["ids"], ends, labels=[*LENGTHS])
+    found["masses"] = pd.cut(found["mass"], bounds, labels=[*MASSES], right=False)
+    return found
+
+
+def summed_up(group: pd.DataFrame) -> Row:
+    """What the tables say of some points. Questions are drawn again for intervals: variants of one
+    say less than many questions."""
+    off, more = group[group["TV lift"] > CLEARLY], group["tokenization"]
+    share = off["tokenization"] / off["TV lift"]
+    return {
+        "cases": len(group),
+        "lift, mean": estimate(group, weighted_mean, "TV lift", "base"),
+        "canonical, mean": estimate(group, weighted_mean, "TV canonical", "base"),
+        "lift, median": quantile(group["TV lift"].tolist(), 0.5),
+        "canonical, median": quantile(group["TV canonical"].tolist(), 0.5),
+        "lift off": len(off),
+        "more than half taken away": int((share > 0.5).sum()),
+        "median share": share.median(),
+        "lift : canonical farther": ((more > CLEARLY).sum(), (more < -CLEARLY).sum()),
+    }
+
+
+SUMMED: dict[str, Format] = dict.fromkeys(("cases", "lift off", "more than half taken away"), whole)
+SUMMED |= dict.fromkeys(("lift, mean", "canonical, mean"), interval(fixed(3)))
+SUMMED |= dict.fromkeys(("lift, median", "canonical, median"), fixed(4))
+SUMMED |= {
+    "median share": lambda value: f"{round(value, 2) + 0.0:.2f}",
+    "lift : canonical farther": lambda pair: "{} : {}".format(*pair),
+}
+
+
+def by(found: pd.DataFrame, field: str) -> pd.DataFrame:
+    """A line for each model and value."""
+    return pd.DataFrame(
+        {"model": LABELS.get(model, model), field: str(value)} | summed_up(group)
+        for (model, value), group in found.groupby(["model", field], observed=True)
+    )
+
+
+def ways(found: pd.DataFrame) -> pd.DataFrame:
+    """A line for each model and way to answer: distances, and right answers where they are known
+    (of what was simulated only the distances are)."""
+    lines = list[Row]()
+    names = [*LAWS, *(f"{method}, SMC of {n}" for method in METHODS for n in PARTICLES)]
+    for model, own in found.groupby("model", observed=True):
+        told = own[own["truth"].map(len) > 0]
+        for name in names:
+            field = name if name not in LAWS else f"TV {name}"
+            called = "canonical, weighted" if name == "weighted" else name
+            line: Row = {"model": LABELS.get(model, model), "way": called, "cases": len(own)}
+            if name != "free":
+                line |= {"median": estimate(own, weighted_quantile(0.5), field, "base")}
+                line |= {"mean": estimate(own, weighted_mean, field, "base")}
+                line |= {"90 %": quantile(own[field].tolist(), 0.9), "worst": own[field].max()}
+            if name in LAWS and len(told):
+                each = zip(told[name], told["truth"], strict=True)
+                right = [(sum(p[k] for k in truth), np.argmax(p) in truth) for p, truth in each]
+                line["P(right)"], line["likeliest is right"] = np.mean(right, axis=0)
+            lines.append(line)
+    every = pd.DataFrame(lines)
+    last = [name for name in ("P(right)", "likeliest is right") if name in every]
+    return every[[*every.columns.drop(last), *last]]
+
+
+def parts(found: pd.DataFrame) -> pd.DataFrame:
+    """A line for each model: shares of the summed distance of the lift."""
+    lines = list[Row]()
+    for model, own in found.groupby("model", observed=True):
+        wholes = own["TV lift"].to_numpy(dtype=float)
+        line: Row = {"model": LABELS.get(model, model), "cases": len(own)}
+        for name in ("tokenization", "myopia", "rest", "own share", "step share"):
+
+            def ratio(values: np.ndarray, taken: np.ndarray, w: np.ndarray = wholes) -> np.ndarray:
+                shares: np.ndarray = (taken @ values) / (taken @ w)
+                return shares
+
+            ends = bootstrap(own[name].tolist(), own["base"].tolist(), ratio)
+            line[name] = (own[name].sum() / wholes.sum(), *ends)
+        lines.append(
+            line | {"not canonical": own["outside"].median(), "most": own["outside"].max()}
+        )
+    return pd.DataFrame(lines)
+
+
+def targets(found: pd.DataFrame) -> pd.DataFrame:
+    """A line for each model and meaning of "the model writes this answer"."""
+    lines = list[Row]()
+    for model, own in found.groupby("model", observed=True):
+        each = own[own["prefix off"] <= TOLERANCE]
+        far = each.assign(mass=each["prefix mass"] / each["mass"])
+        for method in METHODS:
+            pairs = zip(each["prefix"], each[method], strict=True)
+            far[f"TV {method}"] = [total_variation(p, q) for p, q in pairs]
+        far["tokenization"] = far["TV lift"] - far["TV canonical"]
+        some = {
+            "ids that spell it exactly": own.assign(mass=1.0),
+            "a text that begins with it": far,
+        }
+        some["the same, where one ends in a mark"] = far[far["is_marked"]]
+        for name, group in some.items():
+            line = {
+                "model": LABELS.get(model, model),
+                "target": name,
+                "mass": group["mass"].median(),
+            }
+            kept = ("cases", "lift, mean", "canonical, mean", "lift : canonical farther")
+            lines.append(line | {key: summed_up(group)[key] for key in kept})
+    return pd.DataFrame(lines)
+
+
+def tables(rows: pd.DataFrame) -> list[Table]:
+    """By length first; then by mass and family; all ways; parts; targets."""
+    found, one = points(rows), interval(fixed(4))
+    distances: dict[str, Format] = {"median": one, "mean": interval(fixed(3)), "90 %": fixed(3)}
+    distances |= {"worst": fixed(3), "P(right)": fixed(3), "likeliest is right": percent(1)}
+    shares = interval(percent())
+    taken = dict.fromkeys(("tokenization", "myopia", "rest", "own share", "step share"), shares)
+    note = f"""TV: total variation distance to the free distribution, the model's own over the
+        answers, given that it writes one; [ ]: 95 % intervals by drawing questions again, variants
+        together, each for itself. The questions were written to cover kinds of constraints, before
+        any was measured: they are no sample of what people ask
+
+        lift off: by more than {CLEARLY}; of these, those of whose distance the canonical mask takes
+        away more than half, and the median share that it takes away; farther: by more than
+        {CLEARLY}, of all cases
+
+        one token: each answer is one. The canonical mask then acts on one step, so its distribution
+        is by construction the model's own given canonical ids, and it is off by no more than the
+        mass on other tokenizations. That this mass is small, and that the lift is far off for the
+        same answers, was measured
+
+        {(rows["off"] > TOLERANCE).sum()} of {len(rows)} cases are left out: a distance may be off
+        by more than {TOLERANCE}
+
+        {notes_on(rows["model"].unique())}"""
+    about_mass = "mass: the model's probability of all answers of a case together, unasked"
+    return [
+        Table(
+            "Answer length decides: ids of the longest answer", by(found, "length"), SUMMED, note
+        ),
+        Table("The mass of the answers", by(found, "masses"), SUMMED, about_mass),
+        Table("Families of constraints", by(found, "family"), SUMMED),
+        Table(
+            "What removes it",
+            ways(found),
+            distances,
+            f"""weighted: what importance weights and SMC under the canonical mask converge to
+            (under the lift's: the free distribution); SMC of {" or ".join(map(str, PARTICLES))}:
+            one draw from a population of that size, simulated
+
+            P(right), likeliest is right: where right answers are known""",
+        ),
+        Table(
+            "Where the lift's distance comes from: shares of its sum",
+            parts(found).rename(
+                columns={"own share": "tokenization, Shapley", "step share": "myopia, Shapley"}
+            ),
+            taken
+            | {"tokenization, Shapley": shares, "myopia, Shapley": shares}
+            | {"not canonical": small, "most": percent(1), "cases": whole},
+            """tokenization: what the canonical mask takes away; myopia: what weights then do; rest.
+            Shapley: the mean of both orders. If masking goes first, myopia is all, and tokenization
+            -rest: its Shapley value cannot exceed one half
+
+            not canonical: the share of the free mass of a case's answers, median and most""",
+        ),
+        Table(
+            "Two meanings of: the model writes an answer",
+            targets(found),
+            SUMMED | {"mass": fixed(4)},
+            """mass: of all answers, relative to that of ids that spell one exactly, median. The
+            last id of a text that begins with an answer may go past its end; masks admit none that
+            does. A mark: a character that is neither a letter nor a digit""",
+        ),
+    ]
+
+
+def halves(found: pd.DataFrame) -> list[tuple[str, str, pd.DataFrame]]:
+    """(model, length, points), by answers of one token and longer ones."""
+    return [
+        (LABELS.get(str(model), str(model)), name, own[(own["ids"] == 1) == (name == "one token")])
+        for model, own in found.groupby("model", observed=True)
+        for name in ("one token", "longer")
+    ]
+
+
+def figure(rows: pd.DataFrame) -> Figure:
+    """A mark for each case: how far the lift and canonical are from the free distribution."""
+    found = points(rows)
+    each = halves(found)
+    drawn, axes = panels(1, len(each), (2.6 * len(each), 4.2), sharey=True)
+    counts = {"one token": np.zeros(2, dtype=int), "longer": np.zeros(2, dtype=int)}
+    for axis, (model, name, own) in zip(axes[0], each, strict=True):
+        axis.axline((0, 0), (1, 1), color=PALE, linewidth=1)
+        more = own["tokenization"]
+        colors = np.where(more > CLEARLY, LIFT, np.where(more < -CLEARLY, CANONICAL, PALE))
+        axis.scatter(own["TV lift"], own["TV canonical"], s=16, c=colors, alpha=0.6, linewidths=0)
+        axis.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), aspect="equal", xlabel="TV of the lift")
+        axis.set_title(f"{model}: {name}\n{len(own)} cases", loc="left", fontsize=10)
+        said = summed_up(own)
+        counts[name] += (said["more than half taken away"], said["lift off"])
+    axes[0][0].set_ylabel("TV of canonical")
+    one, longer = ("{} of {}".format(*counts[name]) for name in counts)
+    return Figure(
+        drawn,
+        "Answer length decides: of the lift's error a canonical mask takes away more than half in "
+        f"{one} cases if answers are one token, in {longer} if longer",
+        "A mark is a question under one model; TV: total variation distance to the model's own "
+        f"distribution over the answers, exact or within {TOLERANCE}. Red: the lift is farther off "
+        f"by more than {CLEARLY}; blue: canonical is. Counted: cases in which the lift is off by "
+        f"more than {CLEARLY}.",
+    )
+
+
+def share(said: Row) -> str:
+    """The median share that the canonical mask takes away."""
+    return SUMMED["median share"](said["median share"])
+
+
+def numbers(rows: pd.DataFrame) -> dict[str, str]:
+    """Means (medians) by length and mass; what is taken away; parts."""
+    found, lines, told = points(rows), list[Row](), list[str]()
+    models = found["model"].cat.categories
+    for model in models:
+        own = found[found["model"] == model]
+        some = {"all": own, "one token": own[own["ids"] == 1], "longer": own[own["ids"] > 1]}
+        some |= {f"mass {name}": own[own["masses"] == name] for name in MASSES}
+        for method in METHODS:
+            tv = {name: group[f"TV {method}"] for name, group in some.items()}
+            line = {"mean (median)": f"{LABELS.get(model, model)}, {method}"}
+            lines.append(
+                line
+                | {n: f"{v.mean():.3f} ({quantile(v.tolist(), 0.5):.3f})" for n, v in tv.items()}
+            )
+        one, more = (summed_up(some[name]) for name in ("one token", "longer"))
+        if not (one["cases"] and more["cases"]):
+            continue
+        worst = [some["one token"][f"TV {method}"].max() for method in METHODS]
+        ways_ = ways(own).set_index("way")["mean"]
+        begins = targets(own).set_index("target").loc["a text that begins with it"]
+        told.append(
+            f"""- *{LABELS.get(model, model)}*: of the cases in which the lift is off by more than
+            {CLEARLY}, the canonical mask takes away more than half of that in
+            {one["more than half taken away"]} of {one["lift off"]} whose answers are all one token,
+            and in {more["more than half taken away"]} of {more["lift off"]} with longer ones (the
+            median share is {share(one)} and {share(more)}; among the
+            longer ones it is itself farther off by more than {CLEARLY} in
+            {more["lift : canonical farther"][1]} of {more["cases"]}). With one token
+            ({one["cases"]} cases) the lift is {one["lift, mean"][0]:.3f} off on average and
+            {worst[0]:.2f} at most, canonical {one["canonical, mean"][0]:.4f} and {worst[1]:.2f};
+            with more, {more["lift, mean"][0]:.3f} and {more["canonical, mean"][0]:.3f} on average.
+            One text drawn by SMC of 32 particles is {ways_["lift, SMC of 32"][0]:.3f} off under the
+            lift and {ways_["canonical, SMC of 32"][0]:.3f} under the canonical mask. Against texts
+            that begin with an answer, the two masks are {begins["lift, mean"][0]:.3f} and
+            {begins["canonical, mean"][0]:.3f} off."""
+        )
+    shares = [
+        f"""- *{line["model"]}*: of the lift's distances, summed up, canonical ids take away
+        {line["tokenization"][0]:.0%} if they come first (weights then {line["myopia"][0]:.0%}, and
+        {line["rest"][0]:.0%} stay), and nothing if weights do; the Shapley values are
+        {line["own share"][0]:.0%} tokenization and {line["step share"][0]:.0%} myopia."""
+        for line in parts(found).to_dict("records")
+    ]
+    return {
+        "distortion-study in short": markdown(pd.DataFrame(lines)),
+        "distortion-study": "\n".join(told),
+        "distortion-study shares": "\n".join(shares),
+    }

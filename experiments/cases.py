@@ -1,0 +1,83 @@
+"""Prompts with answers: those of the distortion table and of the distortion study, and the chat
+formats that are put around a question.
+
+All were written before any of them was measured: no model has been run on a case to choose it, to
+word it, or to leave it out. A tokenizer (SmolLM2's) was used for two things, neither of which looks
+at a probability: answers with too many tokenizations to sum over were shortened, and prompts that
+an answer would change were reworded, except in the variants that are meant for that.
+
+The functions of the family `function_calls` are real ones, of the PyPI package `bfcl-eval`
+2026.3.23 (Berkeley Function Calling Leaderboard; Apache-2.0). Only facts are kept: names, the order
+of parameters, their types and enumerations.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from experiments.models import LoadedModel
+
+
+@dataclass(frozen=True)
+class Case:
+    """family: what the constraint is of (names, choices, yes_no, ...); base: what variants of one
+    question share, which differ in style or in boundary only, and list their answers in the same
+    order; style: of the prompt ("plain", "chat", "few_shot", "json", "code"); boundary: how the
+    prompt ends and the answer begins ("space" before the first word is the answer's, "no_space":
+    the prompt's, "newline", "quote", "bracket", "word": the answer goes on from a word, a mark or a
+    script without spaces, "mixed"); answers: prefix-free; truth: those that are right, () where
+    nothing is known."""
+
+    name: str
+    prompt: str
+    answers: tuple[str, ...]
+    family: str = ""
+    base: str = ""
+    style: str = "plain"
+    boundary: str = ""
+    truth: tuple[str, ...] = ()
+
+
+def read(path: Path) -> dict[str, Case]:
+    """By name, of JSON lines with these fields. A case without `base` is its own."""
+    found = dict[str, Case]()
+    for line in path.read_text(encoding="utf-8").splitlines():
+        given: dict[str, Any] = {
+            k: tuple(v) if isinstance(v, list) else v for k, v in json.loads(line).items()
+        }
+        case = Case(**{"base": given["name"], **given})
+        if case.name in found or not {*case.truth} <= {*case.answers}:
+            raise ValueError(f"{path.name}: {case.name} is there twice, or its truth is no answer")
+        found[case.name] = case
+    return found
+
+
+# A prompt of style "chat" holds the bare question, and behind ASSISTANT what the assistant has
+# written already: 'How does this review sound?' + ASSISTANT + '{"sentiment": "'. The formats hold
+# special tokens, spelled as text: they are encoded as such. A token that begins every text (Gemma's
+# <bos>) is no part of a format, and neither is SmolLM2's default system message. A model of which
+# no format is known, or that was not trained on chats, is asked in plain text.
+
+ASSISTANT = "\n<<assistant>>\n"
+FORMATS = {
+    "smollm2": ("<|im_start|>user\n", "<|im_end|>\n<|im_start|>assistant\n"),
+    "gemma": ("<start_of_turn>user\n", "<end_of_turn>\n<start_of_turn>model\n"),
+}
+"""Part of a model's name in lower case -> what stands before the question, and after it. The first
+mark, as an added token, tells a format to models of other names."""
+PLAIN = ("Question: ", "\nAnswer:\n")
+
+
+def prompt_text(case: Case, loaded: LoadedModel) -> str:
+    """What the model reads before its answer."""
+    if case.style != "chat":
+        return case.prompt
+    asked, _, begun = case.prompt.partition(ASSISTANT)
+    added = {token.content for token in loaded.tokenizer.description.added}
+    named = [both for name, both in FORMATS.items() if name in loaded.name.lower()]
+    marked = [both for both in FORMATS.values() if both[0].partition(">")[0] + ">" in added]
+    before, after = (*named, *marked, PLAIN)[0] if loaded.instruct else PLAIN
+    return before + asked + after + begun

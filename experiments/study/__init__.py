@@ -1,1 +1,0 @@
-"""What constraints do to the distribution of a model, and what a model writes unasked."""
