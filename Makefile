@@ -113,7 +113,7 @@ masks: $(STAMP)
 	@$(BIN)/python -m experiments masks
 
 exactness: $(STAMP)
-	@$(BIN)/python -m experiments exactness --tokenizer all --n 100000
+	@$(BIN)/python -m experiments exactness
 
 wheel: $(STAMP)
 	@rm -rf build/wheel dist && mkdir -p build/wheel dist

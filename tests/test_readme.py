@@ -142,7 +142,7 @@ def test_it_is_used_in_a_fresh_environment_without_extras(wheel, tmp_path):
     if "No matching distribution" in done.stderr or "Failed to establish" in done.stderr:
         pytest.skip("the dependencies cannot be fetched")
     assert done.returncode == 0, done.stderr
-    source = ROOT / "experiments" / "laws" / "smoke_tokenizer"
+    source = ROOT / "experiments" / "smoke_tokenizer"
     script = SCRIPT.replace("PATH", repr(str(source)))
     version, *rest = run(python, "-I", "-c", script, cwd=tmp_path).split()
     assert rest == ["True"] * 3

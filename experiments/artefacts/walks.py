@@ -26,7 +26,6 @@ from bpe_automata import Constraint, Tokenizer, constrain
 from bpe_automata.errors import BpeAutomataError
 from bpe_automata.schemas import json_schema, yaml_schema
 from experiments.lab import Row
-from experiments.laws.exact_measure import SMOKE_TOKENIZER
 from experiments.schemas.engines.interface import RefusedError
 from experiments.schemas.inputs import (
     SCHEMAS,
@@ -39,6 +38,7 @@ from experiments.schemas.inputs import (
 from experiments.schemas.judge import Verdicts, with_patterns_for_python
 from experiments.shared.walks import CannotFinishError, ends, finish, readable
 from experiments.show import Table, whole
+from experiments.texts import SMOKE_TOKENIZER
 
 TITLE = "Walks"
 PATTERNS, ROUNDING = "patterns", "rounding"

@@ -180,9 +180,6 @@ MODULES = {
     # Schemas.
     "schemas": "schemas.comparison",
     "yaml_schemas": "schemas.yaml_schemas",
-    # Is it exact?
-    "exactness": "laws.exactness",
-    "tokenizers": "laws.tokenizers",
 }
 """Modules by name, in the order in which `all` makes them."""
 GPU = "-gpu"

@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from bpe_automata.errors import BpeAutomataError
-from experiments.laws.exact_measure import SMOKE_TOKENIZER, shown
 from experiments.run import config
 from experiments.run.config import option
 from experiments.run.executors import FAILURE, Row
@@ -40,6 +39,13 @@ from experiments.schemas.inputs import (
 )
 from experiments.schemas.judge import GAVE_UP, JUDGE, UNEXPLAINED
 from experiments.shared.watched import Limits, LostError, WatchedProcess
+from experiments.texts import SMOKE_TOKENIZER
+
+
+def shown(source: str) -> str:
+    """What a table and a row call a tokenizer: its name, or of a path the last part."""
+    return Path(source).name
+
 
 __all__ = ["TITLE", "facts", "figures", "readme", "tables", "wrong"]
 

@@ -9,11 +9,11 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
 from operator import or_
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from experiments.laws.exact_measure import shown
 from experiments.run.executors import Row
 from experiments.run.readme import wrapped
 from experiments.run.report import Figure, panels
@@ -34,6 +34,12 @@ from experiments.schemas.comparison_worker import OURS, Histogram, of_rows
 from experiments.schemas.judge import GAVE_UP, JUDGE, UNEXPLAINED
 from experiments.shared.shown import in_lines
 from experiments.show import duration, fixed, whole
+
+
+def shown(source: str) -> str:
+    """What a table calls a tokenizer: its name, or of a path the last part."""
+    return Path(source).name
+
 
 TITLE = "Schemas: what compiles, what is wrong, and what it costs"
 QUANTILES = (0.5, 0.9, 0.99, 0.999, 1.0)

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from bpe_automata import Tokenizer
 from bpe_automata.errors import MissingFileError
-from experiments.shared.corpus import messages_of
+from experiments.texts import messages_of
 
 LANGUAGES = {"german": "de", "french": "fr", "russian": "ru", "chinese": "zh_CN"}
 """The folder of translations of each."""

