@@ -30,6 +30,7 @@ from bpe_automata._decoding.constraint import Method
 from bpe_automata._kernels.bits import has
 from bpe_automata.errors import BpeAutomataError, TokenizerError
 from bpe_automata.schemas import json_schema
+from bpe_automata.schemas._nets import Order
 from experiments.lab import ROOT, Row
 
 INSTALL = "pip install --group peers"
@@ -107,19 +108,24 @@ class Engine:
 class Ours(Engine):
     """ "canonical" admits the tokenizer's own ids alone, "lift" any ids that spell the text.
 
-    within: at most so many ids, and the text is complete.
+    within: at most so many ids, and the text is complete; order: of the members of objects.
     """
 
     def __init__(
-        self, tokenizer: Tokenizer, method: Method = "canonical", within: int | None = None
+        self,
+        tokenizer: Tokenizer,
+        method: Method = "canonical",
+        within: int | None = None,
+        order: Order = "schema",
     ) -> None:
         self._tokenizer, self._method, self._within = tokenizer, method, within
+        self._order: Order = order
 
     def prepare(self, regex: str) -> Begin:
         return self._beginning(constrain(self._tokenizer, regex, self._method))
 
     def prepare_schema(self, schema: str) -> Begin:
-        language = json_schema(schema, whitespace="spaced", order="schema")
+        language = json_schema(schema, whitespace="spaced", order=self._order)
         return self._beginning(constrain(self._tokenizer, language, self._method))
 
     def _beginning(self, constraint: Constraint) -> Begin:
@@ -356,6 +362,7 @@ OURS: dict[str, Callable[[Tokenizer], Engine]] = {
     "canonical": Ours,
     "within": lambda tokenizer: Ours(tokenizer, within=WITHIN),
     "lift": lambda tokenizer: Ours(tokenizer, "lift"),
+    "any-order": lambda tokenizer: Ours(tokenizer, order="any"),
 }
 PEERS: dict[str, type[Peer]] = {
     peer.name: peer for peer in (LLGuidance, GLRMask, XGrammar, OutlinesCore)

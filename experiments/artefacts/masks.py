@@ -19,12 +19,11 @@ import random
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from subprocess import PIPE, run
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -34,10 +33,10 @@ from bpe_automata._kernels.bits import has
 from bpe_automata.errors import BpeAutomataError, MissingDependencyError
 from experiments import engines, show
 from experiments.engines import PEERS, Begin, PeerError, Session, passes, refusals
+from experiments.inputs import SCHEMAS, SMOKE_SCHEMAS, Case, schema_cases, shuffled, spelled
 from experiments.lab import ROOT, Row
 from experiments.run.files import lines_of
-from experiments.schemas.inputs import SCHEMAS, SMOKE_SCHEMAS, Case, schema_cases, shuffled, spelled
-from experiments.shared.resources import settled
+from experiments.shared.resources import settled, spent
 from experiments.show import Figure, Table, duration, markdown, three, whole
 from experiments.statistics import quantile
 from experiments.texts import Adversary
@@ -50,7 +49,7 @@ CASES = [
 ]
 """By group: constraints; regexes with texts, to be spelled otherwise; and small constraints that
 every engine compiles and follows before anything is timed."""
-ENGINES = (*engines.OURS, *PEERS)
+ENGINES = ("canonical", "within", "lift", *PEERS)
 BESIDE = "llguidance"  # what ratios are to, in the same run
 LONGEST = 300  # ids of a text that are read
 Us = list[float]
@@ -169,14 +168,6 @@ def cases_of(config: Config, part: str) -> list[Case]:
 
 
 # What masks cost.
-
-
-def spent(call: Callable[..., Any], *given: Any) -> tuple[float, Any]:
-    """(microseconds, what the call returned)."""
-    cpu, wall = time.process_time_ns(), time.perf_counter_ns()
-    made = call(*given)
-    wall = time.perf_counter_ns() - wall
-    return round(min(wall, time.process_time_ns() - cpu) / 1e3, 2), made
 
 
 def timed(begin: Begin, tokenizer: Tokenizer, case: Case) -> Row:

@@ -25,9 +25,7 @@ import yaml
 from bpe_automata import Constraint, Tokenizer, constrain
 from bpe_automata.errors import BpeAutomataError
 from bpe_automata.schemas import json_schema, yaml_schema
-from experiments.lab import Row
-from experiments.schemas.engines.interface import RefusedError
-from experiments.schemas.inputs import (
+from experiments.inputs import (
     SCHEMAS,
     SMOKE_SCHEMAS,
     SMOKE_YAML,
@@ -35,7 +33,8 @@ from experiments.schemas.inputs import (
     schema_cases,
     yaml_cases,
 )
-from experiments.schemas.judge import Verdicts, with_patterns_for_python
+from experiments.judge import Verdicts, with_patterns_for_python
+from experiments.lab import Row
 from experiments.shared.walks import CannotFinishError, ends, finish, readable
 from experiments.show import Table, whole
 from experiments.texts import SMOKE_TOKENIZER
@@ -99,7 +98,7 @@ def measure(config: Config, id: str, style: str) -> Row:
         check, tokenizer = checker(schema, style), _tokenizer(config.tokenizer)
         constraint = constrain(tokenizer, made.to_dfa(depth=3), added_tokens=False)
         constraint.matcher()
-    except (BpeAutomataError, RefusedError) as error:
+    except BpeAutomataError as error:
         return {"why_not": f"{type(error).__name__}: {error}"[:300]}
     rng = random.Random(f"{config.seed} {id} {style}")
     texts, failures, n_ids = list[str](), list[Row](), 0
@@ -164,7 +163,7 @@ def _single_bytes(tokenizer: Tokenizer) -> np.ndarray:
 
 
 def checker(schema: Any, style: str) -> Callable[[str], str | None]:
-    """What is wrong with a text, one of `EXCUSES`, or None. Raises RefusedError for what is no
+    """What is wrong with a text, one of `EXCUSES`, or None. Raises ArgumentError for what is no
     schema."""
     judge, translated = Verdicts(schema), with_patterns_for_python(schema)
     as_ecma = Verdicts(translated)

@@ -177,9 +177,6 @@ def _short(value: Any) -> str:
 
 
 MODULES = {
-    # Schemas.
-    "schemas": "schemas.comparison",
-    "yaml_schemas": "schemas.yaml_schemas",
 }
 """Modules by name, in the order in which `all` makes them."""
 GPU = "-gpu"

@@ -27,7 +27,7 @@ from bpe_automata.schemas import (
     json_schema,
     yaml_schema,
 )
-from experiments.schemas.inputs import yaml_text
+from experiments.inputs import yaml_text
 
 PERSON = {
     "$defs": {"person": {"type": "object", "additionalProperties": False, "required": ["name"]}},

@@ -26,7 +26,7 @@ from bpe_automata.schemas._yaml_style import (
     spelled,
     spellings,
 )
-from experiments.schemas.inputs import yaml_text
+from experiments.inputs import yaml_text
 
 PLACES = (
     ("{}\n", lambda t: t),

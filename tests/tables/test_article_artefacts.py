@@ -21,7 +21,7 @@ from experiments.artefacts.distortion import TOKENS
 from experiments.artefacts.figures import MADE as NEW
 from experiments.artefacts.figures import A, B, X, Y
 from experiments.article import mistral
-from experiments.schemas.inputs import Case
+from experiments.inputs import Case
 
 MADE = ("ab", "aa", "aab", "abc")
 MERGES = (("a", "b"), ("a", "a"), ("a", "ab"), ("ab", "c"))

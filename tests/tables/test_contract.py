@@ -12,8 +12,6 @@ from experiments.run.artefact import ARTEFACTS
 from experiments.run.executors import FAILURE
 from experiments.run.measuring import NAME, Settings, read_run
 
-SLOW = ("schemas",)
-"""Those that take five seconds and more."""
 EVERY = [name for name, artefact in ARTEFACTS.items() if not artefact.on_gpu]
 
 
@@ -22,9 +20,7 @@ def settings(tmp_path, smollm2_gguf) -> Settings:
     return Settings(results=tmp_path, paper=tmp_path / "paper", executor="inline")
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=[pytest.mark.long] if n in SLOW else []) for n in EVERY]
-)
+@pytest.mark.parametrize("name", EVERY)
 def test_it_measures_and_renders(name, settings):
     artefact, config = ARTEFACTS[name], ARTEFACTS[name].smoke()
     artefact.measure(config, settings)

@@ -1,4 +1,4 @@
-"""Engines make the masks that they should, and a watched process says why it was lost."""
+"""Engines make the masks that they should; rows end where their process does."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ import numpy as np
 import pytest
 
 from experiments.engines import PEERS, apart, engine_of
-from experiments.run.executors import FAILURE
-from experiments.shared.watched import Limits, LostError, WatchedProcess
 
 
 @pytest.mark.parametrize("name", ["llguidance", "glrmask", "xgrammar", "outlines_core"])
@@ -39,48 +37,3 @@ def rows_until(n, slow=None):
         if k == slow:
             time.sleep(600)
         yield {"k": k}
-
-
-CHILD = """
-import json, sys, time
-from experiments.shared.watched import serve
-
-def answer(what):
-    if what == "die": sys.exit(3)
-    if what == "raise": raise KeyError("gone")
-    if what == "sleep": time.sleep(3600)
-    if what == "grow": kept = bytearray(300_000_000); time.sleep(3600)
-    print("a remark")
-    return {"answer": what}
-
-serve(lambda: ({"ready": 1.5}, answer))
-"""
-
-
-@pytest.fixture
-def module(tmp_path, monkeypatch):
-    """Makes a module that a child process finds."""
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=":")
-
-    def made(name, text):
-        (tmp_path / f"{name}.py").write_text(text, encoding="utf-8")
-        return name
-
-    return made
-
-
-def test_a_process_that_is_lost_is_a_failure_and_the_next_question_starts_it_anew(module):
-    child = module("watched_child", CHILD)
-    with WatchedProcess(child, [], Limits(seconds=0.1, mb=250)) as process:
-        assert process.ask("sleep") == {FAILURE: "over time: more than 0.1 s"}
-    with WatchedProcess(child, [], Limits(seconds=3600, mb=250)) as process:
-        assert process.start() == {"ready": 1.5, "compiled": 0}
-        assert process.ask("one") == {"answer": "one"}
-        assert process.ask("die") == {FAILURE: "crashed: exit code 3: a remark"}
-        assert process.ask("raise") == {FAILURE: "crashed: exit code 1: KeyError: 'gone'"}
-        assert process.ask("two") == {"answer": "two"}
-        assert process.ask("grow") == {FAILURE: "over memory: more than 250 MB"}
-        process.begin()
-        with pytest.raises(LostError) as lost:
-            process.answer("grow")
-        assert lost.value.mb > 250

@@ -12,8 +12,8 @@ from bpe_automata.sampling import decode
 from bpe_automata.testing import small_tokenizer
 from experiments.artefacts import forced
 from experiments.artefacts.forced import METHODS, certain, nothing, walked, write
+from experiments.inputs import Case
 from experiments.models import LoadedModel
-from experiments.schemas.inputs import Case
 
 MERGES = [("b", "c"), ("a", "bc"), ("b", "d"), ("a", "bd")]
 TOKENIZER = small_tokenizer([*"abcdefghx", "bc", "abc", "bd", "abd"], MERGES, added=["<end>"])

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from experiments.schemas.judge import for_python
+from experiments.judge import for_python
 
 pytest.importorskip("jsonschema")
 

@@ -1,4 +1,4 @@
-"""Schemas with instances, or regexes with texts, as cases that every engine is given alike.
+"""Schemas with instances, as cases that every engine is given alike.
 
 Where the data is: what the config says (`--schemas`, `--yaml-schemas`); by default in the folder
 that the environment variable BPE_AUTOMATA_DATA names, or else in `shared/data` beside the checkout.
@@ -21,9 +21,9 @@ from bpe_automata import Tokenizer
 from bpe_automata.errors import ArgumentError, MissingFileError
 from bpe_automata.schemas import _yaml_style
 from bpe_automata.schemas._yaml_style import INDENT
-from experiments.run.executors import Row
 from experiments.run.files import ROOT, lines_of
 
+Row = dict[str, Any]
 FOLDER = "BPE_AUTOMATA_DATA"
 """The environment variable that names the folder of the data."""
 
@@ -82,12 +82,6 @@ def schema_cases(place: Path, whitespace: str) -> list[Case]:
     ]
 
 
-def regex_cases(path: Path) -> list[Case]:
-    """From a file of JSON lines {"id", "group", "regex", "valid": [text]}. Raises
-    MissingFileError."""
-    return _cases(path, _of_regex)
-
-
 def _cases(path: Path, read: Callable[[int, Row], Case]) -> list[Case]:
     try:
         return [read(number, row) for number, row in enumerate(lines_of(path))]
@@ -100,11 +94,6 @@ def _of_schema(group: str, write: Callable[[Any], str], number: int, row: Row) -
     texts = tuple(write(test["data"]) for test in row["tests"])
     labels = tuple(bool(test["valid"]) for test in row["tests"])
     return Case(str(row["id"]), group, {"schema": row["schema"]}, texts, labels)
-
-
-def _of_regex(number: int, row: Row) -> Case:
-    name, group, texts = str(row.get("id", number)), str(row.get("group", "")), tuple(row["valid"])
-    return Case(name, group, {"regex": row["regex"]}, texts, (True,) * len(texts))
 
 
 def files_of(place: Path) -> list[Path]:

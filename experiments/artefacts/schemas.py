@@ -1,0 +1,320 @@
+"""Schemas: which compile, what is refused, what is wrong, and what compiling costs, here and in
+other engines; YAML files beside their schemas.
+
+Every schema of MaskBench, with instances that `jsonschema` calls valid or not, in a random order.
+Each engine has a process of its own, which is ended when a schema takes too long, and begun anew
+for the next one; engines that are slow do as many as they can in some time. An instance is accepted
+if the tokenizer's own ids of its text pass the masks, and then the end; this package takes members
+in any order here. YAML files come with the schemas of SchemaStore: each is loaded, written again in
+the pinned style, and read under the masks.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import yaml
+
+from bpe_automata import Matcher, Tokenizer, constrain
+from bpe_automata._kernels.bits import has
+from bpe_automata.errors import (
+    ArgumentError,
+    BpeAutomataError,
+    BudgetExceededError,
+    InvalidSchemaError,
+    UnsatisfiableSchemaError,
+)
+from bpe_automata.schemas import yaml_schema
+from experiments import engines
+from experiments.engines import Begin, passes, refusals
+from experiments.inputs import (
+    SCHEMAS,
+    SMOKE_SCHEMAS,
+    SMOKE_YAML,
+    YAML_SCHEMAS,
+    Case,
+    schema_cases,
+    shuffled,
+    yaml_cases,
+    yaml_text,
+)
+from experiments.judge import Verdicts
+from experiments.lab import Row
+from experiments.shared.resources import spent
+from experiments.show import Table, markdown, three, whole
+from experiments.statistics import quantile
+
+TITLE, TIMED = "Schemas: what compiles, and what is wrong", True
+PACKAGES = (*engines.PEERS, "jsonschema")
+OURS, JUDGE, YAML = "any-order", "jsonschema", "yaml"
+QUICK = (OURS, "llguidance")
+"""Engines that are given the time for all schemas."""
+WARMING = {"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "number"}}}
+LONGEST = 300  # ids of a file that are read
+
+
+@dataclass(frozen=True)
+class Config:
+    """n: schemas, none for all; longest: seconds of one; patience: of an engine that is slow."""
+
+    engines: tuple[str, ...] = (*QUICK, "xgrammar", "outlines_core")
+    tokenizer: str = "smollm2"
+    schemas: Path = SCHEMAS
+    yaml_schemas: Path = YAML_SCHEMAS
+    n: int | None = None
+    longest: float = 30.0
+    patience: float = 90.0
+    seed: int = 0
+
+
+SMOKE = Config(QUICK, schemas=SMOKE_SCHEMAS, yaml_schemas=SMOKE_YAML)
+
+
+def cells(config: Config) -> list[Row]:
+    """The judge, the engines; each YAML schema."""
+    files = [{"part": YAML, "name": row["id"]} for row in yaml_cases(config.yaml_schemas)]
+    return [{"part": part} for part in (JUDGE, *config.engines)] + files
+
+
+def measure(config: Config, part: str, name: str = "") -> list[Row] | Row:
+    """A row for each schema; accepted: of each instance."""
+    if part == YAML:
+        return of_files(config, name)
+    cases, rows = cases_of(config), list[Row]()
+    if part == JUDGE:
+        return [{"name": case.id, "accepted": verdicts(case)} for case in cases]
+    began = time.perf_counter()
+    while len(rows) < len(cases):
+        left = float("inf") if part in QUICK else config.patience + began - time.perf_counter()
+        if left <= 0:
+            break
+        first, begun = len(rows), list[str]()
+        for row in engines.apart(config.longest, asked, config, part, first, left):
+            rows += [row] if "status" in row else []
+            begun += [] if "status" in row else [row["name"]]
+        if len(begun) > len(rows) - first:  # it was ended at this one
+            rows.append({"name": begun[-1], "status": "too large", "why": "time, or a crash"})
+        elif part not in QUICK or len(rows) == first:
+            break
+    head = {"label": "this package" if part == OURS else engines.label(part)}
+    return [head | row for row in rows]
+
+
+def cases_of(config: Config) -> list[Case]:
+    """In the order of the seed."""
+    return shuffled(schema_cases(config.schemas, "spaced"), config.n, config.seed)
+
+
+def verdicts(case: Case) -> list[bool | None]:
+    """Of each instance; None where the judge cannot say: of a $ref that leads nowhere, a pattern
+    that is not Python's."""
+    found = list[bool | None]()
+    for text in case.texts:
+        try:
+            found.append(Verdicts(case.source["schema"]).verdict(text))
+        except Exception:  # whatever jsonschema raises
+            found.append(None)
+    return found
+
+
+def asked(config: Config, engine: str, first: int, seconds: float) -> Iterator[Row]:
+    """In the process of an engine: the name of each schema, and what became of it. compile, first:
+    microseconds, of the schema, and then of the first mask."""
+    known = Tokenizer.load(config.tokenizer)
+    made, began = engines.engine_of(engine, known), time.perf_counter()
+    buffer = np.zeros((1, (known.n_ids + 31) // 32), dtype=np.int32)
+    for case in (Case("", "", {"schema": WARMING}, (), ()), *cases_of(config)[first:]):
+        if time.perf_counter() - began > seconds:
+            return
+        row: Row = {"name": case.id}
+        if case.id:
+            yield row
+        try:
+            with refusals():
+                row["compile"], begin = spent(made.prepared, case.source)
+                row["first"], _ = spent(partial(first_mask, begin, buffer))
+        except BpeAutomataError as error:
+            row |= refusal(error.__cause__ or error)
+        else:
+            row["accepted"] = [is_read(begin, text, known) for text in case.texts]
+            row["status"] = "compiled"
+        if case.id:
+            yield row
+
+
+def first_mask(begin: Begin, buffer: np.ndarray) -> None:
+    """By the engine's own call."""
+    begin().filling(buffer)()
+
+
+def is_read(begin: Begin, text: str, tokenizer: Tokenizer) -> bool:
+    """Do the tokenizer's own ids of a text pass?"""
+    try:
+        return passes(begin, tokenizer.encode(text), tokenizer)
+    except BpeAutomataError:  # it has no ids
+        return False
+
+
+def refusal(error: BaseException) -> Row:
+    """status, and why: the keyword, or the beginning of the message."""
+    kinds = {UnsatisfiableSchemaError: "empty", BudgetExceededError: "too large"}
+    kinds |= {InvalidSchemaError: "invalid"}
+    status = next((name for kind, name in kinds.items() if isinstance(error, kind)), "refused")
+    return {"status": status, "why": getattr(error, "keyword", None) or str(error)[:60]}
+
+
+# YAML files.
+
+
+def of_files(config: Config, name: str) -> Row:
+    """compile: microseconds to the first mask; slowest: of a mask along a file; files: what became
+    of each."""
+    case = next(row for row in yaml_cases(config.yaml_schemas) if row["id"] == name)
+    known, judge = Tokenizer.load(config.tokenizer), Verdicts(case["schema"])
+    constrain(known, yaml_schema(WARMING)).matcher().allowed_ids()
+    try:
+        compiling, language = spent(lambda: yaml_schema(case["schema"], order="any"))
+        matcher = constrain(known, language).matcher()
+        first, _ = spent(matcher.allowed_ids)
+    except BpeAutomataError as error:
+        return refusal(error)
+    files, slowest = list[str](), first
+    for text in case["yaml"]:
+        try:
+            value = yaml.safe_load(text)
+            written = yaml_text(value)
+        except (yaml.YAMLError, ArgumentError):
+            files.append("not JSON")
+            continue
+        is_valid, accepted = judge.is_valid(value), language.accepts(written.encode())
+        files.append(OUTCOMES[is_valid, accepted])
+        slowest = max([slowest, *along(matcher.copy(), known, written)])
+    row: Row = {"compile": compiling, "first": first, "slowest": slowest, "files": files}
+    return row | {"status": "compiled"}
+
+
+OUTCOMES = {
+    (True, True): "accepted",
+    (False, False): "rejected as jsonschema does",
+    (True, False): "rejected though valid",
+    (False, True): "accepted though not valid",
+}
+
+
+def along(matcher: Matcher, tokenizer: Tokenizer, text: str) -> Iterator[float]:
+    """Microseconds of each mask, as far as the text is accepted."""
+    buffer = np.zeros((tokenizer.n_ids + 31) // 32, dtype=np.int32)
+    for token in tokenizer.encode(text)[:LONGEST]:
+        yield spent(matcher.mask, buffer)[0]
+        if not has(buffer, token):
+            return
+        matcher.advance(token)
+
+
+# What the rows say.
+
+FIELDS = ["part", "name", "label", "status", "why", "compile", "first", "accepted"]
+FIELDS += ["files", "slowest"]
+STATUSES = ("compiled", "refused", "empty", "too large", "invalid")
+NOTES = """schemas: an engine that is slow did the first of one random order in its time; empty: no
+value is valid, says the engine; too large: over a budget, or killed
+
+valid rejected, invalid accepted: of the instances that jsonschema calls so, formats included, of
+schemas that compiled"""
+
+
+def judged(rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows of engines, with how many instances are valid, and invalid, and how many of each are
+    judged otherwise."""
+    truth = rows[rows["part"] == JUDGE].set_index("name")["accepted"]
+    found = rows[~rows["part"].isin([JUDGE, YAML])].copy()
+    empty = found["status"] == "empty"
+    found["accepted"] = [
+        said if isinstance(said, list) else [False] * len(truth[name]) if none else []
+        for said, name, none in zip(found["accepted"], found["name"], empty, strict=True)
+    ]
+    for right, column in ((True, "valid"), (False, "invalid")):
+        each = [
+            [said for own, said in zip(truth[name], accepted, strict=False) if own is right]
+            for name, accepted in zip(found["name"], found["accepted"], strict=True)
+        ]
+        found[column] = [len(some) for some in each]
+        found[f"{column} wrong"] = [sum(said is not right for said in some) for some in each]
+    return found
+
+
+def engines_of(rows: pd.DataFrame) -> pd.DataFrame:
+    """A line for each engine."""
+    lines = list[Row]()
+    for label, own in judged(rows).groupby("label", sort=False):
+        status = own["status"].value_counts()
+        line: Row = {"engine": label, "schemas": len(own)}
+        line["compiled"] = f"{status.get('compiled', 0) / len(own):.1%}"
+        line |= {name: int(status.get(name, 0)) for name in STATUSES[1:]}
+        line["valid rejected"] = f"{own['valid wrong'].sum()} of {own['valid'].sum():,}"
+        line["invalid accepted"] = f"{own['invalid wrong'].sum()} of {own['invalid'].sum():,}"
+        done = own[own["status"] == "compiled"]
+        for field, title in ((done["compile"], "compile"), (done["first"], "first mask")):
+            values = [*(field / 1e3)]
+            line |= {f"{title}, ms: p{q}": quantile(values, q / 100) for q in (50, 99)}
+        lines.append(line)
+    return pd.DataFrame(lines)
+
+
+def files_of(rows: pd.DataFrame) -> pd.DataFrame:
+    """What became of YAML schemas, and of their files, with the slowest mask."""
+    some = rows[rows["part"] == YAML]
+    counts = Counter(f"schemas: {status}" for status in some["status"])
+    counts += Counter(f"files: {one}" for files in some["files"].dropna() for one in files)
+    shown = [(what, whole(n)) for what, n in counts.items()]
+    for q in (50, 99):
+        first = [*((some["compile"] + some["first"]).dropna() / 1e3)]
+        shown.append((f"ms to the first mask, p{q}:", three(quantile(first, q / 100))))
+    slowest = some.reindex(columns=["slowest"])["slowest"].max() / 1e3
+    shown.append(
+        ("ms of the slowest mask along a file", "-" if pd.isna(slowest) else three(slowest))
+    )
+    return pd.DataFrame(shown, columns=["YAML", "number"])
+
+
+def tables(rows: pd.DataFrame) -> list[Table]:
+    """Engines; what they refuse; YAML; what this package judges wrongly."""
+    rows = rows.reindex(columns=[*dict.fromkeys([*FIELDS, *rows])])
+    shown, found = engines_of(rows), judged(rows)
+    formats = dict.fromkeys(shown.select_dtypes("number"), whole)
+    formats |= {column: three for column in shown if "ms" in column}
+    refused = rows[rows["status"].notna() & (rows["status"] != "compiled")]
+    refused = refused.assign(engine=refused["label"].fillna("YAML"))
+    why = refused.groupby(["engine", "status", "why"], dropna=False).size()
+    why = why.rename("schemas").reset_index().sort_values("schemas", ascending=False, kind="stable")
+    made = [
+        Table("Engines on MaskBench", shown, formats, NOTES),
+        Table("Not compiled, by keyword or message", why.groupby("engine").head(12)),
+        Table("YAML schemas of SchemaStore, with files", files_of(rows)),
+    ]
+    wrong = found[(found["part"] == OURS) & (found["valid wrong"] + found["invalid wrong"] > 0)]
+    columns = ["name", "status", "valid wrong", "invalid wrong"]
+    return made + ([Table("Judged wrongly by this package", wrong[columns])] if len(wrong) else [])
+
+
+def numbers(rows: pd.DataFrame) -> dict[str, str]:
+    """Engines, and YAML."""
+    shown, _, files, *_ = (table.shown() for table in tables(rows))
+    count = dict(zip(files["YAML"], files["number"], strict=True))
+    named = "; ".join(f"{what} {n}" for what, n in count.items())
+    columns = ["engine", "schemas", "compiled", "invalid accepted", "valid rejected"]
+    return {
+        "schemas": f"""`python -m experiments schemas`: the schemas of MaskBench, with `jsonschema`
+            as the judge ([tables](paper_figures/schemas.md)).
+
+            {markdown(shown[[*columns, *shown.columns[-4:]]])}""",
+        "schemas yaml": f"""Schemas of SchemaStore as YAML, with files that come with them: {named}
+            ([table](paper_figures/schemas.md#yaml-schemas-of-schemastore-with-files)).""",
+    }
