@@ -1,5 +1,1 @@
-"""One module per table or figure; run as `python -m experiments NAME`.
-
-Each keeps `measure` (numbers, slow) apart from `render` (tables and figures, fast), so that a plot
-can be drawn again without measuring.
-"""
+"""One module of `artefacts` per table or figure: `python -m experiments NAME`, see `lab`."""

@@ -29,7 +29,7 @@ from jsonschema import Draft202012Validator
 from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata.errors import BpeAutomataError
 from bpe_automata.schemas import json_schema
-from experiments.run.files import lines_of, package_file
+from experiments.files import lines_of, package_file
 
 Row = dict[str, Any]
 CATEGORIES = ("simple_python", "live_simple")

@@ -20,7 +20,7 @@ from typing import Any
 from bpe_automata import Tokenizer
 from bpe_automata._tokenizer.sources import published
 from bpe_automata.errors import MissingFileError
-from experiments.run.files import require
+from experiments.files import require
 
 Line = dict[str, str]
 LONGEST_WAIT = 1200  # seconds for a package

@@ -21,7 +21,7 @@ from bpe_automata import Tokenizer
 from bpe_automata.errors import ArgumentError, MissingFileError
 from bpe_automata.schemas import _yaml_style
 from bpe_automata.schemas._yaml_style import INDENT
-from experiments.run.files import ROOT, lines_of
+from experiments.files import ROOT, lines_of
 
 Row = dict[str, Any]
 FOLDER = "BPE_AUTOMATA_DATA"

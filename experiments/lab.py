@@ -349,10 +349,7 @@ def run_one(verb: str, name: str, options: Sequence[str]) -> int:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Exit code 0, or 2 with one line of error for whatever the user can mend. Names that are no
-    artefact here are those of `experiments.run`."""
-    from experiments.run import command
-
+    """Exit code 0, or 2 with one line of error for whatever the user can mend."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     first = next((k for k, word in enumerate(given) if word.startswith("-")), len(given))
     words, options = given[:first], given[first:]
@@ -360,22 +357,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if verb in ("list", "all") and words:
         print(f"error: `{verb}` stands alone, not before {' '.join(words)!r}", file=sys.stderr)
         return 2
+    unknown = [word for word in words if word not in NAMES]
+    if unknown or not (words or verb in ("list", "all")):
+        said = f"there is no {unknown[0]!r}" if unknown else "no artefact is named"
+        print(f"error: {said}: `python -m experiments list` lists them", file=sys.stderr)
+        return 2
     if verb == "list":
         for name in NAMES:
             file = FOLDER / f"{name.removesuffix(GPU).replace('-', '_')}.py"
             said = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or ""
             print(f"{name:18} {said.splitlines()[0]}")
+        return 0
     codes = []
-    for name in NAMES if verb == "all" else [word for word in words if word in NAMES]:
+    for name in NAMES if verb == "all" else words:
         if verb == "all" and name.endswith(GPU) and "--smoke" in options:
             continue
         is_long = verb == "all" and getattr(load(name), "LONG", False)
         is_read = "--render" in options or (is_long and not {"--long", "--smoke"} & {*options})
         is_read |= verb == "all" and name.endswith(GPU)
         codes.append(run_one("tables" if is_read else verb, name, options))
-    others = [word for word in words if word not in NAMES]
-    if others or not codes or verb == "all":
-        more = ["--render"] if verb == "tables" else []
-        shown = [verb] if verb in ("list", "all") else others
-        codes.append(command.main([*shown, *options, *more]))
     return max(codes)

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from bpe_automata.errors import PromptError
-from experiments.run.files import cache_name, require
+from experiments.files import cache_name, require
 
 CHECK_TOLERANCE = 1e-2
 """Nats. Far above rounding (1e-4 in float32), far below what a wrong attention mask does."""

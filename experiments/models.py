@@ -26,7 +26,7 @@ from bpe_automata import Tokenizer
 from bpe_automata._storage import cache_folder
 from bpe_automata._tokenizer.sources.gguf import read_fields, sentencepiece_proto
 from bpe_automata.errors import MissingFileError, TokenizerError
-from experiments.run.files import package_file, require
+from experiments.files import package_file, require
 
 SMOLLM2, GEMMA = "smollm2", "gemma-3-270m"
 LABELS = {SMOLLM2: "SmolLM2", GEMMA: "Gemma-3"}

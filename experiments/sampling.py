@@ -15,8 +15,8 @@ import numpy as np
 
 from bpe_automata._decoding.drafts import common_length
 from bpe_automata.errors import PromptError
+from experiments.files import cache_name, require
 from experiments.models import LoadedModel
-from experiments.run.files import cache_name, require
 
 BLOCK = 512
 """Ids whose masses are summed in one go."""

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from bpe_automata import Tokenizer
 from bpe_automata.testing import ADVERSARIAL
-from experiments.shared.walks import adds
+from experiments.walks import adds
 
 KINDS = ("adversarial", "multilingual", "code")
 SMOKE_TOKENIZER = str(Path(__file__).with_name("smoke_tokenizer"))

@@ -15,7 +15,7 @@ MOST_ADDRESSES = 12 << 30  # bytes of address space for one process
 MOST_MEMORY = 2 << 30  # bytes that a test may take
 
 LONGEST = (
-    *("tables/test_contract.py", "tables/test_runs.py", "tables/test_ray.py"),
+    "tables/test_lab.py",
     *("test_readme.py", "notebooks/test_notebooks.py"),
     *("threads/test_threads.py", "tokenizer/test_normalizers.py"),
     *("laws/test_direct_merge.py", "schemas/test_linking.py", "test_kernels.py"),

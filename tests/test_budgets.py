@@ -23,7 +23,7 @@ from bpe_automata._budget import (
     with_room,
 )
 from bpe_automata.errors import BudgetExceededError
-from experiments.shared.resources import called_after
+from experiments.resources import called_after
 
 ROOT = Path(__file__).parents[1]
 STUCK = 3600  # seconds without an answer; only a call that never ends takes so long

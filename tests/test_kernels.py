@@ -19,7 +19,7 @@ from bpe_automata._kernels.hashing import EMPTY, build_table, look_up, table_siz
 from bpe_automata._kernels.watch import poll, watched
 from bpe_automata._storage import UntrustedCacheWarning
 from bpe_automata.errors import BudgetExceededError
-from experiments.shared.resources import called_after
+from experiments.resources import called_after
 
 
 @pytest.mark.parametrize("n", [0, 1, 15, 16, 17, 600, 5000])

@@ -28,7 +28,7 @@ from bpe_automata.sampling._banned import free, tail
 from bpe_automata.sampling._loop import asked
 from experiments.lab import Row
 from experiments.models import causal, opened
-from experiments.shared.resources import timed
+from experiments.resources import timed
 from experiments.show import Table, fixed, several, whole
 
 TITLE, TIMED = "Banned words", True

@@ -35,9 +35,9 @@ from bpe_automata.testing import small_tokenizer
 from experiments.article.mistral import NAME, Reference, mistral_table
 from experiments.cases import read
 from experiments.exact import METHODS, Trie, normalised, pose, total_variation
+from experiments.files import require
 from experiments.lab import Row
 from experiments.models import opened
-from experiments.run.files import require
 from experiments.show import (
     CANONICAL,
     FREE,

@@ -34,9 +34,9 @@ from bpe_automata.errors import EmptyLanguageError, TokenizerError
 from bpe_automata.reference import canonical_trie, compare
 from experiments import deployed
 from experiments.lab import FAILURE, Row, failed
-from experiments.shared.walks import FINITE, VARIED, CannotFinishError, finish, own_finite, walk
 from experiments.show import Table, markdown, percent, whole
 from experiments.texts import KINDS, SMOKE_TOKENIZER, Adversary, windows
+from experiments.walks import FINITE, VARIED, CannotFinishError, finish, own_finite, walk
 
 TITLE = "Exactness"
 NAMED = tuple(name for name in TABLE if name != "tekken-240911")  # which is tekken

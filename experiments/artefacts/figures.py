@@ -42,12 +42,12 @@ from experiments.artefacts.distortion import BOOLEAN, MERGES, SIZES, TOKENS, aut
 from experiments.artefacts.growth import WARM
 from experiments.article.mistral import MISTRAL, NAME, Reference, mistral, mistral_table
 from experiments.engines import INSTALL, OutlinesCore, PeerError, refusals
+from experiments.files import lines_of, require
 from experiments.lab import Row
-from experiments.run.files import lines_of, require
-from experiments.shared.resources import timed
-from experiments.shared.walks import walk
+from experiments.resources import timed
 from experiments.show import CANONICAL, LIFT, Figure, Table, duration, panels, whole
 from experiments.statistics import quantile
+from experiments.walks import walk
 
 TITLE, TIMED = "The article's figures, redrawn", True
 PACKAGES = ("outlines_core",)

@@ -43,11 +43,11 @@ from bpe_automata.schemas import json_schema
 from experiments.artefacts.figures import FUNCTIONS
 from experiments.chop import chop, chopped, encoded
 from experiments.engines import INSTALL
+from experiments.files import lines_of, require
 from experiments.inputs import SCHEMAS, SMOKE_SCHEMAS, Case, files_of, schema_cases
 from experiments.lab import Row
 from experiments.models import LoadedModel, causal, device_name, opened
-from experiments.run.files import lines_of, require
-from experiments.shared.resources import timed
+from experiments.resources import timed
 from experiments.show import (
     CANONICAL,
     LIFT,

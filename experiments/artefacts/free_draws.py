@@ -30,9 +30,9 @@ from scipy.special import xlogy
 from bpe_automata import Tokenizer
 from experiments.artefacts.distortion import CASES
 from experiments.exact import Posed, Trie, pose
+from experiments.files import cache_name, require
 from experiments.lab import Row
 from experiments.models import GEMMA, LABELS, SMOLLM2, notes_on, opened
-from experiments.run.files import cache_name, require
 from experiments.show import (
     MODELS,
     PALE,

@@ -24,9 +24,9 @@ import pandas as pd
 from bpe_automata import Tokenizer
 from experiments.lab import Row
 from experiments.models import GEMMA, SMOLLM2, LoadedModel, opened
+from experiments.paired_texts import drawn_pairs
+from experiments.passages import KINDS, UNSPACED, divided, passages
 from experiments.sampling import losses
-from experiments.shared.paired_texts import drawn_pairs
-from experiments.shared.passages import KINDS, UNSPACED, divided, passages
 from experiments.show import (
     MODELS,
     Figure,

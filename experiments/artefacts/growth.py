@@ -24,7 +24,7 @@ from bpe_automata._kernels.bits import members
 from bpe_automata.reference import CartesianProduct, direct_merge, explicit, product_mask
 from experiments.article.mistral import NAME, Reference, mistral_table
 from experiments.lab import Row, failed
-from experiments.shared.resources import forget_peak, limited, resident, settled, timed
+from experiments.resources import forget_peak, limited, resident, settled, timed
 from experiments.show import CANONICAL, PALE, Figure, Table, fixed, panels
 
 TITLE, TIMED, LONG = f"Growth: {NAME}", True, True

@@ -33,10 +33,10 @@ from bpe_automata._kernels.bits import has
 from bpe_automata.errors import BpeAutomataError, MissingDependencyError
 from experiments import engines, show
 from experiments.engines import PEERS, Begin, PeerError, Session, passes, refusals
+from experiments.files import lines_of
 from experiments.inputs import SCHEMAS, SMOKE_SCHEMAS, Case, schema_cases, shuffled, spelled
 from experiments.lab import ROOT, Row
-from experiments.run.files import lines_of
-from experiments.shared.resources import settled, spent
+from experiments.resources import settled, spent
 from experiments.show import Figure, Table, duration, markdown, three, whole
 from experiments.statistics import quantile
 from experiments.texts import Adversary
@@ -57,7 +57,7 @@ FIRST_MASK = """
 import sys
 from bpe_automata import Tokenizer, constrain
 constrain(Tokenizer.load(sys.argv[1]), "(true|false)").matcher().allowed_ids()
-from experiments.shared.resources import resident
+from experiments.resources import resident
 print(resident("VmHWM"))
 """
 CACHE, KERNELS = "BPE_AUTOMATA_CACHE", "NUMBA_CACHE_DIR"

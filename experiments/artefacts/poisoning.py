@@ -25,11 +25,11 @@ import numpy as np
 import pandas as pd
 
 from bpe_automata._decoding.visible import visible_tokens
+from experiments.canonical_texts import after
+from experiments.files import cache_name, require
 from experiments.lab import Row
 from experiments.models import GEMMA, SMOLLM2, LoadedModel, opened, special_ids
-from experiments.run.files import cache_name, require
 from experiments.sampling import padded
-from experiments.shared.canonical_texts import after
 from experiments.show import FREE, Figure, Format, Table, fixed, interval, is_missing, panels, whole
 from experiments.statistics import Statistic, estimate, quantile, weighted_mean, weighted_quantile
 from experiments.words import (

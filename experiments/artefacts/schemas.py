@@ -47,7 +47,7 @@ from experiments.inputs import (
 )
 from experiments.judge import Verdicts
 from experiments.lab import Row
-from experiments.shared.resources import spent
+from experiments.resources import spent
 from experiments.show import Table, markdown, three, whole
 from experiments.statistics import quantile
 

@@ -24,10 +24,10 @@ import numpy as np
 import pandas as pd
 
 from bpe_automata import Tokenizer
+from experiments.canonical_texts import KINDS, Judge
 from experiments.lab import Row
 from experiments.models import GEMMA, SMOLLM2, opened, special_ids
 from experiments.sampling import sample
-from experiments.shared.canonical_texts import KINDS, Judge
 from experiments.show import Figure, Format, Table, fixed, interval, panels, whole
 from experiments.statistics import bootstrap
 

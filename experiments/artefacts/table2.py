@@ -54,7 +54,7 @@ from bpe_automata.schemas import json_schema
 from experiments.article.mistral import MISTRAL, NAME, Reference, mistral_table
 from experiments.inputs import SCHEMAS, SMOKE_SCHEMAS, Case, schema_cases, shuffled
 from experiments.lab import Row, failed
-from experiments.shared.resources import forget_peak, limited, repeated, resident, settled, timed
+from experiments.resources import forget_peak, limited, repeated, resident, settled, timed
 from experiments.show import Table, fixed, markdown, percent, three, whole
 from experiments.statistics import quantile
 

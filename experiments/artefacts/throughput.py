@@ -22,11 +22,11 @@ import pandas as pd
 
 from bpe_automata import Constraint, constrain
 from bpe_automata._decoding.constraint import Method
+from experiments.batched import Drawn, Masked, is_queued, sample_batch
+from experiments.graphed import Graphed
 from experiments.lab import Row
 from experiments.models import LoadedModel, opened
-from experiments.shared.batched import Drawn, Masked, is_queued, sample_batch
-from experiments.shared.graphed import Graphed
-from experiments.shared.resources import timed
+from experiments.resources import timed
 from experiments.show import CANONICAL, LIFT, Figure, Table, fixed, markdown, panels, percent, three
 from experiments.statistics import median_interval
 

@@ -29,9 +29,9 @@ import pandas as pd
 from experiments import models
 from experiments.dropout import Corpus, contexts, corpus
 from experiments.exact import Trie, laws, pose, total_variation
+from experiments.files import require
 from experiments.lab import Row
 from experiments.models import LoadedModel
-from experiments.run.files import require
 from experiments.sampling import id_losses
 from experiments.show import CANONICAL, FREE, LIFT, Figure, Format, Table, fixed, interval, panels
 from experiments.statistics import estimate, weighted_mean

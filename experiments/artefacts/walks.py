@@ -35,9 +35,9 @@ from experiments.inputs import (
 )
 from experiments.judge import Verdicts, with_patterns_for_python
 from experiments.lab import Row
-from experiments.shared.walks import CannotFinishError, ends, finish, readable
 from experiments.show import Table, whole
 from experiments.texts import SMOKE_TOKENIZER
+from experiments.walks import CannotFinishError, ends, finish, readable
 
 TITLE = "Walks"
 PATTERNS, ROUNDING = "patterns", "rounding"

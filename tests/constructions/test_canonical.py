@@ -34,7 +34,7 @@ from bpe_automata.testing import (
     texts,
 )
 from bpe_automata.testing._inputs import own_pieces
-from experiments.shared.walks import VARIED, finish, walk
+from experiments.walks import VARIED, finish, walk
 
 
 def is_canonical(tokenizer, ids):

@@ -46,7 +46,7 @@ from bpe_automata.testing import (
     small_tokenizer,
 )
 from bpe_automata.testing._inputs import own_pieces
-from experiments.shared.walks import VARIED
+from experiments.walks import VARIED
 
 EOS = (0, 2)
 TWELVE = [

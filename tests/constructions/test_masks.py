@@ -31,7 +31,7 @@ from bpe_automata.testing import (
     texts,
 )
 from bpe_automata.testing._inputs import own_pieces
-from experiments.shared.walks import FINITE
+from experiments.walks import FINITE
 
 
 @pytest.fixture(scope="module")

@@ -8,8 +8,8 @@ import pytest
 from bpe_automata import constrain
 from bpe_automata.sampling import decode
 from bpe_automata.testing import byte_level, small_tokenizer
-from experiments.shared.batched import sample_batch
-from experiments.shared.graphed import Graphed
+from experiments.batched import sample_batch
+from experiments.graphed import Graphed
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")

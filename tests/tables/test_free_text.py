@@ -7,9 +7,9 @@ import pytest
 from tiny import tiny_llama
 
 from bpe_automata.testing import byte_level, small_tokenizer
+from experiments.canonical_texts import Judge
+from experiments.paired_texts import drawn_pairs
 from experiments.sampling import losses
-from experiments.shared.canonical_texts import Judge
-from experiments.shared.paired_texts import drawn_pairs
 
 MERGES = [("a", "b"), ("Ġ", "a"), ("Ġ", "Ġ"), ("b", "a"), ("ab", "a"), ("Ã", "©")]
 FLAGS = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)

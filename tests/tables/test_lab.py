@@ -86,8 +86,13 @@ def test_pages_take_numbers_of_whole_rows_alone(run):
 
 def test_commands(capsys):
     assert lab.main(["list"]) == 0
-    assert set(NAMES) <= {line.split()[0] for line in capsys.readouterr().out.splitlines()}
-    assert lab.main(["cake"]) == 2
+    assert {line.split()[0] for line in capsys.readouterr().out.splitlines()} == {*NAMES}
+
+
+@pytest.mark.parametrize("given", [["cake"], ["run"], ["tables", "masks", "cake"], ["all", "cake"]])
+def test_bad_commands_run_nothing(given, capsys):
+    assert lab.main(given) == 2
+    assert capsys.readouterr().err.startswith("error: ")
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if not name.endswith(lab.GPU)])

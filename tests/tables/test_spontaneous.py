@@ -10,8 +10,8 @@ from tiny import tiny_llama
 
 from bpe_automata.testing import byte_level, small_tokenizer
 from experiments import models
+from experiments.canonical_texts import Judge
 from experiments.sampling import sample
-from experiments.shared.canonical_texts import Judge
 
 MERGES = ["a b", "Ġ a", "Ġ Ġ", "b a"]
 SPACED = small_tokenizer(

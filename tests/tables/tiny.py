@@ -6,13 +6,11 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
-from typing import Any
 
 import support
 
 from bpe_automata.testing import small_tokenizer
 from experiments.models import LoadedModel
-from experiments.run.measuring import Run, Settings
 
 PIECES = ("a", "b", "c", "ab", "bc", "abc", "ca", "aa")
 """The tokens of a tiny language; an id is an index into this tuple."""
@@ -96,12 +94,3 @@ def write_tokenizer(folder: Path) -> str:
     (folder / "tokenizer.json").write_text(TABLE.to_json())
     (folder / "tokenizer_config.json").write_text(json.dumps({"eos_token": "<end>"}))
     return str(folder)
-
-
-def measured(artefact: Any, config: Any, folder: Path, **settings: Any) -> Run:
-    """A run of a module, in this process."""
-    chosen = Settings(**{"executor": "inline", "jobs": 1} | settings)
-    run = Run("tested", artefact.VERSION, config, folder, chosen)
-    artefact.measure(run)
-    run.finish()
-    return run

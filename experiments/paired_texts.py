@@ -18,8 +18,8 @@ import numpy as np
 
 from bpe_automata import Matcher, constrain
 from bpe_automata.errors import LogitsError
+from experiments.files import require
 from experiments.models import LoadedModel, special_ids
-from experiments.run.files import require
 from experiments.sampling import Text, drawn, sample
 
 

@@ -30,7 +30,7 @@ from bpe_automata._arguments import at_least
 from bpe_automata.errors import LogitsError, PromptError
 from bpe_automata.integrations.bitmask import apply_bitmask
 from bpe_automata.sampling._logits import checked, has_ended
-from experiments.run.files import cache_name, require
+from experiments.files import cache_name, require
 
 # The rows of a batch on the host: what was read, which go on, and what each may read next.
 

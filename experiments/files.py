@@ -1,4 +1,4 @@
-"""Where things lie in the repository, and how files are written."""
+"""Where things lie in the repository, and in packages."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import gzip
 import importlib
 import importlib.util
 import json
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -14,22 +13,9 @@ from typing import Any
 
 from bpe_automata.errors import MissingDependencyError, MissingFileError
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "results"
 PAPER = ROOT / "paper_figures"
-
-
-def write_atomically(path: Path, text: str) -> None:
-    """Write a file whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    scratch = path.with_name(f".{path.name}.{os.getpid()}")
-    scratch.write_text(text, encoding="utf-8")
-    scratch.replace(path)
-
-
-def shown_path(path: Path) -> str:
-    """Relative to the repository where it lies inside."""
-    return str(path.relative_to(ROOT)) if path.is_relative_to(ROOT) else str(path)
 
 
 # Files of JSON objects, one a line, gzipped or not.

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from experiments.run.files import cache_name, require
+from experiments.files import cache_name, require
 
 
 class Graphed:

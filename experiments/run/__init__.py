@@ -1,1 +1,0 @@
-"""The runner: artefacts, their rows, where cells are measured, and what is written of them."""

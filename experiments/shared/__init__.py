@@ -1,1 +1,0 @@
-"""What several experiments measure with: models, peers, data, statistics."""
