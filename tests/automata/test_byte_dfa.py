@@ -48,20 +48,6 @@ def test_strings_are_all_strings_in_order(pattern: str) -> None:
         list(dfa.strings(len(expected) - 1))
 
 
-def test_an_infinite_language_cannot_be_listed() -> None:
-    with pytest.raises(BudgetExceededError):
-        list(compile_regex("a*").strings(1000))
-
-
-def test_walk_and_step_agree() -> None:
-    dfa = compile_regex(r"(日|b)+c?")
-    state = dfa.start
-    for at, byte in enumerate("日bc".encode()):
-        state = dfa.step(state, byte)
-        assert state == dfa.walk("日bc".encode()[: at + 1])
-    assert dfa.walk(b"c", dfa.walk(b"b")) == dfa.walk(b"bc")
-
-
 def test_sample_of_nothing() -> None:
     with pytest.raises(EmptyLanguageError):
         compile_regex(r"[^\s\S]").sample(random.Random(0))
@@ -102,12 +88,6 @@ def test_from_strings_is_the_regex_of_the_set(words: set[str]) -> None:
     assert set(dfa.strings(12)) == {w.encode() for w in words}
     other = compile_regex("|".join(map(re.escape, sorted(words))) if words else r"[^\s\S]")
     assert same_arrays(dfa, other)
-
-
-def test_from_strings_large() -> None:
-    words = {f"{i * 2654435761 % 2**32:x}" for i in range(100_000)}
-    dfa = from_strings(words)
-    assert set(dfa.strings(len(words))) == {w.encode() for w in words}
 
 
 def test_from_strings_refuses_surrogates() -> None:
@@ -158,7 +138,6 @@ def test_code_points_without_case_are_left_alone_by_ignorecase() -> None:
 # ---------------------------------------------------------------- boolean operations
 
 WORDS = [bytes(w) for n in range(6) for w in itertools.product(b"abc", repeat=n)]
-TEXTS = ["".join(w) for n in range(4) for w in itertools.product("aé日\n", repeat=n)]
 PIECES = ("a", "é", "日", "aé", "\n")
 
 
@@ -187,14 +166,6 @@ def test_equal_languages_have_equal_arrays(one, other):
     assert same_arrays(algebra.intersection(a, b), both)
     assert same_arrays(algebra.difference(a, b), algebra.intersection(a, algebra.complement(b)))
     assert algebra.difference(a, a).n_states == 1
-
-
-@examples(40)
-@given(cyclic_regexes(PIECES))
-def test_the_complement_is_that_of_fullmatch(regex):
-    found = algebra.complement(compile_regex(regex))
-    for text in TEXTS:
-        assert found.accepts(text.encode()) == (re.fullmatch(regex, text) is None)
 
 
 def test_the_complement_holds_no_bytes_that_are_no_text():
@@ -247,11 +218,3 @@ def test_budgets():
         algebra.intersection(*many, Budget(max_states=50))
     with pytest.raises(BudgetExceededError, match="bytes"):
         algebra.union(*many, Budget(max_bytes=20_000))
-
-
-def test_a_budget_of_time():
-    many = [compile_regex(f"(?:a|b)*a[ab]{{{n}}}") for n in (6, 7)]
-    whole = algebra.union(*many)
-    with pytest.raises(BudgetExceededError, match="seconds"):
-        algebra.union(*many, Budget(max_seconds=0))
-    assert same_arrays(algebra.union(*many), whole)

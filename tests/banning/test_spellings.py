@@ -16,7 +16,6 @@ from support import examples
 from bpe_automata import Tokenizer
 from bpe_automata._kernels.bits import members
 from bpe_automata.banning import Ban, Found, Spellings, Watch
-from bpe_automata.banning._spellings import MATCH
 from bpe_automata.errors import (
     ArgumentError,
     DecodingError,
@@ -74,21 +73,6 @@ def test_it_is_what_its_definition_says(name, before):
 def _may_be_text(data):
     """Is it the beginning of a text?"""
     return any(small.is_text(data + rest) for rest in (b"", b"\xa9"))
-
-
-@pytest.mark.parametrize("name", BANS)
-def test_step_by_step_it_is_the_same(name):
-    spellings = Spellings(TOKENIZER, BANS[name], eos_ids=[small.END])
-    automaton = spellings.automaton("b")
-    for ids in small.sequences(3):
-        data = [small.SPELLINGS[i] for i in ids]
-        if not ids:
-            continue
-        threads = spellings.begun(spellings.context(b"b"), data[0])
-        for spelled in data[1:]:
-            threads = () if threads == MATCH else spellings.step(threads, spelled)
-        assert automaton.accepts(ids) == (threads == MATCH), ids
-        assert automaton.accepts([*ids, small.END]) == spellings.ends(threads), ids
 
 
 @pytest.mark.parametrize("name", BANS)

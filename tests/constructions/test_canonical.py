@@ -4,9 +4,7 @@ walked step by step, of finite languages and of infinite ones.
 
 from __future__ import annotations
 
-import itertools
 import random
-import re
 
 import numpy as np
 import pytest
@@ -16,7 +14,6 @@ from support import examples
 from support.steps import metaspace
 
 from bpe_automata import compile_regex, constrain
-from bpe_automata._automata.sources import from_strings
 from bpe_automata._constructions.explicit import explore, explored
 from bpe_automata._core.canonical import canonical_automaton
 from bpe_automata._core.tables import universal as universal_of
@@ -34,7 +31,6 @@ from bpe_automata.testing import (
     texts,
 )
 from bpe_automata.testing._inputs import own_pieces
-from experiments.walks import VARIED, finish, walk
 
 
 def is_canonical(tokenizer, ids):
@@ -70,10 +66,6 @@ def test_smollm2(smollm2_tokenizer, data):
     own, other = smollm2_tokenizer.encode(text), data.draw(resegmentations(smollm2_tokenizer, text))
     for ids in (own, other):
         assert automaton.accepts(ids) == is_canonical(smollm2_tokenizer, ids)
-
-
-def test_nothing_is_canonical(smollm2_tokenizer):
-    assert canonical_automaton(smollm2_tokenizer).accepts([])
 
 
 def test_the_canonical_sequences_are_not_closed_under_prefixes(smollm2_tokenizer):
@@ -316,33 +308,3 @@ def test_relevance_on_a_cycle_is_a_least_fixpoint():
     assert matcher.allowed_ids().tolist() == [1, 2, 3]
     matcher.advance(2)
     assert matcher.allowed_ids().tolist() == [1, 2, 3]
-
-
-def test_cycles_through_several_states():
-    """All tables of three merges over two symbols, on regexes with nested loops."""
-    pairs = list(itertools.product("ab", repeat=2))
-    for merges in itertools.permutations(pairs, 3):
-        tokenizer = small_tokenizer(["a", "b", *map("".join, merges)], merges)
-        for regex in ("(aab*)*b", "(ab|ba*)*a", "a(ba)*b(aa)*"):
-            assert check(tokenizer, regex, 8)
-
-
-@pytest.mark.parametrize("name", VARIED)
-def test_walks_of_smollm2_are_canonical_matching_and_able_to_finish(smollm2_tokenizer, name):
-    constraint = constrain(smollm2_tokenizer, VARIED[name], added_tokens=True)
-    for seed in range(3):
-        rng = random.Random(seed)
-        ids, state = walk(constraint, rng, 12)
-        ids = finish(constraint, ids, state, rng)
-        text = smollm2_tokenizer.decode(ids)
-        assert smollm2_tokenizer.encode(text) == ids
-        assert constraint.dfa.accepts(text.encode())
-        if "\\p{" not in VARIED[name]:
-            assert re.fullmatch(VARIED[name], text)
-
-
-def test_the_first_mask_of_a_finite_part_is_inside_that_of_the_whole(smollm2_tokenizer):
-    texts = ["12", "12.5", "-7", "0.25", "1e9"]
-    part = constrain(smollm2_tokenizer, from_strings(texts)).matcher()
-    whole = constrain(smollm2_tokenizer, VARIED["numbers"]).matcher()
-    assert set(part.allowed_ids()) <= set(whole.allowed_ids())

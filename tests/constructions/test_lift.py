@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import random
 import re
 from contextlib import contextmanager
 
@@ -16,12 +15,9 @@ from hypothesis import strategies as st
 from support import examples, process
 from support.steps import PREPEND, SPACED, in_turn
 
-from bpe_automata import ByteDFA, compile_grammar, compile_regex, constrain
+from bpe_automata import ByteDFA, compile_regex, constrain
 from bpe_automata._constructions.lift import Lift
-from bpe_automata._core import lift as core
 from bpe_automata._core import reader, slices
-from bpe_automata._core.prefixed import PrefixedDfa
-from bpe_automata._core.vocabulary import vocabulary_trie
 from bpe_automata._decoding.constraint import rebuilt
 from bpe_automata._kernels.bits import members
 from bpe_automata.errors import (
@@ -32,27 +28,19 @@ from bpe_automata.errors import (
     UnsupportedRegexError,
     UnsupportedTokenizerError,
 )
-from bpe_automata.models import NGramModel, character_tokenizer
-from bpe_automata.reference import Naive, lift_mask, naive_constraint
+from bpe_automata.models import character_tokenizer
+from bpe_automata.reference import Naive, naive_constraint
 from bpe_automata.reference._naive import _characters
-from bpe_automata.sampling import decode
 from bpe_automata.testing import (
     bpe_tokenizers,
     byte_level,
     byte_spelling,
     cyclic_regexes,
     finite_regexes,
-    resegmentations,
     small_tokenizer,
 )
 from bpe_automata.testing._inputs import own_pieces
-from experiments.walks import VARIED
 
-EOS = (0, 2)
-TWELVE = [
-    *("boolean", "numbers", "string", "object", "email", "url", "date", "ip", "python"),
-    *("white space", "chat", "cjk"),
-]
 HARD = [
     (r"(ab)*", ["", "ab", "abab", "aba", "b"]),
     (r"-?[0-9]+(\.[0-9]+)?", ["0", "0.5", "-12.75", "1.", ".5", "--1", "12345678901"]),
@@ -82,22 +70,6 @@ def test_matching_is_re_fullmatch(smollm2_tokenizer, regex, texts):
             assert reads(constraint, smollm2_tokenizer.encode(text)) == expected
 
 
-@pytest.mark.parametrize("name", TWELVE)
-def test_every_mask_is_the_brute_force_over_all_ids(smollm2_tokenizer, name):
-    """At every state that a few random walks visit; --long: at every state."""
-    dfa = compile_regex(VARIED[name])
-    engine = Lift(smollm2_tokenizer, dfa, EOS, added_tokens=True)
-    rng = random.Random(1)
-    state = engine.initial()
-    for _ in range(5):
-        allowed = lift_mask(smollm2_tokenizer, dfa, state, EOS)
-        assert set(members(engine.mask(state)).tolist()) == allowed
-        going_on = sorted(allowed - set(EOS))
-        if not going_on:
-            break
-        state = engine.step(state, rng.choice(going_on))
-
-
 @examples(35)
 @given(st.data())
 def test_random_tokenizers(data):
@@ -124,45 +96,6 @@ def test_random_tokenizers(data):
         wanted = {token for (s, token), to in edges.items() if s == state and to in alive}
         wanted |= set(eos) if dfa.accepting[state] else set()
         assert set(members(engine.mask(state)).tolist()) == wanted
-
-
-@examples(60)
-@given(st.data())
-def test_states_that_need_tokens_of_many_bytes(data):
-    """Random automata and vocabularies that lack most bytes: a state is alive iff ids lead on."""
-    n, letters = data.draw(st.integers(2, 12)), "abc"
-    trans = np.zeros((n, 4), dtype=np.int32)
-    for state in range(1, n):
-        trans[state, 1:] = data.draw(st.lists(st.integers(0, n - 1), min_size=3, max_size=3))
-    byte_class = np.zeros(256, dtype=np.uint8)
-    byte_class[[ord(c) for c in letters]] = 1, 2, 3
-    accepting = np.array(
-        [False, *data.draw(st.lists(st.booleans(), min_size=n - 1, max_size=n - 1))]
-    )
-    words = data.draw(st.lists(st.text(letters, min_size=1, max_size=4), max_size=5, unique=True))
-    spellings = [word.encode() for word in words]
-    read = data.draw(st.lists(st.booleans(), min_size=len(words), max_size=len(words)))
-    own = data.draw(st.lists(st.booleans(), min_size=len(words), max_size=len(words)))
-    swapped = np.array([0, *data.draw(st.permutations(range(1, n)))], dtype=np.int32)
-    after = np.array(data.draw(st.lists(st.integers(1, n - 1), min_size=n, max_size=n)), np.int32)
-    after[0] = 0
-    trie = vocabulary_trie(spellings, [i for i in range(len(words)) if own[i]])
-    kinds = np.array([t >= 0 and read[t] for t in trie.token], dtype=np.int32)
-    added = np.array([i for i in range(len(words)) if not own[i]], dtype=np.int64)
-    dfa = ByteDFA(trans, byte_class, accepting, 1)
-    edges = {}
-    for state in range(1, n):
-        for i, spelled in enumerate(spellings):
-            if own[i] and read[i]:
-                edges[state, i] = dfa.walk(spelled, state)
-            elif not own[i]:
-                edges[state, i] = int(after[dfa.walk(spelled, int(swapped[state]))])
-    alive = accepting.copy()
-    open_ = np.flatnonzero(~alive)[1:]
-    spelled = core.packed_trie(trie, kinds, kinds, kinds)
-    good = alive.astype(np.uint8)
-    core.settle(open_, good, PrefixedDfa(dfa, 1, swapped, after), spelled, added)
-    assert set(np.flatnonzero(good).tolist()) == _alive(dfa, edges)
 
 
 WIDE = (r".{0,9}b", r'([^"\\]|\\["\\n]){0,20}', "[a-zé ]{3,30}\n?", r"(\w+[^\w]?)+", "[^a]*a[^b]*b")
@@ -235,36 +168,6 @@ def test_slices_change_nothing(words, dfa, lengths):
 
 
 # Parts that words stay in, leave, or begin with a byte that leads elsewhere than most.
-PARTS = ("[a-z]+", "[a-z]{1,3}", 'a[a-z]*|[^a"]', "[a-z ]+1", "ab?|[b-z]{2}", "(a.|[^a])+")
-ENDS = ('"1"', '"x" "1"', '" " /[a-z]+/', "/[a-f]*1/", '"1" | "ab"')
-
-
-@examples(60)
-@given(st.lists(WORDS, max_size=20, unique=True), st.data())
-def test_linked_automata_have_the_masks_of_those_that_are_written_down(words, data):
-    single = {bytes([b]) for b in data.draw(st.sampled_from([range(256), range(128)]))}
-    spelled = sorted(byte_spelling(word) for word in {*words, *single})
-    tokenizer = small_tokenizer(spelled, [], byte_level())
-    parts = data.draw(st.lists(st.sampled_from(PARTS), min_size=1, max_size=2))
-    ends = data.draw(st.lists(st.sampled_from(ENDS), min_size=2, max_size=2))
-    ways = [f'"{"1 "[k]}" w{k % len(parts)} ({end})' for k, end in enumerate(ends)]
-    rules = [f"w{k}: /{part}/" for k, part in enumerate(parts)]
-    linked = compile_grammar("\n".join(["start: " + " | ".join(ways), *rules]))
-    rng = random.Random(data.draw(st.integers(0, 99)))
-    try:
-        plain = constrain(tokenizer, linked.to_dfa(), "lift").matcher()
-        with sliced_at_once():
-            constraint = constrain(tokenizer, linked, "lift")
-            for _ in range(3):
-                found, other = constraint.matcher(), plain.copy()
-                for _ in range(6):
-                    ids = other.allowed_ids().tolist()
-                    assert found.allowed_ids().tolist() == ids
-                    if not ids or (token := rng.choice(ids)) in tokenizer.eos_ids:
-                        break
-                    found.advance(token), other.advance(token)
-    except (EmptyLanguageError, UnsupportedFeatureError):  # a byte without an id
-        assume(False)
 
 
 LONG = {
@@ -298,22 +201,6 @@ def _alive(dfa, edges):
     return alive
 
 
-@examples(40)
-@given(st.data())
-def test_any_tokenization_is_read(smollm2_tokenizer, data):
-    text = data.draw(st.from_regex(r"[a-z ]{0,3}('s|日本|\n)?[0-9]{0,4}", fullmatch=True))
-    constraint = constrain(smollm2_tokenizer, r"[a-z ]{0,3}('s|日本|\n)?[0-9]{0,4}", method="lift")
-    if smollm2_tokenizer.decode(smollm2_tokenizer.encode(text)) == text:
-        assert reads(constraint, data.draw(resegmentations(smollm2_tokenizer, text)))
-
-
-def test_the_canonical_masks_are_inside_the_lift(smollm2_tokenizer):
-    for name in TWELVE:
-        lift = constrain(smollm2_tokenizer, VARIED[name], "lift", added_tokens=True).matcher()
-        own = constrain(smollm2_tokenizer, VARIED[name], added_tokens=True).matcher()
-        assert set(own.allowed_ids()) <= set(lift.allowed_ids())
-
-
 def test_a_prompt_does_not_matter_but_its_ids_must_exist(smollm2_tokenizer):
     constraint = constrain(smollm2_tokenizer, "ab", method="lift")
     plain, prompted = constraint.matcher(), constraint.matcher(prefix=[1, 5, 5])
@@ -340,7 +227,6 @@ def byte_tokenizer(texts=PIECES, fragments=FRAGMENTS):
 
 TOKENIZER = byte_tokenizer()
 SMALLER = byte_tokenizer(PIECES[:-1], FRAGMENTS[:4])  # a lone byte of `日` takes 4,096 matches
-END = TOKENIZER.n_ids - 2
 
 
 def different(naive, lift, depth, limit=150):
@@ -377,33 +263,6 @@ def test_the_masks_are_those_of_the_lift(pattern):
     assert different(Naive(SMALLER, pattern, (end,)), lift, depth=4) is None
 
 
-@examples(3)
-@given(patterns(PIECES, CLASSES))
-def test_also_inside_longer_characters(pattern):
-    lift = Lift(TOKENIZER, compile_regex(pattern), (END,))
-    assert different(Naive(TOKENIZER, pattern, (END,)), lift, depth=4, limit=40) is None
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("pattern", ["a🎉|b", "[^🎉]🎉", r"(🎉|🎊){2}x", r"\S{2}"])
-def test_characters_of_four_bytes(pattern):
-    tokenizer = byte_tokenizer(("a", "b", "x", "🎉", "🎊"), [b"\x9f\x8e", b"a\xf0", b"\xf0\x9f"])
-    naive = Naive(tokenizer, pattern)
-    assert different(naive, Lift(tokenizer, naive.dfa), depth=3, limit=40) is None
-
-
-def test_half_a_character():
-    tokenizer = byte_tokenizer(("a", "é", "è"), [])
-    e9, a, half = tokenizer.encode("é")[1], tokenizer.encode("a")[0], tokenizer.encode("é")[0]
-    naive = Naive(tokenizer, "aé|è")
-    assert members(naive.mask(b"")).tolist() == sorted([a, half])
-    assert members(naive.mask(b"a")).tolist() == [half]
-    assert members(naive.mask(b"a\xc3")).tolist() == [e9]
-    assert e9 not in members(naive.mask(b"\xc3"))
-    assert not naive.accepting(b"a\xc3")
-    assert naive.accepting("aé".encode())
-
-
 BEGINNINGS = [
     *(b"\xc3", b"\xdf", b"\xe0", b"\xe6\x97", b"\xed", b"\xef\xbf", b"\xf0\x9f", b"\xf0\x80"),
     *(b"\xf4\x8f\xbf", b"\xf4", b"\xc0", b"\x80", b"\xf5", b"\xe6a", b"\xc3\xa9", b"\xff"),
@@ -420,15 +279,6 @@ def test_the_characters_that_bytes_begin():
                     longer[spelled[:length]].append(chr(code))
     for beginning in BEGINNINGS:
         assert list(_characters(beginning)) == longer[beginning]
-
-
-def test_it_decodes_like_the_lift():
-    tokenizer = character_tokenizer("abcd ")
-    model = NGramModel.train(tokenizer, ["a bad cab", "dad"], order=3)
-    naive = naive_constraint(tokenizer, "[abcd]{2,4} (cab|dad)")
-    lift = constrain(tokenizer, "[abcd]{2,4} (cab|dad)", method="lift")
-    for seed in range(5):
-        assert decode(model, naive, seed=seed) == decode(model, lift, seed=seed)
 
 
 def test_it_is_not_rebuilt_as_another_engine():

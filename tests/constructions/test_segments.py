@@ -30,7 +30,6 @@ from bpe_automata.testing import (
     split,
 )
 from bpe_automata.testing._inputs import own_pieces
-from bpe_automata.testing._trained import trained_tokenizers
 
 NAMES = ("smollm2", "mistral-v1", "llama-3")
 MOST = 20_000
@@ -103,13 +102,6 @@ def compare_templates(data, tokenizer):
 @given(st.data())
 def test_parts_put_together_are_the_whole(data):
     compare_templates(data, data.draw(bpe_tokenizers()))
-
-
-@examples(15)
-@given(st.data())
-def test_of_trained_tokenizers_too(data):
-    """With whatever pipeline they have."""
-    compare_templates(data, data.draw(trained_tokenizers()))
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -12,13 +12,11 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from bpe_automata import Tokenizer, compile_regex
-from bpe_automata._automata.linked_regex import link_regex
 from bpe_automata._constructions.cartesian_merge import CartesianMerge
 from bpe_automata._core import product
 from bpe_automata._core.canonical import (
     NO_TOKEN,
     CanonicalState,
-    canonical_automaton,
 )
 from bpe_automata._core.steps import ALIVE, DEAD, PARTLY
 from bpe_automata._kernels.bits import members
@@ -28,15 +26,10 @@ from bpe_automata.errors import (
     EmptyLanguageError,
     MissingDependencyError,
     PromptError,
-    UnsupportedFeatureError,
 )
-from bpe_automata.reference import canonical_trie, compare
 from bpe_automata.testing import (
-    REFUSALS,
     bpe_tokenizers,
     cyclic_regexes,
-    finite_regexes,
-    tokenizer_files,
 )
 from bpe_automata.testing._inputs import own_pieces
 
@@ -51,16 +44,6 @@ LANGUAGES = (
     r"\d{4}-\d{2}-\d{2}",
     r"\s*(def|class) [a-z_]+\(\):\n( {4}[a-z ]+\n)+",
 )
-
-
-def read(content):
-    """The tokenizer, None if it is refused."""
-    try:
-        tokenizer = Tokenizer.from_json(content)
-        canonical_automaton(tokenizer)
-    except REFUSALS:
-        return None
-    return tokenizer
 
 
 def begun(engine, prefix=()):
@@ -96,55 +79,6 @@ def examples(config, few):
     n = 20 * few if config.getoption("--long") else few
     checks = list(HealthCheck)
     return settings(max_examples=n, phases=phases, suppress_health_check=checks, deadline=None)
-
-
-def test_masks_of_trained_tokenizers(request):
-    compared = [0, 0]
-
-    @examples(request.config, 16)
-    @given(st.data(), tokenizer_files())
-    def law(data, content):
-        tokenizer = read(content)
-        if tokenizer is None:
-            return
-        drawn = st.lists(st.sampled_from(own_pieces(tokenizer)), min_size=2, max_size=5)
-        pieces = data.draw(drawn)
-        prefix = tokenizer.encode("".join(data.draw(drawn)))
-        prefix = prefix[: data.draw(st.integers(0, len(prefix)))]
-        compared[0] += as_the_trie(tokenizer, data.draw(finite_regexes(pieces)), prefix)
-        regex, seed = data.draw(cyclic_regexes(pieces)), data.draw(st.integers(0, 100))
-        compared[1] += linked_as_explicit(tokenizer, regex, seed, prefix)
-
-    law()
-    assert min(compared) > 20
-
-
-def as_the_trie(tokenizer, regex, prefix):
-    """How many masks were compared with the trie of `encode` over all strings."""
-    try:
-        dfa = compile_regex(regex)
-        strings = [string.decode() for string in dfa.strings(STRINGS)]
-    except BudgetExceededError:
-        return 0
-    trie = canonical_trie(tokenizer, strings, prefix, ())
-    engine = CartesianMerge(tokenizer, dfa, (), True)
-    state = begun(engine, prefix)
-    if isinstance(state, type):
-        assert not trie, f"{regex!r} after {prefix} was said to be impossible"
-        return 0
-    results = list(compare(engine, state, trie))
-    assert [wrong for wrong in results if wrong] == [], f"{regex!r} after {prefix}"
-    return len(results)
-
-
-def linked_as_explicit(tokenizer, regex, seed, prefix):
-    """How many masks of a linked automaton were compared with those of the explicit one."""
-    try:
-        automata = compile_regex(regex), link_regex(regex)
-        one, other = (CartesianMerge(tokenizer, automaton, (), True) for automaton in automata)
-    except (BudgetExceededError, EmptyLanguageError, UnsupportedFeatureError):
-        return 0
-    return same_walk(one, other, seed, prefix)
 
 
 # ---------------------------------------------------------------- a plain search

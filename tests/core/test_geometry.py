@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import random
 from dataclasses import replace
 
 import numpy as np
@@ -113,14 +112,6 @@ def test_pair_lemma(data, table):
     assert table.canonical(tokens) == all(table.canonical(pair) for pair in pairs)
 
 
-def test_equal_ranks_go_left_to_right():
-    """aaa is aa,a; so a,aa is broken by the very merge that makes aa, and aa,a is not."""
-    table = Table(small_tokenizer(["a", "aa"], [("a", "a")]).description)
-    assert not table.canonical([0, 1])
-    assert table.geometry.breaking_merge(0, 1) == 0
-    assert table.geometry.breaking_merge(1, 0) == -1
-
-
 def test_a_tie_that_rectangles_do_not_tell():
     """bbbb: the first bb takes up the third b before another bb is made. So bb,bb is broken, though
     the merge of bb and b finds no b there that outlives its epoch."""
@@ -133,7 +124,7 @@ def test_a_tie_that_rectangles_do_not_tell():
     assert table.geometry.breaking_merge(2, 0) < 0
 
 
-@examples(200)
+@examples(100)
 @given(tables(("a", "b")), st.data())
 def test_ordered_tables_can_be_replayed(table, data):
     """`ordered` says that the derivations, one after the other, do what encoders do; where it says
@@ -172,17 +163,3 @@ def test_trying_pairs_has_an_end(monkeypatch):
     with pytest.raises(ImproperMergeTableError, match="too many pairs of tokens"):
         canonical_automaton(tied)
     canonical_automaton(small_tokenizer(["b", "bb", "bbb"], [("b", "b"), ("bb", "b")]))
-
-
-def test_pairs_of_smollm2(smollm2_tokenizer):
-    """Random pairs, and pairs that random text holds, against BPE of the concatenation."""
-    canonical = canonical_automaton(smollm2_tokenizer)
-    description, rng = smollm2_tokenizer.description, random.Random(5)
-    ranks = merge_ranks(description)
-    reachable = np.flatnonzero(canonical.derivation.reachable).tolist()
-    short = [token for token in reachable if len(description.tokens[token]) <= 4]
-    for _ in range(2000):
-        pair = [rng.choice(short), rng.choice(short if rng.random() < 0.8 else reachable)]
-        symbols = [base_symbols(description, description.tokens[token]) for token in pair]
-        expected = bpe([*symbols[0], *symbols[1]], ranks) == pair
-        assert canonical.allowed(*pair) == expected

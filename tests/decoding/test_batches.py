@@ -5,7 +5,6 @@ batch_masks(matchers)[k]  =  matchers[k].mask()
 
 from __future__ import annotations
 
-import random
 import signal
 import threading
 from collections.abc import Callable, Sequence
@@ -162,12 +161,6 @@ def test_what_is_soon_found_is_found_by_the_caller(monkeypatch: pytest.MonkeyPat
     assert threads == [threading.get_ident()] * 8
 
 
-def test_one_thread_is_the_caller(shared: None) -> None:
-    threads: list[int] = []
-    batch_masks(by_hand(*8 * [lambda: threads.append(threading.get_ident())]), threads=1)
-    assert threads == [threading.get_ident()] * 8
-
-
 # ---------------------------------------------------------------- errors
 
 
@@ -276,23 +269,3 @@ def test_what_is_no_matcher_is_named() -> None:
         batch_masks([good, "x"])
     with pytest.raises(ArgumentError, match="constraint"):
         batch_masks([constrain(tokenizer(0), "a")])
-
-
-def test_a_random_order_of_calls_from_many_threads(shared: None) -> None:
-    makes, want = languages(), batch_masks([make() for make in languages()], threads=1)
-    wrong: list[int] = []
-
-    def work(seed: int) -> None:
-        rng = random.Random(seed)
-        for _ in range(5):
-            order = rng.sample(range(len(makes)), len(makes))
-            found = batch_masks([makes[k]() for k in order], threads=1 + rng.randrange(4))
-            wrong.extend(k for k in range(len(order)) if (found[k] != want[order[k]]).any())
-
-    threads = [threading.Thread(target=work, args=(k,), daemon=True) for k in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(LONGEST)
-        assert not thread.is_alive()
-    assert not wrong

@@ -176,22 +176,6 @@ def test_linked_automata(data):
     check(engine, order=data.draw(st.integers(0, 3)), whole=whole)
 
 
-@examples(8)
-@given(st.data())
-def test_within_is_inside_the_intersection_with_short_sequences(data):
-    tokenizer = data.draw(bpe_tokenizers())
-    pieces = own_pieces(tokenizer)
-    regex = data.draw(st.one_of(finite_regexes(pieces), cyclic_regexes(pieces)))
-    prefix = tuple(tokenizer.encode(data.draw(texts(tokenizer, 2))))
-    method = data.draw(st.sampled_from(["canonical", "lift"]))
-    try:
-        made = constrain(tokenizer, regex, method)
-        made.automaton(prefix, MOST_EDGES)
-    except (BudgetExceededError, EmptyLanguageError, PromptError):
-        return
-    budgets_hold(made, prefix)
-
-
 # ---------------------------------------------------------------- written tokenizers
 
 
@@ -303,18 +287,6 @@ def test_tokens_to_which_nothing_is_bound(regex):
     budgets_hold(constrain(tokenizer, regex), most=3)
 
 
-def test_two_ends_of_one_text_on_a_lookahead():
-    """GPT-2: newline, newline is no canonical text, though it begins one."""
-    tokenizer = small_tokenizer(["a", byte_spelling(b"\n")], [], byte_level(use_regex=True))
-    matcher = constrain(tokenizer, r"\n*a?").matcher()
-    distances_met = []
-    for token in (1, 1, 0):
-        distances_met.append(matcher.min_tokens_to_accept())
-        matcher.advance(token)
-    assert check(constrain(tokenizer, r"\n*a?").engine) > 2
-    assert distances_met[0] == 0
-
-
 # ---------------------------------------------------------------- other engines, bad input
 
 
@@ -345,15 +317,6 @@ def test_a_budget_needs_an_engine_of_this_package():
 def test_a_budget_is_a_number_of_ids(budget):
     with pytest.raises(ArgumentError, match="max_tokens"):
         constrain(TOKENIZER, "a").within(budget)
-
-
-def test_no_ids_at_all():
-    """Where the empty text is complete, end-of-sequence comes at once."""
-    matcher = constrain(TOKENIZER, "a*", eos_ids=EOS).within(0).matcher()
-    assert matcher.allowed_ids().tolist() == list(EOS)
-    with pytest.raises(BudgetTooSmallError) as caught:
-        constrain(TOKENIZER, "a+", eos_ids=EOS).within(0).matcher()
-    assert (caught.value.needed, caught.value.given) == (1, 0)
 
 
 def test_of_two_budgets_the_smaller_one_counts():
@@ -394,14 +357,14 @@ def walk(constraint, budget, rng, prefix=()):
         r'\{"name": "[^"\\]{0,40}", "age": [0-9]+\}',
         r"(?s:.{5,20})",
         r"[ -~]{0,40}\n",
-        r"\w{300}",
-        r'(?:[^"\\]){250,500}',
+        pytest.param(r"\w{300}", marks=pytest.mark.long),
+        pytest.param(r'(?:[^"\\]){250,500}', marks=pytest.mark.long),
     ],
 )
 def test_walks_in_smollm2_end_in_time(smollm2_tokenizer, regex, method):
     made = constrain(smollm2_tokenizer, regex, method)
     needed = Within(made.engine, 0).endings.needed(made.engine.initial(), 0)
-    for budget in (needed, needed + 1, needed + 5, needed + 40, 400):
+    for budget in (needed, needed + 5, 400):
         ids = walk(made, budget, np.random.default_rng(budget))
         text = smollm2_tokenizer.decode(ids)
         assert made.dfa.accepts(text.encode())

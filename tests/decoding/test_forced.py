@@ -23,8 +23,7 @@ from bpe_automata.errors import (
     EmptyLanguageError,
     UnsupportedFeatureError,
 )
-from bpe_automata.reference import canonical_trie
-from bpe_automata.testing import bpe_tokenizers, cyclic_regexes, finite_regexes, small_tokenizer
+from bpe_automata.testing import bpe_tokenizers, finite_regexes, small_tokenizer
 from bpe_automata.testing._inputs import own_pieces
 
 METHODS = ("canonical", "lift")
@@ -79,22 +78,6 @@ def test_forced_ids_are_what_all_sequences_of_the_automaton_share(data, method):
 
 
 @examples(10)
-@given(st.data())
-def test_canonical_runs_are_what_encode_of_all_texts_shares(data):
-    constraint = finite(data, "canonical")
-    try:
-        texts = [string.decode() for string in constraint.dfa.strings(3000)]
-    except BudgetExceededError:
-        return
-    trie = canonical_trie(constraint.tokenizer, texts, (), set(constraint.eos_ids))
-    ids = data.draw(st.sampled_from(sorted(trie)))
-    wanted = list(ids)
-    while len(trie[tuple(wanted)]) == 1 and None not in trie[tuple(wanted)]:
-        wanted += trie[tuple(wanted)]
-    assert after(constraint, ids).forced_tokens() == tuple(wanted[len(ids) :])
-
-
-@examples(10)
 @given(st.data(), st.sampled_from(METHODS))
 def test_forced_bytes_are_what_all_texts_share(data, method):
     """Of the language itself, without the space that a tokenizer puts before a text."""
@@ -110,45 +93,6 @@ def test_forced_bytes_are_what_all_texts_share(data, method):
     begun = tokenizer.text_bytes(ids[:k])
     rests = [text[len(begun) :] for text in strings if text.startswith(begun)]
     assert after(constraint, ids[:k]).forced_bytes() == shared(rests)
-
-
-@examples(10)
-@given(st.data())
-def test_every_text_goes_on_with_the_forced_ids(data):
-    constraint = finite(data, "canonical")
-    try:
-        sequences = list(constraint.automaton().enumerate(limit=3000))
-    except BudgetExceededError:
-        return
-    ids = data.draw(st.sampled_from(sequences))
-    k = data.draw(st.integers(0, len(ids)))
-    run = (*ids[:k], *after(constraint, ids[:k]).forced_tokens())
-    spelled = constraint.tokenizer.text_bytes(run)
-    for whole in sequences:
-        if whole[:k] == ids[:k]:
-            assert constraint.tokenizer.text_bytes(whole).startswith(spelled)
-
-
-@examples(10)
-@given(st.data())
-def test_canonical_runs_are_at_least_as_long_as_the_lifts(data):
-    """After the same ids; of any language, cyclic ones too."""
-    tokenizer = data.draw(bpe_tokenizers(max_merges=8))
-    dfa = compile_regex(data.draw(cyclic_regexes(own_pieces(tokenizer))))
-    try:
-        canonical, lift = constrain(tokenizer, dfa), constrain(tokenizer, dfa, "lift")
-        ours, theirs = canonical.matcher(), lift.matcher()
-    except (BudgetExceededError, EmptyLanguageError):
-        assume(False)
-    for _ in range(6):
-        run, short = ours.forced_tokens(limit=20), theirs.forced_tokens(limit=20)
-        assert run[: len(short)] == short
-        allowed = [i for i in ours.allowed_ids().tolist() if i not in canonical.eos_ids]
-        if not allowed:
-            return
-        token = data.draw(st.sampled_from(allowed))
-        ours.advance(token)
-        theirs.advance(token)
 
 
 def test_a_run_stops_where_the_text_may_end():

@@ -17,7 +17,6 @@ from bpe_automata.errors import (
     EmptyLanguageError,
     MalformedAutomatonError,
     NondeterministicError,
-    TokenNotAllowedError,
     TokenOutOfRangeError,
 )
 
@@ -52,21 +51,6 @@ def test_table_matcher_and_dict_agree(listing, choices):
         ids.append(token)
         matcher.advance(token)
         state = table.step(state, [token])
-
-
-@given(listings(), st.randoms(use_true_random=False))
-@examples(80)
-def test_a_batch_equals_its_rows_in_any_order(listing, rng):
-    table = table_of(listing)
-    states = np.array([rng.randrange(table.n_states + 1) for _ in range(7)])
-    ids = np.array([rng.randrange(listing.n_ids + 3) - 1 for _ in states])
-    order = np.array(rng.sample(range(len(states)), len(states)))
-    after, allowed = table.step(states, ids), table.allowed(states)
-    assert np.array_equal(table.step(states[order], ids[order]), after[order])
-    for row in range(len(states)):
-        one = slice(row, row + 1)
-        assert table.step(states[one], ids[one]) == after[one]
-        assert np.array_equal(table.allowed(states[one]), allowed[one])
 
 
 def test_a_table_says_what_its_states_are_called():
@@ -180,26 +164,6 @@ def test_a_step_of_what_is_no_batch_is_refused(states, ids, match):
 
 
 # ---------------------------------------------------------------- the matcher of an automaton
-
-
-def test_loaded_and_combined_automata_can_be_followed(tmp_path):
-    """{12, 112, ...} and {12, 3}: what both have, what either has, and the difference."""
-    ones = TokenAutomaton.from_transitions([(0, 1, 0), (0, 2, 1)], 0, [1])
-    few = TokenAutomaton.from_transitions([(0, 1, 1), (1, 2, 2), (0, 3, 2)], 0, [2])
-    loaded = TokenAutomaton.load(ones.save(tmp_path / "ones.npz"))
-
-    def starts(automaton: TokenAutomaton) -> list[int]:
-        return matcher_of(automaton, [0], 4).allowed_ids().tolist()
-
-    assert starts(loaded) == [1, 2]
-    assert starts(loaded.intersection(few)) == [1]
-    assert starts(loaded.union(few)) == [1, 2, 3]
-    assert starts(few.difference(loaded)) == [3]
-    matcher = matcher_of(few.difference(loaded), [0], 4)
-    matcher.advance(3)
-    assert matcher.allowed_ids().tolist() == [0]
-    with pytest.raises(TokenNotAllowedError):
-        matcher.advance(1)
 
 
 def test_matchers_of_one_automaton_share_its_masks():

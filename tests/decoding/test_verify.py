@@ -15,12 +15,11 @@ from bpe_automata import constrain
 from bpe_automata._constructions.cartesian_merge import CartesianMerge
 from bpe_automata._core.canonical import canonical_automaton
 from bpe_automata._decoding.explanation import explain
-from bpe_automata._decoding.verification import Oracle, verify
+from bpe_automata._decoding.verification import verify
 from bpe_automata._kernels.bits import clear_bits, set_bits
 from bpe_automata.errors import EmptyLanguageError, PromptError, TokenOutOfRangeError
 from bpe_automata.testing import (
     bpe_tokenizers,
-    cyclic_regexes,
     resegmentations,
     small_tokenizer,
     split,
@@ -46,35 +45,10 @@ def test_nothing_is_found(smollm2_tokenizer, regex, method) -> None:
     assert str(result).startswith("ok: no counterexample in 60 walks")
 
 
-@settings(max_examples=30, suppress_health_check=list(HealthCheck))
-@given(data=st.data())
-def test_nothing_is_found_on_random_tokenizers(data) -> None:
-    tokenizer = data.draw(bpe_tokenizers())
-    pieces = [s.decode() for s in tokenizer.spellings if s and s.isascii()]
-    regex = data.draw(cyclic_regexes(pieces or ["a"]))
-    added = [None, *(token.id for token in tokenizer.description.added)]
-    eos = data.draw(st.sampled_from(added))
-    for method in ("canonical", "lift"):
-        try:
-            constraint = constrain(tokenizer, regex, method, () if eos is None else (eos,))
-            result = verify(tokenizer, constraint, n=10)
-        except EmptyLanguageError:
-            continue
-        assert result.ok, str(result)
-
-
 def test_nothing_is_found_after_a_prompt(smollm2_tokenizer) -> None:
     prompt = smollm2_tokenizer.encode("Question: who?\nAnswer:")
     result = verify(smollm2_tokenizer, r" ?[A-Za-z]+( [a-z]*)*", n=60, prefix=prompt)
     assert result.ok, str(result)
-
-
-def test_same_seed_same_result(smollm2_tokenizer) -> None:
-    constraint = constrain(smollm2_tokenizer, "[a-z ]+", "lift")
-    one, two, other = (
-        verify(smollm2_tokenizer, constraint, seed=seed, method="canonical") for seed in (1, 1, 2)
-    )
-    assert one.counterexample == two.counterexample != other.counterexample
 
 
 # ---------------------------------------------------------------- wrong on purpose
@@ -181,15 +155,6 @@ def test_a_dead_end_is_found() -> None:
 # ---------------------------------------------------------------- walks, errors
 
 
-def test_distances_are_those_of_the_dfa(smollm2_tokenizer) -> None:
-    constraint = constrain(smollm2_tokenizer, r"ab+c{3}|\w\w")
-    oracle = Oracle(smollm2_tokenizer, constraint, "canonical", (), 0)
-    found = oracle.distances(oracle.begin)
-    for token in range(0, smollm2_tokenizer.n_ids, 97):
-        after = constraint.dfa.walk(smollm2_tokenizer.spellings[token])
-        assert found[token] == constraint.dfa.far[after]
-
-
 def test_progress_is_told() -> None:
     tokenizer = small_tokenizer(["a", "b"])
     told: list[tuple[int, int]] = []
@@ -245,13 +210,6 @@ def first_dead_end(tokenizer, ids, default):
 def test_canonical_iff_encode_gives_the_ids_back(smollm2_tokenizer, data) -> None:
     text = data.draw(texts(smollm2_tokenizer))
     check(smollm2_tokenizer, data.draw(resegmentations(smollm2_tokenizer, text)))
-
-
-@FEW
-@given(data=st.data())
-def test_canonical_iff_encode_gives_the_ids_back_on_fragments(smollm2_tokenizer, data) -> None:
-    fragments = [i for i, s in enumerate(smollm2_tokenizer.spellings) if max(s) > 127]
-    check(smollm2_tokenizer, data.draw(st.lists(st.sampled_from(fragments), max_size=5)))
 
 
 @FEW

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import itertools
-import pickle
 import random
 import sys
-import threading
 
 import pytest
 from grammar_texts import ARITHMETIC, GRAMMARS, JSON, SMALL, SQL
@@ -259,26 +257,6 @@ def test_masks_are_those_of_what_is_written_out(name, method):
     assert compared > 60
 
 
-def test_masks_are_what_some_text_goes_on_with():
-    """Of a finite language, whose canonical tokenizations are all listed."""
-    tokenizer = named("smollm2")
-    grammar = 'start: "[" item ("," item)~0..2 "]"\nitem: /[ab]c?/ | "null" | "[" "]"'
-    found = compile_grammar(grammar)
-    texts = [text.decode() for text in found.strings(10_000)]
-    ways = {tuple(tokenizer.encode(text)) for text in texts}
-    allowed: dict[tuple[int, ...], set[int]] = {}
-    for ids in ways:
-        for k in range(len(ids)):
-            allowed.setdefault(ids[:k], set()).add(ids[k])
-        allowed.setdefault(ids, set()).update(tokenizer.eos_ids)
-    constraint = constrain(tokenizer, found)
-    for prefix in random.Random(2).sample(sorted(allowed), 300):
-        matcher = constraint.matcher()
-        for token in prefix:
-            matcher.advance(token)
-        assert set(matcher.allowed_ids().tolist()) == allowed[prefix]
-
-
 @pytest.mark.parametrize("name", GRAMMARS)
 def test_what_is_generated_is_parsed(name):
     tokenizer, rng = named("smollm2"), random.Random(7)
@@ -359,28 +337,6 @@ def test_room_that_is_used_up_is_said():
     with pytest.raises(BudgetExceededError, match="states"):
         found.walk(b"(" * 1_000)
     assert not found.accepts(b"(((")  # what was met is still there
-
-
-def test_another_process_makes_it_again():
-    found = pickle.loads(pickle.dumps(compile_grammar(WORDS, reserved_words=True)))
-    assert found.accepts(b"if a then b")
-    assert not found.accepts(b"if if then b")
-
-
-def test_threads_share_one():
-    found, rng = compile_grammar(ARITHMETIC), random.Random(4)
-    texts = [found.sample(rng, 60) for _ in range(8)]
-    shared, results = compile_grammar(ARITHMETIC), {}
-
-    def work(k):
-        results[k] = [shared.accepts(text) for text in texts[k:] + texts[:k]]
-
-    threads = [threading.Thread(target=work, args=(k,)) for k in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(timeout=60)
-    assert results == {k: [True] * 8 for k in range(8)}
 
 
 def test_nothing_many_times_is_nothing():

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from laws import (
+from support.laws import (
     accepted_iff_encode_gives_the_ids_back,
     every_mask_is_that_of_the_trie_of_encode,
     neighbours,

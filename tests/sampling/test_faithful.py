@@ -13,7 +13,6 @@ from exact_distribution import LONGEST, TableModel, constraint_of, exact
 
 from bpe_automata.sampling import (
     adaptive,
-    decode,
     distribution,
     effective_sample_size,
     estimate,
@@ -84,14 +83,6 @@ def test_weighted(method, eos, prompt, temperature):
 
 
 @case
-def test_decode_with_its_weights(method, eos, prompt, temperature):
-    model, constraint, truth, z = problem(method, eos, prompt, temperature)
-    rng = np.random.default_rng(5)
-    options = {"max_new_tokens": LONGEST, "temperature": temperature, "seed": rng}
-    check([decode(model, constraint, prompt, **options) for _ in range(500)], truth, z)
-
-
-@case
 @pytest.mark.parametrize("accepts", [1, 3])
 def test_adaptive(method, eos, prompt, temperature, accepts):
     model, constraint, truth, z = problem(method, eos, prompt, temperature)
@@ -143,19 +134,6 @@ def test_many_small_populations_are_unbiased(method, eos, prompt, temperature, r
     error = np.maximum(rows.std(axis=0, ddof=1), bound) / np.sqrt(len(rows))
     assert (np.abs(rows.mean(axis=0) - expected) <= SIGMAS * error).all()
     assert often > 100
-
-
-@case
-def test_a_large_population_is_close(method, eos, prompt, temperature):
-    model, constraint, truth, z = problem(method, eos, prompt, temperature)
-    options = {"max_new_tokens": LONGEST, "temperature": temperature, "seed": 10}
-    distances = []
-    for particles in (20, 1500):
-        found = smc(model, constraint, prompt, particles=particles, threshold=0.9, **options)
-        distances.append(distance(distribution(found.generations), truth))
-    assert distances[-1] < 0.05
-    assert distances[-1] < distances[0]
-    assert abs(found.log_normaliser - np.log(z)) < 0.1
 
 
 def test_a_myopic_mask():

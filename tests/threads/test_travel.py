@@ -127,22 +127,6 @@ def test_what_was_found_lazily_stays_here(tokenizer: Tokenizer, automaton: Token
     assert pickle.loads(pickle.dumps(matcher)).allowed_ids().tolist() == want_ids
 
 
-@pytest.mark.parametrize("kind", ["sentencepiece", "tiktoken"])
-def test_other_sources_travel(kind: str) -> None:
-    name, package = {
-        "sentencepiece": ("mistral-v1", "mistral_common"),
-        "tiktoken": ("gpt2", "whisper"),
-    }[kind]
-    pytest.importorskip(kind)
-    pytest.importorskip(package, exc_type=ImportError)
-    tokenizer = Tokenizer.load(name)
-    found = pickle.loads(pickle.dumps(tokenizer))
-    text = "the cat's 12 naïve mats"
-    assert found.encode(text) == tokenizer.encode(text)
-    assert found.fingerprint == tokenizer.fingerprint
-    assert found.spellings == tokenizer.spellings
-
-
 # ---------------------------------------------------------------- fork
 
 

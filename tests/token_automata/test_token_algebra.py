@@ -11,15 +11,12 @@ from hypothesis import strategies as st
 from support import examples
 from support.drawn import LONGEST, SYMBOLS, automata, automaton_parts, language, language_of, words
 
-from bpe_automata import constrain
-from bpe_automata._constructions.explicit import explore
 from bpe_automata._token_automata.algebra import Counterexample
 from bpe_automata._token_automata.automaton import TokenAutomaton
 from bpe_automata.errors import BudgetExceededError, EmptyLanguageError, InfiniteLanguageError
-from bpe_automata.testing import byte_level, small_tokenizer
 
 
-@examples(200)
+@examples(80)
 @given(automata(), automata())
 def test_operations_are_those_on_sets(one, other):
     a, b = set(language_of(one)), set(language_of(other))
@@ -29,7 +26,7 @@ def test_operations_are_those_on_sets(one, other):
     assert set(language_of(one.complement())) == set(words()) - a
 
 
-@examples(200)
+@examples(80)
 @given(automata(), automata())
 def test_laws_of_languages(one, other):
     """On whole languages, not to a length."""
@@ -41,14 +38,6 @@ def test_laws_of_languages(one, other):
     assert one.difference(other).equivalent(one.intersection(other_not)) is None
     assert both.union(one.difference(other)).equivalent(one) is None
     assert one.intersection(one_not).is_empty
-
-
-def test_complement_is_relative_to_the_alphabet():
-    automaton = TokenAutomaton.from_transitions([(0, 3, 1)], 0, [1], alphabet=[3, 4])
-    assert list(automaton.complement().enumerate(max_length=1)) == [(), (4,)]
-    assert not automaton.complement().accepts([5])
-    other = TokenAutomaton.from_transitions([], 0, [], alphabet=[7])
-    assert automaton.union(other).alphabet.tolist() == [3, 4, 7]
 
 
 def test_a_product_of_many_states_grows_as_it_must():
@@ -74,27 +63,17 @@ def test_operations_have_a_budget():
         loop.complement(max_edges=9)
 
 
-@examples(200)
+@examples(80)
 @given(automaton_parts(nondeterministic=True))
 def test_determinised_with_moves_that_read_nothing(given_parts):
     automaton = TokenAutomaton.from_transitions(*given_parts, SYMBOLS, determinise=True)
     assert language_of(automaton) == language(*given_parts)
 
 
-def test_the_message_over_a_budget_names_the_argument():
-    loop = TokenAutomaton.from_transitions([(0, 1, 0)], 0, [0])
-    with pytest.raises(BudgetExceededError, match="raise max_edges"):
-        loop.union(loop, max_edges=0)
-    tokenizer = small_tokenizer(["a", "b"], [], byte_level(), [])
-    engine = constrain(tokenizer, "(ab)*").engine
-    with pytest.raises(BudgetExceededError, match="raise max_edges"):
-        explore(engine, engine.initial(), max_edges=1)
-
-
 # Trimmed, minimal and equal automata.
 
 
-@examples(200)
+@examples(80)
 @given(automata())
 def test_relevant_states_by_definition(automaton):
     """Some sequence leads there, some leads on to acceptance; n symbols are enough for each."""
@@ -107,7 +86,7 @@ def test_relevant_states_by_definition(automaton):
         assert automaton.relevant()[state] == (state in reached and ends)
 
 
-@examples(200)
+@examples(80)
 @given(automata())
 def test_trimmed_is_the_same_language_with_relevant_states_only(automaton):
     trimmed = automaton.trimmed()
@@ -116,7 +95,7 @@ def test_trimmed_is_the_same_language_with_relevant_states_only(automaton):
     assert trimmed.n_states == max(1, int(automaton.relevant().sum()))
 
 
-@examples(200)
+@examples(80)
 @given(automata())
 def test_minimised_has_one_state_for_each_myhill_nerode_class(automaton):
     """Classes of prefixes by what can follow them, all of at most n symbols."""
@@ -127,7 +106,7 @@ def test_minimised_has_one_state_for_each_myhill_nerode_class(automaton):
     assert language_of(minimal) == language_of(automaton)
 
 
-@examples(200)
+@examples(80)
 @given(automaton_parts(), st.randoms(use_true_random=False))
 def test_equal_languages_give_equal_arrays(given_parts, rng):
     """The states renamed, one of them doubled: the same minimal automaton."""
@@ -143,7 +122,7 @@ def test_equal_languages_give_equal_arrays(given_parts, rng):
     assert one.minimised().identical(other.minimised())
 
 
-@examples(200)
+@examples(80)
 @given(automata(), automata())
 def test_a_counterexample_is_the_first_difference(one, other):
     """Automata of n and m states that differ do so on less than n + m symbols."""
@@ -152,17 +131,6 @@ def test_a_counterexample_is_the_first_difference(one, other):
     first = min(a ^ b, key=lambda w: (len(w), w), default=None)
     expected = None if first is None else Counterexample(first, first in a)
     assert one.equivalent(other) == expected
-
-
-def test_a_change_anywhere_is_found():
-    """A chain of 300: each state in turn is made accepting."""
-    chain = [(k, 3 + k % 2, k + 1) for k in range(300)]
-    whole = TokenAutomaton.from_transitions(chain, 0, [300])
-    for place in random.Random(0).sample(range(300), 20):
-        found = whole.equivalent(TokenAutomaton.from_transitions(chain, 0, [300, place]))
-        assert found == Counterexample(tuple(a for _, a, _ in chain[:place]), False)
-    assert "second language only" in str(found)
-    assert whole.minimised().n_states == 301
 
 
 # Counting, listing and sampling, against the list of all sequences.
@@ -179,7 +147,7 @@ class Chosen:
         return self.number
 
 
-@examples(200)
+@examples(80)
 @given(automaton_parts())
 def test_the_automaton_is_that_of_its_transitions(given_parts):
     automaton = TokenAutomaton.from_transitions(*given_parts, SYMBOLS)
@@ -194,7 +162,7 @@ def test_the_automaton_is_that_of_its_transitions(given_parts):
     assert not automaton.accepts([2**70])
 
 
-@examples(200)
+@examples(80)
 @given(automata())
 def test_count_enumerate_shortest(automaton):
     accepted = language_of(automaton)
@@ -206,7 +174,7 @@ def test_count_enumerate_shortest(automaton):
     assert automaton.is_empty == (not accepted)
 
 
-@examples(200)
+@examples(80)
 @given(automata())
 def test_finite_and_infinite_languages(automaton):
     """A cycle on the way to acceptance of n states gives a sequence of n to 2n - 1 symbols."""
@@ -227,7 +195,7 @@ def test_finite_and_infinite_languages(automaton):
             list(automaton.enumerate(limit=limit))
 
 
-@examples(200)
+@examples(80)
 @given(automata())
 def test_each_random_number_gives_another_sequence(automaton):
     """So samples are exactly uniform, the generator's numbers being so."""
@@ -270,14 +238,3 @@ def test_the_limit_ends_an_infinite_listing_at_once():
     assert [*islice(listing, 3)] == [(2,), (1, 2), (1, 1, 2)]
     with pytest.raises(BudgetExceededError):
         next(listing)
-
-
-def test_the_first_of_very_many_comes_at_once():
-    """5**12 sequences, of which none shorter than 12 symbols."""
-    listed = [(k, s, k + 1) for k in range(12) for s in range(5)]
-    automaton = TokenAutomaton.from_transitions(listed, 0, [12])
-    assert next(automaton.enumerate()) == (0,) * 12
-    assert list(islice(automaton.enumerate(limit=7), 7))[5:] == [
-        (0,) * 10 + (1, 0),
-        (0,) * 10 + (1, 1),
-    ]

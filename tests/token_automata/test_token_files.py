@@ -47,7 +47,7 @@ def test_files_that_are_not_there_or_not_such_files(tmp_path):
             act(tmp_path / "a.json")
 
 
-@examples(300)
+@examples(150)
 @given(st.data())
 def test_a_damaged_npz_is_refused_or_says_the_same(tmp_path_factory, data):
     """One bit changed, or cut short: never another automaton, never another error."""
@@ -215,7 +215,7 @@ def test_explanations_to_read():
     assert str(nothing.explain([1])) == "not accepted: nothing is"
 
 
-@examples(200)
+@examples(80)
 @given(automata(), st.lists(st.sampled_from((3, 5, 8, 9)), max_size=4))
 def test_an_explanation_is_true(automaton, ids):
     found, walks = automaton.explain(ids), words(automaton.n_states)

@@ -168,7 +168,7 @@ def test_a_counterexample_shows_what_it_spells():
 # ---------------------------------------------------------------- networkx
 
 
-@examples(100)
+@examples(40)
 @given(automata())
 def test_there_and_back_through_networkx(automaton):
     graph = automaton.to_networkx()

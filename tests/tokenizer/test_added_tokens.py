@@ -49,7 +49,7 @@ def cut_by_automaton(tokenizer, ids):
     return bool(text.ends[state])
 
 
-@examples(120)
+@examples(80)
 @given(st.data(), st.sets(SPECIAL, min_size=1, max_size=4), st.sampled_from(["ab<", "ab", "a"]))
 def test_ids_are_cut_so_iff_encode_cuts_them_so(data, contents, characters):
     """Overlaps, shared beginnings, one inside another; characters that only added tokens spell."""
@@ -62,7 +62,7 @@ def test_ids_are_cut_so_iff_encode_cuts_them_so(data, contents, characters):
         assert cut_by_automaton(tokenizer, ids) == (tokenizer.encode(tokenizer.decode(ids)) == ids)
 
 
-@examples(150)
+@examples(80)
 @given(st.data(), st.dictionaries(SPECIAL, FLAGS, min_size=1, max_size=3))
 def test_two_passes_white_space_beside_and_single_words(data, entries):
     """normalized=True (a second pass), lstrip, rstrip, single_word, in any company."""

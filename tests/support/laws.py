@@ -67,16 +67,20 @@ def _spellings(data, ids_of):
             yield from ([left, right] for right in ids_of.get(data[cut:], ()))
 
 
-def every_mask_is_that_of_the_trie_of_encode(tokenizer, regex, prefix=(), eos_ids=()):
-    """How many masks were compared; 0 where nothing can be spelled, or the budget is used up."""
+def every_mask_is_that_of_the_trie_of_encode(
+    tokenizer, regex, prefix=(), eos_ids=(), added_tokens=True, most=MOST_STRINGS
+):
+    """How many masks were compared; 0 where nothing can be spelled, or there are more strings."""
     try:
         dfa = compile_regex(regex)
-        strings = [string.decode() for string in dfa.strings(MOST_STRINGS)]
+        strings = [string.decode() for string in dfa.strings(most)]
     except BudgetExceededError:
         return 0
-    trie = canonical_trie(tokenizer, strings, prefix, eos_ids)
+    special = {token.id for token in tokenizer.description.added if token.special}
+    unread = {True: set(), False: tokenizer.added_ids, "plain": special}[added_tokens]
+    trie = canonical_trie(tokenizer, strings, prefix, {*eos_ids, *unread})
     try:
-        engine = constrain(tokenizer, dfa, eos_ids=eos_ids, added_tokens=True).engine
+        engine = constrain(tokenizer, dfa, eos_ids=eos_ids, added_tokens=added_tokens).engine
         state = engine.initial(prefix)
     except (EmptyLanguageError, PromptError):
         assert not trie, f"{regex!r} after {prefix} was said to be impossible"
