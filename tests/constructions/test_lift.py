@@ -327,30 +327,6 @@ def test_laziness_is_found_where_it_hides(nested):
         Naive(TOKENIZER, nested)
 
 
-def test_regex_does_not_know_parts_that_match_nothing():
-    assert goes_on(r"a|b[^\s\S]", "b")
-    naive, lift = Naive(TOKENIZER, r"a|b[^\s\S]"), constrain(TOKENIZER, r"a|b[^\s\S]", "lift")
-    assert different(naive, lift.engine, depth=2) == b""
-
-
-def test_it_does_not_know_the_vocabulary():
-    """`ac` has no `c` to be spelled with: the lift knows, a partial match cannot."""
-    tokenizer = character_tokenizer("ab")
-    naive, lift = Naive(tokenizer, "a(b|c)|bc"), Lift(tokenizer, compile_regex("a(b|c)|bc"))
-    assert members(naive.mask(b"")).tolist() == [0, 1]
-    assert members(lift.mask(lift.initial())).tolist() == [0]
-
-
-def test_its_language_is_that_of_regex():
-    """U+00B2 is alphanumeric to `re`, no word character to `regex`."""
-    tokenizer = character_tokenizer("a²")
-    assert re.fullmatch(r"\w", "²")
-    assert not regex.fullmatch(r"\w", "²")
-    naive = Naive(tokenizer, r"\w")
-    assert members(naive.mask(b"")).tolist() == [0]
-    assert members(Lift(tokenizer, naive.dfa).mask(naive.dfa.start)).tolist() == [0, 1]
-
-
 def test_what_is_refused():
     with pytest.raises(EmptyLanguageError):
         Naive(TOKENIZER, r"[^\s\S]")

@@ -27,22 +27,6 @@ MODEL = tiny()
 PROMPTS = ["ab ", "trf a0", "0"]
 
 
-@pytest.mark.parametrize("sampling", [False, True])
-@pytest.mark.parametrize("method", ["canonical", "lift"])
-def test_forced_ids_change_no_text(sampling, method):
-    for seed in range(2):
-        options = {"method": method, "do_sample": sampling, "seed": seed, "max_new_tokens": 20}
-        calls = []
-        handle = MODEL.register_forward_pre_hook(lambda *_: calls.append(1))  # noqa: B023
-        plain = generate(MODEL, TOKENIZER, PROMPTS, REGEXES[:3], **options)
-        handle.remove()
-        forced = generate(MODEL, TOKENIZER, PROMPTS, REGEXES[:3], forced=True, **options)
-        for one, other in zip(plain, forced, strict=True):
-            assert (one.text, one.ids, one.complete) == (other.text, other.ids, other.complete)
-            assert (one.passes, one.forced) == (None, None)
-        assert forced[0].passes < len(calls)
-
-
 @pytest.mark.parametrize("forced", [False, True])
 def test_with_a_safe_end_every_text_is_complete(forced):
     for seed in range(6):

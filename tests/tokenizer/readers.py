@@ -5,6 +5,7 @@ the pieces that the libraries make of the text, and text filters (`Reader`).
 from __future__ import annotations
 
 import numpy as np
+from support.sources import CL100K
 
 from bpe_automata._tokenizer import boundaries
 from bpe_automata._tokenizer.alphabet import engine_class
@@ -12,31 +13,19 @@ from bpe_automata._tokenizer.boundaries import Splitter
 from bpe_automata._tokenizer.filter_table import TableFilter
 from bpe_automata._tokenizer.pattern import tree_of
 from bpe_automata._tokenizer.pike import Program
-from bpe_automata._tokenizer.sources.published import GPT2, LLAMA3
+from bpe_automata._tokenizer.sources.published import GPT2, LLAMA3, O200K, QWEN, TEKKEN
 
 Cuts = tuple[int, ...]
-UPPER, LOWER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
-BREAK, ENDING = r"[^\r\n\p{L}\p{N}]", "(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
-SPACES = r"\s*[\r\n]+|\s+(?!\S)|\s+"
 DEPLOYED = {
     "gpt2": GPT2,
     "gpt2 of tiktoken": (
         r"'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s"
     ),
     "llama3": LLAMA3,
-    "qwen2": LLAMA3.replace(r"\p{N}{1,3}", r"\p{N}"),
-    "cl100k": (
-        r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|"
-        r"\s++$|\s*[\r\n]|\s+(?!\S)|\s"
-    ),
-    "tekken": (
-        rf"{BREAK}?{UPPER}*{LOWER}+|{BREAK}?{UPPER}+{LOWER}*|"
-        rf"\p{{N}}| ?[^\s\p{{L}}\p{{N}}]+[\r\n/]*|{SPACES}"
-    ),
-    "o200k": (
-        rf"{BREAK}?{UPPER}*{LOWER}+{ENDING}|{BREAK}?{UPPER}+{LOWER}*{ENDING}|"
-        rf"\p{{N}}{{1,3}}| ?[^\s\p{{L}}\p{{N}}]+[\r\n/]*|{SPACES}"
-    ),
+    "qwen2": QWEN,
+    "cl100k": CL100K,
+    "tekken": TEKKEN,
+    "o200k": O200K,
 }
 """Split patterns of published tokenizers."""
 

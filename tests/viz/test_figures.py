@@ -18,7 +18,7 @@ from bpe_automata._automata.pictures import byte_ranges
 from bpe_automata._automata.sources import from_strings
 from bpe_automata.viz import BrokenDrawingError, Drawing, Edge, Node, density, figure
 from bpe_automata.viz._figures import cell_edges
-from bpe_automata.viz._layout import lay_out, points, route, spread
+from bpe_automata.viz._layout import lay_out, route
 
 
 def distances(drawing: Drawing) -> dict[int, int]:
@@ -86,35 +86,6 @@ def test_curves_join_their_nodes_and_all_is_deterministic(drawing: Drawing) -> N
             assert (curve[:, 1] > ends[0, 1]).all(), "a self-loop is above its node"
 
 
-def test_edges_go_around_nodes() -> None:
-    """0 -> 1 -> 2 -> 3 in a line, and an edge back over them."""
-    nodes = tuple(Node(str(i), start=i == 0) for i in range(4))
-    edges = (*(Edge(i, i + 1, "a") for i in range(3)), Edge(3, 0, "b"))
-    drawing = Drawing(nodes, edges)
-    layout = lay_out(drawing)
-    back = points(route(drawing, layout).curves[3])
-    for node in (1, 2):
-        assert np.abs(back - layout.centre[node]).max(axis=1).min() > layout.size[node, 0] / 2
-
-
-@given(st.lists(st.floats(-50, 50), min_size=1, max_size=8), st.data())
-@examples(200)
-def test_spread_keeps_the_distances_and_is_nearest(
-    wanted: list[float], data: st.DataObject
-) -> None:
-    gaps = st.lists(st.floats(0, 20), min_size=len(wanted) - 1, max_size=len(wanted) - 1)
-    apart = np.array(data.draw(gaps))
-    y = spread(np.array(wanted), apart)
-    assert (-np.diff(y) >= apart - 1e-9).all()
-    cost = ((y - wanted) ** 2).sum()
-    for i in range(len(y)):
-        for step in (-0.01, 0.01):
-            moved = y.copy()
-            moved[i:] += step
-            if (-np.diff(moved) >= apart).all():
-                assert ((moved - wanted) ** 2).sum() >= cost - 1e-9
-
-
 @pytest.mark.parametrize(
     "drawing",
     [
@@ -135,14 +106,6 @@ def test_matplotlib_draws_it(drawing: Drawing) -> None:
         low, high = patch.get_path().get_extents(patch.get_patch_transform()).get_points()
         assert (low >= [axes.get_xlim()[0], axes.get_ylim()[0]]).all()
         assert (high <= [axes.get_xlim()[1], axes.get_ylim()[1]]).all()
-
-
-def test_crossings_that_can_be_undone_are_undone() -> None:
-    """0 -> {1, 2}, 1 -> 4, 2 -> 3: the last rank is turned round."""
-    nodes = tuple(Node(str(i), start=i == 0) for i in range(5))
-    edges = tuple(Edge(p, q, "a") for p, q in [(0, 1), (0, 2), (2, 3), (1, 4)])
-    y = lay_out(Drawing(nodes, edges)).centre[:, 1]
-    assert (y[1] > y[2]) == (y[4] > y[3])
 
 
 @st.composite
