@@ -92,7 +92,7 @@ def joined(edges):
     return parts.dfa(places[0])
 
 
-@examples(150)
+@examples(60)
 @given(networks())
 def test_parts_that_overlap_are_told_apart_as_they_are_met(edges):
     assume(0 in _live(edges))
@@ -105,7 +105,7 @@ def test_parts_that_overlap_are_told_apart_as_they_are_met(edges):
     assert same_arrays(again.to_dfa(), whole)
 
 
-@examples(100)
+@examples(40)
 @given(networks())
 def test_plain_bytes_lead_to_acceptance_from_a_plain_state(edges):
     assume(0 in _live(edges))

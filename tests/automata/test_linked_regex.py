@@ -70,7 +70,7 @@ def states_beside(one: LinkedDFA, other, most=300):
             pairs += [pair for pair in dict.fromkeys(new) if pair not in pairs]
 
 
-@examples(300)
+@examples(120)
 @example("(?:(?:(?:a|aa)){2,4}b?){2,3}", 1)  # rounds that are told apart in no way
 @example("(?:a*b){2,4}", 1)  # the beginning of a round is met again within it
 @example("(?:(?:a?){2,3}|b){0,3}", 1)  # rounds that may be empty

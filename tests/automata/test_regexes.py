@@ -384,7 +384,7 @@ def test_what_is_put_together_from_its_parts_is_what_atoms_give(pattern: str) ->
     assert same_arrays(one, other)
 
 
-@pytest.mark.parametrize("n", [2_000, 20_000])
+@pytest.mark.parametrize("n", [2_000, pytest.param(20_000, marks=pytest.mark.long)])
 @pytest.mark.parametrize("around", ["{}", '"(?:{})"', r"(?:{}|\d\p{{Lu}}?)(?:, ?[a-z]{{1,5}})*"])
 def test_choices_between_thousands_of_chinese_words(around: str, n: int) -> None:
     rng = random.Random(1)

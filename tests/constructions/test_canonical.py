@@ -58,7 +58,7 @@ def test_random_tokenizers(data):
             assert automaton.accepts(ids) == is_canonical(tokenizer, ids)
 
 
-@examples(200)
+@examples(80)
 @given(st.data())
 def test_smollm2(smollm2_tokenizer, data):
     text = data.draw(texts(smollm2_tokenizer if data.draw(st.booleans()) else None))
@@ -83,7 +83,7 @@ def test_text_of_bytes_without_a_token_has_no_canonical_sequence(smollm2_tokeniz
     assert not any(b"\x04" in spelled for spelled in smollm2_tokenizer.spellings)
 
 
-@examples(60)
+@examples(30)
 @given(bpe_tokenizers())
 def test_every_text_is_read_from_a_universal_hypothesis_and_from_no_other(tokenizer):
     automaton = canonical_automaton(tokenizer)
@@ -155,7 +155,7 @@ def by_steps(engine, state, most):
     return states, found, [engine.accepting(here) for here in states]
 
 
-@examples(60)
+@examples(30)
 @given(st.data(), st.sampled_from(METHODS))
 def test_explored_is_what_single_steps_find(data, method):
     tokenizer = data.draw(bpe_tokenizers())
@@ -288,7 +288,7 @@ def test_random_tokenizers_and_cyclic_regexes(data):
         return
 
 
-@examples(60)
+@examples(30)
 @given(st.data())
 def test_without_a_pretokenizer_every_joint_can_break(data):
     """One pretoken: here relevance does most of its work."""

@@ -143,7 +143,7 @@ WORDS = st.one_of(
 )
 
 
-@examples(100)
+@examples(50)
 @given(st.lists(WORDS, max_size=30, unique=True), LANGUAGES, st.sampled_from([(3, 1), (2,), (1,)]))
 def test_slices_change_nothing(words, dfa, lengths):
     """Also where tokens begin and end inside a character, and automata read bytes in any order."""

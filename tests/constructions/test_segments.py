@@ -31,7 +31,7 @@ from bpe_automata.testing import (
 )
 from bpe_automata.testing._inputs import own_pieces
 
-NAMES = ("smollm2", "mistral-v1", "llama-3")
+NAMES = ("smollm2", "mistral-v1")
 MOST = 20_000
 DATE = "20[0-2][0-9]-[01][0-9]"
 SMALL_JSON = r'\{"on":(true|false|null),"day":"' + DATE + r'","ok":(true|false|null)\}'

@@ -36,7 +36,7 @@ from bpe_automata._decoding import batches
 from bpe_automata.schemas import json_schema
 
 N_THREADS = 8
-SHORT, LONG = 8, 1000
+SHORT, LONG = 5, 1000
 N_SMALL = 40  # random tokenizers, in turn
 SLOWEST = 3600  # seconds that a thread is waited for: only a deadlock takes so long
 
