@@ -4,7 +4,9 @@ walked step by step, of finite languages and of infinite ones.
 
 from __future__ import annotations
 
+import itertools
 import random
+import re
 
 import numpy as np
 import pytest
@@ -133,6 +135,24 @@ def test_ignore_merges_of_a_token_that_ends_inside_a_character():
     tokenizer = small_tokenizer(vocabulary, (), byte_level(), ignore_merges=True)
     automaton = canonical_automaton(tokenizer)
     assert automaton.step(automaton.start, len(letters)) is None
+
+
+@pytest.mark.parametrize("regex", [r"[\n\t]*", r"[\n\t]*a?"])
+def test_what_is_remembered_of_a_mask_or_a_step_is_by_the_last_id_too(regex):
+    """Behind a tab a newline stands alone. Behind a newline the two would be one token, but for a
+    letter that follows."""
+    newline, tab = byte_spelling(b"\n"), byte_spelling(b"\t")
+    merges = [(newline, newline)]
+    tokenizer = small_tokenizer(
+        ["a", tab, newline, 2 * newline], merges, byte_level(use_regex=True)
+    )
+    constraint = constrain(tokenizer, regex)
+    for ids in itertools.chain(*(itertools.product(range(4), repeat=n) for n in range(5))):
+        text = tokenizer.decode(ids)
+        right = tokenizer.encode(text) == [*ids] and re.fullmatch(regex, text) is not None
+        matcher = constraint.matcher()
+        read = [matcher.advance(token) for token in ids if matcher.allows(token)]
+        assert (len(read) == len(ids) and matcher.is_accepting) == right, ids
 
 
 # ---------------------------------------------------------------- written out
