@@ -236,7 +236,6 @@ STRICT = [
     ("outlines", "outlines.processors.base_logits_processor"),
     ("_bitmask_triton", "triton"),
     ("_bitmask_triton", "torch"),
-    ("torch_table", "torch"),
     ("transformers", "torch"),
     ("transformers", "transformers"),
 ]

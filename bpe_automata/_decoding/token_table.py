@@ -172,13 +172,21 @@ class Listed(Immutable):
         """eos_ids: ids that end the sequence where it is complete; no transition may read one (an
         automaton that has its own transitions for the end takes none here). n_ids: one more than
         the largest id. Raises what `TokenTable.of` raises."""
-        self._automaton = automaton
-        self.table = TokenTable.of(automaton, eos_ids, n_ids)
-        self.n_ids, self.eos_ids = self.table.n_ids, self.table.eos_ids
+        self._follow(TokenTable.of(automaton, eos_ids, n_ids))
+
+    @classmethod
+    def over(cls, table: TokenTable) -> Listed:
+        """The engine over a table."""
+        made = cls.__new__(cls)
+        made._follow(table)
+        return made
+
+    def _follow(self, table: TokenTable) -> None:
+        self.table, self.n_ids, self.eos_ids = table, table.n_ids, table.eos_ids
         self._masks: BoundedMemo[int, np.ndarray] = BoundedMemo(self.n_ids // 8)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return Listed, (self._automaton, self.eos_ids, self.n_ids)
+        return Listed.over, (self.table,)
 
     def initial(self, prefix: Sequence[int] = ()) -> int:
         return self.table.start

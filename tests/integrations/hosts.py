@@ -23,7 +23,6 @@ from bpe_automata.integrations._follow import Follower
 from bpe_automata.integrations.llama_cpp import ConstraintProcessor
 from bpe_automata.integrations.transformers import (
     ConstraintLogitsProcessor,
-    TokenTableProcessor,
     padded,
     prefix_allowed_tokens_fn,
 )
@@ -102,7 +101,7 @@ def draft(row, before):
 
 def token_table(row, before):
     table = TokenTable.of(row.constraint.automaton(before), [END], tokenizer().n_ids)
-    made = TokenTableProcessor(table, torch.tensor([row.prompt]))
+    made = ConstraintLogitsProcessor(table, torch.tensor([row.prompt]))
     return lambda ids: beams(made, [row.prompt], [ids])[1][0]
 
 

@@ -16,6 +16,7 @@ from bpe_automata._decoding.token_table import TokenTable  # noqa: E402
 from bpe_automata.errors import (  # noqa: E402
     ArgumentError,
     BufferShapeError,
+    DecodingError,
     LogitsError,
     PromptError,
     TokenOutOfRangeError,
@@ -23,12 +24,12 @@ from bpe_automata.errors import (  # noqa: E402
 )
 from bpe_automata.integrations.transformers import (  # noqa: E402
     ConstraintLogitsProcessor,
-    TokenTableProcessor,
     only_plain_batching,
     prefix_allowed_tokens_fn,
 )
 
 OURS = constraint("abc|true|12?")
+PATH = [(0, 3, 1), (1, 4, 2)]
 TABLE = TokenTable.of(OURS.automaton(), [END], N)
 PROMPTS = torch.tensor([TOKENIZER.encode("0,")] * 2)
 ZEROS = torch.zeros(2, N)
@@ -39,7 +40,7 @@ def by_constraint(prompts=PROMPTS):
 
 
 def by_table(prompts=PROMPTS):
-    return TokenTableProcessor(TABLE, prompts, pad_id=PAD)
+    return ConstraintLogitsProcessor(TABLE, prompts, pad_id=PAD)
 
 
 BOTH = pytest.mark.parametrize("made", [by_constraint, by_table])
@@ -97,6 +98,17 @@ def test_prompts_of_another_shape_or_kind(made, wrong):
         made(wrong)
 
 
+def test_a_row_of_a_table_that_names_no_end_has_ended_where_nothing_can_be_read():
+    made = ConstraintLogitsProcessor(
+        TokenTable.from_transitions(PATH, 0, n_ids=N), PROMPTS, pad_id=PAD
+    )
+    for read in ([], [3], [3, 4], [3, 4, PAD]):
+        masked = made(after(read, read), ZEROS)
+        assert (
+            torch.isfinite(masked).nonzero()[:, 1].tolist() == [([3, 4, PAD, PAD])[len(read)]] * 2
+        )
+
+
 # ---------------------------------------------------------------- constraints of several kinds
 
 
@@ -108,8 +120,10 @@ def test_what_is_no_constraint_over_the_one_tokenizer_is_refused():
         ConstraintLogitsProcessor("abc", PROMPTS)
     with pytest.raises(ArgumentError, match="constraint 1 is 'abc'"):
         ConstraintLogitsProcessor([OURS, "abc"], PROMPTS, prefix=False)
-    with pytest.raises(ArgumentError, match="is a Constraint: give a TokenTable"):
-        TokenTableProcessor(OURS, PROMPTS)
+    with pytest.raises(ArgumentError, match="constraint 1 is over 5 ids"):
+        ConstraintLogitsProcessor([OURS, TokenTable.from_transitions(PATH, 0, n_ids=5)], PROMPTS)
+    with pytest.raises(DecodingError, match="give pad_id"):
+        ConstraintLogitsProcessor(TokenTable.from_transitions(PATH, 0, n_ids=N), PROMPTS)
     with pytest.raises(TokenOutOfRangeError, match="pad_id 43"):
         ConstraintLogitsProcessor(OURS, PROMPTS, prefix=False, pad_id=N)
     with pytest.raises(BufferShapeError, match="attention_mask"):

@@ -28,14 +28,12 @@ from bpe_automata.integrations.transformers._processor import (
     prefix_allowed_tokens_fn,
 )
 from bpe_automata.integrations.transformers._rows import padded
-from bpe_automata.integrations.transformers._table_processor import TokenTableProcessor
 
 __all__ = [
     "CausalModel",
     "ConstraintLogitsProcessor",
     "ForcedDecoding",
     "Generation",
-    "TokenTableProcessor",
     "generate",
     "only_plain_batching",
     "padded",

@@ -34,7 +34,7 @@ from bpe_automata.integrations.transformers._model import (
 
 
 class Forcing(Protocol):
-    """`ConstraintLogitsProcessor` and `TokenTableProcessor`."""
+    """`ConstraintLogitsProcessor`, or what answers as it does."""
 
     def forced(self, input_ids: torch.Tensor) -> np.ndarray:
         """int64[rows]: the one id that each row allows next; -1 if not one."""
@@ -44,8 +44,8 @@ class Forcing(Protocol):
 class ForcedDecoding:
     """A `custom_generate` for greedy decoding and sampling, left-padded batches included.
 
-    `processor`: a `ConstraintLogitsProcessor` or `TokenTableProcessor`, also given as
-    `logits_processor=[processor]`. `streamer`: give it here, for
+    `processor`: a `ConstraintLogitsProcessor`, also given as `logits_processor=[processor]`.
+    `streamer`: give it here, for
     transformers hands none to a `custom_generate`; it gets the prompt and each id as they are
     emitted. `assistant_model`, `tokenizer` and `synced_gpus` are not handed on either.
 
@@ -299,7 +299,7 @@ def _check_processors(processor: Any, processors: Any) -> None:
     if not callable(getattr(processor, "forced", None)):
         raise UnsupportedFeatureError(
             f"{type(processor).__name__} with forced ids",
-            "it cannot say what is forced; use ConstraintLogitsProcessor or TokenTableProcessor",
+            "it cannot say what is forced; use ConstraintLogitsProcessor",
         )
     if sum(one is processor for one in processors) != 1:
         raise ArgumentError("give the processor of the forced ids as logits_processor=[...] too")

@@ -23,10 +23,12 @@ from bpe_automata._decoding.healing import heal as give_back
 from bpe_automata._decoding.matcher import Generation
 from bpe_automata._tokenizer.tokenizer import Tokenizer
 from bpe_automata.errors import ArgumentError, DecodingError, LogitsError, PromptError
-from bpe_automata.integrations.torch_table import NOTHING_LEFT
 from bpe_automata.integrations.transformers._forced import ForcedDecoding
 from bpe_automata.integrations.transformers._model import check_decoder
-from bpe_automata.integrations.transformers._processor import ConstraintLogitsProcessor
+from bpe_automata.integrations.transformers._processor import (
+    NOTHING_LEFT,
+    ConstraintLogitsProcessor,
+)
 from bpe_automata.integrations.transformers._prompts import Prompt, listed, prompt_ids
 from bpe_automata.integrations.transformers._rows import (
     continuous_batching,

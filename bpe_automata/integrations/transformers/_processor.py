@@ -16,26 +16,37 @@ import torch
 from transformers import LogitsProcessor
 
 from bpe_automata._constructions.engine import Engine
-from bpe_automata._decoding.constraint import Constraint
 from bpe_automata._decoding.matcher import Generation, Reason
 from bpe_automata._kernels.bits import has, members, only, packed
 from bpe_automata._tokenizer.tokenizer import Tokenizer
-from bpe_automata.errors import PromptError, TokenNotAllowedError, UnsupportedFeatureError
+from bpe_automata.errors import (
+    BufferShapeError,
+    LogitsError,
+    PromptError,
+    TokenNotAllowedError,
+    UnsupportedFeatureError,
+)
 from bpe_automata.integrations.bitmask import unpacked
-from bpe_automata.integrations.torch_table import check_masked, check_shape
-from bpe_automata.integrations.transformers._rows import ENDED, Rows, State, continuous_batching
+from bpe_automata.integrations.transformers._rows import (
+    ENDED,
+    Language,
+    Rows,
+    State,
+    continuous_batching,
+)
 
 
 class ConstraintLogitsProcessor(LogitsProcessor):  # type: ignore[misc]
     """Masks the logits of each row by the constraint of its prompt.
 
     `constraints`: one for all prompts, or one per prompt, all over the same tokenizer; their
-    end-of-sequence ids may differ.
+    end-of-sequence ids may differ. A `TokenTable` will do as well: its prompts are no part of it.
     `input_ids`: int[prompts, width] as given to `model.generate`, padded on the left;
     `attention_mask`: int[prompts, width], 0 on padding (None: no padding).
     `prefix`: start from the state after the prompt, so that prompt and completion together are
     canonical; False: as if the completion stood alone.
-    `pad_id`: allowed, beside the end-of-sequence ids, once a row has ended.
+    `pad_id`: allowed, beside the end-of-sequence ids, once a row has ended; needed for a table that
+    names no end-of-sequence ids.
 
     `model.generate` may hold several rows per prompt (beams, return sequences), next to each other.
     A row with an id that was not allowed comes up in beam search only, with score -inf, when fewer
@@ -51,7 +62,7 @@ class ConstraintLogitsProcessor(LogitsProcessor):  # type: ignore[misc]
 
     def __init__(
         self,
-        constraints: Constraint | Sequence[Constraint],
+        constraints: Language | Sequence[Language],
         input_ids: torch.Tensor,
         attention_mask: torch.Tensor | None = None,
         *,
@@ -132,11 +143,53 @@ def goes_on(engine: Engine[Any], state: State) -> bool:
     return bool(np.any(engine.mask(state) & ~ends))
 
 
+# What a mask over logits needs, and the errors where it does not hold. The logits of ids that are
+# not allowed are never looked at: whatever they are, the mask covers them.
+
+
+def check_shape(logits: torch.Tensor, rows: int, n_ids: int) -> None:
+    """logits: floating [rows, n_ids or more]. Waits for no device.
+
+    Raises LogitsError for another kind or width, BufferShapeError for another number of rows."""
+    shape = tuple(logits.shape)
+    if logits.ndim != 2 or shape[1] < n_ids or not logits.is_floating_point():
+        raise LogitsError(
+            f"logits are {logits.dtype} of shape {shape}: {n_ids} ids need floating "
+            f"[rows, {n_ids} or more]"
+        )
+    if shape[0] != rows:
+        raise BufferShapeError(f"{shape[0]} rows of logits for {rows} rows of ids")
+
+
+NOTHING_LEFT = "every id that is allowed has the logit -inf"
+
+
+def check_masked(masked: torch.Tensor, spared: torch.Tensor) -> None:
+    """masked: floating [rows, V], at least one column, -inf where an id is not allowed; spared:
+    bool [rows], rows that may have no mass at all. One reduction, and a wait for the device.
+
+    Raises LogitsError for NaN, +inf, or no mass at an allowed id, naming row and id."""
+    best = masked.amax(1)  # NaN if one of them is
+    wrong = ~(best < torch.inf) | ((best == -torch.inf) & ~spared)
+    if not wrong.any():
+        return
+    row = int(wrong.nonzero()[0])
+    if best[row] == -torch.inf:
+        raise LogitsError(
+            f"row {row}: {NOTHING_LEFT}: the model, or an option or logits processor before the "
+            "mask (min_new_tokens, bad_words_ids, ...), forbids all that the constraint allows"
+        )
+    first = int((~(masked[row] < torch.inf)).nonzero()[0])
+    raise LogitsError(
+        f"row {row}: the logit of id {first}, which is allowed, is {float(masked[row, first])}"
+    )
+
+
 # The constraint in the form of `model.generate(prefix_allowed_tokens_fn=...)`.
 
 
 def prefix_allowed_tokens_fn(
-    constraints: Constraint | Sequence[Constraint],
+    constraints: Language | Sequence[Language],
     input_ids: torch.Tensor,
     attention_mask: torch.Tensor | None = None,
     *,

@@ -13,6 +13,7 @@ from bpe_automata._arguments import short
 from bpe_automata._constructions.engine import Engine
 from bpe_automata._decoding.batches import found_masks, written
 from bpe_automata._decoding.constraint import Constraint
+from bpe_automata._decoding.token_table import Listed, TokenTable
 from bpe_automata._kernels.bits import has, packed
 from bpe_automata._tokenizer.tokenizer import Tokenizer
 from bpe_automata.errors import (
@@ -26,6 +27,7 @@ from bpe_automata.errors import (
 )
 
 State: TypeAlias = Hashable
+Language: TypeAlias = Constraint | TokenTable
 WITHOUT = " (encoder-decoder models, which give the answer alone, are not supported)"
 ENDED: State = ("ended",)
 """A row that has read an end-of-sequence id, or an id that no constraint allowed."""
@@ -65,21 +67,22 @@ class Rows:
 
     def __init__(
         self,
-        constraints: Constraint | Sequence[Constraint],
+        constraints: Language | Sequence[Language],
         input_ids: torch.Tensor,
         attention_mask: torch.Tensor | None,
         prefix: bool,
         pad_id: int | None,
     ) -> None:
         prompts = unpadded(input_ids, attention_mask, pad_id)
-        self.engines: list[Engine[Any]] = [
-            one.engine_with_room() for one in _each(constraints, len(prompts))
-        ]
+        each = _each(constraints, len(prompts))
+        made = {id(one): _engine(one) for one in each}
+        self.engines = [made[id(one)] for one in each]
         self.given = input_ids.cpu().numpy().astype(np.int64)
         self.starts: list[State] = []
         for number, (engine, prompt) in enumerate(zip(self.engines, prompts, strict=True)):
             with naming(number):
-                self.starts.append(engine.initial(prompt if prefix else ()))
+                start = engine.initial(prompt if prefix else ())
+                self.starts.append(start if _goes_on(engine, start) else ENDED)
         self.ended_masks = _ended_masks(self.engines, pad_id)
         self._length = -1
         self._memo: dict[tuple[int, bytes], State] = {}
@@ -140,30 +143,54 @@ class Rows:
             return ENDED
         if token_id >= engine.n_ids or not has(engine.mask(state), token_id):
             return ENDED
-        return engine.step(state, token_id)
+        after = engine.step(state, token_id)
+        return after if _goes_on(engine, after) else ENDED
 
 
-def _each(constraints: Constraint | Sequence[Constraint], count: int) -> Sequence[Constraint]:
+def _engine(language: Language) -> Engine[Any]:
+    return (
+        Listed.over(language) if isinstance(language, TokenTable) else language.engine_with_room()
+    )
+
+
+def _goes_on(engine: Engine[Any], state: State) -> bool:
+    """Is there anything to read? Only a table that names no end has states without."""
+    return bool(engine.eos_ids) or bool(engine.mask(state).any())
+
+
+def _each(constraints: Language | Sequence[Language], count: int) -> Sequence[Language]:
     """One per prompt. Raises ArgumentError, BufferShapeError."""
-    if isinstance(constraints, Constraint):
+    if isinstance(constraints, Language):
         return [constraints] * count
     each: list[object] = [constraints] if isinstance(constraints, str) else list(constraints)
-    found: list[Constraint] = []
+    found: list[Language] = []
     for number, one in enumerate(each):
-        if not isinstance(one, Constraint):
+        if not isinstance(one, Language):
             raise ArgumentError(
                 f"constraint {number} is {short(one)}: make one with constrain(...)"
             )
         found.append(one)
     if len(found) != count:
         raise BufferShapeError(f"{len(found)} constraints for {count} prompts")
+    first = found[0]
     for number, one in enumerate(found):
-        if not same_ids(one.tokenizer, found[0].tokenizer):
+        if not _same_vocabulary(one, first):
             raise ArgumentError(
-                f"constraint {number} is over {one.tokenizer.name} ({one.n_ids} ids), constraint 0 "
-                f"over {found[0].tokenizer.name} ({found[0].n_ids} ids): one tokenizer is needed"
+                f"constraint {number} is over {_ids_of(one)}, constraint 0 over {_ids_of(first)}: "
+                "one tokenizer is needed"
             )
     return found
+
+
+def _same_vocabulary(one: Language, other: Language) -> bool:
+    if isinstance(one, TokenTable) or isinstance(other, TokenTable):
+        return one.n_ids == other.n_ids
+    return same_ids(one.tokenizer, other.tokenizer)
+
+
+def _ids_of(language: Language) -> str:
+    name = f"{language.tokenizer.name} of " if isinstance(language, Constraint) else ""
+    return f"{name}{language.n_ids} ids"
 
 
 def _ended_masks(engines: Sequence[Engine[Any]], pad_id: int | None) -> list[np.ndarray]:
@@ -177,7 +204,8 @@ def _ended_masks(engines: Sequence[Engine[Any]], pad_id: int | None) -> list[np.
         ends = (*engine.eos_ids, *pads)
         if not ends:
             raise DecodingError(
-                f"constraint {number} has no end-of-sequence id: pass eos_ids to constrain(...)"
+                f"constraint {number} has no end-of-sequence id: make it with eos_ids, or give "
+                "pad_id"
             )
         if ends not in made:
             made[ends] = packed(ends, engine.n_ids)
