@@ -93,8 +93,8 @@ test-free-threaded:
 	@$(FREE)/bin/python -m pip --disable-pip-version-check --quiet install -e . pytest hypothesis
 	@$(FREE)/bin/python -X gil=0 -m pytest tests/threads/test_threads.py
 
-# The integrations against the real outlines, llama-cpp-python and Triton, which the other tests
-# stand in for. A second environment on top of the first; llama.cpp is compiled, for 13 minutes.
+# The integrations against the real outlines and llama-cpp-python, which the other tests stand
+# in for. A second environment on top of the first; llama.cpp is compiled, for 13 minutes.
 test-hosts: $(HOSTS)/.installed
 	@$(HOSTS)/bin/python -m pytest tests/integrations
 
@@ -102,7 +102,7 @@ $(HOSTS)/.installed: $(STAMP)
 	@$(PYTHON) -m venv $(HOSTS)
 	@$(BIN)/python -c 'import os, sysconfig; print(os.getcwd(), sysconfig.get_path("purelib"), sep="\n")' \
 		> $$($(HOSTS)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/base.pth
-	@$(HOSTS_PIP) 'outlines==1.3.3' 'triton==3.9.0' cmake ninja scikit-build-core
+	@$(HOSTS_PIP) 'outlines==1.3.3' cmake ninja scikit-build-core
 	@PATH="$(CURDIR)/$(HOSTS)/bin:$$PATH" CMAKE_ARGS="$(LLAMA_FLAGS)" \
 		$(HOSTS_PIP) --no-build-isolation --no-deps 'llama-cpp-python==0.3.36'
 	@touch $@

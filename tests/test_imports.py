@@ -226,7 +226,7 @@ def test_no_file_imports_itself_by_way_of_others() -> None:
 
 # ---------------------------------------------------------------- host packages
 
-HOSTS = ["torch", "transformers", "vllm", "sglang", "llama_cpp", "outlines", "triton"]
+HOSTS = ["torch", "transformers", "vllm", "sglang", "llama_cpp", "outlines"]
 WITHOUT_HOSTS = ["bpe_automata.integrations.bitmask", "bpe_automata.integrations.llama_cpp"]
 """Modules that work without their host until they are given one of its objects."""
 STRICT = [
@@ -234,8 +234,6 @@ STRICT = [
     ("vllm_runner", "vllm.v1.worker.gpu.sample.logits_processor"),
     ("sglang", "sglang.srt.constrained.base_grammar_backend"),
     ("outlines", "outlines.processors.base_logits_processor"),
-    ("_bitmask_triton", "triton"),
-    ("_bitmask_triton", "torch"),
     ("transformers", "torch"),
     ("transformers", "transformers"),
 ]

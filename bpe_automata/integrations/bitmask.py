@@ -1,26 +1,23 @@
-"""Packed masks applied to logits in place: numba on CPUs, Triton on GPUs, plain torch elsewhere.
+"""Packed masks applied to logits in place: numba on CPUs, torch elsewhere.
 
     logits[row, i] = -inf   wherever   bitmask[row, i // 32] >> (i % 32) & 1 = 0
 
 The packing is that of xgrammar and llguidance. Ids beyond the mask are not allowed, as llguidance
-has it (xgrammar leaves them). What is allowed keeps its bits, NaN included. The three backends give
-the same bits.
+has it (xgrammar leaves them). What is allowed keeps its bits, NaN included. Both ways give the same
+bits.
 """
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Sequence
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from bpe_automata._kernels.bits import apply_bitmask as apply_kernel
 from bpe_automata._optional import require
 from bpe_automata.errors import ArgumentError, BufferShapeError
-from bpe_automata.integrations._transfer import to_device
 
-Backend: TypeAlias = Literal["auto", "numba", "triton", "torch"]
 Rows: TypeAlias = Sequence[int] | np.ndarray
 
 MINUS_INFINITY: dict[str, np.unsignedinteger[Any]] = {
@@ -32,40 +29,42 @@ MINUS_INFINITY: dict[str, np.unsignedinteger[Any]] = {
 """The bit pattern of -inf in each dtype that logits may have."""
 
 
-def apply_bitmask(
-    logits: Any,
-    bitmask: Any,
-    *,
-    indices: Rows | None = None,
-    rows: Rows | None = None,
-    backend: Backend = "auto",
-) -> None:
+def apply_bitmask(logits: Any, bitmask: Any, *, rows: Rows | None = None) -> None:
     """Mask `logits` in place.
 
     logits: float16, bfloat16, float32 or float64 [batch, V] or [V], numpy or torch, any strides.
     bitmask: int32 [m, words] or [words], numpy or torch, moved to the device of the logits.
-    Row i is masked by row i. With `indices`, only those rows are, each by the row of the same
-    number (as in xgrammar). With `rows`, bitmask row k masks logits row rows[k], each at most
-    once: a mask for some rows of a large batch. backend: "auto" takes numba on the CPU; on a GPU
-    triton, or torch where triton is not installed.
+    Row i is masked by row i. With `rows`, bitmask row k masks logits row rows[k], each at most
+    once: a mask for some rows of a large batch.
 
-    Raises BufferShapeError (shape, dtype, a row that does not exist), ArgumentError (a row twice in
-    `rows` too), and MissingDependencyError. Then nothing was masked.
+    Raises BufferShapeError (shape, dtype, a row that does not exist) and ArgumentError (a row twice
+    in `rows` too). Then nothing was masked.
     """
     logits, bitmask = _two_dimensional(logits), _two_dimensional(bitmask)
     dtype = _check_dtypes(logits, bitmask)
-    targets, sources = _row_pairs(logits, bitmask, indices, rows)
+    targets = _targets(logits, bitmask, rows)
     if not len(targets):
         return
-    backend = _backend(backend, logits)
-    if backend == "numba":
+    if isinstance(logits, np.ndarray) or logits.device.type == "cpu":
         pattern = MINUS_INFINITY[dtype]
+        sources = np.arange(len(bitmask), dtype=np.int64)
         apply_kernel(_patterns(logits, pattern), _as_numpy(bitmask), targets, sources, pattern)
-    elif backend == "triton":
-        kernels = require("bpe_automata.integrations._bitmask_triton", "pip install triton")
-        kernels.apply(logits, bitmask.to(logits.device), targets, sources)
     else:
-        _apply_torch(logits, bitmask.to(logits.device), targets, sources)
+        apply_torch(logits, bitmask, targets)
+
+
+def apply_torch(logits: Any, bitmask: Any, targets: np.ndarray) -> None:
+    """The same on any device. logits, bitmask: tensors of two dimensions; targets: int64 [m].
+
+    Of ordinary memory a copy to a GPU waits until the device has done all that was asked of it
+    before; from pinned memory it is queued behind it."""
+    torch, device = require("torch", "pip install torch"), logits.device
+    at = torch.from_numpy(targets)
+    at = at.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else at.to(device)
+    # `where` takes the bits of what is kept as they are; adding a mask of -inf would not keep NaN.
+    lowest, allowed = logits.new_full((), -torch.inf), unpacked(bitmask.to(device), logits.shape[1])
+    with torch.no_grad():
+        logits[at] = torch.where(allowed, logits[at], lowest)
 
 
 def unpacked(bitmask: Any, width: int) -> Any:
@@ -74,16 +73,6 @@ def unpacked(bitmask: Any, width: int) -> Any:
     shifts = torch.arange(32, dtype=torch.int32, device=bitmask.device)
     bits = (bitmask[:, :, None] >> shifts & 1).bool().flatten(1)[:, :width]
     return torch.nn.functional.pad(bits, (0, width - bits.shape[1]))
-
-
-def _apply_torch(logits: Any, bitmask: Any, targets: np.ndarray, sources: np.ndarray) -> None:
-    torch = require("torch", "pip install torch")
-    at = to_device(targets, logits.device)
-    masks = bitmask[to_device(sources, logits.device)]
-    # `where` takes the bits of what is kept as they are; adding a mask of -inf would not keep NaN.
-    lowest = logits.new_full((), -torch.inf)
-    with torch.no_grad():
-        logits[at] = torch.where(unpacked(masks, logits.shape[1]), logits[at], lowest)
 
 
 def _two_dimensional(array: Any) -> Any:
@@ -118,52 +107,22 @@ def _dtype_name(array: Any) -> str:
     return str(array.dtype).removeprefix("torch.")
 
 
-def _row_pairs(
-    logits: Any, bitmask: Any, indices: Rows | None, rows: Rows | None
-) -> tuple[np.ndarray, np.ndarray]:
-    """int64 [n] each: rows of the logits, and the rows of the mask that they are masked by."""
-    if indices is not None and rows is not None:
-        raise ArgumentError("give `indices` (rows of both) or `rows` (rows of the logits)")
-    if indices is not None:
-        targets = sources = _int64(indices)
-    else:
-        sources = np.arange(len(bitmask), dtype=np.int64)
-        targets = np.arange(len(logits), dtype=np.int64) if rows is None else _int64(rows)
-    if len(targets) != len(sources):
-        raise BufferShapeError(
-            f"{len(sources)} rows of the mask for {len(targets)} rows of the logits"
-        )
-    for name, found, count in (("logits", targets, len(logits)), ("mask", sources, len(bitmask))):
-        if len(found) and not 0 <= found.min() <= found.max() < count:
-            raise BufferShapeError(f"there are only {count} rows of the {name}: {found.tolist()}")
-    if rows is not None and len(np.unique(targets)) < len(targets):
-        raise ArgumentError(
-            f"a row is there twice in rows {targets.tolist()}: intersect its masks with & first"
-        )
-    return targets, sources
-
-
-def _int64(rows: Rows) -> np.ndarray:
-    found = np.asarray(rows)
+def _targets(logits: Any, bitmask: Any, rows: Rows | None) -> np.ndarray:
+    """int64 [m]: the row of the logits that each row of the mask is for."""
+    found = np.arange(len(logits)) if rows is None else np.asarray(rows)
     if found.ndim != 1 or not (np.issubdtype(found.dtype, np.integer) or not len(found)):
         raise ArgumentError(f"rows are a sequence of integers, not {rows!r}")
+    if len(found) != len(bitmask):
+        raise BufferShapeError(
+            f"{len(bitmask)} rows of the mask for {len(found)} rows of the logits"
+        )
+    if len(found) and not 0 <= found.min() <= found.max() < len(logits):
+        raise BufferShapeError(f"there are only {len(logits)} rows of the logits: {rows!r}")
+    if len(np.unique(found)) < len(found):
+        raise ArgumentError(
+            f"a row is there twice in rows {found.tolist()}: intersect its masks with & first"
+        )
     return np.ascontiguousarray(found, dtype=np.int64)
-
-
-def _backend(asked: Backend, logits: Any) -> Backend:
-    on_cpu = isinstance(logits, np.ndarray) or logits.device.type == "cpu"
-    if asked == "auto":
-        if on_cpu:
-            return "numba"
-        on_gpu = logits.device.type == "cuda" and importlib.util.find_spec("triton")
-        return "triton" if on_gpu else "torch"
-    if asked not in ("numba", "triton", "torch"):
-        raise ArgumentError(f"backend {asked!r} is none of auto, numba, triton, torch")
-    if asked == "numba" and not on_cpu:
-        raise ArgumentError(f"numba masks logits on the CPU, these are on {logits.device}")
-    if asked != "numba" and isinstance(logits, np.ndarray):
-        raise ArgumentError(f"{asked} masks tensors of torch, not arrays of numpy")
-    return asked
 
 
 def _patterns(logits: Any, pattern: np.unsignedinteger[Any]) -> np.ndarray:
