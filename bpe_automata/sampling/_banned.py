@@ -31,10 +31,10 @@ _UNKNOWN = "\N{REPLACEMENT CHARACTER}".encode()
 @dataclass(frozen=True)
 class Rollback:
     """One time that decoding went back. position: how many ids stayed; token: the id that is banned
-    there from then on (with a penalty: made less likely); word: what was banned in the text, None
-    if all ids at the position after this one were; discarded: the ids that were thrown away, the
-    banned one first. token None: all ids that a text could begin with were banned, so the bans were
-    lifted, but those of ids that complete what is banned."""
+    there from then on; word: what was banned in the text, None if all ids at the position after
+    this one were; discarded: the ids that were thrown away, the banned one first. token None: all
+    ids that a text could begin with were banned, so the bans were lifted, but those of ids that
+    complete what is banned."""
 
     position: int
     token: int | None
@@ -49,15 +49,13 @@ class BannedGeneration(Generation):
     acted: in exact mode the steps at which it took ids from the mask, in rollback mode how often
     decoding went back. log_mass_removed: exact mode; natural log, at most 0: the sum over the steps
     of the log share of the mask's mass that the ban left. rollbacks: in order. discarded: how many
-    ids were thrown away, those that a truncated text was cut by among them. passed: with a penalty,
-    the banned words that are in the text all the same, in order, see `Ban.found_in`.
+    ids were thrown away, those that a truncated text was cut by among them.
     """
 
     acted: int = 0
     log_mass_removed: float | None = None
     rollbacks: tuple[Rollback, ...] = ()
     discarded: int = 0
-    passed: tuple[str, ...] = ()
 
 
 def free(tokenizer: Tokenizer) -> Constraint:

@@ -10,8 +10,8 @@ forbid every beginning, although there are texts left. Then only those bans stay
 of ids that complete something banned, and of ids after which every id is so banned.
 
 The scheme is that of Clay, "Using Finite State Machine (FSM) and Rollback Mechanism to Restrict LLM
-from Generating Banned Words" (2024); going further back, the cap, words that begin or end inside
-tokens, and the penalty are ours.
+from Generating Banned Words" (2024); going further back, the cap, and words that begin or end
+inside tokens are ours.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Literal
 
 import numpy as np
 
-from bpe_automata._arguments import at_least, number
+from bpe_automata._arguments import at_least
 from bpe_automata._decoding.constraint import Constraint
 from bpe_automata._tokenizer.tokenizer import Tokenizer
 from bpe_automata.banning import Ban, Spellings, Watch
@@ -53,7 +53,6 @@ def decode_without(
     temperature: float = 1.0,
     seed: int | np.random.Generator | None = None,
     max_rollbacks: int = 1000,
-    penalty: float | None = None,
     spellings: Spellings | None = None,
 ) -> BannedGeneration:
     """A text in which nothing is banned, by going back from what is.
@@ -64,8 +63,6 @@ def decode_without(
     need more is cut before what is banned, and truncated. One uniform number is drawn for each id,
     those thrown away among them.
 
-    penalty: instead of banning an id for what it began, take this many nats off its logit there;
-    if it begins something banned there again, that passes. `passed` is what is banned of the text.
     spellings: those of the ban, to use them for several calls.
 
     Raises PromptError, LogitsError, ArgumentError, ModelError, and EmptyLanguageError if every text
@@ -73,8 +70,6 @@ def decode_without(
     """
     prompt, max_new_tokens, temperature = checked(prompt, max_new_tokens, temperature)
     max_rollbacks = at_least(0, max_rollbacks, "max_rollbacks")
-    if penalty is not None and not 0 <= number(penalty, "penalty") < np.inf:
-        raise ArgumentError(f"penalty {penalty} is not a finite number of nats, 0 or more")
     plain = constraint or free(tokenizer)
     spellings = spellings or Spellings(tokenizer, ban, plain.eos_ids, plain.added_tokens)
     if spellings.ban != ban or spellings.tokenizer is not tokenizer:
@@ -84,7 +79,7 @@ def decode_without(
     before = tail(tokenizer, prompt) if after is None else after
     watch = Watch(spellings, prompt, before)
     run = _Run(model, plain, prompt, watch, before, temperature, np.random.default_rng(seed))
-    run.max_rollbacks, run.penalty = max_rollbacks, penalty
+    run.max_rollbacks = max_rollbacks
     end: _End = None
     while end is None:
         end = run.step() if len(watch.ids) < max_new_tokens else run.out_of_ids()
@@ -92,11 +87,10 @@ def decode_without(
 
 
 class _Run:
-    """One sequence on its way. `_taken`: what was banned (or penalised) after which ids; `_dead`:
+    """One sequence on its way. `_taken`: what was banned after which ids; `_dead`:
     the certain part of that; `_distributions`: log-probabilities at the last positions."""
 
     max_rollbacks = 0
-    penalty: float | None = None
 
     def __init__(
         self,
@@ -125,14 +119,10 @@ class _Run:
             return self._ended()
         ids = self._watch.ids
         distribution, taken = self._distribution(len(mask)), list(self._taken.get(ids, ()))
-        if self.penalty is not None:
-            distribution = distribution.copy()
-            distribution[taken] -= self.penalty
-        else:
-            possible = mask & (distribution > -np.inf)
-            mask[taken] = False
-            if taken and not (mask & possible).any():
-                return self._emptied(set(np.flatnonzero(possible).tolist()))
+        possible = mask & (distribution > -np.inf)
+        mask[taken] = False
+        if taken and not (mask & possible).any():
+            return self._emptied(set(np.flatnonzero(possible).tolist()))
         token, _ = draw(distribution, mask, self._rng.random(), greedy=not self._temperature)
         if token in self._eos_ids:
             return self._ended()
@@ -167,14 +157,13 @@ class _Run:
         return None
 
     def _matched(self, positions: Sequence[int], ended: bool) -> _End:
-        """Go back to the first of the positions, in order of the text, that is not let through."""
-        ids = self._watch.ids
-        for first in positions:
-            if self.penalty is None or ids[first] not in self._taken.get(ids[:first], ()):
-                if not ended:
-                    self._ban(self._dead, ids[:-1], ids[-1:])
-                return self._back(first, self._watch.word(first, ended))
-        return None
+        """Go back to the first of the positions, in order of the text."""
+        if not positions:
+            return None
+        ids, first = self._watch.ids, positions[0]
+        if not ended:
+            self._ban(self._dead, ids[:-1], ids[-1:])
+        return self._back(first, self._watch.word(first, ended))
 
     def _emptied(self, possible: set[int]) -> _End:
         """All that could follow is banned, so the last id is. possible: what could follow."""
@@ -221,17 +210,14 @@ class _Run:
 
     def result(self, end: Literal["complete", "truncated"]) -> BannedGeneration:
         """How it ended."""
-        watch, passed = self._watch, tuple[str, ...]()
-        if end == "truncated" and self.penalty is None:
+        watch = self._watch
+        if end == "truncated":
             n = len(watch.ids) - kept(watch.ban, self._before, watch.pieces)
             self._matcher.rollback(n)
             watch.back(n)
             self._cut += n
-        text = watch.text().decode("utf-8", "replace")
-        if self.penalty is not None:
-            passed = tuple(found.word for found in watch.ban.found_in(text, self._before))
         return BannedGeneration(
-            text,
+            watch.text().decode("utf-8", "replace"),
             watch.ids,
             self._matcher.is_accepting,
             end,
@@ -240,5 +226,4 @@ class _Run:
             acted=len(self._rollbacks),
             rollbacks=tuple(self._rollbacks),
             discarded=self._cut + sum(len(r.discarded) for r in self._rollbacks),
-            passed=passed,
         )
