@@ -14,6 +14,7 @@ from support import examples  # noqa: E402
 
 from bpe_automata.errors import UnsupportedFeatureError  # noqa: E402
 from bpe_automata.integrations.transformers import ForcedDecoding  # noqa: E402
+from bpe_automata.integrations.transformers._model import CACHE  # noqa: E402
 
 MODELS = {kind: tiny(kind) for kind in ("llama", "gpt2", "mistral")}
 OPTIONS = {"max_new_tokens": 25, "eos_token_id": [END], "pad_token_id": PAD}
@@ -134,6 +135,8 @@ class TheSame(transformers.LogitsProcessor):
         ({"output_scores": True, "return_dict_in_generate": True}, "output_scores"),
         ({"output_hidden_states": True, "return_dict_in_generate": True}, "output_hidden_states"),
         ({"more": [TheSame()]}, "TheSame"),
+        ({"prefill_chunk_size": 2}, "prefill_chunk_size"),
+        ({CACHE: transformers.DynamicCache()}, "a cache of one's own"),
     ],
     ids=lambda value: value if isinstance(value, str) else "-".join(value),
 )

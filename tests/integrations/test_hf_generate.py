@@ -115,26 +115,6 @@ def hosted():
     return transformers.PreTrainedTokenizerFast(tokenizer_object=host)
 
 
-@pytest.mark.parametrize("forced", [False, True])
-def test_stop_strings_end_a_text(forced):
-    """Alone and in a batch, where what has stopped is padded."""
-    model, hf, regexes = tiny("gpt2"), hosted(), ["[0-9]{30}", "(ab)*c?", "(12)+0[a-d]*"]
-    options = {"max_new_tokens": 24, "forced": forced, "do_sample": True, "temperature": 9.0}
-    stops = {"stop_strings": ["12", "ab"], "hf_tokenizer": hf}
-    assert TOKENIZER.encode("ab 12") == hf.encode("ab 12", add_special_tokens=False)
-    for seed in range(4):
-        together = generate(model, TOKENIZER, PROMPTS, regexes, seed=seed, **options, **stops)
-        assert together[2].text == "12"
-        for found, regex in zip(together, regexes, strict=True):
-            before = TOKENIZER.decode(found.ids[:-1])
-            assert not any(stop in before for stop in stops["stop_strings"])
-            assert found.complete == (re.fullmatch(regex, found.text) is not None)
-            if len(found.ids) < 24:
-                assert found.finish_reason == ("complete" if found.complete else "truncated")
-    alone = generate(model, TOKENIZER, "0", "ab[abd]*", **options, **stops)
-    assert (alone.text, alone.finish_reason) == ("ab", "complete")
-
-
 def with_beginning():
     """`hosted`, with an id put before a prompt, and a chat template."""
     from tokenizers import processors

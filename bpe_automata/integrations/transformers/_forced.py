@@ -49,17 +49,17 @@ class ForcedDecoding:
     transformers hands none to a `custom_generate`; it gets the prompt and each id as they are
     emitted. `assistant_model`, `tokenizer` and `synced_gpus` are not handed on either.
 
-    After a call: `passes`, forward passes of the model, each chunk of a prompt that is read in
-    chunks (`prefill_chunk_size`) a pass; `saved`, how many fewer than without;
+    After a call: `passes`, forward passes of the model; `saved`, how many fewer than without;
     `forced`, per row, the ids that were emitted without asking the model (end of sequence counts).
 
     Equal up to rounding in the forward pass, which for several ids at once may differ in the last
-    bits. The logits at forced positions are not looked at: NaN there goes unseen. Where the cache
-    is given back (`return_dict_in_generate`, or one of the caller's), it holds what it would have.
+    bits. The logits at forced positions are not looked at: NaN there goes unseen. A cache that is
+    given back (`return_dict_in_generate`) holds what it would have.
 
     Raises UnsupportedFeatureError for what may not be equal: beams, assistants, other logits
     processors than the warpers of sampling and repetition penalties, scores or hidden states in the
-    result, encoder-decoder and recurrent models, `inputs_embeds`, caches that round.
+    result, encoder-decoder and recurrent models, `inputs_embeds`, caches that round or are the
+    caller's, prompts that are read in chunks (`prefill_chunk_size`).
     """
 
     def __init__(self, processor: Forcing, *, streamer: Any = None) -> None:
@@ -79,14 +79,13 @@ class ForcedDecoding:
         """What `generate` calls. int64[rows, width] or GenerateDecoderOnlyOutput."""
         check_forced(self.processor, model, logits_processor, generation_config, model_kwargs)
         feeder = Feeder(model, input_ids, generation_config, model_kwargs)
-        first = feeder.chunks(input_ids.shape[1])
         run = Run(self.processor, feeder, logits_processor, stopping_criteria, generation_config)
         if self.streamer is not None:
             self.streamer.put(input_ids.cpu())
         ids = run.all(input_ids, self.streamer)
         self.passes = feeder.passes
-        # Without, each id takes a pass, the first one as many as the prompt has chunks.
-        self.saved = ids.shape[1] - input_ids.shape[1] - 1 + first - feeder.passes
+        # Without, each id takes a pass.
+        self.saved = ids.shape[1] - input_ids.shape[1] - feeder.passes
         self.forced = tuple(run.forced.tolist())
         if self.streamer is not None:
             self.streamer.end()
@@ -185,12 +184,8 @@ class Feeder:
         self.model, self.config, self.kwargs = model, config, kwargs
         self.passes = 0
         self.width: int | None = None
-        self._prompt = self._covered = int(prompts.shape[1])
+        self._covered = int(prompts.shape[1])
         self._read = 0
-        # `_prefill` tells ids that are in a filled cache from new ones by the length of the prompt
-        # alone, and cuts chunks of it: then nothing else may come with it.
-        filled = self.cache is not None and self.cache.get_seq_length() > 0
-        self._alone = filled or config.prefill_chunk_size is not None
 
     @property
     def cache(self) -> Any:
@@ -200,8 +195,7 @@ class Feeder:
     @property
     def gives_cache_back(self) -> bool:
         """Does the caller see the cache after the end?"""
-        theirs = getattr(self.cache, "_is_user_defined", False)
-        return self.cache is not None and bool(theirs or self.config.return_dict_in_generate)
+        return self.cache is not None and bool(self.config.return_dict_in_generate)
 
     def read(self, ids: torch.Tensor) -> None:
         """See to it that the model has read all of `ids`, int64[rows, length]."""
@@ -210,28 +204,16 @@ class Feeder:
 
     def logits(self, ids: torch.Tensor) -> torch.Tensor:
         """float32[rows, V] after `ids`, of which at least the last is new."""
-        if not self._read and self._alone and ids.shape[1] > self._prompt:
-            self._pass(ids[:, : self._prompt])
         output = self._pass(ids)
         # As transformers does: a copy, so that the logits of a long prompt can be freed.
         last = output.logits[:, -1].to(copy=True, dtype=torch.float32, device=ids.device)
         self.width = int(last.shape[1])
         return last
 
-    def chunks(self, length: int) -> int:
-        """How many passes the first `length` ids take, before any was read: `_prefill` cuts what is
-        not in the cache into chunks, if it is told to."""
-        size = self.config.prefill_chunk_size
-        if size is None:
-            return 1
-        past = 0 if self.cache is None else int(self.cache.get_seq_length())
-        return -(-((length - past) or length) // size)
-
     def _pass(self, ids: torch.Tensor) -> Any:
         """One forward pass over what is new."""
         self._cover(ids.shape[1])
         if not self._read:
-            self.passes += self.chunks(ids.shape[1])
             first = not self.config.is_assistant
             output = self.model._prefill(ids, self.config, self.kwargs, is_first_iteration=first)
         else:
@@ -239,8 +221,8 @@ class Feeder:
             inputs = self.model.prepare_inputs_for_generation(
                 ids, next_sequence_length=new, **self.kwargs
             )
-            self.passes += 1
             output = self.model(**inputs, return_dict=True)
+        self.passes += 1
         self._read = int(ids.shape[1])
         if CACHE in output:
             self.kwargs[CACHE] = output[CACHE]
@@ -314,6 +296,10 @@ def _check_processors(processor: Any, processors: Any) -> None:
 def _check_inputs(config: Any, kwargs: dict[str, Any]) -> None:
     if kwargs.get("inputs_embeds") is not None:
         raise UnsupportedFeatureError("inputs_embeds with forced ids", "give input_ids")
+    if config.prefill_chunk_size is not None:
+        raise UnsupportedFeatureError("prefill_chunk_size with forced ids", "leave it out")
+    if getattr(kwargs.get(CACHE), "_is_user_defined", False):
+        raise UnsupportedFeatureError("a cache of one's own with forced ids", "leave it out")
     asked = [name for name in OUTPUTS if getattr(config, name, False)]
     if asked and config.return_dict_in_generate:
         raise UnsupportedFeatureError(

@@ -8,12 +8,7 @@ from dataclasses import replace
 from typing import Any, overload
 
 import torch
-from transformers import (
-    LogitsProcessorList,
-    PreTrainedTokenizerBase,
-    StoppingCriteriaList,
-    StopStringCriteria,
-)
+from transformers import LogitsProcessorList
 
 from bpe_automata._arguments import short
 from bpe_automata._budget import Budget
@@ -87,9 +82,8 @@ def generate(
     `close`: allow only what can be complete within `max_new_tokens` (see `Constraint.within`).
     `forced`: do not ask the model where only one id is possible (see `ForcedDecoding`); the texts
     are the same, and each result says how many `passes` its batch took and what was `forced`.
-    `hf_tokenizer`: that of transformers, which `stop_strings` and chat messages need; by default
-    `tokenizer`, if it is one. A text that a stop string ends before `max_new_tokens` is "complete"
-    if it matches.
+    `hf_tokenizer`: that of transformers, which chat messages need; by default `tokenizer`, if it is
+    one.
     `budget`: of the constraints that are made here (see `constrain`).
     `options`: for `model.generate` (do_sample, temperature, num_beams, ...); `logits_processor`s
     come after the mask.
@@ -103,7 +97,6 @@ def generate(
     check_decoder(model)
     check_options(model, options, max_new_tokens)
     host = hf_tokenizer or tokenizer
-    stops = stopping(model, options, host, forced)
     asked, alone = listed(prompts)
     each = patterns(regexes, len(asked))
     if not asked:
@@ -120,12 +113,10 @@ def generate(
         [one.constraint for one in healed], **batch, prefix=prefix
     )
     loop = ForcedDecoding(processor, streamer=options.pop("streamer", None)) if forced else None
-    options |= {"max_new_tokens": max_new_tokens, "custom_generate": loop, **stops}
+    options |= {"max_new_tokens": max_new_tokens, "custom_generate": loop}
     results = []
     for row, ids in enumerate(_completed(model, processor, batch, ends, seed, options)):
         result = processor.result(tokenizer, row, ids, healed[row].prefix)
-        if stops and result.complete and len(result.ids) < max_new_tokens:
-            result = replace(result, finish_reason="complete")  # one row alone is not padded
         if loop is not None:
             result = replace(result, passes=loop.passes, forced=loop.forced[row])
         results.append(_after_healing(tokenizer, result, healed[row]))
@@ -268,6 +259,8 @@ def check_options(model: Any, options: dict[str, Any], max_new_tokens: int) -> N
             raise ArgumentError(f"{name} cannot be given to generate: {instead}")
     if setting("return_dict_in_generate"):
         raise ArgumentError("return_dict_in_generate is on: give return_dict_in_generate=False")
+    if setting("stop_strings"):
+        raise ArgumentError("stop_strings: let the regex end where the text is to end")
     if (setting("num_return_sequences") or 1) != 1:
         raise ArgumentError("num_return_sequences: to have several, repeat the prompt")
     if type(max_new_tokens) is not int or max_new_tokens < 1:
@@ -290,30 +283,6 @@ def settings(model: Any, options: dict[str, Any]) -> Callable[[str], Any]:
         return next((value for value in found if value is not None), None)
 
     return setting
-
-
-def stopping(model: Any, options: dict[str, Any], tokenizer: Any, forced: bool) -> dict[str, Any]:
-    """The options of `model.generate` that make `stop_strings` work, which need a tokenizer of
-    transformers; empty where there are none. Raises ArgumentError."""
-    strings = settings(model, options)("stop_strings")
-    if strings is None:
-        return {}
-    if not isinstance(tokenizer, PreTrainedTokenizerBase):
-        raise ArgumentError(
-            f"stop_strings need a tokenizer of transformers, not a {type(tokenizer).__name__}: "
-            "give it as hf_tokenizer"
-        )
-    if not forced:
-        return {"tokenizer": tokenizer}
-    # Beside a `custom_generate` transformers loses the tokenizer, so the criterion is made here.
-    for config in (options.get("generation_config"), model.generation_config):
-        if getattr(config, "stop_strings", None) is not None:
-            raise ArgumentError(
-                "stop_strings of a generation configuration do not go with forced=True: give them "
-                "to generate alone"
-            )
-    criteria = [*(options.get("stopping_criteria") or []), StopStringCriteria(tokenizer, strings)]
-    return {"stop_strings": None, "stopping_criteria": StoppingCriteriaList(criteria)}
 
 
 def patterns(regexes: Any, count: int) -> list[Any]:
