@@ -89,6 +89,31 @@ def counted(number: int, what: str, many: str = "") -> str:
     return f"{number:,} {what if number == 1 else many or f'{what}s'}"
 
 
+class Shown:
+    """What notebooks and terminals show: a picture, a row of them, a text in pieces."""
+
+    def text(self) -> str:
+        """For a terminal."""
+        raise NotImplementedError
+
+    def html(self) -> str:
+        """For a page."""
+        raise NotImplementedError
+
+    def best(self) -> tuple[str, str]:
+        """(mime type, text) of SVG or HTML."""
+        return "text/html", self.html()
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
+        kind, shown = self.best()
+        return {"text/plain": self.text(), kind: shown}
+
+    def __str__(self) -> str:
+        return self.text()
+
+    __repr__ = __str__
+
+
 # The style of drawings, common to Graphviz and matplotlib. Highlighted parts are also thicker, for
 # readers who do not see the colour (the vermilion of Okabe and Ito).
 INK, LIT, LIT_FILL, LIT_WIDTH = "#222222", "#c24e00", "#fdeadb", 2.4

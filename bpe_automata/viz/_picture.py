@@ -20,6 +20,7 @@ from bpe_automata.viz._drawing import (
     Drawing,
     Edge,
     Node,
+    Shown,
     circles,
     columns,
     printable,
@@ -248,8 +249,8 @@ def save_figure(drawing: Drawing, path: Path) -> None:
         figure(drawing).savefig(path, dpi=150, metadata={dated: None} if dated else None)
 
 
-@dataclass(frozen=True)
-class Picture:
+@dataclass(frozen=True, repr=False)
+class Picture(Shown):
     """A drawing in every form, each made when it is first needed."""
 
     drawing: Drawing
@@ -303,12 +304,3 @@ class Picture:
     @cached
     def _svg(self) -> str | None:
         return to_svg(self.dot())
-
-    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
-        kind, shown = self.best()
-        return {"text/plain": self.text(), kind: shown}
-
-    def __str__(self) -> str:
-        return self.text()
-
-    __repr__ = __str__

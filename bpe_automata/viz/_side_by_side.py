@@ -8,18 +8,7 @@ from html import escape
 from itertools import accumulate
 from typing import Protocol, runtime_checkable
 
-from bpe_automata.viz._drawing import INK, BrokenDrawingError, columns, printable
-
-
-@runtime_checkable
-class Shown(Protocol):
-    """Something that a row can contain: a Picture, Pieces, a row itself."""
-
-    def best(self) -> tuple[str, str]:
-        """(mime type, text) of SVG or HTML."""
-
-    def text(self) -> str:
-        """The text for a terminal."""
+from bpe_automata.viz._drawing import INK, BrokenDrawingError, Shown, columns, printable
 
 
 @runtime_checkable
@@ -30,8 +19,8 @@ class Drawable(Protocol):
         """The picture."""
 
 
-@dataclass(frozen=True)
-class SideBySide:
+@dataclass(frozen=True, repr=False)
+class SideBySide(Shown):
     """Pictures with a title each, one below the other on narrow pages and as text."""
 
     pictures: tuple[Shown, ...]
@@ -56,18 +45,6 @@ class SideBySide:
             f"{title}\n{'-' * columns(title)}\n{picture.text()}"
             for picture, title in zip(self.pictures, titles, strict=True)
         )
-
-    def best(self) -> tuple[str, str]:
-        """(mime type, text), as of a Picture."""
-        return "text/html", self.html()
-
-    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
-        return {"text/plain": self.text(), "text/html": self.html()}
-
-    def __str__(self) -> str:
-        return self.text()
-
-    __repr__ = __str__
 
 
 def side_by_side(pictures: Sequence[Shown | Drawable], titles: Sequence[str]) -> SideBySide:
@@ -100,8 +77,8 @@ _BOX = (
 )
 
 
-@dataclass(frozen=True)
-class Pieces:
+@dataclass(frozen=True, repr=False)
+class Pieces(Shown):
     """A text in pieces, as a row of boxes coloured by category, or as plain text.
 
     pieces: (text, category) each, with text in which all characters are visible. A category has a
@@ -151,10 +128,6 @@ class Pieces:
         lines += [f"{mark} = {printable(category)}" for category, mark in letters.items()]
         return "\n".join(lines)
 
-    def best(self) -> tuple[str, str]:
-        """(mime type, text), as of a Picture."""
-        return "text/html", self.html()
-
     def _categories(self) -> list[str]:
         return list(dict.fromkeys(category for _, category in self.pieces if category))
 
@@ -165,14 +138,6 @@ class Pieces:
         for piece, end in zip(self.pieces, ends, strict=True):
             lines.setdefault((end - 1) // _WIDEST, []).append(piece)
         return list(lines.values())
-
-    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
-        return {"text/plain": self.text(), "text/html": self.html()}
-
-    def __str__(self) -> str:
-        return self.text()
-
-    __repr__ = __str__
 
 
 def _box(text: str, colour: str, note: str) -> str:
