@@ -175,7 +175,7 @@ def _met(one: Shapes[Shape], other: Shapes[Shape]) -> Shapes[Shape]:
 def _met_shapes(one: Shape, other: Shape) -> list[Shape]:
     """The intersection of two shapes, unless it is empty."""
     step()
-    if isinstance(one, ObjectShape) and isinstance(other, ObjectShape) and one.differs(other):
+    if one.differs(other):
         return []
     both = intersect_shapes(one, other)
     return [both] if one is other or not shape_is_empty(both) else []
@@ -192,9 +192,7 @@ def _less_shape(shape: Shape, other: Shape) -> list[Shape]:
     step()
     if shape is other:
         return []
-    if isinstance(shape, ObjectShape) and isinstance(other, ObjectShape) and shape.differs(other):
-        return [shape]
-    if shape_is_empty(intersect_shapes(shape, other)):
+    if shape.differs(other) or shape_is_empty(intersect_shapes(shape, other)):
         return [shape]
     pieces = shape_difference(shape, other)
     if pieces is None:
@@ -211,11 +209,7 @@ def intersect_shapes(one: Shape, other: Shape) -> Shape:
         return one
     if one in _WIDEST:
         return other
-    if isinstance(one, ObjectShape) and isinstance(other, ObjectShape):
-        return _meet_objects(one, other)
-    if isinstance(one, ArrayShape) and isinstance(other, ArrayShape):
-        return _meet_arrays(one, other)
-    raise TypeError("an object and an array are never compared")
+    return _MEET[type(one)](one, other)
 
 
 def _meet_objects(one: ObjectShape, other: ObjectShape) -> ObjectShape:
@@ -295,12 +289,7 @@ _ABSENT = Property(NOTHING)
 
 def shape_difference(shape: Shape, other: Shape) -> list[Shape] | None:
     """Shapes whose union is `shape` without `other`; None where no such shapes are found."""
-    if isinstance(shape, ObjectShape) and isinstance(other, ObjectShape):
-        pieces = _object_difference(shape, other)
-    elif isinstance(shape, ArrayShape) and isinstance(other, ArrayShape):
-        pieces = _array_difference(shape, other)
-    else:
-        raise TypeError("an object and an array are never compared")
+    pieces = _DIFFERENCE[type(shape)](shape, other)
     return None if pieces is None else [p for p in pieces if not shape_is_empty(p)]
 
 
@@ -412,6 +401,15 @@ def _too_few(shape: Shape, other: Shape) -> list[Shape]:
     most = other.fewest - 1 if shape.most is None else min(shape.most, other.fewest - 1)
     return [replace(shape, most=most)]
 
+
+_MEET: dict[type, Callable[[Any, Any], Any]] = {
+    ObjectShape: _meet_objects,
+    ArrayShape: _meet_arrays,
+}
+_DIFFERENCE: dict[type, Callable[[Any, Any], list[Any] | None]] = {
+    ObjectShape: _object_difference,
+    ArrayShape: _array_difference,
+}
 
 # Shapes that others contain are dropped. Their texts must be contained too: named properties are
 # written in the order of the shape, the rest in any.

@@ -393,20 +393,6 @@ class _Ways:
         return compile_tree(Parsed(self._source, tree, self._flags), self._budget)
 
 
-_SPELLED = r"(?:[^\^$\\.*+?()\[\]{}|]|\\[\^$\\.*+?()\[\]{}/-])*+"
-_LISTED = re.compile(rf"\^(?:({_SPELLED})|\((?:\?:)?({_SPELLED}(?:\|{_SPELLED})*+)\))\$")
-
-
-def listed(pattern: str) -> frozenset[str] | None:
-    """The strings in which a pattern matches that spells them out, as `^a$` and `^(a|b)$` do; None
-    for any other pattern."""
-    found = _LISTED.fullmatch(pattern)
-    if found is None:
-        return None
-    spelled = [found[1]] if found[2] is None else found[2].split("|")
-    return frozenset(_ESCAPED.sub(r"\1", text) for text in spelled)
-
-
 @lru_cache(maxsize=1024)
 def ecma_pattern(pattern: str, budget: Budget = Budget(), agreed: bool = False) -> ByteDFA:  # noqa: B008 - frozen
     """The strings in which the ECMA-262 pattern matches somewhere, by code points.

@@ -6,13 +6,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
-from bpe_automata._automata.algebra import difference
 from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._automata.parts import length_of
-from bpe_automata._automata.sources import from_strings
-from bpe_automata._budget import Budget
 from bpe_automata._sharing import cached
-from bpe_automata.schemas._scalar_sets import ALL_STRINGS, lower_bound, subtract
+from bpe_automata.schemas._scalar_sets import ALL_STRINGS, finite, lower_bound, subtract
 from bpe_automata.schemas._style import Piece, Style
 from bpe_automata.schemas._values import ObjectShape, Values
 
@@ -36,13 +33,6 @@ class Entry:
     def length(self) -> int:
         """Of the shortest of these."""
         return length_of(self.key)
-
-
-def _less(keys: ByteDFA, taken: tuple[bytes, ...]) -> ByteDFA:
-    """The spellings without some of them."""
-    words = [one.decode() for one in taken]
-    most = keys.n_states + sum(map(len, taken))  # a letter of a text determines the state
-    return difference(keys, from_strings(words), Budget(max_states=1 + most))
 
 
 class Entries:
@@ -91,13 +81,6 @@ class Entries:
                 yield Entry(find, child.values)
 
     def _keys_but(self, names: ByteDFA) -> ByteDFA:
-        """The spellings of all names but those that have places. If those have one spelling each,
-        they are removed from the spellings of all names, which is quicker."""
-        spelled = [self._style.key(name) for name in self._bits]
-        single = tuple(piece for piece in spelled if isinstance(piece, bytes))
-        if len(single) < len(spelled):
-            others = subtract(names, from_strings(self._bits))
-            return others if others.is_empty else self._style.keys(others)
-        keys = self._style.keys(names)
-        find = partial(_less, keys, single)
-        return self._style.shared.once(("keys but", single), names, find)
+        """The spellings of all names but those that have places."""
+        others = subtract(names, finite(frozenset(self._bits)))
+        return others if others.is_empty else self._style.keys(others)

@@ -74,15 +74,14 @@ class DistinctItems(Separated):
         self, shape: ArrayShape, brackets: Brackets, linker: Linking, depth: int | None
     ) -> None:
         super().__init__(shape, (0,), brackets, linker, depth)
-        self._rest = shape.rest.values
+        self._shape = shape
 
     @cached
     def _values(self) -> list[tuple[int, list[tuple[Piece, ...]]]]:
         """(length of the shortest text, all texts) of each value that has a text, the shortest
         first."""
-        every = (
-            self._linker.scalars(one, self.brackets.inside) for one in single_values(self._rest)
-        )
+        single = single_values(self._shape) or []
+        every = (self._linker.scalars(one, self.brackets.inside) for one in single)
         found = ((min(map(length, texts), default=FAR), texts) for texts in every)
         return sorted((one for one in found if one[0] < FAR), key=itemgetter(0))
 

@@ -13,11 +13,11 @@ Sources: JSON Schema Validation (2020-12), section 6, and Core, sections 10 and 
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from bpe_automata._automata.dfa import ByteDFA
-from bpe_automata._budget import check
 from bpe_automata.errors import (
     BudgetExceededError,
     InvalidSchemaError,
@@ -29,7 +29,7 @@ from bpe_automata.errors import (
 from bpe_automata.schemas._boolean import intersect_children, property_of
 from bpe_automata.schemas._documents import Part
 from bpe_automata.schemas._drafts import below
-from bpe_automata.schemas._ecma import ecma_pattern, listed
+from bpe_automata.schemas._ecma import ecma_pattern
 from bpe_automata.schemas._formats import SUPPORTED, format_strings
 from bpe_automata.schemas._limits import as_too_large
 from bpe_automata.schemas._numbers import (
@@ -67,7 +67,6 @@ from bpe_automata.schemas._values import (
 ReadChild = Callable[[str], Child]  # the values of the subschema at a pointer, see `Reader.child`
 _MAX_COUNT = 100_000  # items or properties, each of which takes states of its own
 _MAX_CLASSES = 64
-_OFTEN = 64  # listed values, between two looks at the clock
 
 
 def read_strings(part: Part) -> ByteDFA:
@@ -90,9 +89,6 @@ def _pattern_language(pattern: str, part: Part, *path: str) -> ByteDFA:
     where = below(part.pointer, *path)
     try:
         with as_too_large(where):
-            strings = listed(pattern)
-            if strings is not None:
-                return finite(strings)
             return canonical(ecma_pattern(pattern, agreed=part.draft.agreed))
     except RegexSyntaxError as error:
         raise InvalidSchemaError(where, str(error)) from None
@@ -127,31 +123,20 @@ def read_numbers(part: Part, only_integers: bool) -> ByteDFA:
 
 def read_listed(values: Iterable[Any], pointer: str) -> Values:
     """The set of some JSON values."""
-    texts, numbers, booleans, null = set(), [], set(), False
-    arrays: list[ArrayShape] = []
-    objects: list[ObjectShape] = []
-    for at, value in enumerate(values):
-        if at % _OFTEN == 0:
-            check()
-        if value is None:
-            null = True
-        elif isinstance(value, bool):
-            booleans.add(value)
-        elif isinstance(value, str):
-            texts.add(value)
-        elif isinstance(value, list | tuple):
-            arrays.append(_array(value, pointer))
-        elif isinstance(value, dict):
-            objects.append(_object(value, pointer))
-        else:
-            numbers.append(value)
-    strings = finite(frozenset(texts))
+    of = defaultdict[type, list[Any]](list)
+    for value in values:
+        of[type(value)].append(value)
     return Values(
-        null, frozenset(booleans), of_values(numbers), strings, tuple(arrays), tuple(objects)
+        bool(of[type(None)]),
+        frozenset(of[bool]),
+        of_values(of[int] + of[float]),
+        finite(frozenset(of[str])),
+        tuple(_array(items, pointer) for items in of[list]),
+        tuple(_object(members, pointer) for members in of[dict]),
     )
 
 
-def _array(items: list[Any] | tuple[Any, ...], pointer: str) -> ArrayShape:
+def _array(items: list[Any], pointer: str) -> ArrayShape:
     prefix = tuple(_one(item, pointer) for item in items)
     return ArrayShape(prefix, NOTHING, len(prefix), len(prefix), pointer=pointer)
 

@@ -51,26 +51,18 @@ def check_levels(levels: int) -> None:
         raise BudgetExceededError("levels", MAX_LEVELS, advice)
 
 
-class as_too_large:  # noqa: N801 - as `suppress`
-    """Inside, an exceeded budget is reported as a SchemaTooLargeError at below(pointer, *tokens).
-    A class, since every schema is read inside one."""
-
-    __slots__ = ("_pointer", "_tokens")
-
-    def __init__(self, pointer: str, *tokens: str) -> None:
-        self._pointer, self._tokens = pointer, tokens
-
-    def __enter__(self) -> None:
-        """Nothing is looked at unless there is an error."""
-
-    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        if error is None or isinstance(error, SchemaError):
-            return
-        if isinstance(error, BudgetExceededError):
-            advice = str(error).partition("exceeded: ")[2]
-            where = below(self._pointer, *self._tokens)
-            raise SchemaTooLargeError(where, error.resource, error.limit, advice) from error
-        if isinstance(error, RecursionError):
-            advice = "schemas are nested more deeply than calls may be; use fewer levels"
-            where, limit = below(self._pointer, *self._tokens), sys.getrecursionlimit()
-            raise SchemaTooLargeError(where, "calls", limit, advice) from None
+@contextmanager
+def as_too_large(pointer: str, *tokens: str) -> Iterator[None]:
+    """Inside, an exceeded budget is a SchemaTooLargeError at below(pointer, *tokens)."""
+    try:
+        yield
+    except SchemaError:
+        raise
+    except BudgetExceededError as error:
+        advice = str(error).partition("exceeded: ")[2]
+        where = below(pointer, *tokens)
+        raise SchemaTooLargeError(where, error.resource, error.limit, advice) from error
+    except RecursionError:
+        advice = "schemas are nested more deeply than calls may be; use fewer levels"
+        where, limit = below(pointer, *tokens), sys.getrecursionlimit()
+        raise SchemaTooLargeError(where, "calls", limit, advice) from None

@@ -12,8 +12,9 @@ itself there. A schema that refers to itself without such a step says nothing an
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from functools import reduce
+from functools import partial, reduce
 
 from bpe_automata.errors import InvalidSchemaError
 from bpe_automata.schemas._boolean import difference, exactly_one, intersection, uncontained, union
@@ -149,11 +150,7 @@ class Reader:
         return InvalidSchemaError(pointer, f"the schema refers to itself in place: {path}")
 
 
-_UNEVALUATED = ("unevaluatedItems", "unevaluatedProperties")
 _OF_ONE_TYPE = OF_STRINGS | OF_NUMBERS | OF_ARRAYS | OF_OBJECTS | {"type"}
-_APPLYING = frozenset(
-    ("$ref", "allOf", "anyOf", "oneOf", "not", "if", "contains", "dependentRequired")
-).union(DEPENDENT_SCHEMAS, _UNEVALUATED)  # to the same instance; most schemas lack them
 
 
 def _read(reader: Reader, part: Part) -> Values:
@@ -164,12 +161,9 @@ def _read(reader: Reader, part: Part) -> Values:
         found = intersection(found, read_listed((schema["const"],), part.pointer))
     if "enum" in schema:
         found = intersection(found, read_listed(schema["enum"], part.pointer))
-    if _APPLYING.isdisjoint(schema):
-        return found
-    if "$ref" in schema:
-        found = intersection(found, reader.values(reader.document.target(part).pointer))
-    for apply in (_all_of, _any_of, _one_of, _not, _if, _contains, _dependent, _unevaluated):
-        found = apply(reader, part, found)
+    for keyword, apply in _APPLYING.items():
+        if keyword in schema:
+            found = apply(reader, part, found)
     return found
 
 
@@ -201,43 +195,38 @@ def _of_type(reader: Reader, part: Part) -> Values:
     )
 
 
+def _ref(reader: Reader, part: Part, found: Values) -> Values:
+    return intersection(found, reader.values(reader.document.target(part).pointer))
+
+
 def _branches(reader: Reader, part: Part, keyword: str) -> list[Values]:
     count = len(part.schema[keyword])
     return [reader.values(below(part.pointer, keyword, at)) for at in range(count)]
 
 
 def _all_of(reader: Reader, part: Part, found: Values) -> Values:
-    if "allOf" not in part.schema:
-        return found
     return reduce(intersection, _branches(reader, part, "allOf"), found)
 
 
 def _any_of(reader: Reader, part: Part, found: Values) -> Values:
-    if "anyOf" not in part.schema:
-        return found
     branches = (intersection(found, branch) for branch in _branches(reader, part, "anyOf"))
     return reduce(union, branches, NONE)
 
 
 def _one_of(reader: Reader, part: Part, found: Values) -> Values:
-    if "oneOf" not in part.schema:
-        return found
-    branches = [intersection(found, v) for v in _branches(reader, part, "oneOf")]
-    if reader.taken is reader:
-        return exactly_one(branches, branches)
-    others = [intersection(found, v) for v in _branches(reader.taken, part, "oneOf")]
+    branches = others = [intersection(found, v) for v in _branches(reader, part, "oneOf")]
+    if reader.taken is not reader:
+        others = [intersection(found, v) for v in _branches(reader.taken, part, "oneOf")]
     return exactly_one(branches, others)
 
 
 def _not(reader: Reader, part: Part, found: Values) -> Values:
-    if "not" not in part.schema:
-        return found
     return difference(found, reader.taken.values(below(part.pointer, "not")))
 
 
 def _if(reader: Reader, part: Part, found: Values) -> Values:
     schema = part.schema
-    if "if" not in schema or not schema.keys() & {"then", "else"}:
+    if not schema.keys() & {"then", "else"}:
         return found
     condition = reader.open.values(below(part.pointer, "if"))
     yes, no = intersection(found, condition), difference(found, condition)
@@ -253,40 +242,47 @@ def _contains(reader: Reader, part: Part, found: Values) -> Values:
     if counted is None:
         return found
     shape = replace(ANY_ARRAY, pointer=part.pointer, counted=(counted,))
-    return intersection(found, _only(arrays=(shape,)))
+    return intersection(found, replace(ALL, arrays=(shape,)))
 
 
-def _dependent(reader: Reader, part: Part, found: Values) -> Values:
+def _dependent(keyword: str, reader: Reader, part: Part, found: Values) -> Values:
     """dependentRequired, dependentSchemas, and `dependencies`, the older name of both."""
-    for keyword in ("dependentRequired", *DEPENDENT_SCHEMAS):
-        for name, needed in part.schema.get(keyword, {}).items():
-            where = below(part.pointer, keyword, name)
-            if isinstance(needed, dict | bool):
-                then = reader.values(where)
-            else:
-                others = [needed] if isinstance(needed, str) else needed
-                then = _only(objects=having(others, where).objects)
-            # Both overlap, and shapes within others are dropped: apart, n conditions make 2 ** n.
-            without = difference(found, having([name], where))
-            found = union(without, intersection(found, then))
-            found = replace(found, objects=uncontained(found.objects))
-    return found
-
-
-def _unevaluated(reader: Reader, part: Part, found: Values) -> Values:
-    for keyword in filter(part.schema.__contains__, _UNEVALUATED):
-        child = reader.child(below(part.pointer, keyword))
-        if keyword == "unevaluatedItems":
-            within = _only(arrays=(arrays_within(reader.document, part, child),))
+    for name, needed in part.schema[keyword].items():
+        where = below(part.pointer, keyword, name)
+        if isinstance(needed, dict | bool):
+            then = reader.values(where)
         else:
-            within = _only(objects=(objects_within(reader.document, part, child),))
-        found = intersection(found, within)
+            others = [needed] if isinstance(needed, str) else needed
+            then = replace(ALL, objects=having(others, where).objects)
+        # Both overlap, and shapes within others are dropped: apart, n conditions make 2 ** n.
+        without = difference(found, having([name], where))
+        found = union(without, intersection(found, then))
+        found = replace(found, objects=uncontained(found.objects))
     return found
 
 
-def _only(
-    arrays: tuple[ArrayShape, ...] = ALL.arrays,
-    objects: tuple[ObjectShape, ...] = ALL.objects,
-) -> Values:
-    """All values, but of the arrays, or of the objects, only these."""
-    return replace(ALL, arrays=arrays, objects=objects)
+def _unevaluated_items(reader: Reader, part: Part, found: Values) -> Values:
+    child = reader.child(below(part.pointer, "unevaluatedItems"))
+    shape = arrays_within(reader.document, part, child)
+    return intersection(found, replace(ALL, arrays=(shape,)))
+
+
+def _unevaluated_properties(reader: Reader, part: Part, found: Values) -> Values:
+    child = reader.child(below(part.pointer, "unevaluatedProperties"))
+    shape = objects_within(reader.document, part, child)
+    return intersection(found, replace(ALL, objects=(shape,)))
+
+
+_APPLYING: dict[str, Callable[[Reader, Part, Values], Values]] = {
+    "$ref": _ref,
+    "allOf": _all_of,
+    "anyOf": _any_of,
+    "oneOf": _one_of,
+    "not": _not,
+    "if": _if,
+    "contains": _contains,
+    **{name: partial(_dependent, name) for name in ("dependentRequired", *DEPENDENT_SCHEMAS)},
+    "unevaluatedItems": _unevaluated_items,
+    "unevaluatedProperties": _unevaluated_properties,
+}
+"""Keywords that apply to the same instance, in the order in which they are read."""

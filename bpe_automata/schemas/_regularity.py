@@ -13,7 +13,7 @@ from bpe_automata.errors import (
     UnsupportedSchemaError,
 )
 from bpe_automata.schemas._drafts import below
-from bpe_automata.schemas._few_values import MAX_VALUES, apart, are_told_apart
+from bpe_automata.schemas._few_values import MAX_VALUES, apart, single_values
 from bpe_automata.schemas._limits import as_too_large, step
 from bpe_automata.schemas._values import (
     ObjectShape,
@@ -59,7 +59,7 @@ def _check_shape(shape: Shape) -> None:
         _check_count(shape)
         return
     differ = shape.unique and (shape.most is None or shape.most > 1)
-    if differ and not are_told_apart(shape):
+    if differ and single_values(shape) is None:
         where = below(shape.pointer, "uniqueItems")
         raise UnsupportedSchemaError("uniqueItems", where, _NOT_UNIQUE)
 

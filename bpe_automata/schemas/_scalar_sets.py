@@ -68,12 +68,6 @@ class Finite(_Lazy):
     elements: frozenset[str]
 
 
-class AllBut(_Lazy):
-    """All strings but some, at least one: what `enum` and `const` leave."""
-
-    elements: frozenset[str]
-
-
 class Bounded(_Lazy):
     """A set of strings of which two bounds are known, the upper one when it is first looked at. As
     an automaton it is the lower one; it is empty only if the upper one is."""
@@ -146,16 +140,10 @@ def finite(strings: frozenset[str]) -> ByteDFA:
     return Finite(partial(from_strings, strings), elements=strings) if strings else NO_TEXT
 
 
-@lru_cache(maxsize=_CACHED)
-def all_but(strings: frozenset[str]) -> ByteDFA:
-    """All strings but some, at least one."""
-    return AllBut(lambda: algebra.complement(from_strings(strings)), elements=strings)
-
-
 def contains(strings: ByteDFA, string: str) -> bool:
     """Whether a string is known to be in the set."""
-    if isinstance(strings, Finite | AllBut):
-        return (string in strings.elements) == isinstance(strings, Finite)
+    if isinstance(strings, Finite):
+        return string in strings.elements
     return strings is ALL_STRINGS or strings.accepts(string.encode())
 
 
@@ -173,8 +161,6 @@ def intersect(one: ByteDFA, other: ByteDFA, every: ByteDFA = ALL_STRINGS) -> Byt
             return finite(frozenset(string for string in few.elements if contains(many, string)))
     if isinstance(one, Limited) or isinstance(other, Limited):
         return _limited_both(one, other)
-    if isinstance(one, AllBut) and isinstance(other, AllBut):
-        return all_but(one.elements | other.elements)
     return _found(algebra.intersection, one, other, every)
 
 
@@ -201,8 +187,6 @@ def subtract(one: ByteDFA, other: ByteDFA, every: ByteDFA = ALL_STRINGS) -> Byte
         return _less_bounds(one, other)
     if isinstance(one, Finite):
         return finite(frozenset(string for string in one.elements if not contains(other, string)))
-    if isinstance(other, Finite) and (one is ALL_STRINGS or isinstance(one, AllBut)):
-        return all_but(other.elements | (one.elements if isinstance(one, AllBut) else frozenset()))
     if isinstance(one, Limited) and not isinstance(other, Limited):
         return _limited_less(one, other)
     return _found(algebra.difference, one, other, every)

@@ -128,6 +128,10 @@ class ArrayShape:
     pointer: str = "#"
     counted: tuple[Counted, ...] = ()
 
+    def differs(self, other: ArrayShape) -> bool:
+        """See `ObjectShape.differs`; of arrays that is not looked for."""
+        return False
+
     def item(self, at: int) -> Child:
         """The child of item `at`."""
         return self.prefix[at] if at < len(self.prefix) else self.rest
