@@ -44,7 +44,7 @@ from bpe_automata.errors import BudgetExceededError
 from bpe_automata.integrations.bitmask import apply_bitmask
 from bpe_automata.schemas import json_schema
 from bpe_automata.schemas._escapes import json_string
-from bpe_automata.schemas._strings import within_length
+from bpe_automata.schemas._scalar_sets import within_length
 
 _WIDTH = 40  # of the bar
 METHODS: tuple[Method, ...] = get_args(Method)

@@ -165,6 +165,8 @@ OF_NUMBERS = frozenset(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaxi
 OF_ARRAYS = frozenset(name for name in _KINDS if name.endswith(("Items", "items")))
 OF_OBJECTS = frozenset(name for name in _KINDS if "ropert" in name) | {"required"}
 
+_OF_NAMES = frozenset(("properties", "patternProperties", "$defs", "definitions"))
+_OF_NAMES |= frozenset(DEPENDENT_SCHEMAS)
 _OTHERS = frozenset(("$id", "$schema", "$anchor", "$dynamicAnchor", "contentMediaType", "title"))
 """Keywords that say nothing of values, and that others look like."""
 
@@ -181,11 +183,8 @@ def near_keyword(name: str) -> str | None:
 
 def parts(keyword: str, value: Any) -> list[tuple[tuple[str | int, ...], Any]]:
     """(tokens of the pointer from the keyword, schema) for each schema in the keyword's value."""
-    if keyword in ("properties", "patternProperties", "dependentSchemas", "$defs", "definitions"):
+    if keyword in _OF_NAMES:
         return [((name,), v) for name, v in value.items()] if isinstance(value, dict) else []
-    if keyword == "dependencies":
-        found = value.items() if isinstance(value, dict) else ()
-        return [((name,), v) for name, v in found if is_schema(v)]
     if isinstance(value, list):
         return [((at,), v) for at, v in enumerate(value)]
     return [((), value)]

@@ -30,8 +30,7 @@ from bpe_automata._automata.algebra import difference
 from bpe_automata._automata.compile import compile_regex
 from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata.errors import ArgumentError
-from bpe_automata.schemas._scalar_sets import Bounded
-from bpe_automata.schemas._strings import within_length
+from bpe_automata.schemas._scalar_sets import Bounded, within_length
 
 # URIs, IRIs and URI templates as regexes, rule by rule (RFC 3986, 3987, 6570).
 

@@ -12,11 +12,9 @@ too large a one is refused.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import partial
-from heapq import heapify, heappop, heappush
 from itertools import islice
-from operator import itemgetter
+from operator import itemgetter, le
 
 from bpe_automata._automata.part_tables import table_of
 from bpe_automata._automata.parts import FAR, Place, Table
@@ -24,23 +22,20 @@ from bpe_automata._automata.rounds import Follow, Node, Repeat, Stack, length, p
 from bpe_automata._budget import check
 from bpe_automata._sharing import cached
 from bpe_automata.errors import BudgetExceededError
-from bpe_automata.schemas._few_values import apart, single_values
-from bpe_automata.schemas._nets import ITEM, Choice, Linking, Separated, State
-from bpe_automata.schemas._style import Brackets, Piece
-from bpe_automata.schemas._values import ArrayShape, Counted, Values
+from bpe_automata.schemas._nets import ITEM, Choice, Separated, State
+from bpe_automata.schemas._regularity import Kind, apart, single_values
+from bpe_automata.schemas._style import Piece
+from bpe_automata.schemas._values import Values
 
 
 class Items(Separated):
     """The arrays of one shape."""
 
-    def __init__(
-        self, shape: ArrayShape, brackets: Brackets, linker: Linking, depth: int | None
-    ) -> None:
-        super().__init__(shape, (0,), brackets, linker, depth)
-        self._shape = shape
-        # From that many items on, one more makes no difference.
-        least = max(len(shape.prefix), shape.fewest)
-        self._cap = None if shape.most is not None else least
+    @cached
+    def _cap(self) -> int | None:
+        """From that many items on, one more makes no difference."""
+        least = max(len(self._shape.prefix), self._fewest)
+        return least if self._most is None else None
 
     def following(self, state: State) -> Iterator[tuple[Repeat, State]]:
         """See `Separated.following`."""
@@ -69,12 +64,6 @@ class Items(Separated):
 class DistinctItems(Separated):
     """The arrays of one shape in which no value comes twice, out of a few, or out of a list of
     strings. Their states are sets of the values that were seen, as bits."""
-
-    def __init__(
-        self, shape: ArrayShape, brackets: Brackets, linker: Linking, depth: int | None
-    ) -> None:
-        super().__init__(shape, (0,), brackets, linker, depth)
-        self._shape = shape
 
     @cached
     def _values(self) -> list[tuple[int, list[tuple[Piece, ...]]]]:
@@ -137,126 +126,81 @@ _MOST_STEPS = 100_000  # between all states of one shape
 _ADVICE = "items of many kinds are counted: allow fewer items, or count fewer kinds"
 
 
-@dataclass(frozen=True, eq=False)
-class _Kind:
-    """Values of an item. counted: by which counts."""
-
-    values: Values
-    counted: tuple[bool, ...]
-
-
 class ComparedItems(Separated):
     """The arrays of one shape. A state is a tuple: the number of items, then the number of those
     that each count counts, all as far as they matter."""
 
-    def __init__(
-        self, shape: ArrayShape, brackets: Brackets, linker: Linking, depth: int | None
-    ) -> None:
-        self._shape, self._counts = shape, shape.counted
-        super().__init__(shape, (0,) * (1 + len(shape.counted)), brackets, linker, depth)
-        self._kinds_at: dict[int, list[_Kind]] = {}
-        self._found: tuple[tuple[int, ...], dict[State, int]] = (), {}
-        # From that many items on, one more makes no difference.
-        most = -1 if shape.most is None else shape.most
-        self._cap = max(len(shape.prefix), shape.fewest, most) + 1
-
-    def _kinds(self, at: int) -> list[_Kind]:
-        """Of item `at`. Where no count has a bound above, all values may go uncounted, for some of
-        their spellings it is not decided whether they are."""
-        found = self._kinds_at.get(at)
-        if found is None:
-            values, none = self._shape.item(at).values, (False,) * len(self._counts)
-            parts = apart(values, [one.wanted.values for one in self._counts])
-            if all(one.most is None for one in self._counts):
-                parts = [(values, none), *(part for part in parts if part[1] != none)]
-            found = self._kinds_at[at] = [_Kind(part, counted) for part, counted in parts]
-        return found
-
-    def _after(self, state: State, kind: _Kind) -> State:
-        at, *counts = state
-        now = (
-            min(n + more, one.fewest if one.most is None else one.most + 1)
-            for n, more, one in zip(counts, kind.counted, self._counts, strict=True)
-        )
-        return (min(at + 1, self._cap), *now)
+    @cached
+    def begin(self) -> State:
+        """See `Container`."""
+        return (0,) * (1 + len(self._shape.counted))
 
     def may_end(self, state: State) -> bool:
         """See `Container.may_end`."""
-        items, *counts = state
-        return (
-            items >= self._fewest
-            and (self._most is None or items <= self._most)
-            and not any(
-                n < one.fewest or _is_over(one, n)
-                for n, one in zip(counts, self._counts, strict=True)
-            )
-        )
+        counts = zip(state[1:], self._shape.counted, strict=True)
+        return self._fewest <= state[0] and all(one.fewest <= n for n, one in counts)
+
+    def _kinds(self, at: int) -> list[Kind]:
+        """Of item `at`. Where no count has a bound above, all values may go uncounted, for some of
+        their spellings it is not decided whether they are."""
+        values, counts = self._shape.item(at).values, self._shape.counted
+        parts = apart(values, [one.wanted.values for one in counts])
+        if all(one.most is None for one in counts):
+            none = (False,) * len(counts)
+            parts = [(values, none), *(part for part in parts if part[1] != none)]
+        return parts
 
     @cached
-    def _steps(self) -> dict[State, list[tuple[_Kind, State]]]:
+    def _steps(self) -> dict[State, list[tuple[Values, State]]]:
         """Of each state that some items lead to, the items that may follow."""
-        found, waiting, n = dict[State, list[tuple[_Kind, State]]](), [self.begin], 0
-        while waiting:
+        shape, counts = self._shape, self._shape.counted
+        cap = 1 + max(len(shape.prefix), shape.fewest, -1 if shape.most is None else shape.most)
+        kinds = [self._kinds(at) for at in range(1 + len(shape.prefix))]
+        found, waiting, n = dict[State, list[tuple[Values, State]]](), [self.begin], 0
+        for state in waiting:
             check()
-            state = waiting.pop()
             if state in found:
                 continue
             found[state] = []
             if self._most is not None and state[0] >= self._most:
                 continue
-            for kind in self._kinds(state[0]):
-                after = self._after(state, kind)
-                over = any(map(_is_over, self._counts, after[1:]))
-                if not over:
-                    found[state].append((kind, after))
-                    waiting.append(after)
+            for values, counted in kinds[min(state[0], len(shape.prefix))]:
+                now = [
+                    n + more if one.most is not None else min(n + more, one.fewest)
+                    for n, more, one in zip(state[1:], counted, counts, strict=True)
+                ]
+                bounds = [one.fewest if one.most is None else one.most for one in counts]
+                if all(map(le, now, bounds)):
+                    found[state].append((values, (min(state[0] + 1, cap), *now)))
+            waiting += [after for _, after in found[state]]
             n += len(found[state])
             if n > _MOST_STEPS:
                 raise BudgetExceededError("counts of items", _MOST_STEPS, _ADVICE)
         return found
 
-    def _nearest(self) -> dict[State, int]:
-        """Length of the shortest text from the end of an item to that of the array, of each state
-        from which there is one."""
-        of = {id(kind): self._length_of(kind.values) for kind in self._all_kinds}
-        lengths = tuple(of.values())  # which fall, while those of recursive schemas are found
-        if self._found[0] == lengths:
-            return self._found[1]
-        before: dict[State, list[tuple[int, State]]] = {}
-        for state, steps in self._steps.items():
-            for kind, after in steps:
-                before.setdefault(after, []).append((of[id(kind)], state))
-        nearest = [(self._last, state) for state in self._steps if self.may_end(state)]
-        heapify(nearest)
+    def closing(self, state: State) -> int:
+        """See `Container.closing`. That of the beginning is asked for while the lengths of values
+        are found, all others later."""
+        return (self._all_closings() if state == self.begin else self._closings)[state]
+
+    def _all_closings(self) -> dict[State, int]:
+        """Numbers never fall, so what comes after a state is a greater tuple, or the same."""
         found: dict[State, int] = {}
-        while nearest:
-            far, state = heappop(nearest)
-            if state not in found:
-                found[state] = far
-                for more, earlier in before.get(state, ()):
-                    if more < FAR and earlier not in found:
-                        heappush(nearest, (min(far + more, FAR), earlier))
-        self._found = lengths, found
-        return found
+        for state in sorted(self._steps, reverse=True):
+            steps = self._steps[state]
+            ways = [self._length_of(v) + found[to] for v, to in steps if to != state]
+            found[state] = self._last if self.may_end(state) else min(ways, default=FAR)
+        return {state: min(length, FAR) for state, length in found.items()}
 
     @cached
-    def _all_kinds(self) -> list[_Kind]:
-        kinds = {id(kind): kind for steps in self._steps.values() for kind, _ in steps}
-        return list(kinds.values())
-
-    def closing(self, state: State) -> int:
-        """See `Container.closing`."""
-        return self._nearest().get(state, FAR)
+    def _closings(self) -> dict[State, int]:
+        return self._all_closings()
 
     def _may_begin(self) -> bool:
         return bool(self._steps[self.begin])
 
     def following(self, state: State) -> Iterator[tuple[Repeat, State]]:
         """See `Separated.following`."""
-        for kind, after in self._steps[state]:
-            if self._linker.least(kind.values) < FAR and self.closing(after) < FAR:
-                yield self._rule(kind.values), after
-
-
-def _is_over(counted: Counted, n: int) -> bool:
-    return counted.most is not None and n > counted.most
+        for values, after in self._steps[state]:
+            if self._linker.least(values) < FAR and self.closing(after) < FAR:
+                yield self._rule(values), after

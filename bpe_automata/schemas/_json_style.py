@@ -25,10 +25,10 @@ from bpe_automata.errors import ArgumentError
 from bpe_automata.schemas._escapes import Escapes, json_string
 from bpe_automata.schemas._numbers import spellings
 from bpe_automata.schemas._scalar_sets import Finite
-from bpe_automata.schemas._style import Brackets, Context, IdentityMemo, Piece, Style
+from bpe_automata.schemas._style import Brackets, Context, Piece, Shared, Style
 
 Whitespace = Literal["compact", "spaced", "flexible"]
-_SHARED: defaultdict[tuple[Whitespace, Escapes], IdentityMemo] = defaultdict(IdentityMemo)
+_SHARED: defaultdict[tuple[Whitespace, Escapes], Shared] = defaultdict(Shared)
 _INDENT = 2  # spaces for each level, at most
 _spelled = json.JSONEncoder(ensure_ascii=False).encode
 
@@ -56,11 +56,11 @@ class JsonStyle(Style):
 
     def objects(self, context: Context) -> Brackets:
         """Braces."""
-        return self._between(b"{}", context)
+        return _layout(self._whitespace, b"{}", context)
 
     def arrays(self, context: Context) -> Brackets:
         """Brackets."""
-        return self._between(b"[]", context)
+        return _layout(self._whitespace, b"[]", context)
 
     def numbers(self, numbers: ByteDFA) -> ByteDFA:
         """See `_numbers`."""
@@ -85,18 +85,16 @@ class JsonStyle(Style):
 
     def keys(self, names: ByteDFA) -> ByteDFA:
         """In quotes, with a colon."""
-        return self._once("keys", names, lambda: self._with_colon(names))
+
+        def find() -> ByteDFA:
+            return concatenation(self._quoted(names), self._colon, budget=self._budget)
+
+        return self._once("keys", names, find)
 
     def _quoted(self, strings: ByteDFA) -> ByteDFA:
         if isinstance(strings, Finite) and self._escapes == "minimal":  # a tenth of the time
             return from_strings(map(_spelled, strings.elements))
         return json_string(strings, self._escapes, self._budget)
-
-    def _with_colon(self, names: ByteDFA) -> ByteDFA:
-        return concatenation(self._quoted(names), self._colon, budget=self._budget)
-
-    def _between(self, pair: bytes, context: Context) -> Brackets:
-        return _layout(self._whitespace, pair, context if isinstance(context, int) else 0)
 
 
 @lru_cache(maxsize=256)

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable
+from functools import reduce
 from typing import Any
 
 from bpe_automata._automata.dfa import ByteDFA
@@ -27,8 +28,8 @@ from bpe_automata.errors import (
     UnsupportedSchemaError,
 )
 from bpe_automata.schemas._boolean import intersect_children, property_of
-from bpe_automata.schemas._documents import Part
-from bpe_automata.schemas._drafts import below
+from bpe_automata.schemas._documents import Document, Part, refers
+from bpe_automata.schemas._drafts import DEPENDENT_SCHEMAS, below
 from bpe_automata.schemas._ecma import ecma_pattern
 from bpe_automata.schemas._formats import SUPPORTED, format_strings
 from bpe_automata.schemas._limits import as_too_large
@@ -50,8 +51,11 @@ from bpe_automata.schemas._scalar_sets import (
     intersect,
     of_length,
     subtract,
+    unite,
 )
 from bpe_automata.schemas._values import (
+    ANY_ARRAY,
+    ANY_OBJECT,
     ANYTHING,
     NONE,
     NOTHING,
@@ -65,7 +69,7 @@ from bpe_automata.schemas._values import (
 )
 
 ReadChild = Callable[[str], Child]  # the values of the subschema at a pointer, see `Reader.child`
-_MAX_COUNT = 100_000  # items or properties, each of which takes states of its own
+_MOST = 100_000  # items that an array may have to have
 _MAX_CLASSES = 64
 
 
@@ -154,18 +158,14 @@ def _one(value: Any, pointer: str) -> Child:
 def read_array(part: Part, child: ReadChild) -> ArrayShape:
     """The arrays that all keywords of arrays but `contains` allow."""
     schema = part.schema
-    keyword, others = ("prefixItems", "items")
-    if isinstance(schema.get("items"), list):  # the older spelling
-        keyword, others = ("items", "additionalItems")
+    keyword, others = _of_items(schema)
     listed = schema.get(keyword, [])
     prefix = tuple(child(below(part.pointer, keyword, at)) for at in range(len(listed)))
     rest = child(below(part.pointer, others)) if others in schema else ANYTHING
-    fewest, most = _count(schema, "minItems") or 0, _count(schema, "maxItems")
+    fewest, most = _count(part, "minItems") or 0, _count(part, "maxItems")
     if rest.known is NONE:  # no items but those of the prefix
         fewest = min(fewest, len(prefix) + 1)
         most = None if most is None else min(most, len(prefix))
-    _check_count(fewest, part.pointer, "minItems")
-    _check_count(most, part.pointer, "maxItems")
     return ArrayShape(
         prefix,
         rest,
@@ -176,14 +176,18 @@ def read_array(part: Part, child: ReadChild) -> ArrayShape:
     )
 
 
+def _of_items(schema: dict[str, Any]) -> tuple[str, str]:
+    """The keywords of the first items, and of the others: there is an older spelling."""
+    is_older = isinstance(schema.get("items"), list)
+    return ("items", "additionalItems") if is_older else ("prefixItems", "items")
+
+
 def counted_items(part: Part, child: ReadChild) -> Counted | None:
     """The condition of `contains`, `minContains` and `maxContains`; None if they allow all."""
     schema = part.schema
     if "contains" not in schema:
         return None
-    fewest, most = _count(schema, "minContains"), _count(schema, "maxContains")
-    _check_count(fewest, part.pointer, "minContains")
-    _check_count(most, part.pointer, "maxContains")
+    fewest, most = _count(part, "minContains"), _count(part, "maxContains")
     if fewest == 0 and most is None:
         return None
     return Counted(child(below(part.pointer, "contains")), 1 if fewest is None else fewest, most)
@@ -213,10 +217,9 @@ def read_object(part: Part, child: ReadChild, closed: bool) -> ObjectShape:
     for name in schema.get("required", ()):
         if name not in named:
             named[name] = Property(property_of(by_rest, name).child, required=True)
-    fewest, most = _count(schema, "minProperties") or 0, _count(schema, "maxProperties")
+    fewest, most = _count(part, "minProperties") or 0, _count(part, "maxProperties")
     if most is not None and not rest and most >= len(named):
         most = None  # no objects have more properties
-    _check_count(most, part.pointer, "maxProperties")
     return ObjectShape(named, rest, fewest, most, part.pointer)
 
 
@@ -234,10 +237,7 @@ def _allowed_names(part: Part, child: ReadChild) -> ByteDFA:
 def _patterns(part: Part, child: ReadChild) -> list[tuple[ByteDFA, Child]]:
     """(names, child) of each pattern of patternProperties."""
     return [
-        (
-            pattern_names(part, pattern),
-            child(below(part.pointer, "patternProperties", pattern)),
-        )
+        (pattern_names(part, pattern), child(below(part.pointer, "patternProperties", pattern)))
         for pattern in part.schema.get("patternProperties", {})
     ]
 
@@ -282,14 +282,65 @@ def _classes(allowed: ByteDFA, patterns: list[tuple[ByteDFA, Child]], others: Ch
     return tuple((known, child) for known, child in found if child.known is not NOTHING.known)
 
 
-def _count(schema: dict[str, Any], keyword: str) -> int | None:
-    """The integer value of a keyword that counts (3.0 is 3); None if it is absent."""
-    return int(schema[keyword]) if keyword in schema else None
+def _count(part: Part, keyword: str) -> int | None:
+    """The integer value of a keyword that counts (3.0 is 3); None if it is absent. Raises
+    SchemaTooLargeError for more items than any text has."""
+    count = int(part.schema[keyword]) if keyword in part.schema else None
+    if count is not None and count > _MOST and keyword in ("minItems", "minContains"):
+        advice = f"{keyword} asks for more; use a smaller one, or leave it out"
+        where = below(part.pointer, keyword)
+        raise SchemaTooLargeError(where, "items or members", _MOST, advice)
+    return count
 
 
-def _check_count(count: int | None, pointer: str, keyword: str) -> None:
-    """Raises SchemaTooLargeError for a count of more than _MAX_COUNT."""
-    if count is not None and count > _MAX_COUNT:
-        advice = f"{keyword} asks for more to be counted; use a smaller one, or leave it out"
-        where = below(pointer, keyword)
-        raise SchemaTooLargeError(where, "items or members", _MAX_COUNT, advice)
+# What `unevaluatedProperties` and `unevaluatedItems` apply to: the members that no keyword beside
+# them, and no schema that these apply to the same instance, has looked at. `$ref` and `allOf` look
+# at the same members of all instances; keywords that look at some members of some instances only
+# (`anyOf`, `if`) are refused beside these.
+
+_CHOOSING = frozenset(("anyOf", "oneOf", "if", *DEPENDENT_SCHEMAS))
+
+
+def arrays_within(document: Document, part: Part, child: Child) -> ArrayShape:
+    """The arrays whose items that have not been looked at are in `child`. Raises
+    UnsupportedSchemaError, as does the other one."""
+    counts = list[int]()
+    for one in _beside(document, part, "unevaluatedItems"):
+        keyword, rest = _of_items(one.schema)
+        if rest in one.schema or (one is not part and "unevaluatedItems" in one.schema):
+            return ANY_ARRAY
+        counts.append(len(one.schema.get(keyword, ())))
+    return ArrayShape((ANYTHING,) * max(counts), child)
+
+
+def objects_within(document: Document, part: Part, child: Child) -> ObjectShape:
+    """The objects whose members that have not been looked at are in `child`."""
+    every = list[ByteDFA]()
+    for one in _beside(document, part, "unevaluatedProperties"):
+        keys = one.schema.keys()
+        if "additionalProperties" in keys or (one is not part and "unevaluatedProperties" in keys):
+            return ANY_OBJECT
+        every += [pattern_names(one, text) for text in one.schema.get("patternProperties", ())]
+        every.append(finite(frozenset(one.schema.get("properties", ()))))
+    names = reduce(unite, every)
+    others = subtract(ALL_STRINGS, names)
+    return ANY_OBJECT if others.is_empty else ObjectShape(rest=((names, ANYTHING), (others, child)))
+
+
+def _beside(document: Document, part: Part, keyword: str) -> list[Part]:
+    """A schema, and all that it applies to the same instance."""
+    found = [part]
+    for one in found:
+        schema = one.schema
+        if not isinstance(schema, dict):
+            continue
+        choosing = sorted(_CHOOSING & schema.keys())
+        if keyword == "unevaluatedItems" and "contains" in schema and one.draft.number >= 2020:
+            choosing.append("contains")
+        if choosing:
+            why = f"which members {choosing[0]} looks at depends on the instance"
+            raise UnsupportedSchemaError(keyword, below(part.pointer, keyword), why)
+        found += [document.target(one)] if refers(one) else []
+        branches = range(len(schema.get("allOf", ())))
+        found += [document.part(below(one.pointer, "allOf", at)) for at in branches]
+    return [one for one in found if isinstance(one.schema, dict)]

@@ -179,11 +179,7 @@ def _again(schema: Any, options: _Options) -> LinkedDFA:
 
 
 def _linked(
-    values: Values,
-    options: _Options,
-    style: Style,
-    read: Any,
-    depth: int | None = None,
+    values: Values, options: _Options, style: Style, read: Any, depth: int | None = None
 ) -> LinkedDFA | None:
     """None where the set has no text. depth: see `Linker`."""
     from bpe_automata.schemas._linking import Linker

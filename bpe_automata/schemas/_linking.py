@@ -14,6 +14,7 @@ read once, in one stack that has all of them.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from bpe_automata._automata.parts import BYTE, FAR, Place
 from bpe_automata._automata.rounds import Edge, Repeat, length
@@ -24,14 +25,7 @@ from bpe_automata.schemas._boolean import uncontained
 from bpe_automata.schemas._items import ComparedItems, DistinctItems, Items
 from bpe_automata.schemas._ladders import ladder
 from bpe_automata.schemas._members import Members
-from bpe_automata.schemas._nets import (
-    END,
-    LONGEST,
-    VALUE,
-    Container,
-    Order,
-    node,
-)
+from bpe_automata.schemas._nets import END, LONGEST, VALUE, Container, Order, node
 from bpe_automata.schemas._scalar_sets import Finite, Limited, lower_bound
 from bpe_automata.schemas._style import Context, Piece, Style
 from bpe_automata.schemas._values import ArrayShape, Values
@@ -136,9 +130,9 @@ class _Value:
         yield from self._long_strings
 
     @cached
-    def _containers(self) -> list[Container]:
+    def _containers(self) -> list[Container[Any]]:
         """One for each shape."""
-        style, linker, found = self._linker.style, self._linker, list[Container]()
+        style, linker, found = self._linker.style, self._linker, list[Container[Any]]()
         objects = self._values.objects
         depth = None if self._depth is None else self._depth - 1
         for shape in uncontained(objects) if len(objects) > _MANY else objects:

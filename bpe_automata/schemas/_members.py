@@ -8,21 +8,24 @@ of the places before it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
 
+from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._automata.part_tables import Alternative, table_of
-from bpe_automata._automata.parts import FAR, Place, Table
+from bpe_automata._automata.parts import FAR, Place, Table, length_of
 from bpe_automata._automata.rounds import Follow, Node, Stack, places
 from bpe_automata._sharing import cached
-from bpe_automata.schemas._entries import UNBOUNDED, Entries
-from bpe_automata.schemas._nets import END, MEMBER, Choice, Container, Linking, State
-from bpe_automata.schemas._style import Brackets, Piece
-from bpe_automata.schemas._values import ObjectShape
+from bpe_automata.schemas._nets import END, MEMBER, Choice, Container, State
+from bpe_automata.schemas._scalar_sets import ALL_STRINGS, finite, lower_bound, subtract
+from bpe_automata.schemas._style import Piece, Style
+from bpe_automata.schemas._values import ObjectShape, Values
 
+_UNBOUNDED = 1 << 60  # names, that no object has
 _DONE = 0  # the label of the last bracket; 1 + i is that of entry i
 
 
-class Members(Container):
+class Members(Container[ObjectShape]):
     """The objects of one shape.
 
     A state is a tuple:
@@ -32,12 +35,7 @@ class Members(Container):
         [3]     was one of the other names among them? (0 or 1)
     """
 
-    def __init__(
-        self, shape: ObjectShape, brackets: Brackets, linker: Linking, depth: int | None
-    ) -> None:
-        super().__init__(shape, (0, 0, 0, 0), brackets, linker, depth)
-        self._is_in_order = linker.order == "schema" or (linker.order == "open" and not shape.rest)
-        self._shape = shape
+    begin = (0, 0, 0, 0)
 
     @cached
     def entries(self) -> Entries:
@@ -59,13 +57,14 @@ class Members(Container):
     def _following(self, state: State) -> Iterator[tuple[int, State]]:
         """The numbers of entries, and the states after them, of which some may have no end."""
         at, *counts = state
-        entries, gone = self.entries, 0
+        entries, gone, order = self.entries, 0, self._linker.order
+        is_in_order = order == "schema" or (order == "open" and not self._shape.rest)
         for place in range(_first_open(at), entries.n):
             own = 1 << place
             if at & own:
                 continue
             yield place, self._then(place, at | gone | own, counts)
-            if self._is_in_order:
+            if is_in_order:
                 if entries.required & own:
                     return
                 gone |= own
@@ -77,7 +76,7 @@ class Members(Container):
         few, many, later = counts
         entries = self.entries
         is_other = number >= entries.n
-        most = 0 if entries.most == UNBOUNDED else 1 + entries.most
+        most = 0 if entries.most == _UNBOUNDED else 1 + entries.most
         return (
             at,
             min(few + (not (is_other and later)), entries.fewest),
@@ -110,9 +109,10 @@ class Members(Container):
             free = [self._length(i) for i in _places(self._unseen(at) & ~needed)]
             others = range(entries.n, len(entries.all)) if not later else ()
             other = min((self._length(number) for number in others), default=FAR)
-            lengths += sorted([*free, other, *[FAR] * missing])[:missing]
+            lengths += sorted([*free, other])[:missing]
             count += missing
-        return FAR if many + count > entries.most else min(self._last + sum(lengths), FAR)
+        is_possible = many + count <= entries.most and len(lengths) == count
+        return min(self._last + sum(lengths), FAR) if is_possible else FAR
 
     def _behind(self, state: State) -> Callable[[int, State], int]:
         """Of an entry that may come next, and the state after it: `closing` of that."""
@@ -197,3 +197,75 @@ def _places(bits: int) -> list[int]:
         found.append((bits & -bits).bit_length() - 1)
         bits &= bits - 1
     return found
+
+
+# The members that objects of a shape may have, by their names as they are spelled.
+
+
+@dataclass(frozen=True, eq=False)
+class Entry:
+    """Members with one name, or with one of a set of names."""
+
+    find: Callable[[], Piece]
+    values: Values
+
+    @cached
+    def key(self) -> Piece:
+        """The spellings of the names, with all text between one and the value."""
+        return self.find()
+
+    @cached
+    def length(self) -> int:
+        """Of the shortest of these."""
+        return length_of(self.key)
+
+
+class Entries:
+    """All entries of a shape in a style, of names that come once at most (`named`, in the order of
+    the schema, `n` of them: the number of an entry is its place) and of those that may come again
+    and again (`others`). all: both. unique: no name comes twice."""
+
+    def __init__(self, shape: ObjectShape, style: Style, unique: bool) -> None:
+        self._shape, self._style = shape, style
+        self._bits = {name: 1 << i for i, name in enumerate(shape.named)}
+        self.named = [
+            Entry(partial(style.key, name), member.child.values)
+            for name, member in shape.named.items()
+        ]
+        others = list(self._others())
+        self.others = [] if unique else others
+        self.named += others if unique else []
+        self.n = len(self.named)
+        self.all = [*self.named, *self.others]
+
+    @cached
+    def required(self) -> int:
+        """Bits of the members that are required."""
+        return sum(map(self._bits.__getitem__, self._shape.required))
+
+    @cached
+    def fewest(self) -> int:
+        """Distinct names that an object has at least, 0 where the required ones are as many."""
+        fewest = self._shape.fewest
+        return 0 if fewest <= len(self._shape.required) else fewest
+
+    @cached
+    def most(self) -> int:
+        """Names that an object has at most, `_UNBOUNDED` where it can have no more."""
+        most = self._shape.most
+        bounded = most is not None and (most < self.n or self.others)
+        return most if bounded and most is not None else _UNBOUNDED
+
+    def _others(self) -> Iterator[Entry]:
+        """The names beyond, by set."""
+        if self._shape.most == 0:
+            return
+        for names, child in self._shape.rest:
+            find = partial(self._keys_but, lower_bound(names))
+            if names is ALL_STRINGS or not find().is_empty:
+                yield Entry(find, child.values)
+
+    def _keys_but(self, names: ByteDFA) -> ByteDFA:
+        """The spellings of all names but those that have places."""
+        others = subtract(names, finite(frozenset(self._bits)))
+        return others if others.is_empty else self._style.keys(others)

@@ -10,13 +10,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import Any, Literal, Protocol
+from typing import Any, Generic, Literal, Protocol
 
 from bpe_automata._automata.parts import BYTE, FAR, Part, Table, length_of
 from bpe_automata._automata.rounds import Edge, Follow, Node, Repeat, length
 from bpe_automata._sharing import cached
 from bpe_automata.schemas._style import Brackets, Context, Piece, Style
-from bpe_automata.schemas._values import ArrayShape, ObjectShape, Values
+from bpe_automata.schemas._values import ArrayShape, Shape, Values
 
 Order = Literal["open", "schema", "any"]
 LONGEST = 1 << 20
@@ -78,20 +78,18 @@ class Linking(Protocol):
         """Those that are neither arrays nor objects."""
 
 
-class Container(ABC):
+class Container(ABC, Generic[Shape]):
     """The objects of one shape (`_members`), or the arrays of one (`_items`).
 
     begin: the state before the first member or item. depth: of its values, see `Linking.rule`."""
 
+    begin: State = (0,)
+
     def __init__(
-        self,
-        shape: ObjectShape | ArrayShape,
-        begin: State,
-        brackets: Brackets,
-        linker: Linking,
-        depth: int | None,
+        self, shape: Shape, brackets: Brackets, linker: Linking, depth: int | None
     ) -> None:
-        self.brackets, self.begin, self._depth = brackets, begin, depth
+        self.brackets, self._depth = brackets, depth
+        self._shape: Shape = shape
         self._fewest, self._most, self._linker = shape.fewest, shape.most, linker
         self._last, self._between = length_of(brackets.last), length_of(brackets.between)
         self._nodes: dict[State, Node] = {}
@@ -149,7 +147,7 @@ class Container(ABC):
         return min(self._between + self._linker.least(values), FAR)
 
 
-class Separated(Container):
+class Separated(Container[ArrayShape]):
     """Arrays, by the items that may come next."""
 
     def following(self, state: State) -> Iterable[tuple[Repeat, State]]:

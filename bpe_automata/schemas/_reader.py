@@ -27,9 +27,10 @@ from bpe_automata.schemas._drafts import (
     OF_STRINGS,
     below,
 )
-from bpe_automata.schemas._evaluated import arrays_within, objects_within
 from bpe_automata.schemas._keywords import (
+    arrays_within,
     counted_items,
+    objects_within,
     read_array,
     read_listed,
     read_numbers,
@@ -261,16 +262,11 @@ def _dependent(keyword: str, reader: Reader, part: Part, found: Values) -> Value
     return found
 
 
-def _unevaluated_items(reader: Reader, part: Part, found: Values) -> Values:
-    child = reader.child(below(part.pointer, "unevaluatedItems"))
-    shape = arrays_within(reader.document, part, child)
-    return intersection(found, replace(ALL, arrays=(shape,)))
-
-
-def _unevaluated_properties(reader: Reader, part: Part, found: Values) -> Values:
-    child = reader.child(below(part.pointer, "unevaluatedProperties"))
-    shape = objects_within(reader.document, part, child)
-    return intersection(found, replace(ALL, objects=(shape,)))
+def _unevaluated(keyword: str, reader: Reader, part: Part, found: Values) -> Values:
+    child, document = reader.child(below(part.pointer, keyword)), reader.document
+    if keyword == "unevaluatedItems":
+        return intersection(found, replace(ALL, arrays=(arrays_within(document, part, child),)))
+    return intersection(found, replace(ALL, objects=(objects_within(document, part, child),)))
 
 
 _APPLYING: dict[str, Callable[[Reader, Part, Values], Values]] = {
@@ -282,7 +278,6 @@ _APPLYING: dict[str, Callable[[Reader, Part, Values], Values]] = {
     "if": _if,
     "contains": _contains,
     **{name: partial(_dependent, name) for name in ("dependentRequired", *DEPENDENT_SCHEMAS)},
-    "unevaluatedItems": _unevaluated_items,
-    "unevaluatedProperties": _unevaluated_properties,
+    **{name: partial(_unevaluated, name) for name in ("unevaluatedItems", "unevaluatedProperties")},
 }
 """Keywords that apply to the same instance, in the order in which they are read."""

@@ -1,4 +1,5 @@
-"""Refuses sets of values whose texts no automaton can describe exactly.
+"""What an automaton can tell apart: refuses sets whose texts none can describe exactly, and takes
+sets apart, into single values and by the other sets that their values are in.
 
 An automaton cannot tell whether a name comes twice. In a text that repeats a name which is not
 listed, all values of that name must be allowed, so the one that a parser keeps is allowed too, and
@@ -8,20 +9,30 @@ many values cannot be compared with one another.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from decimal import Decimal
+
+from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._budget import check
-from bpe_automata.errors import (
-    UnsupportedSchemaError,
-)
+from bpe_automata.errors import BudgetExceededError, UnsupportedSchemaError
+from bpe_automata.schemas._boolean import difference, intersection
 from bpe_automata.schemas._drafts import below
-from bpe_automata.schemas._few_values import MAX_VALUES, apart, single_values
 from bpe_automata.schemas._limits import as_too_large, step
+from bpe_automata.schemas._numbers import of_values, shortest
+from bpe_automata.schemas._scalar_sets import Bounded, Finite, Limited, finite
 from bpe_automata.schemas._values import (
+    ArrayShape,
     ObjectShape,
     Shape,
     Values,
     child_is_empty,
+    is_empty,
+    shape_is_empty,
 )
 
+MAX_VALUES = 64  # of one item, where items must differ
+_MAX_KINDS = 256
+Kind = tuple[Values, tuple[bool, ...]]  # some values, and whether each of some sets has them
 _NOT_UNIQUE = (
     f"items out of more than {MAX_VALUES} values would have to be compared with one another. Leave "
     'the keyword out of the schema, or give loosen=("uniqueItems",), which does so'
@@ -74,3 +85,55 @@ def _check_count(shape: ObjectShape) -> None:
     why = "members beyond the named ones would have to be told apart to be counted"
     where = below(shape.pointer, shape.counting)
     raise UnsupportedSchemaError(shape.counting, where, why)
+
+
+# Sets taken apart.
+
+
+def single_values(shape: ArrayShape) -> list[Values] | None:
+    """A set for each value that an item may have, with the texts that the item has of it, where
+    these are at most MAX_VALUES, or a list of strings: so items can be told apart."""
+    values = shape.rest.values
+    shapes: tuple[ArrayShape | ObjectShape, ...] = (*values.arrays, *values.objects)
+    if shape.prefix or shape.counted or not all(map(shape_is_empty, shapes)):
+        return None
+    found = [Values(null=True)] if values.null else []
+    found += [Values(booleans=frozenset((value,))) for value in sorted(values.booleans)]
+    numbers, strings = _texts(shortest(values.numbers)), _texts(values.strings)
+    if strings is None or numbers is None:
+        return None
+    found += [Values(numbers=of_values((Decimal(text),))) for text in numbers]
+    only_strings = isinstance(values.strings, Finite) and not found
+    found += [Values(strings=finite(frozenset((text,)))) for text in strings]
+    return found if len(found) <= MAX_VALUES or only_strings else None
+
+
+def _texts(texts: ByteDFA) -> list[str] | None:
+    """All of them, None where they are too many, or not known."""
+    if isinstance(texts, Finite):
+        return sorted(texts.elements)
+    if isinstance(texts, Bounded | Limited):
+        return None
+    try:
+        return [text.decode() for text in texts.strings(MAX_VALUES)]
+    except BudgetExceededError as error:
+        if error.resource != "strings":
+            raise  # the time is up
+        return None
+
+
+def apart(values: Values, sets: Iterable[Values]) -> list[Kind]:
+    """A set, apart by which of some sets its values are in. Raises BudgetExceededError."""
+    found: list[Kind] = [(values, ())]
+    for one in sets:
+        found = [
+            (part, (*flags, inside))
+            for known, flags in found
+            for inside in (True, False)
+            for part in [(intersection if inside else difference)(known, one)]
+            if not is_empty(part)
+        ]
+        if len(found) > _MAX_KINDS:
+            why = "sets overlap in too many ways: compare or count fewer of them at once"
+            raise BudgetExceededError("kinds of values", _MAX_KINDS, why)
+    return found

@@ -1,4 +1,5 @@
-"""Computes Boolean operations on sets of strings or of numbers, with results kept in caches.
+"""Computes Boolean operations on sets of strings or of numbers, with results kept in caches, and
+the strings of a set that have a bounded length.
 
 Strings are not escaped. Of some sets of them only two bounds are known, lower <= S <= upper. A
 union or an intersection applies to each bound by itself, and
@@ -16,16 +17,23 @@ import numpy as np
 
 from bpe_automata._automata import algebra
 from bpe_automata._automata.dfa import ByteDFA
+from bpe_automata._automata.minimise import equal_columns
 from bpe_automata._automata.sources import from_strings
+from bpe_automata._automata.utf8 import bytes_to_go
+from bpe_automata._budget import Budget, out_of_memory, spending
+from bpe_automata._kernels.byte_product import layers, made
+from bpe_automata._kernels.utf8 import numbered
+from bpe_automata._kernels.watch import watched
 from bpe_automata._sharing import cached
 from bpe_automata.errors import UnsupportedSchemaError
-from bpe_automata.schemas._strings import within_length
 
 ALL_STRINGS = algebra.all_texts()
 NO_TEXT = from_strings(())
 """The empty set of strings, or of numbers."""
 _CACHED = 1024
 _FEW = 300  # characters that an automaton counts one by one
+_COPIES = 3  # of the table, while it grows
+_DEFAULT = Budget()
 
 
 class _Lazy(ByteDFA):
@@ -122,8 +130,7 @@ def lower_bound(strings: ByteDFA) -> ByteDFA:
     return strings.lower if isinstance(strings, Bounded) else strings
 
 
-def upper_bound(strings: ByteDFA) -> ByteDFA:
-    """The strings that are not known to be outside of the set."""
+def _upper_bound(strings: ByteDFA) -> ByteDFA:
     return strings.upper if isinstance(strings, Bounded) else strings
 
 
@@ -187,8 +194,6 @@ def subtract(one: ByteDFA, other: ByteDFA, every: ByteDFA = ALL_STRINGS) -> Byte
         return _less_bounds(one, other)
     if isinstance(one, Finite):
         return finite(frozenset(string for string in one.elements if not contains(other, string)))
-    if isinstance(one, Limited) and not isinstance(other, Limited):
-        return _limited_less(one, other)
     return _found(algebra.difference, one, other, every)
 
 
@@ -200,24 +205,19 @@ def _limited_both(one: ByteDFA, other: ByteDFA) -> ByteDFA:
 
 
 @lru_cache(maxsize=_CACHED)
-def _limited_less(one: Limited, other: ByteDFA) -> ByteDFA:
-    return of_length(subtract(one.base, other), 0, one.most)
-
-
-@lru_cache(maxsize=_CACHED)
 def _bounds(
     operation: Callable[[ByteDFA, ByteDFA], ByteDFA], one: ByteDFA, other: ByteDFA
 ) -> ByteDFA:
     """The bounds of a result of union or intersection."""
     low = operation(lower_bound(one), lower_bound(other))
-    return bounded(low, operation(upper_bound(one), upper_bound(other)))
+    return bounded(low, operation(_upper_bound(one), _upper_bound(other)))
 
 
 @lru_cache(maxsize=_CACHED)
 def _less_bounds(one: ByteDFA, other: ByteDFA) -> ByteDFA:
     return bounded(
-        subtract(lower_bound(one), upper_bound(other)),
-        subtract(upper_bound(one), lower_bound(other)),
+        subtract(lower_bound(one), _upper_bound(other)),
+        subtract(_upper_bound(one), lower_bound(other)),
     )
 
 
@@ -258,3 +258,42 @@ def contains_name(names: ByteDFA, name: str, pointer: str) -> bool:
         why = f"it is not decided whether the name {name!r} is of the format"
         raise UnsupportedSchemaError("format", pointer, why)
     return found
+
+
+# Lengths are bounded layer by layer, in time linear in the result; a product with `(?s:.{0,65535})`
+# and its minimisation would take seconds. A character is a code point, as in JSON Schema.
+
+
+def within_length(
+    dfa: ByteDFA, fewest: int, most: int | None, budget: Budget = _DEFAULT
+) -> ByteDFA:
+    """{ w in L(dfa) : fewest <= characters of w <= most }, no upper bound if most is None.
+
+    dfa: minimal, trimmed, of well-formed UTF-8, as all of `automata` makes them; so is the result.
+    Raises BudgetExceededError if the table would take more than the budget's bytes.
+    """
+    if fewest <= 0 and most is None:
+        return dfa
+    if dfa.start == 0 or (most is not None and most < max(fewest, 0)):
+        return from_strings(())
+    left = bytes_to_go(dfa)
+    count = fewest if most is None else most + 1
+    limit = budget.max_bytes // (_COPIES * 4 * dfa.n_classes)
+    count = min(count, limit + 1)  # no array needs to be longer to see that it is too long
+    with spending(budget):
+        ok, *found = watched(layers, dfa.trans, left, dfa.start, count, limit)
+        if not ok:
+            raise out_of_memory(budget)
+        bounds = (max(fewest, 0), -1 if most is None else most)
+        rows, accepting, start = watched(made, dfa.trans, dfa.accepting, left, *found, bounds)
+        return _numbered(rows, dfa.byte_class, accepting, start)
+
+
+def _numbered(
+    rows: np.ndarray, byte_class: np.ndarray, accepting: np.ndarray, start: int
+) -> ByteDFA:
+    """The automaton without unreachable states and equal columns, numbered breadth-first."""
+    rows, accepting, start = watched(numbered, rows, accepting, start)
+    column, kept = equal_columns(rows)
+    rows = rows if len(kept) == rows.shape[1] else np.ascontiguousarray(rows[:, kept])
+    return ByteDFA(rows, column[byte_class].astype(np.uint8), accepting, int(start))

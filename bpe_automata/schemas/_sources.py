@@ -14,11 +14,7 @@ from typing import Any, get_origin
 from bpe_automata._arguments import short
 from bpe_automata._budget import check
 from bpe_automata._optional import require
-from bpe_automata.errors import (
-    ArgumentError,
-    InvalidSchemaError,
-    SchemaTooLargeError,
-)
+from bpe_automata.errors import ArgumentError, InvalidSchemaError, SchemaTooLargeError
 
 MAX_NESTING = 400  # nested schemas; those for one instance (allOf, not) are limited further
 MAX_LEVELS = 801  # nested values: two for each nested schema

@@ -16,40 +16,15 @@ from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 from bpe_automata._automata.dfa import ByteDFA
 
 _MAX_ENTRIES = 512
 _LARGEST = 20_000  # entries of the table of an automaton that is kept; larger ones seldom recur
-Found = TypeVar("Found")
-
-
-class IdentityMemo:
-    """A cache with objects as keys, by identity, from which the least recently used entry is
-    dropped. It keeps the pieces that many schemas have in common."""
-
-    def __init__(self) -> None:
-        self._entries: OrderedDict[Hashable, tuple[object, Any]] = OrderedDict()
-
-    def once(self, purpose: Hashable, of: object, find: Callable[[], Found]) -> Found:
-        """find(), computed once for a purpose and an object. The object is kept, so that its id
-        stays unique."""
-        key = (purpose, id(of))
-        entry = self._entries.pop(key, None)
-        if entry is None:
-            entry = (of, find())
-        # What was found comes first: a set of many strings is written out to know its size.
-        sizes = (x.trans.size for x in reversed(entry) if isinstance(x, ByteDFA))
-        if all(size <= _LARGEST for size in sizes):
-            self._entries[key] = entry
-            if len(self._entries) > _MAX_ENTRIES:
-                self._entries.pop(next(iter(self._entries)), None)
-        found: Found = entry[1]
-        return found
-
-
-Context: TypeAlias = Hashable
+Shared = OrderedDict[Hashable, tuple[ByteDFA, ByteDFA]]
+"""What styles that write in the same way have in common."""
+Context: TypeAlias = Any  # hashable, of its own type for each style
 Piece: TypeAlias = bytes | ByteDFA  # a text, or a language
 
 
@@ -72,15 +47,14 @@ class Style(ABC):
     same argument, since results built from it are found by identity.
 
     quotes: are all strings in double quotes, with nothing around them? root: the context of the
-    whole text. shared: the cache of all styles that write in the same way.
+    whole text.
     """
 
     quotes: bool
     root: Context
 
-    def __init__(self, shared: IdentityMemo) -> None:
-        self.shared = shared
-        self._memo: dict[tuple[Hashable, int], tuple[object, ByteDFA]] = {}
+    def __init__(self, shared: Shared) -> None:
+        self._shared, self._memo = shared, Shared()
 
     def around(self, context: Context) -> tuple[Piece, Piece]:
         """The text before and after the spelling of a scalar."""
@@ -122,10 +96,15 @@ class Style(ABC):
     def keys(self, names: ByteDFA) -> ByteDFA:
         """The spellings of a set of names, like those of `key`."""
 
-    def _once(self, purpose: Hashable, of: object, find: Callable[[], ByteDFA]) -> ByteDFA:
-        """find(), computed once for a purpose and an object, which is kept, so that its id stays
-        unique; large results are not shared with other styles."""
-        key = (purpose, id(of))
+    def _once(self, purpose: Hashable, of: ByteDFA, find: Callable[[], ByteDFA]) -> ByteDFA:
+        """find(), computed once for a purpose and an automaton, which is kept, so that its id stays
+        unique. Small ones are shared with other styles, and the least recently used let go."""
+        key = purpose, id(of)
         if key not in self._memo:
-            self._memo[key] = (of, self.shared.once(purpose, of, find))
+            both = self._shared.pop(key) if key in self._shared else (of, find())
+            self._memo[key] = both
+            if all(one.trans.size <= _LARGEST for one in reversed(both)):
+                self._shared[key] = both
+                if len(self._shared) > _MAX_ENTRIES:
+                    self._shared.popitem(last=False)
         return self._memo[key][1]

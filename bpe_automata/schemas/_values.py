@@ -166,14 +166,7 @@ NOTHING = Child.of(NONE)
 ANYTHING = Child(lambda: ALL)  # ALL contains itself
 ANY_ARRAY = ArrayShape((), ANYTHING)
 ANY_OBJECT = ObjectShape(rest=((ALL_STRINGS, ANYTHING),))
-ALL: Values = Values(
-    True,
-    BOOLEANS,
-    ALL_NUMBERS,
-    ALL_STRINGS,
-    (ANY_ARRAY,),
-    (ANY_OBJECT,),
-)
+ALL: Values = Values(True, BOOLEANS, ALL_NUMBERS, ALL_STRINGS, (ANY_ARRAY,), (ANY_OBJECT,))
 ANYTHING.__dict__["values"] = ALL
 
 

@@ -19,23 +19,17 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
-from bpe_automata._automata.algebra import (
-    any_of,
-    concatenation,
-    difference,
-    intersection,
-    union,
-)
+from bpe_automata._automata.algebra import any_of, concatenation, difference, intersection, union
 from bpe_automata._automata.compile import compile_regex
 from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._budget import Budget
-from bpe_automata.errors import ArgumentError, UnsupportedSchemaError
+from bpe_automata.errors import UnsupportedSchemaError
 from bpe_automata.schemas import _numbers
 from bpe_automata.schemas._escapes import with_escapes
-from bpe_automata.schemas._style import Brackets, Context, IdentityMemo, Piece, Style
+from bpe_automata.schemas._style import Brackets, Context, Piece, Shared, Style
 
 INDENT = 2  # spaces a level
-_SHARED = IdentityMemo()
+_SHARED = Shared()
 
 
 class LineContext(NamedTuple):
@@ -57,19 +51,23 @@ class YamlStyle(Style):
 
     def around(self, context: Context) -> tuple[Piece, Piece]:
         """A space after a key, and the line feed that ends the line."""
-        return (b" " if _line(context).after_key else b""), b"\n"
+        return (b" " if context.after_key else b""), b"\n"
 
     def objects(self, context: Context) -> Brackets:
         """One or more lines for each property."""
-        return _block(_line(context), b"", b"{}\n", after_key=True)
+        return _block(context, b"", b"{}\n", after_key=True)
 
     def arrays(self, context: Context) -> Brackets:
         """One or more lines for each item."""
-        return _block(_line(context), b"- ", b"[]\n", after_key=False)
+        return _block(context, b"- ", b"[]\n", after_key=False)
 
     def numbers(self, numbers: ByteDFA) -> ByteDFA:
         """The spellings that YAML 1.1 reads in the same way as JSON."""
-        return self._once("numbers", numbers, lambda: _plain_numbers(numbers))
+
+        def find() -> ByteDFA:
+            return intersection(_numbers.spellings(numbers), number_spellings())
+
+        return self._once("numbers", numbers, find)
 
     def strings(self, strings: ByteDFA, context: Context) -> ByteDFA:
         """Plain, or else in double quotes."""
@@ -95,16 +93,6 @@ def _block(line: LineContext, mark: bytes, empty: bytes, after_key: bool) -> Bra
     first = b"\n" + margin + mark if line.after_key else mark
     empty = b" " + empty if line.after_key else empty
     return Brackets(first, margin + mark, b"", empty, LineContext(line.level + 1, after_key))
-
-
-def _line(context: Context) -> LineContext:
-    if not isinstance(context, LineContext):
-        raise ArgumentError(f"{context!r} is no place in YAML; begin with the root of the style")
-    return context
-
-
-def _plain_numbers(numbers: ByteDFA) -> ByteDFA:
-    return intersection(_numbers.spellings(numbers), number_spellings())
 
 
 # Computes the spellings of strings as scalars and keys of block YAML, valid for YAML 1.1 and 1.2.

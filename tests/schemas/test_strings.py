@@ -27,7 +27,7 @@ from bpe_automata.errors import (
 )
 from bpe_automata.schemas._ecma import ecma_pattern
 from bpe_automata.schemas._escapes import Escapes, json_string
-from bpe_automata.schemas._strings import within_length
+from bpe_automata.schemas._scalar_sets import within_length
 
 PATTERNS = (
     *("(?s:.*)", "[a-z]*", "(ab)*", "a{2,5}", "[^a]*é?"),
