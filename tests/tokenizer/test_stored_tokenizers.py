@@ -104,15 +104,17 @@ def tokenizers_object(folder: Path) -> tuple[Any, dict[str, Any]]:
     return tokenizers.Tokenizer.from_str(written()), {}
 
 
-def normalizing(folder: Path) -> tuple[Any, dict[str, Any]]:
-    sequence = {"type": "Sequence", "normalizers": NORMALIZERS}
-    (folder / "y.json").write_text(written(normalizer=sequence))
-    return folder / "y.json", {}
+def normalizing(step: dict[str, Any]) -> Any:
+    def path(folder: Path) -> tuple[Any, dict[str, Any]]:
+        (folder / "y.json").write_text(written(normalizer=step))
+        return folder / "y.json", {}
+
+    return path
 
 
 KINDS = [
     *(json_path, rank_path, tekken_path, sentencepiece_path, gguf_path, encoding),
-    *(tokenizers_object, normalizing),
+    *(tokenizers_object, *map(normalizing, NORMALIZERS)),
 ]
 
 
