@@ -205,14 +205,6 @@ def load_arrays(kind: str, key: str, stamp: str) -> dict[str, np.ndarray] | None
         raise CorruptFileError(f"its header is wrong: {error}") from error
 
 
-def trim(kind: str, most: int) -> None:
-    """Keep no more than `most` of the files of a kind: those written last."""
-    with contextlib.suppress(OSError), os.scandir(cache_folder(kind)) as entries:
-        files = [(entry.stat().st_mtime, entry.path) for entry in entries]
-        for _, path in sorted(files)[: max(0, len(files) - most)]:
-            os.unlink(path)
-
-
 def checked_load(
     kind: str, key: str, stamp: str, restore: Callable[[dict[str, np.ndarray]], T]
 ) -> T | None:

@@ -107,7 +107,6 @@ def smollm2_gguf() -> Path:
 @pytest.fixture(scope="session")
 def smollm2_tokenizer(smollm2_gguf: Path):
     """The complete tokenizer of SmolLM2, read from its GGUF file."""
-    pytest.importorskip("gguf", reason="gguf is missing: pip install gguf")
     from bpe_automata import Tokenizer
 
     return Tokenizer.load(smollm2_gguf)

@@ -79,7 +79,6 @@ def test_not_a_tokenizer(tmp_path, content) -> None:
 
 @pytest.mark.parametrize("content", [b"", b"GGUF", b"x" * 500, b"GGUF\x03" + b"\x00" * 30])
 def test_broken_gguf(tmp_path, content) -> None:
-    pytest.importorskip("gguf")
     with pytest.raises(BrokenTokenizerError, match=r"t\.gguf"):
         Tokenizer.load(write(tmp_path, content, "t.gguf"))
 

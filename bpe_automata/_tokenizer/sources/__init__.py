@@ -1,8 +1,8 @@
 """Readers of every kind of tokenizer file; each returns a `Source`.
 
-`read_path` reads a file or folder, `read_named` a tokenizer that is known by its name (`names`),
-`read_encoding` a `tiktoken.Encoding`. The `..._origin` functions give an `Origin`: what would be
-read, for the disk cache (`_tokenizer.stored`).
+`path_origin` is for a file or folder, `name_origin` for a tokenizer that is known by its name
+(`names`), `encoding_origin` for a `tiktoken.Encoding`. Each gives an `Origin`: what would be read,
+with the key under which the disk cache knows it (`_tokenizer.stored`), and how to read it.
 
 `detect` tells the kinds of files apart; `tokenizer_json` (with `json_vocabulary`,
 `json_normalizer`, `json_pretokenizer`), `sentencepiece`, `tiktoken` and `gguf` read one kind each;

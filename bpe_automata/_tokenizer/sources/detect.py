@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import struct
 from collections.abc import Iterable, Mapping
@@ -10,9 +11,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from bpe_automata._storage import checked_load, store_arrays
 from bpe_automata._tokenizer.source import (
     CONFIG,
     GENERATION,
@@ -44,8 +42,6 @@ _RANK_OPTIONS = ("pattern", "special_tokens", "normalize", "eos")
 _GGUF_OPTIONS = ("pretokenizer",)
 
 _START = 4096  # bytes that determine the kind of a file
-_HEADER = 1 << 16  # bytes that distinguish GGUF files
-_EXTENTS = "extents"
 
 _PROTO_FIELDS = (b"\n", b"\x12", b"\x1a")
 """How a SentencePiece model can begin: the pieces, the trainer's or the normalizer's settings."""
@@ -57,23 +53,19 @@ _GARBLED = (
 """What readers raise on a file that was damaged, or crafted to break them."""
 
 
-def read_path(path: Path, name: str | None = None, **options: Any) -> Source:
-    """The tokenizer at `path`: a file, or a folder that holds one (a `tokenizer.json` first, then
-    `tokenizer.model`, `tekken.json`, then others by their suffixes).
-
-    `name`: what the tokenizer is called instead of its path; `options`: for a tiktoken rank file,
-    see `read_tiktoken`.
-
-    Raises MissingFileError, MissingDependencyError, BrokenTokenizerError,
-    UnsupportedTokenizerError; TokenizerError for options that are missing or superfluous."""
-    return path_origin(path, name, **options).read()
-
-
 def path_origin(
     path: Path, name: str | None = None, names: Iterable[str] = (), **options: Any
 ) -> Origin:
-    """The origin of `read_path`. names: what else might have been meant. Raises
-    MissingFileError."""
+    """The origin of the tokenizer at `path`: a file, or a folder that holds one (a `tokenizer.json`
+    first, then `tokenizer.model`, `tekken.json`, then others by their suffixes).
+
+    `name`: what the tokenizer is called instead of its path; names: what else might have been
+    meant; `options`: for a tiktoken rank file, see `read_tiktoken`; for a GGUF file, see
+    `read_gguf`. The content of a GGUF file, gigabytes of tensors behind the metadata, is known by
+    what the file system says of the file, as it says to `make`.
+
+    Raises MissingFileError; TokenizerError for options that are missing or superfluous. Reading
+    raises MissingDependencyError, BrokenTokenizerError, UnsupportedTokenizerError."""
     file = _inside(path) if path.is_dir() else path
     if not file.is_file():
         raise MissingFileError(
@@ -83,21 +75,23 @@ def path_origin(
             "model of the Hugging Face Hub, give what transformers.AutoTokenizer.from_pretrained "
             "makes of its name"
         )
-    read_again = partial(read_path, file, name, **options)
     with file.open("rb") as stream:
         start = stream.read(_START)
         kind = _kind(file, start, options)
+        whose = os.fstat(stream.fileno())
         content = b"" if kind == "gguf" else start + stream.read()
     read = partial(_read, file, kind, content, name or str(file), options)
     if kind == "gguf":
-        key_of = partial(_gguf_key_once_read, file, _identity(file), options)
-        return Origin(_gguf_key(file, options), name or str(file), read, read_again, key_of)
+        times = whose.st_mtime_ns, whose.st_ctime_ns
+        identity = repr((whose.st_dev, whose.st_ino, whose.st_size, *times))
+        key = fingerprint(kind, start, identity, _written(options))
+        return Origin(key, name or str(file), read)
     config = _beside(file, CONFIG) if kind == "json" else None
     generation = _beside(file, GENERATION)
     beside = ("" if each is None else b"+" + each for each in (config, generation))
     key = fingerprint(kind, content, _written(options), *beside)
     read = partial(read, config=config, generation=generation)
-    return Origin(key, name or str(file), read, read_again)
+    return Origin(key, name or str(file), read)
 
 
 def _beside(file: Path, name: str) -> bytes | None:
@@ -196,43 +190,6 @@ def _written(options: dict[str, Any]) -> str:
     """The options as part of a key."""
     items = sorted(options.items())
     return repr([(k, dict(v) if isinstance(v, Mapping) else v) for k, v in items])
-
-
-# ---------------------------------------------------------------- the beginning of a GGUF file
-
-
-def _gguf_key(file: Path, options: dict[str, Any]) -> str | None:
-    """Digest of the metadata, without the gigabytes of tensors after them. Where they end is known
-    if a file with the same beginning was read before; None otherwise."""
-    begun = fingerprint(_beginning(file, _HEADER))
-    known = checked_load(_EXTENTS, begun, "", lambda arrays: int(arrays["extent"][0]))
-    if known is None:
-        return None
-    return fingerprint("gguf", _beginning(file, known), _written(options))
-
-
-def _gguf_key_once_read(
-    file: Path, identity: object, options: dict[str, Any], source: Source
-) -> str | None:
-    """The same, once the file was read; stores where its metadata end."""
-    begun, extent = fingerprint(_beginning(file, _HEADER)), source.extent
-    if extent is None:
-        return None
-    key = fingerprint("gguf", _beginning(file, extent), _written(options))
-    if _identity(file) != identity:  # replaced since it was read
-        return None
-    store_arrays(_EXTENTS, begun, "", {"extent": np.array([extent])})
-    return key
-
-
-def _identity(file: Path) -> object:
-    stat = file.stat()
-    return stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns
-
-
-def _beginning(file: Path, size: int) -> bytes:
-    with file.open("rb") as stream:
-        return stream.read(size)
 
 
 # ---------------------------------------------------------------- folders, options

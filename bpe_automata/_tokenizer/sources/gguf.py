@@ -13,23 +13,21 @@ trained with it, and llama.cpp's tests compare with it. In three of these they d
     kimi-k2   llama.cpp does not split words where small letters are followed by capitals
     tekken    llama.cpp takes `[^a-z]` and `[^A-Z]` for the upper and lower case of its pattern
 
-The metadata is read by the package `gguf`, without the tensors. Its `GGUFReader` makes a NumPy view
-for each number of each array, which takes ten seconds for a vocabulary of 262,144 tokens; here an
-array is read at once, and so are the strings.
+The metadata is read here: the `GGUFReader` of the package `gguf` makes a NumPy view for each number
+of each array, which takes ten seconds for a vocabulary of 262,144 tokens.
 """
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from dataclasses import replace
-from functools import cache
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from bpe_automata._optional import require
+from bpe_automata._budget import check
 from bpe_automata._tokenizer.source import Source
 from bpe_automata._tokenizer.sources import published
 from bpe_automata._tokenizer.sources.sentencepiece import SPACE, PieceType, model_proto, source_of
@@ -49,13 +47,10 @@ def read_gguf(path: Path, name: str | None = None, pretokenizer: str | None = No
     """The tokenizer of a GGUF file; `name`: what it is called instead of its path; `pretokenizer`:
     the word for its pretokenizer (one of `WORDS`), instead of the file's.
 
-    Raises MissingDependencyError without the packages that read it, BrokenTokenizerError for a file
-    that is not GGUF or holds no tokenizer, UnsupportedTokenizerError for other kinds."""
-    fields, extent = read_metadata(path)
-    return replace(_source(fields, path, name, pretokenizer), extent=extent)
-
-
-def _source(fields: Fields, path: Path, name: str | None, pretokenizer: str | None) -> Source:
+    Raises BrokenTokenizerError for a file that is not GGUF or holds no tokenizer,
+    MissingDependencyError for a llama model without sentencepiece, UnsupportedTokenizerError for
+    other kinds."""
+    fields = read_fields(path)
     model = fields("tokenizer.ggml.model")
     if model == "gpt2":
         data = gpt2_json(fields, str(path), pretokenizer)
@@ -269,6 +264,9 @@ def pretokenizer_of(word: str | None) -> tuple[Json, bool]:
 # ---------------------------------------------------------------- metadata
 
 _REQUIRED = object()
+_CODES = dict(enumerate("BbHhIif?")) | {10: "Q", 11: "q", 12: "d"}  # as `struct` writes them
+_STRING, _ARRAY = 8, 9
+_VERSIONS = (2, 3)
 
 Fields = Callable[..., Any]
 """(name, default) -> value of a metadata field."""
@@ -278,80 +276,65 @@ def read_fields(path: Path) -> Fields:
     """The metadata fields by name. The returned function raises BrokenTokenizerError for a missing
     field, unless it is given a default.
 
-    Raises MissingDependencyError, BrokenTokenizerError."""
-    return read_metadata(path)[0]
-
-
-def read_metadata(path: Path) -> tuple[Fields, int]:
-    """The fields as in `read_fields`, and how many bytes at the beginning of the file they take."""
-    reader_class = _metadata_reader()
+    Raises BrokenTokenizerError."""
     try:
-        reader = reader_class(path)
-    except (ValueError, IndexError, KeyError, OverflowError, struct.error) as error:
+        with path.open("rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as data:
+            found = _Metadata(data).fields()
+    except (ValueError, LookupError, OverflowError, struct.error) as error:
         raise BrokenTokenizerError(f"{path} is not a readable GGUF file: {error}") from error
 
     def field(name: str, absent: Any = _REQUIRED) -> Any:
-        found = reader.get_field(name)
-        if found is not None:
-            return found.contents()
-        if absent is _REQUIRED:
+        value = found.get(name, absent)
+        if value is _REQUIRED:
             raise BrokenTokenizerError(f"{path} has no field {name!r}")
-        return absent
+        return value
 
-    return field, reader.extent
-
-
-@cache
-def _metadata_reader() -> type:
-    gguf: Any = require("gguf", "pip install 'bpe-automata[gguf]'")
-    kinds, base = gguf.GGUFValueType, gguf.GGUFReader
-
-    class MetadataReader(base):  # type: ignore[valid-type, misc]
-        """Reads no tensors, and arrays of one dimension at once. extent: bytes of metadata, before
-        the descriptions of the tensors."""
-
-        extent = 0
-
-        @property
-        def data(self) -> np.ndarray:
-            return self._plain
-
-        @data.setter
-        def data(self, value: np.ndarray) -> None:
-            self._plain = np.asarray(value)  # slicing a memmap itself is several times slower
-
-        def _build_tensor_info(self, offs: int, count: int) -> tuple[int, list[Any]]:
-            self.extent = int(offs)
-            return offs, []
-
-        def _get_field_parts(self, orig_offs: int, raw_type: int) -> Any:
-            if raw_type != kinds.ARRAY or self.byte_order == "S":
-                return super()._get_field_parts(orig_offs, raw_type)
-            item = kinds(struct.unpack_from("<I", self._plain.data, orig_offs)[0])
-            start = orig_offs + 12
-            (count,) = struct.unpack_from("<Q", self._plain.data, orig_offs + 4)
-            if item == kinds.STRING:
-                end, parts = _strings(self._plain, start, count)
-            elif item == kinds.ARRAY:
-                return super()._get_field_parts(orig_offs, raw_type)
-            else:
-                parts = [self._get(start, self.gguf_scalar_to_np[item], count)]
-                end = start + parts[0].nbytes
-                if len(parts[0]) != count:
-                    raise ValueError("it ends inside an array")
-            return end - orig_offs, parts, list(range(len(parts))), [kinds(raw_type), item]
-
-    return MetadataReader
+    return field
 
 
-def _strings(data: np.ndarray, start: int, count: int) -> tuple[int, list[np.ndarray]]:
-    """(end, bytes of each): `count` strings, each preceded by its length."""
-    length_of = struct.Struct("<Q").unpack_from
-    buffer, at, found = data.data, start, []
-    for _ in range(count):
-        begin = at + 8
-        at = begin + length_of(buffer, at)[0]
-        if at > len(data):
+class _Metadata:
+    """The beginning of a GGUF file, read value by value; the tensors come after it.
+
+    Source: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md"""
+
+    def __init__(self, data: mmap) -> None:
+        """Raises ValueError for anything else."""
+        if data[:4] != b"GGUF":
+            raise ValueError("it does not begin with GGUF")
+        versions = {order: struct.unpack_from(f"{order}I", data, 4)[0] for order in "<>"}
+        order = next((order for order in versions if versions[order] in _VERSIONS), None)
+        if order is None:
+            raise ValueError(f"its version is none of {_VERSIONS}")
+        self._data, self._at, self._order = data, 8, order
+
+    def fields(self) -> Json:
+        """All fields. Raises ValueError, LookupError, struct.error."""
+        _, count = self._number("Q"), self._number("Q")
+        return {self._text(): self._value(self._number("I")) for _ in range(count)}
+
+    def _number(self, code: str) -> Any:
+        form = self._order + code
+        (value,) = struct.unpack_from(form, self._data, self._at)
+        self._at += struct.calcsize(form)
+        return value
+
+    def _text(self) -> str:
+        begin = self._at + 8
+        end = begin + self._number("Q")
+        if end > len(self._data):
             raise ValueError("it ends inside a string")
-        found.append(data[begin:at])
-    return at, found
+        self._at = end
+        return self._data[begin:end].decode("utf-8")
+
+    def _value(self, kind: int) -> Any:
+        if kind == _STRING:
+            return self._text()
+        if kind != _ARRAY:
+            return self._number(_CODES[kind])
+        item, count = self._number("I"), self._number("Q")
+        if item not in _CODES:
+            check()
+            return [self._value(item) for _ in range(count)]
+        numbers = np.frombuffer(self._data, self._order + _CODES[item], count, self._at)
+        self._at += numbers.nbytes
+        return numbers.tolist()

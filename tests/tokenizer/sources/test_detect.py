@@ -21,7 +21,7 @@ from bpe_automata._core.canonical import (
     try_automaton,
 )
 from bpe_automata._tokenizer.source import Source
-from bpe_automata._tokenizer.sources.detect import read_path
+from bpe_automata._tokenizer.sources.detect import path_origin
 from bpe_automata.errors import (
     BrokenTokenizerError,
     TokenizerError,
@@ -49,7 +49,7 @@ def write(folder: Path, name: str, content: bytes) -> Path:
 
 
 def library(path: Path, **options: object) -> str:
-    return read_path(path, **options).backend.name.partition(" ")[0]
+    return path_origin(path, **options).read().backend.name.partition(" ")[0]
 
 
 @pytest.mark.parametrize("name", ["tokenizer.json", "x.model", "x.tiktoken", "x"])
@@ -71,7 +71,7 @@ def test_a_folder_gives_its_tokenizer_json_first(tmp_path) -> None:
     assert library(tmp_path) == "tiktoken"
     write(tmp_path, "tokenizer.json", tokenizer_json())
     assert library(tmp_path) == "tokenizers"
-    assert read_path(tmp_path).name == str(tmp_path / "tokenizer.json")
+    assert path_origin(tmp_path).read().name == str(tmp_path / "tokenizer.json")
 
 
 def test_the_ids_that_end_a_generation_are_named_beside(tmp_path) -> None:
@@ -79,14 +79,14 @@ def test_the_ids_that_end_a_generation_are_named_beside(tmp_path) -> None:
     write(tmp_path, "tokenizer.json", json.dumps(data).encode())
     for named, known in (([2, 1], (2, 1)), (1, (1,)), (None, ()), ([9, -1, 1], (1,))):
         write(tmp_path, "generation_config.json", json.dumps({"eos_token_id": named}).encode())
-        assert read_path(tmp_path).eos_ids == known
+        assert path_origin(tmp_path).read().eos_ids == known
     write(tmp_path, "generation_config.json", b'{"eos_token_id": [1, 2]}')
     write(tmp_path, "tokenizer_config.json", b'{"eos_token": "<f>"}')
     assert Tokenizer.load(tmp_path).eos_ids == (2, 1)
     for broken in (b"[]", b'{"eos_token_id": "<e>"}', b'{"eos_token_id": [1.5]}'):
         write(tmp_path, "generation_config.json", broken)
         with pytest.raises(BrokenTokenizerError, match=r"generation_config\.json"):
-            read_path(tmp_path)
+            path_origin(tmp_path).read()
 
 
 # ---------------------------------------------------------------- hostile files

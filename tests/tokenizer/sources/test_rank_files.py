@@ -150,7 +150,7 @@ LLAMA = {
 def test_fields_are_what_the_package_reads(tmp_path) -> None:
     path = gguf_file(tmp_path, {**LLAMA, "empty": ["x"], "flags": [True, False]})
     fields, theirs = read_fields(path), library.GGUFReader(path)
-    for name in theirs.fields:
+    for name in theirs.fields.keys() - {"GGUF.version", "GGUF.tensor_count", "GGUF.kv_count"}:
         assert fields(name) == theirs.get_field(name).contents(), name
     assert fields("tokenizer.ggml.tokens") == LLAMA["tokens"]
     assert fields("none", 3) == 3
