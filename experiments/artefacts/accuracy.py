@@ -52,6 +52,7 @@ from experiments.show import (
 from experiments.statistics import estimate, weighted_mean
 
 TITLE, LONG = "How often the arguments of a function call are right", True
+PACKAGES = ("bfcl-eval",)
 COLORS = {"free": FREE, "lift": LIFT, "canonical": CANONICAL, "canonical SMC": "#7fbcc6"}
 METHODS, SETTING = [*COLORS], ["model", "style", "taken"]
 ALPHA, FLIPS = 0.05, 20_000
@@ -281,7 +282,8 @@ def points(format_: str = "{:+.1f}") -> Format:
 
 def tables(rows: pd.DataFrame) -> list[Table]:
     """A line for each setting and method."""
-    found = compared(rows).rename(columns={"less": "less the lift, points", "p": "p (Holm)"})
+    each = compared(rows)
+    found = each.rename(columns={"less": "less the lift, points", "p": "p (Holm)"})
     found["model"] = [LABELS.get(model, model) for model in found["model"]]
     shares = interval(lambda value: f"{100 * value:.1f}")
     formats: dict[str, Format] = {"answers": whole, "right": shares, "valid": shares}
@@ -291,8 +293,8 @@ def tables(rows: pd.DataFrame) -> list[Table]:
         (`experiments.bfcl`); right: as its checker judges, in per cent; valid: JSON under the
         function's schema; intervals: 95 %, bootstrap of requests
 
-        unfinished: cut off at {rows["ids"].max():.0f} ids, and counted as wrong; of the finished:
-        right ones. More room might make more of the unfinished right: that was not measured
+        unfinished: cut off, and counted as wrong; of the finished: right ones.
+        {cut_off(rows, each)} More room might make more of them right: that was not measured
 
         less the lift: right answers, on the same requests; p: of the signs of the requests'
         differences ({FLIPS:,} flips), corrected for all in the table
@@ -306,6 +308,20 @@ def tables(rows: pd.DataFrame) -> list[Table]:
 
         {notes_on(rows["model"].unique())}"""
     return [Table(TITLE, found, formats, note)]
+
+
+def cut_off(rows: pd.DataFrame, found: pd.DataFrame) -> str:
+    """How many answers are unfinished, in one sentence."""
+    told, chosen = list[str](), found[found["taken"] == "likeliest"]
+    for style, method in (("spaced", "free"), ("compact", "canonical"), ("compact", "lift")):
+        own = chosen[(chosen["style"] == style) & (chosen["method"] == method)]
+        cut, right = (
+            " and ".join(f"{value:.{digits}%}" for value in own[field])
+            for field, digits in (("unfinished", 1), ("of the finished", 0))
+        )
+        told.append(f"{method} in {style} JSON {cut} (of those that ended {right} are right)")
+    most = f"{rows['ids'].max():.0f} ids"
+    return f"Cut off at {most} were, of the answers in likeliest ids, {'; '.join(told)}."
 
 
 def clear(found: pd.DataFrame) -> pd.DataFrame:
@@ -349,8 +365,8 @@ def figure(rows: pd.DataFrame) -> Figure:
     axes[0][0].legend(fontsize=8, frameon=False, ncols=4, loc="upper left")
     return Figure(
         drawn,
-        "Any mask makes function calls right; where its tokens are ones that the model hardly "
-        "knows, the canonical mask leaves many unfinished",
+        "Any mask makes more function calls right; in compact JSON the canonical one leaves many "
+        "unfinished",
         f"{rows['request'].nunique()} requests of BFCL. Solid: right answers, with 95 % intervals "
         "by drawing requests again; pale: finished, but wrong; above: cut off at "
         f"{rows['ids'].max():.0f} ids.",
@@ -367,16 +383,6 @@ def numbers(rows: pd.DataFrame) -> dict[str, str]:
         shown = f"{100 * line['right'][0]:.1f} ({100 * line['unfinished']:.1f})"
         lines.setdefault(setting, {"right (unfinished), %": setting})[line["method"]] = shown
     asked = f"{rows['request'].nunique()} requests of BFCL. {headline(found)}"
-    ids, told = rows["ids"].max(), list[str]()
-    for style, method in (("spaced", "free"), ("compact", "canonical"), ("compact", "lift")):
-        own = found[
-            (found["style"] == style)
-            & (found["method"] == method)
-            & (found["taken"] == "likeliest")
-        ]
-        cut = " and ".join(f"{value:.1%}" for value in own["unfinished"])
-        right = " and ".join(f"{value:.0%}" for value in own["of the finished"])
-        told.append(f"{method} in {style} JSON {cut} (of those that ended {right} are right)")
-    limit = f"Answers were cut off at {ids:.0f} ids, with the likeliest ids {'; '.join(told)}."
+    limit = cut_off(rows, found)
     table = markdown(pd.DataFrame([*lines.values()]).fillna("-"))
     return {"accuracy": f"{table}\n\n{asked}\n\n{limit}", "accuracy in short": f"{asked} {limit}"}
