@@ -30,7 +30,18 @@ from experiments.files import cache_name, require
 from experiments.lab import Row
 from experiments.models import GEMMA, SMOLLM2, LoadedModel, opened, special_ids
 from experiments.sampling import padded
-from experiments.show import FREE, Figure, Format, Table, fixed, interval, is_missing, panels, whole
+from experiments.show import (
+    FREE,
+    LIFT,
+    Figure,
+    Format,
+    Table,
+    fixed,
+    interval,
+    is_missing,
+    panels,
+    whole,
+)
 from experiments.statistics import Statistic, estimate, quantile, weighted_mean, weighted_quantile
 from experiments.words import (
     ANOTHER,
@@ -424,7 +435,7 @@ def figure(rows: pd.DataFrame) -> Figure:
     said = list[str]()
     for panel, (model, own) in zip(axes[0], models.items(), strict=True):
         medians = list[str]()
-        for way, color in ((ALL, "#6a4c93"), (ANOTHER, FREE)):
+        for way, color in ((ALL, LIFT), (ANOTHER, FREE)):
             each = of_way(own, way).groupby("d")["tv"]
             low, middle, high = (
                 each.agg(lambda v, q=q: quantile([*v], q)) for q in (0.1, 0.5, 0.9)

@@ -28,7 +28,7 @@ from experiments.canonical_texts import KINDS, Judge
 from experiments.lab import Row
 from experiments.models import GEMMA, SMOLLM2, opened, special_ids
 from experiments.sampling import sample
-from experiments.show import Figure, Format, Table, fixed, interval, panels, whole
+from experiments.show import MODELS, Figure, Format, Table, fixed, interval, panels, whole
 from experiments.statistics import bootstrap
 
 TITLE = "How often models leave their tokenizer's own tokenization"
@@ -228,7 +228,7 @@ def faults_of(texts: pd.DataFrame) -> list[Table]:
     ]
 
 
-COLORS = ("#6a4c93", "#e09f3e", "#66a182", "#335c67")
+COLORS = (*MODELS, "#66a182", "#335c67")
 NAMED = {"prose": "English prose", "chat": "answers to questions", "json": "JSON"}
 NAMED |= {"table": "tables of spaces, tabs", "dates": "dates and numbers"}
 NAMED |= {"names": "lists of names"} | {s: s.title() for s in ("russian", "chinese", "arabic")}
