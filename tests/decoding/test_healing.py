@@ -14,6 +14,7 @@ from bpe_automata.errors import (
     DecodingError,
     PromptError,
 )
+from bpe_automata.testing import small_tokenizer
 
 
 @given(st.binary(max_size=4), st.sampled_from(["a*", "(ab|b)+", "", "é?x", "[^a]*"]), st.binary())
@@ -73,6 +74,10 @@ def test_added_tokens_are_not_given_back(smollm2_tokenizer):
     assert heal(constraint, prompt, 4).healing is None
     with pytest.raises(DecodingError, match="-1"):
         heal(constraint, prompt, -1)
+    longer = small_tokenizer("a<x>", added=["<x>", "<x>>"])
+    answers = constrain(longer, ">|a", added_tokens=True)
+    assert longer.encode("<x>>") != [*longer.encode("<x>"), *longer.encode(">")]
+    assert heal(answers, longer.encode("<x>"), 1).healing is None
 
 
 def test_as_few_as_possible_are_given_back(smollm2_tokenizer):
