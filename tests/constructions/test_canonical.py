@@ -116,6 +116,8 @@ def test_with_ignore_merges_a_whole_pretoken_is_one_token_and_nothing_else():
     assert tokenizer.encode("abc") == [abc]
     assert automaton.accepts([abc])
     assert not automaton.accepts([ab, c])
+    assert automaton.accepts([abc, space, a])
+    assert not automaton.accepts([ab, c, space, a])
     assert automaton.accepts([ab, c, a])
     assert not automaton.accepts([abc, a])
     assert automaton.accepts([space, ab, c])
@@ -147,12 +149,14 @@ def test_what_is_remembered_of_a_mask_or_a_step_is_by_the_last_id_too(regex):
         ["a", tab, newline, 2 * newline], merges, byte_level(use_regex=True)
     )
     constraint = constrain(tokenizer, regex)
+    written = constraint.automaton()  # by many steps at once
     for ids in itertools.chain(*(itertools.product(range(4), repeat=n) for n in range(5))):
         text = tokenizer.decode(ids)
         right = tokenizer.encode(text) == [*ids] and re.fullmatch(regex, text) is not None
         matcher = constraint.matcher()
         read = [matcher.advance(token) for token in ids if matcher.allows(token)]
         assert (len(read) == len(ids) and matcher.is_accepting) == right, ids
+        assert written.accepts(ids) == right
 
 
 # ---------------------------------------------------------------- written out
