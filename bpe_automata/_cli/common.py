@@ -6,7 +6,8 @@ import argparse
 import json
 import logging
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from bpe_automata._tokenizer.sources.named import named_encoding_origin, names
 from bpe_automata._tokenizer.tokenizer import Tokenizer
 from bpe_automata.errors import ArgumentError, MissingDependencyError, MissingFileError
 
+REGEX = "Python syntax plus \\p{...}; the whole text must match"
 Commands = Any  # what argparse's add_subparsers returns has no public name
 
 
@@ -39,13 +41,6 @@ def add_tokenizer(parser: argparse.ArgumentParser) -> None:
         metavar="TOKENIZER",
         help="a tokenizer file (tokenizer.json, SentencePiece .model, tekken.json, .gguf), "
         f"a folder that holds one, a name out of {', '.join(names())}, or a name on the hub",
-    )
-
-
-def add_regex(parser: argparse.ArgumentParser) -> None:
-    """Add --regex."""
-    parser.add_argument(
-        "--regex", required=True, help="Python syntax plus \\p{...}; the whole text must match"
     )
 
 
@@ -147,20 +142,20 @@ def seconds(value: float) -> float:
     return round(value, 6)
 
 
-def progress_line(what: str) -> Callable[[int, int], None] | None:
-    """A callback that rewrites one line on the terminal; None if stderr is not a terminal."""
+@contextmanager
+def progress_line(what: str) -> Iterator[Callable[[int, int], None] | None]:
+    """A callback that rewrites one line on the terminal, which is cleared at the end; None if
+    stderr is not a terminal."""
     if not sys.stderr.isatty():
-        return None
+        yield None
+        return
 
     def report(done: int, total: int) -> None:
-        print(f"\r\033[K{what} {done}/{total}", end="", file=sys.stderr, flush=True)
+        print(f"\r\033[K{done} of {total} {what}", end="", file=sys.stderr, flush=True)
 
-    return report
-
-
-def end_progress() -> None:
-    """Clear the line of `progress_line`."""
-    if sys.stderr.isatty():
+    try:
+        yield report
+    finally:
         print("\r\033[K", end="", file=sys.stderr, flush=True)
 
 
@@ -174,7 +169,7 @@ _ORDERS = ("open", "schema", "any")
 def add_language(parser: argparse.ArgumentParser) -> None:
     """Add --regex and --schema, of which one is required, and the options of --schema."""
     one = parser.add_mutually_exclusive_group(required=True)
-    one.add_argument("--regex", help="Python syntax plus \\p{...}; the whole text must match")
+    one.add_argument("--regex", help=REGEX)
     one.add_argument(
         "--schema",
         type=Path,

@@ -16,12 +16,11 @@ import numpy as np
 
 from bpe_automata._budget import Budget
 from bpe_automata._cli.common import (
+    REGEX,
     Commands,
     add_command,
-    add_regex,
     add_seconds,
     add_tokenizer,
-    end_progress,
     ids_of,
     load_tokenizer,
     natural,
@@ -192,7 +191,7 @@ def add_verify(commands: Commands) -> None:
     summary = "compare a constraint with the tokenizer's own encode, by random walks and strings"
     parser = add_command(commands, "verify", summary, _run_verify)
     add_tokenizer(parser)
-    add_regex(parser)
+    parser.add_argument("--regex", required=True, help=REGEX)
     parser.add_argument(
         "-n", type=natural, default=1000, help="walks, and strings (default: %(default)s)"
     )
@@ -207,20 +206,12 @@ def _run_verify(arguments: argparse.Namespace) -> int:
     if arguments.method == "canonical":
         canonical_automaton(tokenizer)  # made once for a tokenizer, with a budget of its own
     budget = Budget(max_seconds=arguments.max_seconds)
-    try:
+    method, prompt = arguments.method, tokenizer.encode(arguments.prompt)
+    constraint = constrain(tokenizer, arguments.regex, method, tokenizer.eos_ids, budget=budget)
+    with progress_line("verified") as progress:
         result = verify(
-            tokenizer,
-            constrain(
-                tokenizer, arguments.regex, arguments.method, tokenizer.eos_ids, budget=budget
-            ),
-            arguments.n,
-            arguments.seed,
-            arguments.method,
-            tokenizer.encode(arguments.prompt),
-            progress=progress_line("verified"),
+            tokenizer, constraint, arguments.n, arguments.seed, method, prompt, progress=progress
         )
-    finally:
-        end_progress()
     if arguments.json:
         show(_as_values(result), as_json=True)
     else:

@@ -14,11 +14,11 @@ import argparse
 import logging
 import pkgutil
 import random
-import sys
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from importlib import import_module
-from typing import Any, TextIO, get_args
+from typing import Any, get_args
 
 import numpy as np
 from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers, trainers
@@ -29,7 +29,7 @@ import bpe_automata._kernels as kernels
 from bpe_automata._automata.compile import compile_regex
 from bpe_automata._automata.linked_regex import link_regex
 from bpe_automata._automata.sources import from_strings
-from bpe_automata._cli.common import Commands, add_command, load_tokenizer, show
+from bpe_automata._cli.common import Commands, add_command, load_tokenizer, progress_line, show
 from bpe_automata._core.canonical import canonical_automaton
 from bpe_automata._core.tables import TokenizerTables
 from bpe_automata._decoding.constraint import Constraint, Method, constrain
@@ -46,7 +46,6 @@ from bpe_automata.schemas import json_schema
 from bpe_automata.schemas._escapes import json_string
 from bpe_automata.schemas._scalar_sets import within_length
 
-_WIDTH = 40  # of the bar
 METHODS: tuple[Method, ...] = get_args(Method)
 _SMALL = (
     r"(true|false)",
@@ -76,13 +75,12 @@ def _run_warm(arguments: argparse.Namespace) -> int:
     tokenizers = list(map(load_tokenizer, arguments.tokenizers))
     quiet = logging.getLogger("bpe_automata")
     level = quiet.level
-    with after_each_compiled(Progress(sys.stderr).draw):
+    with progress_line("kernels are ready") as report, after_each_compiled(counted(report)):
         quiet.setLevel(logging.ERROR)  # the logger advises to run this very command
         try:
             warm_kernels(trained())
         finally:
             quiet.setLevel(level)
-            clear(sys.stderr)
     for tokenizer in tokenizers:
         _ = TokenizerTables(canonical_automaton(tokenizer)).groups
     taken = round(time.perf_counter() - begin, 1)
@@ -93,30 +91,15 @@ def _run_warm(arguments: argparse.Namespace) -> int:
     return 0
 
 
-class Progress:
-    """Draws the number of kernels that are ready, compiled or loaded, after each that is compiled,
-    if the screen is a terminal."""
+def counted(report: Callable[[int, int], None] | None) -> Callable[[], None]:
+    """Reports how many kernels are ready, compiled or loaded, out of how many."""
+    kernels = all_kernels()
 
-    def __init__(self, screen: TextIO) -> None:
-        """screen: the stream to draw on."""
-        self._screen, self._begun = screen, time.perf_counter()
-        self._kernels = all_kernels()
+    def count() -> None:
+        if report is not None:
+            report(sum(bool(kernel.overloads) for kernel in kernels), len(kernels))
 
-    def draw(self) -> None:
-        """Draw the bar."""
-        if not self._screen.isatty():
-            return
-        ready, total = sum(bool(kernel.overloads) for kernel in self._kernels), len(self._kernels)
-        bar = "#" * (_WIDTH * ready // total)
-        seconds = time.perf_counter() - self._begun
-        line = f"\r[{bar:<{_WIDTH}}] {ready} of {total} kernels, {seconds:.0f} s"
-        print(line, end="", file=self._screen, flush=True)
-
-
-def clear(screen: TextIO) -> None:
-    """Erase the bar."""
-    if screen.isatty():
-        print("\r\x1b[K", end="", file=screen, flush=True)
+    return count
 
 
 def all_kernels() -> list[Any]:

@@ -10,7 +10,8 @@ import json
 import pytest
 
 from bpe_automata import TokenAutomaton, Tokenizer
-from bpe_automata._cli.warm import Progress, all_kernels, clear
+from bpe_automata._cli.common import progress_line
+from bpe_automata._cli.warm import all_kernels, counted
 from bpe_automata._kernels.bits import members
 from bpe_automata.testing import byte_level, byte_spelling, small_tokenizer
 
@@ -136,11 +137,9 @@ def test_progress_counts_the_kernels_that_are_at_hand(monkeypatch):
     assert members in kernels
     screen, file = Screen(), io.StringIO()
     for drawn_on in (screen, file):
-        progress = Progress(drawn_on)
-        progress.draw()
-        progress.draw()
-        clear(drawn_on)
+        monkeypatch.setattr("sys.stderr", drawn_on)
+        with progress_line("kernels") as report:
+            counted(report)()
     ready = sum(bool(kernel.overloads) for kernel in kernels)
-    assert screen.getvalue().count(f"] {ready} of {len(kernels)} kernels, ") == 2
-    assert screen.getvalue().endswith("\r\x1b[K")
+    assert screen.getvalue() == f"\r\x1b[K{ready} of {len(kernels)} kernels\r\x1b[K"
     assert file.getvalue() == ""
