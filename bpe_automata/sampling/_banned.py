@@ -20,10 +20,9 @@ from bpe_automata.sampling._logits import (
     checked,
     draw,
     has_ended,
-    log_probabilities,
     only_the_end_follows,
 )
-from bpe_automata.sampling._loop import asked
+from bpe_automata.sampling._loop import Run
 
 _UNKNOWN = "\N{REPLACEMENT CHARACTER}".encode()
 
@@ -139,12 +138,12 @@ def decode_allowed(
     prompt, max_new_tokens, temperature = checked(prompt, max_new_tokens, temperature)
     applied = _applied(ban, tokenizer, constraint, banned)
     before = tail(tokenizer, prompt) if after is None else after
-    matcher, plain = applied.after(before).matcher(prompt), applied.constraint.matcher(prompt)
-    run = _Run(model, matcher, plain, prompt, temperature)
-    rng = np.random.default_rng(seed)
+    matcher, rng = applied.after(before).matcher(prompt), np.random.default_rng(seed)
+    run = _Run(model, matcher, prompt, temperature, rng)
+    run.plain = applied.constraint.matcher(prompt)
     while not run.matcher.is_finished and len(run.matcher.ids) < max_new_tokens:
-        run.step(rng)
-    return run.result(applied, before)
+        run.step()
+    return run.banned_result(applied, before)
 
 
 def _applied(
@@ -168,41 +167,30 @@ def _applied(
     return banned
 
 
-@dataclass
-class _Run:
-    """One sequence on its way, under both masks."""
+class _Run(Run):
+    """One sequence on its way, under the mask that knows the ban and `plain`, which does not."""
 
-    model: Model
-    matcher: Matcher
     plain: Matcher
-    prompt: tuple[int, ...]
-    temperature: float
-    log_weight: float = 0.0
-    log_mass_removed: float = 0.0
-    acted: int = 0
-    passes: int = 0
+    log_mass_removed = 0.0
+    acted = 0
 
-    def step(self, rng: np.random.Generator) -> None:
+    def step(self, forced: bool = False) -> None:
         """Read one more id."""
         allowed, without = self.matcher.mask(), self.plain.mask()
-        self.passes += 1
-        logits = asked(self.model, self.prompt, self.matcher.ids)
-        log_p = log_probabilities(logits, len(allowed), self.temperature)
-        token, log_mass = draw(log_p, allowed, rng.random(), greedy=not self.temperature)
-        self.log_weight += log_mass
+        token, log_mass, log_p = self.drawn(allowed, self.rng.random())
         if (without & ~allowed).any():
             self.acted += 1
             self.log_mass_removed += min(0.0, log_mass - draw(log_p, without, 0.0)[1])
         self.matcher.advance(token)
         self.plain.advance(token)
 
-    def result(self, applied: AppliedBan, before: str) -> BannedGeneration:
+    def banned_result(self, applied: AppliedBan, before: str) -> BannedGeneration:
         """How it ended."""
         constraint = applied.constraint
         tokenizer, eos_ids = constraint.tokenizer, constraint.eos_ids
         ids = [token for token in self.matcher.ids if token not in eos_ids]
         ended = only_the_end_follows(self.matcher, constraint)
-        seen = self.temperature and has_ended(self.matcher, constraint)
+        seen = has_ended(self.matcher, constraint)
         pieces = [
             tokenizer.text_bytes((token,), (*self.prompt, *ids[:k])[-1:])
             for k, token in enumerate(ids)

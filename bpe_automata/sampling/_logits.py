@@ -85,10 +85,14 @@ def draw(
     log_mass = float(highest + np.log(cumulative[-1]))
     if greedy:
         return best, log_mass
-    # u times the total may round up to the total: then the last id with any mass is meant.
-    found = int(np.searchsorted(cumulative, u * cumulative[-1], side="right"))
-    last = int(np.searchsorted(cumulative, cumulative[-1], side="left"))
-    return min(found, last), log_mass
+    return int(piece(cumulative, u)), log_mass
+
+
+def piece(cumulative: np.ndarray, u: Any) -> np.ndarray:
+    """int64, of the shape of u: into which piece of [0, cumulative[-1]) a point at the share u,
+    0 <= u < 1, falls. It may round up to the end: then the last piece of any length is meant."""
+    found = np.searchsorted(cumulative, u * cumulative[-1], side="right")
+    return np.minimum(found, np.searchsorted(cumulative, cumulative[-1], side="left"))
 
 
 # Where a sequence ends, for all loops.

@@ -83,15 +83,18 @@ class Run:
             self.log_weight = None
             self.matcher.advance(int(np.argmax(allowed)))
             return
-        log_p = log_probabilities(self._logits(), len(allowed), self.temperature)
+        self.matcher.advance(self.drawn(allowed, u)[0])
+
+    def drawn(self, allowed: np.ndarray, u: float) -> tuple[int, float, np.ndarray]:
+        """The next id, the natural log of the mass of all that is allowed, and the natural logs of
+        the model's distribution. allowed: bool [n_ids]; u: see `draw`."""
+        self.passes += 1
+        logits = asked(self.model, self.prompt, self.matcher.ids)
+        log_p = log_probabilities(logits, len(allowed), self.temperature)
         token, log_mass = draw(log_p, allowed, u, greedy=not self.temperature)
         if self.log_weight is not None:
             self.log_weight += log_mass
-        self.matcher.advance(token)
-
-    def _logits(self) -> np.ndarray:
-        self.passes += 1
-        return asked(self.model, self.prompt, self.matcher.ids)
+        return token, log_mass, log_p
 
     def result(self, constraint: Constraint) -> Generation:
         """How it ended."""

@@ -19,7 +19,13 @@ import numpy as np
 from bpe_automata._arguments import at_least
 from bpe_automata._decoding.constraint import Constraint
 from bpe_automata._decoding.matcher import Generation, Matcher
-from bpe_automata.sampling._logits import Model, checked, has_ended, log_probabilities
+from bpe_automata.sampling._logits import (
+    Model,
+    checked,
+    has_ended,
+    log_probabilities,
+    piece,
+)
 from bpe_automata.sampling._loop import asked, generation, weighted_generation
 
 
@@ -72,47 +78,21 @@ def rejection(
     start = constraint.matcher(prompt)
     while len(kept) < n and tries < max_tries:
         tries += 1
-        attempt = _Attempt(model, constraint, start.copy(), prompt)
-        while attempt.goes_on(max_new_tokens):
-            attempt.step(temperature, rng)
-        passes += attempt.passes
-        if attempt.has_ended:
-            kept.append(generation(constraint, attempt.matcher, prompt, passes=attempt.passes))
-        elif not attempt.rejected:
+        matcher, inside, begun = start.copy(), True, passes
+        while inside and len(matcher.ids) < max_new_tokens and not has_ended(matcher, constraint):
+            passes += 1
+            logits = asked(model, prompt, matcher.ids)
+            distribution = np.exp(log_probabilities(logits, constraint.n_ids, temperature))
+            token = int(np.searchsorted(np.cumsum(distribution), rng.random(), side="right"))
+            # Beyond the tokenizer's ids lies the padding of the logits, which is never allowed.
+            inside = matcher.allows(token)
+            if inside:
+                matcher.advance(token)
+        if inside and has_ended(matcher, constraint):
+            kept.append(generation(constraint, matcher, prompt, passes=passes - begun))
+        elif inside:
             truncated += 1
     return Rejections(tuple(kept), tries, truncated, passes, n)
-
-
-class _Attempt:
-    """One sequence that the model writes freely."""
-
-    def __init__(
-        self, model: Model, constraint: Constraint, matcher: Matcher, prompt: Sequence[int]
-    ) -> None:
-        self.model, self.constraint, self.matcher = model, constraint, matcher
-        self.prompt, self.rejected, self.passes = tuple(prompt), False, 0
-
-    @property
-    def has_ended(self) -> bool:
-        """Is it a complete sequence of the language?"""
-        return not self.rejected and has_ended(self.matcher, self.constraint)
-
-    def goes_on(self, max_new_tokens: int) -> bool:
-        """Has it neither left the language, nor ended, nor run out of ids?"""
-        room = len(self.matcher.ids) < max_new_tokens
-        return room and not self.rejected and not self.has_ended
-
-    def step(self, temperature: float, rng: np.random.Generator) -> None:
-        """Draw one id out of all."""
-        self.passes += 1
-        logits = asked(self.model, self.prompt, self.matcher.ids)
-        distribution = np.exp(log_probabilities(logits, self.constraint.n_ids, temperature))
-        token = int(np.searchsorted(np.cumsum(distribution), rng.random(), side="right"))
-        # Beyond the tokenizer's ids lies the padding of the logits, which is never allowed.
-        if self.matcher.allows(token):
-            self.matcher.advance(token)
-        else:
-            self.rejected = True
 
 
 # Adaptive rejection, per token: ask about single ids instead of computing a mask.
@@ -242,8 +222,6 @@ def without_replacement(distribution: np.ndarray, rng: np.random.Generator) -> I
         cumulative = np.cumsum(left)
         if not cumulative[-1] > 0:
             return
-        found = np.searchsorted(cumulative, rng.random() * cumulative[-1], side="right")
-        last = np.searchsorted(cumulative, cumulative[-1], side="left")
-        drawn = int(min(found, last))
+        drawn = int(piece(cumulative, rng.random()))
         yield drawn
         left[drawn] = 0.0

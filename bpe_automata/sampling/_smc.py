@@ -26,7 +26,14 @@ from bpe_automata._arguments import at_least, number
 from bpe_automata._decoding.constraint import Constraint
 from bpe_automata._decoding.matcher import Generation, Matcher
 from bpe_automata.errors import ArgumentError
-from bpe_automata.sampling._logits import Model, checked, draw, has_ended, log_probabilities
+from bpe_automata.sampling._logits import (
+    Model,
+    checked,
+    draw,
+    has_ended,
+    log_probabilities,
+    piece,
+)
 from bpe_automata.sampling._loop import asked, weighted_generation
 from bpe_automata.sampling._weights import effective_sample_size, log_normaliser, normalised
 
@@ -199,31 +206,12 @@ Resampling = Literal["systematic", "stratified", "multinomial"]
 
 def resample(weights: np.ndarray, scheme: Resampling, rng: np.random.Generator) -> np.ndarray:
     """Indices of the particles that go on, ascending, int64 [n]; weights: [n], adding up to 1."""
-    pieces = np.cumsum(weights)
-    points = SCHEMES[scheme](len(weights), rng) * pieces[-1]
-    found = np.searchsorted(pieces, points, side="right")
-    # A point may round up to the very end: then the last particle with any weight is meant.
-    last = np.searchsorted(pieces, pieces[-1], side="left")
-    return np.minimum(found, last)
+    return piece(np.cumsum(weights), SCHEMES[scheme](len(weights), rng))
 
 
-def systematic(n: int, rng: np.random.Generator) -> np.ndarray:
-    """One point in each n-th part, all at the same place in it."""
-    return (np.arange(n) + rng.random()) / n
-
-
-def stratified(n: int, rng: np.random.Generator) -> np.ndarray:
-    """One point in each n-th part, each anywhere in it."""
-    return (np.arange(n) + rng.random(n)) / n
-
-
-def multinomial(n: int, rng: np.random.Generator) -> np.ndarray:
-    """n points anywhere."""
-    return np.sort(rng.random(n))
-
-
+# One point in each n-th part, all at the same place in it, or each anywhere; or n points anywhere.
 SCHEMES: dict[str, Callable[[int, np.random.Generator], np.ndarray]] = {
-    "systematic": systematic,
-    "stratified": stratified,
-    "multinomial": multinomial,
+    "systematic": lambda n, rng: (np.arange(n) + rng.random()) / n,
+    "stratified": lambda n, rng: (np.arange(n) + rng.random(n)) / n,
+    "multinomial": lambda n, rng: np.sort(rng.random(n)),
 }

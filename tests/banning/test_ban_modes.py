@@ -29,6 +29,7 @@ from bpe_automata import constrain
 from bpe_automata.banning import AppliedBan, Ban
 from bpe_automata.errors import EmptyLanguageError, LogitsError, ModelError
 from bpe_automata.sampling import _banned as banned
+from bpe_automata.sampling import _loop as loop
 from bpe_automata.sampling import _rollback as rollback
 from bpe_automata.sampling import decode
 from bpe_automata.sampling._banned import decode_allowed
@@ -59,8 +60,8 @@ def every_run(monkeypatch, run):
         place += 1
         return int(options[script[place - 1][0]]), log_mass
 
-    monkeypatch.setattr(banned, "draw", draw)
-    monkeypatch.setattr(rollback, "draw", draw)
+    for module in (banned, loop, rollback):
+        monkeypatch.setattr(module, "draw", draw)
     while True:
         place = 0
         yield run()
