@@ -43,7 +43,6 @@ from bpe_automata.errors import BudgetExceededError, MissingFileError
 from bpe_automata.viz import check_target, counted
 
 _METHODS = get_args(Method)
-_MAX_EDGES = 1_000_000
 
 
 def add_compile(commands: Commands) -> None:
@@ -60,12 +59,6 @@ def add_compile(commands: Commands) -> None:
         help="give up on larger automata (default: %(default)s)",
     )
     add_seconds(parser)
-    parser.add_argument(
-        "--max-edges",
-        type=natural,
-        default=_MAX_EDGES,
-        help="with --save: give up on an automaton with more transitions (default: %(default)s)",
-    )
     parser.add_argument(
         "--save",
         type=Path,
@@ -97,7 +90,7 @@ def _run_compile(arguments: argparse.Namespace) -> int:
     if arguments.save:
         method: Method = arguments.method or "canonical"
         chosen = constrain(tokenizer, dfa, method, tokenizer.eos_ids, budget=budget)
-        report["saved"] = _saved(chosen, arguments.save, arguments.max_edges)
+        report["saved"] = _saved(chosen, arguments.save)
     show(report if arguments.json else _for_people(report), arguments.json)
     return 0
 
@@ -120,14 +113,8 @@ def _first_mask(
     }
 
 
-def _saved(constraint: Constraint, path: Path, max_edges: int) -> dict[str, Any]:
-    try:
-        automaton = constraint.automaton(max_edges=max_edges).minimised()
-    except BudgetExceededError as error:
-        if error.resource != "edges":
-            raise
-        advice = "a narrower regex makes it smaller, --max-edges allows more"
-        raise BudgetExceededError(error.resource, error.limit, advice) from None
+def _saved(constraint: Constraint, path: Path) -> dict[str, Any]:
+    automaton = constraint.automaton().minimised()
     if path.suffix == ".npz":
         automaton.save(path)
     else:

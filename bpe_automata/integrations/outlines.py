@@ -4,14 +4,14 @@
     generator = Generator(model, Literal["yes", "no"])       # or a regex: Regex("[0-9]+")
     generator("Is it?", max_new_tokens=20)
 
-Written against outlines 1.3.3. What it calls steerable models are supported with torch
-(transformers) and numpy (llama-cpp-python); its generators hand both the ids of the prompt to the
-processor, which derives the state of each row from the ids of that row.
+Written against outlines 1.3.3. Of what it calls steerable models, those with torch are supported
+(transformers); for llama-cpp-python, whose C code swallows errors, there is
+`bpe_automata.integrations.llama_cpp`. Its generators hand the ids of the prompt to the processor,
+which derives the state of each row from the ids of that row.
 """
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -21,7 +21,6 @@ from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._automata.linked import LinkedDFA
 from bpe_automata._decoding.constraint import Constraint, Method, constrain
 from bpe_automata._grammars.linking import compile_grammar
-from bpe_automata._kernels.bits import packed
 from bpe_automata._optional import require
 from bpe_automata._tokenizer.tokenizer import Tokenizer
 from bpe_automata.errors import (
@@ -34,18 +33,14 @@ from bpe_automata.integrations._requests import listed_ids
 from bpe_automata.integrations.bitmask import apply_bitmask
 
 INSTALL = "pip install outlines"
-LIBRARIES = ("torch", "numpy")
-logger = logging.getLogger(__name__)
 _host: Any = require("outlines.processors.base_logits_processor", INSTALL)
 
 
 class ConstraintLogitsProcessor(_host.OutlinesLogitsProcessor):  # type: ignore[misc]
     """Masks each row by the constraint, which begins after the row's own prompt.
 
-    tensor_library_name: "torch" or "numpy", the model's. prefix: False, as if the texts stood
-    alone. pad_id: what prompts of a batch are padded with on the left; it is no part of them.
-    `error`: with numpy, where llama.cpp's C code swallows exceptions, what went wrong; the text may
-    then only end. With torch it is raised.
+    tensor_library_name: the model's, "torch". prefix: False, as if the texts stood alone. pad_id:
+    what prompts of a batch are padded with on the left; it is no part of them.
 
     Raises UnsupportedFeatureError for other libraries, DecodingError without an end of sequence.
     """
@@ -58,44 +53,38 @@ class ConstraintLogitsProcessor(_host.OutlinesLogitsProcessor):  # type: ignore[
         prefix: bool = True,
         pad_id: int | None = None,
     ) -> None:
-        if tensor_library_name not in LIBRARIES:
+        if tensor_library_name != "torch":
             raise UnsupportedFeatureError(
-                f"the tensor library {tensor_library_name!r}", f"only {LIBRARIES} are tested"
+                f"the tensor library {tensor_library_name!r} of outlines",
+                "give a model of transformers; for llama-cpp-python use "
+                "bpe_automata.integrations.llama_cpp",
             )
         if not constraint.eos_ids:
             raise DecodingError("no end-of-sequence id is known: pass eos_ids to constrain(...)")
         super().__init__(tensor_library_name)
         self._constraint, self._prefix, self._pad_id = constraint, prefix, pad_id
-        self._swallowed = tensor_library_name == "numpy"
         self.reset()
 
     def reset(self) -> None:
         """Forget the last generation; outlines calls this before each."""
-        self.error: Exception | None = None
         self._width: int | None = None
         self._rows: dict[int, tuple[list[int], Follower]] = {}
 
     def process_logits(self, input_ids: Any, logits: Any) -> Any:
         """input_ids: [rows, n], prompts included; logits: [rows, V]. New logits.
 
-        Raises PromptError, BufferShapeError, with torch."""
+        Raises PromptError, BufferShapeError."""
         if self._width is None:
             self._width = int(input_ids.shape[1])
-        try:
-            if logits.shape[1] < self._constraint.n_ids:
-                raise BufferShapeError(
-                    f"{logits.shape[1]} logits for a tokenizer of {self._constraint.n_ids} ids"
-                )
-            rows = enumerate(input_ids.tolist())
-            masks = np.stack([self._mask(row, ids, self._width) for row, ids in rows])
-        except Exception as error:
-            if not self._swallowed:
-                raise
-            logger.error("bpe_automata: %s; the text may only end", error)
-            self.error = error
-            ended = packed(self._constraint.eos_ids, self._constraint.n_ids)
-            masks = np.stack([ended] * len(logits))
-        return _masked(logits, masks)
+        if logits.shape[1] < self._constraint.n_ids:
+            raise BufferShapeError(
+                f"{logits.shape[1]} logits for a tokenizer of {self._constraint.n_ids} ids"
+            )
+        rows = enumerate(input_ids.tolist())
+        masks = np.stack([self._mask(row, ids, self._width) for row, ids in rows])
+        found, torch = logits.clone(), require("torch", "pip install torch")
+        apply_bitmask(found, torch.from_numpy(masks))
+        return found
 
     def _mask(self, row: int, ids: list[int], width: int) -> np.ndarray:
         """After an id that was not allowed (beam search has such rows, at -inf) a row may only
@@ -155,10 +144,7 @@ def _language_of(output_type: Any) -> Any:
 
 
 def _tokenizer_of(model: Any) -> Any:
-    """The tokenizer of a Transformers model, or the file of a LlamaCpp model."""
     found = getattr(model, "hf_tokenizer", None)
-    if found is None:
-        found = getattr(getattr(model, "model", None), "model_path", None)
     if found is None:
         raise UnsupportedFeatureError(
             type(model).__name__, "its tokenizer is not known: pass `tokenizer`"
@@ -169,14 +155,3 @@ def _tokenizer_of(model: Any) -> Any:
 def _eos_ids_of(model: Any) -> list[int] | None:
     config = getattr(getattr(model, "model", None), "generation_config", None)
     return listed_ids(getattr(config, "eos_token_id", None)) or None
-
-
-def _masked(logits: Any, masks: np.ndarray) -> Any:
-    if isinstance(logits, np.ndarray):
-        found = np.array(logits)
-        apply_bitmask(found, masks)
-        return found
-    torch = require("torch", "pip install torch")
-    found = logits.clone()
-    apply_bitmask(found, torch.from_numpy(masks).to(logits.device))
-    return found

@@ -13,7 +13,6 @@ Source: Tran-Thien 2024 for DirectMerge; marked text is ours.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -73,41 +72,13 @@ def merges_in_order(description: Description) -> list[Merge]:
 def symbol_dfa(description: Description, dfa: ByteDFA) -> TokenDFA:
     """BPE alone: the language as sequences of base symbols, without prefix, splitting, byte
     fallback or added tokens."""
-    trie = _trie(description)
     transitions = [
         (state, symbol, target)
         for state in range(1, dfa.n_states)
-        for symbol, target in _read(dfa, state, trie)
+        for data, symbol in description.base.items()
+        if (target := dfa.walk(data, state))
     ]
     return TokenDFA.of(transitions, dfa.start, np.flatnonzero(dfa.accepting).tolist())
-
-
-@dataclass
-class _Node:
-    """Where some bytes lead in the trie of base symbols."""
-
-    symbol: int | None = None
-    after: dict[int, _Node] = field(default_factory=dict)
-
-
-def _trie(description: Description) -> _Node:
-    root = _Node()
-    for data, symbol in description.base.items():
-        node = root
-        for byte in data:
-            node = node.after.setdefault(byte, _Node())
-        node.symbol = symbol
-    return root
-
-
-def _read(dfa: ByteDFA, state: int, node: _Node) -> Iterator[tuple[int, int]]:
-    """(base symbol, state after it) of all that can be read."""
-    if node.symbol is not None:
-        yield node.symbol, state
-    targets = dfa.trans[state][dfa.byte_class].tolist()
-    for byte, after in node.after.items():
-        if targets[byte]:
-            yield from _read(dfa, targets[byte], after)
 
 
 def token_dfa(automaton: TokenAutomaton) -> TokenDFA:

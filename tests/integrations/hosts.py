@@ -144,23 +144,19 @@ class LlamaCpp:
         return kept(found, before["logit"])
 
 
-def outlines(library, row, before):
+def outlines(row, before):
     pytest.importorskip("outlines", reason="outlines is missing: pip install outlines")
     from bpe_automata.integrations.outlines import ConstraintLogitsProcessor
 
-    made = ConstraintLogitsProcessor(row.constraint, library, prefix=bool(before))
-    made.process_logits(*_given(library, row, []))  # the prompts' width is that of the first call
+    made = ConstraintLogitsProcessor(row.constraint, prefix=bool(before))
 
     def mask(ids):
-        given = _given(library, row, ids)
-        return kept(np.asarray(made.process_logits(*given)), np.asarray(given[1]))[0]
+        logits = noise([row])
+        given = torch.tensor([[*row.prompt, *ids]]), torch.from_numpy(logits.copy())
+        return kept(made.process_logits(*given).numpy(), logits)[0]
 
+    mask([])  # the prompts' width is that of the first call
     return mask
-
-
-def _given(library, row, ids):
-    array = torch.tensor if library == "torch" else np.array
-    return array([[*row.prompt, *ids]]), array(noise([row]))
 
 
 class Transformers:
@@ -360,8 +356,7 @@ HOSTS = {
     "drafts": partial(Each, draft),
     "token table": partial(Each, token_table),
     "llama.cpp": partial(Each, LlamaCpp),
-    "outlines, torch": partial(Each, partial(outlines, "torch")),
-    "outlines, numpy": partial(Each, partial(outlines, "numpy")),
+    "outlines": partial(Each, outlines),
     "transformers": Transformers,
     "vLLM V1": Vllm,
     "vLLM V2": VllmRunner,

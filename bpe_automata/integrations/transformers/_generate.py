@@ -10,20 +10,16 @@ from typing import Any, overload
 import torch
 from transformers import LogitsProcessorList
 
-from bpe_automata._arguments import short
 from bpe_automata._budget import Budget
 from bpe_automata._decoding.constraint import Constraint, Method, constrain
 from bpe_automata._decoding.healing import Healed
 from bpe_automata._decoding.healing import heal as give_back
 from bpe_automata._decoding.matcher import Generation
 from bpe_automata._tokenizer.tokenizer import Tokenizer
-from bpe_automata.errors import ArgumentError, DecodingError, LogitsError, PromptError
+from bpe_automata.errors import ArgumentError, DecodingError, PromptError
 from bpe_automata.integrations.transformers._forced import ForcedDecoding
 from bpe_automata.integrations.transformers._model import check_decoder
-from bpe_automata.integrations.transformers._processor import (
-    NOTHING_LEFT,
-    ConstraintLogitsProcessor,
-)
+from bpe_automata.integrations.transformers._processor import ConstraintLogitsProcessor
 from bpe_automata.integrations.transformers._prompts import Prompt, listed, prompt_ids
 from bpe_automata.integrations.transformers._rows import (
     continuous_batching,
@@ -134,7 +130,7 @@ def _completed(
     """The ids after each prompt, with what follows the end of sequence."""
     own = {name: options[name] for name in options if name not in ("logits_processor", *SET_HERE)}
     after = options.get("logits_processor") or []
-    with _seeded(seed, model.device), _naming_what_forbids(settings(model, options)):
+    with _seeded(seed, model.device):
         output = model.generate(
             **{name: tensor.to(model.device) for name, tensor in batch.items()},
             logits_processor=LogitsProcessorList([processor, *after]),
@@ -201,34 +197,6 @@ def _seeded(seed: int | None, device: torch.device) -> Iterator[None]:
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
         torch.manual_seed(seed)
         yield
-
-
-_FORBIDDING = (
-    "min_new_tokens",
-    "min_length",
-    "bad_words_ids",
-    "sequence_bias",
-    "suppress_tokens",
-    "begin_suppress_tokens",
-    "forced_bos_token_id",
-    "forced_eos_token_id",
-    "no_repeat_ngram_size",
-    "encoder_no_repeat_ngram_size",
-    "prefix_allowed_tokens_fn",
-)
-"""Options of `model.generate` that forbid ids, before the mask does."""
-
-
-@contextmanager
-def _naming_what_forbids(setting: Callable[[str], Any]) -> Iterator[None]:
-    """A LogitsError about nothing left says which options forbid ids."""
-    try:
-        yield
-    except LogitsError as error:
-        found = [f"{name}={short(setting(name))}" for name in _FORBIDDING if setting(name)]
-        if found and NOTHING_LEFT in str(error):
-            error.args = (f"{error}. Set is {', '.join(found)}: leave it out, or widen the regex",)
-        raise
 
 
 # The arguments of `generate`, checked before anything is built.

@@ -161,9 +161,6 @@ def check_shape(logits: torch.Tensor, rows: int, n_ids: int) -> None:
         raise BufferShapeError(f"{shape[0]} rows of logits for {rows} rows of ids")
 
 
-NOTHING_LEFT = "every id that is allowed has the logit -inf"
-
-
 def check_masked(masked: torch.Tensor, spared: torch.Tensor) -> None:
     """masked: floating [rows, V], at least one column, -inf where an id is not allowed; spared:
     bool [rows], rows that may have no mass at all. One reduction, and a wait for the device.
@@ -176,8 +173,9 @@ def check_masked(masked: torch.Tensor, spared: torch.Tensor) -> None:
     row = int(wrong.nonzero()[0])
     if best[row] == -torch.inf:
         raise LogitsError(
-            f"row {row}: {NOTHING_LEFT}: the model, or an option or logits processor before the "
-            "mask (min_new_tokens, bad_words_ids, ...), forbids all that the constraint allows"
+            f"row {row}: every id that is allowed has the logit -inf: the model, or an option or "
+            "logits processor before the mask (min_new_tokens, bad_words_ids, ...), forbids all "
+            "that the constraint allows"
         )
     first = int((~(masked[row] < torch.inf)).nonzero()[0])
     raise LogitsError(
