@@ -156,8 +156,7 @@ class _Explorer:
             self.after_row.append(self.afters.number(self._after(state)))
 
     def ends(self, state: _State) -> bool:
-        passes = self.first.ends(state.first) and self.second.ends(state.second)
-        return passes and state.phase != PUT
+        return state.phase != PUT
 
     def is_put(self, state: _State) -> bool:
         return state.phase == BEFORE
@@ -170,10 +169,10 @@ class _Explorer:
             if self.space >= 0:
                 row[self.space] = self.number(state._replace(phase=PUT))
             return row
-        for trait, atoms in self.atoms.items():
+        for space, atoms in self.atoms.items():
             row[atoms] = self._inside(
-                self.first.step_by_trait(state.first, trait),
-                self.second.step_by_trait(state.second, trait),
+                self.first.step_outside(state.first, space),
+                self.second.step_outside(state.second, space),
             )
         for atom in self.first.continuing(state.first) | self.second.continuing(state.second):
             check()
@@ -213,11 +212,9 @@ class _Explorer:
         first, second = self.numbered
         found = {first[k] for k in self.first.depending(state.first)}
         found.update(second[k] for k in self.second.depending(state.second))
-        if not self.second.ends(state.second):
-            found.update(first)
-        if state.first.next or state.first.word or state.first.space:
+        if state.first.space or state.first.no_space:
             found.update(second)
-        begun = {atom for node, _ in state.first.nodes for atom in self.first.trie.children[node]}
+        begun = {atom for node in state.first.nodes for atom in self.first.trie.children[node]}
         if begun:
             found.update(k for k in second if self.words[k][0] in begun)
         return found
@@ -243,9 +240,7 @@ class _Explorer:
     ) -> tuple[AddedState, AddedState] | None:
         """Cut out by the first pass: for the second pass, the text before it ends."""
         first = self.first.after(state.first, position)
-        if first is None or not self.second.ends(state.second):
-            return None
-        return first, AddedText.start
+        return None if first is None else (first, AddedText.start)
 
     def _after_second(
         self, state: _State, k: int, position: int
