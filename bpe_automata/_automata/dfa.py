@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from bpe_automata._budget import check
+from bpe_automata._budget import Budget, check, spent
 from bpe_automata._kernels.distance import NEVER, distances
 from bpe_automata._kernels.links import Steps
 from bpe_automata._limits import NUMBERS, check_fits
@@ -36,6 +36,7 @@ class ByteLanguage(Immutable):
     NEVER where there is none."""
 
     is_linked: ClassVar[bool]
+    budget: Budget | None = None  # of each call
     if TYPE_CHECKING:  # what each kind has of its own
 
         @property
@@ -57,14 +58,15 @@ class ByteLanguage(Immutable):
 
     def successors(self, state: int) -> dict[int, int]:
         """The state after each byte that keeps an accepting state in reach, in order."""
-        live, after = self._row(state)
+        live, after = self.row(state)
         return dict(zip(live.tolist(), after.tolist(), strict=True))
 
-    def _row(self, state: int) -> tuple[np.ndarray, np.ndarray]:
+    def row(self, state: int) -> tuple[np.ndarray, np.ndarray]:
         """(its live bytes; the state after each)."""
         live = self.live_bytes(state)
         return live, self.after(np.full(len(live), state), self.byte_class[live])
 
+    @spent
     def shortest(self, state: int | None = None) -> bytes | None:
         """The first string in length-lexicographic order, from `state` (the start by default); None
         if there is none."""
@@ -80,12 +82,13 @@ class ByteLanguage(Immutable):
         found = bytearray()
         while not self.accepting[state]:
             check()
-            live, after = self._row(state)
+            live, after = self.row(state)
             nearest = int(np.argmin(self.far[after]))
             found.append(int(live[nearest]))
             state = int(after[nearest])
         return bytes(found)
 
+    @spent
     def sample(self, rng: random.Random, max_bytes: int = 64) -> bytes:
         """A random accepted string: a walk that turns home when `max_bytes` come near.
 
@@ -96,7 +99,7 @@ class ByteLanguage(Immutable):
         found, state = bytearray(), self.start
         while True:
             check()
-            live, after = self._row(state)
+            live, after = self.row(state)
             far = self.far[after]
             near = live[far < max_bytes - len(found)]
             if self.accepting[state] and (not near.size or rng.random() < _STOP):
@@ -135,9 +138,28 @@ class ByteLanguage(Immutable):
         bytes of `path` (the start by default; of a linked one, the shortest string): the states on
         the way with the arrows from them, to at most 40 states.
         """
-        from bpe_automata._automata.pictures import picture
+        from bpe_automata.viz import Drawing, Picture, visible
+        from bpe_automata.viz._automata import LONGEST_PATH, byte_ranges, drawn
 
-        return picture(self, path)
+        given = path.encode("utf-8", "surrogateescape") if isinstance(path, str) else path
+        data, shortest = given or b"", self.shortest()
+        near = shortest or b"" if given is None and self.is_linked else data
+        shown = drawn(
+            self, near, lambda found, _: byte_ranges(found), given is not None, not self.is_linked
+        )
+        near, read = near[:LONGEST_PATH], len(shown.route) - 1
+        caption = [] if shown.is_whole else [f"the states near {visible(near, 40) or 'the start'}"]
+        if shortest is None:
+            caption.append("accepts nothing")
+        if given is not None and read == LONGEST_PATH < len(data):
+            caption.append(f"the first {LONGEST_PATH} bytes of {len(data):,}")
+        elif read < len(data):
+            wrong = visible(data[read : read + 1])
+            caption.append(f"{visible(data)}: no match goes on with {wrong} at {read}")
+        elif given is not None:
+            end = "match" if self.accepting[shown.route[-1]] else "ends too early"
+            caption.append(f"{visible(data)}: {end}")
+        return Picture(Drawing(shown.nodes, shown.edges, "; ".join(caption)))
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
         return self.picture()._repr_mimebundle_()

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from bpe_automata._sharing import cached
-from bpe_automata._token_automata import algebra, files, graph, pictures, sources, strings
+from bpe_automata._token_automata import algebra, files, graph, sources, strings
 from bpe_automata._token_automata import explain as acceptance
 from bpe_automata._token_automata.sources import Transition
 from bpe_automata._token_automata.strings import Counts
@@ -131,7 +131,7 @@ class TokenAutomaton(Table):
     # ------------------------------------------------------------ for people, and for files
 
     explain = acceptance.explained
-    picture = pictures.picture
+    picture = acceptance.picture
     to_networkx = sources.to_networkx
     save = files.save
 

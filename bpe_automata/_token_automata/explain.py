@@ -1,16 +1,21 @@
-"""Why a sequence is accepted, or where it goes wrong; and how symbols are written for people."""
+"""Token automata for people: why a sequence is accepted, or where it goes wrong; a picture; and how
+symbols are written."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+
+import numpy as np
 
 from bpe_automata._arguments import sequence_of_ids
 from bpe_automata._kernels.distance import NEVER
 from bpe_automata._token_automata.graph import distances
 from bpe_automata._token_automata.strings import shortest
 from bpe_automata._token_automata.table import Table
-from bpe_automata.viz import visible
+from bpe_automata.errors import ArgumentError
+from bpe_automata.viz import Drawing, Picture, edge_label, visible
+from bpe_automata.viz._automata import drawn
 
 
 @dataclass(frozen=True)
@@ -68,6 +73,39 @@ def explained(automaton: Table, ids: Sequence[int]) -> Acceptance:
     readable = tuple(symbols[distance[targets] != NEVER].tolist())
     accepted = position is None and bool(automaton.accepting[state])
     return Acceptance(ids, accepted, position, readable, shortest(automaton, state), automaton)
+
+
+def picture(automaton: Table, path: Sequence[int] | None = None, labels: int | None = 6) -> Picture:
+    """A picture that notebooks show, with the states that the ids `path` pass highlighted.
+
+    Transitions with the same source and target are one arrow that shows `labels` of its symbols
+    (None: all). If the start leads to over 40 states, or along over 120 arrows, what is drawn is
+    near the first 100 ids of `path` (or the start): the states on the way with the arrows from
+    them, to at most 40 states, first to those that most symbols lead to; each state says how many
+    transitions leave it. Its `dot()` is the source for Graphviz. Raises ArgumentError.
+    """
+    if labels is not None and labels < 0:
+        raise ArgumentError(f"labels is {labels}: give a number from 0 on, or None for all symbols")
+
+    def label(symbols: np.ndarray, read: list[int]) -> str:
+        """What was read, then others; only as many texts are made as can be shown."""
+        most = len(symbols) if labels is None else labels
+        shown = [*read, *np.setdiff1d(symbols, read)[: most + 1].tolist()][: most + 1]
+        texts = [symbol_text(automaton, symbol) for symbol in shown]
+        return edge_label(texts + [""] * (len(symbols) - len(texts)), most)
+
+    ids = () if path is None else sequence_of_ids(path)
+    nodes, edges, is_whole, _ = drawn(automaton, ids, label, path is not None)
+    caption = [size(automaton)]
+    if not is_whole:
+        whose = "the start and the path" if path is not None else "the start"
+        caption.append(f"too large to draw: only states near {whose} are shown")
+        degrees = [len(automaton.row(int(node.label))[0]) for node in nodes]
+        notes = [f"{degree:,} out" if degree else "" for degree in degrees]
+        nodes = tuple(replace(node, note=note) for node, note in zip(nodes, notes, strict=True))
+    if path is not None:
+        caption.append(f"the path {explained(automaton, ids).verdict}")
+    return Picture(Drawing(nodes, edges, "; ".join(caption)))
 
 
 # How symbols are written for people.

@@ -100,7 +100,8 @@ def panel(title: str, drawing: Drawing) -> Row:
 
 def drawing_of(automaton: TokenAutomaton, labels: int = 6) -> Drawing:
     """All states that the start leads to, numbered from there on, and all arrows."""
-    drawing, order = automaton.picture(labels=labels).drawing, [automaton.start]
+    drawing = automaton.picture(labels=labels).drawing
+    order = [i for i, node in enumerate(drawing.nodes) if node.start]
     for node in order:  # grows while we go
         order += dict.fromkeys(e.target for e in drawing.leaving(node) if e.target not in order)
     number = {node: i for i, node in enumerate(order)}

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from support import examples
 
 from bpe_automata._automata.compile import compile_regex
-from bpe_automata._automata.pictures import byte_ranges
 from bpe_automata._automata.sources import from_strings
 from bpe_automata.viz import BrokenDrawingError, Drawing, Edge, Node, density, figure
+from bpe_automata.viz._automata import byte_ranges
 from bpe_automata.viz._figures import cell_edges
 from bpe_automata.viz._layout import lay_out, route
 
