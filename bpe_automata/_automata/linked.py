@@ -22,7 +22,6 @@ instance. A kernel that comes to a step which is not written down yet returns it
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -62,6 +61,7 @@ class LinkedDFA(ByteLanguage):
 
     is_empty, is_linked = False, True
     start: int
+    budget: Budget
     byte_class: np.ndarray
     accepting: np.ndarray
     far: np.ndarray
@@ -100,10 +100,10 @@ class LinkedDFA(ByteLanguage):
         if self.far[self.start] >= self.n_states:  # those along a shortest text are all different
             raise BudgetExceededError("states", self.n_states, _TOO_FAR)
 
-    def __reduce__(self) -> tuple[object, ...]:
+    def __reduce__(self) -> tuple[Callable[..., LinkedDFA], tuple[Any, ...]]:
         if self._origin is None:
             why = "its parts are functions of this process: give it an origin"
-            raise UnsupportedFeatureError("pickling this linked automaton", why)
+            raise UnsupportedFeatureError("making this linked automaton anew", why)
         return self._origin
 
     @property
@@ -145,46 +145,32 @@ class LinkedDFA(ByteLanguage):
         """int64: the bytes that keep an accepting state in reach, in order."""
         return np.flatnonzero(self.steps.trans[state, self.byte_class])
 
-    @spent
-    def shortest(self, state: int | None = None) -> bytes | None:
-        """See `ByteLanguage.shortest`."""
-        return super().shortest(state)
-
-    @spent
-    def sample(self, rng: random.Random, max_bytes: int = 64) -> bytes:
-        """See `ByteLanguage.sample`."""
-        return super().sample(rng, max_bytes)
-
     def equivalent(self, other: ByteAutomaton, budget: Budget = _DEFAULT) -> bytes | None:
         """None if the languages are equal; else the first text, in length-lexicographic order, that
         is in one only. Raises BudgetExceededError for more pairs of states than the budget has
         states: so it may be where there are infinitely many."""
-        with spending(budget):
-            return self._first_difference(other, budget.max_states)
-
-    def _first_difference(self, other: ByteAutomaton, most: int) -> bytes | None:
         both = self.byte_class.astype(np.int64) * 256 + other.byte_class
         some = sorted(np.unique(both, return_index=True)[1].tolist())
-        pairs = [(self.start, other.start)]
-        before: list[tuple[int, int]] = [(-1, 0)]  # the number of a pair, and the byte behind it
-        known = set(pairs)
-        for k, (one, two) in enumerate(pairs):
-            check()
-            if self.accepting[one] != other.accepting[two]:
-                found = bytearray()
-                while k > 0:
-                    k, byte = before[k]
-                    found.append(byte)
-                return bytes(reversed(found))
-            for byte in some:
-                pair = self.step(one, byte), other.step(two, byte)
-                if pair not in known:
-                    if len(pairs) > most:
-                        advice = "the automata are larger, or have no end; pass a larger Budget"
-                        raise BudgetExceededError("pairs of states", most, advice)
-                    known.add(pair)
-                    pairs.append(pair)
-                    before.append((k, byte))
+        pair = self.start, other.start
+        before: dict[tuple[int, int], tuple[tuple[int, int], bytes]] = {pair: (pair, b"")}
+        pairs = [pair]
+        with spending(budget):
+            for pair in pairs:
+                check()
+                if self.accepting[pair[0]] != other.accepting[pair[1]]:
+                    found = list[bytes]()
+                    while pair != pairs[0]:
+                        pair, byte = before[pair]
+                        found.append(byte)
+                    return b"".join(reversed(found))
+                for byte in some:
+                    after = self.step(pair[0], byte), other.step(pair[1], byte)
+                    if after not in before:
+                        before[after] = pair, bytes((byte,))
+                        pairs.append(after)
+                if len(pairs) > budget.max_states:
+                    advice = "the automata are larger, or have no end; pass a larger Budget"
+                    raise BudgetExceededError("pairs of states", budget.max_states, advice)
         return None
 
     def to_dfa(self, budget: Budget = _DEFAULT, *, depth: int | None = None) -> ByteDFA:
@@ -229,18 +215,9 @@ class LinkedDFA(ByteLanguage):
     def live_by(self, readable: np.ndarray) -> LinkedDFA:
         """The same automaton, of which every state leads to acceptance by some bytes (bool [256])
         alone: entering a part where that is not so raises UnsupportedFeatureError."""
-        given = self._begin, self.byte_class, readable
-        return self._like(*given, origin=(LinkedDFA.live_by, (self, readable)))
-
-    def _like(
-        self,
-        begin: Sequence[Place],
-        byte_class: np.ndarray,
-        readable: np.ndarray | None,
-        origin: tuple[Callable[..., LinkedDFA], tuple[Any, ...]],
-    ) -> LinkedDFA:
-        """One that is made of the same parts."""
-        return LinkedDFA(begin, byte_class, self.budget, readable, lock=self.lock, origin=origin)
+        origin = LinkedDFA.live_by, (self, readable)
+        given = self._begin, self.byte_class, self.budget, readable
+        return LinkedDFA(*given, lock=self.lock, origin=origin)
 
     @locked
     def state_before(self, byte: int) -> int:
@@ -259,21 +236,13 @@ class LinkedDFA(ByteLanguage):
         rest = self._written.length(self.start)
         part = labelled([((data,), 0)], {0: 0}, lambda *_: self._begin, lambda _: rest)
         columns = alphabet([self.byte_class], data)[0].astype(np.uint8)
-        given = [(part, None)], columns, self._readable
-        return self._like(*given, (LinkedDFA.begun_with, (self, data)))
-
-    @locked
-    def count_into(self, numbers: np.ndarray) -> None:
-        """From now on numbers[s], int32, is s for each state s that is written down."""
-        self._written.count_into(numbers)
+        given = [(part, None)], columns, self.budget, self._readable
+        return LinkedDFA(*given, lock=self.lock, origin=(LinkedDFA.begun_with, (self, data)))
 
     def anew(self) -> LinkedDFA:
-        """The same automaton, of which nothing is written down yet."""
-        if self._origin is None:
-            return self._like(
-                self._begin, self.byte_class, self._readable, (LinkedDFA.anew, (self,))
-            )
-        make, given = self._origin
+        """The same automaton, of which nothing is written down yet. Raises UnsupportedFeatureError
+        where it has no origin."""
+        make, given = self.__reduce__()
         return make(*given)
 
     @property

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterable
@@ -25,7 +24,6 @@ _FEWER = (
 _ROOM = 6  # times as many states as a budget has: memory is taken by those that are written
 _STEPS = 2  # times as many steps away
 _FEW_BYTES, _MOST_BYTES = 1 << 29, 1 << 30  # of addresses: systems may refuse many
-_AHEAD = 1024  # states that are counted at once, see `count_into`
 
 Members = tuple[tuple[int, ...], bool]
 """States, in order, and whether a text may end where they are: a set."""
@@ -79,8 +77,7 @@ class Written:
             raise out_of_memory(budget) from error
         self.steps = Steps(trans, byte_class, behind)
         self.far[0] = NEVER
-        self.count, self._n_counted, self._n_steps = 1, 1, 0
-        self._counted: list[weakref.ref[np.ndarray]] = []
+        self.count, self._n_steps = 1, 0
         self._bases: list[int] = []  # of instances, and the states that are sets
         self._instance_with: dict[int, Instance] = {}
         self._instance_of: dict[int, Instance] = {}
@@ -198,15 +195,8 @@ class Written:
         """The first of so many new states."""
         if self.count + states > self.room:
             raise BudgetExceededError("states", self.room, _FEWER)
-        first, end = self.count, self.count + states
-        if end > self._n_counted:
-            ahead = min(end + _AHEAD, self.room)
-            for counted in self._counted:
-                if (numbers := counted()) is not None:
-                    numbers[self._n_counted : ahead] = np.arange(self._n_counted, ahead)
-            self._n_counted = ahead
-        self.count = end
-        return first
+        self.count += states
+        return self.count - states
 
     def _room_for_steps(self, steps: int) -> int:
         """The number of the first of so many new steps away."""
@@ -214,10 +204,3 @@ class Written:
             raise BudgetExceededError("steps", len(self.steps.behind), _FEWER)
         self._n_steps += steps
         return self._n_steps - steps
-
-    def count_into(self, numbers: np.ndarray) -> None:
-        """From now on numbers[s], int32, is s for each state s that is written down. (All of them
-        at once would take pages of memory that most automata have no use for.)"""
-        numbers[: self._n_counted] = np.arange(self._n_counted)
-        self._counted = [one for one in self._counted if one() is not None]
-        self._counted.append(weakref.ref(numbers))

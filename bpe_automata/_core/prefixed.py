@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
 from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._automata.linked import ByteAutomaton, LinkedDFA
 from bpe_automata._budget import check, check_bytes
-from bpe_automata._limits import untouched
 from bpe_automata._tokenizer.description import Prefix
 from bpe_automata._tokenizer.tokenizer import Tokenizer
 
@@ -50,8 +50,7 @@ def prefixed(dfa: ByteAutomaton, prefix: Prefix) -> PrefixedDfa:
     written out where every state needs another. Raises BudgetExceededError."""
     if isinstance(dfa, LinkedDFA):
         if prefix is not Prefix.PIECE:
-            (itself,) = untouched((dfa.n_states, np.int32))  # each state stands for itself
-            dfa.count_into(itself)
+            itself = _itself(dfa.n_states)
             before = dfa.state_before(_SPACE) if prefix in _ONCE else dfa.start
             return PrefixedDfa(dfa, before, itself, itself)
         dfa = dfa.to_dfa(dfa.budget)
@@ -62,7 +61,7 @@ def prefixed(dfa: ByteAutomaton, prefix: Prefix) -> PrefixedDfa:
         after = np.arange(n, dtype=np.int32)
     else:
         after = np.empty(0, dtype=np.int32)
-    itself = np.arange(n, dtype=np.int32)
+    itself = _itself(n)
     if not len(after):
         return PrefixedDfa(dfa, dfa.start, itself, itself)
     columns, byte_class = _space_apart(dfa)
@@ -83,6 +82,13 @@ def prefixed(dfa: ByteAutomaton, prefix: Prefix) -> PrefixedDfa:
     if prefix is Prefix.PIECE:
         after_added[1:n] += n
     return PrefixedDfa(bigger, before, np.concatenate([itself, after]), after_added)
+
+
+@lru_cache(maxsize=16)
+def _itself(n: int) -> np.ndarray:
+    """int32 [n], where each state stands for itself: nobody writes to it. Most linked automata have
+    room for the same number of states."""
+    return np.arange(n, dtype=np.int32)
 
 
 def _space_apart(dfa: ByteDFA) -> tuple[np.ndarray, np.ndarray]:
