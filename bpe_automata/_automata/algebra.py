@@ -2,8 +2,7 @@
 
     L(union) = L(one) | L(other),  L(intersection) = L(one) & L(other),
     L(difference) = L(one) - L(other),  L(complement) = UTF-8 - L(dfa),
-    L(after(dfa, u)) = { w : u w in L(dfa) },
-    L(concatenation(a, b, ...)) = L(a) L(b) ...,  L(repeated(dfa, m, n)) = L(dfa)^m | ... | L(dfa)^n
+    L(after(dfa, u)) = { w : u w in L(dfa) },  L(concatenation(a, b, ...)) = L(a) L(b) ...
 
 UTF-8 is what `(?s:.*)` matches, every well-formed text: the complement never holds bytes that are
 no text. Results are minimal, trimmed and numbered as those of `compile_regex` are, so that equal
@@ -12,7 +11,7 @@ languages have equal arrays.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 
 import numpy as np
@@ -31,20 +30,17 @@ _DEFAULT = Budget()
 def union(one: ByteDFA, other: ByteDFA, budget: Budget = _DEFAULT) -> ByteDFA:
     """{ w : w in L(one) or w in L(other) }. This and the next three raise BudgetExceededError;
     max_states of the budget are states of the product here, over bytes."""
-    found, (p, q) = _product(one, other, (False, False), budget)
-    return reduced(found, one.accepting[p] | other.accepting[q], 1, budget)
+    return _product(one, other, np.logical_or, (False, False), budget)
 
 
 def intersection(one: ByteDFA, other: ByteDFA, budget: Budget = _DEFAULT) -> ByteDFA:
     """{ w : w in L(one) and w in L(other) }. See `union`."""
-    found, (p, q) = _product(one, other, (True, True), budget)
-    return reduced(found, one.accepting[p] & other.accepting[q], 1, budget)
+    return _product(one, other, np.logical_and, (True, True), budget)
 
 
 def difference(one: ByteDFA, other: ByteDFA, budget: Budget = _DEFAULT) -> ByteDFA:
     """{ w : w in L(one) and not w in L(other) }. See `union`."""
-    found, (p, q) = _product(one, other, (True, False), budget)
-    return reduced(found, one.accepting[p] & ~other.accepting[q], 1, budget)
+    return _product(one, other, np.greater, (True, False), budget)
 
 
 def complement(dfa: ByteDFA, budget: Budget = _DEFAULT) -> ByteDFA:
@@ -64,8 +60,8 @@ def after(dfa: ByteDFA, data: bytes, budget: Budget = _DEFAULT) -> ByteDFA:
 
 
 def any_of(dfas: Iterable[ByteDFA], budget: Budget = _DEFAULT) -> ByteDFA:
-    """The union of any number of languages. This and the next two raise BudgetExceededError; the
-    states are counted as `Assembly.dfa` counts them."""
+    """The union of any number of languages. This and the next raise BudgetExceededError; the states
+    are counted as `Assembly.dfa` counts them."""
     parts = Assembly()
     start, end = parts.state(), parts.state()
     parts.accept(end)
@@ -78,32 +74,8 @@ def concatenation(*pieces: ByteDFA | bytes, budget: Budget = _DEFAULT) -> ByteDF
     """{ u v ... : u in L(pieces[0]), v in L(pieces[1]), ... }; bytes stand for one text. See
     `any_of`."""
     parts = Assembly()
-    start = state = parts.state()
-    for piece in pieces:
-        after_it = parts.state()
-        parts.put(state, piece, after_it)
-        state = after_it
-    parts.accept(state)
-    return parts.dfa(start, budget)
-
-
-def repeated(
-    dfa: ByteDFA, fewest: int, most: int | None = None, budget: Budget = _DEFAULT
-) -> ByteDFA:
-    """{ u1 u2 ... un : each in L(dfa), fewest <= n <= most }, with no bound if most is None. See
-    `any_of`."""
-    parts = Assembly()
-    start = state = parts.state()
-    for count in range(fewest if most is None else most):
-        if count >= fewest:
-            parts.accept(state)
-        after_it = parts.state()
-        parts.put(state, dfa, after_it)
-        state = after_it
-    if most is None:
-        parts.put(state, dfa, state)
-    if most is None or most >= fewest:
-        parts.accept(state)
+    start = parts.state()
+    parts.accept(parts.read(start, pieces))
     return parts.dfa(start, budget)
 
 
@@ -116,13 +88,17 @@ def followed(one: ByteDFA, start: int, other: ByteDFA, budget: Budget = _DEFAULT
 
 
 def _product(
-    one: ByteDFA, other: ByteDFA, need: tuple[bool, bool], budget: Budget
-) -> tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
-    """((trans, byte_class) of the product, which starts in state 1; the parts of each state)."""
+    one: ByteDFA,
+    other: ByteDFA,
+    accepts: Callable[[np.ndarray, np.ndarray], np.ndarray],
+    need: tuple[bool, bool],
+    budget: Budget,
+) -> ByteDFA:
+    """{ w : accepts(w in L(one), w in L(other)) }. need: must the first, the second still lead to
+    acceptance for that?"""
     joint = one.byte_class.astype(np.int64) * 256 + other.byte_class
     kinds, byte_class = np.unique(joint, return_inverse=True)
-    columns = kinds // 256, kinds % 256
-    factors = Factors(one.trans, other.trans, *columns, *need)
+    factors = Factors(one.trans, other.trans, kinds // 256, kinds % 256, *need)
     limits = budget.max_states, budget.max_bytes
     with spending(budget):
         status, pairs, trans = watched(product, factors, one.start, other.start, *limits)
@@ -130,4 +106,5 @@ def _product(
         raise out_of_states(budget.max_states)
     if status == OUT_OF_MEMORY:
         raise out_of_memory(budget)
-    return (trans, byte_class.ravel()), (pairs[:, 0], pairs[:, 1])
+    ends = accepts(one.accepting[pairs[:, 0]], other.accepting[pairs[:, 1]])
+    return reduced((trans, byte_class.ravel()), ends, 1, budget)

@@ -8,7 +8,7 @@ States are joined by strings, by DFAs and by silent transitions, in any way; the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -33,7 +33,7 @@ class Assembly:
         self._accepting: list[int] = []
         self._marks: list[tuple[int, int]] = []
         self._silent: list[tuple[int, int]] = []
-        self._texts: list[tuple[int, bytes, int, int]] = []  # and the first state inside
+        self._letters: list[tuple[int, int, int]] = []  # tail, byte and head of those of texts
         self._copies: dict[int, tuple[ByteDFA, dict[int, int]]] = {}  # first states, by the exit
 
     def state(self) -> int:
@@ -61,9 +61,19 @@ class Assembly:
         if piece == b"":
             self.skip(one, other)
         elif isinstance(piece, bytes):
-            self._texts.append((one, piece, other, self._new(len(piece) - 1)))
+            inside = self._new(len(piece) - 1)
+            way = one, *range(inside, inside + len(piece) - 1), other
+            self._letters += zip(way, piece, way[1:], strict=False)
         else:
             self.skip(one, self.embed(piece, other))
+
+    def read(self, state: int, pieces: Iterable[bytes | ByteDFA]) -> int:
+        """A new state, behind some texts and languages that are read one after another."""
+        for piece in pieces:
+            after = self.state()
+            self.put(state, piece, after)
+            state = after
+        return state
 
     def embed(self, dfa: ByteDFA, leave: int) -> int:
         """A state from which `leave` is reached by reading any text of `dfa`. Asked again, the same
@@ -112,13 +122,14 @@ class Assembly:
         label: each label has a column, behind those of bytes."""
         if self._states > budget.max_instructions:
             raise out_of_states(budget.max_instructions)
-        data = b"".join(text for _, text, _, _ in self._texts)
-        column, some_byte = alphabet([dfa.byte_class for dfa, _ in self._copies.values()], data)
-        letters = column[np.frombuffer(data, np.uint8)]
+        letters = np.array(self._letters, _INT).reshape(-1, 3).T
+        used, classes = bytes(np.unique(letters[1]).tolist()), self._copies.values()
+        column, some_byte = alphabet([dfa.byte_class for dfa, _ in classes], used)
+        letters[1] = column[letters[1]]
         steps = np.array(marks, _INT).reshape(-1, 3).T
         columns = len(some_byte) + (1 + int(steps[1].max()) if marks else 0)
         steps[1] += len(some_byte)
-        edges = np.hstack([self._letters(letters), steps])
+        edges = np.hstack([letters, steps])
         net = self._network(accepts, edges, some_byte, columns)
         limits = budget.max_instructions, budget
         return *subsets(net, start, columns, *limits), column
@@ -145,16 +156,6 @@ class Assembly:
             silent.append(np.stack([ends.ravel(), leave]))
         of_classes = np.concatenate(sizes), np.concatenate(columns)
         return network(accepts, np.hstack(edges), np.hstack(silent), of_classes)
-
-    def _letters(self, letters: np.ndarray) -> np.ndarray:
-        """The edges of the texts, as `network` takes them."""
-        sizes = np.array([len(text) for _, text, _, _ in self._texts], np.int64)
-        one, other, inside = (np.array([t[k] for t in self._texts], _INT) for k in (0, 2, 3))
-        ends = np.cumsum(sizes)
-        head = np.repeat(inside - (ends - sizes), sizes) + np.arange(len(letters))
-        tail = head - 1
-        tail[ends - sizes], head[ends - 1] = one, other
-        return np.stack([tail, letters, head]).astype(_INT)
 
 
 def _edges_of(table: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:

@@ -10,10 +10,8 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator
 from itertools import accumulate, chain
 from operator import xor
-from re import _parser  # type: ignore[attr-defined]
 from typing import Any
 
 import numpy as np
@@ -176,7 +174,7 @@ def _by_bytes(program: Program, budget: Budget) -> ByteDFA:
     net = Assembly()
     for _ in range(program.n_instructions):
         net.state()
-    classes = [_texts(one, budget) for one in program.classes]
+    classes = [one_of(one, budget) for one in program.classes]
     for at, (code, arg) in enumerate(program.rows()[:2].T.tolist()):
         if code >= 0:
             net.put(at, classes[code], at + 1)
@@ -189,7 +187,7 @@ def _by_bytes(program: Program, budget: Budget) -> ByteDFA:
     return net.dfa(0, budget)
 
 
-def _texts(members: Inversion, budget: Budget) -> bytes | ByteDFA:
+def one_of(members: Inversion, budget: Budget) -> bytes | ByteDFA:
     """The texts of one character of a class."""
     if len(members) == 2 and members[0] + 1 == members[1] and members[0] not in _SURROGATES:
         return chr(members[0]).encode()
@@ -202,8 +200,8 @@ def _texts(members: Inversion, budget: Budget) -> bytes | ByteDFA:
 # Where in the pattern an unsupported construct stands. The standard library's tree has no
 # positions, so the pattern is read once more, after it was refused.
 
-_TOKEN = re.compile(
-    r"""
+_LINE_COMMENT = r"(?P<line> \#[^\n]* ) |"  # of a verbose pattern
+_TOKEN = r"""
       (?P<comment> \(\?\#[^)]*\)? )
     | (?P<lookaround> \(\?<?[=!] )
     | (?P<conditional> \(\?\( )
@@ -214,10 +212,7 @@ _TOKEN = re.compile(
     | (?P<class> \[\^?\]?(?:[^\]\\]|\\.)*\] )
     | (?P<possessive> (?:[*+?]|\{[0-9]*,?[0-9]*\})\+ )
     | (?P<other> \\. | [*+?] | . )
-    """,
-    re.VERBOSE | re.DOTALL,
-)
-_VERBOSE_COMMENT = re.compile(r"#[^\n]*")
+    """
 _REASONS = {
     "lookaround": "lookaround is not supported",
     "conditional": "a conditional group is not supported",
@@ -231,43 +226,20 @@ _REASONS = {
 
 def _unsupported(source: Substituted, op: Any, flags: int) -> UnsupportedRegexError:
     """The error for a pattern whose tree holds the unsupported node `op`."""
-    tokens = list(_tokens(source.text, bool(flags & re.VERBOSE)))
-    anchors = [start for kind, start, _ in tokens if kind == "anchor"]
-    for kind, start, text in tokens:
-        refused = _alone_is_refused(source, start, text, tokens) if kind == "anchor" else True
-        if kind in _REASONS and refused:
-            return UnsupportedRegexError(source.pattern, source.position(start), _REASONS[kind])
-    first = source.position(anchors[0]) if anchors else 0
-    return UnsupportedRegexError(source.pattern, first, f"{str(op).lower()} is not supported")
+    pattern = (_LINE_COMMENT if flags & re.VERBOSE else "") + _TOKEN
+    tokens = list(re.finditer(pattern, source.text, re.VERBOSE | re.DOTALL))
+    for token in tokens:
+        is_refused = token.lastgroup != "anchor" or _alone_is_refused(token, tokens)
+        if token.lastgroup in _REASONS and is_refused:
+            at = source.position(token.start())
+            return UnsupportedRegexError(source.pattern, at, _REASONS[token.lastgroup])
+    first = next((token.start() for token in tokens if token.lastgroup == "anchor"), 0)
+    why = f"{str(op).lower()} is not supported"
+    return UnsupportedRegexError(source.pattern, source.position(first), why)
 
 
-def _tokens(text: str, verbose: bool) -> Iterator[tuple[str, int, str]]:
-    """(kind, start, text) of each construct, comments left out."""
-    at = 0
-    while at < len(text):
-        comment = _VERBOSE_COMMENT.match(text, at) if verbose else None
-        match = comment or _TOKEN.match(text, at)
-        if match is None:
-            return
-        if comment is None and match.lastgroup not in (None, "comment"):
-            yield str(match.lastgroup), at, match.group()
-        at = match.end()
-
-
-def _alone_is_refused(
-    source: Substituted, start: int, anchor: str, tokens: list[tuple[str, int, str]]
-) -> bool:
+def _alone_is_refused(anchor: re.Match[str], tokens: list[re.Match[str]]) -> bool:
     """Whether an anchor is still in the tree when all the others are replaced by `(?:)`."""
-    text, end = "", 0
-    for kind, at, token in tokens:
-        if kind == "anchor" and at != start:
-            text += source.text[end:at] + "(?:)"
-            end = at + len(token)
-    text += source.text[end:]
-    return _has_anchor(parse_text(Substituted(text, text)))
-
-
-def _has_anchor(node: Any) -> bool:
-    if isinstance(node, _parser.SubPattern):
-        return any(op is _parser.AT or _has_anchor(av) for op, av in node)
-    return isinstance(node, (tuple, list)) and any(_has_anchor(part) for part in node)
+    others = {one.start() for one in tokens if one.lastgroup == "anchor"} - {anchor.start()}
+    text = "".join("(?:)" if one.start() in others else one[0] for one in tokens)
+    return "(AT, " in repr(parse_text(Substituted(text, text)))

@@ -3,20 +3,20 @@ same."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 import numpy as np
 
 from bpe_automata._automata.assembly import Assembly, alphabet
 from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._automata.parts import Covers, Join, Part, Place, Table
+from bpe_automata._automata.sources import of_texts
 
 Alternative = tuple[tuple[bytes | ByteDFA, ...], int]
 """Texts and languages, one after another, and the label of the exit behind them, 0 or more."""
 _KEPT, _LARGEST = 1_024, 500  # tables, and the letters and states that one of them is made of
-K = TypeVar("K", bound=Hashable)
 
 
 def columns(pieces: Iterable[bytes | ByteDFA]) -> np.ndarray:
@@ -76,68 +76,22 @@ def _of_language(alternatives: tuple[Alternative, ...]) -> Table | None:
 
 def _of_texts(alternatives: tuple[Alternative, ...]) -> Table | None:
     """The table, where all are texts."""
-    trie = Trie[int]()
+    labels = dict[bytes, tuple[int, ...]]()
     for pieces, label in alternatives:
         if not all(isinstance(piece, bytes) for piece in pieces):
             return None
-        trie.put(b"".join(pieces), label)  # type: ignore[arg-type]
-    return _written_out(trie)
-
-
-class Trie(Generic[K]):
-    """Of texts, which are bytes, or symbols of a grammar. children: of each node, by what is read;
-    node 1 is the root. labels: of the nodes where texts end."""
-
-    def __init__(self) -> None:
-        self.children: list[dict[K, int]] = [{}, {}]
-        self.labels: dict[int, tuple[int, ...]] = {}
-
-    def put(self, text: Iterable[K], *labels: int) -> None:
-        """Add a text that ends with some labels."""
-        at = self.grown_to(text)
-        self.labels[at] = *self.labels.get(at, ()), *labels
-
-    def grown_to(self, text: Iterable[K]) -> int:
-        """The node of a text; those that are missing are added."""
-        at = 1
-        for read in text:
-            if read not in self.children[at]:
-                self.children[at][read] = len(self.children)
-                self.children.append({})
-            at = self.children[at][read]
-        return at
-
-    def nearest_first(self) -> list[int]:
-        """The nodes, as rows are written down together."""
-        order = [1]
-        for at in order:
-            order += self.children[at].values()
-        return order
-
-
-def _written_out(trie: Trie[int]) -> Table:
-    """States: 0, and the nodes in the order of `nearest_first`."""
-    order = trie.nearest_first()
-    number = {at: k for k, at in enumerate(order, 1)}
-    edges = [
-        (number[at], byte, number[to]) for at in order for byte, to in trie.children[at].items()
-    ]
-    at_, byte_, to_ = np.array(edges, np.int64).reshape(-1, 3).T
-    column, some_byte = alphabet([], bytes(byte_.tolist()))
-    trans = np.zeros((1 + len(order), len(some_byte)), np.int32)
-    trans[at_, column[byte_]] = to_
-    exits = {number[at]: labels for at, labels in trie.labels.items() if labels}
-    return Table(trans, column.astype(np.uint8), 1 if edges or exits else 0, exits)
+        text = b"".join(pieces)  # type: ignore[arg-type]
+        labels[text] = *labels.get(text, ()), label
+    kinds = {found: kind for kind, found in enumerate(dict.fromkeys(labels.values()), 1)}
+    trans, byte_class, kind, start = of_texts({text: kinds[labels[text]] for text in labels})
+    known = list(kinds)
+    exits = {state: known[kind[state] - 1] for state in np.flatnonzero(kind).tolist()}
+    return Table(trans, byte_class, start, exits)
 
 
 def _assembled(alternatives: tuple[Alternative, ...]) -> Table:
     parts = Assembly()
     start = parts.state()
     for pieces, label in alternatives:
-        at = start
-        for piece in pieces:
-            after = parts.state()
-            parts.put(at, piece, after)
-            at = after
-        parts.mark(at, label)
+        parts.mark(parts.read(start, pieces), label)
     return Table(*parts.marked(start))

@@ -12,10 +12,11 @@ symbols that may be empty is seen as what it is.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import reduce
 from heapq import heapify, heappop, heappush
+from operator import or_
 from typing import Any, TypeVar
 
-from bpe_automata._automata.part_tables import Trie
 from bpe_automata._automata.parts import FAR, check_length, length_of
 from bpe_automata._budget import check
 from bpe_automata._grammars.reading import ROOT, Texts
@@ -53,32 +54,40 @@ class Networks:
         self._far: dict[str, dict[int, int]] = {}
         nodes = {name: self._nodes(name, rule) for name, rule in kept.items()}
         first = {name: list(dict.fromkeys(self._first(at[-1]))) for name, at in nodes.items()}
-        group = _components({name: [s for s, _ in found] for name, found in first.items()})
-        self.rank = {name: group[name] for name in kept}
-        self._begins: dict[int, dict[Edge, None]] = {number: {} for number in group.values()}
+        group = _within_reach({name: [s for s, _ in found] for name, found in first.items()})
+        self.rank = {name: -group[name].bit_count() for name in kept}
+        begins: dict[int, dict[Edge, None]] = {number: {} for number in group.values()}
+        self._begins = {name: begins[group[name]] for name in kept}
         self._goes_on: dict[str, list[int]] = {name: [] for name in kept}
         for name, edges in first.items():
             for symbol, node in edges:
                 if group.get(symbol) == group[name]:
                     self._goes_on[symbol].append(node)
                 else:
-                    self._begins[group[name]][symbol, node] = None
+                    self._begins[name][symbol, node] = None
 
     def _nodes(self, name: str, rule: list[list[str]]) -> list[int]:
         """The nodes of a rule, its beginning last."""
-        trie = Trie[str]()
+        behind: list[dict[str, int]] = [{}]  # of each node of the trie of all alternatives
+        ends = set[int]()
         for alternative in rule:
             check()
-            trie.put(alternative)
+            at = 0
+            for symbol in alternative:
+                if symbol not in behind[at]:
+                    behind[at][symbol] = len(behind)
+                    behind.append({})
+                at = behind[at][symbol]
+            ends.add(at)
         found: dict[tuple[bool, frozenset[Edge]], int] = {}
-        number = [0] * len(trie.children)
-        for at in range(len(number) - 1, 0, -1):
-            edges = [(symbol, number[to]) for symbol, to in trie.children[at].items()]
-            key = at in trie.labels, frozenset(edges)
+        number = [0] * len(behind)
+        for at in reversed(range(len(behind))):
+            edges = [(symbol, number[to]) for symbol, to in behind[at].items()]
+            key = at in ends, frozenset(edges)
             if key not in found:  # never for the beginning: what may still come is longer there
                 found[key] = len(self._edges)
                 self._edges.append(edges)
-                self._ends.append(name if at in trie.labels else None)
+                self._ends.append(name if at in ends else None)
             number[at] = found[key]
         return list(found.values())
 
@@ -112,7 +121,7 @@ class Networks:
         """Where a node leads, or the beginning, in a network that reads `rule`: a symbol, or None
         if nothing is read, and the node behind it, or None if that is the end of the rule."""
         if node is None:
-            yield from self._begins[self.rank[rule]]
+            yield from self._begins[rule]
             return
         for symbol, to in self._edges[node]:
             yield symbol, to
@@ -182,30 +191,17 @@ def _least(
     return least
 
 
-def _components(graph: Mapping[str, list[str]]) -> dict[str, int]:
-    """The number of the strongly connected component of each node, less than those of others that
-    it leads to. What leads out of the graph is left out. (Tarjan 1972, without recursion.)"""
-    order, low, component = dict[str, int](), dict[str, int](), dict[str, int]()
-    inside: dict[str, Iterator[str]] = {}  # nodes with what they lead to, as far as not looked at
-    opened, number, path = list[str](), 0, list(graph)[::-1]
-    while path:
-        check()
-        name = path[-1]
-        if name not in order:
-            order[name] = len(order)
-            opened.append(name)
-            inside[name] = iter(graph[name])
-        new = (other for other in inside.get(name, ()) if other in graph and other not in order)
-        if (other := next(new, None)) is not None:
-            path.append(other)
-            continue
-        path.pop()
-        if inside.pop(name, None) is None:
-            continue
-        near = [other for other in graph[name] if other in order and other not in component]
-        low[name] = min([order[name], *(low.get(other, order[other]) for other in near)])
-        if low[name] == order[name]:
-            while name not in component:
-                component[opened.pop()] = number
-            number -= 1
-    return component
+def _within_reach(graph: Mapping[str, list[str]]) -> dict[str, int]:
+    """Of each node a bit for each node that it leads to, and for itself: the same for those that
+    lead to one another, and of more bits than where it leads else. What leads out of the graph is
+    left out."""
+    found = {name: 1 << k for k, name in enumerate(graph)}
+    is_new = True
+    while is_new:
+        is_new = False
+        for name in reversed(list(graph)):
+            check()
+            reach = reduce(or_, (found.get(other, 0) for other in graph[name]), found[name])
+            is_new |= reach != found[name]
+            found[name] = reach
+    return found

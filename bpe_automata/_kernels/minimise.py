@@ -100,15 +100,16 @@ def _split(partition: np.ndarray, counts: np.ndarray) -> None:
 
 
 # The trie of sorted byte strings, data[ptr[i]:ptr[i + 1]] (uint8; int64), and its equal subtrees.
+# A string has a kind, int32 from 1 on, which is that of the node where it ends; others have kind 0.
 
 
 @jit
 def trie(
-    data: np.ndarray, ptr: np.ndarray, watch: np.ndarray
+    data: np.ndarray, ptr: np.ndarray, kinds: np.ndarray, watch: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(parent int32 [n], label int32 [n], accepting bool [n]) of the nodes; node 0 is the root."""
+    """(parent int32 [n], label int32 [n], kind int32 [n]) of the nodes; node 0 is the root."""
     parent, label = np.zeros(data.size + 1, np.int32), np.zeros(data.size + 1, np.int32)
-    accepting, used = np.zeros(data.size + 1, np.bool_), 1
+    kind, used = np.zeros(data.size + 1, np.int32), 1
     path, depth = np.zeros(data.size + 1, np.int32), 0
     for i in range(ptr.size - 1):
         string, shared = data[ptr[i] : ptr[i + 1]], 0
@@ -120,18 +121,18 @@ def trie(
             parent[used], label[used], path[d + 1] = path[d], string[d], used
             used += 1
         depth = string.size
-        accepting[path[depth]] = True
-    return parent[:used].copy(), label[:used].copy(), accepting[:used].copy()
+        kind[path[depth]] = kinds[i]
+    return parent[:used].copy(), label[:used].copy(), kind[:used].copy()
 
 
 @jit
 def subtrees(
-    parent: np.ndarray, label: np.ndarray, accepting: np.ndarray, watch: np.ndarray
+    parent: np.ndarray, label: np.ndarray, kind: np.ndarray, watch: np.ndarray
 ) -> tuple[np.ndarray, int]:
     """(state of each node int32 [n], number of states), equal for nodes with equal subtrees.
 
     Children come after their parents, so going backwards the states of the children are known:
-    a node is its acceptance and the list of (label, state) of its children. State 0 is not used.
+    a node is its kind and the list of (label, state) of its children. State 0 is not used.
     """
     n = parent.size
     state, count = np.zeros(n, np.int32), 1
@@ -140,14 +141,14 @@ def subtrees(
     for node in range(n - 1, -1, -1):
         if poll(watch):
             break
-        key, below = mix(accepting[node]), child[node]
+        key, below = mix(kind[node]), child[node]
         while below != 0:
             key = mix(key + np.uint64(label[below]) + (np.uint64(state[below]) << np.uint64(8)))
             below = sibling[below]
         keys[node], slot = key, first_slot(key, table)
         while table[slot] != 0:
             other = table[slot] - 1
-            if keys[other] == key and _alike(label, accepting, state, child, sibling, node, other):
+            if keys[other] == key and _alike(label, kind, state, child, sibling, node, other):
                 break
             slot = next_slot(slot, table)
         if table[slot] == 0:
@@ -162,15 +163,15 @@ def subtrees(
 @inner
 def _alike(
     label: np.ndarray,
-    accepting: np.ndarray,
+    kind: np.ndarray,
     state: np.ndarray,
     child: np.ndarray,
     sibling: np.ndarray,
     a: int,
     b: int,
 ) -> bool:
-    """Whether two nodes have the same acceptance and the same children."""
-    if accepting[a] != accepting[b]:
+    """Whether two nodes have the same kind and the same children."""
+    if kind[a] != kind[b]:
         return False
     a, b = child[a], child[b]
     while a != 0 and b != 0 and label[a] == label[b] and state[a] == state[b]:

@@ -12,7 +12,6 @@ from support import examples, same_arrays
 from bpe_automata._automata.algebra import (
     any_of,
     concatenation,
-    repeated,
     union,
 )
 from bpe_automata._automata.assembly import Assembly
@@ -34,18 +33,6 @@ def test_rational_operations_are_those_of_regexes(one, two, three):
     assert same_arrays(concatenation(a, "xé".encode(), c), compile_regex(f"(?:{one})xé(?:{three})"))
     assert same_arrays(any_of((a, b, c)), compile_regex(f"(?:{one})|(?:{two})|(?:{three})"))
     assert same_arrays(any_of((a, b)), union(a, b))
-
-
-@examples(40)
-@given(cyclic_regexes(PIECES), st.integers(0, 3), st.integers(0, 3) | st.none())
-def test_repeated_is_a_counted_repeat(regex, fewest, extra):
-    most = None if extra is None else fewest + extra
-    bound = f"{{{fewest},{'' if most is None else most}}}"
-    try:
-        found = repeated(compile_regex(regex), fewest, most)
-    except BudgetExceededError:  # repeats within repeats
-        return
-    assert same_arrays(found, compile_regex(f"(?:{regex}){bound}"))
 
 
 @examples(60)
@@ -116,8 +103,6 @@ def test_nothing_is_read_where_no_way_ends():
     nothing = from_strings(())
     assert concatenation(compile_regex("a*"), nothing).is_empty
     assert any_of(()).is_empty
-    assert repeated(nothing, 0, 3).accepts(b"")
-    assert repeated(compile_regex("a"), 3, 2).is_empty
 
 
 def test_a_long_chain_outgrows_its_first_room():
