@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from itertools import chain
 from re import _compiler, _parser  # type: ignore[attr-defined]
@@ -53,13 +53,12 @@ def kept_flags(group: Any, flags: int) -> int:
 
 
 class Program:
-    """A program under construction: rows `code, arg, near, far`, and the classes it reads."""
+    """A program under construction, and the classes that it reads."""
 
     def __init__(self, parsed: Parsed, budget: Budget) -> None:
         self.classes: list[Inversion] = []
         self._parsed, self._budget = parsed, budget
-        self._code, self._arg = array("i"), array("i")
-        self._near, self._far = array("i"), array("i")
+        self._rows = array("i")  # four numbers for each instruction
         self._literal: dict[tuple[int, int], int] = {}
         self._class: dict[Inversion, int] = {}
         self._sequence(parsed.tree, parsed.flags)
@@ -67,19 +66,22 @@ class Program:
 
     @property
     def n_instructions(self) -> int:
-        return len(self._code)
+        return len(self._rows) // 4
 
     def rows(self) -> np.ndarray:
         """int32 [4, n], as the module says."""
-        rows = np.empty((4, len(self._code)), np.int32)
-        rows[0], rows[1], rows[2], rows[3] = self._code, self._arg, self._near, self._far
-        return rows
+        return np.ascontiguousarray(self._from(0).T)
+
+    def _from(self, first: int) -> np.ndarray:
+        """int32 [n, 4]: the instructions from one on."""
+        return np.array(self._rows[4 * first :], np.int32).reshape(-1, 4)
 
     def _add(self, code: int, arg: int) -> None:
-        self._code.append(code)
-        self._arg.append(arg)
-        self._near.append(-1)
-        self._far.append(-1)
+        self._rows.extend((code, arg, -1, -1))
+
+    def _lead(self, at: int) -> None:
+        """Let a jump or a split lead to the next instruction that is added."""
+        self._rows[4 * at + 1] = self.n_instructions - at
 
     def _sequence(self, items: Any, flags: int) -> None:
         for op, av in items:
@@ -113,65 +115,51 @@ class Program:
     def _branch(self, alternatives: list[Any], flags: int) -> None:
         jumps = []
         for body in alternatives[:-1]:
-            split = len(self._code)
+            split = self.n_instructions
             self._add(SPLIT, 0)
             self._sequence(body, flags)
-            jumps.append(len(self._code))
+            jumps.append(self.n_instructions)
             self._add(JUMP, 0)
-            self._arg[split] = len(self._code) - split
+            self._lead(split)
         self._sequence(alternatives[-1], flags)
         for jump in jumps:
-            self._arg[jump] = len(self._code) - jump
+            self._lead(jump)
 
     def _repeat(self, bounds: Any, flags: int) -> None:
         least, most, body = bounds
         if body.getwidth()[0] == 0:
             least = 0  # what can be empty can be there as often as one likes
-        start = len(self._code)
+        start = self.n_instructions
         if least == 0:
             self._add(SPLIT, 0)
-        first = len(self._code)
+        first = self.n_instructions
         self._sequence(body, flags)
-        length = len(self._code) - first
+        length = self.n_instructions - first
         copies = max(least, 1) if most == _parser.MAXREPEAT else most
         if start + copies * (length + 1) > self._budget.max_instructions:
             raise out_of_instructions(self._budget)
-        self._copy(first, length, max(least, 1) - 1)
+        self._rows.extend(self._rows[4 * first :] * (max(least, 1) - 1))
         if most == _parser.MAXREPEAT:
             self._add(SPLIT, -length)
         elif most > max(least, 1):
             self._optional_copies(length, most - max(least, 1))
         if least == 0:
-            self._arg[start] = len(self._code) - start
+            self._lead(start)
         if most == 0:
-            self._truncate(start)
-
-    def _truncate(self, start: int) -> None:
-        for row in (self._code, self._arg, self._near, self._far):
-            del row[start:]
-
-    def _copy(self, first: int, length: int, times: int) -> None:
-        """Append `times` copies of the body at `first`."""
-        for row in (self._code, self._arg, self._near, self._far):
-            row.extend(row[first : first + length] * times)
+            del self._rows[4 * start :]
 
     def _optional_copies(self, length: int, times: int) -> None:
         """Append (SPLIT past all, body) `times` times, and tie the copies to the last body."""
-        first = len(self._code) - length
-        stride = length + 1
-        near, far = (np.array(row[first:], np.int32) for row in (self._near, self._far))
-        inner, outer = near < 0, (near >= 0) & (far < 0)
-        body_code, body_arg = self._code[first:], self._arg[first:]
-        self._code.extend((array("i", [SPLIT]) + body_code) * times)
-        self._arg.extend((array("i", [0]) + body_arg) * times)
-        self._arg[first + length :: stride] = array("i", range(times * stride, 0, -stride))
-        for row, values, mine in ((self._near, near, inner), (self._far, far, outer)):
-            block = np.full((times + 1, stride), -1, np.int32)
-            block[:, 1:] = values
-            distance = np.arange(times + 1, dtype=np.int32)[:, None] * stride
-            block[:, 1:] = np.where(mine, distance, block[:, 1:])
-            del row[first:]
-            row.frombytes(block.ravel()[1:].tobytes())
+        first, stride = self.n_instructions - length, length + 1
+        body, distance = self._from(first), np.arange(times + 1)[:, None] * stride
+        copies = np.full((times + 1, stride, 4), -1, np.int32)
+        copies[:, 0, 0], copies[:, :1, 1] = SPLIT, (times + 1) * stride - distance
+        copies[:, 1:] = body
+        near, far = body[:, 2], body[:, 3]
+        copies[:, 1:, 2] = np.where(near < 0, distance, near)
+        copies[:, 1:, 3] = np.where((near >= 0) & (far < 0), distance, far)
+        del self._rows[4 * first :]
+        self._rows.frombytes(copies.ravel()[4:].tobytes())  # no split before the first
 
 
 # Classes of the parsed tree -> sets of code points, as `re` itself reads them.
@@ -255,12 +243,10 @@ def _cased_set() -> Inversion:
 @lru_cache(maxsize=1)
 def cased_code_points() -> str:
     """All code points that some case mapping changes, or makes."""
-    mappings: tuple[Callable[[str], str], ...] = (str.lower, str.upper, str.title)
     text, found = all_code_points(), set[str]()
-    for start in range(0, N_CODE_POINTS, 512):
-        block = text[start : start + 512]
-        if any(change(block) != block for change in mappings[:2]):
-            for c in block:
-                changed = {c, *chain.from_iterable(change(c) for change in mappings)}
-                found |= changed if len(changed) > 1 else set()
+    blocks = (text[start : start + 512] for start in range(0, N_CODE_POINTS, 512))
+    for c in chain.from_iterable(b for b in blocks if b != b.lower() or b != b.upper()):
+        changed = {c, *c.lower(), *c.upper(), *c.title()}
+        if len(changed) > 1:
+            found |= changed
     return "".join(sorted(found))
