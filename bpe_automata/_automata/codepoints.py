@@ -73,13 +73,6 @@ _ESCAPE = re.compile(r"\\(?:[pP]\{[^{}]*\}|.)", re.DOTALL)
 _SENTINELS = range(0xDC00, 0xE000)
 
 
-def _regex() -> Any:
-    """The package `regex`, imported when a property asks for it: that takes a tenth of a second."""
-    import regex
-
-    return regex
-
-
 @dataclass(frozen=True)
 class Substituted:
     """`text` is `pattern` with each property of `names` (by its sentinel) made one character."""
@@ -87,54 +80,49 @@ class Substituted:
     pattern: str
     text: str
     names: dict[int, str] = field(default_factory=dict)
-    shifts: tuple[tuple[int, int], ...] = ()  # (offset in text past a sentinel, in pattern)
+    shifts: tuple[tuple[int, int], ...] = ((0, 0),)  # offset in text past a sentinel, in pattern
 
     def position(self, offset: int) -> int:
         """The offset in `pattern` of an offset in `text`."""
-        known = [pair for pair in self.shifts if pair[0] <= offset]
-        return offset if not known else offset - known[-1][0] + known[-1][1]
+        in_text, in_pattern = max(pair for pair in self.shifts if pair[0] <= offset)
+        return offset - in_text + in_pattern
 
 
 def substitute(pattern: str) -> Substituted:
     """Replace the properties of a pattern. Raises RegexSyntaxError for one that is unknown."""
     if "\\p{" not in pattern and "\\P{" not in pattern:
         return Substituted(pattern, pattern)
-    free = _free_sentinels(pattern)
-    names: dict[str, int] = {}
-    parts: list[str] = []
-    shifts: list[tuple[int, int]] = []
-    end = length = 0
-    for match in _ESCAPE.finditer(pattern):
-        name = match.group()
+    lowered, names, shifts = pattern.lower(), dict[str, int](), [(0, 0)]
+    free = [s for s in _SENTINELS if f"{s:x}" not in lowered and chr(s) not in pattern]
+
+    def sentinel(match: re.Match[str]) -> str:
+        name, (in_text, in_pattern) = match.group(), shifts[-1]
         if len(name) == 2:
-            continue
+            return name
         _check_property(pattern, match.start(), name)
         if name not in names:
             if not free:
                 raise UnsupportedRegexError(pattern, match.start(), "too many properties")
             names[name] = free.pop()
-        parts += (pattern[end : match.start()], chr(names[name]))
-        length += match.start() - end + 1
-        end = match.end()
-        shifts.append((length, end))
-    text = "".join((*parts, pattern[end:]))
+        shifts.append((in_text + match.start() - in_pattern + 1, match.end()))
+        return chr(names[name])
+
+    text = _ESCAPE.sub(sentinel, pattern)
     return Substituted(pattern, text, {s: n for n, s in names.items()}, tuple(shifts))
 
 
-def _free_sentinels(pattern: str) -> list[int]:
-    lowered = pattern.lower()
-    return [s for s in _SENTINELS if f"{s:x}" not in lowered and chr(s) not in pattern]
-
-
 def _check_property(pattern: str, position: int, name: str) -> None:
+    import regex  # when a property asks for it: that takes a tenth of a second
+
     try:
-        _regex().compile(name)
-    except _regex().error as error:
+        regex.compile(name)
+    except regex.error as error:
         raise RegexSyntaxError(pattern, position, f"{name}: {error.msg}") from None
 
 
 @lru_cache(maxsize=256)
 def property_members(name: str, ignore_case: bool) -> Inversion:
     """What the `regex` package matches by a property, for instance `\\p{Lu}`."""
-    flags = _regex().IGNORECASE if ignore_case else 0
-    return runs(_regex().compile(f"{name}+", flags))
+    import regex
+
+    return runs(regex.compile(f"{name}+", regex.IGNORECASE if ignore_case else 0))

@@ -53,7 +53,8 @@ def link_regex(pattern: str, budget: Budget = Budget()) -> LinkedDFA:  # noqa: B
             raise EmptyLanguageError(f"no text matches {pattern!r}")
         once = Repeat(net.root, 1, 1).stack([(net.end, None, ((1, 1),))])
         again = link_regex, (pattern, budget)
-        return LinkedDFA(places([(net.root, once)]), columns(net.pieces), budget, origin=again)
+        told_apart = columns(texts for texts, _ in net.pieces.values())
+        return LinkedDFA(places([(net.root, once)]), told_apart, budget, origin=again)
 
 
 def compile_or_link(pattern: str, budget: Budget) -> ByteAutomaton:
@@ -74,11 +75,12 @@ def compile_or_link(pattern: str, budget: Budget) -> ByteAutomaton:
 
 
 class _Nets:
-    """The nets of a regex, made from its end to its beginning. root, end: of the outermost."""
+    """The nets of a regex, made from its end to its beginning. root, end: of the outermost; pieces:
+    the texts of each, without the empty one, and whether that is among them."""
 
     def __init__(self, parsed: Parsed, budget: Budget) -> None:
         self._source, self._budget, self._depth = parsed.source, budget, 0
-        self._pieces: dict[tuple[str, int], tuple[ByteDFA, bool]] = {}
+        self.pieces: dict[tuple[str, int], tuple[ByteDFA, bool]] = {}
         self.end = self._node(True)
         self.root = self._sequence(parsed.tree, parsed.flags, self.end)
 
@@ -97,20 +99,15 @@ class _Nets:
                     then = self._repeat(av, flags, then)
         return then
 
-    @property
-    def pieces(self) -> list[ByteDFA]:
-        """All that are in the nets."""
-        return [texts for texts, _ in self._pieces.values()]
-
     def _piece(self, items: list[Any], flags: int, then: Node) -> Node:
         key = repr(items), flags
-        if key not in self._pieces:
+        if key not in self.pieces:
             texts = compile_tree(Parsed(self._source, items, flags), self._budget)
             may_be_empty = bool(texts.accepting[texts.start])
             if may_be_empty:
                 texts = difference(texts, compile_regex(""), self._budget)
-            self._pieces[key] = texts, may_be_empty
-        texts, may_be_empty = self._pieces[key]
+            self.pieces[key] = texts, may_be_empty
+        texts, may_be_empty = self.pieces[key]
         read = self._node(False, [] if texts.is_empty else [(texts, then)])
         return self._any_of([read, then]) if may_be_empty else read
 

@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from operator import attrgetter
 
+from bpe_automata._automata.codepoints import union
 from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._automata.part_tables import Alternative, table_of
 from bpe_automata._automata.parts import FAR, Part, Place, Table, length_of
@@ -207,13 +208,8 @@ def _includes(one: Frame, other: Frame) -> bool:
 
 def _union(*ranges: tuple[int, int]) -> Ranges:
     """In order, and as few as possible."""
-    found: list[tuple[int, int]] = []
-    for least, most in sorted(ranges):
-        if found and least <= found[-1][1] + 1:
-            found[-1] = found[-1][0], max(found[-1][1], most)
-        else:
-            found.append((least, most))
-    return tuple(found)
+    found = union((least, most + 1) for least, most in ranges)
+    return tuple((least, end - 1) for least, end in zip(found[::2], found[1::2], strict=True))
 
 
 def _fewer(ranges: Ranges) -> Ranges:

@@ -62,17 +62,14 @@ def read(
     every: Rules = {ROOT: [(start,)], **every_rule}
     if start not in every:
         raise GrammarError(f"the grammar has no rule {start!r}: give another `start`")
-    rules: Rules = {}
-    in_rules, waiting = dict[str, None](), {ROOT: None}
-    while waiting:
+    met, order = {ROOT}, [ROOT]
+    for name in order:
         check()
-        name, _ = waiting.popitem()
-        rules[name] = every[name]
-        for symbol in chain.from_iterable(every[name]):
-            if symbol not in every:
-                in_rules[symbol] = None
-            elif symbol not in rules:
-                waiting[symbol] = None
+        new = dict.fromkeys(s for s in chain.from_iterable(every.get(name, ())) if s not in met)
+        met |= new.keys()
+        order += new
+    rules = {name: every[name] for name in order if name in every}
+    in_rules = [name for name in order if name not in every]
     used = [one for one in every_terminal if one.name in {*in_rules, *ignored_names}]
     terminals = {one.name: _texts(one, budget) for one in used}
     for name in in_rules:
