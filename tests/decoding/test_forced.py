@@ -110,6 +110,8 @@ def test_a_run_stops_where_the_text_may_end():
     assert ended.is_finished
     assert ended.forced_tokens() == ()
     assert ended.forced_bytes() == b""
+    endless = constrain(tokenizer, "ab(cab)*", eos_ids=())
+    assert endless.matcher().forced_tokens() == (0, 1)
     run = forced_tokens(constraint.engine, constraint.engine.initial())
     assert constraint.engine.accepting(run.state)
 

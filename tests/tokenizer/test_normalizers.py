@@ -103,6 +103,18 @@ def test_the_product_accepts_what_all_filters_accept(steps: list, texts: list[st
         assert all_of_them.accepts(text) == (state >= 0 and bool(together.ends[state]))
 
 
+@pytest.mark.parametrize("pair", REPLACEMENTS, ids=str)
+def test_each_replacement_on_all_short_texts(pair) -> None:
+    step = Replace(*pair)
+    try:
+        accepts = reader(step).accepts
+    except UnsupportedTokenizerError:
+        return
+    for n in range(5):
+        for text in map("".join, itertools.product("abx `", repeat=n)):
+            assert accepts(text) == (step.normalize_str(text) == text), text
+
+
 @pytest.mark.parametrize("step", [Lowercase(), Nmt(), StripAccents(), Strip()], ids=str)
 def test_every_character_by_itself_in_a_step(step) -> None:
     accepts = reader(step).accepts
