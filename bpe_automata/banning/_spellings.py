@@ -18,7 +18,7 @@ DFA of the words, and words may begin and end inside tokens.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -123,30 +123,29 @@ class Spellings:
         Raises BudgetExceededError over `max_edges` transitions before minimising, and where it
         takes longer than the budget of the ban.
         """
-        states: list[Threads] = []  # state k + 1 of the automaton; 0 is its start
+        states: list[Threads | None] = [None]  # the start, then those that it leads to
         number: dict[Threads, int] = {}
-        columns: list[tuple[np.ndarray, np.ndarray, int]] = []
-        rows, size = iter([self._first_row(self.context(before.encode()))]), 0
-        for source, (symbols, after) in enumerate(self._rows(rows, states)):
+        rows: list[np.ndarray] = []  # int64 [3, m] each: sources, symbols, targets
+        size = 0
+        for source, threads in enumerate(states):  # grows while we go
             check()
-            for threads in after:
-                if threads not in number:
-                    states.append(threads)
-                    number[threads] = len(states)
-            targets = np.array([number[threads] for threads in after], dtype=np.int64)
-            columns.append((symbols, targets, source))
+            symbols, after = self._first_row(before) if threads is None else self._row(threads)
+            for one in after:
+                if number.setdefault(one, len(states)) == len(states):
+                    states.append(one)
+            targets = [number[one] for one in after]
+            rows.append(np.array([np.full(len(after), source), symbols, targets], dtype=np.int64))
             size += len(symbols)
             if size > max_edges:
                 raise BudgetExceededError("edges", max_edges, _ADVICE)
-        return self._listed(columns, [False, *(threads == MATCH for threads in states)])
+        accepting = np.array([threads == MATCH for threads in states])
+        alphabet = np.union1d(self._ids, np.array(self.eos_ids, dtype=np.int64))
+        sources, symbols, ends = np.concatenate(rows, axis=1)
+        parts = accepting, sources, symbols, ends, alphabet, self.tokenizer.spellings
+        return TokenAutomaton.from_edges(0, *parts).minimised()
 
-    def _rows(self, first: Iterator[_Row], states: list[Threads]) -> Iterator[_Row]:
-        """The rows of the start and of the states, which grow while we go."""
-        yield from first
-        for threads in states:
-            yield self._row(threads)
-
-    def _first_row(self, context: int) -> _Row:
+    def _first_row(self, before: str) -> _Row:
+        context = self.context(before.encode())
         return _by_token(watched(kernels.all_begun, self._search, context, *self._bytes, self._ids))
 
     def _row(self, threads: Threads) -> _Row:
@@ -161,19 +160,6 @@ class Spellings:
             return symbols, after
         eos = np.array(self.eos_ids, dtype=np.int64)
         return np.concatenate([symbols, eos]), after + [MATCH] * len(eos)
-
-    def _listed(
-        self, columns: list[tuple[np.ndarray, np.ndarray, int]], accepting: list[bool]
-    ) -> TokenAutomaton:
-        sizes = [len(symbols) for symbols, _, _ in columns]
-        sources = np.repeat(np.arange(len(columns)), sizes)
-        symbols = np.concatenate([symbols for symbols, _, _ in columns])
-        targets = np.concatenate([targets for _, targets, _ in columns])
-        order = np.lexsort((symbols, sources))
-        offsets = np.concatenate([[0], np.cumsum(sizes)])
-        alphabet = np.union1d(self._ids, np.array(self.eos_ids, dtype=np.int64))
-        parts = np.array(accepting), offsets, symbols[order], targets[order], alphabet
-        return TokenAutomaton(0, *parts, self.tokenizer.spellings).minimised()
 
 
 def _state(threads: Iterable[int]) -> Threads:

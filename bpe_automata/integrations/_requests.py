@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -33,6 +33,7 @@ KEY = "bpe_automata"
 METHODS: tuple[Method, ...] = ("canonical", "lift")
 STYLE = ("order", "whitespace", "escapes", "closed", "formats", "unique_names", "loosen")
 """The options of `json_schema` that a request may give beside a schema."""
+LANGUAGES = ("regex", "schema", "choices", "grammar")
 Prefix = bool | Literal["if possible"]
 MOST = 64
 """How many constraints are kept. One may hold a few times 64 MB of rows that were visited."""
@@ -122,37 +123,60 @@ def read_options(extra_args: Mapping[str, Any] | None) -> Options | None:
     known = {*Options.__dataclass_fields__, *STYLE} - {"style"}
     if unknown := set(given) - known:
         raise ArgumentError(f"{KEY} has no option {min(map(str, unknown))!r}, only {sorted(known)}")
-    style = style_of({name: given[name] for name in STYLE if name in given})
-    language = _read_language(given)
-    if sum(one is not None for one in language.values()) != 1 or (style and not language["schema"]):
+    given = {name: value for name, value in given.items() if value is not None}
+    check_options(given)
+    style = style_of({name: given.pop(name) for name in STYLE if name in given})
+    languages = [name for name in LANGUAGES if name in given]
+    if len(languages) != 1 or (style and languages != ["schema"]):
         raise ArgumentError(
             f'{KEY} is {short(given)}; give {{"regex": "...", "method": "canonical"}}, or in place '
             f'of the regex a "schema" (with any of {", ".join(STYLE)}), "choices" (a list of '
             'texts) or a "grammar"'
         )
-    seconds = given.get("max_seconds")
-    options = Options(
-        **{
-            **{name: value for name, value in given.items() if name not in STYLE},
-            **language,
-            "style": style,
-            "eos_ids": _read_eos_ids(given.get("eos_ids")),
-            "max_seconds": None if seconds is None else _read_seconds(seconds, "max_seconds"),
-        }
-    )
-    if options.method not in METHODS:
-        raise ArgumentError(f"method {options.method!r} of {KEY} is none of {METHODS}")
-    check_prefix(options.prefix)
-    if options.added_tokens not in ("plain", True, False):
-        given_is = f"added_tokens of {KEY} is {options.added_tokens!r}"
-        raise ArgumentError(f"{given_is}, neither 'plain' nor True nor False")
-    return options
+    if not isinstance(given.get("schema", ""), str):
+        try:
+            given["schema"] = json.dumps(given["schema"])
+        except (TypeError, ValueError, RecursionError) as error:
+            raise ArgumentError(f"schema of {KEY} is no JSON: {error}") from error
+    for name in ("choices", "eos_ids"):
+        if name in given:
+            given[name] = tuple(given[name])
+    if "max_seconds" in given:
+        given["max_seconds"] = _read_seconds(given["max_seconds"], "max_seconds")
+    return Options(**{"regex": None, **given, "style": style})
 
 
-def check_prefix(prefix: object) -> None:
-    """Raises ArgumentError."""
-    if not isinstance(prefix, bool) and prefix != "if possible":
-        raise ArgumentError(f"prefix of {KEY} is {prefix!r}: give True, False or 'if possible'")
+def _is_list(given: object, holds: Callable[[Any], bool]) -> bool:
+    return isinstance(given, list | tuple) and all(map(holds, given))
+
+
+WANTED: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "regex": (lambda given: isinstance(given, str), "a text"),
+    "grammar": (lambda given: isinstance(given, str), "a text"),
+    "choices": (
+        lambda given: _is_list(given, lambda one: isinstance(one, str)),
+        "a list of texts",
+    ),
+    "schema": (lambda given: isinstance(given, str | bool | Mapping), "an object, or JSON text"),
+    "method": (lambda given: given in METHODS, f"one of {METHODS}"),
+    "prefix": (
+        lambda given: isinstance(given, bool) or given == "if possible",
+        "True, False or 'if possible'",
+    ),
+    "added_tokens": (lambda given: given in ("plain", True, False), "'plain', True or False"),
+    "eos_ids": (
+        lambda given: bool(given) and _is_list(given, lambda one: type(one) is int and one >= 0),
+        "a list of ids",
+    ),
+}
+"""What an option may be, and how that is said."""
+
+
+def check_options(given: Mapping[str, Any]) -> None:
+    """Raises ArgumentError for a value that the option cannot have."""
+    for name, (holds, wanted) in WANTED.items():
+        if name in given and not holds(given[name]):
+            raise ArgumentError(f"{name} of {KEY} is {short(given[name])}: give {wanted}")
 
 
 def _nested(given: Any) -> Mapping[str, Any]:
@@ -185,36 +209,6 @@ def style_of(options: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
     return tuple(sorted(found.items()))
 
 
-def _read_language(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Raises ArgumentError."""
-    choices = given.get("choices")
-    for name in ("regex", "grammar"):
-        if not isinstance(given.get(name), str | None):
-            raise ArgumentError(f"{name} of {KEY} is {short(given[name])}: give a text")
-    if choices is not None and (
-        not isinstance(choices, list | tuple) or not all(isinstance(one, str) for one in choices)
-    ):
-        raise ArgumentError(f"choices of {KEY} is {short(choices)}: give a list of texts")
-    return {
-        "regex": given.get("regex"),
-        "schema": _read_schema(given.get("schema")),
-        "choices": None if choices is None else tuple(choices),
-        "grammar": given.get("grammar"),
-    }
-
-
-def _read_schema(given: Any) -> str | None:
-    """JSON text."""
-    if given is None or isinstance(given, str):
-        return given
-    if not isinstance(given, bool | Mapping):
-        raise ArgumentError(f"schema of {KEY} is {short(given)}: give an object, or JSON text")
-    try:
-        return json.dumps(given)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise ArgumentError(f"schema of {KEY} is no JSON: {error}") from error
-
-
 def _read_seconds(given: object, name: str) -> float:
     try:
         seconds = float(given) if isinstance(given, str | int | float) else 0.0
@@ -223,15 +217,6 @@ def _read_seconds(given: object, name: str) -> float:
     if isinstance(given, bool) or not 0 < seconds < math.inf:
         raise ArgumentError(f"{name} is {short(given)}: give a number of seconds over 0")
     return seconds
-
-
-def _read_eos_ids(given: object) -> tuple[int, ...] | None:
-    if given is None:
-        return None
-    listed = list(given) if isinstance(given, Sequence) else []
-    if not listed or not all(type(token) is int and token >= 0 for token in listed):
-        raise ArgumentError(f"eos_ids of {KEY} is {given!r}; give a list of ids")
-    return tuple(listed)
 
 
 def listed_ids(found: Iterable[int] | int | None) -> list[int]:

@@ -33,11 +33,10 @@ from bpe_automata._optional import require
 from bpe_automata._tokenizer.tokenizer import AddedTokens, Tokenizer
 from bpe_automata.errors import ArgumentError, BpeAutomataError
 from bpe_automata.integrations._requests import (
-    METHODS,
     Constraints,
     Options,
     Prefix,
-    check_prefix,
+    check_options,
     listed_ids,
     style_of,
     told,
@@ -179,9 +178,7 @@ class RegexBackend(_host.BaseGrammarBackend):  # type: ignore[misc]
         **style: Any,
     ) -> None:
         super().__init__()
-        if method not in METHODS:
-            raise ArgumentError(f"method {method!r} is none of {METHODS}")
-        check_prefix(prefix)
+        check_options({"method": method, "prefix": prefix, "added_tokens": added_tokens})
         loaded = Tokenizer.load(tokenizer)
         if vocab_size < loaded.n_ids:
             raise ArgumentError(f"{vocab_size} logits for a tokenizer of {loaded.n_ids} ids")

@@ -96,7 +96,7 @@ def sglang(servers, vocab_size=V, ends=END, **options):
         (lambda s: sglang(s, ends=None), ArgumentError, "end-of-sequence ids"),
         (lambda s: sglang(s, ends=[V + 1]), ArgumentError, "end-of-sequence ids"),
         (lambda s: sglang(s, prefix="yes"), ArgumentError, "prefix of bpe_automata is 'yes'"),
-        (lambda s: sglang(s, method="both"), ArgumentError, "method 'both'"),
+        (lambda s: sglang(s, method="both"), ArgumentError, "method of bpe_automata is 'both'"),
     ],
 )
 def test_what_cannot_work_is_refused_at_the_start(make, error, match, servers):

@@ -94,7 +94,7 @@ REFUSED += [
         ({"max_seconds": 0}, "max_seconds is 0"),
         ({"max_seconds": float("nan")}, "max_seconds is nan"),
         ({"max_seconds": True}, "max_seconds is True"),
-        ({"method": "both"}, "method 'both'"),
+        ({"method": "both"}, "method of bpe_automata is 'both'"),
         ({"prefix": 1}, "prefix of bpe_automata is 1"),
         ({"prefix": "yes"}, "give True, False or 'if possible'"),
         ({"eos_ids": []}, "give a list of ids"),
