@@ -68,10 +68,6 @@ def cache_folder(*parts: str) -> Path:
     return Path(user_cache_path("bpe_automata", appauthor=False), *parts)
 
 
-def _path(kind: str, key: str, suffix: str) -> Path:
-    return cache_folder(kind) / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}{suffix}"
-
-
 def _write(path: Path, write: Callable[[IO[bytes]], object]) -> None:
     """Atomically: other processes see the old file or the new one. A cache that cannot be written
     is no error, only slower next time."""
@@ -146,7 +142,7 @@ def private_folder(kind: str) -> Path | None:
 
 def arrays_path(kind: str, key: str) -> Path:
     """Where the arrays of (`kind`, `key`) are."""
-    return _path(kind, key, ".arrays")
+    return cache_folder(kind) / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.arrays"
 
 
 def store_arrays(kind: str, key: str, stamp: str, arrays: Mapping[str, np.ndarray]) -> None:

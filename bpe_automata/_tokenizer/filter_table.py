@@ -1,9 +1,9 @@
-"""Text filters: minimal automata over characters that accept the texts a normalizer leaves alone.
+"""Text filters: automata over characters that accept the texts a normalizer leaves alone.
 
 A filter is described by a function over labels: `labels[c]` is the label of code point c, `follow`
-the transition function. Its reachable states are tabulated, then minimised (Moore 1956), and labels
-with equal transitions become one class. The product of several filters runs over the atoms of an
-alphabet, and holds only pairs of states that are reached.
+the transition function. Its reachable states are tabulated (some hundred, or one less in a minimal
+table), and labels with equal transitions become one class. The product of several filters runs over
+the atoms of an alphabet, and holds only pairs of states that are reached.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from bpe_automata._budget import check, check_bytes
-from bpe_automata._storage import CorruptFileError, checked_load, store_arrays
+from bpe_automata._storage import checked_load, store_arrays
 from bpe_automata._tokenizer.alphabet import LAST_CODE_POINT, Ranges, inside
 from bpe_automata.errors import BudgetExceededError
 
@@ -34,15 +34,6 @@ class TableFilter:
     classes: tuple[Ranges, ...]
     table: np.ndarray
     accepting: np.ndarray
-    start: int = 0
-
-    def step(self, state: int, inside: frozenset[int]) -> int | None:
-        column = next(iter(inside), len(self.classes))
-        after = int(self.table[state, column])
-        return None if after == DEAD else after
-
-    def ends(self, state: int) -> bool:
-        return bool(self.accepting[state])
 
 
 def tabulate(
@@ -51,7 +42,7 @@ def tabulate(
     follow: Callable[[State, int], State | None],
     ends: Callable[[State], bool],
 ) -> TableFilter:
-    """The minimal filter of the automaton that starts in `start`; `labels`: int32 [0x110000],
+    """The filter of the automaton that starts in `start`; `labels`: int32 [0x110000],
     numbered from 0 without gaps. Raises BudgetExceededError over `MOST_STATES` states."""
     n_labels = int(labels.max()) + 1
     numbers, order, rows = {start: 0}, [start], []
@@ -70,50 +61,7 @@ def tabulate(
                 "states of a normalizer's filter", MOST_STATES, "its pattern is too intricate"
             )
     accepting = np.array([ends(state) for state in order])
-    table, accepting = _minimal(*_trimmed(np.array(rows, dtype=np.int32), accepting))
-    return _with_merged_classes(labels, table, accepting)
-
-
-def _trimmed(table: np.ndarray, accepting: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """States from which nothing is accepted become dead, except for state 0."""
-    alive = accepting
-    while True:
-        check()
-        leads = (np.append(alive, False)[table]).any(axis=1)
-        if np.array_equal(alive, grown := alive | leads):
-            break
-        alive = grown
-    return np.where(np.append(alive, False)[table], table, DEAD), accepting
-
-
-def _minimal(table: np.ndarray, accepting: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Merge states that accept the same texts, drop unreachable ones; state 0 stays first."""
-    block = np.unique(accepting, return_inverse=True)[1].astype(np.int32)
-    while True:
-        check()
-        refined = np.column_stack([block, np.append(block, DEAD)[table]])
-        finer = np.unique(refined, axis=0, return_inverse=True)[1].ravel().astype(np.int32)
-        if finer.max() == block.max():
-            break
-        block = finer
-    member = np.unique(block, return_index=True)[1]  # one state of each block
-    small = np.append(block, DEAD)[table[member]]
-    return _in_order(small, accepting[member], int(block[0]))
-
-
-def _in_order(
-    table: np.ndarray, accepting: np.ndarray, first: int
-) -> tuple[np.ndarray, np.ndarray]:
-    order = {first: 0}
-    for state in (queue := [first]):  # grows while we go
-        check()
-        for after in np.unique(table[state]).tolist():
-            if after != DEAD and after not in order:
-                order[after] = len(order)
-                queue.append(after)
-    number = np.full(len(table) + 1, DEAD, dtype=np.int32)
-    number[queue] = np.arange(len(queue))
-    return number[table[queue]].astype(np.int32), accepting[queue]
+    return _with_merged_classes(labels, np.array(rows, dtype=np.int32), accepting)
 
 
 def _with_merged_classes(
@@ -141,39 +89,20 @@ def ranges_of(numbers: np.ndarray, wanted: list[int]) -> tuple[Ranges, ...]:
 
 def stored(key: str, build: Callable[[], TableFilter]) -> TableFilter:
     """The filter stored under `key`; if there is none, that of `build`, which is then stored."""
-    found = checked_load("filter", key, "", lambda a: _unpacked(a["classes"], a["table"]))
+    found = checked_load("filter", key, "", _unpacked)
     if found is not None:
         return found
     made = build()
-    numbered = [np.insert(r, 2, k, axis=1) for k, r in enumerate(made.classes)]
-    ranges = np.concatenate([np.zeros((0, 3), np.int32), *numbered]).astype(np.int32)
-    table = np.column_stack([made.table, made.accepting]).astype(np.int32)
-    store_arrays("filter", key, "", {"classes": ranges, "table": table})
+    classes = {f"class {k}": ranges for k, ranges in enumerate(made.classes)}
+    store_arrays("filter", key, "", {"table": made.table, "accepting": made.accepting, **classes})
     return made
 
 
-def _unpacked(ranges: np.ndarray, table: np.ndarray) -> TableFilter:
-    """Raises CorruptFileError for arrays that are no filter."""
-    if not _sound(ranges, table):
-        raise CorruptFileError("it holds no filter")
-    ranges, table = ranges.copy(), table.copy()
-    order = np.argsort(ranges[:, 2], kind="stable")
-    cuts = np.searchsorted(ranges[order, 2], np.arange(1, table.shape[1] - 2))
-    parts = np.split(ranges[order, :2], cuts) if table.shape[1] > 2 else []
-    return TableFilter(tuple(parts), table[:, :-1], table[:, -1].astype(bool))
-
-
-def _sound(ranges: np.ndarray, table: np.ndarray) -> bool:
-    """Do these two arrays have the form of one filter?"""
-    if ranges.dtype != np.int32 or table.dtype != np.int32 or ranges.ndim != 2 or table.ndim != 2:
-        return False
-    n_states, width = table.shape
-    if ranges.shape[1] != 3 or not n_states or width < 2:
-        return False
-    if ranges[:, :2].min(initial=0) < 0 or ranges[:, :2].max(initial=0) > N_CODE_POINTS:
-        return False
-    numbered = np.array_equal(np.unique(ranges[:, 2]), np.arange(width - 2))
-    return bool(numbered and table.min() >= DEAD and table[:, :-1].max() < n_states)
+def _unpacked(arrays: dict[str, np.ndarray]) -> TableFilter:
+    """A copy, so that the file is not kept open."""
+    own = {name: array.copy() for name, array in arrays.items()}
+    classes = tuple(own[f"class {k}"] for k in range(own["table"].shape[1] - 1))
+    return TableFilter(classes, own["table"], own["accepting"])
 
 
 # ---------------------------------------------------------------- products

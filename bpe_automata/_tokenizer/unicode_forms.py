@@ -34,7 +34,7 @@ from bpe_automata.errors import UnsupportedTokenizerError
 FORMS = ("nfc", "nfd", "nfkc", "nfkd")
 TOKENIZERS = f"tokenizers {tokenizers.__version__}"
 PYTHON = f"unicodedata {unicodedata.unidata_version}"
-_VERSION = 1  # of this algorithm: a change invalidates the stored filters
+_VERSION = 2  # of this algorithm: a change invalidates the stored filters
 
 Composable = frozenset[int]
 """A state: the labels of the characters that would compose now."""

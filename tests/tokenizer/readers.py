@@ -121,13 +121,12 @@ def _columns(made: TableFilter) -> np.ndarray:
 
 
 def _accepts(made: TableFilter, columns: np.ndarray, text: str) -> bool:
-    state: int | None = made.start
+    state = 0
     for character in text:
-        number = int(columns[ord(character)])
-        state = made.step(state, frozenset() if number < 0 else frozenset({number}))
-        if state is None:
+        state = int(made.table[state, columns[ord(character)]])
+        if state < 0:
             return False
-    return made.ends(state)
+    return bool(made.accepting[state])
 
 
 def representatives(made: TableFilter) -> list[str]:

@@ -33,7 +33,6 @@ from bpe_automata._tokenizer.sources import published
 from bpe_automata._tokenizer.sources.sentencepiece import SPACE, PieceType, model_proto, source_of
 from bpe_automata._tokenizer.sources.tokenizer_json import read_json
 from bpe_automata.errors import (
-    MASK_OTHERWISE,
     ONLY_BPE,
     BrokenTokenizerError,
     TokenizerError,
@@ -244,12 +243,6 @@ def pretokenizer_of(word: str | None) -> tuple[Json, bool]:
             word,
             "the file does not say how its model splits text; if you know which it is like, say "
             "so: Tokenizer.load(path, pretokenizer='gpt-2')",
-        )
-    if word == "jais-2":
-        raise UnsupportedTokenizerError(
-            "GGUF pretokenizer",
-            word,
-            rf"it counts white space up to \s{{512}}, and each count is a state: {MASK_OTHERWISE}",
         )
     if word not in WORDS:
         raise UnsupportedTokenizerError(

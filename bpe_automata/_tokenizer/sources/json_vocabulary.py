@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
@@ -149,27 +149,21 @@ def base_symbols(
 
 def read_merges(entries: list[Any], vocabulary: dict[str, int]) -> np.ndarray:
     """int32 [m, 3], in order of rank. A pair that is listed several times has its last rank, as in
-    `tokenizers`; its other entries remain in the table, unused."""
-    pairs = [entry.split(" ") if isinstance(entry, str) else entry for entry in entries]
-    try:
-        rows = [(vocabulary[a], vocabulary[b], vocabulary[a + b]) for a, b in pairs]
-    except (KeyError, ValueError):
-        _refuse_merge(pairs, vocabulary)
-    return np.array(rows, dtype=np.int32).reshape(-1, 3)
-
-
-def _refuse_merge(pairs: list[Any], vocabulary: dict[str, int]) -> NoReturn:
-    """Raise BrokenTokenizerError for the first merge that is no pair of tokens making a token."""
-    for rank, parts in enumerate(pairs):
+    `tokenizers`; its other entries remain in the table, unused. Raises BrokenTokenizerError for the
+    first merge that is no pair of tokens making a token."""
+    rows = []
+    for rank, entry in enumerate(entries):
+        parts = entry.split(" ") if isinstance(entry, str) else entry
         if len(parts) != 2:
             raise BrokenTokenizerError(f"merge {rank} is {parts!r}, not a pair of tokens")
         left, right = parts
-        for part in (left, right, left + right):
-            if part not in vocabulary:
-                raise BrokenTokenizerError(
-                    f"merge {rank} ({left!r} + {right!r}) names {part!r}, which is not a token"
-                )
-    raise BrokenTokenizerError("the merge table is not a list of pairs of tokens")
+        try:
+            rows.append((vocabulary[left], vocabulary[right], vocabulary[left + right]))
+        except KeyError as error:
+            raise BrokenTokenizerError(
+                f"merge {rank} ({left!r} + {right!r}) names {error.args[0]!r}, which is not a token"
+            ) from error
+    return np.array(rows, dtype=np.int32).reshape(-1, 3)
 
 
 # ---------------------------------------------------------------- the byte alphabet
