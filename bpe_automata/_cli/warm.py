@@ -44,7 +44,6 @@ from bpe_automata.errors import BudgetExceededError
 from bpe_automata.integrations.bitmask import apply_bitmask
 from bpe_automata.schemas import json_schema
 from bpe_automata.schemas._escapes import json_string
-from bpe_automata.schemas._scalar_sets import within_length
 
 METHODS: tuple[Method, ...] = get_args(Method)
 _SMALL = (
@@ -161,6 +160,8 @@ def _steered(tokenizer: Tokenizer, eos_ids: tuple[int, ...]) -> None:
 
 def _warm_rare_kernels() -> None:
     """Run the kernels of other tokenizers: merges out of order, no pretokenizer, rank files."""
+    from bpe_automata.schemas._scalar_sets import within_length  # builds automata when imported
+
     vocabulary = ("a", "b", "c", "ab", "abc", "cab")
     merges = [("ab", "c"), ("c", "ab"), ("a", "b")]
     bare = Trained(models.BPE({token: k for k, token in enumerate(vocabulary)}, merges))
