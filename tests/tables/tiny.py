@@ -1,11 +1,9 @@
-"""What is small enough that everything about it can be computed otherwise: a language, a model, a
-tokenizer and its schemas."""
+"""What is small enough that everything about it can be computed otherwise: a language, a model
+and a tokenizer."""
 
 from __future__ import annotations
 
-import json
 import math
-from pathlib import Path
 
 import support
 
@@ -80,17 +78,8 @@ class BruteForce:
         return [sum(self.masked(path, paths) for path in each) for each in spelled]
 
 
-# A tokenizer of some hundred tokens, and schemas of which everything is known.
+# A tokenizer of some hundred tokens.
 
 ASCII = [chr(byte) for byte in range(0x20, 0x7F)]
 MERGES = [("t", "r"), ("tr", "u"), ("tru", "e"), ('"', ":"), ("a", '":')]
 TABLE = small_tokenizer([*ASCII, "\n", "tr", "tru", "true", '":', 'a":'], MERGES, added=["<end>"])
-PAIR = {"properties": {"a": {"type": "integer"}, "b": {"type": "boolean"}}, "type": "object"}
-CLOSED = {**PAIR, "additionalProperties": False, "required": ["a"]}
-
-
-def write_tokenizer(folder: Path) -> str:
-    """A folder that `Tokenizer.load` takes."""
-    (folder / "tokenizer.json").write_text(TABLE.to_json())
-    (folder / "tokenizer_config.json").write_text(json.dumps({"eos_token": "<end>"}))
-    return str(folder)
