@@ -110,6 +110,7 @@ $(HOSTS)/.installed: $(STAMP)
 # Masks beside those of other engines, all of which are installed with the rest, and starts; in a
 # quarter of an hour.
 masks: $(STAMP)
+	@$(BIN)/bpe-automata warm
 	@$(BIN)/python -m experiments masks
 
 exactness: $(STAMP)

