@@ -17,7 +17,10 @@ from support.steps import PREPEND, SPACED, in_turn
 
 from bpe_automata import ByteDFA, compile_regex, constrain
 from bpe_automata._constructions.lift import Lift
+from bpe_automata._core import lift as core
 from bpe_automata._core import reader, slices
+from bpe_automata._core.prefixed import PrefixedDfa
+from bpe_automata._core.vocabulary import vocabulary_trie
 from bpe_automata._decoding.constraint import rebuilt
 from bpe_automata._kernels.bits import members
 from bpe_automata.errors import (
@@ -99,6 +102,45 @@ def test_random_tokenizers(data):
 
 
 WIDE = (r".{0,9}b", r'([^"\\]|\\["\\n]){0,20}', "[a-zé ]{3,30}\n?", r"(\w+[^\w]?)+", "[^a]*a[^b]*b")
+
+
+@examples(60)
+@given(st.data())
+def test_states_that_need_tokens_of_many_bytes(data):
+    """Random automata and vocabularies that lack most bytes: a state is alive iff ids lead on."""
+    n, letters = data.draw(st.integers(2, 12)), "abc"
+    trans = np.zeros((n, 4), dtype=np.int32)
+    for state in range(1, n):
+        trans[state, 1:] = data.draw(st.lists(st.integers(0, n - 1), min_size=3, max_size=3))
+    byte_class = np.zeros(256, dtype=np.uint8)
+    byte_class[[ord(c) for c in letters]] = 1, 2, 3
+    accepting = np.array(
+        [False, *data.draw(st.lists(st.booleans(), min_size=n - 1, max_size=n - 1))]
+    )
+    words = data.draw(st.lists(st.text(letters, min_size=1, max_size=4), max_size=5, unique=True))
+    spellings = [word.encode() for word in words]
+    read = data.draw(st.lists(st.booleans(), min_size=len(words), max_size=len(words)))
+    own = data.draw(st.lists(st.booleans(), min_size=len(words), max_size=len(words)))
+    swapped = np.array([0, *data.draw(st.permutations(range(1, n)))], dtype=np.int32)
+    after = np.array(data.draw(st.lists(st.integers(1, n - 1), min_size=n, max_size=n)), np.int32)
+    after[0] = 0
+    trie = vocabulary_trie(spellings, [i for i in range(len(words)) if own[i]])
+    kinds = np.array([t >= 0 and read[t] for t in trie.token], dtype=np.int32)
+    added = np.array([i for i in range(len(words)) if not own[i]], dtype=np.int64)
+    dfa = ByteDFA(trans, byte_class, accepting, 1)
+    edges = {}
+    for state in range(1, n):
+        for i, spelled in enumerate(spellings):
+            if own[i] and read[i]:
+                edges[state, i] = dfa.walk(spelled, state)
+            elif not own[i]:
+                edges[state, i] = int(after[dfa.walk(spelled, int(swapped[state]))])
+    alive = accepting.copy()
+    open_ = np.flatnonzero(~alive)[1:]
+    spelled = core.packed_trie(trie, kinds, kinds, kinds)
+    good = alive.astype(np.uint8)
+    core.settle(open_, good, PrefixedDfa(dfa, 1, swapped, after), spelled, added)
+    assert set(np.flatnonzero(good).tolist()) == _alive(dfa, edges)
 
 
 @contextmanager
