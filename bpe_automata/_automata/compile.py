@@ -88,9 +88,7 @@ def finish(
     trans: int32 [n, n_atoms], state 0 dead, column 0 all 0; accepting: bool [n]; starts, atom_of:
     int32, the atom of each interval of code points, surrogates in atom 0.
     """
-    if trans.size * _EDGE_BYTES > budget.max_bytes and (
-        np.count_nonzero(trans) * _EDGE_BYTES > budget.max_bytes
-    ):
+    if np.count_nonzero(trans) * _EDGE_BYTES > budget.max_bytes:
         raise out_of_memory(budget)
     trans, accepting, start, column = minimise(trans, accepting, start)
     found = byte_table(trans, accepting, start, starts, column[atom_of], budget.max_bytes)

@@ -207,9 +207,8 @@ class LinkedDFA(ByteLanguage):
         """Some entries, int64, with the states that steps away lead to."""
         is_away = found < 0
         away, which = np.unique(found[is_away], return_inverse=True)
-        found[is_away] = np.array([self.enter(-1 - entry) for entry in away.tolist()], np.int64)[
-            which.reshape(-1)
-        ]
+        entered = np.array([self.enter(-1 - entry) for entry in away.tolist()], np.int64)
+        found[is_away] = entered[which.reshape(-1)]
         return found
 
     def live_by(self, readable: np.ndarray) -> LinkedDFA:

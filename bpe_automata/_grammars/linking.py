@@ -75,9 +75,9 @@ class _Rules:
         """Where texts begin."""
         end = Node(tuple, True, 0, 0, False)
         found: list[Place] = [(None, None)] if ROOT in self._networks.may_be_empty else []
-        return found + (
-            [self._rule(ROOT).before(end, None)] if ROOT in self._networks.least else []
-        )
+        if ROOT in self._networks.least:
+            found.append(self._rule(ROOT).before(end, None))
+        return found
 
     def _rule(self, name: str) -> Repeat:
         if name not in self._rules:
