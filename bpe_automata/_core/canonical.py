@@ -27,9 +27,10 @@ from bpe_automata._core.token_actions import (
 from bpe_automata._core.vocabulary import Nodes, Trie, vocabulary_trie
 from bpe_automata._sharing import Immutable
 from bpe_automata._tokenizer.derivation import derive
+from bpe_automata._tokenizer.description import Description
 from bpe_automata._tokenizer.pipeline import compile_pipeline
 from bpe_automata._tokenizer.tokenizer import Tokenizer, sample_texts
-from bpe_automata.errors import TokenizerMismatchError
+from bpe_automata.errors import TokenizerMismatchError, UnsupportedTokenizerError
 
 NO_TOKEN = -1
 _MOST_JOINTS = 24  # tokens of a text that are tried in other ids
@@ -150,6 +151,7 @@ def build_parts(tokenizer: Tokenizer) -> Parts:
     unmade = find_unmade(description, derivation)
     usable = derivation.reachable.copy()
     usable[unmade.ids] = True
+    _refuse_single_words(description, usable)
     usable[[token.id for token in description.added]] = False
     trie = vocabulary_trie(tokenizer.spellings, np.flatnonzero(usable))
     told_apart = WholePretokens(description.n_ids, unmade).told_apart
@@ -163,6 +165,18 @@ def _nodes(trie: Trie, actions: TokenActions) -> Nodes:
     """In the order of the trie's nodes, so that a walk reads memory in order."""
     token_class = np.where(trie.token < 0, 0, actions.of_token[trie.token])
     return Nodes(token_class, actions.text[trie.token], actions.first[trie.token])
+
+
+def _refuse_single_words(description: Description, usable: np.ndarray) -> None:
+    """A single word that is left in the text may become the same id."""
+    for token in description.added:
+        ordinary = description.tokens[token.id]
+        if token.single_word and ordinary and (usable[token.id] or description.ignore_merges):
+            raise UnsupportedTokenizerError(
+                f"added token {token.content!r}",
+                "single_word=True",
+                "it is an ordinary token as well, which stays in the text beside word characters",
+            )
 
 
 def canonical_automaton(tokenizer: Tokenizer, budget: Budget = READING) -> CanonicalAutomaton:

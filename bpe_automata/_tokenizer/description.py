@@ -63,14 +63,15 @@ class Prefix(Enum):
 class AddedToken:
     """A token that is cut out of the text before anything else happens. `special`: it means
     something to the model besides its text (the beginning of a turn, say); `lstrip`, `rstrip`: it
-    also removes the white space before or after it; `normalized`: cut out of the normalized
-    text."""
+    also removes the white space before or after it; `single_word`: not cut out next to a word
+    character; `normalized`: cut out of the normalized text."""
 
     id: int
     content: str
     special: bool
     lstrip: bool = False
     rstrip: bool = False
+    single_word: bool = False
     normalized: bool = False
 
 

@@ -31,6 +31,7 @@ from bpe_automata._tokenizer.source import INSTALL_TIKTOKEN
 from bpe_automata.errors import EncodingError
 
 PreTokenizer = pre_tokenizers.PreTokenizer
+_LETTER = "a"  # every splitter of words keeps it in one piece with other letters
 
 
 @dataclass(frozen=True)
@@ -137,7 +138,7 @@ Members = tuple[str, bool]
 def _numeric(text: str) -> Members:
     """Of `Digits`: after a leading letter, every second piece is numeric."""
     step = pre_tokenizers.Digits(individual_digits=False)
-    return "".join(_pieces(step, "a" + text)[1::2]), True
+    return "".join(_pieces(step, _LETTER + text)[1::2]), True
 
 
 def _removed(step: PreTokenizer) -> Callable[[str], Members]:
@@ -145,12 +146,36 @@ def _removed(step: PreTokenizer) -> Callable[[str], Members]:
     return lambda text: ("".join(_pieces(step, text)), False)
 
 
+def _next_to_letter(step: PreTokenizer, joined: bool) -> Callable[[str], Members]:
+    """The characters that `step` keeps in one piece with a letter (if not `joined`: in another).
+    All characters of one piece are alike, so the first of each is tested."""
+
+    def members(text: str) -> Members:
+        alike = (p for p in _pieces(step, text) if _is_joined(step, p[0]) == joined)
+        return "".join(alike), True
+
+    return members
+
+
+def _is_joined(step: PreTokenizer, character: str) -> bool:
+    return len(_pieces(step, _LETTER + character)) == 1
+
+
+_BERT = pre_tokenizers.BertPreTokenizer()
+_WORDS = pre_tokenizers.Whitespace()
+
 NAMED_KINDS: dict[str, Callable[[str], Members]] = {
     "digits": _numeric,
     "whitespace": _removed(pre_tokenizers.WhitespaceSplit()),
     "punctuation": _removed(pre_tokenizers.Punctuation("removed")),
+    "bert_whitespace": _removed(_BERT),
+    "bert_punctuation": _next_to_letter(_BERT, joined=False),
+    "word_whitespace": _removed(_WORDS),
+    "word": _next_to_letter(_WORDS, joined=True),
 }
-"""The named classes: of Digits, of WhitespaceSplit and of Punctuation."""
+"""The named classes. `digits`: of Digits; `whitespace`: of WhitespaceSplit; `punctuation`: of
+Punctuation; `bert_...`: of BertPreTokenizer; `word` and `word_whitespace`: `\\w` and `\\s` of
+Whitespace."""
 
 
 # ---------------------------------------------------------------- the library tokenizers

@@ -39,6 +39,8 @@ from bpe_automata._tokenizer.text_automaton import (
 )
 from bpe_automata.errors import BudgetExceededError, UnsupportedTokenizerError
 
+_NO_CHARACTERS: Ranges = from_pairs([])
+
 
 @dataclass(frozen=True)
 class Pipeline:
@@ -64,11 +66,10 @@ def _compiled(description: Description, engine: CharacterEngine) -> Pipeline:
     programs = [Program(tree_of(rule, engine.dialect), rule.pattern) for rule in rules]
     sources = list(dict.fromkeys(source for program in programs for source in program.classes))
     filters = filters_of(description.normalizers, engine)
-    strips = any(token.lstrip or token.rstrip for token in description.cut_out)
-    space = engine_class(engine, "whitespace", "") if strips else from_pairs([])
+    word, space = _neighbours(description.cut_out, engine)
     filter_classes = [ranges for filter_ in filters for ranges in filter_.classes]
     alphabet = _alphabet(
-        description, [*(engine_class(engine, *s) for s in sources), *filter_classes, space]
+        description, [*(engine_class(engine, *s) for s in sources), *filter_classes, word, space]
     )
     _check_readable(alphabet, description)
     split = alphabet.inside[: len(sources)]
@@ -81,7 +82,7 @@ def _compiled(description: Description, engine: CharacterEngine) -> Pipeline:
     )
     text = build_text_automaton(
         description.added,
-        AddedCharacters(description.cut_out, alphabet, space),
+        AddedCharacters(description.cut_out, alphabet, word, space),
         description.prefix,
         alphabet.atom(" "),
         description.lost,
@@ -131,6 +132,16 @@ def _check_byte_tokens(description: Description) -> None:
             f"<0x{missing[0]:02X}>",
             "this byte has no token, so some characters fall back and others do not; not modelled",
         )
+
+
+def _neighbours(added: tuple[AddedToken, ...], engine: CharacterEngine) -> tuple[Ranges, Ranges]:
+    """(word characters, white space), each empty if no added token has a flag that needs it."""
+    word = any(token.single_word for token in added)
+    space = any(token.lstrip or token.rstrip for token in added)
+    return (
+        engine_class(engine, "word", "") if word else _NO_CHARACTERS,
+        engine_class(engine, "whitespace", "") if space else _NO_CHARACTERS,
+    )
 
 
 def _coarse(split: np.ndarray, n_atoms: int) -> tuple[np.ndarray, list[frozenset[int]]]:

@@ -156,7 +156,8 @@ class _Explorer:
             self.after_row.append(self.afters.number(self._after(state)))
 
     def ends(self, state: _State) -> bool:
-        return state.phase != PUT
+        passes = self.first.ends(state.first) and self.second.ends(state.second)
+        return passes and state.phase != PUT
 
     def is_put(self, state: _State) -> bool:
         return state.phase == BEFORE
@@ -169,10 +170,10 @@ class _Explorer:
             if self.space >= 0:
                 row[self.space] = self.number(state._replace(phase=PUT))
             return row
-        for space, atoms in self.atoms.items():
+        for trait, atoms in self.atoms.items():
             row[atoms] = self._inside(
-                self.first.step_outside(state.first, space),
-                self.second.step_outside(state.second, space),
+                self.first.step_by_trait(state.first, trait),
+                self.second.step_by_trait(state.second, trait),
             )
         for atom in self.first.continuing(state.first) | self.second.continuing(state.second):
             check()
@@ -212,9 +213,11 @@ class _Explorer:
         first, second = self.numbered
         found = {first[k] for k in self.first.depending(state.first)}
         found.update(second[k] for k in self.second.depending(state.second))
-        if state.first.space or state.first.no_space:
+        if not self.second.ends(state.second):
+            found.update(first)
+        if state.first.next or state.first.word or state.first.space:
             found.update(second)
-        begun = {atom for node in state.first.nodes for atom in self.first.trie.children[node]}
+        begun = {atom for node, _ in state.first.nodes for atom in self.first.trie.children[node]}
         if begun:
             found.update(k for k in second if self.words[k][0] in begun)
         return found
@@ -240,7 +243,9 @@ class _Explorer:
     ) -> tuple[AddedState, AddedState] | None:
         """Cut out by the first pass: for the second pass, the text before it ends."""
         first = self.first.after(state.first, position)
-        return None if first is None else (first, AddedText.start)
+        if first is None or not self.second.ends(state.second):
+            return None
+        return first, AddedText.start
 
     def _after_second(
         self, state: _State, k: int, position: int

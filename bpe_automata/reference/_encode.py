@@ -29,8 +29,8 @@ class Encoder:
     def __init__(self, description: Description, dialect: str = "oniguruma") -> None:
         """`dialect`: of the backend's engine. Raises UnsupportedTokenizerError for options of added
         tokens that are not written out here."""
-        if any(t.lstrip or t.rstrip for t in description.cut_out):
-            raise UnsupportedTokenizerError("added tokens", "lstrip, rstrip", "")
+        if any(t.lstrip or t.rstrip or t.single_word for t in description.cut_out):
+            raise UnsupportedTokenizerError("added tokens", "lstrip, rstrip, single_word", "")
         self._description = description
         self._split: Split = _tiktoken_split if dialect == "fancy-regex" else _tokenizers_split
         self._ranks: Ranks = merge_ranks(description)

@@ -299,7 +299,9 @@ def splitters() -> st.SearchStrategy[Json]:
         behavior.map(lambda how: _as_json(pre_tokenizers.Punctuation(how))),
         st.sampled_from(
             [
+                {"type": "Whitespace"},
                 {"type": "WhitespaceSplit"},
+                {"type": "BertPreTokenizer"},
                 {"type": "CharDelimiterSplit", "delimiter": "a"},
                 {"type": "FixedLength", "length": 3},
             ]
@@ -317,7 +319,7 @@ def _as_json(part: pre_tokenizers.PreTokenizer) -> Json:
 def added_tokens(byte_level: bool, may_be_normalized: bool = True) -> st.SearchStrategy[list[Json]]:
     """Up to three added tokens, without ids; not `é` with the byte alphabet, which is how a byte is
     written, so it would have that byte's id."""
-    names = ["lstrip", "rstrip", "special"]
+    names = ["lstrip", "rstrip", "single_word", "special"]
     names += ["normalized"] * may_be_normalized
     rarely = st.sampled_from((False, False, False, True))
     flags = st.fixed_dictionaries({}, optional=dict.fromkeys(names, rarely))

@@ -191,9 +191,12 @@ def test_composed_and_decomposed():
 # ---------------------------------------------------------------- added tokens under masks
 
 
-@pytest.mark.parametrize("flag", ["normalized", "lstrip", "rstrip", "special"])
+@pytest.mark.parametrize("flag", ["normalized", "lstrip", "rstrip", "single_word", "special"])
 def test_masks_with_added_tokens(flag):
-    added = [added_token("<b>", **{flag: True}), added_token("ba", normalized=True)]
+    added = [
+        added_token("<b>", **{flag: True}),
+        added_token("ba", normalized=flag != "single_word"),
+    ]
     tokenizer = small_tokenizer(["a", "b", " ", "<", ">", "ab"], [("a", "b")], added=added)
     compared = 0
     for regex in ("(a|b|<b>){0,3}", " ?<b> ?", "(<|b|>|a){0,4}", "a?<b>b|ba"):

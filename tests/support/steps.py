@@ -145,7 +145,10 @@ PRETOKENIZER_CASES = [
         pre("`Punctuation`", {"type": "Punctuation", "behavior": behavior}, behavior)
         for behavior in BEHAVIORS
     ),
-    pre("`WhitespaceSplit`", {"type": "WhitespaceSplit"}),
+    *(
+        pre(f"`{kind}`", {"type": kind})
+        for kind in ("Whitespace", "WhitespaceSplit", "BertPreTokenizer")
+    ),
     pre("`CharDelimiterSplit`", {"type": "CharDelimiterSplit", "delimiter": "a"}),
     pre("`FixedLength`", {"type": "FixedLength", "length": 3}),
     pre("without `use_regex`", byte_level(), "", BYTES, BYTE, byte_level=True),
@@ -175,10 +178,7 @@ PRETOKENIZER_CASES = [
          "metaspace, punctuation", space=SPACE, pretokenizer=metaspace()),
     pre("`Sequence`", sequence({"type": "WhitespaceSplit"}, sequence({"type": "Punctuation"})),
          "nested"),
-    *(
-        not_pre(f"`{kind}`", {"type": kind}, "pretokenizer", kind)
-        for kind in ("Whitespace", "BertPreTokenizer", "UnicodeScripts")
-    ),
+    not_pre("`UnicodeScripts`", {"type": "UnicodeScripts"}, "pretokenizer", "UnicodeScripts"),
     *(
         pre("`Digits` after `ByteLevel`", AFTER_BYTES[each], f"individual {each}", BYTES, BYTE,
              byte_level=True, pretokenizer=byte_level(True), vocabulary=BYTE_TABLE,
@@ -207,7 +207,7 @@ PRETOKENIZER_CASES = [
              sequence({"type": "Digits", "individual_digits": True}, metaspace()),
              "pretokenizer", "puts a space", space=SPACE),
     not_pre("a class after `Metaspace` that tells `▁` from a space",
-             sequence(metaspace(), {"type": "WhitespaceSplit"}), "pretokenizer", "sees '▁'",
+             sequence(metaspace(), {"type": "Whitespace"}), "pretokenizer", "sees '▁'",
              space=SPACE, pretokenizer=metaspace()),
     not_pre("`add_prefix_space` after a normalizer that strips", prefixed(True),
              "ByteLevel.add_prefix_space", "strip", byte_level=True, pretokenizer=byte_level(),

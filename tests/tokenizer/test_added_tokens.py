@@ -30,7 +30,7 @@ from bpe_automata.testing import (
 
 SPECIAL = st.text(st.sampled_from("ab<"), min_size=1, max_size=3)
 FLAGS = st.dictionaries(
-    st.sampled_from(("normalized", "lstrip", "rstrip")), st.just(True), max_size=2
+    st.sampled_from(("normalized", "lstrip", "rstrip", "single_word")), st.just(True), max_size=2
 )
 
 
@@ -64,8 +64,8 @@ def test_ids_are_cut_so_iff_encode_cuts_them_so(data, contents, characters):
 
 @examples(80)
 @given(st.data(), st.dictionaries(SPECIAL, FLAGS, min_size=1, max_size=3))
-def test_two_passes_and_white_space_beside(data, entries):
-    """normalized=True (a second pass), lstrip, rstrip, in any company."""
+def test_two_passes_white_space_beside_and_single_words(data, entries):
+    """normalized=True (a second pass), lstrip, rstrip, single_word, in any company."""
     added = [added_token(content, **flags) for content, flags in sorted(entries.items())]
     try:
         tokenizer = small_tokenizer("ab< .\n", added=added)

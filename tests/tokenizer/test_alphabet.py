@@ -90,8 +90,16 @@ SPANS = {
     "digits": lambda c: pre_tokenizers.Digits(True).pre_tokenize_str("a" + c)[0][0] == "a",
     "whitespace": lambda c: pre_tokenizers.WhitespaceSplit().pre_tokenize_str(c) == [],
     "punctuation": lambda c: pre_tokenizers.Punctuation("removed").pre_tokenize_str(c) == [],
+    "bert_whitespace": lambda c: pre_tokenizers.BertPreTokenizer().pre_tokenize_str(c) == [],
+    "bert_punctuation": lambda c: _pieces(pre_tokenizers.BertPreTokenizer(), f"a{c}a") == 3,
+    "word_whitespace": lambda c: pre_tokenizers.Whitespace().pre_tokenize_str(c) == [],
+    "word": lambda c: _pieces(pre_tokenizers.Whitespace(), f"a{c}a") == 1,
 }
 """The definition of each named class, one character at a time."""
+
+
+def _pieces(step, text):
+    return len(step.pre_tokenize_str(text))
 
 
 def fancy_regex():

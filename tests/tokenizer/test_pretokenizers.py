@@ -64,8 +64,8 @@ def check(pretokenizer, text, machine=None):
 
 
 STEPS = (
-    *(digits(), digits(False), {"type": "WhitespaceSplit"}),
-    {"type": "FixedLength", "length": 2},
+    *(digits(), digits(False), {"type": "Whitespace"}, {"type": "WhitespaceSplit"}),
+    *({"type": "BertPreTokenizer"}, {"type": "FixedLength", "length": 2}),
     *({"type": "CharDelimiterSplit", "delimiter": d} for d in "a "),
     *({"type": "Punctuation", "behavior": b} for b in BEHAVIORS),
     *(

@@ -238,6 +238,16 @@ def _rules(step: Json) -> list[SplitRule]:
             return [SplitRule("punctuation", "", step["behavior"].lower())]
         case "WhitespaceSplit":
             return [SplitRule("whitespace", "", "removed")]
+        case "Whitespace":
+            return [
+                SplitRule("word_whitespace", "", "removed"),
+                SplitRule("word", "", "contiguous"),
+            ]
+        case "BertPreTokenizer":
+            return [
+                SplitRule("bert_whitespace", "", "removed"),
+                SplitRule("bert_punctuation", "", "isolated"),
+            ]
         case "CharDelimiterSplit":
             return [SplitRule("literal", step["delimiter"], "removed")]
         case "FixedLength" if step["length"] > 0:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from bpe_automata._budget import check
 from bpe_automata._tokenizer.description import AddedToken, Prefix
 from bpe_automata._tokenizer.sources.json_normalizer import Normalizer
 from bpe_automata.errors import ONLY_BPE, BrokenTokenizerError, UnsupportedTokenizerError
@@ -199,18 +200,13 @@ def read_added(entries: list[Json]) -> tuple[AddedToken, ...]:
             special=bool(entry.get("special")),
             lstrip=bool(entry.get("lstrip")),
             rstrip=bool(entry.get("rstrip")),
+            single_word=bool(entry.get("single_word")),
             normalized=bool(entry.get("normalized")),
         )
         for entry in entries
     )
     tokens = tuple(token for token in tokens if token.content)
-    if single := [entry["content"] for entry in entries if entry.get("single_word")]:
-        raise UnsupportedTokenizerError(
-            f"added token {single[0]!r}",
-            "single_word=True",
-            "that it stays in the text beside a word character is not modelled; make it "
-            "single_word=False",
-        )
+    _check_single_words(tokens)
     _check_stripping(tokens)
     return tokens
 
@@ -276,6 +272,27 @@ def check_normalized(added: tuple[AddedToken, ...], normalizer: Normalizer) -> N
             )
 
 
+def _check_single_words(tokens: tuple[AddedToken, ...]) -> None:
+    """Refuse `single_word` tokens that overlap others: where `tokenizers` finds one inside a longer
+    word, it continues after it, past tokens that begin inside it."""
+    contents = {token.content for token in tokens}
+    for token in tokens:
+        if not token.single_word:
+            continue
+        others, own = contents - {token.content}, {token.content}
+        clash = _overlap(own, others) or _overlap(others, own) or _overlaps_itself(token.content)
+        if clash:
+            raise UnsupportedTokenizerError(
+                f"added token {token.content!r}", "single_word=True", f"it overlaps {clash!r}"
+            )
+
+
+def _overlaps_itself(content: str) -> str | None:
+    """A proper suffix of the content that is also a prefix, None if there is none."""
+    ends = (content[k:] for k in range(1, len(content)))
+    return next((end for end in ends if content.startswith(end)), None)
+
+
 def _check_stripping(tokens: tuple[AddedToken, ...]) -> None:
     """Refuse tokens that remove white space together with tokens that begin or end with it: which
     of them gets it depends on the order of the matches."""
@@ -285,3 +302,17 @@ def _check_stripping(tokens: tuple[AddedToken, ...]) -> None:
         raise UnsupportedTokenizerError(
             f"added token {strips!r}", "lstrip or rstrip", f"{spaced!r} has white space at its rim"
         )
+
+
+def _overlap(ones: set[str], others: set[str]) -> tuple[str, str] | None:
+    """(one, other) such that an occurrence of `other` can begin inside one of `one`, or None."""
+    begins = {other[:k]: other for other in others for k in range(1, len(other) + 1)}
+    for one in ones:
+        for i in range(len(one)):
+            check()
+            if one[i:] in begins:
+                return one, begins[one[i:]]
+            for j in range(i + 1, len(one)):
+                if one[i:j] in others:
+                    return one, one[i:j]
+    return None

@@ -164,7 +164,7 @@ def source_of(tokenizer, **changes):
     return replace(source, **changes)
 
 
-@pytest.mark.parametrize("step", [{"type": "WhitespaceSplit"}, byte_level(True), None])
+@pytest.mark.parametrize("step", [{"type": "Whitespace"}, byte_level(True), None])
 def test_without_a_decoder_ids_are_not_decoded_to_their_text(step):
     """tokenizers joins the tokens with spaces: `i`, `d` is decoded to `i d`."""
     good = json.loads(small_tokenizer(BYTES, pretokenizer=step).to_json())
