@@ -35,14 +35,15 @@ class Normalization:
     """One normalizer step. `kind`: "nfc", "nfd", "nfkc", "nfkd", "characters" (a map of single
     characters), "strip" or "replace"; `apply`: the normalizer of the library that runs it;
     `library`: that library's name and version; `left`, `right`: the sides of a "strip"; `pattern`
-    and `content`: the texts of a "replace"; `name`: the library's name of a "characters" step."""
+    ("regex" or "literal", and its source) and `content`: of a "replace"; `name`: the library's
+    name of a "characters" step."""
 
     kind: str
     apply: Callable[[str], str]
     library: str
     left: bool = False
     right: bool = False
-    pattern: str = ""
+    pattern: tuple[str, str] = ("", "")
     content: str = ""
     name: str = ""
 

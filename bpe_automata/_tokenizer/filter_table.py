@@ -84,6 +84,29 @@ def ranges_of(numbers: np.ndarray, wanted: list[int]) -> tuple[Ranges, ...]:
     return tuple(pairs[value == k] for k in wanted)
 
 
+def label_by(keys: list[np.ndarray]) -> np.ndarray:
+    """int32 [0x110000]: equal where all `keys` (bool or int [0x110000]) are equal."""
+    changes = np.zeros(N_CODE_POINTS, dtype=bool)
+    changes[0] = True
+    for key in keys:
+        changes[1:] |= key[1:] != key[:-1]
+    begins = np.flatnonzero(changes)  # of runs: there are a thousand times more code points
+    code = np.zeros(len(begins), dtype=np.int64)
+    for key in keys:
+        each = key[begins]
+        _, code = np.unique(code * (int(each.max()) + 1) + each, return_inverse=True)
+    labels = code.ravel().astype(np.int32)
+    return np.repeat(labels, np.diff(begins, append=N_CODE_POINTS))
+
+
+def mask_of(ranges: Ranges) -> np.ndarray:
+    """bool [0x110000]: which code points are in the ranges."""
+    change = np.zeros(N_CODE_POINTS + 1, dtype=np.int8)
+    change[ranges[:, 0]] += 1
+    change[ranges[:, 1]] -= 1
+    return np.cumsum(change[:-1], dtype=np.int8).astype(bool)
+
+
 # ---------------------------------------------------------------- stored on disk
 
 

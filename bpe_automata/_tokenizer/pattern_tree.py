@@ -1,10 +1,13 @@
-"""The syntax tree of a split pattern, and what it tells of the matches: their characters, and the
-neighbours among their case-insensitive letters.
+"""The syntax tree of a split pattern, and what it tells of the matches: their characters, the
+neighbours among their case-insensitive letters, bounds on their weight and length.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+
+from bpe_automata.errors import UnsupportedTokenizerError
 
 
 @dataclass(frozen=True)
@@ -100,3 +103,54 @@ def folded_letters(node: Node) -> list[str | None]:
     if isinstance(node, Alt):
         return [None, *(letter for o in node.options for letter in (*folded_letters(o), None))]
     return [None]
+
+
+# ---------------------------------------------------------------- bounds on matches
+
+
+def lightest(node: Node, weigh: Callable[[Char], float]) -> float:
+    """A lower bound on the weight of every match; characters of class `c` weigh at least
+    `weigh(c)` >= 0. Raises UnsupportedTokenizerError."""
+    if isinstance(node, Char):
+        return weigh(node)
+    if isinstance(node, Look | Ahead | Start):
+        return 0
+    if isinstance(node, Seq):
+        return sum(lightest(item, weigh) for item in node.items)
+    if isinstance(node, Alt):
+        return min(lightest(option, weigh) for option in node.options)
+    if isinstance(node, Repeat):
+        return node.least * lightest(node.item, weigh) if node.least else 0
+    raise _unknown(node)
+
+
+def shortest(node: Node) -> int:
+    """A lower bound on the length of every match. Raises UnsupportedTokenizerError."""
+    return int(lightest(node, lambda character: 1))
+
+
+def longest(node: Node) -> int | None:
+    """An upper bound on the length of every match, None if there is none. Raises
+    UnsupportedTokenizerError."""
+    if isinstance(node, Char):
+        return 1
+    if isinstance(node, Look | Ahead | Start):
+        return 0
+    if isinstance(node, Repeat):
+        inside = longest(node.item)
+        if inside == 0 or node.most == 0:
+            return 0
+        return None if inside is None or node.most is None else node.most * inside
+    if not isinstance(node, Seq | Alt):
+        raise _unknown(node)
+    parts = [longest(part) for part in (node.items if isinstance(node, Seq) else node.options)]
+    known = [part for part in parts if part is not None]
+    if len(known) < len(parts):
+        return None
+    return sum(known) if isinstance(node, Seq) else max(known)
+
+
+def _unknown(node: object) -> UnsupportedTokenizerError:
+    return UnsupportedTokenizerError(
+        "normalizer Replace", type(node).__name__, "this construct is not modelled in a normalizer"
+    )

@@ -17,7 +17,9 @@ from itertools import pairwise
 import numpy as np
 
 from bpe_automata._budget import check
+from bpe_automata._storage import checked_load, store_arrays
 from bpe_automata._tokenizer.alphabet import LAST_CODE_POINT
+from bpe_automata._tokenizer.description import Normalization
 from bpe_automata.errors import BrokenTokenizerError
 
 Apply = Callable[[str], str]
@@ -69,6 +71,19 @@ def images(apply: Apply, whole_blocks: bool = False) -> dict[str, str]:
             characters = list(text_of(codes))
             results = zip(characters, apply_to_all(apply, characters), strict=True)
             found.update((c, result) for c, result in results if c != result)
+    return found
+
+
+def stripped(step: Normalization) -> list[str]:
+    """The characters that a "strip" removes, tried one by one (half a second), then stored on
+    disk."""
+    key = f"{step.library} stripped"
+    known = checked_load("characters", key, "", lambda arrays: list(map(chr, arrays["points"])))
+    if known is not None:
+        return known
+    found = [c for block in blocks() for c in text_of(block) if not step.apply(c)]
+    points = np.array([ord(c) for c in found], dtype=np.int32)
+    store_arrays("characters", key, "", {"points": points})
     return found
 
 

@@ -155,7 +155,7 @@ def _is_installed(library: str) -> bool:
 def _normalization(step: dict[str, Any]) -> Normalization:
     from bpe_automata._tokenizer.sources.json_normalizer import with_apply
 
-    return with_apply(Normalization(**step))
+    return with_apply(Normalization(**{**step, "pattern": tuple(step["pattern"])}))
 
 
 class _StoredBackend:

@@ -263,10 +263,9 @@ def _bytes(draw: st.DrawFn) -> tuple[Json, Json | None]:
 
 
 def normalizers() -> st.SearchStrategy[Json | None]:
-    """None, one step of any kind that is modelled, or two Unicode forms."""
-    forms = st.sampled_from([{"type": kind} for kind in _FORMS])
+    """None, or up to three steps of all kinds that are modelled."""
     one = st.one_of(
-        forms,
+        st.sampled_from([{"type": kind} for kind in _FORMS]),
         st.sampled_from([{"type": kind} for kind in ("Lowercase", "Nmt", "StripAccents")]),
         st.builds(
             lambda left, right: {"type": "Strip", "strip_left": left, "strip_right": right},
@@ -277,12 +276,15 @@ def normalizers() -> st.SearchStrategy[Json | None]:
             [
                 {"type": "Replace", "pattern": {"String": "ab"}, "content": "b"},
                 {"type": "Replace", "pattern": {"String": "é"}, "content": "e"},
-                {"type": "Replace", "pattern": {"String": "  "}, "content": " "},
+                {"type": "Replace", "pattern": {"Regex": r"\s+"}, "content": " "},
+                {"type": "Replace", "pattern": {"Regex": r"a{2,}"}, "content": "a"},
             ]
         ),
     )
-    two = st.tuples(forms, forms).map(lambda steps: sequence_of("normalizers", *steps))
-    return st.one_of(st.none(), st.none(), one, two)
+    several = st.lists(one, min_size=2, max_size=3).map(
+        lambda steps: sequence_of("normalizers", *steps)
+    )
+    return st.one_of(st.none(), st.none(), one, several)
 
 
 def splitters() -> st.SearchStrategy[Json]:

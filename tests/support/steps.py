@@ -63,16 +63,18 @@ NORMALIZER_CASES = [
         for left, right in ((True, True), (True, False), (False, True))
     ),
     norm("`Replace`", replace({"String": "ab"}, "b"), SPACES, "String"),
-    norm("`Replace`", replace({"String": "aa"}, ""), SPACES, "to nothing"),
+    norm("`Replace`", replace({"Regex": r"\s+"}, " "), SPACES, "Regex"),
+    norm("`Replace`", replace({"Regex": "a{2,}"}, ""), SPACES, "to nothing"),
     norm('`Replace " " → "▁"`', SPACED, SPACES, space=SPACE),
     norm('`Prepend "▁"`', in_turn(PREPEND, SPACED), SPACES, "llama", space=SPACE),
-    norm("`Sequence` of Unicode forms", in_turn(NFD, {"type": "NFKC"}), ALPHABET),
-    norm('one step, then `Replace " " → "▁"`', in_turn(LOWER, SPACED), ALPHABET, space=SPACE),
+    norm("`Sequence`", in_turn(NFD, LOWER, {"type": "StripAccents"}), ALPHABET, "bert"),
+    norm("`Sequence`", in_turn(NFC, replace({"Regex": r"\s+"}, " "), LOWER), ALPHABET, "clip"),
+    norm("`Sequence`", in_turn(LOWER, SPACED), ALPHABET, "then spaces", space=SPACE),
     not_norm("`Precompiled`", PRECOMPILED, "normalizer", "Precompiled"),
     not_norm("`BertNormalizer`", BERT, "normalizer", "BertNormalizer"),
     not_norm("`ByteLevel`", {"type": "ByteLevel"}, "normalizer", "ByteLevel"),
     not_norm("other `Prepend`", {"type": "Prepend", "prepend": "x"}, "normalizer Prepend", "x"),
-    not_norm("`Sequence` of other steps", UNDO, "normalizer Sequence", "undo"),
+    not_norm("steps that may undo one another", UNDO, "normalizer Sequence", "undo"),
     not_norm(
         "steps after spaces became `▁`",
         in_turn(SPACED, LOWER),
@@ -80,14 +82,11 @@ NORMALIZER_CASES = [
         space=SPACE,
     ),
     not_norm(
-        "`Replace` that writes `▁`",
-        in_turn(replace({"String": "c"}, SPACE), SPACED),
-        "normalizer Replace",
-        SPACE,
-        space=SPACE,
+        "`Replace` that writes `▁`", replace({"Regex": "c"}, SPACE), "normalizer Replace", SPACE
     ),
-    not_norm("`Replace` of a regex", replace({"Regex": r"\s+"}, " "), "normalizer Replace",
-             "regex"),
+    not_norm("`Replace` by what may be shorter or longer", replace({"Regex": "a|bab"}, "ab"),
+             "normalizer Replace", "shorter"),
+    not_norm("`Replace` with lookbehind", replace({"Regex": "(?<=a)b"}, ""), "normalizer Replace"),
 ]  # fmt: skip
 
 

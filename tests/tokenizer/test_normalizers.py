@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from readers import Reader, representatives
 from support import examples
-from tokenizers import Tokenizer, models, normalizers
+from tokenizers import Regex, Tokenizer, models, normalizers
 from tokenizers.normalizers import Lowercase, Nmt, Replace, Strip, StripAccents
 
 from bpe_automata._storage import CorruptCacheWarning, cache_folder
@@ -64,6 +64,15 @@ REPLACEMENTS = [
     ("``", '"'),
     ("é", "e"),
     ("A", ""),
+    (Regex(r"\s+"), " "),
+    (Regex(" {2,}"), " "),
+    (Regex("[0-9]"), "0"),
+    (Regex(r"\s+(?!\S)"), ""),
+    (Regex("b+?x|bx"), "bx"),
+    (Regex(r"\p{L}b*"), "ab"),
+    (Regex("a|bab"), "ab"),
+    (Regex("(?:ab)+"), "ab"),
+    (Regex("[^a]b|b"), "b"),
 ]
 SINGLE = [normalizers.NFC(), normalizers.NFD(), normalizers.NFKC(), normalizers.NFKD(),
           Lowercase(), StripAccents(), Nmt(), Strip(), Strip(left=False), Strip(right=False),
@@ -73,7 +82,7 @@ STEPS = st.one_of(
 )
 
 
-@given(steps=st.lists(STEPS, max_size=2), texts=st.lists(TEXTS, min_size=20, max_size=40))
+@given(steps=st.lists(STEPS, max_size=4), texts=st.lists(TEXTS, min_size=20, max_size=40))
 @examples(60)
 def test_filters_accept_what_the_sequence_leaves(steps: list, texts: list[str]) -> None:
     whole = normalizers.Sequence(steps)
@@ -120,6 +129,16 @@ def test_every_character_by_itself_in_a_step(step) -> None:
     accepts = reader(step).accepts
     for code in [*range(0x3100), *range(0xA000, 0xAC00), *range(0xE000, 0x12000)]:
         assert accepts(chr(code)) == (step.normalize_str(chr(code)) == chr(code)), hex(code)
+
+
+# ---------------------------------------------------------------- sequences in use, and refusals
+
+
+def test_matches_that_only_together_leave_the_text_are_refused() -> None:
+    step = Replace(Regex("a|bab"), "ab")
+    assert step.normalize_str("abab") == "abab"
+    with pytest.raises(UnsupportedTokenizerError, match="shorter than what is written"):
+        reader(step)
 
 
 # ---------------------------------------------------------------- Unicode forms

@@ -104,17 +104,15 @@ def tokenizers_object(folder: Path) -> tuple[Any, dict[str, Any]]:
     return tokenizers.Tokenizer.from_str(written()), {}
 
 
-def normalizing(step: dict[str, Any]) -> Any:
-    def path(folder: Path) -> tuple[Any, dict[str, Any]]:
-        (folder / "y.json").write_text(written(normalizer=step))
-        return folder / "y.json", {}
-
-    return path
+def normalizing(folder: Path) -> tuple[Any, dict[str, Any]]:
+    sequence = {"type": "Sequence", "normalizers": NORMALIZERS}
+    (folder / "y.json").write_text(written(normalizer=sequence))
+    return folder / "y.json", {}
 
 
 KINDS = [
     *(json_path, rank_path, tekken_path, sentencepiece_path, gguf_path, encoding),
-    *(tokenizers_object, *map(normalizing, NORMALIZERS)),
+    *(tokenizers_object, normalizing),
 ]
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from tokenizers import normalizers
+from tokenizers import Regex, normalizers
 
 from bpe_automata._tokenizer.description import Normalization, Prefix
 from bpe_automata._tokenizer.unicode_forms import FORMS, TOKENIZERS, sibling, tokenizers_form
@@ -22,17 +22,18 @@ _BY_CHARACTER = ("Lowercase", "Nmt", "StripAccents")
 _REFUSED = {
     "Precompiled": "its table maps sequences of characters (a Darts trie), not modelled",
     "BertNormalizer": "it puts spaces around Chinese characters, not modelled; if it only "
-    "lowercases, write it as Lowercase",
+    "lowercases or strips accents, write it as Sequence[NFD, Lowercase, StripAccents]",
     "ByteLevel": "it writes bytes as letters before the pretokenizer sees the text, not modelled; "
     "use the ByteLevel pretokenizer",
 }
+_SPACE_MARK = "▁"
 
 
 @dataclass(frozen=True)
 class Normalizer:
-    """steps: at most one, which stands for any number of Unicode forms in a row; prefix: NONE or
-    PIECE; space: the character that is written for a space after all steps, None if spaces remain
-    spaces."""
+    """steps: in order, without those that do nothing, and without two Unicode forms in a row;
+    prefix: NONE or PIECE; space: the character that is written for a space after all steps, None
+    if spaces remain spaces."""
 
     steps: tuple[Normalization, ...] = ()
     prefix: Prefix = Prefix.NONE
@@ -48,17 +49,13 @@ def read_normalizer(normalizer: Json | None) -> Normalizer:
     space = _space(rest)
     others = [part for part in rest if _written_space(part) is None]
     steps = _collapsed([step for part in others for step in _step(part)])
-    if prepended and prepended != [space]:
-        why = f"only {space!r}, which stands for a space, once" if space else "no space is replaced"
-        raise UnsupportedTokenizerError("normalizer Prepend", "".join(prepended), why)
-    kinds = ["Prepend"] * bool(prepended) + [step.name or step.kind for step in steps]
-    if len(kinds) > 1:
-        raise UnsupportedTokenizerError(
-            "normalizer Sequence",
-            kinds,
-            "one step may undo another, as NFC undoes NFD, so only Unicode forms are modelled "
-            "together; write one step, and change the texts of the others beforehand",
-        )
+    if prepended:
+        _check_prepend(prepended, space, steps)
+    for step in steps:
+        if step.kind == "replace" and (space or _SPACE_MARK) in step.content:
+            raise UnsupportedTokenizerError(
+                "normalizer Replace", step.content, "it writes what stands for a space in tokens"
+            )
     return Normalizer(steps, Prefix.PIECE if prepended else Prefix.NONE, space)
 
 
@@ -94,6 +91,18 @@ def _written_space(part: Json) -> str | None:
     return content if len(content) == 1 and content != " " else None
 
 
+def _check_prepend(
+    prepended: list[str], space: str | None, steps: tuple[Normalization, ...]
+) -> None:
+    if prepended != [space]:
+        why = f"only {space!r}, which stands for a space, once" if space else "no space is replaced"
+        raise UnsupportedTokenizerError("normalizer Prepend", "".join(prepended), why)
+    if steps:
+        raise UnsupportedTokenizerError(
+            "normalizer Sequence", ["Prepend", steps[0].kind], "this pair is not modelled"
+        )
+
+
 # ---------------------------------------------------------------- steps
 
 
@@ -127,16 +136,17 @@ def _strip(left: bool, right: bool) -> list[Normalization]:
 
 def _replace(part: Json) -> list[Normalization]:
     kind, source = _pattern(part)
-    if kind == "Regex" or not source:
-        why = "it is empty" if not source else "it is a regex: only texts are modelled"
-        raise UnsupportedTokenizerError("normalizer Replace", source, why)
     content = _text(part, "content")
-    return [] if source == content else [_replacing(source, content)]
+    return [] if kind == "literal" and source == content else [_replacing(kind, source, content)]
 
 
-def _replacing(source: str, content: str) -> Normalization:
-    apply = normalizers.Replace(source, content).normalize_str
-    return Normalization("replace", apply, TOKENIZERS, pattern=source, content=content)
+def _replacing(kind: str, source: str, content: str) -> Normalization:
+    try:
+        made = normalizers.Replace(Regex(source) if kind == "regex" else source, content)
+    except Exception as error:  # the binding raises a bare Exception
+        raise BrokenTokenizerError(f"the regex engine rejects {source!r}: {error}") from error
+    apply = made.normalize_str
+    return Normalization("replace", apply, TOKENIZERS, pattern=(kind, source), content=content)
 
 
 def with_apply(step: Normalization) -> Normalization:
@@ -147,15 +157,15 @@ def with_apply(step: Normalization) -> Normalization:
         return _by_character(step.name)
     if step.kind == "strip":
         return _strip(step.left, step.right)[0]
-    return _replacing(step.pattern, step.content)
+    return _replacing(*step.pattern, step.content)
 
 
 def _pattern(part: Json) -> tuple[str, str]:
-    """("Regex" or "String", its source)."""
     pattern = part.get("pattern")
-    for kind in ("Regex", "String"):
-        if isinstance(pattern, dict) and isinstance(pattern.get(kind), str):
-            return kind, pattern[kind]
+    if isinstance(pattern, dict) and isinstance(pattern.get("Regex"), str):
+        return "regex", pattern["Regex"]
+    if isinstance(pattern, dict) and isinstance(pattern.get("String"), str):
+        return "literal", pattern["String"]
     raise UnsupportedTokenizerError("Replace.pattern", pattern, "neither a Regex nor a String")
 
 
