@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+_LOOKS = 0.05  # seconds between two looks at the clock
 
 
 def timed(call: Callable[[], T]) -> tuple[float, T]:
@@ -89,19 +90,23 @@ def limited(seconds: float, megabytes: float) -> Iterator[None]:
     """Inside, TimeoutError is raised after so many seconds of CPU time, and MemoryError for more
     than so many 10^6 bytes beyond what the process has; of the main thread."""
 
+    end = time.process_time() + seconds
+
     def late(*_: Any) -> None:
-        raise TimeoutError(f"over {seconds:g} s")
+        if time.process_time() > end:
+            raise TimeoutError(f"over {seconds:g} s")
 
     now = resident("VmSize") or 0.0
     before = resource.getrlimit(resource.RLIMIT_AS)
     resource.setrlimit(resource.RLIMIT_AS, (int((now + megabytes) * 1e6), before[1]))
-    handler = signal.signal(signal.SIGPROF, late)
-    signal.setitimer(signal.ITIMER_PROF, seconds)
+    handler = signal.signal(signal.SIGALRM, late)
+    # Of wall time: one of CPU time would make the clock of CPU time a coarse one.
+    signal.setitimer(signal.ITIMER_REAL, _LOOKS, _LOOKS)
     try:
         yield
     except SystemError as error:  # a kernel makes it of the other
         raise MemoryError(f"over {megabytes:g} MB") from error
     finally:
-        signal.setitimer(signal.ITIMER_PROF, 0)
-        signal.signal(signal.SIGPROF, handler)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, handler)
         resource.setrlimit(resource.RLIMIT_AS, before)
