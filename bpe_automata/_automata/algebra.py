@@ -79,14 +79,6 @@ def concatenation(*pieces: ByteDFA | bytes, budget: Budget = _DEFAULT) -> ByteDF
     return parts.dfa(start, budget)
 
 
-def followed(one: ByteDFA, start: int, other: ByteDFA, budget: Budget = _DEFAULT) -> ByteDFA:
-    """{ u v : u not empty, `one` accepts after u from state `start`, v in L(other) }. See
-    `any_of`."""
-    trans = np.concatenate([one.trans, one.trans[start : start + 1]])
-    begun = ByteDFA(trans, one.byte_class, np.append(one.accepting, np.False_), one.n_states)
-    return concatenation(begun, other, budget=budget)
-
-
 def _product(
     one: ByteDFA,
     other: ByteDFA,

@@ -31,7 +31,7 @@ from bpe_automata._arguments import at_least
 from bpe_automata._automata.assembly import alphabet, reduced
 from bpe_automata._automata.dfa import ByteDFA, ByteLanguage
 from bpe_automata._automata.linked_store import Written, members_of, packed_set
-from bpe_automata._automata.part_tables import labelled
+from bpe_automata._automata.part_tables import table_of
 from bpe_automata._automata.parts import BYTE, Covers, Part, Place
 from bpe_automata._budget import Budget, check, spending, spent
 from bpe_automata._sharing import Lock, locked
@@ -233,7 +233,8 @@ class LinkedDFA(ByteLanguage):
         if not data:
             return self
         rest = self._written.length(self.start)
-        part = labelled([((data,), 0)], {0: 0}, lambda *_: self._begin, lambda _: rest)
+        table = table_of([((data,), 0)])
+        part = Part(table, table.far({0: 0}), lambda *_: self._begin, lambda _: rest)
         columns = alphabet([self.byte_class], data)[0].astype(np.uint8)
         given = [(part, None)], columns, self.budget, self._readable
         return LinkedDFA(*given, lock=self.lock, origin=(LinkedDFA.begun_with, (self, data)))

@@ -3,15 +3,14 @@ same."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
 from bpe_automata._automata.assembly import Assembly, alphabet
 from bpe_automata._automata.dfa import ByteDFA
-from bpe_automata._automata.parts import Covers, Join, Part, Place, Table
+from bpe_automata._automata.parts import Table
 from bpe_automata._automata.sources import of_texts
 
 Alternative = tuple[tuple[bytes | ByteDFA, ...], int]
@@ -26,22 +25,6 @@ def columns(pieces: Iterable[bytes | ByteDFA]) -> np.ndarray:
     letters = b" " + b"".join(piece for piece in given if isinstance(piece, bytes))
     languages = [piece.byte_class for piece in given if isinstance(piece, ByteDFA)]
     return alphabet(languages, letters)[0].astype(np.uint8)
-
-
-def labelled(
-    alternatives: list[Alternative],
-    costs: dict[int, int],
-    follow: Callable[[Any, int], Iterable[Place]],
-    rest: Callable[[Any], int],
-    joined: Join | None = None,
-    family: object = None,
-    covers: Covers | None = None,
-) -> Part:
-    """The part that reads one of some alternatives, and then is at the exit with its label. costs:
-    of each label, length of the shortest text from that exit to the end of what the part stands
-    for. Its table serves all that is made of the same alternatives. Raises BudgetExceededError."""
-    table = table_of(alternatives)
-    return Part(table, table.far(costs), follow, rest, joined, family=family, covers=covers)
 
 
 def table_of(alternatives: list[Alternative]) -> Table:

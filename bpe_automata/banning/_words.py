@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from bpe_automata._automata import algebra
 from bpe_automata._automata.compile import compile_regex
 from bpe_automata._automata.dfa import ByteDFA
@@ -127,8 +129,12 @@ class Ban(Immutable):
         return {}
 
     def _contains_from(self, state: int) -> ByteDFA:
-        follows = word_has_ended() if self.whole_word else algebra.all_texts()
-        return algebra.followed(self._ending, state, follows, self.budget)
+        """{ u v : u not empty, `_ending` accepts after u from the state, v may follow }."""
+        ending, follows = self._ending, word_has_ended() if self.whole_word else algebra.all_texts()
+        trans = np.concatenate([ending.trans, ending.trans[state : state + 1]])
+        accepting = np.append(ending.accepting, np.False_)
+        begun = ByteDFA(trans, ending.byte_class, accepting, ending.n_states)
+        return algebra.concatenation(begun, follows, budget=self.budget)
 
     def found_in(self, text: str, before: str = "") -> tuple[Found, ...]:
         """What is banned in `text`, in order: from each position the shortest part. A part that

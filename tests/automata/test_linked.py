@@ -16,7 +16,7 @@ from support import examples, same_arrays, same_masks
 from bpe_automata import LinkedDFA, compile_regex, constrain
 from bpe_automata._automata.assembly import Assembly
 from bpe_automata._automata.linked import explicit
-from bpe_automata._automata.part_tables import labelled, table_of
+from bpe_automata._automata.part_tables import table_of
 from bpe_automata._automata.parts import BYTE, FAR, PLAIN, ROWS, Part, Table, length_of
 from bpe_automata._budget import Budget
 from bpe_automata._kernels.distance import distances, edges_of, shorten
@@ -48,6 +48,12 @@ def networks(draw):
         )
     )
     return [(one, piece, other) for one, piece, other in edges if piece or one < other]
+
+
+def labelled(alternatives, costs, follow, rest):
+    """The part that reads one of some alternatives, and then is at the exit with its label."""
+    table = table_of(alternatives)
+    return Part(table, table.far(costs), follow, rest)
 
 
 def linked(edges, byte_class=BYTES, readable=None, budget=_BUDGET):
