@@ -70,14 +70,11 @@ def cases(draft: str) -> Iterator[Case]:
             continue
         file = "/".join(rest).removesuffix(".json")
         for group in json.loads(text, parse_float=Number, parse_int=Number):
-            tests = group["tests"]
-            yield Case(
-                draft,
-                file,
-                group["description"],
-                _of_draft(json.loads(spelled(group["schema"])), draft),
-                tuple((t["description"], spelled(t["data"]), t["valid"]) for t in tests),
-            )
+            schema = json.loads(spelled(group["schema"]))
+            if isinstance(schema, dict):
+                schema = {"$schema": DRAFTS[draft], **schema}
+            told = ((t["description"], spelled(t["data"]), t["valid"]) for t in group["tests"])
+            yield Case(draft, file, group["description"], schema, tuple(told))
 
 
 @cache
@@ -101,13 +98,6 @@ def spelled(value: Any) -> str:
         members = (f"{json.dumps(name)}:{spelled(inner)}" for name, inner in value.items())
         return f"{{{','.join(members)}}}"
     return json.dumps(value)
-
-
-def _of_draft(schema: Any, draft: str) -> Any:
-    """The schema with the name of its draft."""
-    if isinstance(schema, dict) and "$schema" not in schema:
-        return {"$schema": DRAFTS[draft], **schema}
-    return schema
 
 
 def compiled(case: Case) -> LinkedDFA | str | None:
