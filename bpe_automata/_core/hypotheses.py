@@ -34,7 +34,6 @@ from bpe_automata._kernels import inner, jit
 from bpe_automata._tokenizer.alphabet import DEAD
 
 NONE = -1
-_FREE, _BOUND = 1, 0  # sides: is there a boundary at the joint?
 
 
 @jit
