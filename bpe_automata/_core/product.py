@@ -180,7 +180,8 @@ class Product(Reader):
         found = self._live.get(key)
         if found is None:
             base = self.steps, self.tables.text, self.chars, self.states
-            states = region(q, part.K, part.wide, self.tables.kinds, length, base)
+            given = q, part.K, part.wide, self.tables.kinds, length, base
+            states = self._written(region, *given)
             found = len(states) > 0 and bool(self.ask(live_at, states, needs))
             self._live.put(key, found)
         return found

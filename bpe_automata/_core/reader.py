@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from bpe_automata._automata.linked import ByteAutomaton
@@ -15,7 +17,7 @@ from bpe_automata._sharing import Lock
 
 _LENGTHS = 32, 12, 5  # bytes of a slice's tokens, at most
 _MARGIN = 6  # characters that a region must go on beyond them
-_FAR = 4  # times as far is looked at once, as the next state will ask too
+_FAR = 2  # times as far is looked at once, as the next state will ask too
 _MOST_LOOPS = 16  # sets of bytes that one automaton's regions have
 _NO_BYTES = bytes(128)  # of `loop_bytes`
 _FEWEST = 500  # tokens that are worth a slice
@@ -36,24 +38,15 @@ class Reader:
 
     def after(self, q: int, data: bytes) -> int:
         """The state of the byte automaton after some bytes."""
-        spelled = np.frombuffer(data, np.uint8)
-        while True:
-            wanted = np.zeros(8, np.int64)
-            found = walk(q, spelled, self.steps, wanted)
-            if not wanted[0]:
-                return int(found)
-            self._enter(wanted)
+        return int(self._written(walk, q, np.frombuffer(data, np.uint8), self.steps))
 
     def step_each(self, q: int, a: int, row0: int, tokens: np.ndarray) -> np.ndarray:
         """int64 [n, 2]: the states of the byte automaton and of the text automaton after each token
         (int64), read in UTF-8 row row0; 0 where there is none."""
-        while True:
-            wanted, found = np.zeros(4096, np.int64), np.empty((len(tokens), 4), np.int32)
-            given = self.tables.by_id, self.steps, self.text, self.tables.trie, found, wanted
-            read_these(tokens, q, a, row0, *given)
-            if not wanted[0]:
-                return found[:, 1:3].astype(np.int64)
-            self._enter(wanted)
+        found = np.empty((len(tokens), 4), np.int32)
+        given = self.tables.by_id, self.steps, self.text, self.tables.trie, found
+        self._written(read_these, tokens, q, a, row0, *given)
+        return found[:, 1:3].astype(np.int64)
 
     def _enter(self, wanted: np.ndarray) -> None:
         for number in wanted[1 : 1 + int(wanted[0])].tolist():
@@ -66,7 +59,7 @@ class Reader:
         base = self.steps, self.tables.text, self.chars, self.states
         loop = self._loop_of.get(q)
         if loop is None:
-            key = loop_bytes(q, base).tobytes()
+            key = self._written(loop_bytes, q, base).tobytes()
             K = np.frombuffer(key, np.bool_)
             wide = key != _NO_BYTES and self._depth(q, K, True, base) >= _LENGTHS[-1] + _MARGIN
             loop = self._loop_of[q] = key, wide
@@ -101,4 +94,15 @@ class Reader:
         most = _LENGTHS[0] + _MARGIN
         if proved[q] - 1 >= most:
             return most
-        return int(proved_depth(q, K, wide, self.tables.kinds, _FAR * most, proved, base))
+        given = q, K, wide, self.tables.kinds, _FAR * most, proved, base
+        visited = np.empty((4096, 2), np.int64), np.zeros(2, np.int64)
+        return int(self._written(proved_depth, *given, *visited))
+
+    def _written(self, kernel: Any, *given: Any) -> Any:
+        """What a kernel returns once all steps that it wants are written down."""
+        while True:
+            wanted = np.zeros(4096, np.int64)
+            found = kernel(*given, wanted)
+            if not wanted[0]:
+                return found
+            self._enter(wanted)

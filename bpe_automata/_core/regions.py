@@ -6,15 +6,16 @@ from __future__ import annotations
 import numpy as np
 
 from bpe_automata._core.status import leads_home
-from bpe_automata._core.steps import Arrays, Int
+from bpe_automata._core.steps import Arrays, Int, want
 from bpe_automata._kernels import inlined, jit
 from bpe_automata._kernels.links import known_step
 
 
 @jit
-def loop_bytes(q: Int, base: Arrays) -> np.ndarray:
+def loop_bytes(q: Int, base: Arrays, wanted: np.ndarray) -> np.ndarray:
     """bool [128], the ASCII bytes that states near q read as q does: those that lead to good states
-    which read most of them, without those that some such state does not read."""
+    which read most of them, without those that some such state does not read. (As far as is known:
+    steps that are not written down are wanted.)"""
     (trans, byte_class, behind), text = base[0], base[1]
     utf8, first, weight = text[0], np.full(256, -1, np.int64), np.zeros(256, np.int64)
     some, there, n = np.empty(128, np.int64), np.empty(128, np.int64), 0
@@ -25,6 +26,8 @@ def loop_bytes(q: Int, base: Arrays) -> np.ndarray:
         if first[column] < 0:
             first[column] = b
             after = known_step(q, byte_class[b], trans, behind)
+            if after < 0:
+                want(-1 - after, wanted)
             if after > 0:
                 some[n], there[n] = b, after
                 n += 1
@@ -39,6 +42,8 @@ def loop_bytes(q: Int, base: Arrays) -> np.ndarray:
     for k in range(n):
         for m in range(n):
             after = known_step(there[k], byte_class[some[m]], trans, behind)
+            if after < 0:
+                want(-1 - after, wanted)
             reads[k, m] = after > 0
     kept, changed = np.ones(n, np.bool_), True
     while changed:
@@ -76,59 +81,55 @@ def reads_all(
     kinds: np.ndarray,
     base: Arrays,
     after: np.ndarray,
+    wanted: np.ndarray,
 ) -> Int:
     """Does a state read every byte of K and, where wide, every character beyond ASCII, into good
-    states? after: int64, filled with these. Returns how many, -1 if it does not."""
+    states? after: int64, filled with these. Returns how many, -1 if it does not, or if the first
+    step that is not written down, which is wanted then, would have to tell."""
     (trans, byte_class, behind), utf8, n = base[0], base[1][0], 0
-    seen = np.zeros(256, np.bool_)
+    last, last_kind = np.int64(-1), np.int64(-1)
     for b in range(128):
-        if K[b] and not seen[byte_class[b]]:
-            seen[byte_class[b]] = True
-            q2 = known_step(q, byte_class[b], trans, behind)
-            if q2 <= 0 or not leads_home(q2, base):
-                return -1
-            n = _with(q2, after, n)
-            if n < 0:
-                return -1
+        if not K[b]:
+            continue
+        q2 = known_step(q, byte_class[b], trans, behind)
+        if q2 == last:
+            continue
+        last = q2
+        if q2 < 0:
+            want(-1 - q2, wanted)
+        if q2 <= 0 or not leads_home(q2, base):
+            return -1
+        n = _with(q2, after, n)
+        if n < 0:
+            return -1
     if not wide:
         return n
-    inner, rows = np.empty(512, np.int64), np.empty(512, np.int64)
-    m, last, last_column = 0, np.int64(-1), np.int64(-1)
-    for b in range(0x80, 0x100):
-        entry, column = np.int64(utf8[0, b]), np.int64(byte_class[b])
-        kind = np.int64(kinds[entry]) if entry >= 0 else max(entry, np.int64(-2))
-        if entry == -1 or (kind == last and column == last_column):
-            continue
-        last, last_column = kind, column
-        q2 = known_step(q, byte_class[b], trans, behind)
-        if q2 <= 0:
-            return -1
-        if entry < -1:
-            continue
-        m = _with_pair(q2, entry, inner, rows, m, kinds)
-        if m < 0:
-            return -1
-    k, last = 0, np.int64(-1)  # last: where the last whole character led
+    # The states inside characters, with their rows of UTF-8; first q itself, between characters.
+    inner, rows, m, k = np.empty(512, np.int64), np.empty(512, np.int64), 1, 0
+    inner[0], rows[0] = q, 0
     while k < m:
-        line, state = rows[k], inner[k]
-        last = np.int64(-1)
-        for b in range(0x80, 0xC0):
-            entry, column = np.int64(utf8[line, b]), np.int64(byte_class[b])
-            kind = np.int64(kinds[entry]) if entry >= 0 else max(entry, np.int64(-2))
-            if entry == -1 or (kind == last and column == last_column):
+        state, row = inner[k], rows[k]
+        last, last_kind = np.int64(-1), np.int64(-1)
+        for b in range(0x80, 0x100):
+            entry = np.int64(utf8[row, b])
+            if entry == -1:
                 continue
-            last, last_column = kind, column
             q2 = known_step(state, byte_class[b], trans, behind)
+            kind = np.int64(kinds[entry]) if entry >= 0 else np.int64(-2)
+            if q2 == last and kind == last_kind:
+                continue
+            last, last_kind = q2, kind
+            if q2 < 0:
+                want(-1 - q2, wanted)
             if q2 <= 0:
                 return -1
             if entry >= 0:
                 m = _with_pair(q2, entry, inner, rows, m, kinds)
                 if m < 0:
                     return -1
-            elif q2 != last:
-                last = q2
-                if not leads_home(q2, base):
-                    return -1
+            elif not leads_home(q2, base):
+                return -1
+            else:
                 n = _with(q2, after, n)
                 if n < 0:
                     return -1
@@ -169,34 +170,40 @@ def proved_depth(
     wanted_depth: Int,
     proved: np.ndarray,
     base: Arrays,
+    queue: np.ndarray,
+    at: np.ndarray,
+    wanted: np.ndarray,
 ) -> Int:
     """How many characters of K, at least, can be read in any way from a state, all states on the
     way reading K: looked for as far as wanted_depth. proved: int32 [states], what is known, 1 +
-    each."""
+    each. queue: int64 [n, 2], at: int64 [2], zeros at first: states that were visited and how far
+    they are away; where steps are wanted, the next call goes on from these."""
     if proved[q] - 1 >= wanted_depth:
         return wanted_depth
-    most = 4096
-    queue, depth = np.empty(most, np.int64), np.empty(most, np.int32)
-    after = np.empty(64, np.int64)
-    seen = {np.int64(q)}
-    queue[0], depth[0], n, k, reached = q, 0, 1, 0, wanted_depth
-    while k < n:
-        state, d = queue[k], depth[k]
-        k += 1
-        if d >= reached or proved[state] - 1 >= reached - d:
-            continue
-        m = reads_all(state, K, wide, kinds, base, after)
-        if m < 0 or n + m > most:
-            reached = d
-            break
-        for i in range(m):
-            if after[i] not in seen:
-                seen.add(after[i])
-                queue[n], depth[n] = after[i], d + 1
-                n += 1
+    most, after, reached = len(queue), np.empty(64, np.int64), wanted_depth
+    seen, n, k = {np.int64(q)}, max(np.int64(1), at[0]), at[1]
+    queue[0, 0], queue[0, 1] = q, 0
     for i in range(n):
-        if reached - depth[i] > proved[queue[i]] - 1:
-            proved[queue[i]] = 1 + reached - depth[i]
+        seen.add(queue[i, 0])
+    while k < n:
+        state, d = queue[k, 0], queue[k, 1]
+        if d < reached and proved[state] - 1 < reached - d:
+            m = reads_all(state, K, wide, kinds, base, after, wanted)
+            if wanted[0] > 0:
+                at[0], at[1] = n, k
+                return 0
+            if m < 0 or n + m > most:
+                reached = d
+                break
+            for i in range(m):
+                if after[i] not in seen:
+                    seen.add(after[i])
+                    queue[n, 0], queue[n, 1] = after[i], d + 1
+                    n += 1
+        k += 1
+    for i in range(n):
+        if reached - queue[i, 1] > proved[queue[i, 0]] - 1:
+            proved[queue[i, 0]] = 1 + reached - queue[i, 1]
     return reached
 
 
@@ -208,6 +215,7 @@ def region(
     kinds: np.ndarray,
     depth_wanted: Int,
     base: Arrays,
+    wanted: np.ndarray,
 ) -> np.ndarray:
     """int64: the states that at most so many characters of K lead to, of length 0 if they are too
     many."""
@@ -220,7 +228,7 @@ def region(
         k += 1
         if d == depth_wanted:
             continue
-        m = reads_all(state, K, wide, kinds, base, after)
+        m = reads_all(state, K, wide, kinds, base, after, wanted)
         if m < 0 or n + m > most:
             return queue[:0].copy()
         for i in range(m):

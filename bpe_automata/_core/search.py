@@ -63,7 +63,7 @@ from bpe_automata._kernels.links import known_step
 
 SHORT = 3  # bytes of the ids that are looked at first
 MOST_WAITING = 16  # ids whose searches wait for something, in one call
-NEARER = 2  # phases: of SHORT bytes, all; then those that lead farther away
+NEARER = 3  # phases: ids of one byte, if they surely lead on; of SHORT; all; those that lead away
 
 
 @inner
@@ -290,8 +290,8 @@ def search(root: Int, token: Int, work: Arrays) -> Int:  # noqa: PLR0915 - one l
                 return NEED_TIME
             quota[0] -= 1
             phase = frame[3]
-            low = SHORT if phase == 1 else np.int64(0)
-            high = SHORT if phase == 0 else deepest
+            low = np.int64(SHORT if phase == 2 else 0)
+            high = np.int64((1, SHORT)[phase]) if phase < 2 else deepest
             code, top, leads, is_free, detour = candidates(
                 frame[0], frame[1], low, high, phase < NEARER, memo, kit, scratch, frame[5]
             )
@@ -300,7 +300,7 @@ def search(root: Int, token: Int, work: Arrays) -> Int:  # noqa: PLR0915 - one l
             if leads != -2:
                 break
             frame[3] += 1
-            frame[5] = top
+            frame[5] = top if phase > 0 else frame[5]
             continue
         nearest = frame[4]
         for k in range(frame[4] + 1, frame[5]):
