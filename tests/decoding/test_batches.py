@@ -144,23 +144,6 @@ def test_constraints_are_asked_at_the_same_time() -> None:
     assert found.tolist() == [[6]] * 3
 
 
-@pytest.mark.usefixtures("shared")
-def test_one_constraint_is_asked_by_one_thread() -> None:
-    threads: list[list[int]] = [[] for _ in range(4)]
-    asked = [lambda k=k: threads[k].append(threading.get_ident()) for k in range(4)]
-    each = by_hand(*asked)
-    batch_masks([*by_hand(known), *(matcher for _ in range(5) for matcher in each)], threads=4)
-    assert [len(seen) for seen in threads] == [5] * 4
-    assert [len({*seen}) for seen in threads] == [1] * 4
-
-
-def test_what_is_soon_found_is_found_by_the_caller(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batches, "_LONG", float(LONGEST))
-    threads: list[int] = []
-    batch_masks(by_hand(*8 * [lambda: threads.append(threading.get_ident())]))
-    assert threads == [threading.get_ident()] * 8
-
-
 # ---------------------------------------------------------------- errors
 
 
@@ -182,15 +165,8 @@ def test_an_error_says_its_row_and_nothing_is_written(
     assert (error.value.resource, error.value.limit) == ("seconds", 3)
     assert (out == 7).all()
     bad = False
-    assert batch_masks(matchers, out, rows=[0, 1, 2, 5, 6])[:, 0].tolist() == [
-        *[6] * 3,
-        7,
-        7,
-        6,
-        6,
-        7,
-        7,
-    ]
+    batch_masks(matchers, out, rows=[0, 1, 2, 5, 6])
+    assert np.flatnonzero(out[:, 0] == 6).tolist() == [0, 1, 2, 5, 6]
 
 
 @pytest.mark.usefixtures("shared")
@@ -213,15 +189,6 @@ def test_an_interrupt_leaves_all_usable() -> None:
         signal.signal(signal.SIGINT, before)
     assert not out.any()
     assert batch_masks(matchers, threads=2).tolist() == [[6]] * 4
-
-
-@pytest.mark.usefixtures("shared")
-def test_what_another_thread_raises_is_raised_here() -> None:
-    def broken() -> None:
-        raise ZeroDivisionError
-
-    with pytest.raises(ZeroDivisionError):
-        batch_masks(by_hand(known, known, broken), threads=2)
 
 
 def endless() -> None:
@@ -261,11 +228,6 @@ def test_arguments_are_refused_before_anything_is_written(out, rows, options, ki
     with pytest.raises(kind, match=said):
         batch_masks(matchers, out, rows, **options)
     assert out is None or not np.any(out)
-
-
-def test_what_is_no_matcher_is_named() -> None:
-    good = languages()[0]()
-    with pytest.raises(ArgumentError, match="matcher 1 is 'x'"):
-        batch_masks([good, "x"])
-    with pytest.raises(ArgumentError, match="constraint"):
-        batch_masks([constrain(tokenizer(0), "a")])
+    for wrong in ("x", constrain(tokenizer(0), "a")):
+        with pytest.raises(ArgumentError, match="matcher 1 is"):
+            batch_masks([matchers[0], wrong])

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from support import examples, named
-from support.drawn import spaced, with_prefix
+from support.drawn import with_prefix
 
 from bpe_automata import compile_regex, constrain
-from bpe_automata._decoding.forced import forced_bytes, forced_tokens
+from bpe_automata._decoding.forced import forced_bytes
 from bpe_automata._decoding.matcher import Matcher
 from bpe_automata._decoding.token_table import Listed
 from bpe_automata._kernels.bits import only, set_bits
@@ -93,35 +93,6 @@ def test_forced_bytes_are_what_all_texts_share(data, method):
     begun = tokenizer.text_bytes(ids[:k])
     rests = [text[len(begun) :] for text in strings if text.startswith(begun)]
     assert after(constraint, ids[:k]).forced_bytes() == shared(rests)
-
-
-def test_a_run_stops_where_the_text_may_end():
-    """After ab only c can follow, but the text may end; after a only b can, and it may not."""
-    tokenizer = small_tokenizer(["a", "b", "c"], added=["<end>"])
-    constraint = constrain(tokenizer, "ab(cab)*", eos_ids=(3,))
-    matcher = constraint.matcher()
-    assert matcher.forced_tokens() == (0, 1)
-    assert matcher.forced_bytes() == b"ab"
-    assert matcher.forced_tokens(1) == (0,)
-    assert after(constraint, (0, 1)).forced_tokens() == ()
-    assert after(constraint, (0, 1)).forced_bytes() == b""
-    assert after(constraint, (0, 1, 2)).forced_tokens() == (0, 1)
-    ended = after(constraint, (0, 1, 3))
-    assert ended.is_finished
-    assert ended.forced_tokens() == ()
-    assert ended.forced_bytes() == b""
-    endless = constrain(tokenizer, "ab(cab)*", eos_ids=())
-    assert endless.matcher().forced_tokens() == (0, 1)
-    run = forced_tokens(constraint.engine, constraint.engine.initial())
-    assert constraint.engine.accepting(run.state)
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_a_space_before_a_text_is_no_part_of_it(method):
-    """The ids spell it, in the lift they need not; the text has none."""
-    matcher = constrain(spaced("always"), "ab(c|a)", method).matcher()
-    assert matcher.forced_bytes() == b"ab"
-    assert matcher.forced_tokens() == ((7,) if method == "canonical" else ())  # ▁ab
 
 
 def test_a_budget_of_ids_forces_more():

@@ -3,28 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from support import examples
 
-from bpe_automata import ByteDFA, constrain, heal
-from bpe_automata._automata.algebra import concatenation
-from bpe_automata._automata.compile import compile_regex
+from bpe_automata import constrain, heal
 from bpe_automata.errors import (
     DecodingError,
     PromptError,
 )
 from bpe_automata.testing import small_tokenizer
-
-
-@given(st.binary(max_size=4), st.sampled_from(["a*", "(ab|b)+", "", "é?x", "[^a]*"]), st.binary())
-@examples(100)
-def test_a_text_before_a_language_reads_the_prefix_and_then_the_language(prefix, regex, data):
-    dfa = compile_regex(regex)
-    made = concatenation(prefix, dfa)
-    assert isinstance(made, ByteDFA)
-    assert made.accepts(prefix + data) == dfa.accepts(data)
-    assert made.accepts(data) == (data.startswith(prefix) and dfa.accepts(data[len(prefix) :]))
 
 
 def test_the_constraint_asks_for_the_space_back(smollm2_tokenizer):

@@ -263,12 +263,6 @@ MatcherMachine.TestCase.settings = settings(
 TestMatcher = MatcherMachine.TestCase
 
 
-def test_one_dimensional_buffers():
-    matcher = CONSTRAINT.matcher()
-    wanted = matcher.allowed_ids().tolist()
-    assert np.flatnonzero(matcher.mask(np.zeros(N + 3, bool))).tolist() == wanted
-
-
 @pytest.mark.parametrize("method", ["canonical", "lift"])
 def test_a_text_that_can_never_end_is_warned_of(method):
     for regex in ("a*", "a|b+", "[ab]+|c"):

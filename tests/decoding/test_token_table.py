@@ -10,7 +10,7 @@ from support import examples
 from support.drawn import Listing, listings
 
 from bpe_automata import TokenAutomaton
-from bpe_automata._decoding.matcher import Matcher, matcher_of
+from bpe_automata._decoding.matcher import matcher_of
 from bpe_automata._decoding.token_table import Listed, TokenTable
 from bpe_automata.errors import (
     ArgumentError,
@@ -58,9 +58,7 @@ def test_a_table_says_what_its_states_are_called():
     table = TokenTable.from_transitions(listed, "a", ["c"], n_ids=10, eos_ids=[7])
     assert table.names == (None, "a", "b", "c", None)
     assert (table.start, table.end, table.n_states) == (1, 4, 4)
-    assert np.flatnonzero(table.allowed(table.begin(1))[0]).tolist() == [3]
-    assert table.accepting.tolist() == [False, False, False, True, True]
-    assert table.finished.tolist() == [True, False, False, False, True]
+    assert table.allowed(np.empty(0, np.int32)).shape == (0, 10)
 
 
 def test_by_default_states_that_nothing_leaves_accept():
@@ -69,9 +67,6 @@ def test_by_default_states_that_nothing_leaves_accept():
     table = TokenTable.from_transitions(listed, 0, n_ids=12)
     said = TokenTable.from_transitions(listed, 0, ["end"], n_ids=12)
     assert table.rows.identical(said.rows)
-    assert table.names == (None, 0, 1, "end")
-    after = table.step(table.step(table.begin(2), [11, 2]), [2, 2])
-    assert after.tolist() == [3, 0]
     assert table.end is None
     assert not table.allowed([3]).any()
 
@@ -80,33 +75,15 @@ def test_a_walk_may_have_no_end():
     """Where no accepting state is named, every walk is one; else the language decides."""
     ring = [(0, 1, 1), (1, 2, 2), (2, 3, 0)]
     table = TokenTable.from_transitions([*ring, (8, 1, 9)], 0, n_ids=5, eos_ids=[4])
-    states, read = table.begin(1), []
-    for _ in range(7):
-        (token,) = np.flatnonzero(table.allowed(states)[0])
+    states = table.begin(1)
+    for token in (1, 2, 3, 1):
+        assert np.flatnonzero(table.allowed(states)[0]).tolist() == [token]
         states = table.step(states, [token])
-        read.append(token)
-    assert read == [1, 2, 3, 1, 2, 3, 1]
     assert table.names == (None, 0, 1, 2, None)
-    aside = [*PATH, ("a", 9, "trap"), ("trap", 9, "trap"), ("a", 8, "pit")]
-    every = TokenTable.from_transitions(aside, "a", n_ids=10)
-    assert every.names == (None, "a", "b", "c", "trap", "pit")
-    assert np.flatnonzero(every.allowed([every.start])[0]).tolist() == [3, 8, 9]
-    table = TokenTable.from_transitions(aside, "a", ["c"], n_ids=10)
-    assert table.names == (None, "a", "b", "c")
     automaton = TokenAutomaton.from_transitions(ring, 0, [])
-    with pytest.raises(EmptyLanguageError):
-        TokenTable.of(automaton, [4], 5)
-    with pytest.raises(EmptyLanguageError):
-        matcher_of(automaton, [4], 5)
-
-
-def test_the_empty_sequence_alone():
-    table = TokenTable.from_transitions([], "s", ["s"], n_ids=3, eos_ids=[1])
-    assert table.allowed([0, 1, 2]).tolist() == [[False] * 3, [False, True, False], [False] * 3]
-    bare = TokenTable.from_transitions([], "s", ["s"], n_ids=3)
-    assert not bare.allowed([1]).any()
-    assert bare.step([1, 0], [1, 1]).tolist() == [0, 0]
-    assert bare.allowed(np.empty(0, np.int32)).shape == (0, 3)
+    for make in (TokenTable.of, matcher_of):
+        with pytest.raises(EmptyLanguageError):
+            make(automaton, [4], 5)
 
 
 @pytest.mark.parametrize(
@@ -157,16 +134,6 @@ def test_a_step_of_what_is_no_batch_is_refused(states, ids, match):
 
 
 # ---------------------------------------------------------------- the matcher of an automaton
-
-
-def test_matchers_of_one_automaton_share_its_masks():
-    automaton = TokenAutomaton.from_transitions([(0, 1, 1)], 0, [1])
-    engine = Listed(automaton, [0], 40)
-    first, second = Matcher(engine), Matcher(engine, prefix=(7, 7))
-    assert engine.mask(engine.initial()) is engine.mask(engine.initial())
-    assert first.allowed_ids().tolist() == second.allowed_ids().tolist() == [1]
-    with pytest.raises(ValueError, match="read-only"):
-        engine.mask(0)[0] = 1
 
 
 def test_a_listed_automaton_must_fit_its_vocabulary():
