@@ -33,6 +33,9 @@ def test_rational_operations_are_those_of_regexes(one, two, three):
     assert same_arrays(concatenation(a, "xé".encode(), c), compile_regex(f"(?:{one})xé(?:{three})"))
     assert same_arrays(any_of((a, b, c)), compile_regex(f"(?:{one})|(?:{two})|(?:{three})"))
     assert same_arrays(any_of((a, b)), union(a, b))
+    nothing = from_strings(())
+    assert concatenation(a, nothing, c).is_empty
+    assert any_of(()).is_empty
 
 
 @examples(60)
@@ -80,29 +83,6 @@ def reads(joins, ends, word: bytes) -> bool:
                     seen.add((other, to))
                     pending.append((other, to))
     return any((end, len(word)) in seen for end in ends)
-
-
-def test_a_block_is_copied_for_each_exit_and_found_again_for_the_same():
-    parts, digits = Assembly(), compile_regex("[0-9]+")
-    end, comma = parts.state(), parts.state()
-    parts.accept(end)
-    first = parts.embed(digits, comma)
-    assert parts.embed(digits, comma) == first
-    second = parts.embed(digits, end)
-    assert second != first
-    parts.put(comma, b",", second)
-    assert same_arrays(parts.dfa(first), compile_regex("[0-9]+,[0-9]+"))
-
-
-def test_nothing_is_read_where_no_way_ends():
-    parts = Assembly()
-    start, other = parts.state(), parts.state()
-    parts.put(start, b"abc", other)
-    assert parts.dfa(start).is_empty
-    assert parts.dfa(start).start == 0
-    nothing = from_strings(())
-    assert concatenation(compile_regex("a*"), nothing).is_empty
-    assert any_of(()).is_empty
 
 
 def test_a_long_chain_outgrows_its_first_room():

@@ -16,8 +16,6 @@ from support import examples, same_arrays
 
 from bpe_automata._automata import algebra
 from bpe_automata._automata.codepoints import (
-    N_CODE_POINTS,
-    all_code_points,
     complement,
     runs,
     union,
@@ -25,7 +23,7 @@ from bpe_automata._automata.codepoints import (
 )
 from bpe_automata._automata.compile import Budget, compile_regex
 from bpe_automata._automata.dfa import BrokenAutomatonError, ByteDFA
-from bpe_automata._automata.program import cased_code_points, members
+from bpe_automata._automata.program import members
 from bpe_automata._automata.sources import from_strings
 from bpe_automata._automata.syntax import parse
 from bpe_automata.errors import BudgetExceededError, EmptyLanguageError, UnsupportedRegexError
@@ -129,12 +127,6 @@ def test_classes_are_those_of_re(text: str, flags: int) -> None:
     assert members(op, av, int(flags), {}) == runs(re.compile(f"{text}+", flags))
 
 
-def test_code_points_without_case_are_left_alone_by_ignorecase() -> None:
-    rest = sorted(set(range(0, N_CODE_POINTS, 7)) - set(map(ord, cased_code_points())))
-    text = all_code_points()
-    assert all(text[c].lower() == text[c] == text[c].upper() for c in rest)
-
-
 # ---------------------------------------------------------------- boolean operations
 
 WORDS = [bytes(w) for n in range(6) for w in itertools.product(b"abc", repeat=n)]
@@ -182,12 +174,6 @@ def test_the_complement_holds_no_bytes_that_are_no_text():
 def test_after_is_the_quotient(dfa, data):
     found = algebra.after(dfa, data)
     assert {w for w in WORDS if found.accepts(w)} == {w for w in WORDS if dfa.accepts(data + w)}
-
-
-def test_after_a_part_of_a_character():
-    found = algebra.after(compile_regex("日本|é"), "日".encode()[:2])
-    assert list(found.strings(5)) == ["日本".encode()[2:]]
-    assert same_arrays(algebra.after(compile_regex("ab|cab"), b"c"), from_strings(["ab"]))
 
 
 def test_budgets():

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import pickle
 import random
-from contextlib import suppress
-from itertools import product
 
 import numpy as np
 import pytest
@@ -17,12 +15,9 @@ from bpe_automata import LinkedDFA, compile_regex, constrain
 from bpe_automata._automata.assembly import Assembly
 from bpe_automata._automata.linked import explicit
 from bpe_automata._automata.part_tables import table_of
-from bpe_automata._automata.parts import BYTE, FAR, PLAIN, ROWS, Part, Table, length_of
+from bpe_automata._automata.parts import BYTE, FAR, Part, length_of
 from bpe_automata._budget import Budget
-from bpe_automata._kernels.distance import distances, edges_of, shorten
-from bpe_automata._kernels.watch import watched
 from bpe_automata.errors import (
-    BpeAutomataError,
     BudgetExceededError,
     EmptyLanguageError,
     PromptError,
@@ -111,21 +106,6 @@ def test_parts_that_overlap_are_told_apart_as_they_are_met(edges):
     assert same_arrays(again.to_dfa(), whole)
 
 
-@examples(40)
-@given(networks())
-def test_plain_bytes_lead_to_acceptance_from_a_plain_state(edges):
-    assume(0 in _live(edges))
-    found, whole = linked(edges), joined(edges)
-    columns = np.unique(whole.byte_class[list(PLAIN)])
-    left = distances(np.ascontiguousarray(whole.trans[:, columns]), whole.accepting)
-    for text in whole.sample(random.Random(1), 20), b"abab<c", "b\u00e9".encode(), b"bca<":
-        for end in range(len(text) + 1):
-            state, other = (automaton.walk(text[:end]) for automaton in (found, whole))
-            assert left[other] >= 0 or not found.plain[state]
-            if 0 <= left[other] == whole.far[other] and state:
-                assert found.plain[state]
-
-
 def test_a_text_that_is_an_added_token_is_not_taken_for_plain():
     """Behind `a` only `<c>` may come, which is an added token and so no text of this language."""
     tokenizer = small_tokenizer(["a", "b", "<", "c", ">"], added=["<c>"])
@@ -158,26 +138,6 @@ def test_a_text_before_and_a_byte_before():
     for text, good in ((b" aba", True), (b"aba", True), (b"  aba", False)):
         assert bool(found.accepting[found.walk(text, before)]) == good
     assert not found.accepts(b" aba")
-    few = np.zeros(256, np.uint8)
-    few[[ord("a"), ord("b")]] = 1, 2
-    one_column = LinkedDFA(found._begin, few)
-    with pytest.raises(BpeAutomataError, match="own"):
-        one_column.state_before(ord(" "))
-
-
-def test_columns_that_do_not_tell_apart_what_parts_do_are_refused():
-    with pytest.raises(BpeAutomataError, match="apart"):
-        linked(EDGES, np.zeros(256, np.uint8))
-
-
-def test_states_that_lead_on_by_certain_bytes_alone():
-    readable = np.zeros(256, bool)
-    readable[[ord("a"), ord("b")]] = True
-    assert same_arrays(linked(EDGES, readable=readable).to_dfa(), joined(EDGES))
-    readable[ord("b")] = False
-    assert linked([(0, "a|bc", 3)]).live_by(readable | True).accepts(b"bc")
-    with pytest.raises(UnsupportedFeatureError, match="to_dfa"):
-        linked([(0, "a|bc", 3)], readable=readable)
 
 
 def test_the_dead_state_is_near_to_nothing():
@@ -198,72 +158,11 @@ def test_a_part_that_is_left_for_nowhere_is_refused():
     assert linked([(0, "a", 0), (0, "a|b", 3)], readable=readable).accepts(b"aa")
 
 
-@pytest.mark.parametrize(
-    ("pieces", "states"), [(("[abc]", "a", "b"), 200), (("a*", "ab|b", "(ab)*", "c"), 40)]
-)
-def test_room_that_is_used_up_is_seen_to_come(pieces, states):
-    """Of states, of rows, or of steps away."""
-    edges = [(k, piece, k) for k in range(3) for piece in pieces]
-    edges += [(0, "c", 1), (1, "c", 2), (2, "c", 3)]
-    found, rng = linked(edges, budget=Budget(states)), random.Random(0)
-    assert not found.is_nearly_full
-    for _ in range(300):
-        with suppress(BudgetExceededError):
-            found.accepts(bytes(rng.choice(b"abc") for _ in range(40)))
-            continue
-        assert found.is_nearly_full
-
-
-@pytest.mark.parametrize("number", [0, 2])
-def test_a_block_leads_to_as_many_states_as_it_has_cells(number):
-    """All of them others: no number of a step away is larger. Every second one is the end."""
-    first = number * ROWS
-    n = first + ROWS
-    trans = np.zeros((n + ROWS * 256, 256), np.int32)
-    trans[first:n] = n + np.arange(ROWS * 256).reshape(ROWS, 256)
-    trans[0] = 0
-    exits = {state: (state % 2,) for state in range(n, len(trans))}
-    table = Table(trans, BYTES, n - 1, exits)
-    end = labelled([((b"x",), 0)], {0: 0}, lambda context, _: [(None, context)], lambda _: 0)
-
-    def follow(context, label):
-        return [(end if label else None, context)]
-
-    part = Part(table, table.far({0: 0, 1: BYTE}), follow, lambda _: 0)
-    found = LinkedDFA([(part, None)], BYTES, Budget(max_states=30_000))
-    for byte in (0, 1, 130, 254, 255):
-        behind = b"x" if byte % 2 else b""
-        assert found.accepts(bytes((byte,)) + behind)
-        assert not found.accepts(bytes((byte,)) + (b"" if behind else b"x"))
-
-
-@examples(100)
-@given(st.integers(1, 9), st.integers(1, 5), st.randoms(use_true_random=False))
-def test_ways_along_edges_are_those_of_the_table(n, k, rng):
-    """`shorten` along the edges that `edges_of` finds, against the table itself, in rounds."""
-    trans = np.array([[rng.randrange(n) for _ in range(k)] for _ in range(n)], np.int32)
-    trans[0] = 0
-    odd = np.array([rng.random() < 0.5 for _ in range(k)])
-    columns = np.flatnonzero([rng.random() < 0.8 for _ in range(k)])
-    begin = np.array([rng.choice((0, 7, FAR)) for _ in range(n)], np.int64)
-    begin[0] = FAR
-    far, found = begin.copy(), begin.copy()
-    for _ in range(n):
-        for state, c in product(range(1, n), columns.tolist()):
-            far[state] = min(far[state], far[trans[state, c]] + BYTE + int(odd[c]))
-    watched(shorten, found, *edges_of(trans, columns, odd), BYTE)
-    assert found.tolist() == far.tolist()
-
-
-def test_what_has_no_origin_does_not_travel():
+def test_what_needs_an_origin_or_all_states_is_refused():
     with pytest.raises(UnsupportedFeatureError, match="origin"):
         pickle.dumps(linked(EDGES))
-
-
-def test_what_looks_at_all_states_says_what_to_give():
     with pytest.raises(UnsupportedFeatureError, match="a ban of a linked automaton"):
         explicit(linked(EDGES), "a ban")
-    assert explicit(joined(EDGES), "a ban").accepts(b"aa")
 
 
 def test_an_automaton_without_end_is_not_written_out():
@@ -283,19 +182,3 @@ def test_an_automaton_without_end_is_not_written_out():
 
 class _Deeper:
     """A context that is equal to no other."""
-
-
-def test_one_language_alone_is_its_own_table():
-    language = compile_regex("a(b|ba)*")
-    table = table_of([((language,), 3)])
-    assert table.trans is language.trans
-    assert table.start == language.start
-    ends = np.flatnonzero(language.accepting).tolist()
-    assert table.exits == dict.fromkeys(ends, (3,))
-
-
-@pytest.mark.parametrize("method", ["canonical", "lift"])
-def test_a_text_ends_within_a_number_of_ids(method):
-    constraint = constrain(small_tokenizer(["a"]), linked([(0, "a*", 3)]), method)
-    assert constraint.matcher().min_tokens_to_accept() == 0
-    assert constraint.within(5).automaton().total() == 6

