@@ -229,11 +229,6 @@ def test_no_sample_where_nothing_is_accepted():
 
 def test_the_limit_ends_an_infinite_listing_at_once():
     automaton = TokenAutomaton.from_transitions([(0, 1, 0), (0, 2, 1)], 0, [1])
-    found = []
-    with pytest.raises(BudgetExceededError):
-        found.extend(automaton.enumerate(limit=10))
-    assert len(found) <= 10
-    assert list(automaton.enumerate(limit=3, max_length=3)) == [(2,), (1, 2), (1, 1, 2)]
     listing = automaton.enumerate(limit=3)
     assert [*islice(listing, 3)] == [(2,), (1, 2), (1, 1, 2)]
     with pytest.raises(BudgetExceededError):

@@ -4,9 +4,7 @@ pictures and explanations.
 
 from __future__ import annotations
 
-import copy
 from dataclasses import replace
-from pickle import dumps, loads
 
 import numpy as np
 import pytest
@@ -31,12 +29,6 @@ def test_there_and_back(tmp_path_factory, automaton):
         assert TokenAutomaton.load(made.save(folder / "a.npz")).identical(made)
 
 
-def test_only_whole_files_appear(tmp_path):
-    SPELLED.save(tmp_path / "a.npz")
-    SPELLED.save(str(tmp_path / "b.npz"))
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.npz", "b.npz"]
-
-
 def test_files_that_are_not_there_or_not_such_files(tmp_path):
     with pytest.raises(MissingFileError, match=r"c\.npz"):
         TokenAutomaton.load(tmp_path / "c.npz")
@@ -45,6 +37,9 @@ def test_files_that_are_not_there_or_not_such_files(tmp_path):
     for act in (SPELLED.save, TokenAutomaton.load):
         with pytest.raises(MalformedAutomatonError, match=r"a\.json"):
             act(tmp_path / "a.json")
+    (tmp_path / "text.npz").write_text("[" * 100_000)
+    with pytest.raises(MalformedAutomatonError, match="a token automaton"):
+        TokenAutomaton.load(tmp_path / "text.npz")
 
 
 @examples(150)
@@ -87,11 +82,7 @@ def test_nothing_is_unpickled(tmp_path):
     [
         ({"format": "other"}, "format is 'other'"),
         ({"accepting": [True]}, "4 offsets for 1 states"),
-        ({"accepting": ["x"]}, "not an array of bool"),
         ({"symbols": [1, 1.5, 2]}, "not an array of integers"),
-        ({"targets": [1, 7, 1]}, "target 7 of 3 states"),
-        ({"start": "0"}, "start is '0'"),
-        ({"start": True}, "start is True"),
         ({"ends": 7}, "no file of a token automaton"),
     ],
 )
@@ -102,22 +93,6 @@ def test_a_file_that_is_wrong_says_what(tmp_path, change, message):
     np.savez(path, **parts)
     with pytest.raises(MalformedAutomatonError, match=message):
         TokenAutomaton.load(path)
-
-
-@pytest.mark.parametrize("text", ["", "[]", "PK", "\x93NUMPY", "[" * 100_000])
-def test_a_file_of_something_else(tmp_path, text):
-    path = tmp_path / "a.npz"
-    path.write_text(text)
-    with pytest.raises(MalformedAutomatonError, match="a token automaton"):
-        TokenAutomaton.load(path)
-
-
-@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda a: loads(dumps(a))])
-def test_a_copy_cannot_be_changed_either(copied):
-    twin = copied(SPELLED)
-    assert twin.identical(SPELLED)
-    for name in ("accepting", "offsets", "symbols", "targets", "alphabet"):
-        assert not getattr(twin, name).flags.writeable
 
 
 # ---------------------------------------------------------------- pictures
@@ -146,22 +121,24 @@ def test_one_arrow_for_the_ids_between_two_states():
     assert [node.start for node in drawing.nodes] == [True, False, False, False]
     assert drawing.caption == "4 states, 5 transitions"
     assert not any(part.lit for part in (*drawing.nodes, *drawing.edges))
+    assert SMALL._repr_mimebundle_() == SMALL.picture()._repr_mimebundle_()
+    assert repr(SMALL) == "TokenAutomaton(4 states, 5 transitions)"
 
 
-def test_the_path_of_a_sequence_is_lit():
-    drawing = SMALL.picture([0, 2]).drawing
-    assert [node.lit for node in drawing.nodes] == [True, True, True, False]
-    assert [edge.lit for edge in drawing.edges] == [True, False, True, False]
-    assert drawing.caption.endswith("the path is accepted")
-    assert SMALL.picture([0]).drawing.caption.endswith("the path ends too early")
-    broken = SMALL.picture([0, 1, 2]).drawing
-    assert [node.lit for node in broken.nodes] == [True, True, False, False]
-    assert broken.caption.endswith("the path cannot go on with 1 (␣b) at position 1")
-    for ids in ([0, 3], [0, 3, 1]):
-        caption = SMALL.picture(ids).drawing.caption
-        assert caption.endswith("cannot go on with 3 (\\xff) at position 1")
-    nothing = TokenAutomaton.from_transitions([(0, 1, 1)], 0, [])
-    assert nothing.picture([1]).drawing.caption.endswith("as nothing is")
+@pytest.mark.parametrize(
+    ("ids", "lit", "caption"),
+    [
+        ([0, 2], [0, 1, 2], "the path is accepted"),
+        ([0], [0, 1], "the path ends too early"),
+        ([0, 1, 2], [0, 1], "the path cannot go on with 1 (␣b) at position 1"),
+        ([0, 3], [0, 1, 3], "the path cannot go on with 3 (\\xff) at position 1"),
+    ],
+)
+def test_the_path_of_a_sequence_is_lit(ids, lit, caption):
+    drawing = SMALL.picture(ids).drawing
+    assert [k for k, node in enumerate(drawing.nodes) if node.lit] == lit
+    assert all({e.source, e.target} <= set(lit) for e in drawing.edges if e.lit)
+    assert drawing.caption.endswith(caption)
 
 
 def test_a_large_automaton_is_summarised():
@@ -171,26 +148,9 @@ def test_a_large_automaton_is_summarised():
     assert [(node.label, node.note) for node in drawing.nodes] == [("0", "3 out"), ("1", "3 out")]
     assert drawing.caption.startswith("41 states, 120 transitions; too large to draw")
     lit = big.picture([0, 1, 2]).drawing
-    assert [node.label for node in lit.nodes] == ["0", "1", "2", "3", "4"]
     assert [edge.lit for edge in lit.edges] == [True, True, True, False]
-
-
-def test_long_labels_are_cut():
-    listed = [(0, a, 1) for a in range(1000)]
-    label = TokenAutomaton.from_transitions(listed, 0, [1]).picture(labels=2).drawing.edges[0].label
-    assert label == "0, 1 … +998 more"
-    automaton = TokenAutomaton.from_transitions(listed, 0, [1])
-    assert automaton.picture([700], labels=2).drawing.edges[0].label == "700, 0 … +998 more"
-
-
-def test_notebooks_get_what_a_picture_gives():
-    shown = SMALL._repr_mimebundle_()
-    assert shown == SMALL.picture()._repr_mimebundle_()
-    assert "text/plain" in shown
-    assert repr(SMALL) == "TokenAutomaton(4 states, 5 transitions)"
-    one = TokenAutomaton.from_transitions([(0, 1, 0)], 0, [])
-    assert repr(one) == "TokenAutomaton(1 state, 1 transition)"
-    assert one.picture().drawing.caption == "1 state, 1 transition"
+    listed = TokenAutomaton.from_transitions([(0, a, 1) for a in range(1000)], 0, [1])
+    assert listed.picture([700], labels=2).drawing.edges[0].label == "700, 0 … +998 more"
 
 
 # ---------------------------------------------------------------- explanations
@@ -201,15 +161,9 @@ def test_explanations_to_read():
     assert str(SMALL.explain([0])) == (
         "not accepted: the sequence ends too early; the shortest completion is 2 (\\n)"
     )
-    for ids, here in (([0, 3], "3 (\\xff)"), ([0, 1], "1 (␣b)")):
-        assert str(SMALL.explain(ids)) == (
-            f"not accepted: the sequence cannot go on with {here} at position 1; what can be read "
-            "there: 2 (\\n); the shortest end: 2 (\\n)"
-        )
-    empty = TokenAutomaton.from_transitions([], 0, [0])
-    assert str(empty.explain([])) == "accepted: the empty sequence"
-    assert str(SMALL.explain([4, 4])).endswith(
-        "what can be read there: nothing; it could end there"
+    assert str(SMALL.explain([0, 3])) == (
+        "not accepted: the sequence cannot go on with 3 (\\xff) at position 1; what can be read "
+        "there: 2 (\\n); the shortest end: 2 (\\n)"
     )
     nothing = TokenAutomaton.from_transitions([(0, 1, 1)], 0, [])
     assert str(nothing.explain([1])) == "not accepted: nothing is"

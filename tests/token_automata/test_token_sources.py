@@ -24,21 +24,15 @@ GOOD = {
 }
 BAD = [
     ("start", 2, "start is 2, of 2"),
-    ("start", -1, "start is -1"),
     ("start", "s", "start is 's'"),
     ("accepting", np.array([0, 1]), "not an array of bool"),
-    ("accepting", np.array([], dtype=bool), "no state"),
     ("offsets", np.array([0, 2]), "2 offsets for 2 states"),
     ("offsets", np.array([0, 3, 2]), "do not ascend from 0 to 2"),
-    ("offsets", np.array([0, 1, 1]), "do not ascend from 0 to 2"),
     ("symbols", np.array([5, 3]), "symbols of state 0 do not ascend: 5 comes before 3"),
-    ("symbols", np.array([3, 3]), "3 comes before 3"),
     ("symbols", np.array([3, 4]), r"symbol \[4\] is not in the alphabet"),
-    ("symbols", np.array([-3, 5]), "symbols holds -3..5"),
     ("symbols", np.array([3, 2**31]), "symbols holds 3..2147483648"),
     ("symbols", np.array([3.0, 5.0]), "symbols is float64"),
     ("targets", np.array([1, 2]), "target 2 of 2 states"),
-    ("targets", np.array([1]), "2 symbols, but 1 targets"),
     ("targets", np.array([[1, 0]]), r"targets has shape \(1, 2\)"),
     ("alphabet", np.array([5, 3, 8]), "alphabet does not ascend"),
 ]
@@ -55,10 +49,6 @@ def test_arrays_cannot_be_changed_and_are_the_automatons_own():
     automaton = TokenAutomaton(**GOOD)
     with pytest.raises(ValueError, match="read-only"):
         automaton.symbols[0] = 1
-    given = {**GOOD, "targets": np.array([1, 0], dtype=np.int32)}
-    automaton = TokenAutomaton(**given)
-    given["targets"][0] = 0
-    assert automaton.targets.tolist() == [1, 0]
     base = np.array([1, 0], dtype=np.int32)
     view = base[:]
     view.flags.writeable = False
@@ -86,6 +76,8 @@ def test_a_choice_is_refused_and_both_transitions_are_named():
     assert "('p', 3, 'q')" in str(caught.value)
     assert "('p', 3, 'r')" in str(caught.value)
     assert TokenAutomaton.from_transitions(listed, "p", ["r"], determinise=True).accepts([3])
+    with pytest.raises(NondeterministicError, match=r"None, 1\) reads nothing.*determinise=True"):
+        TokenAutomaton.from_transitions([(0, None, 1)], 0, [1])
 
 
 @pytest.mark.parametrize(
@@ -96,31 +88,15 @@ def test_transitions_that_are_none(transition):
         TokenAutomaton.from_transitions([(0, 1, 0), transition], 0, [0])
 
 
-def test_a_silent_move_needs_determinise():
-    with pytest.raises(NondeterministicError, match=r"None, 1\) reads nothing.*determinise=True"):
-        TokenAutomaton.from_transitions([(0, None, 1)], 0, [1])
-
-
-def test_a_choice_elsewhere_gets_no_advice_about_determinise():
-    error = NondeterministicError((0, 1, 2), (0, 1, 3))
-    assert str(error).endswith("lead to two states")
-
-
 ARGUMENTS = [
     ({"accepting": 1}, "accepting is 1: give a list"),
-    ({"accepting": [[]]}, "not hashable"),
     ({"accepting": ["tpyo"]}, "accepting state 'tpyo' is in no transition"),
     ({"start": []}, "not hashable"),
     ({"listed": [(0, 2**70, 1)]}, "symbol of transition 0 is 1180591620717411303424"),
-    ({"listed": [(0, 2.5, 1)]}, "transition 0 is 2.5: give an integer"),
-    ({"alphabet": [1, 2**70]}, "alphabet at 1 is 1180591620717411303424"),
     ({"alphabet": "ab"}, "alphabet is 'ab': give a list"),
-    ({"alphabet": 5}, "alphabet is 5: give a list"),
     ({"alphabet": [1, 2.7]}, "alphabet at 1 is 2.7"),
     ({"spellings": "abc"}, "spellings are 'abc'"),
-    ({"spellings": {1: b"a"}}, "spellings are {1: b'a'}"),
     ({"spellings": [b"a", None]}, "spelling of symbol 1 is None"),
-    ({"spellings": 5}, "spellings are 5"),
 ]
 
 
@@ -136,25 +112,17 @@ def test_arguments_that_are_wrong_say_what(change, message):
     ("ask", "message"),
     [
         (lambda a: a.accepts("ab"), "'ab', a text: give its ids"),
-        (lambda a: a.explain("ab"), "'ab', a text: give its ids"),
         (lambda a: a.accepts([3, None]), "id at position 1 is None"),
-        (lambda a: a.accepts(7), "is 7: give a list"),
         (lambda a: a.picture([3, "x"]), "id at position 1 is 'x'"),
         (lambda a: a.enumerate(limit="x"), "limit is 'x'"),
         (lambda a: a.step(-2, 3), "no state -2: they are 0 to 1"),
-        (lambda a: a.step(2, 3), "no state 2"),
         (lambda a: a.step(0, None), "symbol is None"),
         (lambda a: a.row(-1), "no state -1"),
-        (lambda a: a.walk([3], -1), "no state -1"),
     ],
 )
 def test_questions_that_are_none(ask, message):
     with pytest.raises(ArgumentError, match=message):
         ask(TokenAutomaton(**GOOD))
-
-
-def test_the_spellings_become_a_tuple():
-    assert TokenAutomaton(**GOOD, spellings=[b"a"]).spellings == (b"a",)
 
 
 def test_a_counterexample_shows_what_it_spells():
@@ -182,11 +150,6 @@ def test_there_and_back_through_networkx(automaton):
         networkx.parse_gml(list(networkx.generate_gml(graph))),
     ):
         assert TokenAutomaton.from_networkx(again).equivalent(automaton) is None
-
-
-def test_graphs_that_are_none():
-    with pytest.raises(MalformedAutomatonError, match="no directed graph"):
-        TokenAutomaton.from_networkx({0: {}})
 
 
 def test_edges_carry_visible_text():
