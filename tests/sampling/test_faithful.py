@@ -1,5 +1,5 @@
 """Each sampler converges to the model's own distribution given the language, which is computed by
-trying all sequences; masked samples without weights do not, by the same check."""
+trying all sequences."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from bpe_automata.sampling import (
     smc,
     weighted,
 )
-from bpe_automata.sampling._rejection import first_allowed, without_replacement
+from bpe_automata.sampling._rejection import first_allowed
 from bpe_automata.sampling._smc import SCHEMES
 from experiments.statistics import clopper_pearson
 
@@ -136,33 +136,6 @@ def test_many_small_populations_are_unbiased(method, eos, prompt, temperature, r
     assert often > 100
 
 
-def test_a_myopic_mask():
-    """`ab` or `cc`: the model begins with `a` nine times out of ten, but then hardly ever writes
-    `b`. Under the mask `ab` comes up nine times out of ten, given the language one in ten."""
-    likely = {(): [0.88, 0.01, 0.1, 0.005], (0,): [0.97, 0.01, 0.01, 0.005]}
-
-    def model(ids):
-        distribution = [*likely.get(tuple(ids), [0.0, 0.0, 0.98, 0.0]), 0.005, 0.0]
-        return (
-            np.log(np.array(distribution) + 1e-12)
-            if len(ids) < 2
-            else np.log([1e-12] * 4 + [1, 1e-12])
-        )
-
-    constraint = constraint_of("lift", (4,), "(a)(b)|cc")
-    runs = weighted(model, constraint, n=1500, seed=0)
-    exactly = 0.88 * 0.01 + 0.005 * 0.005  # `a` `b`, and the id `ab`, which hardly ever ends
-    exactly /= exactly + 0.1 * 0.98
-    begins = [generation.text == "ab" for generation in runs.generations]
-    value, error = estimate(begins, log_weights(runs.generations))
-    assert abs(value - exactly) < SIGMAS * error < 0.15
-    assert np.mean(begins) > 0.85
-    population = smc(model, constraint, particles=1500, seed=0)
-    assert population.resampled
-    begins = [generation.text == "ab" for generation in population.generations]
-    assert abs(np.mean(begins) - exactly) < 0.04  # resampled, so they weigh nearly the same
-
-
 # Adaptive rejection: the id has the distribution under the mask, and the mass estimate is unbiased
 # given it, by going through every order in which ids can be drawn.
 
@@ -199,15 +172,3 @@ def test_the_estimate_is_unbiased_given_the_id(distribution, accepts):
                 mean[found.token] += p * found.mass
         expected = [distribution[i] if i in allowed else 0.0 for i in ids]
         np.testing.assert_allclose(mean, expected, atol=1e-12)
-
-
-@pytest.mark.parametrize("distribution", DISTRIBUTIONS)
-def test_draws_without_replacement_have_their_law(distribution):
-    rng, n, counts = np.random.default_rng(1), 5_000, Counter()
-    for _ in range(n):
-        counts[tuple(without_replacement(distribution, rng))] += 1
-    expected = dict(orders(distribution))
-    assert set(counts) <= set(expected)
-    for order, p in expected.items():
-        # 4.5 standard errors; the 4 is for what is expected less than once
-        assert abs(counts[order] - n * p) <= 4.5 * np.sqrt(n * p * (1 - p)) + 4
