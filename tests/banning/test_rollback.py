@@ -2,97 +2,129 @@
 
 from __future__ import annotations
 
+import itertools
+from collections import Counter, defaultdict
+
 import numpy as np
 import pytest
-from tiny_bans import AB, BA, END, FREE, SPACE, TOKENIZER, A, B, indifferent, scripted
+from tiny_bans import (
+    END,
+    SPELLINGS,
+    TOKENIZER,
+    indifferent,
+    places,
+    random_model,
+)
 
 from bpe_automata import constrain
 from bpe_automata.banning import Ban
 from bpe_automata.errors import ArgumentError, EmptyLanguageError
 from bpe_automata.models import character_tokenizer
+from bpe_automata.sampling import _banned as banned
 from bpe_automata.sampling._banned import decode_allowed
 from bpe_automata.sampling._rollback import decode_without
 
 
-def greedy(ban, *texts, **options):
-    options = {"constraint": FREE, "temperature": 0, **options}
-    return decode_without(scripted(*texts), ban, TOKENIZER, **options)
+class Retries:
+    """What greedy decoding comes to that goes back as the docstring of the mode says, with nothing
+    remembered between its steps: what may follow is asked of a new matcher each time, and what is
+    banned is found by trying every part of the text."""
+
+    def __init__(self, model, ban, constraint, before, most):
+        self.model, self.ban, self.constraint = model, ban, constraint
+        self.before, self.most, self.ids, self.went = before, most, (), []
+        self.taken, self.dead = defaultdict(set), defaultdict(set)
+        self.end = None
+        while self.end is None:
+            self.step()
+
+    def step(self):
+        ids, matcher = self.ids, self.constraint.matcher()
+        for token in ids:
+            matcher.advance(token)
+        may, likely = set(matcher.allowed_ids().tolist()), self.model(ids)
+        if not may - self.taken[ids]:
+            self.emptied(may)
+            return
+        token = max(may - self.taken[ids], key=lambda t: likely[t])
+        if token == END:
+            if new := self.complete(ids, True) - self.complete(ids, False):
+                self.back(min(new), "banned")
+                self.dead[ids].add(END)
+            else:
+                self.end = "complete"
+            return
+        self.ids = (*ids, token)
+        if new := self.complete(self.ids, False) - self.complete(ids, False):
+            self.dead[ids].add(token)
+            self.back(min(new), "banned")
+
+    def complete(self, ids, ended):
+        return places(self.ban, self.before.encode(), [SPELLINGS[i] for i in ids], ended)
+
+    def emptied(self, may):
+        certain, ids = may <= self.dead[self.ids], self.ids
+        if ids:
+            if certain:
+                self.dead[ids[:-1]].add(ids[-1])
+            self.back(len(ids) - 1, "emptied")
+        elif certain:
+            self.end = "empty"
+        elif len(self.went) == self.most:
+            self.end = "truncated"
+        else:
+            self.went.append((0, None, "lifted", ()))
+            self.taken = defaultdict(set, {where: {*bans} for where, bans in self.dead.items()})
+
+    def back(self, first, why):
+        self.ids, discarded = self.ids[:first], self.ids[first:]
+        if len(self.went) == self.most:
+            self.end = "truncated"
+        else:
+            self.went.append((first, discarded[0], why, discarded))
+            self.taken[self.ids].add(discarded[0])
 
 
-def test_back_to_the_first_id_of_the_match():
-    """`a`,`b` spells ab: the a is banned there, and nowhere else."""
-    run = greedy(Ban(["ab"]), (SPACE, A, B), (SPACE, BA, A))
-    assert run.ids == (SPACE, BA, A)
-    assert run.finish_reason == "complete"
-    (one,) = run.rollbacks
-    assert (one.position, one.token, one.word, one.discarded) == (1, A, "ab", (A, B))
-    assert (run.acted, run.discarded) == (1, 2)
+def reported(rollback):
+    why = "lifted" if rollback.token is None else "banned" if rollback.word else "emptied"
+    return (rollback.position, rollback.token, why, rollback.discarded)
 
 
-def test_overlapping_matches():
-    """aba and ab b share a b: first the one that is complete first, then the other."""
-    ban = Ban(["aba", "ba a"])
-    run = greedy(ban, (A, BA, SPACE), (SPACE, BA, SPACE, A), (SPACE, SPACE))
-    assert [(r.position, r.word) for r in run.rollbacks] == [(0, "aba"), (1, "ba a")]
-    assert run.ids == (SPACE, SPACE)
+LANGUAGES = ["[abé ]{0,3}", "a[ab]", "a| (b|ab)", "(ab|ba| ){2}"]
+BEFORE = ["", "a", "xab"]
+BANS = [Ban(["ab"]), Ban(["aba", "ba a"]), Ban(["b"]), Ban(["a", "b b"], whole_word=True)]
 
 
-def test_the_end_of_the_text_completes_whole_words():
-    run = greedy(Ban(["a"], whole_word=True), (SPACE, A), (SPACE, BA))
-    assert run.ids == (SPACE, BA)
-    assert [(r.position, r.token, r.word) for r in run.rollbacks] == [(1, A, "a")]
-    assert greedy(Ban(["a"], whole_word=True), (B, A)).ids == (B, A)
+def test_it_is_what_all_retries_one_by_one_come_to():
+    seen = Counter()
+    languages = [
+        constrain(TOKENIZER, regex, "lift", [END], added_tokens=False) for regex in LANGUAGES
+    ]
+    for plain, ban, before, seed in itertools.product(languages, BANS, BEFORE, range(30)):
+        model, most, calls = random_model(seed), (1000, 1, 0)[seed % 3], []
+        wanted = Retries(model, ban, plain, before, most)
+        options = {"constraint": plain, "after": before, "temperature": 0, "max_rollbacks": most}
 
+        def noted(ids, model=model, calls=calls):
+            calls.append(tuple(ids))
+            return model(ids)
 
-def test_a_word_that_the_prompt_begins():
-    """The match begins before the first id: that is the one that is banned."""
-    run = greedy(Ban(["aab"]), (B,), (SPACE,), after="xaa")
-    assert (run.ids, run.rollbacks[0].word, run.rollbacks[0].position) == ((SPACE,), "aab", 0)
-    assert greedy(Ban(["aab"]), (B,), (SPACE,), after="").ids == (B,)
-
-
-def test_an_emptied_position_goes_further_back():
-    """After the space only a word with b could come: then the space goes too."""
-    plain = constrain(TOKENIZER, "a| (b|ab)", "lift", [END], added_tokens=False)
-    run = greedy(Ban(["b"]), (SPACE, B), (SPACE, AB), (A,), constraint=plain)
-    assert run.ids == (A,)
-    found = [(r.position, r.token, r.word) for r in run.rollbacks]
-    assert found == [(1, B, "b"), (1, AB, "b"), (2, B, "b"), (1, A, None), (0, SPACE, None)]
-
-
-def test_bans_that_are_not_certain_are_lifted_when_nothing_else_is_left():
-    """After a,b the a is banned, and nothing else could begin the text; but a,a is allowed."""
-    plain = constrain(TOKENIZER, "a[ab]", "lift", [END], added_tokens=False)
-    run = greedy(Ban(["ab"]), (A, B), (AB,), (A, A), constraint=plain)
-    assert run.ids == (A, A)
-    found = [(r.position, r.token, r.word) for r in run.rollbacks]
-    assert found == [(0, A, "ab"), (0, AB, "ab"), (0, None, None)]
-    capped = greedy(Ban(["ab"]), (A, B), (AB,), (A, A), constraint=plain, max_rollbacks=2)
-    assert (capped.ids, capped.finish_reason) == ((), "truncated")
-
-
-def test_a_cap_cuts_the_text_before_the_word():
-    ban = Ban(["ab"])
-    run = greedy(ban, (SPACE, A, B), (SPACE, AB), max_rollbacks=1)
-    assert (run.ids, run.text, run.finish_reason) == ((SPACE,), " ", "truncated")
-    assert len(run.rollbacks) == 1
-    assert run.discarded == 3  # a,b and ab
-    run = greedy(ban, (SPACE, A, B), max_rollbacks=0)
-    assert (run.ids, run.rollbacks, run.discarded) == ((SPACE,), (), 2)
-
-
-def test_the_model_is_asked_once_for_each_place():
-    """Going back asks nothing anew: each call has one id more than what is known there."""
-    calls = []
-
-    def model(ids):
-        calls.append(tuple(ids))
-        return scripted((SPACE, A, SPACE, B), (SPACE, A, BA), (SPACE, SPACE, A))(ids)
-
-    run = decode_without(model, Ban(["a b"]), TOKENIZER, constraint=FREE, temperature=0)
-    assert run.rollbacks
-    assert len(set(calls)) == len(calls) == run.passes
-    assert len(calls) == 1 + len(run.ids) + run.discarded - len(run.rollbacks)
+        seen.update(why for _, _, why, _ in wanted.went)
+        seen[wanted.end] += 1
+        if wanted.end == "empty":
+            with pytest.raises(EmptyLanguageError):
+                decode_without(noted, ban, TOKENIZER, **options)
+            continue
+        run = decode_without(noted, ban, TOKENIZER, **options)
+        assert (run.finish_reason, [*map(reported, run.rollbacks)]) == (wanted.end, wanted.went)
+        stay = len(wanted.ids)
+        if wanted.end == "truncated":
+            stay = banned.kept(ban, before, [SPELLINGS[i] for i in wanted.ids])
+        assert run.ids == wanted.ids[:stay]
+        assert run.passes == len(calls)
+        assert len({*calls}) == len(calls) or any(r.token is None for r in run.rollbacks)
+    assert min(map(seen.get, ("banned", "emptied", "lifted", "complete", "truncated"))) > 3
+    assert seen["empty"]
 
 
 @pytest.mark.parametrize("options", [{"max_new_tokens": -1}, {"max_rollbacks": -1}])
@@ -102,8 +134,7 @@ def test_arguments(options):
 
 
 @pytest.mark.parametrize("eos_ids", [(), None])
-@pytest.mark.parametrize("max_new_tokens", [4, 128])
-def test_an_empty_language_is_found_with_and_without_end_of_sequence(eos_ids, max_new_tokens):
+def test_an_empty_language_is_found_with_and_without_end_of_sequence(eos_ids):
     """The only text is banned where it ends: that is certain after a few calls."""
     tokenizer, calls = character_tokenizer("abcdtalkxy "), []
     ban = Ban(["talk"], whole_word=True)
@@ -114,7 +145,7 @@ def test_an_empty_language_is_found_with_and_without_end_of_sequence(eos_ids, ma
         return np.zeros(tokenizer.n_ids)
 
     for mode in (decode_allowed, decode_without):
-        options = {"constraint": plain, "seed": 0, "max_new_tokens": max_new_tokens}
+        options = {"constraint": plain, "seed": 0}
         with pytest.raises(EmptyLanguageError, match="talk"):
             mode(uniform, ban, tokenizer, **options)
     assert len(calls) < 30

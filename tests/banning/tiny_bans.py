@@ -10,7 +10,6 @@ from bpe_automata import constrain
 from bpe_automata.testing import byte_level, byte_spelling, small_tokenizer
 
 SPELLINGS = [b"\xc3", b"\xa9", b"a", b"b", b"ab", b" ", b"b ", b"ba", "é".encode(), "aé".encode()]
-A, B, AB, SPACE, B_SPACE, BA = 2, 3, 4, 5, 6, 7
 END, SPECIAL = 10, 11
 
 
@@ -29,12 +28,17 @@ def sequences(longest):
         yield from itertools.product(range(len(SPELLINGS)), repeat=length)
 
 
-def is_text(data: bytes, before: str = "") -> bool:
+def is_text(data: bytes) -> bool:
     try:
-        (before.encode() + data).decode()
+        data.decode()
     except UnicodeDecodeError:
         return False
     return True
+
+
+def may_be_text(data: bytes) -> bool:
+    """Is it the beginning of a text?"""
+    return is_text(data) or is_text(data + b"\xa9")
 
 
 def parts(ban, data: bytes, ended: bool) -> list[tuple[int, int]]:
@@ -62,6 +66,19 @@ def _is_banned(ban, data, start, end, ended):
     return not (follows.isalnum() or follows == "_")
 
 
+def places(ban, before: bytes, spelled: list[bytes], ended: bool) -> set[int]:
+    """In which ids something banned begins that is complete and not all of it in `before`."""
+    data, found = b"".join([before, *spelled]), set()
+    for start, end in parts(ban, data, ended):
+        if end > len(before):
+            at, low = 0, len(before) + len(spelled[0])
+            while low <= start:
+                at += 1
+                low += len(spelled[at])
+            found.add(at)
+    return found
+
+
 TOKENIZER = tokenizer()
 N = TOKENIZER.n_ids
 FREE = constrain(TOKENIZER, "[abé ]*", "lift", eos_ids=[END], added_tokens=False)
@@ -85,20 +102,5 @@ def random_model(seed):
     def model(ids):
         key = [seed, *(i + 1 for i in ids[-2:])]
         return np.random.default_rng(key).normal(scale=2, size=N)
-
-    return model
-
-
-def scripted(*texts):
-    """A model that writes the first of `texts`, (ids, ...), that goes on as it has begun."""
-
-    def model(so_far):
-        logits = np.full(N, -30.0)
-        logits[END] = -20
-        for rank, ids in enumerate(texts):
-            if tuple(so_far) == tuple(ids[: len(so_far)]):
-                following = ids[len(so_far)] if len(so_far) < len(ids) else END
-                logits[following] = max(logits[following], -rank)
-        return logits
 
     return model
