@@ -1,44 +1,41 @@
-"""Anything but a matcher may be used by any number of threads at once.
+"""Anything but a matcher may be used by any number of threads at once, and everything may go to
+other processes.
 
-    for each thread and job:   what it saw  =  what the same job sees alone
+    for each thread and object:   what it sees     =  what is seen alone
+    for each object:              loads(dumps(x))  does what x does, and dumps(x) is small
+    a forked child                sees what its parent sees, whatever the parent's threads do
 
-Each trial has a fresh tokenizer, of which nothing is known yet, and eight threads that begin at
-once and hand over to each other as often as the interpreter can.
+Threads share objects of which nothing is known yet, begin at once and hand over to each other as
+often as the interpreter can.
 """
 
 from __future__ import annotations
 
+import os
+import pickle
 import random
+import signal
 import subprocess
 import sys
 import sysconfig
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
-from jobs import (
-    JOBS,
-    SCHEMA,
-    SENTENCE,
-    WORDS,
-    Language,
-    Shared,
-    Trace,
-    random_file,
-    traced,
-    trained,
-)
+from objects import KINDS, Trace, all_asked, asked, made, trained
 
 from bpe_automata import Tokenizer
-from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._budget import Budget, spending
 from bpe_automata._decoding import batches
-from bpe_automata.schemas import json_schema
+from bpe_automata._sharing import Lock, locked
+from bpe_automata.errors import BudgetExceededError
 
 N_THREADS = 8
 SHORT, LONG = 5, 1000
-N_SMALL = 40  # random tokenizers, in turn
 SLOWEST = 3600  # seconds that a thread is waited for: only a deadlock takes so long
+FILES = trained()
 
 
 @pytest.fixture
@@ -51,28 +48,16 @@ def often(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     sys.setswitchinterval(before)
 
 
-@pytest.fixture(scope="module")
-def schema() -> ByteDFA:
-    return json_schema(SCHEMA).to_dfa(depth=3)
-
-
-def alone(tokenizer: Tokenizer, language: Language, schema: ByteDFA) -> dict[str, Trace]:
-    """What each job sees when nothing else happens."""
-    shared = Shared(tokenizer, language, schema)
-    return {name: traced(job, shared) for name, job in JOBS.items()}
-
-
-def together(shared: Shared, orders: list[list[str]]) -> list[dict[str, Trace]]:
-    """What each thread sees, one for each order of the jobs."""
-    found: list[dict[str, Trace]] = [{} for _ in orders]
-    barrier = threading.Barrier(len(orders))
+def run(*works: Callable[[], Any]) -> list[Any]:
+    """What each gives, in a thread of its own."""
+    found: list[Any] = [None] * len(works)
+    barrier = threading.Barrier(len(works))
 
     def work(k: int) -> None:
-        barrier.wait()
-        for name in orders[k]:
-            found[k][name] = traced(JOBS[name], shared)
+        barrier.wait(SLOWEST)
+        found[k] = works[k]()
 
-    threads = [threading.Thread(target=work, args=(k,), daemon=True) for k in range(len(orders))]
+    threads = [threading.Thread(target=work, args=(k,), daemon=True) for k in range(len(works))]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -82,34 +67,40 @@ def together(shared: Shared, orders: list[list[str]]) -> list[dict[str, Trace]]:
 
 
 def orders_of(rng: random.Random) -> list[list[str]]:
-    """The same for all threads, which then do the same at the same time, or not."""
-    names = rng.sample(list(JOBS), len(JOBS))
+    """The same for all threads, which then ask the same at the same time, or not."""
+    names = rng.sample(sorted(KINDS.keys() - {"matcher", "listed"}), len(KINDS) - 2)
     if rng.random() < 0.5:
         return [names] * N_THREADS
     return [rng.sample(names, len(names)) for _ in range(N_THREADS)]
 
 
-def compare(
-    fresh: Tokenizer, language: Language, schema: ByteDFA, want: dict[str, Trace], seed: int
-) -> None:
-    """Threads on a fresh tokenizer, and one after them: nothing may be wrong for good."""
-    shared = Shared(fresh, language, schema)
-    for seen in together(shared, orders_of(random.Random(seed))):
-        assert seen == want
-    assert {name: traced(job, shared) for name, job in JOBS.items()} == want
-    assert alone(fresh, language, schema) == want
+def compare(fresh: Tokenizer, want: dict[str, Trace], seed: int) -> None:
+    """Threads on fresh objects, and one after them: nothing may be wrong for good."""
+    objects = made(fresh)
+
+    def seen(order: list[str]) -> dict[str, Trace]:
+        return {name: asked(name, objects[name]) for name in order}
+
+    for found in run(
+        *(lambda order=order: seen(order) for order in orders_of(random.Random(seed)))
+    ):
+        assert found == {name: want[name] for name in found}
+    assert all_asked(objects) == want
+    assert all_asked(made(fresh)) == want
 
 
-def test_threads_see_what_one_sees_alone(
-    pytestconfig: pytest.Config, often: None, schema: ByteDFA
-) -> None:
-    known: dict[int, dict[str, Trace]] = {}
-    files = [*trained(), *random_file(N_SMALL)]
+def test_threads_see_what_one_sees_alone(pytestconfig: pytest.Config, often: None) -> None:
+    known = [all_asked(made(Tokenizer.from_json(data))) for data in FILES]
     for trial in range(LONG if pytestconfig.getoption("--long") else SHORT):
-        data = files[trial % len(files)]
-        if trial % len(files) not in known:
-            known[trial % len(files)] = alone(Tokenizer.from_json(data), WORDS, schema)
-        compare(Tokenizer.from_json(data), WORDS, schema, known[trial % len(files)], trial)
+        which = trial % len(FILES)
+        compare(Tokenizer.from_json(FILES[which]), known[which], trial)
+
+
+@pytest.mark.long
+def test_threads_on_a_deployed_tokenizer(often: None, smollm2_tokenizer: Tokenizer) -> None:
+    want = all_asked(made(pickle.loads(pickle.dumps(smollm2_tokenizer))))
+    for trial in range(LONG // 10):
+        compare(pickle.loads(pickle.dumps(smollm2_tokenizer)), want, trial)
 
 
 @pytest.mark.skipif(
@@ -124,43 +115,151 @@ def test_nothing_brings_the_lock_of_the_interpreter_back() -> None:
     assert shown.stdout.split() == ["False"]
 
 
-@pytest.mark.long
-def test_threads_on_a_deployed_tokenizer(
-    often: None, schema: ByteDFA, smollm2_tokenizer: Tokenizer
-) -> None:
-    json = smollm2_tokenizer.to_json()
-
-    def fresh() -> Tokenizer:
-        import tokenizers
-
-        return Tokenizer.load(tokenizers.Tokenizer.from_str(json))
-
-    want = alone(fresh(), SENTENCE, schema)
-    for trial in range(LONG // 10):
-        compare(fresh(), SENTENCE, schema, want, trial)
-
-
-def test_constraints_of_one_tokenizer_do_not_wait_for_one_another(schema: ByteDFA) -> None:
+def test_constraints_of_one_tokenizer_do_not_wait_for_one_another() -> None:
     """One is in the middle of a long call, as far as the others can see."""
-    tokenizer = Tokenizer.from_json(trained()[0])
-    shared = Shared(tokenizer, WORDS, schema)
-    held = shared.constraint("canonical").engine.product.lock  # type: ignore[attr-defined]
+    objects = made(Tokenizer.from_json(FILES[0]))
+    others = ("own", "lift", "schema", "within", "server")
     begun, over = threading.Event(), threading.Event()
 
     def hold() -> None:
-        with held:
+        with objects["canonical"].engine.product.lock:
             begun.set()
             over.wait(SLOWEST)
 
     holder = threading.Thread(target=hold, daemon=True)
     holder.start()
     assert begun.wait(SLOWEST)
-    others = ("own", "lift", "finite", "shared schema", "schema", "served")
-    seen = {}
     try:
         with spending(Budget(max_seconds=SLOWEST / 4)):  # the most that one waits for a lock
-            seen = {name: traced(JOBS[name], shared) for name in others}
+            seen = {name: asked(name, objects[name]) for name in others}
     finally:
         over.set()
         holder.join(SLOWEST)
-    assert seen == {name: traced(JOBS[name], shared) for name in others}
+    assert seen == {name: asked(name, objects[name]) for name in others}
+
+
+def test_waiting_for_a_lock_ends_with_the_budget() -> None:
+    class Guarded:
+        lock = Lock()
+
+        @locked
+        def ask(self) -> None:
+            """Nothing."""
+
+    guarded, held, over = Guarded(), threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with guarded.lock:
+            held.set()
+            over.wait(SLOWEST)
+
+    def wait() -> str:
+        held.wait(SLOWEST)
+        try:
+            with spending(Budget(max_seconds=0.05)):
+                guarded.ask()
+        except BudgetExceededError as error:
+            return error.resource
+        finally:
+            over.set()
+        return "no error"
+
+    assert run(hold, wait) == [None, "seconds"]
+    guarded.ask()  # the lock is free again
+
+
+# ---------------------------------------------------------------- pickling
+
+
+@pytest.mark.parametrize("data", FILES, ids=range(len(FILES)))
+def test_objects_travel_as_what_they_were_made_of(data: dict[str, Any]) -> None:
+    """What was found of them lazily stays here."""
+    for name, found in made(Tokenizer.from_json(data)).items():
+        if KINDS[name].travels and not isinstance(found, Exception):
+            fresh = pickle.dumps(found)
+            want = asked(name, found)
+            assert len(fresh) == len(pickle.dumps(found)) < 100_000, name
+            assert asked(name, pickle.loads(fresh)) == want, name
+
+
+def test_they_travel_to_a_new_process() -> None:
+    objects = made(Tokenizer.from_json(FILES[0]))
+    assert not any(isinstance(found, Exception) for found in objects.values())
+    sent = {name: objects[name] for name, kind in KINDS.items() if kind.travels}
+    program = (
+        "import pickle, sys; from objects import all_asked; "
+        "sys.stdout.buffer.write(pickle.dumps(all_asked(pickle.load(sys.stdin.buffer))))"
+    )
+    here = os.pathsep.join(map(os.fspath, (Path(__file__).parent, Path(__file__).parents[2])))
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        input=pickle.dumps(sent),
+        capture_output=True,
+        check=True,
+        timeout=SLOWEST,
+        env={**os.environ, "PYTHONPATH": here},
+    )
+    assert pickle.loads(done.stdout) == all_asked(sent)
+
+
+# ---------------------------------------------------------------- fork
+
+forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+quiet = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+
+
+def in_child(work: Callable[[], bool]) -> bool:
+    """Does `work` say so in a forked child? One that hangs is killed after an hour."""
+    pid = os.fork()
+    if not pid:
+        signal.alarm(SLOWEST)
+        try:
+            os._exit(0 if work() else 1)
+        finally:
+            os._exit(2)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+
+
+@forks
+@quiet
+def test_a_child_forked_in_the_middle_of_masks() -> None:
+    """Of threads that hold locks: the child has none of the threads, and needs the locks."""
+    want = all_asked(made(Tokenizer.from_json(FILES[0])))
+    for trial in range(6):
+        tokenizer, over = Tokenizer.from_json(FILES[0]), threading.Event()
+
+        def work(tokenizer: Tokenizer = tokenizer, over: threading.Event = over) -> None:
+            while not over.is_set():
+                all_asked(made(tokenizer))
+
+        threads = [threading.Thread(target=work, daemon=True) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        over.wait(0.02 * trial)
+        same = in_child(lambda t=tokenizer: all_asked(made(t)) == want)
+        over.set()
+        for thread in threads:
+            thread.join(SLOWEST)
+        assert same
+
+
+@forks
+@quiet
+def test_a_fork_waits_for_locks_in_any_order() -> None:
+    """Threads take them one way round, a fork perhaps the other: nobody waits for ever."""
+    first, second, over = Lock(), Lock(), threading.Event()
+
+    def nested() -> None:
+        while not over.is_set():
+            with first, second:
+                pass
+
+    def fork() -> bool:
+        free = all(
+            in_child(lambda: all(lock.acquire(timeout=SLOWEST) for lock in (second, first)))
+            for _ in range(20)
+        )
+        over.set()
+        return free
+
+    assert run(nested, nested, fork)[-1]
