@@ -16,8 +16,6 @@ from bpe_automata import TokenAutomaton, Tokenizer
 from bpe_automata import _kernels as kernels
 from bpe_automata._cli import main
 
-COMMANDS = ["inspect", "compile", "generate", "verify", "explain", "warm"]
-
 
 def read(run, *argv: str) -> dict:
     _, out, _ = run(*argv, "--json")
@@ -32,24 +30,10 @@ def test_inspect(run, path) -> None:
     assert (code, err) == (0, "")
     for part in ("bytes", "regex 's|'t|", "1: <eos>", "1: `xyz`", "% of the pairs"):
         assert part in out
-
-
-def test_inspect_json(run, path) -> None:
     found = read(run, "inspect", path)
-    assert set(found) == {
-        *("tokenizer", "alphabet", "ids", "base_symbols", "missing_bytes", "merges"),
-        *("runs_on", "byte_fallback", "ignore_merges", "normalizers", "prefix", "splitters"),
-        *("added_tokens", "control_ids", "eos_ids", "rectangles", "late_merges"),
-        *("unreachable_tokens", "unreachable_examples", "forbidden_share"),
-        *("boundary_hypotheses", "token_classes", "load_seconds", "build_seconds"),
-    }
-    assert (found["rectangles"], found["late_merges"], found["control_ids"]) == (5, 0, 0)
-    assert (found["byte_fallback"], found["normalizers"]) == (False, [])
-    assert found["runs_on"].startswith("tokenizers ")
     assert (found["ids"], found["merges"], found["base_symbols"]) == (35, 5, 28)
-    assert len(found["missing_bytes"]) == 228
-    assert found["added_tokens"] == ["<eos>"]
-    assert found["eos_ids"] == [34]
+    assert (found["rectangles"], found["late_merges"], found["control_ids"]) == (5, 0, 0)
+    assert (len(found["missing_bytes"]), found["eos_ids"]) == (228, [34])
     assert found["unreachable_examples"] == ["`xyz`"]
 
 
@@ -179,15 +163,6 @@ def test_generate_with_forced_ids(run, path, model) -> None:
     assert found["forced"] > 0
 
 
-def test_generate_needs_a_model_and_its_tokenizer(run, model) -> None:
-    code, _, err = run("generate", "--regex", "a", "--prompt", "b")
-    assert (code, err.startswith("error: no model: give --model")) == (2, True)
-    code, _, err = run("generate", "--model", model, "--regex", "a", "--prompt", "b")
-    assert (code, "--tokenizer" in err) == (2, True)
-    code, _, err = run("generate", "--model", "./none", "--regex", "a", "--prompt", "b")
-    assert (code, "there is no model at ./none" in err) == (2, True)
-
-
 def test_seconds_are_bounded(run, path, model) -> None:
     common = ("--regex", r"(\w| ){0,300}x[a-z]{0,99}", "--max-seconds", "1e-6")
     generate = ("generate", "--model", model, "--tokenizer", path, "--prompt", "an")
@@ -235,14 +210,14 @@ def test_warm_asks_for_the_kernels(run) -> None:
 # ---------------------------------------------------------------- errors
 
 ERRORS = [
+    (("generate", "--regex", "a", "--prompt", "b"), "no model: give --model"),
+    (("generate", "--model", "MODEL", "--regex", "a", "--prompt", "b"), "--tokenizer"),
+    (("generate", "--model", "./none", "--regex", "a", "--prompt", "b"), "no model at ./none"),
     (("inspect", "none.json"), "there is no tokenizer at none.json"),
     (("compile", "PATH", "--regex", "a("), "at position 1 of the regex"),
     (("compile", "PATH", "--regex", r"(a)\1"), "a backreference is not regular"),
-    (("compile", "PATH", "--regex", "(?<=a)b"), "lookaround is not supported"),
-    (("compile", "PATH", "--regex", "(a|b)*a(a|b){40}"), "budget of"),
     (("compile", "PATH", "--regex", ".*a.{9}", "--max-states", "9"), "budget of 9 states"),
     (("compile", "PATH", "--regex", r"[^\s\S]"), "no text matches"),
-    (("verify", "PATH", "--regex", "é"), "no canonical token sequence"),
     (("verify", "PATH", "--regex", "er", "--prompt", "an ord"), "would merge with the answer"),
     (("explain", "PATH", "--ids", "1 99"), "id 99 is not in 0 .. 34"),
     (("explain", "PATH", "--text", "a\udcff"), "lone surrogate"),
@@ -250,22 +225,12 @@ ERRORS = [
 
 
 @pytest.mark.parametrize(("argv", "message"), ERRORS, ids=[" ".join(e[0])[:40] for e in ERRORS])
-def test_error_in_one_line(run, path, argv, message) -> None:
-    code, out, err = run(*(path if part == "PATH" else part for part in argv))
+def test_error_in_one_line(run, path, model, argv, message) -> None:
+    code, out, err = run(*({"PATH": path, "MODEL": model}.get(part, part) for part in argv))
     assert (code, out) == (2, "")
     assert err.startswith("error: ")
     assert err.count("\n") == 1
     assert message in err
-
-
-@pytest.mark.parametrize(
-    "content", ["", "{", "[]", "{}", '{"model": {"vocab": {"a": 7}, "type": "BPE"}}', "\x00"]
-)
-def test_broken_tokenizer(run, tmp_path, content) -> None:
-    broken = tmp_path / "tokenizer.json"
-    broken.write_text(content)
-    code, _, err = run("inspect", str(broken))
-    assert (code, err[:7], err.count("\n")) == (2, "error: ", 1)
 
 
 def test_interrupt(run, path, monkeypatch) -> None:
@@ -290,11 +255,9 @@ def test_missing_package(run, monkeypatch) -> None:
         (),
         ("nonsense",),
         ("explain", "t.json"),
-        ("explain", "t.json", "--ids", "1 x"),
         ("verify", "t.json", "--regex", "a", "-n", "0"),
         ("compile", "t.json"),
         ("compile", "t.json", "--regex", "a", "--schema", "s.json"),
-        ("compile", "t.json", "--schema", "s.json", "--whitespace", "none"),
     ],
 )
 def test_usage_errors(run, argv, capsys) -> None:
@@ -304,28 +267,17 @@ def test_usage_errors(run, argv, capsys) -> None:
     assert "usage: bpe-automata" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_help(command, capsys) -> None:
-    with pytest.raises(SystemExit) as caught:
-        main([command, "--help"])
-    assert caught.value.code == 0
-    out = capsys.readouterr().out
-    assert "--json" in out
-
-
 # ---------------------------------------------------------------- as a process
 
 
-def process(*argv: str, **options) -> subprocess.CompletedProcess:
-    command = [sys.executable, "-m", "bpe_automata", *argv]
-    return subprocess.run(command, capture_output=True, text=True, timeout=3600, **options)
-
-
 def test_as_a_process(path) -> None:
+    def process(*argv: str) -> subprocess.CompletedProcess:
+        command = [sys.executable, "-m", "bpe_automata", *argv]
+        return subprocess.run(command, capture_output=True, text=True, timeout=3600)
+
     done = process("explain", path, "--ids", "30 31")
-    assert done.returncode == 1
+    assert (done.returncode, done.stderr) == (1, "")
     assert "would be `␣order`" in done.stdout
-    assert done.stderr == ""
     failed = process("inspect", "none.json")
     assert (failed.returncode, failed.stdout) == (2, "")
     assert failed.stderr.startswith("error: there is no tokenizer at none.json")
