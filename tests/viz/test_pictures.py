@@ -4,9 +4,9 @@ visible and as it is meant.
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
-from html.parser import HTMLParser
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -26,32 +26,6 @@ from bpe_automata.viz._picture import to_svg
 PICTURE = viz.Picture(a_star_b_star())
 
 
-class Rows(HTMLParser):
-    """The texts of a table's cells, by row; balanced tags are checked on the way."""
-
-    def __init__(self, html: str) -> None:
-        super().__init__()
-        self.rows: list[list[str]] = []
-        self.open: list[str] = []
-        self.feed(html)
-        assert self.open == []
-
-    def handle_starttag(self, tag: str, attrs: object) -> None:
-        if tag == "tr":
-            self.rows.append([])
-        elif tag in ("td", "th"):
-            self.rows[-1].append("")
-        if tag != "br":
-            self.open.append(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        if "td" in self.open or "th" in self.open:
-            self.rows[-1][-1] += data
-
-
 @pytest.fixture
 def no_graphviz(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dot_module.shutil, "which", lambda name: None)
@@ -69,27 +43,12 @@ def test_text() -> None:
     assert str(PICTURE) == repr(PICTURE) == PICTURE.text()
 
 
-def test_html() -> None:
-    rows = Rows(PICTURE.html()).rows
-    assert rows == [
-        ["state", "reads", "goes to"],
-        ["0startaccepting", "a", "→ 0"],
-        ["b", "→ 1"],
-        ["1accepting", "b", "→ 1"],
-    ]
+def test_html(no_graphviz: None) -> None:
+    shown = " ".join(re.sub("<[^>]+>", " ", PICTURE.html()).split())
+    assert shown.endswith("state reads goes to 0 start accepting a → 0 b → 1 1 accepting b → 1")
     assert PICTURE.html().count("font-weight:bold") == 3  # state 0, a, → 0
-
-
-def test_the_mime_bundle_without_graphviz(no_graphviz: None) -> None:
-    picture = viz.Picture(a_star_b_star())
-    bundle = picture._repr_mimebundle_()
-    assert bundle == {"text/plain": picture.text(), "text/html": picture.html()}
-
-
-@pytest.mark.skipif(shutil.which("dot") is None, reason="Graphviz is not installed")
-def test_the_mime_bundle_with_graphviz() -> None:
-    bundle = viz.Picture(a_star_b_star())._repr_mimebundle_(include=None, exclude=None)
-    assert set(bundle) == {"text/plain", "image/svg+xml"}
+    bundle = viz.Picture(a_star_b_star())._repr_mimebundle_()
+    assert bundle == {"text/plain": PICTURE.text(), "text/html": PICTURE.html()}
 
 
 @pytest.mark.parametrize(
@@ -110,24 +69,8 @@ def test_files_without_graphviz(suffix: str, begins: bytes, tmp_path: Path, no_g
     contents = [viz.Picture(a_star_b_star()).save(path).read_bytes() for path in paths]
     assert contents[0].startswith(begins)
     assert contents[0] == contents[1], "equal drawings make equal files"
-
-
-@pytest.mark.skipif(shutil.which("dot") is None, reason="Graphviz is not installed")
-def test_files_with_graphviz(tmp_path: Path) -> None:
-    svg = PICTURE.save(tmp_path / "a.svg").read_text(encoding="utf-8")
-    assert svg == PICTURE.svg()
-    assert svg in PICTURE.save(str(tmp_path / "a.html")).read_text(encoding="utf-8")
-
-
-def test_an_unknown_suffix_is_refused(tmp_path: Path) -> None:
     with pytest.raises(viz.UnknownFormatError, match=r"x\.gif.*\.svg"):
         PICTURE.save(tmp_path / "x.gif")
-
-
-@pytest.mark.parametrize("edge", [viz.Edge(0, 2, "a"), viz.Edge(-1, 0, "a")])
-def test_an_edge_to_nowhere_is_refused(edge: viz.Edge) -> None:
-    with pytest.raises(viz.BrokenDrawingError, match=r"edge 0 .*the nodes are 0 to 1"):
-        viz.Drawing((viz.Node("0"), viz.Node("1")), (edge,))
 
 
 def test_side_by_side(no_graphviz: None) -> None:
@@ -139,6 +82,8 @@ def test_side_by_side(no_graphviz: None) -> None:
     assert viz.side_by_side([row], ["nested"]).html().count("a*b*") == 2
     with pytest.raises(viz.BrokenDrawingError, match="1 pictures, but 0 titles"):
         viz.side_by_side([PICTURE], [])
+    with pytest.raises(viz.BrokenDrawingError, match=r"edge 0 .*the nodes are 0 to 1"):
+        Drawing((Node("0"), Node("1")), (Edge(0, 2, "a"),))
 
 
 # ---------------------------------------------------------------- labels
@@ -158,20 +103,6 @@ def test_side_by_side(no_graphviz: None) -> None:
 )
 def test_visible(data: bytes | str, expected: str) -> None:
     assert visible(data) == expected
-
-
-@given(st.text(st.characters(codec=None)), st.integers(3, 40))
-@examples(200)
-def test_visible_shortens_to_the_limit_and_shows_both_ends(text: str, longest: int) -> None:
-    letters = "".join(chr(ord("a") + ord(c) % 26) for c in text)
-    shown = visible(letters, longest)
-    assert len(shown) == min(len(letters), longest)
-    if len(letters) > longest:
-        head, tail = shown.split("…")
-        assert letters.startswith(head)
-        assert letters.endswith(tail)
-        assert head
-        assert tail
 
 
 @given(st.binary(max_size=9), st.binary(max_size=9))
@@ -235,7 +166,6 @@ def test_graphviz_takes_every_drawing(drawing: Drawing) -> None:
     ("program", "message"),
     [
         ("#!/bin/sh\necho no fonts >&2; exit 3\n", "did not draw: no fonts"),
-        ("not a program", "did not draw: .*(format|error)"),
         ("#!/bin/sh\nexec /bin/sleep 60\n", "timed out"),
     ],
 )
