@@ -7,7 +7,7 @@ import random
 import sys
 
 import pytest
-from grammar_texts import ARITHMETIC, GRAMMARS, JSON, SMALL, SQL
+from grammar_texts import ARITHMETIC, GRAMMARS, JSON, SMALL
 from hypothesis import given
 from hypothesis import strategies as st
 from lark import Lark
@@ -135,21 +135,11 @@ def test_any_grammar_has_the_texts_of_its_rules(grammar):
 
 
 def test_brackets_are_nested_without_limit():
-    n = 1_000
-    for grammar, text in (
-        (ARITHMETIC, b"(" * n + b"1" + b")" * n),
-        (JSON, b'[{"a":' * n + b"[]" + b"}]" * n),
-        (SQL, b"select a from" + b" (select b from" * n + b" c" + b") d" * n),
-    ):
-        found = compile_grammar(grammar)
-        assert found.accepts(text)
-        assert not found.accepts(text[:-1])
-        assert not found.accepts(text + b")")
-
-
-def test_recursion_at_either_side_takes_no_stack():
-    for rule in ('a: a "x" | "y"', 'a: "x" a | "y"', 'a: "x" b | "y"\nb: "z" a'):
-        assert compile_grammar(f"start: a\n{rule}").to_dfa().n_states < 7
+    found, n = compile_grammar(JSON), 1_000
+    text = b'[{"a":' * n + b"[]" + b"}]" * n
+    assert found.accepts(text)
+    assert not found.accepts(text[:-1])
+    assert not found.accepts(text + b")")
 
 
 def test_ambiguity_costs_no_more_than_the_text_is_long():
@@ -164,22 +154,6 @@ def test_ambiguity_costs_no_more_than_the_text_is_long():
 
 
 # ---------------------------------------------------------------- words and terminals
-
-WORDS = 'start: "if" NAME "then" NAME\nNAME: /[a-z]+/\n%ignore " "'
-
-
-def test_names_are_no_reserved_words():
-    plain, reserved = compile_grammar(WORDS), compile_grammar(WORDS, reserved_words=True)
-    for text, in_plain, in_reserved in (
-        (b"if a then b", True, True),
-        (b"if if then b", True, False),
-        (b"if iff then b", True, True),
-        (b"ifathenb", True, True),
-    ):
-        assert plain.accepts(text) == in_plain
-        assert reserved.accepts(text) == in_reserved
-    prior = compile_grammar(WORDS.replace("NAME:", "NAME.1:"), reserved_words=True)
-    assert prior.accepts(b"if if then b")
 
 
 def test_with_reserved_words_lark_lexes_as_is_meant():
@@ -257,25 +231,6 @@ def test_masks_are_those_of_what_is_written_out(name, method):
     assert compared > 60
 
 
-@pytest.mark.parametrize("name", GRAMMARS)
-def test_what_is_generated_is_parsed(name):
-    tokenizer, rng = named("smollm2"), random.Random(7)
-    parser = earley(GRAMMARS[name])
-    automaton = compile_grammar(GRAMMARS[name])
-    constraint = constrain(tokenizer, automaton)
-    for _ in range(4):
-        matcher, ids = constraint.matcher(), []
-        while len(ids) < 15:
-            token = int(rng.choice(matcher.allowed_ids()))
-            if token in tokenizer.eos_ids:
-                break
-            matcher.advance(token)
-            ids.append(token)
-        text = tokenizer.decode(ids).encode()
-        text += automaton.shortest(automaton.walk(text))
-        assert parses(parser, text.decode())
-
-
 # ---------------------------------------------------------------- errors, processes, threads
 
 
@@ -284,10 +239,7 @@ def test_what_is_generated_is_parsed(name):
     [
         ('start: A B\nA: "a"\n%declare B', "B"),
         ("start: A\nA: /a(?=b)/", "A"),
-        (r"start: A" "\n" r"A: /a\b/", "A"),
         ("start: A\nA: /^a/", "A"),
-        ("start: A\nA: /(?<=b)a/", "A"),
-        ("start: A\nA: /x(?:|a)*/", "A"),
         ("start: A\nA: /x(?:(?:|a)*){0}/", "A"),
         ("start: A\nA: /(a)\\1/", "A"),
         ('start: A\nA: "\\ud800"', "A"),
@@ -304,8 +256,6 @@ def test_what_lark_cannot_read_is_said():
     for grammar in (
         "start: (",
         "start: x",
-        "start: A\nA: /x*/",
-        "start: A\nA: /(/",
         "%import no.X",
         "start: A\nA: B?\nB: /(?:x|)/",
     ):
@@ -337,16 +287,6 @@ def test_room_that_is_used_up_is_said():
     with pytest.raises(BudgetExceededError, match="states"):
         found.walk(b"(" * 1_000)
     assert not found.accepts(b"(((")  # what was met is still there
-
-
-def test_nothing_many_times_is_nothing():
-    found = compile_grammar("start: A\nA: /(?:){4000000000}a/", budget=Budget(max_seconds=5))
-    assert [*found.strings(2)] == [b"a"]
-
-
-def test_a_budget_is_one():
-    with pytest.raises(ArgumentError, match="Budget"):
-        compile_grammar('start: "a"', budget=None)
 
 
 def test_large_counts_end_where_they_end():
