@@ -18,22 +18,19 @@ from uuid import uuid4
 
 import numpy as np
 
-from bpe_automata import Budget, TokenAutomaton, Tokenizer, compile_regex, constrain, heal
+from bpe_automata import Budget, TokenAutomaton, Tokenizer, compile_regex, constrain
 from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._budget import spending
 from bpe_automata._core.canonical import canonical_automaton
 from bpe_automata._decoding.constraint import Constraint
 from bpe_automata.banning import Ban
-from bpe_automata.banning._spellings import Spellings
 from bpe_automata.errors import BudgetExceededError
 from bpe_automata.schemas import json_schema
 from bpe_automata.testing import (
     added_token,
     byte_level,
     byte_spelling,
-    sequence,
     small_tokenizer,
-    split,
 )
 
 Call = Callable[[], object]
@@ -49,14 +46,10 @@ _MERGES = [("a", "b"), ("b", "a"), ("ab", "a"), ("ab", "ab"), ("c", "d"), ("cd",
 # ---------------------------------------------------------------- what they work on
 
 
-@cache
-def _tokenizer(pieces: bool) -> Tokenizer:
-    pattern = r" ?[a-z]+|\s+(?!\S)|\s|[^a-z\s]{1,2}"
-    steps = [split({"Regex": pattern})] if pieces else []
+def _tokenizer(**options: object) -> Tokenizer:
     vocabulary = [*_LETTERS, *("".join(pair) for pair in _MERGES)]
-    return small_tokenizer(
-        vocabulary, _MERGES, sequence(*steps, byte_level()), ["<end>"], decoder=byte_level()
-    )
+    steps = byte_level(use_regex=False)
+    return small_tokenizer(vocabulary, _MERGES, steps, ["<end>"], decoder=byte_level(), **options)
 
 
 @cache
@@ -68,13 +61,6 @@ def _tangle(n: int) -> ByteDFA:
     byte_class, accepting = np.zeros(256, np.uint8), np.arange(n) == n - 1
     byte_class[list(b"abcd")] = [1, 2, 3, 4]
     return ByteDFA(trans, byte_class, accepting, 1)
-
-
-@cache
-def _composing() -> Tokenizer:
-    vocabulary = [*_LETTERS, *("".join(pair) for pair in _MERGES)]
-    options = {"decoder": byte_level(), "normalizer": {"type": "NFC"}}
-    return small_tokenizer(vocabulary, _MERGES, byte_level(use_regex=False), [], **options)
 
 
 @cache
@@ -90,11 +76,8 @@ def _hopeless() -> Constraint:
         byte_class[byte] = 5 + k
         trans[n - 1 + k, 5 + k] = n + k
     accepting[-1] = True
-    return constrain(_composing(), ByteDFA(trans, byte_class, accepting, 1), budget=ROOM)
-
-
-def _constraint(pieces: bool, states: int = 300_000) -> Constraint:
-    return constrain(_tokenizer(pieces), _tangle(states), budget=ROOM)
+    composing = _tokenizer(normalizer={"type": "NFC"})
+    return constrain(composing, ByteDFA(trans, byte_class, accepting, 1), budget=ROOM)
 
 
 @cache
@@ -153,13 +136,6 @@ def _compile(_: Path) -> Long:
     return lambda: compile_regex(HARD, ROOM), lambda: compile_regex("ab?").accepts(b"a")
 
 
-def _constrain(_: Path) -> Long:
-    def call() -> object:
-        return constrain(_tokenizer(True), HARD, budget=ROOM)
-
-    return call, lambda: constrain(_tokenizer(True), "ab").matcher().allowed_ids().tolist() == [256]
-
-
 def _mask(_: Path) -> Long:
     constraint = _hopeless()  # its first mask is made with the matcher
     return constraint.matcher, lambda: _answers(constraint.matcher)
@@ -170,28 +146,12 @@ def _within(_: Path) -> Long:
     return constraint.matcher, lambda: _answers(constraint.matcher)
 
 
-def _min_tokens(_: Path) -> Long:
-    matcher = _constraint(False, 3_000_000).matcher()
-    right = matcher.mask().tolist()
-    return matcher.min_tokens_to_accept, lambda: matcher.mask().tolist() == right
-
-
 def _written_out(_: Path) -> Long:
-    constraint = _constraint(False)
+    constraint = constrain(_tokenizer(), _tangle(300_000), budget=ROOM)
     return (
         lambda: constraint.automaton(max_edges=10**8),
         lambda: len(constraint.matcher().allowed_ids()) > 0,
     )
-
-
-def _heal(_: Path) -> Long:
-    constraint = _hopeless()
-    ids = _composing().encode("abab")
-
-    def call() -> object:
-        return heal(constraint, ids, 3)
-
-    return call, lambda: _answers(call)
 
 
 def _ban(_: Path) -> Long:
@@ -199,17 +159,6 @@ def _ban(_: Path) -> Long:
     return (
         lambda: Ban(words, whole_word=True, ignore_case=True, budget=ROOM).allowed,
         lambda: Ban(["ab"]).allowed.accepts(b"a"),
-    )
-
-
-def _ban_written_out(_: Path) -> Long:
-    rng = random.Random(0)
-    texts = {"".join(rng.choices("abcd", k=14)): None for _ in range(8000)}
-    ban = Ban([*texts], budget=ROOM)
-    spellings = Spellings(_tokenizer(True), ban)
-    return (
-        lambda: spellings.automaton(max_edges=10**8),
-        lambda: spellings.begun(spellings.context(b""), b"ab") != (),
     )
 
 
@@ -252,14 +201,10 @@ def _operation(do: Callable[[TokenAutomaton, TokenAutomaton], object]) -> Callab
 
 LONG: dict[str, Callable[[Path], Long]] = {
     "compile": _compile,
-    "constrain": _constrain,
     "mask": _mask,
     "within": _within,
-    "min_tokens": _min_tokens,
     "automaton": _written_out,
-    "heal": _heal,
     "ban": _ban,
-    "ban written out": _ban_written_out,
     "schema": _schema,
     "load": _load,
     "canonical automaton": _canonical,

@@ -72,12 +72,6 @@ def test_a_budget_is_that_of_the_thread():
     assert left == [inf]
 
 
-@pytest.mark.parametrize("seconds", [0.05, 0.5])
-def test_a_compilation_ends_by_its_budget(seconds):
-    with pytest.raises(BudgetExceededError, match="seconds"):
-        compile_regex(HARD, Budget(10**7, seconds, 8 * 10**9))
-
-
 @pytest.fixture
 def default_sigint() -> Iterator[None]:
     """A shell may ignore it; and what is raised in a callback of the garbage collector, of which
