@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import ast
 import os
-from itertools import count
 from pathlib import Path
 
 import numpy as np
@@ -89,14 +87,6 @@ def test_a_changed_source_has_a_folder_of_its_own(tmp_path, monkeypatch):
     assert [*(tmp_path / "kept").iterdir()] == [after]
 
 
-def test_without_a_place_for_compiled_kernels_the_package_works_and_says_so(tmp_path, monkeypatch):
-    (tmp_path / "file").write_text("")
-    monkeypatch.setattr(kernels.numba.config, "CACHE_DIR", str(tmp_path / "file"))
-    monkeypatch.setenv("BPE_AUTOMATA_CACHE", str(tmp_path / "file"))
-    with pytest.warns(kernels.KernelCacheWarning, match="NUMBA_CACHE_DIR"):
-        assert Path(kernels._folder()).is_dir()
-
-
 def test_code_is_not_loaded_from_a_folder_that_others_may_write_to(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     (tmp_path / "shared").mkdir()
@@ -108,15 +98,6 @@ def test_code_is_not_loaded_from_a_folder_that_others_may_write_to(tmp_path, mon
     assert tmp_path / "shared" not in folder.parents
     kinds = {type(warning.message) for warning in said}
     assert kinds == {UntrustedCacheWarning, kernels.KernelCacheWarning}
-
-
-def test_kernels_run_as_python_where_that_is_asked_for():
-    assert process(COMPILED, NUMBA_DISABLE_JIT="1").stdout == "256 True False\n"
-
-
-def test_a_logger_that_is_silenced_says_nothing(tmp_path):
-    silent = 'import logging\nlogging.getLogger("bpe_automata").setLevel("ERROR")\n'
-    assert process(silent + COMPILED, NUMBA_CACHE_DIR=tmp_path).stderr == ""
 
 
 # ---------------------------------------------------------------- an end to long kernels
@@ -141,48 +122,23 @@ def counting(counts, n, watch):
     return counts[0]
 
 
-def test_an_endless_kernel_ends_by_its_budget():
-    with (
-        spending(Budget(max_seconds=0.2)),
-        pytest.raises(BudgetExceededError, match=r"0\.2 seconds"),
-    ):
-        watched(endless, 3)
-
-
-def test_an_endless_kernel_ends_by_a_signal():
+def test_an_endless_kernel_ends_by_its_budget_or_a_signal():
     class EnoughError(Exception):
         pass
 
     def handler(*_: object) -> None:
         raise EnoughError
 
+    with spending(Budget(max_seconds=0.2)), pytest.raises(BudgetExceededError, match=r"0\.2 sec"):
+        watched(endless, 3)
     with called_after(0.2, handler), pytest.raises(EnoughError):
         watched(endless, 3)
-
-
-def test_a_signal_that_is_handled_below_numba_is_raised_as_itself():
-    """As numba reports it: its C code makes the handler's error the cause of another."""
-
-    def kernel(watch):
-        try:
-            raise KeyboardInterrupt
-        except KeyboardInterrupt as error:
-            raise SystemError("returned a result with an exception set") from error
-
-    with pytest.raises(KeyboardInterrupt):
-        watched(kernel)
 
 
 def test_a_kernel_that_is_begun_anew_finds_its_arrays_as_they_were():
     for n in (0, 100, 100_000):
         counts = np.array([7])
         assert watched(counting, counts, n) == counts[0] == 7 + n
-
-
-def test_what_a_long_kernel_works_is_spent():
-    """By the caller, though another thread does it."""
-    with spending(Budget(max_seconds=0.5)), pytest.raises(BudgetExceededError):
-        all(watched(counting, np.array([0]), 3_000_000) for _ in count())
 
 
 FORKED = """
@@ -206,46 +162,6 @@ print(os.waitpid(child, 0)[1], answer())
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no processes are forked here")
 def test_a_forked_child_works():
     assert process(FORKED).stdout == "0 True\n"
-
-
-def _calls(tree: ast.AST) -> set[str]:
-    """Names that are called in a piece of source."""
-    called = (node.func for node in ast.walk(tree) if isinstance(node, ast.Call))
-    return {name.id if isinstance(name, ast.Name) else getattr(name, "attr", "") for name in called}
-
-
-def test_kernels_that_poll_are_called_through_watched():
-    """Elsewhere nobody would stop them."""
-    package = Path(kernels.__file__).parents[1]
-    calls: dict[tuple[str, str], set[str]] = {}
-    for path in sorted((package / "_kernels").glob("*.py")):
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
-            if isinstance(node, ast.FunctionDef):
-                calls[path.stem, node.name] = _calls(node)
-    polling = {"poll"}
-    while grown := {n for (_, n), names in calls.items() if names & polling} - polling:
-        polling |= grown
-    public = {name for name in polling if not name.startswith("_")} - {"poll"}
-    assert {"determinize", "refine", "product"} <= public
-    for path in sorted(package.rglob("*.py")):
-        text = path.read_text(encoding="utf-8")
-        if path.parent.name == "_kernels" or "bpe_automata._kernels" not in text:
-            continue
-        tree = ast.parse(text)
-        imported = {
-            alias.asname or alias.name
-            for node in ast.walk(tree)
-            if isinstance(node, ast.ImportFrom) and "kernels" in (node.module or "")
-            for alias in node.names
-            if (node.module or "").rpartition(".")[2] in {m for m, n in calls if n == alias.name}
-            and alias.name in public
-        }
-        called = {
-            node.func.id
-            for node in ast.walk(tree)
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
-        }
-        assert not imported & called, path
 
 
 @pytest.mark.parametrize("share", [0.0, 0.02, 0.5, 1.0])
