@@ -85,7 +85,8 @@ def test_a_tokenizer_that_is_kept_brings_in_no_readers_and_no_library(tmp_path, 
     load = f"from {OWN} import Tokenizer, constrain\n"
     load += "constrain(Tokenizer.load('smollm2'), 'true').matcher()"
     first, second = modules_after(load), modules_after(load)
-    readers = {"gguf", "tokenizers", f"{OWN}._tokenizer.sources.tokenizer_json"}
+    files = (f"{OWN}._tokenizer.sources.{name}" for name in ("gguf", "tokenizer_json"))
+    readers = {"tokenizers", *files}
     assert readers <= first
     assert not second & readers
 

@@ -29,7 +29,6 @@ from bpe_automata.testing import (
     merge_tables,
     resegmentations,
     small_tokenizer,
-    split,
     texts,
 )
 from bpe_automata.testing._inputs import own_pieces
@@ -70,21 +69,6 @@ def test_smollm2(smollm2_tokenizer, data):
         assert automaton.accepts(ids) == is_canonical(smollm2_tokenizer, ids)
 
 
-def test_the_canonical_sequences_are_not_closed_under_prefixes(smollm2_tokenizer):
-    """GPT-2's lookahead: a newline stands alone only before text that is no space."""
-    automaton = canonical_automaton(smollm2_tokenizer)
-    ids = smollm2_tokenizer.encode("\n\nfoo")
-    assert [smollm2_tokenizer.decode([i]) for i in ids] == ["\n", "\n", "foo"]
-    assert automaton.accepts(ids)
-    assert not automaton.accepts(ids[:2])
-
-
-def test_text_of_bytes_without_a_token_has_no_canonical_sequence(smollm2_tokenizer):
-    """`encode` drops such a byte in silence."""
-    assert smollm2_tokenizer.decode(smollm2_tokenizer.encode("a\x04b")) == "ab"
-    assert not any(b"\x04" in spelled for spelled in smollm2_tokenizer.spellings)
-
-
 @examples(30)
 @given(bpe_tokenizers())
 def test_every_text_is_read_from_a_universal_hypothesis_and_from_no_other(tokenizer):
@@ -101,33 +85,6 @@ def test_every_text_is_read_from_a_universal_hypothesis_and_from_no_other(tokeni
             } - met
             met = met | level
         assert universal == all(some and boundaries.ends[list(some)].any() for some in met)
-
-
-def ignoring(*vocabulary, merges=(), added=()):
-    pretokenizer = split({"Regex": " ?[a-z]+"})
-    return small_tokenizer(vocabulary, merges, pretokenizer, added, ignore_merges=True)
-
-
-def test_with_ignore_merges_a_whole_pretoken_is_one_token_and_nothing_else():
-    """abc is reached by no merge: alone it is one token, inside a longer pretoken never."""
-    tokenizer = ignoring("a", "b", "c", " ", "ab", "abc", merges=[("a", "b")])
-    automaton = canonical_automaton(tokenizer)
-    a, _, c, space, ab, abc = range(6)
-    assert tokenizer.encode("abc") == [abc]
-    assert automaton.accepts([abc])
-    assert not automaton.accepts([ab, c])
-    assert automaton.accepts([abc, space, a])
-    assert not automaton.accepts([ab, c, space, a])
-    assert automaton.accepts([ab, c, a])
-    assert not automaton.accepts([abc, a])
-    assert automaton.accepts([space, ab, c])
-    assert not automaton.accepts([space, abc])
-
-
-def test_a_token_that_the_pretokenizer_would_divide_is_never_canonical():
-    tokenizer = ignoring("a", "b", " ", "a b")
-    assert tokenizer.encode("a b") != [3]
-    assert not canonical_automaton(tokenizer).accepts([3])
 
 
 def test_ignore_merges_of_a_token_that_ends_inside_a_character():
@@ -228,7 +185,6 @@ def test_with_a_space_before_each_piece(method, regex):
         r"\s+\S{1,2}(\n\s*)?",
         r"(é|日本|😀|\u0301)+",
         r"a(<\|im_end\|>| <\|im_start\|>)*b?",
-        r"(<\|im_e[a-z]{1,2}\|?)+",
     ],
 )
 def test_many_steps_are_many_single_steps_on_smollm2(smollm2_tokenizer, method, regex):
@@ -322,13 +278,3 @@ def test_without_a_pretokenizer_every_joint_can_break(data):
         check(tokenizer, data.draw(cyclic_regexes(("a", "b", "ab", "aab"))))
     except BudgetExceededError:
         return
-
-
-def test_relevance_on_a_cycle_is_a_least_fixpoint():
-    """a...ac is aa,...,aa,c or aa,...,aa,ac; so no a can ever be read alone, though each a leads to
-    where an a can be read."""
-    tokenizer = small_tokenizer(["a", "c", "aa", "ac"], [("a", "a"), ("a", "c")])
-    matcher = constrain(tokenizer, "a*c").matcher()
-    assert matcher.allowed_ids().tolist() == [1, 2, 3]
-    matcher.advance(2)
-    assert matcher.allowed_ids().tolist() == [1, 2, 3]

@@ -12,15 +12,12 @@ import pytest
 import regex
 from hypothesis import assume, event, given
 from hypothesis import strategies as st
-from support import examples, process
+from support import examples
 from support.steps import PREPEND, SPACED, in_turn
 
 from bpe_automata import ByteDFA, compile_regex, constrain
 from bpe_automata._constructions.lift import Lift
-from bpe_automata._core import lift as core
 from bpe_automata._core import reader, slices
-from bpe_automata._core.prefixed import PrefixedDfa
-from bpe_automata._core.vocabulary import vocabulary_trie
 from bpe_automata._decoding.constraint import rebuilt
 from bpe_automata._kernels.bits import members
 from bpe_automata.errors import (
@@ -33,7 +30,6 @@ from bpe_automata.errors import (
 )
 from bpe_automata.models import character_tokenizer
 from bpe_automata.reference import Naive, naive_constraint
-from bpe_automata.reference._naive import _characters
 from bpe_automata.testing import (
     bpe_tokenizers,
     byte_level,
@@ -43,34 +39,6 @@ from bpe_automata.testing import (
     small_tokenizer,
 )
 from bpe_automata.testing._inputs import own_pieces
-
-HARD = [
-    (r"(ab)*", ["", "ab", "abab", "aba", "b"]),
-    (r"-?[0-9]+(\.[0-9]+)?", ["0", "0.5", "-12.75", "1.", ".5", "--1", "12345678901"]),
-    (r"\w+", ["日本", "日本語 ", "é", "a_1", "٣", "-", ""]),
-    (r"(foo|foobar)", ["foo", "foobar", "foob", "foofoobar"]),
-    (r".", ["a", "\n", "日", "🎉", "\r", "", "ab"]),
-    (r"(a|bc){129}", ["a" * 129, "a" * 128, "bc" * 129, "a" * 128 + "bc", "a" * 130]),
-]
-
-
-def reads(constraint, ids):
-    """Can a matcher read these ids and end there?"""
-    matcher = constraint.matcher()
-    for token in ids:
-        if token not in matcher.allowed_ids():
-            return False
-        matcher.advance(token)
-    return matcher.is_accepting
-
-
-@pytest.mark.parametrize(("regex", "texts"), HARD)
-def test_matching_is_re_fullmatch(smollm2_tokenizer, regex, texts):
-    for method in ("lift", "canonical"):
-        constraint = constrain(smollm2_tokenizer, regex, method=method)
-        for text in texts:
-            expected = re.fullmatch(regex, text) is not None
-            assert reads(constraint, smollm2_tokenizer.encode(text)) == expected
 
 
 @examples(35)
@@ -102,45 +70,6 @@ def test_random_tokenizers(data):
 
 
 WIDE = (r".{0,9}b", r'([^"\\]|\\["\\n]){0,20}', "[a-zé ]{3,30}\n?", r"(\w+[^\w]?)+", "[^a]*a[^b]*b")
-
-
-@examples(60)
-@given(st.data())
-def test_states_that_need_tokens_of_many_bytes(data):
-    """Random automata and vocabularies that lack most bytes: a state is alive iff ids lead on."""
-    n, letters = data.draw(st.integers(2, 12)), "abc"
-    trans = np.zeros((n, 4), dtype=np.int32)
-    for state in range(1, n):
-        trans[state, 1:] = data.draw(st.lists(st.integers(0, n - 1), min_size=3, max_size=3))
-    byte_class = np.zeros(256, dtype=np.uint8)
-    byte_class[[ord(c) for c in letters]] = 1, 2, 3
-    accepting = np.array(
-        [False, *data.draw(st.lists(st.booleans(), min_size=n - 1, max_size=n - 1))]
-    )
-    words = data.draw(st.lists(st.text(letters, min_size=1, max_size=4), max_size=5, unique=True))
-    spellings = [word.encode() for word in words]
-    read = data.draw(st.lists(st.booleans(), min_size=len(words), max_size=len(words)))
-    own = data.draw(st.lists(st.booleans(), min_size=len(words), max_size=len(words)))
-    swapped = np.array([0, *data.draw(st.permutations(range(1, n)))], dtype=np.int32)
-    after = np.array(data.draw(st.lists(st.integers(1, n - 1), min_size=n, max_size=n)), np.int32)
-    after[0] = 0
-    trie = vocabulary_trie(spellings, [i for i in range(len(words)) if own[i]])
-    kinds = np.array([t >= 0 and read[t] for t in trie.token], dtype=np.int32)
-    added = np.array([i for i in range(len(words)) if not own[i]], dtype=np.int64)
-    dfa = ByteDFA(trans, byte_class, accepting, 1)
-    edges = {}
-    for state in range(1, n):
-        for i, spelled in enumerate(spellings):
-            if own[i] and read[i]:
-                edges[state, i] = dfa.walk(spelled, state)
-            elif not own[i]:
-                edges[state, i] = int(after[dfa.walk(spelled, int(swapped[state]))])
-    alive = accepting.copy()
-    open_ = np.flatnonzero(~alive)[1:]
-    spelled = core.packed_trie(trie, kinds, kinds, kinds)
-    good = alive.astype(np.uint8)
-    core.settle(open_, good, PrefixedDfa(dfa, 1, swapped, after), spelled, added)
-    assert set(np.flatnonzero(good).tolist()) == _alive(dfa, edges)
 
 
 @contextmanager
@@ -209,28 +138,10 @@ def test_slices_change_nothing(words, dfa, lengths):
     event(f"sliced: {n_sliced > 0}")
 
 
-# Parts that words stay in, leave, or begin with a byte that leads elsewhere than most.
-
-
-LONG = {
-    "a chain of states that single bytes settle": (r"\w{1000}", "all_bytes"),
-    "a chain of states that longer tokens settle": (r"(ab){5000}", "['ab']"),
-}
-
-
-@pytest.mark.parametrize("name", LONG)
-def test_a_long_counted_repeat_ends(name):
+def test_a_long_counted_repeat_ends():
     """Each state is looked at a bounded number of times; it was once for each repetition."""
-    regex, vocabulary = LONG[name]
-    code = f"""
-from bpe_automata import compile_regex
-from bpe_automata import Lift
-from bpe_automata.testing import byte_level, byte_spelling, small_tokenizer
-all_bytes = [byte_spelling(bytes([byte])) for byte in range(256)]
-tokenizer = small_tokenizer({vocabulary}, pretokenizer=byte_level(), decoder=byte_level())
-print(Lift(tokenizer, compile_regex({regex!r})).reader.good.sum())
-"""
-    process(code, timeout=3600)
+    tokenizer = small_tokenizer(["ab"])
+    assert Lift(tokenizer, compile_regex("(ab){5000}")).reader.good.sum() == 5001
 
 
 def _alive(dfa, edges):
@@ -241,14 +152,6 @@ def _alive(dfa, edges):
         alive |= more
         grown = bool(more)
     return alive
-
-
-def test_a_prompt_does_not_matter_but_its_ids_must_exist(smollm2_tokenizer):
-    constraint = constrain(smollm2_tokenizer, "ab", method="lift")
-    plain, prompted = constraint.matcher(), constraint.matcher(prefix=[1, 5, 5])
-    assert plain.allowed_ids().tolist() == prompted.allowed_ids().tolist()
-    with pytest.raises(TokenOutOfRangeError):
-        constraint.matcher(prefix=[smollm2_tokenizer.n_ids])
 
 
 # ---------------------------------------------------------------- the naive engine
@@ -305,24 +208,6 @@ def test_the_masks_are_those_of_the_lift(pattern):
     assert different(Naive(SMALLER, pattern, (end,)), lift, depth=4) is None
 
 
-BEGINNINGS = [
-    *(b"\xc3", b"\xdf", b"\xe0", b"\xe6\x97", b"\xed", b"\xef\xbf", b"\xf0\x9f", b"\xf0\x80"),
-    *(b"\xf4\x8f\xbf", b"\xf4", b"\xc0", b"\x80", b"\xf5", b"\xe6a", b"\xc3\xa9", b"\xff"),
-]
-
-
-def test_the_characters_that_bytes_begin():
-    longer = {beginning: [] for beginning in BEGINNINGS}
-    for code in range(0x80, 0x110000):
-        if not 0xD800 <= code < 0xE000:
-            spelled = chr(code).encode()
-            for length in range(1, len(spelled)):
-                if spelled[:length] in longer:
-                    longer[spelled[:length]].append(chr(code))
-    for beginning in BEGINNINGS:
-        assert list(_characters(beginning)) == longer[beginning]
-
-
 def test_it_is_not_rebuilt_as_another_engine():
     """Healing and bans would answer for the lift where the naive engine was asked for."""
     tokenizer = character_tokenizer("ab")
@@ -351,7 +236,7 @@ def goes_on(pattern, text):
 
 
 @pytest.mark.parametrize(
-    ("lazy", "text"), [("a+?b", "ac"), ("a*?b", "ac"), ("[bc]a??c", "bb"), ("a{1,2}?c", "aaa")]
+    ("lazy", "text"), [("a+?b", "ac"), ("[bc]a??c", "bb"), ("a{1,2}?c", "aaa")]
 )
 def test_regex_is_wrong_after_a_lazy_repetition(lazy, text):
     """It says that some text beginning so matches; none does, and without the `?` it knows."""
@@ -359,14 +244,9 @@ def test_regex_is_wrong_after_a_lazy_repetition(lazy, text):
     assert not goes_on(re.sub(r"(?<=[*+?}])\?", "", lazy), text)
     dfa = compile_regex(lazy)
     assert dfa.walk(text.encode(), dfa.start) == 0
-    with pytest.raises(UnsupportedRegexError, match="lazy"):
-        Naive(TOKENIZER, lazy)
-
-
-@pytest.mark.parametrize("nested", ["(x(a+?)y|b)", "(?i:a*?)b", "((a??b){2})*"])
-def test_laziness_is_found_where_it_hides(nested):
-    with pytest.raises(UnsupportedRegexError, match="lazy"):
-        Naive(TOKENIZER, nested)
+    for hidden in (lazy, f"(?i:({lazy})|b)*"):
+        with pytest.raises(UnsupportedRegexError, match="lazy"):
+            Naive(TOKENIZER, hidden)
 
 
 def test_what_is_refused():

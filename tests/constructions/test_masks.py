@@ -35,26 +35,19 @@ def qwen():
     return named("qwen")
 
 
-@examples(40)
+@examples(100)
 @given(st.data())
 def test_random_tokenizers_and_finite_regexes(data):
-    tokenizer = data.draw(bpe_tokenizers())
-    regex = data.draw(finite_regexes(own_pieces(tokenizer)))
-    added = [token.id for token in tokenizer.description.added]
-    eos = data.draw(st.sets(st.sampled_from(added), max_size=2)) if added else ()
-    law(tokenizer, regex, (), tuple(eos), data.draw(st.booleans()))
-
-
-@examples(40)
-@given(st.data())
-def test_after_a_prompt(data):
-    """The prompt's ids are the beginning of what `encode` makes of some text, or any ids."""
+    """From the start, or after the beginning of what `encode` makes of some text."""
     tokenizer = data.draw(bpe_tokenizers())
     pieces = own_pieces(tokenizer)
     regex = data.draw(finite_regexes(pieces))
+    added = [token.id for token in tokenizer.description.added]
+    eos = tuple(data.draw(st.sets(st.sampled_from(added), max_size=2))) if added else ()
     before = tokenizer.encode(data.draw(texts(tokenizer, 3)) + data.draw(st.sampled_from(pieces)))
-    prefix = before[: data.draw(st.integers(0, len(before)))]
-    law(tokenizer, regex, prefix)
+    length = data.draw(st.just(0) | st.integers(0, len(before)))
+    read = data.draw(st.sampled_from([True, False, "plain"]))
+    law(tokenizer, regex, before[:length], eos, read)
 
 
 @pytest.mark.parametrize("name", ["booleans", "contractions", "keys", "special", "cjk", "spaces"])
@@ -131,16 +124,6 @@ def test_a_special_token_is_never_read_inside_a_string(smollm2_tokenizer, method
     assert special
     assert not special.intersection(matcher.allowed_ids().tolist())
     assert verify(smollm2_tokenizer, constraint, n=20).ok
-
-
-@examples(40)
-@given(st.data())
-def test_masks_without_special_tokens(data):
-    """They are those of the texts in which none is spelled."""
-    tokenizer = data.draw(bpe_tokenizers())
-    regex = data.draw(finite_regexes(own_pieces(tokenizer)))
-    for added_tokens in ("plain", False):
-        law(tokenizer, regex, added_tokens=added_tokens)
 
 
 def test_a_language_of_missing_bytes_is_empty(smollm2_tokenizer):

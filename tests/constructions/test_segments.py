@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import string
 
 import numpy as np
 import pytest
@@ -14,8 +13,7 @@ from support.steps import metaspace
 
 from bpe_automata import Segments, compile_regex, constrain, explore, link_regex
 from bpe_automata._constructions.cartesian_merge import CartesianMerge
-from bpe_automata._constructions.segments import Language, meetings
-from bpe_automata._core.canonical import canonical_automaton
+from bpe_automata._constructions.segments import Language
 from bpe_automata.errors import (
     BudgetExceededError,
     EmptyLanguageError,
@@ -128,15 +126,6 @@ def test_what_another_language_shares_is_found(name):
     assert segments.found > alone.found
 
 
-def test_what_can_be_read_behind_a_cut_is_no_matter_of_the_part():
-    """In one of the languages nothing leads on behind it, as its bytes are no tokens."""
-    tokenizer = small_tokenizer(["a", "b", "c", "ab"], [("a", "b")], None)
-    segments = Segments(tokenizer, ())
-    for regex in ("ab(cé|b)", "abc", "ab(cé)", "abcé|a"):
-        assert compare(segments, compile_regex(regex), ())
-    assert segments.found > 0
-
-
 def test_hypotheses_tell_parts_apart():
     """Two characters are a pretoken, so behind an odd number of them `ab` is cut in two."""
     steps = split({"Regex": ".."})
@@ -236,23 +225,3 @@ def test_a_token_that_no_merge_makes_is_no_cut():
     """With `ignore_merges` a pretoken that is in the vocabulary is that token."""
     tokenizer = small_tokenizer(["a", "b", "c", "ab"], [], None, ignore_merges=True)
     assert cuts(tokenizer, "abc?") == {"ab"}
-
-
-def test_what_merges_with_what_in_mistral_7b():
-    """Tran-Thien 2024: a newline and digits with nothing, `:` not to the right with a space."""
-    met = meetings(canonical_automaton(named("mistral-v1")))
-    for byte in map(ord, "\n" + string.digits):
-        assert not met[byte].any()
-        assert not met[:, byte].any()
-    assert not met[ord(":"), ord(" ")]
-    assert met[ord(":"), ord('"')]
-
-
-def test_how_many_transitions_are_too_many_does_not_depend_on_what_is_known():
-    dfa, tokenizer = compile_regex("[a-z]{1,3}"), named("smollm2")
-    fresh, known = Segments(tokenizer), Segments(tokenizer)
-    known.automaton(dfa)
-    most = known.placed(dfa)[0][0].n_made - 1
-    for segments in (fresh, known):
-        with pytest.raises(BudgetExceededError, match="edges"):
-            segments.automaton(dfa, most)

@@ -112,18 +112,6 @@ def test_pair_lemma(data, table):
     assert table.canonical(tokens) == all(table.canonical(pair) for pair in pairs)
 
 
-def test_a_tie_that_rectangles_do_not_tell():
-    """bbbb: the first bb takes up the third b before another bb is made. So bb,bb is broken, though
-    the merge of bb and b finds no b there that outlives its epoch."""
-    table = Table(small_tokenizer(["b", "bb", "bbb"], [("bb", "b"), ("b", "b")]).description)
-    assert not table.canonical([1, 1])
-    assert not breaks_by_spines(1, 1, table.derivation, table.derivations)
-    assert table.geometry.breaking_merge(1, 1) == len(table.derivation.proper)
-    assert not table.geometry.ordered
-    assert table.canonical([2, 0])
-    assert table.geometry.breaking_merge(2, 0) < 0
-
-
 @examples(100)
 @given(tables(("a", "b")), st.data())
 def test_ordered_tables_can_be_replayed(table, data):
