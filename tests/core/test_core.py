@@ -169,7 +169,9 @@ def tokenizer(request):
         pytest.skip(str(error))
 
 
-@pytest.mark.parametrize("regex", LANGUAGES)
+@pytest.mark.parametrize(
+    "regex", [*LANGUAGES, pytest.param("[a-z]{30}(ing)?", marks=pytest.mark.long)]
+)
 def test_slices_change_nothing_on_deployed_tokenizers(tokenizer, regex):
     sliced, whole = (CartesianMerge(tokenizer, compile_regex(regex)) for _ in range(2))
     whole.product._sliced = False
