@@ -19,7 +19,6 @@ from bpe_automata.errors import (
     BrokenTokenizerError,
     BudgetExceededError,
     BufferShapeError,
-    EmptyLanguageError,
     InvalidSchemaError,
     PromptError,
     TokenOutOfRangeError,
@@ -47,10 +46,6 @@ def changed(**changes: Any) -> Json:
             place = place[part]
         place[last] = value
     return data
-
-
-def test_the_good_one_is_good() -> None:
-    assert constrain(Tokenizer.from_json(good()), "abc").matcher().allowed_ids().tolist() == [4]
 
 
 # ---------------------------------------------------------------- files
@@ -132,33 +127,12 @@ def test_merges_that_contradict_the_vocabulary(merges, message) -> None:
         Tokenizer.from_json(changed(model__merges=merges))
 
 
-# ---------------------------------------------------------------- regexes
-
-
 @pytest.fixture(scope="module")
 def tokenizer() -> Tokenizer:
     return small_tokenizer(["a", "b", "c", "ab", "abc", "ca"], [("a", "b"), ("ab", "c")])
 
 
-@pytest.mark.parametrize("method", ["canonical", "lift"])
-def test_empty_language(tokenizer, method) -> None:
-    with pytest.raises(EmptyLanguageError, match="no text matches"):
-        constrain(tokenizer, r"[^\s\S]", method)
-
-
-@pytest.mark.parametrize("method", ["canonical", "lift"])
-def test_language_that_no_token_spells(tokenizer, method) -> None:
-    with pytest.raises(EmptyLanguageError, match="token sequence spells a text"):
-        constrain(tokenizer, "xyz", method).matcher()
-
-
 # ---------------------------------------------------------------- prompts and ids
-
-
-def test_prompt_that_makes_the_constraint_impossible(smollm2_tokenizer) -> None:
-    prompt = smollm2_tokenizer.encode("The ord")
-    with pytest.raises(PromptError, match=r"last token b' ord' would merge with the answer"):
-        constrain(smollm2_tokenizer, "er").matcher(prefix=prompt)
 
 
 def test_prompt_that_is_not_canonical(tokenizer) -> None:

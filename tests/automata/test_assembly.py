@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support import examples, same_arrays
@@ -15,10 +14,9 @@ from bpe_automata._automata.algebra import (
     union,
 )
 from bpe_automata._automata.assembly import Assembly
-from bpe_automata._automata.compile import Budget, compile_regex
+from bpe_automata._automata.compile import compile_regex
 from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._automata.sources import from_strings
-from bpe_automata.errors import BudgetExceededError
 from bpe_automata.testing import byte_dfas, cyclic_regexes
 
 PIECES = ("a", "é", "日", "aé", "\n")
@@ -98,21 +96,3 @@ def test_a_long_chain_outgrows_its_first_room():
     assert dfa.n_states == 140_002
     for count, wanted in ((139_999, False), (140_000, True), (140_001, False)):
         assert dfa.accepts(b"a" * count) == wanted
-
-
-@pytest.mark.parametrize("budget", [Budget(max_states=20), Budget(max_bytes=20_000)])
-def test_a_budget_is_kept(budget):
-    parts = Assembly()
-    place = parts.state()
-    start = place
-    for step in range(9):  # an a that has 8 letters after it: 512 sets
-        after = parts.state()
-        for letter in b"a" if step == 0 else b"ab":
-            parts.put(place, bytes((letter,)), after)
-        place = after
-    for letter in b"ab":
-        parts.put(start, bytes((letter,)), start)
-    parts.accept(place)
-    with pytest.raises(BudgetExceededError):
-        parts.dfa(start, budget)
-    assert parts.dfa(start).n_states == 513

@@ -16,10 +16,7 @@ from support import examples, same_arrays
 
 from bpe_automata._automata import algebra
 from bpe_automata._automata.codepoints import (
-    complement,
     runs,
-    union,
-    without,
 )
 from bpe_automata._automata.compile import Budget, compile_regex
 from bpe_automata._automata.dfa import BrokenAutomatonError, ByteDFA
@@ -59,16 +56,13 @@ GOOD = compile_regex("ab?")
     [
         {"trans": GOOD.trans.astype(np.int64)},
         {"trans": np.asfortranarray(GOOD.trans)},
-        {"trans": GOOD.trans + 1},
         {"trans": GOOD.trans * 9},
         {"trans": -GOOD.trans},
-        {"byte_class": GOOD.byte_class[:255]},
         {"byte_class": GOOD.byte_class + np.uint8(7)},
         {"accepting": ~GOOD.accepting},
-        {"accepting": GOOD.accepting[1:]},
         {"start": 9},
     ],
-    ids=range(10),
+    ids=range(7),
 )
 def test_arrays_that_are_no_automaton(change: dict[str, object]) -> None:
     good = {name: getattr(GOOD, name) for name in ("trans", "byte_class", "accepting", "start")}
@@ -94,24 +88,6 @@ def test_from_strings_refuses_surrogates() -> None:
 
 
 # ---------------------------------------------------------------- sets of code points
-
-points = st.sets(st.integers(0, 12), max_size=8)
-
-
-def inversion(found: set[int]) -> tuple[int, ...]:
-    return union((c, c + 1) for c in found)
-
-
-def expand(found: tuple[int, ...]) -> set[int]:
-    return {c for a, b in zip(found[::2], found[1::2], strict=True) for c in range(a, min(b, 14))}
-
-
-@given(points, points)
-def test_inversion_lists_are_sets(a: set[int], b: set[int]) -> None:
-    assert expand(union((inversion(a), inversion(b)))) == a | b
-    assert expand(complement(inversion(a))) == set(range(14)) - a
-    assert expand(without(inversion(a), inversion(b))) == a - b
-    assert complement(complement(inversion(a))) == inversion(a)
 
 
 CLASSES = [r"\w", r"\W", r"\d", r"\D", r"\s", r"\S", r"[\w-]", r"[^\d\s]", r"[^\W_]", r"[Α-ω\d]"]

@@ -181,12 +181,6 @@ def test_rounds_that_include_others_are_left_out(pattern, text, of_a_letter):
     assert found.n_written <= of_a_letter * len(text)
 
 
-def test_a_space_before_a_text():
-    """As some tokenizers put it there."""
-    found = link_regex("[^b]{0,1000}")
-    assert found.accepting[found.walk(b" aa", found.state_before(ord(" ")))]
-
-
 # ---------------------------------------------------------------- what is refused
 
 
@@ -276,8 +270,3 @@ def test_what_cannot_be_linked_either_is_refused_as_ever(pattern, budget):
     with pytest.raises(BpeAutomataError) as other:
         constrain(tokenizer, pattern, budget=budget)
     assert (type(other.value), str(other.value)) == (type(one.value), str(one.value))
-
-
-def test_a_large_regex_that_matches_nothing_is_empty():
-    with pytest.raises(EmptyLanguageError, match="no text matches"):
-        constrain(small_tokenizer(["a"]), r"[^\s\S]{2,1000000}b{0,1000000}")

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from support import examples
 
 from bpe_automata import Tokenizer
-from bpe_automata.banning import Ban, Spellings, Watch
+from bpe_automata.banning import Ban, Spellings
 from bpe_automata.errors import (
     ArgumentError,
     RegexSyntaxError,
@@ -65,25 +65,6 @@ def test_it_is_what_its_definition_says(name, before):
             # A text cannot end inside a character.
             if sequence == ids or small.is_text(before.encode() + spelled):
                 assert (sequence in accepted) == completions(ban, sequence, before), sequence
-
-
-@pytest.mark.parametrize("name", BANS)
-@pytest.mark.parametrize("before", ["", "a", "b", "é b"])
-def test_a_watch_sees_all_that_is_banned_as_soon_as_it_is_complete(name, before):
-    ban, first = BANS[name], before.encode()
-    spellings = Spellings(TOKENIZER, ban, eos_ids=[small.END])
-    for ids in small.sequences(3):
-        spelled = [small.SPELLINGS[i] for i in ids]
-        if not small.may_be_text(b"".join([first, *spelled])):
-            continue
-        watch, seen = Watch(spellings, before=before), set()
-        for n, token in enumerate(ids, start=1):
-            wanted = small.places(ban, first, spelled[:n], ended=False) - seen
-            assert set(watch.push(token)) - seen == wanted, ids
-            seen |= wanted
-        assert set(watch.ended()) - seen == small.places(ban, first, spelled, ended=True) - seen, (
-            ids
-        )
 
 
 # ---------------------------------------------------------------- texts

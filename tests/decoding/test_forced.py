@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from support import examples, named
+from support import examples
 from support.drawn import with_prefix
 
 from bpe_automata import compile_regex, constrain
@@ -27,8 +27,6 @@ from bpe_automata.testing import bpe_tokenizers, finite_regexes, small_tokenizer
 from bpe_automata.testing._inputs import own_pieces
 
 METHODS = ("canonical", "lift")
-PERSON = r'\{"name_of_the_person"[ ]?:[ ]?"[a-z]+",("orderId":[0-9]+|"orderName":"[a-z]+")\}'
-TEXT = '{"name_of_the_person": "joe","orderId":12}'
 
 
 def finite(data, method):
@@ -123,25 +121,3 @@ def test_the_only_id_of_a_packed_set(ids):
         bits = np.zeros(4, np.int32)
         set_bits(bits, np.array(sorted(chosen), np.int64))
         assert only(bits) == (next(iter(chosen)) if len(chosen) == 1 else -1)
-
-
-@pytest.mark.parametrize("name", ["smollm2", "llama-3", "mistral-v1"])
-def test_named_tokenizers_on_the_published_example(name):
-    """llguidance's docs/fast_forward.md: the key is certain, what the quote after it becomes part
-    of is not. Here every beginning of a text is compared with all masks."""
-    tokenizer = named(name)
-    ours, theirs = (constrain(tokenizer, PERSON, method) for method in METHODS)
-    matcher, lifted = ours.matcher(), theirs.matcher()
-    run = matcher.forced_tokens()
-    assert tokenizer.decode(run) == '{"name_of_the_person'
-    assert matcher.forced_bytes() == lifted.forced_bytes() == b'{"name_of_the_person"'
-    for token in tokenizer.encode(TEXT):
-        forced, lift = matcher.forced_tokens(), lifted.forced_tokens()
-        assert forced[: len(lift)] == lift
-        walk = matcher.copy()
-        for expected in forced:
-            assert walk.allowed_ids().tolist() == [expected]
-            walk.advance(expected)
-        assert walk.is_accepting or len(walk.allowed_ids()) > 1
-        matcher.advance(token)
-        lifted.advance(token)

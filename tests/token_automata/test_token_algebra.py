@@ -75,19 +75,6 @@ def test_determinised_with_moves_that_read_nothing(given_parts):
 
 @examples(80)
 @given(automata())
-def test_relevant_states_by_definition(automaton):
-    """Some sequence leads there, some leads on to acceptance; n symbols are enough for each."""
-    walks = words(automaton.n_states)
-    reached = {automaton.walk(word) for word in walks}
-    for state in automaton.states():
-        ends = any(
-            automaton.accepting[end] for w in walks if (end := automaton.walk(w, state)) is not None
-        )
-        assert automaton.relevant()[state] == (state in reached and ends)
-
-
-@examples(80)
-@given(automata())
 def test_trimmed_is_the_same_language_with_relevant_states_only(automaton):
     trimmed = automaton.trimmed()
     assert language_of(trimmed) == language_of(automaton)

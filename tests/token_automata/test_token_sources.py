@@ -152,18 +152,6 @@ def test_there_and_back_through_networkx(automaton):
         assert TokenAutomaton.from_networkx(again).equivalent(automaton) is None
 
 
-def test_edges_carry_visible_text():
-    automaton = TokenAutomaton.from_transitions(
-        [(0, 1, 1), (0, 2, 1), (1, 7, 1)], 0, [1], spellings=[b"x", b" the", b"\n"]
-    )
-    edges = automaton.to_networkx().edges(data=True)
-    assert [(p, q, d["symbol"], d["text"]) for p, q, d in edges] == [
-        (0, 1, 1, "␣the"),
-        (0, 1, 2, "\\n"),
-        (1, 1, 7, "7"),
-    ]
-
-
 def test_a_graph_of_ones_own():
     graph = networkx.DiGraph()
     graph.add_node("in", start=True)
