@@ -71,7 +71,6 @@ def test_compile_saves_the_whole_automaton(run, path, tmp_path) -> None:
     ("name", "message"),
     [
         ("o.doc", "o.doc: a picture is saved as"),
-        ("none/o.svg", "there is no folder"),
         ("none/o.npz", "there is no folder"),
         ("folder.npz", "is a folder"),
     ],

@@ -8,8 +8,8 @@ from itertools import combinations, product
 
 import numpy as np
 import pytest
-from graphs import a_star_b_star, drawings, random_drawing
-from hypothesis import given
+from graphs import a_star_b_star, drawings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from support import examples
 
@@ -55,15 +55,11 @@ def test_curves_join_their_nodes_and_all_is_deterministic(drawing: Drawing) -> N
             assert (line[:, 1] > ends[0, 1]).all(), "a self-loop is above its node"
 
 
-@pytest.mark.parametrize(
-    "drawing",
-    [
-        a_star_b_star(),
-        random_drawing(12, 1),
-        Drawing((), ()),
-        Drawing((Node("$x"),), (Edge(0, 0, "$日$"),), "a_$b$"),
-    ],
-)
+@given(drawings())
+@example(a_star_b_star())
+@example(Drawing((), ()))
+@example(Drawing((Node("$x"),), (Edge(0, 0, "$日$"),), "a_$b$"))
+@examples(5)
 def test_matplotlib_draws_it(drawing: Drawing) -> None:
     pytest.importorskip("matplotlib", reason="matplotlib is not installed")
     made = figure(drawing)
