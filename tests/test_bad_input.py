@@ -10,14 +10,11 @@ from typing import Any
 
 import pytest
 
-from bpe_automata import Tokenizer, constrain, heal, verify
+from bpe_automata import Tokenizer, constrain, errors, heal, verify
 from bpe_automata._automata.compile import compile_regex
-from bpe_automata._budget import Budget
 from bpe_automata.errors import (
     ArgumentError,
-    BpeAutomataError,
     BrokenTokenizerError,
-    BudgetExceededError,
     BufferShapeError,
     InvalidSchemaError,
     PromptError,
@@ -155,10 +152,8 @@ def test_id_out_of_range(tokenizer, method, token) -> None:
 
 
 def test_every_error_is_of_one_family() -> None:
-    from bpe_automata import errors
-
     kinds = [e for e in vars(errors).values() if isinstance(e, type) and issubclass(e, Exception)]
-    assert all(issubclass(kind, BpeAutomataError | Warning) for kind in kinds)
+    assert all(issubclass(kind, errors.BpeAutomataError | Warning) for kind in kinds)
 
 
 # ---------------------------------------------------------------- arguments of another kind
@@ -173,8 +168,6 @@ def test_arguments_of_another_kind_say_what_to_give() -> None:
             constrain(tokenizer, language)
     with pytest.raises(ArgumentError, match="position 1 is 2"):
         constrain(tokenizer, ["yes", 2])
-    with pytest.raises(BudgetExceededError, match="from_strings"):
-        compile_regex("abc|def", Budget(max_states=2))
     assert len(str(InvalidSchemaError("#" + "/0" * 9_000, "wrong"))) < 400
     for wrong, shown in [(2, "2"), ("2", "'2'"), ([2.5], r"position 0 is 2\.5")]:
         with pytest.raises(ArgumentError, match=f"{shown}: give"):

@@ -7,7 +7,7 @@ import re
 from contextlib import contextmanager
 
 import pytest
-from hypothesis import assume, example, given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from support import examples, same_arrays, same_masks
 
@@ -19,14 +19,11 @@ from bpe_automata.errors import (
     BpeAutomataError,
     BudgetExceededError,
     EmptyLanguageError,
-    PromptError,
     RegexError,
-    UnsupportedFeatureError,
     UnsupportedRegexError,
-    UnsupportedTokenizerError,
 )
 from bpe_automata.integrations._requests import Options
-from bpe_automata.testing import bpe_tokenizers, small_tokenizer
+from bpe_automata.testing import small_tokenizer
 
 # ---------------------------------------------------------------- small counts, taken for large
 
@@ -90,17 +87,6 @@ def test_it_is_the_automaton_of_the_regex(pattern, large):
             if other:
                 assert found.far[state] == distance[other]
                 assert bool(found.accepting[state]) == whole.accepting[other]
-
-
-@examples(25)
-@given(PATTERNS, bpe_tokenizers(), st.sampled_from(["canonical", "lift"]))
-def test_masks_are_those_of_the_explicit_automaton(pattern, tokenizer, method):
-    try:
-        same_masks(tokenizer, method, linked(pattern), compile_regex(pattern))
-    except (EmptyLanguageError, PromptError, UnsupportedTokenizerError):
-        assume(False)
-    except UnsupportedFeatureError:  # a byte of a part that the tokenizer has no id for
-        assert method == "lift"
 
 
 # ---------------------------------------------------------------- large counts
