@@ -1,6 +1,5 @@
-"""The lift is right: { ids : bytes(ids) in L }, every mask against all ids, and matching against
-`re.fullmatch`; and the naive engine has the same masks.
-"""
+"""The lift is right: { ids : bytes(ids) in L }, every mask against all ids; and the naive engine
+has the same masks."""
 
 from __future__ import annotations
 
