@@ -93,6 +93,16 @@ def test_forced_bytes_are_what_all_texts_share(data, method):
     assert after(constraint, ids[:k]).forced_bytes() == shared(rests)
 
 
+@pytest.mark.parametrize("eos_ids", [(), (3,)])
+def test_a_run_stops_where_the_text_may_end(eos_ids):
+    """After ab only c can follow, but the text may end; after a only b can, and it may not."""
+    constraint = constrain(small_tokenizer("abc", added=["<end>"]), "ab(cab)*", eos_ids=eos_ids)
+    for read, wanted in (((), (0, 1)), ((0,), (1,)), ((0, 1), ()), ((0, 1, 2), (0, 1))):
+        matcher = after(constraint, read)
+        assert matcher.forced_tokens() == wanted
+        assert matcher.forced_bytes() == bytes(b"abc"[i] for i in wanted)
+
+
 def test_a_budget_of_ids_forces_more():
     constraint = constrain(small_tokenizer(["a", "b", "c", "ab"], [("a", "b")]), "(ab|ccb){2}")
     assert constraint.matcher().forced_tokens() == ()
