@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from support import tiny_llama
+from tiny import next_logits
 
 from bpe_automata import constrain
 from bpe_automata.sampling import decode
@@ -12,7 +14,7 @@ from experiments.batched import sample_batch
 from experiments.graphed import Graphed
 
 torch = pytest.importorskip("torch")
-transformers = pytest.importorskip("transformers")
+pytest.importorskip("transformers")
 MERGES = ["a b", "ab c", "b c", "c a", "a a"]
 TOKENS = [*"abcĠ", *(merge.replace(" ", "") for merge in MERGES)]
 TOKENIZER = small_tokenizer(
@@ -26,19 +28,10 @@ REGEXES = [r"(abc|ca|bb){1,3}", r"[abc]{2}", r"a*b"]
 DEVICES = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
 
 
-def tiny(dtype=torch.float64, extra=3):
-    """A random llama with logits beyond the tokenizer's ids."""
-    torch.manual_seed(1)
-    config = transformers.LlamaConfig(
-        vocab_size=TOKENIZER.n_ids + extra,
-        hidden_size=32,
-        intermediate_size=32,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        initializer_range=0.2,
-    )
-    return transformers.LlamaForCausalLM(config).to(dtype).eval()
+def tiny():
+    """A random llama with three logits beyond the tokenizer's ids."""
+    given = {"size": 32, "layers": 2, "initializer_range": 0.2}
+    return tiny_llama(1, TOKENIZER.n_ids + 3, **given).double()
 
 
 @pytest.fixture(scope="module")
@@ -49,12 +42,7 @@ def model():
 @pytest.fixture(scope="module")
 def logits_of(model):
     """The model as the library's loops ask it: no cache, no batch."""
-
-    def logits(ids):
-        with torch.no_grad():
-            return model(torch.tensor([list(ids)])).logits[0, -1].numpy()
-
-    return logits
+    return lambda ids: next_logits(model, ids).numpy()
 
 
 @pytest.mark.parametrize("method", ["canonical", "lift"])
@@ -74,15 +62,6 @@ def test_each_sample_is_the_one_of_decode(model, logits_of, regex, method, batch
     assert len({text.ids for text in found}) > 1
 
 
-def test_probabilities_are_those_of_the_model(model, logits_of):
-    constraint = constrain(TOKENIZER, r"(abc|ca|bb){1,2}", eos_ids=[END])
-    for text in sample_batch(model, PROMPT, constraint, 5, max_new_tokens=9):
-        ids = [*text.ids, END] if text.ended else text.ids
-        read = [logits_of([*PROMPT, *ids[:at]]) for at in range(len(ids))]
-        logs = [one[i] - np.logaddexp.reduce(one) for one, i in zip(read, ids, strict=True)]
-        assert text.log_prob == pytest.approx(sum(logs), abs=1e-9)
-
-
 def test_without_a_constraint_the_distribution_is_that_of_the_model(model, logits_of):
     found = sample_batch(model, PROMPT, None, 4000, max_new_tokens=1, eos_ids=[END], batch=4000)
     expected = np.exp(logits_of(PROMPT) - np.logaddexp.reduce(logits_of(PROMPT)))
@@ -95,39 +74,16 @@ def test_without_a_constraint_the_distribution_is_that_of_the_model(model, logit
     assert (abs(counts / 4000 - expected) < 5 * error + 1e-3).all()
 
 
-@pytest.fixture(scope="module")
-def whole(logits_of):
-    """Of a constraint's texts: its constraint, and the model's probability of each id sequence."""
-    constraint = constrain(TOKENIZER, r"(abc|ca|bb){1,2}", "lift", eos_ids=[END])
-    found = {}
-
-    def walk(matcher, log_prob):
-        logits = logits_of([*PROMPT, *matcher.ids])
-        logs = logits - np.logaddexp.reduce(logits)
-        for token in matcher.allowed_ids().tolist():
-            if token == END:
-                found[matcher.ids] = np.exp(log_prob + logs[END])
-                continue
-            after = matcher.copy()
-            after.advance(token)
-            walk(after, log_prob + logs[token])
-
-    walk(constraint.matcher(PROMPT), 0.0)
-    return constraint, found
-
-
-def test_ids_beyond_the_tokenizer_are_mass_that_masks_take_away(whole):
-    """A padded vocabulary: no masked text has such an id, and the weights know what it took."""
-    wide = tiny()
+def test_ids_beyond_the_tokenizer_are_mass_that_masks_take_away():
+    """A padded vocabulary: no masked text has such an id, and its probability knows of them."""
+    wide, lift = tiny(), constrain(TOKENIZER, r"(abc|ca|bb){1,2}", "lift", eos_ids=[END])
     with torch.no_grad():
         wide.lm_head.weight[TOKENIZER.n_ids :] *= 3
-    for text in sample_batch(wide, PROMPT, whole[0], 20, max_new_tokens=9):
+    for text in sample_batch(wide, PROMPT, lift, 20, max_new_tokens=9):
         assert max(text.ids) < TOKENIZER.n_ids
         read, log_prob = list(PROMPT), 0.0
         for token in (*text.ids, END):
-            with torch.no_grad():
-                expected = torch.log_softmax(wide(torch.tensor([read])).logits[0, -1], 0)
-            log_prob += float(expected[token])
+            log_prob += float(next_logits(wide, read).log_softmax(-1)[token])
             read.append(token)
         assert text.log_prob == pytest.approx(log_prob)
     free = sample_batch(wide, PROMPT, None, 200, max_new_tokens=4, batch=200, eos_ids=[END])

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 from support import examples
-from support.drawn import with_prefix
 
-from bpe_automata import constrain
 from bpe_automata._automata.compile import compile_regex
-from bpe_automata.errors import BudgetExceededError, EmptyLanguageError
 from bpe_automata.testing import bpe_tokenizers, finite_regexes
 from bpe_automata.testing._inputs import own_pieces
-from experiments.chop import chop, chopped
+from experiments.chop import chopped
 
 
 def plain(tokenizer, dfa, state, ids, max_tokens, least_bytes, grammar):
@@ -45,27 +42,3 @@ def test_the_trie_finds_what_trying_every_token_finds(data, most, least, grammar
     state = data.draw(st.integers(0, dfa.n_states - 1))
     found = chopped(tokenizer, dfa, state, ids, most, least, grammar)
     assert found == plain(tokenizer, dfa, state, ids, most, least, grammar)
-
-
-@examples(10)
-@given(st.data(), st.integers(0, 4))
-def test_what_is_forced_is_in_every_text(data, most):
-    """Whatever it is worth as ids, as bytes it is certain."""
-    tokenizer = data.draw(st.one_of(bpe_tokenizers(max_merges=8), with_prefix()))
-    regex = data.draw(finite_regexes(own_pieces(tokenizer)))
-    try:
-        constraint = constrain(tokenizer, regex)
-        sequences = list(constraint.automaton().enumerate(limit=1000))
-    except (BudgetExceededError, EmptyLanguageError):
-        assume(False)
-    ids = data.draw(st.sampled_from(sequences))
-    k = data.draw(st.integers(0, len(ids)))
-    engine = constraint.engine
-    state = engine.initial()
-    for token in ids[:k]:
-        state = engine.step(state, token)
-    run = chop(engine, state, ids[:k], most)
-    begun = tokenizer.text_bytes(ids[:k])
-    whole = tokenizer.text_bytes((*ids[:k], *run))
-    assert tokenizer.text_bytes(ids).startswith(whole) or not run
-    assert whole.startswith(begun) or not run

@@ -1,10 +1,13 @@
-"""Distributions over answers on a small random model, against brute force."""
+"""Distributions over answers on a small random model, against brute force: every tokenization, and
+every probability by a pass of its own."""
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
-from tiny import BruteForce, tiny_llama
+from tiny import next_logits
 
 from bpe_automata.errors import BudgetExceededError, PromptError
 from experiments import lab
@@ -22,9 +25,64 @@ LEVEL = 1e-7
 WHOLE = (1e-300, 1e-300, 10**6)
 
 
-@pytest.fixture(scope="module")
-def loaded(smollm2_tokenizer):
-    return tiny_llama(smollm2_tokenizer)
+class BruteForce:
+    """All probabilities after a prompt at one temperature."""
+
+    def __init__(self, loaded, prompt, temperature):
+        self.model, self.text, self.temperature = loaded.model, prompt, temperature
+        self.tokenizer = loaded.tokenizer
+        self.prompt = self.tokenizer.encode(prompt)
+        self.spelled = [self.tokenizer.token_bytes(i) for i in range(self.tokenizer.n_ids)]
+        self.ids_of = {}
+        for token, data in enumerate(self.spelled):
+            self.ids_of.setdefault(data, []).append(token)
+        self.known = {}
+
+    def tokenizations(self, text):
+        if not text:
+            return [()]
+        return [
+            (token, *rest)
+            for cut in range(1, len(text) + 1)
+            for token in self.ids_of.get(text[:cut], [])
+            for rest in self.tokenizations(text[cut:])
+        ]
+
+    def canonical(self, answer):
+        return tuple(self.tokenizer.encode(self.text + answer)[len(self.prompt) :])
+
+    def next_distribution(self, ids):
+        if ids not in self.known:
+            logits = next_logits(self.model, [*self.prompt, *ids])
+            self.known[ids] = (logits / self.temperature).softmax(-1)
+        return self.known[ids]
+
+    def free(self, path):
+        return math.prod(float(self.next_distribution(path[:i])[t]) for i, t in enumerate(path))
+
+    def masked(self, path, paths):
+        """Renormalised at each step over what some path of `paths` allows."""
+        result = 1.0
+        for i, token in enumerate(path):
+            options = {other[i] for other in paths if len(other) > i and other[:i] == path[:i]}
+            masses = self.next_distribution(path[:i])
+            result *= float(masses[token]) / sum(float(masses[option]) for option in options)
+        return result
+
+    def distribution(self, spelled):
+        """The masked distribution over answers; spelled: the paths of each answer."""
+        paths = [path for each in spelled for path in each]
+        return [sum(self.masked(path, paths) for path in each) for each in spelled]
+
+    def past(self, answer, paths, eos_ids):
+        """The mass of ids that go past an answer, tried one by one."""
+        return sum(
+            self.free((*begun, token))
+            for begun in {path[:k] for path in paths for k in range(len(path))}
+            for text in [b"".join(self.spelled[i] for i in begun)]
+            for token, more in enumerate(self.spelled)
+            if token not in eos_ids and (text + more).startswith(answer) and text + more != answer
+        )
 
 
 @pytest.fixture(scope="module", params=[(name, heat) for name in CASES for heat in (1.0, 0.5)])
@@ -47,7 +105,7 @@ def test_the_trie_has_all_tokenizations_and_the_own_ones(case):
     assert [tuple(ids) for ids in tree.posed.own] == [path for (path,) in paths["canonical"]]
 
 
-def test_distributions_equal_brute_force(case):
+def test_distributions_equal_brute_force(case, loaded):
     tree, brute, paths = case
     row = laws(tree)
     mass = np.array([sum(map(brute.free, spelled)) for spelled in paths["lift"]])
@@ -59,29 +117,11 @@ def test_distributions_equal_brute_force(case):
     for method in METHODS:
         assert row[method] == pytest.approx(brute.distribution(paths[method]))
     assert row["off"] == row["prefix off"] == 0
-
-
-def test_texts_that_begin_with_an_answer_equal_brute_force(case, loaded):
-    """Ids that go past an answer, tried one by one."""
-    tree, brute, paths = case
-    spelled = [loaded.tokenizer.token_bytes(token) for token in range(loaded.tokenizer.n_ids)]
-    masses = []
-    for answer, of in zip(tree.posed.answers, paths["lift"], strict=True):
-        began = {path[:k] for path in of for k in range(len(path))}
-        past = sum(
-            brute.free((*begun, token))
-            for begun in began
-            for text in [b"".join(spelled[i] for i in begun)]
-            for token, more in enumerate(spelled)
-            if token not in loaded.eos_ids
-            and (text + more).startswith(answer)
-            and text + more != answer
-        )
-        masses.append(sum(map(brute.free, of)) + past)
-        assert past > 0
-    row = laws(tree)
-    assert row["prefix"] == pytest.approx(np.array(masses) / sum(masses))
-    assert row["prefix mass"] == pytest.approx(sum(masses))
+    answers = zip(tree.posed.answers, paths["lift"], strict=True)
+    begun = mass + [brute.past(answer, of, loaded.eos_ids) for answer, of in answers]
+    assert (begun > mass).all()
+    assert row["prefix"] == pytest.approx(begun / begun.sum())
+    assert row["prefix mass"] == pytest.approx(begun.sum())
 
 
 def test_what_is_left_out_is_bounded(loaded):
@@ -100,9 +140,6 @@ def test_what_is_left_out_is_bounded(loaded):
     assert asked == sorted(asked)
     with pytest.raises(BudgetExceededError):
         Trie(posed).explore(0.3, 0.3, 0)
-
-
-def test_answers_that_begin_another_are_refused(loaded):
     with pytest.raises(AnswerSetError, match="prefix-free"):
         pose(loaded, "Answer:", (" yes", " yes, sir"))
 
@@ -150,46 +187,33 @@ class Tree:
     token = np.array([-1, 3, 4, 5, 1, 7, 7, 2, 0])
 
 
-@pytest.mark.parametrize("reader", [PackedReader, PaddedReader])
-def test_readers_equal_one_pass_per_node(reader, tiny_model):
-    import torch
-
-    prompt, read = [3, 1, 4, 1, 5], reader(tiny_model, [3, 1, 4, 1, 5])
-    ids = {0: [], 1: [3], 3: [3, 4, 5], 4: [3, 1], 7: [7, 7, 2], 8: [0]}
-    for nodes in ([3, 4, 7], [0, 1, 8], [0], [3]):
-        found = read.logits(Tree, np.array(nodes))
-        for node, row in zip(nodes, found, strict=True):
-            with torch.no_grad():
-                wanted = tiny_model(torch.tensor([[*prompt, *ids[node]]])).logits[0, -1]
-            assert row.numpy() == pytest.approx(wanted.numpy(), abs=1e-9)
-    with pytest.raises(PromptError):
-        reader(tiny_model, [])
-
-
-def test_layers_that_see_a_window_only():
+@pytest.fixture(scope="module")
+def with_window():
+    """Layers that see a window only."""
     torch, transformers = pytest.importorskip("torch"), pytest.importorskip("transformers")
     torch.manual_seed(1)
     config = transformers.Gemma3TextConfig(
-        vocab_size=8,
-        hidden_size=16,
-        intermediate_size=16,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        num_key_value_heads=1,
-        head_dim=8,
-        sliding_window=4,
+        vocab_size=8, hidden_size=16, intermediate_size=16, num_hidden_layers=2, head_dim=8,
+        num_attention_heads=2, num_key_value_heads=1, sliding_window=4, initializer_range=0.5,
         layer_types=["sliding_attention", "full_attention"],
-        initializer_range=0.5,
-    )
-    model = transformers.Gemma3ForCausalLM(config).double().eval()
-    nodes = np.arange(9)
-    packed = PackedReader(model, [3, 1, 4, 1, 5]).logits(Tree, nodes)
-    padded = PaddedReader(model, [3, 1, 4, 1, 5]).logits(Tree, nodes)
-    assert packed.detach().numpy() == pytest.approx(padded.detach().numpy(), abs=1e-9)
-    assert pick_reader(model) is PackedReader
+    )  # fmt: skip
+    return transformers.Gemma3ForCausalLM(config).double().eval()
 
 
-def test_packed_is_picked_where_it_is_right(tiny_model):
+@pytest.mark.parametrize("reader", [PackedReader, PaddedReader])
+@pytest.mark.parametrize("windowed", [False, True])
+def test_readers_equal_one_pass_per_node(reader, windowed, tiny_model, with_window):
+    model, prompt = with_window if windowed else tiny_model, [3, 1, 4, 1, 5]
+    read, ids = reader(model, prompt), {0: [], 1: [3], 3: [3, 4, 5], 4: [3, 1], 7: [7, 7, 2]}
+    for nodes in ([3, 4, 7], [0, 1], [0], [3]):
+        for node, row in zip(nodes, read.logits(Tree, np.array(nodes)), strict=True):
+            wanted = next_logits(model, [*prompt, *ids[node]])
+            assert row.detach().numpy() == pytest.approx(wanted.numpy(), abs=1e-9)
+    with pytest.raises(PromptError):
+        reader(model, [])
+
+
+def test_packed_is_picked_where_it_is_right(tiny_model, with_window):
     """Not for a model that ignores the mask, nor for one that refuses it."""
 
     class Deaf:
@@ -202,7 +226,7 @@ def test_packed_is_picked_where_it_is_right(tiny_model):
         def __call__(self, input_ids, use_cache=False, logits_to_keep=0):
             return tiny_model(input_ids, use_cache=use_cache, logits_to_keep=logits_to_keep)
 
-    assert pick_reader(tiny_model) is PackedReader
+    assert {pick_reader(model) for model in (tiny_model, with_window)} == {PackedReader}
     assert {pick_reader(model) for model in (Deaf(), Refusing())} == {PaddedReader}
 
 
@@ -213,10 +237,8 @@ def test_the_article_comes_out_as_published():
     """Table 1, and the sizes of its example's automata."""
     pytest.importorskip("interegular")
     pytest.importorskip("mistral_common", reason="the Mistral-7B merge table is in it")
-    assert [row["tokens"] for row in distortion.merged()] == [
-        *distortion.STEPS,
-        distortion.STEPS[-1],
-    ]
+    steps = [*distortion.STEPS, distortion.STEPS[-1]]
+    assert [row["tokens"] for row in distortion.merged()] == steps
     rows = distortion.measure(distortion.Config(), "sizes")
     made = [(row["states"], row["transitions"]) for row in rows]
     published = [pair for pair in distortion.SIZES.values() if pair]
@@ -226,7 +248,6 @@ def test_the_article_comes_out_as_published():
 
 
 def test_all_samples_lie_in_their_intervals():
-    module = lab.load("distortion")
-    run = lab.Run(results=lab.ROOT / "none")
+    module, run = lab.load("distortion"), lab.Run(results=lab.ROOT / "none")
     _, rows = lab.rows_there("distortion", module, module.Config(), run)
     assert distortion.asked(lab.good(rows))["inside"].all()

@@ -1,8 +1,6 @@
-"""Forced tokens: counts against those by hand, and what a model is saved by them."""
+"""Forced tokens: counts against those by hand, and a loop that is that of `decode`."""
 
 from __future__ import annotations
-
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,8 +10,6 @@ from bpe_automata.sampling import decode
 from bpe_automata.testing import small_tokenizer
 from experiments.artefacts import forced
 from experiments.artefacts.forced import METHODS, certain, nothing, walked, write
-from experiments.inputs import Case
-from experiments.models import LoadedModel
 
 MERGES = [("b", "c"), ("a", "bc"), ("b", "d"), ("a", "bd")]
 TOKENIZER = small_tokenizer([*"abcdefghx", "bc", "abc", "bd", "abd"], MERGES, added=["<end>"])
@@ -38,20 +34,6 @@ def test_counts_by_hand():
     assert set(map(str, counts("e(f|g)+h", "efgh").values())) == {
         "{'ids': 4, 'known': 1, 'runs': 1}"
     }
-
-
-def test_schemas_in_both_styles():
-    pytest.importorskip("outlines_core")
-    schema = {"type": "object", "properties": {"a": {"type": "boolean"}}, "required": ["a"]}
-    schema["additionalProperties"] = False
-    for style, text in (("compact", '{"a":true}'), ("spaced", '{"a": true}')):
-        case = Case("s", "g", {"schema": schema}, (text, "no"), (True, True))
-        dfa, texts, other, refused = forced.item_of(case, style)
-        assert (texts, other, refused) == ((text,), 1, "")
-        assert dfa.accepts(b'{"a": true}') == (style == "spaced")
-    refused = forced.item_of(Case("s", "g", {"schema": {"type": "nonsense"}}, (), ()), "compact")
-    assert refused[0] is None
-    assert refused[3].startswith("outlines-core: ")
 
 
 class Opinion:
@@ -84,35 +66,3 @@ def test_the_loop_is_that_of_decode(regex, method, temperature):
         assert ours.asked == theirs.asked
         assert sum(found.runs) == expected.forced
         assert found.seconds >= found.model + found.masks > 0
-
-
-@pytest.fixture
-def loaded():
-    """A model of transformers over the small tokenizer."""
-    torch, transformers = pytest.importorskip("torch"), pytest.importorskip("transformers")
-    torch.manual_seed(0)
-    config = transformers.LlamaConfig(
-        vocab_size=TOKENIZER.n_ids + 2,
-        hidden_size=16,
-        intermediate_size=16,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        bos_token_id=None,
-        eos_token_id=END,
-    )
-    model = transformers.LlamaForCausalLM(config).double().eval()
-    return LoadedModel("stub", "", model, TOKENIZER, (END,))
-
-
-@pytest.mark.parametrize("mode", forced.MODES)
-@pytest.mark.parametrize("loop", forced.LOOPS)
-def test_generation_with_and_without(loop, mode, loaded, monkeypatch):
-    dfa = compile_regex("xab(c|d)")
-    case = Case("one", "g", {"schema": {}}, (), ())
-    monkeypatch.setattr(forced, "opened", lambda *_: loaded)
-    monkeypatch.setattr(forced, "fitting", lambda _: [case])
-    monkeypatch.setattr(forced, "item_of", lambda *_: (dfa, (), 0, ""))
-    monkeypatch.setattr(forced, "chat", lambda _: "h")
-    row = forced.with_and_without(replace(forced.SMOKE, seed=3), 0, loop, mode)
-    assert row["same"]
-    assert (row["passes without"], row["passes with"], row["forced"]) == (3, 1, 2)

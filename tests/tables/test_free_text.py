@@ -1,23 +1,25 @@
-"""Free texts and canonical ones from the same random numbers, and their losses."""
+"""Texts that a model wrote freely: what counts as canonical in them, how they are drawn, alone and
+beside canonical ones from the same random numbers, and their losses."""
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
-from tiny import tiny_llama
+from tiny import loaded_model, next_logits
 
 from bpe_automata.testing import byte_level, small_tokenizer
 from experiments.canonical_texts import Judge
 from experiments.paired_texts import drawn_pairs
-from experiments.sampling import losses
+from experiments.sampling import losses, sample
 
-MERGES = [("a", "b"), ("Ġ", "a"), ("Ġ", "Ġ"), ("b", "a"), ("ab", "a"), ("Ã", "©")]
-FLAGS = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
+MERGES = [("a", "b"), ("Ġ", "a"), ("Ġ", "Ġ"), ("b", "a"), ("Ã", "©")]
 TOKENIZER = small_tokenizer(
     [*"ab.ĠÃ©", *map("".join, MERGES)],
     MERGES,
     byte_level(use_regex=True),
-    added=[{"content": "<end>", "special": True} | FLAGS],
+    added=["<end>"],
 )
 PROMPTS = [TOKENIZER.encode(text) for text in ("ab a", "b", "a.é")]
 
@@ -25,7 +27,7 @@ PROMPTS = [TOKENIZER.encode(text) for text in ("ab a", "b", "a.é")]
 @pytest.fixture(scope="module")
 def tiny():
     """A random model, so that many of its texts are not canonical."""
-    return tiny_llama(TOKENIZER, seed=3, eos_ids=(TOKENIZER.n_ids - 1,))
+    return loaded_model(TOKENIZER, seed=3, eos_ids=(TOKENIZER.n_ids - 1,))
 
 
 @pytest.fixture(scope="module")
@@ -35,6 +37,40 @@ def pairs(tiny):
     heats = [(0.7, 1.3)[k % 2] for k in range(90)]
     numbers = np.random.default_rng(1).random((90, 5, 2))
     return list(zip(which, drawn_pairs(tiny, PROMPTS, which, heats, numbers), strict=True))
+
+
+@pytest.mark.parametrize("prompt", ["", "a "])
+def test_whole_and_cut_texts_against_all_texts_there_are(prompt):
+    """D and its beginnings, by encoding every text of at most 7 characters."""
+    prompt_ids = TOKENIZER.encode(prompt)
+    texts = ["".join(some) for n in range(8) for some in product("ab ", repeat=n)]
+    whole = set()
+    for ids in TOKENIZER.encode_batch([prompt + text for text in texts]):
+        if ids[: len(prompt_ids)] == prompt_ids:
+            whole.add(tuple(ids[len(prompt_ids) :]))
+    begun = {ids[:k] for ids in whole for k in range(len(ids) + 1)}
+    judge = Judge(TOKENIZER, prompt_ids)
+    known = [i for i in range(TOKENIZER.n_ids - 1) if {*TOKENIZER.token_bytes(i)} <= {*b"ab "}]
+    for size in range(4):
+        for ids in product(known, repeat=size):
+            for ended, right in ((True, whole), (False, begun)):
+                verdict = judge.verdict(ids, ended)
+                assert verdict.canonical == (ids in right), (ids, ended)
+                assert bool(verdict.faults) == (not verdict.canonical)
+
+
+def test_texts_follow_the_distribution_of_one_pass_for_each_id(tiny):
+    """Two prompts of different length, padded; against the inverse of the cumulated masses."""
+    model, end = tiny.model, tiny.eos_ids[0]
+    prompts, temperatures = [[1, 2, 3, 4, 5], [6, 0]], [0.8, 1.4, 1.0]
+    which, drawn = [0, 1, 1], np.random.default_rng(0).random((3, 6))
+    found = sample(model, prompts, which, temperatures, drawn, ends={end})
+    for k, text in enumerate(found):
+        ids = list(prompts[which[k]])
+        for number in drawn[k][: len(text.ids) + text.ended]:
+            masses = (next_logits(model, ids).double() / temperatures[k]).softmax(-1)
+            ids.append(int((masses.cumsum(0) <= number).sum()))
+        assert ids[len(prompts[which[k]]) :] == [*text.ids, *[end] * text.ended]
 
 
 def test_the_mask_changes_a_text_iff_it_is_not_canonical(pairs):
@@ -54,14 +90,11 @@ def test_the_mask_changes_a_text_iff_it_is_not_canonical(pairs):
 
 def test_the_loss_is_that_of_one_pass_for_each_id(tiny):
     """Texts that merge with the end of their prompt too, and one that is empty."""
-    torch = pytest.importorskip("torch")
 
     def log_prob(text):
         ids, total = tiny.prompt_ids(text), 0.0
         for k in range(1, len(ids)):
-            with torch.no_grad():
-                logits = tiny.model(torch.tensor([ids[:k]])).logits[0, -1]
-            total += float(logits.log_softmax(-1)[ids[k]])
+            total += float(next_logits(tiny.model, ids[:k]).log_softmax(-1)[ids[k]])
         return total
 
     asked = [("ab a", "b."), ("a", "b a"), ("a.", "é" * 7), ("b", ""), (". a", "b ab"), ("b", ".")]

@@ -7,7 +7,7 @@ from itertools import product
 
 import pandas as pd
 import pytest
-from tiny import tiny_llama
+from tiny import next_logits
 
 from experiments.artefacts import poisoning
 from experiments.artefacts.poisoning import (
@@ -20,11 +20,10 @@ from experiments.artefacts.poisoning import (
     of_words,
     ratios,
 )
-from experiments.statistics import estimate, weighted_mean
+from experiments.statistics import weighted_mean
 from experiments.words import (
     ANOTHER,
     CUT,
-    NOISE,
     OWN,
     SMALLEST,
     TEMPLATES,
@@ -34,8 +33,6 @@ from experiments.words import (
     SentenceError,
     other_ways,
     sentence,
-    templates_of,
-    with_another_word,
 )
 
 torch = pytest.importorskip("torch")
@@ -58,20 +55,6 @@ def test_every_word_stands_in_templates_that_are_long_enough(category, smollm2_t
         assert len(text.after) >= places
 
 
-@pytest.mark.parametrize("category", WORDS)
-def test_templates_take_turns_and_are_shared_by_name(category):
-    every = TEMPLATES[category]
-    assert len({*every}) == len(every) >= 6
-    chosen = poisoning.Config()
-    found = [templates_of(category, k, chosen.templates) for k in range(chosen.words)]
-    assert found[1] == every[1:4]
-    assert found[len(every) - 1] == [every[-1], *every[:2]]
-    assert all(len({*some}) == 3 for some in found)
-    assert sorted(templates_of(category, 5, 99)) == sorted(every)
-    texts = {template.name: template for each in TEMPLATES.values() for template in each}
-    assert all(texts[template.name] == template for template in every)
-
-
 def test_other_ways_spell_the_same(smollm2_tokenizer):
     for word in (" weasel", " library", "学校", " вода", " getUserName", " cat"):
         own = smollm2_tokenizer.encode(word)
@@ -87,34 +70,17 @@ def test_other_ways_spell_the_same(smollm2_tokenizer):
             assert len(ways[SMALLEST]) >= max(map(len, (own, *ways.values())))
 
 
-def test_another_word_leaves_the_rest_as_it_is(smollm2_tokenizer):
-    own = sentence(smollm2_tokenizer, "See the", " cat", " over there")
-    name, other = with_another_word(
-        smollm2_tokenizer, own, "See the", ["se", " dog"], " over there", 2
-    )
-    assert name == " dog"
-    assert other.before == own.before
-    assert other.after == own.after
-    assert with_another_word(smollm2_tokenizer, own, "See the", ["se"], " over there", 2) is None
-
-
 def test_a_padded_batch_has_the_distributions_of_each_sequence_alone(tiny_model):
     start, batch = [3, 1], [[0, 1, 2, 3, 4], [5, 6, 7], [1, 1, 2, 3, 4, 5, 6, 7]]
     found = next_log_probs(tiny_model, start, batch, (0, 2))
     for ids, logs in zip(batch, found, strict=True):
-        with torch.no_grad():
-            alone = tiny_model(torch.tensor([[*start, *ids]])).logits[0].log_softmax(-1)
-        assert torch.allclose(logs, alone[[-3, -1]], atol=1e-9)
+        for log, left in zip(logs, (2, 0), strict=True):
+            alone = next_logits(tiny_model, [*start, *ids[: len(ids) - left]]).log_softmax(-1)
+            assert torch.allclose(log, alone, atol=1e-9)
 
 
-@pytest.fixture(scope="module")
-def loaded(smollm2_tokenizer):
-    return tiny_llama(smollm2_tokenizer)
-
-
-def next_masses(loaded, ids):
-    with torch.no_grad():
-        return loaded.model(torch.tensor([ids])).logits[0, -1].softmax(-1)
+def next_masses(loaded, *parts):
+    return next_logits(loaded.model, [i for part in parts for i in part]).softmax(-1)
 
 
 def test_a_word_against_one_pass_for_each_distance(loaded):
@@ -126,8 +92,7 @@ def test_a_word_against_one_pass_for_each_distance(loaded):
     for way, ids in spelled_.items():
         for k, d in enumerate((0, 1, 3)):
             own, other = (
-                next_masses(loaded, [*text.before, *word, *text.after[:d]])
-                for word in (text.word, ids)
+                next_masses(loaded, text.before, word, text.after[:d]) for word in (text.word, ids)
             )
             loss = float(-other[text.after[d]].log())
             assert rows[way]["loss"][k] == pytest.approx(loss, rel=1e-4)
@@ -157,78 +122,40 @@ def test_what_goes_on_canonically(loaded):
             assert allowed[row, token] == (more[: len(goes_on)] == goes_on)
 
 
-def test_a_cell(loaded, monkeypatch):
-    monkeypatch.setattr(poisoning, "opened", lambda *_: loaded)
-    chosen = poisoning.Config(distances=(0, 2))
-    rows = poisoning.measure(chosen, "tiny", category="rare", number=0, turn=0)
-    by = {row["way"]: row for row in rows}
-    assert {OWN, ANOTHER, NOISE, *WAYS} == {*by}
-    assert {(row["word"], row["template"]) for row in rows} == {("weasel", "plain 0")}
-    assert max(by[NOISE]["tv"]) < 1e-9
-    again = poisoning.measure(chosen, "tiny", category="rare", number=1, turn=1)
-    assert NOISE not in {row["way"] for row in again}
-    assert {row["template"] for row in again} == {"plain 2"}
-
-
 def test_the_published_example_against_one_pass_for_each_way(loaded):
     row = ratios(loaded, "weasel")
     encode = loaded.tokenizer.encode
     mammal, fish = encode(" mammal")[0], encode(" fish")[0]
-    tokens = OrdinaryTokens(loaded.tokenizer)
-    ways = sorted(tokens.all_ways(b" shark"), key=lambda ids: (len(ids), ids))
+    ways = OrdinaryTokens(loaded.tokenizer).all_ways(b" shark")
+    ways = sorted(ways, key=lambda ids: (len(ids), ids))
     own = encode("A weasel shark")[len(encode("A weasel")) :]
     assert len(row["ways"]) == len(ways) > 8
     for ids, (_, ratio) in [(own, row["ways"][0]), *zip(ways[1:3], row["ways"][1:3], strict=True)]:
-        masses = next_masses(loaded, [*encode("A weasel"), *ids, *encode(" is a kind of")])
+        masses = next_masses(loaded, encode("A weasel"), ids, encode(" is a kind of"))
         assert ratio == pytest.approx(float(masses[mammal] / masses[fish]), rel=1e-4)
     assert row["ways"][row["split"]][0] == "`␣s`+`har`+`k`"
-    shown = [tokens for tokens, _ in row["ways"]]
-    assert len(set(shown)) == len(shown)
-
-
-def word(name, own, ways, template="plain 0"):
-    """Rows of a word at the distances 0 and 16; ways: (tv, loss)."""
-    said = {"model": "m", "source": "m", "category": "rare", "word": name, "template": template}
-    said |= {"d": [0, 16]}
-    rows = [said | {"way": OWN, "loss": own, "outside": [0.0, 0.0], "tv": None, "kl": None}]
-    for way, (tv, loss) in ways.items():
-        kl = [4 * value for value in tv]
-        rows.append(said | {"way": way, "tv": tv, "kl": kl, "loss": loss, "outside": [0.5, 0.5]})
-    return rows
-
-
-ROWS = [
-    *word("a", [1.0, 1.0], {CUT: ([0.1, 0.0], [2.0, 1.0]), SMALLEST: ([0.3, 0.1], [3.0, 1.0])}),
-    *word("b", [1.0, 2.0], {CUT: ([0.2, 0.0], [1.0, 2.0]), ANOTHER: ([0.9, 0.8], [5.0, 5.0])}),
-]
 
 
 def test_estimates_by_hand():
     """All three ways of both words: 0.1, 0.3 and 0.2 right after; KL is 4 times the variation."""
-    near = measured(pd.DataFrame(ROWS)).query("d == 0")
-    ways = of_way(near, poisoning.ALL)
-    assert of_words(ways, MEDIAN, "tv")[0] == pytest.approx(0.2)
-    assert of_words(ways, MEDIAN, "kl")[0] == pytest.approx(0.8)
+
+    def rows(word, losses, ways):
+        said = {"model": "m", "source": "m", "category": "rare", "word": word, "d": [0]}
+        said |= {"template": "plain 0", "outside": [0.0], "tv": None, "kl": None}
+        own = said | {"way": OWN, "loss": losses}
+        return [
+            own,
+            *(said | {"way": w, "tv": [t], "kl": [4 * t], "loss": [x]} for w, t, x in ways),
+        ]
+
+    every = rows("a", [1.0], [(CUT, 0.1, 2.0), (SMALLEST, 0.3, 3.0)])
+    every += rows("b", [1.0], [(CUT, 0.2, 1.0), (ANOTHER, 0.9, 5.0)])
+    near = measured(pd.DataFrame(every))
+    assert of_words(of_way(near, poisoning.ALL), MEDIAN, "tv")[0] == pytest.approx(0.2)
+    assert of_words(of_way(near, poisoning.ALL), MEDIAN, "kl")[0] == pytest.approx(0.8)
     assert of_words(of_way(near, CUT), weighted_mean, "extra")[0] == pytest.approx(0.5)
     assert of_words(of_way(near, ANOTHER), MEDIAN, "tv") == (0.9, 0.9, 0.9)
     assert of_words(of_way(near, "no such way"), MEDIAN, "tv") is None
-
-
-@pytest.mark.parametrize("unit", ["word", "template"])
-def test_words_and_templates_are_both_drawn_again(unit):
-    """Where only one of them makes a difference, the interval is as wide as for that one alone."""
-    rows = [
-        row
-        for k in range(8)
-        for j in range(8)
-        for value in [k if unit == "word" else j]
-        for row in word(f"w{k}", [1.0, 1.0], {CUT: ([value / 8] * 2, [1.0, 1.0])}, f"plain {j}")
-    ]
-    near = measured(pd.DataFrame(rows)).query("d == 0 and way == @CUT")
-    _, low, high = of_words(near, weighted_mean, "tv")
-    alone = estimate(near, weighted_mean, "tv", unit)
-    assert high - low == pytest.approx(alone[2] - alone[1], rel=0.1)
-    assert high - low > 0.3
 
 
 def test_tokens_that_do_not_spell_their_text_are_refused(smollm2_tokenizer, monkeypatch):

@@ -7,12 +7,12 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from tiny import PIECES
 
 from experiments import lab
 from experiments.artefacts import distortion_study
 from experiments.artefacts.distortion_study import _systematic, smc
 
+PIECES = ("a", "b", "c", "ab", "bc", "abc", "ca", "aa")
 ANSWERS = ("abcab", "caa", "bbc")
 
 
@@ -63,13 +63,6 @@ def test_many_particles_give_the_free_distribution(tree, rng):
     free = law(tree, tree.free)
     assert np.abs(free - law(tree, tree.masked[:, 0])).max() > 0.03
     assert smc(tree, 0, 2000, 100, rng) == pytest.approx(free, abs=0.01)
-
-
-def test_two_particles_are_between(tree, rng):
-    ends = law(tree, tree.masked[:, 0]), law(tree, tree.free)
-    found = smc(tree, 0, 2, 20_000, rng)
-    one, other = (np.abs(found - end).sum() / 2 for end in ends)
-    assert max(one, other) < np.abs(ends[0] - ends[1]).sum() / 2 + 0.01
 
 
 def test_systematic_resampling_copies_as_often_as_weights_say(rng):
