@@ -1,4 +1,4 @@
-"""`generate` with forced ids and with a safe end, and prompts of every kind."""
+"""`generate`: the ids are those of a matcher, with a safe end too; prompts of every kind."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import pytest
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
-from hf_tiny import END, MERGES, PAD, REGEXES, STOP, TOKENIZER, TOKENS, N, constraint, tiny  # noqa: E402
+from hf_tiny import END, PAD, REGEXES, STOP, TOKENIZER, N, constraint, tiny  # noqa: E402
 
-from bpe_automata import Tokenizer, compile_grammar  # noqa: E402
+from bpe_automata import Tokenizer, compile_grammar, constrain  # noqa: E402
 from bpe_automata.errors import (  # noqa: E402
     ArgumentError,
     BudgetTooSmallError,
@@ -25,6 +25,45 @@ from bpe_automata.schemas import json_schema  # noqa: E402
 
 MODEL = tiny()
 PROMPTS = ["ab ", "trf a0", "0"]
+
+
+def by_hand(prompt, regex, method, steps):
+    """Greedy decoding with a matcher: the definition that `generate` must meet."""
+    ids, written = TOKENIZER.encode(prompt), []
+    matcher = constrain(TOKENIZER, regex, method, eos_ids=[END]).matcher(ids)
+    for _ in range(steps):
+        with torch.no_grad():
+            logits = MODEL(torch.tensor([ids + written])).logits[0, -1, :N]
+        token = int(logits.masked_fill(~torch.from_numpy(matcher.mask()), -torch.inf).argmax())
+        matcher.advance(token)
+        if matcher.is_finished:
+            break
+        written.append(token)
+    return tuple(written)
+
+
+@pytest.mark.parametrize("method", ["lift", "canonical"])
+def test_a_batch_of_different_regexes_equals_the_matcher_row_by_row(method):
+    options = {"method": method, "max_new_tokens": 12, "do_sample": False, "eos_ids": [END]}
+    batch = generate(MODEL, TOKENIZER, PROMPTS, REGEXES[:3], **options)
+    for prompt, regex, found in zip(PROMPTS, REGEXES, batch, strict=False):
+        assert found.ids == by_hand(prompt, regex, method, 12)
+        assert found == generate(MODEL, TOKENIZER, prompt, regex, **options)
+
+
+def test_samples_match_are_canonical_and_follow_the_seed():
+    prompts, regexes = PROMPTS * 4, [REGEXES[0], REGEXES[1], r"[ab]{2,5}!?|c{1,9}"] * 4
+    options = {"max_new_tokens": 40, "do_sample": True, "top_k": 0, "seed": 11}
+    before = torch.random.get_rng_state()
+    found = generate(MODEL, TOKENIZER, prompts, regexes, **options)
+    assert torch.equal(before, torch.random.get_rng_state())
+    assert found == generate(MODEL, TOKENIZER, prompts, regexes, **options)
+    assert len(set(found)) > 6
+    for prompt, regex, one in zip(prompts, regexes, found, strict=True):
+        assert re.fullmatch(regex, one.text)
+        assert (one.complete, one.finish_reason) == (True, "complete")
+        assert TOKENIZER.decode(one.ids) == one.text
+        assert TOKENIZER.encode(prompt + one.text) == [*TOKENIZER.encode(prompt), *one.ids]
 
 
 @pytest.mark.parametrize("forced", [False, True])
@@ -40,13 +79,19 @@ def test_with_a_safe_end_every_text_is_complete(forced):
             assert len(one.ids) <= 4 + seed
 
 
-def test_a_budget_too_small_is_refused_before_the_model_is_asked():
+@pytest.fixture
+def asked():
+    """How often the model was asked."""
     calls = []
     handle = MODEL.register_forward_pre_hook(lambda *_: calls.append(1))
+    yield calls
+    handle.remove()
+
+
+def test_a_budget_too_small_is_refused_before_the_model_is_asked(asked):
     with pytest.raises(BudgetTooSmallError) as caught:
         generate(MODEL, TOKENIZER, "ab ", REGEXES[0], close=True, max_new_tokens=5)
-    handle.remove()
-    assert not calls
+    assert not asked
     assert caught.value.given == 5
     needed = caught.value.needed
     found = generate(MODEL, TOKENIZER, "ab ", REGEXES[0], close=True, max_new_tokens=needed)
@@ -54,17 +99,6 @@ def test_a_budget_too_small_is_refused_before_the_model_is_asked():
     assert len(found.ids) == needed
     assert re.fullmatch(REGEXES[0], found.text)
     assert PAD not in found.ids
-
-
-def refused(*arguments, **options):
-    """The message of the ArgumentError, before the model was asked or a regex read."""
-    calls = []
-    handle = MODEL.register_forward_pre_hook(lambda *_: calls.append(1))
-    with pytest.raises(ArgumentError) as caught:
-        generate(MODEL, TOKENIZER, *arguments, **options)
-    handle.remove()
-    assert not calls
-    return str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -76,43 +110,41 @@ def refused(*arguments, **options):
         {"return_dict_in_generate": True},
         {"num_return_sequences": 2},
         {"max_length": 9},
-        {"max_new_tokens": 0},
-        {"max_new_tokens": -1},
-        {"max_new_tokens": 2.0},
+        *({"max_new_tokens": most} for most in (0, -1, 2.0)),
         {"attention_mask": torch.ones(1, 3)},
         {"inputs_embeds": torch.ones(1, 3, 16)},
     ],
     ids=lambda options: next(iter(options)),
 )
-def test_options_that_are_set_here_are_named(options):
+def test_options_that_are_set_here_are_named(options, asked):
     """The regex is wrong too, and would be told about if it were read first."""
-    assert next(iter(options)) in refused("0", "(", **options)
+    with pytest.raises(ArgumentError, match=next(iter(options))):
+        generate(MODEL, TOKENIZER, "0", "(", **options)
+    assert not asked
 
 
-def test_errors_about_a_prompt_say_which():
-    with pytest.raises(BudgetTooSmallError, match=r"prompt 1: .* takes 13") as caught:
-        generate(
-            MODEL, TOKENIZER, ["0", "ab "], ["[0-9]", REGEXES[0]], close=True, max_new_tokens=5
-        )
-    assert (caught.value.needed, caught.value.given) == (13, 5)
-    with pytest.raises(PromptError, match="prompt 1: "):
-        generate(MODEL, TOKENIZER, ["0", "a"], ["[0-9]", "b"])
-    with pytest.raises(PromptError, match="prompt 1: healing would give back all"):
-        generate(MODEL, TOKENIZER, ["0a", "a"], "b", heal=1)
-    with pytest.raises(PromptError, match="prompt 1 is empty"):
-        generate(MODEL, TOKENIZER, ["0", ""], "b", heal=1)
+@pytest.mark.parametrize(
+    ("prompts", "regexes", "options", "error", "match"),
+    [
+        (["0", "ab "], ["[0-9]", REGEXES[0]], {"close": True, "max_new_tokens": 5},
+         BudgetTooSmallError, r"prompt 1: .* takes 13"),
+        (["0", "a"], ["[0-9]", "b"], {}, PromptError, "prompt 1: "),
+        (["0a", "a"], "b", {"heal": 1}, PromptError, "prompt 1: healing would give back all"),
+        (["0", ""], "b", {"heal": 1}, PromptError, "prompt 1 is empty"),
+        ("0", None, {}, ArgumentError, "give a regex"),
+    ],
+)  # fmt: skip
+def test_errors_say_which_prompt(prompts, regexes, options, error, match):
+    with pytest.raises(error, match=match):
+        generate(MODEL, TOKENIZER, prompts, regexes, **options)
 
 
 def hosted():
     """TOKENIZER as transformers has it."""
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+    from tokenizers import Tokenizer
 
-    merges = [tuple(merge.split()) for merge in MERGES]
-    host = Tokenizer(models.BPE({token: i for i, token in enumerate(TOKENS)}, merges))
-    host.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
-    host.decoder = decoders.ByteLevel()
-    host.add_special_tokens(["<end>", "<stop>", "<pad>"])
-    return transformers.PreTrainedTokenizerFast(tokenizer_object=host)
+    backend = Tokenizer.from_str(TOKENIZER.to_json())
+    return transformers.PreTrainedTokenizerFast(tokenizer_object=backend)
 
 
 def with_beginning():
@@ -148,7 +180,6 @@ def test_prompts_are_read_with_the_ids_that_their_tokenizer_puts_before_them():
     for tokenizer in (own, pickle.loads(pickle.dumps(own))):
         assert read_by_model(tokenizer, "ab ") == (found, seen)
     assert read_by_model(TOKENIZER, "ab ")[1] == [TOKENIZER.encode("ab ")]
-    assert TOKENIZER.encode_prompt("ab ") == TOKENIZER.encode("ab ")
     assert own.encode(own.decode(seen[0]) + found.text)[: len(seen[0])] == seen[0]
 
 
@@ -178,13 +209,15 @@ def test_encoder_decoder_models_are_refused_by_name():
         model.generate(ids, logits_processor=[masks], max_new_tokens=4)
 
 
-def test_whatever_constrain_takes_is_generated():
-    for language, texts in (
+@pytest.mark.parametrize(
+    ("language", "texts"),
+    [
         ({"a", "ab"}, {"a", "ab"}),
         (compile_grammar('start: "a" | "b"'), {"a", "b"}),
         ({"const": 0}, {"0"}),
         (json_schema({"const": 0}), {"0"}),
-    ):
-        found = generate(MODEL, TOKENIZER, "0", language, eos_ids=[END], max_new_tokens=9)
-        assert found.text in texts
-    assert "give a regex" in refused("0", None)
+    ],
+)
+def test_whatever_constrain_takes_is_generated(language, texts):
+    found = generate(MODEL, TOKENIZER, "0", language, eos_ids=[END], max_new_tokens=9)
+    assert found.text in texts

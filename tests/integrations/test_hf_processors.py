@@ -1,6 +1,5 @@
-"""The processors of a constraint and of a token table answer the same calls in the same way; and
-what becomes of them under continuous batching.
-"""
+"""The processors of a constraint and of a token table answer the same calls in the same way, beams
+find the likeliest texts, and continuous batching is refused."""
 
 from __future__ import annotations
 
@@ -9,7 +8,18 @@ import pytest
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
-from hf_tiny import CONSTRAINTS, END, PAD, TOKENIZER, N, constraint, processor, tiny  # noqa: E402
+from hf_tiny import (  # noqa: E402
+    CONSTRAINTS,
+    END,
+    PAD,
+    TOKENIZER,
+    N,
+    batch,
+    constraint,
+    processor,
+    tiny,
+)
+from hf_tiny import PROMPTS as TEXTS  # noqa: E402
 from served import constraint as of_another_tokenizer  # noqa: E402
 
 from bpe_automata._decoding.token_table import TokenTable  # noqa: E402
@@ -25,6 +35,7 @@ from bpe_automata.errors import (  # noqa: E402
 from bpe_automata.integrations.transformers import (  # noqa: E402
     ConstraintLogitsProcessor,
     only_plain_batching,
+    padded,
     prefix_allowed_tokens_fn,
 )
 
@@ -147,19 +158,73 @@ def test_padding_on_the_right_is_refused():
         hosted(OURS, prompts[1:], **table)  # nothing that it might be as long as
 
 
+# ---------------------------------------------------------------- generation
+
+MODEL = tiny()
+OPTIONS = {"max_new_tokens": 12, "eos_token_id": [END], "pad_token_id": PAD}
+BEAMS = [
+    {"num_beams": 1},
+    {"num_beams": 2},
+    {"num_beams": 5},
+    {"num_beams": 7, "early_stopping": True},
+    {"num_beams": 3, "do_sample": True, "top_k": 6},
+    {"num_beams": 6, "num_return_sequences": 2},
+]
+
+
+@pytest.mark.parametrize("options", BEAMS, ids=str)
+def test_generation_by_the_function_equals_generation_by_the_processor(options):
+    inputs, constraints = batch([0, 6, 12, 18])
+    found = []
+    for how in ("processor", "function"):
+        if how == "processor":
+            extra = {"logits_processor": [ConstraintLogitsProcessor(constraints, **inputs)]}
+        else:
+            fn = prefix_allowed_tokens_fn(constraints, **inputs)
+            extra = {"prefix_allowed_tokens_fn": fn}
+        torch.manual_seed(4)
+        found.append(MODEL.generate(**inputs, **extra, **OPTIONS, **options).tolist())
+    assert found[0] == found[1]
+
+
+def log_probability(ids, completion):
+    """Of the completion and its end, by the model alone."""
+    row = torch.tensor([[*ids, *completion, END]])
+    with torch.no_grad():
+        logits = MODEL(row).logits[0].to(torch.float32)
+    steps = logits.log_softmax(-1)[len(ids) - 1 : -1].gather(1, row[0, len(ids) :, None])
+    return float(steps.sum())
+
+
+FINITE = [r"[a-d]{2}", r"(true|tr|abc), ?", "ab|b[ac]|12", "d"]
+
+
+@pytest.mark.parametrize("beams", [2, 12, 30])
+def test_beams_enough_for_all_texts_find_the_likeliest(beams):
+    """A reference: all texts and their probabilities. With 12 or 30 beams there are fewer
+    continuations than beams at some steps; rows are reordered at all of them."""
+    constraints = [constraint(regex) for regex in FINITE]
+    prompts = [TOKENIZER.encode(text) for text in TEXTS[: len(FINITE)]]
+    inputs = padded(prompts, PAD)
+    masks = ConstraintLogitsProcessor(constraints, **inputs)
+    options = {"early_stopping": "never", "length_penalty": 0.0, "num_beams": beams}
+    found = MODEL.generate(**inputs, logits_processor=[masks], **OPTIONS, **options)
+    for row, (one, ids) in enumerate(zip(constraints, prompts, strict=True)):
+        texts = list(one.automaton(ids).enumerate())
+        result = masks.result(TOKENIZER, row, found[row, inputs["input_ids"].shape[1] :].tolist())
+        assert result.complete
+        assert result.ids in texts
+        if beams >= len(texts):
+            best = max(log_probability(ids, text) for text in texts)
+            assert log_probability(ids, result.ids) == pytest.approx(best, abs=1e-4)
+
+
 # ---------------------------------------------------------------- continuous batching
 
-OPTIONS = {"max_new_tokens": 4, "eos_token_id": END, "pad_token_id": PAD}
 
-
-@pytest.fixture
-def model():
+def test_every_entry_is_refused_inside_the_guard():
     pytest.importorskip("transformers.generation.continuous_batching")
-    return tiny()
-
-
-def test_every_entry_is_refused_inside_the_guard(model):
-    inputs, masks = processor([0])
+    model, (inputs, masks) = tiny(), processor([0])
     with only_plain_batching(model):
         with pytest.raises(UnsupportedFeatureError, match="continuous batching"):
             model.generate(
