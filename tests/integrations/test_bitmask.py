@@ -15,19 +15,16 @@ from bpe_automata.errors import ArgumentError, BufferShapeError
 from bpe_automata.integrations.bitmask import MINUS_INFINITY, apply_bitmask, apply_torch
 
 torch = importlib.import_module("torch") if importlib.util.find_spec("torch") else None
-GPU = torch is not None and torch.cuda.is_available()
+DEVICES = ["numpy", *["cpu"] * (torch is not None)]
+DEVICES += ["cuda:0"] * (torch is not None and torch.cuda.is_available())
 WIDTHS = [1, 31, 32, 33, 64, 70, 1030]
-NUMPY = ["float16", "float32", "float64"]
+SIGNED = {2: np.int16, 4: np.int32, 8: np.int64}
 
 
-def unsigned(dtype):
-    return MINUS_INFINITY[dtype].dtype
-
-
-def by_hand(patterns, bits, pairs, minus_infinity):
-    """The definition, id by id, on bit patterns [batch, V]."""
+def by_hand(patterns, bits, rows, minus_infinity):
+    """The definition, id by id, on bit patterns [batch, V]; rows: that the rows of bits are for."""
     found = patterns.copy()
-    for target, source in pairs:
+    for source, target in enumerate(rows):
         for i in range(found.shape[1]):
             word = int(bits[source, i // 32]) if i // 32 < bits.shape[1] else 0
             if not word >> (i % 32) & 1:
@@ -36,60 +33,22 @@ def by_hand(patterns, bits, pairs, minus_infinity):
 
 
 @st.composite
-def cases(draw, dtypes):
-    """(dtype, patterns [batch, V], bits [m, words], keyword arguments, pairs of rows). The patterns
-    are any bits at all: NaN, infinities, subnormal numbers."""
-    dtype = draw(st.sampled_from(dtypes))
+def cases(draw):
+    """(dtype, patterns [batch, V], bits [m, words], rows or None for all). The patterns are any
+    bits at all: NaN, infinities, subnormal numbers; in memory that may not be contiguous."""
+    dtype = draw(st.sampled_from(sorted(MINUS_INFINITY)))
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     batch, width = draw(st.integers(1, 4)), draw(st.sampled_from(WIDTHS))
     words = draw(st.sampled_from([1, max(1, width // 32), -(-width // 32), -(-width // 32) + 1]))
-    patterns = np.frombuffer(rng.bytes(batch * width * 8), dtype=unsigned(dtype))
-    patterns = patterns[: batch * width].reshape(batch, width).copy()
-    kind = draw(st.sampled_from(["all", "rows"]))
-    if kind == "all":
-        chosen, m = {}, batch
-        pairs = [(i, i) for i in range(batch)]
-    else:
-        listed = draw(st.lists(st.integers(0, batch - 1), max_size=4))
-        m = len(listed)
-        chosen, pairs = {"rows": listed}, [(row, k) for k, row in enumerate(listed)]
-    bits = rng.integers(-(2**31), 2**31, (m, words), dtype=np.int32)
+    kind = MINUS_INFINITY[dtype].dtype
+    patterns = np.frombuffer(rng.bytes(batch * (width + 5) * kind.itemsize), dtype=kind)
+    patterns = patterns.reshape(batch, width + 5).copy()[:, :width]
+    if draw(st.booleans()):
+        patterns = np.asfortranarray(patterns)
+    rows = draw(st.none() | st.lists(st.integers(0, batch - 1), max_size=4))
+    bits = rng.integers(-(2**31), 2**31, (batch if rows is None else len(rows), words), np.int32)
     bits[rng.random(bits.shape) < 0.3] = draw(st.sampled_from([0, -1]))
-    return dtype, patterns, bits, chosen, pairs
-
-
-def strided(array, how):
-    """The same values in memory that is not contiguous."""
-    if how == "plain":
-        return array.copy()
-    if how == "wide":
-        memory = np.zeros((array.shape[0], array.shape[1] + 5), dtype=array.dtype)
-        memory[:, : array.shape[1]] = array
-        return memory[:, : array.shape[1]]
-    return np.asfortranarray(array)
-
-
-LAYOUTS = st.sampled_from(["plain", "wide", "turned"])
-
-
-def check(case, found, logits, mask):
-    """Mask, and compare `found()` with the definition. A row that is there twice in `rows` is
-    refused, and nothing is masked."""
-    dtype, patterns, bits, chosen, pairs = case
-    if len(set(chosen.get("rows", []))) < len(chosen.get("rows", [])):
-        with pytest.raises(ArgumentError, match="a row is there twice"):
-            apply_bitmask(logits, mask, **chosen)
-        assert np.array_equal(found(), patterns)
-        return
-    apply_bitmask(logits, mask, **chosen)
-    assert np.array_equal(found(), by_hand(patterns, bits, pairs, MINUS_INFINITY[dtype]))
-
-
-@given(cases(NUMPY), LAYOUTS)
-@examples(40)
-def test_numpy_logits_by_the_definition(case, layout):
-    memory = strided(case[1], layout)
-    check(case, lambda: memory, memory.view(case[0]), case[2])
+    return dtype, patterns, bits, rows
 
 
 def on_device(array, device):
@@ -100,36 +59,37 @@ def on_device(array, device):
     return memory.copy_(plain)
 
 
-@pytest.mark.skipif(torch is None, reason="torch is missing")
-@pytest.mark.parametrize("device", ["cpu", "cuda:0"] if GPU else ["cpu"])
-@given(case=cases([*NUMPY, "bfloat16"]), layout=LAYOUTS)
-@examples(30)
-def test_torch_logits_by_the_definition(device, case, layout):
-    dtype, patterns, bits, _, pairs = case
-    signed = {2: np.int16, 4: np.int32, 8: np.int64}[patterns.dtype.itemsize]
-    memory = on_device(strided(patterns, layout).view(signed), device)
-    logits, mask = memory.view(getattr(torch, dtype)), torch.from_numpy(bits)
-    check(case, lambda: memory.cpu().numpy().view(patterns.dtype), logits, mask)
-    targets = np.array([target for target, _ in pairs], dtype=np.int64)
-    if len(set(targets)) == len(targets):
-        memory.copy_(torch.from_numpy(patterns.view(signed)))
+@pytest.mark.parametrize("device", DEVICES)
+@given(case=cases())
+@examples(40)
+def test_logits_by_the_definition(device, case):
+    """A row that is there twice in `rows` is refused, and nothing is masked."""
+    dtype, memory, bits, rows = case
+    before, mask, chosen = memory.copy(), bits, {} if rows is None else {"rows": rows}
+    if device == "numpy":
+        dtype = dtype.replace("bfloat16", "float16")
+        logits = memory.view(dtype)
+    else:
+        memory = on_device(memory.view(SIGNED[memory.itemsize]), device)
+        logits, mask = memory.view(getattr(torch, dtype)), torch.from_numpy(bits)
+
+    def found():
+        kept = memory if device == "numpy" else memory.cpu().numpy()
+        return kept.view(before.dtype)
+
+    if rows and len(set(rows)) < len(rows):
+        with pytest.raises(ArgumentError, match="a row is there twice"):
+            apply_bitmask(logits, mask, **chosen)
+        assert np.array_equal(found(), before)
+        return
+    targets = np.arange(len(bits)) if rows is None else np.array(rows, dtype=np.int64)
+    expected = by_hand(before, bits, targets, MINUS_INFINITY[dtype])
+    apply_bitmask(logits, mask, **chosen)
+    assert np.array_equal(found(), expected)
+    if device != "numpy":
+        memory.copy_(torch.from_numpy(before.view(SIGNED[before.itemsize])))
         apply_torch(logits, mask, targets)
-        wanted = by_hand(patterns, bits, pairs, MINUS_INFINITY[dtype])
-        assert np.array_equal(memory.cpu().numpy().view(patterns.dtype), wanted)
-
-
-@given(st.integers(1, 100), st.data())
-@examples(20)
-def test_the_packing_is_that_of_llguidance(width, data):
-    """llguidance 1.9: also beyond the words nothing is allowed."""
-    theirs = pytest.importorskip("llguidance.numpy")
-    words = data.draw(st.integers(1, -(-width // 32)))
-    rng = np.random.default_rng(width)
-    bits = rng.integers(-(2**31), 2**31, (2, words), dtype=np.int32)
-    ours, other = (np.zeros((2, width), dtype=np.float32) for _ in range(2))
-    apply_bitmask(ours, bits)
-    theirs.apply_token_bitmask_inplace(other, bits)
-    assert np.array_equal(ours, other)
+        assert np.array_equal(found(), expected)
 
 
 BITS = np.zeros((2, 1), dtype=np.int32)

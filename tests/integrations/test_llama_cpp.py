@@ -1,7 +1,6 @@
-"""llama-cpp-python's processor: the definition, and errors that its C code cannot swallow.
+"""llama-cpp-python's processor: errors that its C code cannot swallow.
 
-The first tests need numpy only (the interface is a callable on two arrays); the last ones run
-llama-cpp-python 0.3.36 itself on SmolLM2, where it is installed.
+The last tests run llama-cpp-python 0.3.36 itself on SmolLM2, where it is installed.
 """
 
 from __future__ import annotations
@@ -12,46 +11,25 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from served import END, START, V, constraint, tokenizer
+from served import END, V, constraint
 
 from bpe_automata import Tokenizer, constrain
-from bpe_automata.errors import DecodingError, PromptError
+from bpe_automata.errors import PromptError
 from bpe_automata.integrations.llama_cpp import ConstraintProcessor, options
 
-PROMPT = [START, *tokenizer().encode("de a")]
 
-
-def call(processor, ids, width=V):
-    """As llama.cpp calls it: C integers, and scores that lie apart in memory."""
-    records = np.zeros(width, dtype=[("id", np.intc), ("logit", np.single), ("p", np.single)])
-    records["logit"] = np.linspace(-3, 3, width)
-    before = records.copy()
-    found = processor(np.array(ids, dtype=np.intc), records["logit"])
-    assert np.array_equal(records, before)
-    kept = np.isfinite(found)
-    assert np.array_equal(found[kept], before["logit"][kept])
-    return kept
-
-
-def only_ends(processor, ids, caplog, error, width=V):
-    """On an error the text may only end; the error is kept, logged once, and raised by `check`."""
+@pytest.mark.parametrize("ids", [np.array([10**9], np.intc), SimpleNamespace()])
+def test_whatever_is_raised_is_kept(ids, caplog):
+    """The text may only end; the error is logged once, and raised by `check`."""
+    processor = ConstraintProcessor(constraint("abab"))
     with caplog.at_level(logging.ERROR):
         for _ in range(2):
-            assert np.flatnonzero(call(processor, ids, width)).tolist() == [END]
+            found = processor(ids, np.zeros(V, np.single))
+            assert np.flatnonzero(np.isfinite(found)).tolist() == [END]
     assert len(caplog.records) == 1
-    with pytest.raises(error) as caught:
+    with pytest.raises(type(processor.error)) as caught:
         processor.check(ids, None)
     assert caught.value is processor.error
-
-
-def test_whatever_is_raised_is_kept(caplog):
-    processor = ConstraintProcessor(constraint("abab"))
-    only_ends(processor, [10**9], caplog, DecodingError)
-    with caplog.at_level(logging.ERROR):
-        other = ConstraintProcessor(constraint("abab"))
-        found = other(SimpleNamespace(), np.zeros(V, np.single))
-    assert np.flatnonzero(np.isfinite(found)).tolist() == [END]
-    assert isinstance(other.error, Exception)
 
 
 # ---------------------------------------------------------------- the real one

@@ -3,6 +3,8 @@ scheduler, text that is led, and what a client is told."""
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 import standins
@@ -87,8 +89,7 @@ def test_the_text_under_way_leads_to_the_state_of_the_whole_prompt(servers, trai
 def test_what_cannot_be_compiled_is_told_to_the_request(backend, kind, text, prompt, reason):
     found = grammar_of(backend, kind, text, prompt)
     assert isinstance(found, standins.InvalidGrammarObject)
-    with pytest.raises(AssertionError, match=reason):
-        raise AssertionError(found.error_message)
+    assert re.search(reason, found.error_message)
 
 
 def test_other_kinds_are_the_base_class_s_and_thinking_is_refused(backend):
