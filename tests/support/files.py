@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +27,9 @@ PIECES = [
 ]
 
 
-def tokenizer_json() -> Json:
-    return make(TEXT, byte_level=True, pretokenizer=byte_level(True), decoder=byte_level())
+def tokenizer_json(**parts: Any) -> Json:
+    step = byte_level(True)
+    return make(TEXT, byte_level=True, pretokenizer=step, decoder=byte_level(), **parts)
 
 
 def ranks(tokens: Sequence[bytes] = MADE) -> dict[bytes, int]:
@@ -41,11 +42,6 @@ def rank_lines(ranks: dict[bytes, int]) -> bytes:
     """The token without bytes is written `=`, as in Whisper's file."""
     written = {base64.b64encode(token) or b"=": rank for token, rank in ranks.items()}
     return b"".join(token + b" %d\n" % rank for token, rank in written.items())
-
-
-def rank_file(folder: Path) -> Path:
-    (folder / "x.tiktoken").write_bytes(rank_lines(ranks()))
-    return folder / "x.tiktoken"
 
 
 def tekken_json(
@@ -65,12 +61,6 @@ def tekken_json(
     data = {"config": {"pattern": pattern, **config}, "vocab": known}
     named = [{"rank": rank, "token_str": text} for rank, text in enumerate(special)]
     return {**data, "special_tokens": named} if special else data
-
-
-def tekken(folder: Path) -> Path:
-    pytest.importorskip("tiktoken")
-    (folder / "tekken.json").write_text(json.dumps(tekken_json()))
-    return folder / "tekken.json"
 
 
 def sentencepiece_proto(pieces: list[Any], fallback: bool = True, **changes: Any) -> Any:
@@ -151,3 +141,50 @@ def gguf_file(folder: Path, fields: Json, name: str = "x.gguf", weights: Any = N
     writer.write_tensors_to_file()
     writer.close()
     return path
+
+
+# ---------------------------------------------------------------- a file of each kind
+
+Written = tuple[Path, dict[str, Any]]
+"""The path, and options of `Tokenizer.load`."""
+
+
+def json_file(folder: Path, data: Json | None = None) -> Written:
+    path = folder / "tokenizer.json"
+    path.write_text(json.dumps(data or tokenizer_json()))
+    return path, {}
+
+
+def rank_file(folder: Path, special: dict[str, int] | None = None, **options: Any) -> Written:
+    pytest.importorskip("tiktoken")
+    path = folder / "x.tiktoken"
+    path.write_bytes(rank_lines(ranks()))
+    return path, {"pattern": GPT2, "special_tokens": special or {}, **options}
+
+
+def tekken_file(folder: Path) -> Written:
+    pytest.importorskip("tiktoken")
+    (folder / "tekken.json").write_text(json.dumps(tekken_json()))
+    return folder / "tekken.json", {}
+
+
+def sentencepiece_file(folder: Path, pieces: list[Any] = PIECES, **changes: Any) -> Written:
+    proto = sentencepiece_proto(pieces, **changes)
+    (folder / "x.model").write_bytes(proto.SerializeToString())
+    return folder / "x.model", {}
+
+
+KINDS: dict[str, Callable[[Path], Written]] = {
+    "json": json_file,
+    "ranks": rank_file,
+    "tekken": tekken_file,
+    "sentencepiece": sentencepiece_file,
+    **{
+        f"gguf of {kind}": lambda folder, fields=fields: (gguf_file(folder, fields()), {})
+        for kind, fields in (
+            ("gpt2", gpt2_fields),
+            ("llama", llama_fields),
+            ("gemma4", gemma4_fields),
+        )
+    },
+}

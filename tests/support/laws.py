@@ -40,15 +40,20 @@ def own_ids(tokenizer, ids):
 def neighbours(tokenizer, ids):
     """Other ids for nearly the same spelling: one token in two, two in one, a joint moved. They
     are the likeliest to be accepted wrongly."""
-    ids_of = tokenizer.derived("ids of each spelling", _ids_of)
+    spelled = ids_of(tokenizer)
     found = [
         [*ids[:at], *middle, *ids[at + size :]]
         for size in (1, 2)
         for at in range(len(ids) - size + 1)
-        for middle in _spellings(b"".join(map(tokenizer.token_bytes, ids[at : at + size])), ids_of)
+        for middle in _spellings(b"".join(map(tokenizer.token_bytes, ids[at : at + size])), spelled)
     ]
     random.Random(len(ids)).shuffle(found)
     return list(islice((other for other in found if other != ids), MOST_NEIGHBOURS))
+
+
+def ids_of(tokenizer):
+    """The ids of each spelling."""
+    return tokenizer.derived("ids of each spelling", _ids_of)
 
 
 def _ids_of(tokenizer):
@@ -59,12 +64,12 @@ def _ids_of(tokenizer):
     return found
 
 
-def _spellings(data, ids_of):
+def _spellings(data, spelled):
     """The bytes in one id, and in two."""
-    yield from ([one] for one in ids_of.get(data, ()))
+    yield from ([one] for one in spelled.get(data, ()))
     for cut in range(1, len(data)):
-        for left in ids_of.get(data[:cut], ()):
-            yield from ([left, right] for right in ids_of.get(data[cut:], ()))
+        for left in spelled.get(data[:cut], ()):
+            yield from ([left, right] for right in spelled.get(data[cut:], ()))
 
 
 def every_mask_is_that_of_the_trie_of_encode(

@@ -31,7 +31,7 @@ from bpe_automata.errors import (
 )
 from bpe_automata.testing import added_token
 from bpe_automata.testing._small import matching_decoder
-from support.laws import accepted_iff_encode_gives_the_ids_back
+from support.laws import accepted_iff_encode_gives_the_ids_back, ids_of
 from support.laws import every_mask_is_that_of_the_trie_of_encode as masks_are_right
 
 TEXTS, REGEXES, RESPELLINGS = 200, 3, 2
@@ -63,20 +63,12 @@ def some_ids(tokenizer: Tokenizer, pieces: Sequence[str]) -> list[list[int]]:
     """What `encode` gives for the texts, other ids for the same bytes, and ids that spell the text
     as it is, even if the normalizer would change it."""
     rng, found = random.Random(2), list[list[int]]()
-    spelled = _spelled(tokenizer)
+    spelled = ids_of(tokenizer)
     for text in texts_of(pieces):
         own = tokenizer.encode(text)
         found += [own, *(_respelled(tokenizer, own, spelled, rng) for _ in range(RESPELLINGS))]
         found.append(_spelling(text.encode(), spelled, rng))
     return found
-
-
-def _spelled(tokenizer: Tokenizer) -> dict[bytes, list[int]]:
-    ids: dict[bytes, list[int]] = {}
-    for token, data in enumerate(tokenizer.spellings):
-        if data:
-            ids.setdefault(data, []).append(token)
-    return ids
 
 
 def _respelled(
@@ -211,56 +203,66 @@ def encodes_otherwise(data: Json, without: Json, pieces: Sequence[str]) -> bool:
     return any(ours.encode(text).ids != theirs.encode(text).ids for text in texts_of(pieces))
 
 
-def exact(
-    section: str,
-    name: str,
-    pieces: Sequence[str],
-    part: Json,
-    base: Json | None = None,
-    *,
-    variant: str = "",
-    matters: Callable[[Json, Json, Sequence[str]], bool] = encodes_otherwise,
-) -> Case:
-    """A tokenizer of `base` and `part` (arguments of `make`) obeys the laws, and without `part` it
-    would be another one. `matters`: how that shows."""
-
-    def check(folder: Path) -> None:
-        data, without = make(pieces, **{**(base or {}), **part}), make(pieces, **(base or {}))
-        obey(Tokenizer.from_json(data), pieces)
-        assert matters(data, without, pieces), "the component changes nothing here"
-
-    return Case(section, name, False, check, variant)
-
-
 def never(data: Json, without: Json, pieces: Sequence[str]) -> bool:
     """For values that mean that nothing is done."""
     return not encodes_otherwise(data, without, pieces)
 
 
-def refused(
-    section: str,
-    name: str,
-    part: Json,
-    component: str,
-    says: str = "",
-    base: Json | None = None,
-    *,
-    pieces: Sequence[str] = PLAIN,
-    variant: str = "",
-    error: type[BpeAutomataError] = UnsupportedTokenizerError,
-) -> Case:
-    """`tokenizers` reads it, and the package refuses it with an error of that type, component and
-    message; without `part` it is accepted."""
+@dataclass(frozen=True)
+class Section:
+    """A row of the matrix. key: the argument of `make` that its values are of, "" where a value
+    is several arguments; matters: how it shows that a value does something."""
 
-    def check(folder: Path) -> None:
-        assert used(make(pieces, **(base or {}))) is not None
-        data = make(pieces, **{**(base or {}), **part})
-        library(data)
-        with pytest.raises(error) as caught:
-            used(data)
-        named(caught.value, component, says)
+    title: str
+    key: str = ""
+    pieces: Sequence[str] = PLAIN
+    matters: Callable[[Json, Json, Sequence[str]], bool] = encodes_otherwise
 
-    return Case(section, name, True, check, variant)
+    def reads(
+        self,
+        name: str,
+        value: Any,
+        variant: str = "",
+        pieces: Sequence[str] | None = None,
+        matters: Callable[[Json, Json, Sequence[str]], bool] | None = None,
+        **base: Any,
+    ) -> Case:
+        """A tokenizer of `base` and the value (arguments of `make`) obeys the laws, and without the
+        value it would be another one."""
+        part, pieces = self._part(value), pieces or self.pieces
+
+        def check(folder: Path) -> None:
+            data, without = make(pieces, **{**base, **part}), make(pieces, **base)
+            obey(Tokenizer.from_json(data), pieces)
+            assert (matters or self.matters)(data, without, pieces), "it changes nothing here"
+
+        return Case(self.title, name, False, check, variant)
+
+    def refuses(
+        self,
+        name: str,
+        value: Any,
+        component: str,
+        says: str = "",
+        variant: str = "",
+        **base: Any,
+    ) -> Case:
+        """`tokenizers` reads it, and the package refuses it with an error of that component and
+        message; without the value it is accepted."""
+        part = self._part(value)
+
+        def check(folder: Path) -> None:
+            assert used(make(self.pieces, **base)) is not None
+            data = make(self.pieces, **{**base, **part})
+            library(data)
+            with pytest.raises(UnsupportedTokenizerError) as caught:
+                used(data)
+            named(caught.value, component, says)
+
+        return Case(self.title, name, True, check, variant)
+
+    def _part(self, value: Any) -> Json:
+        return {self.key: value} if self.key else value
 
 
 def used(data: Json) -> Any:

@@ -1,34 +1,25 @@
-"""The BPE model, added tokens and decoder of a `tokenizer.json`, as cases of the matrix.
-
-In the lists a function says what is done: `bpe`, `cut` and `dec` are read exactly, `not_bpe`,
-`not_cut` and `not_dec` are refused by name.
-"""
+"""The BPE model, added tokens and decoder of a `tokenizer.json`, as cases of the matrix."""
 
 from __future__ import annotations
 
 from bpe_automata import Tokenizer
 from bpe_automata._core.canonical import canonical_automaton
 from bpe_automata.testing import added_token, byte_level, byte_spelling, split
-from support.making import PLAIN, SPACE, encodes_otherwise, exact, library, never, refused, texts_of
-from support.steps import PREPEND, SPACED, in_turn, metaspace
+from support.making import PLAIN, SPACE, Section, encodes_otherwise, library, never, texts_of
+from support.steps import MAPPED, MARKED, PREPEND, SPACED, in_turn, metaspace
 
-MODEL_SECTION = "model"
 FOREIGN = (*PLAIN, "é", "日", "x", "<unk>", "<")
 TABLE = ("a", "b", "c", "d", " ", "ab", "bc", "abc", "cd", "abcd")
 ABCD = ("a", "b", "c", "d", "ab", "bc", "abc", "cd", "abcd", " ", "abcabcd")
 BYTES = tuple(f"<0x{byte:02X}>" for byte in range(256))
 WORDS = {"pretokenizer": split({"Regex": " ?[a-z]+"})}
+UNSPACED = {"type": "Replace", "pattern": {"String": SPACE}, "content": " "}
 
 
-def bpe(name, part, pieces=PLAIN, *, variant="", matters=encodes_otherwise, **base):
-    return exact(MODEL_SECTION, name, pieces, part, base, variant=variant, matters=matters)
-
-
-def table(name, merges, without, matters=encodes_otherwise, **part):
+def table(name, merges, without, matters=encodes_otherwise):
     """A written merge table, beside another one."""
     base = {"vocabulary": TABLE, "merges": pairs(without)}
-    part = {"merges": pairs(merges), **part}
-    return exact(MODEL_SECTION, name, ABCD, part, base, matters=matters)
+    return MODEL.reads(name, {"merges": pairs(merges)}, "", ABCD, matters, **base)
 
 
 def pairs(merges):
@@ -52,15 +43,10 @@ def bytes_missing(data, without, pieces):
     return any(tokenizer.decode(tokenizer.encode(piece)) != piece for piece in pieces)
 
 
-def not_bpe(name, part, component, says="", variant="", **base):
-    return refused(MODEL_SECTION, name, part, component, says, base, variant=variant)
-
-
-def around(name, **part):
-    """What `tokenizers` does to the ids of a whole text, after it has encoded it, is left out."""
-    return exact("around `encode`, left out", name, PLAIN, part)
-
-
+MODEL = Section("model")
+AROUND = Section("around `encode`, left out")
+"""What `tokenizers` does to the ids of a whole text, after it has encoded it."""
+WITH_MARK = {"vocabulary": (*TABLE, "<"), "merges": pairs("a+b ab+c")}
 UNKNOWN = {"unk_token": "<unk>", "more": ("<unk>",)}
 REMOVED = {"pretokenizer": {"type": "Punctuation", "behavior": "Removed"}}
 FALLING = {"byte_fallback": True, "more": BYTES}
@@ -87,83 +73,77 @@ PADDING = {
 }
 
 MODEL_CASES = [
-    bpe("characters or bytes as symbols", {"byte_level": True, "pretokenizer": byte_level()},
-         (*PLAIN, "é", "日")),
-    bpe("`dropout: 0`", {"dropout": 0.0}, matters=never),
-    bpe("`unk_token`", UNKNOWN, FOREIGN, vocabulary=(*TABLE, "<"), merges=pairs("a+b ab+c")),
-    bpe("`fuse_unk`", {"fuse_unk": True}, FOREIGN, vocabulary=(*TABLE, "<"),
-         merges=pairs("a+b ab+c"), **UNKNOWN),
-    bpe("`byte_fallback`", FALLING, FOREIGN, vocabulary=TABLE, merges=pairs("a+b")),
-    bpe("`byte_fallback`", FALLING, (*PLAIN, "é", "\n"), variant="spaces as ▁",
-         vocabulary=(*TABLE, SPACE, SPACE + "a"), merges=[("a", "b"), (SPACE, "a")],
-         normalizer={"type": "Replace", "pattern": {"String": " "}, "content": SPACE}),
-    bpe("`ignore_merges`", {"ignore_merges": True}, more=("abca", " abab", "cabb"), **WORDS),
-    bpe("tokens that no merge reaches", {"merges": pairs("b+c a+b ab+c")}, ABCD,
-         vocabulary=TABLE, merges=pairs("a+b ab+c"), matters=not_reached),
+    MODEL.reads("characters or bytes as symbols", MAPPED, pieces=(*PLAIN, "é", "日")),
+    MODEL.reads("`dropout: 0`", {"dropout": 0.0}, matters=never),
+    MODEL.reads("`unk_token`", UNKNOWN, pieces=FOREIGN, **WITH_MARK),
+    MODEL.reads("`fuse_unk`", {"fuse_unk": True}, pieces=FOREIGN, **WITH_MARK, **UNKNOWN),
+    MODEL.reads("`byte_fallback`", FALLING, pieces=FOREIGN, vocabulary=TABLE, merges=pairs("a+b")),
+    MODEL.reads("`byte_fallback`", FALLING, "spaces as ▁", (*PLAIN, "é", "\n"),
+                vocabulary=(*TABLE, SPACE, SPACE + "a"), merges=[("a", "b"), (SPACE, "a")],
+                normalizer=SPACED),
+    MODEL.reads("`ignore_merges`", {"ignore_merges": True}, more=("abca", " abab", "cabb"),
+                **WORDS),
+    MODEL.reads("tokens that no merge reaches", {"merges": pairs("b+c a+b ab+c")}, pieces=ABCD,
+                vocabulary=TABLE, merges=pairs("a+b ab+c"), matters=not_reached),
     table("merges listed twice", "a+b b+c ab+c a+b", "a+b b+c ab+c"),
     table("several merges of one token", "b+c a+b ab+c a+bc", "b+c a+b ab+c"),
     table("improper tables where order is certain", "b+c abc+d a+b a+bc", "b+c a+b a+bc abc+d",
           late),
-    exact(MODEL_SECTION, "improper tables where order matters", ("b", "bb", "bbb", "a"),
-          {"merges": pairs("bb+b b+b b+a")}, {"vocabulary": ("b", "bb", "bbb", "a", "ba"),
-          "merges": pairs("b+b bb+b b+a")}),
-    bpe("vocabularies without all bytes", {}, ("a", "b", "ab", "é", "日", " "),
-         vocabulary=(*map(byte_spelling, (b"a", b"b", b" ", b"\xc3", b"\xa9")), "ab"),
+    MODEL.reads("improper tables where order matters", {"merges": pairs("bb+b b+b b+a")}, "",
+                ("b", "bb", "bbb", "a"), vocabulary=("b", "bb", "bbb", "a", "ba"),
+                merges=pairs("b+b bb+b b+a")),
+    MODEL.reads("vocabularies without all bytes", {}, pieces=("a", "b", "ab", "é", "日", " "),
+                vocabulary=(*map(byte_spelling, (b"a", b"b", b" ", b"\xc3", b"\xa9")), "ab"),
          merges=pairs("a+b"), byte_level=True, pretokenizer=byte_level(), matters=bytes_missing),
-    bpe("ids without a token", {"vocab": {t: 3 * i + 2 for i, t in enumerate(TABLE)}}, ABCD,
-         vocabulary=TABLE, merges=pairs("a+b ab+c")),
+    MODEL.reads("ids without a token", {"vocab": {t: 3 * i + 2 for i, t in enumerate(TABLE)}},
+                pieces=ABCD, vocabulary=TABLE, merges=pairs("a+b ab+c")),
     *(
-        not_bpe(f"`{other['type']}`", other, "model", other["type"])
+        MODEL.refuses(f"`{other['type']}`", other, "model", other["type"])
         for other in (UNIGRAM, WORDPIECE, WORDLEVEL)
     ),
-    not_bpe("`dropout` over 0", {"dropout": 0.1}, "model.dropout"),
-    not_bpe("`continuing_subword_prefix`", {"continuing_subword_prefix": "##"},
-             "model.continuing_subword_prefix", vocabulary=("a", "b"), merges=()),
-    not_bpe("`end_of_word_suffix`", {"end_of_word_suffix": "</w>"}, "model.end_of_word_suffix"),
-    not_bpe("merges of byte tokens",
-             {"merges": [("<0x61>", "<0x62>")], "more": (*BYTES, "<0x61><0x62>")},
-             "model.byte_fallback", "byte token", vocabulary=TABLE, merges=(), **FALLING),
-    not_bpe("`byte_fallback` without some bytes", {"more": BYTES[:0x90]}, "byte fallback",
-             "<0x90>", vocabulary=TABLE, merges=(), **FALLING),
-    not_bpe("an unknown token that spells itself", {"fuse_unk": True}, "model.fuse_unk",
-             vocabulary=("a", "b"), merges=(), **UNKNOWN),
-    not_bpe("an unknown token that spells itself", REMOVED, "model.unk_token", "<unk>",
+    MODEL.refuses("`dropout` over 0", {"dropout": 0.1}, "model.dropout"),
+    MODEL.refuses("`continuing_subword_prefix`", {"continuing_subword_prefix": "##"},
+                  "model.continuing_subword_prefix", vocabulary=("a", "b"), merges=()),
+    MODEL.refuses("`end_of_word_suffix`", {"end_of_word_suffix": "</w>"},
+                  "model.end_of_word_suffix"),
+    MODEL.refuses("merges of byte tokens",
+                  {"merges": [("<0x61>", "<0x62>")], "more": (*BYTES, "<0x61><0x62>")},
+                  "model.byte_fallback", "byte token", vocabulary=TABLE, merges=(), **FALLING),
+    MODEL.refuses("`byte_fallback` without some bytes", {"more": BYTES[:0x90]}, "byte fallback",
+                  "<0x90>", vocabulary=TABLE, merges=(), **FALLING),
+    MODEL.refuses("an unknown token that spells itself", {"fuse_unk": True}, "model.fuse_unk",
+                  vocabulary=("a", "b"), merges=(), **UNKNOWN),
+    MODEL.refuses("an unknown token that spells itself", REMOVED, "model.unk_token", "<unk>",
              variant="fused, once marks are removed", fuse_unk=True, vocabulary=("a", "b", "<"),
-             merges=(), **UNKNOWN),
-    not_bpe("an unknown token that spells itself", REMOVED, "model.unk_token", "<x>",
-             variant="once marks are removed", vocabulary=("a", "b", "<"), merges=(),
-             unk_token="<x>", more=("<x>",)),
-    not_bpe("`ignore_merges` with tokens of missing symbols", {"more": ("axb",)}, "ignore_merges",
-             "'x'", ignore_merges=True, vocabulary=("a", "b"), merges=()),
-    around("`post_processor`", post_processor=TEMPLATE),
-    around("`truncation`", truncation=TRUNCATION),
-    around("`padding`", padding=PADDING),
+                  merges=(), **UNKNOWN),
+    MODEL.refuses("an unknown token that spells itself", REMOVED, "model.unk_token", "<x>",
+                  variant="once marks are removed", vocabulary=("a", "b", "<"), merges=(),
+                  unk_token="<x>", more=("<x>",)),
+    MODEL.refuses("`ignore_merges` with tokens of missing symbols", {"more": ("axb",)},
+                  "ignore_merges", "'x'", ignore_merges=True, vocabulary=("a", "b"), merges=()),
+    AROUND.reads("`post_processor`", {"post_processor": TEMPLATE}),
+    AROUND.reads("`truncation`", {"truncation": TRUNCATION}),
+    AROUND.reads("`padding`", {"padding": PADDING}),
 ]  # fmt: skip
 
 
 # ---------------------------------------------------------------- added tokens
 
 STRINGS = ("a", "b", "ab", " ", "  ", "<x>", "<x", "x>", "<", ".", "\n", " <x>", "<x> ", "c")
-ADDED_SECTION = "added tokens"
 
 
-def cut(name, *added, variant="", pieces=STRINGS, **base):
-    return exact(ADDED_SECTION, name, pieces, {"added": added}, base, variant=variant)
+ADDED = Section("added tokens", "added", STRINGS)
 
 
-def flag(name, *others, **base):
+def cut(name, *added, **options):
+    return ADDED.reads(name, added, **options)
+
+
+def flag(name):
     """The flag itself is what matters: beside the same token without it."""
-    plain = [added_token("<x>"), *others]
-    part = {"added": [added_token("<x>", **{name: True}), *others]}
-    base = {"vocabulary": (*"ab<x>. \nc", "ab"), "merges": [("a", "b")], **base}
-    return exact(ADDED_SECTION, f"`{name}`", STRINGS, part, {"added": plain, **base})
-
-
-def not_cut(name, added, component, says, variant="", **base):
-    part = {"added": added}
-    return refused(
-        ADDED_SECTION, name, part, component, says, base, pieces=STRINGS, variant=variant
-    )
+    base = {"vocabulary": (*"ab<x>. \nc", "ab"), "merges": [("a", "b")]}
+    marked = [added_token("<x>", **{name: True})]
+    return ADDED.reads(f"`{name}`", marked, added=[added_token("<x>")], **base)
 
 
 LOWER = {"normalizer": {"type": "Lowercase"}}
@@ -175,42 +155,39 @@ ADDED_CASES = [
     *(flag(name) for name in ("lstrip", "rstrip", "single_word")),
     cut("`normalized`", added_token("<x>", normalized=True)),
     cut("`normalized`", added_token("<x>", normalized=True), variant="lower case", pieces=UPPER,
-         **LOWER),
+        **LOWER),
     cut("before the normalizer", "<X>", pieces=UPPER, **LOWER),
     cut("in two passes", added_token("ab", normalized=True), "b<x>"),
     cut("overlapping", "<x>", "x>a", "<x>b"),
     cut("with white space in them", " <x", "x> "),
     cut("ordinary tokens that are added as well", "ab", "a"),
-    exact(ADDED_SECTION, "ordinary tokens that are added as well",
-          ("a", "b", " ", "  ", "ab", " a"),
-          {"added": (SPACE + SPACE, SPACE + "a")}, {"space": SPACE, "normalizer": SPACED,
-          "decoder": {"type": "Replace", "pattern": {"String": SPACE}, "content": " "}},
-          variant="written with ▁", matters=never),
+    cut("ordinary tokens that are added as well", SPACE + SPACE, SPACE + "a",
+        variant="written with ▁", pieces=("a", "b", " ", "  ", "ab", " a"), matters=never,
+        space=SPACE, normalizer=SPACED, decoder=UNSPACED),
     cut("of other than ASCII characters", "日", pieces=("a", "é", "本", "日", "ab"),
-         byte_level=True, pretokenizer=byte_level()),
+        byte_level=True, pretokenizer=byte_level()),
     cut("one id for a byte and another text", "é", pieces=("a", "é", "魚", "b", "ab", "aé"),
-         byte_level=True, pretokenizer=byte_level(), decoder=byte_level(),
-         vocabulary=(*"abé", *byte_spelling("é魚".encode()), "ab"), merges=[("a", "b")]),
-    not_cut("`single_word` that overlaps", [added_token("<x>", single_word=True), "x>a"],
-             "added token '<x>'", "overlaps"),
-    not_cut("`single_word` of an ordinary token", [added_token("ab", single_word=True)],
-             "added token 'ab'", "ordinary token"),
-    not_cut("`lstrip` or `rstrip` beside tokens with white space",
-             [added_token("<x>", lstrip=True), " y"], "added token '<x>'", "white space"),
-    not_cut("`normalized` that its normalizer changes",
-             [added_token("<X>", normalized=True)], "added token '<X>'", "'<x>'", **LOWER),
-    not_cut("`normalized` with `Prepend`", [added_token("<x>", normalized=True)],
-             "added token '<x>'", "prefix", normalizer=in_turn(PREPEND, SPACED), space=SPACE),
-    not_cut("`normalized` with `lstrip` or `rstrip` where spaces become `▁`",
-             [added_token("<x>", normalized=True, rstrip=True)], "added token '<x>'",
-             "no white space", normalizer=SPACED, space=SPACE,
-             decoder={"type": "Replace", "pattern": {"String": SPACE}, "content": " "}),
+        byte_level=True, pretokenizer=byte_level(), decoder=byte_level(),
+        vocabulary=(*"abé", *byte_spelling("é魚".encode()), "ab"), merges=[("a", "b")]),
+    ADDED.refuses("`single_word` that overlaps", [added_token("<x>", single_word=True), "x>a"],
+                  "added token '<x>'", "overlaps"),
+    ADDED.refuses("`single_word` of an ordinary token", [added_token("ab", single_word=True)],
+                  "added token 'ab'", "ordinary token"),
+    ADDED.refuses("`lstrip` or `rstrip` beside tokens with white space",
+                  [added_token("<x>", lstrip=True), " y"], "added token '<x>'", "white space"),
+    ADDED.refuses("`normalized` that its normalizer changes",
+                  [added_token("<X>", normalized=True)], "added token '<X>'", "'<x>'", **LOWER),
+    ADDED.refuses("`normalized` with `Prepend`", [added_token("<x>", normalized=True)],
+                  "added token '<x>'", "prefix", normalizer=in_turn(PREPEND, SPACED), space=SPACE),
+    ADDED.refuses("`normalized` with `lstrip` or `rstrip` where spaces become `▁`",
+                  [added_token("<x>", normalized=True, rstrip=True)], "added token '<x>'",
+                  "no white space", normalizer=SPACED, space=SPACE,
+                  decoder=UNSPACED),
 ]  # fmt: skip
 
 
 # ---------------------------------------------------------------- decoders
 
-DECODER_SECTION = "decoder"
 SEVERAL = "`Sequence` of `Replace` `ByteFallback` `Fuse` `Strip`"
 PARTS = (*PLAIN, "é", "日", "\n")
 
@@ -231,16 +208,11 @@ def decodes_otherwise(data, without, pieces):
     return differs
 
 
-def dec(name, decoder, variant="", pieces=PLAIN, **base):
-    part = {"decoder": decoder}
-    return exact(
-        DECODER_SECTION, name, pieces, part, base, variant=variant, matters=decodes_otherwise
-    )
+DECODER = Section("decoder", "decoder", PLAIN, decodes_otherwise)
 
 
-def not_dec(name, decoder, says="", variant="", **base):
-    part = {"decoder": decoder}
-    return refused(DECODER_SECTION, name, part, "decoder", says, base, variant=variant)
+def not_dec(name, decoder, says="", **base):
+    return DECODER.refuses(name, decoder, "decoder", says, **base)
 
 
 def steps(*decoders):
@@ -249,7 +221,6 @@ def steps(*decoders):
 
 BYTE_LEVEL, FUSE, FALLBACK = byte_level(), {"type": "Fuse"}, {"type": "ByteFallback"}
 STRIP = {"type": "Strip", "content": " ", "start": 1, "stop": 0}
-UNSPACED = {"type": "Replace", "pattern": {"String": SPACE}, "content": " "}
 LLAMA = steps(UNSPACED, FALLBACK, FUSE, STRIP)
 LLAMA_BASE = {
     "normalizer": in_turn(PREPEND, SPACED),
@@ -258,18 +229,15 @@ LLAMA_BASE = {
     "byte_fallback": True,
     "more": BYTES,
 }
-MAPPED = {"byte_level": True, "pretokenizer": byte_level()}
 
 DECODER_CASES = [
-    dec("`Fuse`", FUSE),
-    dec("`ByteLevel`", BYTE_LEVEL, pieces=PARTS, **MAPPED),
-    *(
-        dec("`Metaspace`", metaspace(scheme), scheme, pretokenizer=metaspace(scheme), space=SPACE)
-        for scheme in ("always", "first", "never")
-    ),
-    dec(SEVERAL, LLAMA, "llama", pieces=PARTS, **LLAMA_BASE),
-    dec(SEVERAL, steps(UNSPACED, FALLBACK, FUSE), "gemma",
-         pieces=PARTS, **{**LLAMA_BASE, "normalizer": SPACED}),
+    DECODER.reads("`Fuse`", FUSE),
+    DECODER.reads("`ByteLevel`", BYTE_LEVEL, pieces=PARTS, **MAPPED),
+    *(DECODER.reads("`Metaspace`", metaspace(scheme), scheme, pretokenizer=metaspace(scheme),
+                    space=SPACE) for scheme in ("always", "first", "never")),
+    DECODER.reads(SEVERAL, LLAMA, "llama", pieces=PARTS, **LLAMA_BASE),
+    DECODER.reads(SEVERAL, steps(UNSPACED, FALLBACK, FUSE), "gemma",
+                  pieces=PARTS, **{**LLAMA_BASE, "normalizer": SPACED}),
     *(
         not_dec(f"`{decoder['type']}`", decoder, "changes the text of tokens")
         for decoder in (
@@ -278,11 +246,14 @@ DECODER_CASES = [
             {"type": "CTC", "pad_token": "<pad>", "word_delimiter_token": "|", "cleanup": True},
         )
     ),
-    not_dec("one that does not match its encoder", BYTE_LEVEL, "without a ByteLevel", "bytes"),
-    not_dec("one that does not match its encoder", FUSE, "is missing", "no bytes", **MAPPED),
-    not_dec("one that does not match its encoder", steps(UNSPACED, FUSE, STRIP), "byte tokens",
-             "no byte tokens", **LLAMA_BASE),
-    not_dec("one that does not match its encoder", FUSE, "spaces are written", "no spaces",
-             pretokenizer=metaspace(), space=SPACE),
-    not_dec("one that does not match its encoder", steps(FUSE, STRIP), "takes away", "strips"),
+    *(
+        not_dec("one that does not match its encoder", decoder, says, variant=variant, **base)
+        for decoder, says, variant, base in (
+            (BYTE_LEVEL, "without a ByteLevel", "bytes", {}),
+            (FUSE, "is missing", "no bytes", MAPPED),
+            (steps(UNSPACED, FUSE, STRIP), "byte tokens", "no byte tokens", LLAMA_BASE),
+            (FUSE, "spaces are written", "no spaces", MARKED),
+            (steps(FUSE, STRIP), "takes away", "strips", {}),
+        )
+    ),
 ]  # fmt: skip

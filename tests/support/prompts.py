@@ -5,6 +5,7 @@ prompts that end where the answer would merge with them, and the syntax of regex
 from __future__ import annotations
 
 import re
+from itertools import product
 
 import pytest
 import regex as regex_package
@@ -31,20 +32,17 @@ def case(name, check, refused=False, variant=""):
     return Case(SECTION, name, refused, check, variant)
 
 
-def after_text(folder):
-    """Any ids that begin an encoding; where the prompt allows no answer, the trie is empty too."""
-    tokenizer, written = small(), 0
-    for text in texts_of(TEXT, 12):
-        for regex in regexes_of(WORDS, 2):
+def after(texts, least):
+    """The state after ids that begin an encoding; where the prompt allows no answer, the trie is
+    empty too. Of so many prompts and regexes at least there is one."""
+
+    def check(folder):
+        tokenizer, written = small(), 0
+        for text, regex in product(texts, regexes_of(WORDS, 2)):
             written += masks_are_right(tokenizer, regex, tokenizer.encode(text)) > 0
-    assert written > 5
+        assert written >= least
 
-
-def after_special(folder):
-    tokenizer = small()
-    for text in ("<|x|>", "a<|x|>b", "ab <|x|><|x|>"):
-        for regex in regexes_of(WORDS, 2):
-            assert masks_are_right(tokenizer, regex, tokenizer.encode(text))
+    return check
 
 
 def after_control(folder):
@@ -97,38 +95,35 @@ def told_what_is_removed(folder):
     assert (removed.text, removed.normal) == ("e\u0301", "é")
 
 
-def impossible(folder):
-    """` ab` would be one token: after a space no answer begins."""
-    tokenizer = small()
-    with pytest.raises(PromptError, match="heal"):
-        constrain(tokenizer, "ab").matcher(tokenizer.encode("1 "))
+def wrong(prompts, regex, error, match, **options):
+    """Ids of these texts one after the other, with an error that says what is wrong."""
 
+    def check(folder):
+        tokenizer = small()
+        ids = [token for prompt in prompts for token in tokenizer.encode(prompt)]
+        with pytest.raises(error, match=match):
+            constrain(tokenizer, regex, **options).matcher(ids)
 
-def not_canonical(folder):
-    tokenizer = small()
-    a, b = (tokenizer.encode(letter)[0] for letter in "ab")
-    assert tokenizer.encode("ab") != [a, b]
-    with pytest.raises(PromptError, match="canonical"):
-        constrain(tokenizer, "1").matcher([a, b])
-
-
-def ordinary_end(folder):
-    tokenizer = small()
-    with pytest.raises(UnsupportedTokenizerError, match="end-of-sequence id"):
-        constrain(tokenizer, "ab", eos_ids=tokenizer.encode("a"))
+    return check
 
 
 CASES = [
-    case("the state after any ids of `encode`", after_text),
-    case("special tokens in the prompt", after_special),
+    case("the state after any ids of `encode`", after(texts_of(TEXT, 12), 6)),
+    case("special tokens in the prompt", after(("<|x|>", "a<|x|>b", "ab <|x|><|x|>"), 6)),
     case("control ids (`<s>`)", after_control),
     case("`heal`", healing("ab", "1 ", "constraint"), variant="constraint"),
     case("`heal`", healing("(ab|1)", "1 ", "distribution"), variant="distribution"),
     case("telling what the normalizer removes", told_what_is_removed),
     case("several end-of-sequence ids", end_of_sequence),
-    case("prompts that are not canonical", not_canonical, refused=True),
-    case("unhealed prompts that no answer can follow", impossible, refused=True),
-    case("end-of-sequence ids that are ordinary text", ordinary_end, refused=True),
+    case("prompts that are not canonical", wrong("ab", "1", PromptError, "canonical"), True),
+    case(
+        "unhealed prompts that no answer can follow", wrong(["1 "], "ab", PromptError, "heal"), True
+    ),
+    case(
+        "end-of-sequence ids that are ordinary text",
+        wrong([], "ab", UnsupportedTokenizerError, "end-of-sequence id", eos_ids=[0]),
+        True,
+    ),
 ]
 
 

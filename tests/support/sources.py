@@ -50,9 +50,19 @@ def does_not(section, name, load, component, says="", variant="", error=Unsuppor
 # ---------------------------------------------------------------- tokenizer.json
 
 
-def json_file(folder):
-    (folder / "tokenizer.json").write_text(json.dumps(files.tokenizer_json()))
-    return folder / "tokenizer.json"
+def loaded(kind):
+    """The small file of that kind."""
+
+    def load(folder):
+        path, options = files.KINDS[kind](folder)
+        return Tokenizer.load(path, **options)
+
+    return load
+
+
+def a_folder(folder):
+    files.json_file(folder)
+    return Tokenizer.load(folder)
 
 
 def transformers_object(folder):
@@ -88,9 +98,8 @@ def of_ranks(special=None, shift=0, pattern=GPT2, normalize=str):
 
 
 def rank_file(folder, special, pattern=GPT2, **options):
-    pytest.importorskip("tiktoken")
-    path = files.rank_file(folder)
-    return Tokenizer.load(path, pattern=pattern, special_tokens=special, **options)
+    path, given = files.rank_file(folder, special, **options)
+    return Tokenizer.load(path, **{**given, "pattern": pattern})
 
 
 def tiktoken_encoding(folder):
@@ -175,10 +184,7 @@ def of_gemma4():
 
 
 def sentencepiece(folder, pieces=PIECES, **changes):
-    (folder / "x.model").write_bytes(
-        files.sentencepiece_proto(pieces, **changes).SerializeToString()
-    )
-    return Tokenizer.load(folder / "x.model")
+    return Tokenizer.load(files.sentencepiece_file(folder, pieces, **changes)[0])
 
 
 def processor(pieces=PIECES, **changes):
@@ -278,8 +284,8 @@ def by_name(name):
 
 
 CASES = [
-    reads("`tokenizer.json`", lambda folder: Tokenizer.load(json_file(folder)), of_json),
-    reads("a folder", lambda folder: Tokenizer.load(json_file(folder).parent), of_json),
+    reads("`tokenizer.json`", loaded("json"), of_json),
+    reads("a folder", a_folder, of_json),
     reads("`tokenizers.Tokenizer`",
           lambda folder: Tokenizer.load(library(files.tokenizer_json())), of_json),
     reads("fast tokenizers of transformers",
@@ -290,15 +296,10 @@ CASES = [
           of_ranks({"<|x|>": 270}, pattern=CL100K), (*TEXT, "<|x|>", "<|", "12", "\r\n")),
     reads("names of tiktoken's encodings and of their models", encoding_by_name,
           of_ranks({"<|x|>": 270}, pattern=CL100K), (*TEXT, "<|x|>", "<|")),
-    reads("`tekken.json`", lambda folder: Tokenizer.load(files.tekken(folder)),
-          of_ranks(shift=2)),
+    reads("`tekken.json`", loaded("tekken"), of_ranks(shift=2)),
     reads("SentencePiece `.model`", sentencepiece, processor),
-    reads("GGUF `llama`",
-          lambda folder: Tokenizer.load(files.gguf_file(folder, files.llama_fields())),
-          of_llama),
-    reads("GGUF `gemma4`",
-          lambda folder: Tokenizer.load(files.gguf_file(folder, files.gemma4_fields())),
-          of_gemma4),
+    reads("GGUF `llama`", loaded("gguf of llama"), of_llama),
+    reads("GGUF `gemma4`", loaded("gguf of gemma4"), of_gemma4),
     *words(),
     reads("`pretokenizer=` given, where the file has none",
           lambda folder: Tokenizer.load(gguf_path(folder, pre=None), pretokenizer="gpt-neox"),

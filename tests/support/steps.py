@@ -1,8 +1,6 @@
 """Normalizers, pretokenizers and split patterns of a `tokenizer.json`, as cases of the matrix.
 
-In the lists a function says what is done: `norm`, `pre` and `regex` are read exactly, `not_norm`,
-`not_pre` and `no_regex` are refused by name. A split pattern is in the dialect of `tokenizers`
-(Oniguruma), and where it differs, of `tiktoken`.
+A split pattern is in the dialect of `tokenizers` (Oniguruma), and where it differs, of `tiktoken`.
 """
 
 from __future__ import annotations
@@ -13,7 +11,7 @@ import struct
 from bpe_automata._tokenizer.sources import published
 from bpe_automata._tokenizer.sources.json_vocabulary import byte_to_char
 from bpe_automata.testing import byte_level, byte_spelling, sequence, split
-from support.making import SPACE, exact, refused
+from support.making import SPACE, Section
 
 ALPHABET = (*"abéeEA²2ﬁ \u0301\u200b", "e\u0301", "ab", "fi")
 SPACES = ("a", " ", "  ", "b", "\n", "ab", " a", "aab")
@@ -33,15 +31,7 @@ def strip(left, right):
     return {"type": "Strip", "strip_left": left, "strip_right": right}
 
 
-def norm(name, step, pieces=ALPHABET, variant="", **base):
-    return exact("normalizer", name, pieces, {"normalizer": step}, base, variant=variant)
-
-
-def not_norm(name, step, component, says="", variant="", **base):
-    part = {"normalizer": step}
-    return refused("normalizer", name, part, component, says, base, variant=variant)
-
-
+NORM = Section("normalizer", "normalizer", ALPHABET)
 NFD, NFC, LOWER = {"type": "NFD"}, {"type": "NFC"}, {"type": "Lowercase"}
 BERT = {
     "type": "BertNormalizer",
@@ -55,38 +45,39 @@ PRECOMPILED = {"type": "Precompiled", "precompiled_charsmap": NOTHING}
 UNDO = in_turn(NFD, strip(True, True), NFC)
 
 NORMALIZER_CASES = [
-    *(norm(f"`{kind}`", {"type": kind}) for kind in ("NFC", "NFD", "NFKC", "NFKD")),
-    *(norm(f"`{kind}`", {"type": kind}) for kind in ("Lowercase", "Nmt")),
-    norm("`StripAccents`", {"type": "StripAccents"}),
+    *(NORM.reads(f"`{kind}`", {"type": kind}) for kind in ("NFC", "NFD", "NFKC", "NFKD")),
+    *(NORM.reads(f"`{kind}`", {"type": kind}) for kind in ("Lowercase", "Nmt")),
+    NORM.reads("`StripAccents`", {"type": "StripAccents"}),
     *(
-        norm("`Strip`", strip(left, right), SPACES, f"left {left} right {right}")
+        NORM.reads("`Strip`", strip(left, right), f"left {left} right {right}", SPACES)
         for left, right in ((True, True), (True, False), (False, True))
     ),
-    norm("`Replace`", replace({"String": "ab"}, "b"), SPACES, "String"),
-    norm("`Replace`", replace({"Regex": r"\s+"}, " "), SPACES, "Regex"),
-    norm("`Replace`", replace({"Regex": "a{2,}"}, ""), SPACES, "to nothing"),
-    norm('`Replace " " → "▁"`', SPACED, SPACES, space=SPACE),
-    norm('`Prepend "▁"`', in_turn(PREPEND, SPACED), SPACES, "llama", space=SPACE),
-    norm("`Sequence`", in_turn(NFD, LOWER, {"type": "StripAccents"}), ALPHABET, "bert"),
-    norm("`Sequence`", in_turn(NFC, replace({"Regex": r"\s+"}, " "), LOWER), ALPHABET, "clip"),
-    norm("`Sequence`", in_turn(LOWER, SPACED), ALPHABET, "then spaces", space=SPACE),
-    not_norm("`Precompiled`", PRECOMPILED, "normalizer", "Precompiled"),
-    not_norm("`BertNormalizer`", BERT, "normalizer", "BertNormalizer"),
-    not_norm("`ByteLevel`", {"type": "ByteLevel"}, "normalizer", "ByteLevel"),
-    not_norm("other `Prepend`", {"type": "Prepend", "prepend": "x"}, "normalizer Prepend", "x"),
-    not_norm("steps that may undo one another", UNDO, "normalizer Sequence", "undo"),
-    not_norm(
-        "steps after spaces became `▁`",
-        in_turn(SPACED, LOWER),
-        "normalizer Sequence",
-        space=SPACE,
-    ),
-    not_norm(
+    NORM.reads("`Replace`", replace({"String": "ab"}, "b"), "String", SPACES),
+    NORM.reads("`Replace`", replace({"Regex": r"\s+"}, " "), "Regex", SPACES),
+    NORM.reads("`Replace`", replace({"Regex": "a{2,}"}, ""), "to nothing", SPACES),
+    NORM.reads('`Replace " " → "▁"`', SPACED, "", SPACES, space=SPACE),
+    NORM.reads('`Prepend "▁"`', in_turn(PREPEND, SPACED), "llama", SPACES, space=SPACE),
+    NORM.reads("`Sequence`", in_turn(NFD, LOWER, {"type": "StripAccents"}), "bert"),
+    NORM.reads("`Sequence`", in_turn(NFC, replace({"Regex": r"\s+"}, " "), LOWER), "clip"),
+    NORM.reads("`Sequence`", in_turn(LOWER, SPACED), "then spaces", space=SPACE),
+    NORM.refuses("`Precompiled`", PRECOMPILED, "normalizer", "Precompiled"),
+    NORM.refuses("`BertNormalizer`", BERT, "normalizer", "BertNormalizer"),
+    NORM.refuses("`ByteLevel`", {"type": "ByteLevel"}, "normalizer", "ByteLevel"),
+    NORM.refuses("other `Prepend`", {"type": "Prepend", "prepend": "x"}, "normalizer Prepend", "x"),
+    NORM.refuses("steps that may undo one another", UNDO, "normalizer Sequence", "undo"),
+    NORM.refuses(
+                 "steps after spaces became `▁`",
+                 in_turn(SPACED, LOWER),
+                 "normalizer Sequence",
+                 space=SPACE,
+                 ),
+    NORM.refuses(
         "`Replace` that writes `▁`", replace({"Regex": "c"}, SPACE), "normalizer Replace", SPACE
-    ),
-    not_norm("`Replace` by what may be shorter or longer", replace({"Regex": "a|bab"}, "ab"),
-             "normalizer Replace", "shorter"),
-    not_norm("`Replace` with lookbehind", replace({"Regex": "(?<=a)b"}, ""), "normalizer Replace"),
+                 ),
+    NORM.refuses("`Replace` by what may be shorter or longer", replace({"Regex": "a|bab"}, "ab"),
+                 "normalizer Replace", "shorter"),
+    NORM.refuses("`Replace` with lookbehind", replace({"Regex": "(?<=a)b"}, ""),
+                 "normalizer Replace"),
 ]  # fmt: skip
 
 
@@ -95,10 +86,7 @@ NORMALIZER_CASES = [
 WORDS = ("a", "b", "ab", " ", "1", "2", "12", ".", ",", "..", "\n", "日", "_", " a", "b ")
 BYTES = ("a", "b", "ab", " ", "  ", "1", "12", "ò", "²", "é", "日本", "'s", "\n", ".", " a", "\t")
 BEHAVIORS = ("Isolated", "Removed", "MergedWithPrevious", "MergedWithNext", "Contiguous")
-BYTE, META = "pretokenizer `ByteLevel`", "pretokenizer `Metaspace`, with and without `split`"
-SPLIT = "pretokenizer `Split`, with and without `invert`"
 PATTERN = {"Regex": r"[a ]+|\d"}
-SCHEMES = ("always", "first", "never")
 
 
 def metaspace(scheme="always", divide=True, replacement=SPACE):
@@ -106,128 +94,94 @@ def metaspace(scheme="always", divide=True, replacement=SPACE):
     return {"type": "Metaspace", **options}
 
 
-def pre(name, step, variant="", pieces=WORDS, section="pretokenizer", **base):
-    return exact(section, name, pieces, {"pretokenizer": step}, base, variant=variant)
-
-
-def not_pre(name, step, component, says="", variant="", **base):
-    part = {"pretokenizer": step}
-    return refused("pretokenizer", name, part, component, says, base, variant=variant)
+PRE = Section("pretokenizer", "pretokenizer", WORDS)
+BYTE = Section("pretokenizer `ByteLevel`", "pretokenizer", BYTES)
+META = Section("pretokenizer `Metaspace`, with and without `split`", "pretokenizer", WORDS)
+SPLIT = Section("pretokenizer `Split`, with and without `invert`", "pretokenizer", WORDS)
 
 
 def prefixed(regex=True):
     return byte_level(regex) | {"add_prefix_space": True}
 
 
-ADDED = ("<x>",)
-MARKED = {"space": SPACE, "added": ADDED}
-AFTER_BYTES = {
-    each: sequence(byte_level(True), {"type": "Digits", "individual_digits": each})
-    for each in (True, False)
-}
 BYTE_MERGES = (("a", "b"), ("1", "2"), ("Ġ", "1"), ("Ġ", "a"), ("12", "1"), ("Ã", "©"))
 BYTE_TABLE = (*byte_to_char(), *("".join(pair) for pair in BYTE_MERGES))
+MAPPED = {"byte_level": True, "pretokenizer": byte_level()}
+CUT = {"byte_level": True, "pretokenizer": byte_level(True)}
+TABLED = {**CUT, "vocabulary": BYTE_TABLE, "merges": BYTE_MERGES}
+MARKED = {"space": SPACE, "pretokenizer": metaspace()}
+DIGITS, MARKS = {"type": "Digits", "individual_digits": True}, {"type": "Punctuation"}
+AFTER_BYTES = sequence(byte_level(True), DIGITS)
+FIRST_STRIPPED = {"type": "Strip", "strip_left": True, "strip_right": False}
 
 PRETOKENIZER_CASES = [
-    *(
-        pre(f"`{behavior}`", split(PATTERN, behavior, invert), variant, section=SPLIT)
-        for behavior in BEHAVIORS
-        for invert, variant in ((False, ""), (True, "invert"))
-    ),
-    pre("a literal `String`", split({"String": "ab"}), section=SPLIT),
-    pre("a literal `String`", split({"String": "."}, "Removed"), "special", section=SPLIT),
-    *(
-        pre("`Digits`", {"type": "Digits", "individual_digits": each}, f"individual {each}")
-        for each in (True, False)
-    ),
-    *(
-        pre("`Punctuation`", {"type": "Punctuation", "behavior": behavior}, behavior)
-        for behavior in BEHAVIORS
-    ),
-    *(
-        pre(f"`{kind}`", {"type": kind})
-        for kind in ("Whitespace", "WhitespaceSplit", "BertPreTokenizer")
-    ),
-    pre("`CharDelimiterSplit`", {"type": "CharDelimiterSplit", "delimiter": "a"}),
-    pre("`FixedLength`", {"type": "FixedLength", "length": 3}),
-    pre("without `use_regex`", byte_level(), "", BYTES, BYTE, byte_level=True),
-    pre(
-        "`use_regex`", byte_level(True), "", BYTES, BYTE, byte_level=True, pretokenizer=byte_level()
-    ),
-    *(
-        pre(
-            "`add_prefix_space`", prefixed(regex), f"regex {regex}", BYTES, BYTE,
-            byte_level=True, pretokenizer=byte_level(regex), added=ADDED,
-        )
-        for regex in (True, False)
-    ),
-    *(
-        pre(f"`{scheme}`", metaspace(scheme, divide), f"split {divide}",
-             (*WORDS, "<x>"), META, **MARKED)
-        for scheme in SCHEMES
-        for divide in (True, False)
-    ),
-    pre("other `replacement`", metaspace(replacement="_"), "",
-         tuple(piece for piece in WORDS if piece != "_"), META, space="_"),
-    pre("`Sequence`", sequence({"type": "Digits", "individual_digits": True}, byte_level(True)),
-         "smollm2", BYTES, byte_level=True, pretokenizer=byte_level(True)),
-    pre("`Sequence`", sequence(split({"Regex": "[0-9]{1,2}"}), split({"Regex": "[a-z]+"}),
-         split({"Regex": r"\s+"})), "three splits"),
-    pre("`Sequence`", sequence(metaspace(), {"type": "Punctuation", "behavior": "Isolated"}),
-         "metaspace, punctuation", space=SPACE, pretokenizer=metaspace()),
-    pre("`Sequence`", sequence({"type": "WhitespaceSplit"}, sequence({"type": "Punctuation"})),
-         "nested"),
-    not_pre("`UnicodeScripts`", {"type": "UnicodeScripts"}, "pretokenizer", "UnicodeScripts"),
-    *(
-        pre("`Digits` after `ByteLevel`", AFTER_BYTES[each], f"individual {each}", BYTES, BYTE,
-             byte_level=True, pretokenizer=byte_level(True), vocabulary=BYTE_TABLE,
-             merges=BYTE_MERGES)
-        for each in (True, False)
-    ),
-    pre("`Split` of visible ASCII after `ByteLevel`",
-         sequence(byte_level(True), split({"Regex": "[a-c0-9]{2}"})), "", BYTES, BYTE,
-         byte_level=True, pretokenizer=byte_level(True)),
-    not_pre("`Digits` after `ByteLevel` that split a token inside a character", AFTER_BYTES[True],
-             "pretokenizer", "splits between the bytes", byte_level=True,
-             pretokenizer=byte_level(True), vocabulary=BYTE_TABLE, merges=BYTE_MERGES,
-             more=(byte_spelling("ò".encode()),)),
-    not_pre("`Digits` after `ByteLevel` with `ignore_merges`", AFTER_BYTES[True], "pretokenizer",
-             "looked up whole", byte_level=True, pretokenizer=byte_level(True),
-             vocabulary=BYTE_TABLE, merges=BYTE_MERGES, ignore_merges=True),
-    *(
-        not_pre("other steps after `ByteLevel`", sequence(byte_level(), step), "pretokenizer",
-                 "after ByteLevel", byte_level=True, pretokenizer=byte_level(), variant=variant)
-        for variant, step in (("punctuation", {"type": "Punctuation"}),
-                              ("split", split({"Regex": r"\d"})))
-    ),
-    not_pre("`ByteLevel` after `Metaspace`", sequence(metaspace(), byte_level()), "ByteLevel",
-             "spaces were written", space=SPACE, pretokenizer=metaspace()),
-    not_pre("a second step that puts a space before",
-             sequence({"type": "Digits", "individual_digits": True}, metaspace()),
-             "pretokenizer", "puts a space", space=SPACE),
-    not_pre("a class after `Metaspace` that tells `▁` from a space",
-             sequence(metaspace(), {"type": "Whitespace"}), "pretokenizer", "sees '▁'",
-             space=SPACE, pretokenizer=metaspace()),
-    not_pre("`add_prefix_space` after a normalizer that strips", prefixed(True),
-             "ByteLevel.add_prefix_space", "strip", byte_level=True, pretokenizer=byte_level(),
-             normalizer={"type": "Strip", "strip_left": True, "strip_right": False}),
+    *(SPLIT.reads(f"`{behavior}`", split(PATTERN, behavior, invert), "invert" * invert)
+      for behavior in BEHAVIORS for invert in (False, True)),
+    SPLIT.reads("a literal `String`", split({"String": "ab"})),
+    SPLIT.reads("a literal `String`", split({"String": "."}, "Removed"), "special"),
+    *(PRE.reads("`Digits`", {**DIGITS, "individual_digits": each}, f"individual {each}")
+      for each in (True, False)),
+    *(PRE.reads("`Punctuation`", {**MARKS, "behavior": behavior}, behavior)
+      for behavior in BEHAVIORS),
+    *(PRE.reads(f"`{kind}`", {"type": kind})
+      for kind in ("Whitespace", "WhitespaceSplit", "BertPreTokenizer")),
+    PRE.reads("`CharDelimiterSplit`", {"type": "CharDelimiterSplit", "delimiter": "a"}),
+    PRE.reads("`FixedLength`", {"type": "FixedLength", "length": 3}),
+    BYTE.reads("without `use_regex`", byte_level(), byte_level=True),
+    BYTE.reads("`use_regex`", byte_level(True), **MAPPED),
+    *(BYTE.reads("`add_prefix_space`", prefixed(regex), f"regex {regex}", byte_level=True,
+                 pretokenizer=byte_level(regex), added=("<x>",)) for regex in (True, False)),
+    *(META.reads(f"`{scheme}`", metaspace(scheme, divide), f"split {divide}", (*WORDS, "<x>"),
+                 space=SPACE, added=("<x>",))
+      for scheme in ("always", "first", "never") for divide in (True, False)),
+    META.reads("other `replacement`", metaspace(replacement="_"), space="_",
+               pieces=tuple(piece for piece in WORDS if piece != "_")),
+    PRE.reads("`Sequence`", sequence(DIGITS, byte_level(True)), "smollm2", BYTES, **CUT),
+    PRE.reads("`Sequence`", sequence(*(split({"Regex": one}) for one in ("[0-9]{1,2}", "[a-z]+",
+              r"\s+"))), "three splits"),
+    PRE.reads("`Sequence`", sequence(metaspace(), {**MARKS, "behavior": "Isolated"}),
+              "metaspace, punctuation", **MARKED),
+    PRE.reads("`Sequence`", sequence({"type": "WhitespaceSplit"}, sequence(MARKS)), "nested"),
+    *(BYTE.reads("`Digits` after `ByteLevel`", sequence(byte_level(True),
+                 {**DIGITS, "individual_digits": each}), f"individual {each}", **TABLED)
+      for each in (True, False)),
+    BYTE.reads("`Split` of visible ASCII after `ByteLevel`",
+               sequence(byte_level(True), split({"Regex": "[a-c0-9]{2}"})), **CUT),
+    PRE.refuses("`UnicodeScripts`", {"type": "UnicodeScripts"}, "pretokenizer", "UnicodeScripts"),
+    PRE.refuses("`Digits` after `ByteLevel` that split a token inside a character", AFTER_BYTES,
+                "pretokenizer", "splits between the bytes", more=(byte_spelling("ò".encode()),),
+                **TABLED),
+    PRE.refuses("`Digits` after `ByteLevel` with `ignore_merges`", AFTER_BYTES, "pretokenizer",
+                "looked up whole", ignore_merges=True, **TABLED),
+    *(PRE.refuses("other steps after `ByteLevel`", sequence(byte_level(), step), "pretokenizer",
+                  "after ByteLevel", variant, **MAPPED)
+      for variant, step in (("punctuation", MARKS), ("split", split({"Regex": r"\d"})))),
+    PRE.refuses("`ByteLevel` after `Metaspace`", sequence(metaspace(), byte_level()), "ByteLevel",
+                "spaces were written", **MARKED),
+    PRE.refuses("a second step that puts a space before", sequence(DIGITS, metaspace()),
+                "pretokenizer", "puts a space", space=SPACE),
+    PRE.refuses("a class after `Metaspace` that tells `▁` from a space",
+                sequence(metaspace(), {"type": "Whitespace"}), "pretokenizer", "sees '▁'",
+                **MARKED),
+    PRE.refuses("`add_prefix_space` after a normalizer that strips", prefixed(True),
+                "ByteLevel.add_prefix_space", "strip", normalizer=FIRST_STRIPPED, **MAPPED),
 ]  # fmt: skip
 
 
 # ---------------------------------------------------------------- split patterns
 
 CHARS = ("a", "b", "A", "aa", "ab", "ba", " ", "  ", "1", "12", "é", "\n", "'s", "'S", ".", "ſ")
-PATTERN_SECTION = "split pattern"
+
+
+PATTERNS = Section("split pattern", "pretokenizer", CHARS)
 
 
 def regex(name, pattern, variant=""):
-    part = {"pretokenizer": split({"Regex": pattern})}
-    return exact(PATTERN_SECTION, name, CHARS, part, variant=variant)
+    return PATTERNS.reads(name, split({"Regex": pattern}), variant)
 
 
 def no_regex(name, pattern, variant=""):
-    part = {"pretokenizer": split({"Regex": pattern})}
-    return refused(PATTERN_SECTION, name, part, "split pattern", variant=variant, pieces=CHARS)
+    return PATTERNS.refuses(name, split({"Regex": pattern}), "split pattern", variant=variant)
 
 
 PATTERN_CASES = [

@@ -1,13 +1,10 @@
 """The alphabet: characters that the pipeline cannot distinguish are one atom; character classes are
-what the engines match at every code point; and boundary hypotheses are those of the pretokenizer.
+what the engines match at every code point.
 """
 
 from __future__ import annotations
 
-import json
-
 import pytest
-import tokenizers
 from hypothesis import given
 from hypothesis import strategies as st
 from support import examples
@@ -16,18 +13,6 @@ from tokenizers import Regex, pre_tokenizers
 from bpe_automata._tokenizer import alphabet
 from bpe_automata._tokenizer.alphabet import engine_class, from_pairs
 from bpe_automata._tokenizer.engines import NAMED_KINDS, FancyRegex, Oniguruma
-from bpe_automata._tokenizer.pipeline import compile_pipeline
-from bpe_automata._tokenizer.sources.json_vocabulary import byte_to_char
-from bpe_automata.reference import readings
-from bpe_automata.testing import (
-    byte_level,
-    pretokenizers,
-    sequence,
-    small_tokenizer,
-    split,
-    split_patterns,
-)
-from bpe_automata.testing._small import BEHAVIORS
 
 CLASSES = (r"\s", r"\p{L}", r"[a-c\x{3042}-\x{4E00}]")
 READABLE = from_pairs([(0, 0x3100), (0x10000, 0x10400)])
@@ -156,50 +141,3 @@ def test_a_class_is_complete(pattern):
             kept = [first + k for _, (a, b) in step.pre_tokenize_str(text) for k in range(a, b)]
             expected |= set(range(first, first + 2048)).difference(kept)
     assert characters(engine_class(Oniguruma(), "regex", pattern)) == expected
-
-
-# ---------------------------------------------------------------- boundary hypotheses
-# For every text exactly one survives, and its boundaries are those of the pretokenizer itself.
-
-SMALL = st.text(st.sampled_from("aaabbbc1 \n'é日"), max_size=14)
-
-
-def check(pretokenizer, text, pipeline=None):
-    """One reading, with the pretokenizer's own boundaries; none if it leaves out some text."""
-    pipeline = pipeline or pipeline_of(pretokenizer)
-    found = readings(pipeline, text)
-    model = tokenizers.models.BPE()
-    backend = json.loads(tokenizers.Tokenizer(model).to_str()) | {"pre_tokenizer": pretokenizer}
-    own = tokenizers.Tokenizer.from_str(json.dumps(backend)).pre_tokenizer
-    pieces = [span for _, span in own.pre_tokenize_str(text)] if own else [(0, len(text))]
-    if sum(end - start for start, end in pieces) < len(text):
-        assert found == []
-        return
-    assert found == [tuple(start for start, _ in pieces) if text else ()]
-
-
-def pipeline_of(pretokenizer):
-    description = small_tokenizer(byte_to_char(), (), pretokenizer).description
-    return compile_pipeline(description, Oniguruma())
-
-
-def all_bytes(*steps):
-    return sequence(*steps, byte_level())
-
-
-@examples(70)
-@given(split_patterns(), st.sampled_from(BEHAVIORS), st.booleans(), st.lists(SMALL, max_size=8))
-def test_random_patterns(pattern, behavior, invert, some):
-    """Priorities, lazy and nested repetition, lookahead: as the regex engine backtracks."""
-    pretokenizer = all_bytes(split({"Regex": pattern}, behavior, invert))
-    pipeline = pipeline_of(pretokenizer)
-    for text in some:
-        check(pretokenizer, text, pipeline)
-
-
-@examples(30)
-@given(pretokenizers(), st.lists(SMALL, max_size=8))
-def test_random_sequences(pretokenizer, some):
-    pipeline = pipeline_of(pretokenizer)
-    for text in some:
-        check(pretokenizer, text, pipeline)
