@@ -15,8 +15,8 @@ without schemas, and two minutes with them.
 
 Tokenizers that are not installed are left out, and so are the schemas where the folder of MaskBench
 is not there: by default `shared/data/maskbench` beside the checkout; BPE_AUTOMATA_DATA=FOLDER, if
-it is FOLDER/maskbench. Nothing but compiled kernels is read from the
-disk's cache or written there, unless BPE_AUTOMATA_CACHE names it.
+it is FOLDER/maskbench. Nothing but compiled kernels is read from the disk's cache or written there,
+unless BPE_AUTOMATA_CACHE names it.
 """
 
 from __future__ import annotations
@@ -26,19 +26,17 @@ import hashlib
 import json
 import os
 import sys
-import time
 import warnings
 from collections.abc import Collection, Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any
 
-from bpe_automata import Method, Tokenizer
 from bpe_automata.errors import BpeAutomataError, EndlessTextWarning, MissingDependencyError
 
 from .cases import (
     METHODS,
     OF_SCHEMAS,
-    SCHEMAS,
     TOKENIZERS,
     Case,
     chosen_schemas,
@@ -51,9 +49,6 @@ from .cases import (
 
 DIGESTS = Path(__file__).with_name("digests.json")
 PARTS = ("regex", "schemas")
-MOST_SECONDS = 20.0
-"""CPU time of a case and a method, beyond which it is left out."""
-LEFT_OUT = "left out"
 
 Net = dict[str, Any]
 """tokenizers, sources: fingerprints of tokenizers and of cases, by name; of each part: by tokenizer
@@ -76,134 +71,77 @@ def write(net: Net) -> None:
     made.replace(DIGESTS)
 
 
-def recorded_of(net: Net, part: str, name: str, only: Collection[str] | None) -> Net:
-    """The digests of a tokenizer, by case; only: of these cases, None or nothing for all."""
+def cases_of(part: str, names: Collection[str]) -> dict[str, Case]:
+    """Those cases, as far as they are there."""
+    known = regex_cases() if part == "regex" else schema_cases(list(names))
+    return {name: known[name] for name in names if name in known}
+
+
+def recorded_of(net: Net, part: str, name: str, only: Collection[str] = ()) -> Net:
+    """The digests of a tokenizer, by case; only: of these cases, nothing for all."""
     return {key: of for key, of in net[part].get(name, {}).items() if not only or key in only}
 
 
-def known_cases(net: Net, part: str, name: str) -> dict[str, Case]:
-    """The cases of a part that are recorded of a tokenizer, as far as they are there."""
-    recorded = net[part].get(name, {})
-    cases = regex_cases() if part == "regex" else schema_cases(list(recorded))
-    return {key: cases[key] for key in recorded if key in cases}
-
-
-# ---------------------------------------------------------------- check
-
-
-def differences(
-    net: Net, part: str, name: str, only: Collection[str] | None = None
-) -> Iterator[str]:
+def differences(net: Net, part: str, name: str, only: Collection[str] = ()) -> Iterator[str]:
     """What is not as it was recorded, in words. Raises MissingDependencyError."""
-    tokenizer, cases = loaded(name), known_cases(net, part, name)
-    if name in net["tokenizers"] and net["tokenizers"][name] != tokenizer.fingerprint[:8]:
+    tokenizer, recorded = loaded(name), recorded_of(net, part, name, only)
+    cases = cases_of(part, recorded)
+    if net["tokenizers"].get(name) != tokenizer.fingerprint[:8]:
         yield f"{name}: this is not the tokenizer that was recorded"
         return
-    for key, recorded in recorded_of(net, part, name, only).items():
-        case = cases.get(key)
-        if case is None or case.fingerprint != net["sources"][key]:
+    for key, of in recorded.items():
+        if key not in cases or cases[key].fingerprint != net["sources"][key]:
             yield f"{name} | {key}: this case is gone, or not the one that was recorded"
             continue
-        for method, was in zip(METHODS, recorded, strict=False):
-            if was.startswith(LEFT_OUT):
-                continue
-            now = digests(tokenizer, case, method)
+        for method, was in zip(METHODS, of, strict=False):
+            now = digests(tokenizer, cases[key], method)
             if now != was:
-                yield f"{name} | {key} | {method}: {_told(case, was, now)}"
+                walks = cases[key].walks
+                yield f"{name} | {key} | {method}: was {was}, is {now}; the walks are {walks}"
 
 
-def _told(case: Case, was: str, now: str) -> str:
-    """Which walks differ, where there are walks."""
-    pairs = list(zip(was.split(), now.split(), strict=False))
-    if not len(was.split()) == len(now.split()) == len(case.walks):
-        return f"was {was}, is {now}"
-    return "; ".join(
-        f"{way if isinstance(way, int) else way[:30]!r} after {prompt!r} was {old}, is {new}"
-        for (old, new), (prompt, way) in zip(pairs, case.walks, strict=True)
-        if old != new
-    )
-
-
-def check(net: Net, part: str, name: str, only: list[str] | None) -> bool:
+def check(net: Net, part: str, name: str, only: Collection[str]) -> bool:
     """Is all as it was? Prints what is not."""
-    started, found = time.process_time(), 0
-    for line in differences(net, part, name, only):
-        print(line, flush=True)
-        found += 1
-    recorded = recorded_of(net, part, name, only)
-    out = sum(one.startswith(LEFT_OUT) for of in recorded.values() for one in of)
-    seconds = time.process_time() - started
-    print(
-        f"{name}, {part}: {len(recorded)} cases, {found} differences, {out} left out when they "
-        f"were recorded; {seconds:.0f} s",
-        flush=True,
-    )
+    found = list(differences(net, part, name, only))
+    print(*found, sep="\n", end="\n" * bool(found))
+    n = len(recorded_of(net, part, name, only))
+    print(f"{name}, {part}: {n} cases, {len(found)} differences", flush=True)
     return not found
 
 
-# ---------------------------------------------------------------- record, show
-
-
-def record(net: Net, part: str, name: str, only: list[str] | None) -> bool:
-    """Add what is not there yet."""
+def record(net: Net, part: str, name: str, only: Collection[str]) -> bool:
+    """Add what is not there yet; False for what is not the one of which digests are there."""
     names = list(regex_cases()) if part == "regex" else chosen_schemas()
-    cases = regex_cases() if part == "regex" else schema_cases(names)
-    tokenizer = loaded(name)
-    recorded = net[part].setdefault(name, {})
-    if not _is_same(net["tokenizers"], name, tokenizer.fingerprint[:8]):
-        return False
-    started, good = time.process_time(), True
-    for k, key in enumerate(names):
+    cases, tokenizer = cases_of(part, names), loaded(name)
+    recorded, own = net[part].setdefault(name, {}), tokenizer.fingerprint[:8]
+    good = net["tokenizers"].setdefault(name, own) == own
+    for k, key in enumerate(names if good else ()):
         if key in recorded or (only and key not in only):
             continue
-        if not _is_same(net["sources"], key, cases[key].fingerprint):
+        own = cases[key].fingerprint
+        if net["sources"].setdefault(key, own) != own:
             good = False
             continue
         methods = METHODS if part == "regex" or k % 3 == 0 else METHODS[:1]
-        recorded[key] = [_recorded(tokenizer, cases[key], method) for method in methods]
+        recorded[key] = [digests(tokenizer, cases[key], method) for method in methods]
         write(net)
-    write(net)
-    print(f"{name}, {part}: {len(recorded)} cases; {time.process_time() - started:.0f} s")
+    print(f"{name}, {part}: {len(recorded)} cases" + ", others than those recorded" * (not good))
     return good
 
 
-def _is_same(known: dict[str, str], name: str, fingerprint: str) -> bool:
-    """Is it the one of which digests are there, or a new one?"""
-    if known.setdefault(name, fingerprint) == fingerprint:
-        return True
-    print(f"{name} is not the one of which digests are there: take these out first")
-    return False
-
-
-def _recorded(tokenizer: Tokenizer, case: Case, method: Method) -> str:
-    started = time.process_time()
-    found = digests(tokenizer, case, method)
-    seconds = time.process_time() - started
-    if seconds > 2:
-        print(f"  {case.name} | {method}: {seconds:.1f} s", flush=True)
-    return found if seconds <= MOST_SECONDS else f"{LEFT_OUT}: {seconds:.0f} s"
-
-
-def show(net: Net, part: str, name: str, only: list[str] | None) -> bool:
+def show(net: Net, part: str, name: str, only: Collection[str]) -> bool:
     """Print each step."""
     tokenizer = loaded(name)
-    for key, case in known_cases(net, part, name).items():
-        if only and key not in only:
-            continue
-        for method in METHODS:
+    for key, case in cases_of(part, recorded_of(net, part, name, only)).items():
+        for method, (prompt, way) in product(METHODS, case.walks):
+            print(f"{key} | {method} | {prompt!r} | {way!r}")
             try:
                 constraint = case.constraint(tokenizer, method)
+                for token, state in steps(tokenizer, constraint, prompt, way):
+                    digest = hashlib.sha256(state[:-1]).hexdigest()[:12]
+                    print("   ", token, digest, "may end" if state[-1] else "")
             except BpeAutomataError as error:
-                print(f"{key} | {method}: {error!r}")
-                continue
-            for prompt, way in case.walks:
-                print(f"{key} | {method} | {prompt!r} | {way!r}")
-                try:
-                    for token, state in steps(tokenizer, constraint, prompt, way):
-                        digest = hashlib.sha256(state[:-1]).hexdigest()[:12]
-                        print("   ", token, digest, "may end" if state[-1] else "")
-                except BpeAutomataError as error:
-                    print("   ", repr(error))
+                print("   ", repr(error))
     return True
 
 
@@ -213,23 +151,22 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("what", choices=("check", "record", "show"))
     parser.add_argument("--tokenizers", nargs="+", metavar="NAME", choices=TOKENIZERS)
     parser.add_argument("--part", choices=PARTS, help="none: both")
-    parser.add_argument("--only", nargs="+", metavar="CASE", help="names of cases")
+    parser.add_argument("--only", nargs="+", metavar="CASE", help="names of cases", default=())
     given = parser.parse_args(arguments)
     os.environ.setdefault("BPE_AUTOMATA_CACHE", "off")
     warnings.simplefilter("ignore", EndlessTextWarning)
     warnings.filterwarnings("ignore", ".* is no keyword and ignored")
     net, good, n = read(), True, 0
+    verb = {"check": check, "record": record, "show": show}[given.what]
     for part in [given.part] if given.part else PARTS:
         known = TOKENIZERS if part == "regex" else OF_SCHEMAS
-        if part == "schemas" and not list(SCHEMAS.glob("*.jsonl.gz")):
-            print(f"no schemas: {SCHEMAS} is not there, or has no files; see BPE_AUTOMATA_DATA")
+        if part == "schemas" and not chosen_schemas():
+            print("no schemas: the folder of MaskBench is not there; see BPE_AUTOMATA_DATA")
             good = good and given.part is None
             continue
         for name in [one for one in given.tokenizers or known if one in known]:
             try:
-                good &= {"check": check, "record": record, "show": show}[given.what](
-                    net, part, name, given.only
-                )
+                good &= verb(net, part, name, given.only)
                 n += len(recorded_of(net, part, name, given.only))
             except MissingDependencyError as error:
                 print(f"{name} is left out: {error}")
