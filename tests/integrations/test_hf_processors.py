@@ -14,7 +14,6 @@ from hf_tiny import (  # noqa: E402
     PAD,
     TOKENIZER,
     N,
-    batch,
     constraint,
     processor,
     tiny,
@@ -162,29 +161,6 @@ def test_padding_on_the_right_is_refused():
 
 MODEL = tiny()
 OPTIONS = {"max_new_tokens": 12, "eos_token_id": [END], "pad_token_id": PAD}
-BEAMS = [
-    {"num_beams": 1},
-    {"num_beams": 2},
-    {"num_beams": 5},
-    {"num_beams": 7, "early_stopping": True},
-    {"num_beams": 3, "do_sample": True, "top_k": 6},
-    {"num_beams": 6, "num_return_sequences": 2},
-]
-
-
-@pytest.mark.parametrize("options", BEAMS, ids=str)
-def test_generation_by_the_function_equals_generation_by_the_processor(options):
-    inputs, constraints = batch([0, 6, 12, 18])
-    found = []
-    for how in ("processor", "function"):
-        if how == "processor":
-            extra = {"logits_processor": [ConstraintLogitsProcessor(constraints, **inputs)]}
-        else:
-            fn = prefix_allowed_tokens_fn(constraints, **inputs)
-            extra = {"prefix_allowed_tokens_fn": fn}
-        torch.manual_seed(4)
-        found.append(MODEL.generate(**inputs, **extra, **OPTIONS, **options).tolist())
-    assert found[0] == found[1]
 
 
 def log_probability(ids, completion):

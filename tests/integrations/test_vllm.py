@@ -5,13 +5,14 @@ answer can follow its prompt. (The tokenizer of these tests has no capitals, no 
 from __future__ import annotations
 
 import logging
-import subprocess
+import os
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 from served import END, START, V, answered, ids_of_mask, mask_after, tokenizer
+from support import process
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
@@ -143,15 +144,12 @@ def test_flat_keys_json_text_and_schemas_are_read(extra, servers):
 
 def test_the_module_of_the_front_end_imports_no_torch():
     """vLLM's front end imports the class only to check requests."""
-    script = """
-import sys
-import standins
-sys.modules.update(standins.modules())
-import bpe_automata.integrations.vllm_runner
-print("torch" in sys.modules)
-"""
-    options = {"capture_output": True, "text": True, "check": True, "cwd": Path(__file__).parent}
-    assert subprocess.run([sys.executable, "-c", script], **options).stdout.strip() == "False"
+    script = (
+        "import sys, standins; sys.modules.update(standins.modules());"
+        "import bpe_automata.integrations.vllm_runner; print('torch' in sys.modules)"
+    )
+    path = os.pathsep.join([str(Path(__file__).parent), *sys.path])
+    assert process(script, PYTHONPATH=path).stdout.strip() == "False"
 
 
 # ---------------------------------------------------------------- prompts that nothing can follow

@@ -4,7 +4,7 @@ against `encode`; and derivations of tokens from their bytes.
 
 from __future__ import annotations
 
-from itertools import chain, pairwise, product
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -81,30 +81,11 @@ def test_two_passes_white_space_beside_and_single_words(data, entries):
             assert cut_by_automaton(tokenizer, ids) == own
 
 
-@pytest.mark.parametrize("flag", ["single_word", "lstrip", "rstrip"])
-def test_what_the_first_pass_cuts_out_ends_the_text_of_the_second(flag):
-    """`ab` before `<x>` is a single word. Every short sequence is tried."""
-    second = added_token("ab", normalized=True, **{flag: True})
-    tokenizer = small_tokenizer("ab ", added=[added_token("<x>"), second])
-    for ids in chain(*(product(range(tokenizer.n_ids), repeat=n) for n in range(5))):
-        own = tokenizer.encode(tokenizer.decode(ids)) == [*ids]
-        assert cut_by_automaton(tokenizer, ids) == own, ids
-
-
-def with_nfc(contents, normalized):
-    """A byte-level tokenizer of single bytes, under NFC, with these added tokens."""
-    return small_tokenizer(
-        [byte_spelling(bytes([b])) for b in range(256)],
-        pretokenizer=byte_level(use_regex=True),
-        decoder=byte_level(),
-        normalizer={"type": "NFC"},
-        added=[added_token(content, normalized=normalized) for content in contents],
-    )
-
-
 @pytest.mark.parametrize("normalized", [False, True])
 def test_tables_of_too_many_added_tokens_are_a_typed_error(normalized):
-    tokenizer = with_nfc([f"<tok_{k}>" for k in range(1_000)], normalized)
+    added = [added_token(f"<tok_{k}>", normalized=normalized) for k in range(1_000)]
+    table, nfc = [byte_spelling(bytes([byte])) for byte in range(256)], {"type": "NFC"}
+    tokenizer = small_tokenizer(table, (), byte_level(), added, normalizer=nfc)
     with spending(Budget(max_bytes=500_000)), pytest.raises(BudgetExceededError, match="bytes"):
         canonical_automaton(tokenizer)
 
@@ -113,7 +94,9 @@ def test_tables_of_too_many_added_tokens_are_a_typed_error(normalized):
 # BPE on a token's own bytes ends in that token, or the token appears in no output.
 
 
-def check_derivation(tokenizer):
+@examples(25)
+@given(bpe_tokenizers())
+def test_derivation_is_bpe_on_the_tokens_own_bytes(tokenizer):
     description = tokenizer.description
     derivation, ranks = derive(description), merge_ranks(description)
     for token, data in enumerate(description.tokens):
@@ -141,12 +124,6 @@ def trace(symbols, ranks):
         carried_out.append((tokens[at], tokens[at + 1]))
         tokens[at : at + 2] = [ranks[carried_out[-1]][1]]
     return carried_out
-
-
-@examples(25)
-@given(bpe_tokenizers())
-def test_derivation_is_bpe_on_the_tokens_own_bytes(tokenizer):
-    check_derivation(tokenizer)
 
 
 @examples(25)

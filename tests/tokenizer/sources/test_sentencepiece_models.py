@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from itertools import pairwise
 from typing import Any
 
@@ -12,8 +11,6 @@ from hypothesis import strategies as st
 from support import examples
 from support.files import NORMAL, UNUSED, USER, sentencepiece_proto
 
-from bpe_automata import Tokenizer
-from bpe_automata._core.canonical import canonical_automaton
 from bpe_automata._tokenizer.source import Source
 from bpe_automata._tokenizer.sources.implied_merges import leftmost_first, run_merges
 from bpe_automata.errors import BrokenTokenizerError, UnsupportedTokenizerError
@@ -63,31 +60,6 @@ def test_random_models_are_read_exactly_or_refused(proto: Any, checked: list[str
             assert ids == source.backend.encode(text)
         else:
             assert 0 in source.backend.encode(text)
-
-
-@pytest.mark.parametrize(
-    "tied",
-    [
-        [("ab", -1.0), ("ba", -1.0)],  # aba: the left one
-        [("ab", -1.0), ("aba", -1.0)],  # one is made of the other
-        [("aa", -2.0), ("ab", -2.0), ("aaa", -1.0)],  # what is made of a tied one comes at once
-        [("aa", -1.0), ("aaa", -1.0)],  # runs without a table
-    ],
-)
-def test_ties_whose_order_shows(tied: list[tuple[str, float]]) -> None:
-    pieces = [(text, score, NORMAL) for text, score in tied]
-    source = read(model(LETTERS + pieces, dummy=False))
-    automaton = canonical_automaton(Tokenizer(source))
-    tokens = enumerate(source.description.tokens)
-    own = [n for n, token in tokens if token and {*token} <= {*b"ab"}]
-    for size in range(10):
-        for text in map("".join, itertools.product("ab", repeat=size)):
-            ids = source.backend.encode(text)
-            assert Encoder(source.description)(text) == ids
-            assert automaton.accepts(ids)
-    for ids in itertools.chain(*(itertools.product(own, repeat=n) for n in range(4))):
-        text = b"".join(source.description.tokens[n] or b"" for n in ids).decode()
-        assert automaton.accepts(ids) == (source.backend.encode(text) == [*ids])
 
 
 # ---------------------------------------------------------------- refused
