@@ -92,7 +92,19 @@ def test_bad_commands_run_nothing(given, capsys):
     assert capsys.readouterr().err.startswith("error: ")
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if not name.endswith(lab.GPU)])
+SLOW = (
+    *("accuracy", "banned", "figures", "forced", "free-text", "growth", "masks", "poisoning"),
+    *("schemas", "table2"),
+)
+"""They take more than ten seconds each, a minute or more where kernels are compiled first."""
+MEASURED = [
+    pytest.param(name, marks=pytest.mark.long if name in SLOW else ())
+    for name in NAMES
+    if not name.endswith(lab.GPU)
+]
+
+
+@pytest.mark.parametrize("name", MEASURED)
 def test_every_artefact_measures_and_shows_the_same_twice(name, run, smollm2_gguf):
     module = lab.load(name)
     manifest, rows = lab.measure(name, module, module.SMOKE, run)
