@@ -44,51 +44,29 @@ def constraint(regex, ends=(END,), method="canonical"):
 
 CONSTRAINTS = [constraint(regex) for regex in REGEXES]
 
-_COMMON = {"vocab_size": N + PADDING, "bos_token_id": None, "eos_token_id": END}
-_LLAMA = {
-    **_COMMON,
-    "hidden_size": 16,
-    "intermediate_size": 16,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 2,
-    "num_key_value_heads": 1,
+COMMON = {"vocab_size": N + PADDING, "bos_token_id": None, "eos_token_id": END}
+SIZES = {"hidden_size": 16, "num_hidden_layers": 2}
+LLAMA = {
+    **{**COMMON, **SIZES, "intermediate_size": 16, "num_attention_heads": 2},
+    **{"num_key_value_heads": 1, "pad_token_id": PAD, "max_position_embeddings": 128},
     "initializer_range": 0.5,
-    "pad_token_id": PAD,
-    "max_position_embeddings": 128,
+}
+GPT2 = {"n_embd": 16, "n_layer": 2, "n_head": 2, "n_positions": 128, "initializer_range": 0.5}
+KINDS = {
+    "llama": ("Llama", LLAMA),
+    "gpt2": ("GPT2", COMMON | GPT2),
+    "mistral": ("Mistral", LLAMA | {"sliding_window": 4}),  # every test outgrows it
+    "mamba": ("Mamba", COMMON | SIZES | {"state_size": 4, "pad_token_id": PAD}),
 }
 
 
-def _llama(seed, **options):
-    return transformers.LlamaForCausalLM(transformers.LlamaConfig(**_LLAMA | options))
-
-
-def _gpt2(seed):
-    config = transformers.GPT2Config(
-        **_COMMON, n_embd=16, n_layer=2, n_head=2, n_positions=128, initializer_range=0.5
-    )
-    return transformers.GPT2LMHeadModel(config)
-
-
-def _mistral(seed):
-    """A window that every test outgrows."""
-    return transformers.MistralForCausalLM(transformers.MistralConfig(**_LLAMA, sliding_window=4))
-
-
-def _mamba(seed):
-    config = transformers.MambaConfig(
-        **_COMMON, hidden_size=16, state_size=4, num_hidden_layers=2, pad_token_id=PAD
-    )
-    return transformers.MambaForCausalLM(config)
-
-
-KINDS = {"llama": _llama, "gpt2": _gpt2, "mistral": _mistral, "mamba": _mamba}
-
-
-def tiny(kind="llama", seed=0, **options):
+def tiny(kind="llama", seed=0):
     """In float64, so that one pass over several ids and several passes round alike enough."""
+    name, options = KINDS[kind]
+    config = getattr(transformers, f"{name}Config")(**options)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        return KINDS[kind](seed, **options).double().eval()
+        return transformers.AutoModelForCausalLM.from_config(config).double().eval()
 
 
 def batch(numbers):

@@ -98,6 +98,12 @@ def test_the_same_faults_have_the_same_errors(made, fault):
 
 
 @BOTH
+def test_a_row_that_has_ended_may_have_no_mass(made):
+    masked = made()(after([ONE], [END]), spoiled(slice(0, N), -torch.inf))
+    assert torch.isfinite(masked).any(1).tolist() == [True, False]
+
+
+@BOTH
 @pytest.mark.parametrize(
     "wrong",
     [PROMPTS[0], PROMPTS[:0], PROMPTS.float(), PROMPTS > 0, PROMPTS[None]],

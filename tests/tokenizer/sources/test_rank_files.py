@@ -10,20 +10,16 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support import examples
-from support.files import gguf_file, rank_lines, tekken_json
+from support import examples, named
+from support.files import gguf_file, llama_fields, rank_lines, tekken_json
 from support.files import ranks as ranks_of
 
 from bpe_automata import Tokenizer
 from bpe_automata._tokenizer.source import Source
 from bpe_automata._tokenizer.sources.gguf import pretokenizer_of, read_fields, read_gguf
-from bpe_automata._tokenizer.sources.named import TABLE
 from bpe_automata._tokenizer.sources.published import GPT2, LLAMA3, TEKKEN
 from bpe_automata._tokenizer.sources.tiktoken import read_tekken, read_tiktoken
-from bpe_automata.errors import (
-    BrokenTokenizerError,
-    MissingDependencyError,
-)
+from bpe_automata.errors import BrokenTokenizerError
 from bpe_automata.reference._encode import Encoder
 
 tiktoken = pytest.importorskip("tiktoken")
@@ -135,16 +131,8 @@ def test_broken_tekken_files() -> None:
 
 # ---------------------------------------------------------------- GGUF
 
-LLAMA = {
-    "model": "llama",
-    "pre": "default",
-    "tokens": ["<unk>", "</s>", *(f"<0x{b:02X}>" for b in range(256)), "▁", "a", "b", "ab", "  "],
-    "token_type": [2, 3, *[6] * 256, 1, 1, 1, 1, 4],
-    "scores": [0.0] * 258 + [-9.0, -8.0, -7.0, -1.0, -1000.0],
-    "add_space_prefix": False,
-    "unknown_token_id": 0,
-    "eos_token_id": 1,
-}
+LLAMA = llama_fields()
+SIZE = len(LLAMA["tokens"])
 
 
 def test_fields_are_what_the_package_reads(tmp_path) -> None:
@@ -159,21 +147,16 @@ def test_fields_are_what_the_package_reads(tmp_path) -> None:
 
 
 def test_deepseek_splits_as_its_tokenizer_json_does() -> None:
-    import json
-
-    try:
-        data = json.loads(TABLE["deepseek"].find().read_text(encoding="utf-8"))
-    except MissingDependencyError as error:
-        pytest.skip(str(error))
-    assert pretokenizer_of("deepseek-v3") == (data["pre_tokenizer"], False)
+    pipeline = json.loads(named("deepseek").to_json())["pre_tokenizer"]
+    assert pretokenizer_of("deepseek-v3") == (pipeline, False)
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"token_type": [1, 1]}, "263 tokens, but 2 types"),
-        ({"token_type": [9] * 263}, "of an unknown type"),
-        ({"scores": [0.0]}, "263 tokens, but 1 scores"),
+        ({"token_type": [1, 1]}, f"{SIZE} tokens, but 2 types"),
+        ({"token_type": [9] * SIZE}, "of an unknown type"),
+        ({"scores": [0.0]}, f"{SIZE} tokens, but 1 scores"),
     ],
 )
 def test_broken(tmp_path, changes, message: str) -> None:
