@@ -7,6 +7,7 @@ from typing import Literal
 
 import pytest
 from served import END, START, V, constraint, tokenizer
+from support import tiny_llama
 
 from bpe_automata import constrain
 from bpe_automata.errors import BufferShapeError, DecodingError, UnsupportedFeatureError
@@ -34,12 +35,9 @@ def hosted():
 
 @pytest.fixture(scope="module")
 def model(hosted):
-    torch.manual_seed(2)
-    shape = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 2}
-    heads = {"num_attention_heads": 2, "num_key_value_heads": 2}
     ends = {"bos_token_id": START, "eos_token_id": END, "pad_token_id": END}
-    config = transformers.LlamaConfig(vocab_size=V, initializer_range=0.4, **shape, **heads, **ends)
-    return outlines.from_transformers(transformers.LlamaForCausalLM(config).eval(), hosted)
+    model = tiny_llama(2, V, layers=2, initializer_range=0.4, **ends)
+    return outlines.from_transformers(model, hosted)
 
 
 @pytest.mark.parametrize(
