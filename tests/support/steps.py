@@ -191,7 +191,7 @@ PATTERN_CASES = [
     regex("`* + ? {n,m}`", "a*b", "*"),
     *(regex("`* + ? {n,m}`", f"a[ab1]{many}", many) for many in ("+", "{2}", "{2,}", "{,2}")),
     regex("`* + ? {n,m}`", "a?b", "?"),
-    *(regex("lazy", f"a{many}b", many) for many in ("*?", "+?", "??", "{1,2}?")),
+    *(regex("lazy", f"a[ab]{many}b", many) for many in ("*?", "+?", "??", "{1,2}?")),
     *(regex("possessive", f"a{many}[ab]", many) for many in ("*+", "++", "?+", "{1,2}+")),
     regex("`(?i:…)`", "(?i:'s|ab)"),
     regex("`(?i:…)`", "(?i)'s|ab", "leading"),

@@ -184,6 +184,10 @@ def test_looking_ahead_at_the_end_of_a_pattern(pattern, behavior):
 @pytest.mark.parametrize(
     ("pattern", "text"),
     [
+        ("a{1,2}+a|a|b", "aaaab"),
+        ("a{2}?b|a|b", "aabab"),
+        ("a{2}+a|a", "aaaaa"),
+        (r"(?:ab)+?a|b|a", "ababab"),
         (r"a$|a|\n", "a\na\n"),
         (r".+|\n", "a\r\nb\u2028c\n"),
         (r"\x41|\x{e9}|\u65e5|\s", "Aé日 "),
