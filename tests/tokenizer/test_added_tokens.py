@@ -4,7 +4,7 @@ against `encode`; and derivations of tokens from their bytes.
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import chain, pairwise, product
 
 import pytest
 from hypothesis import given
@@ -79,6 +79,16 @@ def test_two_passes_white_space_beside_and_single_words(data, entries):
         for ids in (tokenizer.encode(text), data.draw(resegmentations(tokenizer, text))):
             own = tokenizer.encode(tokenizer.decode(ids)) == ids
             assert cut_by_automaton(tokenizer, ids) == own
+
+
+@pytest.mark.parametrize("flag", ["single_word", "lstrip", "rstrip"])
+def test_what_the_first_pass_cuts_out_ends_the_text_of_the_second(flag):
+    """`ab` before `<x>` is a single word. Every short sequence is tried."""
+    second = added_token("ab", normalized=True, **{flag: True})
+    tokenizer = small_tokenizer("ab ", added=[added_token("<x>"), second])
+    for ids in chain(*(product(range(tokenizer.n_ids), repeat=n) for n in range(5))):
+        own = tokenizer.encode(tokenizer.decode(ids)) == [*ids]
+        assert cut_by_automaton(tokenizer, ids) == own, ids
 
 
 @pytest.mark.parametrize("normalized", [False, True])
