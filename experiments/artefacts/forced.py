@@ -4,12 +4,10 @@
 is certain by the canonical automaton, by the lift, and what the published heuristic appends
 (`chop`, giving back up to 0, 1, 2 or 4 ids, or 7 bytes, or 4 ids whatever the grammar allows). A
 run is compared with the ids that come; if it departs, the ids up to there are known, the next one
-is taken from the text, and it is looked whether any text of the language, or any text at all, is
-tokenized so. *Texts*: a model writes under some of the schemas with and without forced ids, by
-`decode` and by transformers' `generate`.
-*Ways*: it writes under schemas of several families with the canonical constraint, the lift, and the
-lift with `chop`, each with and without feeding known ids in one pass, one after the other in one
-warm process.
+is taken from the text, and it is looked whether any text of the language is tokenized so.
+*Ways*: a model writes under schemas of several families with the canonical constraint, the lift,
+and the lift with `chop`, each with and without feeding known ids in one pass, one after the other
+in one warm process.
 """
 
 from __future__ import annotations
@@ -18,9 +16,8 @@ import json
 import random
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
@@ -28,16 +25,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bpe_automata import Constraint, Tokenizer, compile_regex, constrain
+from bpe_automata import Tokenizer, compile_regex, constrain
 from bpe_automata._automata.compile import Budget
 from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._constructions.engine import TextEngine
-from bpe_automata._core.canonical import CanonicalState
 from bpe_automata._decoding.constraint import Method
 from bpe_automata._decoding.forced import Forced, bytes_from, forced_tokens
 from bpe_automata._kernels.bits import has, only
 from bpe_automata.errors import BpeAutomataError
-from bpe_automata.sampling import decode
 from bpe_automata.sampling._logits import Model, draw, log_probabilities
 from bpe_automata.schemas import json_schema
 from experiments.artefacts.figures import FUNCTIONS
@@ -47,7 +42,6 @@ from experiments.files import lines_of, require
 from experiments.inputs import SCHEMAS, SMOKE_SCHEMAS, Case, files_of, schema_cases
 from experiments.lab import Row
 from experiments.models import LoadedModel, causal, device_name, opened
-from experiments.resources import timed
 from experiments.show import (
     CANONICAL,
     LIFT,
@@ -58,8 +52,6 @@ from experiments.show import (
     interval,
     panels,
     percent,
-    scaled,
-    whole,
 )
 from experiments.statistics import median_interval
 
@@ -71,13 +63,10 @@ CHOPS: dict[str, Row] = {f"chop {k}": {"max_tokens": k} for k in (0, 1, 2, 4)}
 CHOPS["chop 7 bytes"] = {"max_tokens": 1, "least_bytes": 7}
 CHOPS["chop 4, no grammar"] = {"max_tokens": 4, "grammar": False}
 METHODS = ("canonical", "lift", *CHOPS)
-COUNTS = ("ids", "known", "runs", "departing", "no_match", "no_text")
+COUNTS = ("ids", "known", "runs", "departing", "no_match")
 LONGEST, BUDGET = 20_000, Budget(max_states=5_000, max_seconds=20)
 """Characters of a regex (outlines-core makes up to 27 million of one schema), and of its
 automaton."""
-MOST_STATES = 400
-"""Of a schema that a model writes under with and without."""
-MODES = {"greedy": 0.0, "sampled": 1.0}
 PUBLISHED = {"canonical": "20.4 %", "lift": "4.0 %", "chop 4": "12.7 %"}
 PUBLISHED["chop 4, no grammar"] = "12.1 %"
 PUBLISHED_WRONG = {"chop 0": "97 %", "chop 1": "23 runs", "chop 2": "none", "chop 4": "none"}
@@ -86,15 +75,12 @@ PUBLISHED_WRONG["chop 7 bytes"] = "none"
 
 @dataclass(frozen=True)
 class Config:
-    """sampled: schemas that are walked; texts: of them, under which a model writes, at most
-    most_ids each; each: schemas of each family; way_ids, temperature: of their texts; largest:
-    states of their automata."""
+    """sampled: schemas that are walked; each: of each family, under which a model writes texts of
+    at most way_ids at a temperature; largest: states of their automata."""
 
     schemas: Path = SCHEMAS
     sampled: int = 60
     tokenizers: tuple[str, ...] = ("smollm2", "mistral-v1", "llama-3")
-    texts: int = 10
-    most_ids: int = 48
     each: int = 6
     way_ids: int = 40
     temperature: float = 0.7
@@ -105,45 +91,27 @@ class Config:
     seed: int = 0
 
 
-SMOKE = Config(SMOKE_SCHEMAS, 2, ("smollm2",), texts=1, most_ids=6, each=1, way_ids=6)
+SMOKE = Config(SMOKE_SCHEMAS, 2, ("smollm2",), each=1, way_ids=6)
 
 
 def cells(config: Config) -> list[Row]:
-    """A schema in a style; a text in a loop and mode; a schema of a family."""
+    """A schema in a style; a schema of a family."""
     n = len(sampled(config.schemas, "compact", config.sampled, config.seed))
-    loops = [(loop, mode) for loop in LOOPS for mode in MODES]
-    walks = [{"part": "known", "style": s, "index": k} for k in range(n) for s in STYLES]
-    texts = [
-        {"part": "texts", "index": k, "loop": loop, "mode": mode}
-        for k in range(config.texts)
-        for loop, mode in loops
-    ]
-    names = [*dict.fromkeys(path.name.split(".")[0] for path in files_of(config.schemas))]
-    families = [*names, "functions"]
-    ways = [{"part": "ways", "family": f, "index": k} for f in families for k in range(config.each)]
-    return [*walks, *texts, *ways]
+    walks = [{"part": "known", "index": k, "of": style} for k in range(n) for style in STYLES]
+    families = dict.fromkeys(path.name.split(".")[0] for path in files_of(config.schemas))
+    each = [(family, k) for family in (*families, "functions") for k in range(config.each)]
+    return [*walks, *({"part": "ways", "index": k, "of": family} for family, k in each)]
 
 
-def measure(
-    config: Config,
-    part: str,
-    index: int,
-    style: str = "compact",
-    loop: str = "",
-    mode: str = "",
-    family: str = "",
-) -> list[Row] | Row:
-    """Counts of each tokenizer and method; of a text, what it took both ways; or a row of each
-    way."""
+def measure(config: Config, part: str, index: int, of: str) -> list[Row] | Row:
+    """Counts of each tokenizer and method, or a row of each way."""
     if part == "ways":
-        return ways(config, family, index)
-    if part == "texts":
-        return with_and_without(config, index, loop, mode)
-    case = sampled(config.schemas, style, config.sampled, config.seed)[index]
-    dfa, texts, other, refused = item_of(case, style)
-    row: Row = {"id": case.id, "texts": len(texts), "other": other}
+        return ways(config, of, index)
+    case = sampled(config.schemas, of, config.sampled, config.seed)[index]
+    dfa, texts, other, refused = item_of(case, of)
+    row: Row = {"id": case.id, "style": of, "texts": len(texts), "other": other, "refused": refused}
     if dfa is None:
-        return row | {"refused": refused}
+        return row
     return [
         row | {"tokenizer": name, **counts}
         for name in config.tokenizers
@@ -189,26 +157,23 @@ def item_of(case: Case, style: str) -> tuple[ByteDFA | None, tuple[str, ...], in
 def walked(tokenizer: Tokenizer, dfa: ByteDFA, texts: Sequence[str]) -> list[Row]:
     """Counts of each method over all texts. ids: of all; known: those that a method had right;
     departing: runs that are not what the text goes on with; no_match: that no text of the language
-    has there; no_text: that no text has; left_out: texts without canonical ids."""
+    has there. A text without canonical ids is left out."""
     canonical: Any = constrain(tokenizer, dfa).engine
     lift: Any = constrain(tokenizer, dfa, "lift").engine
-    totals, left_out = {method: Counter(dict.fromkeys(COUNTS, 0)) for method in METHODS}, 0
+    totals = {method: Counter(dict.fromkeys(COUNTS, 0)) for method in METHODS}
     for text in texts:
         ids, states = tuple(tokenizer.encode(text)), [(canonical.initial(), lift.initial())]
-        read = [canonical.canonical.start]
         for token in ids:
-            after = canonical.canonical.step(read[-1], token)
-            if after is None or not has(canonical.mask(states[-1][0]), token):
+            own, any_ = states[-1]
+            if not has(canonical.mask(own), token):
                 break
-            read.append(after)
-            states.append((canonical.step(states[-1][0], token), lift.step(states[-1][1], token)))
-        if len(read) <= len(ids) or not canonical.accepting(states[-1][0]):
-            left_out += 1
+            states.append((canonical.step(own, token), lift.step(any_, token)))
+        if len(states) <= len(ids) or not canonical.accepting(states[-1][0]):
             continue
         for method, of in totals.items():
             runs = runs_of(method, canonical, lift, states, ids)
-            of.update(counted(runs, ids, canonical, [own for own, _ in states], read))
-    return [{"method": name, "left_out": left_out, **of} for name, of in totals.items()]
+            of.update(counted(runs, ids, canonical, [own for own, _ in states]))
+    return [{"method": name, **of} for name, of in totals.items()]
 
 
 def runs_of(
@@ -228,11 +193,7 @@ def runs_of(
 
 
 def counted(
-    runs: Callable[[int], Sequence[int]],
-    ids: Sequence[int],
-    canonical: Any,
-    states: list[Any],
-    read: list[CanonicalState],
+    runs: Callable[[int], Sequence[int]], ids: Sequence[int], canonical: Any, states: list[Any]
 ) -> Counter[str]:
     """One method along one text."""
     counts, k = Counter(ids=len(ids)), 0
@@ -243,10 +204,6 @@ def counted(
         counts.update(runs=bool(run), known=agreed)
         if agreed < len(run):
             counts.update(departing=1, no_match=not follows(canonical, states[k], run))
-            after: CanonicalState | None = read[k]
-            for token in run:
-                after = None if after is None else canonical.canonical.step(after, token)
-            counts["no_text"] += after is None
         k += agreed + (agreed < len(run) or not run)
     return counts
 
@@ -260,111 +217,7 @@ def follows(engine: Any, state: Any, run: Sequence[int]) -> bool:
     return True
 
 
-# A model, writing with and without forced ids. In both loops what is forced goes through the
-# model's cache together with the next id that is not.
-
-
-@lru_cache(maxsize=1)
-def fitting(config: Config) -> list[Case]:
-    """Some of those with a small automaton, in an order that depends on each alone."""
-    every = sampled(config.schemas, "compact", config.sampled, config.seed)
-    small = [c for c in every if (dfa := item_of(c, "compact")[0]) and dfa.n_states <= MOST_STATES]
-
-    def rank(case: Case) -> float:
-        return random.Random(f"{config.seed} {case.group} {case.id} compact").random()
-
-    return sorted(small, key=rank)[: config.texts]
-
-
-def with_and_without(config: Config, index: int, loop: str, mode: str) -> Row:
-    """One text, written both ways by one loop; which is first rotates."""
-    loaded, case = opened(config.model, config.device, config.dtype), fitting(config)[index]
-    dfa, *_ = item_of(case, "compact")
-    about = json.dumps(case.source["schema"])[:600]
-    question = f"Give an example of a JSON object for this schema, without white space: {about}"
-    prompt = loaded.prompt_ids(chat(question))
-    made: dict[bool, Row] = {}
-    for forced in (True, False) if index % 2 else (False, True):
-        constraint = constrain(loaded.tokenizer, dfa, eos_ids=loaded.eos_ids)
-        made[forced] = LOOPS[loop](loaded, constraint, prompt, MODES[mode], config, forced)
-    row: Row = {"id": case.id, "model": loaded.name, "written": len(made[False]["ids"])}
-    row |= {"same": made[True]["ids"] == made[False]["ids"], "forced": made[True]["forced"]}
-    ways_ = {"with": made[True], "without": made[False]}
-    return row | {f"{part} {w}": one[part] for w, one in ways_.items() for part in ("passes", "s")}
-
-
-def chat(question: str) -> str:
-    """In the format of the default model."""
-    return f"<|im_start|>user\n{question}<|im_end|>\n<|im_start|>assistant\n"
-
-
-def with_decode(
-    loaded: LoadedModel,
-    constraint: Constraint,
-    prompt: list[int],
-    temperature: float,
-    config: Config,
-    forced: bool,
-) -> Row:
-    """The model reads the prompt before the clock starts."""
-    model = causal(loaded)
-    model(prompt)
-    before = model.passes
-    options: Row = {"max_new_tokens": config.most_ids, "seed": config.seed}
-    options |= {"temperature": temperature, "forced": forced}
-    spent, made = timed(lambda: decode(model, constraint, prompt, **options))
-    return {"s": spent, "passes": model.passes - before, "forced": made.forced, "ids": [*made.ids]}
-
-
-def with_generate(
-    loaded: LoadedModel,
-    constraint: Constraint,
-    prompt: list[int],
-    temperature: float,
-    config: Config,
-    forced: bool,
-) -> Row:
-    """The prompt is read within the first pass, and its time."""
-    hosts, torch = require("bpe_automata.integrations.transformers"), require("torch")
-    inputs = hosts.padded([prompt], loaded.eos_ids[0])
-    inputs = {name: tensor.to(loaded.model.device) for name, tensor in inputs.items()}
-    # From the whole distribution: what the model's generation config cuts off is not cut off.
-    drawing: Row = {"do_sample": True, "temperature": temperature, "top_k": 0, "top_p": 1.0}
-    torch.manual_seed(config.seed)
-    with counting(loaded.model) as passes:
-        started = time.perf_counter()
-        masks = hosts.ConstraintLogitsProcessor(constraint, **inputs)
-        loop = hosts.ForcedDecoding(masks) if forced else None
-        out = loaded.model.generate(
-            **inputs,
-            custom_generate=loop,
-            logits_processor=[masks],
-            max_new_tokens=config.most_ids,
-            eos_token_id=list(loaded.eos_ids),
-            pad_token_id=loaded.eos_ids[0],
-            **(drawing if temperature else {"do_sample": False}),
-        )
-        ids = out[0, len(prompt) :].tolist()  # waits for the device
-        spent = time.perf_counter() - started
-    ids = ids[:-1] if ids[-1] in loaded.eos_ids else ids  # `decode` does not give the end back
-    return {"s": spent, "passes": len(passes), "forced": loop.forced[0] if loop else 0, "ids": ids}
-
-
-LOOPS = {"decode": with_decode, "generate": with_generate}
-
-
-@contextmanager
-def counting(model: Any) -> Iterator[list[None]]:
-    """A list that grows by one with each forward pass of a model of torch."""
-    passes: list[None] = []
-    handle = model.register_forward_pre_hook(lambda module, args: passes.append(None))
-    try:
-        yield passes
-    finally:
-        handle.remove()
-
-
-# All ways under schemas of families.
+# A model writes.
 
 Known = Callable[[TextEngine[Any], Any, Sequence[int], int], Forced[Any]]
 """(engine, state, ids that led there with the prompt, most) -> the ids that come next, and the
@@ -430,156 +283,109 @@ def chosen(config: Config, family: str) -> list[tuple[str, str, ByteDFA]]:
 def warmed(loaded: LoadedModel) -> None:
     """Each way once, so that no kernel is compiled or loaded on the clock."""
     dfa, prompt = compile_regex(r'\{"a":(true|false|[0-9]+)\}'), loaded.prompt_ids("{")
-    for way in WAYS:
-        of_way(loaded, causal(loaded), dfa, prompt, way, Config(way_ids=6))
+    for method, known in WAYS.values():
+        engine = constrain(loaded.tokenizer, dfa, method, eos_ids=loaded.eos_ids).engine
+        write(causal(loaded), engine, prompt, known, Config(way_ids=6))
 
 
 def ways(config: Config, family: str, index: int) -> list[Row]:
-    """A row of each way, in an order that rotates. own: are the ids those that `encode` gives for
-    the text? None where it was cut off."""
+    """A row of each way, in an order that rotates; the model has read the prompt when the clock
+    starts. own: are the ids those that `encode` gives for the text? None where it was cut off."""
     loaded = opened(config.model, config.device, config.dtype)
     warmed(loaded)
     name, schema, dfa = chosen(config, family)[index]
-    text = chat(
-        f"Call {name}. Answer with a JSON object for this schema, without white space: "
-        f"{schema[:400]}"
+    text = (
+        f"<|im_start|>user\nCall {name}. Answer with a JSON object for this schema, without white "
+        f"space: {schema[:400]}<|im_end|>\n<|im_start|>assistant\n"
     )
     prompt, model, rows = loaded.prompt_ids(text), causal(loaded), list[Row]()
+    about = {"family": family, "schema": name, "model": loaded.name}
+    about |= {"device": device_name(loaded.device)}
     names, turn = [*WAYS], index % len(WAYS)
     for way in names[turn:] + names[:turn]:
-        constraint, written, row = of_way(loaded, model, dfa, prompt, way, config)
+        method, known = WAYS[way]
+        options: Row = {"eos_ids": loaded.eos_ids, "added_tokens": False}
+        constraint = constrain(loaded.tokenizer, dfa, method, **options)
+        model(prompt)
+        written, row = write(model, constraint.engine, prompt, known, config)
         matcher = constraint.matcher(prompt)
         for token in written:  # raises where a mask does not allow one, as after a heuristic
             matcher.advance(token)
         ids = [token for token in written if token not in loaded.eos_ids]
         answer, ended = loaded.tokenizer.decode(ids, prompt), matcher.is_accepting
         own = loaded.prompt_ids(text + answer) == [*prompt, *ids] if ended else None
-        said = {"schema": name, "way": way, "model": loaded.name, "written": len(written)}
-        said |= {"device": device_name(loaded.device), "ended": ended, "own": own, "text": answer}
-        rows.append(said | {"bytes": len(answer.encode())} | row)
-    by = {row["way"]: row["text"] for row in rows}
-    same = {method: by[method] == by[f"{method} forced"] for method in ("lift", "canonical")}
-    return [row | {"same": same.get(row["way"].split()[0])} for row in rows]
-
-
-def of_way(
-    loaded: LoadedModel, model: Any, dfa: ByteDFA, prompt: list[int], way: str, config: Config
-) -> tuple[Constraint, list[int], Row]:
-    """One text. Its constraint has made no mask before, and the model has read the prompt when the
-    clock starts (what it wrote before is cropped from its cache by that)."""
-    method, known = WAYS[way]
-    options: Row = {"eos_ids": loaded.eos_ids, "added_tokens": False}
-    prepared, constraint = timed(lambda: constrain(loaded.tokenizer, dfa, method, **options))
-    model(prompt)
-    found = write(model, constraint.engine, prompt, known, config)
-    row = {"passes": found.passes, "runs": found.runs, "s": found.seconds, "prepared": prepared}
-    return constraint, found.ids, row | {"model s": found.model, "masks s": found.masks}
-
-
-@dataclass
-class Written:
-    """ids: end-of-sequence included; runs: how many ids were known at once, each time; passes: of
-    the model; seconds: all of them, and of them `model` and `masks` (the rest is drawing)."""
-
-    ids: list[int] = field(default_factory=list)
-    runs: list[int] = field(default_factory=list)
-    passes: int = 0
-    seconds: float = 0.0
-    model: float = 0.0
-    masks: float = 0.0
-
-    def timed(self, part: str, call: Callable[..., Any], *given: Any) -> Any:
-        """Call it, on the clock of a part."""
-        spent, found = timed(lambda: call(*given))
-        setattr(self, part, getattr(self, part) + spent)
-        return found
+        said = {"way": way, "written": len(written), "ended": ended, "own": own, "text": answer}
+        rows.append(about | said | {"bytes": len(answer.encode())} | row)
+    return rows
 
 
 def write(
     model: Model, engine: TextEngine[Any], prompt: Sequence[int], known: Known, config: Config
-) -> Written:
-    """The loop of `sampling.decode`, with a clock between its parts. Each id takes one uniform
-    number from the generator, also one that is known, so the text is the same with `certain`."""
-    found, rng, started = Written(), np.random.default_rng(config.seed), time.perf_counter()
+) -> tuple[list[int], Row]:
+    """(ids, end-of-sequence included; how many were known at once, each time, passes of the model,
+    and seconds): the loop of `sampling.decode`. Each id takes one uniform number from the
+    generator, also one that is known, so the text is the same with `certain`."""
+    ids, runs, passes = list[int](), list[int](), 0
+    rng, started = np.random.default_rng(config.seed), time.perf_counter()
 
     def is_over() -> bool:
-        return len(found.ids) == config.way_ids or bool({*found.ids[-1:]} & {*engine.eos_ids})
+        return len(ids) == config.way_ids or bool({*ids[-1:]} & {*engine.eos_ids})
 
-    state = found.timed("masks", engine.initial, prompt)
+    state = engine.initial(prompt)
     while True:
-        before, room = [*prompt, *found.ids], config.way_ids - len(found.ids)
-        run = found.timed("masks", known, engine, state, before, room)
+        run = known(engine, state, [*prompt, *ids], config.way_ids - len(ids))
         if run.ids:
-            found.runs.append(len(run.ids))
-            found.ids += run.ids
+            runs.append(len(run.ids))
+            ids += run.ids
             rng.random(len(run.ids))
             state = run.state
-        bits = found.timed("masks", engine.mask, state)
+        bits = engine.mask(state)
         if is_over() or not bits.any():
             break
-        logits = found.timed("model", model, [*prompt, *found.ids])
-        found.passes += 1
-        log_probs = log_probabilities(logits, engine.n_ids, config.temperature)
+        log_probs = log_probabilities(model([*prompt, *ids]), engine.n_ids, config.temperature)
+        passes += 1
         allowed = np.unpackbits(bits.view(np.uint8), count=engine.n_ids, bitorder="little")
         greedy = not config.temperature
         token, _ = draw(log_probs, allowed.view(bool), rng.random(), greedy=greedy)
-        found.ids.append(token)
+        ids.append(token)
         if is_over():
             break
-        state = found.timed("masks", engine.step, state, token)
-    found.seconds = time.perf_counter() - started
-    return found
+        state = engine.step(state, token)
+    return ids, {"runs": runs, "passes": passes, "s": time.perf_counter() - started}
 
 
 # What the rows say.
 
-TITLES = {
-    "compact": "JSON without white space",
-    "spaced": "a space is optional where JSON has white space, and written after , and :",
-}
 SHORT = {"canonical forced": "canonical", "lift forced": "lift", "chop": "lift, chop (heuristic)"}
+TITLES = {
+    "known": "Ids that are known before the model is asked",
+    "departing": "Runs that are not what the text goes on with",
+    "no_match": "Runs that no text which matches has there",
+}
 
 
 def tables(rows: pd.DataFrame) -> list[Table]:
-    """Known ids by style; texts with and without; ways by family, their runs and their time."""
-    known = rows[rows["part"] == "known"]
-    found = [known_table(of, str(style)) for style, of in known.groupby("style", sort=False)]
-    return [*found, texts_table(rows[rows["part"] == "texts"]), *ways_tables(written(rows))]
+    """By method, what is known and what is wrong; by way, passes and time."""
+    return [*known_tables(rows[rows["part"] == "known"]), ways_table(written(rows))]
 
 
 def known_shares(known: pd.DataFrame) -> pd.DataFrame:
-    """Sums of the counts by style, tokenizer and method."""
-    by = ["style", "tokenizer", "method"]
-    sums = known.dropna(subset=["method"]).groupby(by, sort=False)
-    found = sums[["left_out", *COUNTS]].sum().astype(int).reset_index()
-    return found.assign(share=found["known"] / found["ids"].replace(0, np.nan))
+    """By style, tokenizer and method: known ids of all, and of runs those that are wrong."""
+    by = known.dropna(subset=["method"]).groupby(["style", "tokenizer", "method"], sort=False)
+    sums = by[list(COUNTS)].sum().replace({"ids": 0, "runs": 0}, np.nan)
+    wrong = sums[list(COUNTS[3:])].div(sums["runs"], axis=0)
+    return wrong.assign(known=sums["known"] / sums["ids"])
 
 
-def reasons_of(once: pd.DataFrame) -> list[str]:
-    """Why schemas have no automaton, of those that have none."""
-    return [*once["refused"].dropna()] if "refused" in once else []
-
-
-def known_table(known: pd.DataFrame, style: str) -> Table:
-    """A line for each tokenizer and method."""
-    sums, once = known_shares(known), known.drop_duplicates("index")
-    data = sums[["tokenizer", "method"]].assign(**{"known ids": sums["share"]})
-    data["published"] = data["method"].map(PUBLISHED)
-    data["runs"] = sums["runs"]
-    names = ("not of this text", "of no text that matches", "of no text at all")
-    for name, count in zip(names, COUNTS[3:], strict=True):
-        each = zip(sums[count], sums["runs"], strict=True)
-        data[name] = [f"{k:,} ({percent(1)(k / n)})" if k else "0" for k, n in each]
-    data["not canonical, published"] = data["method"].map(PUBLISHED_WRONG)
-    refused = Counter(reason.split(":")[0] for reason in reasons_of(once))
-    reasons = "; ".join(f"{reason} {n}" for reason, n in sorted(refused.items()))
-    ids = sums[sums["method"] == METHODS[0]]
-    of = zip(ids["tokenizer"], ids["ids"], ids["left_out"], strict=True)
-    sizes = "; ".join(f"{name} {n:,} ids, {k} instances left out" for name, n, k in of)
-    notes = f"""{len(once)} schemas; without a regex: {refused.total()} ({reasons or "none"})
-
-        {once["texts"].sum():,.0f} valid instances match their regex and are walked;
-        {once["other"].sum():,.0f} do not and are not; {sizes}
+def known_tables(known: pd.DataFrame) -> list[Table]:
+    """One of each share; a line for each method."""
+    shares, once = known_shares(known), known.drop_duplicates(["style", "index"])
+    refused = once["refused"].replace("", np.nan).dropna().str.split(":").str[0].value_counts()
+    reasons = "; ".join(f"{reason} {n}" for reason, n in refused.items())
+    notes = f"""{once["index"].nunique()} schemas, each in both styles: compact, without
+        white space; spaced, a space is optional where JSON has white space, and written after , and
+        :. Without a regex: {reasons or "none"}. {once["texts"].sum():,.0f} valid instances match
+        their regex and are walked; {once["other"].sum():,.0f} do not and are not
 
         a run: what a method appends at once; after one that is not of this text the walk goes on
         behind the id where it departs. Known ids: those that runs have right, of all ids
@@ -590,212 +396,135 @@ def known_table(known: pd.DataFrame, style: str) -> Table:
         published, canonical and lift: 3,853 and 750 of 18,898 ids were the only ones that were
         allowed, in the companion notebook of Tran-Thien 2024: Mistral-7B, Outlines' regexes of
         function-calling schemas, along the texts of the data"""
-    title = f"Ids that are known before the model is asked; {TITLES[style]}"
-    return Table(title, data, {"known ids": percent(1), "runs": whole}, notes)
-
-
-def texts_table(texts: pd.DataFrame) -> Table:
-    """A line for each loop and mode."""
-    by = texts.astype({"same": float}).groupby(["loop", "mode"], sort=False)
-    names = ["written", "forced", "passes without", "passes with", "s without", "s with", "same"]
-    data = by[names].sum().assign(texts=by.size()).reset_index()
-    data["saved"] = 1 - data["passes with"] / data["passes without"]
-    data["with / without"] = data["s with"] / data["s without"]
-    each = zip(data["same"], data["texts"], strict=True)
-    data["same ids"] = [f"{k:.0f} of {n}" for k, n in each]
-    order = [
-        "loop",
-        "mode",
-        "texts",
-        *names[:4],
-        "saved",
-        *names[4:6],
-        "with / without",
-        "same ids",
-    ]
-    formats = dict.fromkeys(names[:4], whole) | {"saved": percent(1), "with / without": fixed(2)}
-    note = f"""{texts["model"].iloc[0]}; each text is written both ways in turn, masks made on the
-        way
-
-        decode: `sampling.decode` with `CausalModel`, the prompt read beforehand; generate:
-        `model.generate` of transformers with `ConstraintLogitsProcessor`, without and with
-        `custom_generate=ForcedDecoding(processor)`, the prompt read in the first pass and timed"""
-    formats |= dict.fromkeys(("s without", "s with"), fixed(1))
-    return Table("Generation with and without forced ids", data[order], formats, note)
+    found, published = list[Table](), {"known": PUBLISHED, "departing": PUBLISHED_WRONG}
+    for share, title in TITLES.items():
+        data = shares[share].unstack(["style", "tokenizer"]).reindex(METHODS)
+        data.columns = [f"{name}, {style}" for style, name in data.columns]
+        formats = dict.fromkeys(data.columns, percent(1))
+        if share in published:
+            data.insert(0, "published", data.index.map(published[share]))
+        found.append(Table(title, data.reset_index(), formats, notes if share == "known" else ""))
+    return found
 
 
 def written(rows: pd.DataFrame) -> pd.DataFrame:
     """The rows of ways, with ratios within their cell. saved: the share of the ids for which the
-    model was not asked; wall: seconds an id, as a multiple of those without known ids;
-    against_lift: seconds for each byte, as a multiple of those of the lift that asks for every id;
-    ms an id."""
-    found, cell = rows[rows["part"] == "ways"].copy(), ["family", "schema"]
-    found["each"] = found["s"] / found["written"]
-    found["a byte"] = found["s"] / found["bytes"].clip(lower=1)
-    wide = found.set_index([*cell, "way"])
-    keys = [found[name] for name in cell]
-    base = pd.MultiIndex.from_arrays([*keys, found["way"].map(AGAINST).fillna(found["way"])])
-    lift = pd.MultiIndex.from_arrays([*keys, pd.Series("lift", found.index)])
+    model was not asked; wall: seconds an id, as a multiple of those without known ids; against the
+    lift: seconds for each byte, as a multiple of those of the lift that asks for every id."""
+    found = rows[rows["part"] == "ways"].copy()
     found["saved"] = 1 - found["passes"] / found["written"]
-    found["wall"] = found["each"] / wide["each"].loc[base].to_numpy()
-    found["against lift"] = found["a byte"] / wide["a byte"].loc[lift].to_numpy()
-    for part in ("model", "masks"):
-        found[f"{part} ms"] = 1e3 * found[f"{part} s"] / found["written"]
-    found["ms an id"] = 1e3 * found["each"]
-    found["drawing ms"] = found["ms an id"] - found["model ms"] - found["masks ms"]
-    return found.assign(**{"bytes an id": found["bytes"] / found["written"]})
+    found["ms an id"] = 1e3 * found["s"] / found["written"]
+    found["a byte"] = found["s"] / found["bytes"].clip(lower=1)
+    found["bytes an id"] = found["bytes"] / found["written"]
+    by = found.set_index(["family", "schema", "way"])
+    names = [found["family"], found["schema"]]
+    base = by["ms an id"].loc[[*zip(*names, found["way"].replace(AGAINST), strict=True)]]
+    lift = by.xs("lift", level="way")["a byte"].loc[[*zip(*names, strict=True)]]
+    found["wall"] = found["ms an id"] / base.to_numpy()
+    found["against the lift"] = found["a byte"] / lift.to_numpy()
+    return found
 
 
-def middle(values: pd.Series) -> tuple[float, float, float]:
-    """(median, low, high) with an exact interval of 95 %; nan where values are too few."""
-    return (float(values.median()), *(median_interval([*values]) or (np.nan, np.nan)))
+def middle(values: pd.Series) -> tuple[float, ...]:
+    """(median, low, high) with an exact interval of 95 %; the median where values are too few."""
+    return (float(values.median()), *(median_interval([*values]) or ()))
 
 
 def with_ends(format_: Callable[[float], str]) -> Callable[[Any], str]:
     """A `middle`, without brackets where there is no interval."""
-    return lambda m: format_(m[0]) if np.isnan(m[1]) else interval(format_)(m)
+    return lambda m: format_(m[0]) if len(m) == 1 else interval(format_)(m)
 
 
-def ways_tables(found: pd.DataFrame) -> list[Table]:
-    """By family; lengths of runs; where the time goes."""
-    families, lengths, parts = list[Row](), list[Row](), list[Row]()
-    every = [*found.groupby("family", sort=False), ("all", found)]
-    for family, way, of in ((f, w, g[g["way"] == w]) for f, g in every for w in SHORT):
-        line = {"family": family, "constraint": SHORT[way], "texts": len(of)}
-        line |= {"complete": of["ended"].sum(), "ids a text": of["written"].median()}
-        families.append(line | {"passes saved": middle(of["saved"]), "wall": middle(of["wall"])})
-    for way, short in SHORT.items():
-        of = found[found["way"] == way]
-        runs, ids = [run for each in of["runs"] for run in each], of["written"].sum()
-        line = {"constraint": short, "ids": ids, "runs": len(runs)}
-        line |= {"mean": np.mean(runs) if runs else None, "longest": max(runs, default=0)}
-        shares = {f"in {k} or more": sum(r for r in runs if r >= k) / ids for k in (1, 2, 4, 8)}
-        lengths.append(line | shares)
+def ways_table(found: pd.DataFrame) -> Table:
+    """A line for each way."""
+    lines = list[Row]()
     for way in WAYS:
         of = found[found["way"] == way]
-        ended, names = of[of["ended"].astype(bool)], ["ms an id", "model ms", "masks ms"]
-        line = {"way": way, "ids a text": of["written"].median()}
-        line |= {name: of[name].median() for name in ("bytes an id", *names, "drawing ms")}
-        line["to prepare, ms"] = 1e3 * of["prepared"].median()
-        line["own ids"] = f"{ended['own'].astype(bool).sum()} of {len(ended)}"
-        parts.append(line | {"a byte, against the lift": middle(of["against lift"])})
-    alike = found.dropna(subset=["same"]).groupby("way")["same"].sum()
-    note = f"""{found["model"].iloc[0]} on {found["device"].iloc[0]}; medians over schemas, with
-        exact intervals of the sign test (95 %; none with fewer than 6 schemas); all ways of a cell
-        follow each other in one warm process, each with masks of its own, the prompt read before
-        the clock
+        ended = of[of["ended"].astype(bool)]
+        line = {"way": way, "texts": len(of), "complete": len(ended)}
+        line |= {"own ids": f"{ended['own'].astype(bool).sum()} of {len(ended)}"}
+        line |= {"longest run": max((run for runs in of["runs"] for run in runs), default=0)}
+        line |= {"passes saved": middle(of["saved"]), "wall": middle(of["wall"])}
+        line |= {name: of[name].median() for name in ("bytes an id", "ms an id")}
+        lines.append(line | {"a byte, against the lift": middle(of["against the lift"])})
+    text = found.pivot(index=["family", "schema"], columns="way", values="text")
+    same = {m: (text[m] == text[f"{m} forced"]).sum() for m in ("canonical", "lift")}
+    note = f"""{found["model"].iloc[0]} on {found["device"].iloc[0]}; {len(text)} schemas of
+        {found["family"].nunique()} families; medians over schemas, with exact intervals of the sign
+        test (95 %); all ways of a cell follow each other in one warm process, each with masks of
+        its own (initial state, masks, what is known, steps), the prompt read before the clock
 
         wall: time with known ids fed in one pass, as a multiple of that with the model asked for
-        each; the ids are the same in {alike["canonical"]} (canonical) and {alike["lift"]} (lift)
-        of {found.drop_duplicates(["family", "schema"]).shape[0]} texts. chop: what llguidance
-        appends, under the masks of the lift; it may write another text, so its time is for each id,
-        against the lift without it"""
-    share, two = with_ends(scaled(100, fixed(1))), with_ends(fixed(2))
-    one = {"ids a text": "{:g}".format, "passes saved": share, "wall": two, "complete": whole}
-    two_digits = dict.fromkeys(("bytes an id", "ms an id", "model ms", "masks ms"), fixed(2))
-    last = two_digits | {"drawing ms": fixed(2), "to prepare, ms": fixed(1)}
-    last |= {"a byte, against the lift": two, "ids a text": "{:g}".format}
-    shown = {f"in {k} or more": percent(1) for k in (1, 2, 4, 8)}
-    return [
-        Table("Forced ids by family of schemas", pd.DataFrame(families), one, note),
-        Table(
-            "Lengths of forced runs",
-            pd.DataFrame(lengths),
-            {"ids": whole, "mean": fixed(2)} | shown,
-            "a run: the ids that are known at once; in 4 or more: the share of ids in such runs",
-        ),
-        Table(
-            "All ways, where their time goes",
-            pd.DataFrame(parts),
-            last,
-            """medians over texts; masks: initial state, masks, what is known, steps, all made anew
-            for each text; to prepare: the constraint, from the automaton of its schema
+        each; the text is the same in {same["canonical"]} (canonical) and {same["lift"]} (lift) of
+        {len(text)}. chop: what llguidance appends, under the masks of the lift; it may write
+        another text, so its time is for each id, against the lift without it
 
-            own ids: complete texts with the ids that `encode` gives them, of all that are complete
+        own ids: complete texts with the ids that `encode` gives them, of all that are complete
 
-            against the lift: wall time for each byte of text, as a multiple of that of the lift
-            which asks for every id, in the same cell; texts differ""",
-        ),
-    ]
+        against the lift: wall time for each byte of text, as a multiple of that of the lift which
+        asks for every id, in the same cell; texts differ"""
+    formats = dict.fromkeys(("bytes an id", "ms an id"), fixed(2))
+    formats |= dict.fromkeys(("wall", "a byte, against the lift"), with_ends(fixed(2)))
+    formats["passes saved"] = with_ends(percent(1))
+    return Table("A model writes, with and without known ids", pd.DataFrame(lines), formats, note)
 
 
 def figure(rows: pd.DataFrame) -> Figure:
     """What forced ids save, schema by schema, and how long their runs are."""
     found = written(rows)
-    pairs = {way: found[found["way"] == way].set_index(["family", "schema"]) for way in SHORT}
-    own, lift = pairs["canonical forced"], pairs["lift forced"]
-    order = own.assign(at=own.groupby("family", sort=False).ngroup())
-    order = order.sort_values(["at", "saved"], ascending=[True, False])
+    by = {way: found[found["way"] == way].set_index(["family", "schema"]) for way in SHORT}
+    own, lift = by["canonical forced"], by["lift forced"]
+    at = own.groupby("family", sort=False).ngroup()
+    order = own.assign(at=at).sort_values(["at", "saved"], ascending=[True, False])
     heights = -np.arange(len(order)) - 1.2 * order["at"].to_numpy()
-    size = (12, 2.4 + 0.14 * (heights.max() - heights.min() + 1))
-    drawn, ((saved, wall, runs),) = panels(1, 3, size, width_ratios=(1, 1, 0.9))
-    colors = {"canonical forced": CANONICAL, "lift forced": LIFT, "chop": "#9a9a9a"}
-    for axes, value, factor in ((saved, "saved", 100), (wall, "wall", 1)):
-        ends = [factor * of.loc[order.index, value] for of in (own, lift)]
-        axes.hlines(heights, *ends, color="#cccccc", linewidth=1.5, zorder=1)
-        axes.scatter(ends[1], heights, marker="s", s=44, facecolor="white", edgecolor=LIFT)
-        axes.scatter(ends[0], heights, s=20, color=CANONICAL, zorder=3)
-        for way, of in pairs.items():
-            axes.axvline(factor * of[value].median(), color=colors[way], linestyle="--", zorder=0)
-        axes.grid(axis="x", color="#eeeeee")
-        middles = pd.Series(heights, order["at"]).groupby(level=0).mean()
-        axes.set_yticks(middles, order.index.get_level_values(0).unique())
+    height = 2.4 + 0.14 * (heights.max() - heights.min() + 1)
+    drawn, ((saved, runs),) = panels(1, 2, (11, height), width_ratios=(1.2, 1))
+    ends = [100 * of.loc[order.index, "saved"] for of in (own, lift)]
+    saved.hlines(heights, *ends, color=PALE, linewidth=1.5, zorder=1)
+    saved.scatter(ends[1], heights, marker="s", s=44, facecolor="white", edgecolor=LIFT)
+    saved.scatter(ends[0], heights, s=20, color=CANONICAL, zorder=3)
+    middles = pd.Series(heights, order["at"]).groupby(level=0).mean()
+    saved.set_yticks(middles, order.index.get_level_values(0).unique())
     saved.set_xlabel("forward passes saved (%)")
-    wall.set_xlabel("wall time with forced ids / without")
-    wall.set_yticklabels([])
-    for way, of in pairs.items():
+    for (way, of), color in zip(by.items(), (CANONICAL, LIFT, PALE), strict=True):
+        saved.axvline(100 * of["saved"].median(), color=color, linestyle="--", zorder=0)
         lengths = np.concatenate([[0], *of["runs"]])
         shares = [100 * lengths[lengths >= k].sum() / of["written"].sum() for k in range(1, 13)]
-        runs.step(range(1, 13), shares, where="mid", color=colors[way], label=SHORT[way])
+        runs.step(range(1, 13), shares, where="mid", color=color, label=SHORT[way])
     runs.set(xlabel="ids in a run, at least", ylabel="ids in such runs (% of all)")
-    runs.grid(axis="y", color=PALE, alpha=0.4)
     runs.legend(frameon=False)
     headline = (
         f"Under a schema, the tokenizer's own ids leave {100 * own['saved'].median():.0f} % of the "
         f"forward passes out; any tokenization, {100 * lift['saved'].median():.0f} %"
     )
-    more = (own["saved"] > lift["saved"]).sum(), (own["saved"] < lift["saved"]).sum()
     note = (
-        f"{found['model'].iloc[0]} on {found['device'].iloc[0]}; n = {len(own)} schemas, a text of "
-        f"each way. A line: one schema, both ways joined; canonical saves more in {more[0]}, less "
-        f"in {more[1]}. Dashed: medians over schemas. Wall time: the same text in one process; "
-        "of chop, seconds an id against the lift without it. Right: all families together."
+        f"{found['model'].iloc[0]}; n = {len(own)} schemas, a text of each way. A line: one "
+        "schema, both ways joined. Dashed: medians over schemas. Right: all families together."
     )
     return Figure(drawn, headline, note)
 
 
 def numbers(rows: pd.DataFrame) -> dict[str, str]:
     """What is certain by each automaton, and what a model is saved by it."""
-    shares, found = known_shares(rows[rows["part"] == "known"]), written(rows)
+    known = known_shares(rows[rows["part"] == "known"])["known"].groupby("method")
+    ends = known.agg(lambda v: f"{100 * v.min():.0f} to {100 * v.max():.0f} %")
+    found = written(rows)
+    model, device = found["model"].iloc[0], found["device"].iloc[0]
 
-    def ends(values: pd.Series) -> str:
-        low, high = (f"{100 * v:.0f}" for v in (values.min(), values.max()))
-        return f"{low} %" if low == high else f"{low} to {high} %"
+    def said(way: str, value: str, format_: Callable[[float], str]) -> str:
+        return with_ends(format_)(middle(found.loc[found["way"] == way, value]))
 
-    known = {m: ends(of) for m, of in shares.groupby("method")["share"]}
-    texts = rows[rows["part"] == "texts"]
-    sums = texts.groupby(["loop", "mode"])[["passes with", "passes without"]].sum()
-    saved = ends(1 - sums["passes with"] / sums["passes without"])
-    by = {way: found[found["way"] == way] for way in SHORT}
-    own, lift, chop_ = by.values()
-    model, device = own["model"].iloc[0], own["device"].iloc[0]
-
-    def said(of: pd.DataFrame, value: str, format_: Callable[[float], str], unit: str = "") -> str:
-        median, low, high = middle(of[value])
-        if np.isnan(low):
-            return f"{format_(median)}{unit}"
-        return f"{format_(median)}{unit} [{format_(low)} to {format_(high)}]"
-
-    share = scaled(100, fixed(0))
+    saved = {way: said(way, "saved", percent(0)) for way in SHORT}
+    wall = {way: said(way, "wall", fixed(2)) for way in SHORT}
     return {
         "forced": f"""On JSON schemas the canonical automaton leaves no choice about
-        {known["canonical"]} of all ids, the lift about {known["lift"]}; a real model ({model}) then
-        needs {saved} fewer passes ([table](paper_figures/forced.md), `python -m experiments run
+        {ends["canonical"]} of all ids, the lift about {ends["lift"]}, and the published heuristic
+        appends {ends["chop 4"]} ([table](paper_figures/forced.md), `python -m experiments run
         forced`).""",
-        "speedup": f"""Under schemas of {own["family"].nunique()} families ({len(own)} in all),
-        {model} on {device} is not asked for {said(own, "saved", share, " %")} of the ids by the
-        canonical automaton and for {said(lift, "saved", share, " %")} by the lift
-        ({said(chop_, "saved", share, " %")} with the published heuristic); the same texts take
-        {said(own, "wall", fixed(2))} and {said(lift, "wall", fixed(2))} times as long as without
-        (medians over schemas, with exact intervals of 95 %; [tables](paper_figures/forced.md)).""",
+        "speedup": f"""Under {found.groupby(["family", "schema"]).ngroups} schemas, {model} on
+        {device} is not asked for {saved["canonical forced"]} of the ids by the canonical automaton
+        and for {saved["lift forced"]} by the lift ({saved["chop"]} with the published heuristic);
+        the same texts take {wall["canonical forced"]} and {wall["lift forced"]} times as long as
+        without (medians over schemas, with exact intervals of 95 %;
+        [tables](paper_figures/forced.md)).""",
     }
