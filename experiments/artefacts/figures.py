@@ -1,27 +1,22 @@
-"""The article's figures, redrawn from what the library computes, and what its notebook plots.
+"""The article's figures, redrawn from what the library computes.
 
 In the article (Tran-Thien 2024): 1 a regex over characters, over tokens, and as masks; 2 the
 example `boolean: ((true)|(false))` under the lift and 3 under DirectMerge; 4 a step of DirectMerge;
 5 the target language as an intersection; 6 Vegas configurations. They show automata, of which ours
-are the library's own, not copies. Last, how preprocessing and mask times are distributed over the
-schemas of functions, as regexes that outlines-core makes.
+are the library's own, not copies.
 """
 
 from __future__ import annotations
 
-import json
-import random
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import asdict, dataclass, replace
-from functools import lru_cache, partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from bpe_automata import Constraint, TokenAutomaton, Tokenizer, compile_regex, constrain
+from bpe_automata import TokenAutomaton, Tokenizer, compile_regex
 from bpe_automata._constructions.cartesian_merge import CartesianMerge
 from bpe_automata._constructions.explicit import explore
 from bpe_automata._constructions.lift import Lift
@@ -39,49 +34,31 @@ from bpe_automata.testing import small_tokenizer
 from bpe_automata.viz import Drawing, Edge, Node, edge_label, plot
 from bpe_automata.viz import figure as natural
 from experiments.artefacts.distortion import BOOLEAN, MERGES, SIZES, TOKENS, automata
-from experiments.artefacts.growth import WARM
 from experiments.article.mistral import MISTRAL, NAME, Reference, mistral, mistral_table
-from experiments.engines import INSTALL, OutlinesCore, PeerError, refusals
-from experiments.files import lines_of, require
 from experiments.lab import Row
-from experiments.resources import timed
-from experiments.show import CANONICAL, LIFT, Figure, Table, duration, panels, whole
-from experiments.statistics import quantile
-from experiments.walks import walk
+from experiments.show import CANONICAL, Figure, Table, panels
 
-TITLE, TIMED = "The article's figures, redrawn", True
-PACKAGES = ("outlines_core",)
-FUNCTIONS = Path(__file__).with_name("functions.jsonl")
-"""Functions with their parameters' schemas, one JSON object a line, written for this project."""
-NAMES = tuple(f["name"] for f in lines_of(FUNCTIONS))
-WALKS, STEPS = 3, 60
+TITLE = "The article's figures, redrawn"
 
 
 @dataclass(frozen=True)
 class Config:
-    """Which figures, and of which functions times are measured."""
+    """Which figures."""
 
     pages: tuple[str, ...] = tuple(f"figure{k}" for k in range(1, 7))
-    functions: tuple[str, ...] = NAMES
-    seed: int = 0
 
 
-SMOKE = Config(("figure1", "figure4"), NAMES[:2])
+SMOKE = Config(("figure1", "figure4"))
 
 
 def cells(config: Config) -> list[Row]:
-    """A figure each, a function each."""
-    pages: list[Row] = [{"page": page} for page in config.pages]
-    return [*pages, *({"function": name} for name in config.functions)]
+    """A figure each."""
+    return [{"page": page} for page in config.pages]
 
 
-def measure(config: Config, page: str = "", function: str = "") -> list[Row] | Row:
-    """The panels of a figure, or the times of one regex."""
-    if function:
-        build = require("outlines_core.json_schema", INSTALL).build_regex_from_schema
-        (schema,) = (f["parameters"] for f in lines_of(FUNCTIONS) if f["name"] == function)
-        engines = engines_of(mistral(), mistral_table())
-        return costs_of(build(json.dumps(schema)), *engines, config.seed)
+def measure(config: Config, page: str) -> list[Row]:
+    """The panels of a figure."""
+    del config
     headline, note, lines = PAGES[page]()
     said = {"headline": headline, "note": note}
     return [{"line": k, **panel, **said} for k, line in enumerate(lines) for panel in line]
@@ -313,99 +290,18 @@ PAGES: dict[str, Callable[[], Page]] = {
     "figure6": figure_6,
 }
 
-# What regexes cost.
-
-
-@lru_cache(maxsize=1)
-def engines_of(complete: Tokenizer, alone: Tokenizer) -> tuple[Tokenizer, Tokenizer, Any]:
-    """(a tokenizer, its merge table as one, outlines-core, None if not installed), kernels warm."""
-    try:
-        outlines = OutlinesCore(complete)
-    except PeerError:
-        outlines = None
-    for regex in WARM:
-        costs_of(regex, complete, alone, outlines, 0)
-    return complete, alone, outlines
-
-
-def costs_of(regex: str, complete: Tokenizer, alone: Tokenizer, outlines: Any, seed: int) -> Row:
-    """Seconds of everything about one regex."""
-    row: Row = {"regex": regex}
-    row["lift, all masks"], _ = timed(lambda: lift_index(complete, regex))
-    row["first mask, BPE alone"], _ = timed(lambda: first_mask(alone, regex))
-    row["first mask, complete tokenizer"], timing = timed(lambda: first_mask(complete, regex))
-    drawing = constrain(complete, regex, eos_ids=complete.eos_ids, added_tokens=False)
-    row["a mask, complete tokenizer"] = masks = list[float]()
-    rng = random.Random(f"{seed} {regex}")
-    for ids, _ in [walk(drawing, rng, STEPS) for _ in range(WALKS)]:
-        state = timing.engine.initial()
-        for token in ids:
-            state = timing.engine.step(state, token)
-            masks.append(timed(partial(timing.engine.mask, state))[0])
-    if outlines is not None:
-        try:
-            with refusals():
-                row["outlines-core (index)"], _ = timed(lambda: outlines.prepare(regex))
-        except PeerError as error:
-            row["refused"] = str(error)
-    return row
-
-
-def lift_index(tokenizer: Tokenizer, regex: str) -> int:
-    """The lift with the mask of every state that its start leads to; how many states."""
-    lift = Lift(tokenizer, compile_regex(regex), tokenizer.eos_ids)
-    todo = [lift.initial()]
-    seen = {*todo}
-    while todo:
-        state = todo.pop()
-        ids = members(lift.mask(state))
-        fresh = {*lift.steps(state, ids[~np.isin(ids, tokenizer.eos_ids)])} - seen
-        seen |= fresh
-        todo += fresh
-    return len(seen)
-
-
-def first_mask(tokenizer: Tokenizer, regex: str) -> Constraint:
-    """A constraint that has made its first mask."""
-    constraint = constrain(tokenizer, regex, eos_ids=tokenizer.eos_ids)
-    constraint.engine.mask(constraint.engine.initial())
-    return constraint
-
-
 # What the rows say.
-
-CURVES = {
-    "outlines-core (index)": ("#8d6b94", "-"),
-    "lift, all masks": (LIFT, "-"),
-    "first mask, BPE alone": (CANONICAL, "-"),
-    "first mask, complete tokenizer": (CANONICAL, ":"),
-    "a mask, complete tokenizer": ("#7fc4cc", "-"),
-}
-PUBLISHED = {0.687: "Outlines’ preprocessing", 27.3: "relevant states", 0.00153: "a mask"}
-"""Seconds: means of the article's Table 2, for function-calling schemas with Mistral-7B."""
-
-
-def times(rows: pd.DataFrame) -> pd.Series:
-    """Seconds by curve."""
-    found = rows.reindex(columns=[*CURVES]).melt(var_name="seconds").explode("value").dropna()
-    found["seconds"] = pd.Categorical(found["seconds"], [*CURVES])
-    return found.astype({"value": float}).groupby("seconds", observed=True)["value"]
 
 
 def tables(rows: pd.DataFrame) -> list[Table]:
-    """Each curve in numbers."""
-    of = ["mean", "median", ("99 of 100", lambda v: quantile(v, 0.99)), ("most", "max")]
-    data = times(rows).agg([*of, ("n", "size")]).reset_index()
-    means = ", ".join(f"{name} {mean:g}" for mean, name in PUBLISHED.items())
-    note = f"means that are published, of other schemas on another machine: {means}"
-    formats = dict.fromkeys(data.columns[1:-1], "{:.2g}".format) | {"n": whole}
-    return [Table("Preprocessing and mask times", data, formats, note)]
+    """None: the figures are all."""
+    del rows
+    return []
 
 
 def figure(rows: pd.DataFrame) -> list[Figure]:
-    """The pages, then the times."""
-    pages = rows.dropna(subset=["page"]).groupby("page", sort=False)
-    return [*(drawn(str(name), page) for name, page in pages), curves(rows)]
+    """One of each page."""
+    return [drawn(str(name), page) for name, page in rows.groupby("page", sort=False)]
 
 
 def drawn(name: str, page: pd.DataFrame) -> Figure:
@@ -474,35 +370,3 @@ def fill(axes: Any, one: Row) -> None:
             axes.bar(column, 0.8, 0.9, -line - 0.4, color=color)
             axes.text(column, -line, token, color=ink, **centered)
     axes.set(xlim=(-3.4, len(TOKENS_1)), ylim=(-len(one["squares"]) + 0.4, 0.6))
-
-
-def curves(rows: pd.DataFrame) -> Figure:
-    """Which share of the regexes, or masks, takes at most so long."""
-    made, ((axes,),) = panels(1, 1, (9.6, 5.6))
-    found = dict(list(times(rows)))
-    for name, seconds in found.items():
-        color, line = CURVES[name]
-        label = f"{name}: mean {duration(seconds.mean())}"
-        axes.ecdf(seconds, color=color, linestyle=line, linewidth=2, label=label)
-    for mean, name in PUBLISHED.items():
-        axes.axvline(mean, color="#999999", linestyle="--", linewidth=1)
-        left = mean * (0.5 if mean == min(PUBLISHED) else 0.9)
-        said = {"ha": "right", "va": "bottom", "fontsize": 8, "color": "#666666"}
-        axes.text(left, 0.04, f"{name},\npublished mean {duration(mean)}", **said)
-    axes.set_xscale("log")
-    axes.xaxis.set_major_formatter(lambda seconds, _: duration(seconds))
-    axes.minorticks_off()
-    axes.set(xlabel="time (log scale)", ylabel="share that takes at most so long", ylim=(0, 1.02))
-    axes.legend(frameon=False, fontsize=9, loc="upper center", bbox_to_anchor=(0.5, 1.2), ncols=2)
-    alone, complete = (found[name].mean() for name in [*CURVES][2:4])
-    headline = (
-        "Function-calling schemas: CartesianMerge makes its first mask on average\nafter "
-        f"{duration(alone)} with BPE alone, after {duration(complete)} with the complete tokenizer"
-    )
-    n, masks = rows["regex"].notna().sum(), len(found["a mask, complete tokenizer"])
-    note = (
-        f"{n} regexes, {masks:,} masks, each once; tokenizer: {MISTRAL}. BPE alone: without byte "
-        "fallback, as in the article; all but outlines-core: the package. Dashed: means that the "
-        "article's Table 2 gives, on another machine."
-    )
-    return Figure(made, headline, note, "mask_times")

@@ -14,11 +14,10 @@ from __future__ import annotations
 
 import json
 import random
-import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -35,13 +34,13 @@ from bpe_automata._kernels.bits import has, only
 from bpe_automata.errors import BpeAutomataError
 from bpe_automata.sampling._logits import Model, draw, log_probabilities
 from bpe_automata.schemas import json_schema
-from experiments.artefacts.figures import FUNCTIONS
 from experiments.chop import chop, chopped, encoded
 from experiments.engines import INSTALL
 from experiments.files import lines_of, require
 from experiments.inputs import SCHEMAS, SMOKE_SCHEMAS, Case, files_of, schema_cases
 from experiments.lab import Row
 from experiments.models import LoadedModel, causal, device_name, opened
+from experiments.resources import timed
 from experiments.show import (
     CANONICAL,
     LIFT,
@@ -57,6 +56,8 @@ from experiments.statistics import median_interval
 
 TITLE, TIMED, LONG = "Forced tokens", True, True
 PACKAGES = ("outlines_core",)
+FUNCTIONS = Path(__file__).with_name("functions.jsonl")
+"""Functions with their parameters' schemas, one JSON object a line, written for this project."""
 STYLES = {"compact": "", "spaced": None}
 """By style of the texts: what outlines-core puts where white space may be (None: `[ ]?`)."""
 CHOPS: dict[str, Row] = {f"chop {k}": {"max_tokens": k} for k in (0, 1, 2, 4)}
@@ -307,7 +308,8 @@ def ways(config: Config, family: str, index: int) -> list[Row]:
         options: Row = {"eos_ids": loaded.eos_ids, "added_tokens": False}
         constraint = constrain(loaded.tokenizer, dfa, method, **options)
         model(prompt)
-        written, row = write(model, constraint.engine, prompt, known, config)
+        call = partial(write, model, constraint.engine, prompt, known, config)
+        spent, (written, row) = timed(call)
         matcher = constraint.matcher(prompt)
         for token in written:  # raises where a mask does not allow one, as after a heuristic
             matcher.advance(token)
@@ -315,18 +317,18 @@ def ways(config: Config, family: str, index: int) -> list[Row]:
         answer, ended = loaded.tokenizer.decode(ids, prompt), matcher.is_accepting
         own = loaded.prompt_ids(text + answer) == [*prompt, *ids] if ended else None
         said = {"way": way, "written": len(written), "ended": ended, "own": own, "text": answer}
-        rows.append(about | said | {"bytes": len(answer.encode())} | row)
+        rows.append(about | said | {"bytes": len(answer.encode()), "s": spent} | row)
     return rows
 
 
 def write(
     model: Model, engine: TextEngine[Any], prompt: Sequence[int], known: Known, config: Config
 ) -> tuple[list[int], Row]:
-    """(ids, end-of-sequence included; how many were known at once, each time, passes of the model,
-    and seconds): the loop of `sampling.decode`. Each id takes one uniform number from the
+    """(ids, end-of-sequence included; how many were known at once, each time, and passes of the
+    model): the loop of `sampling.decode`. Each id takes one uniform number from the
     generator, also one that is known, so the text is the same with `certain`."""
     ids, runs, passes = list[int](), list[int](), 0
-    rng, started = np.random.default_rng(config.seed), time.perf_counter()
+    rng = np.random.default_rng(config.seed)
 
     def is_over() -> bool:
         return len(ids) == config.way_ids or bool({*ids[-1:]} & {*engine.eos_ids})
@@ -351,7 +353,7 @@ def write(
         if is_over():
             break
         state = engine.step(state, token)
-    return ids, {"runs": runs, "passes": passes, "s": time.perf_counter() - started}
+    return ids, {"runs": runs, "passes": passes}
 
 
 # What the rows say.

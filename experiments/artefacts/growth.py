@@ -1,6 +1,6 @@
 """How the automata grow with the regex: DirectMerge against CartesianMerge.
 
-States, transitions, seconds and memory of the published algorithms in plain Python (the reference)
+States, transitions and seconds of the published algorithms in plain Python (the reference)
 and of the package, on one language: BPE alone with the Mistral-7B merge table. A construction has a
 limit of time and of memory; over a limit is a result, and larger sizes of that family are skipped
 for that method. Those that finish are compared, as languages and by their first masks.
@@ -24,8 +24,8 @@ from bpe_automata._kernels.bits import members
 from bpe_automata.reference import CartesianProduct, direct_merge, explicit, product_mask
 from experiments.article.mistral import NAME, Reference, mistral_table
 from experiments.lab import Row, failed
-from experiments.resources import forget_peak, limited, resident, settled, timed
-from experiments.show import CANONICAL, PALE, Figure, Table, fixed, panels
+from experiments.resources import limited, timed
+from experiments.show import CANONICAL, PALE, Figure, Table, panels, whole
 
 TITLE, TIMED, LONG = f"Growth: {NAME}", True, True
 DIRECT, CARTESIAN = "DirectMerge (reference)", "CartesianMerge (reference)"
@@ -61,8 +61,7 @@ FAMILIES: dict[str, tuple[Callable[[int], str], tuple[int, ...]]] = {
 @dataclass(frozen=True)
 class Config:
     """families: names; largest: of each, none for their own sizes; merges: only the first so many;
-    limit: seconds;
-    mb: 10^6 bytes; most_kept: automata with more transitions are not compared."""
+    limit: seconds; mb: 10^6 bytes; most_kept: automata with more transitions are not compared."""
 
     families: tuple[str, ...] = tuple(FAMILIES)
     largest: int | None = None
@@ -179,8 +178,7 @@ def constructed(
     others: dict[str, tuple[Row, TokenAutomaton | None]],
 ) -> Row:
     """The row of one construction, compared with `others` of its size, to which it is added."""
-    dfa, before = compile_regex(regex), settled()
-    forget_peak()
+    dfa = compile_regex(regex)
     try:
         with limited(config.limit, config.mb):
             seconds, built = timed(lambda: METHODS[method](bench, dfa))
@@ -190,9 +188,9 @@ def constructed(
         return {"status": f"over {config.mb / 1e3:g} GB"}
     except Exception as error:  # what one cannot make, others may
         return {"status": "failed"} | failed(error)
-    peak, found = max(0.0, (resident("VmHWM") or 0.0) - before), built()
+    found = built()
     first = tuple(sorted(found.first))
-    row: Row = {"status": DONE, "construction": seconds, "peak MB": peak, "states": found.states}
+    row: Row = {"status": DONE, "construction": seconds, "states": found.states}
     row |= {"transitions": found.transitions, "integers": found.integers}
     row |= {"first ids": len(first), "first crc32": zlib.crc32(repr(first).encode())}
     is_kept = found.automaton is not None and (found.transitions or 0) <= config.most_kept
@@ -227,35 +225,25 @@ def grown(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def tables(rows: pd.DataFrame) -> list[Table]:
-    """Sizes; seconds and memory; where each method stops."""
-    found = grown(rows)
+    """Sizes, and seconds."""
+    found, at = grown(rows), {"index": "name", "columns": "method"}
     found["size"] = [pair(one) for one in found[["states", "transitions"]].values.tolist()]
-    sizes, costs, reach = list[Row](), list[Row](), list[Row]()
-    for name, group in found.groupby("name", sort=False):
-        by = group.set_index("method")
-        done = by[by["status"] == DONE]
-        least = next((pair(m) for m in done.get("minimal", ()) if isinstance(m, list)), None)
-        equal, wrong = (
-            1 + sum(map(bool, done["equal to"])),
-            [w for d in done["disagrees"] for w in d],
-        )
-        sizes.append({"states / transitions": name})
-        sizes[-1] |= {m: by["size"].get(m) for m in METHODS if m != LAZY} | {"minimal": least}
-        sizes[-1]["equal"] = f"NO: {wrong}" if wrong else str(equal) if equal > 1 else None
-        costs.append({"": name})
-        costs[-1] |= {f"{m}, s": seconds(by.loc[m]) for m in METHODS if m in by.index}
-        costs[-1] |= {f"{m}, MB": done["peak MB"].get(m) for m in METHODS}
-    for family, group in found.groupby("family", sort=False):
-        line, limits = {"largest n that was finished": family}, ends(group)
-        reach.append(line | {m: limits.get(m) for m in METHODS})
+    found["spent"] = [seconds(row) for _, row in found.iterrows()]
+    names, written = found["name"].unique(), [method for method in METHODS if method != LAZY]
+    sizes = found.pivot(**at, values="size").reindex(names)[written]
+    minimal = found[[isinstance(m, list) for m in found["minimal"]]].set_index("name")["minimal"]
+    sizes["minimal"] = minimal.map(pair)
+    sizes["equal"] = found.explode("equal to").groupby("name")["equal to"].nunique() + 1
+    sizes["equal"] = sizes["equal"].where(sizes["equal"] > 1)
+    spent = found.pivot(**at, values="spent").reindex(names)[[*METHODS]]
     prepared_ = rows[rows["family"] == "preparation"]
     each = zip(prepared_["method"], prepared_["construction"], strict=True)
     shared = ", ".join(f"{method} {spent:.1f} s" for method, spent in each)
     return [
         Table(
-            "Growth of the automata",
-            pd.DataFrame(sizes),
-            {},
+            "States / transitions",
+            sizes.reset_index(),
+            {"equal": whole},
             """reference: the published algorithms in plain Python. CartesianMerge: the relevant
             pairs of the product, never written out by it. The package's states also hold the last
             id
@@ -264,19 +252,11 @@ def tables(rows: pd.DataFrame) -> list[Table]:
             automata were compared, as languages (fewer where one is too large to be kept)""",
         ),
         Table(
-            "Seconds and memory",
-            pd.DataFrame(costs),
-            {f"{m}, MB": fixed(0) for m in METHODS},
-            """from a byte DFA on; over a limit a construction is given up, and larger ones are
-            skipped (...)
-
-            MB: 10^6 bytes, peak of the process over what it began with""",
-        ),
-        Table(
-            "Where each method stops",
-            pd.DataFrame(reach),
+            "Seconds",
+            spent.reset_index(),
             {},
-            f"""made once for all regexes, not counted above: {shared}
+            f"""from a byte DFA on; over a limit a construction is given up, and larger ones are
+            skipped (...). Made once for all regexes, not counted: {shared}
 
             published, as a plot without numbers: n = 1 .. 6 of `.` repeated, for both algorithms,
             in the article's companion notebook (CartesianMerge there over 27 characters,
@@ -287,22 +267,9 @@ def tables(rows: pd.DataFrame) -> list[Table]:
 
 def seconds(row: pd.Series) -> str:
     """Of a construction, or why there are none."""
-    spent = row["construction"]
-    if row["status"] == DONE:
-        return f"{spent:.2g}" if spent < 10 else f"{spent:.0f}"
-    return "..." if row["status"] == SKIPPED else str(row["status"])
-
-
-def ends(family: pd.DataFrame) -> dict[str, str]:
-    """By method: the largest n that was finished, and what stopped it."""
-    found = {}
-    for method, tried in family.groupby("method"):
-        done = tried[tried["status"] == DONE]["n"].max()
-        stopped = tried[~tried["status"].isin((DONE, SKIPPED))]["status"]
-        reached = "none" if pd.isna(done) else f"{done:.0f}"
-        why = f"then {stopped.iloc[0]}" if len(stopped) else "(largest tried)"
-        found[str(method)] = f"{reached}{',' * bool(len(stopped))} {why}"
-    return found
+    if row["status"] != DONE:
+        return "..." if row["status"] == SKIPPED else str(row["status"])
+    return f"{row['construction']:.2g}" if row["construction"] < 10 else whole(row["construction"])
 
 
 def figure(rows: pd.DataFrame) -> Figure:
@@ -335,11 +302,11 @@ def figure(rows: pd.DataFrame) -> Figure:
     axes[0, 0].set_ylabel("seconds (log scale)")
     axes[1, 0].set_ylabel("integers to keep (log scale)")
     axes[1, -1].legend(loc="upper left", frameon=False, fontsize=9)
-    direct_ends = {str(family): ends(group)[DIRECT] for family, group in families}
-    stops = [f"at n = {e.split(',')[0]} for {f}" for f, e in direct_ends.items() if "over" in e]
+    at_end = found[(found["method"] == DIRECT) & found["status"].str.startswith("over")]
+    stops = [f"at n = {row['n']:.0f} for {row['family']}" for _, row in at_end.iterrows()]
     slowest = found[(found["method"] == LAZY)]["construction"].max()
     headline = (
-        f"DirectMerge stops being practical: within the limits it ends {' and '.join(stops)};\n"
+        f"DirectMerge stops being practical: it is over a limit {' and '.join(stops)};\n"
         f"the package makes the first mask of each regex in at most {slowest:.2g} s"
     )
     note = f"""{NAME}. x: given up. Integers: 1 a state, 2 a transition; CartesianMerge (reference)
