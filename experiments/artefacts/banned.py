@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
+from textwrap import shorten
 from typing import Any
 
 import numpy as np
@@ -22,14 +23,13 @@ import pandas as pd
 from bpe_automata import Constraint, Tokenizer
 from bpe_automata._decoding.constraint import rebuilt
 from bpe_automata.banning import AppliedBan, Ban, Spellings
-from bpe_automata.errors import EmptyLanguageError, LogitsError, ModelError
 from bpe_automata.sampling import BannedGeneration, decode, decode_allowed, decode_without
 from bpe_automata.sampling._banned import free, tail
 from bpe_automata.sampling._loop import asked
 from experiments.lab import Row
 from experiments.models import causal, opened
 from experiments.resources import timed
-from experiments.show import Table, fixed, several, whole
+from experiments.show import Table, fixed, whole
 
 TITLE, TIMED = "Banned words", True
 MODES = ("free", "exact", "rollback")
@@ -42,18 +42,16 @@ PROMPTS = {
     "the same as chat": f"<|im_start|>user\n{PROMPT}<|im_end|>\n<|im_start|>assistant\n",
     "ours": OURS,
 }
-SIZED_EACH, LIST_IDS, SPLITS, LONGEST = 10, 40, 12, 6
-"""Of so many lists the spellings of one are counted; ids of a text under a list; tokenizations of
-each word that its model knows, and ids of which it recognises where it is in one."""
+LIST_IDS, SPLITS, LONGEST = 40, 12, 6
+"""Ids of a text under a list; tokenizations of each word that its model knows, and ids of which it
+recognises where it is in one."""
 
 
 @dataclass(frozen=True)
 class Config:
-    """draws: texts drawn after each prompt, besides the greedy one, of at most new_ids; lists:
-    random ones."""
+    """new_ids: at most, of a greedy text after each prompt; lists: random ones."""
 
     model: str = "smollm2"
-    draws: int = 2
     new_ids: int = 40
     lists: int = 200
     device: str = "auto"
@@ -61,31 +59,30 @@ class Config:
     seed: int = 0
 
 
-SMOKE = Config(draws=0, new_ids=2, lists=4)
+SMOKE = Config(new_ids=2, lists=4)
 
 
 def cells(config: Config) -> list[Row]:
-    """The article's words: greedy after each prompt, ours with whole words too, then drawn; then
-    lists. turn: how far the order of the modes is rotated."""
-    settings: list[Row] = [{"prompt": name, "ban": KINDS[2], "draw": -1} for name in PROMPTS]
-    settings.append({"prompt": "ours", "ban": KINDS[1], "draw": -1})
-    draws = range(config.draws)
-    settings += [{"prompt": name, "ban": KINDS[2], "draw": k} for k in draws for name in PROMPTS]
+    """The article's words after each prompt, ours with whole words too; then lists. turn: how far
+    the order of the modes is rotated."""
+    settings: list[Row] = [{"prompt": name, "ban": KINDS[2]} for name in PROMPTS]
+    settings += [{"prompt": "ours", "ban": KINDS[1]}]
     settings += [{"number": k} for k in range(config.lists)]
     return [setting | {"turn": k} for k, setting in enumerate(settings)]
 
 
 def measure(
-    config: Config, turn: int, prompt: str = "", ban: str = "", draw: int = -1, number: int = -1
+    config: Config, turn: int, prompt: str = "", ban: str = "", number: int = -1
 ) -> list[Row]:
     """A row for each mode; spellings: states, transitions and sequences of all as one automaton."""
     loaded = opened(config.model, config.device, config.dtype)
     tokenizer, plain = loaded.tokenizer, free(loaded.tokenizer)
     if number < 0:
         banned, ids = ban_of(WORDS, ban), loaded.prompt_ids(PROMPTS[prompt])
-        drawing = {"temperature": float(draw >= 0), "seed": max(0, draw)}
-        drawing["max_new_tokens"] = config.new_ids
+        drawing: Row = {"temperature": 0.0, "max_new_tokens": config.new_ids}
+        made = Spellings(tokenizer, banned).automaton()
         said: Row = {"model": loaded.name, "note": loaded.note}
+        said["spellings"] = [made.n_states, made.n_transitions, float(made.total())]
         before, model = tail(tokenizer, ids), causal(loaded)
     else:
         words, ban, before = word_lists(tokenizer, config.lists, config.seed)[number]
@@ -93,9 +90,6 @@ def measure(
         drawing = {"seed": seed, "max_new_tokens": LIST_IDS}
         said = {"words": words, "ban": ban, "before": before}
         model = wanting_model(tokenizer, words, before, seed, plain.eos_ids)
-    if number < 0 or number % SIZED_EACH == 0:
-        made = Spellings(tokenizer, banned).automaton()
-        said["spellings"] = [made.n_states, made.n_transitions, float(made.total())]
     rows = runs(model, tokenizer, banned, plain, ids, before, turn, **drawing)
     return [said | row for row in rows]
 
@@ -127,18 +121,11 @@ def runs(
     rows, first = list[Row](), turn % len(MODES)
     for mode in MODES[first:] + MODES[:first]:
         own, its_ban = rebuilt(plain, plain.dfa), replace(ban)
-        row: Row = {"mode": mode, "banned": []}
-        try:
-            prepared, made = timed(partial(prepare, mode, tokenizer, its_ban, own, before))
-            asked(model, prompt, ())
-            given = {"prompt": prompt, **options}
-            call = partial(write, mode, model, tokenizer, its_ban, own, before, made, given)
-            spent, run = timed(call)
-        except (EmptyLanguageError, LogitsError, ModelError) as error:
-            rows.append(row | {"error": str(error), "raised": type(error).__name__})
-            continue
-        row |= {"text": run.text, "ids": len(run.ids), "passes": run.passes, "spent": spent}
-        row |= {"prepared": prepared, "banned": found(ban, run.text, before)}
+        prepared, loop = timed(partial(ready, mode, tokenizer, its_ban, own, before))
+        asked(model, prompt, ())
+        spent, run = timed(partial(loop, model, prompt=prompt, **options))
+        row: Row = {"mode": mode, "text": run.text, "ids": len(run.ids), "passes": run.passes}
+        row |= {"spent": spent, "prepared": prepared, "banned": found(ban, run.text, before)}
         if isinstance(run, BannedGeneration):
             row |= {"acted": run.acted, "discarded": run.discarded}
             back = [[r.position, r.token, r.word, len(r.discarded)] for r in run.rollbacks]
@@ -147,34 +134,19 @@ def runs(
     return rows
 
 
-def prepare(mode: str, tokenizer: Tokenizer, ban: Ban, plain: Constraint, before: str) -> Any:
-    """What several texts could share."""
+def ready(
+    mode: str, tokenizer: Tokenizer, ban: Ban, plain: Constraint, before: str
+) -> Callable[..., Any]:
+    """The loop of a mode, with what several texts could share."""
+    if mode == "free":
+        return partial(decode, constraint=plain)
+    given: Row = {"ban": ban, "tokenizer": tokenizer, "constraint": plain, "after": before}
     if mode == "exact":
         made = AppliedBan(ban, plain)
         made.after(before)
-        return made
-    if mode == "rollback":
-        return Spellings(tokenizer, ban, plain.eos_ids, plain.added_tokens)
-    return None
-
-
-def write(
-    mode: str,
-    model: Any,
-    tokenizer: Tokenizer,
-    ban: Ban,
-    plain: Constraint,
-    before: str,
-    made: Any,
-    given: Row,
-) -> Any:
-    """One text."""
-    if mode == "free":
-        return decode(model, plain, **given)
-    under = given | {"constraint": plain, "after": before}
-    if mode == "exact":
-        return decode_allowed(model, ban, tokenizer, banned=made, **under)
-    return decode_without(model, ban, tokenizer, spellings=made, **under)
+        return partial(decode_allowed, banned=made, **given)
+    spellings = Spellings(tokenizer, ban, plain.eos_ids, plain.added_tokens)
+    return partial(decode_without, spellings=spellings, **given)
 
 
 # The search for banned words: by strings, with nothing of the library.
@@ -291,34 +263,34 @@ def split(by_bytes: dict[bytes, int], data: bytes, rng: np.random.Generator) -> 
 
 def written(rows: pd.DataFrame) -> pd.DataFrame:
     """each: seconds for each id that stayed; times: those as a multiple of the free text's, where
-    every mode has an id; compared: has it?"""
+    every mode has an id; holds: does the text hold a banned word?"""
     found_ = rows.assign(each=rows["spent"] / rows["ids"].clip(lower=1))
     found_["kind"] = np.where(found_["number"].isna(), "the article's words", "random lists")
     found_["holds"] = found_["banned"].map(bool)
-    order = {mode: k for k, mode in enumerate(MODES)}
-    found_ = found_.sort_values(["turn", "mode"], key=lambda of: of.replace(order), kind="stable")
+    found_["mode"] = pd.Categorical(found_["mode"], MODES)
+    found_ = found_.sort_values(["turn", "mode"], kind="stable")
     base = found_[found_["mode"] == "free"].set_index("turn")["each"]
-    least = found_.fillna({"ids": 0}).groupby("turn")["ids"].min()
-    found_["compared"] = found_["turn"].map(least) > 0
+    found_["compared"] = found_.groupby("turn")["ids"].transform("min") > 0
     found_["times"] = (found_["each"] / found_["turn"].map(base)).where(found_["compared"])
     return found_.reset_index(drop=True)
 
 
 def tables(rows: pd.DataFrame) -> list[Table]:
-    """All texts of the article's words; rollbacks; lists; cost; sizes."""
+    """The article's words; rollbacks; lists; cost; sizes."""
     texts = written(rows)
-    ours, lists = texts[texts["number"].isna()], texts[texts["number"].notna()]
-    drawn = np.where(ours["draw"] < 0, "greedy", "seed " + ours["draw"].astype(int).astype(str))
-    ours = ours.assign(**{"prompt, ban": ours["prompt"] + ", " + ours["ban"] + ", " + drawn})
-    shown = pd.DataFrame({"prompt, ban": ours["prompt, ban"], "mode": ours["mode"]})
-    shown["text"] = [t if len(t) <= 56 else t[:53] + "..." for t in map(repr, ours["text"])]
-    shown["banned words in it"] = ours["banned"].map(", ".join).replace("", None)
-    shown = shown.assign(acted=ours["acted"], passes=ours["passes"])
-    shown["ms a token"] = 1e3 * ours["each"]
-    back = ours[(ours["mode"] == "rollback")].explode("rollbacks").dropna(subset=["rollbacks"])
-    log = pd.DataFrame([*back["rollbacks"]], columns=["position", "id", "because of", "ids"])
-    log.columns = ["back to position", "id banned there", "because of", "ids thrown away"]
+    lists, ours = texts[texts["number"].notna()], texts[texts["number"].isna()].copy()
+    ours["prompt, ban"] = ours["prompt"] + ", " + ours["ban"]
+    ours["ms a token"] = 1e3 * ours["each"]
+    shown = ours[["prompt, ban", "mode", "text", "banned", "acted", "passes", "ms a token"]]
+    back = ours[ours["mode"] == "rollback"].explode("rollbacks").dropna(subset=["rollbacks"])
+    columns = ["back to position", "id banned there", "because of", "ids thrown away"]
+    log = pd.DataFrame([*back["rollbacks"]], columns=columns)
     log.insert(0, "prompt, ban", [*back["prompt, ban"]])
+    sizes = pd.DataFrame(
+        [*ours["spellings"]], columns=["states", "transitions", "sequences of ids"]
+    )
+    sizes.insert(0, "ban", [*ours["ban"]])
+    words = ", ".join(f"`{word}`" for word in WORDS)
     note = f"""the model: {ours["model"].iloc[0]}. {ours["note"].iloc[0]}
 
         published, with gemma-2-2b-it, greedy: free `I'm here to listen and help in any way I can.`;
@@ -328,49 +300,49 @@ def tables(rows: pd.DataFrame) -> list[Table]:
 
         acted: exact, steps at which the ban took ids from the mask; rollback, how often decoding
         went back; the prompt's own `talk` is no concern of the ban; ours: `{OURS}`"""
-    words = ", ".join(f"`{word}`" for word in WORDS)
-    numbers_ = dict.fromkeys(("acted", "passes", "ms a token"), whole)
+    formats: Row = dict.fromkeys(("acted", "passes", "ms a token"), whole)
+    formats |= {"text": lambda t: shorten(repr(t), 56, placeholder="..."), "banned": ", ".join}
+    sized = {"states": whole, "transitions": whole, "sequences of ids": "{:.3g}".format}
     return [
-        Table(f"The article's words: {words} after `{PROMPT}`", shown, numbers_, note),
+        Table(f"The article's words: {words} after `{PROMPT}`", shown, formats, note),
         Table("Log of the rollbacks", log),
+        Table("Their spellings as one automaton", sizes.drop_duplicates(), sized),
         lists_table(lists),
         costs(texts),
-        sizes(texts),
     ]
 
 
 def lists_table(lists: pd.DataFrame) -> Table:
     """By kind of ban."""
-    lines = list[Row]()
-    for kind in (*KINDS, "all"):
-        some = lists if kind == "all" else lists[lists["ban"] == kind]
-        if some.empty:
-            continue
-        by = {mode: some[some["mode"] == mode] for mode in MODES}
-        exact, back = by["exact"], by["rollback"]
-        line: Row = {"ban": kind, "lists": len(by["free"])}
-        line |= {f"{mode}: texts with banned words": of["holds"].sum() for mode, of in by.items()}
-        line["exact: steps at which the ban acted"] = exact["acted"].sum(), exact["passes"].sum()
-        line |= {"rollbacks": back["acted"].sum(), "in texts": (back["acted"] > 0).sum()}
-        line["ids thrown away / kept"] = back["discarded"].sum(), back["ids"].sum()
-        raised = some["raised"] if "raised" in some else pd.Series(dtype=object)
-        nothing = (raised == "EmptyLanguageError").sum()
-        lines.append(line | {"nothing allowed": nothing, "other errors": raised.count() - nothing})
-    data = pd.DataFrame(lines)
-    formats = {c: several(whole) if "/" in c or "acted" in c else whole for c in data.columns[1:]}
+    every = pd.concat([lists, lists.assign(ban="all")])
+    sums = every.pivot_table(
+        index="ban",
+        columns="mode",
+        values=["holds", "acted", "passes", "discarded", "ids"],
+        aggfunc="sum",
+        sort=False,
+    )
+    data = pd.DataFrame({"lists": every.groupby("ban", sort=False)["number"].nunique()})
+    for mode in MODES:
+        data[f"{mode}: texts with banned words"] = sums["holds", mode]
+    data["exact: steps at which the ban acted"] = sums["acted", "exact"]
+    data["of all"] = sums["passes", "exact"]
+    data["rollbacks"] = sums["acted", "rollback"]
+    data["ids thrown away"], data["kept"] = sums["discarded", "rollback"], sums["ids", "rollback"]
     note = """one to eight words each: tokens, parts of tokens, several tokens in a row, characters
         beyond ASCII; every second text comes after the beginning of a banned word
 
         the model: random numbers, and 9 to 11 nats more for ids that begin or go on with a banned
         word by one of 12 random tokenizations of each; texts are searched by `re` alone"""
     title = "Random lists of banned words, with a model that is drawn to them"
-    return Table(title, data, formats, note)
+    return Table(title, data.reset_index(), dict.fromkeys(data, whole), note)
 
 
 def costs(texts: pd.DataFrame) -> Table:
     """Medians of texts with at least one id in every mode."""
     of = texts[texts["compared"]].assign(calls=lambda t: t["passes"] / t["ids"])
-    by = of.groupby(["kind", "mode"], sort=False)[["each", "times", "calls", "prepared"]].median()
+    by = of.groupby(["kind", "mode"], sort=False, observed=True)
+    by = by[["each", "times", "calls", "prepared"]].median()
     by[["each", "prepared"]] *= 1e3
     names = ["", "mode", "ms a token", "times free", "calls of the model a token", "to prepare, ms"]
     data = by.reset_index().set_axis(names, axis=1)
@@ -384,23 +356,12 @@ def costs(texts: pd.DataFrame) -> Table:
     return Table("Cost", data, formats, note)
 
 
-def sizes(texts: pd.DataFrame) -> Table:
-    """The token automata of the spellings, each once."""
-    once = texts.dropna(subset=["spellings"]).drop_duplicates("turn")
-    data = pd.DataFrame([*once["spellings"]], columns=["states", "transitions", "sequences of ids"])
-    kind = np.where(once["number"].isna(), "the article's, ", "list, ")
-    data.insert(0, "words", [*(kind + once["ban"])])
-    formats = {"states": whole, "transitions": whole, "sequences of ids": "{:.3g}".format}
-    note = "minimal; none has a cycle. Of the lists, each tenth"
-    return Table("All spellings as one automaton", data.drop_duplicates(), formats, note)
-
-
 def numbers(rows: pd.DataFrame) -> dict[str, str]:
     """What became of the lists."""
     texts = written(rows)
     through = (texts["holds"] & (texts["mode"] != "free")).sum()
     lists = texts[texts["number"].notna()]
-    times = lists.groupby("mode")["times"].median()
+    times = lists.groupby("mode", observed=True)["times"].median()
     free_ = lists[lists["mode"] == "free"]
     what = f"{through} texts hold a banned word"
     what = what if through else "neither the mask nor going back let a word through"
