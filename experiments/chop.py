@@ -19,7 +19,6 @@ from collections.abc import Hashable, Sequence
 from typing import Any
 
 from bpe_automata import Tokenizer
-from bpe_automata._arguments import at_least
 from bpe_automata._automata.linked import ByteAutomaton
 from bpe_automata._constructions.engine import TextEngine
 from bpe_automata._decoding.forced import bytes_from, text_state
@@ -29,25 +28,13 @@ _SENTINEL = "\x02"
 """Put before a text that is not to be taken for the beginning of one, as llguidance does."""
 
 
-def chop(
-    engine: TextEngine[Any], state: Hashable, before: Sequence[int] = (), max_tokens: int = 4
-) -> tuple[int, ...]:
-    """The ids that the heuristic would append in a state of the engine.
-
-    before: the ids that led there, prompt first. max_tokens: how many of the last ids may be given
-    back; 0 keeps all. Empty where nothing is forced, and where encode does not give the forced text
-    back (a normalizer, a character that is under way). Raises ArgumentError.
-    """
-    at_least(0, max_tokens, "max_tokens")
-    after, ids = encoded(engine, state, before)
-    return chopped(engine.tokenizer, engine.dfa, after, ids, max_tokens)
-
-
 def encoded(
     engine: TextEngine[Any], state: Hashable, before: Sequence[int] = ()
 ) -> tuple[int, tuple[int, ...]]:
-    """What `chop` has before it gives anything back: (the state of `engine.dfa` after the forced
-    text that is tokenized, its ids). Takes what `chop` takes."""
+    """What is chopped in a state of the engine: (the state of `engine.dfa` after the forced text
+    that is tokenized, its ids). before: the ids that led there, prompt first. No ids where nothing
+    is forced, and where encode does not give the forced text back (a normalizer, a character that
+    is under way)."""
     start = text_state(engine, state)
     text, ids = in_context(engine.tokenizer, before, bytes_from(engine.dfa, start))
     return engine.dfa.walk(text, start), ids

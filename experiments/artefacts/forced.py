@@ -5,9 +5,8 @@ is certain by the canonical automaton, by the lift, and what the published heuri
 (`chop`, giving back up to 0, 1, 2 or 4 ids, or 7 bytes, or 4 ids whatever the grammar allows). A
 run is compared with the ids that come; if it departs, the ids up to there are known, the next one
 is taken from the text, and it is looked whether any text of the language is tokenized so.
-*Ways*: a model writes under schemas of several families with the canonical constraint, the lift,
-and the lift with `chop`, each with and without feeding known ids in one pass, one after the other
-in one warm process.
+*Ways*: a model writes under schemas of several families with the canonical constraint and the
+lift, each with and without feeding certain ids in one pass, one after the other in one process.
 """
 
 from __future__ import annotations
@@ -27,14 +26,13 @@ import pandas as pd
 from bpe_automata import Tokenizer, compile_regex, constrain
 from bpe_automata._automata.compile import Budget
 from bpe_automata._automata.dfa import ByteDFA
-from bpe_automata._constructions.engine import TextEngine
 from bpe_automata._decoding.constraint import Method
-from bpe_automata._decoding.forced import Forced, bytes_from, forced_tokens
-from bpe_automata._kernels.bits import has, only
+from bpe_automata._decoding.forced import bytes_from, forced_tokens
+from bpe_automata._kernels.bits import has
 from bpe_automata.errors import BpeAutomataError
-from bpe_automata.sampling._logits import Model, draw, log_probabilities
+from bpe_automata.sampling import decode
 from bpe_automata.schemas import json_schema
-from experiments.chop import chop, chopped, encoded
+from experiments.chop import chopped, encoded
 from experiments.engines import INSTALL
 from experiments.files import lines_of, require
 from experiments.inputs import SCHEMAS, SMOKE_SCHEMAS, Case, files_of, schema_cases
@@ -64,6 +62,7 @@ CHOPS: dict[str, Row] = {f"chop {k}": {"max_tokens": k} for k in (0, 1, 2, 4)}
 CHOPS["chop 7 bytes"] = {"max_tokens": 1, "least_bytes": 7}
 CHOPS["chop 4, no grammar"] = {"max_tokens": 4, "grammar": False}
 METHODS = ("canonical", "lift", *CHOPS)
+WARM = r'\{"a":(true|false|[0-9]+)\}'
 COUNTS = ("ids", "known", "runs", "departing", "no_match")
 LONGEST, BUDGET = 20_000, Budget(max_states=5_000, max_seconds=20)
 """Characters of a regex (outlines-core makes up to 27 million of one schema), and of its
@@ -220,41 +219,13 @@ def follows(engine: Any, state: Any, run: Sequence[int]) -> bool:
 
 # A model writes.
 
-Known = Callable[[TextEngine[Any], Any, Sequence[int], int], Forced[Any]]
-"""(engine, state, ids that led there with the prompt, most) -> the ids that come next, and the
-state that they lead to."""
-
-
-def nothing(engine: TextEngine[Any], state: Any, before: Sequence[int], most: int) -> Forced[Any]:
-    """The model is asked for every id."""
-    return Forced((), state)
-
-
-def certain(engine: TextEngine[Any], state: Any, before: Sequence[int], most: int) -> Forced[Any]:
-    """As long as one id only is possible; end-of-sequence too."""
-    run = forced_tokens(engine, state, most)
-    end = only(engine.mask(run.state)) if len(run.ids) < most else -1
-    return Forced((*run.ids, end), run.state) if end in engine.eos_ids else run
-
-
-def heuristic(engine: TextEngine[Any], state: Any, before: Sequence[int], most: int) -> Forced[Any]:
-    """What `chop` appends."""
-    ids = chop(engine, state, before)[:most]
-    for token in ids:
-        state = engine.step(state, token)
-    return Forced(ids, state)
-
-
-WAYS: dict[str, tuple[Method, Known]] = {
-    "lift": ("lift", nothing),
-    "lift forced": ("lift", certain),
-    "chop": ("lift", heuristic),
-    "canonical": ("canonical", nothing),
-    "canonical forced": ("canonical", certain),
+WAYS: dict[str, tuple[Method, bool]] = {
+    "lift": ("lift", False),
+    "lift forced": ("lift", True),
+    "canonical": ("canonical", False),
+    "canonical forced": ("canonical", True),
 }
-AGAINST = {"canonical forced": "canonical", "lift forced": "lift", "chop": "lift"}
-"""Each way that knows ids, and the way without that it is held against. `chop` may write another
-text than that one, and is compared by seconds for each id."""
+"""By name: the method, and are certain ids fed in one pass?"""
 
 
 @lru_cache(maxsize=1)
@@ -283,10 +254,10 @@ def chosen(config: Config, family: str) -> list[tuple[str, str, ByteDFA]]:
 @cache
 def warmed(loaded: LoadedModel) -> None:
     """Each way once, so that no kernel is compiled or loaded on the clock."""
-    dfa, prompt = compile_regex(r'\{"a":(true|false|[0-9]+)\}'), loaded.prompt_ids("{")
-    for method, known in WAYS.values():
-        engine = constrain(loaded.tokenizer, dfa, method, eos_ids=loaded.eos_ids).engine
-        write(causal(loaded), engine, prompt, known, Config(way_ids=6))
+    prompt = loaded.prompt_ids("{")
+    for method, forced in WAYS.values():
+        constraint = constrain(loaded.tokenizer, WARM, method, eos_ids=loaded.eos_ids)
+        decode(causal(loaded), constraint, prompt, max_new_tokens=6, forced=forced)
 
 
 def ways(config: Config, family: str, index: int) -> list[Row]:
@@ -302,63 +273,24 @@ def ways(config: Config, family: str, index: int) -> list[Row]:
     prompt, model, rows = loaded.prompt_ids(text), causal(loaded), list[Row]()
     about = {"family": family, "schema": name, "model": loaded.name}
     about |= {"device": device_name(loaded.device)}
+    drawing: Row = {"temperature": config.temperature, "seed": config.seed}
     names, turn = [*WAYS], index % len(WAYS)
     for way in names[turn:] + names[:turn]:
-        method, known = WAYS[way]
+        method, forced = WAYS[way]
         options: Row = {"eos_ids": loaded.eos_ids, "added_tokens": False}
         constraint = constrain(loaded.tokenizer, dfa, method, **options)
         model(prompt)
-        call = partial(write, model, constraint.engine, prompt, known, config)
-        spent, (written, row) = timed(call)
-        matcher = constraint.matcher(prompt)
-        for token in written:  # raises where a mask does not allow one, as after a heuristic
-            matcher.advance(token)
-        ids = [token for token in written if token not in loaded.eos_ids]
-        answer, ended = loaded.tokenizer.decode(ids, prompt), matcher.is_accepting
-        own = loaded.prompt_ids(text + answer) == [*prompt, *ids] if ended else None
-        said = {"way": way, "written": len(written), "ended": ended, "own": own, "text": answer}
-        rows.append(about | said | {"bytes": len(answer.encode()), "s": spent} | row)
+        call = partial(decode, model, constraint, prompt, forced=forced, **drawing)
+        spent, made = timed(partial(call, max_new_tokens=config.way_ids))
+        own = loaded.prompt_ids(text + made.text) == [*prompt, *made.ids] if made.complete else None
+        said = {"way": way, "written": len(made.ids) + made.complete, "ended": made.complete}
+        said |= {"own": own, "text": made.text, "bytes": len(made.text.encode())}
+        rows.append(about | said | {"passes": made.passes, "s": spent})
     return rows
-
-
-def write(
-    model: Model, engine: TextEngine[Any], prompt: Sequence[int], known: Known, config: Config
-) -> tuple[list[int], Row]:
-    """(ids, end-of-sequence included; how many were known at once, each time, and passes of the
-    model): the loop of `sampling.decode`. Each id takes one uniform number from the
-    generator, also one that is known, so the text is the same with `certain`."""
-    ids, runs, passes = list[int](), list[int](), 0
-    rng = np.random.default_rng(config.seed)
-
-    def is_over() -> bool:
-        return len(ids) == config.way_ids or bool({*ids[-1:]} & {*engine.eos_ids})
-
-    state = engine.initial(prompt)
-    while True:
-        run = known(engine, state, [*prompt, *ids], config.way_ids - len(ids))
-        if run.ids:
-            runs.append(len(run.ids))
-            ids += run.ids
-            rng.random(len(run.ids))
-            state = run.state
-        bits = engine.mask(state)
-        if is_over() or not bits.any():
-            break
-        log_probs = log_probabilities(model([*prompt, *ids]), engine.n_ids, config.temperature)
-        passes += 1
-        allowed = np.unpackbits(bits.view(np.uint8), count=engine.n_ids, bitorder="little")
-        greedy = not config.temperature
-        token, _ = draw(log_probs, allowed.view(bool), rng.random(), greedy=greedy)
-        ids.append(token)
-        if is_over():
-            break
-        state = engine.step(state, token)
-    return ids, {"runs": runs, "passes": passes}
 
 
 # What the rows say.
 
-SHORT = {"canonical forced": "canonical", "lift forced": "lift", "chop": "lift, chop (heuristic)"}
 TITLES = {
     "known": "Ids that are known before the model is asked",
     "departing": "Runs that are not what the text goes on with",
@@ -420,7 +352,8 @@ def written(rows: pd.DataFrame) -> pd.DataFrame:
     found["bytes an id"] = found["bytes"] / found["written"]
     by = found.set_index(["family", "schema", "way"])
     names = [found["family"], found["schema"]]
-    base = by["ms an id"].loc[[*zip(*names, found["way"].replace(AGAINST), strict=True)]]
+    without = found["way"].str.removesuffix(" forced")
+    base = by["ms an id"].loc[[*zip(*names, without, strict=True)]]
     lift = by.xs("lift", level="way")["a byte"].loc[[*zip(*names, strict=True)]]
     found["wall"] = found["ms an id"] / base.to_numpy()
     found["against the lift"] = found["a byte"] / lift.to_numpy()
@@ -445,7 +378,6 @@ def ways_table(found: pd.DataFrame) -> Table:
         ended = of[of["ended"].astype(bool)]
         line = {"way": way, "texts": len(of), "complete": len(ended)}
         line |= {"own ids": f"{ended['own'].astype(bool).sum()} of {len(ended)}"}
-        line |= {"longest run": max((run for runs in of["runs"] for run in runs), default=0)}
         line |= {"passes saved": middle(of["saved"]), "wall": middle(of["wall"])}
         line |= {name: of[name].median() for name in ("bytes an id", "ms an id")}
         lines.append(line | {"a byte, against the lift": middle(of["against the lift"])})
@@ -458,8 +390,7 @@ def ways_table(found: pd.DataFrame) -> Table:
 
         wall: time with known ids fed in one pass, as a multiple of that with the model asked for
         each; the text is the same in {same["canonical"]} (canonical) and {same["lift"]} (lift) of
-        {len(text)}. chop: what llguidance appends, under the masks of the lift; it may write
-        another text, so its time is for each id, against the lift without it
+        {len(text)}
 
         own ids: complete texts with the ids that `encode` gives them, of all that are complete
 
@@ -472,36 +403,35 @@ def ways_table(found: pd.DataFrame) -> Table:
 
 
 def figure(rows: pd.DataFrame) -> Figure:
-    """What forced ids save, schema by schema, and how long their runs are."""
+    """What forced ids save, schema by schema."""
     found = written(rows)
-    by = {way: found[found["way"] == way].set_index(["family", "schema"]) for way in SHORT}
-    own, lift = by["canonical forced"], by["lift forced"]
+    own, lift = (
+        found[found["way"] == f"{method} forced"].set_index(["family", "schema"])
+        for method in ("canonical", "lift")
+    )
     at = own.groupby("family", sort=False).ngroup()
     order = own.assign(at=at).sort_values(["at", "saved"], ascending=[True, False])
     heights = -np.arange(len(order)) - 1.2 * order["at"].to_numpy()
     height = 2.4 + 0.14 * (heights.max() - heights.min() + 1)
-    drawn, ((saved, runs),) = panels(1, 2, (11, height), width_ratios=(1.2, 1))
+    drawn, ((axes,),) = panels(1, 1, (8, height))
     ends = [100 * of.loc[order.index, "saved"] for of in (own, lift)]
-    saved.hlines(heights, *ends, color=PALE, linewidth=1.5, zorder=1)
-    saved.scatter(ends[1], heights, marker="s", s=44, facecolor="white", edgecolor=LIFT)
-    saved.scatter(ends[0], heights, s=20, color=CANONICAL, zorder=3)
+    axes.hlines(heights, *ends, color=PALE, linewidth=1.5, zorder=1)
+    square = {"marker": "s", "s": 44, "facecolor": "white", "edgecolor": LIFT}
+    axes.scatter(ends[1], heights, label="lift", **square)
+    axes.scatter(ends[0], heights, s=20, color=CANONICAL, zorder=3, label="canonical")
+    axes.axvline(ends[0].median(), color=CANONICAL, linestyle="--", zorder=0)
+    axes.axvline(ends[1].median(), color=LIFT, linestyle="--", zorder=0)
     middles = pd.Series(heights, order["at"]).groupby(level=0).mean()
-    saved.set_yticks(middles, order.index.get_level_values(0).unique())
-    saved.set_xlabel("forward passes saved (%)")
-    for (way, of), color in zip(by.items(), (CANONICAL, LIFT, PALE), strict=True):
-        saved.axvline(100 * of["saved"].median(), color=color, linestyle="--", zorder=0)
-        lengths = np.concatenate([[0], *of["runs"]])
-        shares = [100 * lengths[lengths >= k].sum() / of["written"].sum() for k in range(1, 13)]
-        runs.step(range(1, 13), shares, where="mid", color=color, label=SHORT[way])
-    runs.set(xlabel="ids in a run, at least", ylabel="ids in such runs (% of all)")
-    runs.legend(frameon=False)
+    axes.set_yticks(middles, order.index.get_level_values(0).unique())
+    axes.set_xlabel("forward passes saved (%)")
+    axes.legend(frameon=False)
     headline = (
-        f"Under a schema, the tokenizer's own ids leave {100 * own['saved'].median():.0f} % of the "
-        f"forward passes out; any tokenization, {100 * lift['saved'].median():.0f} %"
+        f"Under a schema, the tokenizer's own ids leave {ends[0].median():.0f} % of the "
+        f"forward passes out; any tokenization, {ends[1].median():.0f} %"
     )
     note = (
         f"{found['model'].iloc[0]}; n = {len(own)} schemas, a text of each way. A line: one "
-        "schema, both ways joined. Dashed: medians over schemas. Right: all families together."
+        "schema, both ways joined. Dashed: medians over schemas."
     )
     return Figure(drawn, headline, note)
 
@@ -513,20 +443,19 @@ def numbers(rows: pd.DataFrame) -> dict[str, str]:
     found = written(rows)
     model, device = found["model"].iloc[0], found["device"].iloc[0]
 
-    def said(way: str, value: str, format_: Callable[[float], str]) -> str:
-        return with_ends(format_)(middle(found.loc[found["way"] == way, value]))
+    def said(method: str, value: str, format_: Callable[[float], str]) -> str:
+        return with_ends(format_)(middle(found.loc[found["way"] == f"{method} forced", value]))
 
-    saved = {way: said(way, "saved", percent(0)) for way in SHORT}
-    wall = {way: said(way, "wall", fixed(2)) for way in SHORT}
+    saved = {method: said(method, "saved", percent(0)) for method in ("canonical", "lift")}
+    wall = {method: said(method, "wall", fixed(2)) for method in ("canonical", "lift")}
     return {
         "forced": f"""On JSON schemas the canonical automaton leaves no choice about
         {ends["canonical"]} of all ids, the lift about {ends["lift"]}, and the published heuristic
         appends {ends["chop 4"]} ([table](paper_figures/forced.md), `python -m experiments run
         forced`).""",
         "speedup": f"""Under {found.groupby(["family", "schema"]).ngroups} schemas, {model} on
-        {device} is not asked for {saved["canonical forced"]} of the ids by the canonical automaton
-        and for {saved["lift forced"]} by the lift ({saved["chop"]} with the published heuristic);
-        the same texts take {wall["canonical forced"]} and {wall["lift forced"]} times as long as
-        without (medians over schemas, with exact intervals of 95 %;
+        {device} is not asked for {saved["canonical"]} of the ids by the canonical automaton and for
+        {saved["lift"]} by the lift; the same texts take {wall["canonical"]} and {wall["lift"]}
+        times as long as without (medians over schemas, with exact intervals of 95 %;
         [tables](paper_figures/forced.md)).""",
     }

@@ -1,20 +1,17 @@
-"""Forced tokens: counts against those by hand, and the loop that is timed."""
+"""Forced tokens: counts against those by hand."""
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
-from bpe_automata import compile_regex, constrain
-from bpe_automata.sampling import decode
+from bpe_automata import compile_regex
 from bpe_automata.testing import small_tokenizer
 from experiments.artefacts import forced
-from experiments.artefacts.forced import METHODS, certain, nothing, walked, write
+from experiments.artefacts.forced import METHODS, walked
 from experiments.inputs import Case
 
 MERGES = [("b", "c"), ("a", "bc"), ("b", "d"), ("a", "bd")]
-TOKENIZER = small_tokenizer([*"abcdefghx", "bc", "abc", "bd", "abd"], MERGES, added=["<end>"])
-END = 13
+TOKENIZER = small_tokenizer([*"abcdefghx", "bc", "abc", "bd", "abd"], MERGES)
 
 
 def counts(regex, *texts):
@@ -37,32 +34,15 @@ def test_counts_by_hand():
     }
 
 
-class Opinion:
-    """A model whose opinion depends on the length; it counts, and keeps what it was asked."""
-
-    def __init__(self):
-        self.passes, self.asked = 0, []
-        self.noise = np.random.default_rng(0).normal(size=(32, TOKENIZER.n_ids))
-
-    def __call__(self, ids):
-        self.passes += 1
-        self.asked.append(tuple(ids))
-        return self.noise[len(ids) % 32]
-
-
-@pytest.mark.parametrize("temperature", [0.0, 1.0])
-@pytest.mark.parametrize("method", ["canonical", "lift"])
-@pytest.mark.parametrize("regex", ["xab(c|d){1,4}", "(ab|c)*he", "abd|hh"])
-def test_the_loop_is_that_of_decode(regex, method, temperature):
-    """With and without forced ids: the ids, the passes, and what the model is asked."""
-    for seed, (known, is_forced) in enumerate([(nothing, False), (certain, True)] * 3):
-        constraint = constrain(TOKENIZER, regex, method, eos_ids=(END,), added_tokens=False)
-        theirs, ours = Opinion(), Opinion()
-        asked = {"max_new_tokens": 9, "temperature": temperature, "seed": seed}
-        expected = decode(theirs, constraint, (4, 5), forced=is_forced, **asked)
-        config = forced.Config(way_ids=9, temperature=temperature, seed=seed)
-        ids, row = write(ours, constraint.engine, (4, 5), known, config)
-        assert tuple(token for token in ids if token != END) == expected.ids
-        assert row["passes"] == ours.passes == expected.passes
-        assert ours.asked == theirs.asked
-        assert sum(row["runs"]) == expected.forced
+def test_schemas_in_both_styles():
+    pytest.importorskip("outlines_core")
+    schema = {"type": "object", "properties": {"a": {"type": "boolean"}}, "required": ["a"]}
+    schema["additionalProperties"] = False
+    for style, text in (("compact", '{"a":true}'), ("spaced", '{"a": true}')):
+        case = Case("s", "g", {"schema": schema}, (text, "no"), (True, True))
+        dfa, texts, other, refused = forced.item_of(case, style)
+        assert (texts, other, refused) == ((text,), 1, "")
+        assert dfa.accepts(b'{"a": true}') == (style == "spaced")
+    refused = forced.item_of(Case("s", "g", {"schema": {"type": "nonsense"}}, (), ()), "compact")
+    assert refused[0] is None
+    assert refused[3].startswith("outlines-core: ")
