@@ -9,7 +9,7 @@ for that method. Those that finish are compared, as languages and by their first
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -74,17 +74,8 @@ class Config:
 SMOKE = Config(("[a-z]{n}", "alternations nested n deep"), largest=2, merges=300, limit=20)
 
 
-@dataclass(frozen=True)
-class Built:
-    """states, transitions: None where nothing was written out; integers: what has to be kept for
-    this regex, 1 a state, 2 a transition (token, target) and 2 a relevant pair."""
-
-    first: Any
-    states: int | None = None
-    transitions: int | None = None
-    integers: int | None = None
-    automaton: Callable[[], TokenAutomaton] | None = None
-
+Built = tuple[Sequence[int], Callable[[], TokenAutomaton] | None, list[int]]
+"""The first mask; the automaton, None where none is written out; its states and transitions."""
 
 # A method constructs on the clock; what it returns describes the result when the clock has stopped.
 
@@ -92,25 +83,19 @@ class Built:
 def direct(bench: Reference, dfa: ByteDFA) -> Callable[[], Built]:
     """DirectMerge on base symbols, as published."""
     merged = direct_merge(bench.symbols(dfa), bench.merges)
-
-    def built() -> Built:
-        q, t = len(merged.states()), sum(map(len, merged.out.values()))
-        return Built(merged.out[merged.start], q, t, q + 2 * t, lambda: explicit(merged))
-
-    return built
+    size = [len(merged.states()), sum(map(len, merged.out.values()))]
+    return lambda: ([*merged.out[merged.start]], lambda: explicit(merged), size)
 
 
 def cartesian(bench: Reference, dfa: ByteDFA) -> Callable[[], Built]:
     """CartesianMerge as published: the lift, and the relevant states of the product."""
-    lifted = bench.lifted(dfa)
-    product = CartesianProduct(lifted, bench.texts)
+    product = CartesianProduct(bench.lifted(dfa), bench.texts)
     relevant = product.relevant
 
     def built() -> Built:
-        transitions = sum(len(product_mask(product, pair)) for pair in relevant)
-        kept = len(lifted.states()) + 2 * sum(map(len, lifted.out.values())) + 2 * len(relevant)
+        size = [len(relevant), sum(len(product_mask(product, pair)) for pair in relevant)]
         first = product_mask(product, product.start)
-        return Built(first, len(relevant), transitions, kept, lambda: explicit(product.automaton()))
+        return [*first], lambda: explicit(product.automaton()), size
 
     return built
 
@@ -119,15 +104,15 @@ def lazy(bench: Reference, dfa: ByteDFA) -> Callable[[], Built]:
     """CartesianMerge of the package, to its first mask; no automaton is written out."""
     engine = CartesianMerge(bench.tokenizer, dfa)
     mask = engine.mask(engine.initial())
-    return lambda: Built(members(mask).tolist())
+    return lambda: (members(mask).tolist(), None, [])
 
 
 def written_out(bench: Reference, dfa: ByteDFA) -> Callable[[], Built]:
     """CartesianMerge of the package, the whole automaton; its states hold the last id."""
     engine = CartesianMerge(bench.tokenizer, dfa)
     made = explore(engine, engine.initial(), 2**62)
-    q, t = made.n_states, made.n_transitions
-    return lambda: Built(made.row(made.start)[0].tolist(), q, t, q + 2 * t, lambda: made)
+    size = [made.n_states, made.n_transitions]
+    return lambda: (made.row(made.start)[0].tolist(), lambda: made, size)
 
 
 METHODS = {DIRECT: direct, CARTESIAN: cartesian, LAZY: lazy, EXPLICIT: written_out}
@@ -145,7 +130,7 @@ def prepared(merges: int | None) -> tuple[Reference, dict[str, float]]:
     compiled = [compile_regex(regex) for regex in WARM]
     seconds = {LAZY: timed(lambda: canonical_automaton(bench.tokenizer))[0]}
     for dfa in compiled:
-        written_out(bench, dfa)().automaton().minimised()  # type: ignore[misc]
+        written_out(bench, dfa)()[1]().minimised()  # type: ignore[misc]
     seconds[CARTESIAN] = timed(lambda: (bench.texts, bench.spelled))[0]
     return bench, seconds
 
@@ -188,13 +173,10 @@ def constructed(
         return {"status": f"over {config.mb / 1e3:g} GB"}
     except Exception as error:  # what one cannot make, others may
         return {"status": "failed"} | failed(error)
-    found = built()
-    first = tuple(sorted(found.first))
-    row: Row = {"status": DONE, "construction": seconds, "states": found.states}
-    row |= {"transitions": found.transitions, "integers": found.integers}
-    row |= {"first ids": len(first), "first crc32": zlib.crc32(repr(first).encode())}
-    is_kept = found.automaton is not None and (found.transitions or 0) <= config.most_kept
-    mine = found.automaton() if found.automaton is not None and is_kept else None
+    first, automaton, size = built()
+    row: Row = {"status": DONE, "construction": seconds, "size": size}
+    row |= {"first ids": len(first), "first crc32": zlib.crc32(repr(sorted(first)).encode())}
+    mine = automaton() if automaton and size[1] <= config.most_kept else None
     row |= {"equal to": [], "disagrees": []}
     for name, (other, theirs) in others.items():
         if other["first crc32"] != row["first crc32"]:
@@ -215,7 +197,7 @@ def constructed(
 
 def pair(values: Any) -> str | None:
     """States and transitions."""
-    return None if any(pd.isna(v) for v in values) else " / ".join(f"{v:,.0f}" for v in values)
+    return " / ".join(map(whole, values)) if isinstance(values, list) and values else None
 
 
 def grown(rows: pd.DataFrame) -> pd.DataFrame:
@@ -227,12 +209,10 @@ def grown(rows: pd.DataFrame) -> pd.DataFrame:
 def tables(rows: pd.DataFrame) -> list[Table]:
     """Sizes, and seconds."""
     found, at = grown(rows), {"index": "name", "columns": "method"}
-    found["size"] = [pair(one) for one in found[["states", "transitions"]].values.tolist()]
     found["spent"] = [seconds(row) for _, row in found.iterrows()]
     names, written = found["name"].unique(), [method for method in METHODS if method != LAZY]
-    sizes = found.pivot(**at, values="size").reindex(names)[written]
-    minimal = found[[isinstance(m, list) for m in found["minimal"]]].set_index("name")["minimal"]
-    sizes["minimal"] = minimal.map(pair)
+    sizes = found.pivot(**at, values="size").reindex(names)[written].map(pair)
+    sizes["minimal"] = found.dropna(subset=["minimal"]).set_index("name")["minimal"].map(pair)
     sizes["equal"] = found.explode("equal to").groupby("name")["equal to"].nunique() + 1
     sizes["equal"] = sizes["equal"].where(sizes["equal"] > 1)
     spent = found.pivot(**at, values="spent").reindex(names)[[*METHODS]]
@@ -273,35 +253,31 @@ def seconds(row: pd.Series) -> str:
 
 
 def figure(rows: pd.DataFrame) -> Figure:
-    """A column per family; seconds above, integers to keep below; log scales."""
+    """A panel per family; seconds, on log scales."""
     found = grown(rows)
     families = [*found.groupby("family", sort=False)]
     width = max(3.1 * len(families), 6.2)
-    drawn, axes = panels(2, len(families), (width, 6.6), sharex="col", sharey="row")
-    for column, (family, group) in zip(axes.T, families, strict=True):
+    drawn, axes = panels(1, len(families), (width, 3.8), sharey="row")
+    limit = 1.5 * found["construction"].max()
+    for panel, (family, group) in zip(axes[0], families, strict=True):
         sizes = sorted(group["n"].unique())
-        limit = group["construction"].max()
-        for panel, value in zip(column, ("construction", "integers"), strict=True):
-            for k, (method, color) in enumerate(COLORS.items()):
-                of = group[group["method"] == method]
-                points = of[of["status"] == DONE].dropna(subset=[value])
-                marks = {"color": color, "marker": "s^oo"[k], "markersize": 8 - k, "zorder": 2 + k}
-                panel.plot(points["n"], points[value], label=method, **marks)
-                stopped = of[of["status"].str.startswith("over")]
-                if value == "construction":
-                    cross = {"color": color, "s": 120 - 20 * k, "marker": "x", "zorder": 9}
-                    panel.scatter(stopped["n"], [1.5 * limit] * len(stopped), **cross)
-            panel.set_yscale("log")
-            if sizes[-1] > 2 * len(sizes):
-                panel.set_xscale("log", base=2)
-            panel.set_xticks(sizes, [f"{n:.0f}" for n in sizes])
-            panel.minorticks_off()
-            panel.grid(axis="y", color=PALE, alpha=0.4)
-        column[0].set_title(str(family), loc="left", fontsize=11)
-        column[1].set_xlabel("n")
+        for k, (method, color) in enumerate(COLORS.items()):
+            of = group[group["method"] == method]
+            done, stopped = of[of["status"] == DONE], of[of["status"].str.startswith("over")]
+            marks = {"color": color, "marker": "s^oo"[k], "markersize": 8 - k, "zorder": 2 + k}
+            panel.plot(done["n"], done["construction"], label=method, **marks)
+            cross = {"color": color, "s": 120 - 20 * k, "marker": "x", "zorder": 9}
+            panel.scatter(stopped["n"], [limit] * len(stopped), **cross)
+        panel.set_yscale("log")
+        if sizes[-1] > 2 * len(sizes):
+            panel.set_xscale("log", base=2)
+        panel.set_xticks(sizes, [f"{n:.0f}" for n in sizes])
+        panel.minorticks_off()
+        panel.grid(axis="y", color=PALE, alpha=0.4)
+        panel.set_title(str(family), loc="left", fontsize=11)
+        panel.set_xlabel("n")
     axes[0, 0].set_ylabel("seconds (log scale)")
-    axes[1, 0].set_ylabel("integers to keep (log scale)")
-    axes[1, -1].legend(loc="upper left", frameon=False, fontsize=9)
+    axes[0, -1].legend(loc="upper left", frameon=False, fontsize=9)
     at_end = found[(found["method"] == DIRECT) & found["status"].str.startswith("over")]
     stops = [f"at n = {row['n']:.0f} for {row['family']}" for _, row in at_end.iterrows()]
     slowest = found[(found["method"] == LAZY)]["construction"].max()
@@ -309,9 +285,8 @@ def figure(rows: pd.DataFrame) -> Figure:
         f"DirectMerge stops being practical: it is over a limit {' and '.join(stops)};\n"
         f"the package makes the first mask of each regex in at most {slowest:.2g} s"
     )
-    note = f"""{NAME}. x: given up. Integers: 1 a state, 2 a transition; CartesianMerge (reference)
-keeps the lift and its relevant pairs, besides the forbidden sets of all texts, which regexes share.
-The reference is the published algorithms in plain Python. Each construction was timed once."""
+    note = f"""{NAME}. x: given up. The reference is the published algorithms in plain Python. Each
+construction was timed once."""
     return Figure(drawn, headline, " ".join(note.split()))
 
 
@@ -321,7 +296,7 @@ def numbers(rows: pd.DataFrame) -> dict[str, str]:
     done = found[found["status"] == DONE]
     wrong = sum(map(len, done["disagrees"]))
     compared = sum(map(len, done["equal to"])) + wrong
-    least = done[[isinstance(m, list) for m in done["minimal"]]]
+    least = done.dropna(subset=["minimal"])
     large = least[least["family"].isin(("[a-z]{n}", ".{n}"))].groupby("family").last()[::-1]
     shown = [
         f"`{row['regex']}` has {row['minimal'][1] / 1e6:.1f} million transitions"
