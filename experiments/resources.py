@@ -8,7 +8,7 @@ import resource
 import signal
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -64,25 +64,14 @@ def resident(field: str) -> float | None:
     return next(int(line.split()[1]) * 1024 / 1e6 for line in lines if line.startswith(field))
 
 
-def give_back() -> None:
-    """Freed memory goes back to the system, so that it is not counted, nor found by what follows
-    as if it were its own."""
+def settled() -> float:
+    """Resident megabytes once freed memory is given back to the system, so that what follows does
+    not find it as if it were its own; 0.0 where that is not known."""
     gc.collect()
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # of glibc only
     if trim is not None:
         trim(0)
-
-
-def settled() -> float:
-    """Resident megabytes once freed memory is given back; 0.0 where that is not known."""
-    give_back()
     return resident("VmRSS") or 0.0
-
-
-def forget_peak() -> None:
-    """Linux can be told to begin the peak of resident memory anew; elsewhere it is of all time."""
-    with suppress(OSError):
-        Path("/proc/self/clear_refs").write_text("5")
 
 
 @contextmanager

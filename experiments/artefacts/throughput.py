@@ -22,12 +22,12 @@ import pandas as pd
 
 from bpe_automata import Constraint, constrain
 from bpe_automata._decoding.constraint import Method
-from experiments.batched import Drawn, Masked, is_queued, sample_batch
+from experiments.batched import Drawn, is_queued, sample_batch
 from experiments.graphed import Graphed
 from experiments.lab import Row
 from experiments.models import LoadedModel, opened
 from experiments.resources import timed
-from experiments.show import CANONICAL, LIFT, Figure, Table, fixed, markdown, panels, percent, three
+from experiments.show import CANONICAL, LIFT, Figure, Table, fixed, markdown, panels, percent
 from experiments.statistics import median_interval
 
 TITLE, TIMED = "Throughput of sampling under masks", True
@@ -40,9 +40,7 @@ THROWAWAY = r"(\w+[ \n])*"
 """What the first to sample under a mask does for all is done under this one."""
 METHODS: dict[str, Method] = {"canonical": "canonical", "lift": "lift"}
 COLORS = {"canonical": CANONICAL, "lift": LIFT}
-GOAL, GOAL_BATCH, SEEDS = 0.97, 64, 1000
-"""The least ratio to the throughput without masks, the batch that it is asked of; between two seeds
-of the config, for the rounds."""
+SEEDS = 1000  # between two seeds of the config, for the rounds
 
 
 @dataclass(frozen=True)
@@ -102,11 +100,8 @@ def measure(config: Config, dtype: str, passes: str, batch: int) -> list[Row]:
     said |= {"note": loaded.note, "thread": not is_queued(loaded.model)}
     said |= {"free": spent[None][1:]}
     return [
-        said
-        | {"language": language, "method": method, "constrained": spent[language, method][1:]}
-        | {"cold": [spent[None][0], spent[language, method][0]]}
-        | {"masks": masks(loaded, draw(constraint, first), constraint)}
-        for (language, method), constraint in made.items()
+        said | {"language": language, "method": method, "constrained": spent[language, method][1:]}
+        for language, method in pairs
     ]
 
 
@@ -129,14 +124,6 @@ def drawn(
     return sample_batch(model, prompt, constraint, batch, **options)
 
 
-def masks(loaded: LoadedModel, texts: list[Drawn], constraint: Constraint) -> list[float]:
-    """Seconds of each step of moving the matchers of a batch on and packing their masks, along
-    samples that were just drawn, by a host that does nothing else."""
-    rows = Masked(constraint, loaded.prompt_ids(PROMPT), len(texts), pinned=False)
-    columns = zip(*(text.ids for text in texts), strict=True)
-    return [timed(partial(rows.read, column))[0] for column in columns]
-
-
 # What the rows say.
 
 
@@ -157,23 +144,17 @@ def summary(rows: pd.DataFrame) -> pd.DataFrame:
         free=ids / rows["free"].map(np.median),
         constrained=ids / rows["constrained"].map(np.median),
         rounds=rows["free"].map(len),
-        first=[free / own for free, own in rows["cold"]],
-        step=rows["masks"].map(np.median) * 1e3,
     )
 
 
 def tables(rows: pd.DataFrame) -> list[Table]:
     """A line for each dtype, batch, language and method."""
     found = summary(rows)
-    reached = f"at least {GOAL:.0%} at batch {GOAL_BATCH}"
-    found[reached] = np.where(found["ratio"] >= GOAL, "yes", "NO")
-    found.loc[found["batch"] != GOAL_BATCH, reached] = None
     names = {"where": "device", "dtype": "dtype", "batch": "batch", "language": "language"}
     names |= {"method": "method", "free": "free tokens/s", "constrained": "constrained tokens/s"}
-    names |= {"ratio": "ratio", "low": "from", "high": "to", reached: reached}
-    names |= {"first": "first time ratio", "step": "masks of a step, ms"}
+    names |= {"ratio": "ratio", "low": "from", "high": "to"}
     data = found[[*names]].rename(columns=names)
-    formats = dict.fromkeys(("ratio", "from", "to", "first time ratio"), percent(1))
+    formats = dict.fromkeys(("ratio", "from", "to"), percent(1))
     formats |= dict.fromkeys(("free tokens/s", "constrained tokens/s"), fixed(1))
     by_whom = "another thread" if found["thread"].all() else "the thread that queues its work"
     note = f"""{found["length"].iloc[0]} ids of each sample after one prompt, which is read once; n
@@ -184,14 +165,10 @@ def tables(rows: pd.DataFrame) -> list[Table]:
 
         the time of a batch begins before the model reads the prompt, under masks and without
 
-        first time: in a round before these, with new constraints, when the kernels are loaded
-        already; in later rounds a constraint has seen the texts of earlier ones
-
-        masks of a step: moving all matchers of the batch on and packing their masks, alone; the
-        loop does this while the model reads, in {by_whom}
+        in a round before these constraints are new: later ones have seen the texts of earlier ones.
+        Masks are made while the model reads, in {by_whom}
 
         {found["model"].iloc[0]}. {found["note"].iloc[0]}"""
-    formats |= {"masks of a step, ms": three}
     return [Table(f"On a {' and '.join(found['where'].unique())}", data, formats, note)]
 
 

@@ -13,7 +13,6 @@ from typing import Any
 
 from bpe_automata import Tokenizer
 from bpe_automata._automata.dfa import ByteDFA
-from bpe_automata.errors import ArgumentError
 from bpe_automata.reference import (
     AllTexts,
     Merge,
@@ -29,7 +28,6 @@ from bpe_automata.reference._token_dfa import Token
 MISTRAL = "mistral-v1"
 """The tokenizer of Mistral-7B-v0.1, out of the package mistral-common."""
 NAME = "Mistral-7B-v0.1, BPE alone"
-MERGES_HELP = "only the first so many merges of the Mistral-7B table (none: all of them)"
 _UNUSED = "\ue000"
 """Begins the text of ids that are no text here. No base symbol holds it, so that no merge can."""
 
@@ -42,23 +40,10 @@ def mistral() -> Tokenizer:
 
 @lru_cache(maxsize=1)
 def mistral_table(merges: int | None = None) -> Tokenizer:
-    """BPE alone of the Mistral-7B table, or of its first `merges`. Raises MissingDependencyError,
-    ArgumentError."""
-    return Tokenizer.from_json(bpe_alone_of_mistral(merges), name=name_of(merges))
-
-
-def name_of(merges: int | None) -> str:
-    """What the table is called in a title."""
-    return NAME if merges is None else f"{NAME}, its first {merges:,} merges"
-
-
-def bpe_alone_of_mistral(merges: int | None = None) -> dict[str, Any]:
-    """Its `tokenizer.json`. Raises as `mistral_table` does."""
-    if merges is not None and merges < 1:
-        raise ArgumentError(f"--merges {merges}: give at least one merge, or none for all")
+    """BPE alone of the Mistral-7B table, or of its first merges. Raises MissingDependencyError."""
     data = bpe_alone(mistral())
     data["model"]["merges"] = data["model"]["merges"][:merges]
-    return data
+    return Tokenizer.from_json(data, name=NAME)
 
 
 def bpe_alone(tokenizer: Tokenizer) -> dict[str, Any]:
