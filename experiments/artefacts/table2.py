@@ -8,15 +8,14 @@ mask. The schemas are Glaiveai2K of MaskBench, closed, written without white spa
 along a valid instance, or else the shortest text. The published algorithms in plain Python run over
 the merge table alone, and so does the eager engine on the same schemas.
 
-Step 1 by itself is compared on the complete table: Algorithm 3 against the package's rectangles,
-pair by pair, and against DirectMerge of `.*` for growing beginnings of the table. Last, what Vegas
+Step 1 by itself is compared on the complete table, pair by pair: Algorithm 3 against the package's
+rectangles. Last, what Vegas
 segments save where token automata are written out: without, knowing nothing (alone), knowing the
 schemas before (shared), and this one too (again). All must be the same automaton.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -41,10 +40,7 @@ from bpe_automata.errors import BpeAutomataError, BudgetExceededError
 from bpe_automata.reference import (
     AllTexts,
     CartesianProduct,
-    TokenDFA,
     all_texts,
-    direct_merge,
-    explicit,
     lift,
     merges_in_order,
     product_mask,
@@ -54,7 +50,7 @@ from experiments.article.mistral import MISTRAL, NAME, Reference, mistral_table
 from experiments.inputs import SCHEMAS, SMOKE_SCHEMAS, Case, schema_cases, shuffled
 from experiments.lab import Row, failed
 from experiments.resources import limited, repeated, timed
-from experiments.show import Table, fixed, markdown, percent, several, three, whole
+from experiments.show import Table, fixed, markdown, percent, three, whole
 from experiments.statistics import quantile
 
 TITLE, TIMED, LONG = "Table 2: what CartesianMerge costs on function calls", True, True
@@ -81,7 +77,7 @@ DONE = "done"
 class Config:
     """n: how many schemas, drawn by lot, none for all; reference: on how many of them the published
     algorithms run, each within a limit (CPU seconds) and mb (10^6 bytes); merges: only the first so
-    many; segments: how many schemas; budget: seconds for growing beginnings of the table."""
+    many; segments: how many schemas."""
 
     schemas: Path = SCHEMAS
     tokenizer: str = MISTRAL
@@ -92,12 +88,11 @@ class Config:
     mb: float = 4000
     segments: int = 200
     segment_tokenizers: tuple[str, ...] = ("smollm2", "mistral-v1")
-    budget: float = 200
     seed: int = 0
 
 
 SMOKE = Config(
-    SMOKE_SCHEMAS, n=2, merges=20, reference=1, limit=20, segments=3, budget=0.5,
+    SMOKE_SCHEMAS, n=2, merges=20, reference=1, limit=20, segments=3,
     segment_tokenizers=("smollm2",),
 )  # fmt: skip
 
@@ -105,7 +100,7 @@ SMOKE = Config(
 def cells(config: Config) -> list[Row]:
     """Step 1; the schemas in chunks; segments by tokenizer."""
     n = len(sources(config.schemas, config.n, config.seed))
-    geometry: list[Row] = [{"part": name} for name in ("rectangles", "algorithm 3", "beginnings")]
+    geometry: list[Row] = [{"part": name} for name in ("rectangles", "algorithm 3")]
     chunks: list[Row] = [{"part": "schemas", "first": k} for k in range(0, n, CHUNK)]
     segments: list[Row] = [
         {"part": "segments", "tokenizer": name} for name in config.segment_tokenizers
@@ -126,8 +121,6 @@ def measure(config: Config, part: str, first: int = 0, tokenizer: str = "") -> l
         made = repeated(lambda: CanonicalAutomaton(known), 3)
         return {EAGER: made, REFERENCE: [timed(lambda: reference_of(config.merges).texts)[0]]}
     table = mistral_table(config.merges)
-    if part == "beginnings":
-        return beginnings(table, config)
     return rectangles(table) if part == "rectangles" else algorithm_3(table)
 
 
@@ -187,27 +180,6 @@ def compared(texts: AllTexts, geometry: Geometry) -> Row:
         counts["forbidden pairs"] -= int(np.bitwise_count(row.view(np.uint32)).sum())
         counts["differences by row"] += int(np.bitwise_count((bits ^ row).view(np.uint32)).sum())
     return counts
-
-
-def beginnings(table: Tokenizer, config: Config) -> list[Row]:
-    """DirectMerge on `.*` and Algorithm 3 on 1, 2, 4, ... merges, as languages, until the next
-    would not fit into the budget: twice the merges take up to three times as long."""
-    base, merges = [*table.description.base.values()], merges_in_order(table.description)
-    start = TokenDFA.of([("all", symbol, "all") for symbol in base], "all", ["all"])
-    began, rows, k = time.perf_counter(), list[Row](), 1
-    while True:
-        before = time.perf_counter()
-        direct_spent, direct = timed(partial(direct_merge, start, merges[:k]))
-        texts_spent, texts = timed(lambda k=k: all_texts(base, merges[:k]).fused())  # type: ignore[misc]
-        one, other = explicit(direct), explicit(texts.automaton())
-        sizes = {"direct": [one.n_states, one.n_transitions], "direct s": direct_spent}
-        sizes |= {"texts": [other.n_states, other.n_transitions], "texts s": texts_spent}
-        same = one.equivalent(other) is None
-        rows.append({"merges": k, "of": len(merges), **sizes, "equal": same})
-        now = time.perf_counter()
-        if k >= len(merges) or now - began + 3 * (now - before) > config.budget:
-            return rows
-        k = min(2 * k, len(merges))
 
 
 # Steps 2 to 4 of a schema.
@@ -393,7 +365,7 @@ def spent_by(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def tables(rows: pd.DataFrame) -> list[Table]:
-    """Seconds; the same in detail; beginnings of step 1; segments."""
+    """Seconds; the same in detail; segments."""
     spent, schemas = spent_by(rows), rows[rows["part"] == "schemas"]
     means = spent.groupby(["engine", "step"], observed=True)["spent"].mean().unstack()
     plain = schemas[schemas["engine"] == REFERENCE]
@@ -428,7 +400,6 @@ def tables(rows: pd.DataFrame) -> list[Table]:
             3 take so long or more on average, {three(bounded.median())} s in the median""",
         ),
         Table("The same in seconds, by engine and step", detail, formats),
-        beginnings_table(rows),
         segments_table(rows),
     ]
 
@@ -437,22 +408,6 @@ def bounds(plain: pd.DataFrame) -> pd.Series:
     """Seconds of steps 2 and 3, at least: of a schema that was over a limit of time, the limit."""
     limits = plain["status"].str.extract(r"over (\d+) s")[0].astype(float)
     return (plain["lift"] + plain["relevance"]).astype(float).fillna(limits)
-
-
-def beginnings_table(rows: pd.DataFrame) -> Table:
-    """Sizes and times of both ways."""
-    steps = rows[rows["part"] == "beginnings"]
-    data = steps[["merges"]].assign(
-        **{"DirectMerge, states / transitions": steps["direct"], "Algorithm 3": steps["texts"]},
-        **{"DirectMerge, s": steps["direct s"], "Algorithm 3, s": steps["texts s"]},
-        **{"equal": steps["equal"].map({True: "yes", False: "NO"})},
-    )
-    both = several(whole)
-    formats = {"merges": whole, "DirectMerge, s": fixed(2), "Algorithm 3, s": fixed(2)}
-    formats |= {"DirectMerge, states / transitions": both, "Algorithm 3": both}
-    note = f"""the first merges of {steps["of"].max():,.0f} of {NAME}, over all base symbols, as
-        far as an explicit automaton fits into the budget of time; Algorithm 3 fused"""
-    return Table("Step 1: DirectMerge on .* against Algorithm 3", data, formats, note)
 
 
 def speed_ups(rows: pd.DataFrame) -> pd.DataFrame:
@@ -491,7 +446,6 @@ def numbers(rows: pd.DataFrame) -> dict[str, str]:
     """Step 1, and what segments save."""
     by = rows.groupby("part", sort=False).first()
     own, plain = by.loc["rectangles"], by.loc["algorithm 3"]
-    last = rows[rows["part"] == "beginnings"].iloc[-1]
     what = "all texts of the Mistral-7B table: which token may follow which"
     sets = f"{plain['forbidden']:,.0f} forbidden tokens in {plain['states']:,.0f} states"
     lines = [
@@ -511,9 +465,7 @@ def numbers(rows: pd.DataFrame) -> dict[str, str]:
     return {
         "geometry": f"""{markdown(pd.DataFrame(lines, columns=[what, "seconds", "kept"]))}
 
-        The two {agree} {plain["pairs"]:,.0f} pairs of tokens, and with DirectMerge of `.*` as far
-        as that was followed, to the first {last["merges"]:,.0f} merges ({last["direct"][0]:,}
-        states, {last["direct"][1] / 1e6:.1f} million transitions).""",
+        The two {agree} {plain["pairs"]:,.0f} pairs of tokens.""",
         "segments": f"""`python -m experiments table2`, {found["n"].max():.0f} function calls,
         medians, by what is known; in brackets the share of the parts that were found
         ([table](paper_figures/table2.md)):
