@@ -10,7 +10,6 @@ the one style that all engines know.
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 import pickle
@@ -28,9 +27,10 @@ import numpy as np
 from bpe_automata import Constraint, Tokenizer, constrain
 from bpe_automata._decoding.constraint import Method
 from bpe_automata._kernels.bits import has
-from bpe_automata.errors import BpeAutomataError, TokenizerError
+from bpe_automata.errors import BpeAutomataError
 from bpe_automata.schemas import json_schema
 from bpe_automata.schemas._nets import Order
+from experiments.files import require
 from experiments.lab import ROOT, Row
 
 INSTALL = "pip install --group peers"
@@ -152,11 +152,8 @@ class Peer(Engine):
 
     @classmethod
     def module(cls) -> Any:
-        """Raises PeerError where it is missing."""
-        try:
-            return importlib.import_module(cls.name)
-        except ImportError as error:
-            raise PeerError(f"not installed: {cls.install}") from error
+        """Raises MissingDependencyError where it is not installed."""
+        return require(cls.name, cls.install)
 
 
 def one_eos(eos_ids: tuple[int, ...]) -> int:
@@ -220,11 +217,8 @@ class LLGuidance(Peer):
         module = self.module()
         self._matcher = module.LLMatcher
         ends = [one_eos(tokenizer.eos_ids), *tokenizer.eos_ids[1:]]
-        try:
-            self._tokenizer = module.LLTokenizer(tokenizer.to_json(), eos_token=ends)
-        except TokenizerError:  # there is no tokenizer.json that is equal
-            plain = module.TokenizerWrapper(_PlainTokenizer(tokenizer, ends[0]))
-            self._tokenizer = module.LLTokenizer(plain, eos_token=ends)
+        plain = module.TokenizerWrapper(_PlainTokenizer(tokenizer, ends[0]))
+        self._tokenizer = module.LLTokenizer(plain, eos_token=ends)
         self._for_schemas = self._tokenizer.with_slices(module.LLTokenizer.json_slices())
 
     def prepare(self, regex: str) -> Begin:
