@@ -49,7 +49,7 @@ from bpe_automata._decoding.constraint import Method
 from bpe_automata._decoding.healing import heal
 from bpe_automata._kernels.bits import members
 from bpe_automata.errors import BpeAutomataError, BudgetExceededError
-from experiments.logprobs import Reader, pick_reader, scores
+from experiments.logprobs import Reader, scores
 from experiments.models import LoadedModel
 
 Row = dict[str, Any]
@@ -120,7 +120,7 @@ class Trie:
     def __init__(self, posed: Posed, temperature: float = 1.0) -> None:
         """Raises PromptError."""
         self.posed, self.temperature, self.n = posed, temperature, len(posed.answers)
-        self._reader: Reader = pick_reader(posed.loaded.model)(posed.loaded.model, posed.prompt_ids)
+        self._reader = Reader(posed.loaded.model, posed.prompt_ids)
         self._eos_ids = np.array(posed.loaded.eos_ids, dtype=np.int64)
         self._engines = [posed.constraints[method].engine for method in METHODS]
         self._states: list[tuple[Any, ...]] = [
@@ -139,7 +139,7 @@ class Trie:
 
     def ids(self, node: int) -> list[int]:
         """Those from the root to a node."""
-        found = []
+        found = list[int]()
         while node > 0:
             found.append(int(self.token[node]))
             node = int(self.parent[node])
@@ -173,7 +173,7 @@ class Trie:
         rows = np.repeat(np.arange(len(nodes)), [len(found) for found in each])
         tokens = np.array([token for found in each for token in found], dtype=np.int64)
         states = [after for found in each for after in found.values()]
-        logits = self._reader.logits(self, nodes)
+        logits = self._reader.logits([self.ids(node) for node in nodes.tolist()])
         steps = scores(logits, rows, tokens, self.temperature)
         self._go_past(nodes, logits)
         parents, n = nodes[rows], len(self)

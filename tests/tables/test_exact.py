@@ -13,7 +13,7 @@ from bpe_automata.errors import BudgetExceededError, PromptError
 from experiments import lab
 from experiments.artefacts import distortion
 from experiments.exact import METHODS, AnswerSetError, Trie, laws, pose, total_variation
-from experiments.logprobs import PackedReader, PaddedReader, pick_reader
+from experiments.logprobs import Reader
 from experiments.statistics import clopper_pearson
 
 CASES = {
@@ -177,14 +177,10 @@ def test_a_mask_that_differs_from_the_trie_is_an_error(loaded, rng):
         distortion.drawn(tree, 1, 20, rng)
 
 
-# The readers.
+# The reader.
 
-
-class Tree:
-    """Of ids of the tiny model."""
-
-    parent = np.array([-1, 0, 1, 2, 1, 0, 5, 6, 0])
-    token = np.array([-1, 3, 4, 5, 1, 7, 7, 2, 0])
+PATHS = [[], [3], [3, 4, 5], [3, 1], [7, 7, 2], [0]]
+"""Ids of the tiny model."""
 
 
 @pytest.fixture(scope="module")
@@ -200,34 +196,15 @@ def with_window():
     return transformers.Gemma3ForCausalLM(config).double().eval()
 
 
-@pytest.mark.parametrize("reader", [PackedReader, PaddedReader])
 @pytest.mark.parametrize("windowed", [False, True])
-def test_readers_equal_one_pass_per_node(reader, windowed, tiny_model, with_window):
-    model, prompt = with_window if windowed else tiny_model, [3, 1, 4, 1, 5]
-    read, ids = reader(model, prompt), {0: [], 1: [3], 3: [3, 4, 5], 4: [3, 1], 7: [7, 7, 2]}
-    for nodes in ([3, 4, 7], [0, 1], [0], [3]):
-        for node, row in zip(nodes, read.logits(Tree, np.array(nodes)), strict=True):
-            wanted = next_logits(model, [*prompt, *ids[node]])
-            assert row.detach().numpy() == pytest.approx(wanted.numpy(), abs=1e-9)
+def test_the_reader_equals_one_pass_each(windowed, tiny_model, with_window):
+    """Of several lengths, each path several times."""
+    model, prompt, paths = with_window if windowed else tiny_model, [3, 1, 4, 1, 5], PATHS * 5
+    for ids, row in zip(paths, Reader(model, prompt).logits(paths), strict=True):
+        wanted = next_logits(model, [*prompt, *ids])
+        assert row.numpy() == pytest.approx(wanted.detach().numpy(), abs=1e-9)
     with pytest.raises(PromptError):
-        reader(model, [])
-
-
-def test_packed_is_picked_where_it_is_right(tiny_model, with_window):
-    """Not for a model that ignores the mask, nor for one that refuses it."""
-
-    class Deaf:
-        device, dtype = tiny_model.device, tiny_model.dtype
-
-        def __call__(self, attention_mask=None, **inputs):
-            return tiny_model(**inputs)
-
-    class Refusing(Deaf):
-        def __call__(self, input_ids, use_cache=False, logits_to_keep=0):
-            return tiny_model(input_ids, use_cache=use_cache, logits_to_keep=logits_to_keep)
-
-    assert {pick_reader(model) for model in (tiny_model, with_window)} == {PackedReader}
-    assert {pick_reader(model) for model in (Deaf(), Refusing())} == {PaddedReader}
+        Reader(model, [])
 
 
 # The table of distortions.
