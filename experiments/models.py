@@ -25,7 +25,7 @@ from typing import Any
 from bpe_automata import Tokenizer
 from bpe_automata._storage import cache_folder
 from bpe_automata._tokenizer.sources.gguf import read_fields, sentencepiece_proto
-from bpe_automata.errors import MissingFileError, TokenizerError
+from bpe_automata.errors import MissingFileError
 from experiments.files import package_file, require
 
 SMOLLM2, GEMMA = "smollm2", "gemma-3-270m"
@@ -93,7 +93,12 @@ def opened(source: str, device: str, dtype: str) -> LoadedModel:
             lambda: require("transformers").AutoTokenizer.from_pretrained(source),
             f"cannot load a tokenizer from {source!r}",
         )
-        tokenizer, start_ids = Tokenizer.load(theirs), _put_before(theirs)
+        # What transformers' tokenizer puts before each text.
+        first, whole = (
+            theirs("a", add_special_tokens=False)["input_ids"][0],
+            theirs("a")["input_ids"],
+        )
+        tokenizer, start_ids = Tokenizer.load(theirs), tuple(whole[: whole.index(first)])
         instruct = bool(getattr(theirs, "chat_template", None))
     device, torch = pick_device(device), require("torch")
     model = load_causal_lm(folder, getattr(torch, dtype)).to(device).eval()
@@ -108,15 +113,6 @@ def _first_ids(folder: Path) -> tuple[int, ...]:
     if not json.loads((folder / "tokenizer_config.json").read_text("utf-8"))["add_bos_token"]:
         return ()
     return (int(json.loads((folder / "config.json").read_text("utf-8"))["bos_token_id"]),)
-
-
-def _put_before(theirs: Any) -> tuple[int, ...]:
-    """The ids that transformers' tokenizer puts before each text."""
-    alone = theirs("a", add_special_tokens=False)["input_ids"]
-    whole = theirs("a")["input_ids"]
-    count = len(whole) - len(alone)
-    places = (k for k in range(count + 1) if whole[k : k + len(alone)] == alone)
-    return tuple(whole[: next(places, 0)])
 
 
 def pick_device(device: str) -> str:
@@ -173,16 +169,6 @@ def special_ids(loaded: LoadedModel) -> frozenset[int]:
     description = loaded.tokenizer.description
     special = {token.id for token in description.added if token.special}
     return frozenset(special | set(description.controls) | set(loaded.eos_ids))
-
-
-def tokenizer_sha256(tokenizer: Tokenizer) -> str:
-    """Hex digest of the tokenizer.json that the tokenizer is; where it is none, of its own file and
-    of the library that runs it."""
-    try:
-        content = tokenizer.to_json()
-    except TokenizerError:
-        return tokenizer.fingerprint
-    return hashlib.sha256(content.encode()).hexdigest()
 
 
 def causal(loaded: LoadedModel) -> Any:

@@ -8,7 +8,6 @@ has no passages of these languages.
 from __future__ import annotations
 
 import ast
-import hashlib
 import random
 import re
 import sysconfig
@@ -43,19 +42,6 @@ def passages(kind: str, seed: int) -> tuple[str, ...]:
     if not found:
         raise MissingFileError(f"this system has no {kind} translations in {CATALOGUES}")
     return tuple(random.Random(f"{seed} {kind}").sample(sorted(found.values()), len(found)))
-
-
-def digest(kinds: Iterable[str], seed: int) -> dict[str, str | None]:
-    """By kind, what names its passages; None where there are none."""
-    found: dict[str, str | None] = {}
-    for kind in kinds:
-        try:
-            text = "\0".join(passages(kind, seed))
-        except MissingFileError:
-            found[kind] = None
-        else:
-            found[kind] = hashlib.sha256(text.encode()).hexdigest()
-    return found
 
 
 def _all(kind: str) -> Iterator[str]:
@@ -100,20 +86,18 @@ def _modules() -> Iterator[tuple[str, ast.Module]]:
         yield text, ast.parse(text)
 
 
-# Where a prompt ends and what it leaves begins.
+# Where a prompt ends.
 
 
-def divided(
-    passage: str, tokenizer: Tokenizer, least: int, is_spaced: bool
-) -> tuple[str, str] | None:
-    """(prompt, rest): the shortest beginning of at least so many ids that ends a word, and whose
-    ids the whole passage begins with; None where none leaves a rest. Where words are not divided by
-    spaces, any character may be the last."""
+def beginning(passage: str, tokenizer: Tokenizer, least: int, is_spaced: bool) -> str:
+    """The shortest one of at least so many ids that ends a word, and whose ids the whole passage
+    begins with; "" where there is none. Where words are not divided by spaces, any character may be
+    the last."""
     whole = tokenizer.encode(passage)
     for end in range(1, len(passage)):
         if is_spaced and (passage[end - 1].isspace() or not passage[end].isspace()):
             continue
         ids = tokenizer.encode(passage[:end])
         if len(ids) >= least and ids == whole[: len(ids)]:
-            return passage[:end], passage[end:]
-    return None
+            return passage[:end]
+    return ""

@@ -56,26 +56,15 @@ def quantile(values: Sequence[float], q: float) -> float:
 
 def bootstrap(
     values: Sequence[float],
-    groups: Sequence[Hashable],
+    crossed: Sequence[Sequence[Hashable]],
     statistic: Statistic,
     level: float = 0.95,
     seed: int = 0,
 ) -> tuple[float, float]:
     """The percentile interval of a statistic where whole groups are drawn with replacement: values
     of one group (variants of one question) say less than as many unrelated ones. (nan, nan) of
-    nothing."""
-    return pigeonhole(values, [groups], statistic, level, seed)
-
-
-def pigeonhole(
-    values: Sequence[float],
-    crossed: Sequence[Sequence[Hashable]],
-    statistic: Statistic,
-    level: float = 0.95,
-    seed: int = 0,
-) -> tuple[float, float]:
-    """The same where values are in one group of each kind (its word, its template). Groups of each
-    kind are drawn by themselves, and a value is taken as often as the product of how often its
+    nothing. crossed: of each kind of groups (words, templates) the group of each value; groups of
+    each kind are drawn by themselves, and a value is taken as often as the product of how often its
     groups are. For means that is conservative: what is the value's own alone is counted up to three
     times with two kinds of groups, so the interval is too wide where there is little else. Where
     not all groups meet, a draw may take no value; such draws are left out.
@@ -125,10 +114,10 @@ def estimate(
 ) -> tuple[float, float, float] | None:
     """(value, low, high) with an interval of 95 %, of a field where it is there; None of nothing.
     For the interval the values of `by` are drawn again, each by themselves and with all their rows,
-    which say less than as many unrelated ones (`pigeonhole`)."""
+    which say less than as many unrelated ones (`bootstrap`)."""
     there = group[group[field].notna()]
     if there.empty:
         return None
     values = there[field].to_numpy(dtype=np.float64)
     value = float(statistic(values, np.ones((1, len(values))))[0])
-    return value, *pigeonhole(values.tolist(), [there[one].tolist() for one in by], statistic)
+    return value, *bootstrap(values.tolist(), [there[one].tolist() for one in by], statistic)

@@ -29,8 +29,8 @@ WORDS: dict[str, list[str]] = {
 PUBLISHED: dict[str, tuple[float, float]] = _DATA["published"]
 
 CUT, RANDOM, SMALLEST = WAYS = ("one token cut in two", "cut at random", "single characters")
-OWN, ANOTHER, NOISE = "own", "another word", "same ids, read again"
-"""What is measured besides `WAYS`: the word's own ids, and two controls."""
+OWN, ANOTHER = "own", "another word"
+"""What is measured besides `WAYS`: the word's own ids, and a control."""
 _TRIES, _SHOWN = 30, 60
 
 

@@ -26,6 +26,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from scipy.stats import permutation_test
 
 from bpe_automata import Constraint, constrain
 from bpe_automata._decoding.constraint import Method
@@ -79,7 +80,7 @@ class Config:
 
 
 SMOKE = Config(
-    (SMOLLM2,), 1, 1, retries=1, particles=2, ids=9, file=Path(__file__).with_suffix(".jsonl")
+    (SMOLLM2,), 2, 1, retries=1, particles=2, ids=9, file=Path(__file__).with_suffix(".jsonl")
 )
 
 
@@ -224,80 +225,55 @@ def in_order(rows: pd.DataFrame) -> pd.DataFrame:
     found = rows.assign(taken=drawn).astype(
         dict.fromkeys(("ended", "valid", "right", "own"), float)
     )
-    found = found.assign(**{c: pd.Categorical(found[c], o) for c, o in orders.items()})
-    return found.sort_values([*SETTING, "method"], kind="stable")
+    return found.assign(**{c: pd.Categorical(found[c], o) for c, o in orders.items()})
 
 
 def compared(rows: pd.DataFrame) -> pd.DataFrame:
     """A line for each setting and method: shares with intervals of 95 %, which come from drawing
     requests again; `less`: the share of right answers less the lift's on the same requests; `p`:
-    that the signs of the requests' differences are of chance, corrected (Holm)."""
+    that the signs of the requests' differences are of chance, times their number (Bonferroni)."""
     lines = list[Row]()
     for setting, group in in_order(rows).groupby(SETTING, observed=True):
-        shares = group.groupby(["request", "method"], observed=True)["right"].mean()
-        each = shares.unstack("method")
+        each = group.groupby(["request", "method"], observed=True)["right"].mean().unstack()
         for method, own in group.groupby("method", observed=True):
             line: Row = {**dict(zip(SETTING, setting, strict=True)), "method": method}
             line |= {"answers": len(own), "unfinished": 1 - own["ended"].mean()}
             line |= {c: estimate(own, weighted_mean, c, "request") for c in ("right", "valid")}
-            whole_ = own[own["ended"] == 1]
-            line |= {"of the finished": whole_["right"].mean(), "own ids": own["own"].mean()}
-            line |= {"less": None, "p": np.nan}
+            line["of the finished"] = own[own["ended"] == 1]["right"].mean()
+            line |= {"own ids": own["own"].mean(), "less": None, "p": np.nan}
             if method != "lift":
                 less = (each[method] - each["lift"]).dropna().rename("less").reset_index()
                 line["less"] = estimate(less, weighted_mean, "less", "request")
-                line["p"] = sign_flips(less["less"].to_numpy())
+                line["p"] = permutation_test(
+                    (less["less"],),
+                    np.sum,
+                    permutation_type="samples",
+                    n_resamples=FLIPS,
+                    rng=np.random.default_rng(0),
+                ).pvalue
             lines.append(line)
     found = pd.DataFrame(lines)
-    tested = found["p"].notna()
-    found.loc[tested, "p"] = holm(found.loc[tested, "p"].to_numpy())
-    return found
-
-
-def sign_flips(each: np.ndarray) -> float:
-    """The p-value, two-sided, that differences are as likely as their negatives: the share of
-    random signs with which their sum is as far from 0. Source: Fisher, *The Design of
-    Experiments*, 1935, section 21."""
-    there = each[each != 0]
-    if not len(there):
-        return 1.0
-    signs = np.random.default_rng(0).integers(0, 2, (FLIPS, len(there))) * 2 - 1
-    as_far = np.abs(signs @ there) >= abs(there.sum()) - 1e-9
-    return float((1 + as_far.sum()) / (1 + FLIPS))
-
-
-def holm(p: np.ndarray) -> np.ndarray:
-    """Holm's correction: the k-th smallest of n, from 0 on, times n - k, and none below a smaller
-    one's. Source: Holm, Scandinavian Journal of Statistics, 1979."""
-    order, found = np.argsort(p, kind="stable"), np.empty(len(p))
-    scaled = p[order] * np.arange(len(p), 0, -1)
-    found[order] = np.minimum(1.0, np.maximum.accumulate(scaled))
-    return found
-
-
-def points(format_: str = "{:+.1f}") -> Format:
-    """Of a difference with its interval: percentage points."""
-    return lambda found: interval(format_.format)([100 * value for value in found])
+    return found.assign(p=(found["p"] * found["p"].notna().sum()).clip(upper=1))
 
 
 def tables(rows: pd.DataFrame) -> list[Table]:
     """A line for each setting and method."""
-    each = compared(rows)
-    found = each.rename(columns={"less": "less the lift, points", "p": "p (Holm)"})
+    found = compared(rows).rename(columns={"less": "less the lift, points", "p": "p (corrected)"})
     found["model"] = [LABELS.get(model, model) for model in found["model"]]
     shares = interval(lambda value: f"{100 * value:.1f}")
     formats: dict[str, Format] = {"answers": whole, "right": shares, "valid": shares}
-    formats |= {"less the lift, points": points(), "p (Holm)": small}
+    formats["less the lift, points"] = interval(lambda value: f"{100 * value:+.1f}")
     formats |= {"unfinished": percent(1), "of the finished": percent(1), "own ids": percent()}
+    formats["p (corrected)"] = small
     note = f"""{rows["request"].nunique()} requests of BFCL with short prompts and answers
         (`experiments.bfcl`); right: as its checker judges, in per cent; valid: JSON under the
         function's schema; intervals: 95 %, bootstrap of requests
 
-        unfinished: cut off, and counted as wrong; of the finished: right ones.
-        {cut_off(rows, each)} More room might make more of them right: that was not measured
+        unfinished: cut off at {rows["ids"].max():.0f} ids, and counted as wrong; of the finished:
+        right ones. More room might make more of them right
 
         less the lift: right answers, on the same requests; p: of the signs of the requests'
-        differences ({FLIPS:,} flips), corrected for all in the table
+        differences ({FLIPS:,} flips), times how many there are in the table (Bonferroni)
 
         drawn: {rows["take"].nunique()} answers to each request, which count as one in intervals; by
         default at temperature 0.7, a free one that is not valid is asked for again, twice at most,
@@ -308,37 +284,6 @@ def tables(rows: pd.DataFrame) -> list[Table]:
 
         {notes_on(rows["model"].unique())}"""
     return [Table(TITLE, found, formats, note)]
-
-
-def cut_off(rows: pd.DataFrame, found: pd.DataFrame) -> str:
-    """How many answers are unfinished, in one sentence."""
-    told, chosen = list[str](), found[found["taken"] == "likeliest"]
-    for style, method in (("spaced", "free"), ("compact", "canonical"), ("compact", "lift")):
-        own = chosen[(chosen["style"] == style) & (chosen["method"] == method)]
-        cut, right = (
-            " and ".join(f"{value:.{digits}%}" for value in own[field])
-            for field, digits in (("unfinished", 1), ("of the finished", 0))
-        )
-        told.append(f"{method} in {style} JSON {cut} (of those that ended {right} are right)")
-    most = f"{rows['ids'].max():.0f} ids"
-    return f"Cut off at {most} were, of the answers in likeliest ids, {'; '.join(told)}."
-
-
-def clear(found: pd.DataFrame) -> pd.DataFrame:
-    """The differences from the lift that are clear of 0."""
-    return found[found["p"] < ALPHA]
-
-
-def headline(found: pd.DataFrame) -> str:
-    """Which differences are clear of 0 in which settings, in one sentence."""
-    tested, said = found[found["p"].notna()], list[str]()
-    for method, own in tested.groupby("method", observed=True):
-        kept = sorted(100 * value[0] for value in clear(own)["less"])
-        ends = dict.fromkeys([*kept[:1], *kept[-1:]])
-        span = f" ({' to '.join(f'{value:+.1f}' for value in ends)} points)" if kept else ""
-        said.append(f"{method} in {len(kept)} of {len(own)} settings{span}")
-    count = f"{len(clear(tested))} are clear of 0 once corrected for their number"
-    return f"Of {len(tested)} differences from the lift {count}: {'; '.join(said)}."
 
 
 def figure(rows: pd.DataFrame) -> Figure:
@@ -374,15 +319,21 @@ def figure(rows: pd.DataFrame) -> Figure:
 
 
 def numbers(rows: pd.DataFrame) -> dict[str, str]:
-    """A table of right (unfinished) answers; what is clear of 0; in short, the latter alone."""
-    found, lines = compared(rows), dict[str, Row]()
-    for line in found.to_dict("records"):
-        setting = ", ".join(
-            [LABELS.get(line["model"], line["model"]), line["style"], line["taken"]]
-        )
-        shown = f"{100 * line['right'][0]:.1f} ({100 * line['unfinished']:.1f})"
-        lines.setdefault(setting, {"right (unfinished), %": setting})[line["method"]] = shown
-    asked = f"{rows['request'].nunique()} requests of BFCL. {headline(found)}"
-    limit = cut_off(rows, found)
-    table = markdown(pd.DataFrame([*lines.values()]).fillna("-"))
-    return {"accuracy": f"{table}\n\n{asked}\n\n{limit}", "accuracy in short": f"{asked} {limit}"}
+    """A table of right answers, beside what is unfinished."""
+    found = compared(rows)
+    found["model"] = found["model"].map(lambda model: LABELS.get(model, model))
+    found["shown"] = [
+        f"{100 * row['right'][0]:.1f}{' *' if row['p'] < ALPHA else ''} "
+        f"({100 * row['unfinished']:.1f}, {100 * row['of the finished']:.1f})"
+        for row in found.to_dict("records")
+    ]
+    title = "right (unfinished, right of the finished), %"
+    found[title] = found[SETTING].agg(", ".join, axis=1)
+    table = found.pivot(index=title, columns="method", values="shown")
+    table = table.loc[found[title].unique(), METHODS].fillna("-").reset_index()
+    return {
+        "accuracy": f"""{markdown(table)}
+
+        {rows["request"].nunique()} requests of BFCL, answers of at most {rows["ids"].max():.0f}
+        ids; * is clear of the lift (p below {ALPHA}, corrected for {found["p"].notna().sum()})."""
+    }

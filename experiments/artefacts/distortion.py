@@ -7,11 +7,10 @@ For a prompt and a prefix-free set of answers, three distributions over the answ
 - *lift*: each step masked and renormalised over all tokenizations (Willard & Louf 2023);
 - *canonical*: the same over the tokenizer's own tokenization only.
 
-The answers are prefix-free, so an end is forced and end-of-sequence has no factor of its own. Each
-distribution is checked by samples: constrained ones go step by step through the real `Matcher`,
-free ones are drawn without any constraint, and those that spell an answer count. Then Table 1 of
-Tran-Thien, "Fast, High-Fidelity LLM Decoding with Regex Constraints" (2024), a text merge by merge,
-and the sizes of the automata of his example.
+The answers are prefix-free, so an end is forced and end-of-sequence has no factor of its own. Those
+of both masks are checked by samples that go step by step through the real `Matcher` (the free one
+by `free_draws`). Then Table 1 of Tran-Thien, "Fast, High-Fidelity LLM Decoding with Regex
+Constraints" (2024), a text merge by merge, and the sizes of the automata of his example.
 """
 
 from __future__ import annotations
@@ -22,7 +21,6 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from scipy.stats import binomtest
 
 from bpe_automata import TokenAutomaton, Tokenizer, compile_regex
 from bpe_automata._constructions.cartesian_merge import CartesianMerge
@@ -37,7 +35,7 @@ from experiments.cases import read
 from experiments.exact import METHODS, Trie, normalised, pose, total_variation
 from experiments.files import require
 from experiments.lab import Row
-from experiments.models import opened
+from experiments.models import SMOLLM2, notes_on, opened
 from experiments.show import (
     CANONICAL,
     FREE,
@@ -51,6 +49,7 @@ from experiments.show import (
     small,
     three,
 )
+from experiments.statistics import clopper_pearson
 
 TITLE = "Distortion"
 CASES = read(Path(__file__).with_suffix(".jsonl"))
@@ -73,12 +72,9 @@ SIZES = {
     "CartesianMerge, package (states hold the last id)": None,
 }
 """Published states and transitions of `BOOLEAN`, drawn in the article's companion notebook."""
-PUBLISHED = {
-    "free": (0.0236206, 0.00388386, 0.858792),
-    "lift": (0.0284329, 0.0253642, 0.528521),
-    "canonical": (0.0236205, 0.00388619, 0.858719),
-}
-"""Masses of ` William` and ` Theodore` for Mistral-7B, 4 bits, and the share of the first."""
+PUBLISHED = {"free": 0.858792, "lift": 0.528521, "canonical": 0.858719}
+"""Share of ` William` in the mass of both names, for Mistral-7B, 4 bits (under masks, of the
+shortest ids that lead to one name only)."""
 
 
 @dataclass(frozen=True)
@@ -117,54 +113,26 @@ def measure(config: Config, prompt: str) -> list[Row]:
     posed = pose(loaded, CASES[prompt].prompt, CASES[prompt].answers)
     tree = Trie(posed).explore(1e-300, 1e-300, 200_000)
     rng = np.random.default_rng([config.seed, zlib.crc32(prompt.encode())])
-    mass = tree.summed(tree.free, tree.complete)
-    free, own = normalised(mass), tree.complete & tree.alive[:, 1]
-    restricted, whole = tree.summed(tree.free, own), float(np.exp(mass).sum())
+    mass, own = tree.summed(tree.free, tree.complete), tree.complete & tree.alive[:, 1]
+    free, canonical = normalised(mass), tree.summed(tree.free, own)
+    law = {"free": free, "lift": tree.law("lift"), "canonical": tree.law("canonical")}
+    columns = dict(enumerate(METHODS))
+    counts = {m: drawn(tree, c, config.samples, rng) for c, m in columns.items()}
     said = {
         "model": loaded.name,
-        "note": loaded.note,
-        "mass": whole,
-        "not canonical": float(np.exp(tree.summed(tree.free, tree.complete & ~own)).sum()) / whole,
-        "TV given canonical": total_variation(free, normalised(restricted)),
+        "mass": float(np.exp(mass).sum()),
+        "not canonical": float(1 - np.exp(canonical).sum() / np.exp(mass).sum()),
+        "TV given canonical": total_variation(free, normalised(canonical)),
     }
-    rows = _answers("free", tree, free, drawn_freely(tree, config.samples, rng), np.exp(mass), said)
-    for column, method in enumerate(METHODS):
-        log_law = tree.summed(tree.masked[:, column], tree.complete)
-        law, n = np.exp(log_law), config.samples
-        kl = max(0.0, float(np.sum(free * (np.log(free) - log_law))))
-        far = {"TV": total_variation(free, law), "KL": kl}
-        drawn_ = drawn(tree, column, n, rng)
-        rows += _answers(method, tree, law, drawn_, deciding(tree, column), said | far)
-    return rows
-
-
-def _answers(
-    method: str, tree: Trie, law: np.ndarray, drawn: np.ndarray, deciding: np.ndarray, said: Row
-) -> list[Row]:
-    posed = tree.posed
-    each = zip(posed.answers, map(len, posed.own), law, drawn, deciding, strict=True)
     return [
-        {"method": method, "answer": answer.decode(), "ids": ids, "p": float(p), "drawn": int(k)}
-        | {"n": int(drawn.sum()), "deciding": float(d), **said}
-        for answer, ids, p, k, d in each
+        said
+        | {"method": method, "answer": posed.answers[k].decode(), "ids": len(posed.own[k])}
+        | {"p": float(law[method][k])}
+        | {"TV": total_variation(free, law[method])}
+        | ({"drawn": int(counts[method][k]), "n": config.samples} if method in counts else {})
+        for method in COLORS
+        for k in range(tree.n)
     ]
-
-
-def deciding(tree: Trie, column: int) -> np.ndarray:
-    """For each answer the model's own probability of the shortest sequences of ids that a method
-    admits and that lead to this answer only."""
-    alive = tree.alive[:, column]
-    # Of the answers that each node can still become, the first and the last by their numbers.
-    first, last = np.full(len(tree), tree.n), np.full(len(tree), -1)
-    ends = alive & tree.complete
-    first[ends] = last[ends] = tree.answer[ends]
-    for node in range(len(tree) - 1, 0, -1):  # children come after their parents
-        parent = tree.parent[node]
-        first[parent] = min(first[parent], first[node])
-        last[parent] = max(last[parent], last[node])
-    decided = alive & (first == last)
-    nodes = np.flatnonzero(decided & ~decided[tree.parent])
-    return np.bincount(first[nodes], np.exp(tree.free[nodes]), tree.n)
 
 
 def drawn(tree: Trie, column: int, count: int, rng: np.random.Generator) -> np.ndarray:
@@ -192,31 +160,6 @@ def drawn(tree: Trie, column: int, count: int, rng: np.random.Generator) -> np.n
             depth += 1
         matcher.rollback(depth)
         found[tree.answer[node]] += 1
-    return found
-
-
-def drawn_freely(tree: Trie, wanted: int, rng: np.random.Generator) -> np.ndarray:
-    """int64 [answers]: of unconstrained trials at least `wanted` of which spell an answer; none
-    where these would be over 2**60.
-
-    They are not drawn one by one: how many take each edge out of a node is multinomial, and the
-    rest leaves the trie. When to stop depends on how many were accepted, not on which, so the
-    accepted ones are independent draws from the distribution of the answers.
-    """
-    found, leaves = np.zeros(tree.n, dtype=np.int64), np.flatnonzero(tree.complete)
-    mass = float(np.exp(tree.free[leaves]).sum())
-    if mass < wanted / 2**60:
-        return found
-    while (missing := wanted - int(found.sum())) > 0:
-        passing = np.zeros(len(tree), dtype=np.int64)
-        passing[0] = int(np.ceil(missing / mass))
-        for node in np.unique(tree.parent[1:]):
-            children = np.flatnonzero(tree.parent == node)
-            shares = np.exp(tree.steps[children])
-            rest = max(0.0, 1.0 - float(shares.sum()))
-            shares = np.append(shares, rest) / (shares.sum() + rest)
-            passing[children] = rng.multinomial(passing[node], shares)[:-1]
-        found += np.bincount(tree.answer[leaves], passing[leaves], tree.n).astype(np.int64)
     return found
 
 
@@ -274,47 +217,44 @@ def by_method(rows: pd.DataFrame, values: list[str], *index: str) -> pd.DataFram
 
 
 def asked(rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows of answers, with `inside`: does the sample's interval (Clopper-Pearson, of all at
-    once, Bonferroni) hold the exact value?"""
-    found = rows.dropna(subset=["method"])
-    level = 1 - LEVEL / len(found)
-
-    def inside(row: pd.Series) -> bool:
-        low, high = binomtest(int(row["drawn"]), int(row["n"])).proportion_ci(level)
-        return bool(low <= row["p"] <= high)
-
-    return found.assign(inside=[bool(row["n"]) and inside(row) for _, row in found.iterrows()])
+    """The rows of answers."""
+    return rows.dropna(subset=["method"])
 
 
-def distances(found: pd.DataFrame) -> pd.DataFrame:
+def inside(rows: pd.DataFrame) -> list[bool]:
+    """Of each probability under a mask: does the interval of its sample (Clopper-Pearson, of all at
+    once, Bonferroni) hold it?"""
+    drawn_ = asked(rows)[asked(rows)["method"] != "free"]
+    return [
+        low <= p <= high
+        for p, k, n in drawn_[["p", "drawn", "n"]].itertuples(index=False)
+        for low, high in [clopper_pearson(int(k), int(n), LEVEL / len(drawn_))]
+    ]
+
+
+def distances(rows: pd.DataFrame) -> pd.DataFrame:
     """A line for each prompt; ids: of the shortest to the longest answer."""
-    columns = ["prompt", "mass", "not canonical", "TV given canonical"]
+    found, columns = asked(rows), ["prompt", "mass", "not canonical", "TV given canonical"]
     once, ids = found.drop_duplicates("prompt")[columns], found.groupby("prompt")["ids"]
     low, high = (ends.astype(int).astype(str) for ends in (ids.min(), ids.max()))
     once.insert(1, "ids", once["prompt"].map(low.where(low == high, low + "-" + high)))
-    far = by_method(found[found["method"] != "free"], ["TV", "KL"])
-    order = [*columns[:1], "ids", *columns[1:3], *(f"TV {m}" for m in METHODS), columns[3]]
-    return once.merge(far)[[*order, *(f"KL {m}" for m in METHODS)]]
+    far = by_method(found[found["method"] != "free"], ["TV"])
+    return once.merge(far)[[*columns[:1], "ids", *columns[1:3], *far.columns[1:], columns[3]]]
 
 
 def tables(rows: pd.DataFrame) -> list[Table]:
     """Distributions and distances; then the article's."""
-    found = asked(rows)
-    each = found.assign(share=found["drawn"] / found["n"].replace(0, np.nan)).drop(columns="drawn")
-    each = by_method(each.rename(columns={"share": "drawn"}), ["p", "drawn"], "answer")
-    each = each[["prompt", "answer", *(f"{v} {m}" for m in COLORS for v in ("p", "drawn"))]]
+    each, far, checked = by_method(asked(rows), ["p"], "answer"), distances(rows), inside(rows)
     each["answer"] = "`" + each["answer"] + "`"
     each["prompt"] = each["prompt"].where(~each["prompt"].duplicated(), "")
-    far, inside = distances(found), f"{found['inside'].sum()} of {len(found)}"
     answers = f"""free: the model's own distribution over the answers, each summed over all ids that
         spell it exactly, whatever follows; lift, canonical: masked and renormalised step by step
 
-        drawn: frequency among {found["n"].min():.0f} samples (free: at least as many); {inside}
-        exact values lie in the Clopper-Pearson interval of their sample (joint level
-        {1 - LEVEL:.0%}, Bonferroni). Samples are drawn from the same cached probabilities, so they
-        check the samplers and the sums, not the model
+        {sum(checked)} of {len(checked)} probabilities under masks lie in the interval
+        (Clopper-Pearson, joint level {1 - LEVEL:.0%}, Bonferroni) of {rows["n"].min():,.0f} samples
+        that were drawn through the matcher, from the same logits
 
-        {found["note"].iloc[0]}"""
+        {notes_on([SMOLLM2])}"""
     return [
         Table(
             "Probability of each answer", each, dict.fromkeys(each.columns[2:], fixed(4)), answers
@@ -326,7 +266,7 @@ def tables(rows: pd.DataFrame) -> list[Table]:
             """ids: length of the answers' canonical tokenizations; mass: of all answers together
             under the free model; not canonical: the share of it that other tokenizations spell
 
-            TV: total variation distance to the free distribution; KL(free || method) in nats
+            TV: total variation distance to the free distribution
 
             TV given canonical: the free distribution conditioned on canonical ids. What TV
             canonical has above it comes from renormalising step by step, which no mask avoids""",
@@ -346,19 +286,12 @@ def article(rows: pd.DataFrame) -> list[Table]:
     found = [Table("Table 1 of the article: a text merge by merge", steps)]
     president = rows[rows["prompt"] == SHOWN[0]]
     if len(president):
-        masses = president.pivot(index="answer", columns="method", values="deciding")[[*COLORS]]
-        pair = masses.loc[list(CASES[SHOWN[0]].answers)]
-        lines = pd.DataFrame(PUBLISHED).values.tolist()
-        lines += [*pair.values.tolist(), (pair.iloc[0] / pair.sum()).tolist()]
-        data = pd.DataFrame(lines, columns=[*COLORS])
+        p = president.drop_duplicates("method").set_index("method")["p"]
         names = "Mistral-7B-v0.1, 4 bits (published)", f"{president['model'].iloc[0]} (measured)"
-        data.insert(0, "model", [names[0], "", "", names[1], "", ""])
-        data.insert(1, "answer", ["` William`", "` Theodore`", "William of the two"] * 2)
-        note = """free: probability of each answer, summed over all its tokenizations; the other
-            columns: of the shortest sequences of ids that lead to one answer only, as in the
-            article. What a masked model writes step by step is in the first table"""
-        digits = dict.fromkeys(COLORS, "{:.6g}".format)
-        found.append(Table("In the text: what is left of two answers", data, digits, note))
+        data = pd.DataFrame([PUBLISHED, p])[[*COLORS]]
+        data.insert(0, "model", names)
+        title = "In the text: the share of ` William` in the probability of two answers"
+        found.append(Table(title, data, dict.fromkeys(COLORS, fixed(4))))
     sizes = rows[rows["prompt"] == "sizes"]
     pairs = sizes[["states", "transitions"]].astype(int).astype(str).agg(" / ".join, axis=1)
     published = [pair and "{} / {}".format(*pair) for pair in SIZES.values()]
@@ -377,7 +310,7 @@ def article(rows: pd.DataFrame) -> list[Table]:
 def figure(rows: pd.DataFrame) -> Figure:
     """The article's prompt; then a dumbbell per prompt with the mass of its answers."""
     found = asked(rows)
-    far = distances(found).assign(single=lambda d: d["ids"] == "1")
+    far = distances(rows).assign(single=lambda d: d["ids"] == "1")
     far = far.sort_values(["single", "TV lift"]).reset_index(drop=True)
     heights = far.index + far["single"]
     drawn, ((bars, axes, masses),) = panels(1, 3, (12.5, 6.6), width_ratios=(1, 1.9, 0.6))
@@ -419,30 +352,15 @@ def figure(rows: pd.DataFrame) -> Figure:
 
 def numbers(rows: pd.DataFrame) -> dict[str, str]:
     """The founding example, the table in short, and the sizes of the article's automata."""
-    found, said = asked(rows), dict[str, str]()
-    far = distances(found)
-    p = found[found["answer"] == CASES[SHOWN[0]].answers[0]].set_index("method")["p"]
-    mass = found[found["prompt"] == SHOWN[0]]["mass"].max()
-    if len(p):
+    said, president = dict[str, str](), asked(rows)[asked(rows)["prompt"] == SHOWN[0]]
+    if len(president):
+        p = president.drop_duplicates("method").set_index("method")["p"]
         said["distortion example"] = f"""Asked for the first name of the US president who was a
             member of the Sigma Alpha Epsilon fraternity, the model prefers ` William` to
             ` Theodore`: of the two it gives ` William` {p["free"]:.3f}. Under a mask over any
             tokenization that is {p["lift"]:.3f}, under one over the tokenizer's own
-            {p["canonical"]:.3f}. (Without a mask both names together have {mass:.1e}: masks distort
-            most where the answers are unlikely.)"""
-    shown = tables(rows)[1].shown()
-    rare, often = (far[(far["mass"] < 0.01) == is_rare]["TV lift"] for is_rare in (True, False))
-    said["distortion"] = f"""{markdown(shown[shown["prompt"].isin(SHOWN)].iloc[:, :7])}
-
-        *mass* is the probability that the model writes any of the answers unasked, *TV* the total
-        variation distance to the model's own distribution over them. In the {len(rare)} prompts
-        where the mass is below 0.01, *TV lift* is {rare.mean():.2f} on average, in the other
-        {len(often)} it is {often.mean():.3f}. {found["inside"].sum()} of {len(found)} exact numbers
-        lie in the intervals of {found["n"].min():,.0f} samples each."""
-    sizes = rows[rows["prompt"] == "sizes"][["states", "transitions"]].astype(int).values.tolist()
-    comes = "comes" if [*map(tuple, sizes[:2])] == [*SIZES.values()][:2] else "does not come"
-    lift, direct, minimal = (f"{q} states and {t} transitions" for q, t in sizes[:3])
-    said["table1"] = f"""The article's example `{BOOLEAN}` {comes} out as in its companion notebook:
-        {lift} under the lift, {direct} by DirectMerge ({minimal} if one begins with the minimal
-        automaton)."""
-    return said
+            {p["canonical"]:.3f}. (Without a mask both names together have
+            {president["mass"].max():.1e}: masks distort most where the answers are unlikely.)"""
+    _, far, *_, sizes = (table.shown() for table in tables(rows))
+    shown = far[far["prompt"].isin(SHOWN)].iloc[:, :-1]
+    return said | {"distortion": markdown(shown), "table1": markdown(sizes)}

@@ -42,7 +42,6 @@ from experiments.show import (
     markdown,
     panels,
     percent,
-    small,
     whole,
 )
 from experiments.statistics import bootstrap, estimate, quantile, weighted_mean, weighted_quantile
@@ -168,13 +167,16 @@ def _systematic(log_weights: np.ndarray, rng: np.random.Generator) -> np.ndarray
 def points(rows: pd.DataFrame) -> pd.DataFrame:
     """Those that are within `TOLERANCE` of exact, with distances, parts, and ranges."""
     found = rows[rows["off"] <= TOLERANCE].reset_index(drop=True)
-    for name in LAWS[1:]:
+    for name in LAWS:
         each = zip(found["free"], found[name], strict=True)
         found[f"TV {name}"] = [total_variation(p, q) for p, q in each]
     lift, own, rest = (found[f"TV {name}"] for name in LAWS[1:])
     found = found.assign(tokenization=lift - own, myopia=own - rest, rest=rest)
     found["own share"], found["step share"] = (lift - own - rest) / 2, (lift + own - rest) / 2
-    found["model"] = pd.Categorical(found["model"], found["model"].unique())
+    names = [LABELS.get(model, model) for model in found["model"]]
+    found["model"] = pd.Categorical(names, dict.fromkeys(names))
+    halves = np.where(found["ids"] == 1, "one token", "longer")
+    found["answers"] = pd.Categorical(halves, ["one token", "longer"])
     ends, bounds = [0, *LENGTHS.values()], [0, *MASSES.values()]
     found["length"] = pd.cut(found["ids"], ends, labels=[*LENGTHS])
     found["masses"] = pd.cut(found["mass"], bounds, labels=[*MASSES], right=False)
@@ -195,23 +197,20 @@ def summed_up(group: pd.DataFrame) -> Row:
         "lift off": len(off),
         "more than half taken away": int((share > 0.5).sum()),
         "median share": share.median(),
-        "lift : canonical farther": ((more > CLEARLY).sum(), (more < -CLEARLY).sum()),
+        "lift : canonical farther": f"{(more > CLEARLY).sum()} : {(more < -CLEARLY).sum()}",
     }
 
 
 SUMMED: dict[str, Format] = dict.fromkeys(("cases", "lift off", "more than half taken away"), whole)
 SUMMED |= dict.fromkeys(("lift, mean", "canonical, mean"), interval(fixed(3)))
 SUMMED |= dict.fromkeys(("lift, median", "canonical, median"), fixed(4))
-SUMMED |= {
-    "median share": lambda value: f"{round(value, 2) + 0.0:.2f}",
-    "lift : canonical farther": lambda pair: "{} : {}".format(*pair),
-}
+SUMMED["median share"] = lambda value: f"{round(value, 2) + 0.0:.2f}"
 
 
 def by(found: pd.DataFrame, field: str) -> pd.DataFrame:
     """A line for each model and value."""
     return pd.DataFrame(
-        {"model": LABELS.get(model, model), field: str(value)} | summed_up(group)
+        {"model": model, field: str(value)} | summed_up(group)
         for (model, value), group in found.groupby(["model", field], observed=True)
     )
 
@@ -220,80 +219,71 @@ def ways(found: pd.DataFrame) -> pd.DataFrame:
     """A line for each model and way to answer: distances, and right answers where they are known
     (of what was simulated only the distances are)."""
     lines = list[Row]()
-    names = [*LAWS, *(f"{method}, SMC of {n}" for method in METHODS for n in PARTICLES)]
+    populations = [f"{method}, SMC of {n}" for method in METHODS for n in PARTICLES]
     for model, own in found.groupby("model", observed=True):
         told = own[own["truth"].map(len) > 0]
-        for name in names:
-            field = name if name not in LAWS else f"TV {name}"
-            called = "canonical, weighted" if name == "weighted" else name
-            line: Row = {"model": LABELS.get(model, model), "way": called, "cases": len(own)}
-            if name != "free":
-                line |= {"median": estimate(own, weighted_quantile(0.5), field, "base")}
-                line |= {"mean": estimate(own, weighted_mean, field, "base")}
-                line |= {"90 %": quantile(own[field].tolist(), 0.9), "worst": own[field].max()}
-            if name in LAWS and len(told):
+        for name in [*LAWS, *populations]:
+            field = f"TV {name}" if name in LAWS else name
+            line: Row = {"model": model, "way": name, "cases": len(own)}
+            line["median"] = estimate(own, weighted_quantile(0.5), field, "base")
+            line["mean"] = estimate(own, weighted_mean, field, "base")
+            line |= {"90 %": quantile(own[field].tolist(), 0.9), "worst": own[field].max()}
+            line["P(right)"] = None
+            if name in LAWS:
                 each = zip(told[name], told["truth"], strict=True)
-                right = [(sum(p[k] for k in truth), np.argmax(p) in truth) for p, truth in each]
-                line["P(right)"], line["likeliest is right"] = np.mean(right, axis=0)
+                line["P(right)"] = np.mean([sum(p[k] for k in truth) for p, truth in each])
             lines.append(line)
-    every = pd.DataFrame(lines)
-    last = [name for name in ("P(right)", "likeliest is right") if name in every]
-    return every[[*every.columns.drop(last), *last]]
+    return pd.DataFrame(lines)
 
 
 def parts(found: pd.DataFrame) -> pd.DataFrame:
     """A line for each model: shares of the summed distance of the lift."""
+    names = {"tokenization": "tokenization", "myopia": "myopia", "rest": "rest"}
+    names |= {"own share": "tokenization, Shapley", "step share": "myopia, Shapley"}
     lines = list[Row]()
     for model, own in found.groupby("model", observed=True):
         wholes = own["TV lift"].to_numpy(dtype=float)
-        line: Row = {"model": LABELS.get(model, model), "cases": len(own)}
-        for name in ("tokenization", "myopia", "rest", "own share", "step share"):
 
-            def ratio(values: np.ndarray, taken: np.ndarray, w: np.ndarray = wholes) -> np.ndarray:
-                shares: np.ndarray = (taken @ values) / (taken @ w)
-                return shares
+        def ratio(values: np.ndarray, taken: np.ndarray, w: np.ndarray = wholes) -> np.ndarray:
+            shares: np.ndarray = (taken @ values) / (taken @ w)
+            return shares
 
-            ends = bootstrap(own[name].tolist(), own["base"].tolist(), ratio)
-            line[name] = (own[name].sum() / wholes.sum(), *ends)
-        lines.append(
-            line | {"not canonical": own["outside"].median(), "most": own["outside"].max()}
-        )
+        line: Row = {"model": model, "cases": len(own)}
+        for field, name in names.items():
+            ends = bootstrap(own[field].tolist(), [own["base"].tolist()], ratio)
+            line[name] = (own[field].sum() / wholes.sum(), *ends)
+        lines.append(line)
     return pd.DataFrame(lines)
+
+
+SHARES: dict[str, Format] = dict.fromkeys(("tokenization", "myopia", "rest"), interval(percent()))
+SHARES |= dict.fromkeys(("tokenization, Shapley", "myopia, Shapley"), interval(percent()))
 
 
 def targets(found: pd.DataFrame) -> pd.DataFrame:
     """A line for each model and meaning of "the model writes this answer"."""
-    lines = list[Row]()
-    for model, own in found.groupby("model", observed=True):
-        each = own[own["prefix off"] <= TOLERANCE]
-        far = each.assign(mass=each["prefix mass"] / each["mass"])
-        for method in METHODS:
-            pairs = zip(each["prefix"], each[method], strict=True)
-            far[f"TV {method}"] = [total_variation(p, q) for p, q in pairs]
-        far["tokenization"] = far["TV lift"] - far["TV canonical"]
-        some = {
-            "ids that spell it exactly": own.assign(mass=1.0),
-            "a text that begins with it": far,
-        }
-        some["the same, where one ends in a mark"] = far[far["is_marked"]]
-        for name, group in some.items():
-            line = {
-                "model": LABELS.get(model, model),
-                "target": name,
-                "mass": group["mass"].median(),
-            }
-            kept = ("cases", "lift, mean", "canonical, mean", "lift : canonical farther")
-            lines.append(line | {key: summed_up(group)[key] for key in kept})
-    return pd.DataFrame(lines)
+    far = found[found["prefix off"] <= TOLERANCE].copy()
+    for method in METHODS:
+        pairs = zip(far["prefix"], far[method], strict=True)
+        far[f"TV {method}"] = [total_variation(p, q) for p, q in pairs]
+    far["tokenization"] = far["TV lift"] - far["TV canonical"]
+    far["mass"] = far["prefix mass"] / far["mass"]
+    some = {"ids that spell it exactly": found.assign(mass=1.0), "a text that begins with it": far}
+    some["the same, where one ends in a mark"] = far[far["is_marked"]]
+    kept = ("cases", "lift, mean", "canonical, mean", "lift : canonical farther")
+    return pd.DataFrame(
+        {"target": name, "model": model, "mass": own["mass"].median()}
+        | {key: summed_up(own)[key] for key in kept}
+        for name, group in some.items()
+        for model, own in group.groupby("model", observed=True)
+    )
 
 
 def tables(rows: pd.DataFrame) -> list[Table]:
     """By length first; then by mass and family; all ways; parts; targets."""
-    found, one = points(rows), interval(fixed(4))
-    distances: dict[str, Format] = {"median": one, "mean": interval(fixed(3)), "90 %": fixed(3)}
-    distances |= {"worst": fixed(3), "P(right)": fixed(3), "likeliest is right": percent(1)}
-    shares = interval(percent())
-    taken = dict.fromkeys(("tokenization", "myopia", "rest", "own share", "step share"), shares)
+    found = points(rows)
+    distances: dict[str, Format] = {"median": interval(fixed(4)), "mean": interval(fixed(3))}
+    distances |= dict.fromkeys(("90 %", "worst", "P(right)"), fixed(3))
     note = f"""TV: total variation distance to the free distribution, the model's own over the
         answers, given that it writes one; [ ]: 95 % intervals by drawing questions again, variants
         together, each for itself. The questions were written to cover kinds of constraints, before
@@ -312,78 +302,51 @@ def tables(rows: pd.DataFrame) -> list[Table]:
         by more than {TOLERANCE}
 
         {notes_on(rows["model"].unique())}"""
+    length = "Answer length decides: ids of the longest answer"
     about_mass = "mass: the model's probability of all answers of a case together, unasked"
+    about_ways = f"""weighted: what importance weights and SMC under the canonical mask converge to
+        (under the lift's: the free distribution); SMC of {" or ".join(map(str, PARTICLES))}: one
+        draw from a population of that size, simulated
+
+        P(right): where right answers are known"""
+    about_parts = """tokenization: what the canonical mask takes away; myopia: what weights then do;
+        rest. Shapley: the mean of both orders. If masking goes first, myopia is all, and
+        tokenization -rest: its Shapley value cannot exceed one half"""
+    about_targets = """mass: of all answers, relative to that of ids that spell one exactly, median.
+        The last id of a text that begins with an answer may go past its end; masks admit none that
+        does. A mark: a character that is neither a letter nor a digit"""
+    sums = "Where the lift's distance comes from: shares of its sum"
+    meanings = "Two meanings of: the model writes an answer"
     return [
-        Table(
-            "Answer length decides: ids of the longest answer", by(found, "length"), SUMMED, note
-        ),
+        Table(length, by(found, "length"), SUMMED, note),
         Table("The mass of the answers", by(found, "masses"), SUMMED, about_mass),
         Table("Families of constraints", by(found, "family"), SUMMED),
-        Table(
-            "What removes it",
-            ways(found),
-            distances,
-            f"""weighted: what importance weights and SMC under the canonical mask converge to
-            (under the lift's: the free distribution); SMC of {" or ".join(map(str, PARTICLES))}:
-            one draw from a population of that size, simulated
-
-            P(right), likeliest is right: where right answers are known""",
-        ),
-        Table(
-            "Where the lift's distance comes from: shares of its sum",
-            parts(found).rename(
-                columns={"own share": "tokenization, Shapley", "step share": "myopia, Shapley"}
-            ),
-            taken
-            | {"tokenization, Shapley": shares, "myopia, Shapley": shares}
-            | {"not canonical": small, "most": percent(1), "cases": whole},
-            """tokenization: what the canonical mask takes away; myopia: what weights then do; rest.
-            Shapley: the mean of both orders. If masking goes first, myopia is all, and tokenization
-            -rest: its Shapley value cannot exceed one half
-
-            not canonical: the share of the free mass of a case's answers, median and most""",
-        ),
-        Table(
-            "Two meanings of: the model writes an answer",
-            targets(found),
-            SUMMED | {"mass": fixed(4)},
-            """mass: of all answers, relative to that of ids that spell one exactly, median. The
-            last id of a text that begins with an answer may go past its end; masks admit none that
-            does. A mark: a character that is neither a letter nor a digit""",
-        ),
-    ]
-
-
-def halves(found: pd.DataFrame) -> list[tuple[str, str, pd.DataFrame]]:
-    """(model, length, points), by answers of one token and longer ones."""
-    return [
-        (LABELS.get(str(model), str(model)), name, own[(own["ids"] == 1) == (name == "one token")])
-        for model, own in found.groupby("model", observed=True)
-        for name in ("one token", "longer")
+        Table("What removes it", ways(found), distances, about_ways),
+        Table(sums, parts(found), SHARES, about_parts),
+        Table(meanings, targets(found), SUMMED | {"mass": fixed(4)}, about_targets),
     ]
 
 
 def figure(rows: pd.DataFrame) -> Figure:
     """A mark for each case: how far the lift and canonical are from the free distribution."""
     found = points(rows)
-    each = halves(found)
+    each = [*found.groupby(["model", "answers"], observed=True)]
     drawn, axes = panels(1, len(each), (2.6 * len(each), 4.2), sharey=True)
-    counts = {"one token": np.zeros(2, dtype=int), "longer": np.zeros(2, dtype=int)}
-    for axis, (model, name, own) in zip(axes[0], each, strict=True):
+    for axis, ((model, name), own) in zip(axes[0], each, strict=True):
         axis.axline((0, 0), (1, 1), color=PALE, linewidth=1)
         more = own["tokenization"]
         colors = np.where(more > CLEARLY, LIFT, np.where(more < -CLEARLY, CANONICAL, PALE))
         axis.scatter(own["TV lift"], own["TV canonical"], s=16, c=colors, alpha=0.6, linewidths=0)
         axis.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), aspect="equal", xlabel="TV of the lift")
         axis.set_title(f"{model}: {name}\n{len(own)} cases", loc="left", fontsize=10)
-        said = summed_up(own)
-        counts[name] += (said["more than half taken away"], said["lift off"])
     axes[0][0].set_ylabel("TV of canonical")
-    one, longer = ("{} of {}".format(*counts[name]) for name in counts)
+    sums = by(found, "answers").groupby("answers")[["more than half taken away", "lift off"]].sum()
+    counts = {name: "{} of {}".format(*pair) for name, *pair in sums.itertuples()}
     return Figure(
         drawn,
         "Answer length decides: of the lift's error a canonical mask takes away more than half in "
-        f"{one} cases if answers are one token, in {longer} if longer",
+        f"{counts.get('one token')} cases if answers are one token, in {counts.get('longer')} if "
+        "longer",
         "A mark is a question under one model; TV: total variation distance to the model's own "
         f"distribution over the answers, exact or within {TOLERANCE}. Red: the lift is farther off "
         f"by more than {CLEARLY}; blue: canonical is. Counted: cases in which the lift is off by "
@@ -391,57 +354,23 @@ def figure(rows: pd.DataFrame) -> Figure:
     )
 
 
-def share(said: Row) -> str:
-    """The median share that the canonical mask takes away."""
-    return SUMMED["median share"](said["median share"])
-
-
 def numbers(rows: pd.DataFrame) -> dict[str, str]:
-    """Means (medians) by length and mass; what is taken away; parts."""
-    found, lines, told = points(rows), list[Row](), list[str]()
-    models = found["model"].cat.categories
-    for model in models:
-        own = found[found["model"] == model]
-        some = {"all": own, "one token": own[own["ids"] == 1], "longer": own[own["ids"] > 1]}
-        some |= {f"mass {name}": own[own["masses"] == name] for name in MASSES}
+    """By the length of the answers; means (medians) by length and mass; parts."""
+    found, lines = points(rows), list[Row]()
+    halves = by(found, "answers")
+    worst = found.groupby(["model", "answers"], observed=True)[["TV lift", "TV canonical"]].max()
+    halves = halves.drop(columns=["lift, median", "canonical, median"])
+    names = ["lift, worst", "canonical, worst"]
+    halves[names], formats = worst.to_numpy(), SUMMED | dict.fromkeys(names, fixed(2))
+    for model, own in found.groupby("model", observed=True):
+        some = {"all": own} | dict([*own.groupby("answers", observed=True)])
+        some |= {f"mass {name}": group for name, group in own.groupby("masses", observed=True)}
         for method in METHODS:
             tv = {name: group[f"TV {method}"] for name, group in some.items()}
-            line = {"mean (median)": f"{LABELS.get(model, model)}, {method}"}
-            lines.append(
-                line
-                | {n: f"{v.mean():.3f} ({quantile(v.tolist(), 0.5):.3f})" for n, v in tv.items()}
-            )
-        one, more = (summed_up(some[name]) for name in ("one token", "longer"))
-        if not (one["cases"] and more["cases"]):
-            continue
-        worst = [some["one token"][f"TV {method}"].max() for method in METHODS]
-        ways_ = ways(own).set_index("way")["mean"]
-        begins = targets(own).set_index("target").loc["a text that begins with it"]
-        told.append(
-            f"""- *{LABELS.get(model, model)}*: of the cases in which the lift is off by more than
-            {CLEARLY}, the canonical mask takes away more than half of that in
-            {one["more than half taken away"]} of {one["lift off"]} whose answers are all one token,
-            and in {more["more than half taken away"]} of {more["lift off"]} with longer ones (the
-            median share is {share(one)} and {share(more)}; among the
-            longer ones it is itself farther off by more than {CLEARLY} in
-            {more["lift : canonical farther"][1]} of {more["cases"]}). With one token
-            ({one["cases"]} cases) the lift is {one["lift, mean"][0]:.3f} off on average and
-            {worst[0]:.2f} at most, canonical {one["canonical, mean"][0]:.4f} and {worst[1]:.2f};
-            with more, {more["lift, mean"][0]:.3f} and {more["canonical, mean"][0]:.3f} on average.
-            One text drawn by SMC of 32 particles is {ways_["lift, SMC of 32"][0]:.3f} off under the
-            lift and {ways_["canonical, SMC of 32"][0]:.3f} under the canonical mask. Against texts
-            that begin with an answer, the two masks are {begins["lift, mean"][0]:.3f} and
-            {begins["canonical, mean"][0]:.3f} off."""
-        )
-    shares = [
-        f"""- *{line["model"]}*: of the lift's distances, summed up, canonical ids take away
-        {line["tokenization"][0]:.0%} if they come first (weights then {line["myopia"][0]:.0%}, and
-        {line["rest"][0]:.0%} stay), and nothing if weights do; the Shapley values are
-        {line["own share"][0]:.0%} tokenization and {line["step share"][0]:.0%} myopia."""
-        for line in parts(found).to_dict("records")
-    ]
+            said = {n: f"{v.mean():.3f} ({quantile(v.tolist(), 0.5):.3f})" for n, v in tv.items()}
+            lines.append({"mean (median)": f"{model}, {method}"} | said)
     return {
         "distortion-study in short": markdown(pd.DataFrame(lines)),
-        "distortion-study": "\n".join(told),
-        "distortion-study shares": "\n".join(shares),
+        "distortion-study": markdown(Table("", halves, formats).shown()),
+        "distortion-study shares": markdown(Table("", parts(found), SHARES).shown()),
     }

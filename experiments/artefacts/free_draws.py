@@ -41,8 +41,8 @@ from experiments.show import (
     Table,
     fixed,
     interval,
+    markdown,
     panels,
-    percent,
     small,
     whole,
 )
@@ -83,16 +83,13 @@ def cells(config: Config) -> list[Row]:
 
 
 def measure(config: Config, source: str, prompt: str) -> Row:
-    """Exact numbers, and draws where the answers have `least_mass`. canonical: the share of the
-    tokenizer's own ids in the probability of those that spell an answer, and how many draws have
-    them; read: ids of all draws."""
+    """Exact numbers, and draws where the answers have `least_mass`. read: ids of all draws."""
     loaded, case = opened(source, config.device, config.dtype), CASES[prompt]
     posed = pose(loaded, case.prompt, case.answers)
     tree = Trie(posed).explore(config.slack, config.slack, config.most_nodes)
     spelled, past = np.exp(tree.summed(tree.free, tree.complete)), np.exp(tree.past)
-    own = np.exp(tree.summed(tree.free, tree.complete & tree.alive[:, 1]))
     row: Row = {"exact": spelled.tolist(), "past": past.tolist(), "least mass": config.least_mass}
-    row |= {"canonical": float(own.sum() / spelled.sum()), "draws": 0}
+    row["draws"] = 0
     if spelled.sum() + past.sum() < config.least_mass:
         return row
     drawn = draws(posed, f"{config.seed} {source} {prompt}", config)
@@ -100,9 +97,6 @@ def measure(config: Config, source: str, prompt: str) -> Row:
     return row | {
         "draws": len(drawn),
         **{f"{o} drawn": [counts[o, k] for k in range(tree.n)] for o in OUTCOMES},
-        "canonical drawn": sum(
-            d.outcome == "exact" and d.ids == posed.own[d.answer] for d in drawn
-        ),
         "read": sum(len(one.ids) for one in drawn),
     }
 
@@ -228,8 +222,7 @@ def points(rows: pd.DataFrame) -> pd.DataFrame:
         line["draws"] = n
         for name, k in counts.items():
             line |= {name: mass[name], f"{name}, drawn": (k / n, *clopper_pearson(k, n, 0.05))}
-        own = row["canonical drawn"] / counts["exactly"] if counts["exactly"] else None
-        line |= {"canonical": row["canonical"], "canonical, drawn": own, "p": fit(row)}
+        line["p"] = fit(row)
         read = row["read"] / n
         lines.append(line | {f"ids for one, {name}": read / mass[name] for name in counts})
     return pd.DataFrame(lines)
@@ -247,13 +240,10 @@ def tables(rows: pd.DataFrame) -> list[Table]:
     names = [f"{prompt} ({LABELS.get(source, source)})" for prompt, source in each]
     formats: dict[str, Format] = {"draws": whole, "p": small, "exactly": small, "begins": small}
     formats |= dict.fromkeys(("exactly, drawn", "begins, drawn"), interval(fixed(4)))
-    formats |= dict.fromkeys(("canonical", "canonical, drawn"), percent(2))
     formats |= dict.fromkeys(("ids for one, exactly", "ids for one, begins"), fixed(1))
     note = f"""exactly: ids that spell an answer exactly; begins: texts that begin with one;
         intervals: 95 %, Clopper-Pearson, each for itself: of all of them some miss (p is of all
         counts together)
-
-        canonical: of draws that spelled an answer exactly, those by the tokenizer's own ids
 
         p: exact multinomial test (likelihood ratio, simulated) of the counts of every answer as
         spelled or gone past, and of none; the least of {len(found)}, times their number:
@@ -295,19 +285,18 @@ def figure(rows: pd.DataFrame) -> Figure:
 
 
 def numbers(rows: pd.DataFrame) -> dict[str, str]:
-    """What the report says of it."""
+    """What the report says of it, in one line."""
     found = points(rows)
     pairs = zip(found["begins, drawn"], found["begins"], strict=True)
-    gap = max(abs(share[0] - mass) for share, mass in pairs)
-    costs = [found[f"ids for one, {name}"] for name in ("exactly", "begins")]
-    one, other = (f"{c.median():,.0f}" for c in costs)
-    most, more = (f"{c.max():,.0f}" for c in costs)
-    return {
-        "free-draws": f"""Of {len(rows)} pairs of a prompt and a model, {len(found)} have answers of
-        a mass over {rows["least mass"].max():g}; {found["draws"].sum():,} texts were drawn after
-        these with `generate`, which knows no mask. They show no disagreement: the smallest p-value
-        of the tests of all outcomes, Bonferroni-corrected, is {corrected(found):.2g}, and no share
-        of texts that begin with an answer is off by more than {gap:.3f}. Rejection sampling needs a
-        median of {one} ids for a text that spells an answer exactly (at most {most}) and of {other}
-        ids for a text that begins with one (at most {more})."""
+    line: Row = {
+        "pairs of a prompt and a model": len(rows),
+        "drawn from": len(found),
+        "texts": found["draws"].sum(),
+        "least p (corrected)": corrected(found),
+        "largest gap": max(abs(share[0] - mass) for share, mass in pairs),
     }
+    for name, said in {"exactly": "spelled exactly", "begins": "begun with"}.items():
+        ids = found[f"ids for one, {name}"]
+        line[f"ids for one {said}, median (most)"] = f"{ids.median():,.0f} ({ids.max():,.0f})"
+    formats = {"texts": whole, "least p (corrected)": small, "largest gap": fixed(3)}
+    return {"free-draws": markdown(Table("", pd.DataFrame([line]), formats).shown())}

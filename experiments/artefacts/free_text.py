@@ -2,7 +2,13 @@
 
 For each model, temperature and prompt two texts: a free one, and a canonical one under a constraint
 that allows every text, in the tokenizer's own ids alone. They are drawn with the same random
-numbers, so they differ only from the first id on that the mask forbids (`shared.paired_texts`).
+numbers: an id that the mask forbids gives way to one that is drawn from what the mask leaves, with
+a number of its own,
+
+    p(i) + p(forbidden) p(i) / p(allowed) = p(i) / p(allowed)
+
+so the canonical text has the distribution that the mask gives it, and differs from the free one
+only from the first forbidden id on. Where none was drawn the two are one text.
 
 Prompts are beginnings of passages, and the unit of all intervals. Texts are judged by their loss
 after the prompt, as each model reads them in ids of its own tokenizer's `encode`: the other model
@@ -14,28 +20,28 @@ from __future__ import annotations
 
 import codecs
 import zlib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import islice
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from bpe_automata import Tokenizer
+from bpe_automata import Matcher, Tokenizer, constrain
+from bpe_automata.errors import LogitsError
+from experiments.canonical_texts import fault
+from experiments.files import require
 from experiments.lab import Row
-from experiments.models import GEMMA, SMOLLM2, LoadedModel, opened
-from experiments.paired_texts import drawn_pairs
-from experiments.passages import KINDS, UNSPACED, divided, passages
-from experiments.sampling import losses
+from experiments.models import GEMMA, SMOLLM2, LoadedModel, notes_on, opened, special_ids
+from experiments.passages import KINDS, UNSPACED, beginning, passages
+from experiments.sampling import Text, drawn, losses, sample
 from experiments.show import (
-    MODELS,
-    Figure,
     Format,
     Table,
     fixed,
     interval,
-    is_missing,
-    panels,
+    markdown,
     percent,
 )
 from experiments.statistics import bootstrap, weighted_mean
@@ -73,12 +79,11 @@ def cells(config: Config) -> list[Row]:
 
 
 def measure(config: Config, source: str, kind: str) -> list[Row]:
-    """A row for each pair of texts, with the losses of both, in nats, as its writer reads them
-    (`own`, where the mask changed something) and as the `other` model does, which reads `rest` too:
-    what the passage goes on with."""
+    """A row for each pair of texts, with the losses of both, in nats, as the other model reads them
+    (where there is no other, their writer)."""
     loaded = opened(source, config.device, config.dtype)
     prompts = prompts_of(kind, loaded.tokenizer, config)
-    ids = [loaded.prompt_ids(prompt) for prompt, _ in prompts]
+    ids = [loaded.prompt_ids(prompt) for prompt in prompts]
     wanted = [(t, k) for t in config.temperatures for k in range(len(prompts))]
     seeds = [zlib.crc32(f"{config.seed} {source} {kind} {t:g} {k}".encode()) for t, k in wanted]
     numbers_ = np.stack([np.random.default_rng(seed).random((config.ids, 2)) for seed in seeds])
@@ -86,31 +91,25 @@ def measure(config: Config, source: str, kind: str) -> list[Row]:
     rows = list[Row]()
     pairs = drawn_pairs(loaded, ids, which, temperatures, numbers_)
     for (temperature, k), pair in zip(wanted, pairs, strict=True):
-        row: Row = {"model": loaded.name, "note": loaded.note, "temperature": temperature}
-        row |= {"prompt": k, "changed": pair.fork is not None}
+        row: Row = {"model": loaded.name, "temperature": temperature, "prompt": k}
+        row |= {"passage": prompts[k], "changed": pair.fork is not None}
         for name, text in (("free", pair.free), ("canonical", pair.canonical)):
             row[name] = shown_text(loaded.tokenizer, text.ids, ids[k])
-            row[f"{name} ids"] = list(text.ids) if name == "free" or row["changed"] else None
-        rows.append(row | {"passage": list(prompts[k])})
-    for reader in config.models:
-        of = "own" if reader == source else "other"
-        read(opened(reader, config.device, config.dtype), rows, of)
+        rows.append(row)
+    for reader in {*config.models} - {source} or {source}:
+        other = opened(reader, config.device, config.dtype)
+        asked = dict.fromkeys((row["passage"], row[name]) for row in rows for name in WHICH)
+        known = dict(zip(asked, losses(other, list(asked)), strict=True))
+        for row in rows:
+            row |= {f"other {name}": known[row["passage"], row[name]] for name in WHICH}
     return rows
 
 
-def prompts_of(kind: str, tokenizer: Tokenizer, config: Config) -> list[tuple[str, str]]:
-    """(prompt, as many ids of what the passage goes on with as a text has)."""
-    found = list[tuple[str, str]]()
-    for passage in passages(kind, config.seed):
-        made = divided(passage, tokenizer, config.prompt_ids, kind not in UNSPACED)
-        if made is None:
-            continue
-        before = tokenizer.encode(made[0])
-        rest = tokenizer.encode(passage)[len(before) :][: config.ids]
-        found.append((made[0], shown_text(tokenizer, rest, before)))
-        if len(found) == config.prompts:
-            break
-    return found
+def prompts_of(kind: str, tokenizer: Tokenizer, config: Config) -> list[str]:
+    """Beginnings of passages."""
+    is_spaced, every = kind not in UNSPACED, passages(kind, config.seed)
+    begun = (beginning(passage, tokenizer, config.prompt_ids, is_spaced) for passage in every)
+    return [*islice(filter(None, begun), config.prompts)]
 
 
 def shown_text(tokenizer: Tokenizer, ids: Sequence[int], before: Sequence[int]) -> str:
@@ -119,20 +118,87 @@ def shown_text(tokenizer: Tokenizer, ids: Sequence[int], before: Sequence[int]) 
     return decoder.decode(tokenizer.text_bytes(ids, before))
 
 
-def read(reader: LoadedModel, rows: list[Row], of: str) -> None:
-    """Add to the rows what a model makes of their texts. Of its own it reads those that the mask
-    changed, for nothing is said of the others."""
-    asked = dict[tuple[str, str], None]()
-    some = [row for row in rows if of == "other" or row["changed"]]
-    for row in some:
-        prompt, rest = row["passage"]
-        asked |= {(prompt, row[name]): None for name in WHICH}
-        asked |= {(prompt, rest): None} if of == "other" else {}
-    known = dict(zip(asked, losses(reader, list(asked)), strict=True))
-    for row in some:
-        prompt, rest = row["passage"]
-        row |= {f"{of} {name}": known[prompt, row[name]] for name in WHICH}
-        row |= {"rest": known[prompt, rest]} if of == "other" else {}
+# Pairs.
+
+
+class Pair(NamedTuple):
+    """fork: the place of the first id that the mask forbade, of all that were drawn; None where it
+    forbade none, and both texts are one."""
+
+    free: Text
+    canonical: Text
+    fork: int | None
+
+
+class Mask:
+    """Has the last word on the ids of a batch: see above."""
+
+    def __init__(
+        self, matchers: dict[int, Matcher], uniforms: np.ndarray, ends: Collection[int]
+    ) -> None:
+        """matchers: by the number of their text; uniforms: float64 [texts, ids]."""
+        self.matchers, self._uniforms, self._ends = matchers, uniforms, ends
+
+    def __call__(self, step: int, mass: Any, ids: Any) -> Any:
+        torch, tokens = require("torch"), ids.tolist()
+        refused = [k for k, matcher in self.matchers.items() if not matcher.allows(tokens[k])]
+        if refused:
+            allowed = np.stack([self.matchers[k].mask() for k in refused])
+            left = mass[refused] * torch.from_numpy(allowed).to(mass.device)
+            if not bool((left.sum(1) > 0).all()):
+                raise LogitsError("the model gives no mass to any id that is allowed")
+            uniforms = torch.from_numpy(self._uniforms[refused, step, None]).to(mass.device)
+            ids = ids.clone()
+            ids[refused] = drawn(left, uniforms)
+            tokens = ids.tolist()
+        for k in list(self.matchers):
+            self.matchers[k].advance(tokens[k])
+            if tokens[k] in self._ends:
+                del self.matchers[k]
+        return ids
+
+
+def drawn_pairs(
+    loaded: LoadedModel,
+    prompts: Sequence[Sequence[int]],
+    which: Sequence[int],
+    temperatures: Sequence[float],
+    uniforms: np.ndarray,
+) -> list[Pair]:
+    """A pair after each of `which`, numbers of prompts. uniforms: float64 [texts, ids, 2], for an
+    id and for the one in its place. The canonical text is drawn from the fork on, so that rounding
+    cannot make it another one before that."""
+    n_ids, ends = loaded.tokenizer.n_ids, sorted(special_ids(loaded))
+    constraint = constrain(loaded.tokenizer, r"(?s:.*)", "canonical", ends)
+    starts = [constraint.matcher(prompt) for prompt in prompts]
+    first = uniforms[:, :, 0]
+    free = sample(loaded.model, prompts, which, temperatures, first, ends, n_ids)
+    forks = [fault(starts[k], *text) for k, text in zip(which, free, strict=True)]
+    rows = [row for row, place in enumerate(forks) if place is not None]
+    made: dict[int, Text] = {}
+    if rows:
+        begun = [free[row].ids[: forks[row]] for row in rows]
+        matchers = {k: starts[which[row]].copy() for k, row in enumerate(rows)}
+        later = np.zeros((len(rows), *uniforms.shape[1:]))
+        for k, row in enumerate(rows):
+            later[k, : uniforms.shape[1] - len(begun[k])] = uniforms[row, len(begun[k]) :]
+            for token in begun[k]:
+                matchers[k].advance(token)
+        rests = sample(
+            loaded.model,
+            [[*prompts[which[row]], *ids] for row, ids in zip(rows, begun, strict=True)],
+            range(len(rows)),
+            [temperatures[row] for row in rows],
+            later[:, :, 0],
+            ends,
+            n_ids,
+            Mask(matchers, later[:, :, 1], ends),
+        )
+        for row, ids, rest in zip(rows, begun, rests, strict=True):
+            left = uniforms.shape[1] - len(ids)
+            is_whole = rest.ended and len(rest.ids) < left
+            made[row] = Text((*ids, *rest.ids[:left]), is_whole)
+    return [Pair(text, made.get(row, text), forks[row]) for row, text in enumerate(free)]
 
 
 # What the rows say.
@@ -149,155 +215,77 @@ def distinct(text: str, kind: str) -> float:
 
 def pairs_of(rows: pd.DataFrame) -> pd.DataFrame:
     """Losses per byte, nan of an empty text; `OF difference`: canonical - free."""
-    names = [f"{of} {name}" for of in ("own", "other") for name in WHICH]
-    found = rows.reindex(columns=[*dict.fromkeys([*rows, *names, "rest"])]).copy()
-    found["unit"] = found["kind"] + " " + found["prompt"].astype(str)
+    found = rows.assign(unit=rows["kind"] + " " + rows["prompt"].astype(str))
     found["writer"] = found["model"].str.partition(" ")[0]
     for name in WHICH:
-        sizes = found[name].map(lambda text: len(text.encode()) or np.nan)
-        for of in ("own", "other"):
-            found[f"{of} {name}"] = found[f"{of} {name}"].astype(float) / sizes
+        found[f"other {name}"] /= found[name].map(lambda text: len(text.encode()) or np.nan)
         each = zip(found[name], found["kind"], strict=True)
         found[f"distinct {name}"] = [distinct(text, kind) for text, kind in each]
-    rests = found["passage"].map(lambda pair: len(pair[1].encode()) or np.nan)
-    found["rest"] = found["rest"].astype(float) / rests
-    for of in ("own", "other", "distinct"):
+    for of in ("other", "distinct"):
         found[f"{of} difference"] = found[f"{of} canonical"] - found[f"{of} free"]
     return found
 
 
-def mean(group: pd.DataFrame, of: str, changed: bool = False, level: float = LEVEL) -> Any:
-    """(mean, low, high) of the differences, over the changed pairs alone or over all; prompts are
-    drawn again. None where pairs of fewer than `FEWEST` prompts were changed: all other differences
-    are 0, and to draw them again says nothing."""
-    there = group[group[f"{of} difference"].notna()]
-    if there["unit"][there["changed"]].nunique() < FEWEST:
+def mean(group: pd.DataFrame, of: str, level: float = LEVEL) -> Any:
+    """(mean, low, high) of the differences over the changed pairs; prompts are drawn again. None
+    where pairs of fewer than `FEWEST` prompts were changed."""
+    some = group[group["changed"] & group[f"{of} difference"].notna()]
+    if some["unit"].nunique() < FEWEST:
         return None
-    some = there[there["changed"] | (not changed)]
     values = some[f"{of} difference"].to_numpy(dtype=np.float64)
-    ends = bootstrap(values.tolist(), some["unit"].tolist(), weighted_mean, level)
+    ends = bootstrap(values.tolist(), [some["unit"].tolist()], weighted_mean, level)
     return float(values.mean()), *ends
 
 
-def clear(pairs: pd.DataFrame) -> tuple[list[str], int]:
-    """(which differences over changed texts are clear of 0 at the corrected level, Bonferroni; of
-    how many)."""
-    groups = [*pairs.groupby(["writer", "temperature"], sort=False)]
-    level, kept = 1 - (1 - LEVEL) / len(groups), list[str]()
-    for (writer, temperature), group in groups:
-        found = mean(group, "other", True, level)
-        kept += [f"{writer} at {temperature:g}"] * bool(found and not found[1] <= 0 <= found[2])
-    return kept, len(groups)
+def summed_up(rows: pd.DataFrame) -> pd.DataFrame:
+    """A line for each model and temperature."""
+    return pd.DataFrame(
+        {
+            "written by": writer,
+            "temperature": temperature,
+            "texts": len(group),
+            "changed": group["changed"].mean(),
+            **{f"loss, {name}": group[f"other {name}"].mean() for name in WHICH},
+            "difference": mean(group, "other"),
+            "difference, distinct": mean(group, "distinct"),
+        }
+        for (writer, temperature), group in pairs_of(rows).groupby(
+            ["writer", "temperature"], sort=False
+        )
+    )
+
+
+FORMATS: dict[str, Format] = {"temperature": "{:g}".format, "changed": percent(1)}
+FORMATS |= dict.fromkeys(("loss, free", "loss, canonical"), fixed(4))
+FORMATS |= {"difference": interval(fixed(4)), "difference, distinct": interval(fixed(3))}
+
+
+def clear(rows: pd.DataFrame) -> str:
+    """How many differences in loss are clear of 0 at the corrected level (Bonferroni)."""
+    groups = [group for _, group in pairs_of(rows).groupby(["writer", "temperature"])]
+    found = [mean(group, "other", 1 - (1 - LEVEL) / len(groups)) for group in groups]
+    count = sum(not one[1] <= 0 <= one[2] for one in found if one)
+    return f"{count or 'none'} of {len(groups)} differences in loss {'are' if count > 1 else 'is'}"
 
 
 def tables(rows: pd.DataFrame) -> list[Table]:
-    """Losses by model and temperature, repetition by the same, losses by kind of passage."""
-    pairs = pairs_of(rows)
-    losses_, repeated, kinds = list[Row](), list[Row](), list[Row]()
+    """Losses and repetition by model and temperature."""
+    note = f"""loss: in nats per byte of text, after the prompt, as the other model reads it, mean
+        over texts; difference: canonical - free, of the texts that the mask changed (below 0 the
+        canonical text is the better predicted), with 95 % intervals by drawing prompts again where
+        it changed texts of {FEWEST} prompts or more; once corrected for their number (Bonferroni)
+        {clear(rows)} clear of 0
 
-    def counts(group: pd.DataFrame) -> Row:
-        said: Row = {"texts": len(group), "changed": group["changed"].mean()}
-        return said | {f"{name} loss": group[f"other {name}"].mean() for name in WHICH}
+        changed: the mask forbade an id that was drawn; other pairs are one text
 
-    for (writer, temperature), group in pairs.groupby(["writer", "temperature"], sort=False):
-        line: Row = {"written by": writer, "temperature": temperature}
-        losses_.append(line | counts(group))
-        losses_[-1]["difference, all texts"] = mean(group, "other")
-        losses_[-1]["difference, changed texts"] = mean(group, "other", True)
-        losses_[-1]["as the writer reads them"] = mean(group, "own", True)
-        repeated.append(line | {f"distinct, {w}": group[f"distinct {w}"].mean() for w in WHICH})
-        repeated[-1]["difference, all texts"] = mean(group, "distinct")
-        repeated[-1]["difference, changed texts"] = mean(group, "distinct", True)
-    for (writer, kind), group in pairs.groupby(["writer", "kind"], sort=False):
-        line = {"written by": writer, "kind": kind, "prompts": group["unit"].nunique()}
-        line |= counts(group) | {"loss of the passage itself": group["rest"].mean()}
-        kinds.append(line | {"difference, changed texts": mean(group, "other", True)})
-    four: dict[str, Format] = dict.fromkeys(("free loss", "canonical loss"), fixed(4))
-    four |= {"temperature": "{:g}".format, "changed": percent(1)}
-    four["loss of the passage itself"] = fixed(4)
-    ends = ("difference, all texts", "difference, changed texts", "as the writer reads them")
-    notes, (kept, n) = "\n\n".join(filter(None, rows["note"].unique())), clear(pairs)
-    return [
-        Table(
-            "Losses",
-            pd.DataFrame(losses_),
-            four | dict.fromkeys(ends, interval(fixed(4))),
-            f"""loss: in nats per byte of text, after the prompt, as the other model reads it;
-            difference: canonical - free, so that below 0 the canonical text is the better predicted
+        distinct: the share of runs of {WORDS} words (in Chinese of {BYTES} bytes) of a text that do
+        not repeat an earlier one; above 0 the canonical text repeats less
 
-            changed: the mask forbade an id that was drawn; other pairs are one text, and their
-            difference is 0; as the writer reads them: the difference over changed texts
-
-            means are over texts; intervals: 95 %, bootstrap of prompts, where the mask changed
-            texts of {FEWEST} prompts or more; of {n} differences over changed texts, those whose
-            interval at the corrected level (Bonferroni) leaves 0 out: {", ".join(kept) or "none"}
-
-            {notes}""",
-        ),
-        Table(
-            "Repetition",
-            pd.DataFrame(repeated),
-            dict.fromkeys((f"distinct, {name}" for name in WHICH), percent(1))
-            | dict.fromkeys(ends, interval(fixed(3)))
-            | {"temperature": "{:g}".format},
-            f"""distinct: the share of runs of {WORDS} words (in Chinese of {BYTES} bytes) of a text
-            that do not repeat an earlier one; above 0 the canonical text repeats less""",
-        ),
-        Table(
-            "By kind of passage, all temperatures together",
-            pd.DataFrame(kinds),
-            four | dict.fromkeys(ends, interval(fixed(4))),
-            "the passage itself: as many ids of what it goes on with after the prompt",
-        ),
-    ]
-
-
-def figure(rows: pd.DataFrame) -> Figure:
-    """Differences over changed texts, by temperature: losses, and distinct pieces."""
-    pairs = pairs_of(rows)
-    drawn, axes = panels(1, 2, (9, 4))
-    titles = (
-        "loss as the other model reads it, nats per byte",
-        "share of pieces that are distinct",
-    )
-    for axis, of, title in zip(axes[0], ("other", "distinct"), titles, strict=True):
-        axis.axhline(0, color="#888888", linewidth=1, zorder=0)
-        for k, (writer, own) in enumerate(pairs.groupby("writer", sort=False)):
-            by = {t: mean(some, of, True) for t, some in own.groupby("temperature")}
-            there = {t + 0.02 * k: found for t, found in by.items() if not is_missing(found)}
-            style = {"color": MODELS[k % 2], "marker": "os"[k % 2], "label": writer}
-            if there:
-                value, low, high = np.array([*there.values()]).T
-                axis.errorbar([*there], value, [value - low, high - value], linestyle="", **style)
-        axis.set_xticks(sorted(pairs["temperature"].unique()))
-        axis.set_xlabel("temperature")
-        axis.set_title(title, loc="left", fontsize=10)
-        axis.grid(axis="y", color="#eeeeee")
-    axes[0][0].set_ylabel("canonical - free, changed texts")
-    if axes[0][0].get_legend_handles_labels()[0]:
-        axes[0][0].legend(fontsize=8, frameon=False)
-    note = (
-        f"{len(pairs):,} pairs of texts with the same random numbers, of which the mask changed "
-        f"{pairs['changed'].sum():,}; intervals: 95 %, bootstrap of prompts, each by itself."
-    )
-    kept, n = clear(pairs)
-    headline = (
-        f"Free texts: {len(kept) or 'none'} of {n} differences in loss under the mask "
-        f"{'are' if len(kept) > 1 else 'is'} clear of 0"
-    )
-    return Figure(drawn, headline, note, "free_text")
+        {notes_on(rows["source"].unique())}"""
+    return [Table("Losses and repetition", summed_up(rows), FORMATS, note)]
 
 
 def numbers(rows: pd.DataFrame) -> dict[str, str]:
-    """A line for each model."""
-    lines = list[str]()
-    for writer, own in pairs_of(rows).groupby("writer", sort=False):
-        told = [
-            f"at temperature {temperature:g} the mask changes {of['changed'].mean():.0%} of "
-            f"{len(of)} texts, and the loss of these, as the other model reads them, by "
-            "{:+.3f} ({:+.3f} to {:+.3f}) nats per byte".format(*found)
-            for temperature, of in own.groupby("temperature")
-            if (found := mean(of, "other", True))
-        ]
-        lines += [f"- *{writer}*: {'; '.join(told)}."] if told else []
-    return {"free-text": "\n".join(lines)}
+    """A line for each model and temperature."""
+    kept = summed_up(rows)[["written by", "temperature", "changed", "difference"]]
+    return {"free-text": markdown(Table("", kept, FORMATS).shown())}

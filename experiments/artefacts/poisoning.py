@@ -4,12 +4,11 @@ A word in a sentence is spelled with other ids than the tokenizer's own, in up t
 its tokens cut in two, all of it cut at random, its single characters (or bytes). What comes before
 and after keeps its ids. At distance d (so many tokens of the sentence stand after the word) the
 model's distribution of the next token is compared with the one after the word's own ids: total
-variation, Kullback-Leibler divergence, and the loss of the token that does follow. The same text
-was read, so a model that looked at text alone would show no change at all.
+variation, and the loss of the token that does follow. The same text was read, so a model that
+looked at text alone would show no change at all.
 
-Two controls give the numbers a scale: another word of the same category, in its own ids, which is a
-change of meaning; and, for some words, the same ids once more, in a batch by themselves, which is
-the noise of the model's arithmetic. Also measured: the mass on ids that do not go on canonically.
+A control gives the numbers a scale: another word of the same category, in its own ids, which is a
+change of meaning.
 The published example, "weasel shark", is measured too: for each of four animals the ratio of the
 chances of two next words, with every way to spell "shark".
 """
@@ -25,27 +24,25 @@ import numpy as np
 import pandas as pd
 
 from bpe_automata._decoding.visible import visible_tokens
-from experiments.canonical_texts import after
 from experiments.files import cache_name, require
 from experiments.lab import Row
-from experiments.models import GEMMA, SMOLLM2, LoadedModel, opened, special_ids
+from experiments.models import GEMMA, SMOLLM2, LoadedModel, notes_on, opened
 from experiments.sampling import padded
 from experiments.show import (
     FREE,
     LIFT,
     Figure,
-    Format,
     Table,
     fixed,
     interval,
     is_missing,
+    markdown,
     panels,
     whole,
 )
-from experiments.statistics import Statistic, estimate, quantile, weighted_mean, weighted_quantile
+from experiments.statistics import Statistic, estimate, weighted_mean, weighted_quantile
 from experiments.words import (
     ANOTHER,
-    NOISE,
     OWN,
     PUBLISHED,
     WAYS,
@@ -59,17 +56,16 @@ from experiments.words import (
     with_another_word,
 )
 
-TITLE = "What one mis-tokenized word does to the next-token distributions after it"
-NOISE_EVERY, DIGITS = 8, 6
+TITLE, LONG = "What one mis-tokenized word does to the next-token distributions after it", True
+DIGITS = 6
 SHOWN = (0, 1, 2, 4, 8, 16)
 """Distances in tables, of those that were measured."""
 ALL = "all three"
-FIELDS = ["loss", "tv", "kl", "outside", "extra"]
+VALUES = ["loss", "tv"]
 BEFORE, WORD, AFTER, ANSWERS = "A {}", " shark", " is a kind of", (" mammal", " fish")
 SPLIT = (b" s", b"har", b"k")
 """The published way to spell the word."""
 MEDIAN = weighted_quantile(0.5)
-QUANTILES = {"10 %": 0.1, "median": 0.5, "90 %": 0.9}
 
 
 @dataclass(frozen=True)
@@ -113,7 +109,7 @@ def measure(
 ) -> list[Row] | Row:
     """The ratios of an animal; or of a word a row for each way, with a value for each distance."""
     loaded = opened(source, config.device, config.dtype)
-    said: Row = {"model": loaded.name, "note": loaded.note}
+    said: Row = {"model": loaded.name}
     if animal:
         return said | ratios(loaded, animal)
     words, far, tokenizer = WORDS[category], config.distances, loaded.tokenizer
@@ -126,8 +122,6 @@ def measure(
     if another:
         spelled[ANOTHER] = another[1].word
     rows = compared(loaded, text, spelled, far)
-    if number % NOISE_EVERY == 0:
-        rows.append({"way": NOISE, "tv": noise(loaded, text, [*spelled.values()][-1], far)})
     said |= {"word": words[number], "template": template, "d": list(far)}
     return [said | {"another": another[0] if another else None} | row for row in rows]
 
@@ -141,12 +135,10 @@ def compared(
 ) -> list[Row]:
     """For each of `spelled` (ids in place of the word's, by way; OWN is the first) what holds at
     the distances `far` (ascending): the loss of the token that follows; but for OWN, the distances
-    from its distribution; but for ANOTHER, which is another text, the mass outside the canonical
-    ids."""
+    from its distribution."""
     torch = require("torch")
     logs = after_words(loaded, text, spelled.values(), far)
     masses = logs.exp()
-    allowed = torch.from_numpy(canonical_next(loaded, text, far)).to(logs.device).double()
     following = torch.tensor([text.after[d] for d in far], device=logs.device)
     rows = list[Row]()
     for k, (way, ids) in enumerate(spelled.items()):
@@ -154,24 +146,8 @@ def compared(
         row["loss"] = numbers_of(-logs[k].gather(-1, following[:, None])[:, 0])
         if way != OWN:
             row["tv"] = numbers_of((masses[0] - masses[k]).abs().sum(-1) / 2)
-            row["kl"] = numbers_of((masses[0] * (logs[0] - logs[k])).sum(-1))
-        if way != ANOTHER:
-            inside = torch.linalg.vecdot(masses[k][:, : allowed.shape[1]], allowed)
-            row["outside"] = numbers_of(1 - inside)
         rows.append(row)
     return rows
-
-
-def noise(
-    loaded: LoadedModel, text: Sentence, other: Sequence[int], far: Sequence[int]
-) -> list[float]:
-    """Total variation between the distributions after the word's own ids, read in one batch with
-    other ids after a common beginning, and the same read alone and all at once."""
-    together = after_words(loaded, text, (text.word, other), far)[0].exp()
-    start = [*loaded.start_ids, *text.before]
-    rest = [*start[1:], *text.word, *text.after[: far[-1]]]
-    alone = next_log_probs(loaded.model, start[:1], [rest], far)[0].exp()
-    return numbers_of((together - alone).abs().sum(-1) / 2)
 
 
 def after_words(
@@ -207,19 +183,6 @@ def numbers_of(values: Any) -> list[float]:
     return [float(f"{value:.{DIGITS}g}") for value in values.cpu().tolist()]
 
 
-def canonical_next(loaded: LoadedModel, text: Sentence, far: Sequence[int]) -> np.ndarray:
-    """bool [far, n_ids]: at these distances from the word, the ids that go on canonically, and the
-    special ones, which end or interrupt a text."""
-    matcher, masks = after(loaded.tokenizer, [*text.before, *text.word]), []
-    for d, token in enumerate(text.after[: far[-1] + 1]):
-        if d in far:
-            masks.append(matcher.mask())
-        matcher.advance(token)
-    allowed: np.ndarray = np.stack(masks)
-    allowed[:, sorted(special_ids(loaded))] = True
-    return allowed
-
-
 def ratios(loaded: LoadedModel, animal: str) -> Row:
     """ways: [tokens, P(mammal) / P(fish)] of the word's own ids, then of others, those of few
     tokens first; split: the place of the published way, None where it is not. Raises
@@ -243,8 +206,8 @@ def ratios(loaded: LoadedModel, animal: str) -> Row:
     return {"ways": shown, "split": pieces.index(SPLIT) if SPLIT in pieces else None}
 
 
-# What the rows say. Medians, means and quantiles are over words, templates and ways; intervals come
-# from drawing words and templates again, which cross each other.
+# What the rows say. Medians and means are over words, templates and ways; intervals come from
+# drawing words and templates again, which cross each other.
 
 
 def measured(rows: pd.DataFrame) -> pd.DataFrame:
@@ -252,10 +215,10 @@ def measured(rows: pd.DataFrame) -> pd.DataFrame:
     own ids."""
     found, keys = rows.dropna(subset=["way"]), ["model", "category", "word", "template"]
     found = found.sort_values(keys, kind="stable").reset_index(drop=True)
-    for name in FIELDS[:4]:
+    for name in VALUES:
         each = zip(found[name], found["d"], strict=True)
         found[name] = [v if isinstance(v, list) else [np.nan] * len(d) for v, d in each]
-    found = found.explode(["d", *FIELDS[:4]]).astype(dict.fromkeys(FIELDS[:4], float))
+    found = found.explode(["d", *VALUES]).astype(dict.fromkeys(VALUES, float))
     own = found[found["way"] == OWN].set_index([*keys, "d"])["loss"]
     found["extra"] = found["loss"] - own.loc[pd.MultiIndex.from_frame(found[[*keys, "d"]])].values
     return found.assign(model=pd.Categorical(found["model"], rows["model"].unique()))
@@ -271,107 +234,42 @@ def of_words(words: pd.DataFrame, statistic: Statistic, value: str) -> Any:
     return estimate(words, statistic, value, "word", "template")
 
 
-def shown_distances(words: pd.DataFrame) -> list[int]:
-    """Those of the tables."""
-    return [d for d in SHOWN if d in {*words["d"]}]
-
-
-def by_distance(words: pd.DataFrame, statistic: Statistic, value: str) -> Row:
-    """An estimate for each column."""
-    near = words.groupby("d", sort=False)
-    return {
-        f"d = {d}": of_words(near.get_group(d), statistic, value) for d in shown_distances(words)
-    }
-
-
-def lines(
-    words: pd.DataFrame, ways: Sequence[str], value: str
-) -> Iterable[tuple[Row, pd.DataFrame]]:
-    """The words of each model and way where the value was measured."""
-    for model, own in words.groupby("model", observed=True):
-        for way in ways:
-            if len(some := of_way(own, way).dropna(subset=[value])):
-                yield {"ids of the word": way, "model": model}, some
+def by_way(words: pd.DataFrame, ways: Sequence[str], value: str, of: Statistic) -> pd.DataFrame:
+    """A line for each model and way, with an estimate for each distance."""
+    far = [d for d in SHOWN if d in {*words["d"]}]
+    return pd.DataFrame(
+        {"model": model, "ids of the word": way}
+        | {f"d = {d}": of_words(some[some["d"] == d], of, value) for d in far}
+        for model, own in words.groupby("model", observed=True)
+        for way in ways
+        if len(some := of_way(own, way).dropna(subset=[value]))
+    )
 
 
 def shown(found: Any) -> str:
-    """An estimate, or a dash."""
-    if is_missing(found):
-        return "-"
-    of: Format = "{:.0e}".format if 0 < abs(found[0]) < 5e-4 else fixed(3)
-    return interval(of)(found)
+    """An estimate."""
+    return interval("{:.0e}".format if 0 < abs(found[0]) < 5e-4 else fixed(3))(found)
 
 
 def tables(rows: pd.DataFrame) -> list[Table]:
-    """By way; by category; the published example; the words that moved the most."""
-    words = measured(rows)
-    columns: dict[str, Format] = {f"d = {d}": shown for d in shown_distances(words)}
-    compared_ = (ALL, *WAYS, ANOTHER)
+    """By way; then the published example."""
+    words, compared_ = measured(rows), (ALL, *WAYS, ANOTHER)
+    tv = by_way(words, compared_, "tv", MEDIAN)
+    loss = by_way(words, compared_, "extra", weighted_mean)
+    formats = dict.fromkeys(tv.columns[2:], shown)
+    note = f"""d: how many tokens of the sentence, in their own tokenization, stand after the word
 
-    def by_way(title: str, ways: Sequence[str], value: str, of: Statistic, note: str = "") -> Table:
-        each = [line | by_distance(some, of, value) for line, some in lines(words, ways, value)]
-        return Table(title, pd.DataFrame(each), columns, note)
+        medians and means are over words, templates of sentences and ways; in brackets intervals of
+        95 %, each for itself: a reading counts as often as its word is drawn times as often as its
+        template (pigeonhole bootstrap, Owen 2007), which is rather too wide than too narrow
 
-    far = [
-        line | {"n": (some["d"] == 0).sum(), "quantile": name}
-        | by_distance(some, weighted_quantile(q), "kl")
-        for line, some in lines(words, compared_, "kl")
-        for name, q in QUANTILES.items()
-    ]  # fmt: skip
-    categories = [
-        {"category": f"{name} ({some['word'].nunique()}, {some['template'].nunique()})"}
-        | {"model": model} | by_distance(of_way(some, ALL), MEDIAN, "tv")
-        for model, own in words.groupby("model", observed=True)
-        for name, some in own.groupby(pd.Categorical(own["category"], [*WORDS]), observed=True)
-    ]  # fmt: skip
-    again = """in brackets intervals of 95 %, words and templates drawn again; each for itself, so
-        of a hundred of them some miss"""
-    notes = "\n\n".join(filter(None, rows["note"].unique()))
+        {ANOTHER}: one of the same category in its own tokens, that is a change of meaning
+
+        {notes_on(rows["source"].unique())}"""
     return [
-        by_way(
-            "Total variation between the distributions after the word's own ids and after others, "
-            "median",
-            (*compared_, NOISE),
-            "tv",
-            MEDIAN,
-            f"""Distance d: how many tokens of the sentence, in their own tokenization, stand after
-            the word.
-
-            Medians over words, templates of sentences and ways; {again}. Words and templates cross:
-            a reading counts as often as its word is drawn times as often as its template
-            (pigeonhole bootstrap, Owen 2007), which is rather too wide than too narrow.
-
-            {ANOTHER}: one of the same category in its own tokens, that is a change of meaning.
-
-            {notes}""",
-        ),
-        Table(
-            "Kullback-Leibler divergence of the distribution after other ids from that after its "
-            "own, nats",
-            pd.DataFrame(far),
-            {"n": whole} | columns,
-            f"n: readings, one for each word, template and way; {again}.",
-        ),
-        by_way(
-            "Extra loss of the token that does follow, nats, mean",
-            compared_,
-            "extra",
-            weighted_mean,
-        ),
-        Table(
-            "Total variation by category (words, templates), all ways together, median",
-            pd.DataFrame(categories),
-            columns,
-        ),
-        by_way(
-            "Mass of the next token on ids that do not go on canonically, mean",
-            (OWN, *WAYS),
-            "outside",
-            weighted_mean,
-            "The ids that go on canonically are those after the word's own ids, for all ways.",
-        ),
+        Table("Total variation to the distribution after its own ids, median", tv, formats, note),
+        Table("Extra loss of the token that does follow, nats, mean", loss, formats),
         example(rows.dropna(subset=["animal"])),
-        farthest(words),
     ]
 
 
@@ -386,43 +284,17 @@ def example(rows: pd.DataFrame) -> Table:
         line = {"animal": row["animal"], "model": row["model"], "own tokens": own}
         line["split"] = None if is_missing(row["split"]) else row["ways"][int(row["split"])][1]
         line |= {"least of the others": min(others), "median": np.median(others)}
-        line |= {"greatest": max(others), "others that raise it": f"{raised(row)} of {len(others)}"}
-        data.append(line)
-    names = {"split": "`␣s`+`har`+`k`"}
-    frame = pd.DataFrame(data).rename(columns=names)
-    note = """Published: in the notebook beside the article, all four animals. Its prompt has no
+        line |= {"greatest": max(others), "others that raise it": sum(r > own for r in others)}
+        data.append(line | {"others": len(others)})
+    frame = pd.DataFrame(data).rename(columns={"split": "`␣s`+`har`+`k`"})
+    formats = dict.fromkeys(frame.columns[2:-2], fixed(3)) | dict.fromkeys(
+        frame.columns[-2:], whole
+    )
+    note = """published: in the notebook beside the article, all four animals. Its prompt has no
         mark of the beginning of a text; ours has what the model expects there. The others are all
-        other ways to spell the word with tokens of whole characters."""
+        other ways to spell the word with tokens of whole characters"""
     title = "P(“mammal”) / P(“fish”) after “A … shark is a kind of”, by the tokens of “shark”"
-    return Table(title, frame, dict.fromkeys(frame.columns[2:-1], fixed(3)), note)
-
-
-def raised(row: pd.Series) -> int:
-    """How many other ways have a greater ratio than the word's own ids."""
-    own, *others = [ratio for _, ratio in row["ways"]]
-    return sum(ratio > own for ratio in others)
-
-
-def farthest(words: pd.DataFrame) -> Table:
-    """The readings that moved the distribution right after the word the most, in full."""
-    near, *_, last = [*shown_distances(words)] * 2
-    keys = ["word", "template", "model", "category"]
-    by = words.set_index([*keys, "way", "d"])
-    others = words[(words["d"] == near) & words["way"].isin(WAYS)]
-    order = ["tv", "source", "category", "word", "template", "way"]
-    lines_ = list[Row]()
-    for _, one in others.sort_values(order, ascending=[False] + [True] * 5).head(10).iterrows():
-        key = tuple(one[name] for name in keys)
-        line: Row = dict(zip(keys[:3], key, strict=False))
-        line |= {"own ids": by["tokens"][*key, OWN, near], "other ids": one["tokens"]}
-        line |= {f"TV, d = {d}": by["tv"][*key, one["way"], d] for d in (near, last)}
-        line["another word"] = one["another"]
-        if one["another"]:
-            line |= {f"its TV, d = {d}": by["tv"][*key, ANOTHER, d] for d in (near, last)}
-        lines_.append(line)
-    data = pd.DataFrame(lines_)
-    formats = {name: fixed(3) for name in data if "TV" in name}
-    return Table(f"The farthest moved of {len(others):,} readings", data, formats)
+    return Table(title, frame, formats, note)
 
 
 def figure(rows: pd.DataFrame) -> Figure:
@@ -430,22 +302,19 @@ def figure(rows: pd.DataFrame) -> Figure:
     words = measured(rows)
     models = dict(list(words.groupby("model", observed=True)))
     drawn, axes = panels(1, len(models), (max(11.0, 5.4 * len(models)), 5.0), sharey=True)
-    styles = zip(WAYS, ("#edae49", "#b07aa1", "#9c6ade"), (":", "--", "-."), strict=True)
-    dashes = {way: {"color": c, "linestyle": s, "linewidth": 1.2} for way, c, s in styles}
     said = list[str]()
     for panel, (model, own) in zip(axes[0], models.items(), strict=True):
         medians = list[str]()
         for way, color in ((ALL, LIFT), (ANOTHER, FREE)):
             each = of_way(own, way).groupby("d")["tv"]
-            low, middle, high = (
-                each.agg(lambda v, q=q: quantile([*v], q)) for q in (0.1, 0.5, 0.9)
-            )
+            low, middle, high = (each.quantile(q) for q in (0.1, 0.5, 0.9))
             panel.fill_between(low.index, low, high, color=color, alpha=0.15, lw=0)
             label = "other ids, all ways" if way == ALL else way
             panel.plot(middle, color=color, linewidth=2.2, marker="o", markersize=4, label=label)
             medians.append(f"{middle.iloc[0]:.2f}")
-        for way, style in dashes.items():
-            panel.plot(of_way(own, way).groupby("d")["tv"].median(), label=way, **style)
+        for way, dash in zip(WAYS, (":", "--", "-."), strict=True):
+            middle = of_way(own, way).groupby("d")["tv"].median()
+            panel.plot(middle, color=LIFT, linestyle=dash, linewidth=1.2, label=way)
         counts = f"{own['word'].nunique()} words in {own['template'].nunique()} templates"
         panel.set_title(f"{model}, {counts}", loc="left", fontsize=11)
         panel.set(ylim=(0, 1), xlabel="distance: tokens of the sentence after the word")
@@ -462,38 +331,22 @@ def figure(rows: pd.DataFrame) -> Figure:
 
 
 def numbers(rows: pd.DataFrame) -> dict[str, str]:
-    """How far the change reaches, compared with that of another word."""
-    words, said = measured(rows), list[str]()
-    near, *_, last = [*shown_distances(words)] * 2
-
-    def at(own: pd.DataFrame, way: str, d: int, value: str, of: Statistic) -> Any:
-        return of_words(of_way(own, way).query("d == @d"), of, value)
-
-    def signed(found: Any) -> str:
-        return "{:+.3f} ({:+.3f} to {:+.3f})".format(*found)
-
-    for model, own in words.groupby("model", observed=True):
-        (value, low, high), end = (at(own, ALL, d, "tv", MEDIAN) for d in (near, last))
-        first, other = (at(own, ANOTHER, d, "tv", MEDIAN)[0] for d in (near, last))
-        loss, later = (signed(at(own, ALL, d, "extra", weighted_mean)) for d in (near, last))
-        said.append(
-            f"{model} {value:.2f} ({low:.2f} to {high:.2f}), {end[0]:.3f} after {last} tokens, "
-            f"over {own['word'].nunique()} words in {own['template'].nunique()} templates (another "
-            f"word: {first:.2f} and {other:.3f}); the loss of the token that does follow changes "
-            f"by {loss} nats right after it, and by {later} after {last}"
-        )
-    examples, (one, two) = rows.dropna(subset=["animal"]), PUBLISHED["weasel"]
-    counts = [
-        f"{sum(raised(row) for _, row in of.iterrows())} of {sum(len(w) - 1 for w in of['ways'])} "
-        f"under {model}"
-        for model, of in examples.sort_values("source").groupby("model", sort=False)
+    """How far the change reaches, compared with that of another word; what raises the published
+    ratio."""
+    words, examples = measured(rows), example(rows.dropna(subset=["animal"])).data
+    parts = [
+        by_way(words, (ALL, ANOTHER), value, of).iloc[:, [0, 1, 2, -1]]
+        for value, of in (("tv", MEDIAN), ("extra", weighted_mean))
     ]
-    up = sum(a < b for a, b in PUBLISHED.values())
+    data = parts[0].merge(parts[1], on=["model", "ids of the word"], suffixes=(" ", ""))
+    names = [f"{what}, {d}" for what in ("TV", "extra loss") for d in parts[0].columns[2:]]
+    data.columns = [*data.columns[:2], *names]
+    raised = examples.groupby("model", sort=False)[["others that raise it", "others"]].sum()
+    counts = [
+        f"{n:.0f} of {of:.0f} under {model}" for model, n, of in raised[1:].itertuples() if of
+    ]
     return {
-        "poisoning": f"""A word spelled with other ids than the tokenizer's own moves what the model
-        says next, though the text is the same. Median total variation right after it, and further
-        on: {"; ".join(said)}. Published, for Mistral-7B, is P(mammal) / P(fish) after “A weasel
-        shark is a kind of”, which other tokens of “shark” moved from {one:.3f} to {two:.3f}; of the
-        {len(PUBLISHED)} animals in the companion notebook {up} move up, {len(PUBLISHED) - up} down.
-        Of the other tokenizations of the word {" and ".join(counts)} move it up."""
+        "poisoning": f"""{markdown(Table("", data, dict.fromkeys(names, shown)).shown())}
+
+        Of the other tokenizations of “shark” {" and ".join(counts)} raise the published ratio."""
     }

@@ -33,20 +33,34 @@ from experiments.files import require
 from experiments.lab import Row
 from experiments.models import LoadedModel
 from experiments.sampling import id_losses
-from experiments.show import CANONICAL, FREE, LIFT, Figure, Format, Table, fixed, interval, panels
+from experiments.show import (
+    CANONICAL,
+    FREE,
+    LIFT,
+    Figure,
+    Format,
+    Table,
+    fixed,
+    interval,
+    is_missing,
+    markdown,
+    panels,
+    several,
+    three,
+)
 from experiments.statistics import estimate, weighted_mean
 
 TITLE, LONG = "Twins with and without BPE-dropout", True
 ARMS = ("plain", "dropout")
 MEASURES = {
-    "own": ("loss, the tokenizer's ids: nats per byte", fixed(3)),
-    "drawn": ("loss, drawn ids: nats per byte", fixed(3)),
-    "near": ("extra loss after a cut token, ids 1 to 16: nats per id", fixed(4)),
-    "far": ("the same, ids 17 to 48", fixed(4)),
-    "lift": ("TV of the lift", fixed(3)),
-    "canonical": ("TV of canonical", fixed(3)),
-    "rest": ("TV of canonical with weights", fixed(3)),
-    "outside": ("share of the answers' mass that is not canonical", fixed(4)),
+    "own": "loss, the tokenizer's ids: nats per byte",
+    "drawn": "loss, drawn ids: nats per byte",
+    "near": "extra loss after a cut token, ids 1 to 16: nats per id",
+    "far": "the same, ids 17 to 48",
+    "lift": "TV of the lift",
+    "canonical": "TV of canonical",
+    "rest": "TV of canonical with weights",
+    "outside": "share of the answers' mass that is not canonical",
 }
 PROMPT, LENGTH, NEAR = 40, 48, 16
 """Ids of the tokenizer, at least: before what is asked about, and of that. So many right after a
@@ -216,30 +230,30 @@ def compared(rows: pd.DataFrame) -> pd.DataFrame:
     return both.assign(difference=both["dropout"] - both["plain"]).reset_index()
 
 
-def means(rows: pd.DataFrame) -> dict[str, Row]:
-    """By measure: items; plain, dropout, difference as (value, low, high), with intervals of 95 %
-    by drawing seeds and items again, each by themselves."""
-    every = dict([*compared(rows).groupby("measure")])
-    return {
-        name: {"items": every[name]["item"].nunique(), "each": every[name]}
-        | {
-            field: estimate(every[name], weighted_mean, field, "twin", "item")
-            for field in (*ARMS, "difference")
-        }
-        for name in MEASURES
-    }
+def means(rows: pd.DataFrame) -> pd.DataFrame:
+    """By measure: items; of each arm and of the difference (value, low, high), with intervals of
+    95 % by drawing seeds and items again, each by themselves; ratio: dropout / plain, None where
+    the difference is not clear of 0."""
+    found = pd.DataFrame(
+        {"measure": name, "items": own["item"].nunique()}
+        | {arm: estimate(own, weighted_mean, arm, "twin", "item") for arm in (*ARMS, "difference")}
+        | {f"{arm}, seeds": own.groupby("twin")[arm].mean().tolist() for arm in ARMS}
+        for name, own in compared(rows).groupby("measure")
+    ).set_index("measure")
+    found["ratio"] = [
+        None if low <= 0 <= high else 1 + value / plain
+        for (plain, *_), (value, low, high) in zip(found["plain"], found["difference"], strict=True)
+    ]
+    return found.loc[[*MEASURES]]
+
+
+FORMATS: dict[str, Format] = dict.fromkeys(ARMS, lambda found: f"{found[0]:.4f}")
+FORMATS |= dict.fromkeys((f"{arm}, seeds" for arm in ARMS), several(fixed(4)))
+FORMATS |= {"difference": interval("{:+.4f}".format), "ratio": three}
 
 
 def tables(rows: pd.DataFrame) -> list[Table]:
     """Both arms side by side."""
-    lines = list[Row]()
-    for name, found in means(rows).items():
-        said, shown = MEASURES[name]
-        line: Row = {"measure": said, "items": found["items"]}
-        for arm in ARMS:
-            seeds = ", ".join(map(shown, found["each"].groupby("twin")[arm].mean()))
-            line[f"{arm}, mean (seeds)"] = f"{shown(found[arm][0])} ({seeds})"
-        lines.append(line | {"dropout - plain": interval(signed(shown))(found["difference"])})
     asked = rows[(rows["measure"] == "lift") & (rows["arm"] == "plain") & (rows["twin"] == 0)]
     trainings = rows[rows["measure"] == "training"].groupby("arm")
     read = " and ".join(f"{trainings['bytes'].mean()[arm] / 1e6:.2f}" for arm in ARMS)
@@ -262,25 +276,14 @@ def tables(rows: pd.DataFrame) -> list[Table]:
         held-out files that one of 5 to 12 answers follows ({asked["several"].sum():,.0f} of
         {asked["of"].sum():,.0f} answers are more than one id), without those that are not within
         {TOLERANCE} of exact under each twin"""
-    return [Table("Twins side by side", pd.DataFrame(lines), {}, note)]
-
-
-def signed(format_: Format) -> Format:
-    """With a plus where there is no minus."""
-    return lambda value: f"{'+' * (value >= 0)}{format_(value)}"
-
-
-def change(found: Row) -> str:
-    """By how much a mean grows, or falls, from plain to dropout."""
-    (plain, *_), (difference, low, high) = found["plain"], found["difference"]
-    if low <= 0 <= high:
-        return "does not clearly change"
-    return f"{'grows' if difference > 0 else 'falls'} by {abs(difference) / plain:.0%}"
+    data = means(rows).reset_index()
+    data["measure"] = data["measure"].map(MEASURES)
+    return [Table("Twins side by side", data, FORMATS, note)]
 
 
 def figure(rows: pd.DataFrame) -> Figure:
     """Extra loss up to each distance from the cut token; distances of both masks."""
-    found, (drawn, axes) = means(rows), panels(1, 2, (9, 3.9), width_ratios=(3, 2))
+    found, (drawn, axes) = means(rows).T, panels(1, 2, (9, 3.9), width_ratios=(3, 2))
     left, right = axes[0]
     extra = rows[rows["measure"] == "extra"]
     for arm, dash in zip(ARMS, ("-", ":"), strict=True):
@@ -305,41 +308,21 @@ def figure(rows: pd.DataFrame) -> Figure:
     right.set_xticks(range(2), ["lift", "canonical"])
     right.set(xlim=(-0.5, 1.5), ylabel="TV to the free distribution")
     right.set_ylim(bottom=0)
-    cost, lift, canonical = (change(found[name]) for name in ("near", "lift", "canonical"))
+    cost, lift, canonical = (
+        "as large" if is_missing(ratio) else f"{ratio:.2f} times as large"
+        for ratio in found.loc["ratio", ["near", "lift", "canonical"]]
+    )
     return Figure(
         drawn,
-        f"Where other ids were seen in training, the extra loss after one {cost}; the distance of "
-        f"the lift {lift}, that of canonical {canonical}",
+        f"Where other ids were seen in training, the extra loss after one is {cost}, the distance "
+        f"of the lift {lift}, that of canonical {canonical}",
         f"Left: means over {found['near']['items']} words; thin: each seed. Right: means over "
         f"{found['lift']['items']} contexts; lines: 95 % intervals by drawing seeds and contexts "
-        "again. Percentages: of the loss over the next 16 ids, and of these distances.",
+        "again. Ratios: of the loss over the next 16 ids, and of these distances.",
     )
 
 
 def numbers(rows: pd.DataFrame) -> dict[str, str]:
-    """What the report says of it."""
-    found = means(rows)
-    extra = rows[(rows["measure"] == "extra") & (rows["item"] == 1)].groupby("arm")["value"].mean()
-
-    def both(name: str, digits: int = 3) -> str:
-        return " and ".join(f"{found[name][arm][0]:.{digits}f}" for arm in ARMS)
-
-    def by(name: str) -> str:
-        return interval("{:+.3f}".format)(found[name]["difference"])
-
-    return {
-        "twins": f"""Where a twin saw other ids in training, the extra loss after a cut token
-        {change(found["near"])}; the distance of the lift {change(found["lift"])}, and that of
-        canonical {change(found["canonical"])}. In the means of {rows["twin"].nunique()} pairs,
-        plain and BPE-dropout:
-
-        - the loss after one token was cut in two rises by {both("near")} nats per id over the next
-        16 ids (difference {by("near")}), that of the first alone by {extra["plain"]:.2f} and
-        {extra["dropout"]:.2f} nats; over the 17th to 48th by {both("far", 4)};
-        - the lift is {both("lift")} from the free distribution of the answers (difference
-        {by("lift")}), canonical {both("canonical")} ({by("canonical")}), over
-        {found["lift"]["items"]} contexts; of the mass of the answers {both("outside", 4)} is not
-        canonical;
-        - held-out text costs {both("own")} nats per byte in the tokenizer's ids, {both("drawn")} in
-        drawn ones."""
-    }
+    """The means."""
+    data = tables(rows)[0].data.drop(columns=["items", *(f"{arm}, seeds" for arm in ARMS)])
+    return {"twins": markdown(Table("", data, FORMATS).shown())}

@@ -10,8 +10,8 @@ import pytest
 from tiny import loaded_model, next_logits
 
 from bpe_automata.testing import byte_level, small_tokenizer
-from experiments.canonical_texts import Judge
-from experiments.paired_texts import drawn_pairs
+from experiments.artefacts.free_text import drawn_pairs
+from experiments.canonical_texts import after, fault
 from experiments.sampling import losses, sample
 
 MERGES = [("a", "b"), ("Ġ", "a"), ("Ġ", "Ġ"), ("b", "a"), ("Ã", "©")]
@@ -49,14 +49,12 @@ def test_whole_and_cut_texts_against_all_texts_there_are(prompt):
         if ids[: len(prompt_ids)] == prompt_ids:
             whole.add(tuple(ids[len(prompt_ids) :]))
     begun = {ids[:k] for ids in whole for k in range(len(ids) + 1)}
-    judge = Judge(TOKENIZER, prompt_ids)
+    start = after(TOKENIZER, prompt_ids)
     known = [i for i in range(TOKENIZER.n_ids - 1) if {*TOKENIZER.token_bytes(i)} <= {*b"ab "}]
     for size in range(4):
         for ids in product(known, repeat=size):
             for ended, right in ((True, whole), (False, begun)):
-                verdict = judge.verdict(ids, ended)
-                assert verdict.canonical == (ids in right), (ids, ended)
-                assert bool(verdict.faults) == (not verdict.canonical)
+                assert (fault(start, ids, ended) is None) == (ids in right), (ids, ended)
 
 
 def test_texts_follow_the_distribution_of_one_pass_for_each_id(tiny):
@@ -74,17 +72,16 @@ def test_texts_follow_the_distribution_of_one_pass_for_each_id(tiny):
 
 
 def test_the_mask_changes_a_text_iff_it_is_not_canonical(pairs):
-    judges = [Judge(TOKENIZER, prompt) for prompt in PROMPTS]
+    starts = [after(TOKENIZER, prompt) for prompt in PROMPTS]
     changed = 0
     for which, (free, canonical, fork) in pairs:
-        is_canonical = judges[which].verdict(*free).canonical
-        assert (free == canonical) == is_canonical == (fork is None)
-        assert judges[which].verdict(*canonical).canonical
+        assert fork == fault(starts[which], *free)
+        assert (free == canonical) == (fork is None)
+        assert fault(starts[which], *canonical) is None
         if fork is not None:
             changed += 1
             assert free.ids[:fork] == canonical.ids[:fork]
             assert (*free.ids, None)[fork] != (*canonical.ids, None)[fork]
-            assert judges[which].verdict(free.ids[:fork], ended=False).canonical
     assert 20 < changed < 80
 
 

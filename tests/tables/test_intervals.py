@@ -15,7 +15,6 @@ from experiments.statistics import (
     bootstrap,
     clopper_pearson,
     median_interval,
-    pigeonhole,
     quantile,
     weighted_mean,
 )
@@ -32,15 +31,15 @@ def test_coverage_is_at_least_the_level(p):
 
 def test_bootstrap_of_a_mean_is_as_wide_as_theory_says(rng):
     values = rng.normal(size=400)
-    low, high = bootstrap(values, range(400), weighted_mean)
+    low, high = bootstrap(values, [range(400)], weighted_mean)
     assert low < values.mean() < high
     assert high - low == pytest.approx(2 * 1.96 * values.std() / 20, rel=0.1)
 
 
 def test_values_of_one_group_say_less_than_unrelated_ones(rng):
     values = np.repeat(rng.normal(size=50), 8)
-    together = bootstrap(values, np.repeat(np.arange(50), 8).tolist(), weighted_mean)
-    apart = bootstrap(values, range(400), weighted_mean)
+    together = bootstrap(values, [np.repeat(np.arange(50), 8).tolist()], weighted_mean)
+    apart = bootstrap(values, [range(400)], weighted_mean)
     widths = [high - low for low, high in (together, apart)]
     assert widths[0] / widths[1] == pytest.approx(8**0.5, rel=0.15)
 
@@ -59,7 +58,7 @@ def test_the_interval_of_crossed_groups_against_all_draws_there_are():
     draws = product(product(range(3), repeat=3), product(range(2), repeat=2))
     means = [values[np.ix_(rows, columns)].mean() for rows, columns in draws]
     exact = np.quantile(means, [0.1, 0.9])
-    assert pigeonhole(*crossed(values), weighted_mean, level=0.8) == pytest.approx(exact, rel=0.05)
+    assert bootstrap(*crossed(values), weighted_mean, level=0.8) == pytest.approx(exact, rel=0.05)
 
 
 @pytest.mark.parametrize(("of_rows", "of_columns"), [(1.0, 1.0), (1.0, 0.1), (0.1, 1.0)])
@@ -72,7 +71,7 @@ def test_intervals_of_crossed_groups_cover(of_rows, of_columns, rng):
     for _ in range(repeats):
         values = of_rows * rng.normal(size=rows)[row] + 0.5 * rng.normal(size=len(row))
         values += of_columns * rng.normal(size=columns)[column]
-        low, high = pigeonhole(values, groups, weighted_mean)
+        low, high = bootstrap(values, groups, weighted_mean)
         covered += low <= 0 <= high
     assert covered >= 0.9 * repeats
 

@@ -12,7 +12,6 @@ from tiny import next_logits
 from experiments.artefacts import poisoning
 from experiments.artefacts.poisoning import (
     MEDIAN,
-    canonical_next,
     compared,
     measured,
     next_log_probs,
@@ -87,7 +86,6 @@ def test_a_word_against_one_pass_for_each_distance(loaded):
     text = sentence(loaded.tokenizer, "See the", " weasel", " over there, it runs")
     ways = other_ways(loaded.tokenizer, text.word, random.Random(1))
     spelled_ = {OWN: text.word, **ways}
-    allowed = torch.from_numpy(canonical_next(loaded, text, (0, 1, 3)))
     rows = {row["way"]: row for row in compared(loaded, text, spelled_, (0, 1, 3))}
     for way, ids in spelled_.items():
         for k, d in enumerate((0, 1, 3)):
@@ -96,30 +94,10 @@ def test_a_word_against_one_pass_for_each_distance(loaded):
             )
             loss = float(-other[text.after[d]].log())
             assert rows[way]["loss"][k] == pytest.approx(loss, rel=1e-4)
-            outside = 1 - float(other[: allowed.shape[1]][allowed[k]].sum())
-            assert rows[way]["outside"][k] == pytest.approx(outside, abs=1e-6)
             if way != OWN:
                 tv = float((own - other).abs().sum() / 2)
                 assert rows[way]["tv"][k] == pytest.approx(tv, rel=1e-4)
-                kl = float((own * (own / other).log()).sum())
-                assert rows[way]["kl"][k] == pytest.approx(kl, rel=1e-3, abs=1e-6)
     assert "tv" not in rows[OWN]
-
-
-def test_what_goes_on_canonically(loaded):
-    """After the word and after what follows, against encoding continuations with more behind."""
-    encode = loaded.tokenizer.encode
-    text = sentence(loaded.tokenizer, "See the", " weasel", " over there, it runs")
-    allowed = canonical_next(loaded, text, (0, 2))
-    assert allowed.shape == (2, loaded.tokenizer.n_ids)
-    assert allowed[:, 2].all()
-    for row, d in enumerate((0, 2)):
-        before = [*text.before, *text.word, *text.after[:d]]
-        assert allowed[row, text.after[d]]
-        for token in {*encode(" s is 1.\nel a weasels e")}:
-            goes_on = [*before, token]
-            more = encode(loaded.tokenizer.decode(goes_on) + " and")
-            assert allowed[row, token] == (more[: len(goes_on)] == goes_on)
 
 
 def test_the_published_example_against_one_pass_for_each_way(loaded):
@@ -137,22 +115,17 @@ def test_the_published_example_against_one_pass_for_each_way(loaded):
 
 
 def test_estimates_by_hand():
-    """All three ways of both words: 0.1, 0.3 and 0.2 right after; KL is 4 times the variation."""
+    """All three ways of both words: 0.1, 0.3 and 0.2 right after."""
 
     def rows(word, losses, ways):
         said = {"model": "m", "source": "m", "category": "rare", "word": word, "d": [0]}
-        said |= {"template": "plain 0", "outside": [0.0], "tv": None, "kl": None}
-        own = said | {"way": OWN, "loss": losses}
-        return [
-            own,
-            *(said | {"way": w, "tv": [t], "kl": [4 * t], "loss": [x]} for w, t, x in ways),
-        ]
+        own = said | {"template": "plain 0", "way": OWN, "loss": losses, "tv": None}
+        return [own, *(own | {"way": w, "tv": [t], "loss": [x]} for w, t, x in ways)]
 
     every = rows("a", [1.0], [(CUT, 0.1, 2.0), (SMALLEST, 0.3, 3.0)])
     every += rows("b", [1.0], [(CUT, 0.2, 1.0), (ANOTHER, 0.9, 5.0)])
     near = measured(pd.DataFrame(every))
     assert of_words(of_way(near, poisoning.ALL), MEDIAN, "tv")[0] == pytest.approx(0.2)
-    assert of_words(of_way(near, poisoning.ALL), MEDIAN, "kl")[0] == pytest.approx(0.8)
     assert of_words(of_way(near, CUT), weighted_mean, "extra")[0] == pytest.approx(0.5)
     assert of_words(of_way(near, ANOTHER), MEDIAN, "tv") == (0.9, 0.9, 0.9)
     assert of_words(of_way(near, "no such way"), MEDIAN, "tv") is None
