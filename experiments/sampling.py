@@ -3,7 +3,6 @@
 `sample`: many texts at once without a constraint, each with a prompt and a temperature of its own;
 a batch is as wide as all temperatures together, for on a CPU a step of a wide batch costs hardly
 more than one of a narrow batch. `losses`, `id_losses`: of texts, and of ids, after others.
-`Reader`: logits for the loops of `bpe_automata.sampling`, over a cache that goes back.
 """
 
 from __future__ import annotations
@@ -13,20 +12,12 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from bpe_automata._decoding.drafts import common_length
 from bpe_automata.errors import PromptError
 from experiments.files import cache_name, require
 from experiments.models import LoadedModel
 
-BLOCK = 512
-"""Ids whose masses are summed in one go."""
-LEAST = -87.0
-"""Natural log of the least mass relative to the greatest one: below it float32 is denormal, and
-slow."""
-
-
 Settle: TypeAlias = Callable[[int, Any, Any], Any]
-"""(step, `masses` [n, V], int64 [n] the ids that were drawn) -> int64 [n], the ids to take."""
+"""(step, masses [n, V], int64 [n] the ids that were drawn) -> int64 [n], the ids to take."""
 
 
 class Text(NamedTuple):
@@ -64,7 +55,7 @@ def sample(
     with torch.inference_mode():
         logits, cache, inputs = _begun(model, prompts, which)
         for step in range(uniforms.shape[1]):
-            mass = masses(logits[:, :n_ids], divisors)
+            mass = torch.softmax(logits[:, :n_ids] / divisors, 1)
             ids = drawn(mass, thrown[:, step : step + 1])
             if settle is not None:
                 ids = settle(step, mass, ids)
@@ -80,42 +71,16 @@ def sample(
     return [Text(tuple(ids), end) for ids, end in zip(found, ended, strict=True)]
 
 
-def masses(logits: Any, temperatures: Any) -> Any:
-    """float32 [n, V], not normalised: in the place of the logits, float32, for the array is large.
-    temperatures: float32 [n, 1]."""
-    torch = require("torch")
-    scaled = logits.sub_(logits.amax(1, keepdim=True)).div_(temperatures)
-    return torch.nn.functional.threshold_(scaled, LEAST, -torch.inf).exp_()
-
-
 def drawn(mass: Any, uniforms: Any) -> Any:
-    """int64 [n]: min { i : p(ids up to i) > number }. mass: float32 [n, V], see `masses`;
-    uniforms: float64 [n, 1].
-
-    Masses are float32, their sums float64: first over blocks of ids, then inside the block where
-    the number falls. That takes a third of the time of one long sum for a vocabulary of 262,144.
-    """
+    """int64 [n]: min { i : p(ids up to i) > number }; where rounding gives none, the last id that
+    adds anything; -1 where there is no mass. mass: float32 [n, V], not normalised, its sums are
+    float64; uniforms: float64 [n, 1]."""
     torch = require("torch")
-    if missing := -mass.shape[1] % BLOCK:
-        mass = torch.nn.functional.pad(mass, (0, missing))
-    blocks = mass.view(len(mass), -1, BLOCK)
-    sums = blocks.sum(-1).double()
-    until = sums.cumsum(1)
-    goal = uniforms * until[:, -1:]
-    block = _first_over(until, goal)
-    before = until.gather(1, block) - sums.gather(1, block)
-    each = torch.arange(len(blocks), device=blocks.device)
-    inside = blocks[each, block[:, 0]].double().cumsum(1)
-    return (block * BLOCK + _first_over(inside, goal - before))[:, 0]
-
-
-def _first_over(cumulated: Any, goal: Any) -> Any:
-    """int64 [n, 1]: the first index whose sum is over the goal; where rounding gives none, the last
-    that adds anything."""
-    torch = require("torch")
-    found = torch.searchsorted(cumulated, goal, right=True)
-    last = torch.searchsorted(cumulated, cumulated[:, -1:].contiguous())
-    return torch.minimum(found, last)
+    until = mass.cumsum(1, dtype=torch.float64)
+    total = until[:, -1:].contiguous()
+    last = torch.searchsorted(until, total)
+    found = torch.minimum(torch.searchsorted(until, uniforms * total, right=True), last)
+    return torch.where(total > 0, found, -1)[:, 0]  # not so for nan
 
 
 def padded(batch: Sequence[Sequence[int]], before: int = 0) -> dict[str, Any]:
@@ -166,34 +131,16 @@ AT_ONCE = 8
 def losses(loaded: LoadedModel, asked: Sequence[tuple[str, str]]) -> list[float]:
     """In nats, of (prompt, text): log p(encode(prompt)) - log p(encode(prompt + text)). What both
     begin with adds nothing; mostly that is the whole prompt."""
-    wanted: list[tuple[tuple[int, ...], int]] = []
+    wanted = list[tuple[tuple[int, ...], tuple[int, ...]]]()
     for prompt, text in asked:
         before, all_ = loaded.prompt_ids(prompt), loaded.prompt_ids(prompt + text)
         same = [a == b for a, b in zip(before, all_, strict=False)]
         common = max(1, same.index(False) if False in same else len(same))
-        wanted += [(tuple(before), common), (tuple(all_), common)]
-    found = dict.fromkeys(wanted, 0.0)
-    longer = sorted((one for one in found if len(one[0]) > one[1]), key=lambda one: len(one[0]))
-    for start in range(0, len(longer), AT_ONCE):
-        some = longer[start : start + AT_ONCE]
-        found |= dict(zip(some, _log_probs(loaded, some), strict=True))
-    return [found[a] - found[b] for a, b in zip(wanted[::2], wanted[1::2], strict=True)]
-
-
-def _log_probs(loaded: LoadedModel, some: Sequence[tuple[tuple[int, ...], int]]) -> Any:
-    """Of (ids, first): that of the ids from `first` on, given those before."""
-    torch, device = require("torch"), loaded.model.device
-    kept = max(len(ids) - first for ids, first in some) + 1
-    inputs = {name: v.to(device) for name, v in padded([ids for ids, _ in some]).items()}
-    with torch.inference_mode():
-        logits = loaded.model(**inputs, use_cache=False, logits_to_keep=kept).logits
-        sums = []
-        for (ids, first), own in zip(some, logits, strict=True):
-            at = own[first - len(ids) - 1 : -1].float()
-            right = torch.tensor(ids[first:], device=device)[:, None]
-            each = at.gather(1, right)[:, 0] - at.logsumexp(1)
-            sums.append(float(each.double().sum()))
-    return sums
+        wanted += [(tuple(ids[:common]), tuple(ids[common:])) for ids in (before, all_)]
+    longer = sorted({one for one in wanted if one[1]}, key=lambda one: len(one[0]) + len(one[1]))
+    each = map(np.sum, id_losses(loaded.model, longer))
+    found = dict.fromkeys(wanted, 0.0) | dict(zip(longer, each, strict=True))
+    return [float(found[b] - found[a]) for a, b in zip(wanted[::2], wanted[1::2], strict=True)]
 
 
 def id_losses(model: Any, asked: Sequence[tuple[Sequence[int], Sequence[int]]]) -> list[np.ndarray]:
@@ -206,34 +153,9 @@ def id_losses(model: Any, asked: Sequence[tuple[Sequence[int], Sequence[int]]]) 
         kept = max(len(after) for _, after in some) + 1
         with torch.inference_mode():
             logits = model(**inputs, use_cache=False, logits_to_keep=kept).logits
-        for (_, after), own in zip(some, logits.double().log_softmax(-1), strict=True):
-            right = torch.tensor(list(after), device=model.device)[:, None]
-            found.append(-own[-len(after) - 1 : -1].gather(1, right)[:, 0].cpu().numpy())
+            for (_, after), own in zip(some, logits, strict=True):
+                at = own[-len(after) - 1 : -1].float()
+                right = torch.tensor(list(after), device=model.device)[:, None]
+                nats = at.logsumexp(1) - at.gather(1, right)[:, 0]
+                found.append(nats.double().cpu().numpy())
     return found
-
-
-# One text at a time, several after the same beginning.
-
-
-class Reader:
-    """ids -> the logits behind them, float32 [V]. What they have in common with those of the call
-    before is not read again. (`integrations.transformers.CausalModel` does so only where layers
-    that see a window are exact, too; here ids must be fewer than any window.)"""
-
-    def __init__(self, model: Any) -> None:
-        self._model, self._ids = model, list[int]()
-        self._cache = require("transformers").DynamicCache()
-
-    def __call__(self, ids: Sequence[int]) -> np.ndarray:
-        torch, ids = require("torch"), list(ids)
-        kept = min(common_length(self._ids, ids), len(ids) - 1)
-        if kept < len(self._ids):
-            self._cache.crop(kept - len(self._ids))
-        self._ids = ids
-        rest = torch.tensor([self._ids[kept:]], device=self._model.device)
-        with torch.inference_mode():
-            read = self._model(
-                input_ids=rest, **{cache_name(): self._cache}, use_cache=True, logits_to_keep=1
-            )
-        found: np.ndarray = read.logits[0, -1].float().cpu().numpy()
-        return found

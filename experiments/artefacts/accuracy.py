@@ -30,12 +30,12 @@ from scipy.stats import permutation_test
 
 from bpe_automata import Constraint, constrain
 from bpe_automata._decoding.constraint import Method
-from bpe_automata.sampling import decode, draw, log_probabilities, normalised, smc
+from bpe_automata.sampling import normalised
 from experiments import bfcl
+from experiments.batched import Drawn, sample_batch
 from experiments.bfcl import Request
 from experiments.lab import Row
 from experiments.models import GEMMA, LABELS, SMOLLM2, LoadedModel, notes_on, opened, special_ids
-from experiments.sampling import Reader
 from experiments.show import (
     CANONICAL,
     FREE,
@@ -102,9 +102,9 @@ def measure(config: Config, model: str, request: str) -> list[Row]:
     """A row for each answer."""
     loaded = opened(model, config.device, config.dtype)
     one = bfcl.drawn(config.requests, config.seed, config.file)[request]
-    prompt, read = loaded.prompt_ids(one.prompt()), Reader(loaded.model)
+    prompt = loaded.prompt_ids(one.prompt())
     kinds: tuple[Method, ...] = ("lift", "canonical")
-    constraints = {
+    constraints: dict[tuple[str, str], Constraint] = {
         (kind, style): constrain(loaded.tokenizer, one.language(style), kind, eos_ids=())
         for kind in kinds
         for style in bfcl.SEPARATORS
@@ -112,73 +112,49 @@ def measure(config: Config, model: str, request: str) -> list[Row]:
     asked = [Asked(method, "spaced", None) for method in METHODS[:3]]
     asked += [Asked(method, "compact", None) for method in METHODS[1:3]]
     asked += [Asked(method, "spaced", k) for method in METHODS for k in range(config.seeds)]
+    copies = {"free": 1 + config.retries, "canonical SMC": config.particles}
+    each = [k for k, of in enumerate(asked) for _ in range(copies.get(of.method, 1))]
+    texts = sample_batch(
+        loaded.model,
+        prompt,
+        [constraints.get((asked[k].method.removesuffix(" SMC"), asked[k].style)) for k in each],
+        np.stack([uniforms(config, request, asked[k].take, j) for j, k in enumerate(each)]),
+        temperatures=[0 if asked[k].take is None else config.temperature for k in each],
+        ends=special_ids(loaded),
+        stop=lambda ids: is_closed(loaded.tokenizer.decode(ids, prompt)),
+        populations=[k if asked[k].method == "canonical SMC" else -1 for k in each],
+    )
     rows = list[Row]()
-    for of in asked:
-        rng = np.random.default_rng([config.seed, zlib.crc32(request.encode()), of.take or 0])
-        retries = config.retries if of.method == "free" and of.take is not None else 0
-        kind: Method = "lift" if of.method == "lift" else "canonical"
-        for _ in range(1 + retries):
-            row = judged(
-                loaded,
-                one,
-                *written_freely(loaded, read, prompt, of, config, rng)
-                if of.method == "free"
-                else written(read, constraints[kind, of.style], prompt, of, config, rng),
-            )
-            if row["valid"]:
-                break
-        rows.append({**of._asdict(), **row})
+    for number, of in enumerate(asked):
+        own = [text for k, text in zip(each, texts, strict=True) if k == number]
+        if of.method == "canonical SMC":
+            own = [chosen(own, uniforms(config, request, of.take, -1)[0])]
+        every = [judged(loaded, one, text.ids, text.ended) for text in own]
+        rows.append(of._asdict() | next((row for row in every if row["valid"]), every[-1]))
     return rows
 
 
-def written(
-    read: Reader,
-    constraint: Constraint,
-    prompt: Sequence[int],
-    of: Asked,
-    config: Config,
-    rng: np.random.Generator,
-) -> tuple[Sequence[int], bool]:
-    """(ids, are they a whole answer?)."""
-    heat = 0.0 if of.take is None else config.temperature
-    options: Any = {"max_new_tokens": config.ids, "temperature": heat, "seed": rng}
-    if of.method != "canonical SMC":
-        made = decode(read, constraint, prompt, forced=True, **options)
-        return made.ids, made.complete
-    texts = smc(read, constraint, prompt, particles=config.particles, **options).generations
-    weights = np.array([text.log_weight for text in texts], dtype=float)
-    number = 0 if weights.max() == -np.inf else rng.choice(len(texts), p=normalised(weights))
-    return texts[number].ids, texts[number].complete
+def uniforms(config: Config, request: str, take: int | None, copy: int) -> np.ndarray:
+    """float64 [ids], in [0, 1)."""
+    words = [config.seed, zlib.crc32(request.encode()), take or 0, 1 + copy]
+    return np.random.default_rng(words).random(config.ids)
 
 
-def written_freely(
-    loaded: LoadedModel,
-    read: Reader,
-    prompt: Sequence[int],
-    of: Asked,
-    config: Config,
-    rng: np.random.Generator,
-) -> tuple[list[int], bool]:
-    """The same without a mask: up to the end of the first object."""
-    heat = 0.0 if of.take is None else config.temperature
-    ids, ends, every = list[int](), special_ids(loaded), np.ones(loaded.tokenizer.n_ids, dtype=bool)
-    while len(ids) < config.ids:
-        log_p = log_probabilities(read([*prompt, *ids]), loaded.tokenizer.n_ids, heat)
-        token, _ = draw(log_p, every, rng.random(), greedy=not heat)
-        ids.append(token)
-        if token in ends or end_of(loaded.tokenizer.decode(ids, prompt)) is not None:
-            return ids, True
-    return ids, False
+def chosen(texts: Sequence[Drawn], uniform: float) -> Drawn:
+    """One of a population by its weight; the first where none has any."""
+    weights = np.array([text.log_weight for text in texts])
+    shares = normalised(weights) if weights.max() > -np.inf else np.ones(len(texts))
+    return texts[int(np.searchsorted(shares.cumsum(), uniform * shares.sum(), side="right"))]
 
 
-def judged(loaded: LoadedModel, request: Request, written: Sequence[int], is_whole: bool) -> Row:
+def judged(loaded: LoadedModel, request: Request, ids: Sequence[int], is_whole: bool) -> Row:
     """own: are the ids the tokenizer's own, where the answer is whole?"""
-    ids, before = [i for i in written if i not in special_ids(loaded)], request.prompt()
+    before = request.prompt()
     text = loaded.tokenizer.decode(ids, loaded.prompt_ids(before))
     value, own = value_in(text) if is_whole else None, loaded.prompt_ids(before + text)
     return {
         "text": text,
-        "ids": len(written),
+        "ids": len(ids),
         "ended": is_whole,
         "valid": value is not None and request.is_valid(value),
         "right": value is not None and request.is_right(value),
@@ -186,30 +162,15 @@ def judged(loaded: LoadedModel, request: Request, written: Sequence[int], is_who
     }
 
 
-def end_of(text: str) -> int | None:
-    """The place behind the first object in a text; None where none is whole. Strings may hold
-    braces; what else stands in it is not looked at."""
-    depth, quoted, first = 0, False, text.find("{")
-    at = first
-    while 0 <= at < len(text):
-        if quoted and text[at] == "\\":
-            at += 1
-        elif quoted:
-            quoted = text[at] != '"'
-        else:
-            quoted = text[at] == '"'
-            depth += (text[at] == "{") - (text[at] == "}")
-            if not depth:
-                return at + 1
-        at += 1
-    return None
+def is_closed(text: str) -> bool:
+    """Are all braces closed again?"""
+    return 0 < text.count("{") <= text.count("}")
 
 
 def value_in(text: str) -> Any:
-    """The first object in a text; None where there is none, or none that is JSON."""
-    end = end_of(text)
+    """The first object in a text; None where there is none that is JSON."""
     try:
-        return None if end is None else json.loads(text[text.index("{") : end])
+        return json.JSONDecoder().raw_decode(text, text.index("{"))[0]
     except ValueError:
         return None
 

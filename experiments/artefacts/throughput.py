@@ -1,14 +1,14 @@
 """Throughput: tokens per second of batched sampling under masks, beside the same loop without.
 
-One loop (`shared.batched`), one model, one process: in each round the batch is sampled once without
-a constraint and once under each, so that slow drift of the machine hits all alike; what counts is
-the ratio within a round. The languages never end, and nothing else does, so all samples have the
-same length. Masks are packed by the host while the model reads the last ids, and applied where the
-logits are.
+One loop (`experiments.batched`), one model, one process: in each round the batch is sampled once
+without a constraint and once under each, so that slow drift of the machine hits all alike; what
+counts is the ratio within a round. The languages never end, and nothing else does, so all samples
+have the same length. Masks are packed by the host while the model reads the last ids, and applied
+where the logits are.
 
 `throughput-gpu` is the same on a GPU, with longer rounds and larger batches, and with passes of the
 model of two kinds: launched kernel by kernel, as transformers has it, and as one graph, as
-inference engines have it (`shared.graphed`).
+inference engines have it (`experiments.graphed`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import pandas as pd
 
 from bpe_automata import Constraint, constrain
 from bpe_automata._decoding.constraint import Method
-from experiments.batched import Drawn, is_queued, sample_batch
+from experiments.batched import Drawn, drawn_uniforms, is_queued, sample_batch
 from experiments.graphed import Graphed
 from experiments.lab import Row
 from experiments.models import LoadedModel, opened
@@ -119,9 +119,8 @@ def drawn(
     seed: int,
 ) -> list[Drawn]:
     """One batch."""
-    prompt = loaded.prompt_ids(PROMPT)
-    options: Row = {"max_new_tokens": length, "seed": seed, "batch": batch, "weights": False}
-    return sample_batch(model, prompt, constraint, batch, **options)
+    uniforms = drawn_uniforms(seed, batch, length)
+    return sample_batch(model, loaded.prompt_ids(PROMPT), [constraint] * batch, uniforms)
 
 
 # What the rows say.

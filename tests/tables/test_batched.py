@@ -1,4 +1,4 @@
-"""Batches of texts are drawn as the library's own loop draws them, with the same weights."""
+"""Batches of texts are drawn as the library's own loops draw them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tiny import next_logits
 from bpe_automata import constrain
 from bpe_automata.sampling import decode
 from bpe_automata.testing import byte_level, small_tokenizer
-from experiments.batched import sample_batch
+from experiments.batched import drawn_uniforms, sample_batch
 from experiments.graphed import Graphed
 
 torch = pytest.importorskip("torch")
@@ -45,61 +45,94 @@ def logits_of(model):
     return lambda ids: next_logits(model, ids).numpy()
 
 
-@pytest.mark.parametrize("method", ["canonical", "lift"])
-@pytest.mark.parametrize("regex", REGEXES)
-@pytest.mark.parametrize(("batch", "temperature"), [(64, 1.0), (3, 0.7), (1, 1.3)])
-def test_each_sample_is_the_one_of_decode(model, logits_of, regex, method, batch, temperature):
-    constraint = constrain(TOKENIZER, regex, method, eos_ids=[END])
-    given = {"max_new_tokens": 6, "temperature": temperature}
-    found = sample_batch(model, PROMPT, constraint, 10, seed=5, batch=batch, **given)
+@pytest.mark.parametrize("regexes", [REGEXES[:1], REGEXES])
+def test_each_text_is_the_one_of_decode(model, logits_of, regexes):
+    """Several constraints and temperatures in one batch; 0 takes the likeliest ids."""
+    kinds = [(r, m) for r in regexes for m in ("canonical", "lift")]
+    constraints = [constrain(TOKENIZER, r, m, eos_ids=[END]) for r, m in kinds for _ in range(8)]
+    heats = [(1.0, 0.7, 1.3, 0.0)[k % 4] for k in range(len(constraints))]
+    uniforms = drawn_uniforms(5, len(constraints), 6)
+    found = sample_batch(model, PROMPT, constraints, uniforms, temperatures=heats)
     for k, text in enumerate(found):
-        rng = np.random.default_rng((5, k))
-        expected = decode(logits_of, constraint, PROMPT, seed=rng, **given)
+        rng, options = np.random.default_rng((5, k)), {"max_new_tokens": 6, "temperature": heats[k]}
+        expected = decode(logits_of, constraints[k], PROMPT, seed=rng, **options)
         assert text.ids == expected.ids
-        assert text.ended == (expected.log_weight is not None)
-        wanted = -np.inf if expected.log_weight is None else expected.log_weight
-        assert text.log_weight == pytest.approx(wanted, abs=1e-9)
-    assert len({text.ids for text in found}) > 1
+        assert text.ended == expected.complete
+        assert text.log_weight == (0 if text.ended else -np.inf)
+    assert len({text.ids for text in found}) > 4
 
 
 def test_without_a_constraint_the_distribution_is_that_of_the_model(model, logits_of):
-    found = sample_batch(model, PROMPT, None, 4000, max_new_tokens=1, eos_ids=[END], batch=4000)
+    uniforms = drawn_uniforms(0, 4000, 1)
+    found = sample_batch(model, PROMPT, [None] * 4000, uniforms, ends=[END])
     expected = np.exp(logits_of(PROMPT) - np.logaddexp.reduce(logits_of(PROMPT)))
     counts = np.zeros(len(expected))
     for text in found:
         counts[text.ids[0] if text.ids else END] += 1
-        assert text.log_weight == (0 if text.ended else -np.inf)
         assert text.ended == (not text.ids)
     error = np.sqrt(expected * (1 - expected) / 4000)
     assert (abs(counts / 4000 - expected) < 5 * error + 1e-3).all()
+    assert counts[TOKENIZER.n_ids :].sum() > 0
 
 
-def test_ids_beyond_the_tokenizer_are_mass_that_masks_take_away():
-    """A padded vocabulary: no masked text has such an id, and its probability knows of them."""
-    wide, lift = tiny(), constrain(TOKENIZER, r"(abc|ca|bb){1,2}", "lift", eos_ids=[END])
-    with torch.no_grad():
-        wide.lm_head.weight[TOKENIZER.n_ids :] *= 3
-    for text in sample_batch(wide, PROMPT, lift, 20, max_new_tokens=9):
-        assert max(text.ids) < TOKENIZER.n_ids
-        read, log_prob = list(PROMPT), 0.0
-        for token in (*text.ids, END):
-            log_prob += float(next_logits(wide, read).log_softmax(-1)[token])
-            read.append(token)
-        assert text.log_prob == pytest.approx(log_prob)
-    free = sample_batch(wide, PROMPT, None, 200, max_new_tokens=4, batch=200, eos_ids=[END])
-    assert max(max(text.ids, default=0) for text in free) >= TOKENIZER.n_ids
+def test_a_text_without_a_constraint_ends_where_it_is_stopped(model):
+    """Beside others, whose masks leave it all ids of the tokenizer."""
+    constraints = [None, constrain(TOKENIZER, REGEXES[2], eos_ids=[END])] * 10
+    uniforms = drawn_uniforms(1, 20, 8)
+    found = sample_batch(model, PROMPT, constraints, uniforms, stop=lambda ids: len(ids) == 3)
+    assert all(len(text.ids) == 3 and text.ended for text in found[::2])
+    alone = sample_batch(model, PROMPT, constraints[1:2] * 10, uniforms[1::2])
+    assert found[1::2] == alone
+
+
+def free_law(logits_of):
+    """(a constraint, the model's distribution over its texts, their mass)."""
+    constraint = constrain(TOKENIZER, r"(abc|ca|bb){1,2}", "lift", eos_ids=[END])
+    found = {}
+
+    def walk(matcher, log_prob):
+        logits = logits_of([*PROMPT, *matcher.ids])
+        logs = logits - np.logaddexp.reduce(logits)
+        for token in matcher.allowed_ids().tolist():
+            if token == END:
+                text = TOKENIZER.decode(matcher.ids)
+                found[text] = found.get(text, 0.0) + np.exp(log_prob + logs[END])
+                continue
+            after = matcher.copy()
+            after.advance(token)
+            walk(after, log_prob + logs[token])
+
+    walk(constraint.matcher(PROMPT), 0.0)
+    total = sum(found.values())
+    return constraint, {text: mass / total for text, mass in found.items()}, total
+
+
+def test_populations_have_the_distribution_of_the_model(logits_of, model):
+    """Of all texts of a constraint, with the weights of all; beside texts in no population."""
+    constraint, law, total = free_law(logits_of)
+    n, size = 40, 64
+    groups = [*np.repeat(np.arange(n), size).tolist(), *[-1] * 20]
+    uniforms = drawn_uniforms(2, len(groups), 9)
+    texts = sample_batch(model, PROMPT, [constraint] * len(groups), uniforms, populations=groups)
+    weights = np.exp([text.log_weight for text in texts[:-20]])
+    shares = dict.fromkeys(law, 0.0)
+    for text, weight in zip(texts, weights / weights.sum(), strict=False):
+        shares[TOKENIZER.decode(text.ids)] += weight
+    assert weights.mean() == pytest.approx(total, rel=0.1)
+    assert sum(abs(shares[text] - p) for text, p in law.items()) / 2 < 0.03
+    assert all(text.ended and text.log_weight == 0 for text in texts[-20:])
 
 
 @pytest.mark.parametrize("device", DEVICES)
 def test_passes_as_a_graph_draw_the_same(device):
     """Slots of texts that have ended are given up in between."""
     model = tiny().to(device)
-    constraint = constrain(TOKENIZER, REGEXES[0], eos_ids=[END])
-    asked = {"max_new_tokens": 12, "seed": 3, "batch": 7}
+    constraint, uniforms = (
+        constrain(TOKENIZER, REGEXES[0], eos_ids=[END]),
+        drawn_uniforms(3, 20, 12),
+    )
     graphed = Graphed(model, len(PROMPT) + 12)
     for language in (constraint, None):
-        expected = sample_batch(model, PROMPT, language, 20, eos_ids=[END], **asked)
-        found = sample_batch(graphed, PROMPT, language, 20, eos_ids=[END], **asked)
-        assert [text.ids for text in found] == [text.ids for text in expected]
-        weights = [text.log_weight for text in expected]
-        assert [text.log_weight for text in found] == pytest.approx(weights, abs=1e-9)
+        given = PROMPT, [language] * 20, uniforms
+        expected = sample_batch(model, *given, ends=[END])
+        assert sample_batch(graphed, *given, ends=[END]) == expected
