@@ -278,7 +278,7 @@ class Product(Reader):
         scratch[8], each with at most `few` calls of `candidates` (0: any number), or `_give`."""
         check()
         if code == NEED_SEARCH:
-            self.ask(search_each, room[8][:n].copy(), few)
+            self.ask(search_each, np.sort(room[8][:n]), few)
         else:
             self._give(code, room)
 

@@ -58,6 +58,8 @@ def read_row(
     n = read_tokens(q0, a0, row0, np.int64(0), deepest, steps, text, part, path, judged, wanted)
     if len(few) > 0:
         n += read_these(few, q0, a0, row0, by_id, steps, text, trie, judged[n:], wanted)
+    if wanted[0] > 0:
+        return NEED_STEPS, 0, 0
     m, n_open, n_free, n_found = 0, 0, 0, 0
     if row0 == 0 and meets(sets[0][H0, BREAKS], chars[2]):
         m = added_steps(q0, a0, added, steps, wanted, judged[n:])

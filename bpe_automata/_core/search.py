@@ -62,6 +62,7 @@ from bpe_automata._kernels.hashing import slot_of, spread
 from bpe_automata._kernels.links import known_step
 
 SHORT = 3  # bytes of the ids that are looked at first
+MANY = 8  # ids that are open at one configuration
 MOST_WAITING = 16  # ids whose searches wait for something, in one call
 NEARER = 3  # phases: ids of one byte, if they surely lead on; of SHORT; all; those that lead away
 
@@ -230,17 +231,24 @@ def visit(pair: Int, visited: Arrays) -> Int:
 
 @jit
 def search_each(open_: np.ndarray, few: Int, work: Arrays) -> tuple[Int, bool]:
-    """Find whether ids are live at configurations: `pair`s, int64. few: of a slice's ids no more
-    calls of `candidates` than that are made for each (0: as many as it takes); a configuration for
-    which they are not enough is noted as LATER. Returns (code, True)."""
+    """Find whether ids are live at configurations: `pair`s, int64, in order. few: of a slice's ids
+    no more calls of `candidates` than that are made for each (0: as many as it takes); a
+    configuration for which they are not enough is noted as LATER. Returns (code, True)."""
     memo, kit, _, visited, _, quota = work
-    met, rows, failed = memo[2], memo[4], visited[0]
+    met, rows, failed, count = memo[2], memo[4], visited[0], visited[1]
     ids, code, waiting = kit[4][0], np.int64(DONE), 0
-    for pair in open_:
+    tried, settled = np.int64(-1), np.int64(-1)
+    for i in range(len(open_)):
+        pair = open_[i]
         c, token = pair >> 20, (pair & 0xFFFFF) - 1
         if met[c, STATUS] == LATER or is_live(token, c, met, rows, ids):
             continue
-        if failed[slot_of(failed, pair)] == pair:
+        at = slot_of(failed, pair)
+        if failed[at] == pair:
+            continue
+        if c == settled and 2 * count[0] < len(failed):
+            failed[at] = pair
+            count[0] += 1
             continue
         if few > 0:
             quota[0] = few
@@ -253,7 +261,41 @@ def search_each(open_: np.ndarray, few: Int, work: Arrays) -> tuple[Int, bool]:
                 break
         elif found != DONE:
             return found, False
+        elif c != tried and i + MANY < len(open_) and open_[i + MANY] >> 20 == c:
+            tried = c
+            if not is_live(token, c, met, rows, ids) and settle(c, work):
+                settled = c
     return code, True
+
+
+@inner
+def settle(c: Int, work: Arrays) -> bool:
+    """Learn all ids that lead on from a configuration where one id is known to be dead, so that
+    whatever leads on has no boundary before it: whoever is not known to be live then is dead too.
+    False if of some id it is not known whether it leads on."""
+    memo, kit, scratch, visited, deepest, _ = work
+    (steps, text, _, _), sets, trie, added, pairs = kit
+    found, path, wanted, numbers, other = *scratch[:3], scratch[5], scratch[7]
+    met, counts, rows, failed, key = memo[2], memo[3], memo[4], visited[0], memo[2][c, KEY]
+    q0, a0, H0, none = key >> 40, (key >> 24) & 0xFFFF, key & 0xFFFFFF, np.int64(0)
+    row0, before = np.int64(sets[1][H0]), wanted[-1]
+    n = read_tokens(q0, a0, row0, none, deepest, steps, text, trie, path, found, wanted)
+    if not number_all(found, n, sets[3][sets[2][H0], 1], memo, numbers):
+        return False
+    know_all(numbers, n, memo, kit, wanted)
+    for i in range(n):
+        t, child = np.int64(found[i, 0]), numbers[i]
+        s = met[child, STATUS] if child >= 0 else np.int64(DEAD)
+        if s == ALIVE or (s == PARTLY and is_live(t, child, met, rows, pairs[0])):
+            if counts[1] == len(rows):
+                return False
+            detour = length(t, trie, added) + met[child, DETOUR]
+            learn(c, t, none, detour, memo, pairs, other)
+        elif s != DEAD:
+            pair = (child << 20) | (t + 1)
+            if failed[slot_of(failed, pair)] != pair:
+                return False
+    return bool(wanted[-1] == before)
 
 
 @inner
