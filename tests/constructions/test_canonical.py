@@ -162,19 +162,19 @@ def test_explored_is_what_single_steps_find(data, method):
 
 
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("regex", ["(a|yb)*", "(a<x> a| a)*|y( b)?"])
+@pytest.mark.parametrize("regex", ["(a|yb)*", "(a<x> a| a)*|y( b)?", "(y| z|zb)a?b?"])
 def test_with_a_space_before_each_piece(method, regex):
     """Where added tokens are read from other states than ordinary ones."""
     space = metaspace("always")
     vocabulary, merges = ["▁", "a", "▁a", "b", "<", "x", ">"], [("▁", "a")]
-    tokenizer = small_tokenizer(vocabulary, merges, space, ["<x>", "y"], None, space)
+    tokenizer = small_tokenizer(vocabulary, merges, space, ["<x>", "y", " z"], None, space)
     engine = constrain(tokenizer, regex, method=method).engine
     states, transitions, accepting = by_steps(engine, engine.initial(), 2000)
     found = explored(engine, engine.initial())
     assert found.states == tuple(states)
     assert list(found.automaton.transitions()) == transitions
     assert found.automaton.accepting.tolist() == accepting
-    assert len(states) > 2
+    assert len(states) > 1
 
 
 @pytest.mark.parametrize("method", METHODS)
