@@ -14,6 +14,7 @@ from support import examples
 
 from bpe_automata import constrain
 from bpe_automata._constructions.cartesian_merge import CartesianMerge
+from bpe_automata._constructions.lift import Lift
 from bpe_automata._core.canonical import canonical_automaton
 from bpe_automata._decoding.explanation import explain
 from bpe_automata._decoding.verification import verify
@@ -101,6 +102,28 @@ def test_a_refused_id_is_found(smollm2_tokenizer) -> None:
     assert found is not None
     assert (found.ids, found.text) == ((true,), "true")
     assert "refused" in found.claim
+
+
+class Refusing(Lift):
+    """One id is wrongly refused."""
+
+    refused = np.zeros(0, np.int64)
+
+    def mask(self, state):
+        bits = super().mask(state).copy()
+        clear_bits(bits, self.refused)
+        return bits
+
+
+def test_a_refused_id_that_random_strings_hardly_spell_is_found(smollm2_tokenizer) -> None:
+    """Nor does a walk over the allowed ids show it."""
+    constraint = constrain(smollm2_tokenizer, "[a-z]{1,9}", "lift")
+    engine = Refusing(smollm2_tokenizer, constraint.dfa, constraint.eos_ids)
+    engine.refused = np.array(smollm2_tokenizer.encode("ing"))
+    found = verify(smollm2_tokenizer, replace(constraint, engine=engine), n=100).counterexample
+    assert found is not None
+    assert found.ids[-1] == engine.refused[0]
+    assert "is refused after the others" in found.claim
 
 
 def test_a_wrong_end_of_sequence_is_found(smollm2_tokenizer) -> None:
