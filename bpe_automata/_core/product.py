@@ -11,10 +11,11 @@ from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._automata.linked import ByteAutomaton, LinkedDFA
 from bpe_automata._budget import check
 from bpe_automata._core.configurations import EVERY_ID, EVERY_MADE, NONE_KNOWN
+from bpe_automata._core.every_id import live_at
 from bpe_automata._core.reader import Reader
 from bpe_automata._core.regions import region
 from bpe_automata._core.rows import compose, judge, read_row
-from bpe_automata._core.search import live_at, search_each
+from bpe_automata._core.search import search_each
 from bpe_automata._core.slices import MOST_FEW, Slice
 from bpe_automata._core.status import B
 from bpe_automata._core.steps import (
