@@ -58,6 +58,7 @@ def test_samples_match_are_canonical_and_follow_the_seed():
     found = generate(MODEL, TOKENIZER, prompts, regexes, **options)
     assert torch.equal(before, torch.random.get_rng_state())
     assert found == generate(MODEL, TOKENIZER, prompts, regexes, **options)
+    assert found != generate(MODEL, TOKENIZER, prompts, regexes, **{**options, "seed": 12})
     assert len(set(found)) > 6
     for prompt, regex, one in zip(prompts, regexes, found, strict=True):
         assert re.fullmatch(regex, one.text)
