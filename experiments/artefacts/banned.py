@@ -42,7 +42,9 @@ PROMPTS = {
     "the same as chat": f"<|im_start|>user\n{PROMPT}<|im_end|>\n<|im_start|>assistant\n",
     "ours": OURS,
 }
-LIST_IDS = 40  # of a text under a list
+LIST_IDS, SPLITS, LONGEST = 40, 12, 6
+"""Ids of a text under a list; tokenizations of each word that its model knows, and ids of which it
+recognises where it is in one."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +89,7 @@ def measure(
         banned, ids, seed = ban_of(words, ban), tokenizer.encode(before), config.seed + number
         drawing = {"seed": seed, "max_new_tokens": LIST_IDS}
         said = {"words": words, "ban": ban, "before": before}
-        model = wanting_model(tokenizer, words, seed, plain.eos_ids)
+        model = wanting_model(tokenizer, words, before, seed, plain.eos_ids)
     rows = runs(model, tokenizer, banned, plain, ids, before, turn, **drawing)
     return [said | row for row in rows]
 
@@ -214,30 +216,46 @@ def word_lists(tokenizer: Tokenizer, n: int, seed: int) -> list[tuple[list[str],
 
 
 def wanting_model(
-    tokenizer: Tokenizer, words: Sequence[str], seed: int, eos_ids: Sequence[int]
+    tokenizer: Tokenizer, words: Sequence[str], before: str, seed: int, eos_ids: Sequence[int]
 ) -> Model:
-    """Logits that draw towards the banned words by all tokenizations: random numbers, and more for
-    ids that begin a word or go on with one that the text ends in the beginning of. A word is also
-    written in capitals, and with a space before and a mark after."""
-    noise = np.random.default_rng(seed).normal(size=(16, tokenizer.n_ids)).astype(np.float32)
-    noise[:, list(eos_ids)] = 9
+    """Logits that draw towards the banned words by many tokenizations: random numbers, and more for
+    ids that begin or go on with one of `SPLITS` random tokenizations of each word, of its rest
+    after `before`, and of it with a space before and a mark after."""
+    rng = np.random.default_rng(seed)
+    noise = rng.normal(size=(16, tokenizer.n_ids)).astype(np.float32)
     silent = tokenizer.added_ids | tokenizer.description.controls
     by_bytes = {s: i for i, s in enumerate(tokenizer.spellings) if s and i not in silent}
-    wanted = [text.encode() for word in words for text in (word, f" {word}.", word.upper())]
+    follows: dict[tuple[int, ...], list[int]] = {}
+    for word in words:
+        texts = [word, f" {word}", f" {word}.", word.upper()]
+        texts += [word.removeprefix(before)] if before else []
+        for k in range(SPLITS):
+            ids = split(by_bytes, texts[k % len(texts)].encode(), rng)
+            for at, token in enumerate(ids):
+                follows.setdefault(tuple(ids[max(0, at - LONGEST) : at]), []).append(token)
+    noise[:, list(eos_ids)] = 9
 
     def model(so_far: Sequence[int]) -> np.ndarray:
         logits: np.ndarray = noise[so_far[-1] % len(noise) if len(so_far) else 0].copy()
-        text, ways = tokenizer.text_bytes(so_far), (set[int](), set[int]())
-        for word in wanted:
-            for k in (k for k in range(len(word)) if text.endswith(word[:k])):
-                pieces = (word[k:end] for end in range(k + 1, len(word) + 1))
-                ways[k > 0].update(by_bytes[piece] for piece in pieces if piece in by_bytes)
-        begins, goes_on = ways
-        logits[[*(begins | goes_on)]] += 9
-        logits[[*goes_on]] += 2
+        for size in range(min(LONGEST, len(so_far)) + 1):
+            ids = tuple(so_far[len(so_far) - size :])
+            logits[follows.get(ids, [])] += 9 + 2 * bool(size)
         return logits
 
     return model
+
+
+def split(by_bytes: dict[bytes, int], data: bytes, rng: np.random.Generator) -> list[int]:
+    """Ids that spell `data`, each of random length; none where some byte has no token."""
+    ids, at = list[int](), 0
+    while at < len(data):
+        ends = [e for e in range(at + 1, min(len(data), at + 16) + 1) if data[at:e] in by_bytes]
+        if not ends:
+            return []
+        end = ends[int(rng.integers(len(ends)))]
+        ids.append(by_bytes[data[at:end]])
+        at = end
+    return ids
 
 
 # What the rows say.
@@ -315,7 +333,7 @@ def lists_table(lists: pd.DataFrame) -> Table:
         beyond ASCII; every second text comes after the beginning of a banned word
 
         the model: random numbers, and 9 to 11 nats more for ids that begin or go on with a banned
-        word; texts are searched by `re` alone"""
+        word by one of 12 random tokenizations of each; texts are searched by `re` alone"""
     title = "Random lists of banned words, with a model that is drawn to them"
     return Table(title, data.reset_index(), dict.fromkeys(data, whole), note)
 
