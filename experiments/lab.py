@@ -273,6 +273,8 @@ def write(name: str, module: Any, manifest: Row, rows: list[Row], run: Run, is_p
         raise MissingFileError(f"nothing was measured. {said}")
     tables, drawn = module.tables(found), getattr(module, "figure", lambda _: ())(found)
     parts = [f"# {module.TITLE}\n", *[f"{said}\n"] * bool(len(bad))]
+    if not manifest.get("complete", True):  # older rows say so; now a cell without any is a failure
+        parts.append("Incomplete: some rows are missing.\n")
     home.mkdir(parents=True, exist_ok=True)
     for figure in drawn if isinstance(drawn, Sequence) else [drawn]:
         file = f"{figure.name or name.replace('-', '_')}.png"
