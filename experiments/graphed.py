@@ -16,7 +16,7 @@ from experiments.files import cache_name, require
 
 
 class Graphed:
-    """What `experiments.batched` calls a model. length: ids of a text at most, its prompt among them."""
+    """What `experiments.batched` calls a model. length: ids of a text at most, with its prompt."""
 
     def __init__(self, model: Any, length: int) -> None:
         self.model, self.device, self.length = model, model.device, length
