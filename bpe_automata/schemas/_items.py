@@ -22,13 +22,13 @@ from bpe_automata._automata.rounds import Follow, Node, Repeat, Stack, length, p
 from bpe_automata._budget import check
 from bpe_automata._sharing import cached
 from bpe_automata.errors import BudgetExceededError
-from bpe_automata.schemas._nets import ITEM, Choice, Separated, State
+from bpe_automata.schemas._nets import ITEM, Arrays, Choice, State
 from bpe_automata.schemas._regularity import Kind, apart, single_values
 from bpe_automata.schemas._style import Piece
 from bpe_automata.schemas._values import Values
 
 
-class Items(Separated):
+class Items(Arrays):
     """The arrays of one shape."""
 
     @cached
@@ -38,22 +38,22 @@ class Items(Separated):
         return least if self._most is None else None
 
     def following(self, state: State) -> Iterator[tuple[Repeat, State]]:
-        """See `Separated.following`."""
+        """See `Arrays.following`."""
         (count,) = state
         if self._most is None or count < self._most:
             values = self._shape.item(count).values
-            if self._linker.least(values) < FAR:
+            if self._linker.length(values) < FAR:
                 after = count + 1 if self._cap is None else min(count + 1, self._cap)
                 yield self._rule(values), (after,)
 
-    def closing(self, state: State) -> int:
-        """See `Container.closing`."""
+    def length_behind(self, state: State) -> int:
+        """See `Container.length_behind`."""
         (count,), prefix = state, self._shape.prefix
         some = prefix[count : self._fewest]
-        found = self._last + sum(self._length_of(child.values) for child in some)
+        found = self._last + sum(self._length_with_comma(child.values) for child in some)
         others = self._fewest - max(count, len(prefix))
         if others > 0:
-            found += others * self._length_of(self._shape.rest.values)
+            found += others * self._length_with_comma(self._shape.rest.values)
         return min(found, FAR)
 
     def may_end(self, state: State) -> bool:
@@ -61,16 +61,16 @@ class Items(Separated):
         return bool(state[0] >= self._fewest)
 
 
-class DistinctItems(Separated):
+class DistinctItems(Arrays):
     """The arrays of one shape in which no value comes twice, out of a few, or out of a list of
     strings. Their states are sets of the values that were seen, as bits."""
 
     @cached
     def _values(self) -> list[tuple[int, list[tuple[Piece, ...]]]]:
-        """(length of the shortest text, all texts) of each value that has a text, the shortest
+        """(length, all texts) of each value that has a text, the shortest
         first."""
         single = single_values(self._shape) or []
-        every = (self._linker.scalars(one, self.brackets.inside) for one in single)
+        every = (self._linker.scalars(one, self.layout.inside) for one in single)
         found = ((min(map(length, texts), default=FAR), texts) for texts in every)
         return sorted((one for one in found if one[0] < FAR), key=itemgetter(0))
 
@@ -81,7 +81,7 @@ class DistinctItems(Separated):
             yield from (i for i in range(len(self._values)) if not seen >> i & 1)
 
     def item(self, state: State, far: int | None = None) -> Node:
-        """See `Separated.item`: the parts share a table of all values."""
+        """See `Arrays.item`: the parts share a table of all values."""
         far = self._shortest(state, max(1, self._missing(state))) if far is None else far
         return Choice(self._table, far, ITEM, partial(self._next, state))
 
@@ -92,7 +92,7 @@ class DistinctItems(Separated):
     def _next(self, state: State) -> tuple[dict[int, int], Follow]:
         """What may come in a state, see `Choice`."""
         after = {i: (state[0] | 1 << i,) for i in self._left(state)}
-        far = {i: self.closing(one) for i, one in after.items()}
+        far = {i: self.length_behind(one) for i, one in after.items()}
 
         def follow(stack: Stack, i: int) -> list[Place]:
             return places([(self.behind(after[i]), stack)])
@@ -106,8 +106,8 @@ class DistinctItems(Separated):
     def _may_begin(self) -> bool:
         return next(self._left(self.begin), None) is not None
 
-    def closing(self, state: State) -> int:
-        """See `Container.closing`."""
+    def length_behind(self, state: State) -> int:
+        """See `Container.length_behind`."""
         missing = self._missing(state)
         return min(self._shortest(state, missing) + (self._between if missing else 0), FAR)
 
@@ -116,7 +116,7 @@ class DistinctItems(Separated):
         return max(0, self._fewest - state[0].bit_count())
 
     def _shortest(self, state: State, items: int) -> int:
-        """Length of so many more items, without a comma before them, and the end."""
+        """That of so many more items, without a comma before them, and the end."""
         some = [self._values[i][0] for i in islice(self._left(state), items)]
         between = self._between * max(0, items - 1)
         return self._last + sum(some) + between if len(some) == items else FAR
@@ -126,7 +126,7 @@ _MOST_STEPS = 100_000  # between all states of one shape
 _ADVICE = "items of many kinds are counted: allow fewer items, or count fewer kinds"
 
 
-class ComparedItems(Separated):
+class ComparedItems(Arrays):
     """The arrays of one shape. A state is a tuple: the number of items, then the number of those
     that each count counts, all as far as they matter."""
 
@@ -178,29 +178,29 @@ class ComparedItems(Separated):
                 raise BudgetExceededError("counts of items", _MOST_STEPS, _ADVICE)
         return found
 
-    def closing(self, state: State) -> int:
-        """See `Container.closing`. That of the beginning is asked for while the lengths of values
-        are found, all others later."""
-        return (self._all_closings() if state == self.begin else self._closings)[state]
+    def length_behind(self, state: State) -> int:
+        """See `Container.length_behind`. At the beginning it is asked for while the lengths of
+        values are found, elsewhere later."""
+        return (self._all_lengths() if state == self.begin else self._lengths_behind)[state]
 
-    def _all_closings(self) -> dict[State, int]:
+    def _all_lengths(self) -> dict[State, int]:
         """Numbers never fall, so what comes after a state is a greater tuple, or the same."""
         found: dict[State, int] = {}
         for state in sorted(self._steps, reverse=True):
             steps = self._steps[state]
-            ways = [self._length_of(v) + found[to] for v, to in steps if to != state]
+            ways = [self._length_with_comma(v) + found[to] for v, to in steps if to != state]
             found[state] = self._last if self.may_end(state) else min(ways, default=FAR)
         return {state: min(length, FAR) for state, length in found.items()}
 
     @cached
-    def _closings(self) -> dict[State, int]:
-        return self._all_closings()
+    def _lengths_behind(self) -> dict[State, int]:
+        return self._all_lengths()
 
     def _may_begin(self) -> bool:
         return bool(self._steps[self.begin])
 
     def following(self, state: State) -> Iterator[tuple[Repeat, State]]:
-        """See `Separated.following`."""
+        """See `Arrays.following`."""
         for values, after in self._steps[state]:
-            if self._linker.least(values) < FAR and self.closing(after) < FAR:
+            if self._linker.length(values) < FAR and self.length_behind(after) < FAR:
                 yield self._rule(values), after

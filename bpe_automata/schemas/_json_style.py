@@ -25,7 +25,7 @@ from bpe_automata.errors import ArgumentError
 from bpe_automata.schemas._escapes import Escapes, json_string
 from bpe_automata.schemas._numbers import spellings
 from bpe_automata.schemas._scalar_sets import Finite
-from bpe_automata.schemas._style import Brackets, Context, Piece, Shared, Style
+from bpe_automata.schemas._style import Context, Layout, Piece, Shared, Style
 
 Whitespace = Literal["compact", "spaced", "flexible"]
 _SHARED: defaultdict[tuple[Whitespace, Escapes], Shared] = defaultdict(Shared)
@@ -54,12 +54,12 @@ class JsonStyle(Style):
         self._whitespace, self._escapes, self._budget = whitespace, escapes, budget
         self._colon: Piece = _after_colon(whitespace)
 
-    def objects(self, context: Context) -> Brackets:
-        """Braces."""
+    def objects(self, context: Context) -> Layout:
+        """In braces."""
         return _layout(self._whitespace, b"{}", context)
 
-    def arrays(self, context: Context) -> Brackets:
-        """Brackets."""
+    def arrays(self, context: Context) -> Layout:
+        """In brackets."""
         return _layout(self._whitespace, b"[]", context)
 
     def numbers(self, numbers: ByteDFA) -> ByteDFA:
@@ -98,12 +98,12 @@ class JsonStyle(Style):
 
 
 @lru_cache(maxsize=256)
-def _layout(whitespace: Whitespace, pair: bytes, level: int) -> Brackets:
+def _layout(whitespace: Whitespace, pair: bytes, level: int) -> Layout:
     opening, closing = pair[:1], pair[1:]
     if whitespace != "flexible":
-        return Brackets(opening, b"," if whitespace == "compact" else b", ", closing, pair, 0)
+        return Layout(opening, b"," if whitespace == "compact" else b", ", closing, pair, 0)
     deep, here = _gap(level + 1), _gap(level)
-    return Brackets(
+    return Layout(
         concatenation(opening, deep),
         concatenation(b",", deep),
         concatenation(here, closing),

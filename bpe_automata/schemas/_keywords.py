@@ -27,7 +27,7 @@ from bpe_automata.errors import (
     SchemaTooLargeError,
     UnsupportedSchemaError,
 )
-from bpe_automata.schemas._boolean import intersect_children, property_of
+from bpe_automata.schemas._boolean import intersect_children
 from bpe_automata.schemas._documents import Document, Part, refers
 from bpe_automata.schemas._drafts import DEPENDENT_SCHEMAS, below
 from bpe_automata.schemas._ecma import ecma_pattern
@@ -216,7 +216,7 @@ def read_object(part: Part, child: ReadChild, closed: bool) -> ObjectShape:
         named[name] = Property(found, name in required)
     for name in schema.get("required", ()):
         if name not in named:
-            named[name] = Property(property_of(by_rest, name).child, required=True)
+            named[name] = Property(by_rest.property(name).child, required=True)
     fewest, most = _count(part, "minProperties") or 0, _count(part, "maxProperties")
     if most is not None and not rest and most >= len(named):
         most = None  # no objects have more properties

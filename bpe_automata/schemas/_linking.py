@@ -21,11 +21,11 @@ from bpe_automata._automata.rounds import Edge, Repeat, length
 from bpe_automata._budget import check
 from bpe_automata._sharing import cached
 from bpe_automata.errors import BudgetExceededError
-from bpe_automata.schemas._boolean import uncontained
 from bpe_automata.schemas._items import ComparedItems, DistinctItems, Items
 from bpe_automata.schemas._ladders import ladder
-from bpe_automata.schemas._members import Members
+from bpe_automata.schemas._members import Objects
 from bpe_automata.schemas._nets import END, LONGEST, VALUE, Container, Order, node
+from bpe_automata.schemas._regularity import uncontained
 from bpe_automata.schemas._scalar_sets import Finite, Limited, lower_bound
 from bpe_automata.schemas._style import Context, Piece, Style
 from bpe_automata.schemas._values import ArrayShape, Values
@@ -44,12 +44,12 @@ class Linker:
         self.style, self.order, self.unique = style, order, unique_names
         self._depth = depth
         self._values: dict[tuple[int, Context, int | None], _Value] = {}
-        self._least: dict[int, int] = {}
+        self._lengths: dict[int, int] = {}
         self._measured: dict[int, _Value] = {}  # while their lengths are found
 
     def begin(self, values: Values) -> list[Place]:
         """Where the texts of a set begin; nowhere, if it has none."""
-        if self.least(values) >= FAR:
+        if self.length(values) >= FAR:
             return []
         return [self.rule(values, self.style.root, self._depth).before(END, None)]
 
@@ -67,12 +67,11 @@ class Linker:
             self._values[key] = _Value(values, context, depth, self)
         return self._values[key]
 
-    def least(self, values: Values) -> int:
-        """Length of the shortest text of a set, the same in all contexts; FAR where it has none.
-        Sets may contain themselves: from FAR, the lengths of all that are needed fall to the least
-        solution."""
-        if id(values) not in self._least:
-            self._least[id(values)] = FAR
+    def length(self, values: Values) -> int:
+        """See `Linking.length`. It is the same in all contexts. Sets may contain themselves: from
+        FAR, the lengths of all that are needed fall to the least solution."""
+        if id(values) not in self._lengths:
+            self._lengths[id(values)] = FAR
             is_first = not self._measured
             self._measured[id(values)] = self._value(values, self.style.root, None)
             if is_first:
@@ -80,11 +79,11 @@ class Linker:
                     self._measure()
                 except BaseException:
                     for key in self._measured:
-                        del self._least[key]
+                        del self._lengths[key]
                     raise
                 finally:
                     self._measured = {}
-        return self._least[id(values)]
+        return self._lengths[id(values)]
 
     def _measure(self) -> None:
         """Find the lengths of sets, and of others that turn out to be needed."""
@@ -93,11 +92,11 @@ class Linker:
             check()
             n, changed = len(self._measured), False
             for key, one in list(self._measured.items()):
-                nearer = one.shortest()
-                changed |= nearer < self._least[key]
-                self._least[key] = nearer
+                nearer = one.length()
+                changed |= nearer < self._lengths[key]
+                self._lengths[key] = nearer
             changed |= len(self._measured) > n
-        if any(LONGEST * BYTE < self._least[key] < FAR for key in self._measured):
+        if any(LONGEST * BYTE < self._lengths[key] < FAR for key in self._measured):
             raise BudgetExceededError("bytes", LONGEST, "the shortest text is longer")
 
 
@@ -109,14 +108,14 @@ class _Value:
 
     @cached
     def rule(self) -> Repeat:
-        """What reads one of the texts."""
-        far = self._linker.least(self._values)
+        """See `Linking.rule`."""
+        far = self._linker.length(self._values)
         return Repeat(node(self._edges, False, far, VALUE), 1, 1)
 
-    def shortest(self) -> int:
-        """Length of the shortest text."""
+    def length(self) -> int:
+        """See `Linking.length`."""
         lengths = [length(text) for text in self.scalars]
-        lengths += [one.shortest() for one in self._containers]
+        lengths += [one.length() for one in self._containers]
         lengths += [length(what) + to.far for what, to in self._long_strings]
         return min(lengths, default=FAR)
 
@@ -125,7 +124,7 @@ class _Value:
         yield from ((text, END) for text in self.scalars)
         is_deepest = self._depth == 0
         for one in self._containers:
-            if one.shortest() < FAR:
+            if one.length() < FAR:
                 yield from one.edges(is_deepest)
         yield from self._long_strings
 
@@ -136,7 +135,7 @@ class _Value:
         objects = self._values.objects
         depth = None if self._depth is None else self._depth - 1
         for shape in uncontained(objects) if len(objects) > _MANY else objects:
-            found.append(Members(shape, style.objects(self._context), linker, depth))
+            found.append(Objects(shape, style.objects(self._context), linker, depth))
         for items in self._values.arrays:
             made = _kind_of(items)
             found.append(made(items, style.arrays(self._context), linker, depth))

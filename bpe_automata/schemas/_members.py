@@ -1,8 +1,17 @@
-"""The nets of objects: after each member, what may come next.
+"""The nets of objects: after each member, which members may come next.
 
-There is one node for each set of members that may come, and the parts of all of them share two
-tables, so that members may come in any order. In the order of the schema a member rules out those
-of the places before it.
+An *entry* stands for the members with one name, or with one of a set of names that the schema does
+not list. Of each name that it lists, an object has one member at most: so the node behind a member
+must know which of them may still come, and there is one node for each such set. If a schema lists
+`a` and `b`, requires `b` and allows no other names, the nodes are these, by what may come there:
+
+    a or b --"a":..--> b --"b":..--> }
+    a or b --"b":..--> a or } --"a":..--> }
+
+For n names there may be 2 ** n nodes, so each is made when a text leads there. They all share one
+table of all entries, each behind a comma (and one for the first member), of which a node allows
+those that may come: see `Choice`. In the order of the schema, a member also rules out the entries
+of the places before its own.
 """
 
 from __future__ import annotations
@@ -13,26 +22,25 @@ from functools import partial
 
 from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._automata.part_tables import Alternative, table_of
-from bpe_automata._automata.parts import FAR, Place, Table, length_of
-from bpe_automata._automata.rounds import Follow, Node, Stack, places
+from bpe_automata._automata.parts import FAR, Place, Table
+from bpe_automata._automata.rounds import Follow, Node, Stack, length, places
 from bpe_automata._sharing import cached
 from bpe_automata.schemas._nets import END, MEMBER, Choice, Container, State
 from bpe_automata.schemas._scalar_sets import ALL_STRINGS, finite, lower_bound, subtract
 from bpe_automata.schemas._style import Piece, Style
 from bpe_automata.schemas._values import ObjectShape, Values
 
-_UNBOUNDED = 1 << 60  # names, that no object has
-_DONE = 0  # the label of the last bracket; 1 + i is that of entry i
+_UNBOUNDED = 1 << 60  # more members than any object has
+_END = 0  # the label of the last bracket; 1 + i is that of entry i
 
 
-class Members(Container[ObjectShape]):
-    """The objects of one shape.
+class Objects(Container[ObjectShape]):
+    """What reads the objects of one shape. A state is a tuple:
 
-    A state is a tuple:
-
-        [0]     the places whose members may come no more, seen or not (bits)
-        [1] [2] the least and the greatest number of distinct names so far, as far as they matter
-        [3]     was one of the other names among them? (0 or 1)
+    [0]     the places in the schema whose members may come no more, as bits
+    [1] [2] the least and the greatest number of distinct names so far, as far as they matter:
+            a name that is not listed may be one that came before
+    [3]     1 if there was such a name, else 0
     """
 
     begin = (0, 0, 0, 0)
@@ -45,24 +53,22 @@ class Members(Container[ObjectShape]):
     # What may come next.
 
     def _options(self, state: State) -> dict[int, tuple[State, int]]:
-        """By the number of an entry that may come next: the state after it, and `closing` of it."""
-        behind = self._behind(state)
+        """The entries that may come next, by number: the state behind each, and its length."""
+        length_after = self._lengths_after(state)
         found = dict[int, tuple[State, int]]()
         for number, after in self._following(state):
-            length = behind(number, after)
-            if max(length, self._linker.least(self.entries.all[number].values)) < FAR:
-                found[number] = after, length
+            far = length_after(number, after)
+            if max(far, self._linker.length(self.entries.all[number].values)) < FAR:
+                found[number] = after, far
         return found
 
     def _following(self, state: State) -> Iterator[tuple[int, State]]:
-        """The numbers of entries, and the states after them, of which some may have no end."""
+        """The numbers of entries, and the states behind them, of which some may have no end."""
         at, *counts = state
         entries, gone, order = self.entries, 0, self._linker.order
         is_in_order = order == "schema" or (order == "open" and not self._shape.rest)
-        for place in range(_first_open(at), entries.n):
+        for place in _places(self._unseen(at)):
             own = 1 << place
-            if at & own:
-                continue
             yield place, self._then(place, at | gone | own, counts)
             if is_in_order:
                 if entries.required & own:
@@ -72,7 +78,7 @@ class Members(Container[ObjectShape]):
             yield number, self._then(number, at | gone, counts)
 
     def _then(self, number: int, at: int, counts: list[int]) -> State:
-        """The state after an entry."""
+        """The state behind an entry. at: the bits of that state."""
         few, many, later = counts
         entries = self.entries
         is_other = number >= entries.n
@@ -97,48 +103,47 @@ class Members(Container[ObjectShape]):
 
     # Lengths.
 
-    def closing(self, state: State) -> int:
-        """See `Container.closing`."""
+    def length_behind(self, state: State) -> int:
+        """See `Container.length_behind`."""
         at, few, many, later = state
         entries = self.entries
         needed = entries.required & self._unseen(at)
         count = needed.bit_count()
-        lengths = [self._length(place) for place in _places(needed)]
+        lengths = [self._length_of(place) for place in _places(needed)]
         missing = entries.fewest - few - count
         if missing > 0:  # the shortest of those that may come, and one of the other names
-            free = [self._length(i) for i in _places(self._unseen(at) & ~needed)]
+            free = [self._length_of(i) for i in _places(self._unseen(at) & ~needed)]
             others = range(entries.n, len(entries.all)) if not later else ()
-            other = min((self._length(number) for number in others), default=FAR)
+            other = min((self._length_of(number) for number in others), default=FAR)
             lengths += sorted([*free, other])[:missing]
             count += missing
         is_possible = many + count <= entries.most and len(lengths) == count
         return min(self._last + sum(lengths), FAR) if is_possible else FAR
 
-    def _behind(self, state: State) -> Callable[[int, State], int]:
-        """Of an entry that may come next, and the state after it: `closing` of that."""
+    def _lengths_after(self, state: State) -> Callable[[int, State], int]:
+        """A function of an entry that may come next and the state behind it: the length of that,
+        found from the length of the state where one can be."""
         at, few, many, _ = state
         entries = self.entries
         if few < entries.fewest:
-            return lambda _, after: self.closing(after)
-        whole = self.closing(state)
+            return lambda _, after: self.length_behind(after)
+        whole = self.length_behind(state)
         needed = entries.required & self._unseen(at)
         is_full = many + needed.bit_count() >= entries.most  # but for those that are needed
 
-        def behind(number: int, after: State) -> int:
+        def length_after(number: int, after: State) -> int:
             if number < entries.n and needed >> number & 1:
-                return whole - self._length(number)
+                return whole - self._length_of(number)
             return FAR if is_full else whole
 
-        return behind
+        return length_after
 
-    def _length(self, number: int) -> int:
-        """Of a member, with the text between it and another."""
+    def _length_of(self, number: int) -> int:
+        """That of an entry, and of the comma before it."""
         entry = self.entries.all[number]
-        return min(entry.length + self._length_of(entry.values), FAR)
+        return min(entry.length + self._length_with_comma(entry.values), FAR)
 
-    # The parts share two tables, of the first member and of those behind a comma, with every entry:
-    # so members may come in any order. What may not come in a state costs FAR, and so is not in its
-    # part.
+    # Nodes.
 
     def first(self, far: int) -> Node:
         """See `Container.first`."""
@@ -146,7 +151,7 @@ class Members(Container[ObjectShape]):
         return Choice(self._first_table, far, MEMBER, find)
 
     def _after(self, state: State, far: int) -> Node:
-        """Behind a member. far: `closing` of the state."""
+        """The node behind a member, by its length."""
         if state not in self._nodes:
             find = partial(self._next, state, self.may_end(state))
             self._nodes[state] = Choice(self._next_table, far, MEMBER, find)
@@ -155,83 +160,77 @@ class Members(Container[ObjectShape]):
     def _next(self, state: State, may_end: bool) -> tuple[dict[int, int], Follow]:
         """What may come in a state, see `Choice`."""
         options, every = self._options(state), self.entries.all
-        costs = {
-            1 + number: min(self._linker.least(every[number].values) + closing, FAR)
-            for number, (_, closing) in options.items()
+        lengths = {
+            1 + number: min(self._linker.length(every[number].values) + far, FAR)
+            for number, (_, far) in options.items()
         }
 
         def follow(stack: Stack, label: int) -> list[Place]:
-            if label == _DONE:
+            if label == _END:
                 return places([(END, stack)])
             value = self._rule(every[label - 1].values)
             return [value.before(self._after(*options[label - 1]), stack)]
 
-        return costs | ({_DONE: 0} if may_end else {}), follow
+        return lengths | ({_END: 0} if may_end else {}), follow
 
     @cached
     def _next_table(self) -> Table:
-        return self._table_behind((self.brackets.between,))
+        return self._table_behind((self.layout.between,))
 
     @cached
     def _first_table(self) -> Table:
-        between = self.brackets.between
+        between = self.layout.between
         if not isinstance(between, bytes) or between == b"":
             return self._table_behind(())
         return self._next_table.begun_after(between)
 
     def _table_behind(self, before: tuple[Piece, ...]) -> Table:
-        alternatives: list[Alternative] = [((self.brackets.last,), _DONE)] if before else []
-        named = enumerate(self.entries.all, 1)
-        return table_of([*alternatives, *(((*before, one.key), label) for label, one in named)])
+        """Of two entries with one spelling the first is meant: a name that is listed."""
+        alternatives: list[Alternative] = [((self.layout.last,), _END)] if before else []
+        for label, one in enumerate(self.entries.all, 1):
+            alternatives.append(((*before, one.in_table()), label))
+        found = table_of(alternatives)
+        exits = {at: labels[:1] for at, labels in found.exits.items()}
+        return Table(found.trans, found.byte_class, found.start, exits)
 
 
-def _first_open(at: int) -> int:
-    """The first place whose member may still come."""
-    return (~at & (at + 1)).bit_length() - 1
-
-
-def _places(bits: int) -> list[int]:
+def _places(bits: int) -> Iterator[int]:
     """In order."""
-    found = list[int]()
     while bits:
-        found.append((bits & -bits).bit_length() - 1)
+        yield (bits & -bits).bit_length() - 1
         bits &= bits - 1
-    return found
 
 
-# The members that objects of a shape may have, by their names as they are spelled.
+# The entries of a shape.
 
 
 @dataclass(frozen=True, eq=False)
 class Entry:
-    """Members with one name, or with one of a set of names."""
+    """Members with one name, or with one of a set of names. keys: the spellings of the names, with
+    all text between one and the value. in_table: the same, and perhaps those of listed names."""
 
-    find: Callable[[], Piece]
+    keys: Callable[[], Piece]
     values: Values
-
-    @cached
-    def key(self) -> Piece:
-        """The spellings of the names, with all text between one and the value."""
-        return self.find()
+    in_table: Callable[[], Piece]
 
     @cached
     def length(self) -> int:
-        """Of the shortest of these."""
-        return length_of(self.key)
+        """That of `keys`."""
+        return length(self.keys())
 
 
 class Entries:
-    """All entries of a shape in a style, of names that come once at most (`named`, in the order of
-    the schema, `n` of them: the number of an entry is its place) and of those that may come again
-    and again (`others`). all: both. unique: no name comes twice."""
+    """All entries of a shape in a style. `named` are the `n` that come once at most, in the order
+    of the schema, so that the number of such an entry is its place; `others` may come again and
+    again; `all` are both. unique: no name comes twice, so the other entries are named ones, too."""
 
     def __init__(self, shape: ObjectShape, style: Style, unique: bool) -> None:
         self._shape, self._style = shape, style
         self._bits = {name: 1 << i for i, name in enumerate(shape.named)}
-        self.named = [
-            Entry(partial(style.key, name), member.child.values)
-            for name, member in shape.named.items()
-        ]
+        self.named = list[Entry]()
+        for name, member in shape.named.items():
+            key = partial(style.key, name)
+            self.named.append(Entry(key, member.child.values, key))
         others = list(self._others())
         self.others = [] if unique else others
         self.named += others if unique else []
@@ -240,7 +239,7 @@ class Entries:
 
     @cached
     def required(self) -> int:
-        """Bits of the members that are required."""
+        """Bits of the places whose members are required."""
         return sum(map(self._bits.__getitem__, self._shape.required))
 
     @cached
@@ -257,15 +256,17 @@ class Entries:
         return most if bounded and most is not None else _UNBOUNDED
 
     def _others(self) -> Iterator[Entry]:
-        """The names beyond, by set."""
+        """One for each set of names that are not listed."""
         if self._shape.most == 0:
             return
         for names, child in self._shape.rest:
-            find = partial(self._keys_but, lower_bound(names))
-            if names is ALL_STRINGS or not find().is_empty:
-                yield Entry(find, child.values)
+            keys = partial(self._keys_but, lower_bound(names))
+            if names is ALL_STRINGS:  # all shapes share the spellings of all names, which take time
+                yield Entry(keys, child.values, partial(self._style.keys, names))
+            elif not keys().is_empty:
+                yield Entry(keys, child.values, keys)
 
     def _keys_but(self, names: ByteDFA) -> ByteDFA:
-        """The spellings of all names but those that have places."""
+        """The spellings of names but those that are listed."""
         others = subtract(names, finite(frozenset(self._bits)))
         return others if others.is_empty else self._style.keys(others)

@@ -1,8 +1,19 @@
-"""Nets of values in a linked automaton (see `_automata.rounds`): what objects and arrays share.
+"""What the nets of arrays and of objects have in common.
 
-value      a rule: its net reads a scalar, or an object or array
-container  the part of a net that reads the objects, or the arrays, of one shape. Its nodes are
-           states, which say what matters of the members or items so far
+A value is read by a net: nodes, joined by edges that read a text or another value (see
+`_automata.rounds`). A `Container` is the part of a net that reads the arrays, or the objects, of
+one shape. Of arrays with one or two integers it is
+
+    node --[--> item 0 --integer--> behind 1 --,--> item 1 --integer--> behind 2 --]--> END
+                                       |                                              ^
+                                       +-----------------------]----------------------+
+
+The nodes inside stand before an item, or behind one. Each has a `State`, which is what matters of
+the items so far: here, how many there were. Nodes are made when a text leads there, so there may
+be as many states as one likes.
+
+No text may be begun that has no end. So each node must know its *length*, that of the shortest text
+from there to the end; all lengths here are those of shortest texts, FAR where there is no text.
 """
 
 from __future__ import annotations
@@ -12,51 +23,57 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any, Generic, Literal, Protocol
 
-from bpe_automata._automata.parts import BYTE, FAR, Part, Table, length_of
+from bpe_automata._automata.parts import BYTE, FAR, Part, Table
 from bpe_automata._automata.rounds import Edge, Follow, Node, Repeat, length
 from bpe_automata._sharing import cached
-from bpe_automata.schemas._style import Brackets, Context, Piece, Style
+from bpe_automata.schemas._style import Context, Layout, Piece, Style
 from bpe_automata.schemas._values import ArrayShape, Shape, Values
 
 Order = Literal["open", "schema", "any"]
 LONGEST = 1 << 20
 """The most bytes that the shortest text of a set may have."""
 LONGER = 2 * LONGEST * BYTE + 1
-"""A length that is greater than that of any shortest text, and less than FAR."""
+"""A length that is greater than that of any set, and less than FAR."""
 ITEM, VALUE, MEMBER = range(3)
-"""Ranks of nodes: without a byte between, items lead to values, and values of YAML to members."""
+"""Ranks of nodes, see `Part.rank`: before an item no byte may come until its value begins, and in
+YAML none before a value until its first member does."""
 State = tuple[Any, ...]
 """What matters of the members or items so far; each kind of container has its own."""
 
 
 node = partial(Node, are_compared=False)
-"""A node of the net of a value."""
+"""A node of the net of a value: edges, may the value end here, length, rank."""
 END = node(tuple, True, 0, ITEM)
 """The end of a value."""
 NOWHERE = node(tuple, False, LONGER, ITEM)
-"""Where no text goes on."""
+"""A node from which no text leads on."""
 
 
 class Choice(Node):
-    """A node whose part shares its table with those of others, and lacks the exits of which `find`,
-    asked when it is first entered, gives no cost: (costs of labels, a stack and a label to what
-    comes behind an exit)."""
+    """A node that reads one entry of a table: the table has all entries of a container, so that all
+    of its nodes share it, and each node allows some of them.
+
+    choose() is called when the node is first entered. It returns the lengths behind the entries
+    that are allowed, by their labels in the table; and a function of a stack and one of these
+    labels that returns what comes behind the entry."""
 
     reads = True
 
     def __init__(
-        self, table: Table, far: int, rank: int, find: Callable[[], tuple[dict[int, int], Follow]]
+        self, table: Table, far: int, rank: int, choose: Callable[[], tuple[dict[int, int], Follow]]
     ) -> None:
         super().__init__(tuple, False, far, rank, are_compared=False)
-        self._table, self._choose = table, find
+        self._table, self._choose = table, choose
 
     @cached
     def part(self) -> Part:
         """See `Node.part`."""
-        costs, follow = self._choose()
-        known = frozenset(costs)
+        lengths, follow = self._choose()
+        known = frozenset(lengths)
         return self.part_of(
-            self._table, costs, lambda stack, label: follow(stack, label) if label in known else []
+            self._table,
+            lengths,
+            lambda stack, label: follow(stack, label) if label in known else [],
         )
 
 
@@ -67,91 +84,83 @@ class Linking(Protocol):
     order: Order
     unique: bool
 
-    def least(self, values: Values) -> int:
-        """Length of the shortest text of a set, FAR where it has none."""
+    def length(self, values: Values) -> int:
+        """That of the values of a set."""
 
     def rule(self, values: Values, context: Context, depth: int | None) -> Repeat:
-        """The texts of a set in a context of the style. depth: how many objects and arrays may
-        begin there, one in another; None for no limit."""
+        """What reads the values of a set in a context of the style. depth: how many objects and
+        arrays may begin there, one in another; None for no limit."""
 
     def scalars(self, values: Values, context: Context) -> list[tuple[Piece, ...]]:
-        """Those that are neither arrays nor objects."""
+        """The texts of the values that are neither arrays nor objects."""
 
 
 class Container(ABC, Generic[Shape]):
-    """The objects of one shape (`_members`), or the arrays of one (`_items`).
-
-    begin: the state before the first member or item. depth: of its values, see `Linking.rule`."""
+    """What reads the arrays of one shape (`_items`), or the objects of one (`_members`)."""
 
     begin: State = (0,)
+    """That before the first member or item."""
 
-    def __init__(
-        self, shape: Shape, brackets: Brackets, linker: Linking, depth: int | None
-    ) -> None:
-        self.brackets, self._depth = brackets, depth
+    def __init__(self, shape: Shape, layout: Layout, linker: Linking, depth: int | None) -> None:
+        """depth: of the values inside, see `Linking.rule`."""
+        self.layout, self._depth = layout, depth
         self._shape: Shape = shape
         self._fewest, self._most, self._linker = shape.fewest, shape.most, linker
-        self._last, self._between = length_of(brackets.last), length_of(brackets.between)
+        self._last, self._between = length(layout.last), length(layout.between)
         self._nodes: dict[State, Node] = {}
 
     @abstractmethod
     def may_end(self, state: State) -> bool:
-        """May the last bracket follow a member or an item?"""
-
-    @cached
-    def may_be_empty(self) -> bool:
-        """Is {} or [] one of them?"""
-        return self.may_end(self.begin)
+        """May the last bracket come now? At `begin`: is {} or [] one of the texts?"""
 
     def _may_begin(self) -> bool:
         """May there be a member or an item, as far as that is seen without a look at its values?"""
         return self._most != 0
 
     @abstractmethod
-    def closing(self, state: State) -> int:
-        """Length of the shortest text from the end of a member or an item to that of all, FAR where
-        there is none; at `begin`, with a comma before the first."""
+    def length_behind(self, state: State) -> int:
+        """From behind a member or an item to the end of all; at `begin` a comma comes first."""
 
-    def shortest(self) -> int:
-        """Length of the shortest text of all, FAR where there is none."""
+    def length(self) -> int:
+        """Of all that is read here."""
         if self._most is not None and self._fewest > self._most:
             return FAR
-        if self.may_be_empty:
-            return length_of(self.brackets.empty)
-        closing = self.closing(self.begin)
-        return FAR if closing >= FAR else closing - self._between + length_of(self.brackets.first)
+        if self.may_end(self.begin):
+            return length(self.layout.empty)
+        found = self.length_behind(self.begin)
+        return FAR if found >= FAR else found - self._between + length(self.layout.first)
 
     def edges(self, is_deepest: bool) -> Iterator[Edge]:
-        """The texts of empty ones, and the first bracket of others, where no text goes on if it is
-        the deepest that may come. Where {} or [] is shorter than these, their length is not looked
-        for: nobody needs more than LONGER."""
-        if self.may_be_empty:
-            yield self.brackets.empty, END
+        """One reads {} or [], and one the first bracket of all others, behind which no text leads
+        on if nothing may be nested here. The length behind that bracket is LONGER where {} or [] is
+        shorter anyway, so that those of values are not asked for."""
+        if self.may_end(self.begin):
+            yield self.layout.empty, END
             far = LONGER if self._may_begin() else FAR
         else:
-            closing = self.closing(self.begin)
-            far = FAR if closing >= FAR else closing - self._between
+            found = self.length_behind(self.begin)
+            far = FAR if found >= FAR else found - self._between
         if far < FAR:
-            yield self.brackets.first, NOWHERE if is_deepest else self.first(far)
+            yield self.layout.first, NOWHERE if is_deepest else self.first(far)
 
     @abstractmethod
     def first(self, far: int) -> Node:
-        """Behind the first bracket. far: length of the shortest text from there to the end."""
+        """The node behind the first bracket, by its length."""
 
     def _rule(self, values: Values) -> Repeat:
-        """The texts of a member or an item."""
-        return self._linker.rule(values, self.brackets.inside, self._depth)
+        """What reads a value inside."""
+        return self._linker.rule(values, self.layout.inside, self._depth)
 
-    def _length_of(self, values: Values) -> int:
-        """Of a value, with the text between it and another."""
-        return min(self._between + self._linker.least(values), FAR)
+    def _length_with_comma(self, values: Values) -> int:
+        """That of a value inside, and of the comma before it."""
+        return min(self._between + self._linker.length(values), FAR)
 
 
-class Separated(Container[ArrayShape]):
-    """Arrays, by the items that may come next."""
+class Arrays(Container[ArrayShape]):
+    """What all containers of arrays have in common."""
 
     def following(self, state: State) -> Iterable[tuple[Repeat, State]]:
-        """The items that may come next, with the states behind them: what `item` leads to."""
+        """The items that may come in a state, each with the state behind it: for `item`."""
         return ()
 
     def first(self, far: int) -> Node:
@@ -159,28 +168,28 @@ class Separated(Container[ArrayShape]):
         return self.item(self.begin, far)
 
     def item(self, state: State, far: int | None = None) -> Node:
-        """Before an item. far: its length with all behind it, if items need not be looked at."""
-        edges = partial(self._edges, state)
+        """The node before an item, by its length, if that is known."""
+        edges = partial(self._edges_of_item, state)
         if far is None:
             far = min((length(item) + behind.far for item, behind in edges()), default=FAR)
         return node(edges, False, far, ITEM)
 
-    def _edges(self, state: State) -> list[Edge]:
+    def _edges_of_item(self, state: State) -> list[Edge]:
         every = [(item, self.behind(after)) for item, after in self.following(state)]
         return [edge for edge in every if edge[1].far < FAR]
 
     def behind(self, state: State) -> Node:
-        """Behind an item."""
+        """The node behind an item."""
         if state not in self._nodes:
-            ends = self.brackets.last == b"" and self.may_end(state)
-            edges = partial(self._commas, state)
-            self._nodes[state] = node(edges, ends, self.closing(state), ITEM)
+            ends = self.layout.last == b"" and self.may_end(state)
+            edges = partial(self._edges_behind, state)
+            self._nodes[state] = node(edges, ends, self.length_behind(state), ITEM)
         return self._nodes[state]
 
-    def _commas(self, state: State) -> Iterator[Edge]:
-        """The last bracket, and the comma before another item."""
-        if self.brackets.last != b"" and self.may_end(state):
-            yield self.brackets.last, END
+    def _edges_behind(self, state: State) -> Iterator[Edge]:
+        """One reads the last bracket, and one the comma before another item."""
+        if self.layout.last != b"" and self.may_end(state):
+            yield self.layout.last, END
         item = self.item(state)
         if item.far < FAR:
-            yield self.brackets.between, item
+            yield self.layout.between, item

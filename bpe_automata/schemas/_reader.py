@@ -17,7 +17,7 @@ from dataclasses import replace
 from functools import partial, reduce
 
 from bpe_automata.errors import InvalidSchemaError
-from bpe_automata.schemas._boolean import difference, exactly_one, intersection, uncontained, union
+from bpe_automata.schemas._boolean import difference, intersection, union
 from bpe_automata.schemas._documents import Document, Part, types_of
 from bpe_automata.schemas._drafts import (
     DEPENDENT_SCHEMAS,
@@ -39,6 +39,7 @@ from bpe_automata.schemas._keywords import (
 )
 from bpe_automata.schemas._limits import as_too_large, check_levels, step
 from bpe_automata.schemas._numbers import ALL_NUMBERS
+from bpe_automata.schemas._regularity import uncontained
 from bpe_automata.schemas._scalar_sets import ALL_STRINGS, NO_TEXT
 from bpe_automata.schemas._values import (
     ALL,
@@ -218,7 +219,11 @@ def _one_of(reader: Reader, part: Part, found: Values) -> Values:
     branches = others = [intersection(found, v) for v in _branches(reader, part, "oneOf")]
     if reader.taken is not reader:
         others = [intersection(found, v) for v in _branches(reader.taken, part, "oneOf")]
-    return exactly_one(branches, others)
+    once, seen = NONE, NONE  # the values of exactly one branch so far, and of any
+    for branch, other in zip(branches, others, strict=True):
+        once = union(difference(once, other), difference(branch, seen))
+        seen = union(seen, other)
+    return once
 
 
 def _not(reader: Reader, part: Part, found: Values) -> Values:

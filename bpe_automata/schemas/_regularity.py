@@ -1,5 +1,6 @@
-"""What an automaton can tell apart: refuses sets whose texts none can describe exactly, and takes
-sets apart, into single values and by the other sets that their values are in.
+"""What is done with a set of values on its way to an automaton: it is refused if no automaton can
+describe its texts exactly; it is taken apart, into single values or by the other sets that its
+values are in; and of its shapes those that others contain are left out.
 
 An automaton cannot tell whether a name comes twice. In a text that repeats a name which is not
 listed, all values of that name must be allowed, so the one that a parser keeps is allowed too, and
@@ -10,14 +11,15 @@ many values cannot be compared with one another.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from decimal import Decimal
 
 from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._budget import check
 from bpe_automata.errors import BudgetExceededError, UnsupportedSchemaError
-from bpe_automata.schemas._boolean import difference, intersection
+from bpe_automata.schemas._boolean import Shapes, difference, intersection, shape_difference
 from bpe_automata.schemas._drafts import below
-from bpe_automata.schemas._limits import as_too_large, step
+from bpe_automata.schemas._limits import as_too_large, limited_steps, step
 from bpe_automata.schemas._numbers import of_values, shortest
 from bpe_automata.schemas._scalar_sets import Bounded, Finite, Limited, finite
 from bpe_automata.schemas._values import (
@@ -137,3 +139,38 @@ def apart(values: Values, sets: Iterable[Values]) -> list[Kind]:
             why = "sets overlap in too many ways: compare or count fewer of them at once"
             raise BudgetExceededError("kinds of values", _MAX_KINDS, why)
     return found
+
+
+# Unions without the shapes that others contain. Where properties are written in the order of their
+# shape, the texts of a shape must be contained too: so the names must be in the same order.
+
+_COMPARED = 32  # shapes that one is compared with
+_STEPS = 500  # of all comparisons; the shapes that are left then stay
+
+
+def uncontained(shapes: Shapes[ObjectShape]) -> Shapes[ObjectShape]:
+    """Shapes with the same union, without most of those that others contain."""
+    found, waiting = list[ObjectShape](), list(shapes)
+    with limited_steps(_STEPS), suppress(BudgetExceededError):
+        while waiting:
+            shape = waiting[0]
+            if not any(_is_within(shape, other) for other in found[:_COMPARED]):
+                kept = [other for other in found[:_COMPARED] if not _is_within(other, shape)]
+                found = [*kept, *found[_COMPARED:], shape]
+            del waiting[0]
+    return (*found, *waiting)
+
+
+def _is_within(one: ObjectShape, two: ObjectShape) -> bool:
+    """Is a shape seen to be a subset of another, and so are its texts?"""
+    check()
+    if not two.required <= one.required:
+        return False
+    if [name for name in one.named if name in two.named] != list(two.named):
+        return False
+    if one.differs(two):
+        return False
+    try:
+        return shape_difference(one, two) == []
+    except UnsupportedSchemaError:
+        return False

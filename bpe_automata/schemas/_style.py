@@ -29,7 +29,7 @@ Piece: TypeAlias = bytes | ByteDFA  # a text, or a language
 
 
 @dataclass(frozen=True, eq=False)
-class Brackets:
+class Layout:
     """The text before, between and after the properties of an object or the items of an array.
 
     empty: the whole text of an empty one. inside: the context of each value in it.
@@ -61,11 +61,11 @@ class Style(ABC):
         return b"", b""
 
     @abstractmethod
-    def objects(self, context: Context) -> Brackets:
+    def objects(self, context: Context) -> Layout:
         """The layout of an object."""
 
     @abstractmethod
-    def arrays(self, context: Context) -> Brackets:
+    def arrays(self, context: Context) -> Layout:
         """The layout of an array."""
 
     def null(self) -> Piece:

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._sharing import cached
 from bpe_automata.schemas._numbers import ALL_NUMBERS
-from bpe_automata.schemas._scalar_sets import ALL_STRINGS, NO_TEXT, Finite
+from bpe_automata.schemas._scalar_sets import ALL_STRINGS, NO_TEXT, Finite, contains_name
 
 
 class Unfinished(Exception):  # noqa: N818 - a signal between modules, never seen by a caller
@@ -95,6 +95,15 @@ class ObjectShape:
                     found[name] = frozenset((*some, *given.booleans, *[None] * given.null))
         return found
 
+    def property(self, name: str) -> Property:
+        """The property with a name, whether it is in `named` or not."""
+        if name in self.named:
+            return self.named[name]
+        for names, child in self.rest:
+            if contains_name(names, name, self.pointer):
+                return Property(child)
+        return ABSENT
+
     def differs(self, other: ObjectShape) -> bool:
         """Does a constant tell the objects of both apart, as it does most branches of a union?"""
         theirs = other.constants
@@ -162,6 +171,7 @@ BOOLEANS = frozenset((False, True))
 
 NONE = Values()
 NOTHING = Child.of(NONE)
+ABSENT = Property(NOTHING)
 
 ANYTHING = Child(lambda: ALL)  # ALL contains itself
 ANY_ARRAY = ArrayShape((), ANYTHING)

@@ -26,7 +26,7 @@ from bpe_automata._budget import Budget
 from bpe_automata.errors import UnsupportedSchemaError
 from bpe_automata.schemas import _numbers
 from bpe_automata.schemas._escapes import with_escapes
-from bpe_automata.schemas._style import Brackets, Context, Piece, Shared, Style
+from bpe_automata.schemas._style import Context, Layout, Piece, Shared, Style
 
 INDENT = 2  # spaces a level
 _SHARED = Shared()
@@ -53,11 +53,11 @@ class YamlStyle(Style):
         """A space after a key, and the line feed that ends the line."""
         return (b" " if context.after_key else b""), b"\n"
 
-    def objects(self, context: Context) -> Brackets:
+    def objects(self, context: Context) -> Layout:
         """One or more lines for each property."""
         return _block(context, b"", b"{}\n", after_key=True)
 
-    def arrays(self, context: Context) -> Brackets:
+    def arrays(self, context: Context) -> Layout:
         """One or more lines for each item."""
         return _block(context, b"- ", b"[]\n", after_key=False)
 
@@ -87,12 +87,12 @@ class YamlStyle(Style):
 
 
 @lru_cache(maxsize=256)
-def _block(line: LineContext, mark: bytes, empty: bytes, after_key: bool) -> Brackets:
+def _block(line: LineContext, mark: bytes, empty: bytes, after_key: bool) -> Layout:
     """after_key: of the values inside."""
     margin = b" " * (INDENT * line.level)
     first = b"\n" + margin + mark if line.after_key else mark
     empty = b" " + empty if line.after_key else empty
-    return Brackets(first, margin + mark, b"", empty, LineContext(line.level + 1, after_key))
+    return Layout(first, margin + mark, b"", empty, LineContext(line.level + 1, after_key))
 
 
 # Computes the spellings of strings as scalars and keys of block YAML, valid for YAML 1.1 and 1.2.
