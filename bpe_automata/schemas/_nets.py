@@ -35,8 +35,8 @@ LONGEST = 1 << 20
 LONGER = 2 * LONGEST * BYTE + 1
 """A length that is greater than that of any set, and less than FAR."""
 ITEM, VALUE, MEMBER = range(3)
-"""Ranks of nodes, see `Part.rank`: before an item no byte may come until its value begins, and in
-YAML none before a value until its first member does."""
+"""Ranks of nodes, see `Part.rank`: an item begins where its value begins, and in YAML an object
+begins where its first member does, so that an item is entered before a value, then a member."""
 State = tuple[Any, ...]
 """What matters of the members or items so far; each kind of container has its own."""
 
