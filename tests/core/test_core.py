@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from bpe_automata import Tokenizer, compile_regex
 from bpe_automata._constructions.cartesian_merge import CartesianMerge
-from bpe_automata._core import product
+from bpe_automata._core import product, reader, slices
 from bpe_automata._core.canonical import (
     NO_TOKEN,
     CanonicalState,
@@ -29,7 +29,10 @@ from bpe_automata.errors import (
 )
 from bpe_automata.testing import (
     bpe_tokenizers,
+    byte_level,
+    byte_spelling,
     cyclic_regexes,
+    small_tokenizer,
 )
 from bpe_automata.testing._inputs import own_pieces
 
@@ -190,3 +193,20 @@ def test_slices_change_nothing_and_neither_do_interruptions(monkeypatch):
     for seed in range(2):
         assert same_walk(sliced, whole, seed) > 2
         assert same_walk(interrupted, whole, seed) > 2
+
+
+def test_an_id_that_is_dead_in_a_loop_is_in_no_slice(monkeypatch):
+    """`a` merges with whatever comes next, so it stands at the end alone."""
+    letters = "abcdefgh"
+    merges = [("a", letter) for letter in letters]
+    every = [byte_spelling(bytes([byte])) for byte in range(256)]
+    tokenizer = small_tokenizer([*every, *map("".join, merges)], merges, byte_level())
+    monkeypatch.setattr(reader, "_FEWEST", 1)
+    monkeypatch.setattr(slices, "_WORTH", 0)
+    dfa = compile_regex("[a-h]{30}")
+    sliced, whole = CartesianMerge(tokenizer, dfa), CartesianMerge(tokenizer, dfa)
+    whole.product._sliced = False
+    assert sliced.product.slice_of(dfa.start) is not None
+    allowed = members(sliced.mask(sliced.initial())).tolist()
+    assert [tokenizer.decode([token]) for token in allowed] == [*"bcdefgh", *map("".join, merges)]
+    assert same_walk(sliced, whole, 0, steps=30) > 2
