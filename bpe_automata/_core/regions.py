@@ -92,12 +92,14 @@ def reads_all(
         if not K[b]:
             continue
         q2 = known_step(q, byte_class[b], trans, behind)
+        if q2 < 0:
+            want(-1 - q2, wanted)
+        if q2 <= 0:
+            return -1
         if q2 == last:
             continue
         last = q2
-        if q2 < 0:
-            want(-1 - q2, wanted)
-        if q2 <= 0 or not leads_home(q2, base):
+        if not leads_home(q2, base):
             return -1
         n = _with(q2, after, n)
         if n < 0:
@@ -116,13 +118,13 @@ def reads_all(
                 continue
             q2 = known_step(state, byte_class[b], trans, behind)
             kind = np.int64(kinds[entry]) if entry >= 0 else np.int64(-2)
-            if q2 == last and kind == last_kind:
-                continue
-            last, last_kind = q2, kind
             if q2 < 0:
                 want(-1 - q2, wanted)
             if q2 <= 0:
                 return -1
+            if q2 == last and kind == last_kind:
+                continue
+            last, last_kind = q2, kind
             if entry >= 0:
                 m = _with_pair(q2, entry, inner, rows, m, kinds)
                 if m < 0:

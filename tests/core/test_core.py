@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from bpe_automata import Tokenizer, compile_regex
+from bpe_automata import Tokenizer, compile_regex, link_regex
 from bpe_automata._constructions.cartesian_merge import CartesianMerge
 from bpe_automata._core import product, reader, slices
 from bpe_automata._core.canonical import (
@@ -210,3 +210,15 @@ def test_an_id_that_is_dead_in_a_loop_is_in_no_slice(monkeypatch):
     allowed = members(sliced.mask(sliced.initial())).tolist()
     assert [tokenizer.decode([token]) for token in allowed] == [*"bcdefgh", *map("".join, merges)]
     assert same_walk(sliced, whole, 0, steps=30) > 2
+
+
+@pytest.mark.parametrize("regex", ["[a-z]{66}", '"[^"\\x00-\\x1f]{0,66}"'])
+def test_slices_of_a_linked_automaton_are_those_of_the_written_one(regex):
+    """Its steps are entered as far as that takes, the very first of them too."""
+    tokenizer = Tokenizer.load("smollm2")
+    linked = CartesianMerge(tokenizer, link_regex(regex))
+    written = CartesianMerge(tokenizer, compile_regex(regex))
+    begin = b'"' if regex.startswith('"') else b""
+    for n in range(66):
+        slices_ = [e.product.slice_of(e.dfa.walk(begin + b"a" * n)) for e in (linked, written)]
+        assert slices_[0] == slices_[1], n
