@@ -3,7 +3,6 @@ are first asked for."""
 
 from __future__ import annotations
 
-from itertools import count
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -262,16 +261,13 @@ class Product(Reader):
         are not."""
         t = self.tables
         t.sets.know(H)
-        for again in count():
+        while True:
             room = self._emptied()
             given = self._memo, self._kit(), part, room, self._visited, t.deepest, room[9]
             code, n, m = read_row(q, a, H, few.astype(np.int64), t.by_id, *given)
             if code == DONE:
-                break
+                return Row(base, room[9][0, :n].copy(), room[9][1, :m].copy())
             self._go_on(code, room, n, 0)
-            if code == NEED_STEPS and again == 1:  # each round may enter one more byte of an id
-                self.step_each(q, a, t.sets.utf8_row(H), t.longest)
-        return Row(base, room[9][0, :n].copy(), room[9][1, :m].copy())
 
     def _emptied(self) -> tuple[Any, ...]:
         room = self._scratch()

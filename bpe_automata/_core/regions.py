@@ -13,9 +13,9 @@ from bpe_automata._kernels.links import known_step
 
 @jit
 def loop_bytes(q: Int, base: Arrays, wanted: np.ndarray) -> np.ndarray:
-    """bool [128], the ASCII bytes that states near q read as q does: those that lead to good states
-    which read most of them, without those that some such state does not read. (As far as is known:
-    steps that are not written down are wanted.)"""
+    """bool [128]: the ASCII bytes that lead from q to states which lead on to acceptance and read
+    all of these bytes themselves; bytes behind which most of them are not read are left out first.
+    None if they are fewer than 8. Steps that are not written down are wanted."""
     (trans, byte_class, behind), text = base[0], base[1]
     utf8, first, weight = text[0], np.full(256, -1, np.int64), np.zeros(256, np.int64)
     some, there, n = np.empty(128, np.int64), np.empty(128, np.int64), 0
@@ -84,8 +84,8 @@ def reads_all(
     wanted: np.ndarray,
 ) -> Int:
     """Does a state read every byte of K and, where wide, every character beyond ASCII, into good
-    states? after: int64, filled with these. Returns how many, -1 if it does not, or if the first
-    step that is not written down, which is wanted then, would have to tell."""
+    states? after: int64, filled with these. Returns how many; -1 if it does not, if there is no
+    room for them, or if a step is not written down yet, which is wanted then."""
     (trans, byte_class, behind), utf8, n = base[0], base[1][0], 0
     last, last_kind = np.int64(-1), np.int64(-1)
     for b in range(128):
@@ -169,7 +169,7 @@ def proved_depth(
     K: np.ndarray,
     wide: bool,
     kinds: np.ndarray,
-    wanted_depth: Int,
+    most_depth: Int,
     proved: np.ndarray,
     base: Arrays,
     queue: np.ndarray,
@@ -177,12 +177,13 @@ def proved_depth(
     wanted: np.ndarray,
 ) -> Int:
     """How many characters of K, at least, can be read in any way from a state, all states on the
-    way reading K: looked for as far as wanted_depth. proved: int32 [states], what is known, 1 +
-    each. queue: int64 [n, 2], at: int64 [2], zeros at first: states that were visited and how far
-    they are away; where steps are wanted, the next call goes on from these."""
-    if proved[q] - 1 >= wanted_depth:
-        return wanted_depth
-    most, after, reached = len(queue), np.empty(64, np.int64), wanted_depth
+    way reading K: looked for as far as `most_depth`. proved: int32 [states], 1 + the characters
+    that are known to be read from each. queue: int64 [n, 2], the visited states and how far they
+    are away; at: int64 [2], zeros at first. Where a step is wanted it returns 0, and the next call
+    goes on from these two."""
+    if proved[q] - 1 >= most_depth:
+        return most_depth
+    most, after, reached = len(queue), np.empty(64, np.int64), most_depth
     seen, n, k = {np.int64(q)}, max(np.int64(1), at[0]), at[1]
     queue[0, 0], queue[0, 1] = q, 0
     for i in range(n):
@@ -215,12 +216,12 @@ def region(
     K: np.ndarray,
     wide: bool,
     kinds: np.ndarray,
-    depth_wanted: Int,
+    most_depth: Int,
     base: Arrays,
     wanted: np.ndarray,
 ) -> np.ndarray:
-    """int64: the states that at most so many characters of K lead to, of length 0 if they are too
-    many."""
+    """int64: the states that at most so many characters of K lead to; none if they are too many, if
+    one of them does not read K, or where a step is wanted."""
     most = 1024
     queue, depth, after = np.empty(most, np.int64), np.empty(most, np.int32), np.empty(64, np.int64)
     seen = {np.int64(q)}
@@ -228,7 +229,7 @@ def region(
     while k < n:
         state, d = queue[k], depth[k]
         k += 1
-        if d == depth_wanted:
+        if d == most_depth:
             continue
         m = reads_all(state, K, wide, kinds, base, after, wanted)
         if m < 0 or n + m > most:

@@ -226,9 +226,9 @@ def visit(pair: Int, visited: Arrays) -> Int:
 
 @jit
 def search_each(open_: np.ndarray, few: Int, work: Arrays) -> tuple[Int, bool]:
-    """Find whether ids are live at configurations: `pair`s, int64, in order. few: of a slice's ids
-    no more calls of `candidates` than that are made for each (0: as many as it takes); a
-    configuration for which they are not enough is noted as LATER. Returns (code, True)."""
+    """Find whether ids are live at configurations: `pair`s, int64, sorted. few: at most so many
+    calls of `candidates` for each id of a slice (0: as many as it takes); a configuration for which
+    they are not enough is noted as LATER. Returns (code, True)."""
     memo, kit, _, visited, _, quota = work
     met, rows, failed, count = memo[2], memo[4], visited[0], visited[1]
     ids, code, waiting = kit[4][0], np.int64(DONE), 0
@@ -241,7 +241,7 @@ def search_each(open_: np.ndarray, few: Int, work: Arrays) -> tuple[Int, bool]:
         at = slot_of(failed, pair)
         if failed[at] == pair:
             continue
-        if c == settled and 2 * count[0] < len(failed):
+        if c == settled and 2 * count[0] < len(failed):  # not live by now, so dead: see `settle`
             failed[at] = pair
             count[0] += 1
             continue
@@ -265,9 +265,9 @@ def search_each(open_: np.ndarray, few: Int, work: Arrays) -> tuple[Int, bool]:
 
 @inner
 def settle(c: Int, work: Arrays) -> bool:
-    """Learn all ids that lead on from a configuration where one id is known to be dead, so that
-    whatever leads on has no boundary before it: whoever is not known to be live then is dead too.
-    False if of some id it is not known whether it leads on."""
+    """Learn all ids that lead on from a configuration where one id is known to be dead: none leads
+    on with a boundary before it, as that would make every id live. Each id that is not known to be
+    live afterwards is dead. False if it is not known of some id whether it leads on."""
     memo, kit, scratch, visited, deepest, _ = work
     (steps, text, _, _), sets, trie, added, pairs = kit
     found, path, wanted, _, _, numbers, _, other = scratch[:8]

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 Arrays = tuple[Any, ...]
 _MOST_SUBSETS = 1000
-_LONG = 12  # bytes of an id of which there are few
 # What keys of configurations and pairs have room for; of sets there are `sets.MOST_SETS` at most.
 MOST_TEXTS, MOST_STATES, MOST_IDS = 1 << 16, 1 << 23, (1 << 20) - 2
 
@@ -134,11 +133,6 @@ class Tables(Immutable):
     def sliceable(self) -> np.ndarray:
         """bool [n_ids]: the tokens that may be in slices."""
         raise NotImplementedError
-
-    @cached
-    def longest(self) -> np.ndarray:
-        """int64: the tokens of more than _LONG bytes."""
-        return np.flatnonzero(np.diff(self.trie[1]) > _LONG)
 
 
 class TokenizerTables(Tables):
