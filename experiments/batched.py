@@ -12,7 +12,7 @@ While the model reads the ids that were drawn, the host moves the matchers on an
 masks; those are copied to the device and applied there (`integrations.bitmask`). On a CPU another
 thread does so. A GPU is given its work ahead, and the thread that gave it is free; a second one
 would ask it for the interpreter's lock between any two kernels that it launches. A step waits for
-the device once, when the ids come back.
+the device when the ids come back, and where there are populations for their masses.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ Stop = Callable[[Sequence[int]], bool]
 
 @dataclass(frozen=True)
 class Drawn:
-    """ids: without end-of-sequence; ended: whether the text is whole: end-of-sequence was read, no
-    more can follow, or it was stopped; log_weight: -inf of what is not whole, else 0, but in a
-    population."""
+    """ids: without end-of-sequence; ended: is the text whole, as end-of-sequence was read, no more
+    can follow, or it was stopped? log_weight: -inf of what is not whole, else 0; in a population,
+    the logarithm of the weight."""
 
     ids: tuple[int, ...]
     ended: bool
-    log_weight: float = 0.0
+    log_weight: float
 
 
 class Texts:
@@ -92,8 +92,8 @@ class Texts:
         self._mask(slots)
 
     def _mask(self, slots: Sequence[int]) -> None:
-        """Write the masks of slots. A row that no id can follow is left all ids, which are not
-        read: logits of which nothing is left would be nan."""
+        """Write the masks of slots. A slot that no id can follow goes on no more, and its row is
+        all ids: logits of which nothing is left would be nan."""
         if self.bits is None:
             return
         written = self.bits.numpy()
@@ -157,8 +157,9 @@ def sample_batch(
     followed from the state after the prompt, all over as many ids; None for what the model writes
     on its own, until one of `ends` (any of its logits may be drawn if no text has a constraint,
     those beyond the tokenizer's ids too) or until `stop` says so of its ids. uniforms: float64
-    [texts, longest]. temperatures: 1 if there are none; 0 takes the likeliest ids. populations: the
-    number of each text's, -1 of those in none. Raises PromptError, LogitsError.
+    [texts, longest]. temperatures: 1 if there are none; 0 takes the likeliest ids. populations: of
+    texts with a constraint the number of the population, -1 of those in none. Raises PromptError,
+    LogitsError.
     """
     if not prompt_ids:
         raise PromptError("an empty prompt: the model needs at least one id to predict from")
@@ -249,7 +250,7 @@ class Batch:
         """int64 [slots], -1 where the model gives no distribution."""
         torch, groups = require("torch"), self._groups[self._texts.order]
         weighed = np.flatnonzero((groups >= 0) & self._texts.going)
-        whole = self._log_totals(weighed)
+        whole = self._log_totals(weighed) if len(weighed) else 0
         if self._texts.bits is not None:
             # Its rows are not written again before the ids of this step are back on the host.
             bits = self._texts.bits.to(self._model.device, non_blocking=True)

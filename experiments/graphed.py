@@ -1,7 +1,7 @@
 """A causal LM on a GPU whose passes over one more id of each text are replayed as a CUDA graph.
 
     model = Graphed(loaded.model, len(prompt_ids) + length)
-    sample_batch(model, prompt_ids, constraint, 64, max_new_tokens=length)
+    sample_batch(model, prompt_ids, [constraint] * 64, drawn_uniforms(seed, 64, length))
 
 The host needs 20 ms to launch the kernels of a pass of a small model one by one, in which the GPU
 is idle for the most part; inference engines launch them all at once. Keys and values lie in arrays
