@@ -36,7 +36,7 @@ LONGER = 2 * LONGEST * BYTE + 1
 """A length that is greater than that of any set, and less than FAR."""
 ITEM, VALUE, MEMBER = range(3)
 """Ranks of nodes, see `Part.rank`: an item begins where its value begins, and in YAML an object
-begins where its first member does, so that an item is entered before a value, then a member."""
+begins where its first member does. Nodes of lower ranks are entered first."""
 State = tuple[Any, ...]
 """What matters of the members or items so far; each kind of container has its own."""
 
@@ -44,7 +44,7 @@ State = tuple[Any, ...]
 node = partial(Node, are_compared=False)
 """A node of the net of a value: edges, may the value end here, length, rank."""
 END = node(tuple, True, 0, ITEM)
-"""The end of a value."""
+"""The end of a value. (`tuple` makes its edges: there are none.)"""
 NOWHERE = node(tuple, False, LONGER, ITEM)
 """A node from which no text leads on."""
 
@@ -145,7 +145,7 @@ class Container(ABC, Generic[Shape]):
 
     @abstractmethod
     def first(self, far: int) -> Node:
-        """The node behind the first bracket, by its length."""
+        """The node behind the first bracket. far: length from there to the end."""
 
     def _rule(self, values: Values) -> Repeat:
         """What reads a value inside."""
