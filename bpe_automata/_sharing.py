@@ -79,11 +79,11 @@ class Lock(type(threading.RLock())):  # type: ignore[misc]
     """A re-entrant lock that a fork waits for. Taken by `with`, or by `locked` methods."""
 
     def __init__(self) -> None:
-        number = id(self)
-        _live[number] = weakref.ref(self, lambda _: _live.pop(number, None))
+        # Nothing of Python's runs when a lock goes: Ctrl-C would be lost in a callback.
+        _live.add(weakref.ref(self, _live.discard))
 
 
-_live: dict[int, weakref.ref[Lock]] = {}
+_live: set[weakref.ref[Lock]] = set()
 
 
 class _Guarded(Protocol):
@@ -141,7 +141,7 @@ def _hold_all() -> None:
     and no lock of this package could stand for it, as the lock is taken by any call of a kernel."""
     first: Any = None
     while True:
-        locks = [lock for ref in list(_live.values()) if (lock := ref()) is not None]
+        locks = [lock for ref in list(_live) if (lock := ref()) is not None]
         locks.append(global_compiler_lock._lock)
         if first is not None:
             first.acquire()

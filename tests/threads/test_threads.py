@@ -138,6 +138,17 @@ def test_constraints_of_one_tokenizer_do_not_wait_for_one_another() -> None:
     assert seen == {name: asked(name, objects[name]) for name in others}
 
 
+def test_nothing_is_called_when_a_lock_goes() -> None:
+    """Ctrl-C, raised in a callback or a finalizer, would be lost."""
+    lock, called = Lock(), []
+    sys.setprofile(lambda frame, event, _: called.append(frame) if event == "call" else None)
+    try:
+        del lock
+    finally:
+        sys.setprofile(None)
+    assert called == []
+
+
 def test_waiting_for_a_lock_ends_with_the_budget() -> None:
     class Guarded:
         lock = Lock()
