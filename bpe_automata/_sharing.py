@@ -136,18 +136,19 @@ _held = _Held()
 
 def _hold_all() -> None:
     """Take every lock, without waiting for one while others are held: so it does not matter in
-    which order other threads take them. numba's own is among them: a child that found it taken, as
-    another thread was compiling or loading a kernel, could never load one. It has no public name,
-    and no lock of this package could stand for it, as the lock is taken by any call of a kernel."""
+    which order other threads take them. Last comes numba's own: a child that found it taken, as
+    another thread was compiling or loading a kernel, could never load one. Whoever holds that one
+    waits for none of the others."""
     first: Any = None
     while True:
         locks = [lock for ref in list(_live) if (lock := ref()) is not None]
-        locks.append(global_compiler_lock._lock)
         if first is not None:
             first.acquire()
             _held.locks.append(first)
         busy = next((k for k in locks if k is not first and not _taken(k)), None)
         if busy is None:
+            global_compiler_lock.acquire()
+            _held.locks.append(global_compiler_lock)
             return
         _release_all()
         first = busy
