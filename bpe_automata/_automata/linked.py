@@ -342,15 +342,15 @@ class LinkedDFA(ByteLanguage):
         """The row of a set: int64 [columns], states and -1 - the numbers of steps."""
         table = self.steps.known(self.steps.trans[list(states)])
         row: np.ndarray = table.max(axis=0, initial=0) + table.min(axis=0, initial=0)
-        known = dict[bytes, int]()
+        known, columns = dict[tuple[int, ...], int](), list(zip(*table.tolist(), strict=True))
         for column in np.flatnonzero(((table != row) & (table != 0)).any(axis=0)).tolist():
-            key = table[:, column].tobytes()  # most bytes of a string lead alike
-            if key not in known:
-                known[key] = self._step_to(np.unique(table[table[:, column] != 0, column]).tolist())
-            row[column] = known[key]
+            entries = columns[column]
+            if entries not in known:  # most bytes of a string lead alike
+                known[entries] = self._step_to({*entries} - {0})
+            row[column] = known[entries]
         return row
 
-    def _step_to(self, entries: list[int]) -> int:
+    def _step_to(self, entries: set[int]) -> int:
         """The entry of a step to several others at once."""
         found, ends = set[int](), False
         for entry in entries:

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from bpe_automata._automata.dfa import ByteDFA
+from bpe_automata.schemas._scalar_sets import ALL_STRINGS
 
 _MAX_ENTRIES = 512
 _LARGEST = 20_000  # entries of the table of an automaton that is kept; larger ones seldom recur
@@ -98,12 +99,13 @@ class Style(ABC):
 
     def _once(self, purpose: Hashable, of: ByteDFA, find: Callable[[], ByteDFA]) -> ByteDFA:
         """find(), computed once for a purpose and an automaton, which is kept, so that its id stays
-        unique. Small ones are shared with other styles, and the least recently used let go."""
+        unique. Small ones, and those of all strings, are shared with other styles, and the least
+        recently used let go."""
         key = purpose, id(of)
         if key not in self._memo:
             both = self._shared.pop(key) if key in self._shared else (of, find())
             self._memo[key] = both
-            if all(one.trans.size <= _LARGEST for one in reversed(both)):
+            if of is ALL_STRINGS or all(one.trans.size <= _LARGEST for one in reversed(both)):
                 self._shared[key] = both
                 if len(self._shared) > _MAX_ENTRIES:
                     self._shared.popitem(last=False)
