@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Iterator
-from importlib.machinery import ModuleSpec
 from types import SimpleNamespace
 
 import pytest
@@ -22,7 +21,6 @@ def servers() -> Iterator[SimpleNamespace]:
     names = {name: f"bpe_automata.integrations.{name}" for name in OURS}
     with pytest.MonkeyPatch.context() as patch:
         for name, module in standins.modules().items():
-            module.__spec__ = ModuleSpec(name, None)
             patch.setitem(sys.modules, name, module)
         for name in names.values():
             patch.delitem(sys.modules, name, raising=False)

@@ -12,14 +12,13 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-import standins
 import torch
-from served import END, V, constraint, ids_of_mask, mask_after, tokenizer
+from served import END, V, bools, constraint, mask_after, tokenizer, unpacked
+from standins import MoveDirectionality
 
 from bpe_automata._decoding.drafts import checked_draft, common_length, draft_masks
 from bpe_automata._decoding.token_table import TokenTable
 from bpe_automata.errors import ArgumentError, DecodingError
-from bpe_automata.integrations._follow import Follower
 from bpe_automata.integrations.llama_cpp import ConstraintProcessor
 from bpe_automata.integrations.transformers import (
     ConstraintLogitsProcessor,
@@ -27,47 +26,37 @@ from bpe_automata.integrations.transformers import (
     prefix_allowed_tokens_fn,
 )
 
-ONLY_END = np.arange(V) == END
+ONLY_END = bools([])
 
 
 class Row(NamedTuple):
-    """A request: its options, and the ids before the constrained text."""
+    """A request: its options, none for one without a constraint, and the ids before its text."""
 
     options: dict
     prompt: list[int]
 
     @property
     def constraint(self):
-        return constraint(self.options["regex"], self.method)
-
-    @property
-    def method(self):
-        return self.options.get("method", "canonical")
+        return constraint(**self.options)
 
     def definition(self, prefix, ids):
         """bool [V]: only the end may follow one, or an id that was not allowed."""
+        if not self.options:
+            return np.ones(V, bool)
+        own = ids[: ids.index(END) + 1] if END in ids else ids
         try:
-            own = ids[: ids.index(END) + 1] if END in ids else ids
-            before = self.prompt if prefix else ()
-            return mask_after(self.options["regex"], before, own, self.method)
+            return mask_after(**self.options, prompt=self.prompt if prefix else (), ids=own)
         except DecodingError:
             return ONLY_END
 
 
-def bools(ids):
-    """bool [V] of a collection of ids; without any, only the end."""
-    return np.isin(np.arange(V), list(ids)) if ids else ONLY_END
-
-
-def noise(rows):
-    return np.random.default_rng(len(rows)).standard_normal((len(rows), V)).astype(np.float32)
-
-
-def kept(found, given):
-    """bool [rows, V]: which logits are left; all others are -inf, and none is changed."""
-    mask = found != -np.inf
-    assert np.array_equal(found[mask], given[mask])
-    return mask
+def masked(apply, rows):
+    """bool [rows, V]: which logits `apply` leaves; all others are -inf, and none is changed."""
+    given = torch.randn(rows, V)
+    found = apply(given.clone())
+    mask = found != -torch.inf
+    assert torch.equal(found[mask], given[mask])
+    return mask.numpy()
 
 
 class Each:
@@ -80,40 +69,17 @@ class Each:
         return np.stack([mask(own) for mask, own in zip(self.each, ids, strict=True)])
 
 
-def follower(row, before):
-    made = Follower(row.constraint, before)
-    return lambda ids: bools(ids_of_mask(made.mask(ids)))
-
-
 def draft(row, before):
     """All ids are a draft of one matcher, which stays where it is."""
     matcher = row.constraint.matcher(before)
 
     def mask(ids):
-        masks = [ids_of_mask(words) for words in draft_masks(matcher, ids)]
-        known = checked_draft(matcher, ids)
-        assert not any(masks[known + 1 :])
+        masks, known = draft_masks(matcher, ids), checked_draft(matcher, ids)
+        assert not masks[known + 1 :].any()
         assert not matcher.ids
-        return bools(masks[-1])
+        return unpacked(masks[-1])
 
     return mask
-
-
-def token_table(row, before):
-    table = TokenTable.of(row.constraint.automaton(before), [END], tokenizer().n_ids)
-    made = ConstraintLogitsProcessor(table, torch.tensor([row.prompt]))
-    return lambda ids: beams(made, [row.prompt], [ids])[1][0]
-
-
-def beams(made, prompts, ids):
-    """(ids [rows, n], bool [rows, V]): each row beside another one of its prompt, in an order that
-    changes with each id."""
-    place = len(ids[0]) % 2
-    pairs = [[own, own[::-1]][:: 1 if place else -1] for own in ids]
-    rows = [[*prompt, *own] for prompt, pair in zip(prompts, pairs, strict=True) for own in pair]
-    logits = noise(rows)
-    found = made(torch.tensor(rows).long(), torch.from_numpy(logits)).numpy()
-    return torch.tensor(rows[1 - place :: 2]).long(), kept(found, logits)[1 - place :: 2]
 
 
 class LlamaCpp:
@@ -121,27 +87,22 @@ class LlamaCpp:
     it there has to be a new processor."""
 
     def __init__(self, row, before):
-        self.row, self.before = row, before
-        self.made, self.known = self._new(), []
+        self.prompt = row.prompt
+        self.new = partial(ConstraintProcessor, row.constraint, prefix=bool(before))
+        self.made, self.known = self.new(), []
 
     def __call__(self, ids):
         if self.made.error is not None:
-            self.made, self.known = self._new(), []
+            self.made, self.known = self.new(), []
         for end in range(min(len(self.known), len(ids)), len(ids) + 1):
-            found = self._step(ids[:end])
+            read = np.array([*self.prompt, *ids[:end]], np.intc)
+            (found,) = masked(partial(self.step, read), 1)
         self.known = list(ids)
         return found
 
-    def _new(self):
-        return ConstraintProcessor(self.row.constraint, prefix=bool(self.before))
-
-    def _step(self, ids):
-        records = np.zeros(V, dtype=[("id", np.intc), ("logit", np.single), ("p", np.single)])
-        records["logit"] = noise([0])[0]
-        before = records.copy()
-        found = self.made(np.array([*self.row.prompt, *ids], np.intc), records["logit"])
-        assert np.array_equal(records, before)
-        return kept(found, before["logit"])
+    def step(self, ids, logits):
+        apart = np.repeat(logits[0].numpy(), 3)[::3]
+        return torch.from_numpy(self.made(ids, apart))[None]
 
 
 def outlines(row, before):
@@ -151,16 +112,14 @@ def outlines(row, before):
     made = ConstraintLogitsProcessor(row.constraint, prefix=bool(before))
 
     def mask(ids):
-        logits = noise([row])
-        given = torch.tensor([[*row.prompt, *ids]]), torch.from_numpy(logits.copy())
-        return kept(made.process_logits(*given).numpy(), logits)[0]
+        return masked(partial(made.process_logits, torch.tensor([[*row.prompt, *ids]])), 1)[0]
 
     mask([])  # the prompts' width is that of the first call
     return mask
 
 
 class Transformers:
-    """Prompts of several lengths are padded on the left."""
+    """Prompts of several lengths are padded on the left, and there are two rows of each."""
 
     def __init__(self, servers, rows, prefix):
         inputs = padded([row.prompt for row in rows], END)
@@ -168,24 +127,44 @@ class Transformers:
         constraints = [row.constraint for row in rows]
         self.processor = ConstraintLogitsProcessor(constraints, **inputs, prefix=prefix)
         self.function = prefix_allowed_tokens_fn(constraints, **inputs, prefix=prefix)
+        automata = [row.constraint.automaton(row.prompt if prefix else ()) for row in rows]
+        tables = [TokenTable.of(one, [END], tokenizer().n_ids) for one in automata]
+        self.of_tables = ConstraintLogitsProcessor(tables, **inputs)
 
     def masks(self, ids):
-        """By the processor, and the function allows the same."""
-        rows, found = beams(self.processor, self.prompts, ids)
+        """By the processor; that of token tables and the function allow the same."""
+        pairs = [(own, own[::-1]) for own in ids]
+        each = zip(self.prompts, pairs, strict=True)
+        rows = torch.tensor([[*prompt, *own] for prompt, pair in each for own in pair]).long()
+        found = masked(partial(self.processor, rows), len(rows))
+        assert np.array_equal(masked(partial(self.of_tables, rows), len(rows)), found)
         for row, mask in enumerate(found):
-            assert self.function(row, rows[row]) == np.flatnonzero(mask).tolist()
+            assert self.function(row // 2, rows[row]) == np.flatnonzero(mask).tolist()
         forced = [mask.argmax() if mask.sum() == 1 else -1 for mask in found]
         assert self.processor.forced(rows).tolist() == forced
-        return found
+        return found[::2]
 
 
 def vllm_config(**model):
-    given = {"hosted": tokenizer(), "vocab_size": V, "generation": {"eos_token_id": [END]}}
-    return standins.VllmConfig(standins.ModelConfig(**{**given, **model}))
+    """As vLLM has it; `hosted`, of a stand-in alone: what its own function makes of it."""
+    given = {"hosted": tokenizer(), "vocab_size": V, "generation": {"eos_token_id": [END]}, **model}
+    made = SimpleNamespace(hosted=given["hosted"], tokenizer="a name of no folder")
+    made.get_vocab_size = lambda: given["vocab_size"]
+    made.try_get_generation_config = lambda: given["generation"]
+    return SimpleNamespace(model_config=made)
 
 
-def params(row, prefix=True):
-    return standins.SamplingParams({"bpe_automata": {"prefix": prefix, **row.options}})
+def params(extra=None, **options):
+    """SamplingParams of vLLM."""
+    return SimpleNamespace(extra_args=extra, **options)
+
+
+def asking(**options):
+    return params({"bpe_automata": options} if options else None)
+
+
+def batch_update(removed=(), added=(), moved=()):
+    return SimpleNamespace(removed=removed, added=added, moved=moved)
 
 
 class Vllm:
@@ -195,17 +174,16 @@ class Vllm:
     def __init__(self, servers, rows, prefix):
         made = servers.vllm.ConstraintLogitsProcessor
         self.processor = made(vllm_config(), torch.device("cpu"), False)
+        assert not self.processor.is_argmax_invariant()
         self.rows, self.prefix = rows, prefix
         self.ids = [[] for _ in rows]
         self.places = list(range(len(rows) + 1))
-        self.update(range(len(rows)), [])
+        self.update(range(len(rows)))
 
-    def update(self, added, moved):
-        added = [
-            (self.places[k], params(self.rows[k], self.prefix), self.rows[k].prompt, self.ids[k])
-            for k in added
-        ]
-        self.processor.update_state(standins.BatchUpdate(len(self.places), [], added, moved))
+    def update(self, added, moved=()):
+        asked = [asking(**{"prefix": self.prefix, **row.options}) for row in self.rows]
+        added = [(self.places[k], asked[k], self.rows[k].prompt, self.ids[k]) for k in added]
+        self.processor.update_state(batch_update((), added, moved))
 
     def masks(self, ids):
         for own, now in zip(self.ids, ids, strict=True):
@@ -215,12 +193,9 @@ class Vllm:
         for k in again:
             self.ids[k] = list(ids[k])
         ends = self.places[0], self.places[-1]
-        self.update(again, [(*ends, standins.MoveDirectionality.SWAP)])
+        self.update(again, [(*ends, MoveDirectionality.SWAP)])
         self.places[0], self.places[-1] = self.places[-1], self.places[0]
-        logits = noise(self.places)
-        given = torch.from_numpy(logits.copy())
-        assert self.processor.apply(given) is given
-        found = kept(given.numpy(), logits)[self.places]
+        found = masked(self.processor.apply, len(self.places))[self.places]
         assert found[-1].all()
         return found[:-1]
 
@@ -230,72 +205,66 @@ class VllmRunner:
     ids, up to two, are a draft; a request whose ids are others is added again."""
 
     def __init__(self, servers, rows, prefix):
-        self.rows, self.prefix = rows, prefix
-        slots = len(rows) + 1
+        self.rows, self.prefix = [*rows, Row({}, [0])], prefix
+        slots = len(self.rows)
         self.table = torch.full((slots, 640), 7777, dtype=torch.int32)
         self.total = torch.zeros(slots, dtype=torch.int32)
-        self.prompt = np.zeros(slots, dtype=np.int32)
-        states = standins.LogitsProcRequestState(
-            torch.device("cpu"), slots, V, SimpleNamespace(gpu=self.table),
-            SimpleNamespace(np=self.prompt), None, SimpleNamespace(gpu=self.total),
-        )  # fmt: skip
+        self.prompt = np.array([len(row.prompt) for row in self.rows], dtype=np.int32)
+        states = SimpleNamespace(
+            all_token_ids=SimpleNamespace(gpu=self.table),
+            prompt_len=SimpleNamespace(np=self.prompt),
+            total_len=SimpleNamespace(gpu=self.total),
+        )
         self.processor = servers.vllm_runner.ConstraintLogitsProcessor(vllm_config(), states)
-        for slot, row in enumerate(rows):
-            self.add(slot, row.prompt, params(row, prefix))
-        assert self.add(slots - 1, [0], standins.SamplingParams()) is False
+        for slot in range(slots):
+            self.add(slot)
 
-    def add(self, slot, prompt, asked):
+    def add(self, slot):
         """The ids are staged: they reach the table after `add_request`, before `apply`."""
-        self.prompt[slot] = len(prompt)
-        found = self.processor.add_request(slot, asked)
-        self.write(slot, prompt)
-        return found
+        options = self.rows[slot].options
+        asked = asking(**({"prefix": self.prefix, **options} if options else {}))
+        assert self.processor.add_request(slot, asked) == bool(options)
+        self.write(slot, [])
 
     def write(self, slot, ids):
-        self.table[slot, : len(ids)] = torch.tensor(ids, dtype=torch.int32)
-        self.total[slot] = len(ids)
+        whole = [*self.rows[slot].prompt, *ids]
+        self.table[slot, : len(whole)] = torch.tensor(whole, dtype=torch.int32)
+        self.total[slot] = len(whole)
 
     def masks(self, ids):
         """After each id of a draft the mask is the definition; returns those after the last."""
-        drafts: list[int] = []
-        for slot, own in enumerate(ids):
-            start = int(self.prompt[slot])
-            known = self.table[slot, start : int(self.total[slot])].tolist()
-            if own[: len(known)] != known:
-                self.add(slot, self.rows[slot].prompt, params(self.rows[slot], self.prefix))
-                known = []
-            drafts.append(min(2, len(own) - len(known)))
-            self.write(slot, [*self.rows[slot].prompt, *own[: len(own) - drafts[-1]]])
-        lines = [(slot, k) for slot, own in enumerate([*drafts, 0]) for k in range(own + 1)][::-1]
-        logits = noise(lines)
-        found = torch.from_numpy(logits.copy())
-        assert self.processor.apply(found, self.context(lines, [*ids, []])) is found
-        last = {}
-        for (slot, k), mask in zip(lines, kept(found.numpy(), logits), strict=True):
-            if slot == len(self.rows):
-                assert mask.all()
-                continue
-            seen = ids[slot][: len(ids[slot]) - drafts[slot] + k]
-            if "regex" in self.rows[slot].options:
+        ids = [*ids, []]
+        drafts = [self.committed(slot, own) for slot, own in enumerate(ids)]
+        lines = [(slot, k) for slot, own in enumerate(drafts) for k in range(own + 1)][::-1]
+        context = self.context(lines, ids)
+        found = masked(lambda logits: self.processor.apply(logits, context), len(lines))
+        masks = dict(zip(lines, found, strict=True))
+        for (slot, k), mask in masks.items():
+            if self.rows[slot].options.keys() <= {"regex", "method"}:
+                seen = ids[slot][: len(ids[slot]) - drafts[slot] + k]
                 assert np.array_equal(mask, self.rows[slot].definition(self.prefix, seen))
-            if k == drafts[slot]:
-                last[slot] = mask
-        return np.stack([last[slot] for slot in range(len(ids))])
+        return np.stack([masks[slot, own] for slot, own in enumerate(drafts)])[:-1]
+
+    def committed(self, slot, ids):
+        """Write all ids of a request that are no draft. How many are one."""
+        known = self.table[slot, int(self.prompt[slot]) : int(self.total[slot])].tolist()
+        if ids[: len(known)] != known:
+            self.add(slot)
+            known = []
+        n = min(2, len(ids) - len(known))
+        self.write(slot, ids[: len(ids) - n])
+        return n
 
     def context(self, lines, ids):
+        slots = [slot for slot, _ in lines]
         places = [int(self.total[slot]) - 1 + k for slot, k in lines]
-        whole = [[*row.prompt, *own] for row, own in zip(self.rows, ids[:-1], strict=True)] + [[0]]
-        slots = list(dict.fromkeys(slot for slot, _ in lines))
-        return standins.LogitsContext(
-            expanded_idx_mapping=torch.tensor([slot for slot, _ in lines]),
-            idx_mapping=torch.tensor(slots),
-            idx_mapping_np=np.array(slots),
-            expanded_local_pos=torch.tensor([k for _, k in lines]),
-            input_ids=torch.tensor(
-                [whole[slot][at] for (slot, _), at in zip(lines, places, strict=True)]
-            ),
+        whole = [[*row.prompt, *own] for row, own in zip(self.rows, ids, strict=True)]
+        fed = [whole[slot][at] for slot, at in zip(slots, places, strict=True)]
+        return SimpleNamespace(
+            expanded_idx_mapping=torch.tensor(slots),
+            idx_mapping_np=np.array(list(dict.fromkeys(slots))),
+            input_ids=torch.tensor(fed),
             pos=torch.tensor(places),
-            seq_lens_upper_bound_np=self.total.numpy()[slots],
         )
 
 
@@ -314,7 +283,7 @@ def filled(grammar):
     mask = grammar.allocate_vocab_mask(V, 2, "cpu")
     grammar.fill_vocab_mask(mask, 1)
     assert (mask[0] == -1).all()
-    return bools(ids_of_mask(mask[1].numpy()))
+    return unpacked(mask[1].numpy())
 
 
 class Sglang:
@@ -323,11 +292,11 @@ class Sglang:
     def __init__(self, servers, rows, prefix):
         self.grammars, self.read = [], [[] for _ in rows]
         for row in rows:
-            made = {"method": row.method, "prefix": prefix}
-            backend = servers.sglang.RegexBackend(tokenizer(), V, {END}, **made)
             kind = "regex" if "regex" in row.options else "schema"
-            sent = {"regex": "regex", "schema": "json"}[kind]
-            self.grammars.append(grammar_of(backend, sent, row.options[kind], row.prompt))
+            options = {"prefix": prefix, **row.options}
+            text, kind = options.pop(kind), kind.replace("schema", "json")
+            backend = servers.sglang.RegexBackend(tokenizer(), V, {END}, **options)
+            self.grammars.append(grammar_of(backend, kind, text, row.prompt))
 
     def masks(self, ids):
         return np.stack([self.mask(k, own) for k, own in enumerate(ids)])
@@ -352,9 +321,7 @@ class Sglang:
 
 
 HOSTS = {
-    "follower": partial(Each, follower),
     "drafts": partial(Each, draft),
-    "token table": partial(Each, token_table),
     "llama.cpp": partial(Each, LlamaCpp),
     "outlines": partial(Each, outlines),
     "transformers": Transformers,

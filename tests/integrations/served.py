@@ -1,4 +1,5 @@
-"""A small tokenizer for the tests of servers: more than 32 ids, controls, texts that merge."""
+"""What the hosts of these tests serve: a tokenizer of more than 32 ids, with controls and with
+texts that merge; and the definition of each mask."""
 
 from __future__ import annotations
 
@@ -19,16 +20,26 @@ V = 48
 
 @cache
 def tokenizer() -> Tokenizer:
-    added = [added_token("<start>", special=True), added_token("<end>", special=True)]
-    return small_tokenizer([*BYTES, *WHOLE], MERGES, byte_level(), added, decoder=byte_level())
+    added = [added_token(name, special=True) for name in ("<start>", "<end>", "<pad>")]
+    return small_tokenizer([*BYTES, *WHOLE], MERGES, byte_level(), added)
 
 
-START, END = len(BYTES) + len(WHOLE), len(BYTES) + len(WHOLE) + 1
+START, END, PAD = range(len(BYTES) + len(WHOLE), len(BYTES) + len(WHOLE) + 3)
 
 
 @cache
 def constraint(regex: str, method: str = "canonical"):
     return constrain(tokenizer(), regex, method=method, eos_ids=(END,))
+
+
+def bools(ids) -> np.ndarray:
+    """bool [V] of ids; without any, only the end."""
+    return np.isin(np.arange(V), list(ids) or [END])
+
+
+def unpacked(words: np.ndarray) -> np.ndarray:
+    """bool [V] of a packed mask, int32 [words]; without any id, only the end."""
+    return bools(np.flatnonzero(np.unpackbits(words.view(np.uint8), bitorder="little")))
 
 
 def mask_after(regex: str, prompt, ids, method: str = "canonical") -> np.ndarray:
@@ -37,11 +48,7 @@ def mask_after(regex: str, prompt, ids, method: str = "canonical") -> np.ndarray
     matcher = constraint(regex, method).matcher(prompt)
     for token in ids:
         matcher.advance(token)
-    found = np.zeros(V, dtype=bool)
-    found[: tokenizer().n_ids] = matcher.mask()
-    if matcher.is_finished:
-        found[END] = True
-    return found
+    return bools([] if matcher.is_finished else matcher.allowed_ids())
 
 
 def answered(step) -> str:
@@ -54,8 +61,3 @@ def answered(step) -> str:
             assert token == END
             return tokenizer().decode(ids).replace(" ", "")
         ids.append(token)
-
-
-def ids_of_mask(words: np.ndarray) -> set[int]:
-    """The ids in a packed mask, int32 [words]."""
-    return {i for i in range(32 * len(words)) if int(words[i // 32]) >> (i % 32) & 1}

@@ -7,7 +7,7 @@ import importlib.util
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from support import examples
 
@@ -21,75 +21,67 @@ WIDTHS = [1, 31, 32, 33, 64, 70, 1030]
 SIGNED = {2: np.int16, 4: np.int32, 8: np.int64}
 
 
-def by_hand(patterns, bits, rows, minus_infinity):
-    """The definition, id by id, on bit patterns [batch, V]; rows: that the rows of bits are for."""
-    found = patterns.copy()
-    for source, target in enumerate(rows):
-        for i in range(found.shape[1]):
-            word = int(bits[source, i // 32]) if i // 32 < bits.shape[1] else 0
-            if not word >> (i % 32) & 1:
-                found[target, i] = minus_infinity
-    return found
-
-
 @st.composite
 def cases(draw):
-    """(dtype, patterns [batch, V], bits [m, words], rows or None for all). The patterns are any
-    bits at all: NaN, infinities, subnormal numbers; in memory that may not be contiguous."""
+    """(dtype, patterns [batch, V + 5], bits [m, words], rows or None for all). The patterns are any
+    bits at all: NaN, infinities, subnormal numbers. Logits are the first V of them, and so not
+    contiguous in memory, and rows or columns lie together."""
     dtype = draw(st.sampled_from(sorted(MINUS_INFINITY)))
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     batch, width = draw(st.integers(1, 4)), draw(st.sampled_from(WIDTHS))
     words = draw(st.sampled_from([1, max(1, width // 32), -(-width // 32), -(-width // 32) + 1]))
-    kind = MINUS_INFINITY[dtype].dtype
-    patterns = np.frombuffer(rng.bytes(batch * (width + 5) * kind.itemsize), dtype=kind)
-    patterns = patterns.reshape(batch, width + 5).copy()[:, :width]
-    if draw(st.booleans()):
-        patterns = np.asfortranarray(patterns)
+    kind = SIGNED[MINUS_INFINITY[dtype].itemsize]
+    patterns = np.frombuffer(rng.bytes(batch * (width + 5) * kind().itemsize), dtype=kind)
+    patterns = patterns.reshape(batch, width + 5).copy(order=draw(st.sampled_from("CF")))
     rows = draw(st.none() | st.lists(st.integers(0, batch - 1), max_size=4))
     bits = rng.integers(-(2**31), 2**31, (batch if rows is None else len(rows), words), np.int32)
     bits[rng.random(bits.shape) < 0.3] = draw(st.sampled_from([0, -1]))
     return dtype, patterns, bits, rows
 
 
-def on_device(array, device):
-    """A tensor with the strides of the array, on a GPU too."""
-    plain = torch.from_numpy(array)
-    strides = [step // array.itemsize for step in array.strides]
-    memory = torch.empty_strided(array.shape, strides, dtype=plain.dtype, device=device)
-    return memory.copy_(plain)
+def definition(dtype, patterns, bits, rows):
+    """Each id without a bit has the pattern of -inf, in the rows that the bits are for."""
+    found = patterns[:, :-5].copy()
+    allowed = np.zeros((len(bits), max(found.shape[1], 32 * bits.shape[1])), bool)
+    allowed[:, : 32 * bits.shape[1]] = np.unpackbits(bits.view(np.uint8), 1, bitorder="little")
+    for mask, row in zip(allowed, range(len(bits)) if rows is None else rows, strict=True):
+        found[row, ~mask[: found.shape[1]]] = MINUS_INFINITY[dtype].view(found.dtype)
+    return found
+
+
+def after(apply, device, dtype, patterns, bits, *rows):
+    """What is in memory after a call. A tensor has the strides of the array, on a GPU too."""
+    memory = patterns.copy(order="A")[:, :-5]
+    if device == "numpy":
+        apply(memory.view(dtype), bits, *rows)
+        return memory
+    plain = torch.from_numpy(memory)
+    strided = torch.empty_strided(plain.shape, plain.stride(), dtype=plain.dtype, device=device)
+    strided.copy_(plain)
+    apply(strided.view(getattr(torch, dtype)), torch.from_numpy(bits), *rows)
+    return strided.cpu().numpy()
+
+
+def apply_rows(logits, bits, rows):
+    apply_bitmask(logits, bits, **({} if rows is None else {"rows": rows}))
 
 
 @pytest.mark.parametrize("device", DEVICES)
 @given(case=cases())
 @examples(40)
 def test_logits_by_the_definition(device, case):
-    """A row that is there twice in `rows` is refused, and nothing is masked."""
-    dtype, memory, bits, rows = case
-    before, mask, chosen = memory.copy(), bits, {} if rows is None else {"rows": rows}
-    if device == "numpy":
-        dtype = dtype.replace("bfloat16", "float16")
-        logits = memory.view(dtype)
-    else:
-        memory = on_device(memory.view(SIGNED[memory.itemsize]), device)
-        logits, mask = memory.view(getattr(torch, dtype)), torch.from_numpy(bits)
-
-    def found():
-        kept = memory if device == "numpy" else memory.cpu().numpy()
-        return kept.view(before.dtype)
-
+    """A row that is there twice in `rows` is refused."""
+    *drawn, bits, rows = case
+    assume(device != "numpy" or drawn[0] != "bfloat16")
     if rows and len(set(rows)) < len(rows):
         with pytest.raises(ArgumentError, match="a row is there twice"):
-            apply_bitmask(logits, mask, **chosen)
-        assert np.array_equal(found(), before)
+            after(apply_rows, device, *case)
         return
-    targets = np.arange(len(bits)) if rows is None else np.array(rows, dtype=np.int64)
-    expected = by_hand(before, bits, targets, MINUS_INFINITY[dtype])
-    apply_bitmask(logits, mask, **chosen)
-    assert np.array_equal(found(), expected)
+    expected = definition(*case)
+    assert np.array_equal(after(apply_rows, device, *case), expected)
     if device != "numpy":
-        memory.copy_(torch.from_numpy(before.view(SIGNED[before.itemsize])))
-        apply_torch(logits, mask, targets)
-        assert np.array_equal(found(), expected)
+        targets = np.arange(len(bits)) if rows is None else np.array(rows, dtype=np.int64)
+        assert np.array_equal(after(apply_torch, device, *drawn, bits, targets), expected)
 
 
 BITS = np.zeros((2, 1), dtype=np.int32)

@@ -10,23 +10,27 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch")
+pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from hosts import HOSTS, Row, Sglang, Vllm, VllmRunner, vllm_config  # noqa: E402
-from hypothesis import given  # noqa: E402
-from hypothesis import strategies as st  # noqa: E402
-from served import END, REGEXES, START, V, answered, tokenizer  # noqa: E402
-from support import examples  # noqa: E402
+import torch
+from hf_tiny import encoder_decoder, tiny
+from hosts import HOSTS, Row, Sglang, Vllm, VllmRunner, vllm_config
+from hypothesis import given
+from hypothesis import strategies as st
+from served import END, REGEXES, START, V, answered, constraint, tokenizer
+from support import examples
 
-from bpe_automata import constrain  # noqa: E402
-from bpe_automata.errors import (  # noqa: E402
+from bpe_automata import constrain
+from bpe_automata.errors import (
     ArgumentError,
+    BufferShapeError,
     DecodingError,
     TokenizerError,
     UnsupportedFeatureError,
 )
-from bpe_automata.integrations.llama_cpp import ConstraintProcessor  # noqa: E402
+from bpe_automata.integrations import transformers as hf
+from bpe_automata.integrations.llama_cpp import ConstraintProcessor
 
 PROMPTS = [[START], [START, *tokenizer().encode("de a")]]
 OPTIONS = st.fixed_dictionaries(
@@ -70,8 +74,7 @@ def test_what_constrain_takes_a_server_takes(host, kind, servers):
     assert answered(lambda ids: made.masks([ids])[0]) == text
 
 
-def no_end():
-    return constrain(tokenizer(), "ab", eos_ids=())
+NO_END = constrain(tokenizer(), "ab", eos_ids=())
 
 
 def vllm(servers, drafting=None, **model):
@@ -84,10 +87,26 @@ def sglang(servers, vocab_size=V, ends=END, **options):
     return servers.sglang.RegexBackend(tokenizer(), vocab_size, ends, **options)
 
 
+def generate(model):
+    return hf.generate(model, tokenizer(), "0", "a", eos_ids=[END])
+
+
+def of_outlines():
+    pytest.importorskip("outlines", reason="outlines is missing: pip install outlines")
+    from bpe_automata.integrations import outlines
+
+    return outlines
+
+
+def narrow():
+    made = of_outlines().ConstraintLogitsProcessor(constraint("ab"))
+    return made(torch.zeros(1, 1).long(), torch.zeros(1, 9))
+
+
 @pytest.mark.parametrize(
     ("make", "error", "match"),
     [
-        (lambda s: ConstraintProcessor(no_end()), DecodingError, "eos_ids"),
+        (lambda s: ConstraintProcessor(NO_END), DecodingError, "eos_ids"),
         (lambda s: vllm(s, drafting=1), UnsupportedFeatureError, "vllm_runner"),
         (lambda s: vllm(s, vocab_size=9), ArgumentError, "the model gives 9 logits"),
         (lambda s: vllm(s, generation={}), ArgumentError, "end-of-sequence ids"),
@@ -97,8 +116,17 @@ def sglang(servers, vocab_size=V, ends=END, **options):
         (lambda s: sglang(s, ends=[V + 1]), ArgumentError, "end-of-sequence ids"),
         (lambda s: sglang(s, prefix="yes"), ArgumentError, "prefix of bpe_automata is 'yes'"),
         (lambda s: sglang(s, method="both"), ArgumentError, "method of bpe_automata is 'both'"),
+        (lambda s: of_outlines().ConstraintLogitsProcessor(constraint("ab"), "mlx"),
+         UnsupportedFeatureError, "mlx"),
+        (lambda s: of_outlines().ConstraintLogitsProcessor(NO_END), DecodingError, "eos_ids"),
+        (lambda s: of_outlines().Generator(object(), int), UnsupportedFeatureError,
+         "tokenizer is not known"),
+        (lambda s: narrow(), BufferShapeError, "9 logits"),
+        (lambda s: generate(encoder_decoder()), UnsupportedFeatureError, "T5.*encoder-decoder"),
+        (lambda s: hf.CausalModel(encoder_decoder()), UnsupportedFeatureError, "encoder-decoder"),
+        (lambda s: hf.CausalModel(tiny().train()), UnsupportedFeatureError, "training"),
     ],
-)
+)  # fmt: skip
 def test_what_cannot_work_is_refused_at_the_start(make, error, match, servers):
     with pytest.raises(error, match=match):
         make(servers)

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-torch = pytest.importorskip("torch")
-transformers = pytest.importorskip("transformers")
+pytest.importorskip("torch")
+pytest.importorskip("transformers")
 
-from hf_tiny import END, ON, PAD, processor, tiny  # noqa: E402
-from hypothesis import given  # noqa: E402
-from hypothesis import strategies as st  # noqa: E402
-from support import examples  # noqa: E402
+import torch
+import transformers
+from hf_tiny import ON, counted, processor, tiny
+from hypothesis import given
+from hypothesis import strategies as st
+from served import END, PAD
+from support import examples
 
-from bpe_automata.errors import UnsupportedFeatureError  # noqa: E402
-from bpe_automata.integrations.transformers import ForcedDecoding  # noqa: E402
-from bpe_automata.integrations.transformers._model import CACHE  # noqa: E402
+from bpe_automata.errors import UnsupportedFeatureError
+from bpe_automata.integrations.transformers import ForcedDecoding
+from bpe_automata.integrations.transformers._model import CACHE
 
 MODELS = {kind: tiny(kind) for kind in ("llama", "gpt2", "mistral")}
 OPTIONS = {"max_new_tokens": 25, "eos_token_id": [END], "pad_token_id": PAD}
@@ -29,41 +32,25 @@ WARPERS = [
     {"eta_cutoff": 0.05},
     {"top_h": 0.4, "top_k": 0},
 ]
-"""Rows beyond the first are sampled."""
-
-
-class Counted:
-    """How often a model's forward method was called, and with how many ids."""
-
-    def __init__(self, model):
-        self.widths = []
-        self.handle = model.register_forward_pre_hook(self, with_kwargs=True)
-
-    def __call__(self, module, args, kwargs):
-        self.widths.append(kwargs["input_ids"].shape[1])
-
-
-def placed(kind, device):
-    return MODELS[kind] if device == "cpu" else tiny(kind).to(device)
 
 
 def both(model, numbers, seed=0, **options):
-    """What `generate` gives without forced ids and with, the generator after, and the loop."""
+    """(ids after the prompts, state of the generator after, passes) without forced ids and with,
+    and the loop of the latter."""
     options = {**OPTIONS, "do_sample": True, **options}
-    results, generator = [], torch.cuda if model.device.type == "cuda" else torch.random
+    found, generator = [], torch.cuda if model.device.type == "cuda" else torch.random
     for forced in (False, True):
         inputs, masks = processor(numbers)
         inputs = {name: values.to(model.device) for name, values in inputs.items()}
         loop = ForcedDecoding(masks) if forced else None
         torch.manual_seed(seed)
-        counted = Counted(model)
-        output = model.generate(**inputs, logits_processor=[masks], custom_generate=loop, **options)
-        counted.handle.remove()
-        results.append((output, generator.get_rng_state(), counted.widths))
-    (one, state, _), (other, state_after, widths) = results
-    assert loop.passes == len(widths)
-    assert torch.equal(state, state_after)
-    return one, other, loop, [len(result[2]) for result in results]
+        with counted(model) as passes:
+            ids = model.generate(
+                **inputs, logits_processor=[masks], custom_generate=loop, **options
+            )
+        written = ids[:, inputs["input_ids"].shape[1] :].tolist()
+        found.append((written, generator.get_rng_state().tolist(), len(passes)))
+    return *found, loop
 
 
 @ON
@@ -78,43 +65,39 @@ def both(model, numbers, seed=0, **options):
 def test_the_same_ids_and_the_same_generator_after_in_no_more_passes(
     device, kind, numbers, seed, options, limit
 ):
-    one, other, loop, (without, with_forced) = both(
-        placed(kind, device), numbers, seed, max_new_tokens=limit, **options
-    )
-    assert one.tolist() == other.tolist()
-    assert loop.passes == with_forced
-    assert loop.saved == without - with_forced >= 0
-    width = other.shape[1] - without
-    for count, row in zip(loop.forced, other[:, width:].tolist(), strict=True):
+    model = MODELS[kind] if device == "cpu" else tiny(kind).to(device)
+    without, forced, loop = both(model, numbers, seed, max_new_tokens=limit, **options)
+    assert forced[:2] == without[:2]
+    assert loop.passes == forced[2]
+    assert loop.saved == without[2] - forced[2] >= 0
+    for count, row in zip(loop.forced, forced[0], strict=True):
         assert count <= (row.index(END) + 1 if END in row else len(row))
 
 
+def test_ids_that_leave_no_choice_take_no_pass():
+    """Each text begins with four forced ids, `name` or `de 1`."""
+    (_, _, without), (_, _, with_forced), loop = both(MODELS["llama"], [0, 0])
+    assert min(loop.forced) >= 4
+    assert with_forced <= without - 4
+
+
 def test_stopping_criteria_see_every_position_and_are_honoured():
-    model, calls = MODELS["llama"], []
+    """The first row ends after three ids, the others after six."""
+    seen = []
 
     class AfterThree(transformers.StoppingCriteria):
-        """Ends the first row after three ids, the others after six."""
-
         def __call__(self, input_ids, scores, **_):
             seen.append(input_ids.tolist())
-            length = input_ids.shape[1] - width
-            limits = torch.tensor([3] + [6] * (len(input_ids) - 1))
-            return length >= limits
+            return input_ids.shape[1] >= width + torch.tensor([3] + [6] * (len(input_ids) - 1))
 
-    for forced in (False, True):
-        inputs, masks = processor([0, 6, 17, 3])
-        width, seen = inputs["input_ids"].shape[1], []
-        out = model.generate(
-            **inputs,
-            logits_processor=[masks],
-            custom_generate=ForcedDecoding(masks) if forced else None,
-            stopping_criteria=[AfterThree()],
-            **OPTIONS,
-        )
-        calls.append((seen, out.tolist()))
-    assert calls[0] == calls[1]
-    assert out.shape[1] == width + 6
-    assert (out[0, width + 3 :] == PAD).all()
+    width = processor([0, 6, 17, 3])[0]["input_ids"].shape[1]
+    (without, *_), (ids, *_), _ = both(
+        MODELS["llama"], [0, 6, 17, 3], do_sample=False, stopping_criteria=[AfterThree()]
+    )
+    assert ids == without
+    assert seen[: len(seen) // 2] == seen[len(seen) // 2 :]
+    assert len(ids[0]) == 6
+    assert ids[0][3:] == [PAD] * 3
 
 
 class TheSame(transformers.LogitsProcessor):
@@ -142,13 +125,7 @@ class TheSame(transformers.LogitsProcessor):
 )
 def test_what_may_not_be_equal_is_refused(options, feature):
     inputs, masks = processor([0])
-    others = options.get("more", [])
-    options = {name: value for name, value in options.items() if name != "more"}
+    given = {"custom_generate": ForcedDecoding(masks), **OPTIONS, **options}
+    given["logits_processor"] = [masks, *given.pop("more", [])]
     with pytest.raises(UnsupportedFeatureError, match=feature):
-        MODELS["llama"].generate(
-            **inputs,
-            custom_generate=ForcedDecoding(masks),
-            logits_processor=[masks, *others],
-            **OPTIONS,
-            **options,
-        )
+        MODELS["llama"].generate(**inputs, **given)

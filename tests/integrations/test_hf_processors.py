@@ -5,24 +5,17 @@ from __future__ import annotations
 
 import pytest
 
-torch = pytest.importorskip("torch")
-transformers = pytest.importorskip("transformers")
+pytest.importorskip("torch")
+pytest.importorskip("transformers")
 
-from hf_tiny import (  # noqa: E402
-    CONSTRAINTS,
-    END,
-    PAD,
-    TOKENIZER,
-    N,
-    constraint,
-    processor,
-    tiny,
-)
-from hf_tiny import PROMPTS as TEXTS  # noqa: E402
-from served import constraint as of_another_tokenizer  # noqa: E402
+import torch
+from hf_tiny import PROMPTS as TEXTS
+from hf_tiny import processor, tiny
+from served import END, PAD, constraint, tokenizer
 
-from bpe_automata._decoding.token_table import TokenTable  # noqa: E402
-from bpe_automata.errors import (  # noqa: E402
+from bpe_automata import constrain
+from bpe_automata._decoding.token_table import TokenTable
+from bpe_automata.errors import (
     ArgumentError,
     BufferShapeError,
     DecodingError,
@@ -31,17 +24,20 @@ from bpe_automata.errors import (  # noqa: E402
     TokenOutOfRangeError,
     UnsupportedFeatureError,
 )
-from bpe_automata.integrations.transformers import (  # noqa: E402
+from bpe_automata.integrations.transformers import (
     ConstraintLogitsProcessor,
     only_plain_batching,
     padded,
     prefix_allowed_tokens_fn,
 )
+from bpe_automata.testing import small_tokenizer
 
-OURS = constraint("abc|true|12?")
+N = tokenizer().n_ids
+OURS = constraint("abc|yes|12?")
 PATH = [(0, 3, 1), (1, 4, 2)]
-TABLE = TokenTable.of(OURS.automaton(), [END], N)
-PROMPTS = torch.tensor([TOKENIZER.encode("0,")] * 2)
+WITH_END = TokenTable.of(OURS.automaton(), [END], N)
+NO_END = TokenTable.from_transitions(PATH, 0, n_ids=N)
+PROMPTS = torch.tensor([tokenizer().encode("0 ")] * 2)
 ZEROS = torch.zeros(2, N)
 
 
@@ -50,40 +46,39 @@ def by_constraint(prompts=PROMPTS):
 
 
 def by_table(prompts=PROMPTS):
-    return ConstraintLogitsProcessor(TABLE, prompts, pad_id=PAD)
+    return ConstraintLogitsProcessor(WITH_END, prompts, pad_id=PAD)
 
 
 BOTH = pytest.mark.parametrize("made", [by_constraint, by_table])
-ONE, TWO = (TOKENIZER.encode(digit)[0] for digit in "12")
-ALLOWED = sorted(TOKENIZER.encode(text)[0] for text in ("abc", "true", "1", "12"))
+ONE = tokenizer().encode("1")[0]
+ALLOWED = sorted(tokenizer().encode(text)[0] for text in ("abc", "yes", "1"))
 
 
-def after(*rows, prompts=PROMPTS):
-    return torch.cat([prompts, torch.tensor(rows, dtype=torch.long).reshape(len(prompts), -1)], 1)
+def after(*rows):
+    return torch.cat([PROMPTS, torch.tensor(rows, dtype=torch.long).reshape(2, -1)], 1)
 
 
-def spoiled(ids, value, row=1):
+def spoiled(ids, value):
+    """Logits that are wrong in the second row."""
     scores = ZEROS.clone()
-    scores[row, ids] = value
+    scores[1, ids] = value
     return scores
 
 
 FAULTS = {
-    "narrow": (PROMPTS, ZEROS[:, :5], LogitsError, "43 ids"),
-    "a vector": (PROMPTS, ZEROS[0], LogitsError, "43 ids"),
+    "narrow": (PROMPTS, ZEROS[:, :5], LogitsError, f"{N} ids"),
+    "a vector": (PROMPTS, ZEROS[0], LogitsError, f"{N} ids"),
     "integers": (PROMPTS, ZEROS.long(), LogitsError, "int64"),
     "fewer rows of logits": (PROMPTS, ZEROS[:1], BufferShapeError, "1 rows of logits for 2"),
-    "more rows of logits": (PROMPTS, ZEROS[[0] * 4], BufferShapeError, "4 rows of logits for 2"),
     "rows of half a prompt": (PROMPTS[[0, 0, 1]], ZEROS[[0] * 3], BufferShapeError, "3 rows"),
     "no rows": (PROMPTS[:0], ZEROS[:0], BufferShapeError, "0 rows"),
-    "fewer ids": (PROMPTS[:, :1], ZEROS, BufferShapeError, "rows of 1 ids"),
+    "fewer ids": (PROMPTS[:, :1], ZEROS, BufferShapeError, "rows of 1 ids.*encoder-decoder"),
     "other prompts": (PROMPTS + 1, ZEROS, PromptError, "not the prompts"),
     "a negative id": (after([3], [-3]), ZEROS, TokenOutOfRangeError, "-3"),
-    "one after the end": (after([END], [END]) - 43, ZEROS, TokenOutOfRangeError, "-3"),
+    "one after the end": (after([END, 3], [END, -3]), ZEROS, TokenOutOfRangeError, "-3"),
     "NaN": (PROMPTS, spoiled(ALLOWED[0], torch.nan), LogitsError, "row 1.*is nan"),
     "inf": (PROMPTS, spoiled(ALLOWED[1], torch.inf), LogitsError, "row 1.*is inf"),
     "no mass": (PROMPTS, spoiled(ALLOWED, -torch.inf), LogitsError, "row 1: every id"),
-    "no mass at all": (PROMPTS, spoiled(slice(0, N), -torch.inf), LogitsError, "row 1: every id"),
     "NaN at the end": (after([ONE], [END]), spoiled(END, torch.nan), LogitsError, "row 1.*is nan"),
 }
 
@@ -115,52 +110,50 @@ def test_prompts_of_another_shape_or_kind(made, wrong):
 
 
 def test_a_row_of_a_table_that_names_no_end_has_ended_where_nothing_can_be_read():
-    made = ConstraintLogitsProcessor(
-        TokenTable.from_transitions(PATH, 0, n_ids=N), PROMPTS, pad_id=PAD
-    )
-    for read in ([], [3], [3, 4], [3, 4, PAD]):
+    made = ConstraintLogitsProcessor(NO_END, PROMPTS, pad_id=PAD)
+    for read, left in (([], 3), ([3], 4), ([3, 4], PAD), ([3, 4, PAD], PAD)):
         masked = made(after(read, read), ZEROS)
-        assert (
-            torch.isfinite(masked).nonzero()[:, 1].tolist() == [([3, 4, PAD, PAD])[len(read)]] * 2
-        )
+        assert torch.isfinite(masked).nonzero()[:, 1].tolist() == [left] * 2
 
 
-# ---------------------------------------------------------------- constraints of several kinds
+OTHER = constrain(small_tokenizer("ab", added=["<end>"]), "a", eos_ids=(2,))
+FIVE_IDS = TokenTable.from_transitions(PATH, 0, n_ids=5)
+OUT_OF_RANGE = torch.tensor([[0], [N + 7]])
 
 
-def test_what_is_no_constraint_over_the_one_tokenizer_is_refused():
-    other = of_another_tokenizer("abab")
-    with pytest.raises(ArgumentError, match="constraint 1 is over"):
-        ConstraintLogitsProcessor([OURS, other], PROMPTS, prefix=False)
-    with pytest.raises(ArgumentError, match="constraint 0 is 'abc'"):
-        ConstraintLogitsProcessor("abc", PROMPTS)
-    with pytest.raises(ArgumentError, match="constraint 1 is 'abc'"):
-        ConstraintLogitsProcessor([OURS, "abc"], PROMPTS, prefix=False)
-    with pytest.raises(ArgumentError, match="constraint 1 is over 5 ids"):
-        ConstraintLogitsProcessor([OURS, TokenTable.from_transitions(PATH, 0, n_ids=5)], PROMPTS)
-    with pytest.raises(DecodingError, match="give pad_id"):
-        ConstraintLogitsProcessor(TokenTable.from_transitions(PATH, 0, n_ids=N), PROMPTS)
-    with pytest.raises(TokenOutOfRangeError, match="pad_id 43"):
-        ConstraintLogitsProcessor(OURS, PROMPTS, prefix=False, pad_id=N)
-    with pytest.raises(BufferShapeError, match="attention_mask"):
-        ConstraintLogitsProcessor(OURS, PROMPTS, torch.ones(1, 2))
-    with pytest.raises(TokenOutOfRangeError, match="prompt 1: "):
-        ConstraintLogitsProcessor([OURS, CONSTRAINTS[0]], torch.tensor([[0], [N + 7]]))
+@pytest.mark.parametrize(
+    ("constraints", "options", "error", "match"),
+    [
+        ([OURS, OTHER], {}, ArgumentError, "constraint 1 is over"),
+        ("abc", {}, ArgumentError, "constraint 0 is 'abc'"),
+        ([OURS, "abc"], {}, ArgumentError, "constraint 1 is 'abc'"),
+        ([OURS, FIVE_IDS], {}, ArgumentError, "constraint 1 is over 5 ids"),
+        (NO_END, {}, DecodingError, "give pad_id"),
+        (OURS, {"pad_id": N}, TokenOutOfRangeError, f"pad_id {N}"),
+        (OURS, {"attention_mask": torch.ones(1, 2)}, BufferShapeError, "attention_mask"),
+        (OURS, {"input_ids": OUT_OF_RANGE, "prefix": True}, TokenOutOfRangeError, "prompt 1: "),
+    ],
+)
+def test_what_does_not_fit_the_prompts_and_one_tokenizer_is_refused(
+    constraints, options, error, match
+):
+    with pytest.raises(error, match=match):
+        ConstraintLogitsProcessor(constraints, **{"input_ids": PROMPTS, "prefix": False, **options})
 
 
 def test_padding_on_the_right_is_refused():
     """A model would go on with the padding, and the constraint with the prompt."""
     prompts = torch.tensor([[0, 1, 2], [1, PAD, PAD]])
     mask = torch.tensor([[1, 1, 1], [1, 0, 0]])
-    table = {"prefix": False, "pad_id": PAD}
+    alone = {"prefix": False, "pad_id": PAD}
     for hosted in (ConstraintLogitsProcessor, prefix_allowed_tokens_fn):
         with pytest.raises(PromptError, match=r"prompt 1 has padding .*padding_side"):
             hosted(OURS, prompts, mask)
         with pytest.raises(PromptError, match=r"prompt 1 ends with pad_id .*attention_mask"):
-            hosted(OURS, prompts, **table)
+            hosted(OURS, prompts, **alone)
         hosted(OURS, prompts.flip(1), mask.flip(1), prefix=False)
-        hosted(OURS, prompts, torch.ones_like(mask), **table)  # it says that these are ids
-        hosted(OURS, prompts[1:], **table)  # nothing that it might be as long as
+        hosted(OURS, prompts, torch.ones_like(mask), **alone)  # it says that these are ids
+        hosted(OURS, prompts[1:], **alone)  # nothing that it might be as long as
 
 
 # ---------------------------------------------------------------- generation
@@ -173,27 +166,25 @@ def log_probability(ids, completion):
     """Of the completion and its end, by the model alone."""
     row = torch.tensor([[*ids, *completion, END]])
     with torch.no_grad():
-        logits = MODEL(row).logits[0].to(torch.float32)
-    steps = logits.log_softmax(-1)[len(ids) - 1 : -1].gather(1, row[0, len(ids) :, None])
-    return float(steps.sum())
+        logs = MODEL(row).logits[0].to(torch.float32).log_softmax(-1)
+    return float(logs[range(len(ids) - 1, row.shape[1] - 1), row[0, len(ids) :]].sum())
 
 
-FINITE = [r"[a-d]{2}", r"(true|tr|abc), ?", "ab|b[ac]|12", "d"]
+FINITE = [constraint(regex) for regex in ("[a-d]{2}", "(yes|ye|abc) ?", "ab|b[ac]|12", "d")]
 
 
 @pytest.mark.parametrize("beams", [2, 12, 30])
 def test_beams_enough_for_all_texts_find_the_likeliest(beams):
     """A reference: all texts and their probabilities. With 12 or 30 beams there are fewer
     continuations than beams at some steps; rows are reordered at all of them."""
-    constraints = [constraint(regex) for regex in FINITE]
-    prompts = [TOKENIZER.encode(text) for text in TEXTS[: len(FINITE)]]
+    prompts = [tokenizer().encode(text) for text in TEXTS[: len(FINITE)]]
     inputs = padded(prompts, PAD)
-    masks = ConstraintLogitsProcessor(constraints, **inputs)
+    masks = ConstraintLogitsProcessor(FINITE, **inputs)
     options = {"early_stopping": "never", "length_penalty": 0.0, "num_beams": beams}
     found = MODEL.generate(**inputs, logits_processor=[masks], **OPTIONS, **options)
-    for row, (one, ids) in enumerate(zip(constraints, prompts, strict=True)):
+    for row, (one, ids) in enumerate(zip(FINITE, prompts, strict=True)):
         texts = list(one.automaton(ids).enumerate())
-        result = masks.result(TOKENIZER, row, found[row, inputs["input_ids"].shape[1] :].tolist())
+        result = masks.result(tokenizer(), row, found[row, inputs["input_ids"].shape[1] :].tolist())
         assert result.complete
         assert result.ids in texts
         if beams >= len(texts):
@@ -201,23 +192,20 @@ def test_beams_enough_for_all_texts_find_the_likeliest(beams):
             assert log_probability(ids, result.ids) == pytest.approx(best, abs=1e-4)
 
 
-# ---------------------------------------------------------------- continuous batching
-
-
-def test_every_entry_is_refused_inside_the_guard():
+def test_every_entry_of_continuous_batching_is_refused_inside_the_guard():
     pytest.importorskip("transformers.generation.continuous_batching")
     model, (inputs, masks) = tiny(), processor([0])
-    with only_plain_batching(model):
-        with pytest.raises(UnsupportedFeatureError, match="continuous batching"):
-            model.generate(
-                **inputs, logits_processor=[masks], cache_implementation="paged", **OPTIONS
-            )
-        with pytest.raises(UnsupportedFeatureError, match="continuous batching"):
-            model.generate_batch(inputs["input_ids"].tolist(), logits_processor=[masks])
+    given = {"logits_processor": [masks], **OPTIONS}
+    for entry in (
+        lambda: model.generate(**inputs, cache_implementation="paged", **given),
+        lambda: model.generate_batch(inputs["input_ids"].tolist(), logits_processor=[masks]),
+        lambda: model.continuous_batching_context_manager().__enter__(),
+    ):
         with (
+            only_plain_batching(model),
             pytest.raises(UnsupportedFeatureError, match="continuous batching"),
-            model.continuous_batching_context_manager(),
         ):
-            pass
-        model.generate(**inputs, logits_processor=[masks], **OPTIONS)
+            entry()
+    with only_plain_batching(model):
+        model.generate(**inputs, **given)
     assert "init_continuous_batching" not in vars(model)
