@@ -1,5 +1,5 @@
 """Distributions over answers on a small random model, against brute force: every tokenization, and
-every probability by a pass of its own."""
+every probability by a pass of its own. Samples and weighted populations follow them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from tiny import next_logits
 
 from bpe_automata.errors import BudgetExceededError, PromptError
 from experiments import lab
-from experiments.artefacts import distortion
+from experiments.artefacts import distortion, distortion_study
+from experiments.artefacts.distortion_study import smc
 from experiments.exact import METHODS, AnswerSetError, Trie, laws, pose, total_variation
 from experiments.logprobs import Reader
 from experiments.statistics import clopper_pearson
@@ -156,6 +157,24 @@ def test_samples_follow_the_distributions(case, rng):
         agree(distortion.drawn(tree, column, 400, rng), row[method])
 
 
+def test_one_particle_is_the_masked_distribution_and_many_the_one_given_what_is_allowed(case, rng):
+    """Weighted populations on the trie; allowed by the lift are all tokenizations."""
+    tree, row = case[0], laws(case[0])
+    for column, many in enumerate(("free", "weighted")):
+        one = smc(tree, column, 1, 20_000, rng)
+        assert one == pytest.approx(row[METHODS[column]], abs=0.015)
+        assert smc(tree, column, 20_000, 10, rng) == pytest.approx(row[many], abs=0.01)
+
+
+def test_systematic_resampling_copies_as_often_as_weights_say(rng):
+    weights = rng.random((500, 6))
+    shares = weights / weights.sum(axis=1, keepdims=True)
+    chosen = distortion_study._systematic(np.log(weights), rng)
+    copies = np.stack([(chosen == k).sum(axis=1) for k in range(6)], axis=1)
+    assert (np.abs(copies - 6 * shares) < 1).all()
+    assert (copies - 6 * shares).mean(axis=0) == pytest.approx(0, abs=0.1)
+
+
 def test_a_mask_that_differs_from_the_trie_is_an_error(loaded, rng):
     posed = pose(loaded, *CASES["words"])
     tree = Trie(posed).explore(*WHOLE)
@@ -211,7 +230,21 @@ def test_the_article_comes_out_as_published():
     assert [row["accepting"] for row in rows][1:3] == [2, 1]
 
 
+def rows_of(name):
+    """The rows in the repository."""
+    module, run = lab.load(name), lab.Run(results=lab.ROOT / "none")
+    return lab.good(lab.rows_there(name, module, module.Config(), run)[1])
+
+
+def test_distances_are_the_sums_of_their_parts():
+    """With weights the lift is at 0, and canonical at the rest."""
+    found = distortion_study.points(rows_of("distortion-study"))
+    assert len(found) == 1300
+    for parts in (["tokenization", "myopia", "rest"], ["own share", "step share", "rest"]):
+        assert np.allclose(found[parts].sum(axis=1), found["TV lift"])
+    lift, own, rest = (found[f"TV {name}"] for name in ("lift", "canonical", "weighted"))
+    assert np.allclose(found["own share"], ((lift - own) + (0 - rest)) / 2)
+
+
 def test_all_samples_lie_in_their_intervals():
-    module, run = lab.load("distortion"), lab.Run(results=lab.ROOT / "none")
-    _, rows = lab.rows_there("distortion", module, module.Config(), run)
-    assert all(distortion.inside(lab.good(rows)))
+    assert all(distortion.inside(rows_of("distortion")))
