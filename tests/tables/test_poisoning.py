@@ -9,36 +9,13 @@ import pandas as pd
 import pytest
 from tiny import next_logits
 
+from experiments import words
 from experiments.artefacts import poisoning
-from experiments.artefacts.poisoning import (
-    MEDIAN,
-    compared,
-    measured,
-    next_log_probs,
-    of_way,
-    of_words,
-    ratios,
-)
+from experiments.artefacts.poisoning import compared, of_way, of_words, ratios
 from experiments.statistics import weighted_mean
-from experiments.words import (
-    ANOTHER,
-    CUT,
-    OWN,
-    SMALLEST,
-    TEMPLATES,
-    WAYS,
-    WORDS,
-    OrdinaryTokens,
-    SentenceError,
-    other_ways,
-    sentence,
-)
+from experiments.words import ANOTHER, CUT, OWN, SMALLEST, TEMPLATES, WAYS, WORDS
 
-torch = pytest.importorskip("torch")
-
-
-def spelled(tokenizer, ids):
-    return b"".join(map(tokenizer.token_bytes, ids))
+pytest.importorskip("torch")
 
 
 @pytest.mark.parametrize("category", WORDS)
@@ -46,10 +23,10 @@ def test_every_word_stands_in_templates_that_are_long_enough(category, smollm2_t
     assert len(WORDS[category]) == len(set(WORDS[category])) >= 20
     places = poisoning.Config().distances[-1] + 1
     for word, (_, before, after) in product(WORDS[category], TEMPLATES[category]):
-        text = sentence(smollm2_tokenizer, before, word, after)
+        text = words.sentence(smollm2_tokenizer, before, word, after)
         whole = [*text.before, *text.word, *text.after]
         assert whole == smollm2_tokenizer.encode(before + word + after)
-        assert word.encode() in spelled(smollm2_tokenizer, text.word)
+        assert word.encode() in smollm2_tokenizer.text_bytes(text.word)
         assert len(text.word) <= len(word.encode()) + 1
         assert len(text.after) >= places
 
@@ -57,11 +34,11 @@ def test_every_word_stands_in_templates_that_are_long_enough(category, smollm2_t
 def test_other_ways_spell_the_same(smollm2_tokenizer):
     for word in (" weasel", " library", "学校", " вода", " getUserName", " cat"):
         own = smollm2_tokenizer.encode(word)
-        ways = other_ways(smollm2_tokenizer, own, random.Random(1))
+        ways = words.other_ways(smollm2_tokenizer, own, random.Random(1))
         assert set(ways) <= set(WAYS)
         assert len({tuple(own), *ways.values()}) == 1 + len(ways)
         for ids in ways.values():
-            assert spelled(smollm2_tokenizer, ids) == word.encode()
+            assert smollm2_tokenizer.text_bytes(ids) == word.encode()
             assert smollm2_tokenizer.encode(word) != list(ids)
         if CUT in ways:
             assert len(ways[CUT]) == len(own) + 1
@@ -69,25 +46,16 @@ def test_other_ways_spell_the_same(smollm2_tokenizer):
             assert len(ways[SMALLEST]) >= max(map(len, (own, *ways.values())))
 
 
-def test_a_padded_batch_has_the_distributions_of_each_sequence_alone(tiny_model):
-    start, batch = [3, 1], [[0, 1, 2, 3, 4], [5, 6, 7], [1, 1, 2, 3, 4, 5, 6, 7]]
-    found = next_log_probs(tiny_model, start, batch, (0, 2))
-    for ids, logs in zip(batch, found, strict=True):
-        for log, left in zip(logs, (2, 0), strict=True):
-            alone = next_logits(tiny_model, [*start, *ids[: len(ids) - left]]).log_softmax(-1)
-            assert torch.allclose(log, alone, atol=1e-9)
-
-
 def next_masses(loaded, *parts):
     return next_logits(loaded.model, [i for part in parts for i in part]).softmax(-1)
 
 
 def test_a_word_against_one_pass_for_each_distance(loaded):
-    text = sentence(loaded.tokenizer, "See the", " weasel", " over there, it runs")
-    ways = other_ways(loaded.tokenizer, text.word, random.Random(1))
-    spelled_ = {OWN: text.word, **ways}
-    rows = {row["way"]: row for row in compared(loaded, text, spelled_, (0, 1, 3))}
-    for way, ids in spelled_.items():
+    text = words.sentence(loaded.tokenizer, "See the", " weasel", " over there, it runs")
+    ways = words.other_ways(loaded.tokenizer, text.word, random.Random(1))
+    spelled = {OWN: text.word, **ways}
+    rows = {row["way"]: row for row in compared(loaded, text, spelled, (0, 1, 3))}
+    for way, ids in spelled.items():
         for k, d in enumerate((0, 1, 3)):
             own, other = (
                 next_masses(loaded, text.before, word, text.after[:d]) for word in (text.word, ids)
@@ -104,7 +72,7 @@ def test_the_published_example_against_one_pass_for_each_way(loaded):
     row = ratios(loaded, "weasel")
     encode = loaded.tokenizer.encode
     mammal, fish = encode(" mammal")[0], encode(" fish")[0]
-    ways = OrdinaryTokens(loaded.tokenizer).all_ways(b" shark")
+    ways = words.OrdinaryTokens(loaded.tokenizer).all_ways(b" shark")
     ways = sorted(ways, key=lambda ids: (len(ids), ids))
     own = encode("A weasel shark")[len(encode("A weasel")) :]
     assert len(row["ways"]) == len(ways) > 8
@@ -124,11 +92,11 @@ def test_estimates_by_hand():
 
     every = rows("a", [1.0], [(CUT, 0.1, 2.0), (SMALLEST, 0.3, 3.0)])
     every += rows("b", [1.0], [(CUT, 0.2, 1.0), (ANOTHER, 0.9, 5.0)])
-    near = measured(pd.DataFrame(every))
-    assert of_words(of_way(near, poisoning.ALL), MEDIAN, "tv")[0] == pytest.approx(0.2)
+    near = poisoning.measured(pd.DataFrame(every))
+    assert of_words(of_way(near, poisoning.ALL), poisoning.MEDIAN, "tv")[0] == pytest.approx(0.2)
     assert of_words(of_way(near, CUT), weighted_mean, "extra")[0] == pytest.approx(0.5)
-    assert of_words(of_way(near, ANOTHER), MEDIAN, "tv") == (0.9, 0.9, 0.9)
-    assert of_words(of_way(near, "no such way"), MEDIAN, "tv") is None
+    assert of_words(of_way(near, ANOTHER), poisoning.MEDIAN, "tv") == (0.9, 0.9, 0.9)
+    assert of_words(of_way(near, "no such way"), poisoning.MEDIAN, "tv") is None
 
 
 def test_tokens_that_do_not_spell_their_text_are_refused(smollm2_tokenizer, monkeypatch):
@@ -136,5 +104,5 @@ def test_tokens_that_do_not_spell_their_text_are_refused(smollm2_tokenizer, monk
     looked for one byte too early."""
     encode = smollm2_tokenizer.encode
     monkeypatch.setattr(type(smollm2_tokenizer), "encode", lambda _, text: encode(" " + text))
-    with pytest.raises(SentenceError, match="spell ' See the cat there'"):
-        sentence(smollm2_tokenizer, "See the", " cat", " there")
+    with pytest.raises(words.SentenceError, match="spell ' See the cat there'"):
+        words.sentence(smollm2_tokenizer, "See the", " cat", " there")
