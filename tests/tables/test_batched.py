@@ -62,17 +62,18 @@ def test_each_text_is_the_one_of_decode(model, logits_of, regexes):
     assert len({text.ids for text in found}) > 4
 
 
-def test_without_a_constraint_the_distribution_is_that_of_the_model(model, logits_of):
-    uniforms = drawn_uniforms(0, 4000, 1)
-    found = sample_batch(model, PROMPT, [None] * 4000, uniforms, ends=[END])
-    expected = np.exp(logits_of(PROMPT) - np.logaddexp.reduce(logits_of(PROMPT)))
-    counts = np.zeros(len(expected))
-    for text in found:
-        counts[text.ids[0] if text.ids else END] += 1
-        assert text.ended == (not text.ids)
-    error = np.sqrt(expected * (1 - expected) / 4000)
-    assert (abs(counts / 4000 - expected) < 5 * error + 1e-3).all()
-    assert counts[TOKENIZER.n_ids :].sum() > 0
+def test_without_a_constraint_ids_are_those_of_the_model_and_of_the_numbers(model, logits_of):
+    """Any of its logits may be drawn, those beyond the tokenizer's ids too."""
+    uniforms = drawn_uniforms(0, 200, 2)
+    found = sample_batch(model, PROMPT, [None] * 200, uniforms, ends=[END])
+    for text, numbers in zip(found, uniforms, strict=True):
+        ids = []
+        for number in numbers[: len(text.ids) + text.ended]:
+            logits = logits_of([*PROMPT, *ids])
+            until = np.exp(logits - np.logaddexp.reduce(logits)).cumsum()
+            ids.append(int(np.searchsorted(until, number, side="right")))
+        assert ids == [*text.ids, *[END] * text.ended]
+    assert max(max(text.ids, default=0) for text in found) >= TOKENIZER.n_ids
 
 
 def test_a_text_without_a_constraint_ends_where_it_is_stopped(model):
@@ -85,41 +86,26 @@ def test_a_text_without_a_constraint_ends_where_it_is_stopped(model):
     assert found[1::2] == alone
 
 
-def free_law(logits_of):
-    """(a constraint, the model's distribution over its texts, their mass)."""
-    constraint = constrain(TOKENIZER, r"(abc|ca|bb){1,2}", "lift", eos_ids=[END])
-    found = {}
-
-    def walk(matcher, log_prob):
-        logits = logits_of([*PROMPT, *matcher.ids])
-        logs = logits - np.logaddexp.reduce(logits)
-        for token in matcher.allowed_ids().tolist():
-            if token == END:
-                text = TOKENIZER.decode(matcher.ids)
-                found[text] = found.get(text, 0.0) + np.exp(log_prob + logs[END])
-                continue
-            after = matcher.copy()
-            after.advance(token)
-            walk(after, log_prob + logs[token])
-
-    walk(constraint.matcher(PROMPT), 0.0)
-    total = sum(found.values())
-    return constraint, {text: mass / total for text, mass in found.items()}, total
-
-
 def test_populations_have_the_distribution_of_the_model(logits_of, model):
-    """Of all texts of a constraint, with the weights of all; beside texts in no population."""
-    constraint, law, total = free_law(logits_of)
-    n, size = 40, 64
+    """Of all tokenizations of a constraint, with the weights of all; beside texts in none."""
+    constraint = constrain(TOKENIZER, r"(abc|ca|bb){1,2}", "lift", eos_ids=[END])
+    law = {}
+    for ids in constraint.automaton(PROMPT).enumerate():
+        read = [*ids, END]
+        logits = [logits_of([*PROMPT, *ids[:k]]) for k in range(len(read))]
+        law[ids] = np.exp(
+            sum(each[i] - np.logaddexp.reduce(each) for i, each in zip(read, logits, strict=True))
+        )
+    total, n, size = sum(law.values()), 40, 64
     groups = [*np.repeat(np.arange(n), size).tolist(), *[-1] * 20]
     uniforms = drawn_uniforms(2, len(groups), 9)
     texts = sample_batch(model, PROMPT, [constraint] * len(groups), uniforms, populations=groups)
     weights = np.exp([text.log_weight for text in texts[:-20]])
     shares = dict.fromkeys(law, 0.0)
     for text, weight in zip(texts, weights / weights.sum(), strict=False):
-        shares[TOKENIZER.decode(text.ids)] += weight
+        shares[text.ids] += weight
     assert weights.mean() == pytest.approx(total, rel=0.1)
-    assert sum(abs(shares[text] - p) for text, p in law.items()) / 2 < 0.03
+    assert sum(abs(shares[ids] - p / total) for ids, p in law.items()) / 2 < 0.04
     assert all(text.ended and text.log_weight == 0 for text in texts[-20:])
 
 
