@@ -5,7 +5,6 @@ that enough do not exceed."""
 from __future__ import annotations
 
 from itertools import product
-from math import comb
 
 import numpy as np
 import pytest
@@ -30,26 +29,12 @@ def test_coverage_is_at_least_the_level(p):
 
 
 def test_bootstrap_of_a_mean_is_as_wide_as_theory_says(rng):
+    """Values of one group, here each eight times, say less than unrelated ones."""
     values = rng.normal(size=400)
-    low, high = bootstrap(values, [range(400)], weighted_mean)
-    assert low < values.mean() < high
-    assert high - low == pytest.approx(2 * 1.96 * values.std() / 20, rel=0.1)
-
-
-def test_values_of_one_group_say_less_than_unrelated_ones(rng):
-    values = np.repeat(rng.normal(size=50), 8)
-    together = bootstrap(values, [np.repeat(np.arange(50), 8).tolist()], weighted_mean)
-    apart = bootstrap(values, [range(400)], weighted_mean)
-    widths = [high - low for low, high in (together, apart)]
-    assert widths[0] / widths[1] == pytest.approx(8**0.5, rel=0.15)
-
-
-# Crossed groups: values [rows, columns], in any order, some left out.
-
-
-def crossed(values):
-    rows, columns = np.indices(values.shape)
-    return values.ravel(), [rows.ravel().tolist(), columns.ravel().tolist()]
+    for times, groups in ((1, range(400)), (8, np.repeat(np.arange(400), 8).tolist())):
+        low, high = bootstrap(np.repeat(values, times), [groups], weighted_mean)
+        assert low < values.mean() < high
+        assert high - low == pytest.approx(2 * 1.96 * values.std() / 20, rel=0.1)
 
 
 def test_the_interval_of_crossed_groups_against_all_draws_there_are():
@@ -57,8 +42,9 @@ def test_the_interval_of_crossed_groups_against_all_draws_there_are():
     values = np.array([[1.0, 4.0], [2.0, 16.0], [7.0, 3.0]])
     draws = product(product(range(3), repeat=3), product(range(2), repeat=2))
     means = [values[np.ix_(rows, columns)].mean() for rows, columns in draws]
-    exact = np.quantile(means, [0.1, 0.9])
-    assert bootstrap(*crossed(values), weighted_mean, level=0.8) == pytest.approx(exact, rel=0.05)
+    exact, groups = np.quantile(means, [0.1, 0.9]), np.indices(values.shape).reshape(2, -1).tolist()
+    found = bootstrap(values.ravel(), groups, weighted_mean, level=0.8)
+    assert found == pytest.approx(exact, rel=0.05)
 
 
 @pytest.mark.parametrize(("of_rows", "of_columns"), [(1.0, 1.0), (1.0, 0.1), (0.1, 1.0)])
@@ -78,11 +64,10 @@ def test_intervals_of_crossed_groups_cover(of_rows, of_columns, rng):
 
 @pytest.mark.parametrize("n", [1, 2, 7, 100, 300])
 def test_a_quantile_is_the_smallest_value_that_enough_do_not_exceed(n):
-    """Of 1 to n the share k / n does not exceed k: in whole numbers, percent * n <= 100 * k."""
-    values = list(range(n, 0, -1))
+    """Of 1 to n the share k / n does not exceed k, in whole numbers: percent * n <= 100 * k."""
     for percent in range(101):
-        smallest = next(k for k in range(1, n + 1) if 100 * k >= percent * n)
-        assert quantile(values, percent / 100) == smallest
+        expected = max(1, -(-percent * n // 100))
+        assert quantile(range(n, 0, -1), percent / 100) == expected
 
 
 @pytest.mark.parametrize("n", range(40))
@@ -91,11 +76,10 @@ def test_the_interval_holds_the_median_often_enough_and_no_narrower_one_does(n):
     distribution."""
 
     def misses(k):
-        return 2 * sum(comb(n, i) for i in range(k)) / 2**n
+        return 2 * stats.binom.cdf(k - 1, n, 0.5)
 
     found = median_interval(range(1, n + 1))
-    if n < 6:
-        assert found is None
+    if found is None:
         assert misses(1) > 0.05
         return
     low, high = found
