@@ -10,6 +10,7 @@ from bpe_automata._core.canonical import canonical_automaton
 from bpe_automata._decoding.verification import verify
 from bpe_automata.errors import BudgetExceededError, EmptyLanguageError, PromptError
 from bpe_automata.reference import canonical_trie, compare
+from bpe_automata.testing._inputs import _ids_of_bytes
 
 MOST_STRINGS = 300
 MOST_NEIGHBOURS = 60
@@ -53,15 +54,7 @@ def neighbours(tokenizer, ids):
 
 def ids_of(tokenizer):
     """The ids of each spelling."""
-    return tokenizer.derived("ids of each spelling", _ids_of)
-
-
-def _ids_of(tokenizer):
-    found = {}
-    for token, spelled in enumerate(tokenizer.spellings):
-        if spelled:
-            found.setdefault(spelled, []).append(token)
-    return found
+    return tokenizer.derived("ids of bytes", _ids_of_bytes)[0]
 
 
 def _spellings(data, spelled):

@@ -31,7 +31,7 @@ from bpe_automata.errors import (
 )
 from bpe_automata.testing import added_token
 from bpe_automata.testing._small import matching_decoder
-from support.laws import accepted_iff_encode_gives_the_ids_back, ids_of
+from support.laws import accepted_iff_encode_gives_the_ids_back, ids_of, neighbours
 from support.laws import every_mask_is_that_of_the_trie_of_encode as masks_are_right
 
 TEXTS, REGEXES, RESPELLINGS = 200, 3, 2
@@ -63,35 +63,20 @@ def some_ids(tokenizer: Tokenizer, pieces: Sequence[str]) -> list[list[int]]:
     """What `encode` gives for the texts, other ids for the same bytes, and ids that spell the text
     as it is, even if the normalizer would change it."""
     rng, found = random.Random(2), list[list[int]]()
-    spelled = ids_of(tokenizer)
     for text in texts_of(pieces):
         own = tokenizer.encode(text)
-        found += [own, *(_respelled(tokenizer, own, spelled, rng) for _ in range(RESPELLINGS))]
-        found.append(_spelling(text.encode(), spelled, rng))
+        found += [own, *neighbours(tokenizer, own)[:RESPELLINGS]]
+        found.append(_spelling(text.encode(), ids_of(tokenizer), rng))
     return found
-
-
-def _respelled(
-    tokenizer: Tokenizer, ids: list[int], spelled: dict[bytes, list[int]], rng: random.Random
-) -> list[int]:
-    """The ids with a stretch of up to four written by other tokens."""
-    first = rng.randint(0, len(ids))
-    last = min(len(ids), first + rng.randint(1, 4))
-    stretch = b"".join(map(tokenizer.token_bytes, ids[first:last]))
-    return [*ids[:first], *_spelling(stretch, spelled, rng), *ids[last:]]
 
 
 def _spelling(data: bytes, spelled: dict[bytes, list[int]], rng: random.Random) -> list[int]:
     """Random ids for the bytes, up to where no token goes on."""
-    left, made, longest = data, list[int](), max(map(len, spelled))
-    while left:
-        parts = [left[:k] for k in range(1, min(len(left), longest) + 1) if left[:k] in spelled]
-        if not parts:
-            break
-        part = rng.choice(parts)
-        made.append(rng.choice(spelled[part]))
-        left = left[len(part) :]
-    return made
+    parts = [data[:k] for k in range(1, len(data) + 1) if data[:k] in spelled]
+    if not parts:
+        return []
+    part = rng.choice(parts)
+    return [rng.choice(spelled[part]), *_spelling(data[len(part) :], spelled, rng)]
 
 
 def language_is(regex: str, alphabet: str, longest: int, engine: Any = re) -> None:
@@ -137,18 +122,10 @@ def trained(pieces: tuple[str, ...], byte_level: bool, space: str) -> tuple[Json
     tokenizer = tokenizers.Tokenizer(models.BPE())
     if byte_level:
         tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(False, use_regex=False)
-    alphabet = {c for text in texts for c in (_mapped(text) if byte_level else text)}
-    trainer = trainers.BpeTrainer(
-        vocab_size=len(alphabet) + 40, show_progress=False, max_token_length=6
-    )
+    trainer = trainers.BpeTrainer(vocab_size=60, show_progress=False, max_token_length=6)
     tokenizer.train_from_iterator(texts, trainer)
     model = json.loads(tokenizer.to_str())["model"]
     return model["vocab"], model["merges"]
-
-
-def _mapped(text: str) -> str:
-    pieces = pre_tokenizers.ByteLevel(False, use_regex=False).pre_tokenize_str(text)
-    return "".join(piece for piece, _ in pieces)
 
 
 def make(
@@ -162,33 +139,27 @@ def make(
     vocabulary: Sequence[str] = (),
     merges: Sequence[tuple[str, str]] | None = None,
     more: Sequence[str] = (),
-    post_processor: Json | None = None,
-    truncation: Json | None = None,
-    padding: Json | None = None,
+    around: Json | None = None,
     **model: Any,
 ) -> Json:
     """The content of a `tokenizer.json`. `vocabulary`, `merges`: instead of trained ones; `more`:
     tokens that no merge makes; `added`: contents or entries without ids; `decoder`: if not given,
-    the one that matches; `model`: its fields."""
+    the one that matches; `around`: other fields; `model`: its fields."""
     fallback = bool(model.get("byte_fallback"))
-    decoder = decoder or matching_decoder(normalizer, pretokenizer, fallback)
     known, pairs = trained(tuple(pieces), byte_level, space)
-    tokens = [*(vocabulary or sorted(known, key=lambda token: int(known[token]))), *more]
+    tokens = [*(vocabulary or sorted(known, key=known.__getitem__)), *more]
     entries = [added_token(entry) if isinstance(entry, str) else entry for entry in added]
     ids = {t: i for i, t in enumerate(dict.fromkeys([*tokens, *(e["content"] for e in entries)]))}
     numbered = [{"id": ids[entry["content"]], **entry} for entry in entries]
     table = (() if vocabulary else pairs) if merges is None else merges
-    bpe = {"type": "BPE", "vocab": {token: ids[token] for token in tokens}}
-    return {
-        "version": "1.0",
-        "truncation": truncation,
-        "padding": padding,
-        "post_processor": post_processor,
+    data: Json = json.loads(tokenizers.Tokenizer(models.BPE()).to_str())
+    data["model"] |= {"vocab": {token: ids[token] for token in tokens}, "merges": table, **model}
+    return data | {
         "added_tokens": sorted(numbered, key=lambda entry: int(entry["id"])),
         "normalizer": normalizer,
         "pre_tokenizer": pretokenizer,
-        "decoder": decoder,
-        "model": {**bpe, "merges": [list(pair) for pair in table], **model},
+        "decoder": decoder or matching_decoder(normalizer, pretokenizer, fallback),
+        **(around or {}),
     }
 
 
@@ -199,8 +170,8 @@ def library(data: Json) -> tokenizers.Tokenizer:
 
 def encodes_otherwise(data: Json, without: Json, pieces: Sequence[str]) -> bool:
     """Does the component change the ids of some text?"""
-    ours, theirs = library(data), library(without)
-    return any(ours.encode(text).ids != theirs.encode(text).ids for text in texts_of(pieces))
+    both = (library(made).encode_batch(texts_of(pieces)) for made in (data, without))
+    return any(one.ids != other.ids for one, other in zip(*both, strict=True))
 
 
 def never(data: Json, without: Json, pieces: Sequence[str]) -> bool:

@@ -20,20 +20,23 @@ from support.making import Case, library, named, obey, texts_of
 
 GGUF = "GGUF `gpt2`: `tokenizer.ggml.pre`"
 GGML = "tokenizer.ggml."
+SENTENCEPIECE, TIKTOKEN = "SentencePiece `.model`", "tiktoken `pattern`, `normalize`"
 SPECIAL = {"<|end|>": 300}
 ALSO = {"kimi-k2": ("日", "A"), "exaone-moe": ("\u0301", "\r")}
 """What the patterns of these words tell apart besides."""
 
 
-def reads(name, load, truth, pieces=TEXT, variant="", long=False, section="source"):
+def reads(name, load, truth, pieces=TEXT, variant="", long=False, section="source", unlike=None):
     """`load(folder)` gives a tokenizer that obeys the laws and encodes as `truth()` does: the
-    library that is the reference, given the same without going through this package."""
+    library that is the reference, given the same without going through this package. `unlike()`,
+    the library without what the case is about, encodes otherwise."""
 
     def check(folder):
-        tokenizer, encode = load(folder), truth()
+        tokenizer, encode, texts = load(folder), truth(), texts_of(pieces)
         obey(tokenizer, pieces)
-        for text in texts_of(pieces):
-            assert tokenizer.encode(text) == encode(text)
+        found = [tokenizer.encode(text) for text in texts]
+        assert found == [encode(text) for text in texts]
+        assert unlike is None or found != [unlike()(text) for text in texts]
 
     return Case(section, name, False, check, variant, long)
 
@@ -118,14 +121,10 @@ def encoding_by_name(folder):
         return Tokenizer.load("gpt-4o")
 
 
-def in_tiktoken(name, pattern, variant=""):
+def in_tiktoken(name, pattern):
     """A pattern in the dialect of tiktoken, fancy-regex."""
-
-    def load(folder):
-        return rank_file(folder, SPECIAL, pattern)
-
-    truth = of_ranks(SPECIAL, pattern=pattern)
-    return reads(name, load, truth, variant=variant, section="tiktoken `pattern`, `normalize`")
+    load = partial(rank_file, special=SPECIAL, pattern=pattern)
+    return reads(name, load, of_ranks(SPECIAL, pattern=pattern), section=TIKTOKEN)
 
 
 def of_gguf(word):
@@ -161,11 +160,12 @@ def words():
     first: dict[str, str] = {}
     for word, told in WORDS.items():
         same = first.setdefault(json.dumps(told), word)
-        if same == word:
-            pieces = (*TEXT, *ALSO.get(word, ()))
-            yield reads(f"`{word}`", gguf(pre=word), of_gguf(word), pieces, section=GGUF)
-        else:
-            yield Case(GGUF, f"`{word}`", False, partial(is_the_same, word, same))
+        pieces = (*TEXT, *ALSO.get(word, ()))
+        yield (
+            reads(f"`{word}`", gguf(pre=word), of_gguf(word), pieces, section=GGUF)
+            if same == word
+            else Case(GGUF, f"`{word}`", False, partial(is_the_same, word, same))
+        )
 
 
 def is_the_same(word, other, folder):
@@ -194,16 +194,9 @@ def processor(pieces=PIECES, **changes):
 
 def option(name, given, without=None, pieces=TEXT, variant=""):
     """sentencepiece with an option, beside sentencepiece without it."""
-
-    def check(folder):
-        tokenizer, ours = sentencepiece(folder, **given), processor(**given)
-        theirs = processor(**(without or {}))
-        obey(tokenizer, pieces)
-        texts = texts_of(pieces)
-        assert [tokenizer.encode(text) for text in texts] == [ours(text) for text in texts]
-        assert any(ours(text) != theirs(text) for text in texts)
-
-    return Case("SentencePiece `.model`", name, False, check, variant)
+    load, truth = lambda folder: sentencepiece(folder, **given), partial(processor, **given)
+    unlike = partial(processor, **(without or {}))
+    return reads(name, load, truth, pieces, variant, section=SENTENCEPIECE, unlike=unlike)
 
 
 def no_option(name, component, says="", variant="", **changes):
@@ -211,7 +204,7 @@ def no_option(name, component, says="", variant="", **changes):
         sentencepiece(folder)  # without it, it is read
         return sentencepiece(folder, **changes)
 
-    return does_not("SentencePiece `.model`", name, load, component, says, variant)
+    return does_not(SENTENCEPIECE, name, load, component, says, variant)
 
 
 def with_piece(*pieces):
@@ -253,16 +246,6 @@ CL100K = (
     r"\s++$|\s*[\r\n]|\s+(?!\S)|\s"
 )
 """Source: tiktoken, tiktoken_ext/openai_public.py."""
-
-TIKTOKEN = [
-    in_tiktoken("cl100k's", CL100K),
-    in_tiktoken("`^`", r"^a+|[ab]| +"),
-    in_tiktoken(r"`\pL`", r"\pL+|\PL"),
-    in_tiktoken("lost gaps", "[a-z]+"),
-    reads("`NFC`", lambda folder: rank_file(folder, SPECIAL, normalize="NFC"),
-          of_ranks(SPECIAL, normalize=partial(unicodedata.normalize, "NFC")),
-          (*TEXT, "e", "e\u0301", "<|end|>", "\u0338"), section="tiktoken `pattern`, `normalize`"),
-]  # fmt: skip
 
 # ---------------------------------------------------------------- names
 
@@ -315,5 +298,11 @@ CASES = [
              lambda folder: rank_file(folder, {"<|x": 300, "<|x|>": 301}), "special tokens"),
     *(by_name(name) for name in names() if name != "tekken"),
     *OPTIONS,
-    *TIKTOKEN,
+    in_tiktoken("cl100k's", CL100K),
+    in_tiktoken("`^`", r"^a+|[ab]| +"),
+    in_tiktoken(r"`\pL`", r"\pL+|\PL"),
+    in_tiktoken("lost gaps", "[a-z]+"),
+    reads("`NFC`", lambda folder: rank_file(folder, SPECIAL, normalize="NFC"),
+          of_ranks(SPECIAL, normalize=partial(unicodedata.normalize, "NFC")),
+          (*TEXT, "e", "e\u0301", "<|end|>", "\u0338"), section=TIKTOKEN),
 ]  # fmt: skip
