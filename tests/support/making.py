@@ -16,7 +16,6 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,7 @@ import pytest
 import tokenizers
 from tokenizers import models, pre_tokenizers, trainers
 
-from bpe_automata import Tokenizer, compile_regex, constrain
+from bpe_automata import Tokenizer, constrain
 from bpe_automata.errors import (
     BpeAutomataError,
     UnsupportedTokenizerError,
@@ -77,16 +76,6 @@ def _spelling(data: bytes, spelled: dict[bytes, list[int]], rng: random.Random) 
         return []
     part = rng.choice(parts)
     return [rng.choice(spelled[part]), *_spelling(data[len(part) :], spelled, rng)]
-
-
-def language_is(regex: str, alphabet: str, longest: int, engine: Any = re) -> None:
-    """The regex's texts up to a length are those that `engine.fullmatch` finds, and there are some
-    of each kind. `engine`: `re`, or the package `regex`."""
-    dfa = compile_regex(regex)
-    words = ["".join(w) for n in range(longest + 1) for w in product(alphabet, repeat=n)]
-    accepted = [word for word in words if dfa.accepts(word.encode())]
-    assert accepted == [word for word in words if engine.fullmatch(regex, word)]
-    assert 0 < len(accepted) < len(words)
 
 
 @dataclass(frozen=True)
