@@ -121,32 +121,26 @@ STEPS = st.one_of(
 
 @given(steps=st.lists(STEPS, max_size=4), texts=st.lists(TEXTS, min_size=20, max_size=40))
 @examples(60)
-def test_filters_accept_what_the_sequence_leaves(steps: list, texts: list[str]) -> None:
+def test_filters_and_their_product_accept_what_the_sequence_leaves(steps, texts) -> None:
     whole = normalizers.Sequence(steps)
     try:
-        accepts = reader(*steps).accepts
+        each = reader(*steps)
     except UnsupportedTokenizerError:
         return
     for text in texts:
         once = whole.normalize_str(text)
         for candidate in (text, once, whole.normalize_str(once)):
-            assert accepts(candidate) == (whole.normalize_str(candidate) == candidate)
+            expected = whole.normalize_str(candidate) == candidate
+            assert each.accepts(candidate) == by_product(each.filters, candidate) == expected
 
 
-@given(steps=st.lists(st.sampled_from(SINGLE), max_size=3), texts=st.lists(TEXTS, max_size=30))
-@examples(20)
-def test_the_product_accepts_what_all_filters_accept(steps: list, texts: list[str]) -> None:
-    try:
-        filters = filters_of(read(*steps).steps, Oniguruma())
-    except UnsupportedTokenizerError:
-        return
-    all_of_them = Reader(filters)
-    for text in [*texts, *map(normalizers.Sequence(steps).normalize_str, texts)]:
-        points = np.array(list(map(ord, text)), dtype=np.int64)
-        together, state = product(filters, classes_of(filters, points)), 0
-        for place in range(len(text)):
-            state = state if state < 0 else int(together.next[state, place])
-        assert all_of_them.accepts(text) == (state >= 0 and bool(together.ends[state]))
+def by_product(filters: tuple[TableFilter, ...], text: str) -> bool:
+    """Over the characters of one text."""
+    points = np.array(list(map(ord, text)), dtype=np.int64)
+    together, state = product(filters, classes_of(filters, points)), 0
+    for place in range(len(text)):
+        state = state if state < 0 else int(together.next[state, place])
+    return state >= 0 and bool(together.ends[state])
 
 
 @pytest.mark.parametrize("k", range(len(REPLACEMENTS)))

@@ -13,8 +13,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from support import examples
 from support.sources import CL100K
-from support.steps import metaspace, prefixed
-from tokenizers import Regex, pre_tokenizers
+from support.steps import BEHAVIORS, metaspace, prefixed
 
 from bpe_automata._core.canonical import canonical_automaton
 from bpe_automata._tokenizer.description import Prefix, SplitRule
@@ -27,7 +26,7 @@ from bpe_automata._tokenizer.sources.json_vocabulary import byte_to_char, char_t
 from bpe_automata._tokenizer.sources.published import GPT2, LLAMA3, O200K, QWEN, TEKKEN
 from bpe_automata.errors import BudgetExceededError, UnsupportedTokenizerError
 from bpe_automata.reference import readings
-from bpe_automata.testing import ADVERSARIAL, byte_level, sequence, small_tokenizer, split
+from bpe_automata.testing import byte_level, sequence, small_tokenizer, split, texts
 
 DEPLOYED = {
     "gpt2": GPT2,
@@ -82,9 +81,7 @@ def tiktoken_pieces(pattern: str, text: str) -> list[str]:
     return [encoding.decode_single_token_bytes(i).decode() for i in ids]
 
 
-ADVERSE = st.lists(st.sampled_from(ADVERSARIAL), max_size=14).map("".join)
 SMALL = st.text(st.sampled_from("aaabbbcAB1 \n'é日"), max_size=9)
-BEHAVIORS = ("isolated", "removed", "merged_with_previous", "merged_with_next", "contiguous")
 
 
 def patterns(dialect):
@@ -112,39 +109,34 @@ def _any_of(piece):
     return st.lists(branch, min_size=1, max_size=3).map("|".join)
 
 
-def onig_split(pattern, behavior="isolated", invert=False):
-    try:
-        return pre_tokenizers.Split(Regex(pattern), behavior, invert)
-    except Exception:  # Oniguruma rejects it, so no tokenizer has it
-        assume(False)
-
-
-def both(dialect, pattern, options):
+def both(dialect, pattern, behavior="Isolated", invert=False):
     """Our readings, and the library's pieces. tiktoken drops the text between matches."""
     if dialect == "fancy-regex":
         pytest.importorskip("tiktoken", reason="tiktoken is missing: pip install tiktoken")
         rule = SplitRule("regex", pattern, "removed", invert=True)
         return readings_by([rule], FancyRegex()), lambda text: tiktoken_pieces(pattern, text)
-    behavior, invert = options["behavior"], options.get("invert", False)
-    step = onig_split(pattern, behavior, invert)
-    rule = SplitRule("regex", pattern, behavior.replace("_", ""), invert)
+    try:
+        step = backend(split({"Regex": pattern}, behavior, invert))
+    except Exception:  # Oniguruma rejects it, so no tokenizer has it
+        assume(False)
+    rule = SplitRule("regex", pattern, behavior.lower(), invert)
     return readings_by([rule], Oniguruma()), lambda text: own_pieces(step, text)
 
 
 @pytest.mark.parametrize("name", DEPLOYED)
 @pytest.mark.parametrize("dialect", ["oniguruma", "fancy-regex"])
 def test_deployed_patterns(dialect, name):
-    read, pieces = both(dialect, DEPLOYED[name], {"behavior": "isolated"})
+    read, pieces = both(dialect, DEPLOYED[name])
 
     @examples(50)
-    @given(ADVERSE)
+    @given(texts())
     def law(text):
         assert read(text) == readings_of(pieces(text), text)
 
     law()
 
 
-OPTIONS = st.fixed_dictionaries({"behavior": st.sampled_from(BEHAVIORS), "invert": st.booleans()})
+OPTIONS = st.tuples(st.sampled_from(BEHAVIORS), st.booleans())
 
 
 @pytest.mark.parametrize("dialect", ["oniguruma", "fancy-regex"])
@@ -152,7 +144,7 @@ OPTIONS = st.fixed_dictionaries({"behavior": st.sampled_from(BEHAVIORS), "invert
 @given(st.data(), OPTIONS, st.lists(SMALL, min_size=1, max_size=8))
 def test_random_patterns(dialect, data, options, some):
     """Priorities, lazy and nested repetition, lookahead: as the regex engine backtracks."""
-    read, pieces = both(dialect, data.draw(patterns(dialect)), options)
+    read, pieces = both(dialect, data.draw(patterns(dialect)), *options)
     for text in some:
         assert read(text) == readings_of(pieces(text), text)
 
@@ -169,14 +161,14 @@ AHEAD = [
 
 
 @pytest.mark.parametrize("pattern", AHEAD)
-@pytest.mark.parametrize("behavior", ["isolated", "contiguous", "merged_with_next"])
+@pytest.mark.parametrize("behavior", ["Isolated", "Contiguous", "MergedWithNext"])
 def test_looking_ahead_at_the_end_of_a_pattern(pattern, behavior):
-    read, pieces = both("oniguruma", pattern, {"behavior": behavior})
+    read, pieces = both("oniguruma", pattern, behavior)
     rng = random.Random(pattern)
     letters = "1234٣a_ .é" if "d" in pattern else "aabbc"
-    texts = ["".join(rng.choices(letters, k=rng.randrange(13))) for _ in range(400)]
-    assert any(len(pieces(text)) > 2 for text in texts)
-    for text in texts:
+    some = ["".join(rng.choices(letters, k=rng.randrange(13))) for _ in range(400)]
+    assert any(len(pieces(text)) > 2 for text in some)
+    for text in some:
         assert read(text) == readings_of(pieces(text), text), text
 
 
@@ -195,7 +187,7 @@ def test_looking_ahead_at_the_end_of_a_pattern(pattern, behavior):
     ],
 )
 def test_where_the_dialects_differ_each_is_followed(pattern, text, dialect):
-    read, pieces = both(dialect, pattern, {"behavior": "removed", "invert": True})
+    read, pieces = both(dialect, pattern, "Removed", True)
     assert read(text) == readings_of(pieces(text), text)
 
 
@@ -206,7 +198,7 @@ FOLDING = st.text(st.sampled_from("sStTfiIkKßẞſﬀﬁﬃﬅﬆʼ"), max_size
 @examples(60)
 @given(FOLDED, st.lists(FOLDING, min_size=1, max_size=8))
 def test_random_runs_without_regard_to_case(letters, some):
-    read, pieces = both("oniguruma", f"(?i:{''.join(letters)})|.", {"behavior": "isolated"})
+    read, pieces = both("oniguruma", f"(?i:{''.join(letters)})|.")
     for text in some:
         assert read(text) == readings_of(pieces(text), text)
 
@@ -246,9 +238,8 @@ def test_what_is_not_modelled_is_refused_by_name(pattern, why, dialect):
 
 # ---------------------------------------------------------------- pretokenizers
 
-NAMED = ("Isolated", "Removed", "MergedWithPrevious", "MergedWithNext", "Contiguous")
 TEXTS = st.one_of(
-    st.lists(st.sampled_from(ADVERSARIAL), max_size=14).map("".join),
+    texts(),
     st.lists(st.sampled_from((*"ab1.,¿_ \n\t", "  ", "٣", "日", "\u3000", "é")), max_size=12).map(
         "".join
     ),
@@ -286,13 +277,13 @@ STEPS = (
     *(digits(), digits(False), {"type": "Whitespace"}, {"type": "WhitespaceSplit"}),
     *({"type": "BertPreTokenizer"}, {"type": "FixedLength", "length": 2}),
     *({"type": "CharDelimiterSplit", "delimiter": d} for d in "a "),
-    *({"type": "Punctuation", "behavior": b} for b in NAMED),
+    *({"type": "Punctuation", "behavior": b} for b in BEHAVIORS),
     *(
         metaspace(scheme, divide)
         for scheme in ("always", "first", "never")
         for divide in (True, False)
     ),
-    *(split({"String": s}, b) for s in (" ", "▁", "a▁", ".") for b in NAMED[:4]),
+    *(split({"String": s}, b) for s in (" ", "▁", "a▁", ".") for b in BEHAVIORS[:4]),
     *(split({"Regex": p}) for p in (r"\p{N}{1,3}", r"\s+(?!\S)|\s+", "[ab]++", "a+?b|a$")),
     *(byte_level(True), prefixed(False), prefixed()),
 )

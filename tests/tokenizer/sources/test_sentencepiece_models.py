@@ -14,7 +14,7 @@ from support.files import NORMAL, UNUSED, USER, sentencepiece_proto
 from bpe_automata._tokenizer.source import Source
 from bpe_automata._tokenizer.sources.implied_merges import leftmost_first, run_merges
 from bpe_automata.errors import BrokenTokenizerError, UnsupportedTokenizerError
-from bpe_automata.reference._encode import Encoder
+from bpe_automata.reference import Encoder, bpe
 
 pytest.importorskip("sentencepiece")
 pytest.importorskip("google.protobuf")
@@ -80,20 +80,6 @@ def test_broken_models() -> None:
 # ---------------------------------------------------------------- runs of one character
 
 
-def by_rank(n: int, merges: list[tuple[int, int]]) -> list[int]:
-    """The table is proper, so one sweep from the left for each rank is BPE."""
-    parts = [1] * n
-    for merge in merges:
-        merged: list[int] = []
-        for part in parts:
-            if merged and (merged[-1], part) == merge:
-                merged[-1] += part
-            else:
-                merged.append(part)
-        parts = merged
-    return parts
-
-
 def slow_leftmost_first(n: int, lengths: set[int]) -> list[int]:
     parts = [1] * n
     while True:
@@ -109,9 +95,10 @@ def slow_leftmost_first(n: int, lengths: set[int]) -> list[int]:
 def test_a_table_is_equal_or_there_is_none(longer: set[int]) -> None:
     lengths = {1, *longer}
     merges = run_merges(lengths)
+    ranks = {pair: (rank, sum(pair)) for rank, pair in enumerate(merges or ())}
     assert merges is not None or lengths != {*range(1, 17)}
     for n in range(1, 90):
         result = slow_leftmost_first(n, lengths)
         assert leftmost_first(n, lengths) == result
         if merges is not None:
-            assert by_rank(n, merges) == result
+            assert bpe([1] * n, ranks) == result
