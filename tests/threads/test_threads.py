@@ -20,17 +20,20 @@ import sys
 import sysconfig
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from multiprocessing.pool import ThreadPool
 from pathlib import Path
 from typing import Any
 
 import pytest
-from objects import KINDS, Trace, all_asked, asked, made, trained
+from objects import KINDS, Trace, all_asked, made, trained
+from support import process
 
 from bpe_automata import Tokenizer
 from bpe_automata._budget import Budget, spending
 from bpe_automata._decoding import batches
-from bpe_automata._sharing import Lock, locked
-from bpe_automata.errors import BudgetExceededError, MissingDependencyError
+from bpe_automata._sharing import Lock
+from bpe_automata.errors import BudgetExceededError
 
 N_THREADS = 8
 SHORT, LONG = 5, 1000
@@ -49,41 +52,48 @@ def often(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def run(*works: Callable[[], Any]) -> list[Any]:
-    """What each gives, in a thread of its own."""
-    found: list[Any] = [None] * len(works)
+    """What each gives, in a thread of its own; they begin together."""
     barrier = threading.Barrier(len(works))
 
-    def work(k: int) -> None:
+    def begun(work: Callable[[], Any]) -> Any:
         barrier.wait(SLOWEST)
-        found[k] = works[k]()
+        return work()
 
-    threads = [threading.Thread(target=work, args=(k,), daemon=True) for k in range(len(works))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(SLOWEST)
-        assert not thread.is_alive(), "threads wait for each other"
-    return found
+    with ThreadPool(len(works)) as pool:
+        return pool.map_async(begun, works, chunksize=1).get(SLOWEST)
 
 
-def orders_of(rng: random.Random) -> list[list[str]]:
-    """The same for all threads, which then ask the same at the same time, or not."""
-    names = rng.sample(sorted(KINDS.keys() - {"matcher", "listed"}), len(KINDS) - 2)
-    if rng.random() < 0.5:
-        return [names] * N_THREADS
-    return [rng.sample(names, len(names)) for _ in range(N_THREADS)]
+@contextmanager
+def held(lock: Lock) -> Iterator[None]:
+    """Another thread has the lock meanwhile."""
+    begun, over = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with lock:
+            begun.set()
+            over.wait(SLOWEST)
+
+    holder = threading.Thread(target=hold, daemon=True)
+    holder.start()
+    assert begun.wait(SLOWEST)
+    try:
+        yield
+    finally:
+        over.set()
+        holder.join(SLOWEST)
 
 
 def compare(fresh: Tokenizer, want: dict[str, Trace], seed: int) -> None:
-    """Threads on fresh objects, and one after them: nothing may be wrong for good."""
-    objects = made(fresh)
+    """Threads that ask fresh objects the same at the same time, or each in an order of its own;
+    and one after them: nothing may be wrong for good."""
+    objects, rng = made(fresh), random.Random(seed)
+    shared = sorted(KINDS.keys() - {"matcher", "listed"})
+    orders = [rng.sample(shared, len(shared)) for _ in range(N_THREADS)]
+    if rng.random() < 0.5:
+        orders = orders[:1] * N_THREADS
 
-    def seen(order: list[str]) -> dict[str, Trace]:
-        return {name: asked(name, objects[name]) for name in order}
-
-    for found in run(
-        *(lambda order=order: seen(order) for order in orders_of(random.Random(seed)))
-    ):
+    works = (lambda order=order: all_asked({n: objects[n] for n in order}) for order in orders)
+    for found in run(*works):
         assert found == {name: want[name] for name in found}
     assert all_asked(objects) == want
     assert all_asked(made(fresh)) == want
@@ -110,32 +120,20 @@ def test_threads_on_a_deployed_tokenizer(often: None, smollm2_tokenizer: Tokeniz
 def test_nothing_brings_the_lock_of_the_interpreter_back() -> None:
     """A library that is not made for free threads turns it on again when it is imported."""
     code = "import sys, bpe_automata; bpe_automata.compile_regex('a'); print(sys._is_gil_enabled())"
-    command = [sys.executable, "-X", "gil=0", "-W", "error", "-c", code]
-    shown = subprocess.run(command, capture_output=True, text=True, check=True, timeout=SLOWEST)
-    assert shown.stdout.split() == ["False"]
+    assert process(code, PYTHON_GIL=0, PYTHONWARNINGS="error").stdout.split() == ["False"]
 
 
-def test_constraints_of_one_tokenizer_do_not_wait_for_one_another() -> None:
-    """One is in the middle of a long call, as far as the others can see."""
+def test_a_lock_is_waited_for_by_its_own_constraint_alone_and_no_longer_than_the_budget() -> None:
+    """One constraint of a tokenizer is in the middle of a long call, as far as others can see."""
     objects = made(Tokenizer.from_json(FILES[0]))
-    others = ("own", "lift", "schema", "within", "server")
-    begun, over = threading.Event(), threading.Event()
-
-    def hold() -> None:
-        with objects["canonical"].engine.product.lock:
-            begun.set()
-            over.wait(SLOWEST)
-
-    holder = threading.Thread(target=hold, daemon=True)
-    holder.start()
-    assert begun.wait(SLOWEST)
-    try:
+    others = {name: objects[name] for name in ("own", "lift", "schema", "within", "server")}
+    with held(objects["canonical"].engine.product.lock):
         with spending(Budget(max_seconds=SLOWEST / 4)):  # the most that one waits for a lock
-            seen = {name: asked(name, objects[name]) for name in others}
-    finally:
-        over.set()
-        holder.join(SLOWEST)
-    assert seen == {name: asked(name, objects[name]) for name in others}
+            seen = all_asked(others)
+        with pytest.raises(BudgetExceededError, match="seconds"), spending(Budget(max_seconds=0.1)):
+            objects["canonical"].matcher()
+    assert seen == all_asked(others)
+    assert objects["canonical"].matcher().allowed_ids().size  # the lock is free again
 
 
 def test_nothing_is_called_when_a_lock_goes() -> None:
@@ -149,72 +147,39 @@ def test_nothing_is_called_when_a_lock_goes() -> None:
     assert called == []
 
 
-def test_waiting_for_a_lock_ends_with_the_budget() -> None:
-    class Guarded:
-        lock = Lock()
+# ---------------------------------------------------------------- other processes
 
-        @locked
-        def ask(self) -> None:
-            """Nothing."""
-
-    guarded, held, over = Guarded(), threading.Event(), threading.Event()
-
-    def hold() -> None:
-        with guarded.lock:
-            held.set()
-            over.wait(SLOWEST)
-
-    def wait() -> str:
-        held.wait(SLOWEST)
-        try:
-            with spending(Budget(max_seconds=0.05)):
-                guarded.ask()
-        except BudgetExceededError as error:
-            return error.resource
-        finally:
-            over.set()
-        return "no error"
-
-    assert run(hold, wait) == [None, "seconds"]
-    guarded.ask()  # the lock is free again
+PROGRAM = """
+import pickle, sys
+from objects import all_asked
+sent = pickle.load(sys.stdin.buffer)
+found = [all_asked({name: pickle.loads(x) for name, x in one.items()}) for one in sent]
+sys.stdout.buffer.write(pickle.dumps(found))
+"""
 
 
-# ---------------------------------------------------------------- pickling
-
-
-@pytest.mark.parametrize("data", FILES, ids=range(len(FILES)))
-def test_objects_travel_as_what_they_were_made_of(data: dict[str, Any]) -> None:
-    """What was found of them lazily stays here."""
-    for name, found in made(Tokenizer.from_json(data)).items():
-        if KINDS[name].travels and not isinstance(found, Exception):
-            fresh = pickle.dumps(found)
-            want = asked(name, found)
-            assert len(fresh) == len(pickle.dumps(found)) < 100_000, name
-            assert asked(name, pickle.loads(fresh)) == want, name
-
-
-def test_they_travel_to_a_new_process() -> None:
-    objects = made(Tokenizer.from_json(FILES[0]))
-    errors = [found for found in objects.values() if isinstance(found, Exception)]
-    assert all(isinstance(error, MissingDependencyError) for error in errors)
-    sent = {name: objects[name] for name, kind in KINDS.items() if kind.travels}
-    program = (
-        "import pickle, sys; from objects import all_asked; "
-        "sys.stdout.buffer.write(pickle.dumps(all_asked(pickle.load(sys.stdin.buffer))))"
-    )
-    here = os.pathsep.join(map(os.fspath, (Path(__file__).parent, Path(__file__).parents[2])))
+def test_objects_travel_as_what_they_were_made_of() -> None:
+    """To a process that begins anew, which sees what is seen here. What was found of them lazily
+    stays here."""
+    sent, want = [], []
+    for data in FILES:
+        every = made(Tokenizer.from_json(data))
+        objects = {name: found for name, found in every.items() if KINDS[name].travels}
+        sent.append({name: pickle.dumps(found) for name, found in objects.items()})
+        want.append(all_asked(objects))
+        for name, fresh in sent[-1].items():
+            assert len(fresh) == len(pickle.dumps(objects[name])) < 100_000, name
+    here = Path(__file__).parent
     done = subprocess.run(
-        [sys.executable, "-c", program],
+        [sys.executable, "-c", PROGRAM],
         input=pickle.dumps(sent),
-        capture_output=True,
+        stdout=subprocess.PIPE,
         check=True,
         timeout=SLOWEST,
-        env={**os.environ, "PYTHONPATH": here},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (here, *here.parents[:2])))},
     )
-    assert pickle.loads(done.stdout) == all_asked(sent)
+    assert pickle.loads(done.stdout) == want
 
-
-# ---------------------------------------------------------------- fork
 
 forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 quiet = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
@@ -234,25 +199,24 @@ def in_child(work: Callable[[], bool]) -> bool:
 
 @forks
 @quiet
-def test_a_child_forked_in_the_middle_of_masks() -> None:
+@pytest.mark.parametrize("trial", range(6))
+def test_a_child_forked_in_the_middle_of_masks(trial: int) -> None:
     """Of threads that hold locks: the child has none of the threads, and needs the locks."""
     want = all_asked(made(Tokenizer.from_json(FILES[0])))
-    for trial in range(6):
-        tokenizer, over = Tokenizer.from_json(FILES[0]), threading.Event()
+    tokenizer, over = Tokenizer.from_json(FILES[0]), threading.Event()
 
-        def work(tokenizer: Tokenizer = tokenizer, over: threading.Event = over) -> None:
-            while not over.is_set():
-                all_asked(made(tokenizer))
+    def work() -> None:
+        while not over.is_set():
+            all_asked(made(tokenizer))
 
-        threads = [threading.Thread(target=work, daemon=True) for _ in range(4)]
-        for thread in threads:
-            thread.start()
+    def fork() -> bool:
         over.wait(0.02 * trial)
-        same = in_child(lambda t=tokenizer: all_asked(made(t)) == want)
-        over.set()
-        for thread in threads:
-            thread.join(SLOWEST)
-        assert same
+        try:
+            return in_child(lambda: all_asked(made(tokenizer)) == want)
+        finally:
+            over.set()
+
+    assert run(*4 * [work], fork)[-1]
 
 
 @forks
