@@ -17,8 +17,7 @@ sys.modules["rfc3987_syntax"] = None
 
 import nbformat  # noqa: E402
 from IPython.core.interactiveshell import InteractiveShell  # noqa: E402
-from IPython.utils.capture import CapturedIO, capture_output  # noqa: E402
-from nbformat import NotebookNode  # noqa: E402
+from IPython.utils.capture import capture_output  # noqa: E402
 from nbformat.v4 import new_output  # noqa: E402
 from traitlets.config import Config  # noqa: E402
 
@@ -39,27 +38,18 @@ def main(source: Path, target: Path) -> None:
     shell.enable_matplotlib("inline")
     for cell in notebook.cells:
         if cell.cell_type == "code":
-            run(shell, cell)
+            with capture_output() as captured:
+                result = shell.run_cell(cell.source, store_history=True)
+            if not result.success:
+                sys.stderr.write(captured.stdout + captured.stderr)
+            result.raise_error()
+            cell.execution_count = result.execution_count
+            printed = [("stdout", captured.stdout), ("stderr", captured.stderr)]
+            cell.outputs = [new_output("stream", name=n, text=text) for n, text in printed if text]
+            for shown in captured.outputs:
+                output = new_output("display_data", data=shown.data, metadata=shown.metadata or {})
+                cell.outputs.append(output)
     nbformat.write(notebook, target)
-
-
-def run(shell: InteractiveShell, cell: NotebookNode) -> None:
-    with capture_output() as captured:
-        result = shell.run_cell(cell.source, store_history=True)
-    if not result.success:
-        sys.stderr.write(captured.stdout + captured.stderr)
-        result.raise_error()
-    cell.execution_count = result.execution_count
-    cell.outputs = list(outputs(captured))
-
-
-def outputs(captured: CapturedIO):
-    """What a cell printed, then what it showed, in the order shown."""
-    for name, text in (("stdout", captured.stdout), ("stderr", captured.stderr)):
-        if text:
-            yield new_output("stream", name=name, text=text)
-    for shown in captured.outputs:
-        yield new_output("display_data", data=shown.data, metadata=shown.metadata or {})
 
 
 if __name__ == "__main__":
