@@ -9,10 +9,9 @@ import threading
 from collections.abc import Iterator
 from itertools import count
 from math import inf
-from pathlib import Path
 
 import pytest
-from long_calls import HARD, LONG, ROOM
+from long_calls import HARD, LONG
 
 from bpe_automata import Budget, compile_regex
 from bpe_automata._budget import (
@@ -26,22 +25,14 @@ from bpe_automata._budget import (
 from bpe_automata.errors import BudgetExceededError
 from experiments.resources import called_after
 
-ROOT = Path(__file__).parents[1]
-STUCK = 3600  # seconds without an answer; only a call that never ends takes so long
 
-
-def test_nothing_is_spent_outside():
-    check()
-    check_bytes(10**15, "a table")
-    assert seconds_left() == inf
-
-
-def test_inside_the_earlier_end_counts_and_is_named():
+def test_inside_the_earlier_end_counts_and_is_named_and_nothing_is_spent_outside():
     with spending(Budget(max_seconds=0)):
         with pytest.raises(BudgetExceededError, match="budget of 0 seconds"):
             check()
         with spending(Budget(max_seconds=50)), pytest.raises(BudgetExceededError, match="of 0 s"):
             check()
+    left: list[float] = []
     with spending(Budget(max_seconds=50, max_bytes=100)):
         with spending(Budget(max_seconds=2)):
             assert 1 < seconds_left() <= 2
@@ -50,7 +41,12 @@ def test_inside_the_earlier_end_counts_and_is_named():
         check_bytes(100, "a table")
         with pytest.raises(BudgetExceededError, match="100 bytes exceeded: a table would take 101"):
             check_bytes(101, "a table")
-    assert seconds_left() == inf
+        other = threading.Thread(target=lambda: left.append(seconds_left()))  # has none
+        other.start()
+        other.join()
+    check()
+    check_bytes(10**15, "a table")
+    assert [*left, seconds_left()] == [inf, inf]
 
 
 def test_work_that_is_excused_is_not_counted():
@@ -63,15 +59,6 @@ def test_work_that_is_excused_is_not_counted():
         assert 55 < seconds_left() <= 60
 
 
-def test_a_budget_is_that_of_the_thread():
-    left: list[float] = []
-    with spending(Budget(max_seconds=1)):
-        other = threading.Thread(target=lambda: left.append(seconds_left()))
-        other.start()
-        other.join()
-    assert left == [inf]
-
-
 @pytest.fixture
 def default_sigint() -> Iterator[None]:
     """A shell may ignore it; and what is raised in a callback of the garbage collector, of which
@@ -81,28 +68,6 @@ def default_sigint() -> Iterator[None]:
     yield
     gc.callbacks[:] = called
     signal.signal(signal.SIGINT, before)
-
-
-def test_what_a_signal_handler_raises_comes_through():
-    class EnoughError(Exception):
-        pass
-
-    def handler(*_: object) -> None:
-        raise EnoughError("said the handler")
-
-    with called_after(0.3, handler), pytest.raises(EnoughError, match="said the handler"):
-        compile_regex(HARD, ROOM)
-
-
-def test_a_signal_handler_that_returns_ends_nothing():
-    seen: list[bool] = []
-    handled = called_after(0.1, lambda *_: seen.append(True))
-    with handled, pytest.raises(BudgetExceededError, match="seconds"):
-        compile_regex(HARD, Budget(10**7, 1.0, 8 * 10**9))
-    assert len(seen) == 1
-
-
-# ---------------------------------------------------------------- every kind of call
 
 
 @pytest.mark.parametrize("name", LONG)
@@ -117,6 +82,14 @@ def test_every_kind_of_call_ends_by_its_budget_and_by_ctrl_c(name, tmp_path, def
     # No lock is left held, and nothing half made is taken for whole: the same call begins anew.
     with pytest.raises(BudgetExceededError, match="seconds"), spending(Budget(max_seconds=0.02)):
         call()
+
+
+def test_a_signal_handler_that_returns_ends_nothing():
+    seen: list[bool] = []
+    handled = called_after(0.1, lambda *_: seen.append(True))
+    with handled, pytest.raises(BudgetExceededError, match="seconds"):
+        compile_regex(HARD, Budget(10**7, 1.0, 8 * 10**9))
+    assert len(seen) == 1
 
 
 def test_a_deep_caller_spends_of_its_own_budget():
