@@ -7,6 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from support import process
 
 from bpe_automata import Budget
@@ -34,41 +36,28 @@ def test_tables_of_all_sizes_hold_their_keys(n):
 INDEX = """
 import sys
 import numpy as np
+from bpe_automata._kernels import compiled
 from bpe_automata._kernels.bits import set_bits
 set_bits(np.zeros(2, np.int32), np.array([int(sys.argv[1])]))
+print(compiled() > 0)
 """
 
 
-def test_indices_are_checked_where_that_is_asked_for(tmp_path):
-    """And what was compiled without the check is not taken for what was compiled with it."""
+def test_what_is_compiled_is_kept_and_told_of_once_and_apart_from_what_checks_indices(tmp_path):
+    """By a logger, which can be silenced; not where kernels are loaded from the disk."""
 
     def run(index, check):
         names = {"NUMBA_CACHE_DIR": tmp_path, "NUMBA_BOUNDSCHECK": check}
-        return process(INDEX, index, check=False, **names)
+        done = process(INDEX, index, check=False, **names)
+        return done.returncode, done.stdout.split(), done.stderr
 
-    assert run(63, "0").returncode == 0
-    outside = run(64, "1")
-    assert outside.returncode == 1
-    assert "IndexError" in outside.stderr
-    assert run(63, "1").returncode == 0
-
-
-COMPILED = """
-import numpy as np
-from bpe_automata._kernels import compiled
-from bpe_automata._kernels.hashing import EMPTY, with_room
-slots, values = with_room(np.full(16, EMPTY), np.zeros(16, np.int64), 100)
-print(len(slots), (slots == EMPTY).all(), compiled() > 0)
-"""
-
-
-def test_what_is_compiled_is_kept_and_told_of_once(tmp_path):
-    """By a logger, which can be silenced; not where kernels are loaded from the disk."""
-    first, second = (process(COMPILED, NUMBA_CACHE_DIR=tmp_path) for _ in range(2))
-    assert first.stdout.split() == ["256", "True", "True"]
-    assert first.stderr.count("compiling kernels, once") == 1
-    assert second.stdout.split() == ["256", "True", "False"]
-    assert second.stderr == ""
+    code, compiled, said = run(63, 0)
+    assert (code, compiled, said.count("compiling kernels, once")) == (0, ["True"], 1)
+    assert run(63, 0) == (0, ["False"], "")
+    code, _, said = run(64, 1)
+    assert code == 1
+    assert "IndexError" in said
+    assert run(63, 1)[:2] == (0, ["False"])
 
 
 def test_a_changed_source_has_a_folder_of_its_own(tmp_path, monkeypatch):
@@ -122,16 +111,18 @@ def counting(counts, n, watch):
     return counts[0]
 
 
+class EnoughError(Exception):
+    """What a signal handler raises."""
+
+
+def enough(*_: object) -> None:
+    raise EnoughError
+
+
 def test_an_endless_kernel_ends_by_its_budget_or_a_signal():
-    class EnoughError(Exception):
-        pass
-
-    def handler(*_: object) -> None:
-        raise EnoughError
-
     with spending(Budget(max_seconds=0.2)), pytest.raises(BudgetExceededError, match=r"0\.2 sec"):
         watched(endless, 3)
-    with called_after(0.2, handler), pytest.raises(EnoughError):
+    with called_after(0.2, enough), pytest.raises(EnoughError):
         watched(endless, 3)
 
 
@@ -164,10 +155,18 @@ def test_a_forked_child_works():
     assert process(FORKED).stdout == "0 True\n"
 
 
-@pytest.mark.parametrize("share", [0.0, 0.02, 0.5, 1.0])
-def test_members_are_the_bits_of_all_words(share):
+ids_of_words = st.sets(st.integers(0, 127) | st.sampled_from([31, 63, 95]), max_size=20)
+
+
+@given(ids_of_words, ids_of_words)
+def test_packed_sets_are_sets(ids, others):
     """Bit 31 is the sign of its word."""
-    chosen = np.random.default_rng(7).random(64 * 32) < share
-    ids = np.flatnonzero(chosen)
-    packed = np.packbits(chosen, bitorder="little").view(np.int32)
-    assert bits.members(packed).tolist() == ids.tolist()
+    packed = bits.packed(ids, 128)
+    unpacked = np.unpackbits(packed.view(np.uint8), bitorder="little")
+    assert bits.members(packed).tolist() == np.flatnonzero(unpacked).tolist() == sorted(ids)
+    assert bits.only(packed) == (next(iter(ids)) if len(ids) == 1 else -1)
+    assert all(bits.has(packed, k) == (k in ids) for k in range(128))
+    taken = np.array(sorted(others), np.int64)
+    assert bits.without(taken, packed).tolist() == sorted(others - ids)
+    bits.clear_bits(packed, taken)
+    assert bits.members(packed).tolist() == sorted(ids - others)

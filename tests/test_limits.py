@@ -37,24 +37,33 @@ for method in ("lift", "canonical"):
 """
 
 
-@pytest.mark.parametrize("n", [32_768, 65_536, pytest.param(200_000, marks=pytest.mark.long)])
-def test_a_token_of_any_length(n, tmp_path):
-    path = tmp_path / "long.tiktoken"
+def long_ranks(n, folder):
+    path = folder / "long.tiktoken"
     path.write_bytes(rank_lines(ranks([b"a" * n])))
-    assert process(LONG_TOKEN, path).stdout.splitlines() == 2 * ["[97, 98, 256] True"]
+    return path, [97, 98, 256]
 
 
-@pytest.mark.parametrize("doublings", [15, 16, pytest.param(18, marks=pytest.mark.long)])
-def test_a_token_that_is_made_by_doubling(doublings, tmp_path):
+def doubled(n, folder):
     """Derivation takes n log n steps: with n * n of them the longest of these would take hours."""
-    halves = ["a" * 2**k for k in range(doublings)]
+    halves = ["a" * 2**k for k in range(n)]
     vocabulary = {token: k for k, token in enumerate(["a", "b", *(2 * half for half in halves)])}
     merges = [[half, half] for half in halves]
     model = {"type": "BPE", "vocab": vocabulary, "merges": merges, "byte_fallback": False}
-    description = {"added_tokens": [], "model": model, "decoder": {"type": "Fuse"}}
-    path = tmp_path / "tokenizer.json"
-    path.write_text(json.dumps(description))
-    allowed = [*range(doublings + 2)]
+    path = folder / "tokenizer.json"
+    path.write_text(json.dumps({"added_tokens": [], "model": model, "decoder": {"type": "Fuse"}}))
+    return path, [*range(n + 2)]
+
+
+@pytest.mark.parametrize(
+    ("made", "n"),
+    [
+        *[(long_ranks, 32_768), (long_ranks, 65_536), (doubled, 15), (doubled, 16)],
+        pytest.param(long_ranks, 200_000, marks=pytest.mark.long),
+        pytest.param(doubled, 18, marks=pytest.mark.long),
+    ],
+)
+def test_a_token_of_any_length(made, n, tmp_path):
+    path, allowed = made(n, tmp_path)
     assert process(LONG_TOKEN, path).stdout.splitlines() == 2 * [f"{allowed} True"]
 
 

@@ -21,15 +21,12 @@ PAGES = [ROOT / "README.md", *(ROOT / "paper_figures" / f"{name}.md" for name in
 TEXTS = {page.name: page.read_text(encoding="utf-8") for page in PAGES}
 TEXT = "\n".join(TEXTS.values())
 
-
 COMMANDS = re.findall(r"^bpe-automata .*$", TEXT, re.MULTILINE)
 EXAMPLES = re.findall(r"```python\n(.*?)```\n\n```\n(.*?)```", TEXT, re.DOTALL)
 
 
 @pytest.mark.parametrize(("code", "printed"), EXAMPLES)
-def test_the_examples_print_what_they_say(
-    code: str, printed: str, smollm2_gguf: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_examples_print_what_they_say(code: str, printed: str, smollm2_gguf, capsys) -> None:
     lines = [line for line in code.splitlines() if line and not line.startswith(("from", "import"))]
     assert len(lines) < 14
     exec(compile(code, "README.md", "exec"), {})
@@ -106,22 +103,17 @@ def test_the_wheel_holds_the_package_alone(wheel):
 @pytest.mark.long
 def test_it_is_used_in_a_fresh_environment_without_extras(wheel, tmp_path):
     venv.create(tmp_path / "env", with_pip=True)
-    python = str(tmp_path / "env" / "bin" / "python")
-    done = subprocess.run(
-        [python, "-m", "pip", "--quiet", "--disable-pip-version-check", "install", str(wheel)],
-        capture_output=True,
-        text=True,
-        timeout=3600,
-    )
+    bin_ = tmp_path / "env" / "bin"
+
+    def said(*command: object) -> subprocess.CompletedProcess[str]:
+        options = {"capture_output": True, "text": True, "timeout": 3600, "cwd": tmp_path}
+        return subprocess.run([*map(str, command)], **options)
+
+    done = said(bin_ / "pip", "--quiet", "--disable-pip-version-check", "install", wheel)
     if "No matching distribution" in done.stderr or "Failed to establish" in done.stderr:
         pytest.skip("the dependencies cannot be fetched")
     assert done.returncode == 0, done.stderr
-    source = ROOT / "experiments" / "smoke_tokenizer"
-    script = SCRIPT.replace("PATH", repr(str(source)))
-    command = [python, "-I", "-c", script]
-    said = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
-    version, *rest = said.stdout.split()
+    script = SCRIPT.replace("PATH", repr(str(ROOT / "experiments" / "smoke_tokenizer")))
+    version, *rest = said(bin_ / "python", "-I", "-c", script).stdout.split()
     assert rest == ["True"] * 3
-    command = [str(tmp_path / "env" / "bin" / "bpe-automata"), "--version"]
-    said = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert said.stdout == f"bpe-automata {version}\n"
+    assert said(bin_ / "bpe-automata", "--version").stdout == f"bpe-automata {version}\n"

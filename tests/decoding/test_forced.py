@@ -5,7 +5,6 @@ DFA's strings, never from the code under test."""
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -16,7 +15,6 @@ from bpe_automata import compile_regex, constrain
 from bpe_automata._decoding.forced import forced_bytes
 from bpe_automata._decoding.matcher import Matcher
 from bpe_automata._decoding.token_table import Listed
-from bpe_automata._kernels.bits import only, set_bits
 from bpe_automata.errors import (
     ArgumentError,
     BudgetExceededError,
@@ -122,12 +120,3 @@ def test_wrong_limits_and_automata_without_text():
     assert listed.forced_tokens() == (0, 1)
     with pytest.raises(UnsupportedFeatureError, match="forced_tokens"):
         listed.forced_bytes()
-
-
-@given(st.sets(st.integers(0, 99), max_size=3))
-def test_the_only_id_of_a_packed_set(ids):
-    """Bit 31 of a word is its sign."""
-    for chosen in (ids, {31}, {31, 63}, {95}):
-        bits = np.zeros(4, np.int32)
-        set_bits(bits, np.array(sorted(chosen), np.int64))
-        assert only(bits) == (next(iter(chosen)) if len(chosen) == 1 else -1)
