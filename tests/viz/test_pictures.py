@@ -7,7 +7,6 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
-from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
@@ -16,22 +15,33 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from support import examples
 
-from bpe_automata import viz
-from bpe_automata.viz import Drawing, Edge, GraphvizError, Node, Picture, visible
-from bpe_automata.viz import _picture as dot_module
+from bpe_automata import compile_regex
+from bpe_automata.viz import (
+    BrokenDrawingError,
+    Drawing,
+    Edge,
+    GraphvizError,
+    Node,
+    Picture,
+    UnknownFormatError,
+    density,
+    side_by_side,
+    visible,
+)
 from bpe_automata.viz import _picture as module
+from bpe_automata.viz._automata import byte_ranges
 from bpe_automata.viz._drawing import printable
 from bpe_automata.viz._picture import to_svg
 
-PICTURE = viz.Picture(a_star_b_star())
+PICTURE = Picture(a_star_b_star())
 
 
 @pytest.fixture
 def no_graphviz(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dot_module.shutil, "which", lambda name: None)
+    monkeypatch.setattr(module.shutil, "which", lambda name: None)
 
 
-def test_text() -> None:
+def test_text_and_html(no_graphviz: None) -> None:
     assert PICTURE.text().splitlines() == [
         "a*b*  (2 states, 3 arrows, → start, ◎ accepting, * on the path)",
         "*→◎ 0",
@@ -41,68 +51,79 @@ def test_text() -> None:
         "      b → 1",
     ]
     assert str(PICTURE) == repr(PICTURE) == PICTURE.text()
-
-
-def test_html(no_graphviz: None) -> None:
-    shown = " ".join(re.sub("<[^>]+>", " ", PICTURE.html()).split())
+    html = PICTURE.html()
+    shown = " ".join(re.sub("<[^>]+>", " ", html).split())
     assert shown.endswith("state reads goes to 0 start accepting a → 0 b → 1 1 accepting b → 1")
-    assert PICTURE.html().count("font-weight:bold") == 3  # state 0, a, → 0
-    bundle = viz.Picture(a_star_b_star())._repr_mimebundle_()
-    assert bundle == {"text/plain": PICTURE.text(), "text/html": PICTURE.html()}
+    assert html.count("font-weight:bold") == 3  # state 0, a, → 0
+    bundle = {"text/plain": PICTURE.text(), "text/html": html}
+    assert Picture(a_star_b_star())._repr_mimebundle_() == bundle
+    row = side_by_side([PICTURE, PICTURE], ["before <a>", "after"])._repr_mimebundle_()
+    assert row["text/plain"].startswith(f"before <a>\n----------\n{PICTURE.text()}\n\nafter\n")
+    assert row["text/html"].index("before &lt;a&gt;") < row["text/html"].index("after")
 
 
-@pytest.mark.parametrize(
-    ("suffix", "begins"),
-    [
-        (".dot", b"digraph"),
-        (".txt", b"a*b*  (2 states"),
-        (".html", b"<!DOCTYPE html>"),
-        (".svg", b"<?xml"),
-        (".png", b"\x89PNG"),
-        (".pdf", b"%PDF"),
-    ],
-)
-def test_files_without_graphviz(suffix: str, begins: bytes, tmp_path: Path, no_graphviz) -> None:
+FORMATS = {
+    ".dot": b"digraph",
+    ".txt": b"a*b*  (2 states",
+    ".html": b"<!DOCTYPE html>",
+    ".svg": b"<?xml",
+    ".png": b"\x89PNG",
+    ".pdf": b"%PDF",
+}
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_equal_drawings_make_equal_files_without_graphviz(suffix, tmp_path, no_graphviz) -> None:
     if suffix in (".svg", ".png", ".pdf"):
         pytest.importorskip("matplotlib", reason="matplotlib is not installed")
     paths = [tmp_path / f"{name}{suffix}" for name in "ab"]
-    contents = [viz.Picture(a_star_b_star()).save(path).read_bytes() for path in paths]
-    assert contents[0].startswith(begins)
-    assert contents[0] == contents[1], "equal drawings make equal files"
-    with pytest.raises(viz.UnknownFormatError, match=r"x\.gif.*\.svg"):
-        PICTURE.save(tmp_path / "x.gif")
+    contents = [Picture(a_star_b_star()).save(path).read_bytes() for path in paths]
+    assert contents[0].startswith(FORMATS[suffix])
+    assert contents[0] == contents[1]
 
 
-def test_side_by_side(no_graphviz: None) -> None:
-    row = viz.side_by_side([PICTURE, viz.Picture(a_star_b_star())], ["before <a>", "after"])
-    bundle = row._repr_mimebundle_()
-    assert set(bundle) == {"text/plain", "text/html"}
-    assert bundle["text/plain"].startswith(f"before <a>\n----------\n{PICTURE.text()}\n\nafter\n")
-    assert bundle["text/html"].index("before &lt;a&gt;") < bundle["text/html"].index("after")
-    assert viz.side_by_side([row], ["nested"]).html().count("a*b*") == 2
-    with pytest.raises(viz.BrokenDrawingError, match="1 pictures, but 0 titles"):
-        viz.side_by_side([PICTURE], [])
-    with pytest.raises(viz.BrokenDrawingError, match=r"edge 0 .*the nodes are 0 to 1"):
-        Drawing((Node("0"), Node("1")), (Edge(0, 2, "a"),))
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: PICTURE.save("x.gif"), UnknownFormatError, r"x\.gif.*\.svg"),
+        (lambda: side_by_side([PICTURE], []), BrokenDrawingError, "1 pictures, but 0 titles"),
+        (lambda: Drawing((Node("0"),), (Edge(0, 2, "a"),)), BrokenDrawingError, "edge 0 .*0 to 0"),
+        (lambda: density([3], [2], [0], [1], (4, 5), (2, 2)), BrokenDrawingError, "rows 3 to 2"),
+        (lambda: density([0], [1], [0, 1], [1, 2], (4, 5), (2, 2)), BrokenDrawingError, "shapes"),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused(call, error, message) -> None:
+    with pytest.raises(error, match=message):
+        call()
 
 
 # ---------------------------------------------------------------- labels
 
 
+def caption(path: str) -> str:
+    return compile_regex("true|false").picture(path).drawing.caption
+
+
 @pytest.mark.parametrize(
-    ("data", "expected"),
+    ("shown", "given", "expected"),
     [
-        (b" the", "␣the"),
-        (" a\n\t\r\\", "␣a\\n\\t\\r\\\\"),
-        (b"\xc3", "\\xc3"),
-        (b"\xc3\xa9\x00", "é\\x00"),
-        ("\u200b日\ud800", "\\u200b日\\ud800"),
-        (b"", ""),
-        ("x" * 200, "x" * 40 + "…" + "x" * 19),
+        (visible, b" the", "␣the"),
+        (visible, " a\n\t\r\\", "␣a\\n\\t\\r\\\\"),
+        (visible, b"\xc3", "\\xc3"),
+        (visible, b"\xc3\xa9\x00", "é\\x00"),
+        (visible, "\u200b日\ud800", "\\u200b日\\ud800"),
+        (visible, b"", ""),
+        (visible, "x" * 200, "x" * 40 + "…" + "x" * 19),
+        (byte_ranges, b"0123456789_xyz", "0-9, _, x-z"),
+        (byte_ranges, range(0x80, 0xC0), "\\x80-\\xbf"),
+        (byte_ranges, range(0, 256, 2), "\\x00, \\x02, \\x04, \\x06, \\x08, \\n … +122 more"),
+        (caption, "tru", "tru: ends too early"),
+        (caption, "true", "true: match"),
+        (caption, "trip", "trip: no match goes on with i at 2"),
     ],
 )
-def test_visible(data: bytes | str, expected: str) -> None:
-    assert visible(data) == expected
+def test_what_is_shown(shown, given, expected) -> None:
+    assert shown(given) == expected
 
 
 @given(st.binary(max_size=9), st.binary(max_size=9))
@@ -129,12 +150,6 @@ TRAPS = [
 ]
 
 
-def words(svg: str) -> list[str]:
-    """The texts of an SVG, spaces as Graphviz writes them made plain."""
-    found = ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}text")
-    return [(element.text or "").replace("\xa0", " ").strip() for element in found]
-
-
 @NEEDS_DOT
 @given(TEXTS)
 @example("".join(TRAPS))
@@ -148,7 +163,9 @@ def test_labels_come_out_as_they_went_in(text: str) -> None:
     expected = [printable(e.label).strip() for e in edges]
     expected += [printable(t).strip() for n in nodes for t in (n.label, n.note)]
     expected.append(printable(f"c{text}!"))
-    assert sorted(words(svg)) == sorted(expected)
+    found = ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}text")
+    words = [(element.text or "").replace("\xa0", " ").strip() for element in found]
+    assert sorted(words) == sorted(expected)
 
 
 @NEEDS_DOT
@@ -162,19 +179,8 @@ def test_graphviz_takes_every_drawing(drawing: Drawing) -> None:
     assert done.stderr == b""
 
 
-@pytest.mark.parametrize(
-    ("program", "message"),
-    [
-        ("#!/bin/sh\necho no fonts >&2; exit 3\n", "did not draw: no fonts"),
-        ("#!/bin/sh\nexec /bin/sleep 60\n", "timed out"),
-    ],
-)
-def test_a_graphviz_that_fails_or_hangs_is_named(program, message, tmp_path, monkeypatch) -> None:
-    fake = tmp_path / "dot"
-    fake.write_text(program)
-    fake.chmod(0o755)
-    monkeypatch.setattr(module.shutil, "which", lambda name: str(fake))
-    if message == "timed out":
-        monkeypatch.setattr(module, "_SECONDS", 0.2)
-    with pytest.raises(GraphvizError, match=message):
+def test_a_graphviz_that_fails_is_named(monkeypatch) -> None:
+    program = shutil.which("false")
+    monkeypatch.setattr(module.shutil, "which", lambda name: program)
+    with pytest.raises(GraphvizError, match="did not draw"):
         to_svg("digraph {}")
