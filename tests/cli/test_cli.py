@@ -2,245 +2,252 @@
 
 from __future__ import annotations
 
-import ast
-import importlib
 import json
-import re
+import shlex
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
+from support import tiny_llama
 
+import bpe_automata
 from bpe_automata import TokenAutomaton, Tokenizer
-from bpe_automata import _kernels as kernels
 from bpe_automata._cli import main
+from bpe_automata.testing import byte_level, byte_spelling, small_tokenizer
+
+MERGES = [("o", "r"), ("Ġ", "or"), ("Ġor", "d"), ("e", "r"), ("Ġord", "er")]
+DIGIT = {"type": "integer", "minimum": 0, "maximum": 9}
+SCHEMAS = {
+    "ORDER": '{"enum": ["an order", "er"], "maxLength": 8}',
+    "OBJECT": json.dumps(
+        {"properties": {"a": DIGIT, "b": {"type": "boolean"}}, "type": "object", "required": ["a"]}
+    ),
+    "BROKEN": "{",
+    "HOST": '{"properties": {"a": {"format": "idn-hostname"}}}',
+    "NOTHING": '{"allOf": [{"type": "null"}, {"type": "string"}]}',
+    "NULL": '{"type": "null"}',
+    "LARGE": '{"items": {"enum": [12, 34]}, "minItems": 30}',
+}
 
 
-def read(run, *argv: str) -> dict:
-    _, out, _ = run(*argv, "--json")
-    return json.loads(out)
+def saved(tokenizer: Tokenizer, folder) -> str:
+    folder.mkdir()
+    (folder / "tokenizer.json").write_text(tokenizer.to_json(), encoding="utf-8")
+    (folder / "tokenizer_config.json").write_text('{"eos_token": "<eos>"}', encoding="utf-8")
+    return str(folder / "tokenizer.json")
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory) -> dict[str, str]:
+    """TOKENIZER: letters, space, newline and ` order`; `xyz` is never made. PRINTABLE: single
+    characters. MODEL: a llama of nearly no size. And the schemas."""
+    folder = tmp_path_factory.mktemp("files")
+    letters = [byte_spelling(c.encode()) for c in "abcdefghijklmnopqrstuvwxyz \n"]
+    vocabulary = [*letters, *map("".join, MERGES), "xyz"]
+    tokenizer = small_tokenizer(vocabulary, MERGES, byte_level(use_regex=True), ["<eos>"])
+    symbols = [byte_spelling(bytes((byte,))) for byte in [10, *range(32, 127)]]
+    printable = small_tokenizer(symbols, [], byte_level(), ["<eos>"])
+    heads = {"num_attention_heads": 1, "num_key_value_heads": 1}
+    model = tiny_llama(0, 40, size=8, **heads, eos_token_id=34, bos_token_id=None)
+    model.save_pretrained(folder / "model")
+    for name, content in SCHEMAS.items():
+        (folder / f"{name}.json").write_text(content, encoding="utf-8")
+    (folder / "folder.npz").mkdir()
+    return {
+        "TOKENIZER": saved(tokenizer, folder / "letters"),
+        "PRINTABLE": saved(printable, folder / "printable"),
+        "MODEL": str(folder / "model"),
+        "FOLDER": str(folder),
+        **{name: str(folder / f"{name}.json") for name in SCHEMAS},
+    }
+
+
+def words(line: str, files: dict[str, str]) -> list[str]:
+    """The words of a command line, in which G stands for the beginning of `generate`."""
+    line = line.replace("G ", "generate --model MODEL --tokenizer TOKENIZER --prompt an ")
+    for name, path in files.items():
+        line = line.replace(name, path)
+    return shlex.split(line)
+
+
+@pytest.fixture
+def run(capsys, files):
+    """Run in this process: (exit code, stdout, stderr)."""
+
+    def call(line: str) -> tuple[int, str, str]:
+        capsys.readouterr()
+        code = main(words(line, files))
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return call
 
 
 SAID = [
-    (("inspect", "PATH"), 0, ["bytes", "regex 's|'t|", "1: <eos>", "1: `xyz`", "% of the pairs"]),
-    (("compile", "PATH", "--regex", "( order)+"), 0, ["1 id in the first", "4 ids in the first"]),
-    (("verify", "PATH", "--regex", "( order|a)+", "-n", "50"), 0, ["no counterexample in 50 walk"]),
-    (("explain", "PATH", "--ids", "30 31"), 1, ["token 1: `␣ord`+`er` would be `␣order`"]),
-    (("explain", "PATH", "--ids", "32,0"), 0, ["canonical"]),
-    (("explain", "PATH", "--text", "an order\n\nb"), 0, ["`a`\n", "`n`\n", "`␣order`\n"]),
+    ("inspect TOKENIZER", 0, ["bytes", "regex 's|'t|", "1: <eos>", "1: `xyz`", "% of the pairs"]),
+    ("compile TOKENIZER --regex '( order)+'", 0, ["1 id in the first", "4 ids in the first"]),
+    ("compile TOKENIZER --regex ' order' --save FOLDER/o.txt", 0, ["2 states, 1 transition\n"]),
+    ("compile TOKENIZER --schema ORDER --yaml", 0, ["ORDER", "states as texts lead to them"]),
+    ("verify TOKENIZER --regex '( order|a)+' -n 50", 0, ["no counterexample in 50 walk"]),
+    ("explain TOKENIZER --ids '30 31'", 1, ["token 1: `␣ord`+`er` would be `␣order`"]),
+    ("explain TOKENIZER --ids 32,0", 0, ["canonical"]),
+    ("explain TOKENIZER --text 'an order\n\nb'", 0, ["`a`\n", "`n`\n", "`␣order`\n"]),
+    ("G --regex ' orders'", 0, [" orders\n"]),
+    ("G --close --regex ' order( order)*ed' --max-new-tokens 3", 0, [" ordered\n"]),
 ]
 
 
-@pytest.mark.parametrize(("argv", "code", "parts"), SAID, ids=[" ".join(e[0]) for e in SAID])
-def test_what_a_command_says(run, path, argv, code, parts) -> None:
-    found, out, err = run(*(path if part == "PATH" else part for part in argv))
+@pytest.mark.parametrize(("line", "code", "parts"), SAID, ids=[line for line, *_ in SAID])
+def test_what_a_command_says(run, files, line, code, parts) -> None:
+    found, out, err = run(line)
     assert (found, err) == (code, "")
-    assert [part for part in parts if part not in out] == []
+    assert [part for part in parts if files.get(part, part) not in out] == []
 
 
-def test_the_same_as_json(run, path) -> None:
-    found = read(run, "inspect", path)
-    assert (found["ids"], found["merges"], found["base_symbols"]) == (35, 5, 28)
-    assert (len(found["missing_bytes"]), found["eos_ids"]) == (228, [34])
-    assert found["unreachable_examples"] == ["`xyz`"]
-    found = read(run, "compile", path, "--regex", "( order)+")
-    assert found["methods"]["canonical"]["first_mask_ids"] == 1
-    assert (found["methods"]["lift"]["first_mask_ids"], found["dfa_states"]) == (4, 8)
-    found = read(run, "verify", path, "--regex", "[a-z]+", "-n", "20", "--prompt", "the ord")
-    assert (found["ok"], found["counterexample"], found["walks"]) == (True, None, 20)
+JSON = {
+    "inspect TOKENIZER": {"ids": 35, "merges": 5, "base_symbols": 28, "eos_ids": [34]},
+    "compile TOKENIZER --schema ORDER --yaml --depth 0": {"dfa_states": 11},
+    "verify TOKENIZER --regex '[a-z]+' -n 20 --prompt 'the ord'": {"ok": True, "walks": 20},
+    "G --regex '( order){2}' --sample": {"ids": [32, 32], "healing": None},
+    "G --schema ORDER --yaml": {"complete": True, "finish_reason": "complete"},
+}
 
 
-def test_compile_saves_the_whole_automaton(run, path, tmp_path) -> None:
-    file = tmp_path / "orders.npz"
-    found = read(run, "compile", path, "--regex", "( order){1,2}", "--save", str(file))["saved"]
-    automaton = TokenAutomaton.load(file)
+@pytest.mark.parametrize("line", JSON)
+def test_the_same_as_json(run, line) -> None:
+    found = json.loads(run(f"{line} --json")[1])
+    assert found == {**found, **JSON[line]}
+
+
+def texts_of(run, files, tokenizer, options) -> set[str]:
+    """All texts of the automaton that `compile` saves."""
+    path = f"{files['FOLDER']}/saved.npz"
+    found = json.loads(run(f"compile {tokenizer} --save {path} --json {options}")[1])["saved"]
+    automaton, loaded = TokenAutomaton.load(path), Tokenizer.load(files[tokenizer])
     assert (found["states"], found["transitions"]) == (automaton.n_states, automaton.n_transitions)
-    assert (automaton.total(), automaton.shortest()) == (
-        2,
-        tuple(Tokenizer.load(path).encode(" order")),
-    )
-    code, out, _ = run("compile", path, "--regex", " order", "--save", str(tmp_path / "o.txt"))
-    assert code == 0
-    assert "canonical, 2 states, 1 transition\n" in out
-    assert "␣order" in (tmp_path / "o.txt").read_text(encoding="utf-8")
+    return {loaded.decode(ids) for ids in automaton.enumerate(200)}
 
 
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("o.doc", "o.doc: a picture is saved as"),
-        ("none/o.npz", "there is no folder"),
-        ("folder.npz", "is a folder"),
-    ],
-)
-def test_compile_refuses_what_cannot_be_saved_at_once(
-    run, path, tmp_path, monkeypatch, name, message
-) -> None:
-    """Before the tokenizer is loaded and the regex compiled."""
-    monkeypatch.setattr("bpe_automata._cli.constraints.load_tokenizer", None)
-    (tmp_path / "folder.npz").mkdir()
-    code, _, err = run("compile", path, "--regex", " order", "--save", str(tmp_path / name))
-    assert (code, err.count("\n")) == (2, 1)
-    assert message in err
-    assert name.startswith("none") == (str(tmp_path / "none") in err)
+def test_the_whole_automaton_is_saved_as_the_options_say(run, files) -> None:
+    assert texts_of(run, files, "TOKENIZER", "--regex '( order){1,2}'") == {" order", 2 * " order"}
+    objects = [{"a": n, **more} for n in range(10) for more in ({}, {"b": True}, {"b": False})]
+    options = "--schema OBJECT --closed"
+    compact = {json.dumps(value, separators=(",", ":")) for value in objects}
+    assert texts_of(run, files, "PRINTABLE", options) == compact
+    spaced = texts_of(run, files, "PRINTABLE", f"{options} --whitespace spaced")
+    assert spaced == set(map(json.dumps, objects))
+    in_yaml = texts_of(run, files, "PRINTABLE", f"{options} --yaml")
+    assert len(in_yaml) == 30
+    assert {"a: 0\n", "a: 9\nb: true\n"} <= in_yaml
 
 
-def test_verify_tells_a_counterexample(run, path, monkeypatch) -> None:
+def test_verify_tells_a_counterexample(run, monkeypatch) -> None:
     """An encoder that disagrees with the merge table, and that nobody has tried before."""
     monkeypatch.setattr("bpe_automata._core.canonical.try_automaton", lambda it: None)
     monkeypatch.setattr(
         Tokenizer, "encode_batch", lambda self, texts: [[*self.encode(text), 0] for text in texts]
     )
-    code, out, _ = run("verify", path, "--regex", "[a-z]{2,}")
+    code, out, _ = run("verify TOKENIZER --regex '[a-z]{2,}'")
     assert code == 1
     assert "counterexample found" in out
-    found = read(run, "verify", path, "--regex", "[a-z]{2,}")["counterexample"]
+    found = json.loads(run("verify TOKENIZER --regex '[a-z]{2,}' --json")[1])["counterexample"]
     assert [*found] == ["claim", "prompt_ids", "ids", "tokens", "text", "expected_ids"]
 
 
-def test_generate(run, path, model) -> None:
-    arguments = ("generate", "--model", model, "--tokenizer", path, "--prompt", "an")
-    code, out, _ = run(*arguments, "--regex", " order(s|ed)")
-    assert code == 0
-    assert out in (" orders\n", " ordered\n")
-    found = read(run, *arguments, "--regex", "( order)+", "--max-new-tokens", "3", "--sample")
-    assert set(found) == {"prompt", "text", "ids", "complete", "finish_reason", "healing"}
-    assert set(found["ids"]) == {32}
-
-
-def test_generate_with_a_budget(run, path, model) -> None:
-    arguments = ("generate", "--model", model, "--tokenizer", path, "--prompt", "an", "--close")
-    regex = ("--regex", " order( order)*ed")
-    code, out, _ = run(*arguments, *regex, "--max-new-tokens", "3")
-    assert (code, out) == (0, " ordered\n")
-    code, out, err = run(*arguments, *regex, "--max-new-tokens", "2")
-    assert (code, out) == (2, "")
-    assert "takes 3 ids, only 2" in err
-
-
-def test_seconds_are_bounded(run, path, model) -> None:
-    common = ("--regex", r"(\w| ){0,300}x[a-z]{0,99}", "--max-seconds", "1e-6")
-    generate = ("generate", "--model", model, "--tokenizer", path, "--prompt", "an")
-    for command in (("compile", path), ("verify", path), generate):
-        code, out, err = run(*command, *common)
-        assert (code, out) == (2, "")
-        assert "budget of 1e-06 seconds exceeded" in err
-
-
-# ---------------------------------------------------------------- warm
-
-
-def called_from_python() -> set[tuple[str, str]]:
-    """Module and name of each kernel that is used outside of the kernels."""
-    found, package = set(), Path(kernels.__file__).parents[1]
-    for file in package.rglob("*.py"):
-        source = file.read_text(encoding="utf-8")
-        for node in ast.walk(ast.parse(source)):
-            if file.parent.name == "_kernels" or not isinstance(node, ast.ImportFrom):
-                continue
-            if node.module == kernels.__name__:
-                for alias in node.names:
-                    used = re.findall(rf"\b{alias.asname or alias.name}\.(\w+)", source)
-                    found |= {(f"{kernels.__name__}.{alias.name}", name) for name in used}
-            elif (node.module or "").startswith(f"{kernels.__name__}."):
-                found |= {(str(node.module), alias.name) for alias in node.names}
-    return found
-
-
 def test_warm_asks_for_the_kernels(run) -> None:
-    """All but those that make tables grow, that are written into others, that read what comes after
-    an added token, or that ask what may not come before an id, which only laws and experiments
-    do."""
-    code, out, _ = run("warm", "--json")
+    """All that are used outside of the kernels, but those that make tables grow."""
+    code, out, _ = run("warm --json")
     assert code == 0
     assert set(json.loads(out)) == {"kernels_compiled", "tokenizers_prepared", "seconds"}
-    named = {(m, n): getattr(importlib.import_module(m), n, None) for m, n in called_from_python()}
-    compiled = {n: kernel for (_, n), kernel in named.items() if hasattr(kernel, "py_func")}
-    assert len(compiled) > 25
-    left = {name for name, kernel in compiled.items() if not kernel.signatures}
-    growing = {"slot_of", "spread", "known_step", "with_room", "rehashed", "longer"}
-    assert left <= {*growing, "after_added", "nearest", "clear_intervals"}
+    home = "bpe_automata._kernels"
+    asked = {
+        name: kernel
+        for module, content in list(sys.modules.items())
+        for name, kernel in vars(content).items()
+        if module.startswith("bpe_automata.") and not module.startswith(home)
+        if hasattr(kernel, "py_func") and kernel.py_func.__module__.startswith(home)
+    }
+    assert len(asked) > 25
+    left = {name for name, kernel in asked.items() if not kernel.signatures}
+    assert left <= {"slot_of", "spread", "known_step"}
 
 
 # ---------------------------------------------------------------- errors
 
-ERRORS = [
-    (("generate", "--regex", "a", "--prompt", "b"), "no model: give --model"),
-    (("generate", "--model", "MODEL", "--regex", "a", "--prompt", "b"), "--tokenizer"),
-    (("generate", "--model", "./none", "--regex", "a", "--prompt", "b"), "no model at ./none"),
-    (("inspect", "none.json"), "there is no tokenizer at none.json"),
-    (("compile", "PATH", "--regex", "a("), "at position 1 of the regex"),
-    (("compile", "PATH", "--regex", r"(a)\1"), "a backreference is not regular"),
-    (("compile", "PATH", "--regex", ".*a.{9}", "--max-states", "9"), "budget of 9 states"),
-    (("compile", "PATH", "--regex", r"[^\s\S]"), "no text matches"),
-    (("verify", "PATH", "--regex", "er", "--prompt", "an ord"), "would merge with the answer"),
-    (("explain", "PATH", "--ids", "1 99"), "id 99 is not in 0 .. 34"),
-    (("explain", "PATH", "--text", "a\udcff"), "lone surrogate"),
-]
+SECONDS = r"--regex '(\w| ){0,300}x[a-z]{0,99}' --max-seconds 1e-6"
+ERRORS = {
+    "generate --regex a --prompt b": "no model: give --model",
+    "generate --model MODEL --regex a --prompt b": "--tokenizer",
+    "generate --model ./none --regex a --prompt b": "no model at ./none",
+    "G --close --regex ' order( order)*ed' --max-new-tokens 2": "takes 3 ids, only 2",
+    "G --schema none.json": "cannot read the schema none.json",
+    "inspect none.json": "there is no tokenizer at none.json",
+    "compile TOKENIZER --regex 'a('": "at position 1 of the regex",
+    r"compile TOKENIZER --regex '(a)\1'": "a backreference is not regular",
+    "compile TOKENIZER --regex '.*a.{9}' --max-states 9": "budget of 9 states",
+    r"compile TOKENIZER --regex '[^\s\S]'": "no text matches",
+    "compile none --regex a --save FOLDER/o.doc": "o.doc: a picture is saved as",
+    "compile none --regex a --save FOLDER/none/o.npz": "there is no folder",
+    "compile none --regex a --save FOLDER/folder.npz": "is a folder",
+    **{f"{command} {SECONDS}": "budget of 1e-06 seconds exceeded"
+       for command in ("compile TOKENIZER", "verify TOKENIZER", "G ")},
+    **{f"compile TOKENIZER --regex a {option}": "need --schema FILE"
+       for option in ("--yaml", "--closed", "--depth 1")},
+    "compile TOKENIZER --schema BROKEN": "is no JSON",
+    "compile TOKENIZER --schema HOST": "#/properties/a",
+    "compile TOKENIZER --schema NOTHING": "no value is valid",
+    "compile TOKENIZER --schema NULL --yaml --whitespace spaced": "--whitespace is of JSON",
+    "compile TOKENIZER --schema LARGE --max-states 9": "states exceeded",
+    "verify TOKENIZER --regex er --prompt 'an ord'": "would merge with the answer",
+    "explain TOKENIZER --ids '1 99'": "id 99 is not in 0 .. 34",
+    "explain TOKENIZER --text 'a\udcff'": "lone surrogate",
+}  # fmt: skip
 
 
-@pytest.mark.parametrize(("argv", "message"), ERRORS, ids=[" ".join(e[0])[:40] for e in ERRORS])
-def test_error_in_one_line(run, path, model, argv, message) -> None:
-    code, out, err = run(*({"PATH": path, "MODEL": model}.get(part, part) for part in argv))
+@pytest.mark.parametrize("line", ERRORS, ids=ascii)
+def test_error_in_one_line(run, line) -> None:
+    """What cannot be saved is said before the tokenizer is loaded."""
+    code, out, err = run(line)
     assert (code, out) == (2, "")
     assert err.startswith("error: ")
     assert err.count("\n") == 1
-    assert message in err
+    assert ERRORS[line] in err
 
 
-def test_interrupt(run, path, monkeypatch) -> None:
+def test_interrupt_and_a_missing_package(run, monkeypatch) -> None:
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("bpe_automata._cli.examine.load_tokenizer", interrupted)
-    code, _, err = run("inspect", path)
-    assert (code, err) == (2, "error: interrupted\n")
-
-
-def test_missing_package(run, monkeypatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr("bpe_automata._cli.examine.load_tokenizer", interrupted)
+        assert run("inspect TOKENIZER") == (2, "", "error: interrupted\n")
     monkeypatch.setitem(sys.modules, "transformers", None)
-    code, _, err = run("inspect", "owner/name")
-    assert code == 2
-    assert "pip install 'bpe-automata[torch]'" in err
+    assert "pip install 'bpe-automata[torch]'" in run("inspect owner/name")[2]
 
 
-@pytest.mark.parametrize(
-    "argv",
-    [
-        (),
-        ("nonsense",),
-        ("explain", "t.json"),
-        ("verify", "t.json", "--regex", "a", "-n", "0"),
-        ("compile", "t.json"),
-        ("compile", "t.json", "--regex", "a", "--schema", "s.json"),
-    ],
-)
-def test_usage_errors(run, argv, capsys) -> None:
+USAGE = ("", "nonsense", "explain t.json", "verify t.json --regex a -n 0", "compile t.json")
+
+
+@pytest.mark.parametrize("line", [*USAGE, "compile t.json --regex a --schema s.json"])
+def test_usage_errors(line, capsys) -> None:
     with pytest.raises(SystemExit) as caught:
-        main(argv)
+        main(shlex.split(line))
     assert caught.value.code == 2
     assert "usage: bpe-automata" in capsys.readouterr().err
 
 
-# ---------------------------------------------------------------- as a process
+def test_as_a_process(files) -> None:
+    """Also into a pipe that is closed early."""
+    name = shlex.join([sys.executable, "-m", "bpe_automata"])
 
+    def process(line: str) -> tuple[int, str, str]:
+        line = f"{name} {shlex.join(words(line, files))}".replace("'|'", "|")
+        done = subprocess.run(line, shell=True, capture_output=True, text=True, timeout=3600)
+        return done.returncode, done.stdout, done.stderr
 
-def test_as_a_process(path) -> None:
-    def process(*argv: str) -> subprocess.CompletedProcess:
-        command = [sys.executable, "-m", "bpe_automata", *argv]
-        return subprocess.run(command, capture_output=True, text=True, timeout=3600)
-
-    done = process("explain", path, "--ids", "30 31")
-    assert (done.returncode, done.stderr) == (1, "")
-    assert "would be `␣order`" in done.stdout
-    failed = process("inspect", "none.json")
-    assert (failed.returncode, failed.stdout) == (2, "")
-    assert failed.stderr.startswith("error: there is no tokenizer at none.json")
-    assert failed.stderr.count("\n") == 1
-
-
-def test_broken_pipe(path) -> None:
-    command = f"{sys.executable} -m bpe_automata explain {path} --ids '{'0 ' * 50_000}' | head -n 1"
-    done = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=3600)
-    assert done.stderr == ""
+    code, said, error = process("explain TOKENIZER --ids '30 31'")
+    assert (code, "would be `␣order`" in said, error) == (1, True, "")
+    code, said, error = process("inspect none.json")
+    assert (code, said, error.count("\n")) == (2, "", 1)
+    assert process("--version")[1] == f"bpe-automata {bpe_automata.__version__}\n"
+    assert process(f"explain TOKENIZER --ids '{'0 ' * 50_000}' | head -n 1")[2] == ""
