@@ -161,10 +161,10 @@ def test_with_reserved_words_lark_lexes_as_is_meant():
     grammar = r"""
     start: "get" list ["from"i NAME] ["if" test]
     list: NAME | list "," NAME
-    test: NAME | "not" test | test "and" test
+    test: NAME | "not" test | NAME "and" test
     NAME: /[a-z]+/i
     %ignore " "
-    """.replace('test "and" test', 'NAME "and" test')
+    """
     found = compile_grammar(grammar, reserved_words=True)
     parser, rng, seen = Lark(grammar, parser="lalr", lexer="basic"), random.Random(3), set()
     words = ["get", "GET", "from", "From", "if", "not", "and", "xf", "x", ","]
@@ -252,28 +252,24 @@ def test_what_is_not_supported_is_named(grammar, symbol):
     assert error.value.symbol == symbol
 
 
-def test_what_lark_cannot_read_is_said():
-    for grammar in (
-        "start: (",
-        "start: x",
-        "%import no.X",
-        "start: A\nA: B?\nB: /(?:x|)/",
-    ):
-        with pytest.raises(GrammarError):
-            compile_grammar(grammar)
-    for grammar in ('root ::= "yes" | "no"', '# one\nws-1 ::= [ \\t/]*\nroot ::= "a" ws-1'):
-        with pytest.raises(GrammarError, match=r"looks like GBNF.*lark writes `start: "):
-            compile_grammar(grammar)
-    with pytest.raises(GrammarError, match="begin"):
-        compile_grammar('start: "a"', start="begin")
-    with pytest.raises(ArgumentError):
-        compile_grammar(3)
+GBNF = r"looks like GBNF.*lark writes `start: "
+WRONG = [
+    *((text, GrammarError, None) for text in ("start: (", "start: x", "%import no.X")),
+    ("start: A\nA: B?\nB: /(?:x|)/", GrammarError, None),
+    ('root ::= "yes" | "no"', GrammarError, GBNF),
+    ('# one\nws-1 ::= [ \\t/]*\nroot ::= "a" ws-1', GrammarError, GBNF),
+    ('begin: "a"', GrammarError, "start"),
+    (3, ArgumentError, None),
+    ("start: start", EmptyLanguageError, None),
+    ('start: "a" x\nx: "b" x', EmptyLanguageError, None),
+    ("start: /a(?<!a)/", EmptyLanguageError, None),
+]
 
 
-def test_a_grammar_without_texts_is_empty():
-    for grammar in ("start: start", 'start: "a" x\nx: "b" x', "start: /a(?<!a)/"):
-        with pytest.raises(EmptyLanguageError):
-            compile_grammar(grammar)
+@pytest.mark.parametrize(("grammar", "error", "message"), WRONG)
+def test_what_is_no_grammar_or_has_no_texts_is_said(grammar, error, message):
+    with pytest.raises(error, match=message):
+        compile_grammar(grammar)
 
 
 def test_without_lark_it_is_said_what_to_install(monkeypatch):
