@@ -61,18 +61,13 @@ def test_a_table_says_what_its_states_are_called():
     assert table.allowed(np.empty(0, np.int32)).shape == (0, 10)
 
 
-def test_by_default_states_that_nothing_leaves_accept():
-    """So the end of sequence may be a transition like any other."""
+def test_where_no_accepting_state_is_named_states_that_nothing_leaves_accept():
+    """So the end of sequence may be a transition like any other, and a walk may have no end."""
     listed = [(0, 11, 1), (1, 2, "end"), (0, 2, "end")]
     table = TokenTable.from_transitions(listed, 0, n_ids=12)
-    said = TokenTable.from_transitions(listed, 0, ["end"], n_ids=12)
-    assert table.rows.identical(said.rows)
+    assert table.rows.identical(TokenTable.from_transitions(listed, 0, ["end"], n_ids=12).rows)
     assert table.end is None
     assert not table.allowed([3]).any()
-
-
-def test_a_walk_may_have_no_end():
-    """Where no accepting state is named, every walk is one; else the language decides."""
     ring = [(0, 1, 1), (1, 2, 2), (2, 3, 0)]
     table = TokenTable.from_transitions([*ring, (8, 1, 9)], 0, n_ids=5, eos_ids=[4])
     states = table.begin(1)
@@ -80,10 +75,6 @@ def test_a_walk_may_have_no_end():
         assert np.flatnonzero(table.allowed(states)[0]).tolist() == [token]
         states = table.step(states, [token])
     assert table.names == (None, 0, 1, 2, None)
-    automaton = TokenAutomaton.from_transitions(ring, 0, [])
-    for make in (TokenTable.of, matcher_of):
-        with pytest.raises(EmptyLanguageError):
-            make(automaton, [4], 5)
 
 
 @pytest.mark.parametrize(
@@ -123,15 +114,16 @@ def test_a_step_of_what_is_no_batch_is_refused(states, ids, match):
         table.step(states, ids)
 
 
-# ---------------------------------------------------------------- the matcher of an automaton
-
-
-def test_a_listed_automaton_must_fit_its_vocabulary():
-    automaton = TokenAutomaton.from_transitions([(0, 1, 1), (1, 9, 2)], 0, [2])
-    with pytest.raises(TokenOutOfRangeError, match=r"state 1 reads id 9.* 0 .. 8"):
-        Listed(automaton, [], 9)
-    with pytest.raises(MalformedAutomatonError, match="state 1 reads the end-of-sequence id 9"):
-        Listed(automaton, [9], 10)
-    nothing = TokenAutomaton.from_transitions([(0, 1, 1)], 0, [])
-    with pytest.raises(EmptyLanguageError, match="no accepting state is reachable"):
-        Listed(nothing, [0], 10)
+@pytest.mark.parametrize(
+    ("listed", "eos_ids", "n_ids", "error", "match"),
+    [
+        ([(1, 9, 2)], [], 9, TokenOutOfRangeError, r"state 1 reads id 9.* 0 .. 8"),
+        ([(1, 9, 2)], [9], 10, MalformedAutomatonError, "state 1 reads the end-of-sequence id 9"),
+        ([], [0], 10, EmptyLanguageError, "no accepting state is reachable"),
+    ],
+)
+def test_an_automaton_must_fit_its_vocabulary(listed, eos_ids, n_ids, error, match):
+    automaton = TokenAutomaton.from_transitions([(0, 1, 1), *listed], 0, [q for *_, q in listed])
+    for made in (TokenTable.of, Listed):
+        with pytest.raises(error, match=match):
+            made(automaton, eos_ids, n_ids)
