@@ -19,8 +19,6 @@ from bpe_automata.errors import (
     BpeAutomataError,
     BudgetExceededError,
     EmptyLanguageError,
-    RegexError,
-    UnsupportedRegexError,
 )
 from bpe_automata.integrations._requests import Options
 from bpe_automata.testing import small_tokenizer
@@ -92,26 +90,18 @@ def test_it_is_the_automaton_of_the_regex(pattern, large):
 # ---------------------------------------------------------------- large counts
 
 LARGE = [
-    (r"[a-z]{5,100000}", ["a" * 5, "z" * 99], ["a" * 4, "aaaa1", ""]),
     (r".{29990,30000}", ["a" * 29_990, "a" * 30_000], ["a" * 29_989, "a" * 30_001, "\n"]),
     (r"[ab]{300,}c", ["a" * 300 + "c", "ab" * 3000 + "c"], ["a" * 299 + "c", "a" * 400]),
     (r"(ab|c){0,10000}", ["", "ab" * 10_000, "abc" * 5000], ["abc" * 5000 + "c", "a", "b"]),
     (r"(a[^;]{0,500};){2,500}", ["a;" * 500, "axx;" * 2], ["a;" * 501, "a;", "a;b;", "a;a"]),
     (r"(a.{0,500};){0,500}", ["", "a" + ";" * 501, "a;b;"], ["a" + "x" * 501 + ";", "b;", "a"]),
-    (
-        r'("[^"]{0,2000}",?){1,1000}',
-        ['""' * 1000, '"' + "," * 2000 + '",'],
-        ['""' * 1001, '"a', ""],
-    ),
     (r"(a|aa){500,1000}", ["a" * 500, "a" * 1999, "a" * 2000], ["a" * 499, "a" * 2001]),
     (r"(a*b?){0,1000}", ["", "b" * 1000, "ab" * 1000, "a" * 2000], ["b" * 1001, "c"]),
     (r"((ab?){0,30}c){0,30}", ["ab" * 30 + "c", "c" * 30], ["a" * 31 + "c", "c" * 31, "ab"]),
     (r"(?i)(?:straße){0,100}", ["STRAẞE" * 100], ["straße" * 101, "strasse"]),
-    (r"x(?:a{0,300}|(?-i:b){0,300}|c|dd)y", ["xy", "x" + "b" * 300 + "y", "xddy"], ["xaby", "xd"]),
     (r"(?i:a{0,300}b){2}b", ["AbaBb", "A" * 300 + "BBb"], ["AbaBB", "A" * 301 + "BBb"]),
     (r"^(?:a{0,1000}b)?$", ["", "ab", "a" * 1000 + "b"], ["a", "a" * 1001 + "b"]),
     (r"[\ud800-\udfff]{0,1000}a{2}", ["aa"], ["a"]),
-    (r"(?x) (?: a{0,1000} ) # b", ["", "a" * 1000], ["a" * 1001, "b"]),
     (r"x{0}(y{0,1000}){0}z", ["z"], ["xz", "yz"]),
 ]
 
@@ -171,28 +161,6 @@ def test_rounds_that_include_others_are_left_out(pattern, text, of_a_letter):
 
 
 @pytest.mark.parametrize(
-    "pattern",
-    [
-        r"(a.{0,1000}\b){2}",
-        r"(?=a)b{0,1000}",
-        r"(a{0,1000})\1",
-        r"(?>a{0,1000})b{0,900}",
-        r"(a{0,1000})(?(1)b|c)",
-        r"[a-\p{L}]{0,1000}",
-        r"(a{0,1000}",
-        r"(?:\ba{300}){0}b",
-    ],
-)
-def test_what_compile_regex_refuses_is_refused_alike(pattern):
-    with pytest.raises(RegexError) as one:
-        compile_regex(pattern)
-    with pytest.raises(RegexError) as other:
-        link_regex(pattern)
-    assert (type(other.value), str(other.value)) == (type(one.value), str(one.value))
-    assert isinstance(one.value, UnsupportedRegexError) or pattern[-1] != "b"
-
-
-@pytest.mark.parametrize(
     "pattern", [r"[^\s\S]{1,1000}", r"a{0,1000}[^\s\S]", r"([^\s\S]a{0,900})+"]
 )
 def test_an_empty_language_is_refused(pattern):
@@ -246,6 +214,10 @@ def test_a_constraint_links_what_is_too_large(pattern, smollm2_tokenizer):
         (r"a{700000}", Budget()),
         (r"(a|b)*a(a|b){60}", Budget(max_states=10**7, max_seconds=0.05)),
         ("(" * 3000 + "a{0,1000}" + ")" * 3000, Budget()),
+        (r"(a{0,1000})\1", Budget()),
+        (r"(?:\ba{300}){0}b", Budget()),
+        (r"[a-\p{L}]{0,1000}", Budget()),
+        (r"(a{0,1000}", Budget()),
     ],
 )
 def test_what_cannot_be_linked_either_is_refused_as_ever(pattern, budget):
