@@ -4,7 +4,6 @@ automaton of its spellings, against every sequence of ids tried.
 
 from __future__ import annotations
 
-import itertools
 import re
 
 import pytest
@@ -13,16 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import examples
 
-from bpe_automata import Tokenizer
+from bpe_automata import compile_regex, constrain
+from bpe_automata._automata.algebra import intersection
 from bpe_automata.banning import Ban, Spellings
 from bpe_automata.errors import (
     ArgumentError,
     RegexSyntaxError,
     UnsupportedRegexError,
 )
-from bpe_automata.testing import byte_level, byte_spelling, small_tokenizer
 
-TOKENIZER = small.tokenizer()
+TOKENIZER = small.TOKENIZER
 BANS = {
     "anywhere": Ban(["ab", "é", "bab"]),
     "inside one another": Ban(["b", "abab", "ba b"]),
@@ -193,49 +192,12 @@ def test_regexes_that_cannot_be_banned(regex, error, position):
     assert (caught.value.pattern, caught.value.position) == (regex, position)
 
 
-# ---------------------------------------------------------------- with a tokenizer
-
-
-def fragments() -> Tokenizer:
-    """Tokens that are parts of characters, and tokens with a word's part and more."""
-    e, day = "é".encode(), "日".encode()
-    parts = [e[:1], e[1:], day[:1], day[1:], b"a", b"b", b"ab", b" ", b"b ", day, e]
-    vocabulary = [byte_spelling(part) for part in parts]
-    merges = [(4, 5), (5, 7), (2, 3), (0, 1)]
-    pairs = [(vocabulary[left], vocabulary[right]) for left, right in merges]
-    return small_tokenizer(vocabulary, pairs, byte_level(), ["<end>", "<x>"], decoder=None)
-
-
-@pytest.mark.parametrize("whole_word", [False, True])
 @pytest.mark.parametrize("method", ["lift", "canonical"])
-def test_no_tokenization_gets_round_it(whole_word, method):
-    """All ids of at most 3 tokens: accepted exactly if nothing in the text is banned (and they are
-    the tokenizer's own)."""
-    tokenizer = fragments()
-    eos = tokenizer.encode("<end>")
-    ban = Ban(["ab", "é", "b日"], whole_word=whole_word)
-    constraint = ban.constrain(tokenizer, "[abé日 ]*", method, eos_ids=eos)
-    accepted = 0
-    for n in range(4):
-        for ids in itertools.product(range(11), repeat=n):
-            data = tokenizer.text_bytes(ids)
-            try:
-                text = data.decode()
-            except UnicodeDecodeError:
-                wanted = False
-            else:
-                own = method == "lift" or tokenizer.encode(text) == list(ids)
-                matches = re.fullmatch("[abé日 ]*", text) is not None
-                wanted = own and matches and not found_by_hand(ban, text)
-            assert reads(constraint, ids) == wanted, ids
-            accepted += wanted
-    assert accepted > 20
-
-
-def reads(constraint, ids) -> bool:
-    matcher = constraint.matcher()
-    for token in ids:
-        if token not in matcher.allowed_ids():
-            return False
-        matcher.advance(token)
-    return matcher.is_accepting
+def test_a_constraint_is_that_of_what_is_allowed_in_its_language(method):
+    """So no tokenization gets round a ban: masks are those of the language."""
+    ban, eos = BANS["whole"], [small.END]
+    made = ban.constrain(TOKENIZER, "[abé ]{0,3}", method, eos, after="b")
+    allowed = intersection(compile_regex("[abé ]{0,3}"), ban.allowed_after("b"))
+    wanted = constrain(TOKENIZER, allowed, method, eos, added_tokens=False)
+    assert made.automaton().equivalent(wanted.automaton()) is None
+    assert made.automaton().total() > 20

@@ -120,6 +120,12 @@ def test_a_counterexample_is_the_first_difference(one, other):
     assert one.equivalent(other) == expected
 
 
+def test_a_counterexample_shows_what_it_spells():
+    spelled = TokenAutomaton.from_transitions([(0, 1, 1)], 0, [1], spellings=[b"", b" the"])
+    other = TokenAutomaton.from_transitions([(0, 1, 1)], 0, [])
+    assert str(spelled.equivalent(other)) == "[1] (␣the) is in the first language only"
+
+
 # Counting, listing and sampling, against the list of all sequences.
 
 

@@ -29,19 +29,6 @@ def test_there_and_back(tmp_path_factory, automaton):
         assert TokenAutomaton.load(made.save(folder / "a.npz")).identical(made)
 
 
-def test_files_that_are_not_there_or_not_such_files(tmp_path):
-    with pytest.raises(MissingFileError, match=r"c\.npz"):
-        TokenAutomaton.load(tmp_path / "c.npz")
-    with pytest.raises(MissingFileError, match=r"there is no folder .*far to write a\.npz to"):
-        SPELLED.save(tmp_path / "far" / "a.npz")
-    for act in (SPELLED.save, TokenAutomaton.load):
-        with pytest.raises(MalformedAutomatonError, match=r"a\.json"):
-            act(tmp_path / "a.json")
-    (tmp_path / "text.npz").write_text("[" * 100_000)
-    with pytest.raises(MalformedAutomatonError, match="a token automaton"):
-        TokenAutomaton.load(tmp_path / "text.npz")
-
-
 @examples(150)
 @given(st.data())
 def test_a_damaged_npz_is_refused_or_says_the_same(tmp_path_factory, data):
@@ -95,18 +82,25 @@ def test_a_file_that_is_wrong_says_what(tmp_path, change, message):
         TokenAutomaton.load(path)
 
 
+def test_files_that_are_not_there_or_not_such_files(tmp_path):
+    with pytest.raises(MissingFileError, match=r"c\.npz"):
+        TokenAutomaton.load(tmp_path / "c.npz")
+    with pytest.raises(MissingFileError, match=r"there is no folder .*far to write a\.npz to"):
+        SPELLED.save(tmp_path / "far" / "a.npz")
+    for act in (SPELLED.save, TokenAutomaton.load):
+        with pytest.raises(MalformedAutomatonError, match=r"a\.json"):
+            act(tmp_path / "a.json")
+    (tmp_path / "text.npz").write_text("[" * 100_000)
+    with pytest.raises(MalformedAutomatonError, match="a token automaton"):
+        TokenAutomaton.load(tmp_path / "text.npz")
+
+
 # ---------------------------------------------------------------- pictures
 
 SPELLINGS = [b"a", b" b", b"\n", b"\xff", b"c"]
 SMALL = TokenAutomaton.from_transitions(
     [(0, 0, 1), (0, 1, 1), (0, 4, 2), (1, 2, 2), (1, 3, 3)], 0, [2], range(5), SPELLINGS
 )
-
-
-def wide(n):
-    """n states in a row, 3 ids from one to the next."""
-    listed = [(k, a, k + 1) for k in range(n - 1) for a in range(3)]
-    return TokenAutomaton.from_transitions(listed, 0, [n - 1], spellings=SPELLINGS)
 
 
 def test_one_arrow_for_the_ids_between_two_states():
@@ -121,52 +115,35 @@ def test_one_arrow_for_the_ids_between_two_states():
     assert [node.start for node in drawing.nodes] == [True, False, False, False]
     assert drawing.caption == "4 states, 5 transitions"
     assert not any(part.lit for part in (*drawing.nodes, *drawing.edges))
-    assert SMALL._repr_mimebundle_() == SMALL.picture()._repr_mimebundle_()
     assert repr(SMALL) == "TokenAutomaton(4 states, 5 transitions)"
 
 
-@pytest.mark.parametrize(
-    ("ids", "lit", "caption"),
-    [
-        ([0, 2], [0, 1, 2], "the path is accepted"),
-        ([0], [0, 1], "the path ends too early"),
-        ([0, 1, 2], [0, 1], "the path cannot go on with 1 (␣b) at position 1"),
-        ([0, 3], [0, 1, 3], "the path cannot go on with 3 (\\xff) at position 1"),
-    ],
-)
-def test_the_path_of_a_sequence_is_lit(ids, lit, caption):
+SAID = [
+    ([0, 2], [0, 1, 2], "the path is accepted", "accepted: 0 (a), 2 (\\n)"),
+    ([0], [0, 1], "the path ends too early",
+     "not accepted: the sequence ends too early; the shortest completion is 2 (\\n)"),
+    ([0, 3], [0, 1, 3], "the path cannot go on with 3 (\\xff) at position 1",
+     "not accepted: the sequence cannot go on with 3 (\\xff) at position 1; what can be read "
+     "there: 2 (\\n); the shortest end: 2 (\\n)"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("ids", "lit", "caption", "said"), SAID)
+def test_the_path_of_a_sequence_is_lit_and_explained(ids, lit, caption, said):
     drawing = SMALL.picture(ids).drawing
     assert [k for k, node in enumerate(drawing.nodes) if node.lit] == lit
     assert all({e.source, e.target} <= set(lit) for e in drawing.edges if e.lit)
     assert drawing.caption.endswith(caption)
+    assert str(SMALL.explain(ids)) == said
 
 
 def test_a_large_automaton_is_summarised():
-    assert len(wide(40).picture().drawing.nodes) == 40
-    big = wide(41)
+    listed = [(k, a, k + 1) for k in range(40) for a in range(3)]
+    big = TokenAutomaton.from_transitions(listed, 0, [40], spellings=SPELLINGS)
     drawing = big.picture().drawing
     assert [(node.label, node.note) for node in drawing.nodes] == [("0", "3 out"), ("1", "3 out")]
     assert drawing.caption.startswith("41 states, 120 transitions; too large to draw")
-    lit = big.picture([0, 1, 2]).drawing
-    assert [edge.lit for edge in lit.edges] == [True, True, True, False]
-    listed = TokenAutomaton.from_transitions([(0, a, 1) for a in range(1000)], 0, [1])
-    assert listed.picture([700], labels=2).drawing.edges[0].label == "700, 0 … +998 more"
-
-
-# ---------------------------------------------------------------- explanations
-
-
-def test_explanations_to_read():
-    assert str(SMALL.explain([0, 2])) == "accepted: 0 (a), 2 (\\n)"
-    assert str(SMALL.explain([0])) == (
-        "not accepted: the sequence ends too early; the shortest completion is 2 (\\n)"
-    )
-    assert str(SMALL.explain([0, 3])) == (
-        "not accepted: the sequence cannot go on with 3 (\\xff) at position 1; what can be read "
-        "there: 2 (\\n); the shortest end: 2 (\\n)"
-    )
-    nothing = TokenAutomaton.from_transitions([(0, 1, 1)], 0, [])
-    assert str(nothing.explain([1])) == "not accepted: nothing is"
+    assert [e.lit for e in big.picture([0, 1, 2]).drawing.edges] == [True, True, True, False]
 
 
 @examples(80)
