@@ -20,7 +20,7 @@ LONGEST = (
     *("threads/test_threads.py", "tokenizer/test_normalizers.py"),
     *("laws/test_direct_merge.py", "schemas/test_linking.py", "test_kernels.py"),
     *("token_automata/test_token_algebra.py", "laws/test_trained_tokenizers.py"),
-    *("constructions/test_masks.py", "decoding/test_closing.py"),
+    *("laws/test_masks.py", "decoding/test_closing.py"),
 )
 """Files that take longest, in seconds. They come first: of processes that share the tests none is
 left with one of them when the others are done. The second and third need no kernels: where none are

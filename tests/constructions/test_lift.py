@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from contextlib import contextmanager
 
+import networkx
 import numpy as np
 import pytest
 import regex
@@ -144,13 +145,10 @@ def test_a_long_counted_repeat_ends():
 
 
 def _alive(dfa, edges):
-    alive = {state for state in range(dfa.n_states) if dfa.accepting[state]}
-    grown = True
-    while grown:
-        more = {state for (state, _), to in edges.items() if to in alive} - alive
-        alive |= more
-        grown = bool(more)
-    return alive
+    """The states from which acceptance is in reach."""
+    back = networkx.DiGraph((to, state) for (state, _), to in edges.items())
+    ends = {state for state in range(dfa.n_states) if dfa.accepting[state]}
+    return ends.union(*(networkx.descendants(back, end) for end in ends if end in back))
 
 
 # ---------------------------------------------------------------- the naive engine

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -27,7 +28,6 @@ from bpe_automata.testing import (
     texts,
 )
 from bpe_automata.testing._inputs import own_pieces
-from experiments.walks import FINITE
 
 
 @pytest.fixture(scope="module")
@@ -48,11 +48,6 @@ def test_random_tokenizers_and_finite_regexes(data):
     length = data.draw(st.just(0) | st.integers(0, len(before)))
     read = data.draw(st.sampled_from([True, False, "plain"]))
     law(tokenizer, regex, before[:length], eos, read)
-
-
-@pytest.mark.parametrize("name", ["booleans", "contractions", "keys", "special", "cjk", "spaces"])
-def test_smollm2(smollm2_tokenizer, name):
-    assert law(smollm2_tokenizer, FINITE[name], (), (0, 2), most=20_000)
 
 
 @pytest.mark.parametrize("prompt", ["Answer:", "Q: a\n\nA: ", "it", "x = ", "<|im_start|>user\n"])
@@ -81,11 +76,8 @@ def test_a_character_beyond_ascii_costs_little(qwen):
     is one state."""
     constraint = constrain(qwen, "Müller [a-z]{20}")
     matcher = constraint.matcher()
-    while len(ids := matcher.allowed_ids()):
-        ids = [i for i in ids.tolist() if i not in qwen.eos_ids]
-        if not ids:
-            break
-        matcher.advance(ids[len(ids) // 2])
+    while len(ids := np.setdiff1d(matcher.allowed_ids(), qwen.eos_ids)):
+        matcher.advance(int(ids[len(ids) // 2]))
     assert matcher.is_accepting
     assert len(constraint.engine.product.statuses()) < 2000
 
