@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
+from itertools import combinations_with_replacement, product
 
+import networkx
 from hypothesis import given
 from hypothesis import strategies as st
 from support import examples, same_arrays
@@ -20,7 +21,7 @@ from bpe_automata._automata.sources import from_strings
 from bpe_automata.testing import byte_dfas, cyclic_regexes
 
 PIECES = ("a", "é", "日", "aé", "\n")
-WORDS = [bytes(w) for n in range(6) for w in itertools.product(b"abc", repeat=n)]
+WORDS = [bytes(w) for n in range(6) for w in product(b"abc", repeat=n)]
 
 
 @examples(40)
@@ -70,17 +71,14 @@ def trimmed(dfas: list[ByteDFA]) -> list[ByteDFA]:
 
 def reads(joins, ends, word: bytes) -> bool:
     """Is there a way from place 0 to one of `ends` that reads the word?"""
-    seen, pending = {(0, 0)}, [(0, 0)]
-    while pending:
-        place, at = pending.pop()
-        for one, what, other in joins:
-            for to in range(at, len(word) + 1) if one == place else ():
-                text = word[at:to]
-                read = text == what if isinstance(what, bytes) else what.accepts(text)
-                if read and (other, to) not in seen:
-                    seen.add((other, to))
-                    pending.append((other, to))
-    return any((end, len(word)) in seen for end in ends)
+    ways = networkx.DiGraph()
+    ways.add_node((0, 0))
+    for one, what, other in joins:
+        for at, to in combinations_with_replacement(range(len(word) + 1), 2):
+            if word[at:to] == what if isinstance(what, bytes) else what.accepts(word[at:to]):
+                ways.add_edge((one, at), (other, to))
+    reached = networkx.descendants(ways, (0, 0)) | {(0, 0)}
+    return any((end, len(word)) in reached for end in ends)
 
 
 def test_a_long_chain_outgrows_its_first_room():

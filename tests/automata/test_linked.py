@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import random
 
+import networkx
 import numpy as np
 import pytest
 from hypothesis import assume, given
@@ -15,7 +16,7 @@ from bpe_automata import LinkedDFA, compile_regex, constrain
 from bpe_automata._automata.assembly import Assembly
 from bpe_automata._automata.linked import explicit
 from bpe_automata._automata.part_tables import table_of
-from bpe_automata._automata.parts import BYTE, FAR, Part, length_of
+from bpe_automata._automata.parts import BYTE, Part, length_of
 from bpe_automata._budget import Budget
 from bpe_automata.errors import (
     BudgetExceededError,
@@ -53,10 +54,9 @@ def labelled(alternatives, costs, follow, rest):
 
 def linked(edges, byte_class=BYTES, readable=None, budget=_BUDGET):
     """A part for each place, whose exits lead to the parts of others; one context for all."""
-    live = _live(edges)
-    parts = {}
+    far, parts = _far(edges), {}
     for place in range(N - 1):
-        out = [(piece, other) for one, piece, other in edges if one == place and other in live]
+        out = [(piece, other) for one, piece, other in edges if one == place and other in far]
         if not out:
             continue
 
@@ -64,24 +64,17 @@ def linked(edges, byte_class=BYTES, readable=None, budget=_BUDGET):
             return [(parts.get(label) if label < N - 1 else None, context)]
 
         alternatives = [((compile_regex(piece),), other) for piece, other in out]
-        parts[place] = labelled(alternatives, _far(edges), follow, lambda _: 0)
+        parts[place] = labelled(alternatives, far, follow, lambda _: 0)
     return LinkedDFA([(parts[0], None)], byte_class, budget, readable)
 
 
 def _far(edges):
-    """Length of the shortest text from each place to the end."""
-    far = dict.fromkeys(range(N), FAR) | {N - 1: 0}
-    for _ in range(N):
-        for one, piece, other in edges:
-            far[one] = min(far[one], length_of(compile_regex(piece)) + far[other])
-    return far
-
-
-def _live(edges):
-    live = {N - 1}
-    while more := {one for one, _, other in edges if other in live} - live:
-        live |= more
-    return live
+    """Length of the shortest text from each place to the end, of those that lead there."""
+    back = networkx.MultiDiGraph()
+    back.add_node(N - 1)
+    for one, piece, other in edges:
+        back.add_edge(other, one, weight=length_of(compile_regex(piece)))
+    return networkx.single_source_dijkstra_path_length(back, N - 1)
 
 
 def joined(edges):
@@ -96,7 +89,7 @@ def joined(edges):
 @examples(60)
 @given(networks())
 def test_parts_that_overlap_are_told_apart_as_they_are_met(edges):
-    assume(0 in _live(edges))
+    assume(0 in _far(edges))
     found, whole = linked(edges), joined(edges)
     assert same_arrays(found.to_dfa(), whole)
     assert len(found.shortest()) == len(whole.shortest())
@@ -118,7 +111,7 @@ def test_a_text_that_is_an_added_token_is_not_taken_for_plain():
 @examples(15)
 @given(networks(), bpe_tokenizers(), st.sampled_from(["canonical", "lift"]))
 def test_masks_are_those_of_the_whole(edges, tokenizer, method):
-    assume(0 in _live(edges))
+    assume(0 in _far(edges))
     try:
         same_masks(tokenizer, method, linked(edges), joined(edges))
     except (EmptyLanguageError, PromptError, UnsupportedTokenizerError):

@@ -112,37 +112,25 @@ def test_what_is_refused_is_named_with_its_position(error, pattern: str, positio
 
 
 HUGE = [
-    "(.{0,1000}b){5}",
-    ".*a.{30}",
-    "(a{1000}){1000}",
-    "((((a{100}){100}){100}){100}){100}",
-    "(a?){10000000}",
-    "a" * 200_000,
-    "(a|b)*" * 300 + "a.{40}" * 9,
+    *((pattern, Budget(), "") for pattern in ("(.{0,1000}b){5}", ".*a.{30}", "(a?){10000000}")),
+    ("(a{1000}){1000}", Budget(), ""),
+    ("((((a{100}){100}){100}){100}){100}", Budget(), ""),
+    ("a" * 200_000, Budget(), ""),
+    ("(a|b)*" * 300 + "a.{40}" * 9, Budget(), ""),
+    (".*a.{30}", Budget(max_states=1000), "states"),
+    (".*a.{30}", Budget(max_states=10**7, max_seconds=0.05), "seconds"),
+    (".*a.{30}", Budget(max_states=10**7, max_bytes=10**6), "bytes"),
+    (r"\w{0,500}", Budget(max_bytes=10**6), "bytes"),
+    ("a{500}", Budget(max_bytes=20_000), "bytes"),
+    ("(a{90}){90}", Budget(max_states=500), "instructions"),
 ]
 
 
-@pytest.mark.parametrize("pattern", HUGE, ids=range(len(HUGE)))
-def test_huge_regexes_exceed_the_budget(pattern: str) -> None:
-    with pytest.raises(BudgetExceededError):
-        compile_regex(pattern)
-
-
-@pytest.mark.parametrize(
-    ("pattern", "budget", "resource"),
-    [
-        (".*a.{30}", Budget(max_states=1000), "states"),
-        (".*a.{30}", Budget(max_states=10**7, max_seconds=0.05), "seconds"),
-        (".*a.{30}", Budget(max_states=10**7, max_bytes=10**6), "bytes"),
-        (r"\w{0,500}", Budget(max_bytes=10**6), "bytes"),
-        ("a{500}", Budget(max_bytes=20_000), "bytes"),
-        ("(a{90}){90}", Budget(max_states=500), "instructions"),
-    ],
-)
-def test_each_budget(pattern: str, budget: Budget, resource: str) -> None:
-    with pytest.raises(BudgetExceededError, match="larger Budget") as caught:
+@pytest.mark.parametrize(("pattern", "budget", "resource"), HUGE, ids=range(len(HUGE)))
+def test_huge_regexes_exceed_the_budget(pattern: str, budget: Budget, resource: str) -> None:
+    with pytest.raises(BudgetExceededError) as caught:
         compile_regex(pattern, budget)
-    assert caught.value.resource == resource
+    assert resource in caught.value.resource
 
 
 @pytest.mark.parametrize("parts", [("(", ")"), ("(?:", ")*"), ("(a|", ")"), ("(?i:", "b?)")])

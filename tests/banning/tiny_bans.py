@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 
 import numpy as np
 
@@ -41,42 +42,23 @@ def may_be_text(data: bytes) -> bool:
     return is_text(data) or is_text(data + b"\xa9")
 
 
-def parts(ban, data: bytes, ended: bool) -> list[tuple[int, int]]:
+def parts(ban, data: bytes, ended: bool):
     """The (start, end) in `data`, a beginning of a text, of what is banned and complete; with
-    `ended` the text ends there. By trying every part, in bytes; not for bans that ignore case."""
-    ends = range(1, len(data) + 1)
-    tried = ((start, end) for end in ends for start in range(end))
-    return [(start, end) for start, end in tried if _is_banned(ban, data, start, end, ended)]
-
-
-def _is_banned(ban, data, start, end, ended):
-    if data[start:end] not in [word.encode() for word in ban.words]:
-        return False
-    if not ban.whole_word:
-        return True
-    left, rest = data[:start].decode(errors="replace"), data[end:]
-    if left and (left[-1].isalnum() or left[-1] == "_"):
-        return False
-    if not rest:
-        return ended
-    size = 1 if rest[0] < 0x80 else 2 if rest[0] < 0xE0 else 3
-    if len(rest) < size:
-        return False
-    follows = rest[:size].decode()
-    return not (follows.isalnum() or follows == "_")
+    `ended` the text ends there. By trying every part; not for bans that ignore case."""
+    text = data.decode(errors="ignore")  # without a character that is not whole yet
+    for start, end in itertools.combinations(range(len(text) + 1), 2):
+        around = text[max(0, start - 1) : start] + text[end : end + 1]
+        whole = (end < len(text) or ended) and not re.search(r"\w", around)
+        if text[start:end] in ban.words and (whole or not ban.whole_word):
+            yield len(text[:start].encode()), len(text[:end].encode())
 
 
 def places(ban, before: bytes, spelled: list[bytes], ended: bool) -> set[int]:
     """In which ids something banned begins that is complete and not all of it in `before`."""
-    data, found = b"".join([before, *spelled]), set()
-    for start, end in parts(ban, data, ended):
-        if end > len(before):
-            at, low = 0, len(before) + len(spelled[0])
-            while low <= start:
-                at += 1
-                low += len(spelled[at])
-            found.add(at)
-    return found
+    ends = np.cumsum([len(before), *map(len, spelled)])
+    found = parts(ban, b"".join([before, *spelled]), ended)
+    starts = [start for start, end in found if end > len(before)]
+    return set(np.maximum(0, np.searchsorted(ends, starts, side="right") - 1).tolist())
 
 
 TOKENIZER = tokenizer()

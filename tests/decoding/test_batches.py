@@ -45,10 +45,13 @@ def moved(draw):
 
 
 @pytest.fixture
-def shared(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Threads share the work once the first mask is found."""
+def shared(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Threads share the work once the first mask is found; or never."""
     for name in ("_NEW", "_LONG"):
-        monkeypatch.setattr(batches, name, -1.0)
+        monkeypatch.setattr(batches, name, getattr(request, "param", -1.0))
+
+
+shared_or_not = pytest.mark.parametrize("shared", [-1.0, float(LONGEST)], indirect=True)
 
 
 @pytest.mark.usefixtures("shared")
@@ -120,12 +123,8 @@ def too_much() -> None:
     raise BudgetExceededError("seconds", 3, "ask for less")
 
 
-@pytest.mark.parametrize("long", [-1.0, float(LONGEST)])
-def test_an_error_says_its_row_and_nothing_is_written(
-    long: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("_NEW", "_LONG"):
-        monkeypatch.setattr(batches, name, long)
+@shared_or_not
+def test_an_error_says_its_row_and_nothing_is_written(shared: None) -> None:
     bad = True
     matchers = by_hand(*3 * [known], lambda: too_much() if bad else None, known)
     out = np.full((9, 1), 7, dtype=np.int32)
@@ -165,11 +164,9 @@ def endless() -> None:
         check()
 
 
-@pytest.mark.parametrize("long", [-1.0, float(LONGEST)])
-def test_the_budget_is_that_of_the_call(long: float, monkeypatch: pytest.MonkeyPatch) -> None:
+@shared_or_not
+def test_the_budget_is_that_of_the_call(shared: None) -> None:
     """Of the call around it, also in the threads that share the work."""
-    for name in ("_NEW", "_LONG"):
-        monkeypatch.setattr(batches, name, long)
     for threads in (1, 2):
         said = r"^row 0: budget of 0\.05 seconds"
         with spending(Budget(max_seconds=0.05)), pytest.raises(BudgetExceededError, match=said):
