@@ -50,7 +50,6 @@ SOURCES = {
 WRITERS = {
     "compact": partial(json.dumps, separators=(",", ":"), ensure_ascii=False),
     "spaced": partial(json.dumps, ensure_ascii=False),
-    "flexible": partial(json.dumps, indent=2, ensure_ascii=False),
 }
 """How `json.dumps` writes an instance, by style."""
 

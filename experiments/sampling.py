@@ -2,7 +2,8 @@
 
 `sample`: many texts at once without a constraint, each with a prompt and a temperature of its own;
 a batch is as wide as all temperatures together, for on a CPU a step of a wide batch costs hardly
-more than one of a narrow batch. `losses`, `id_losses`: of texts, and of ids, after others.
+more than one of a narrow batch. `fault`: are their ids the tokenizer's own? `losses`, `id_losses`:
+of texts, and of ids, after others.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from bpe_automata import Matcher
 from bpe_automata.errors import PromptError
 from experiments.files import cache_name, require
 from experiments.models import LoadedModel
@@ -25,6 +27,23 @@ class Text(NamedTuple):
 
     ids: tuple[int, ...]
     ended: bool
+
+
+def fault(start: Matcher, ids: Sequence[int], ended: bool) -> int | None:
+    """The place of the first id that no canonical text has there, from 0 after the prompt; of an
+    end where none can end, how many ids there are; None if the text is canonical. start: a matcher
+    of all texts, after the prompt; ended: did the text end there, or was it cut off?
+
+    A text that was cut off must only be the beginning of a canonical one, for more text could
+    change how its last characters are divided (GPT-2 reads two line breaks as one token at the end
+    of a text, and as two before a word), and complete half a character.
+    """
+    matcher = start.copy()
+    for place, token in enumerate(ids):
+        if not matcher.allows(token):
+            return place
+        matcher.advance(token)
+    return len(ids) if ended and not matcher.is_accepting else None
 
 
 def sample(

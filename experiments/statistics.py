@@ -31,14 +31,11 @@ def clopper_pearson(k: int, n: int, alpha: float) -> tuple[float, float]:
 def median_interval(values: Sequence[float], alpha: float = 0.05) -> tuple[float, float] | None:
     """The narrowest pair of order statistics that holds the median of what the values are drawn
     from with probability at least 1 - alpha, whatever that is (the interval of the sign test); None
-    where the values are too few for any (5 or less for 0.05).
-
-    P(X_(k) <= median <= X_(n+1-k)) >= 1 - 2 P(Binomial(n, 1/2) < k)
-    """
-    ordered, n = sorted(values), len(values)
-    k = int(stats.binom.ppf(alpha / 2, n, 0.5)) if n else 0
-    k += 2 * stats.binom.cdf(k, n, 0.5) <= alpha  # at exactly alpha / 2 one more may go
-    return (ordered[k - 1], ordered[n - k]) if k else None
+    where the values are too few for any (5 or less for 0.05)."""
+    if len(values) < 2:
+        return None
+    found = stats.quantile_test(values, p=0.5).confidence_interval(1 - alpha)
+    return None if math.isnan(found.low + found.high) else (float(found.low), float(found.high))
 
 
 def median(values: Sequence[float]) -> float:

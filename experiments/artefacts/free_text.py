@@ -30,20 +30,12 @@ import pandas as pd
 
 from bpe_automata import Matcher, Tokenizer, constrain
 from bpe_automata.errors import LogitsError
-from experiments.canonical_texts import fault
 from experiments.files import require
 from experiments.lab import Row
 from experiments.models import GEMMA, SMOLLM2, LoadedModel, notes_on, opened, special_ids
 from experiments.passages import KINDS, UNSPACED, beginning, passages
-from experiments.sampling import Text, drawn, losses, sample
-from experiments.show import (
-    Format,
-    Table,
-    fixed,
-    interval,
-    markdown,
-    percent,
-)
+from experiments.sampling import Text, drawn, fault, losses, sample
+from experiments.show import Format, Table, fixed, interval, markdown, percent
 from experiments.statistics import bootstrap, weighted_mean
 
 TITLE, LONG = "Free generation with and without the tokenizer's own tokenization", True

@@ -3,7 +3,7 @@
 For each model, temperature and kind of text: texts of some tokens, drawn without any constraint
 after each of the prompts in `spontaneous.json`, until a special token or the last id. A text counts
 as canonical if `encode` makes these ids of it (after its prompt); one that was cut off, if some
-longer text has them (`experiments.canonical_texts`).
+longer text has them (`fault` in `experiments.sampling`).
 
 Texts after one prompt are like one another: what a prompt asks for decides much of how often they
 leave the canonical sequences. So prompts are the unit, and intervals come from drawing prompts
@@ -21,19 +21,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from bpe_automata import Tokenizer
-from experiments.canonical_texts import after, fault
+from bpe_automata import Tokenizer, constrain
 from experiments.lab import Row
 from experiments.models import GEMMA, SMOLLM2, notes_on, opened, special_ids
-from experiments.sampling import sample
-from experiments.show import (
-    MODELS,
-    Figure,
-    Table,
-    interval,
-    markdown,
-    panels,
-)
+from experiments.sampling import fault, sample
+from experiments.show import MODELS, Figure, Table, interval, markdown, panels
 from experiments.statistics import estimate, weighted_mean
 
 TITLE, LONG = "How often models leave their tokenizer's own tokenization", True
@@ -73,8 +65,7 @@ def cells(config: Config) -> list[Row]:
 
 def measure(config: Config, source: str, kind: str) -> list[Row]:
     """A row for each text, judged, with the number of its prompt; faults: where it leaves the
-    canonical sequences. What its ids are drawn with
-    depends on nothing but what names the text."""
+    canonical sequences. What its ids are drawn with depends on nothing but what names the text."""
     loaded = opened(source, config.device, config.dtype)
     prompts = [loaded.prompt_ids(text) for text in prompts_of(kind, loaded.tokenizer)]
     wanted = [(t, k) for t in config.temperatures for k in range(config.texts)]
@@ -89,7 +80,8 @@ def measure(config: Config, source: str, kind: str) -> list[Row]:
         special_ids(loaded),
         loaded.tokenizer.n_ids,
     )
-    starts = [after(loaded.tokenizer, loaded.tokenizer.last_text(ids)) for ids in prompts]
+    every = constrain(loaded.tokenizer, r"(?s:.*)", eos_ids=(), added_tokens=True)
+    starts = [every.matcher(ids) for ids in prompts]
     rows = list[Row]()
     for (temperature, _), prompt, text in zip(wanted, which, texts, strict=True):
         row: Row = {"model": loaded.name, "temperature": temperature, "prompt": prompt}

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from tiny import loaded_model, next_logits
 
+from bpe_automata import constrain
 from bpe_automata.testing import byte_level, small_tokenizer
 from experiments.artefacts.free_text import drawn_pairs
-from experiments.canonical_texts import after, fault
-from experiments.sampling import losses, sample
+from experiments.sampling import fault, losses, sample
 
 MERGES = [("a", "b"), ("Ġ", "a"), ("Ġ", "Ġ"), ("b", "a"), ("Ã", "©")]
 TOKENIZER = small_tokenizer(
@@ -21,6 +21,7 @@ TOKENIZER = small_tokenizer(
     byte_level(use_regex=True),
     added=["<end>"],
 )
+ALL_TEXTS = constrain(TOKENIZER, r"(?s:.*)", eos_ids=(), added_tokens=True)
 PROMPTS = [TOKENIZER.encode(text) for text in ("ab a", "b", "a.é")]
 
 
@@ -49,7 +50,7 @@ def test_whole_and_cut_texts_against_all_texts_there_are(prompt):
         if ids[: len(prompt_ids)] == prompt_ids:
             whole.add(tuple(ids[len(prompt_ids) :]))
     begun = {ids[:k] for ids in whole for k in range(len(ids) + 1)}
-    start = after(TOKENIZER, prompt_ids)
+    start = ALL_TEXTS.matcher(prompt_ids)
     known = [i for i in range(TOKENIZER.n_ids - 1) if {*TOKENIZER.token_bytes(i)} <= {*b"ab "}]
     for size in range(4):
         for ids in product(known, repeat=size):
@@ -72,7 +73,7 @@ def test_texts_follow_the_distribution_of_one_pass_for_each_id(tiny):
 
 
 def test_the_mask_changes_a_text_iff_it_is_not_canonical(pairs):
-    starts = [after(TOKENIZER, prompt) for prompt in PROMPTS]
+    starts = [ALL_TEXTS.matcher(prompt) for prompt in PROMPTS]
     changed = 0
     for which, (free, canonical, fork) in pairs:
         assert fork == fault(starts[which], *free)
