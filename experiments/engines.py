@@ -153,7 +153,7 @@ class Peer(Engine):
     @classmethod
     def module(cls) -> Any:
         """Raises MissingDependencyError where it is not installed."""
-        return require(cls.name, cls.install)
+        return require(cls.name, install=cls.install)
 
 
 def one_eos(eos_ids: tuple[int, ...]) -> int:

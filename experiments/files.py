@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import gzip
-import importlib
 import importlib.util
 import json
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
+from bpe_automata import _optional
 from bpe_automata.errors import MissingDependencyError, MissingFileError
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -34,13 +34,8 @@ def lines_of(path: Path) -> Iterator[Any]:
 INSTALL = "pip install -e '.[torch,gguf]' --group experiments"
 
 
-def require(name: str, install: str = INSTALL) -> ModuleType:
-    """The module `name`. Raises `MissingDependencyError` with the command that installs it."""
-    try:
-        return importlib.import_module(name)
-    except ImportError as error:
-        message = f"the package {name!r} cannot be imported ({error}); install it with: {install}"
-        raise MissingDependencyError(message) from error
+require = partial(_optional.require, install=INSTALL)
+"""The module of a name. Raises `MissingDependencyError` with the command that installs it."""
 
 
 def cache_name() -> str:

@@ -102,18 +102,13 @@ class Table:
     formats: Mapping[str, Format] = field(default_factory=dict)
     notes: str = ""
 
-    def shown(self) -> pd.DataFrame:
-        """All cells as text; what is missing is a dash."""
-
-        def text(column: str) -> list[str]:
-            format_ = self.formats.get(column, str)
-            return ["-" if is_missing(v) else format_(v) for v in self.data[column]]
-
-        return pd.DataFrame({column: text(column) for column in self.data}, dtype=object)
+    def lines(self, *columns: str) -> str:
+        """In Markdown, without its title: these columns, or all."""
+        return markdown(self.data[list(columns or self.data)], self.formats)
 
     def markdown(self) -> str:
         """A section."""
-        blocks = [f"## {self.title}", markdown(self.shown())]
+        blocks = [f"## {self.title}", self.lines()]
         blocks += ["\n".join(f"- {note}" for note in paragraphs(self.notes))] * bool(self.notes)
         return "\n\n".join(blocks) + "\n"
 
@@ -125,13 +120,17 @@ def paragraphs(text: str) -> list[str]:
     ]
 
 
-def markdown(shown: pd.DataFrame) -> str:
-    """The lines of a table alone. The first column is to the left, as are those with words."""
-    words = re.compile(r"[^\W\d_]{4}|`")
-    left = [k == 0 or any(map(words.search, shown.iloc[:, k])) for k in range(shown.shape[1])]
-    lines = [list(shown), [":--" if one else "--:" for one in left], *shown.values.tolist()]
-    escaped = ([cell.replace("|", "\\|").replace("\n", " ") for cell in line] for line in lines)
-    return "\n".join("| " + " | ".join(line) + " |" for line in escaped)
+def markdown(data: pd.DataFrame, formats: Mapping[str, Format] | None = None) -> str:
+    """The lines of a table alone; what is missing is a dash. The first column is to the left, as
+    are those with words."""
+    columns = list[list[str]]()
+    for name in data:
+        format_ = (formats or {}).get(str(name), str)
+        shown = ["-" if is_missing(value) else format_(value) for value in data[name]]
+        is_left = not columns or any(re.search(r"[^\W\d_]{4}|`", cell) for cell in shown)
+        cells = [str(name), ":--" if is_left else "--:", *shown]
+        columns.append([cell.replace("|", "\\|").replace("\n", " ") for cell in cells])
+    return "\n".join(f"| {' | '.join(line)} |" for line in zip(*columns, strict=True))
 
 
 @dataclass(frozen=True)

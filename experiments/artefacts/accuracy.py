@@ -31,30 +31,21 @@ from scipy.stats import permutation_test
 from bpe_automata import Constraint, constrain
 from bpe_automata._decoding.constraint import Method
 from bpe_automata.sampling import normalised
-from experiments import bfcl
+from experiments import bfcl, show
 from experiments.batched import Drawn, sample_batch
 from experiments.bfcl import Request
 from experiments.lab import Row
 from experiments.models import GEMMA, LABELS, SMOLLM2, LoadedModel, notes_on, opened, special_ids
-from experiments.show import (
-    CANONICAL,
-    FREE,
-    LIFT,
-    Figure,
-    Format,
-    Table,
-    interval,
-    markdown,
-    panels,
-    percent,
-    small,
-    whole,
-)
 from experiments.statistics import estimate, weighted_mean
 
 TITLE, LONG = "How often the arguments of a function call are right", True
 PACKAGES = ("bfcl-eval",)
-COLORS = {"free": FREE, "lift": LIFT, "canonical": CANONICAL, "canonical SMC": "#7fbcc6"}
+COLORS = {
+    "free": show.FREE,
+    "lift": show.LIFT,
+    "canonical": show.CANONICAL,
+    "canonical SMC": "#7fbcc6",
+}
 METHODS, SETTING = [*COLORS], ["model", "style", "taken"]
 ALPHA, FLIPS = 0.05, 20_000
 """Of tests, once corrected; random signs for a p-value."""
@@ -217,15 +208,19 @@ def compared(rows: pd.DataFrame) -> pd.DataFrame:
     return found.assign(p=(found["p"] * found["p"].notna().sum()).clip(upper=1))
 
 
-def tables(rows: pd.DataFrame) -> list[Table]:
+def tables(rows: pd.DataFrame) -> list[show.Table]:
     """A line for each setting and method."""
     found = compared(rows).rename(columns={"less": "less the lift, points", "p": "p (corrected)"})
     found["model"] = [LABELS.get(model, model) for model in found["model"]]
-    shares = interval(lambda value: f"{100 * value:.1f}")
-    formats: dict[str, Format] = {"answers": whole, "right": shares, "valid": shares}
-    formats["less the lift, points"] = interval(lambda value: f"{100 * value:+.1f}")
-    formats |= {"unfinished": percent(1), "of the finished": percent(1), "own ids": percent()}
-    formats["p (corrected)"] = small
+    shares = show.interval(lambda value: f"{100 * value:.1f}")
+    formats: dict[str, show.Format] = {"answers": show.whole, "right": shares, "valid": shares}
+    formats["less the lift, points"] = show.interval(lambda value: f"{100 * value:+.1f}")
+    formats |= {
+        "unfinished": show.percent(1),
+        "of the finished": show.percent(1),
+        "own ids": show.percent(),
+    }
+    formats["p (corrected)"] = show.small
     note = f"""{rows["request"].nunique()} requests of BFCL with short prompts and answers
         (`experiments.bfcl`); right: as its checker judges, in per cent; valid: JSON under the
         function's schema; intervals: 95 %, bootstrap of requests
@@ -244,15 +239,15 @@ def tables(rows: pd.DataFrame) -> list[Table]:
         answers in the tokenizer's own ids
 
         {notes_on(rows["model"].unique())}"""
-    return [Table(TITLE, found, formats, note)]
+    return [show.Table(TITLE, found, formats, note)]
 
 
-def figure(rows: pd.DataFrame) -> Figure:
+def figure(rows: pd.DataFrame) -> show.Figure:
     """Shares of right and of unfinished answers, a panel for each model."""
     found = compared(rows)
     names = found["model"].unique()
     settings = [*dict.fromkeys(zip(found["style"], found["taken"], strict=True))]
-    drawn, axes = panels(1, len(names), (9, 4.2), sharey=True)
+    drawn, axes = show.panels(1, len(names), (9, 4.2), sharey=True)
     for axis, model in zip(axes[0], names, strict=True):
         for line in found[found["model"] == model].to_dict("records"):
             k, j = settings.index((line["style"], line["taken"])), METHODS.index(line["method"])
@@ -269,7 +264,7 @@ def figure(rows: pd.DataFrame) -> Figure:
     for method, color in COLORS.items():
         axes[0][0].bar([0], [0], color=color, label=method)
     axes[0][0].legend(fontsize=8, frameon=False, ncols=4, loc="upper left")
-    return Figure(
+    return show.Figure(
         drawn,
         "Any mask makes more function calls right; in compact JSON the canonical one leaves many "
         "unfinished",
@@ -293,7 +288,7 @@ def numbers(rows: pd.DataFrame) -> dict[str, str]:
     table = found.pivot(index=title, columns="method", values="shown")
     table = table.loc[found[title].unique(), METHODS].fillna("-").reset_index()
     return {
-        "accuracy": f"""{markdown(table)}
+        "accuracy": f"""{show.markdown(table)}
 
         {rows["request"].nunique()} requests of BFCL, answers of at most {rows["ids"].max():.0f}
         ids; * is clear of the lift (p below {ALPHA}, corrected for {found["p"].notna().sum()})."""

@@ -30,32 +30,20 @@ from bpe_automata._kernels.bits import members
 from bpe_automata._tokenizer.description import Description
 from bpe_automata.reference import TokenDFA, direct_merge, explicit, merges_in_order, replay
 from bpe_automata.testing import small_tokenizer
+from experiments import show
 from experiments.article.mistral import NAME, Reference, mistral_table
 from experiments.cases import read
 from experiments.exact import METHODS, Trie, normalised, pose, total_variation
 from experiments.files import require
 from experiments.lab import Row
 from experiments.models import SMOLLM2, notes_on, opened
-from experiments.show import (
-    CANONICAL,
-    FREE,
-    LIFT,
-    PALE,
-    Figure,
-    Table,
-    fixed,
-    markdown,
-    panels,
-    small,
-    three,
-)
 from experiments.statistics import clopper_pearson
 
 TITLE = "Distortion"
 CASES = read(Path(__file__).with_suffix(".jsonl"))
 BOOLEAN = "boolean: ((true)|(false))"
 """The regex of the article's other example."""
-COLORS = {"free": FREE, "lift": LIFT, "canonical": CANONICAL}
+COLORS = {"free": show.FREE, "lift": show.LIFT, "canonical": show.CANONICAL}
 SHOWN = ("president", "json_bool", "json_enum_quoted", "russian")
 """The prompts that the pages show; the first is the article's."""
 LEVEL = 0.01
@@ -242,7 +230,7 @@ def distances(rows: pd.DataFrame) -> pd.DataFrame:
     return once.merge(far)[[*columns[:1], "ids", *columns[1:3], *far.columns[1:], columns[3]]]
 
 
-def tables(rows: pd.DataFrame) -> list[Table]:
+def tables(rows: pd.DataFrame) -> list[show.Table]:
     """Distributions and distances; then the article's."""
     each, far, checked = by_method(asked(rows), ["p"], "answer"), distances(rows), inside(rows)
     each["answer"] = "`" + each["answer"] + "`"
@@ -256,13 +244,16 @@ def tables(rows: pd.DataFrame) -> list[Table]:
 
         {notes_on([SMOLLM2])}"""
     return [
-        Table(
-            "Probability of each answer", each, dict.fromkeys(each.columns[2:], fixed(4)), answers
+        show.Table(
+            "Probability of each answer",
+            each,
+            dict.fromkeys(each.columns[2:], show.fixed(4)),
+            answers,
         ),
-        Table(
+        show.Table(
             "Distance to the free distribution",
             far,
-            {"mass": "{:.1e}".format} | dict.fromkeys(far.columns[3:], small),
+            {"mass": "{:.1e}".format} | dict.fromkeys(far.columns[3:], show.small),
             """ids: length of the answers' canonical tokenizations; mass: of all answers together
             under the free model; not canonical: the share of it that other tokenizations spell
 
@@ -275,7 +266,7 @@ def tables(rows: pd.DataFrame) -> list[Table]:
     ]
 
 
-def article(rows: pd.DataFrame) -> list[Table]:
+def article(rows: pd.DataFrame) -> list[show.Table]:
     """Table 1 and the numbers of the text, published beside measured."""
     steps = rows[rows["prompt"] == "merges"][["step", "tokens"]]
     steps.insert(1, "published", [*STEPS, ""])
@@ -283,7 +274,7 @@ def article(rows: pd.DataFrame) -> list[Table]:
         lambda text: "+".join(f"`{token}`" for token in text.split())
     )
     steps.columns = [f"`{TEXT}`", "published", "measured"]
-    found = [Table("Table 1 of the article: a text merge by merge", steps)]
+    found = [show.Table("Table 1 of the article: a text merge by merge", steps)]
     president = rows[rows["prompt"] == SHOWN[0]]
     if len(president):
         p = president.drop_duplicates("method").set_index("method")["p"]
@@ -291,7 +282,7 @@ def article(rows: pd.DataFrame) -> list[Table]:
         data = pd.DataFrame([PUBLISHED, p])[[*COLORS]]
         data.insert(0, "model", names)
         title = "In the text: the share of ` William` in the probability of two answers"
-        found.append(Table(title, data, dict.fromkeys(COLORS, fixed(4))))
+        found.append(show.Table(title, data, dict.fromkeys(COLORS, show.fixed(4))))
     sizes = rows[rows["prompt"] == "sizes"]
     pairs = sizes[["states", "transitions"]].astype(int).astype(str).agg(" / ".join, axis=1)
     published = [pair and "{} / {}".format(*pair) for pair in SIZES.values()]
@@ -304,25 +295,27 @@ def article(rows: pd.DataFrame) -> list[Table]:
         DirectMerge changes the automaton that it is given: in the article that is interegular's,
         which is not minimal, as `true` and `false` end apart in it"""
     title = "In the text, and Figures 2 and 3: size of the automata"
-    return [*found, Table(title, data, {}, notes)]
+    return [*found, show.Table(title, data, {}, notes)]
 
 
-def figure(rows: pd.DataFrame) -> Figure:
+def figure(rows: pd.DataFrame) -> show.Figure:
     """The article's prompt; then a dumbbell per prompt with the mass of its answers."""
     found = asked(rows)
     far = distances(rows).assign(single=lambda d: d["ids"] == "1")
     far = far.sort_values(["single", "TV lift"]).reset_index(drop=True)
     heights = far.index + far["single"]
-    drawn, ((bars, axes, masses),) = panels(1, 3, (12.5, 6.6), width_ratios=(1, 1.9, 0.6))
+    drawn, ((bars, axes, masses),) = show.panels(1, 3, (12.5, 6.6), width_ratios=(1, 1.9, 0.6))
     first = found[found["prompt"] == found["prompt"].iloc[0]].drop_duplicates("method")
     names = ("the model\nitself", "any\ntokenization", "its own\ntokenization")
     bars.bar_label(bars.bar(names, first["p"], color=COLORS.values()), fmt="%.3f")
     bars.set(ylim=(0, 1), ylabel=f"probability of “{first['answer'].iloc[0].strip()}”")
     bars.set_title(f"Prompt: {first['prompt'].iloc[0]}", loc="left", fontsize=11)
-    axes.hlines(heights, far["TV canonical"], far["TV lift"], color=PALE, linewidth=2, zorder=1)
-    ring = {"facecolor": "white", "edgecolor": LIFT, "linewidth": 2}
+    axes.hlines(
+        heights, far["TV canonical"], far["TV lift"], color=show.PALE, linewidth=2, zorder=1
+    )
+    ring = {"facecolor": "white", "edgecolor": show.LIFT, "linewidth": 2}
     axes.scatter(far["TV lift"], heights, s=110, label="any tokenization", **ring)
-    own = {"color": CANONICAL, "label": "its own tokenization"}
+    own = {"color": show.CANONICAL, "label": "its own tokenization"}
     axes.scatter(far["TV canonical"], heights, s=38, zorder=3, **own)
     axes.legend(loc="lower right", fontsize=9)
     axes.set_yticks(heights, far["prompt"].str.replace("_", " "))
@@ -333,8 +326,10 @@ def figure(rows: pd.DataFrame) -> Figure:
     axes.set(xlim=(-1e-4, 1.6), ylim=(-0.8, heights.iloc[-1] + 1.4))
     axes.set_xlabel("total variation distance to the model's own (log scale above 0.001)")
     axes.grid(axis="x", color="#eeeeee")
-    shares = masses.barh(heights, 100 * far["mass"], color=PALE, height=0.5)
-    masses.bar_label(shares, [f"{three(100 * m)} %" for m in far["mass"]], padding=3, fontsize=9)
+    shares = masses.barh(heights, 100 * far["mass"], color=show.PALE, height=0.5)
+    masses.bar_label(
+        shares, [f"{show.three(100 * m)} %" for m in far["mass"]], padding=3, fontsize=9
+    )
     masses.set(yticks=[], xlim=(0, 160), xticks=(0, 50, 100), ylim=axes.get_ylim())
     masses.set_xlabel("probability of any\nof the answers (%)")
     ends = far.groupby("single")[[f"TV {m}" for m in METHODS]].max()
@@ -347,7 +342,7 @@ def figure(rows: pd.DataFrame) -> Figure:
     )
     model = found["model"].iloc[0]
     note = f"{model}; n = {len(far)} prompts; exact probabilities, not samples."
-    return Figure(drawn, headline, note)
+    return show.Figure(drawn, headline, note)
 
 
 def numbers(rows: pd.DataFrame) -> dict[str, str]:
@@ -361,6 +356,6 @@ def numbers(rows: pd.DataFrame) -> dict[str, str]:
             tokenization that is {p["lift"]:.3f}, under one over the tokenizer's own
             {p["canonical"]:.3f}. (Without a mask both names together have
             {president["mass"].max():.1e}: masks distort most where the answers are unlikely.)"""
-    _, far, *_, sizes = (table.shown() for table in tables(rows))
-    shown = far[far["prompt"].isin(SHOWN)].iloc[:, :-1]
-    return said | {"distortion": markdown(shown), "table1": markdown(sizes)}
+    _, far, *_, sizes = tables(rows)
+    shown = far.data[far.data["prompt"].isin(SHOWN)].iloc[:, :-1]
+    return said | {"distortion": show.markdown(shown, far.formats), "table1": sizes.lines()}

@@ -26,24 +26,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from experiments import show
 from experiments.cases import prompt_text, read
 from experiments.exact import METHODS, Trie, laws, pose, total_variation
 from experiments.lab import Row
 from experiments.models import GEMMA, LABELS, SMOLLM2, notes_on, opened
-from experiments.show import (
-    CANONICAL,
-    LIFT,
-    PALE,
-    Figure,
-    Format,
-    Table,
-    fixed,
-    interval,
-    markdown,
-    panels,
-    percent,
-    whole,
-)
 from experiments.statistics import bootstrap, estimate, quantile, weighted_mean, weighted_quantile
 
 TITLE, LONG = "When a canonical mask brings a model nearer to itself, and when it does not", True
@@ -201,9 +188,11 @@ def summed_up(group: pd.DataFrame) -> Row:
     }
 
 
-SUMMED: dict[str, Format] = dict.fromkeys(("cases", "lift off", "more than half taken away"), whole)
-SUMMED |= dict.fromkeys(("lift, mean", "canonical, mean"), interval(fixed(3)))
-SUMMED |= dict.fromkeys(("lift, median", "canonical, median"), fixed(4))
+SUMMED: dict[str, show.Format] = dict.fromkeys(
+    ("cases", "lift off", "more than half taken away"), show.whole
+)
+SUMMED |= dict.fromkeys(("lift, mean", "canonical, mean"), show.interval(show.fixed(3)))
+SUMMED |= dict.fromkeys(("lift, median", "canonical, median"), show.fixed(4))
 SUMMED["median share"] = lambda value: f"{round(value, 2) + 0.0:.2f}"
 
 
@@ -256,8 +245,10 @@ def parts(found: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(lines)
 
 
-SHARES: dict[str, Format] = dict.fromkeys(("tokenization", "myopia", "rest"), interval(percent()))
-SHARES |= dict.fromkeys(("tokenization, Shapley", "myopia, Shapley"), interval(percent()))
+SHARES: dict[str, show.Format] = dict.fromkeys(
+    ("tokenization", "myopia", "rest"), show.interval(show.percent())
+)
+SHARES |= dict.fromkeys(("tokenization, Shapley", "myopia, Shapley"), show.interval(show.percent()))
 
 
 def targets(found: pd.DataFrame) -> pd.DataFrame:
@@ -279,11 +270,14 @@ def targets(found: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def tables(rows: pd.DataFrame) -> list[Table]:
+def tables(rows: pd.DataFrame) -> list[show.Table]:
     """By length first; then by mass and family; all ways; parts; targets."""
     found = points(rows)
-    distances: dict[str, Format] = {"median": interval(fixed(4)), "mean": interval(fixed(3))}
-    distances |= dict.fromkeys(("90 %", "worst", "P(right)"), fixed(3))
+    distances: dict[str, show.Format] = {
+        "median": show.interval(show.fixed(4)),
+        "mean": show.interval(show.fixed(3)),
+    }
+    distances |= dict.fromkeys(("90 %", "worst", "P(right)"), show.fixed(3))
     note = f"""TV: total variation distance to the free distribution, the model's own over the
         answers, given that it writes one; [ ]: 95 % intervals by drawing questions again, variants
         together, each for itself. The questions were written to cover kinds of constraints, before
@@ -318,31 +312,33 @@ def tables(rows: pd.DataFrame) -> list[Table]:
     sums = "Where the lift's distance comes from: shares of its sum"
     meanings = "Two meanings of: the model writes an answer"
     return [
-        Table(length, by(found, "length"), SUMMED, note),
-        Table("The mass of the answers", by(found, "masses"), SUMMED, about_mass),
-        Table("Families of constraints", by(found, "family"), SUMMED),
-        Table("What removes it", ways(found), distances, about_ways),
-        Table(sums, parts(found), SHARES, about_parts),
-        Table(meanings, targets(found), SUMMED | {"mass": fixed(4)}, about_targets),
+        show.Table(length, by(found, "length"), SUMMED, note),
+        show.Table("The mass of the answers", by(found, "masses"), SUMMED, about_mass),
+        show.Table("Families of constraints", by(found, "family"), SUMMED),
+        show.Table("What removes it", ways(found), distances, about_ways),
+        show.Table(sums, parts(found), SHARES, about_parts),
+        show.Table(meanings, targets(found), SUMMED | {"mass": show.fixed(4)}, about_targets),
     ]
 
 
-def figure(rows: pd.DataFrame) -> Figure:
+def figure(rows: pd.DataFrame) -> show.Figure:
     """A mark for each case: how far the lift and canonical are from the free distribution."""
     found = points(rows)
     each = [*found.groupby(["model", "answers"], observed=True)]
-    drawn, axes = panels(1, len(each), (2.6 * len(each), 4.2), sharey=True)
+    drawn, axes = show.panels(1, len(each), (2.6 * len(each), 4.2), sharey=True)
     for axis, ((model, name), own) in zip(axes[0], each, strict=True):
-        axis.axline((0, 0), (1, 1), color=PALE, linewidth=1)
+        axis.axline((0, 0), (1, 1), color=show.PALE, linewidth=1)
         more = own["tokenization"]
-        colors = np.where(more > CLEARLY, LIFT, np.where(more < -CLEARLY, CANONICAL, PALE))
+        colors = np.where(
+            more > CLEARLY, show.LIFT, np.where(more < -CLEARLY, show.CANONICAL, show.PALE)
+        )
         axis.scatter(own["TV lift"], own["TV canonical"], s=16, c=colors, alpha=0.6, linewidths=0)
         axis.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), aspect="equal", xlabel="TV of the lift")
         axis.set_title(f"{model}: {name}\n{len(own)} cases", loc="left", fontsize=10)
     axes[0][0].set_ylabel("TV of canonical")
     sums = by(found, "answers").groupby("answers")[["more than half taken away", "lift off"]].sum()
     counts = {name: "{} of {}".format(*pair) for name, *pair in sums.itertuples()}
-    return Figure(
+    return show.Figure(
         drawn,
         "Answer length decides: of the lift's error a canonical mask takes away more than half in "
         f"{counts.get('one token')} cases if answers are one token, in {counts.get('longer')} if "
@@ -361,7 +357,7 @@ def numbers(rows: pd.DataFrame) -> dict[str, str]:
     worst = found.groupby(["model", "answers"], observed=True)[["TV lift", "TV canonical"]].max()
     halves = halves.drop(columns=["lift, median", "canonical, median"])
     names = ["lift, worst", "canonical, worst"]
-    halves[names], formats = worst.to_numpy(), SUMMED | dict.fromkeys(names, fixed(2))
+    halves[names], formats = worst.to_numpy(), SUMMED | dict.fromkeys(names, show.fixed(2))
     for model, own in found.groupby("model", observed=True):
         some = {"all": own} | dict([*own.groupby("answers", observed=True)])
         some |= {f"mass {name}": group for name, group in own.groupby("masses", observed=True)}
@@ -370,7 +366,7 @@ def numbers(rows: pd.DataFrame) -> dict[str, str]:
             said = {n: f"{v.mean():.3f} ({quantile(v.tolist(), 0.5):.3f})" for n, v in tv.items()}
             lines.append({"mean (median)": f"{model}, {method}"} | said)
     return {
-        "distortion-study in short": markdown(pd.DataFrame(lines)),
-        "distortion-study": markdown(Table("", halves, formats).shown()),
-        "distortion-study shares": markdown(Table("", parts(found), SHARES).shown()),
+        "distortion-study in short": show.markdown(pd.DataFrame(lines)),
+        "distortion-study": show.markdown(halves, formats),
+        "distortion-study shares": show.markdown(parts(found), SHARES),
     }

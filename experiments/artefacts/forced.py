@@ -32,6 +32,7 @@ from bpe_automata._kernels.bits import has
 from bpe_automata.errors import BpeAutomataError
 from bpe_automata.sampling import decode
 from bpe_automata.schemas import json_schema
+from experiments import show
 from experiments.chop import chopped, encoded
 from experiments.engines import INSTALL
 from experiments.files import lines_of, require
@@ -39,17 +40,6 @@ from experiments.inputs import SCHEMAS, SMOKE_SCHEMAS, Case, files_of, schema_ca
 from experiments.lab import Row
 from experiments.models import LoadedModel, causal, device_name, opened
 from experiments.resources import timed
-from experiments.show import (
-    CANONICAL,
-    LIFT,
-    PALE,
-    Figure,
-    Table,
-    fixed,
-    interval,
-    panels,
-    percent,
-)
 from experiments.statistics import median_interval
 
 TITLE, TIMED, LONG = "Forced tokens", True, True
@@ -136,7 +126,7 @@ def sampled(place: Path, style: str, count: int, seed: int) -> list[Case]:
 def item_of(case: Case, style: str) -> tuple[ByteDFA | None, tuple[str, ...], int, str]:
     """(the automaton, or None; the valid texts that it accepts; how many it does not; why there is
     none)."""
-    build = require("outlines_core.json_schema", INSTALL).build_regex_from_schema
+    build = require("outlines_core.json_schema", install=INSTALL).build_regex_from_schema
     try:
         regex = str(build(json.dumps(case.source["schema"]), STYLES[style]))
         if len(regex) > LONGEST:
@@ -298,7 +288,7 @@ TITLES = {
 }
 
 
-def tables(rows: pd.DataFrame) -> list[Table]:
+def tables(rows: pd.DataFrame) -> list[show.Table]:
     """By method, what is known and what is wrong; by way, passes and time."""
     return [*known_tables(rows[rows["part"] == "known"]), ways_table(written(rows))]
 
@@ -311,7 +301,7 @@ def known_shares(known: pd.DataFrame) -> pd.DataFrame:
     return wrong.assign(known=sums["known"] / sums["ids"])
 
 
-def known_tables(known: pd.DataFrame) -> list[Table]:
+def known_tables(known: pd.DataFrame) -> list[show.Table]:
     """One of each share; a line for each method."""
     shares, once = known_shares(known), known.drop_duplicates(["style", "index"])
     refused = once["refused"].replace("", np.nan).dropna().str.split(":").str[0].value_counts()
@@ -330,14 +320,16 @@ def known_tables(known: pd.DataFrame) -> list[Table]:
         published, canonical and lift: 3,853 and 750 of 18,898 ids were the only ones that were
         allowed, in the companion notebook of Tran-Thien 2024: Mistral-7B, Outlines' regexes of
         function-calling schemas, along the texts of the data"""
-    found, published = list[Table](), {"known": PUBLISHED, "departing": PUBLISHED_WRONG}
+    found, published = list[show.Table](), {"known": PUBLISHED, "departing": PUBLISHED_WRONG}
     for share, title in TITLES.items():
         data = shares[share].unstack(["style", "tokenizer"]).reindex(METHODS)
         data.columns = [f"{name}, {style}" for style, name in data.columns]
-        formats = dict.fromkeys(data.columns, percent(1))
+        formats = dict.fromkeys(data.columns, show.percent(1))
         if share in published:
             data.insert(0, "published", data.index.map(published[share]))
-        found.append(Table(title, data.reset_index(), formats, notes if share == "known" else ""))
+        found.append(
+            show.Table(title, data.reset_index(), formats, notes if share == "known" else "")
+        )
     return found
 
 
@@ -367,10 +359,10 @@ def middle(values: pd.Series) -> tuple[float, ...]:
 
 def with_ends(format_: Callable[[float], str]) -> Callable[[Any], str]:
     """A `middle`, without brackets where there is no interval."""
-    return lambda m: format_(m[0]) if len(m) == 1 else interval(format_)(m)
+    return lambda m: format_(m[0]) if len(m) == 1 else show.interval(format_)(m)
 
 
-def ways_table(found: pd.DataFrame) -> Table:
+def ways_table(found: pd.DataFrame) -> show.Table:
     """A line for each way."""
     lines = list[Row]()
     for way in WAYS:
@@ -396,13 +388,15 @@ def ways_table(found: pd.DataFrame) -> Table:
 
         against the lift: wall time for each byte of text, as a multiple of that of the lift which
         asks for every id, in the same cell; texts differ"""
-    formats = dict.fromkeys(("bytes an id", "ms an id"), fixed(2))
-    formats |= dict.fromkeys(("wall", "a byte, against the lift"), with_ends(fixed(2)))
-    formats["passes saved"] = with_ends(percent(1))
-    return Table("A model writes, with and without known ids", pd.DataFrame(lines), formats, note)
+    formats = dict.fromkeys(("bytes an id", "ms an id"), show.fixed(2))
+    formats |= dict.fromkeys(("wall", "a byte, against the lift"), with_ends(show.fixed(2)))
+    formats["passes saved"] = with_ends(show.percent(1))
+    return show.Table(
+        "A model writes, with and without known ids", pd.DataFrame(lines), formats, note
+    )
 
 
-def figure(rows: pd.DataFrame) -> Figure:
+def figure(rows: pd.DataFrame) -> show.Figure:
     """What forced ids save, schema by schema."""
     found = written(rows)
     own, lift = (
@@ -413,14 +407,14 @@ def figure(rows: pd.DataFrame) -> Figure:
     order = own.assign(at=at).sort_values(["at", "saved"], ascending=[True, False])
     heights = -np.arange(len(order)) - 1.2 * order["at"].to_numpy()
     height = 2.4 + 0.14 * (heights.max() - heights.min() + 1)
-    drawn, ((axes,),) = panels(1, 1, (8, height))
+    drawn, ((axes,),) = show.panels(1, 1, (8, height))
     ends = [100 * of.loc[order.index, "saved"] for of in (own, lift)]
-    axes.hlines(heights, *ends, color=PALE, linewidth=1.5, zorder=1)
-    square = {"marker": "s", "s": 44, "facecolor": "white", "edgecolor": LIFT}
+    axes.hlines(heights, *ends, color=show.PALE, linewidth=1.5, zorder=1)
+    square = {"marker": "s", "s": 44, "facecolor": "white", "edgecolor": show.LIFT}
     axes.scatter(ends[1], heights, label="lift", **square)
-    axes.scatter(ends[0], heights, s=20, color=CANONICAL, zorder=3, label="canonical")
-    axes.axvline(ends[0].median(), color=CANONICAL, linestyle="--", zorder=0)
-    axes.axvline(ends[1].median(), color=LIFT, linestyle="--", zorder=0)
+    axes.scatter(ends[0], heights, s=20, color=show.CANONICAL, zorder=3, label="canonical")
+    axes.axvline(ends[0].median(), color=show.CANONICAL, linestyle="--", zorder=0)
+    axes.axvline(ends[1].median(), color=show.LIFT, linestyle="--", zorder=0)
     middles = pd.Series(heights, order["at"]).groupby(level=0).mean()
     axes.set_yticks(middles, order.index.get_level_values(0).unique())
     axes.set_xlabel("forward passes saved (%)")
@@ -433,7 +427,7 @@ def figure(rows: pd.DataFrame) -> Figure:
         f"{found['model'].iloc[0]}; n = {len(own)} schemas, a text of each way. A line: one "
         "schema, both ways joined. Dashed: medians over schemas."
     )
-    return Figure(drawn, headline, note)
+    return show.Figure(drawn, headline, note)
 
 
 def numbers(rows: pd.DataFrame) -> dict[str, str]:
@@ -446,8 +440,8 @@ def numbers(rows: pd.DataFrame) -> dict[str, str]:
     def said(method: str, value: str, format_: Callable[[float], str]) -> str:
         return with_ends(format_)(middle(found.loc[found["way"] == f"{method} forced", value]))
 
-    saved = {method: said(method, "saved", percent(0)) for method in ("canonical", "lift")}
-    wall = {method: said(method, "wall", fixed(2)) for method in ("canonical", "lift")}
+    saved = {method: said(method, "saved", show.percent(0)) for method in ("canonical", "lift")}
+    wall = {method: said(method, "wall", show.fixed(2)) for method in ("canonical", "lift")}
     return {
         "forced": f"""On JSON schemas the canonical automaton leaves no choice about
         {ends["canonical"]} of all ids, the lift about {ends["lift"]}, and the published heuristic

@@ -28,24 +28,12 @@ import pandas as pd
 from scipy.special import xlogy
 
 from bpe_automata import Tokenizer
+from experiments import show
 from experiments.artefacts.distortion import CASES
 from experiments.exact import Posed, Trie, pose
 from experiments.files import cache_name, require
 from experiments.lab import Row
 from experiments.models import GEMMA, LABELS, SMOLLM2, notes_on, opened
-from experiments.show import (
-    MODELS,
-    PALE,
-    Figure,
-    Format,
-    Table,
-    fixed,
-    interval,
-    markdown,
-    panels,
-    small,
-    whole,
-)
 from experiments.statistics import clopper_pearson
 
 TITLE, LONG = "What the models' own `generate` writes, and what the exact numbers say", True
@@ -233,21 +221,26 @@ def corrected(found: pd.DataFrame) -> float:
     return float(min(1.0, found["p"].min() * len(found)))
 
 
-def tables(rows: pd.DataFrame) -> list[Table]:
+def tables(rows: pd.DataFrame) -> list[show.Table]:
     """A line for each model and prompt."""
     found, out = points(rows), rows[rows["draws"] == 0]
     each = zip(out["prompt"], out["source"], strict=True)
     names = [f"{prompt} ({LABELS.get(source, source)})" for prompt, source in each]
-    formats: dict[str, Format] = {"draws": whole, "p": small, "exactly": small, "begins": small}
-    formats |= dict.fromkeys(("exactly, drawn", "begins, drawn"), interval(fixed(4)))
-    formats |= dict.fromkeys(("ids for one, exactly", "ids for one, begins"), fixed(1))
+    formats: dict[str, show.Format] = {
+        "draws": show.whole,
+        "p": show.small,
+        "exactly": show.small,
+        "begins": show.small,
+    }
+    formats |= dict.fromkeys(("exactly, drawn", "begins, drawn"), show.interval(show.fixed(4)))
+    formats |= dict.fromkeys(("ids for one, exactly", "ids for one, begins"), show.fixed(1))
     note = f"""exactly: ids that spell an answer exactly; begins: texts that begin with one;
         intervals: 95 %, Clopper-Pearson, each for itself: of all of them some miss (p is of all
         counts together)
 
         p: exact multinomial test (likelihood ratio, simulated) of the counts of every answer as
         spelled or gone past, and of none; the least of {len(found)}, times their number:
-        {small(corrected(found))}
+        {show.small(corrected(found))}
 
         ids for one: what rejection sampling reads until it has such a text
 
@@ -255,19 +248,19 @@ def tables(rows: pd.DataFrame) -> list[Table]:
         {", ".join(names) or "none"}
 
         {notes_on(rows["source"].unique())}"""
-    return [Table("Drawn and exact", found, formats, note)]
+    return [show.Table("Drawn and exact", found, formats, note)]
 
 
-def figure(rows: pd.DataFrame) -> Figure:
+def figure(rows: pd.DataFrame) -> show.Figure:
     """Drawn against exact, of each answer and outcome."""
     each = rows[rows["draws"] > 0]
-    drawn, axes = panels(1, len(OUTCOMES), (7.5, 3.9), sharex=True, sharey=True)
+    drawn, axes = show.panels(1, len(OUTCOMES), (7.5, 3.9), sharex=True, sharey=True)
     for axis, (outcome, meaning) in zip(axes[0], OUTCOMES.items(), strict=True):
-        axis.plot([0, 1], [0, 1], color=PALE, linewidth=1, zorder=0)
+        axis.plot([0, 1], [0, 1], color=show.PALE, linewidth=1, zorder=0)
         for k, (source, own) in enumerate(each.groupby("source", sort=False)):
             of = zip(own[f"{outcome} drawn"], own["draws"], strict=True)
             shares = [n / draws_ for counts, draws_ in of for n in counts]
-            style = {"color": MODELS[k % 2], "marker": "os"[k % 2]}
+            style = {"color": show.MODELS[k % 2], "marker": "os"[k % 2]}
             exact = [p for one in own[outcome] for p in one]
             axis.scatter(exact, shares, s=14, label=LABELS.get(str(source), source), **style)
         axis.set_xscale("symlog", linthresh=1e-3)
@@ -281,7 +274,7 @@ def figure(rows: pd.DataFrame) -> Figure:
         f"{each['draws'].sum():,.0f} draws of {len(each)} prompts and models; each point an "
         "answer. Axes are linear below 0.001."
     )
-    return Figure(drawn, "Free draws fall where the exact numbers are", note)
+    return show.Figure(drawn, "Free draws fall where the exact numbers are", note)
 
 
 def numbers(rows: pd.DataFrame) -> dict[str, str]:
@@ -298,5 +291,5 @@ def numbers(rows: pd.DataFrame) -> dict[str, str]:
     for name, said in {"exactly": "spelled exactly", "begins": "begun with"}.items():
         ids = found[f"ids for one, {name}"]
         line[f"ids for one {said}, median (most)"] = f"{ids.median():,.0f} ({ids.max():,.0f})"
-    formats = {"texts": whole, "least p (corrected)": small, "largest gap": fixed(3)}
-    return {"free-draws": markdown(Table("", pd.DataFrame([line]), formats).shown())}
+    formats = {"texts": show.whole, "least p (corrected)": show.small, "largest gap": show.fixed(3)}
+    return {"free-draws": show.markdown(pd.DataFrame([line]), formats)}

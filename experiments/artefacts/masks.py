@@ -37,7 +37,7 @@ from experiments.files import lines_of
 from experiments.inputs import SCHEMAS, SMOKE_SCHEMAS, Case, schema_cases, shuffled, spelled
 from experiments.lab import ROOT, Row
 from experiments.resources import settled, spent
-from experiments.show import Figure, Table, duration, markdown, three, whole
+from experiments.show import Figure, Table, duration, three, whole
 from experiments.statistics import quantile
 from experiments.texts import Adversary
 
@@ -373,7 +373,7 @@ def numbers(rows: pd.DataFrame) -> dict[str, str]:
     tokenizer, some = shown_of(rows)
 
     def shown(data: pd.DataFrame) -> str:
-        return markdown(table("", data.drop(columns="tokenizer", errors="ignore")).shown())
+        return table("", data.drop(columns="tokenizer", errors="ignore")).lines()
 
     constraints, schemas = (
         summary(some, part).reindex(columns=IN_SHORT) for part in ("constraints", "schemas")

@@ -24,22 +24,11 @@ import numpy as np
 import pandas as pd
 
 from bpe_automata._decoding.visible import visible_tokens
+from experiments import show
 from experiments.files import cache_name, require
 from experiments.lab import Row
 from experiments.models import GEMMA, SMOLLM2, LoadedModel, notes_on, opened
 from experiments.sampling import padded
-from experiments.show import (
-    FREE,
-    LIFT,
-    Figure,
-    Table,
-    fixed,
-    interval,
-    is_missing,
-    markdown,
-    panels,
-    whole,
-)
 from experiments.statistics import Statistic, estimate, weighted_mean, weighted_quantile
 from experiments.words import (
     ANOTHER,
@@ -248,10 +237,10 @@ def by_way(words: pd.DataFrame, ways: Sequence[str], value: str, of: Statistic) 
 
 def shown(found: Any) -> str:
     """An estimate."""
-    return interval("{:.0e}".format if 0 < abs(found[0]) < 5e-4 else fixed(3))(found)
+    return show.interval("{:.0e}".format if 0 < abs(found[0]) < 5e-4 else show.fixed(3))(found)
 
 
-def tables(rows: pd.DataFrame) -> list[Table]:
+def tables(rows: pd.DataFrame) -> list[show.Table]:
     """By way; then the published example."""
     words, compared_ = measured(rows), (ALL, *WAYS, ANOTHER)
     tv = by_way(words, compared_, "tv", MEDIAN)
@@ -267,13 +256,15 @@ def tables(rows: pd.DataFrame) -> list[Table]:
 
         {notes_on(rows["source"].unique())}"""
     return [
-        Table("Total variation to the distribution after its own ids, median", tv, formats, note),
-        Table("Extra loss of the token that does follow, nats, mean", loss, formats),
+        show.Table(
+            "Total variation to the distribution after its own ids, median", tv, formats, note
+        ),
+        show.Table("Extra loss of the token that does follow, nats, mean", loss, formats),
         example(rows.dropna(subset=["animal"])),
     ]
 
 
-def example(rows: pd.DataFrame) -> Table:
+def example(rows: pd.DataFrame) -> show.Table:
     """The published ratios, then those of the models."""
     data: list[Row] = [
         {"animal": a, "model": "Mistral-7B-v0.1, 4 bits (published)", "own tokens": own, "split": s}
@@ -282,30 +273,30 @@ def example(rows: pd.DataFrame) -> Table:
     for _, row in rows.sort_values(["source", "animal"]).iterrows():
         own, *others = [ratio for _, ratio in row["ways"]]
         line = {"animal": row["animal"], "model": row["model"], "own tokens": own}
-        line["split"] = None if is_missing(row["split"]) else row["ways"][int(row["split"])][1]
+        line["split"] = None if show.is_missing(row["split"]) else row["ways"][int(row["split"])][1]
         line |= {"least of the others": min(others), "median": np.median(others)}
         line |= {"greatest": max(others), "others that raise it": sum(r > own for r in others)}
         data.append(line | {"others": len(others)})
     frame = pd.DataFrame(data).rename(columns={"split": "`␣s`+`har`+`k`"})
-    formats = dict.fromkeys(frame.columns[2:-2], fixed(3)) | dict.fromkeys(
-        frame.columns[-2:], whole
+    formats = dict.fromkeys(frame.columns[2:-2], show.fixed(3)) | dict.fromkeys(
+        frame.columns[-2:], show.whole
     )
     note = """published: in the notebook beside the article, all four animals. Its prompt has no
         mark of the beginning of a text; ours has what the model expects there. The others are all
         other ways to spell the word with tokens of whole characters"""
     title = "P(“mammal”) / P(“fish”) after “A … shark is a kind of”, by the tokens of “shark”"
-    return Table(title, frame, formats, note)
+    return show.Table(title, frame, formats, note)
 
 
-def figure(rows: pd.DataFrame) -> Figure:
+def figure(rows: pd.DataFrame) -> show.Figure:
     """Total variation against distance from the word: a panel per model."""
     words = measured(rows)
     models = dict(list(words.groupby("model", observed=True)))
-    drawn, axes = panels(1, len(models), (max(11.0, 5.4 * len(models)), 5.0), sharey=True)
+    drawn, axes = show.panels(1, len(models), (max(11.0, 5.4 * len(models)), 5.0), sharey=True)
     said = list[str]()
     for panel, (model, own) in zip(axes[0], models.items(), strict=True):
         medians = list[str]()
-        for way, color in ((ALL, LIFT), (ANOTHER, FREE)):
+        for way, color in ((ALL, show.LIFT), (ANOTHER, show.FREE)):
             each = of_way(own, way).groupby("d")["tv"]
             low, middle, high = (each.quantile(q) for q in (0.1, 0.5, 0.9))
             panel.fill_between(low.index, low, high, color=color, alpha=0.15, lw=0)
@@ -314,7 +305,7 @@ def figure(rows: pd.DataFrame) -> Figure:
             medians.append(f"{middle.iloc[0]:.2f}")
         for way, dash in zip(WAYS, (":", "--", "-."), strict=True):
             middle = of_way(own, way).groupby("d")["tv"].median()
-            panel.plot(middle, color=LIFT, linestyle=dash, linewidth=1.2, label=way)
+            panel.plot(middle, color=show.LIFT, linestyle=dash, linewidth=1.2, label=way)
         counts = f"{own['word'].nunique()} words in {own['template'].nunique()} templates"
         panel.set_title(f"{model}, {counts}", loc="left", fontsize=11)
         panel.set(ylim=(0, 1), xlabel="distance: tokens of the sentence after the word")
@@ -327,7 +318,7 @@ def figure(rows: pd.DataFrame) -> Figure:
         "same category, in its own tokenization. All over the whole vocabulary."
     )
     headline = f"Other ids for a word move what comes next as another word does: {', '.join(said)}"
-    return Figure(drawn, headline, note)
+    return show.Figure(drawn, headline, note)
 
 
 def numbers(rows: pd.DataFrame) -> dict[str, str]:
@@ -346,7 +337,7 @@ def numbers(rows: pd.DataFrame) -> dict[str, str]:
         f"{n:.0f} of {of:.0f} under {model}" for model, n, of in raised[1:].itertuples() if of
     ]
     return {
-        "poisoning": f"""{markdown(Table("", data, dict.fromkeys(names, shown)).shown())}
+        "poisoning": f"""{show.markdown(data, dict.fromkeys(names, shown))}
 
         Of the other tokenizations of “shark” {" and ".join(counts)} raise the published ratio."""
     }

@@ -48,7 +48,7 @@ from experiments.inputs import (
 from experiments.judge import Verdicts
 from experiments.lab import Row
 from experiments.resources import spent
-from experiments.show import Table, markdown, three, whole
+from experiments.show import Table, three, whole
 from experiments.statistics import quantile
 
 TITLE, TIMED = "Schemas: what compiles, and what is wrong", True
@@ -306,15 +306,14 @@ def tables(rows: pd.DataFrame) -> list[Table]:
 
 def numbers(rows: pd.DataFrame) -> dict[str, str]:
     """Engines, and YAML."""
-    shown, _, files, *_ = (table.shown() for table in tables(rows))
-    count = dict(zip(files["YAML"], files["number"], strict=True))
-    named = "; ".join(f"{what} {n}" for what, n in count.items())
+    shown, _, files, *_ = tables(rows)
+    named = "; ".join(f"{what} {n}" for what, n in files.data.itertuples(index=False))
     columns = ["engine", "schemas", "compiled", "invalid accepted", "valid rejected"]
     return {
         "schemas": f"""`python -m experiments schemas`: the schemas of MaskBench, with `jsonschema`
             as the judge ([tables](paper_figures/schemas.md)).
 
-            {markdown(shown[[*columns, *shown.columns[-4:]]])}""",
+            {shown.lines(*columns, *shown.data.columns[-4:])}""",
         "schemas yaml": f"""Schemas of SchemaStore as YAML, with files that come with them: {named}
             ([table](paper_figures/schemas.md#yaml-schemas-of-schemastore-with-files)).""",
     }

@@ -25,7 +25,7 @@ from bpe_automata import Tokenizer, constrain
 from experiments.lab import Row
 from experiments.models import GEMMA, SMOLLM2, notes_on, opened, special_ids
 from experiments.sampling import fault, sample
-from experiments.show import MODELS, Figure, Table, interval, markdown, panels
+from experiments.show import MODELS, Figure, Table, interval, panels
 from experiments.statistics import estimate, weighted_mean
 
 TITLE, LONG = "How often models leave their tokenizer's own tokenization", True
@@ -190,4 +190,4 @@ def figure(rows: pd.DataFrame) -> Figure:
 
 def numbers(rows: pd.DataFrame) -> dict[str, str]:
     """How many texts of each model, by temperature."""
-    return {"spontaneous": markdown(shown(texts_of(rows)).shown())}
+    return {"spontaneous": shown(texts_of(rows)).lines()}

@@ -26,28 +26,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from experiments import models
+from experiments import models, show
 from experiments.dropout import Corpus, contexts, corpus
 from experiments.exact import Trie, laws, pose, total_variation
 from experiments.files import require
 from experiments.lab import Row
 from experiments.models import LoadedModel
 from experiments.sampling import id_losses
-from experiments.show import (
-    CANONICAL,
-    FREE,
-    LIFT,
-    Figure,
-    Format,
-    Table,
-    fixed,
-    interval,
-    is_missing,
-    markdown,
-    panels,
-    several,
-    three,
-)
 from experiments.statistics import estimate, weighted_mean
 
 TITLE, LONG = "Twins with and without BPE-dropout", True
@@ -247,12 +232,12 @@ def means(rows: pd.DataFrame) -> pd.DataFrame:
     return found.loc[[*MEASURES]]
 
 
-FORMATS: dict[str, Format] = dict.fromkeys(ARMS, lambda found: f"{found[0]:.4f}")
-FORMATS |= dict.fromkeys((f"{arm}, seeds" for arm in ARMS), several(fixed(4)))
-FORMATS |= {"difference": interval("{:+.4f}".format), "ratio": three}
+FORMATS: dict[str, show.Format] = dict.fromkeys(ARMS, lambda found: f"{found[0]:.4f}")
+FORMATS |= dict.fromkeys((f"{arm}, seeds" for arm in ARMS), show.several(show.fixed(4)))
+FORMATS |= {"difference": show.interval("{:+.4f}".format), "ratio": show.three}
 
 
-def tables(rows: pd.DataFrame) -> list[Table]:
+def tables(rows: pd.DataFrame) -> list[show.Table]:
     """Both arms side by side."""
     asked = rows[(rows["measure"] == "lift") & (rows["arm"] == "plain") & (rows["twin"] == 0)]
     trainings = rows[rows["measure"] == "training"].groupby("arm")
@@ -278,25 +263,25 @@ def tables(rows: pd.DataFrame) -> list[Table]:
         {TOLERANCE} of exact under each twin"""
     data = means(rows).reset_index()
     data["measure"] = data["measure"].map(MEASURES)
-    return [Table("Twins side by side", data, FORMATS, note)]
+    return [show.Table("Twins side by side", data, FORMATS, note)]
 
 
-def figure(rows: pd.DataFrame) -> Figure:
+def figure(rows: pd.DataFrame) -> show.Figure:
     """Extra loss up to each distance from the cut token; distances of both masks."""
-    found, (drawn, axes) = means(rows).T, panels(1, 2, (9, 3.9), width_ratios=(3, 2))
+    found, (drawn, axes) = means(rows).T, show.panels(1, 2, (9, 3.9), width_ratios=(3, 2))
     left, right = axes[0]
     extra = rows[rows["measure"] == "extra"]
     for arm, dash in zip(ARMS, ("-", ":"), strict=True):
         curves = extra[extra["arm"] == arm].pivot(index="item", columns="twin", values="value")
-        left.plot(curves.cumsum(), color=FREE, linewidth=0.7, alpha=0.4, linestyle=dash)
+        left.plot(curves.cumsum(), color=show.FREE, linewidth=0.7, alpha=0.4, linestyle=dash)
         mean = curves.mean(axis=1).cumsum()
-        left.plot(mean, color=FREE, linewidth=2.2, linestyle=dash)
+        left.plot(mean, color=show.FREE, linewidth=2.2, linestyle=dash)
         left.annotate(
             arm, (mean.index[-1], mean.iloc[-1]), (0, 6), textcoords="offset points", ha="right"
         )
     left.set(xlabel="ids after a token that was cut in two", ylabel="extra loss up to there, nats")
     left.set_ylim(bottom=0)
-    for k, (name, color) in enumerate({"lift": LIFT, "canonical": CANONICAL}.items()):
+    for k, (name, color) in enumerate({"lift": show.LIFT, "canonical": show.CANONICAL}.items()):
         for arm, shift in zip(ARMS, (-0.15, 0.15), strict=True):
             value, *ends = found[name][arm]
             right.plot([k + shift] * 2, ends, color=color, linewidth=1.6)
@@ -309,10 +294,10 @@ def figure(rows: pd.DataFrame) -> Figure:
     right.set(xlim=(-0.5, 1.5), ylabel="TV to the free distribution")
     right.set_ylim(bottom=0)
     cost, lift, canonical = (
-        "as large" if is_missing(ratio) else f"{ratio:.2f} times as large"
+        "as large" if show.is_missing(ratio) else f"{ratio:.2f} times as large"
         for ratio in found.loc["ratio", ["near", "lift", "canonical"]]
     )
-    return Figure(
+    return show.Figure(
         drawn,
         f"Where other ids were seen in training, the extra loss after one is {cost}, the distance "
         f"of the lift {lift}, that of canonical {canonical}",
@@ -324,5 +309,4 @@ def figure(rows: pd.DataFrame) -> Figure:
 
 def numbers(rows: pd.DataFrame) -> dict[str, str]:
     """The means."""
-    data = tables(rows)[0].data.drop(columns=["items", *(f"{arm}, seeds" for arm in ARMS)])
-    return {"twins": markdown(Table("", data, FORMATS).shown())}
+    return {"twins": tables(rows)[0].lines("measure", *ARMS, "difference", "ratio")}
