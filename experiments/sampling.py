@@ -102,17 +102,17 @@ def drawn(mass: Any, uniforms: Any) -> Any:
     return torch.where(total > 0, found, -1)[:, 0]  # not so for nan
 
 
-def padded(batch: Sequence[Sequence[int]], before: int = 0) -> dict[str, Any]:
-    """What a model reads of sequences, padded on their left, after so many ids that all have in
-    common: input_ids, position_ids, int64 [batch, longest]; attention_mask, int64 [batch, before +
-    longest]. Padding moves no position: positions count a sequence's own ids."""
+def padded(batch: Sequence[Sequence[int]]) -> dict[str, Any]:
+    """What a model reads of sequences, padded on their left: input_ids, attention_mask and
+    position_ids, int64 [batch, longest]. Padding moves no position: positions count a sequence's
+    own ids."""
     torch = require("torch")
     width = max(map(len, batch))
     own = torch.tensor([[0] * (width - len(each)) + [1] * len(each) for each in batch])
     return {
         "input_ids": torch.tensor([[0] * (width - len(each)) + list(each) for each in batch]),
-        "attention_mask": torch.cat([own.new_ones(len(batch), before), own], 1),
-        "position_ids": before + (own.cumsum(1) - 1).clamp(min=0),
+        "attention_mask": own,
+        "position_ids": (own.cumsum(1) - 1).clamp(min=0),
     }
 
 

@@ -48,11 +48,6 @@ def percent(digits: int = 0) -> Format:
     return lambda value: f"{100 * value:.{digits}f} %"
 
 
-def scaled(factor: float, format_: Format = three) -> Format:
-    """In another unit: seconds in milliseconds are `scaled(1e3)`."""
-    return lambda value: format_(value * factor)
-
-
 def duration(seconds: float) -> str:
     """Seconds with the unit that suits them: 1.2 µs, 3.4 ms, 5.6 s, 7.8 min."""
     for factor, unit, most in ((1e6, "µs", 1e-3), (1e3, "ms", 1.0), (1.0, "s", 100.0)):

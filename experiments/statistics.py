@@ -38,11 +38,6 @@ def median_interval(values: Sequence[float], alpha: float = 0.05) -> tuple[float
     return None if math.isnan(found.low + found.high) else (float(found.low), float(found.high))
 
 
-def median(values: Sequence[float]) -> float:
-    """The median; nan of nothing."""
-    return float(np.median(values)) if len(values) else math.nan
-
-
 def quantile(values: Sequence[float], q: float) -> float:
     """The smallest value that at least the share `q` does not exceed; nan of nothing."""
     if not len(values):

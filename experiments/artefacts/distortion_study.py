@@ -26,6 +26,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from bpe_automata.sampling._smc import resample
+from bpe_automata.sampling._weights import effective_sample_size, normalised
 from experiments import show
 from experiments.cases import prompt_text, read
 from experiments.exact import METHODS, Trie, laws, pose, total_variation
@@ -112,12 +114,10 @@ def smc(tree: Trie, column: int, n: int, count: int, rng: np.random.Generator) -
     at, weights = np.zeros((count, n), dtype=np.int64), np.zeros((count, n))
     while (going := np.isfinite(left[at])).any():
         weights += np.where(going, left[at], 0.0)
-        poor = _effective(weights) < n / 2
-        if poor.any():
-            chosen = _systematic(weights[poor], rng)
-            at[poor] = np.take_along_axis(at[poor], chosen, axis=1)
-            level = np.logaddexp.reduce(weights[poor], axis=1) - np.log(n)
-            weights[poor] = level[:, None]
+        for own, logs in zip(at, weights, strict=True):
+            if effective_sample_size(logs) < n / 2:
+                own[:] = own[resample(normalised(logs), "systematic", rng)]
+                logs[:] = np.logaddexp.reduce(logs) - np.log(n)
         going = np.isfinite(left[at])
         own = number[at[going]]
         place = np.searchsorted(within, own + rng.random(len(own)), side="right")
@@ -128,24 +128,6 @@ def smc(tree: Trie, column: int, n: int, count: int, rng: np.random.Generator) -
     shares = np.exp(usable - usable.max(axis=1, keepdims=True)) * (answers >= 0)
     shares /= np.maximum(shares.sum(axis=1, keepdims=True), 1e-300)
     return np.bincount(np.maximum(answers, 0).ravel(), shares.ravel(), tree.n) / count
-
-
-def _effective(log_weights: np.ndarray) -> np.ndarray:
-    """float64 [populations]: (sum w)^2 / sum w^2."""
-    weights = np.exp(log_weights - log_weights.max(axis=1, keepdims=True))
-    return weights.sum(axis=1) ** 2 / (weights**2).sum(axis=1)
-
-
-def _systematic(log_weights: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """int64 [populations, particles]: who goes on."""
-    weights = np.exp(log_weights - log_weights.max(axis=1, keepdims=True))
-    total = np.cumsum(weights, axis=1)
-    total /= total[:, -1:]
-    count, n = weights.shape
-    points = (np.arange(n) + rng.random((count, 1))) / n
-    row = np.arange(count)[:, None]
-    found = np.searchsorted((total + row).ravel(), (points + row).ravel(), side="right")
-    return np.minimum(found.reshape(count, n) - row * n, n - 1)
 
 
 # What the rows say. A point is a case under a model; TVs are those to the free distribution.

@@ -25,7 +25,7 @@ import pandas as pd
 
 from bpe_automata._decoding.visible import visible_tokens
 from experiments import show
-from experiments.files import cache_name, require
+from experiments.files import require
 from experiments.lab import Row
 from experiments.models import GEMMA, SMOLLM2, LoadedModel, notes_on, opened
 from experiments.sampling import padded
@@ -143,28 +143,17 @@ def after_words(
     loaded: LoadedModel, text: Sentence, words: Iterable[Sequence[int]], far: Sequence[int]
 ) -> Any:
     """`next_log_probs` of the sentence, with each of these ids for its word."""
-    following, start = text.after[: far[-1]], [*loaded.start_ids, *text.before]
-    return next_log_probs(loaded.model, start, [[*word, *following] for word in words], far)
+    begun, following = [*loaded.start_ids, *text.before], text.after[: far[-1]]
+    return next_log_probs(loaded.model, [[*begun, *word, *following] for word in words], far)
 
 
-def next_log_probs(
-    model: Any, start: Sequence[int], batch: Sequence[Sequence[int]], far: Sequence[int]
-) -> Any:
+def next_log_probs(model: Any, batch: Sequence[Sequence[int]], far: Sequence[int]) -> Any:
     """Natural logs of the distributions of the next id, float64 [batch, far, V]: `far` ids,
-    ascending, after the position far[-1] ids before the end of each sequence.
-
-    start: ids that all sequences come after, at least one; they are read once.
-    """
-    torch = require("torch")
-    inputs = padded(batch, len(start))
-    last = inputs["input_ids"].shape[1] - 1
-    inputs["logits_to_keep"] = last - far[-1] + torch.tensor(list(far))
-    with torch.inference_mode():
-        begun = model(torch.tensor([list(start)], device=model.device), logits_to_keep=1)
-        begun[cache_name()].batch_repeat_interleave(len(batch))
-        moved = {name: values.to(model.device) for name, values in inputs.items()}
-        logits = model(**moved, **{cache_name(): begun[cache_name()]}).logits
-        return logits.double().log_softmax(-1)
+    ascending, after the position far[-1] ids before the end of each sequence."""
+    inputs = {name: values.to(model.device) for name, values in padded(batch).items()}
+    with require("torch").inference_mode():
+        logits = model(**inputs, use_cache=False, logits_to_keep=far[-1] + 1).logits
+        return logits[:, list(far)].double().log_softmax(-1)
 
 
 def numbers_of(values: Any) -> list[float]:
