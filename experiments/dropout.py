@@ -218,39 +218,11 @@ def _trained(texts: Sequence[str], n_ids: int) -> Any:
 
 # Places in files that were held out where one of a few answers comes next.
 
-_ERRORS = (
-    " ValueError| TypeError| KeyError| OSError| AttributeError| ImportError| IndexError"
-    "| StopIteration| UnicodeDecodeError| OverflowError| SyntaxError| EOFError"
+QUESTIONS: dict[str, dict[str, Any]] = json.loads(
+    Path(__file__).with_suffix(".json").read_text(encoding="utf-8")
 )
-QUESTIONS = {
-    "import": (
-        r"(?m)^import",
-        " os| sys| re| io| time| types| warnings| itertools| contextlib| linecache| codecs| errno",
-    ),
-    "from": (
-        r"(?m)^ *from",
-        " collections| os| functools| types| test| typing| itertools| concurrent| asyncio| lib2to3",
-    ),
-    "return": (
-        r"\breturn",
-        " None| True| False| self| NotImplemented| result| super| isinstance| len| retval",
-    ),
-    "except": (r"\bexcept", _ERRORS),
-    "raise": (r"\braise", _ERRORS),
-    "def": (r"\bdef __", "init|repr|eq|len|iter|exit|getitem|setitem|delitem|setattr"),
-    "for": (
-        r"\bfor \w+ in",
-        " range| zip| sorted| self| list| args| enumerate| reversed| itertools",
-    ),
-    "is": (r"\bis", " None| not| True| False| MISSING"),
-    "isinstance": (
-        r"\bisinstance\(\w+,",
-        " str| int| bytes| list| dict| tuple| float| type| bytearray| complex| frozenset| Mapping",
-    ),
-    "if": (r"(?m)^ +if", " not| self| isinstance| hasattr| len| callable| sys| os| issubclass"),
-}
-"""A regex of what stands before, and the answers, one of which follows as a whole word: chosen
-without looking at what models make of them. In most, some are more than one id."""
+"""after: a regex of what stands before; answers: one of them follows as a whole word. Both were
+chosen without looking at what models make of them. In most, some are more than one id."""
 
 
 def contexts(
@@ -259,16 +231,13 @@ def contexts(
     """(prompt, answers) of so many places of each question, at random, in so many files at most.
     A prompt is whole lines, and the last as far as it goes; it has at most `longest` ids."""
     texts = [text for path, text in files(most).items() if is_held_out(path)]
-    for name, (before, answers) in QUESTIONS.items():
-        places = [
-            text[: match.end()]
-            for text in texts
-            for match in re.finditer(rf"{before}(?=(?:{answers})(?![A-Za-z0-9]))", text)
-        ]
+    for name, asked in QUESTIONS.items():
+        regex = rf"{asked['after']}(?=(?:{'|'.join(asked['answers'])})(?![A-Za-z0-9]))"
+        places = [text[: m.end()] for text in texts for m in re.finditer(regex, text)]
         random.Random(f"{seed} {name}").shuffle(places)
         prompts = (_last_lines(text, encode, longest) for text in places)
         for prompt in islice(filter(None, prompts), count):
-            yield prompt, answers.split("|")
+            yield prompt, asked["answers"]
 
 
 def _last_lines(text: str, encode: Callable[[str], list[int]], longest: int) -> str:
