@@ -49,6 +49,7 @@ from bpe_automata._decoding.constraint import Method
 from bpe_automata._decoding.healing import heal
 from bpe_automata._kernels.bits import members
 from bpe_automata.errors import BpeAutomataError, BudgetExceededError
+from bpe_automata.sampling import normalised
 from experiments.logprobs import Reader, scores
 from experiments.models import LoadedModel
 
@@ -110,7 +111,7 @@ class Trie:
     """Of the tokenizations of a question's answers, as far as it was explored. Nodes have numbers,
     0 is the root, and parents come before their children.
 
-    parent, token, depth: int [n]; alive: bool [n, methods], what each can read; steps: float64 [n],
+    parent, token: int [n]; alive: bool [n, methods], what each can read; steps: float64 [n],
     log-probability of each node's id; free, masked: float64 [n] and [n, methods], of its whole
     sequence under the model and each method; complete, open: bool [n]; answer: int [n], the only
     answer that can come of the node, -1 where several can; past: float64 [answers], log-probability
@@ -127,7 +128,7 @@ class Trie:
             tuple(engine.initial(posed.prompt_ids) for engine in self._engines)
         ]
         self._texts, self._only = [b""], _only_answers(posed.answers)
-        self.parent, self.token, self.depth = (np.array([k]) for k in (-1, -1, 0))
+        self.parent, self.token = np.array([-1]), np.array([-1])
         self.steps, self.free = np.zeros(1), np.zeros(1)
         self.masked, self.alive = np.zeros((1, 2)), np.ones((1, 2), dtype=bool)
         self.open, self.complete = np.ones(1, dtype=bool), np.zeros(1, dtype=bool)
@@ -189,7 +190,6 @@ class Trie:
         self.free = np.concatenate([self.free, self.free[parents] + steps])
         self.parent = np.concatenate([self.parent, parents])
         self.token = np.concatenate([self.token, tokens])
-        self.depth = np.concatenate([self.depth, self.depth[parents] + 1])
         self._states += states
         for parent, token in zip(parents.tolist(), tokens.tolist(), strict=True):
             before = self.token[parent : parent + 1].tolist() if parent else self.posed.prompt_ids
@@ -259,11 +259,6 @@ def _in_order(tokenizer: Tokenizer) -> tuple[np.ndarray, list[bytes]]:
     """(ids in the order of what they spell, what that is)."""
     order = sorted(range(tokenizer.n_ids), key=tokenizer.spellings.__getitem__)
     return np.array(order, dtype=np.int64), [tokenizer.spellings[token] for token in order]
-
-
-def normalised(log_weights: np.ndarray) -> np.ndarray:
-    """exp(log_weights), scaled to sum 1."""
-    return np.exp(log_weights - np.logaddexp.reduce(log_weights))
 
 
 def total_variation(p: Any, q: Any) -> float:

@@ -10,10 +10,10 @@ from __future__ import annotations
 import json
 import os
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -26,27 +26,21 @@ from experiments.files import ROOT, lines_of
 Row = dict[str, Any]
 FOLDER = "BPE_AUTOMATA_DATA"
 """The environment variable that names the folder of the data."""
-
-
 DATA = Path(os.environ.get(FOLDER) or ROOT.parent / "shared" / "data")
 SCHEMAS = DATA / "maskbench"
 YAML_SCHEMAS = DATA / "schemastore_yaml.jsonl.gz"
 SMOKE_SCHEMAS = Path(__file__).with_name("smoke_schemas.jsonl")
 SMOKE_YAML = Path(__file__).with_name("smoke_yaml.jsonl")
 """A few small ones, which are part of the repository."""
-SOURCES = {
-    "schemas": (
-        "MaskBench, from https://github.com/guidance-ai/jsonschemabench (folder maskbench)",
-        '{"id": text, "schema": value, "tests": [{"valid": bool, "data": value}, ...]}',
-        f"--schemas FILE_OR_FOLDER, or {FOLDER}=FOLDER with the files in FOLDER/{SCHEMAS.name}",
-    ),
-    "yaml-schemas": (
-        "the catalog of https://www.schemastore.org, with YAML files that its schemas are for",
-        '{"id": text, "schema": value, "yaml": [text, ...]}',
-        f"--yaml-schemas FILE, or {FOLDER}=FOLDER with the file FOLDER/{YAML_SCHEMAS.name}",
-    ),
-}
-"""By option: the public source, a line of the files, and how to point to them."""
+SCHEMA_LINES = f"""give --schemas FILE_OR_FOLDER, or {FOLDER}=FOLDER with the files in \
+FOLDER/{SCHEMAS.name}. The data: MaskBench, from https://github.com/guidance-ai/jsonschemabench \
+(folder maskbench), as JSON lines, each \
+{{"id": text, "schema": value, "tests": [{{"valid": bool, "data": value}}, ...]}}"""
+YAML_LINES = f"""give --yaml-schemas FILE, or {FOLDER}=FOLDER with the file \
+FOLDER/{YAML_SCHEMAS.name}. The data: the catalog of https://www.schemastore.org, with YAML files \
+that its schemas are for, as JSON lines, each \
+{{"id": text, "schema": value, "yaml": [text, ...]}}"""
+"""How to point to the data, its public source, and a line of the files."""
 WRITERS = {
     "compact": partial(json.dumps, separators=(",", ":"), ensure_ascii=False),
     "spaced": partial(json.dumps, ensure_ascii=False),
@@ -71,52 +65,45 @@ class Case:
         return tuple(text for text, good in zip(self.texts, self.labels, strict=True) if good)
 
 
-def schema_cases(place: Path, whitespace: str) -> list[Case]:
-    """From JSON lines {"id", "schema", "tests": [{"valid", "data"}]}, gzipped or not: a file, or
-    those of a folder in order of their names. Raises MissingFileError."""
-    return [
-        case
-        for path in files_of(place)
-        for case in _cases(path, partial(_of_schema, path.name.split(".")[0], WRITERS[whitespace]))
-    ]
+def schema_cases(place: Path, style: str) -> list[Case]:
+    """Of `SCHEMA_LINES`, gzipped or not: of a file, or of a folder's files in order of their names;
+    a case's group is the name of its file. Raises MissingFileError."""
+    write = WRITERS[style]
 
+    def case(row: Row, group: str) -> Case:
+        texts = tuple(write(test["data"]) for test in row["tests"])
+        labels = tuple(bool(test["valid"]) for test in row["tests"])
+        return Case(str(row["id"]), group, {"schema": row["schema"]}, texts, labels)
 
-def _cases(path: Path, read: Callable[[int, Row], Case]) -> list[Case]:
     try:
-        return [read(number, row) for number, row in enumerate(lines_of(path))]
+        return [case(row, group) for group, path in groups_of(place) for row in lines_of(path)]
     except (LookupError, TypeError, AttributeError) as error:
-        message = f"{path} has a line that lacks something: {type(error).__name__}: {error}"
+        message = f"{place} has a line that lacks something: {type(error).__name__}: {error}"
         raise MissingFileError(message) from error
 
 
-def _of_schema(group: str, write: Callable[[Any], str], number: int, row: Row) -> Case:
-    texts = tuple(write(test["data"]) for test in row["tests"])
-    labels = tuple(bool(test["valid"]) for test in row["tests"])
-    return Case(str(row["id"]), group, {"schema": row["schema"]}, texts, labels)
-
-
-def files_of(place: Path) -> list[Path]:
-    """The file itself, or a folder's files of JSON lines. Raises MissingFileError."""
-    if place.is_file():
-        return [place]
-    found = sorted(path for path in place.glob("*") if ".jsonl" in path.suffixes)
+def groups_of(place: Path) -> list[tuple[str, Path]]:
+    """(name without endings, path) of the file itself, or of a folder's files of JSON lines. Raises
+    MissingFileError."""
+    every = [place] if place.is_file() else sorted(place.glob("*"))
+    found = [path for path in every if path == place or ".jsonl" in path.suffixes]
     if not found:
-        raise missing(f"{place} is no file, and has no files *.jsonl or *.jsonl.gz", "schemas")
-    return found
-
-
-def missing(what: str, option: str) -> MissingFileError:
-    """The error that says where data comes from; option: of `SOURCES`."""
-    source, line, pointing = SOURCES[option]
-    message = f"{what}; give {pointing}. The data: {source}, as JSON lines, each {line}"
-    return MissingFileError(message)
+        message = f"{place} is no file, and has no files *.jsonl or *.jsonl.gz; {SCHEMA_LINES}"
+        raise MissingFileError(message)
+    return [(path.name.split(".")[0], path) for path in found]
 
 
 def yaml_cases(path: Path) -> list[Row]:
-    """From a file of JSON lines {"id", "schema", "yaml": [text]}. Raises MissingFileError."""
+    """Of `YAML_LINES`. Raises MissingFileError."""
     if not path.is_file():
-        raise missing(f"{path} is not there", "yaml-schemas")
+        raise MissingFileError(f"{path} is not there; {YAML_LINES}")
     return list(lines_of(path))
+
+
+@cache
+def tokenizer_of(name: str) -> Tokenizer:
+    """`Tokenizer.load`, once in a process."""
+    return Tokenizer.load(name)
 
 
 def spelled(tokenizer: Tokenizer, text: str) -> list[int] | None:

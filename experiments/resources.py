@@ -16,21 +16,19 @@ T = TypeVar("T")
 _LOOKS = 0.05  # seconds between two looks at the clock
 
 
-def timed(call: Callable[[], T]) -> tuple[float, T]:
+def timed(call: Callable[..., T], *given: Any) -> tuple[float, T]:
     """(seconds, what the call returned). Seconds are the lesser of wall time and of the process's
     CPU time, as others use the machine too."""
-    started, busy = time.perf_counter(), time.process_time()
-    result = call()
-    return min(time.perf_counter() - started, time.process_time() - busy), result
+    busy, started = time.process_time(), time.perf_counter()
+    result = call(*given)
+    wall = time.perf_counter() - started
+    return min(wall, time.process_time() - busy), result
 
 
 def spent(call: Callable[..., T], *given: Any) -> tuple[float, T]:
-    """(microseconds, what the call returned): wall time or CPU time of the process, whichever is
-    less, for the rest is what others take from the machine."""
-    cpu, wall = time.process_time_ns(), time.perf_counter_ns()
-    made = call(*given)
-    wall = time.perf_counter_ns() - wall
-    return round(min(wall, time.process_time_ns() - cpu) / 1e3, 2), made
+    """The same in microseconds."""
+    seconds, made = timed(call, *given)
+    return round(1e6 * seconds, 2), made
 
 
 def repeated(call: Callable[[], object], n: int) -> list[float]:

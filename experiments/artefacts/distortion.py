@@ -29,11 +29,12 @@ from bpe_automata._constructions.lift import Lift
 from bpe_automata._kernels.bits import members
 from bpe_automata._tokenizer.description import Description
 from bpe_automata.reference import TokenDFA, direct_merge, explicit, merges_in_order, replay
+from bpe_automata.sampling import normalised
 from bpe_automata.testing import small_tokenizer
 from experiments import show
 from experiments.article.mistral import NAME, Reference, mistral_table
 from experiments.cases import read
-from experiments.exact import METHODS, Trie, normalised, pose, total_variation
+from experiments.exact import METHODS, Trie, pose, total_variation
 from experiments.files import require
 from experiments.lab import Row
 from experiments.models import SMOLLM2, notes_on, opened

@@ -36,7 +36,7 @@ from experiments import show
 from experiments.chop import chopped, encoded
 from experiments.engines import INSTALL
 from experiments.files import lines_of, require
-from experiments.inputs import SCHEMAS, SMOKE_SCHEMAS, Case, files_of, schema_cases
+from experiments.inputs import SCHEMAS, SMOKE_SCHEMAS, Case, groups_of, schema_cases, tokenizer_of
 from experiments.lab import Row
 from experiments.models import LoadedModel, causal, device_name, opened
 from experiments.resources import timed
@@ -88,7 +88,7 @@ def cells(config: Config) -> list[Row]:
     """A schema in a style; a schema of a family."""
     n = len(sampled(config.schemas, "compact", config.sampled, config.seed))
     walks = [{"part": "known", "index": k, "of": style} for k in range(n) for style in STYLES]
-    families = dict.fromkeys(path.name.split(".")[0] for path in files_of(config.schemas))
+    families = [group for group, _ in groups_of(config.schemas)]
     each = [(family, k) for family in (*families, "functions") for k in range(config.each)]
     return [*walks, *({"part": "ways", "index": k, "of": family} for family, k in each)]
 
@@ -107,12 +107,6 @@ def measure(config: Config, part: str, index: int, of: str) -> list[Row] | Row:
         for name in config.tokenizers
         for counts in walked(tokenizer_of(name), dfa, texts)
     ]
-
-
-@cache
-def tokenizer_of(name: str) -> Tokenizer:
-    """Once a process."""
-    return Tokenizer.load(name)
 
 
 @lru_cache(maxsize=2)

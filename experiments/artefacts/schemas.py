@@ -42,6 +42,7 @@ from experiments.inputs import (
     Case,
     schema_cases,
     shuffled,
+    tokenizer_of,
     yaml_cases,
     yaml_text,
 )
@@ -177,7 +178,7 @@ def of_files(config: Config, name: str) -> Row:
     """compile: microseconds to the first mask; slowest: of a mask along a file; files: what became
     of each."""
     case = next(row for row in yaml_cases(config.yaml_schemas) if row["id"] == name)
-    known, judge = Tokenizer.load(config.tokenizer), Verdicts(case["schema"])
+    known, judge = tokenizer_of(config.tokenizer), Verdicts(case["schema"])
     constrain(known, yaml_schema(WARMING)).matcher().allowed_ids()
     try:
         compiling, language = spent(lambda: yaml_schema(case["schema"], order="any"))

@@ -47,7 +47,7 @@ from bpe_automata.reference import (
 )
 from bpe_automata.schemas import json_schema
 from experiments.article.mistral import MISTRAL, NAME, Reference, mistral_table
-from experiments.inputs import SCHEMAS, SMOKE_SCHEMAS, Case, schema_cases, shuffled
+from experiments.inputs import SCHEMAS, SMOKE_SCHEMAS, Case, schema_cases, shuffled, tokenizer_of
 from experiments.lab import Row, failed
 from experiments.resources import limited, repeated, timed
 from experiments.show import Table, fixed, markdown, percent, three, whole
@@ -129,12 +129,6 @@ def sources(place: Path, n: int | None, seed: int) -> list[Case]:
     """The function calls, in an order by lot."""
     every = schema_cases(place, "compact")
     return shuffled([case for case in every if case.group == GROUP or place != SCHEMAS], n, seed)
-
-
-@lru_cache(maxsize=1)
-def tokenizer_of(name: str) -> Tokenizer:
-    """Loaded once in a process."""
-    return Tokenizer.load(name)
 
 
 @lru_cache(maxsize=1)
@@ -310,7 +304,7 @@ def successors(engine: CartesianMerge, here: tuple[int, int, int]) -> set[tuple[
 def written_out(config: Config, name: str) -> list[Row]:
     """A row for each schema and variant; one that is too large has none. Raises ValueError where
     the automaton is another one with segments."""
-    tokenizer, rows = Tokenizer.load(name), list[Row]()
+    tokenizer, rows = tokenizer_of(name), list[Row]()
     segments = Segments(tokenizer)
     variants(Segments(tokenizer), compile_regex(r'\{"a":(true|false|null),"b":(0|1[0-9]{0,2})\}'))
     for case in sources(config.schemas, config.n, config.seed)[: config.segments]:

@@ -32,6 +32,7 @@ from experiments.inputs import (
     YAML_SCHEMAS,
     schema_cases,
     shuffled,
+    tokenizer_of,
     yaml_cases,
 )
 from experiments.judge import Verdicts, with_patterns_for_python
@@ -88,7 +89,7 @@ def measure(config: Config, id: str, style: str) -> Row:
     schema = drawn(config)[id, style]
     try:
         made = (yaml_schema if style == "yaml" else json_schema)(schema, order="schema")
-        check, tokenizer = checker(schema, style), _tokenizer(config.tokenizer)
+        check, tokenizer = checker(schema, style), tokenizer_of(config.tokenizer)
         constraint = constrain(tokenizer, made.to_dfa(depth=3), added_tokens=False)
         constraint.matcher()
     except BpeAutomataError as error:
@@ -111,11 +112,6 @@ def measure(config: Config, id: str, style: str) -> Row:
     counts = {"walks": config.walks, "different": len(set(texts)), "ids": n_ids}
     counts |= {"characters": sum(map(len, texts)), "failed": len(failures)}
     return counts | {"failures": failures[:KEPT]}
-
-
-@lru_cache(maxsize=1)
-def _tokenizer(name: str) -> Tokenizer:
-    return Tokenizer.load(name)
 
 
 def random_ids(constraint: Constraint, rng: random.Random) -> list[int]:
