@@ -7,7 +7,6 @@ lets `$` stand before a last newline, and `.` for a carriage return.
 
 from __future__ import annotations
 
-import json
 import warnings
 from typing import Any
 
@@ -33,12 +32,8 @@ class Verdicts:
             raise ArgumentError(error.message[:200]) from error
         self._validator = kind(schema, format_checker=kind.FORMAT_CHECKER)
 
-    def verdict(self, text: str) -> bool:
-        """Is the instance valid? Raises what jsonschema raises, of a $ref that leads nowhere."""
-        return self.is_valid(json.loads(text))
-
     def is_valid(self, value: Any) -> bool:
-        """The same of a value."""
+        """Raises what jsonschema raises, of a $ref that leads nowhere."""
         return bool(self._validator.is_valid(value))
 
     def complaint(self, value: Any) -> str:

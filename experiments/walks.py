@@ -12,7 +12,7 @@ import random
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -83,12 +83,12 @@ def finish(constraint: Constraint, ids: list[int], state: Any, rng: random.Rando
 def ends(constraint: Constraint, tokens: np.ndarray, ids: Sequence[int], q: int) -> np.ndarray:
     """int32 [len(tokens)]: the state of the DFA after each token, read from state `q` where the
     text of `ids` leads."""
-    dfa, spelled = constraint.dfa, _spelled(constraint.tokenizer, ids)
-    begins, unread = spelled.begins[tokens], spelled.lengths[tokens]
+    dfa, (data, begins_of, lengths) = constraint.dfa, _spelled(constraint.tokenizer, ids)
+    begins, unread = begins_of[tokens], lengths[tokens]
     states = np.full(len(tokens), q, dtype=np.int32)
     going = np.flatnonzero(unread)
     while len(going):
-        column = dfa.byte_class[spelled.data[begins[going]]]
+        column = dfa.byte_class[data[begins[going]]]
         states[going] = dfa.after(states[going], column)
         begins[going] += 1
         unread[going] -= 1
@@ -96,25 +96,18 @@ def ends(constraint: Constraint, tokens: np.ndarray, ids: Sequence[int], q: int)
     return states
 
 
-class _Spelled(NamedTuple):
-    """What each id adds to a text: data, uint8, [begins : begins + lengths] of it (int64)."""
-
-    data: np.ndarray
-    begins: np.ndarray
-    lengths: np.ndarray
-
-
-def _spelled(tokenizer: Tokenizer, ids: Sequence[int]) -> _Spelled:
-    """Made once for the beginning of a text, once for what follows an added token, and once for
-    what follows any other: on nothing else does it depend what an id adds."""
+def _spelled(tokenizer: Tokenizer, ids: Sequence[int]) -> tuple[np.ndarray, ...]:
+    """What each id adds to the text of `ids`: (data, begins, lengths), data[begins : begins +
+    lengths] of each; uint8 and int64. It is made once for the beginning of a text, once for what
+    follows an added token, and once for what follows any other: on nothing else does it depend."""
     added = {token.id for token in tokenizer.description.added} if ids else set()
     where = "at first" if not ids else "after added" if ids[-1] in added else "inside"
 
-    def build(tokenizer: Tokenizer) -> _Spelled:
+    def build(tokenizer: Tokenizer) -> tuple[np.ndarray, ...]:
         texts = [adds(tokenizer, token, ids) for token in range(tokenizer.n_ids)]
         lengths = np.array([len(text) for text in texts], dtype=np.int64)
         data = np.frombuffer(b"".join(texts), dtype=np.uint8)
-        return _Spelled(data, np.cumsum(lengths) - lengths, lengths)
+        return data, np.cumsum(lengths) - lengths, lengths
 
     return tokenizer.derived(f"what ids add {where}", build)
 

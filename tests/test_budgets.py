@@ -12,6 +12,7 @@ from math import inf
 
 import pytest
 from long_calls import HARD, LONG
+from support import called_after
 
 from bpe_automata import Budget, compile_regex
 from bpe_automata._budget import (
@@ -23,7 +24,6 @@ from bpe_automata._budget import (
     with_room,
 )
 from bpe_automata.errors import BudgetExceededError
-from experiments.resources import called_after
 
 
 def test_inside_the_earlier_end_counts_and_is_named_and_nothing_is_spent_outside():

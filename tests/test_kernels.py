@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support import process
+from support import called_after, process
 
 from bpe_automata import Budget
 from bpe_automata import _kernels as kernels
@@ -19,7 +19,6 @@ from bpe_automata._kernels.hashing import EMPTY, build_table, look_up, table_siz
 from bpe_automata._kernels.watch import poll, watched
 from bpe_automata._storage import UntrustedCacheWarning
 from bpe_automata.errors import BudgetExceededError
-from experiments.resources import called_after
 
 
 @pytest.mark.parametrize("n", [0, 1, 15, 16, 17, 600, 5000])

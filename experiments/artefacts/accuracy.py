@@ -35,7 +35,7 @@ from experiments import bfcl, show
 from experiments.batched import Drawn, sample_batch
 from experiments.bfcl import Request
 from experiments.lab import Row
-from experiments.models import GEMMA, LABELS, SMOLLM2, LoadedModel, notes_on, opened, special_ids
+from experiments.models import GEMMA, SMOLLM2, LoadedModel, label, notes_on, opened, special_ids
 from experiments.statistics import estimate, weighted_mean
 
 TITLE, LONG = "How often the arguments of a function call are right", True
@@ -172,9 +172,10 @@ def value_in(text: str) -> Any:
 def in_order(rows: pd.DataFrame) -> pd.DataFrame:
     """With `taken`, how ids were; numbers in the place of truths, and methods in their order."""
     drawn = np.where(rows["take"].isna(), "likeliest", "drawn")
-    orders = {"model": rows["model"].unique(), "style": ["spaced", "compact"]}
+    models = rows["model"].map(label)
+    orders = {"model": models.unique(), "style": ["spaced", "compact"]}
     orders |= {"taken": ["likeliest", "drawn"], "method": METHODS}
-    found = rows.assign(taken=drawn).astype(
+    found = rows.assign(taken=drawn, model=models).astype(
         dict.fromkeys(("ended", "valid", "right", "own"), float)
     )
     return found.assign(**{c: pd.Categorical(found[c], o) for c, o in orders.items()})
@@ -211,7 +212,6 @@ def compared(rows: pd.DataFrame) -> pd.DataFrame:
 def tables(rows: pd.DataFrame) -> list[show.Table]:
     """A line for each setting and method."""
     found = compared(rows).rename(columns={"less": "less the lift, points", "p": "p (corrected)"})
-    found["model"] = [LABELS.get(model, model) for model in found["model"]]
     shares = show.interval(lambda value: f"{100 * value:.1f}")
     formats: dict[str, show.Format] = {"answers": show.whole, "right": shares, "valid": shares}
     formats["less the lift, points"] = show.interval(lambda value: f"{100 * value:+.1f}")
@@ -258,7 +258,7 @@ def figure(rows: pd.DataFrame) -> show.Figure:
             axis.plot([place] * 2, ends, color="black", linewidth=0.8)
         ticks = [f"{style} JSON,\n{taken} ids" for style, taken in settings]
         axis.set_xticks(range(len(settings)), ticks)
-        axis.set_title(LABELS.get(model, model), loc="left", fontsize=11)
+        axis.set_title(model, loc="left", fontsize=11)
         axis.set(ylim=(0, 115), yticks=range(0, 101, 20))
     axes[0][0].set_ylabel("answers, %")
     for method, color in COLORS.items():
@@ -277,7 +277,6 @@ def figure(rows: pd.DataFrame) -> show.Figure:
 def numbers(rows: pd.DataFrame) -> dict[str, str]:
     """A table of right answers, beside what is unfinished."""
     found = compared(rows)
-    found["model"] = found["model"].map(lambda model: LABELS.get(model, model))
     found["shown"] = [
         f"{100 * row['right'][0]:.1f}{' *' if row['p'] < ALPHA else ''} "
         f"({100 * row['unfinished']:.1f}, {100 * row['of the finished']:.1f})"

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import zlib
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -26,7 +27,6 @@ from bpe_automata import TokenAutomaton, Tokenizer, compile_regex
 from bpe_automata._constructions.cartesian_merge import CartesianMerge
 from bpe_automata._constructions.explicit import explore
 from bpe_automata._constructions.lift import Lift
-from bpe_automata._kernels.bits import members
 from bpe_automata._tokenizer.description import Description
 from bpe_automata.reference import TokenDFA, direct_merge, explicit, merges_in_order, replay
 from bpe_automata.sampling import normalised
@@ -129,24 +129,21 @@ def drawn(tree: Trie, column: int, count: int, rng: np.random.Generator) -> np.n
     RuntimeError where its mask is not that of the trie."""
     posed, found = tree.posed, np.zeros(tree.n, dtype=np.int64)
     matcher = posed.constraints[METHODS[column]].matcher(prefix=posed.prompt_ids)
-    bits = np.zeros((1, (posed.loaded.tokenizer.n_ids + 31) // 32), dtype=np.int32)
-    known: dict[int, tuple[np.ndarray, np.ndarray, np.ndarray]] = {}
+
+    @cache
+    def children(node: int) -> tuple[np.ndarray, np.ndarray]:
+        options = np.flatnonzero((tree.parent == node) & tree.alive[:, column])
+        weights = np.exp(tree.steps[options] - tree.steps[options].max())
+        return options, weights / weights.sum()
+
     for _ in range(count):
         node = depth = 0
         while not matcher.is_accepting:
-            matcher.mask(bits)
-            if node not in known:
-                options = np.flatnonzero((tree.parent == node) & tree.alive[:, column])
-                weights = np.exp(tree.steps[options] - tree.steps[options].max())
-                known[node] = (bits[0].copy(), options, weights / weights.sum())
-                if not np.array_equal(members(bits[0]), np.sort(tree.token[options])):
-                    raise RuntimeError(f"a mask after {tree.ids(node)} is not the trie's")
-            row, options, shares = known[node]
-            if not np.array_equal(row, bits[0]):
-                raise RuntimeError(f"two masks after {tree.ids(node)}")
-            node = int(rng.choice(options, p=shares))
+            options, shares = children(node)
+            if not np.array_equal(matcher.allowed_ids(), np.sort(tree.token[options])):
+                raise RuntimeError(f"a mask after {tree.ids(node)} is not the trie's")
+            node, depth = int(rng.choice(options, p=shares)), depth + 1
             matcher.advance(int(tree.token[node]))
-            depth += 1
         matcher.rollback(depth)
         found[tree.answer[node]] += 1
     return found

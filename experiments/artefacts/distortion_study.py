@@ -32,7 +32,7 @@ from experiments import show
 from experiments.cases import prompt_text, read
 from experiments.exact import METHODS, Trie, laws, pose, total_variation
 from experiments.lab import Row
-from experiments.models import GEMMA, LABELS, SMOLLM2, notes_on, opened
+from experiments.models import GEMMA, SMOLLM2, label, notes_on, opened
 from experiments.statistics import bootstrap, estimate, quantile, weighted_mean, weighted_quantile
 
 TITLE, LONG = "When a canonical mask brings a model nearer to itself, and when it does not", True
@@ -142,7 +142,7 @@ def points(rows: pd.DataFrame) -> pd.DataFrame:
     lift, own, rest = (found[f"TV {name}"] for name in LAWS[1:])
     found = found.assign(tokenization=lift - own, myopia=own - rest, rest=rest)
     found["own share"], found["step share"] = (lift - own - rest) / 2, (lift + own - rest) / 2
-    names = [LABELS.get(model, model) for model in found["model"]]
+    names = [*map(label, found["model"])]
     found["model"] = pd.Categorical(names, dict.fromkeys(names))
     halves = np.where(found["ids"] == 1, "one token", "longer")
     found["answers"] = pd.Categorical(halves, ["one token", "longer"])

@@ -33,7 +33,7 @@ from experiments.artefacts.distortion import CASES
 from experiments.exact import Posed, Trie, pose
 from experiments.files import cache_name, require
 from experiments.lab import Row
-from experiments.models import GEMMA, LABELS, SMOLLM2, notes_on, opened
+from experiments.models import GEMMA, SMOLLM2, label, notes_on, opened
 from experiments.statistics import clopper_pearson
 
 TITLE, LONG = "What the models' own `generate` writes, and what the exact numbers say", True
@@ -206,8 +206,7 @@ def points(rows: pd.DataFrame) -> pd.DataFrame:
         counts = {"exactly": sum(row["exact drawn"])}
         mass["begins"] = mass["exactly"] + sum(row["past"])
         counts["begins"] = counts["exactly"] + sum(row["past drawn"])
-        line = {"model": LABELS.get(row["source"], row["source"]), "prompt": row["prompt"]}
-        line["draws"] = n
+        line = {"model": label(row["source"]), "prompt": row["prompt"], "draws": n}
         for name, k in counts.items():
             line |= {name: mass[name], f"{name}, drawn": (k / n, *clopper_pearson(k, n, 0.05))}
         line["p"] = fit(row)
@@ -225,7 +224,7 @@ def tables(rows: pd.DataFrame) -> list[show.Table]:
     """A line for each model and prompt."""
     found, out = points(rows), rows[rows["draws"] == 0]
     each = zip(out["prompt"], out["source"], strict=True)
-    names = [f"{prompt} ({LABELS.get(source, source)})" for prompt, source in each]
+    names = [f"{prompt} ({label(source)})" for prompt, source in each]
     formats: dict[str, show.Format] = {
         "draws": show.whole,
         "p": show.small,
@@ -262,7 +261,7 @@ def figure(rows: pd.DataFrame) -> show.Figure:
             shares = [n / draws_ for counts, draws_ in of for n in counts]
             style = {"color": show.MODELS[k % 2], "marker": "os"[k % 2]}
             exact = [p for one in own[outcome] for p in one]
-            axis.scatter(exact, shares, s=14, label=LABELS.get(str(source), source), **style)
+            axis.scatter(exact, shares, s=14, label=label(source), **style)
         axis.set_xscale("symlog", linthresh=1e-3)
         axis.set_yscale("symlog", linthresh=1e-3)
         axis.set(xlim=(0, 1), ylim=(0, 1), xlabel="exact probability")

@@ -11,11 +11,11 @@ the pinned style, and read under the masks.
 
 from __future__ import annotations
 
+import json
 import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -119,7 +119,7 @@ def verdicts(case: Case) -> list[bool | None]:
     found = list[bool | None]()
     for text in case.texts:
         try:
-            found.append(Verdicts(case.source["schema"]).verdict(text))
+            found.append(Verdicts(case.source["schema"]).is_valid(json.loads(text)))
         except Exception:  # whatever jsonschema raises
             found.append(None)
     return found
@@ -140,7 +140,7 @@ def asked(config: Config, engine: str, first: int, seconds: float) -> Iterator[R
         try:
             with refusals():
                 row["compile"], begin = spent(made.prepared, case.source)
-                row["first"], _ = spent(partial(first_mask, begin, buffer))
+                row["first"], _ = spent(first_mask, begin, buffer)
         except BpeAutomataError as error:
             row |= refusal(error.__cause__ or error)
         else:

@@ -38,8 +38,7 @@ LANGUAGES = {
 }
 THROWAWAY = r"(\w+[ \n])*"
 """What the first to sample under a mask does for all is done under this one."""
-METHODS: dict[str, Method] = {"canonical": "canonical", "lift": "lift"}
-COLORS = {"canonical": CANONICAL, "lift": LIFT}
+COLORS: dict[Method, str] = {"canonical": CANONICAL, "lift": LIFT}
 SEEDS = 1000  # between two seeds of the config, for the rounds
 
 
@@ -86,16 +85,16 @@ def measure(config: Config, dtype: str, passes: str, batch: int) -> list[Row]:
     model, length = loaded.model, len(loaded.prompt_ids(PROMPT)) + config.length
     model = Graphed(model, length) if passes == "graph" else model
     draw = partial(drawn, loaded, model, batch, config.length)
-    pairs = [(language, method) for language in config.languages for method in METHODS]
+    pairs = [(language, method) for language in config.languages for method in COLORS]
     draw(None, first)
-    for method in METHODS:
+    for method in COLORS:
         draw(constrained(loaded, THROWAWAY, method), first)
     made = {pair: constrained(loaded, LANGUAGES[pair[0]], pair[1]) for pair in pairs}
-    spent: dict[tuple[str, str] | None, list[float]] = {key: [] for key in (None, *pairs)}
+    spent: dict[Any, list[float]] = {key: [] for key in (None, *pairs)}
     for round_ in range(config.repeats + 1):
         for key in [*spent][:: -1 if round_ % 2 else 1]:
             constraint = made[key] if key else None
-            spent[key].append(timed(partial(draw, constraint, first + round_))[0])
+            spent[key].append(timed(draw, constraint, first + round_)[0])
     said: Row = {"length": config.length, "device": loaded.device, "model": loaded.name}
     said |= {"note": loaded.note, "thread": not is_queued(loaded.model)}
     said |= {"free": spent[None][1:]}
@@ -105,9 +104,9 @@ def measure(config: Config, dtype: str, passes: str, batch: int) -> list[Row]:
     ]
 
 
-def constrained(loaded: LoadedModel, regex: str, method: str) -> Constraint:
+def constrained(loaded: LoadedModel, regex: str, method: Method) -> Constraint:
     """Without end-of-sequence ids: a text of these languages can always go on."""
-    return constrain(loaded.tokenizer, regex, METHODS[method], eos_ids=())
+    return constrain(loaded.tokenizer, regex, method, eos_ids=())
 
 
 def drawn(

@@ -6,8 +6,11 @@ from __future__ import annotations
 
 import os
 import random
+import signal
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -26,6 +29,18 @@ def examples(count: int) -> settings:
     scale = settings.default.max_examples // 100
     checks = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much)
     return settings(max_examples=count * scale, suppress_health_check=checks)
+
+
+@contextmanager
+def called_after(seconds: float, handler: Callable[..., Any]) -> Iterator[None]:
+    """Inside, SIGALRM comes once, after so many wall seconds; of the main thread."""
+    before = signal.signal(signal.SIGALRM, handler)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def same_arrays(one: ByteDFA, other: ByteDFA) -> bool:

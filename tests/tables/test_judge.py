@@ -14,10 +14,10 @@ DRAFT4 = {"$schema": "http://json-schema.org/draft-04/schema#", "type": "integer
 
 
 def test_the_judge_follows_the_draft_and_the_formats():
-    assert not Verdicts({"format": "date"}).verdict('"2023-02-29"')
-    assert Verdicts({"format": "date"}).verdict('"2024-02-29"')
-    assert not Verdicts(DRAFT4).verdict("1.0")
-    assert Verdicts({"type": "integer"}).verdict("1.0")
+    assert not Verdicts({"format": "date"}).is_valid("2023-02-29")
+    assert Verdicts({"format": "date"}).is_valid("2024-02-29")
+    assert not Verdicts(DRAFT4).is_valid(1.0)
+    assert Verdicts({"type": "integer"}).is_valid(1.0)
     with pytest.raises(ArgumentError):
         Verdicts({"type": "no type"})
 
