@@ -166,7 +166,7 @@ def of_texts(
             cases = [{"ids": some[k], "text": ascii(texts[k])} for k in wrong]
             add(row, (len(some), cases), "")
             for rival in rivals:
-                both = [*zip(rival.accepted(some), right, strict=True)]
+                both = [*zip(map(rival.accepts, some), right, strict=True)]
                 row["accepts"][rival.name] += sum(said and not own for said, own in both)
                 row["rejects"][rival.name] += sum(own and not said for said, own in both)
     return rows
@@ -232,12 +232,8 @@ class BpePairs:
         breaking = automaton.geometry.breaking_merge
         self._pair = lru_cache(MOST_KNOWN)(lambda left, right: breaking(left, right) < 0)
 
-    def accepted(self, sequences: Sequence[Ids]) -> list[bool]:
-        """The test on each."""
-        return [*map(self.accepts, sequences)]
-
     def accepts(self, ids: Ids) -> bool:
-        """On one."""
+        """The test."""
         return all(i in self._reachable for i in ids) and all(
             a in self._added or b in self._added or self._pair(a, b) for a, b in pairwise(ids)
         )
@@ -260,23 +256,18 @@ class ReencodedPairs:
         self._tokenizer, self._bpe = tokenizer, BpePairs(tokenizer)
         puts_space = tokenizer.description.prefix.name != "NONE"
         self._anchor = (*tokenizer.encode("\n"),) if puts_space else ()
-        self._known: dict[tuple[Ids, Ids], bool] = {}
+        self._comes_back = lru_cache(MOST_KNOWN)(self._encoded_again)
 
-    def accepted(self, sequences: Sequence[Ids]) -> list[bool]:
-        """The test on each; what is asked of several is tried once."""
-        if len(self._known) >= MOST_KNOWN:
-            self._known.clear()
-        parts = [[*self._parts(ids)] for ids in sequences]
-        texts = dict[tuple[Ids, Ids], str]()
-        for before, ids in {part for some in parts for part in some if part not in self._known}:
-            try:
-                texts[before, ids] = self._tokenizer.text_bytes((*before, *ids)).decode()
-            except UnicodeDecodeError:
-                self._known[before, ids] = self._bpe.accepts(ids)
-        again = self._tokenizer.encode_batch([*texts.values()])
-        for (before, ids), own in zip(texts, again, strict=True):
-            self._known[before, ids] = own == [*before, *ids]
-        return [all(map(self._known.__getitem__, some)) for some in parts]
+    def accepts(self, ids: Ids) -> bool:
+        """The test."""
+        return all(self._comes_back(*part) for part in self._parts(ids))
+
+    def _encoded_again(self, before: Ids, ids: Ids) -> bool:
+        try:
+            text = self._tokenizer.text_bytes((*before, *ids)).decode()
+        except UnicodeDecodeError:
+            return self._bpe.accepts(ids)
+        return self._tokenizer.encode(text) == [*before, *ids]
 
     def _parts(self, ids: Ids) -> Iterator[tuple[Ids, Ids]]:
         """(what is encoded before it, an id or a pair)."""
