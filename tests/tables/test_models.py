@@ -10,19 +10,15 @@ from experiments import models
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", [models.SMOLLM2, models.GEMMA])
-def test_logits_equal_those_of_transformers_own_reading(name, smollm2_gguf, tmp_path, monkeypatch):
+def test_logits_equal_those_of_transformers_own_reading(name, tmp_path, monkeypatch):
     torch = pytest.importorskip("torch")
     monkeypatch.setenv("BPE_AUTOMATA_CACHE", str(tmp_path))
-    source = smollm2_gguf
-    if name == models.SMOLLM2:
-        folder = models.default_folder(source)
-    else:
-        source = tmp_path / models.GEMMA_FILE
-        try:
-            folder = models.gemma_folder()
-            models.join_gemma(source)
-        except MissingDependencyError as error:
-            pytest.skip(str(error))
+    source = tmp_path / "joined.gguf"
+    try:
+        source.write_bytes(b"".join(part.read_bytes() for part in models.packaged(name)))
+    except MissingDependencyError as error:
+        pytest.skip(str(error))
+    folder = models.folder_of(name)
     ours = models.load_causal_lm(str(folder), torch.float32).eval()
     given = {"gguf_file": source.name}
     theirs = models.load_causal_lm(str(source.parent), torch.float32, **given).eval()
