@@ -21,6 +21,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -112,19 +113,13 @@ def read(asked: Path, answers: Path) -> Iterator[Request]:
 
 
 @lru_cache(maxsize=2)
-def drawn(n: int, seed: int, file: Path | None = None) -> dict[str, Request]:
+def chosen(n: int, seed: int, file: Path | None = None) -> dict[str, Request]:
     """By id: so many at random that can be asked in each style, or as many as there are. file: of
     requests with their answers, in the place of BFCL's."""
-    found = (
-        [one for category in CATEGORIES for one in requests_of(category)] if file is None else []
-    )
-    found += read(file, file) if file is not None else []
+    every = [read(file, file)] if file else map(requests_of, CATEGORIES)
+    found = [request for some in every for request in some]
     random.Random(seed).shuffle(found)
-    fit: dict[str, Request] = {}
-    for request in found:
-        if len(fit) < n and is_fit(request):
-            fit[request.id] = request
-    return fit
+    return {request.id: request for request in islice(filter(is_fit, found), n)}
 
 
 def is_fit(request: Request) -> bool:
@@ -139,14 +134,11 @@ def is_fit(request: Request) -> bool:
     if not request.is_right(wanted) or not request.is_valid(wanted):
         return False
     value = in_order(wanted, schema_of(request.parameters))
-    texts = {
-        style: json.dumps(value, separators=between, ensure_ascii=False).encode()
-        for style, between in SEPARATORS.items()
-    }
-    return all(
-        dfa.n_states <= STATES and len(texts[style]) <= ANSWER and dfa.accepts(texts[style])
-        for style, dfa in languages.items()
-    )
+    for style, dfa in languages.items():
+        text = json.dumps(value, separators=SEPARATORS[style], ensure_ascii=False).encode()
+        if dfa.n_states > STATES or len(text) > ANSWER or not dfa.accepts(text):
+            return False
+    return True
 
 
 # Schemas.

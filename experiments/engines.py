@@ -177,7 +177,10 @@ class OutlinesCore(Peer):
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self._module = self.module()
-        self._vocabulary = outlines_vocabulary(self._module, tokenizer, tokenizer.eos_ids)
+        ids_of: dict[bytes, list[int]] = {}
+        for token, spelled in ordinary(tokenizer).items():
+            ids_of.setdefault(spelled, []).append(token)
+        self._vocabulary = self._module.Vocabulary(one_eos(tokenizer.eos_ids), ids_of)
 
     def prepare(self, regex: str) -> Begin:
         index = self._module.Index(regex, self._vocabulary)
@@ -186,14 +189,6 @@ class OutlinesCore(Peer):
     def prepare_schema(self, schema: str) -> Begin:
         # It has no style with spaces after separators only; its default allows one anywhere.
         return self.prepare(self._module.json_schema.build_regex_from_schema(schema, None))
-
-
-def outlines_vocabulary(module: Any, tokenizer: Tokenizer, eos_ids: tuple[int, ...]) -> Any:
-    """The ids of each text, and one end of sequence. Raises PeerError where there is none."""
-    ids_of: dict[bytes, list[int]] = {}
-    for token, spelled in ordinary(tokenizer).items():
-        ids_of.setdefault(spelled, []).append(token)
-    return module.Vocabulary(one_eos(eos_ids), ids_of)
 
 
 class _OutlinesSession(Session):

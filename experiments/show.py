@@ -14,6 +14,7 @@ from pathlib import Path
 from textwrap import fill
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 # The numbers of a cell.
@@ -79,6 +80,13 @@ def interval(format_: Format = three) -> Format:
     return shown
 
 
+def plain(value: Any) -> str:
+    """Without a format of its own: `whole` of integers, `three` of other numbers, or as it is."""
+    if isinstance(value, int | np.integer) and not isinstance(value, bool):
+        return whole(value)
+    return three(value) if isinstance(value, float) else str(value)
+
+
 def is_missing(value: Any) -> bool:
     """None, or not a number."""
     return bool(pd.api.types.is_scalar(value) and pd.isna(value))
@@ -120,7 +128,7 @@ def markdown(data: pd.DataFrame, formats: Mapping[str, Format] | None = None) ->
     are those with words."""
     columns = list[list[str]]()
     for name in data:
-        format_ = (formats or {}).get(str(name), str)
+        format_ = (formats or {}).get(str(name), plain)
         shown = ["-" if is_missing(value) else format_(value) for value in data[name]]
         is_left = not columns or any(re.search(r"[^\W\d_]{4}|`", cell) for cell in shown)
         cells = [str(name), ":--" if is_left else "--:", *shown]

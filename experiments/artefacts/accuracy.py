@@ -85,14 +85,14 @@ class Asked(NamedTuple):
 
 def cells(config: Config) -> list[Row]:
     """A model and a request."""
-    names = bfcl.drawn(config.requests, config.seed, config.file)
+    names = bfcl.chosen(config.requests, config.seed, config.file)
     return [{"model": model, "request": name} for name in names for model in config.models]
 
 
 def measure(config: Config, model: str, request: str) -> list[Row]:
     """A row for each answer."""
     loaded = opened(model, config.device, config.dtype)
-    one = bfcl.drawn(config.requests, config.seed, config.file)[request]
+    one = bfcl.chosen(config.requests, config.seed, config.file)[request]
     prompt = loaded.prompt_ids(one.prompt())
     kinds: tuple[Method, ...] = ("lift", "canonical")
     constraints: dict[tuple[str, str], Constraint] = {
@@ -213,7 +213,7 @@ def tables(rows: pd.DataFrame) -> list[show.Table]:
     """A line for each setting and method."""
     found = compared(rows).rename(columns={"less": "less the lift, points", "p": "p (corrected)"})
     shares = show.interval(lambda value: f"{100 * value:.1f}")
-    formats: dict[str, show.Format] = {"answers": show.whole, "right": shares, "valid": shares}
+    formats: dict[str, show.Format] = {"right": shares, "valid": shares}
     formats["less the lift, points"] = show.interval(lambda value: f"{100 * value:+.1f}")
     formats |= {
         "unfinished": show.percent(1),

@@ -300,12 +300,12 @@ def tables(rows: pd.DataFrame) -> list[Table]:
 
         acted: exact, steps at which the ban took ids from the mask; rollback, how often decoding
         went back; the prompt's own `talk` is no concern of the ban; ours: `{OURS}`"""
-    formats: Row = dict.fromkeys(("acted", "passes", "ms a token"), whole)
-    formats |= {"text": lambda t: shorten(repr(t), 56, placeholder="..."), "banned": ", ".join}
-    sized = {"states": whole, "transitions": whole, "sequences of ids": "{:.3g}".format}
+    formats: Row = {"text": lambda t: shorten(repr(t), 56, placeholder="..."), "banned": ", ".join}
+    formats["ms a token"] = whole
+    sized = {"sequences of ids": "{:.3g}".format}
     return [
         Table(f"The article's words: {words} after `{PROMPT}`", shown, formats, note),
-        Table("Log of the rollbacks", log),
+        Table("Log of the rollbacks", log, {"id banned there": str}),
         Table("Their spellings as one automaton", sizes.drop_duplicates(), sized),
         lists_table(lists),
         costs(texts),
@@ -335,7 +335,7 @@ def lists_table(lists: pd.DataFrame) -> Table:
         the model: random numbers, and 9 to 11 nats more for ids that begin or go on with a banned
         word by one of 12 random tokenizations of each; texts are searched by `re` alone"""
     title = "Random lists of banned words, with a model that is drawn to them"
-    return Table(title, data.reset_index(), dict.fromkeys(data, whole), note)
+    return Table(title, data.reset_index(), {}, note)
 
 
 def costs(texts: pd.DataFrame) -> Table:

@@ -171,9 +171,8 @@ def summed_up(group: pd.DataFrame) -> Row:
 
 
 SUMMED: dict[str, show.Format] = dict.fromkeys(
-    ("cases", "lift off", "more than half taken away"), show.whole
+    ("lift, mean", "canonical, mean"), show.interval(show.fixed(3))
 )
-SUMMED |= dict.fromkeys(("lift, mean", "canonical, mean"), show.interval(show.fixed(3)))
 SUMMED |= dict.fromkeys(("lift, median", "canonical, median"), show.fixed(4))
 SUMMED["median share"] = lambda value: f"{round(value, 2) + 0.0:.2f}"
 

@@ -34,7 +34,7 @@ from bpe_automata.errors import EmptyLanguageError, TokenizerError
 from bpe_automata.reference import canonical_trie, compare
 from experiments import deployed
 from experiments.lab import FAILURE, Row, failed
-from experiments.show import Table, markdown, percent, whole
+from experiments.show import Table, markdown, percent
 from experiments.texts import KINDS, SMOKE_TOKENIZER, Adversary, windows
 from experiments.walks import FINITE, VARIED, CannotFinishError, finish, own_finite, walk
 
@@ -358,11 +358,11 @@ def everyone(rows: pd.DataFrame) -> pd.DataFrame:
 
 def tables(rows: pd.DataFrame) -> list[Table]:
     """The laws, the approximations, all tokenizers, and mistakes, if there are any."""
-    formats, shares = dict.fromkeys(("ids", TEXTS, MASKS), whole), rivals(rows)
+    shares = rivals(rows)
     found = [
         Table("The laws", laws(rows), {}, NOTES),
         Table("What exactness buys", shares, dict.fromkeys(shares.columns[2:], percent(2))),
-        Table("Tokenizers that people deploy", everyone(rows), formats),
+        Table("Tokenizers that people deploy", everyone(rows)),
     ]
     wrong = rows[rows["mistakes"].fillna(0) > 0].explode("first")
     told = wrong[["tokenizer", "law", "first"]].astype(str)
@@ -377,7 +377,7 @@ def numbers(rows: pd.DataFrame) -> dict[str, str]:
     bpe = everyone(rows).query("kind == 'BPE'")
     told = ", ".join(f"{n} {outcome}" for outcome, n in bpe["outcome"].value_counts().items())
     return {
-        "exactness in short": markdown(short, {"asked": whole, "mistakes": "**{:,}**".format}),
+        "exactness in short": markdown(short, {"mistakes": "**{:,}**".format}),
         "exactness": f"""{of[0].lines()}
 
             {NOTES}. An exception is shown in full.

@@ -225,12 +225,7 @@ def tables(rows: pd.DataFrame) -> list[show.Table]:
     found, out = points(rows), rows[rows["draws"] == 0]
     each = zip(out["prompt"], out["source"], strict=True)
     names = [f"{prompt} ({label(source)})" for prompt, source in each]
-    formats: dict[str, show.Format] = {
-        "draws": show.whole,
-        "p": show.small,
-        "exactly": show.small,
-        "begins": show.small,
-    }
+    formats: dict[str, show.Format] = dict.fromkeys(("p", "exactly", "begins"), show.small)
     formats |= dict.fromkeys(("exactly, drawn", "begins, drawn"), show.interval(show.fixed(4)))
     formats |= dict.fromkeys(("ids for one, exactly", "ids for one, begins"), show.fixed(1))
     note = f"""exactly: ids that spell an answer exactly; begins: texts that begin with one;
@@ -290,5 +285,5 @@ def numbers(rows: pd.DataFrame) -> dict[str, str]:
     for name, said in {"exactly": "spelled exactly", "begins": "begun with"}.items():
         ids = found[f"ids for one, {name}"]
         line[f"ids for one {said}, median (most)"] = f"{ids.median():,.0f} ({ids.max():,.0f})"
-    formats = {"texts": show.whole, "least p (corrected)": show.small, "largest gap": show.fixed(3)}
+    formats = {"least p (corrected)": show.small, "largest gap": show.fixed(3)}
     return {"free-draws": show.markdown(pd.DataFrame([line]), formats)}

@@ -247,7 +247,7 @@ def summed_up(rows: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-FORMATS: dict[str, Format] = {"temperature": "{:g}".format, "changed": percent(1)}
+FORMATS: dict[str, Format] = {"changed": percent(1)}
 FORMATS |= dict.fromkeys(("loss, free", "loss, canonical"), fixed(4))
 FORMATS |= {"difference": interval(fixed(4)), "difference, distinct": interval(fixed(3))}
 

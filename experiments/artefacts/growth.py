@@ -223,7 +223,7 @@ def tables(rows: pd.DataFrame) -> list[Table]:
         Table(
             "States / transitions",
             sizes.reset_index(),
-            {"equal": whole},
+            {},
             """reference: the published algorithms in plain Python. CartesianMerge: the relevant
             pairs of the product, never written out by it. The package's states also hold the last
             id

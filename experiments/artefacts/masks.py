@@ -37,7 +37,7 @@ from experiments.files import lines_of
 from experiments.inputs import SCHEMAS, SMOKE_SCHEMAS, Case, schema_cases, shuffled, spelled
 from experiments.lab import ROOT, Row
 from experiments.resources import settled, spent
-from experiments.show import Figure, Table, duration, three, whole
+from experiments.show import Figure, Table, duration, whole
 from experiments.statistics import quantile
 from experiments.texts import Adversary
 
@@ -305,8 +305,7 @@ def summary(rows: pd.DataFrame, part: str) -> pd.DataFrame:
 
 def table(title: str, data: pd.DataFrame, notes: str = "") -> Table:
     """Formats by the names of the columns."""
-    formats = dict.fromkeys(data.select_dtypes("number"), three)
-    formats |= dict.fromkeys([c for c in data if TIMES in c], show.fixed(2))
+    formats = dict.fromkeys([c for c in data if TIMES in c], show.fixed(2))
     formats |= dict.fromkeys([c for c in data if c == "held" or "MB" in c], whole)
     formats |= dict.fromkeys([c for c in data if c == "seconds"], duration)
     return Table(title, data, formats, notes)

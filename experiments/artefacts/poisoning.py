@@ -267,9 +267,7 @@ def example(rows: pd.DataFrame) -> show.Table:
         line |= {"greatest": max(others), "others that raise it": sum(r > own for r in others)}
         data.append(line | {"others": len(others)})
     frame = pd.DataFrame(data).rename(columns={"split": "`␣s`+`har`+`k`"})
-    formats = dict.fromkeys(frame.columns[2:-2], show.fixed(3)) | dict.fromkeys(
-        frame.columns[-2:], show.whole
-    )
+    formats = dict.fromkeys(frame.columns[2:-2], show.fixed(3))
     note = """published: in the notebook beside the article, all four animals. Its prompt has no
         mark of the beginning of a text; ours has what the model expects there. The others are all
         other ways to spell the word with tokens of whole characters"""

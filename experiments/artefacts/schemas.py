@@ -49,7 +49,7 @@ from experiments.inputs import (
 from experiments.judge import Verdicts
 from experiments.lab import Row
 from experiments.resources import spent
-from experiments.show import Table, three, whole
+from experiments.show import Table, plain
 from experiments.statistics import quantile
 
 TITLE, TIMED = "Schemas: what compiles, and what is wrong", True
@@ -274,29 +274,23 @@ def files_of(rows: pd.DataFrame) -> pd.DataFrame:
     some = rows[rows["part"] == YAML]
     counts = Counter(f"schemas: {status}" for status in some["status"])
     counts += Counter(f"files: {one}" for files in some["files"].dropna() for one in files)
-    shown = [(what, whole(n)) for what, n in counts.items()]
-    for q in (50, 99):
-        first = [*((some["compile"] + some["first"]).dropna() / 1e3)]
-        shown.append((f"ms to the first mask, p{q}:", three(quantile(first, q / 100))))
-    slowest = some.reindex(columns=["slowest"])["slowest"].max() / 1e3
-    shown.append(
-        ("ms of the slowest mask along a file", "-" if pd.isna(slowest) else three(slowest))
-    )
-    return pd.DataFrame(shown, columns=["YAML", "number"])
+    first = [*((some["compile"] + some["first"]).dropna() / 1e3)]
+    shown: Row = {**counts}
+    shown |= {f"ms to the first mask, p{q}:": quantile(first, q / 100) for q in (50, 99)}
+    shown["ms of the slowest mask along a file"] = some["slowest"].max() / 1e3
+    return pd.DataFrame({"YAML": [*shown], "number": pd.Series([*shown.values()], dtype=object)})
 
 
 def tables(rows: pd.DataFrame) -> list[Table]:
     """Engines; what they refuse; YAML; what this package judges wrongly."""
     rows = rows.reindex(columns=[*dict.fromkeys([*FIELDS, *rows])])
-    shown, found = engines_of(rows), judged(rows)
-    formats = dict.fromkeys(shown.select_dtypes("number"), whole)
-    formats |= {column: three for column in shown if "ms" in column}
+    found = judged(rows)
     refused = rows[rows["status"].notna() & (rows["status"] != "compiled")]
     refused = refused.assign(engine=refused["label"].fillna("YAML"))
     why = refused.groupby(["engine", "status", "why"], dropna=False).size()
     why = why.rename("schemas").reset_index().sort_values("schemas", ascending=False, kind="stable")
     made = [
-        Table("Engines on MaskBench", shown, formats, NOTES),
+        Table("Engines on MaskBench", engines_of(rows), {}, NOTES),
         Table("Not compiled, by keyword or message", why.groupby("engine").head(12)),
         Table("YAML schemas of SchemaStore, with files", files_of(rows)),
     ]
@@ -308,7 +302,7 @@ def tables(rows: pd.DataFrame) -> list[Table]:
 def numbers(rows: pd.DataFrame) -> dict[str, str]:
     """Engines, and YAML."""
     shown, _, files, *_ = tables(rows)
-    named = "; ".join(f"{what} {n}" for what, n in files.data.itertuples(index=False))
+    named = "; ".join(f"{what} {plain(n)}" for what, n in files.data.itertuples(index=False))
     columns = ["engine", "schemas", "compiled", "invalid accepted", "valid rejected"]
     return {
         "schemas": f"""`python -m experiments schemas`: the schemas of MaskBench, with `jsonschema`

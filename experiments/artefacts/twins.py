@@ -234,7 +234,7 @@ def means(rows: pd.DataFrame) -> pd.DataFrame:
 
 FORMATS: dict[str, show.Format] = dict.fromkeys(ARMS, lambda found: f"{found[0]:.4f}")
 FORMATS |= dict.fromkeys((f"{arm}, seeds" for arm in ARMS), show.several(show.fixed(4)))
-FORMATS |= {"difference": show.interval("{:+.4f}".format), "ratio": show.three}
+FORMATS |= {"difference": show.interval("{:+.4f}".format)}
 
 
 def tables(rows: pd.DataFrame) -> list[show.Table]:

@@ -37,7 +37,7 @@ from experiments.inputs import (
 )
 from experiments.judge import Verdicts, with_patterns_for_python
 from experiments.lab import Row
-from experiments.show import Table, whole
+from experiments.show import Table
 from experiments.texts import SMOKE_TOKENIZER
 from experiments.walks import CannotFinishError, ends, finish, readable
 
@@ -175,8 +175,7 @@ def tables(rows: pd.DataFrame) -> list[Table]:
     """A line for each style; every walk that failed."""
     notes = f"{rows['walks'].isna().sum()} schemas more were refused"
     shown = sums(rows).reset_index().rename(columns={"different": "different texts"})
-    formats = dict.fromkeys(shown.columns[1:], whole)
-    found = [Table("Random walks through the masks of schemas", shown, formats, notes)]
+    found = [Table("Random walks through the masks of schemas", shown, {}, notes)]
     wrong = rows[rows["walks"].notna()].explode("failures").dropna(subset="failures")
     if len(wrong):
         told = pd.DataFrame(wrong["failures"].tolist(), index=wrong.index)[["why", "text"]]

@@ -151,7 +151,7 @@ def test_what_was_measured_is_what_is_judged_now():
         pytest.skip("no requests")
     config = accuracy.Config()
     _, rows = lab.rows_there("accuracy", accuracy, config, lab.Run(results=lab.ROOT / "none"))
-    known = bfcl.drawn(config.requests, config.seed)
+    known = bfcl.chosen(config.requests, config.seed)
     for row in rows:
         value = accuracy.value_in(row["text"]) if row["ended"] else None
         assert row["right"] == (value is not None and known[row["request"]].is_right(value))
