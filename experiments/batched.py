@@ -32,7 +32,7 @@ from bpe_automata.sampling._logits import has_ended
 from bpe_automata.sampling._smc import resample
 from bpe_automata.sampling._weights import effective_sample_size, normalised
 from experiments.files import cache_name, require
-from experiments.sampling import drawn
+from experiments.sampling import draw
 
 Stop = Callable[[Sequence[int]], bool]
 
@@ -127,7 +127,7 @@ class Texts:
         self.going = self.going[slots]
         self.bits[:] = self.bits[slots]
 
-    def drawn(self, log_weights: np.ndarray) -> list[Drawn]:
+    def results(self, log_weights: np.ndarray) -> list[Drawn]:
         """The texts as they are."""
         each = zip(self._matchers, self._constraints, self._whole, strict=True)
         ended = [whole if of is None else has_ended(m, of) for m, of, whole in each]
@@ -169,7 +169,7 @@ def sample_batch(
     groups = np.full(count, -1) if populations is None else np.asarray(populations)
     with require("torch").inference_mode(), ThreadPoolExecutor(1) as executor:
         beside = None if queued else executor
-        return Batch(model, prompt_ids, texts, uniforms, heats, groups, beside).drawn()
+        return Batch(model, prompt_ids, texts, uniforms, heats, groups, beside).run()
 
 
 class Batch:
@@ -197,14 +197,14 @@ class Batch:
         self._cache.batch_repeat_interleave(count)
         self._logits = read.logits[:, -1].repeat(count, 1)
 
-    def drawn(self) -> list[Drawn]:
+    def run(self) -> list[Drawn]:
         """Run to the end; the texts."""
         longest = self._uniforms.shape[1]
         for step in range(longest):
             if not self._texts.going.any():
                 break
             self._step(step, is_last=step + 1 == longest)
-        return self._texts.drawn(self._log_weights)
+        return self._texts.results(self._log_weights)
 
     def _step(self, step: int, is_last: bool) -> None:
         """Draw an id at each slot; then the matchers and the model read it, side by side."""
@@ -259,7 +259,7 @@ class Batch:
             self._log_weights[self._texts.order[weighed]] += self._log_totals(weighed) - whole
             self._resample(groups, np.unique(groups[weighed]))
         mass = torch.softmax(self._scaled(slice(None)), 1)
-        found = drawn(mass, self._uniforms[:, step : step + 1])
+        found = draw(mass, self._uniforms[:, step : step + 1])
         if not self._is_plain:
             likeliest = self._logits.argmax(1)
             found = torch.where((self._heats[:, 0] > 0) | (found < 0), found, likeliest)

@@ -71,7 +71,7 @@ class Speller:
         """The tokenizer's ids of several, one after the other."""
         for pretoken in pretokens:
             if pretoken not in self._own:
-                self._own[pretoken] = self.drawn(pretoken, 0.0, random.Random(0))
+                self._own[pretoken] = self.spell(pretoken, 0.0, random.Random(0))
             yield from self._own[pretoken]
 
     def spelled(
@@ -80,9 +80,9 @@ class Speller:
         """Ids of several, one after the other. dropout: the probability, 0 to 1, that a merge is
         left out at a step."""
         for pretoken in pretokens:
-            yield from self.drawn(pretoken, dropout, rng) if dropout else self.own([pretoken])
+            yield from self.spell(pretoken, dropout, rng) if dropout else self.own([pretoken])
 
-    def drawn(self, pretoken: str, dropout: float, rng: random.Random) -> list[int]:
+    def spell(self, pretoken: str, dropout: float, rng: random.Random) -> list[int]:
         """Ids that spell one."""
         if pretoken in self._added:
             return [self._added[pretoken]]

@@ -271,12 +271,12 @@ def write(name: str, module: Any, manifest: Row, rows: list[Row], run: Run, is_p
     said += "; ".join(f"{n} x {why}" for why, n in counts)
     if found.empty:
         raise MissingFileError(f"nothing was measured. {said}")
-    tables, drawn = module.tables(found), getattr(module, "figure", lambda _: ())(found)
+    tables, drawings = module.tables(found), getattr(module, "figure", lambda _: ())(found)
     parts = [f"# {module.TITLE}\n", *[f"{said}\n"] * bool(len(bad))]
     if not manifest.get("complete", True):  # older rows say so; now a cell without any is a failure
         parts.append("Incomplete: some rows are missing.\n")
     home.mkdir(parents=True, exist_ok=True)
-    for figure in drawn if isinstance(drawn, Sequence) else [drawn]:
+    for figure in drawings if isinstance(drawings, Sequence) else [drawings]:
         file = f"{figure.name or name.replace('-', '_')}.png"
         figure.write(home / file)
         parts.append(f"![{figure.headline.replace(chr(10), ' ')}]({file})\n")

@@ -75,7 +75,7 @@ def sample(
         logits, cache, inputs = _begun(model, prompts, which)
         for step in range(uniforms.shape[1]):
             mass = torch.softmax(logits[:, :n_ids] / divisors, 1)
-            ids = drawn(mass, thrown[:, step : step + 1])
+            ids = draw(mass, thrown[:, step : step + 1])
             if settle is not None:
                 ids = settle(step, mass, ids)
             for k, token in enumerate(ids.tolist()):
@@ -90,7 +90,7 @@ def sample(
     return [Text(tuple(ids), end) for ids, end in zip(found, ended, strict=True)]
 
 
-def drawn(mass: Any, uniforms: Any) -> Any:
+def draw(mass: Any, uniforms: Any) -> Any:
     """int64 [n]: min { i : p(ids up to i) > number }; where rounding gives none, the last id that
     adds anything; -1 where there is no mass. mass: float32 [n, V], not normalised, its sums are
     float64; uniforms: float64 [n, 1]."""

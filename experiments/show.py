@@ -83,7 +83,7 @@ def interval(format_: Format = three) -> Format:
 def plain(value: Any) -> str:
     """Without a format of its own: `whole` of integers, `three` of other numbers, or as it is."""
     if isinstance(value, int | np.integer) and not isinstance(value, bool):
-        return whole(value)
+        return whole(int(value))
     return three(value) if isinstance(value, float) else str(value)
 
 
@@ -138,10 +138,10 @@ def markdown(data: pd.DataFrame, formats: Mapping[str, Format] | None = None) ->
 
 @dataclass(frozen=True)
 class Figure:
-    """drawn: a figure of matplotlib; headline: its one message; note: the line below it, with n and
-    what the marks are; name: of the file, that of the artefact if there is none."""
+    """canvas: a figure of matplotlib; headline: its one message; note: the line below it, with n
+    and what the marks are; name: of the file, that of the artefact if there is none."""
 
-    drawn: Any
+    canvas: Any
     headline: str
     note: str
     name: str = ""
@@ -150,15 +150,15 @@ class Figure:
         """As PNG, and close it."""
         from matplotlib import pyplot
 
-        width = self.drawn.get_figwidth()
+        width = self.canvas.get_figwidth()
         note = "\n".join(fill(line, int(16 * width)) for line in self.note.splitlines())
         letters = int((width - 0.2) / 0.103)  # of a headline, 0.103 inches wide on average
         headline = "\n".join(fill(line, letters) for line in self.headline.splitlines())
-        self.drawn.suptitle(headline, x=0.01, ha="left", fontsize=13, fontweight="bold")
-        self.drawn.supxlabel(note, x=0.01, ha="left", fontsize=8, color="#555555")
+        self.canvas.suptitle(headline, x=0.01, ha="left", fontsize=13, fontweight="bold")
+        self.canvas.supxlabel(note, x=0.01, ha="left", fontsize=8, color="#555555")
         path.parent.mkdir(parents=True, exist_ok=True)
-        self.drawn.savefig(path, dpi=160)
-        pyplot.close(self.drawn)
+        self.canvas.savefig(path, dpi=160)
+        pyplot.close(self.canvas)
 
 
 FREE, LIFT, CANONICAL, PALE = "#333333", "#d1495b", "#00798c", "#bbbbbb"

@@ -247,7 +247,7 @@ def figure(rows: pd.DataFrame) -> show.Figure:
     found = compared(rows)
     names = found["model"].unique()
     settings = [*dict.fromkeys(zip(found["style"], found["taken"], strict=True))]
-    drawn, axes = show.panels(1, len(names), (9, 4.2), sharey=True)
+    canvas, axes = show.panels(1, len(names), (9, 4.2), sharey=True)
     for axis, model in zip(axes[0], names, strict=True):
         for line in found[found["model"] == model].to_dict("records"):
             k, j = settings.index((line["style"], line["taken"])), METHODS.index(line["method"])
@@ -265,7 +265,7 @@ def figure(rows: pd.DataFrame) -> show.Figure:
         axes[0][0].bar([0], [0], color=color, label=method)
     axes[0][0].legend(fontsize=8, frameon=False, ncols=4, loc="upper left")
     return show.Figure(
-        drawn,
+        canvas,
         "Any mask makes more function calls right; in compact JSON the canonical one leaves many "
         "unfinished",
         f"{rows['request'].nunique()} requests of BFCL. Solid: right answers, with 95 % intervals "

@@ -106,7 +106,7 @@ def measure(config: Config, prompt: str) -> list[Row]:
     free, canonical = normalised(mass), tree.summed(tree.free, own)
     law = {"free": free, "lift": tree.law("lift"), "canonical": tree.law("canonical")}
     columns = dict(enumerate(METHODS))
-    counts = {m: drawn(tree, c, config.samples, rng) for c, m in columns.items()}
+    counts = {m: counted_draws(tree, c, config.samples, rng) for c, m in columns.items()}
     said = {
         "model": loaded.name,
         "mass": float(np.exp(mass).sum()),
@@ -124,7 +124,7 @@ def measure(config: Config, prompt: str) -> list[Row]:
     ]
 
 
-def drawn(tree: Trie, column: int, count: int, rng: np.random.Generator) -> np.ndarray:
+def counted_draws(tree: Trie, column: int, count: int, rng: np.random.Generator) -> np.ndarray:
     """int64 [answers]: how often each is drawn, step by step through a real matcher. Raises
     RuntimeError where its mask is not that of the trie."""
     posed, found = tree.posed, np.zeros(tree.n, dtype=np.int64)
@@ -210,11 +210,11 @@ def asked(rows: pd.DataFrame) -> pd.DataFrame:
 def inside(rows: pd.DataFrame) -> list[bool]:
     """Of each probability under a mask: does the interval of its sample (Clopper-Pearson, of all at
     once, Bonferroni) hold it?"""
-    drawn_ = asked(rows)[asked(rows)["method"] != "free"]
+    masked = asked(rows)[asked(rows)["method"] != "free"]
     return [
         low <= p <= high
-        for p, k, n in drawn_[["p", "drawn", "n"]].itertuples(index=False)
-        for low, high in [clopper_pearson(int(k), int(n), LEVEL / len(drawn_))]
+        for p, k, n in masked[["p", "drawn", "n"]].itertuples(index=False)
+        for low, high in [clopper_pearson(int(k), int(n), LEVEL / len(masked))]
     ]
 
 
@@ -302,7 +302,7 @@ def figure(rows: pd.DataFrame) -> show.Figure:
     far = distances(rows).assign(single=lambda d: d["ids"] == "1")
     far = far.sort_values(["single", "TV lift"]).reset_index(drop=True)
     heights = far.index + far["single"]
-    drawn, ((bars, axes, masses),) = show.panels(1, 3, (12.5, 6.6), width_ratios=(1, 1.9, 0.6))
+    canvas, ((bars, axes, masses),) = show.panels(1, 3, (12.5, 6.6), width_ratios=(1, 1.9, 0.6))
     first = found[found["prompt"] == found["prompt"].iloc[0]].drop_duplicates("method")
     names = ("the model\nitself", "any\ntokenization", "its own\ntokenization")
     bars.bar_label(bars.bar(names, first["p"], color=COLORS.values()), fmt="%.3f")
@@ -340,7 +340,7 @@ def figure(rows: pd.DataFrame) -> show.Figure:
     )
     model = found["model"].iloc[0]
     note = f"{model}; n = {len(far)} prompts; exact probabilities, not samples."
-    return show.Figure(drawn, headline, note)
+    return show.Figure(canvas, headline, note)
 
 
 def numbers(rows: pd.DataFrame) -> dict[str, str]:

@@ -306,7 +306,7 @@ def figure(rows: pd.DataFrame) -> show.Figure:
     """A mark for each case: how far the lift and canonical are from the free distribution."""
     found = points(rows)
     each = [*found.groupby(["model", "answers"], observed=True)]
-    drawn, axes = show.panels(1, len(each), (2.6 * len(each), 4.2), sharey=True)
+    canvas, axes = show.panels(1, len(each), (2.6 * len(each), 4.2), sharey=True)
     for axis, ((model, name), own) in zip(axes[0], each, strict=True):
         axis.axline((0, 0), (1, 1), color=show.PALE, linewidth=1)
         more = own["tokenization"]
@@ -320,7 +320,7 @@ def figure(rows: pd.DataFrame) -> show.Figure:
     sums = by(found, "answers").groupby("answers")[["more than half taken away", "lift off"]].sum()
     counts = {name: "{} of {}".format(*pair) for name, *pair in sums.itertuples()}
     return show.Figure(
-        drawn,
+        canvas,
         "Answer length decides: of the lift's error a canonical mask takes away more than half in "
         f"{counts.get('one token')} cases if answers are one token, in {counts.get('longer')} if "
         "longer",

@@ -137,9 +137,9 @@ def example(number: int, which: int, what: str, note: str) -> Page:
     """Figures 2 and 3: the article's example, with the Mistral-7B merge table alone."""
     found = automata(mistral_table())
     sizes = [f"{made.n_states} states, {made.n_transitions} transitions" for made in found.values()]
-    drawn = panel(sizes[which], drawing_of(found[[*SIZES][which]]))
+    picture = panel(sizes[which], drawing_of(found[[*SIZES][which]]))
     note = f"{NAME}. {note}".replace("MINIMAL", sizes[2])
-    return f"Figure {number}. {BOOLEAN} {what}", note, [[drawn]]
+    return f"Figure {number}. {BOOLEAN} {what}", note, [[picture]]
 
 
 LIFTED = "Published: 17 states, 48 transitions, in the notebook; the article's text says 16 states."
@@ -301,10 +301,10 @@ def tables(rows: pd.DataFrame) -> list[Table]:
 
 def figure(rows: pd.DataFrame) -> list[Figure]:
     """One of each page."""
-    return [drawn(str(name), page) for name, page in rows.groupby("page", sort=False)]
+    return [figure_of(str(name), page) for name, page in rows.groupby("page", sort=False)]
 
 
-def drawn(name: str, page: pd.DataFrame) -> Figure:
+def figure_of(name: str, page: pd.DataFrame) -> Figure:
     """Panels in one scale: in inches, at which the text of a drawing has 10 points."""
     lines = [line.to_dict("records") for _, line in page.groupby("line")]
     sizes = [[size_of(one) for one in line] for line in lines]

@@ -401,7 +401,7 @@ def figure(rows: pd.DataFrame) -> show.Figure:
     order = own.assign(at=at).sort_values(["at", "saved"], ascending=[True, False])
     heights = -np.arange(len(order)) - 1.2 * order["at"].to_numpy()
     height = 2.4 + 0.14 * (heights.max() - heights.min() + 1)
-    drawn, ((axes,),) = show.panels(1, 1, (8, height))
+    canvas, ((axes,),) = show.panels(1, 1, (8, height))
     ends = [100 * of.loc[order.index, "saved"] for of in (own, lift)]
     axes.hlines(heights, *ends, color=show.PALE, linewidth=1.5, zorder=1)
     square = {"marker": "s", "s": 44, "facecolor": "white", "edgecolor": show.LIFT}
@@ -421,7 +421,7 @@ def figure(rows: pd.DataFrame) -> show.Figure:
         f"{found['model'].iloc[0]}; n = {len(own)} schemas, a text of each way. A line: one "
         "schema, both ways joined. Dashed: medians over schemas."
     )
-    return show.Figure(drawn, headline, note)
+    return show.Figure(canvas, headline, note)
 
 
 def numbers(rows: pd.DataFrame) -> dict[str, str]:

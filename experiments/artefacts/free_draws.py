@@ -248,7 +248,7 @@ def tables(rows: pd.DataFrame) -> list[show.Table]:
 def figure(rows: pd.DataFrame) -> show.Figure:
     """Drawn against exact, of each answer and outcome."""
     each = rows[rows["draws"] > 0]
-    drawn, axes = show.panels(1, len(OUTCOMES), (7.5, 3.9), sharex=True, sharey=True)
+    canvas, axes = show.panels(1, len(OUTCOMES), (7.5, 3.9), sharex=True, sharey=True)
     for axis, (outcome, meaning) in zip(axes[0], OUTCOMES.items(), strict=True):
         axis.plot([0, 1], [0, 1], color=show.PALE, linewidth=1, zorder=0)
         for k, (source, own) in enumerate(each.groupby("source", sort=False)):
@@ -268,7 +268,7 @@ def figure(rows: pd.DataFrame) -> show.Figure:
         f"{each['draws'].sum():,.0f} draws of {len(each)} prompts and models; each point an "
         "answer. Axes are linear below 0.001."
     )
-    return show.Figure(drawn, "Free draws fall where the exact numbers are", note)
+    return show.Figure(canvas, "Free draws fall where the exact numbers are", note)
 
 
 def numbers(rows: pd.DataFrame) -> dict[str, str]:

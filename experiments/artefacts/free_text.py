@@ -34,7 +34,7 @@ from experiments.files import require
 from experiments.lab import Row
 from experiments.models import GEMMA, SMOLLM2, LoadedModel, notes_on, opened, special_ids
 from experiments.passages import KINDS, UNSPACED, beginning, passages
-from experiments.sampling import Text, drawn, fault, losses, sample
+from experiments.sampling import Text, draw, fault, losses, sample
 from experiments.show import Format, Table, fixed, interval, markdown, percent
 from experiments.statistics import bootstrap, weighted_mean
 
@@ -141,7 +141,7 @@ class Mask:
                 raise LogitsError("the model gives no mass to any id that is allowed")
             uniforms = torch.from_numpy(self._uniforms[refused, step, None]).to(mass.device)
             ids = ids.clone()
-            ids[refused] = drawn(left, uniforms)
+            ids[refused] = draw(left, uniforms)
             tokens = ids.tolist()
         for k in list(self.matchers):
             self.matchers[k].advance(tokens[k])

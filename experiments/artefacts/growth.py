@@ -257,7 +257,7 @@ def figure(rows: pd.DataFrame) -> Figure:
     found = grown(rows)
     families = [*found.groupby("family", sort=False)]
     width = max(3.1 * len(families), 6.2)
-    drawn, axes = panels(1, len(families), (width, 3.8), sharey="row")
+    canvas, axes = panels(1, len(families), (width, 3.8), sharey="row")
     limit = 1.5 * found["construction"].max()
     for panel, (family, group) in zip(axes[0], families, strict=True):
         sizes = sorted(group["n"].unique())
@@ -287,7 +287,7 @@ def figure(rows: pd.DataFrame) -> Figure:
     )
     note = f"""{NAME}. x: given up. The reference is the published algorithms in plain Python. Each
 construction was timed once."""
-    return Figure(drawn, headline, " ".join(note.split()))
+    return Figure(canvas, headline, " ".join(note.split()))
 
 
 def numbers(rows: pd.DataFrame) -> dict[str, str]:

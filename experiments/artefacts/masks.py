@@ -345,7 +345,7 @@ def figure(rows: pd.DataFrame) -> Figure:
     """Which share of new masks takes longer than so much, by engine."""
     tokenizer, some = shown_of(rows)
     texts = texts_of(of_part(some, "constraints"))
-    drawn, ((axes,),) = show.panels(1, 1, (8, 4.4))
+    canvas, ((axes,),) = show.panels(1, 1, (8, 4.4))
     axes.set_prop_cycle(color=["#7fc4cc", "#5b5b5b", "#6a4c93", "#9c755f"], linestyle=["--"] * 4)
     said, n = list[str](), texts["name"].nunique()
     for engine, own in texts.groupby("engine", observed=True)["cold"]:
@@ -358,7 +358,7 @@ def figure(rows: pd.DataFrame) -> Figure:
     axes.legend(fontsize=8, frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
     headline = f"Of 100 masks at new prefixes ({tokenizer}), 99 take at most\n{', '.join(said)}"
     note = f"{n} constraints; each engine over those that it answers, each prefix once"
-    return Figure(drawn, headline, note)
+    return Figure(canvas, headline, note)
 
 
 def shown_of(rows: pd.DataFrame) -> tuple[str, pd.DataFrame]:

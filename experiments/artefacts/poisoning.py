@@ -279,7 +279,7 @@ def figure(rows: pd.DataFrame) -> show.Figure:
     """Total variation against distance from the word: a panel per model."""
     words = measured(rows)
     models = dict(list(words.groupby("model", observed=True)))
-    drawn, axes = show.panels(1, len(models), (max(11.0, 5.4 * len(models)), 5.0), sharey=True)
+    canvas, axes = show.panels(1, len(models), (max(11.0, 5.4 * len(models)), 5.0), sharey=True)
     said = list[str]()
     for panel, (model, own) in zip(axes[0], models.items(), strict=True):
         medians = list[str]()
@@ -305,7 +305,7 @@ def figure(rows: pd.DataFrame) -> show.Figure:
         "same category, in its own tokenization. All over the whole vocabulary."
     )
     headline = f"Other ids for a word move what comes next as another word does: {', '.join(said)}"
-    return show.Figure(drawn, headline, note)
+    return show.Figure(canvas, headline, note)
 
 
 def numbers(rows: pd.DataFrame) -> dict[str, str]:

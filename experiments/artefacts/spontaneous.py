@@ -163,7 +163,7 @@ def figure(rows: pd.DataFrame) -> Figure:
     across = min(5, len(kinds))
     down = math.ceil(len(kinds) / across)
     size = (max(8.0, 2.5 * across), 2.6 * down + 1.2)
-    drawn, axes = panels(down, across, size, sharex=True, sharey=True)
+    canvas, axes = panels(down, across, size, sharex=True, sharey=True)
     for panel, kind in zip(axes.flat, kinds, strict=False):
         some = texts[texts["kind"] == kind]
         for k, (model, own) in enumerate(some.groupby("model", observed=True)):
@@ -180,12 +180,12 @@ def figure(rows: pd.DataFrame) -> Figure:
     axes[0, 0].legend(frameon=False, fontsize=8, loc="upper left")
     for panel in axes[-1]:
         panel.set_xlabel("temperature")
-    drawn.supylabel("texts that are not canonical, %", fontsize=10)
+    canvas.supylabel("texts that are not canonical, %", fontsize=10)
     probed = texts[texts["temperature"] == PROBE].groupby("model", observed=True)["off"].mean()
     said = [f"{model.partition(' ')[0]} {100 * value:.0f} %" for model, value in probed.items()]
     headline = f"Not canonical at temperature {PROBE:g}, mean of the kinds: {', '.join(said)}"
     note = "Texts are drawn freely; bars: intervals of 95 %, prompts drawn again."
-    return Figure(drawn, headline, note)
+    return Figure(canvas, headline, note)
 
 
 def numbers(rows: pd.DataFrame) -> dict[str, str]:

@@ -84,7 +84,7 @@ def measure(config: Config, dtype: str, passes: str, batch: int) -> list[Row]:
     loaded, first = opened(config.model, config.device, dtype), SEEDS * config.seed
     model, length = loaded.model, len(loaded.prompt_ids(PROMPT)) + config.length
     model = Graphed(model, length) if passes == "graph" else model
-    draw = partial(drawn, loaded, model, batch, config.length)
+    draw = partial(one_batch, loaded, model, batch, config.length)
     pairs = [(language, method) for language in config.languages for method in COLORS]
     draw(None, first)
     for method in COLORS:
@@ -109,7 +109,7 @@ def constrained(loaded: LoadedModel, regex: str, method: Method) -> Constraint:
     return constrain(loaded.tokenizer, regex, method, eos_ids=())
 
 
-def drawn(
+def one_batch(
     loaded: LoadedModel,
     model: Any,
     batch: int,
@@ -174,7 +174,7 @@ def figure(rows: pd.DataFrame) -> Figure:
     """The ratio by batch; a panel for each dtype."""
     found = summary(rows)
     dtypes = [*found.groupby("dtype", sort=False)]
-    drawn_, axes = panels(1, len(dtypes), (4 + 3 * max(2, len(dtypes)), 4.6), sharey=True)
+    canvas, axes = panels(1, len(dtypes), (4 + 3 * max(2, len(dtypes)), 4.6), sharey=True)
     for axis, (dtype, some) in zip(axes[0], dtypes, strict=True):
         batches = sorted(some["batch"].unique())
         groups = [*some.groupby(["language", "method"], sort=False)]
@@ -198,7 +198,7 @@ def figure(rows: pd.DataFrame) -> Figure:
         f"{devices}; {found['model'].iloc[0]}; n = {found['rounds'].max()} rounds: medians of the "
         "ratio within a round, lines: 95 % intervals. Dashed: as much as without masks."
     )
-    return Figure(drawn_, headline, note)
+    return Figure(canvas, headline, note)
 
 
 def numbers(rows: pd.DataFrame) -> dict[str, str]:

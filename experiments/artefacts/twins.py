@@ -268,7 +268,7 @@ def tables(rows: pd.DataFrame) -> list[show.Table]:
 
 def figure(rows: pd.DataFrame) -> show.Figure:
     """Extra loss up to each distance from the cut token; distances of both masks."""
-    found, (drawn, axes) = means(rows).T, show.panels(1, 2, (9, 3.9), width_ratios=(3, 2))
+    found, (canvas, axes) = means(rows).T, show.panels(1, 2, (9, 3.9), width_ratios=(3, 2))
     left, right = axes[0]
     extra = rows[rows["measure"] == "extra"]
     for arm, dash in zip(ARMS, ("-", ":"), strict=True):
@@ -298,7 +298,7 @@ def figure(rows: pd.DataFrame) -> show.Figure:
         for ratio in found.loc["ratio", ["near", "lift", "canonical"]]
     )
     return show.Figure(
-        drawn,
+        canvas,
         f"Where other ids were seen in training, the extra loss after one is {cost}, the distance "
         f"of the lift {lift}, that of canonical {canonical}",
         f"Left: means over {found['near']['items']} words; thin: each seed. Right: means over "

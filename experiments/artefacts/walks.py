@@ -67,7 +67,7 @@ SMOKE = Config(6, 10, SMOKE_SCHEMAS, SMOKE_YAML, SMOKE_TOKENIZER)
 
 
 @lru_cache(maxsize=1)
-def drawn(config: Config) -> dict[tuple[str, str], Any]:
+def schemas_of(config: Config) -> dict[tuple[str, str], Any]:
     """{(id, style): schema} in the order of the seed. Raises MissingFileError."""
     cases = shuffled(schema_cases(config.schemas, "compact"), config.count, config.seed)
     stored = yaml_cases(config.yaml_schemas)
@@ -81,12 +81,12 @@ def drawn(config: Config) -> dict[tuple[str, str], Any]:
 
 def cells(config: Config) -> list[Row]:
     """A schema in a style."""
-    return [{"id": name, "style": style} for name, style in drawn(config)]
+    return [{"id": name, "style": style} for name, style in schemas_of(config)]
 
 
 def measure(config: Config, id: str, style: str) -> Row:
     """Counts and failures, or why there are no walks."""
-    schema = drawn(config)[id, style]
+    schema = schemas_of(config)[id, style]
     try:
         made = (yaml_schema if style == "yaml" else json_schema)(schema, order="schema")
         check, tokenizer = checker(schema, style), tokenizer_of(config.tokenizer)

@@ -154,7 +154,7 @@ def agree(counts, law):
 def test_samples_follow_the_distributions(case, rng):
     tree, row = case[0], laws(case[0])
     for column, method in enumerate(METHODS):
-        agree(distortion.drawn(tree, column, 400, rng), row[method])
+        agree(distortion.counted_draws(tree, column, 400, rng), row[method])
 
 
 def test_one_particle_is_the_masked_distribution_and_many_the_one_given_what_is_allowed(case, rng):
@@ -180,7 +180,7 @@ def test_a_mask_that_differs_from_the_trie_is_an_error(loaded, rng):
     tree = Trie(posed).explore(*WHOLE)
     posed.constraints["canonical"] = posed.constraints["lift"]
     with pytest.raises(RuntimeError, match="not the trie's"):
-        distortion.drawn(tree, 1, 20, rng)
+        distortion.counted_draws(tree, 1, 20, rng)
 
 
 # The reader.

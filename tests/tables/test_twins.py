@@ -41,7 +41,7 @@ def test_each_possible_merge_is_left_out_with_that_probability():
     table = small_tokenizer([*"true", "tr", "tru", "true"], merges)
     speller, rng = Speller(table), random.Random(2)
     n, dropout = 4000, 0.3
-    drawn = Counter(len(speller.drawn("true", dropout, rng)) for _ in range(n))
+    drawn = Counter(len(speller.spell("true", dropout, rng)) for _ in range(n))
     kept = 1 - dropout
     expected = {1: kept**3, 2: kept**2 * dropout, 3: kept * dropout, 4: dropout}
     assert {k: drawn[k] / n for k in expected} == pytest.approx(expected, abs=0.03)
