@@ -77,7 +77,7 @@ class Texts:
             self._mask(range(count))
 
     def read(self, tokens: Sequence[int]) -> None:
-        """One id for each slot; those of slots that do not go on are left out."""
+        """The texts read one id for each slot; those of slots that do not go on are left out."""
         slots = np.flatnonzero(self.going).tolist()
         for slot in slots:
             token, text = tokens[slot], int(self.order[slot])

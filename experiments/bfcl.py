@@ -65,7 +65,7 @@ class Request:
 
     @property
     def parameters(self) -> Row:
-        """As BFCL describes them."""
+        """The parameters as BFCL describes them."""
         found: Row = self.function["parameters"]
         return found
 
@@ -84,7 +84,7 @@ class Request:
         return made.to_dfa(depth=3)
 
     def is_valid(self, arguments: Any) -> bool:
-        """By the schema of the arguments, with strings and arrays of any length."""
+        """Are they valid by their schema, with strings and arrays of any length?"""
         return bool(Draft202012Validator(schema_of(self.parameters)).is_valid(arguments))
 
     def is_right(self, arguments: Any) -> bool:
@@ -93,7 +93,7 @@ class Request:
 
 
 def requests_of(category: str) -> Iterator[Request]:
-    """Of the installed package. Raises MissingDependencyError, MissingFileError."""
+    """The requests of the installed package. Raises MissingDependencyError, MissingFileError."""
     name = f"BFCL_v4_{category}.json"
     asked, answers = (
         package_file("bfcl_eval", f"{folder}/{name}", INSTALL)
@@ -103,7 +103,7 @@ def requests_of(category: str) -> Iterator[Request]:
 
 
 def read(asked: Path, answers: Path) -> Iterator[Request]:
-    """Of two files of JSON lines. Raises MissingFileError."""
+    """The requests of two files of JSON lines. Raises MissingFileError."""
     accepted = {row["id"]: row["ground_truth"] for row in lines_of(answers)}
     for row in lines_of(asked):
         (turn,), (function,), (answer,) = row["question"], row["function"], accepted[row["id"]]
@@ -114,8 +114,8 @@ def read(asked: Path, answers: Path) -> Iterator[Request]:
 
 @lru_cache(maxsize=2)
 def chosen(n: int, seed: int, file: Path | None = None) -> dict[str, Request]:
-    """By id: so many at random that can be asked in each style, or as many as there are. file: of
-    requests with their answers, in the place of BFCL's."""
+    """Requests by id: so many at random that can be asked in each style, or as many as there are.
+    file: of requests with their answers, in the place of BFCL's."""
     every = [read(file, file)] if file else map(requests_of, CATEGORIES)
     found = [request for some in every for request in some]
     random.Random(seed).shuffle(found)
@@ -255,7 +255,7 @@ def is_accepted(described: Mapping[str, Any], accepted: Sequence[Any], value: An
 
 
 def _type(accepted: Iterable[Any]) -> type | None:
-    """Of the first value; None where there is none but for the one that says: leave it out."""
+    """The type of the first value; None where none is but the one that says: leave it out."""
     return next((type(one) for one in accepted if one != ""), None)
 
 

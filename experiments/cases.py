@@ -42,7 +42,7 @@ class Case:
 
 
 def read(path: Path) -> dict[str, Case]:
-    """By name, of JSON lines with these fields. A case without `base` is its own."""
+    """The cases of JSON lines with these fields, by name. A case without `base` is its own."""
     found = dict[str, Case]()
     for line in path.read_text(encoding="utf-8").splitlines():
         given: dict[str, Any] = {

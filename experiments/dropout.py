@@ -50,7 +50,7 @@ def files(most: int) -> dict[str, str]:
 
 
 def is_held_out(path: str) -> bool:
-    """By the hash of the path alone: what else there is changes nothing."""
+    """The hash of the path decides alone: what else there is changes nothing."""
     digest = hashlib.sha256(path.encode()).digest()
     return int.from_bytes(digest[:8], "big") % HELD_OUT_EVERY == 0
 
@@ -83,7 +83,7 @@ class Speller:
             yield from self.spell(pretoken, dropout, rng) if dropout else self.own([pretoken])
 
     def spell(self, pretoken: str, dropout: float, rng: random.Random) -> list[int]:
-        """Ids that spell one."""
+        """Ids that spell one pretoken."""
         if pretoken in self._added:
             return [self._added[pretoken]]
         ids = [self._ids[character] for character in pretoken]
@@ -190,7 +190,7 @@ class Corpus:
                 yield Passage(pretokens[start:middle], pretokens[middle:end])
 
     def _end(self, pretokens: Sequence[str], start: int, least: int) -> int:
-        """Of the fewest pretokens from `start` on that have so many ids, or that of all."""
+        """The end of the fewest pretokens from `start` on that have so many ids, or that of all."""
         ids, end = 0, start
         while ids < least and end < len(pretokens):
             ids += len([*self.speller.own(pretokens[end : end + 1])])
@@ -241,7 +241,7 @@ def contexts(
 
 
 def _last_lines(text: str, encode: Callable[[str], list[int]], longest: int) -> str:
-    """As many as have so many ids at most; empty where the last one has more."""
+    """So many last lines as have `longest` ids at most; empty where the last one has more."""
     found = ""
     for line in reversed(text.splitlines(keepends=True)):
         if len(encode(line + found)) > longest:

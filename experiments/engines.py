@@ -144,7 +144,7 @@ class Peer(Engine):
 
     @classmethod
     def version(cls) -> str | None:
-        """Of the installed package; None if there is none."""
+        """The version of the installed package; None if there is none."""
         try:
             return metadata.version(cls.name)
         except metadata.PackageNotFoundError:

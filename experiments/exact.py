@@ -139,7 +139,7 @@ class Trie:
         return len(self.parent)
 
     def ids(self, node: int) -> list[int]:
-        """Those from the root to a node."""
+        """The ids from the root to a node."""
         found = list[int]()
         while node > 0:
             found.append(int(self.token[node]))

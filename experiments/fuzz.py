@@ -75,7 +75,7 @@ class Matchers(stateful.RuleBasedStateMachine):
         self._begin_walks(data.draw(st.integers(0, 4)))
 
     def _least(self, ids: Ids) -> int:
-        """Of ids that complete the text."""
+        """The number of ids that complete the text, at least."""
         follow = self.trie[ids]
         ways = (self.least((*ids, token)) for token in follow if token is not None)
         return 0 if None in follow else 1 + min(ways)
@@ -96,7 +96,7 @@ class Matchers(stateful.RuleBasedStateMachine):
 
     @rule(which=NUMBERS)
     def copy(self, which: int) -> None:
-        """From there on each goes its own way."""
+        """A copy goes its own way from there on."""
         walk = self._walk(which)
         self.every.append(Walk(walk.matcher.copy(), walk.most, list(walk.ids)))
 
@@ -105,7 +105,7 @@ class Matchers(stateful.RuleBasedStateMachine):
 
     @rule(which=NUMBERS, choices=st.lists(NUMBERS, min_size=1, max_size=6))
     def advance(self, which: int, choices: list[int]) -> None:
-        """By ids that are allowed, as far as there are some."""
+        """A matcher reads ids that are allowed, as far as there are some."""
         walk = self._walk(which)
         for choice in choices:
             if options := walk.matcher.allowed_ids().tolist():
@@ -114,7 +114,7 @@ class Matchers(stateful.RuleBasedStateMachine):
 
     @rule(which=NUMBERS, choice=NUMBERS)
     def advance_by_another(self, which: int, choice: int) -> None:
-        """One that is not allowed is refused, and nothing changes."""
+        """An id that is not allowed is refused, and nothing changes."""
         walk, token = self._walk(which), choice % self.tokenizer.n_ids
         if token in self.allowed(walk):
             return
@@ -126,7 +126,7 @@ class Matchers(stateful.RuleBasedStateMachine):
 
     @rule(which=NUMBERS, choice=NUMBERS)
     def rollback(self, which: int, choice: int) -> None:
-        """At most as many as were read."""
+        """A matcher goes back by as many ids as it read, at most."""
         walk = self._walk(which)
         n = choice % (len(walk.ids) + 2)
         try:
@@ -148,7 +148,7 @@ class Matchers(stateful.RuleBasedStateMachine):
             assert walk.matcher.forced_tokens() == here[len(ids) :]
 
     def text(self, walk: Walk) -> Ids:
-        """Without end-of-sequence."""
+        """The ids that were read, without end-of-sequence."""
         return tuple(token for token in walk.ids if token not in self.ends)
 
     def allowed(self, walk: Walk) -> set[int]:

@@ -94,7 +94,7 @@ def groups_of(place: Path) -> list[tuple[str, Path]]:
 
 
 def yaml_cases(path: Path) -> list[Row]:
-    """Of `YAML_LINES`. Raises MissingFileError."""
+    """The cases of a file of `YAML_LINES`. Raises MissingFileError."""
     if not path.is_file():
         raise MissingFileError(f"{path} is not there; {YAML_LINES}")
     return list(lines_of(path))

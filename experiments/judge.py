@@ -63,7 +63,7 @@ _MAPS = ("properties", "$defs", "definitions", "dependentSchemas")
 
 
 def for_python(pattern: str) -> str:
-    """The same pattern for `re.search`."""
+    """The pattern that says the same for `re.search`."""
     found, inside, at = [], False, 0
     while at < len(pattern):
         character, after = pattern[at], pattern[at + 1 : at + 2]

@@ -176,12 +176,12 @@ def made_by(name: str, module: Any, config: Any) -> Row:
 
 
 def plain(value: Any) -> Any:
-    """As JSON gives it back."""
+    """The value as JSON gives it back."""
     return json.loads(json.dumps(value))
 
 
 def machine() -> Row:
-    """Where rows are measured, and of which commit."""
+    """The machine where rows are measured, and the commit."""
     command = ["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"]
     commit = subprocess.run(command, capture_output=True, text=True).stdout.strip()
     load = [round(value, 2) for value in os.getloadavg()]
@@ -255,7 +255,7 @@ def rows_there(name: str, module: Any, config: Any, run: Run) -> tuple[Row, list
 
 
 def good(rows: Sequence[Row]) -> pd.DataFrame:
-    """Those without failures."""
+    """A frame of the rows without failures."""
     return pd.DataFrame([row for row in rows if FAILURE not in row])
 
 

@@ -75,7 +75,7 @@ def label(source: object) -> str:
 
 
 def notes_on(sources: Iterable[str]) -> str:
-    """Those of `NOTES`, as paragraphs."""
+    """The `NOTES` on some models, as paragraphs."""
     return "\n\n".join(f"{label(name)}: {NOTES[name]}" for name in sources if name in NOTES)
 
 

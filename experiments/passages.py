@@ -52,7 +52,7 @@ def _all(kind: str) -> Iterator[str]:
 
 
 def paragraphs(texts: Iterable[str]) -> Iterator[str]:
-    """Each in one line."""
+    """The paragraphs of texts, each in one line."""
     for text in texts:
         yield from (" ".join(part.split()) for part in re.split(r"\n[ \t]*\n", text))
 
@@ -64,7 +64,7 @@ def translations(language: str) -> Iterator[str]:
 
 
 def docstrings() -> Iterator[str]:
-    """Those of the modules of the standard library that are in no package."""
+    """The docstrings of the modules of the standard library that are in no package."""
     for _, tree in _modules():
         for node in ast.walk(tree):
             if isinstance(node, ast.Module | ast.FunctionDef | ast.ClassDef):

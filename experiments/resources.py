@@ -26,7 +26,7 @@ def timed(call: Callable[..., T], *given: Any) -> tuple[float, T]:
 
 
 def spent(call: Callable[..., T], *given: Any) -> tuple[float, T]:
-    """The same in microseconds."""
+    """What `timed` says, in microseconds."""
     seconds, made = timed(call, *given)
     return round(1e6 * seconds, 2), made
 

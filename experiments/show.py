@@ -28,7 +28,7 @@ def whole(value: float) -> str:
 
 
 def fixed(digits: int, unit: str = "") -> Format:
-    """So many digits behind the point."""
+    """A number with so many digits behind the point."""
     return lambda value: f"{value:,.{digits}f}{unit}"
 
 
@@ -81,14 +81,14 @@ def interval(format_: Format = three) -> Format:
 
 
 def plain(value: Any) -> str:
-    """Without a format of its own: `whole` of integers, `three` of other numbers, or as it is."""
+    """How a column without a format is shown: `whole` for integers, `three` for other numbers."""
     if isinstance(value, int | np.integer) and not isinstance(value, bool):
         return whole(int(value))
     return three(value) if isinstance(value, float) else str(value)
 
 
 def is_missing(value: Any) -> bool:
-    """None, or not a number."""
+    """Is it None, or not a number?"""
     return bool(pd.api.types.is_scalar(value) and pd.isna(value))
 
 
@@ -106,7 +106,7 @@ class Table:
     notes: str = ""
 
     def lines(self, *columns: str) -> str:
-        """In Markdown, without its title: these columns, or all."""
+        """The table in Markdown, without its title: these columns, or all."""
         return markdown(self.data[list(columns or self.data)], self.formats)
 
     def markdown(self) -> str:
@@ -117,7 +117,7 @@ class Table:
 
 
 def paragraphs(text: str) -> list[str]:
-    """Those between blank lines, each as one line."""
+    """The paragraphs between blank lines, each as one line."""
     return [
         " ".join(block.split()) for block in re.split(r"\n\s*\n", text.strip()) if block.strip()
     ]
@@ -147,7 +147,7 @@ class Figure:
     name: str = ""
 
     def write(self, path: Path) -> None:
-        """As PNG, and close it."""
+        """The figure is written as PNG, and closed."""
         from matplotlib import pyplot
 
         width = self.canvas.get_figwidth()

@@ -84,7 +84,7 @@ def _taken(crossed: tuple[tuple[Hashable, ...], ...], seed: int) -> np.ndarray:
 
 
 def weighted_mean(values: np.ndarray, taken: np.ndarray) -> np.ndarray:
-    """A `Statistic`."""
+    """A `Statistic`: the mean of the values, as often as each is taken."""
     mean: np.ndarray = taken @ values / taken.sum(axis=1)
     return mean
 

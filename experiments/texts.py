@@ -172,12 +172,12 @@ class Adversary:
                 self.ids_of.setdefault(spelled, []).append(token)
 
     def text(self) -> str:
-        """Up to `MOST_PIECES` pieces."""
+        """A text of up to `MOST_PIECES` pieces."""
         count = self.rng.randrange(1, MOST_PIECES + 1)
         return "".join(self.rng.choice(self.rng.choice(self.groups)) for _ in range(count))
 
     def texts(self, n: int) -> Iterator[str]:
-        """`n` of them."""
+        """`n` such texts."""
         return (self.text() for _ in range(n))
 
     def resegmented(self, ids: Sequence[int], text: str) -> list[int]:

@@ -140,7 +140,7 @@ class OrdinaryTokens:
         yield from found
 
     def at_random(self, word: Sequence[int], rng: random.Random) -> Iterator[tuple[int, ...]]:
-        """From its beginning on, each token of whole characters with the same probability."""
+        """Tokens of whole characters from the beginning on, each with the same probability."""
         data = b"".join(map(self._tokenizer.token_bytes, word))
         for _ in range(_TRIES):
             ids: list[int] = []
@@ -173,7 +173,7 @@ class OrdinaryTokens:
                 yield (self._ids[data[:end]], *rest)
 
     def _ends(self, data: bytes, at: int) -> list[int]:
-        """Where a token of whole characters that begins at `at` may end."""
+        """The places where a token of whole characters that begins at `at` may end."""
         ends = range(at + 1, min(len(data), at + self._longest) + 1)
         return [end for end in ends if data[at:end] in self._ids and is_utf8(data[at:end])]
 

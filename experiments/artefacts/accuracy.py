@@ -132,7 +132,7 @@ def uniforms(config: Config, request: str, take: int | None, copy: int) -> np.nd
 
 
 def chosen(texts: Sequence[Drawn], uniform: float) -> Drawn:
-    """One of a population by its weight; the first where none has any."""
+    """One text of a population is taken by its weight; the first where none has any."""
     weights = np.array([text.log_weight for text in texts])
     shares = normalised(weights) if weights.max() > -np.inf else np.ones(len(texts))
     return texts[int(np.searchsorted(shares.cumsum(), uniform * shares.sum(), side="right"))]

@@ -95,7 +95,7 @@ def measure(
 
 
 def ban_of(words: Sequence[str], kind: str) -> Ban:
-    """kind: of KINDS."""
+    """The ban of these words; kind: one of KINDS."""
     return Ban(tuple(words), (), "whole" in kind, "case" in kind)
 
 
@@ -313,7 +313,7 @@ def tables(rows: pd.DataFrame) -> list[Table]:
 
 
 def lists_table(lists: pd.DataFrame) -> Table:
-    """By kind of ban."""
+    """A line for each kind of ban."""
     every = pd.concat([lists, lists.assign(ban="all")])
     sums = every.pivot_table(
         index="ban",

@@ -203,7 +203,7 @@ def by_method(rows: pd.DataFrame, values: list[str], *index: str) -> pd.DataFram
 
 
 def asked(rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows of answers."""
+    """The rows that hold answers."""
     return rows.dropna(subset=["method"])
 
 

@@ -67,7 +67,7 @@ SMOKE = Config((SMOLLM2,), ("yes_no_nile_space", "names_species"), populations=5
 
 
 def cells(config: Config) -> list[Row]:
-    """A model and a case."""
+    """A cell is a model with a case."""
     chosen = [c for c in CASES.values() if not config.cases or {c.name, c.family} & {*config.cases}]
     return [{"model": model, "case": case.name} for model in config.models for case in chosen]
 
@@ -252,7 +252,7 @@ def targets(found: pd.DataFrame) -> pd.DataFrame:
 
 
 def tables(rows: pd.DataFrame) -> list[show.Table]:
-    """By length first; then by mass and family; all ways; parts; targets."""
+    """Distances by length, mass and family; then all ways, parts and targets."""
     found = points(rows)
     distances: dict[str, show.Format] = {
         "median": show.interval(show.fixed(4)),
@@ -332,7 +332,7 @@ def figure(rows: pd.DataFrame) -> show.Figure:
 
 
 def numbers(rows: pd.DataFrame) -> dict[str, str]:
-    """By the length of the answers; means (medians) by length and mass; parts."""
+    """Distances by the length of the answers; means (medians) by length and mass; parts."""
     found, lines = points(rows), list[Row]()
     halves = by(found, "answers")
     worst = found.groupby(["model", "answers"], observed=True)[["TV lift", "TV canonical"]].max()

@@ -93,7 +93,7 @@ def measure(config: Config, part: str, tokenizer: str = "", package: str = "") -
 
 
 def share(n: int, kind: str) -> int:
-    """Of one kind of text, as even as can be."""
+    """How many of n texts are of one kind, as evenly as can be."""
     return n // len(KINDS) + (KINDS.index(kind) < n % len(KINDS))
 
 
@@ -297,7 +297,7 @@ def sums(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def named_of(rows: pd.DataFrame) -> pd.DataFrame:
-    """Those that need no package."""
+    """The rows of tokenizers that need no package."""
     return rows[~rows["tokenizer"].isin([line["name"] for line in deployed.listed()])]
 
 

@@ -43,7 +43,7 @@ TITLE = "The article's figures, redrawn"
 
 @dataclass(frozen=True)
 class Config:
-    """Which figures."""
+    """pages: which figures."""
 
     pages: tuple[str, ...] = tuple(f"figure{k}" for k in range(1, 7))
 
@@ -52,7 +52,7 @@ SMOKE = Config(("figure1", "figure4"))
 
 
 def cells(config: Config) -> list[Row]:
-    """A figure each."""
+    """A cell is a figure."""
     return [{"page": page} for page in config.pages]
 
 
@@ -71,7 +71,7 @@ Page = tuple[str, str, list[list[Row]]]
 
 
 def panel(title: str, drawing: Drawing) -> Row:
-    """An automaton."""
+    """The row of a panel that shows an automaton."""
     return {"title": title, "drawing": asdict(drawing)}
 
 
@@ -265,7 +265,7 @@ def segmented(tokenizer: Tokenizer, regex: str) -> tuple[Drawing, Drawing, Drawi
 
 
 def figure_6() -> Page:
-    """Without segments, with one by its name, and the segment."""
+    """The figure of segments: written out, with one called by its name, and that one itself."""
     drawings = segmented(mistral(), REGEX_6)
     titles = (
         "All states written out",
@@ -294,13 +294,13 @@ PAGES: dict[str, Callable[[], Page]] = {
 
 
 def tables(rows: pd.DataFrame) -> list[Table]:
-    """None: the figures are all."""
+    """There are none: the figures are all."""
     del rows
     return []
 
 
 def figure(rows: pd.DataFrame) -> list[Figure]:
-    """One of each page."""
+    """A figure for each page."""
     return [figure_of(str(name), page) for name, page in rows.groupby("page", sort=False)]
 
 
@@ -337,13 +337,13 @@ def is_there(value: Any) -> bool:
 
 
 def drawing_in(one: Row) -> Drawing:
-    """Of a panel, out of its row."""
+    """The drawing that the row of a panel holds."""
     nodes = tuple(Node(**node) for node in one["drawing"]["nodes"])
     return Drawing(nodes, tuple(Edge(**edge) for edge in one["drawing"]["edges"]))
 
 
 def size_of(one: Row) -> tuple[float, float]:
-    """Inches."""
+    """The size of a panel in inches."""
     if is_there(one.get("drawing")):
         width, height = natural(drawing_in(one)).get_size_inches()
         return max(float(width), 0.09 * len(one["title"])), float(height)
@@ -353,7 +353,7 @@ def size_of(one: Row) -> tuple[float, float]:
 
 
 def fill(axes: Any, one: Row) -> None:
-    """Draw a panel."""
+    """A panel is drawn into its axes."""
     if is_there(one.get("drawing")):
         plot(drawing_in(one), axes)
         return

@@ -111,7 +111,7 @@ def measure(config: Config, part: str, index: int, of: str) -> list[Row] | Row:
 
 @lru_cache(maxsize=2)
 def sampled(place: Path, style: str, count: int, seed: int) -> list[Case]:
-    """So many at random, in their order."""
+    """Some cases, chosen at random, in their own order."""
     every = schema_cases(place, style)
     chosen = random.Random(seed).sample(range(len(every)), min(count, len(every)))
     return [every[k] for k in sorted(chosen)]
@@ -179,7 +179,7 @@ def runs_of(
 def counted(
     runs: Callable[[int], Sequence[int]], ids: Sequence[int], canonical: Any, states: list[Any]
 ) -> Counter[str]:
-    """One method along one text."""
+    """The counts of one method along one text."""
     counts, k = Counter(ids=len(ids)), 0
     while k < len(ids):
         run, rest = runs(k), ids[k:]
@@ -283,12 +283,12 @@ TITLES = {
 
 
 def tables(rows: pd.DataFrame) -> list[show.Table]:
-    """By method, what is known and what is wrong; by way, passes and time."""
+    """What is known and what is wrong by method; passes and time by way."""
     return [*known_tables(rows[rows["part"] == "known"]), ways_table(written(rows))]
 
 
 def known_shares(known: pd.DataFrame) -> pd.DataFrame:
-    """By style, tokenizer and method: known ids of all, and of runs those that are wrong."""
+    """By style, tokenizer and method: the share of known ids, and of runs that are wrong."""
     by = known.dropna(subset=["method"]).groupby(["style", "tokenizer", "method"], sort=False)
     sums = by[list(COUNTS)].sum().replace({"ids": 0, "runs": 0}, np.nan)
     wrong = sums[list(COUNTS[3:])].div(sums["runs"], axis=0)
@@ -296,7 +296,7 @@ def known_shares(known: pd.DataFrame) -> pd.DataFrame:
 
 
 def known_tables(known: pd.DataFrame) -> list[show.Table]:
-    """One of each share; a line for each method."""
+    """A table for each share, with a line for each method."""
     shares, once = known_shares(known), known.drop_duplicates(["style", "index"])
     refused = once["refused"].replace("", np.nan).dropna().str.split(":").str[0].value_counts()
     reasons = "; ".join(f"{reason} {n}" for reason, n in refused.items())

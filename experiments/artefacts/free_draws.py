@@ -65,7 +65,7 @@ SMOKE = Config((SMOLLM2,), ("yes_no", "digit"), draws=40, batch=20)
 
 
 def cells(config: Config) -> list[Row]:
-    """A model and a prompt."""
+    """A cell is a model with a prompt."""
     prompts = config.prompts or CASES
     return [{"source": model, "prompt": name} for model in config.models for name in prompts]
 

@@ -207,7 +207,7 @@ def grown(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def tables(rows: pd.DataFrame) -> list[Table]:
-    """Sizes, and seconds."""
+    """A table of sizes, and one of seconds."""
     found, at = grown(rows), {"index": "name", "columns": "method"}
     found["spent"] = [seconds(row) for _, row in found.iterrows()]
     names, written = found["name"].unique(), [method for method in METHODS if method != LAZY]
@@ -246,7 +246,7 @@ def tables(rows: pd.DataFrame) -> list[Table]:
 
 
 def seconds(row: pd.Series) -> str:
-    """Of a construction, or why there are none."""
+    """The seconds of a construction, or why there are none."""
     if row["status"] != DONE:
         return "..." if row["status"] == SKIPPED else str(row["status"])
     return f"{row['construction']:.2g}" if row["construction"] < 10 else whole(row["construction"])

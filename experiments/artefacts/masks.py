@@ -160,7 +160,7 @@ def asked(config: Config, tokenizer: str, part: str, engine: str) -> Iterator[Ro
 
 
 def cases_of(config: Config, part: str) -> list[Case]:
-    """In order; the constraints that cost most are last."""
+    """The cases in order; the constraints that cost most are last."""
     if part != "schemas":
         return [case for case in CASES if case.group == part]
     found = schema_cases(config.schemas, "spaced")
@@ -312,7 +312,7 @@ def table(title: str, data: pd.DataFrame, notes: str = "") -> Table:
 
 
 def tables(rows: pd.DataFrame) -> list[Table]:
-    """Of each corpus, what is admitted, starts."""
+    """A table for each corpus, one of what is admitted, one of starts."""
     return [
         table("Constraints", summary(rows, "constraints").drop(columns="held")),
         table("Schemas of MaskBench", summary(rows, "schemas"), NOTES),
@@ -368,7 +368,7 @@ def shown_of(rows: pd.DataFrame) -> tuple[str, pd.DataFrame]:
 
 
 def numbers(rows: pd.DataFrame) -> dict[str, str]:
-    """One tokenizer: its constraints, its schemas, what is admitted, starts."""
+    """What one tokenizer shows: constraints, schemas, what is admitted, starts."""
     tokenizer, some = shown_of(rows)
 
     def shown(data: pd.DataFrame) -> str:

@@ -8,9 +8,8 @@ variation, and the loss of the token that does follow. The same text was read, s
 looked at text alone would show no change at all.
 
 A control gives the numbers a scale: another word of the same category, in its own ids, which is a
-change of meaning.
-The published example, "weasel shark", is measured too: for each of four animals the ratio of the
-chances of two next words, with every way to spell "shark".
+change of meaning. The published example, "weasel shark", is measured too: for each of four animals
+the ratio of the chances of two next words, with every way to spell "shark".
 """
 
 from __future__ import annotations
@@ -157,7 +156,7 @@ def next_log_probs(model: Any, batch: Sequence[Sequence[int]], far: Sequence[int
 
 
 def numbers_of(values: Any) -> list[float]:
-    """Of a tensor, with so many digits as mean something."""
+    """The numbers of a tensor, with so many digits as mean something."""
     return [float(f"{value:.{DIGITS}g}") for value in values.cpu().tolist()]
 
 
@@ -208,7 +207,7 @@ def of_way(words: pd.DataFrame, way: str) -> pd.DataFrame:
 
 
 def of_words(words: pd.DataFrame, statistic: Statistic, value: str) -> Any:
-    """(value, low, high)."""
+    """An estimate (value, low, high) over words and templates."""
     return estimate(words, statistic, value, "word", "template")
 
 
@@ -225,12 +224,12 @@ def by_way(words: pd.DataFrame, ways: Sequence[str], value: str, of: Statistic) 
 
 
 def shown(found: Any) -> str:
-    """An estimate."""
+    """An estimate as text."""
     return show.interval("{:.0e}".format if 0 < abs(found[0]) < 5e-4 else show.fixed(3))(found)
 
 
 def tables(rows: pd.DataFrame) -> list[show.Table]:
-    """By way; then the published example."""
+    """Two tables by way; then the published example."""
     words, compared_ = measured(rows), (ALL, *WAYS, ANOTHER)
     tv = by_way(words, compared_, "tv", MEDIAN)
     loss = by_way(words, compared_, "extra", weighted_mean)

@@ -109,7 +109,7 @@ def measure(config: Config, part: str, name: str = "") -> list[Row] | Row:
 
 
 def cases_of(config: Config) -> list[Case]:
-    """In the order of the seed."""
+    """The cases in the order of the seed."""
     return shuffled(schema_cases(config.schemas, "spaced"), config.n, config.seed)
 
 
@@ -151,7 +151,7 @@ def asked(config: Config, engine: str, first: int, seconds: float) -> Iterator[R
 
 
 def first_mask(begin: Begin, buffer: np.ndarray) -> None:
-    """By the engine's own call."""
+    """The engine's own call makes the first mask."""
     begin().filling(buffer)()
 
 
@@ -300,7 +300,7 @@ def tables(rows: pd.DataFrame) -> list[Table]:
 
 
 def numbers(rows: pd.DataFrame) -> dict[str, str]:
-    """Engines, and YAML."""
+    """What is said of engines, and of YAML."""
     shown, _, files, *_ = tables(rows)
     named = "; ".join(f"{what} {plain(n)}" for what, n in files.data.itertuples(index=False))
     columns = ["engine", "schemas", "compiled", "invalid accepted", "valid rejected"]

@@ -127,7 +127,7 @@ def summed_up(texts: pd.DataFrame) -> pd.DataFrame:
 
 
 def shown(texts: pd.DataFrame) -> Table:
-    """In per cent."""
+    """The table of shares in per cent."""
     data = summed_up(texts)
     share = interval(lambda value: f"{100 * value:.0f}")
     notes = f"""texts of at most {texts["ids"].map(len).max()} tokens after fixed prompts
@@ -147,7 +147,7 @@ def shown(texts: pd.DataFrame) -> Table:
 
 
 def tables(rows: pd.DataFrame) -> list[Table]:
-    """By temperature; the figure has each kind of text."""
+    """Shares by temperature; the figure has each kind of text."""
     return [shown(texts_of(rows))]
 
 

@@ -9,9 +9,9 @@ along a valid instance, or else the shortest text. The published algorithms in p
 the merge table alone, and so does the eager engine on the same schemas.
 
 Step 1 by itself is compared on the complete table, pair by pair: Algorithm 3 against the package's
-rectangles. Last, what Vegas
-segments save where token automata are written out: without, knowing nothing (alone), knowing the
-schemas before (shared), and this one too (again). All must be the same automaton.
+rectangles. Last comes what Vegas segments save where token automata are written out: without them,
+with segments that know nothing (alone), the schemas before (shared), and this one too (again). All
+must be the same automaton.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def cells(config: Config) -> list[Row]:
 
 
 def measure(config: Config, part: str, first: int = 0, tokenizer: str = "") -> list[Row] | Row:
-    """Rows of a part."""
+    """The rows of a part."""
     if part == "schemas":
         some = sources(config.schemas, config.n, config.seed)[first : first + CHUNK]
         each = enumerate(some, first)
@@ -133,7 +133,7 @@ def sources(place: Path, n: int | None, seed: int) -> list[Case]:
 
 @lru_cache(maxsize=1)
 def reference_of(merges: int | None) -> Reference:
-    """With what the published algorithms make once, when it is asked for."""
+    """What the published algorithms make once, when it is asked for."""
     return Reference(mistral_table(merges))
 
 
@@ -148,7 +148,7 @@ def rectangles(table: Tokenizer) -> Row:
 
 
 def algorithm_3(table: Tokenizer) -> Row:
-    """In plain Python; then each pair of tokens compared with the rectangles."""
+    """Algorithm 3 in plain Python; then each pair of tokens is compared with the rectangles."""
     merges = merges_in_order(table.description)
     spent, texts = timed(lambda: all_texts(table.description.base.values(), merges))
     row = {"spent": spent, "states": len(texts.forbidden)}
@@ -157,7 +157,7 @@ def algorithm_3(table: Tokenizer) -> Row:
 
 
 def compared(texts: AllTexts, geometry: Geometry) -> Row:
-    """In how many pairs of tokens the two differ."""
+    """Counts of pairs of tokens, and of those in which the two differ."""
     tokens, n_ids = np.array(sorted(texts.delta), dtype=np.int64), geometry.n_words * 32
 
     def packed(ids: np.ndarray) -> np.ndarray:
@@ -420,7 +420,7 @@ def speed_ups(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def segments_table(rows: pd.DataFrame) -> Table:
-    """What segments save."""
+    """A table of what segments save."""
     formats = {"ms": fixed(2), "speed-up": fixed(2), "slower": percent()}
     formats["parts found"] = percent()
     n = rows[rows["part"] == "segments"]["id"].nunique()

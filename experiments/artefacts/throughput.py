@@ -105,7 +105,7 @@ def measure(config: Config, dtype: str, passes: str, batch: int) -> list[Row]:
 
 
 def constrained(loaded: LoadedModel, regex: str, method: Method) -> Constraint:
-    """Without end-of-sequence ids: a text of these languages can always go on."""
+    """A constraint without end-of-sequence ids: a text of these languages can always go on."""
     return constrain(loaded.tokenizer, regex, method, eos_ids=())
 
 
@@ -117,7 +117,7 @@ def one_batch(
     constraint: Constraint | None,
     seed: int,
 ) -> list[Drawn]:
-    """One batch."""
+    """The texts of one batch."""
     uniforms = drawn_uniforms(seed, batch, length)
     return sample_batch(model, loaded.prompt_ids(PROMPT), [constraint] * batch, uniforms)
 
@@ -202,7 +202,7 @@ def figure(rows: pd.DataFrame) -> Figure:
 
 
 def numbers(rows: pd.DataFrame) -> dict[str, str]:
-    """The largest batch."""
+    """The ratios of the largest batch."""
     found = summary(rows)
     largest = found[found["batch"] == found["batch"].max()]
     data = largest[["dtype", "language", "method"]].copy()

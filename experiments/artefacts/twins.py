@@ -83,7 +83,7 @@ SMOKE = Config(60, 400, seeds=2, width=16, layers=1, steps=4, passages=6, contex
 
 
 def cells(config: Config) -> list[Row]:
-    """A twin each."""
+    """A cell is a twin."""
     return [{"arm": arm, "twin": seed} for seed in range(config.seeds) for arm in ARMS]
 
 
@@ -161,7 +161,7 @@ def batches(config: Config, read: Corpus, dropout: float, twin: int) -> Iterator
 
 
 def losses(config: Config, loaded: LoadedModel, read: Corpus) -> Iterator[Row]:
-    """Of passages, per byte; what stands before is in the tokenizer's ids."""
+    """Losses of passages, per byte; what stands before is in the tokenizer's ids."""
     own, rng = read.speller.own, random.Random(f"{config.seed} drawn")
     asked = [*islice(read.passages(PROMPT, LENGTH, f"{config.seed} losses"), config.passages)]
     sizes = [len(loaded.tokenizer.text_bytes([*own(after)])) for _, after in asked]
@@ -308,5 +308,5 @@ def figure(rows: pd.DataFrame) -> show.Figure:
 
 
 def numbers(rows: pd.DataFrame) -> dict[str, str]:
-    """The means."""
+    """The means of both arms."""
     return {"twins": tables(rows)[0].lines("measure", *ARMS, "difference", "ratio")}

@@ -44,8 +44,8 @@ from experiments.walks import CannotFinishError, ends, finish, readable
 TITLE = "Walks"
 STYLES = {"json": "JSON", "yaml": "YAML"}
 MOST_IDS, CANDIDATES = 80, 48
-"""Ids of a walk that are chosen at random at most; of a mask, drawn to choose from by the states
-that they lead to."""
+"""How many ids of a walk are chosen at random, at most; and among how many of a mask, drawn first,
+each is chosen by the state that it leads to."""
 KEPT = 5  # failures of one schema
 
 
@@ -80,7 +80,7 @@ def schemas_of(config: Config) -> dict[tuple[str, str], Any]:
 
 
 def cells(config: Config) -> list[Row]:
-    """A schema in a style."""
+    """A cell is a schema in a style."""
     return [{"id": name, "style": style} for name, style in schemas_of(config)]
 
 
@@ -166,7 +166,7 @@ COUNTS = ["walks", "different", "ids", "characters", "failed"]
 
 
 def sums(rows: pd.DataFrame) -> pd.DataFrame:
-    """By style, of the schemas that were walked."""
+    """The sums by style, over the schemas that were walked."""
     done = rows[rows["walks"].notna()].groupby("style")
     return done[COUNTS].sum().astype(int).assign(schemas=done.size())[["schemas", *COUNTS]]
 

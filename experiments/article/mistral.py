@@ -81,7 +81,7 @@ class Reference:
         return spelled_in_symbols(self._base, self.merges)
 
     def symbols(self, dfa: ByteDFA) -> TokenDFA:
-        """The same language, over base symbols."""
+        """The language of a DFA over bytes, over base symbols."""
         return symbol_dfa(self.tokenizer.description, dfa)
 
     def lifted(self, dfa: ByteDFA) -> TokenDFA:
