@@ -56,7 +56,7 @@ class Table:
         """int64 [n]: the least length from each state to an exit, and what that costs further.
         costs: of labels, FAR of those that are missing; or int64, from label 0 on."""
         if isinstance(costs, dict):
-            most = max(0, *costs, *self._at_exits[1].tolist())
+            most = max([0, *costs, *self._at_exits[1].tolist()])
             given = np.full(1 + most, FAR, np.int64)
             given[list(costs)] = list(costs.values())
             costs = given

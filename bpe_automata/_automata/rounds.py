@@ -11,8 +11,8 @@
 All rounds of a repeat that begin after the same text have one stack, with the ranges of all of
 them. So a text that may be cut into rounds in many ways leads to few instances (the
 graph-structured stack of Tomita 1986). The ranges also say which stacks include others, which are
-then left out. A rule behind which another one has nothing more to read comes back to where that
-one would: recursion on the right costs no stack.
+then left out. A rule that comes last in its caller returns to where the caller would return to, so
+recursion on the right costs no stack.
 """
 
 from __future__ import annotations

@@ -78,8 +78,8 @@ def intersection(one: Values, other: Values) -> Values:
         return one
     if one is ALL or other is NONE:
         return other
-    # In the memo "of" are the sets of which a set is the intersection. Schemas that contain
-    # themselves ask for those of the same sets again and again: each is made once.
+    # memo["of"]: the sets of which this one is the intersection. Schemas that contain themselves
+    # ask for the intersection of the same sets again and again: each is made once.
     mine, theirs = one.memo.get("of", (one,)), other.memo.get("of", (other,))
     sets = {id(values): values for values in (*mine, *theirs)}
     for side, known in ((one, mine), (other, theirs)):
@@ -100,7 +100,7 @@ def difference(one: Values, other: Values) -> Values:
     if one is ALL:  # it is never freed, so its memo would keep `other` alive for ever
         return complement(other)
     found, _ = _once(one, ("less", id(other)), lambda: (_difference(one, other), other))
-    return cast(Values, found)  # kept with the other, whose id so stays its own
+    return cast(Values, found)  # the memo keeps `other` alive, so its id is not used again
 
 
 def complement(values: Values) -> Values:
@@ -271,9 +271,9 @@ def _fewer(one: int | None, other: int | None) -> int | None:
 #
 #     one - other = union of { v in one : v does not fit c } over the conditions c of the other
 #
-# Values have a shape if they do not fit a condition on one named property, on the item at one
-# index, on a count; and arrays, if some item is not in a set. Objects of which some property, out
-# of many, is not in a set have none.
+# The values of `one` that do not fit c are a shape again if c is about one named property, the item
+# at one index, a number, or all items of an array. They are none if c is about all properties that
+# the schema does not name: some one of them would have to be another.
 
 
 def shape_difference(shape: Shape, other: Shape) -> list[Shape]:
@@ -343,10 +343,9 @@ def _unnamed_may_differ(shape: ObjectShape, other: ObjectShape) -> bool:
 def _array_difference(shape: ArrayShape, other: ArrayShape) -> list[ArrayShape]:
     if other.unique and not shape.unique and (shape.most is None or shape.most > 1):
         raise _no_shapes(other)
-    count, bad = (
-        max(len(shape.prefix), len(other.prefix)),
-        _child_difference(shape.rest, other.rest),
-    )
+    count = max(len(shape.prefix), len(other.prefix))
+    has_rest = shape.most is None or shape.most > count
+    bad = _child_difference(shape.rest, other.rest) if has_rest else None
     if bad is not None and count:
         raise _no_shapes(other)
     counts = [] if bad is None else [Counted(bad, 1, None)]

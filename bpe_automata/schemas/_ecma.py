@@ -18,7 +18,7 @@ import sys
 from dataclasses import dataclass
 from functools import lru_cache
 from re import _parser  # type: ignore[attr-defined]
-from typing import Any
+from typing import Any, cast
 
 from bpe_automata._automata.algebra import any_of, difference, intersection
 from bpe_automata._automata.codepoints import (
@@ -36,8 +36,8 @@ from bpe_automata._automata.syntax import Parsed, parse_all
 from bpe_automata._budget import Budget, out_of_instructions, spending
 from bpe_automata.errors import BudgetExceededError, RegexSyntaxError, UnsupportedRegexError
 
-# The classes of ECMA-262 as sets of code points. A string is a sequence of these, as with the flag
-# `u`; `\d` and `\w` are ASCII; `\p{...}` is read as the `regex` package reads it.
+# The classes of ECMA-262 as sets of code points. A string is a sequence of code points, as with the
+# flag `u`; `\d` and `\w` are ASCII; `\p{...}` is read as the `regex` package reads it.
 
 
 def _ranges(*pairs: str) -> Inversion:
@@ -80,13 +80,13 @@ def _of_all_dialects() -> tuple[Classes, Classes]:
     """(what all of ECMA-262, Python's `re` and Rust's `regex` match, what any of them does). Rust
     may know more letters and digits than the `regex` package."""
     word = ("Alphabetic", "M", "Nd", "Pc", "Join_Control")
-    digits, letters, space, later = (
+    digits, letters, space, unassigned = (
         union(property_members(rf"\p{{{name}}}", False) for name in names)
         for names in (("Nd",), word, ("White_Space",), ("Cn",))
     )
     of_re, dot = (runs(re.compile(rf"\{name}+")) for name in "dws"), complement(_ranges("\n"))
     of_rust = (digits, letters, space, dot)
-    of_later = (union((digits, later)), union((letters, later)), space, dot)
+    of_later = (union((digits, unassigned)), union((letters, unassigned)), space, dot)
     columns = list(zip(_OF_ECMA, (*of_re, dot), of_rust, of_later, strict=True))
     all_ = tuple(complement(union(map(complement, column))) for column in columns)
     any_ = tuple(map(union, columns))
@@ -101,7 +101,7 @@ _TOKEN = re.compile(
     | (?P<lookbehind> \(\?<[=!] )
     | (?P<group> \((\?(:|<[\w$]+>))?(?!\?) )
     | (?P<anchor> [\^$] )
-    | (?P<older> \\[AZz] )
+    | (?P<dialect> \\[AZz] )
     | (?P<boundary> \\[bB] )
     | (?P<backreference> \\([1-9]|k<) )
     | (?P<other> . )
@@ -131,9 +131,9 @@ class _Translation:
 
     def __init__(self, pattern: str, budget: Budget, agreed: bool) -> None:
         self._pattern, self._at, self._agreed, self._budget = pattern, 0, agreed, budget
-        self._classes = _of_all_dialects() if agreed else _ECMA
-        self._denied = [False]  # must what is read now not match? one for each open group
-        self._open = 0  # brackets in classes: that many more ] would close classes in a class
+        self._classes = _of_all_dialects() if agreed else _ECMA  # by whether they are denied
+        self._denied = [False]  # of each open group: is it in an odd number of negations?
+        self._open = 0  # [ in classes so far; where classes nest, as many ] must still come
         self.places = {"anchor": 0, "lookahead": 0}
         parts, length, shifts = list[str](), 0, list[tuple[int, int]]()
         while self._at < len(pattern):
@@ -146,15 +146,13 @@ class _Translation:
 
     def _token(self) -> str:
         """What the next token becomes; `_at` moves behind it."""
-        at, found = self._at, _TOKEN.match(self._pattern, self._at)
-        if found is None or found.lastgroup is None:
-            raise RegexSyntaxError(self._pattern, at, "no token of ECMA-262")
-        kind, text = found.lastgroup, found[0]
+        at, found = self._at, cast(re.Match[str], _TOKEN.match(self._pattern, self._at))
+        kind, text = found.lastgroup, found[0]  # "other" is any character
         if kind in _REFUSED:
             raise UnsupportedRegexError(self._pattern, at, _REFUSED[kind])
         if kind == "count":
             raise self._differs(at, text, "the least count, or \\{")
-        if kind == "other" or (kind == "older" and not self._agreed):
+        if kind == "other" or (kind == "dialect" and not self._agreed):
             return self._other(text[0])
         self._at = found.end()
         if kind == "repeat":
@@ -205,8 +203,7 @@ class _Translation:
         return character if character in "|)" else _code_point(ord(character))
 
     def _escape(self, in_class: bool, negated: bool = False) -> tuple[str, bool]:
-        """(what an escape becomes, is that a single character?). negated: is the class that it is
-        in?"""
+        """(what an escape becomes, is it one character?). negated: is the class around it?"""
         at, found = self._at, _ESCAPE.match(self._pattern, self._at)
         letter = self._pattern[at + 1 : at + 2]
         if in_class and letter == "b":

@@ -67,8 +67,7 @@ class DistinctItems(Arrays):
 
     @cached
     def _values(self) -> list[tuple[int, list[tuple[Piece, ...]]]]:
-        """(length, all texts) of each value that has a text, the shortest
-        first."""
+        """(length, all texts) of each value that has a text, the shortest first."""
         single = single_values(self._shape) or []
         every = (self._linker.scalars(one, self.layout.inside) for one in single)
         found = ((min(map(length, texts), default=FAR), texts) for texts in every)
@@ -103,8 +102,9 @@ class DistinctItems(Arrays):
         """See `Container.may_end`."""
         return bool(state[0].bit_count() >= self._fewest)
 
-    def _may_begin(self) -> bool:
-        return next(self._left(self.begin), None) is not None
+    def may_begin(self) -> bool:
+        """See `Container.may_begin`."""
+        return any(True for _ in self._left(self.begin))
 
     def length_behind(self, state: State) -> int:
         """See `Container.length_behind`."""
@@ -195,9 +195,6 @@ class ComparedItems(Arrays):
     @cached
     def _lengths_behind(self) -> dict[State, int]:
         return self._all_lengths()
-
-    def _may_begin(self) -> bool:
-        return bool(self._steps[self.begin])
 
     def following(self, state: State) -> Iterator[tuple[Repeat, State]]:
         """See `Arrays.following`."""

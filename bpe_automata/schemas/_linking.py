@@ -1,14 +1,14 @@
 """Builds the linked automaton of all JSON texts of a set of values (see `_automata.linked`).
 
     value      a rule, see `_automata.rounds`: its scalars, and its objects and arrays
-    object     after each member, what may come next: a node for each set of members that may
+    object     after each member, what may come next: a node for each set of members that are left
     array      after each item, a comma or the end: a node for each count that matters
 
 The stack of a rule says in which object or array a value stands, with which members or items before
 it, and what surrounds that. So values may be nested without limit and counted without limit, and
-members may come in any order: what no text has led to is not written down. Shapes of a union may
-contain one text, up to a late member or to its end: a value that may stand in several objects is
-read once, in one stack that has all of them.
+members may come in any order: what no text has led to is not written down. Texts of several shapes
+of a union may begin alike, or be the same: a value that may stand in several objects is read once,
+in one stack that has a frame for each of them.
 """
 
 from __future__ import annotations
@@ -68,8 +68,8 @@ class Linker:
         return self._values[key]
 
     def length(self, values: Values) -> int:
-        """See `Linking.length`. It is the same in all contexts. Sets may contain themselves: from
-        FAR, the lengths of all that are needed fall to the least solution."""
+        """See `Linking.length`. It is the same in all contexts. Sets may contain themselves: the
+        lengths of all that are needed begin as FAR, and fall until none changes."""
         if id(values) not in self._lengths:
             self._lengths[id(values)] = FAR
             is_first = not self._measured

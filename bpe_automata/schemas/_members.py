@@ -9,9 +9,9 @@ must know which of them may still come, and there is one node for each such set.
     a or b --"b":..--> a or } --"a":..--> }
 
 For n names there may be 2 ** n nodes, so each is made when a text leads there. They all share one
-table of all entries, each behind a comma (and one for the first member), of which a node allows
-those that may come: see `Choice`. In the order of the schema, a member also rules out the entries
-of the places before its own.
+table of all entries, each behind a comma (the first member has a table without commas), and a node
+allows those that may come: see `Choice`. In the order of the schema, a member also rules out the
+entries before its own.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _END = 0  # the label of the last bracket; 1 + i is that of entry i
 class Objects(Container[ObjectShape]):
     """What reads the objects of one shape. A state is a tuple:
 
-    [0]     the places in the schema whose members may come no more, as bits
+    [0]     the named entries whose members may come no more, as bits
     [1] [2] the least and the greatest number of distinct names so far, as far as they matter:
             a name that is not listed may be one that came before
     [3]     1 if there was such a name, else 0
@@ -52,15 +52,17 @@ class Objects(Container[ObjectShape]):
 
     # What may come next.
 
-    def _options(self, state: State) -> dict[int, tuple[State, int]]:
+    def _options(self, state: State) -> Iterator[tuple[int, tuple[State, int]]]:
         """The entries that may come next, by number: the state behind each, and its length."""
         length_after = self._lengths_after(state)
-        found = dict[int, tuple[State, int]]()
         for number, after in self._following(state):
             far = length_after(number, after)
             if max(far, self._linker.length(self.entries.all[number].values)) < FAR:
-                found[number] = after, far
-        return found
+                yield number, (after, far)
+
+    def may_begin(self) -> bool:
+        """See `Container.may_begin`."""
+        return any(True for _ in self._options(self.begin))
 
     def _following(self, state: State) -> Iterator[tuple[int, State]]:
         """The numbers of entries, and the states behind them, of which some may have no end."""
@@ -121,8 +123,8 @@ class Objects(Container[ObjectShape]):
         return min(self._last + sum(lengths), FAR) if is_possible else FAR
 
     def _lengths_after(self, state: State) -> Callable[[int, State], int]:
-        """A function of an entry that may come next and the state behind it: the length of that,
-        found from the length of the state where one can be."""
+        """A function of an entry that may come next and of the state behind it: the length of the
+        latter, which is found from the length of `state` where that is possible."""
         at, few, many, _ = state
         entries = self.entries
         if few < entries.fewest:
@@ -139,7 +141,7 @@ class Objects(Container[ObjectShape]):
         return length_after
 
     def _length_of(self, number: int) -> int:
-        """That of an entry, and of the comma before it."""
+        """That of a member, by its entry, and of the comma before it."""
         entry = self.entries.all[number]
         return min(entry.length + self._length_with_comma(entry.values), FAR)
 
@@ -151,7 +153,7 @@ class Objects(Container[ObjectShape]):
         return Choice(self._first_table, far, MEMBER, find)
 
     def _after(self, state: State, far: int) -> Node:
-        """The node behind a member, by its length."""
+        """The node behind a member. far: its length."""
         if state not in self._nodes:
             find = partial(self._next, state, self.may_end(state))
             self._nodes[state] = Choice(self._next_table, far, MEMBER, find)
@@ -159,7 +161,7 @@ class Objects(Container[ObjectShape]):
 
     def _next(self, state: State, may_end: bool) -> tuple[dict[int, int], Follow]:
         """What may come in a state, see `Choice`."""
-        options, every = self._options(state), self.entries.all
+        options, every = dict(self._options(state)), self.entries.all
         lengths = {
             1 + number: min(self._linker.length(every[number].values) + far, FAR)
             for number, (_, far) in options.items()

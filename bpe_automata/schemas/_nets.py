@@ -1,8 +1,8 @@
 """What the nets of arrays and of objects have in common.
 
 A value is read by a net: nodes, joined by edges that read a text or another value (see
-`_automata.rounds`). A `Container` is the part of a net that reads the arrays, or the objects, of
-one shape. Of arrays with one or two integers it is
+`_automata.rounds`). A `Container` makes the nodes that read the arrays, or the objects, of one
+shape. Of arrays with one or two integers it is
 
     node --[--> item 0 --integer--> behind 1 --,--> item 1 --integer--> behind 2 --]--> END
                                        |                                              ^
@@ -12,8 +12,9 @@ The nodes inside stand before an item, or behind one. Each has a `State`, which 
 the items so far: here, how many there were. Nodes are made when a text leads there, so there may
 be as many states as one likes.
 
-No text may be begun that has no end. So each node must know its *length*, that of the shortest text
-from there to the end; all lengths here are those of shortest texts, FAR where there is no text.
+No text may be begun that has no end (but for a limit of depth, see `Linker`). So each node must
+know its *length*, that of the shortest text from there to the end; all lengths here are those of
+shortest texts, FAR where there is no text.
 """
 
 from __future__ import annotations
@@ -53,9 +54,9 @@ class Choice(Node):
     """A node that reads one entry of a table: the table has all entries of a container, so that all
     of its nodes share it, and each node allows some of them.
 
-    choose() is called when the node is first entered. It returns the lengths behind the entries
-    that are allowed, by their labels in the table; and a function of a stack and one of these
-    labels that returns what comes behind the entry."""
+    choose() is called when the node is first entered. It returns the lengths from behind the keys
+    of the entries that are allowed, by their labels in the table; and a function of a stack and one
+    of these labels that returns what comes behind the key."""
 
     reads = True
 
@@ -113,13 +114,13 @@ class Container(ABC, Generic[Shape]):
     def may_end(self, state: State) -> bool:
         """May the last bracket come now? At `begin`: is {} or [] one of the texts?"""
 
-    def _may_begin(self) -> bool:
-        """May there be a member or an item, as far as that is seen without a look at its values?"""
-        return self._most != 0
+    @abstractmethod
+    def may_begin(self) -> bool:
+        """May there be a member or an item, where {} or [] is one of the texts, too?"""
 
     @abstractmethod
     def length_behind(self, state: State) -> int:
-        """From behind a member or an item to the end of all; at `begin` a comma comes first."""
+        """From behind a member or an item to the end; at `begin` with a comma that is not there."""
 
     def length(self) -> int:
         """Of all that is read here."""
@@ -131,12 +132,12 @@ class Container(ABC, Generic[Shape]):
         return FAR if found >= FAR else found - self._between + length(self.layout.first)
 
     def edges(self, is_deepest: bool) -> Iterator[Edge]:
-        """One reads {} or [], and one the first bracket of all others, behind which no text leads
-        on if nothing may be nested here. The length behind that bracket is LONGER where {} or [] is
-        shorter anyway, so that those of values are not asked for."""
+        """One reads {} or [], and one the first bracket of all others, which leads to NOWHERE if
+        nothing may be nested here. Where {} or [] is one of the texts, the length behind that
+        bracket makes no difference, and is not found: LONGER stands for it."""
         if self.may_end(self.begin):
             yield self.layout.empty, END
-            far = LONGER if self._may_begin() else FAR
+            far = LONGER if self.may_begin() else FAR
         else:
             found = self.length_behind(self.begin)
             far = FAR if found >= FAR else found - self._between
@@ -160,15 +161,19 @@ class Arrays(Container[ArrayShape]):
     """What all containers of arrays have in common."""
 
     def following(self, state: State) -> Iterable[tuple[Repeat, State]]:
-        """The items that may come in a state, each with the state behind it: for `item`."""
+        """The items that may come in a state, each with the state behind it."""
         return ()
+
+    def may_begin(self) -> bool:
+        """See `Container.may_begin`."""
+        return any(True for _ in self.following(self.begin))
 
     def first(self, far: int) -> Node:
         """See `Container.first`."""
         return self.item(self.begin, far)
 
     def item(self, state: State, far: int | None = None) -> Node:
-        """The node before an item, by its length, if that is known."""
+        """The node before an item. far: its length, if that is known."""
         edges = partial(self._edges_of_item, state)
         if far is None:
             far = min((length(item) + behind.far for item, behind in edges()), default=FAR)

@@ -24,7 +24,7 @@ from bpe_automata.schemas._scalar_sets import ALL_STRINGS
 _MAX_ENTRIES = 512
 _LARGEST = 20_000  # entries of the table of an automaton that is kept; larger ones seldom recur
 Shared = OrderedDict[Hashable, tuple[ByteDFA, ByteDFA]]
-"""What styles that write in the same way have in common."""
+"""(purpose, id of an automaton) to that automaton and the result, for styles that write alike."""
 Context: TypeAlias = Any  # hashable, of its own type for each style
 Piece: TypeAlias = bytes | ByteDFA  # a text, or a language
 

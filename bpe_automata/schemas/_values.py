@@ -64,8 +64,9 @@ class ObjectShape:
     """Objects with `fewest` to `most` properties (None: no bound), each with an allowed value.
 
     named: in the order in which they are written. rest: (names, child) for names that are not in
-    `named`; the sets of names are disjoint and not escaped, and a name in none of them must be
-    absent. For messages: pointer, to the schema, and counting, the keyword that set `fewest`.
+    `named`, though the sets may hold those, too; the sets are disjoint from one another and not
+    escaped, and a name in none of them must be absent. For messages: pointer, to the schema, and
+    counting, the keyword that set `fewest`.
     """
 
     named: Mapping[str, Property] = field(default_factory=dict)
@@ -138,7 +139,7 @@ class ArrayShape:
     counted: tuple[Counted, ...] = ()
 
     def differs(self, other: ArrayShape) -> bool:
-        """See `ObjectShape.differs`; of arrays that is not looked for."""
+        """See `ObjectShape.differs`; it is never decided for arrays."""
         return False
 
     def item(self, at: int) -> Child:
@@ -151,7 +152,7 @@ Shape = TypeVar("Shape", ObjectShape, ArrayShape)
 
 @dataclass(frozen=True, eq=False)
 class Values:
-    """A set of JSON values. Compare by identity, as memos do: a schema gives one object.
+    """A set of JSON values. Sets are compared by identity, as memos do: each schema gives one.
 
     strings: not escaped, as a byte DFA over UTF-8. numbers: see `_numbers`.
     """
@@ -203,10 +204,7 @@ def is_empty(values: Values, fuel: int = FUEL) -> bool:
     known = values.memo.get("empty", (False, -1))
     if known[0] or known[1] >= fuel:
         return bool(known[0])
-    try:
-        found = _is_empty(values, fuel)
-    except Unfinished:
-        return False
+    found = _is_empty(values, fuel)
     values.memo["empty"] = (found, fuel)
     return found
 
@@ -231,9 +229,8 @@ def shape_is_empty(shape: ObjectShape | ArrayShape, fuel: int = FUEL) -> bool:
         if any(_never(counted, shape.most) for counted in shape.counted):
             return True
         return any(child_is_empty(child, fuel) for child in _needed_items(shape))
-    needed = shape.required
-    return _too_few(shape) or any(
-        child_is_empty(member.child, fuel) for name, member in shape.named.items() if name in needed
+    return _has_no_room(shape) or any(
+        child_is_empty(member.child, fuel) for member in shape.named.values() if member.required
     )
 
 
@@ -266,7 +263,7 @@ def _never(counted: Counted, most: int | None) -> bool:
     return counted.fewest > min(bounds, default=counted.fewest)
 
 
-def _too_few(shape: ObjectShape) -> bool:
+def _has_no_room(shape: ObjectShape) -> bool:
     """Whether the shape requires more properties than it has names for, or than it allows."""
     if shape.most is not None and len(shape.required) > shape.most:
         return True

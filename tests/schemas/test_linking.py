@@ -17,16 +17,8 @@ from support import named, same_arrays
 
 from bpe_automata import constrain
 from bpe_automata._budget import Budget
-from bpe_automata.errors import (
-    BudgetExceededError,
-    SchemaError,
-)
-from bpe_automata.schemas import (
-    _ladders,
-    _scalar_sets,
-    json_schema,
-    yaml_schema,
-)
+from bpe_automata.errors import BudgetExceededError, SchemaError
+from bpe_automata.schemas import _ladders, _scalar_sets, json_schema, yaml_schema
 from experiments.inputs import yaml_text
 
 PERSON = {
@@ -111,6 +103,14 @@ def test_values_are_nested_without_limit():
     text = b'{"name":"","friends":[' * 500 + b'{"name":"x"}' + b"]}" * 500
     assert deep.accepts(text)
     assert not deep.accepts(text.replace(b'"x"', b"0"))
+
+
+def test_nothing_is_begun_that_has_no_end():
+    for none in (False, {"not": {}}):
+        schema = {"items": none, "additionalProperties": none}
+        found = json_schema(schema, whitespace="flexible")
+        assert all(map(found.accepts, (b"[\n]", b"{ }")))
+        assert not any(map(found.walk, (b"[\n ", b"{\n ")))
 
 
 def test_counts_are_as_large_as_they_like():

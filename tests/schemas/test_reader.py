@@ -322,8 +322,8 @@ OLDER = (
 def check(schema: Any, values: list[Any]) -> None:
     """In any order a text is accepted iff its value is valid, also of values near those that are
     drawn; in the schema's, some order of each valid value; what is drawn is valid, every state on
-    the way leads to the end, and as soon as it says; and what is written out is the same, as deep
-    as it goes."""
+    the way and beside it leads to the end, and as soon as it says; and what is written out is the
+    same, as deep as it goes."""
     kind = jsonschema.validators.validator_for(schema)  # 2020-12 without a $schema
     valid = kind(schema, format_checker=kind.FORMAT_CHECKER).is_valid
     try:
@@ -336,19 +336,19 @@ def check(schema: Any, values: list[Any]) -> None:
         assert not any(map(valid, values))
         return
     rng, values = random.Random(len(values)), list(values)
-    unique = json_schema(schema, unique_names=True)
+    unique = json_schema(schema, unique_names=True, whitespace="flexible")
     for language in [free, in_order, unique] * 3:
         data, state = language.sample(rng, 60), language.start
         assert language is not unique or not names_twice(data)
         for byte in data:
-            home = language.shortest(state)
-            assert language.accepting[language.walk(home, state)]
-            assert len(home) == language.far[state], (data, home)
+            aside = language.step(state, int(rng.choice(language.live_bytes(state))))
+            for at in (state, aside):
+                home = language.shortest(at)
+                assert language.accepting[language.walk(home, at)]
+                assert len(home) == language.far[at], (data, home)
             state = language.step(state, byte)
         value = json.loads(data)
-        with suppress(
-            OverflowError
-        ):  # theirs: 1e999 is an infinity, of which they take no multiple
+        with suppress(OverflowError):  # theirs: 1e999 is an infinity, it has no multiples
             assert valid(value), data
             values += [near(value, rng) for _ in range(3)]
     written = in_order.to_dfa(depth=2)

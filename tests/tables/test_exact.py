@@ -166,15 +166,6 @@ def test_one_particle_is_the_masked_distribution_and_many_the_one_given_what_is_
         assert smc(tree, column, 20_000, 10, rng) == pytest.approx(row[many], abs=0.01)
 
 
-def test_systematic_resampling_copies_as_often_as_weights_say(rng):
-    weights = rng.random((500, 6))
-    shares = weights / weights.sum(axis=1, keepdims=True)
-    chosen = distortion_study._systematic(np.log(weights), rng)
-    copies = np.stack([(chosen == k).sum(axis=1) for k in range(6)], axis=1)
-    assert (np.abs(copies - 6 * shares) < 1).all()
-    assert (copies - 6 * shares).mean(axis=0) == pytest.approx(0, abs=0.1)
-
-
 def test_a_mask_that_differs_from_the_trie_is_an_error(loaded, rng):
     posed = pose(loaded, *CASES["words"])
     tree = Trie(posed).explore(*WHOLE)
