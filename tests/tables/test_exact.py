@@ -11,10 +11,9 @@ from tiny import next_logits
 
 from bpe_automata.errors import BudgetExceededError, PromptError
 from experiments import lab
-from experiments.artefacts import distortion, distortion_study
+from experiments.artefacts import distortion
 from experiments.artefacts.distortion_study import smc
-from experiments.exact import METHODS, AnswerSetError, Trie, laws, pose, total_variation
-from experiments.logprobs import Reader
+from experiments.exact import METHODS, AnswerSetError, Reader, Trie, laws, pose, total_variation
 from experiments.statistics import clopper_pearson
 
 CASES = {
