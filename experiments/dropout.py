@@ -13,6 +13,7 @@ import hashlib
 import json
 import random
 import re
+import sys
 import sysconfig
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
@@ -99,11 +100,8 @@ class Speller:
             ids[place : place + 2] = [best[1]]
 
 
-class Passage(NamedTuple):
-    """Pretokens that follow each other, from anywhere in a file."""
-
-    before: tuple[str, ...]
-    after: tuple[str, ...]
+Passage = tuple[tuple[str, ...], tuple[str, ...]]
+"""Pretokens that follow each other, from anywhere in a file: those before a place, and after it."""
 
 
 class CutWord(NamedTuple):
@@ -127,11 +125,10 @@ class Corpus:
         """Of so many files at most, with a tokenizer of so many ids and END."""
         texts = files(most)
         library = _trained([texts[path] for path in texts if not is_held_out(path)], n_ids)
-        known = dict[str, str]()  # one object for all pretokens that are equal
 
         def divided(path: str) -> Iterator[str]:
             found = library.pre_tokenizer.pre_tokenize_str(texts[path])
-            return (known.setdefault(pretoken, pretoken) for pretoken, _ in found)
+            return (sys.intern(pretoken) for pretoken, _ in found)
 
         self.training = [
             p for path in texts if not is_held_out(path) for p in (*divided(path), END)
@@ -156,18 +153,11 @@ class Corpus:
         rest = self.speller.spelled(self.training[start : start + count], dropout, rng)
         return [token for token, _ in zip(rest, range(count), strict=False)]
 
-    def passages(self, before: int, after: int, seed: str) -> Iterator[Passage]:
-        """Drawn at random from what was held out, without end, each file as often as it is long: as
-        few pretokens as have at least so many of the tokenizer's own ids. Raises MissingFileError
-        where nothing is long enough."""
-        rng = random.Random(seed)
-        yield from self._passages(before, after, rng)
-
-    def words(self, before: int, after: int, seed: str) -> Iterator[CutWord]:
+    def words(self, before: int, after: int, rng: random.Random) -> Iterator[CutWord]:
         """Words of two letters or more, with a space before them or not, that are one token and
-        were cut in two at random. Without end."""
-        rng, ordinary = random.Random(seed), OrdinaryTokens(self.tokenizer)
-        for start, (word, *rest) in self._passages(before, after + 1, rng):
+        were cut in two at random. There is no end of them."""
+        ordinary = OrdinaryTokens(self.tokenizer)
+        for start, (word, *rest) in self.passages(before, after + 1, rng):
             token, *others = self.speller.own([word])
             if WORD.fullmatch(word) and not others:
                 for parts in islice(ordinary.cut_once((token,), rng), 1):
@@ -175,7 +165,10 @@ class Corpus:
                     own = [*self.speller.own(rest)][:after]
                     yield CutWord([*self.speller.own(start)], token, parts, own)
 
-    def _passages(self, before: int, after: int, rng: random.Random) -> Iterator[Passage]:
+    def passages(self, before: int, after: int, rng: random.Random) -> Iterator[Passage]:
+        """Passages are drawn at random from what was held out, without end, each file as often as
+        it is long: as few pretokens as have at least so many of the tokenizer's own ids. Raises
+        MissingFileError where nothing is long enough."""
         long = {p: own for p, own in self.held_out.items() if len(own) > 2 * (before + after)}
         if not long:
             raise MissingFileError("no file that is held out is long enough; take more --files")
@@ -187,7 +180,7 @@ class Corpus:
             middle = self._end(pretokens, start, before)
             end = self._end(pretokens, middle, after)
             if end < len(pretokens):
-                yield Passage(pretokens[start:middle], pretokens[middle:end])
+                yield pretokens[start:middle], pretokens[middle:end]
 
     def _end(self, pretokens: Sequence[str], start: int, least: int) -> int:
         """The end of the fewest pretokens from `start` on that have so many ids, or that of all."""

@@ -163,7 +163,11 @@ def batches(config: Config, read: Corpus, dropout: float, twin: int) -> Iterator
 def losses(config: Config, loaded: LoadedModel, read: Corpus) -> Iterator[Row]:
     """Losses of passages, per byte; what stands before is in the tokenizer's ids."""
     own, rng = read.speller.own, random.Random(f"{config.seed} drawn")
-    asked = [*islice(read.passages(PROMPT, LENGTH, f"{config.seed} losses"), config.passages)]
+    asked = [
+        *islice(
+            read.passages(PROMPT, LENGTH, random.Random(f"{config.seed} losses")), config.passages
+        )
+    ]
     sizes = [len(loaded.tokenizer.text_bytes([*own(after)])) for _, after in asked]
     drawn = [[*read.speller.spelled(after, config.dropout, rng)] for _, after in asked]
     for name, every in (("own", [[*own(after)] for _, after in asked]), ("drawn", drawn)):
@@ -174,7 +178,7 @@ def losses(config: Config, loaded: LoadedModel, read: Corpus) -> Iterator[Row]:
 
 def cuts(config: Config, loaded: LoadedModel, read: Corpus) -> Iterator[Row]:
     """What a token in two parts adds to the loss of the ids after it."""
-    words = read.words(PROMPT, LENGTH, f"{config.seed} cuts")
+    words = read.words(PROMPT, LENGTH, random.Random(f"{config.seed} cuts"))
     asked = [*islice(words, config.passages)]
     own = id_losses(loaded.model, [([*one.before, one.token], one.after) for one in asked])
     cut = id_losses(loaded.model, [([*one.before, *one.parts], one.after) for one in asked])
