@@ -24,7 +24,6 @@ the rows in the repository. Where a Config has a `device`, "auto" is a GPU if th
 
 from __future__ import annotations
 
-import ast
 import dataclasses
 import gzip
 import hashlib
@@ -94,8 +93,7 @@ def one(module: str, config: Any, cell: Row) -> list[Row]:
     """The rows of a cell; what it raises is a row that says so."""
     began = time.perf_counter()
     try:
-        made = importlib.import_module(module).measure(config, **cell)
-        made = json.loads(json.dumps(made))  # as rows that are read again
+        made = plain(importlib.import_module(module).measure(config, **cell))
     except Exception as error:  # one cell that fails must not end the others
         made = failed(error)
     cell = cell | {"seconds": round(time.perf_counter() - began, 4)}
@@ -176,7 +174,7 @@ def made_by(name: str, module: Any, config: Any) -> Row:
 
 
 def plain(value: Any) -> Any:
-    """The value as JSON gives it back."""
+    """The value as JSON gives it back, and as rows that are read again have it."""
     return json.loads(json.dumps(value))
 
 
@@ -354,9 +352,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words, options = given[given[:1] == ["run"] : first], given[first:]
     if words == ["list"]:
         for name in NAMES:
-            file = FOLDER / f"{name.removesuffix(GPU).replace('-', '_')}.py"
-            said = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or ""
-            print(f"{name:18} {said.splitlines()[0]}")
+            print(f"{name:18} {load(name).__doc__.splitlines()[0]}")
         return 0
     is_all, codes = words == ["all"], [0]
     unknown = [repr(word) for word in words if word not in NAMES]

@@ -126,8 +126,9 @@ def summed_up(texts: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def shown(texts: pd.DataFrame) -> Table:
-    """The table of shares in per cent."""
+def tables(rows: pd.DataFrame) -> list[Table]:
+    """Shares by temperature, in per cent; the figure has each kind of text."""
+    texts = texts_of(rows)
     data = summed_up(texts)
     share = interval(lambda value: f"{100 * value:.0f}")
     notes = f"""texts of at most {texts["ids"].map(len).max()} tokens after fixed prompts
@@ -143,12 +144,7 @@ def shown(texts: pd.DataFrame) -> Table:
 
         {notes_on(texts["source"].unique())}"""
     title = "Texts that are not canonical by temperature, all kinds together, %"
-    return Table(title, data, dict.fromkeys(data.columns[1:], share), notes)
-
-
-def tables(rows: pd.DataFrame) -> list[Table]:
-    """Shares by temperature; the figure has each kind of text."""
-    return [shown(texts_of(rows))]
+    return [Table(title, data, dict.fromkeys(data.columns[1:], share), notes)]
 
 
 NAMED = {"prose": "English prose", "chat": "answers to questions", "json": "JSON"}
@@ -190,4 +186,4 @@ def figure(rows: pd.DataFrame) -> Figure:
 
 def numbers(rows: pd.DataFrame) -> dict[str, str]:
     """How many texts of each model, by temperature."""
-    return {"spontaneous": shown(texts_of(rows)).lines()}
+    return {"spontaneous": tables(rows)[0].lines()}
