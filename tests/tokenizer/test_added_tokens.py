@@ -49,34 +49,30 @@ def cut_by_automaton(tokenizer, ids):
     return bool(text.ends[state])
 
 
-@examples(80)
-@given(st.data(), st.sets(SPECIAL, min_size=1, max_size=4), st.sampled_from(["ab<", "ab", "a"]))
-def test_ids_are_cut_so_iff_encode_cuts_them_so(data, contents, characters):
-    """Overlaps, shared beginnings, one inside another; characters that only added tokens spell."""
-    tokenizer = small_tokenizer(characters, added=sorted(contents))
-    text = "".join(data.draw(st.lists(st.sampled_from([*sorted(contents), "a"]), max_size=5)))
-    for ids in (
-        data.draw(st.lists(st.integers(0, tokenizer.n_ids - 1), max_size=6)),
-        data.draw(resegmentations(tokenizer, text)),
-    ):
-        assert cut_by_automaton(tokenizer, ids) == (tokenizer.encode(tokenizer.decode(ids)) == ids)
-
-
-@examples(80)
-@given(st.data(), st.dictionaries(SPECIAL, FLAGS, min_size=1, max_size=3))
-def test_two_passes_white_space_beside_and_single_words(data, entries):
-    """normalized=True (a second pass), lstrip, rstrip, single_word, in any company."""
+@examples(160)
+@given(
+    st.data(),
+    st.dictionaries(SPECIAL, st.just({}) | FLAGS, min_size=1, max_size=4),
+    st.sampled_from(["ab< .\n", "ab<", "a"]),
+)
+def test_ids_are_cut_so_iff_encode_cuts_them_so(data, entries, characters):
+    """Overlaps, shared beginnings, one inside another; characters that only added tokens spell;
+    normalized=True (a second pass), lstrip, rstrip, single_word, in any company."""
     added = [added_token(content, **flags) for content, flags in sorted(entries.items())]
     try:
-        tokenizer = small_tokenizer("ab< .\n", added=added)
+        tokenizer = small_tokenizer(characters, added=added)
         canonical_automaton(tokenizer)
     except UnsupportedTokenizerError:
-        assert any(flags for flags in entries.values()), "plain added tokens are never refused"
+        assert any(entries.values()), "plain added tokens are never refused"
         return
-    pieces = st.sampled_from([*sorted(entries), "a", " ", "\n", "."])
-    for _ in range(3):
+    pieces = st.sampled_from([*sorted(entries), *characters])
+    for _ in range(2):
         text = "".join(data.draw(st.lists(pieces, max_size=6)))
-        for ids in (tokenizer.encode(text), data.draw(resegmentations(tokenizer, text))):
+        for ids in (
+            tokenizer.encode(text),
+            data.draw(resegmentations(tokenizer, text)),
+            data.draw(st.lists(st.integers(0, tokenizer.n_ids - 1), max_size=6)),
+        ):
             own = tokenizer.encode(tokenizer.decode(ids)) == ids
             assert cut_by_automaton(tokenizer, ids) == own
 
