@@ -160,12 +160,11 @@ def words():
     first: dict[str, str] = {}
     for word, told in WORDS.items():
         same = first.setdefault(json.dumps(told), word)
+        if same != word:
+            yield Case(GGUF, f"`{word}`", False, partial(is_the_same, word, same))
+            continue
         pieces = (*TEXT, *ALSO.get(word, ()))
-        yield (
-            reads(f"`{word}`", gguf(pre=word), of_gguf(word), pieces, section=GGUF)
-            if same == word
-            else Case(GGUF, f"`{word}`", False, partial(is_the_same, word, same))
-        )
+        yield reads(f"`{word}`", gguf(pre=word), of_gguf(word), pieces, section=GGUF)
 
 
 def is_the_same(word, other, folder):

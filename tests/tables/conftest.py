@@ -4,15 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from support import tiny_llama
 from tiny import loaded_model
-
-
-@pytest.fixture(scope="session")
-def tiny_model():
-    """A random llama with 8 ids, in float64 so that sums can be compared closely."""
-    heads = {"num_attention_heads": 4, "initializer_range": 0.5}
-    return tiny_llama(0, 8, size=32, layers=2, **heads).double()
 
 
 @pytest.fixture(scope="session")

@@ -176,7 +176,6 @@ def test_a_mask_that_differs_from_the_trie_is_an_error(loaded, rng):
 # The reader.
 
 PATHS = [[], [3], [3, 4, 5], [3, 1], [7, 7, 2], [0]]
-"""Ids of the tiny model."""
 
 
 @pytest.fixture(scope="module")
@@ -193,9 +192,9 @@ def with_window():
 
 
 @pytest.mark.parametrize("windowed", [False, True])
-def test_the_reader_equals_one_pass_each(windowed, tiny_model, with_window):
+def test_the_reader_equals_one_pass_each(windowed, loaded, with_window):
     """Of several lengths, each path several times."""
-    model, prompt, paths = with_window if windowed else tiny_model, [3, 1, 4, 1, 5], PATHS * 5
+    model, prompt, paths = with_window if windowed else loaded.model, [3, 1, 4, 1, 5], PATHS * 5
     for ids, row in zip(paths, Reader(model, prompt).logits(paths), strict=True):
         wanted = next_logits(model, [*prompt, *ids])
         assert row.numpy() == pytest.approx(wanted.detach().numpy(), abs=1e-9)
