@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from served import END, V, constraint
 
-from bpe_automata import Tokenizer, constrain
+from bpe_automata import constrain
 from bpe_automata.errors import PromptError
 from bpe_automata.integrations.llama_cpp import ConstraintProcessor, options
 
@@ -36,30 +36,19 @@ def test_whatever_is_raised_is_kept(ids, caplog):
 
 
 @pytest.fixture(scope="module")
-def llama():
-    return pytest.importorskip(
-        "llama_cpp", reason="llama-cpp-python is missing: pip install llama-cpp-python"
-    )
-
-
-@pytest.fixture(scope="module")
-def llm(llama, smollm2_gguf):
+def llm(smollm2_gguf):
+    why = "llama-cpp-python is missing: pip install llama-cpp-python"
+    llama = pytest.importorskip("llama_cpp", reason=why)
     return llama.Llama(str(smollm2_gguf), n_ctx=128, n_threads=1, verbose=False, seed=3)
-
-
-@pytest.fixture(scope="module")
-def smollm2(llm):
-    pytest.importorskip("gguf")
-    return Tokenizer.load(llm.model_path)
 
 
 LANGUAGES = [r" (yes|no|maybe) (sir|madam)", r" [0-9]{2}:[0-9]{2}", r'\{"a": (true|false)\}']
 
 
 @pytest.mark.parametrize("regex", LANGUAGES)
-def test_the_real_one_writes_canonical_texts_of_the_language(regex, llm, smollm2):
-    language = constrain(smollm2, regex, eos_ids=(llm.token_eos(),))
-    prompt = smollm2.encode("Answer, please:")
+def test_the_real_one_writes_canonical_texts_of_the_language(regex, llm, smollm2_tokenizer):
+    language = constrain(smollm2_tokenizer, regex, eos_ids=(llm.token_eos(),))
+    prompt = smollm2_tokenizer.encode("Answer, please:")
     for seed in range(3):
         given = options(llm, language)
         found = llm.create_completion(list(prompt), max_tokens=30, seed=seed, **given)
@@ -67,12 +56,12 @@ def test_the_real_one_writes_canonical_texts_of_the_language(regex, llm, smollm2
         assert re.fullmatch(regex, choice["text"])
         assert choice["finish_reason"] == "stop"
         ids = llm.input_ids[: llm.n_tokens].tolist()
-        assert smollm2.encode(smollm2.decode(ids)) == ids
+        assert smollm2_tokenizer.encode(smollm2_tokenizer.decode(ids)) == ids
 
 
-def test_the_real_one_raises_what_its_c_code_would_swallow(llm, smollm2):
-    language = constrain(smollm2, "orld", eos_ids=(llm.token_eos(),))
-    merging = smollm2.encode(" w")
+def test_the_real_one_raises_what_its_c_code_would_swallow(llm, smollm2_tokenizer):
+    language = constrain(smollm2_tokenizer, "orld", eos_ids=(llm.token_eos(),))
+    merging = smollm2_tokenizer.encode(" w")
     with pytest.raises(PromptError):
         llm.create_completion(merging, max_tokens=5, **options(llm, language))
     given = options(llm, language)
