@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from support import tiny_llama
-from tiny import next_logits
+from tiny import drawn_by_hand, next_logits
 
 from bpe_automata import constrain
 from bpe_automata.sampling import decode
@@ -62,16 +62,12 @@ def test_each_text_is_the_one_of_decode(model, logits_of, regexes):
     assert len({text.ids for text in found}) > 4
 
 
-def test_without_a_constraint_ids_are_those_of_the_model_and_of_the_numbers(model, logits_of):
+def test_without_a_constraint_ids_are_those_of_the_model_and_of_the_numbers(model):
     """Any of its logits may be drawn, those beyond the tokenizer's ids too."""
     uniforms = drawn_uniforms(0, 200, 2)
     found = sample_batch(model, PROMPT, [None] * 200, uniforms, ends=[END])
     for text, numbers in zip(found, uniforms, strict=True):
-        ids = []
-        for number in numbers[: len(text.ids) + text.ended]:
-            logits = logits_of([*PROMPT, *ids])
-            until = np.exp(logits - np.logaddexp.reduce(logits)).cumsum()
-            ids.append(int(np.searchsorted(until, number, side="right")))
+        ids = drawn_by_hand(model, PROMPT, numbers[: len(text.ids) + text.ended])
         assert ids == [*text.ids, *[END] * text.ended]
     assert max(max(text.ids, default=0) for text in found) >= TOKENIZER.n_ids
 

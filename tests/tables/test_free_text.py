@@ -7,7 +7,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from tiny import loaded_model, next_logits
+from tiny import drawn_by_hand, loaded_model, next_logits
 
 from bpe_automata import constrain
 from bpe_automata.testing import byte_level, small_tokenizer
@@ -59,17 +59,15 @@ def test_whole_and_cut_texts_against_all_texts_there_are(prompt):
 
 
 def test_texts_follow_the_distribution_of_one_pass_for_each_id(tiny):
-    """Two prompts of different length, padded; against the inverse of the cumulated masses."""
+    """Two prompts of different length, padded."""
     model, end = tiny.model, tiny.eos_ids[0]
     prompts, temperatures = [[1, 2, 3, 4, 5], [6, 0]], [0.8, 1.4, 1.0]
     which, drawn = [0, 1, 1], np.random.default_rng(0).random((3, 6))
     found = sample(model, prompts, which, temperatures, drawn, ends={end})
     for k, text in enumerate(found):
-        ids = list(prompts[which[k]])
-        for number in drawn[k][: len(text.ids) + text.ended]:
-            masses = (next_logits(model, ids).double() / temperatures[k]).softmax(-1)
-            ids.append(int((masses.cumsum(0) <= number).sum()))
-        assert ids[len(prompts[which[k]]) :] == [*text.ids, *[end] * text.ended]
+        numbers = drawn[k][: len(text.ids) + text.ended]
+        ids = drawn_by_hand(model, prompts[which[k]], numbers, temperatures[k])
+        assert ids == [*text.ids, *[end] * text.ended]
 
 
 def test_the_mask_changes_a_text_iff_it_is_not_canonical(pairs):

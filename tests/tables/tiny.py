@@ -19,3 +19,12 @@ def next_logits(model, ids):
 
     with torch.no_grad():
         return model(torch.tensor([list(ids)])).logits[0, -1]
+
+
+def drawn_by_hand(model, prompt, numbers, temperature=1.0):
+    """The ids that numbers draw, by the inverse of the cumulated masses of one pass for each."""
+    ids = list(prompt)
+    for number in numbers:
+        masses = (next_logits(model, ids).double() / temperature).softmax(-1)
+        ids.append(int((masses.cumsum(0) <= number).sum()))
+    return ids[len(prompt) :]
