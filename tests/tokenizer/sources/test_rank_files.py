@@ -163,3 +163,11 @@ def test_broken(tmp_path, changes, message: str) -> None:
     pytest.importorskip("sentencepiece")
     with pytest.raises(BrokenTokenizerError, match=message):
         read_gguf(gguf_file(tmp_path, {**LLAMA, **changes}))
+
+
+def test_a_file_that_ends_early(tmp_path) -> None:
+    whole = gguf_file(tmp_path, LLAMA).read_bytes()
+    for size in [5, 23, 40, 200, 1000, 4000, len(whole) // 2, len(whole) - 200]:
+        (tmp_path / "cut.gguf").write_bytes(whole[:size])
+        with pytest.raises(BrokenTokenizerError, match=r"cut\.gguf"):
+            read_gguf(tmp_path / "cut.gguf")
