@@ -84,7 +84,9 @@ def check(engine, prefix=(), order=None, whole=None, most=400):
             found = set(members(within.mask((state, k))).tolist())
             assert found <= exact, (state, k)
             assert (found & eos == eos) if engine.accepting(state) else found, (state, k)
-            steps = within.steps((state, k), np.array(sorted(found - eos), np.int64))
+            ids = sorted(found - eos)
+            steps = within.steps((state, k), np.array(ids, np.int64))
+            assert steps == [within.step((state, k), token) for token in ids]
             new = [after for after in steps if after not in seen]
             rng.shuffle(new)
             waiting += new[: max(0, most - len(seen))]

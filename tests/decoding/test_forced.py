@@ -27,17 +27,19 @@ from bpe_automata.testing._inputs import own_pieces
 METHODS = ("canonical", "lift")
 
 
-def finite(data, method):
-    """A constraint over a random tokenizer and a finite regex; special tokens are read in texts, as
-    `encode` reads them."""
+def finite(data, method, **options):
+    """(constraint, its texts, all its sequences, one of them, a place in it), of a random tokenizer
+    and a finite regex."""
     tokenizer = data.draw(st.one_of(bpe_tokenizers(max_merges=8), with_prefix()))
-    regex = data.draw(finite_regexes(own_pieces(tokenizer)))
+    dfa = compile_regex(data.draw(finite_regexes(own_pieces(tokenizer))))
     try:
-        constraint = constrain(tokenizer, regex, method, added_tokens=True)
-        constraint.matcher()
-        return constraint
+        constraint = constrain(tokenizer, dfa, method, **options)
+        texts = list(dfa.strings(3000))
+        sequences = list(constraint.automaton().enumerate(limit=3000))
     except (BudgetExceededError, EmptyLanguageError):
         assume(False)
+    ids = data.draw(st.sampled_from(sequences))
+    return constraint, texts, sequences, ids, data.draw(st.integers(0, len(ids)))
 
 
 def shared(sequences):
@@ -58,13 +60,7 @@ def after(constraint, ids):
 @examples(10)
 @given(st.data(), st.sampled_from(METHODS))
 def test_forced_ids_are_what_all_sequences_of_the_automaton_share(data, method):
-    constraint = finite(data, method)
-    try:
-        sequences = list(constraint.automaton().enumerate(limit=3000))
-    except BudgetExceededError:
-        return
-    ids = data.draw(st.sampled_from(sequences))
-    k = data.draw(st.integers(0, len(ids)))
+    constraint, _, sequences, ids, k = finite(data, method, added_tokens=True)
     matcher = after(constraint, ids[:k])
     wanted = shared([s[k:] for s in sequences if s[:k] == ids[:k]])
     assert matcher.forced_tokens() == wanted
@@ -77,17 +73,9 @@ def test_forced_ids_are_what_all_sequences_of_the_automaton_share(data, method):
 @given(st.data(), st.sampled_from(METHODS))
 def test_forced_bytes_are_what_all_texts_share(data, method):
     """Of the language itself, without the space that a tokenizer puts before a text."""
-    tokenizer = data.draw(st.one_of(bpe_tokenizers(max_merges=8), with_prefix()))
-    dfa = compile_regex(data.draw(finite_regexes(own_pieces(tokenizer))))
-    try:
-        strings = list(dfa.strings(3000))
-        constraint = constrain(tokenizer, dfa, method)
-        ids = data.draw(st.sampled_from(list(constraint.automaton().enumerate(limit=3000))))
-    except (BudgetExceededError, EmptyLanguageError):
-        return
-    k = data.draw(st.integers(0, len(ids)))
-    begun = tokenizer.text_bytes(ids[:k])
-    rests = [text[len(begun) :] for text in strings if text.startswith(begun)]
+    constraint, texts, _, ids, k = finite(data, method)
+    begun = constraint.tokenizer.text_bytes(ids[:k])
+    rests = [text[len(begun) :] for text in texts if text.startswith(begun)]
     assert after(constraint, ids[:k]).forced_bytes() == shared(rests)
 
 

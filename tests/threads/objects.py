@@ -121,16 +121,11 @@ def encoded(tokenizer: Tokenizer) -> Trace:
     return [*accepted, *(str(explain(tokenizer, ids)) for ids in drawn), tokenizer.spellings[:99]]
 
 
-def constrained(tokenizer: Tokenizer) -> Trace:
-    """Of constraints that each thread makes, which share what is known of the tokenizer."""
+def batched(tokenizer: Tokenizer) -> Trace:
+    """Masks of several constraints in one call, some steps on. Each thread makes them anew, and all
+    share what is known of the tokenizer."""
     languages = REGEX, FINITE, WRITTEN_OUT
     made = [constrain(tokenizer, language, eos_ids=()) for language in languages]
-    return [along(constraint.matcher(), k) for k, constraint in enumerate(made)]
-
-
-def batched(tokenizer: Tokenizer) -> Trace:
-    """Masks of several constraints in one call, some steps on."""
-    made = [constrain(tokenizer, regex, eos_ids=()) for regex in (REGEX, FINITE)]
     matchers, rng, found = [one.matcher() for one in made], random.Random(8), list[object]()
     for _ in range(4):
         masks = batch_masks(matchers, threads=3)
@@ -225,7 +220,6 @@ KINDS = {
     "linked automaton": Kind(lambda _: link_regex(COUNTS), read),
     "begun automaton": Kind(lambda _: link_regex(COUNTS).begun_with(b"xab"), read),
     "tokenizer": Kind(lambda t: t, encoded),
-    "own": Kind(lambda t: t, constrained),
     "batch": Kind(lambda t: t, batched),
     "server": Kind(lambda t: Constraints(t, [t.n_ids - 1]), requested, travels=False),
 }

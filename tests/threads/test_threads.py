@@ -126,7 +126,7 @@ def test_nothing_brings_the_lock_of_the_interpreter_back() -> None:
 def test_a_lock_is_waited_for_by_its_own_constraint_alone_and_no_longer_than_the_budget() -> None:
     """One constraint of a tokenizer is in the middle of a long call, as far as others can see."""
     objects = made(Tokenizer.from_json(FILES[0]))
-    others = {name: objects[name] for name in ("own", "lift", "schema", "within", "server")}
+    others = {name: objects[name] for name in ("batch", "lift", "schema", "within", "server")}
     with held(objects["canonical"].engine.product.lock):
         with spending(Budget(max_seconds=SLOWEST / 4)):  # the most that one waits for a lock
             seen = all_asked(others)
