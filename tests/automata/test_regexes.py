@@ -29,6 +29,7 @@ EXAMPLES = [  # of what the random ones below do not draw
     (r"(foo|foobar)", ["foo", "foobar"], ["fo", "fooba"]),
     (r"a{129}", ["a" * 129], ["a" * 128, "a" * 130]),
     (r"(?i)straße", ["STRAßE", "STRAẞE", "ſtraße", "straße"], ["strasse"]),
+    (r"[\p{Lu}0-9_-]+\P{L}", ["A1-!", "É_1"], ["Aa", "é1", "a1"]),
     (r"(?x) a b  # a comment", ["ab"], ["a b"]),
     (r"^a|b$", ["a", "b"], [""]),
     (r"\A(?:^x|y$)\Z", ["x", "y"], ["xy"]),
@@ -186,7 +187,9 @@ def classes(draw: st.DrawFn, properties: bool) -> Pair:
 
 
 def atoms(properties: bool) -> st.SearchStrategy[Pair]:
-    return st.one_of(letters.map(same), st.just(same(".")), categories, classes(properties))
+    found = st.one_of(letters.map(same), st.just(same(".")), categories, classes(properties))
+    alone = st.sampled_from(PROPERTIES).map(lambda pair: character_class([pair], False))
+    return found | alone if properties else found
 
 
 @st.composite
@@ -241,7 +244,7 @@ def test_accepts_what_fullmatch_accepts(
     pair: Pair, strings: list[str], seed: int, prefix: str
 ) -> None:
     dfa = compile_regex(prefix + pair.tested)
-    check(dfa, prefix + pair.twin, strings + near_misses(dfa, seed))
+    check(dfa, prefix + pair.twin, [*strings, *ALPHABET, *near_misses(dfa, seed)])
 
 
 @settings(max_examples=200, deadline=None)
@@ -249,7 +252,7 @@ def test_accepts_what_fullmatch_accepts(
 def test_properties_agree_with_the_regex_package(pair: Pair, strings: list[str], seed: int) -> None:
     dfa = compile_regex(pair.tested)
     known = [s for s in near_misses(dfa, seed) if set(s) <= set(ALPHABET)]
-    check(dfa, pair.twin, strings + known)
+    check(dfa, pair.twin, [*strings, *ALPHABET, *known])
 
 
 def told_apart(dfa: ByteDFA) -> int:
