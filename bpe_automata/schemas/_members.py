@@ -37,7 +37,7 @@ _END = 0  # the label of the last bracket; 1 + i is that of entry i
 class Objects(Container[ObjectShape]):
     """What reads the objects of one shape. A state is a tuple:
 
-    [0]     the named entries whose members may come no more, as bits
+    [0]     the entries in `once` whose members may come no more, as bits
     [1] [2] the least and the greatest number of distinct names so far, as far as they matter:
             a name that is not listed may be one that came before
     [3]     1 if there was such a name, else 0
@@ -69,17 +69,17 @@ class Objects(Container[ObjectShape]):
         at, *counts = state
         entries, gone, order = self.entries, 0, self._linker.order
         is_in_order = order == "schema" or (order == "open" and not self._shape.rest)
-        for place in _places(self._unseen(at)):
-            own = 1 << place
-            yield place, self._then(place, at | gone | own, counts)
+        for i in _indices(self._unseen(at)):
+            own = 1 << i
+            yield i, self._state_behind(i, at | gone | own, counts)
             if is_in_order:
                 if entries.required & own:
                     return
                 gone |= own
         for number in range(entries.n, len(entries.all)):
-            yield number, self._then(number, at | gone, counts)
+            yield number, self._state_behind(number, at | gone, counts)
 
-    def _then(self, number: int, at: int, counts: list[int]) -> State:
+    def _state_behind(self, number: int, at: int, counts: list[int]) -> State:
         """The state behind an entry. at: the bits of that state."""
         few, many, later = counts
         entries = self.entries
@@ -93,7 +93,7 @@ class Objects(Container[ObjectShape]):
         )
 
     def _unseen(self, at: int) -> int:
-        """Bits of the places whose members may still come."""
+        """Bits of the entries in `once` whose members may still come."""
         return ((1 << self.entries.n) - 1) & ~at
 
     def may_end(self, state: State) -> bool:
@@ -111,10 +111,10 @@ class Objects(Container[ObjectShape]):
         entries = self.entries
         needed = entries.required & self._unseen(at)
         count = needed.bit_count()
-        lengths = [self._length_of(place) for place in _places(needed)]
+        lengths = [self._length_of(i) for i in _indices(needed)]
         missing = entries.fewest - few - count
         if missing > 0:  # the shortest of those that may come, and one of the other names
-            free = [self._length_of(i) for i in _places(self._unseen(at) & ~needed)]
+            free = [self._length_of(i) for i in _indices(self._unseen(at) & ~needed)]
             others = range(entries.n, len(entries.all)) if not later else ()
             other = min((self._length_of(number) for number in others), default=FAR)
             lengths += sorted([*free, other])[:missing]
@@ -152,7 +152,7 @@ class Objects(Container[ObjectShape]):
         find = partial(self._next, self.begin, may_end=False)
         return Choice(self._first_table, far, MEMBER, find)
 
-    def _after(self, state: State, far: int) -> Node:
+    def _behind(self, state: State, far: int) -> Node:
         """The node behind a member. far: its length."""
         if state not in self._nodes:
             find = partial(self._next, state, self.may_end(state))
@@ -171,7 +171,7 @@ class Objects(Container[ObjectShape]):
             if label == _END:
                 return places([(END, stack)])
             value = self._rule(every[label - 1].values)
-            return [value.before(self._after(*options[label - 1]), stack)]
+            return [value.before(self._behind(*options[label - 1]), stack)]
 
         return lengths | ({_END: 0} if may_end else {}), follow
 
@@ -196,7 +196,7 @@ class Objects(Container[ObjectShape]):
         return Table(found.trans, found.byte_class, found.start, exits)
 
 
-def _places(bits: int) -> Iterator[int]:
+def _indices(bits: int) -> Iterator[int]:
     """In order."""
     while bits:
         yield (bits & -bits).bit_length() - 1
@@ -222,26 +222,26 @@ class Entry:
 
 
 class Entries:
-    """All entries of a shape in a style. `named` are the `n` that come once at most, in the order
-    of the schema, so that the number of such an entry is its place; `others` may come again and
-    again; `all` are both. unique: no name comes twice, so the other entries are named ones, too."""
+    """All entries of a shape in a style. `once` are the `n` that come once at most, in the order of
+    the schema; `again` may come again and again; `all` are both, and an entry's number is its index
+    there. unique: no name comes twice, so of each set of other names one member may come."""
 
     def __init__(self, shape: ObjectShape, style: Style, unique: bool) -> None:
         self._shape, self._style = shape, style
         self._bits = {name: 1 << i for i, name in enumerate(shape.named)}
-        self.named = list[Entry]()
+        self.once = list[Entry]()
         for name, member in shape.named.items():
             key = partial(style.key, name)
-            self.named.append(Entry(key, member.child.values, key))
+            self.once.append(Entry(key, member.child.values, key))
         others = list(self._others())
-        self.others = [] if unique else others
-        self.named += others if unique else []
-        self.n = len(self.named)
-        self.all = [*self.named, *self.others]
+        self.again = [] if unique else others
+        self.once += others if unique else []
+        self.n = len(self.once)
+        self.all = [*self.once, *self.again]
 
     @cached
     def required(self) -> int:
-        """Bits of the places whose members are required."""
+        """Bits of the entries whose members are required."""
         return sum(map(self._bits.__getitem__, self._shape.required))
 
     @cached
@@ -254,7 +254,7 @@ class Entries:
     def most(self) -> int:
         """Names that an object has at most, `_UNBOUNDED` where it can have no more."""
         most = self._shape.most
-        bounded = most is not None and (most < self.n or self.others)
+        bounded = most is not None and (most < self.n or self.again)
         return most if bounded and most is not None else _UNBOUNDED
 
     def _others(self) -> Iterator[Entry]:
