@@ -328,18 +328,19 @@ class _Ways:
         elif op is _parser.BRANCH:
             found = [way for body in av[1] for way in self._of(body)]
         elif op in (_parser.MAX_REPEAT, _parser.MIN_REPEAT):
-            if all(way.is_plain for way in self._of(av[2])):
+            ways = self._of(av[2])
+            if all(way.is_plain for way in ways):
                 return []
-            raise self._refused("anchor", "a repeated group with an anchor in it is not supported")
+            kind = "lookahead" if any(way.conditions for way in ways) else "anchor"
+            raise self._refused(kind, f"{kind} is not supported in a repeated group")
         else:
             return []
         return [] if all(way.is_plain for way in found) else found
 
     def _joined(self, one: _Way, other: _Way) -> _Way:
         if (other.begins and (one.items or one.ends)) or (one.ends and other.items):
-            raise self._refused(
-                "anchor", "an anchor that is neither first nor last is not supported"
-            )
+            why = "an anchor that is neither first nor last is not supported"
+            raise self._refused("anchor", why)
         if one.items and other.conditions:
             raise self._refused("lookahead", "lookahead is not supported")
         return _Way(

@@ -41,7 +41,6 @@ begins where its first member does. Nodes of lower ranks are entered first."""
 State = tuple[Any, ...]
 """What matters of the members or items so far; each kind of container has its own."""
 
-
 node = partial(Node, are_compared=False)
 """A node of the net of a value: edges, may the value end here, length, rank."""
 END = node(tuple, True, 0, ITEM)
