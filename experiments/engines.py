@@ -108,7 +108,8 @@ class Engine:
 class Ours(Engine):
     """ "canonical" admits the tokenizer's own ids alone, "lift" any ids that spell the text.
 
-    within: at most so many ids, and the text is complete; order: of the members of objects.
+    within: at most so many ids, and the text is complete; order: of the members of objects;
+    loosen: keywords of schemas that are left out.
     """
 
     def __init__(
@@ -117,15 +118,17 @@ class Ours(Engine):
         method: Method = "canonical",
         within: int | None = None,
         order: Order = "schema",
+        loosen: Sequence[str] = (),
     ) -> None:
         self._tokenizer, self._method, self._within = tokenizer, method, within
         self._order: Order = order
+        self._loosen = loosen
 
     def prepare(self, regex: str) -> Begin:
         return self._beginning(constrain(self._tokenizer, regex, self._method))
 
     def prepare_schema(self, schema: str) -> Begin:
-        language = json_schema(schema, whitespace="spaced", order=self._order)
+        language = json_schema(schema, whitespace="spaced", order=self._order, loosen=self._loosen)
         return self._beginning(constrain(self._tokenizer, language, self._method))
 
     def _beginning(self, constraint: Constraint) -> Begin:
@@ -352,6 +355,7 @@ OURS: dict[str, Callable[[Tokenizer], Engine]] = {
     "within": lambda tokenizer: Ours(tokenizer, within=WITHIN),
     "lift": lambda tokenizer: Ours(tokenizer, "lift"),
     "any-order": lambda tokenizer: Ours(tokenizer, order="any"),
+    "loosened": lambda tokenizer: Ours(tokenizer, order="any", loosen=("uniqueItems",)),
 }
 PEERS: dict[str, type[Peer]] = {
     peer.name: peer for peer in (LLGuidance, GLRMask, XGrammar, OutlinesCore)
