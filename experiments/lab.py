@@ -125,7 +125,7 @@ def cluster(run: Run) -> Iterator[Submit]:
     import ray
 
     del run
-    paths = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    paths = os.pathsep.join([str(ROOT), *filter(None, sys.path)])
     ray.init(
         os.environ.get("RAY_ADDRESS"),
         ignore_reinit_error=True,
