@@ -208,7 +208,7 @@ KINDS = {
     ),
     "ban": Kind(lambda _: Ban(["ab", "cat"], ignore_case=True), banned),
     "spellings": Kind(
-        lambda t: Spellings(t, BAN), lambda s: [s.automaton(max_edges=3000).n_states], False
+        lambda t: Spellings(t, BAN), lambda s: [s.automaton(max_edges=10**6).n_states], False
     ),
     "matcher": Kind(_begun, along),
     "token automaton": Kind(_automaton, counted),
