@@ -179,7 +179,8 @@ BYTES = 64_000_000
 
 
 class BoundedMemo(Generic[K, V]):
-    """At most `BYTES` of entries that take about `entry_bytes` each. For any number of threads."""
+    """About `BYTES` of entries that take some `entry_bytes` each, and room for 64 at least. For any
+    number of threads."""
 
     def __init__(self, entry_bytes: int) -> None:
         self._most = max(64, BYTES // max(1, entry_bytes))

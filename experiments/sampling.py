@@ -30,9 +30,9 @@ class Text(NamedTuple):
 
 
 def fault(start: Matcher, ids: Sequence[int], ended: bool) -> int | None:
-    """The place of the first id that no canonical text has there, from 0 after the prompt; of an
-    end where none can end, how many ids there are; None if the text is canonical. start: a matcher
-    of all texts, after the prompt; ended: did the text end there, or was it cut off?
+    """The index of the first id that no canonical text has there; the number of ids, where no such
+    text may end; None if the text is canonical. start: a matcher of all texts, after the prompt;
+    ended: did the text end there, or was it cut off?
 
     A text that was cut off must only be the beginning of a canonical one, for more text could
     change how its last characters are divided (GPT-2 reads two line breaks as one token at the end
@@ -91,7 +91,7 @@ def sample(
 
 
 def draw(mass: Any, uniforms: Any) -> Any:
-    """int64 [n]: min { i : p(ids up to i) > number }; where rounding gives none, the last id that
+    """int64 [n]: min { i : p(ids up to i) > uniform }; where rounding gives none, the last id that
     adds anything; -1 where there is no mass. mass: float32 [n, V], not normalised, its sums are
     float64; uniforms: float64 [n, 1]."""
     torch = require("torch")
@@ -99,7 +99,7 @@ def draw(mass: Any, uniforms: Any) -> Any:
     total = until[:, -1:].contiguous()
     last = torch.searchsorted(until, total)
     found = torch.minimum(torch.searchsorted(until, uniforms * total, right=True), last)
-    return torch.where(total > 0, found, -1)[:, 0]  # not so for nan
+    return torch.where(total > 0, found, -1)[:, 0]  # nan is not above 0
 
 
 def padded(batch: Sequence[Sequence[int]]) -> dict[str, Any]:

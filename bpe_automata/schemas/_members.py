@@ -40,7 +40,7 @@ class Objects(Container[ObjectShape]):
     [0]     the entries in `once` whose members may come no more, as bits
     [1] [2] the least and the greatest number of distinct names so far, as far as they matter:
             a name that is not listed may be one that came before
-    [3]     1 if there was such a name, else 0
+    [3]     1 if `fewest` matters and there was such a name, else 0
     """
 
     begin = (0, 0, 0, 0)
@@ -197,7 +197,7 @@ class Objects(Container[ObjectShape]):
 
 
 def _indices(bits: int) -> Iterator[int]:
-    """In order."""
+    """The indices of the bits that are set, ascending."""
     while bits:
         yield (bits & -bits).bit_length() - 1
         bits &= bits - 1
