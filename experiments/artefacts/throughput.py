@@ -6,9 +6,7 @@ counts is the ratio within a round. The languages never end, and nothing else do
 have the same length. Masks are packed by the host while the model reads the last ids, and applied
 where the logits are.
 
-`throughput-gpu` is the same on a GPU, with longer rounds and larger batches, and with passes of the
-model of two kinds: launched kernel by kernel, as transformers has it, and as one graph, as
-inference engines have it (`experiments.graphed`).
+`throughput-gpu` is the same on a GPU, with longer rounds and larger batches.
 """
 
 from __future__ import annotations
@@ -23,7 +21,6 @@ import pandas as pd
 from bpe_automata import Constraint, constrain
 from bpe_automata._decoding.constraint import Method
 from experiments.batched import Drawn, drawn_uniforms, is_queued, sample_batch
-from experiments.graphed import Graphed
 from experiments.lab import Row
 from experiments.models import LoadedModel, opened
 from experiments.resources import timed
@@ -50,7 +47,6 @@ class Config:
     device: str = "auto"
     dtypes: tuple[str, ...] = ("bfloat16", "float32")
     batches: tuple[int, ...] = (1, 8, 64)
-    passes: tuple[str, ...] = ("launched",)
     languages: tuple[str, ...] = tuple(LANGUAGES)
     length: int = 6
     repeats: int = 6
@@ -61,7 +57,6 @@ ON_GPU = Config(
     device="cuda",
     dtypes=("bfloat16",),
     batches=(1, 8, 64, 256),
-    passes=("launched", "graph"),
     length=64,
     repeats=8,
 )
@@ -70,21 +65,14 @@ SMOKE = Config(dtypes=("bfloat16",), batches=(2,), languages=("records",), lengt
 
 def cells(config: Config) -> list[Row]:
     """All languages and methods take turns in one."""
-    return [
-        {"dtype": dtype, "passes": passes, "batch": batch}
-        for dtype in config.dtypes
-        for batch in config.batches
-        for passes in config.passes
-    ]
+    return [{"dtype": d, "batch": batch} for d in config.dtypes for batch in config.batches]
 
 
-def measure(config: Config, dtype: str, passes: str, batch: int) -> list[Row]:
+def measure(config: Config, dtype: str, batch: int) -> list[Row]:
     """A row for each language and method. In the first round the constraints are new; what is done
     once for a batch of this size is nobody's, under masks too."""
     loaded, first = opened(config.model, config.device, dtype), SEEDS * config.seed
-    model, length = loaded.model, len(loaded.prompt_ids(PROMPT)) + config.length
-    model = Graphed(model, length) if passes == "graph" else model
-    draw = partial(one_batch, loaded, model, batch, config.length)
+    draw = partial(one_batch, loaded, batch, config.length)
     pairs = [(language, method) for language in config.languages for method in COLORS]
     draw(None, first)
     for method in COLORS:
@@ -110,16 +98,11 @@ def constrained(loaded: LoadedModel, regex: str, method: Method) -> Constraint:
 
 
 def one_batch(
-    loaded: LoadedModel,
-    model: Any,
-    batch: int,
-    length: int,
-    constraint: Constraint | None,
-    seed: int,
+    loaded: LoadedModel, batch: int, length: int, constraint: Constraint | None, seed: int
 ) -> list[Drawn]:
     """The texts of one batch."""
     uniforms = drawn_uniforms(seed, batch, length)
-    return sample_batch(model, loaded.prompt_ids(PROMPT), [constraint] * batch, uniforms)
+    return sample_batch(loaded.model, loaded.prompt_ids(PROMPT), [constraint] * batch, uniforms)
 
 
 # What the rows say.
@@ -131,10 +114,8 @@ def summary(rows: pd.DataFrame) -> pd.DataFrame:
     each = zip(rows["free"], rows["constrained"], strict=True)
     ratios = [np.divide(free, own) for free, own in each]
     ends = [median_interval([*r]) or (r.min(), r.max()) for r in ratios]
-    graph = rows["passes"].where(rows["passes"] != "launched", "")
     ids = rows["batch"] * rows["length"]
     return rows.assign(
-        dtype=(rows["dtype"] + ", " + graph).str.removesuffix(", "),
         where=rows["device"].map({"cpu": "CPU", "cuda": "GPU"}),
         ratio=[np.median(r) for r in ratios],
         low=[low for low, _ in ends],

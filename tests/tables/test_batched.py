@@ -11,7 +11,6 @@ from bpe_automata import constrain
 from bpe_automata.sampling import decode
 from bpe_automata.testing import byte_level, small_tokenizer
 from experiments.batched import drawn_uniforms, sample_batch
-from experiments.graphed import Graphed
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
@@ -23,9 +22,6 @@ TOKENIZER = small_tokenizer(
 END = len(TOKENS)
 PROMPT = [0, 3]  # "a "
 REGEXES = [r"(abc|ca|bb){1,3}", r"[abc]{2}", r"a*b"]
-
-
-DEVICES = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
 
 
 def tiny():
@@ -103,18 +99,3 @@ def test_populations_have_the_distribution_of_the_model(logits_of, model):
     assert weights.mean() == pytest.approx(total, rel=0.1)
     assert sum(abs(shares[ids] - p / total) for ids, p in law.items()) / 2 < 0.04
     assert all(text.ended and text.log_weight == 0 for text in texts[-20:])
-
-
-@pytest.mark.parametrize("device", DEVICES)
-def test_passes_as_a_graph_draw_the_same(device):
-    """Slots of texts that have ended are given up in between."""
-    model = tiny().to(device)
-    constraint, uniforms = (
-        constrain(TOKENIZER, REGEXES[0], eos_ids=[END]),
-        drawn_uniforms(3, 20, 12),
-    )
-    graphed = Graphed(model, len(PROMPT) + 12)
-    for language in (constraint, None):
-        given = PROMPT, [language] * 20, uniforms
-        expected = sample_batch(model, *given, ends=[END])
-        assert sample_batch(graphed, *given, ends=[END]) == expected
