@@ -7,8 +7,12 @@ lets `$` stand before a last newline, and `.` for a carriage return.
 
 from __future__ import annotations
 
+import json
 import warnings
+from collections.abc import Callable
 from typing import Any
+
+import yaml
 
 from bpe_automata.errors import ArgumentError
 
@@ -40,6 +44,20 @@ class Verdicts:
         """The first thing that is wrong."""
         error = next(self._validator.iter_errors(value), None)
         return f"{error.message[:200]} (at {error.json_path})" if error else ""
+
+
+def checker(schema: Any, style: str) -> Callable[[str], str | None]:
+    """What is wrong with a text, or None. Raises ArgumentError for what is no schema."""
+    judge = Verdicts(with_patterns_for_python(schema))
+
+    def check(text: str) -> str | None:
+        try:
+            value = (json.loads if style == "json" else yaml.safe_load)(text)
+        except Exception as error:  # whatever a parser raises
+            return f"it cannot be read: {type(error).__name__}: {error}"[:200]
+        return None if judge.is_valid(value) else f"not valid: {judge.complaint(value)}"[:300]
+
+    return check
 
 
 # Patterns.

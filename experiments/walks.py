@@ -26,6 +26,11 @@ ASTRAY = 0.1
 """Share of random steps in a completion, for the nearest way may lead round in circles."""
 
 
+MOST_IDS, CANDIDATES = 80, 48
+"""How many ids of `random_ids` are chosen at random, at most; and among how many of a mask, drawn
+first, each is chosen by the state that it leads to."""
+
+
 class CannotFinishError(Exception):
     """A walk came to where nothing is allowed, or did not find acceptance; holds the ids."""
 
@@ -44,6 +49,35 @@ def walk(constraint: Constraint, rng: random.Random, most: int) -> tuple[list[in
         ids.append(token)
         state = engine.step(state, token)
     return ids, state
+
+
+def random_ids(constraint: Constraint, rng: random.Random) -> list[int]:
+    """A walk that ends. Where the masks leave a choice, each state of the automaton that can be
+    reached is alike likely, so that strings end and members come; after a random number of ids it
+    takes those that come nearest to the end. Raises CannotFinishError."""
+    engine = constraint.engine
+    ids = list[int]()
+    state, q = engine.initial(), constraint.dfa.start
+    for _ in range(rng.randrange(1, MOST_IDS + 1)):
+        allowed = readable(constraint, state)
+        if not len(allowed) or (engine.accepting(state) and rng.random() < 1 / 4):
+            break
+        if len(allowed) > CANDIDATES:
+            some = [rng.randrange(len(allowed)) for _ in range(CANDIDATES)]
+            short = _single_bytes(constraint.tokenizer)
+            allowed = np.union1d(allowed[some], allowed[np.isin(allowed, short)])
+        after = ends(constraint, allowed, ids, q)
+        q = int(rng.choice(np.unique(after).tolist()))
+        ids.append(int(rng.choice(allowed[after == q].tolist())))
+        state = engine.step(state, ids[-1])
+    return finish(constraint, ids, state, rng)
+
+
+def _single_bytes(tokenizer: Tokenizer) -> np.ndarray:
+    return tokenizer.derived(
+        "ids of one byte",
+        lambda made: np.flatnonzero([len(spelled) == 1 for spelled in made.spellings]),
+    )
 
 
 def readable(constraint: Constraint, state: Any) -> np.ndarray:

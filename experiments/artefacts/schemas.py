@@ -7,16 +7,24 @@ for the next one; engines that are slow do as many as they can in some time. An 
 if the tokenizer's own ids of its text pass the masks, and then the end; this package takes members
 in any order here. YAML files come with the schemas of SchemaStore: each is loaded, written again in
 the pinned style, and read under the masks.
+
+Last come random walks through the masks of schemas, as JSON and as YAML: some ids that the masks
+allow, up to 80, chosen with the seed, then under the same masks the way to the end. Each text is
+parsed, and validated with formats and with patterns translated for Python; its ids must be what the
+tokenizer's own `encode` gives.
 """
 
 from __future__ import annotations
 
 import json
+import random
 import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -31,7 +39,7 @@ from bpe_automata.errors import (
     InvalidSchemaError,
     UnsatisfiableSchemaError,
 )
-from bpe_automata.schemas import yaml_schema
+from bpe_automata.schemas import json_schema, yaml_schema
 from experiments import engines
 from experiments.engines import Begin, passes, refusals
 from experiments.inputs import (
@@ -46,15 +54,18 @@ from experiments.inputs import (
     yaml_cases,
     yaml_text,
 )
-from experiments.judge import Verdicts
+from experiments.judge import Verdicts, checker
 from experiments.lab import Row
 from experiments.resources import spent
 from experiments.show import Table, plain
 from experiments.statistics import quantile
+from experiments.walks import CannotFinishError, random_ids
 
 TITLE, TIMED = "Schemas: what compiles, and what is wrong", True
 PACKAGES = (*engines.PEERS, "jsonschema")
-OURS, JUDGE, YAML = "any-order", "jsonschema", "yaml"
+OURS, JUDGE, YAML, WALKS = "any-order", "jsonschema", "yaml", "walks"
+STYLES = {"json": "JSON", "yaml": "YAML"}
+KEPT = 5  # failures of the walks of one schema
 QUICK = (OURS, "llguidance")
 """Engines that are given the time for all schemas."""
 WARMING = {"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "number"}}}
@@ -63,7 +74,9 @@ LONGEST = 300  # ids of a file that are read
 
 @dataclass(frozen=True)
 class Config:
-    """n: schemas, none for all; longest: seconds of one; patience: of an engine that is slow."""
+    """n: schemas, none for all; longest: seconds of one; patience: of an engine that is slow;
+    walked: schemas of MaskBench with so many walks each, of which every fourth is walked as YAML,
+    and half as many again of SchemaStore."""
 
     engines: tuple[str, ...] = (*QUICK, "xgrammar", "outlines_core")
     tokenizer: str = "smollm2"
@@ -72,22 +85,27 @@ class Config:
     n: int | None = None
     longest: float = 30.0
     patience: float = 90.0
+    walked: int = 190
+    walks: int = 50
     seed: int = 0
 
 
-SMOKE = Config(QUICK, schemas=SMOKE_SCHEMAS, yaml_schemas=SMOKE_YAML)
+SMOKE = Config(QUICK, schemas=SMOKE_SCHEMAS, yaml_schemas=SMOKE_YAML, walked=6, walks=10)
 
 
 def cells(config: Config) -> list[Row]:
-    """The judge, the engines; each YAML schema."""
+    """The judge, the engines; each YAML schema; each schema that is walked, in a style."""
     files = [{"part": YAML, "name": row["id"]} for row in yaml_cases(config.yaml_schemas)]
-    return [{"part": part} for part in (JUDGE, *config.engines)] + files
+    walked = [{"part": WALKS, "name": name, "style": style} for name, style in schemas_of(config)]
+    return [{"part": part} for part in (JUDGE, *config.engines)] + files + walked
 
 
-def measure(config: Config, part: str, name: str = "") -> list[Row] | Row:
+def measure(config: Config, part: str, name: str = "", style: str = "") -> list[Row] | Row:
     """A row for each schema; accepted: of each instance."""
     if part == YAML:
         return of_files(config, name)
+    if part == WALKS:
+        return walked(config, name, style)
     cases, rows = cases_of(config), list[Row]()
     if part == JUDGE:
         return [{"name": case.id, "accepted": verdicts(case)} for case in cases]
@@ -219,6 +237,52 @@ def along(matcher: Matcher, tokenizer: Tokenizer, text: str) -> Iterator[float]:
         matcher.advance(token)
 
 
+# Random walks.
+
+
+@lru_cache(maxsize=1)
+def schemas_of(config: Config) -> dict[tuple[str, str], Any]:
+    """{(id, style): schema} in the order of the seed. Raises MissingFileError."""
+    cases = shuffled(schema_cases(config.schemas, "compact"), config.walked, config.seed)
+    stored = yaml_cases(config.yaml_schemas)
+    random.Random(config.seed).shuffle(stored)
+    found = {
+        (case.id, "json" if k % 4 else "yaml"): case.source["schema"]
+        for k, case in enumerate(cases)
+    }
+    return found | {(row["id"], "yaml"): row["schema"] for row in stored[: config.walked // 8]}
+
+
+def walked(config: Config, name: str, style: str) -> Row:
+    """Counts and failures, or why there are no walks."""
+    schema = schemas_of(config)[name, style]
+    try:
+        made = (yaml_schema if style == "yaml" else json_schema)(schema, order="schema")
+        check, tokenizer = checker(schema, style), tokenizer_of(config.tokenizer)
+        constraint = constrain(tokenizer, made.to_dfa(depth=3), added_tokens=False)
+        constraint.matcher()
+    except BpeAutomataError as error:
+        return {"why_not": f"{type(error).__name__}: {error}"[:300]}
+    rng = random.Random(f"{config.seed} {name} {style}")
+    texts, failures, n_ids = list[str](), list[Row](), 0
+    for _ in range(config.walks):
+        try:
+            ids = random_ids(constraint, rng)
+        except CannotFinishError as error:
+            failures.append({"why": "no way to the end", "text": "", "ids": error.args[0]})
+            continue
+        n_ids += len(ids)
+        text = tokenizer.decode(ids)
+        texts.append(text)
+        own = tokenizer.encode(text) == ids
+        why = check(text) if own else "its ids are not what encode gives"
+        if why is not None:
+            failures.append({"why": why, "text": text, "ids": ids})
+    counts = {"walks": config.walks, "different": len(set(texts)), "ids": n_ids}
+    counts |= {"characters": sum(map(len, texts)), "failed": len(failures)}
+    return counts | {"failures": failures[:KEPT]}
+
+
 # What the rows say.
 
 FIELDS = ["part", "name", "label", "status", "why", "compile", "first", "accepted"]
@@ -235,7 +299,7 @@ def judged(rows: pd.DataFrame) -> pd.DataFrame:
     """The rows of engines, with how many instances are valid, and invalid, and how many of each are
     judged otherwise."""
     truth = rows[rows["part"] == JUDGE].set_index("name")["accepted"]
-    found = rows[~rows["part"].isin([JUDGE, YAML])].copy()
+    found = rows[~rows["part"].isin([JUDGE, YAML, WALKS])].copy()
     empty = found["status"] == "empty"
     found["accepted"] = [
         said if isinstance(said, list) else [False] * len(truth[name]) if none else []
@@ -281,8 +345,30 @@ def files_of(rows: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame({"YAML": [*shown], "number": pd.Series([*shown.values()], dtype=object)})
 
 
+COUNTS = ["walks", "different", "ids", "characters", "failed"]
+
+
+def sums(rows: pd.DataFrame) -> pd.DataFrame:
+    """The sums by style, over the schemas that were walked."""
+    done = rows[rows["walks"].notna()].groupby("style")
+    return done[COUNTS].sum().astype(int).assign(schemas=done.size())[["schemas", *COUNTS]]
+
+
+def walks_of(rows: pd.DataFrame) -> list[Table]:
+    """A line for each style; every walk that failed."""
+    some = rows[rows["part"] == WALKS]
+    notes = f"{some['walks'].isna().sum()} schemas more were refused"
+    shown = sums(some).reset_index().rename(columns={"different": "different texts"})
+    found = [Table("Random walks through the masks of schemas", shown, {}, notes)]
+    wrong = some[some["walks"].notna()].explode("failures").dropna(subset="failures")
+    if len(wrong):
+        told = pd.DataFrame(wrong["failures"].tolist(), index=wrong.index)[["why", "text"]]
+        found.append(Table("Walks that failed", wrong[["name", "style"]].join(told).head(20)))
+    return found
+
+
 def tables(rows: pd.DataFrame) -> list[Table]:
-    """Engines; what they refuse; YAML; what this package judges wrongly."""
+    """Engines; what they refuse; YAML; walks; what this package judges wrongly."""
     rows = rows.reindex(columns=[*dict.fromkeys([*FIELDS, *rows])])
     found = judged(rows)
     refused = rows[rows["status"].notna() & (rows["status"] != "compiled")]
@@ -293,6 +379,7 @@ def tables(rows: pd.DataFrame) -> list[Table]:
         Table("Engines on MaskBench", engines_of(rows), {}, NOTES),
         Table("Not compiled, by keyword or message", why.groupby("engine").head(12)),
         Table("YAML schemas of SchemaStore, with files", files_of(rows)),
+        *walks_of(rows),
     ]
     wrong = found[(found["part"] == OURS) & (found["valid wrong"] + found["invalid wrong"] > 0)]
     columns = ["name", "status", "valid wrong", "invalid wrong"]
@@ -300,10 +387,15 @@ def tables(rows: pd.DataFrame) -> list[Table]:
 
 
 def numbers(rows: pd.DataFrame) -> dict[str, str]:
-    """What is said of engines, and of YAML."""
+    """What is said of engines, of YAML, and of walks."""
     shown, _, files, *_ = tables(rows)
     named = "; ".join(f"{what} {plain(n)}" for what, n in files.data.itertuples(index=False))
     columns = ["engine", "schemas", "compiled", "invalid accepted", "valid rejected"]
+    walks = sums(rows)
+    texts = " and ".join(
+        f"{of['walks']:,} {STYLES[str(style)]} texts of {of['schemas']} schemas"
+        for style, of in walks.iterrows()
+    )
     return {
         "schemas": f"""`python -m experiments schemas`: the schemas of MaskBench, with `jsonschema`
             as the judge ([tables](paper_figures/schemas.md)).
@@ -311,4 +403,7 @@ def numbers(rows: pd.DataFrame) -> dict[str, str]:
             {shown.lines(*columns, *shown.data.columns[-4:])}""",
         "schemas yaml": f"""Schemas of SchemaStore as YAML, with files that come with them: {named}
             ([table](paper_figures/schemas.md#yaml-schemas-of-schemastore-with-files)).""",
+        "walks": f"""`python -m experiments schemas` writes at random under the masks, too: {texts},
+            each parsed and validated. Wrong: {walks["failed"].sum()}
+            ([table](paper_figures/schemas.md#random-walks-through-the-masks-of-schemas)).""",
     }
