@@ -28,7 +28,7 @@ compiled yet, one process compiles most of them meanwhile, and not two the same 
 
 # Draws are the same each time, so that whoever clones this sees what CI saw; --long draws anew.
 hypothesis.settings.register_profile("default", deadline=None, derandomize=True)
-hypothesis.settings.register_profile("long", deadline=None, print_blob=True, max_examples=2000)
+hypothesis.settings.register_profile("long", deadline=None, print_blob=True, max_examples=1000)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -1,5 +1,5 @@
 """Whole random tokenizers, trained by `tokenizers`: each is refused with a typed error, or obeys
-every law. With --long on at least 300 different ones, otherwise on 30."""
+every law. With --long on at least 300 different ones, otherwise on 15."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def check(tokenizer, data, done):
 
 
 def test_trained_tokenizers_are_refused_or_obey_every_law(request, capsys):
-    census, least = Census(), 300 if request.config.getoption("--long") else 30
+    census, least = Census(), 300 if request.config.getoption("--long") else 15
 
     # A tokenizer takes minutes to shrink; the failing one is small as it is.
     phases = (Phase.explicit, Phase.reuse, Phase.generate)

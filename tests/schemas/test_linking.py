@@ -30,7 +30,7 @@ PERSON["$defs"]["person"]["properties"] = {
     "age": {"type": "integer", "minimum": 0},
     "friends": {"type": "array", "items": {"$ref": "#/$defs/person"}, "maxItems": 5},
 }
-LINE = {"type": "array", "items": {"enum": [0, 1]}, "minItems": 20_000, "maxItems": 20_001}
+LINE = {"type": "array", "items": {"enum": [0, 1]}, "minItems": 5_000, "maxItems": 5_001}
 
 
 # ---------------------------------------------------------------- laws
@@ -80,12 +80,12 @@ def test_masks_are_those_of_what_is_written_out(name, method):
                 first, second = one.matcher(prompt), other.matcher(prompt)
                 for _ in range(25):
                     ids = first.allowed_ids()
-                    assert list(ids) == list(second.allowed_ids())
+                    assert np.array_equal(ids, second.allowed_ids())
                     compared += 1
-                    text = [int(i) for i in ids if i not in one.eos_ids]
-                    if not text:
+                    text = np.setdiff1d(ids, one.eos_ids)
+                    if not len(text):
                         break
-                    chosen = rng.choice(text)
+                    chosen = int(rng.choice(text))
                     first.advance(chosen)
                     second.advance(chosen)
     assert compared > 100
@@ -115,9 +115,9 @@ def test_nothing_is_begun_that_has_no_end():
 
 def test_counts_are_as_large_as_they_like():
     found = json_schema(LINE, budget=Budget(max_states=200_000, max_seconds=100))
-    for n in (19_999, 20_000, 20_001, 20_002):
-        assert found.accepts(b"[" + b",".join([b"0"] * n) + b"]") == (n in (20_000, 20_001))
-    assert len(found.shortest()) == 2 * 20_000 + 1
+    for n in (4_999, 5_000, 5_001, 5_002):
+        assert found.accepts(b"[" + b",".join([b"0"] * n) + b"]") == (n in (5_000, 5_001))
+    assert len(found.shortest()) == 2 * 5_000 + 1
 
 
 @pytest.mark.parametrize("method", ["canonical", "lift"])
