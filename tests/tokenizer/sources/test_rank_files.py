@@ -48,7 +48,8 @@ def test_random_ranks_are_read_exactly(tokens, pattern, checked, reverse, normal
         ranks = {token: len(ranks) - 1 - rank for token, rank in ranks.items()}
     source = read(ranks, pattern, normalize="NFC" if normalize else None)
     encode = Encoder(source.description, "fancy-regex")
-    for text in [*checked, "<|end|>".join(checked[:3]), "<|end|>\u0338"]:
+    whole = [token.decode() for token in tokens]  # as a pretoken, also where no merges lead to it
+    for text in [*checked, *whole, "<|end|>".join(checked[:3]), "<|end|>\u0338"]:
         assert encode(text) == source.backend.encode(text)
     assert source.backend.encode_batch(checked) == list(map(source.backend.encode, checked))
 
