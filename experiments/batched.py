@@ -1,9 +1,9 @@
-"""Many texts at once from a causal LM: one prompt, keys and values kept, masks on the device.
+"""Many texts at once from a causal LM: keys and values kept, masks on the device.
 
     uniforms = drawn_uniforms(seed, 256, 64)
-    texts = sample_batch(loaded.model, prompt_ids, [constraint] * 256, uniforms)
+    texts = sample_batch(loaded.model, [prompt_ids] * 256, [constraint] * 256, uniforms)
 
-Each text has a constraint of its own (or None), a temperature, and a number in [0, 1) for each id:
+Each text has a prompt, a constraint (or None), a temperature, and a number in [0, 1) for each id:
 it is the text that `bpe_automata.sampling.decode` draws with these, but for the rounding of the
 model's own arithmetic, whatever else is in the batch. Texts of one `population` are weighed by the
 mass that their masks leave, and resampled on their way, as `bpe_automata.sampling.smc` does.
@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -32,7 +32,7 @@ from bpe_automata.sampling._logits import has_ended
 from bpe_automata.sampling._smc import resample
 from bpe_automata.sampling._weights import effective_sample_size, normalised
 from experiments.files import cache_name, require
-from experiments.sampling import draw
+from experiments.sampling import draw, padded
 
 Stop = Callable[[Sequence[int]], bool]
 
@@ -56,7 +56,7 @@ class Texts:
     def __init__(
         self,
         constraints: Sequence[Constraint | None],
-        prompt: Sequence[int],
+        prompts: Sequence[tuple[int, ...]],
         ends: Collection[int] = (),
         stop: Stop | None = None,
         pinned: bool = False,
@@ -64,9 +64,10 @@ class Texts:
         """ends, stop: of texts without a constraint; pinned: masks in memory that a GPU can copy
         from meanwhile."""
         torch, count, given = require("torch"), len(constraints), [*filter(None, constraints)]
-        starts = {id(one): one.matcher(prompt) for one in given}
+        start = cache(lambda constraint, prompt: constraint and constraint.matcher(prompt))
         self._constraints, self._stop = constraints, stop
-        self._matchers: list[Any] = [one and starts[id(one)].copy() for one in constraints]
+        starts = [*map(start, constraints, prompts)]
+        self._matchers: list[Any] = [made and made.copy() for made in starts]
         self.bits: Any = None
         self._ends = [frozenset(one.eos_ids if one else ends) for one in constraints]
         self.ids, self._whole = [list[int]() for _ in constraints], [False] * count
@@ -142,7 +143,7 @@ def drawn_uniforms(seed: int, n: int, length: int) -> np.ndarray:
 
 def sample_batch(
     model: Any,
-    prompt_ids: Sequence[int],
+    prompts: Sequence[Sequence[int]],
     constraints: Sequence[Constraint | None],
     uniforms: np.ndarray,
     *,
@@ -150,36 +151,39 @@ def sample_batch(
     ends: Collection[int] = (),
     stop: Stop | None = None,
     populations: Sequence[int] | None = None,
+    n_ids: int | None = None,
 ) -> list[Drawn]:
-    """A text for each constraint, all at once.
+    """A text for each prompt, all at once; prompts that are the same are read once.
 
     model: a causal LM of transformers in eval mode, on any device, in any dtype. constraints:
     followed from the state after the prompt, all over as many ids; None for what the model writes
-    on its own, until one of `ends` (any of its logits may be drawn if no text has a constraint,
-    those beyond the tokenizer's ids too) or until `stop` says so of its ids. uniforms: float64
-    [texts, longest]. temperatures: 1 if there are none; 0 takes the likeliest ids. populations: of
-    texts with a constraint the number of the population, -1 of those in none. Raises PromptError,
+    on its own, until one of `ends` or until `stop` says so of its ids. uniforms: float64 [texts,
+    longest]. temperatures: 1 if there are none; 0 takes the likeliest ids. populations: of texts
+    with a constraint the number of the population, -1 of those in none. n_ids: how many the
+    tokenizer has. A model may have more, which fill its matrices up to a round number and spell
+    nothing; the distribution is conditioned on none of them being drawn. Raises PromptError,
     LogitsError.
     """
-    if not prompt_ids:
+    if not all(prompts):
         raise PromptError("an empty prompt: the model needs at least one id to predict from")
-    queued, count = is_queued(model), len(constraints)
-    texts = Texts(constraints, prompt_ids, ends, stop, pinned=queued)
+    queued, count, begun = is_queued(model), len(constraints), [*map(tuple, prompts)]
+    texts = Texts(constraints, begun, ends, stop, pinned=queued)
     heats = np.ones(count) if temperatures is None else np.asarray(temperatures)
     groups = np.full(count, -1) if populations is None else np.asarray(populations)
     with require("torch").inference_mode(), ThreadPoolExecutor(1) as executor:
         beside = None if queued else executor
-        return Batch(model, prompt_ids, texts, uniforms, heats, groups, beside).run()
+        return Batch(model, begun, n_ids, texts, uniforms, heats, groups, beside).run()
 
 
 class Batch:
-    """One batch from its prompt to its end. executor: moves matchers on beside the model; None:
+    """One batch from its prompts to its end. executor: moves matchers on beside the model; None:
     this thread does, once the model has its work."""
 
     def __init__(
         self,
         model: Any,
-        prompt: Sequence[int],
+        prompts: Sequence[tuple[int, ...]],
+        n_ids: int | None,
         texts: Texts,
         uniforms: np.ndarray,
         heats: np.ndarray,
@@ -192,10 +196,14 @@ class Batch:
         self._uniforms = torch.from_numpy(uniforms).to(model.device)
         self._heats = torch.from_numpy(heats).to(model.device, torch.float32)[:, None]
         self._is_plain = bool((heats == 1).all())
-        read = model(input_ids=torch.tensor([list(prompt)], device=model.device), use_cache=True)
-        self._cache = read[cache_name()]
-        self._cache.batch_repeat_interleave(count)
-        self._logits = read.logits[:, -1].repeat(count, 1)
+        number = {prompt: k for k, prompt in enumerate(dict.fromkeys(prompts))}
+        inputs = padded([*number])
+        ids, own = (inputs[name].to(model.device) for name in ("input_ids", "attention_mask"))
+        self._is_padded, self._n_ids = not bool(own.all()), n_ids
+        self._cache: Any = None
+        self._own = own[:, :0]
+        self._read(ids, own)
+        self._move(np.array([number[prompt] for prompt in prompts]))
 
     def run(self) -> list[Drawn]:
         """Run to the end; the texts."""
@@ -221,11 +229,18 @@ class Batch:
         if self._executor is not None:
             read_texts = self._executor.submit(read_texts).result
         if not is_last:
-            read = self._model(
-                input_ids=ids[:, None], **{cache_name(): self._cache}, use_cache=True
-            )
-            self._logits = read.logits[:, -1]
+            self._read(ids[:, None], require("torch").ones_like(ids[:, None]))
         read_texts()
+
+    def _read(self, ids: Any, own: Any) -> None:
+        """The model reads ids, int64 [slots, n]; own: 0 where they are padding."""
+        self._own, more = require("torch").cat([self._own, own], 1), dict[str, Any]()
+        if self._is_padded:  # models are quicker where they are not told
+            places = (self._own.cumsum(1) - 1).clamp(min=0)[:, -ids.shape[1] :]
+            more = {"attention_mask": self._own, "position_ids": places}
+        more[cache_name()] = self._cache
+        read = self._model(input_ids=ids, **more, use_cache=True, logits_to_keep=1)
+        self._cache, self._logits = read[cache_name()], read.logits[:, -1, : self._n_ids]
 
     def _give_up_slots(self) -> None:
         """Of texts that have ended, once they are half of the batch; of a population, once all of
@@ -243,7 +258,7 @@ class Batch:
         """Keys, values and logits as they are at these slots, which are returned as a tensor."""
         chosen = require("torch").from_numpy(slots).to(self._model.device)
         self._cache.batch_select_indices(chosen)
-        self._logits = self._logits[chosen]
+        self._logits, self._own = self._logits[chosen], self._own[chosen]
         return chosen
 
     def _draw(self, step: int) -> Any:

@@ -1,32 +1,19 @@
 """What a model writes, and what it loses on what others wrote.
 
-`sample`: many texts at once without a constraint, each with a prompt and a temperature of its own;
-a batch is as wide as all temperatures together, for on a CPU a step of a wide batch costs hardly
-more than one of a narrow batch. `fault`: are their ids the tokenizer's own? `losses`, `id_losses`:
-of texts, and of ids, after others.
+`draw`: ids by numbers; `fault`: are the ids of a text the tokenizer's own? `losses`, `id_losses`:
+of texts, and of ids, after others. Texts are drawn by `experiments.batched`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from bpe_automata import Matcher
-from bpe_automata.errors import PromptError
-from experiments.files import cache_name, require
+from experiments.files import require
 from experiments.models import LoadedModel
-
-Settle: TypeAlias = Callable[[int, Any, Any], Any]
-"""(step, masses [n, V], int64 [n] the ids that were drawn) -> int64 [n], the ids to take."""
-
-
-class Text(NamedTuple):
-    """ids: without what ended it; ended: by one of the ids that end a text, not by the length."""
-
-    ids: tuple[int, ...]
-    ended: bool
 
 
 def fault(start: Matcher, ids: Sequence[int], ended: bool) -> int | None:
@@ -44,50 +31,6 @@ def fault(start: Matcher, ids: Sequence[int], ended: bool) -> int | None:
             return place
         matcher.advance(token)
     return len(ids) if ended and not matcher.is_accepting else None
-
-
-def sample(
-    model: Any,
-    prompts: Sequence[Sequence[int]],
-    which: Sequence[int],
-    temperatures: Sequence[float],
-    uniforms: np.ndarray,
-    ends: Collection[int],
-    n_ids: int | None = None,
-    settle: Settle | None = None,
-) -> list[Text]:
-    """A text for each of `which`, numbers of prompts, at its temperature (over 0).
-
-    uniforms: float64 [n, tokens] in [0, 1), one for each id that is drawn, so that a text hangs on
-    its own alone (but for the rounding of the model's arithmetic). ends: ids that end a
-    text. n_ids: how many the tokenizer has. A model may have more, which fill its matrices up to a
-    round number and spell nothing; the distribution is conditioned on none of them being drawn.
-    settle: has the last word on each id. Raises PromptError for an empty prompt.
-    """
-    torch = require("torch")
-    if not all(prompts):
-        raise PromptError("an empty prompt: the model needs at least one id to predict from")
-    divisors = torch.tensor(temperatures, dtype=torch.float32, device=model.device)[:, None]
-    thrown = torch.from_numpy(uniforms).to(model.device)
-    found: list[list[int]] = [[] for _ in which]
-    ended = [False] * len(which)
-    with torch.inference_mode():
-        logits, cache, inputs = _begun(model, prompts, which)
-        for step in range(uniforms.shape[1]):
-            mass = torch.softmax(logits[:, :n_ids] / divisors, 1)
-            ids = draw(mass, thrown[:, step : step + 1])
-            if settle is not None:
-                ids = settle(step, mass, ids)
-            for k, token in enumerate(ids.tolist()):
-                if not ended[k]:
-                    ended[k] = token in ends
-                    found[k] += [] if ended[k] else [token]
-            if all(ended) or step + 1 == uniforms.shape[1]:
-                break
-            inputs = _next(inputs, ids)
-            read = model(**inputs, **{cache_name(): cache}, use_cache=True)
-            logits = read.logits[:, -1].float()
-    return [Text(tuple(ids), end) for ids, end in zip(found, ended, strict=True)]
 
 
 def draw(mass: Any, uniforms: Any) -> Any:
@@ -113,31 +56,6 @@ def padded(batch: Sequence[Sequence[int]]) -> dict[str, Any]:
         "input_ids": torch.tensor([[0] * (width - len(each)) + list(each) for each in batch]),
         "attention_mask": own,
         "position_ids": (own.cumsum(1) - 1).clamp(min=0),
-    }
-
-
-def _begun(
-    model: Any, prompts: Sequence[Sequence[int]], which: Sequence[int]
-) -> tuple[Any, Any, dict[str, Any]]:
-    """(float32 [n, V] logits after the prompts, the cache, the inputs so far), for each of `which`;
-    each prompt is read once."""
-    torch = require("torch")
-    inputs = {name: values.to(model.device) for name, values in padded(prompts).items()}
-    read = model(**inputs, use_cache=True, logits_to_keep=1)
-    chosen = torch.tensor(list(which), device=model.device)
-    read[cache_name()].batch_select_indices(chosen)
-    logits = read.logits[:, -1].float()[chosen]
-    return logits, read[cache_name()], {name: each[chosen] for name, each in inputs.items()}
-
-
-def _next(inputs: dict[str, Any], ids: Any) -> dict[str, Any]:
-    """What the model reads of one more id for each text."""
-    torch = require("torch")
-    mask = inputs["attention_mask"]
-    return {
-        "input_ids": ids[:, None],
-        "attention_mask": torch.cat([mask, mask.new_ones(len(mask), 1)], 1),
-        "position_ids": inputs["position_ids"][:, -1:] + 1,
     }
 
 

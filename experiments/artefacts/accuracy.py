@@ -107,7 +107,7 @@ def measure(config: Config, model: str, request: str) -> list[Row]:
     each = [k for k, of in enumerate(asked) for _ in range(copies.get(of.method, 1))]
     texts = sample_batch(
         loaded.model,
-        prompt,
+        [prompt] * len(each),
         [constraints.get((asked[k].method.removesuffix(" SMC"), asked[k].style)) for k in each],
         np.stack([uniforms(config, request, asked[k].take, j) for j, k in enumerate(each)]),
         temperatures=[0 if asked[k].take is None else config.temperature for k in each],

@@ -1,14 +1,13 @@
 """Does the tokenizer's own tokenization improve what a model writes freely?
 
 For each model, temperature and prompt two texts: a free one, and a canonical one under a constraint
-that allows every text, in the tokenizer's own ids alone. They are drawn with the same random
-numbers: an id that the mask forbids gives way to one that is drawn from what the mask leaves, with
-a number of its own,
+that allows every text, in the tokenizer's own ids alone. The first id that the mask forbids gives
+way to one that is drawn from what the mask leaves, with a number of its own,
 
     p(i) + p(forbidden) p(i) / p(allowed) = p(i) / p(allowed)
 
-so the canonical text has the distribution that the mask gives it, and differs from the free one
-only from the first forbidden id on. Where none was drawn the two are one text.
+and so does all that follows. The canonical text has the distribution that the mask gives it, and
+differs from the free one only from there on. Where no such id was drawn the two are one text.
 
 Prompts are beginnings of passages, and the unit of all intervals. Texts are judged by their loss
 after the prompt, as each model reads them in ids of its own tokenizer's `encode`: the other model
@@ -20,7 +19,7 @@ from __future__ import annotations
 
 import codecs
 import zlib
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, NamedTuple
@@ -28,13 +27,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from bpe_automata import Matcher, Tokenizer, constrain
-from bpe_automata.errors import LogitsError
-from experiments.files import require
+from bpe_automata import Tokenizer, constrain
+from experiments.batched import Drawn, sample_batch
 from experiments.lab import Row
 from experiments.models import GEMMA, SMOLLM2, LoadedModel, notes_on, opened, special_ids
 from experiments.passages import KINDS, UNSPACED, beginning, passages
-from experiments.sampling import Text, draw, fault, losses, sample
+from experiments.sampling import fault, losses
 from experiments.show import Format, Table, fixed, interval, markdown, percent
 from experiments.statistics import bootstrap, weighted_mean
 
@@ -79,9 +77,8 @@ def measure(config: Config, source: str, kind: str) -> list[Row]:
     wanted = [(t, k) for t in config.temperatures for k in range(len(prompts))]
     seeds = [zlib.crc32(f"{config.seed} {source} {kind} {t:g} {k}".encode()) for t, k in wanted]
     numbers_ = np.stack([np.random.default_rng(seed).random((config.ids, 2)) for seed in seeds])
-    which, temperatures = [k for _, k in wanted], [t for t, _ in wanted]
     rows = list[Row]()
-    pairs = drawn_pairs(loaded, ids, which, temperatures, numbers_)
+    pairs = drawn_pairs(loaded, [ids[k] for _, k in wanted], [t for t, _ in wanted], numbers_)
     for (temperature, k), pair in zip(wanted, pairs, strict=True):
         row: Row = {"model": loaded.name, "temperature": temperature, "prompt": k}
         row |= {"passage": prompts[k], "changed": pair.fork is not None}
@@ -117,80 +114,39 @@ class Pair(NamedTuple):
     """fork: the place of the first id that the mask forbade, of all that were drawn; None where it
     forbade none, and both texts are one."""
 
-    free: Text
-    canonical: Text
+    free: Drawn
+    canonical: Drawn
     fork: int | None
-
-
-class Mask:
-    """Has the last word on the ids of a batch: see above."""
-
-    def __init__(
-        self, matchers: dict[int, Matcher], uniforms: np.ndarray, ends: Collection[int]
-    ) -> None:
-        """matchers: by the number of their text; uniforms: float64 [texts, ids]."""
-        self.matchers, self._uniforms, self._ends = matchers, uniforms, ends
-
-    def __call__(self, step: int, mass: Any, ids: Any) -> Any:
-        torch, tokens = require("torch"), ids.tolist()
-        refused = [k for k, matcher in self.matchers.items() if not matcher.allows(tokens[k])]
-        if refused:
-            allowed = np.stack([self.matchers[k].mask() for k in refused])
-            left = mass[refused] * torch.from_numpy(allowed).to(mass.device)
-            if not bool((left.sum(1) > 0).all()):
-                raise LogitsError("the model gives no mass to any id that is allowed")
-            uniforms = torch.from_numpy(self._uniforms[refused, step, None]).to(mass.device)
-            ids = ids.clone()
-            ids[refused] = draw(left, uniforms)
-            tokens = ids.tolist()
-        for k in list(self.matchers):
-            self.matchers[k].advance(tokens[k])
-            if tokens[k] in self._ends:
-                del self.matchers[k]
-        return ids
 
 
 def drawn_pairs(
     loaded: LoadedModel,
     prompts: Sequence[Sequence[int]],
-    which: Sequence[int],
     temperatures: Sequence[float],
     uniforms: np.ndarray,
 ) -> list[Pair]:
-    """A pair after each of `which`, numbers of prompts. uniforms: float64 [texts, ids, 2], for an
-    id and for the one in its place. The canonical text is drawn from the fork on, so that rounding
-    cannot make it another one before that."""
-    n_ids, ends = loaded.tokenizer.n_ids, sorted(special_ids(loaded))
-    constraint = constrain(loaded.tokenizer, r"(?s:.*)", "canonical", ends)
-    starts = [constraint.matcher(prompt) for prompt in prompts]
-    first = uniforms[:, :, 0]
-    free = sample(loaded.model, prompts, which, temperatures, first, ends, n_ids)
-    forks = [fault(starts[k], *text) for k, text in zip(which, free, strict=True)]
-    rows = [row for row, place in enumerate(forks) if place is not None]
-    made: dict[int, Text] = {}
-    if rows:
-        begun = [free[row].ids[: forks[row]] for row in rows]
-        matchers = {k: starts[which[row]].copy() for k, row in enumerate(rows)}
-        later = np.zeros((len(rows), *uniforms.shape[1:]))
-        for k, row in enumerate(rows):
-            later[k, : uniforms.shape[1] - len(begun[k])] = uniforms[row, len(begun[k]) :]
-            for token in begun[k]:
-                matchers[k].advance(token)
-        rests = sample(
-            loaded.model,
-            [[*prompts[which[row]], *ids] for row, ids in zip(rows, begun, strict=True)],
-            range(len(rows)),
-            [temperatures[row] for row in rows],
-            later[:, :, 0],
-            ends,
-            n_ids,
-            Mask(matchers, later[:, :, 1], ends),
-        )
-        for row, ids, rest in zip(rows, begun, rests, strict=True):
-            left = uniforms.shape[1] - len(ids)
-            is_whole = rest.ended and len(rest.ids) < left
-            made[row] = Text((*ids, *rest.ids[:left]), is_whole)
-    return [Pair(text, made.get(row, text), forks[row]) for row, text in enumerate(free)]
+    """A pair after each prompt. uniforms: float64 [texts, ids, 2], for the ids of free texts, and
+    for those with which canonical texts go on from the fork."""
+    ends, most = sorted(special_ids(loaded)), uniforms.shape[1]
+    every = constrain(loaded.tokenizer, r"(?s:.*)", "canonical", ends)
+    options: Row = {"ends": ends, "n_ids": loaded.tokenizer.n_ids}
+    none, first = [None] * len(prompts), uniforms[:, :, 0]
+    free = sample_batch(loaded.model, prompts, none, first, temperatures=temperatures, **options)
+    forks = [fault(every.matcher(p), t.ids, t.ended) for p, t in zip(prompts, free, strict=True)]
+    pairs = [Pair(text, text, fork) for text, fork in zip(free, forks, strict=True)]
+    changed = [k for k, fork in enumerate(forks) if fork is not None]
+    if not changed:
+        return pairs
+    begun = [(*prompts[k], *free[k].ids[: forks[k]]) for k in changed]
+    heats, masks = [temperatures[k] for k in changed], [every] * len(changed)
+    rests = sample_batch(
+        loaded.model, begun, masks, uniforms[changed, :, 1], temperatures=heats, **options
+    )
+    for k, rest in zip(changed, rests, strict=True):
+        ids = (*free[k].ids[: forks[k]], *rest.ids)
+        whole = Drawn(ids[:most], rest.ended and len(ids) < most, 0.0)
+        pairs[k] = pairs[k]._replace(canonical=whole)
+    return pairs
 
 
 # What the rows say.

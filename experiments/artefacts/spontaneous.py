@@ -22,9 +22,10 @@ import numpy as np
 import pandas as pd
 
 from bpe_automata import Tokenizer, constrain
+from experiments.batched import sample_batch
 from experiments.lab import Row
 from experiments.models import GEMMA, SMOLLM2, notes_on, opened, special_ids
-from experiments.sampling import fault, sample
+from experiments.sampling import fault
 from experiments.show import MODELS, Figure, Table, interval, panels
 from experiments.statistics import estimate, weighted_mean
 
@@ -71,14 +72,14 @@ def measure(config: Config, source: str, kind: str) -> list[Row]:
     wanted = [(t, k) for t in config.temperatures for k in range(config.texts)]
     seeds = [zlib.crc32(f"{config.seed} {source} {kind} {t:g} {k}".encode()) for t, k in wanted]
     which = [k % len(prompts) for _, k in wanted]
-    texts = sample(
+    texts = sample_batch(
         loaded.model,
-        prompts,
-        which,
-        [temperature for temperature, _ in wanted],
+        [prompts[k] for k in which],
+        [None] * len(which),
         np.stack([np.random.default_rng(seed).random(config.ids) for seed in seeds]),
-        special_ids(loaded),
-        loaded.tokenizer.n_ids,
+        temperatures=[temperature for temperature, _ in wanted],
+        ends=special_ids(loaded),
+        n_ids=loaded.tokenizer.n_ids,
     )
     every = constrain(loaded.tokenizer, r"(?s:.*)", eos_ids=(), added_tokens=True)
     starts = [every.matcher(ids) for ids in prompts]

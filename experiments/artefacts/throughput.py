@@ -101,8 +101,8 @@ def one_batch(
     loaded: LoadedModel, batch: int, length: int, constraint: Constraint | None, seed: int
 ) -> list[Drawn]:
     """The texts of one batch."""
-    uniforms = drawn_uniforms(seed, batch, length)
-    return sample_batch(loaded.model, loaded.prompt_ids(PROMPT), [constraint] * batch, uniforms)
+    uniforms, prompts = drawn_uniforms(seed, batch, length), [loaded.prompt_ids(PROMPT)] * batch
+    return sample_batch(loaded.model, prompts, [constraint] * batch, uniforms)
 
 
 # What the rows say.

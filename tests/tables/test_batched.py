@@ -48,7 +48,9 @@ def test_each_text_is_the_one_of_decode(model, logits_of, regexes):
     constraints = [constrain(TOKENIZER, r, m, eos_ids=[END]) for r, m in kinds for _ in range(8)]
     heats = [(1.0, 0.7, 1.3, 0.0)[k % 4] for k in range(len(constraints))]
     uniforms = drawn_uniforms(5, len(constraints), 6)
-    found = sample_batch(model, PROMPT, constraints, uniforms, temperatures=heats)
+    found = sample_batch(
+        model, [PROMPT] * len(kinds) * 8, constraints, uniforms, temperatures=heats
+    )
     for k, text in enumerate(found):
         rng, options = np.random.default_rng((5, k)), {"max_new_tokens": 6, "temperature": heats[k]}
         expected = decode(logits_of, constraints[k], PROMPT, seed=rng, **options)
@@ -61,7 +63,7 @@ def test_each_text_is_the_one_of_decode(model, logits_of, regexes):
 def test_without_a_constraint_ids_are_those_of_the_model_and_of_the_numbers(model):
     """Any of its logits may be drawn, those beyond the tokenizer's ids too."""
     uniforms = drawn_uniforms(0, 200, 2)
-    found = sample_batch(model, PROMPT, [None] * 200, uniforms, ends=[END])
+    found = sample_batch(model, [PROMPT] * 200, [None] * 200, uniforms, ends=[END])
     for text, numbers in zip(found, uniforms, strict=True):
         ids = drawn_by_hand(model, PROMPT, numbers[: len(text.ids) + text.ended])
         assert ids == [*text.ids, *[END] * text.ended]
@@ -72,9 +74,10 @@ def test_a_text_without_a_constraint_ends_where_it_is_stopped(model):
     """Beside others, whose masks leave it all ids of the tokenizer."""
     constraints = [None, constrain(TOKENIZER, REGEXES[2], eos_ids=[END])] * 10
     uniforms = drawn_uniforms(1, 20, 8)
-    found = sample_batch(model, PROMPT, constraints, uniforms, stop=lambda ids: len(ids) == 3)
+    prompts = [PROMPT] * 20
+    found = sample_batch(model, prompts, constraints, uniforms, stop=lambda ids: len(ids) == 3)
     assert all(len(text.ids) == 3 and text.ended for text in found[::2])
-    alone = sample_batch(model, PROMPT, constraints[1:2] * 10, uniforms[1::2])
+    alone = sample_batch(model, [PROMPT] * 10, constraints[1:2] * 10, uniforms[1::2])
     assert found[1::2] == alone
 
 
@@ -91,7 +94,8 @@ def test_populations_have_the_distribution_of_the_model(logits_of, model):
     total, n, size = sum(law.values()), 40, 64
     groups = [*np.repeat(np.arange(n), size).tolist(), *[-1] * 20]
     uniforms = drawn_uniforms(2, len(groups), 9)
-    texts = sample_batch(model, PROMPT, [constraint] * len(groups), uniforms, populations=groups)
+    given = [PROMPT] * len(groups), [constraint] * len(groups), uniforms
+    texts = sample_batch(model, *given, populations=groups)
     weights = np.exp([text.log_weight for text in texts[:-20]])
     shares = dict.fromkeys(law, 0.0)
     for text, weight in zip(texts, weights / weights.sum(), strict=False):

@@ -12,7 +12,8 @@ from tiny import drawn_by_hand, loaded_model, next_logits
 from bpe_automata import constrain
 from bpe_automata.testing import byte_level, small_tokenizer
 from experiments.artefacts.free_text import drawn_pairs
-from experiments.sampling import fault, losses, sample
+from experiments.batched import sample_batch
+from experiments.sampling import fault, losses
 
 MERGES = [("a", "b"), ("Ġ", "a"), ("Ġ", "Ġ"), ("b", "a"), ("Ã", "©")]
 TOKENIZER = small_tokenizer(
@@ -37,7 +38,8 @@ def pairs(tiny):
     which = [k % 3 for k in range(90)]
     heats = [(0.7, 1.3)[k % 2] for k in range(90)]
     numbers = np.random.default_rng(1).random((90, 5, 2))
-    return list(zip(which, drawn_pairs(tiny, PROMPTS, which, heats, numbers), strict=True))
+    prompts = [PROMPTS[k] for k in which]
+    return list(zip(which, drawn_pairs(tiny, prompts, heats, numbers), strict=True))
 
 
 @pytest.mark.parametrize("prompt", ["", "a "])
@@ -63,7 +65,8 @@ def test_texts_follow_the_distribution_of_one_pass_for_each_id(tiny):
     model, end = tiny.model, tiny.eos_ids[0]
     prompts, temperatures = [[1, 2, 3, 4, 5], [6, 0]], [0.8, 1.4, 1.0]
     which, drawn = [0, 1, 1], np.random.default_rng(0).random((3, 6))
-    found = sample(model, prompts, which, temperatures, drawn, ends={end})
+    given = [prompts[k] for k in which], [None] * 3, drawn
+    found = sample_batch(model, *given, temperatures=temperatures, ends={end})
     for k, text in enumerate(found):
         numbers = drawn[k][: len(text.ids) + text.ended]
         ids = drawn_by_hand(model, prompts[which[k]], numbers, temperatures[k])
@@ -74,9 +77,9 @@ def test_the_mask_changes_a_text_iff_it_is_not_canonical(pairs):
     starts = [ALL_TEXTS.matcher(prompt) for prompt in PROMPTS]
     changed = 0
     for which, (free, canonical, fork) in pairs:
-        assert fork == fault(starts[which], *free)
+        assert fork == fault(starts[which], free.ids, free.ended)
         assert (free == canonical) == (fork is None)
-        assert fault(starts[which], *canonical) is None
+        assert fault(starts[which], canonical.ids, canonical.ended) is None
         if fork is not None:
             changed += 1
             assert free.ids[:fork] == canonical.ids[:fork]
