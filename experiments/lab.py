@@ -2,7 +2,7 @@
 `experiments/artefacts`.
 
     Config, SMOKE            frozen dataclass, its fields are options; one that takes seconds
-    TITLE                    of its page
+    TITLE                    of its page, which begins with what the module says of itself
     TIMED, LONG              (optional) nothing may run beside a cell; `all` measures it with --long
     ON_GPU                   (optional) the Config of NAME-gpu: the same, measured on a GPU
     cells(config)            -> dicts: what is measured, each by itself
@@ -270,7 +270,8 @@ def write(name: str, module: Any, manifest: Row, rows: list[Row], run: Run, is_p
     if found.empty:
         raise MissingFileError(f"nothing was measured. {said}")
     tables, drawings = module.tables(found), getattr(module, "figure", lambda _: ())(found)
-    parts = [f"# {module.TITLE}\n", *[f"{said}\n"] * bool(len(bad))]
+    about = (module.__doc__ or "").strip()
+    parts = [f"# {module.TITLE}\n", f"{about}\n", *[f"{said}\n"] * bool(len(bad))]
     if not manifest.get("complete", True):  # older rows say so; now a cell without any is a failure
         parts.append("Incomplete: some rows are missing.\n")
     home.mkdir(parents=True, exist_ok=True)

@@ -16,7 +16,7 @@ import platform
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -31,17 +31,6 @@ from experiments.files import package_file, require
 SMOLLM2, GEMMA = "smollm2", "gemma-3-270m"
 LABELS = {SMOLLM2: "SmolLM2", GEMMA: "Gemma-3"}
 NAMES = {SMOLLM2: "SmolLM2-135M-Instruct (Q4_1)", GEMMA: "Gemma-3-270m (Q4_K_M)"}
-NOTES = {
-    SMOLLM2: (
-        "Weights: Q4_1 (4 bits), dequantized to float32. Quantization costs this model visible "
-        "quality; the numbers are those of the quantized model."
-    ),
-    GEMMA: (
-        "Weights: Q4_K_M (4 to 8 bits), dequantized to float32; a base model, not one for chat. "
-        "Quantization costs visible quality; the numbers are those of the quantized model."
-    ),
-}
-"""What a reader of a model's numbers must know."""
 _LAYOUTS = {SMOLLM2: 2, GEMMA: 1}
 """Of the folders: they go up with what is written into them."""
 
@@ -50,13 +39,12 @@ _LAYOUTS = {SMOLLM2: 2, GEMMA: 1}
 class LoadedModel:
     """A causal LM with its tokenizer.
 
-    model: of transformers, in eval mode on `device`; note: see `NOTES`; eos_ids: ids that end a
-    text; start_ids: what the model was trained to see before each text; instruct: was it trained on
-    chats? Of models that are not packaged: does their tokenizer have a chat template?
+    model: of transformers, in eval mode on `device`; eos_ids: ids that end a text; start_ids: what
+    the model was trained to see before each text; instruct: was it trained on chats? Of models that
+    are not packaged: does their tokenizer have a chat template?
     """
 
     name: str
-    note: str
     model: Any
     tokenizer: Tokenizer
     eos_ids: tuple[int, ...]
@@ -72,11 +60,6 @@ class LoadedModel:
 def label(source: object) -> str:
     """What a model is called in tables and figures."""
     return LABELS.get(str(source), str(source))
-
-
-def notes_on(sources: Iterable[str]) -> str:
-    """The `NOTES` on some models, as paragraphs."""
-    return "\n\n".join(f"{label(name)}: {NOTES[name]}" for name in sources if name in NOTES)
 
 
 @lru_cache(maxsize=4)
@@ -106,8 +89,8 @@ def opened(source: str, device: str, dtype: str) -> LoadedModel:
     model = load_causal_lm(folder, getattr(torch, dtype)).to(device).eval()
     ends = model.generation_config.eos_token_id
     eos_ids = tuple(ends) if isinstance(ends, list) else () if ends is None else (ends,)
-    name, note = NAMES.get(source, source), NOTES.get(source, "")
-    return LoadedModel(name, note, model, tokenizer, eos_ids, device, start_ids, instruct)
+    name = NAMES.get(source, source)
+    return LoadedModel(name, model, tokenizer, eos_ids, device, start_ids, instruct)
 
 
 def _first_ids(folder: Path) -> tuple[int, ...]:

@@ -10,9 +10,10 @@ A model writes the arguments of a call, for requests of BFCL whose right argumen
   one text that ended is taken by its weight.
 
 Each writes once with the likeliest ids, but for populations, which are always drawn, and several
-times with drawn ones. The likeliest ids are taken in compact JSON, too: what a tokenizer makes of a
-style may be tokens that a model has hardly seen. Requests are asked in plain text, with an example
-before them: in its chat format SmolLM2 answers most of them with prose or with Python.
+times with drawn ones (at temperature 0.7; a free answer is asked for three times at most, and a
+population has 8 texts). The likeliest ids are taken in compact JSON, too: what a tokenizer makes of
+a style may be tokens that a model has hardly seen. Requests are asked in plain text, with an
+example before them: in its chat format SmolLM2 answers most of them with prose or with Python.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from experiments import bfcl, show
 from experiments.batched import Drawn, sample_batch
 from experiments.bfcl import Request
 from experiments.lab import Row
-from experiments.models import GEMMA, SMOLLM2, LoadedModel, label, notes_on, opened, special_ids
+from experiments.models import GEMMA, SMOLLM2, LoadedModel, label, opened, special_ids
 from experiments.statistics import estimate, weighted_mean
 
 TITLE, LONG = "How often the arguments of a function call are right", True
@@ -221,24 +222,17 @@ def tables(rows: pd.DataFrame) -> list[show.Table]:
         "own ids": show.percent(),
     }
     formats["p (corrected)"] = show.small
-    note = f"""{rows["request"].nunique()} requests of BFCL with short prompts and answers
-        (`experiments.bfcl`); right: as its checker judges, in per cent; valid: JSON under the
-        function's schema; intervals: 95 %, bootstrap of requests
+    note = f"""{rows["request"].nunique()} requests with short prompts and answers; right: as BFCL's
+        checker judges, in per cent; valid: JSON under the function's schema; intervals: 95 %,
+        bootstrap of requests
 
         unfinished: cut off at {rows["ids"].max():.0f} ids, and counted as wrong; of the finished:
-        right ones. More room might make more of them right
+        right ones; own ids: those of finished answers are the tokenizer's own
 
-        less the lift: right answers, on the same requests; p: of the signs of the requests'
-        differences ({FLIPS:,} flips), times how many there are in the table (Bonferroni)
+        less the lift: on the same requests; p: of the signs of the differences ({FLIPS:,} flips),
+        times their number (Bonferroni)
 
-        drawn: {rows["take"].nunique()} answers to each request, which count as one in intervals; by
-        default at temperature 0.7, a free one that is not valid is asked for again, twice at most,
-        and a population has 8 texts
-
-        style: of the JSON that is allowed; the example in the prompt is spaced. Own ids: finished
-        answers in the tokenizer's own ids
-
-        {notes_on(rows["model"].unique())}"""
+        drawn: {rows["take"].nunique()} answers to each request, which count as one in intervals"""
     return [show.Table(TITLE, found, formats, note)]
 
 

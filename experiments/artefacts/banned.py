@@ -5,7 +5,8 @@ Rollback Mechanism to Restrict LLM from Generating Banned Words" (2024), whose c
 bans `talk`, `listen` and `fuck you` after the prompt `Can we talk?`. Then random lists over the
 tokenizer's own vocabulary, with a model that is drawn to the banned words. SmolLM2, much smaller
 than the article's model, seldom says them there, so a second prompt is ours. All texts are looked
-through for banned words by plain string search.
+through for banned words by plain string search. The modes are timed one after the other, in an
+order that rotates, the prompt read before the clock starts, nothing shared.
 """
 
 from __future__ import annotations
@@ -81,8 +82,8 @@ def measure(
         banned, ids = ban_of(WORDS, ban), loaded.prompt_ids(PROMPTS[prompt])
         drawing: Row = {"temperature": 0.0, "max_new_tokens": config.new_ids}
         made = Spellings(tokenizer, banned).automaton()
-        said: Row = {"model": loaded.name, "note": loaded.note}
-        said["spellings"] = [made.n_states, made.n_transitions, float(made.total())]
+        size = [made.n_states, made.n_transitions, float(made.total())]
+        said: Row = {"model": loaded.name, "spellings": size}
         before, model = tail(tokenizer, ids), causal(loaded)
     else:
         words, ban, before = word_lists(tokenizer, config.lists, config.seed)[number]
@@ -291,15 +292,13 @@ def tables(rows: pd.DataFrame) -> list[Table]:
     )
     sizes.insert(0, "ban", [*ours["ban"]])
     words = ", ".join(f"`{word}`" for word in WORDS)
-    note = f"""the model: {ours["model"].iloc[0]}. {ours["note"].iloc[0]}
+    note = f"""the model: {ours["model"].iloc[0]}; acted: exact, steps at which the ban took ids
+        from the mask; rollback, how often decoding went back; ours: `{OURS}`
 
         published, with gemma-2-2b-it, greedy: free `I'm here to listen and help in any way I can.`;
         with the filter one rollback, from step 8 to step 7, where ` listen` is masked: `I'm here to
         help you with whatever you need.` (29 steps). Its machine has 150 states for 140 routes, and
-        words begin and end where tokens do
-
-        acted: exact, steps at which the ban took ids from the mask; rollback, how often decoding
-        went back; the prompt's own `talk` is no concern of the ban; ours: `{OURS}`"""
+        words begin and end where tokens do"""
     formats: Row = {"text": lambda t: shorten(repr(t), 56, placeholder="..."), "banned": ", ".join}
     formats["ms a token"] = whole
     sized = {"sequences of ids": "{:.3g}".format}
@@ -330,10 +329,7 @@ def lists_table(lists: pd.DataFrame) -> Table:
     data["rollbacks"] = sums["acted", "rollback"]
     data["ids thrown away"], data["kept"] = sums["discarded", "rollback"], sums["ids", "rollback"]
     note = """one to eight words each: tokens, parts of tokens, several tokens in a row, characters
-        beyond ASCII; every second text comes after the beginning of a banned word
-
-        the model: random numbers, and 9 to 11 nats more for ids that begin or go on with a banned
-        word by one of 12 random tokenizations of each; texts are searched by `re` alone"""
+        beyond ASCII; every second text comes after the beginning of a banned word"""
     title = "Random lists of banned words, with a model that is drawn to them"
     return Table(title, data.reset_index(), {}, note)
 
@@ -347,11 +343,8 @@ def costs(texts: pd.DataFrame) -> Table:
     names = ["", "mode", "ms a token", "times free", "calls of the model a token", "to prepare, ms"]
     data = by.reset_index().set_axis(names, axis=1)
     formats = dict.fromkeys(names[2:5], fixed(2)) | {names[5]: fixed(1)}
-    note = """medians of texts with at least one id in every mode; a token: one that stayed; the
-        modes of a row are timed one after the other in one process, in an order that rotates, the
-        prompt read before the clock starts, nothing shared
-
-        to prepare: what several texts can share, the constraint or the spellings; the model of the
+    note = """medians of texts with at least one id in every mode; a token: one that stayed; to
+        prepare: what several texts can share, the constraint or the spellings; the model of the
         lists costs next to nothing, so there the loops themselves are seen"""
     return Table("Cost", data, formats, note)
 

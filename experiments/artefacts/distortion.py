@@ -37,7 +37,7 @@ from experiments.cases import read
 from experiments.exact import METHODS, Trie, pose, total_variation
 from experiments.files import require
 from experiments.lab import Row
-from experiments.models import SMOLLM2, notes_on, opened
+from experiments.models import opened
 from experiments.statistics import clopper_pearson
 
 TITLE = "Distortion"
@@ -233,14 +233,9 @@ def tables(rows: pd.DataFrame) -> list[show.Table]:
     each, far, checked = by_method(asked(rows), ["p"], "answer"), distances(rows), inside(rows)
     each["answer"] = "`" + each["answer"] + "`"
     each["prompt"] = each["prompt"].where(~each["prompt"].duplicated(), "")
-    answers = f"""free: the model's own distribution over the answers, each summed over all ids that
-        spell it exactly, whatever follows; lift, canonical: masked and renormalised step by step
-
-        {sum(checked)} of {len(checked)} probabilities under masks lie in the interval
+    answers = f"""{sum(checked)} of {len(checked)} probabilities under masks lie in the interval
         (Clopper-Pearson, joint level {1 - LEVEL:.0%}, Bonferroni) of {rows["n"].min():,.0f} samples
-        that were drawn through the matcher, from the same logits
-
-        {notes_on([SMOLLM2])}"""
+        that were drawn through the matcher, from the same logits"""
     return [
         show.Table(
             "Probability of each answer",
@@ -254,8 +249,6 @@ def tables(rows: pd.DataFrame) -> list[show.Table]:
             {"mass": "{:.1e}".format} | dict.fromkeys(far.columns[3:], show.small),
             """ids: length of the answers' canonical tokenizations; mass: of all answers together
             under the free model; not canonical: the share of it that other tokenizations spell
-
-            TV: total variation distance to the free distribution
 
             TV given canonical: the free distribution conditioned on canonical ids. What TV
             canonical has above it comes from renormalising step by step, which no mask avoids""",

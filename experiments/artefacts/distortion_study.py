@@ -13,7 +13,12 @@ The distance of the lift is taken apart into
 
 Two things are taken away there, one after the other: other tokenizations, and masking step by step.
 Taking masking away first gives other parts: myopia = TV lift, as the lift with weights is exact,
-and tokenization = -rest. The mean of both orders is the Shapley value of each.
+and tokenization = -rest. The mean of both orders is the Shapley value of each, which cannot exceed
+one half.
+
+Where each answer is one token the canonical mask acts on one step, so its distribution is by
+construction the model's own given canonical ids, and off by no more than the mass on other ids.
+That this mass is small, and the lift far off for the same answers, was measured.
 """
 
 from __future__ import annotations
@@ -32,7 +37,7 @@ from experiments import show
 from experiments.cases import prompt_text, read
 from experiments.exact import METHODS, Trie, laws, pose, total_variation
 from experiments.lab import Row
-from experiments.models import GEMMA, SMOLLM2, label, notes_on, opened
+from experiments.models import GEMMA, SMOLLM2, label, opened
 from experiments.statistics import bootstrap, estimate, quantile, weighted_mean, weighted_quantile
 
 TITLE, LONG = "When a canonical mask brings a model nearer to itself, and when it does not", True
@@ -259,24 +264,16 @@ def tables(rows: pd.DataFrame) -> list[show.Table]:
         "mean": show.interval(show.fixed(3)),
     }
     distances |= dict.fromkeys(("90 %", "worst", "P(right)"), show.fixed(3))
-    note = f"""TV: total variation distance to the free distribution, the model's own over the
-        answers, given that it writes one; [ ]: 95 % intervals by drawing questions again, variants
-        together, each for itself. The questions were written to cover kinds of constraints, before
-        any was measured: they are no sample of what people ask
+    note = f"""[ ]: 95 % intervals by drawing questions again, variants together, each for itself.
+        The questions were written to cover kinds of constraints, before any was measured: they are
+        no sample of what people ask
 
         lift off: by more than {CLEARLY}; of these, those of whose distance the canonical mask takes
         away more than half, and the median share that it takes away; farther: by more than
         {CLEARLY}, of all cases
 
-        one token: each answer is one. The canonical mask then acts on one step, so its distribution
-        is by construction the model's own given canonical ids, and it is off by no more than the
-        mass on other tokenizations. That this mass is small, and that the lift is far off for the
-        same answers, was measured
-
         {(rows["off"] > TOLERANCE).sum()} of {len(rows)} cases are left out: a distance may be off
-        by more than {TOLERANCE}
-
-        {notes_on(rows["model"].unique())}"""
+        by more than {TOLERANCE}"""
     length = "Answer length decides: ids of the longest answer"
     about_mass = "mass: the model's probability of all answers of a case together, unasked"
     about_ways = f"""weighted: what importance weights and SMC under the canonical mask converge to
@@ -284,9 +281,6 @@ def tables(rows: pd.DataFrame) -> list[show.Table]:
         draw from a population of that size, simulated
 
         P(right): where right answers are known"""
-    about_parts = """tokenization: what the canonical mask takes away; myopia: what weights then do;
-        rest. Shapley: the mean of both orders. If masking goes first, myopia is all, and
-        tokenization -rest: its Shapley value cannot exceed one half"""
     about_targets = """mass: of all answers, relative to that of ids that spell one exactly, median.
         The last id of a text that begins with an answer may go past its end; masks admit none that
         does. A mark: a character that is neither a letter nor a digit"""
@@ -297,7 +291,7 @@ def tables(rows: pd.DataFrame) -> list[show.Table]:
         show.Table("The mass of the answers", by(found, "masses"), SUMMED, about_mass),
         show.Table("Families of constraints", by(found, "family"), SUMMED),
         show.Table("What removes it", ways(found), distances, about_ways),
-        show.Table(sums, parts(found), SHARES, about_parts),
+        show.Table(sums, parts(found), SHARES),
         show.Table(meanings, targets(found), SUMMED | {"mass": show.fixed(4)}, about_targets),
     ]
 

@@ -305,9 +305,6 @@ def known_tables(known: pd.DataFrame) -> list[show.Table]:
         :. Without a regex: {reasons or "none"}. {once["texts"].sum():,.0f} valid instances match
         their regex and are walked; {once["other"].sum():,.0f} do not and are not
 
-        a run: what a method appends at once; after one that is not of this text the walk goes on
-        behind the id where it departs. Known ids: those that runs have right, of all ids
-
         published, heuristic: llguidance, docs/fast_forward.md, on MaskBench (about 10,000 tests)
         with Llama-3; there a run is not canonical where it is not of this text
 
@@ -371,17 +368,14 @@ def ways_table(found: pd.DataFrame) -> show.Table:
     same = {m: (text[m] == text[f"{m} forced"]).sum() for m in ("canonical", "lift")}
     note = f"""{found["model"].iloc[0]} on {found["device"].iloc[0]}; {len(text)} schemas of
         {found["family"].nunique()} families; medians over schemas, with exact intervals of the sign
-        test (95 %); all ways of a cell follow each other in one warm process, each with masks of
-        its own (initial state, masks, what is known, steps), the prompt read before the clock
+        test (95 %); each way with masks of its own, the prompt read before the clock
 
         wall: time with known ids fed in one pass, as a multiple of that with the model asked for
         each; the text is the same in {same["canonical"]} (canonical) and {same["lift"]} (lift) of
-        {len(text)}
+        {len(text)}; own ids: complete texts with the ids that `encode` gives them
 
-        own ids: complete texts with the ids that `encode` gives them, of all that are complete
-
-        against the lift: wall time for each byte of text, as a multiple of that of the lift which
-        asks for every id, in the same cell; texts differ"""
+        against the lift: time for each byte of text, as a multiple of that of the lift which asks
+        for every id, in the same cell; texts differ"""
     formats = dict.fromkeys(("bytes an id", "ms an id"), show.fixed(2))
     formats |= dict.fromkeys(("wall", "a byte, against the lift"), with_ends(show.fixed(2)))
     formats["passes saved"] = with_ends(show.percent(1))

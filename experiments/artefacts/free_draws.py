@@ -33,7 +33,7 @@ from experiments.artefacts.distortion import CASES
 from experiments.exact import Posed, Trie, pose
 from experiments.files import cache_name, require
 from experiments.lab import Row
-from experiments.models import GEMMA, SMOLLM2, label, notes_on, opened
+from experiments.models import GEMMA, SMOLLM2, label, opened
 from experiments.statistics import clopper_pearson
 
 TITLE, LONG = "What the models' own `generate` writes, and what the exact numbers say", True
@@ -228,20 +228,14 @@ def tables(rows: pd.DataFrame) -> list[show.Table]:
     formats: dict[str, show.Format] = dict.fromkeys(("p", "exactly", "begins"), show.small)
     formats |= dict.fromkeys(("exactly, drawn", "begins, drawn"), show.interval(show.fixed(4)))
     formats |= dict.fromkeys(("ids for one, exactly", "ids for one, begins"), show.fixed(1))
-    note = f"""exactly: ids that spell an answer exactly; begins: texts that begin with one;
-        intervals: 95 %, Clopper-Pearson, each for itself: of all of them some miss (p is of all
-        counts together)
-
-        p: exact multinomial test (likelihood ratio, simulated) of the counts of every answer as
-        spelled or gone past, and of none; the least of {len(found)}, times their number:
-        {show.small(corrected(found))}
+    note = f"""exactly, begins: texts that spell an answer, and that begin with one; intervals: 95
+        %, Clopper-Pearson, each for itself; p: of all counts together (simulated); the least of
+        {len(found)}, times their number: {show.small(corrected(found))}
 
         ids for one: what rejection sampling reads until it has such a text
 
         not drawn from, for their answers have less than {rows["least mass"].max():g}:
-        {", ".join(names) or "none"}
-
-        {notes_on(rows["source"].unique())}"""
+        {", ".join(names) or "none"}"""
     return [show.Table("Drawn and exact", found, formats, note)]
 
 

@@ -30,7 +30,7 @@ import pandas as pd
 from bpe_automata import Tokenizer, constrain
 from experiments.batched import Drawn, sample_batch
 from experiments.lab import Row
-from experiments.models import GEMMA, SMOLLM2, LoadedModel, notes_on, opened, special_ids
+from experiments.models import GEMMA, SMOLLM2, LoadedModel, opened, special_ids
 from experiments.passages import KINDS, UNSPACED, beginning, passages
 from experiments.sampling import fault, losses
 from experiments.show import Format, Table, fixed, interval, markdown, percent
@@ -218,18 +218,13 @@ def clear(rows: pd.DataFrame) -> str:
 
 def tables(rows: pd.DataFrame) -> list[Table]:
     """Losses and repetition by model and temperature."""
-    note = f"""loss: in nats per byte of text, after the prompt, as the other model reads it, mean
-        over texts; difference: canonical - free, of the texts that the mask changed (below 0 the
-        canonical text is the better predicted), with 95 % intervals by drawing prompts again where
-        it changed texts of {FEWEST} prompts or more; once corrected for their number (Bonferroni)
-        {clear(rows)} clear of 0
-
-        changed: the mask forbade an id that was drawn; other pairs are one text
+    note = f"""loss: in nats per byte, mean over texts; difference: canonical - free, of the texts
+        that the mask changed (below 0 the canonical text is the better predicted), where it changed
+        texts of {FEWEST} prompts or more; intervals: 95 %; once corrected for their number
+        (Bonferroni) {clear(rows)} clear of 0
 
         distinct: the share of runs of {WORDS} words (in Chinese of {BYTES} bytes) of a text that do
-        not repeat an earlier one; above 0 the canonical text repeats less
-
-        {notes_on(rows["source"].unique())}"""
+        not repeat an earlier one; above 0 the canonical text repeats less"""
     return [Table("Losses and repetition", summed_up(rows), FORMATS, note)]
 
 

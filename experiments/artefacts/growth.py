@@ -224,9 +224,8 @@ def tables(rows: pd.DataFrame) -> list[Table]:
             "States / transitions",
             sizes.reset_index(),
             {},
-            """reference: the published algorithms in plain Python. CartesianMerge: the relevant
-            pairs of the product, never written out by it. The package's states also hold the last
-            id
+            """CartesianMerge (reference): the relevant pairs of the product, never written out by
+            it. The package's states also hold the last id
 
             minimal: the least automaton of the language, where one was written out; equal: how many
             automata were compared, as languages (fewer where one is too large to be kept)""",
@@ -235,8 +234,7 @@ def tables(rows: pd.DataFrame) -> list[Table]:
             "Seconds",
             spent.reset_index(),
             {},
-            f"""from a byte DFA on; over a limit a construction is given up, and larger ones are
-            skipped (...). Made once for all regexes, not counted: {shared}
+            f"""from a byte DFA on; made once for all regexes, not counted: {shared}
 
             published, as a plot without numbers: n = 1 .. 6 of `.` repeated, for both algorithms,
             in the article's companion notebook (CartesianMerge there over 27 characters,

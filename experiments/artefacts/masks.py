@@ -245,13 +245,12 @@ IN_SHORT += ["warm, µs: p50"]
 NOTES = f"""this package: canonical admits the tokenizer's own ids alone, lift any ids; within is
 canonical with at most {engines.WITHIN:,} ids to the end
 
-answered: of those that it came to before its time was up; texts refused: valid ones whose own ids
-do not pass (this package: where properties are in another order than the schema's)
+answered, texts refused: of those that it came to before its time was up (this package refuses texts
+whose properties are in another order than the schema's)
 
-{TIMES}: the quantile divided by that of {BESIDE}, over the masks of texts that both read
-
-MB: 10^6 bytes; engine: that it added to a process with Python, this package and the tokenizer
-(xgrammar brings torch along); held: of the first schemas, 60 by default, kept alive together"""
+{TIMES}: over the masks of texts that both read; MB: that the engine added to a process with Python,
+this package and the tokenizer (xgrammar brings torch along); held: of the first schemas, 60 by
+default, kept alive together"""
 ADMITS = """own ids blocked: texts of the language whose `encode` an engine does not let through;
 others: sequences of ids that spell such a text and are not its `encode`, of those offered, which it
 lets through"""

@@ -26,7 +26,7 @@ from bpe_automata._decoding.visible import visible_tokens
 from experiments import show
 from experiments.files import require
 from experiments.lab import Row
-from experiments.models import GEMMA, SMOLLM2, LoadedModel, notes_on, opened
+from experiments.models import GEMMA, SMOLLM2, LoadedModel, opened
 from experiments.sampling import padded
 from experiments.statistics import Statistic, estimate, weighted_mean, weighted_quantile
 from experiments.words import (
@@ -234,15 +234,10 @@ def tables(rows: pd.DataFrame) -> list[show.Table]:
     tv = by_way(words, compared_, "tv", MEDIAN)
     loss = by_way(words, compared_, "extra", weighted_mean)
     formats = dict.fromkeys(tv.columns[2:], shown)
-    note = f"""d: how many tokens of the sentence, in their own tokenization, stand after the word
-
-        medians and means are over words, templates of sentences and ways; in brackets intervals of
-        95 %, each for itself: a reading counts as often as its word is drawn times as often as its
-        template (pigeonhole bootstrap, Owen 2007), which is rather too wide than too narrow
-
-        {ANOTHER}: one of the same category in its own tokens, that is a change of meaning
-
-        {notes_on(rows["source"].unique())}"""
+    note = """medians and means are over words, templates of sentences and ways; in brackets
+        intervals of 95 %, each for itself: a reading counts as often as its word is drawn times as
+        often as its template (pigeonhole bootstrap, Owen 2007), which is rather too wide than too
+        narrow"""
     return [
         show.Table(
             "Total variation to the distribution after its own ids, median", tv, formats, note
@@ -267,9 +262,9 @@ def example(rows: pd.DataFrame) -> show.Table:
         data.append(line | {"others": len(others)})
     frame = pd.DataFrame(data).rename(columns={"split": "`␣s`+`har`+`k`"})
     formats = dict.fromkeys(frame.columns[2:-2], show.fixed(3))
-    note = """published: in the notebook beside the article, all four animals. Its prompt has no
-        mark of the beginning of a text; ours has what the model expects there. The others are all
-        other ways to spell the word with tokens of whole characters"""
+    note = """published: in the notebook beside the article, with no mark of the beginning of a
+        text; ours has what the model expects there. The others are all other ways to spell the word
+        with tokens of whole characters"""
     title = "P(“mammal”) / P(“fish”) after “A … shark is a kind of”, by the tokens of “shark”"
     return show.Table(title, frame, formats, note)
 

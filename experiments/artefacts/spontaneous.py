@@ -24,7 +24,7 @@ import pandas as pd
 from bpe_automata import Tokenizer, constrain
 from experiments.batched import sample_batch
 from experiments.lab import Row
-from experiments.models import GEMMA, SMOLLM2, notes_on, opened, special_ids
+from experiments.models import GEMMA, SMOLLM2, opened, special_ids
 from experiments.sampling import fault
 from experiments.show import MODELS, Figure, Table, interval, panels
 from experiments.statistics import estimate, weighted_mean
@@ -132,18 +132,11 @@ def tables(rows: pd.DataFrame) -> list[Table]:
     texts = texts_of(rows)
     data = summed_up(texts)
     share = interval(lambda value: f"{100 * value:.0f}")
-    notes = f"""texts of at most {texts["ids"].map(len).max()} tokens after fixed prompts
-        ({texts["unit"].nunique()} in all), those of a kind in turn, as many of each kind;
-        {len(texts):,} in all; intervals of 95 % come from drawing prompts again, each with all of
-        its texts
-
-        a text that was cut off is canonical if a longer text has its ids. Ids of a model that its
-        tokenizer does not have are never drawn
+    notes = f"""{len(texts):,} texts of at most {texts["ids"].map(len).max()} tokens, after
+        {texts["unit"].nunique()} prompts; [ ]: 95 %
 
         published (the companion notebook of Tran-Thien 2024): along one English text, Outlines'
-        README, Mistral-7B's likeliest id is nowhere one that is not canonical
-
-        {notes_on(texts["source"].unique())}"""
+        README, Mistral-7B's likeliest id is nowhere one that is not canonical"""
     title = "Texts that are not canonical by temperature, all kinds together, %"
     return [Table(title, data, dict.fromkeys(data.columns[1:], share), notes)]
 

@@ -380,17 +380,11 @@ def tables(rows: pd.DataFrame) -> list[Table]:
             f"""means. Like for like, the search for relevant states is step 3 of the article, and
             2 and 3 in one pass here: {RATIO:.1f} and {ours["rows"] / ours["lift"]:.1f} times the
             lift; in seconds {PUBLISHED["relevance"] / ours["rows"]:,.0f} times less, on another
-            machine. Our step 3 is given the configurations
+            machine, of other schemas of the same kind, with outlines' automata
 
-            2: masks of all states of the automaton; 3: the rows of all configurations that ids lead
-            to from the start, these given; 2 and 3 in one pass: finds them, with their rows; edges
-            to each last id are not written down, as a row holds them all
-
-            published: other schemas of the same kind, another machine, outlines' automata
-
-            the reference: merges of {NAME}, on {len(plain)} schemas, within limits of time and
-            memory, {over} of which were over a limit: here each counts as the limit, so that 2 and
-            3 take so long or more on average, {three(bounded.median())} s in the median""",
+            the reference: merges of {NAME}, on {len(plain)} schemas, {over} of which were over a
+            limit of time or memory: here each counts as the limit, so that 2 and 3 take so long or
+            more on average, {three(bounded.median())} s in the median""",
         ),
         Table("The same in seconds, by engine and step", detail),
         segments_table(rows),
@@ -424,13 +418,10 @@ def segments_table(rows: pd.DataFrame) -> Table:
     formats = {"ms": fixed(2), "speed-up": fixed(2), "slower": percent()}
     formats["parts found"] = percent()
     n = rows[rows["part"] == "segments"]["id"].nunique()
-    note = f"""of {n} schemas those whose automaton has at most {MOST_EDGES:,} transitions; none:
-        written out without segments; alone: with segments that know nothing; shared: with those of
-        all schemas before; again: with those of this very schema, too
-
-        medians over schemas; speed-up: median of the ratio to none; slower: share of schemas where
-        it costs more than none; parts found: of those that are put together, the share that was
-        known; transitions: of all automata, before they are minimised"""
+    note = f"""of {n} schemas those whose automaton has at most {MOST_EDGES:,} transitions; medians;
+        speed-up: of the ratio to none; slower: share of schemas where it costs more than none;
+        parts found: of those that are put together, the share that was known; transitions: of all
+        automata, before they are minimised"""
     data, title = speed_ups(rows), "Segments: automata of function calls, written out"
     return Table(title, data, formats, note)
 

@@ -84,8 +84,7 @@ def measure(config: Config, dtype: str, batch: int) -> list[Row]:
             constraint = made[key] if key else None
             spent[key].append(timed(draw, constraint, first + round_)[0])
     said: Row = {"length": config.length, "device": loaded.device, "model": loaded.name}
-    said |= {"note": loaded.note, "thread": not is_queued(loaded.model)}
-    said |= {"free": spent[None][1:]}
+    said |= {"thread": not is_queued(loaded.model), "free": spent[None][1:]}
     return [
         said | {"language": language, "method": method, "constrained": spent[language, method][1:]}
         for language, method in pairs
@@ -136,18 +135,13 @@ def tables(rows: pd.DataFrame) -> list[Table]:
     formats = dict.fromkeys(("ratio", "from", "to"), percent(1))
     formats |= dict.fromkeys(("free tokens/s", "constrained tokens/s"), fixed(1))
     by_whom = "another thread" if found["thread"].all() else "the thread that queues its work"
-    note = f"""{found["length"].iloc[0]} ids of each sample after one prompt, which is read once; n
-        = {found["rounds"].iloc[0]} rounds
+    note = f"""{found["length"].iloc[0]} ids of each sample; {found["rounds"].iloc[0]} rounds, after
+        one in which the constraints are new; ratio: the median of those within a round; from, to:
+        its exact 95 % interval (all rounds, where there are less than six)
 
-        ratio: the median over rounds of the ratio within a round; from, to: its exact 95 % interval
-        (all rounds, where there are less than six)
+        the time of a batch begins before the model reads the prompt; masks are made by {by_whom}
 
-        the time of a batch begins before the model reads the prompt, under masks and without
-
-        in a round before these constraints are new: later ones have seen the texts of earlier ones.
-        Masks are made while the model reads, in {by_whom}
-
-        {found["model"].iloc[0]}. {found["note"].iloc[0]}"""
+        {found["model"].iloc[0]}"""
     return [Table(f"On a {' and '.join(found['where'].unique())}", data, formats, note)]
 
 

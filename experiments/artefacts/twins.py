@@ -93,7 +93,7 @@ def measure(config: Config, arm: str, twin: int) -> list[Row]:
     read = corpus(config.files, config.ids)
     model, said = trained(config, read, config.dropout if arm == "dropout" else 0.0, twin)
     ends = tuple(read.tokenizer.eos_ids)
-    loaded = LoadedModel(arm, "", model, read.tokenizer, ends, model.device.type)
+    loaded = LoadedModel(arm, model, read.tokenizer, ends, model.device.type)
     asked = (*losses(config, loaded, read), *cuts(config, loaded, read), *answers(config, loaded))
     return [{"measure": "training", **said}, *asked]
 
@@ -246,25 +246,20 @@ def tables(rows: pd.DataFrame) -> list[show.Table]:
     asked = rows[(rows["measure"] == "lift") & (rows["arm"] == "plain") & (rows["twin"] == 0)]
     trainings = rows[rows["measure"] == "training"].groupby("arm")
     read = " and ".join(f"{trainings['bytes'].mean()[arm] / 1e6:.2f}" for arm in ARMS)
-    note = f"""plain: trained on the tokenizer's own ids; dropout: on ids that BPE-dropout draws
-        anew each time; {rows["twin"].nunique()} of each, of {rows["parameters"].max():,.0f}
-        parameters, which begin with the same weights and read {rows["ids"].max():,.0f} ids in
-        windows that begin at the same places ({read} MB: drawn ids are shorter, so the loss in the
+    note = f"""{rows["twin"].nunique()} pairs of {rows["parameters"].max():,.0f} parameters, which
+        read {rows["ids"].max():,.0f} ids ({read} MB: drawn ids are shorter, so the loss in the
         tokenizer's ids shows what both cost together)
 
         [ ]: 95 % intervals by drawing seeds and items again, each by themselves, not corrected for
         their number; so few seeds say little of how much twins differ, and one size of models
         nothing of others
 
-        drawn ids: one draw, after the tokenizer's own
+        drawn ids: one draw, after the tokenizer's own; cut token: a word of two letters or more
+        that is one token was spelled by two
 
-        cut token: a word of two letters or more that is one token was spelled by two; the loss of
-        the ids that do follow, less that after its own token
-
-        TV: total variation distance to the twin's own distribution over the answers; places in
-        held-out files that one of 5 to 12 answers follows ({asked["several"].sum():,.0f} of
-        {asked["of"].sum():,.0f} answers are more than one id), without those that are not within
-        {TOLERANCE} of exact under each twin"""
+        TV: places in held-out files that one of 5 to 12 answers follows
+        ({asked["several"].sum():,.0f} of {asked["of"].sum():,.0f} answers are more than one id),
+        without those that are not within {TOLERANCE} of exact under each twin"""
     data = means(rows).reset_index()
     data["measure"] = data["measure"].map(MEASURES)
     return [show.Table("Twins side by side", data, FORMATS, note)]

@@ -23,7 +23,7 @@ def tiny():
 
 def test_nothing_banned_gets_through(tiny, monkeypatch):
     model = banned.wanting_model(tiny, banned.WORDS, "", 0, ())
-    monkeypatch.setattr(banned, "opened", lambda *_: LoadedModel("tiny", "", None, tiny, ()))
+    monkeypatch.setattr(banned, "opened", lambda *_: LoadedModel("tiny", None, tiny, ()))
     monkeypatch.setattr(banned, "causal", lambda loaded: model)
     config = banned.Config(new_ids=12, lists=8)
     rows = pd.DataFrame(

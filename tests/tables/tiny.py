@@ -10,7 +10,7 @@ from experiments.models import LoadedModel
 def loaded_model(tokenizer, seed=2, eos_ids=(2,)) -> LoadedModel:
     """A random llama, in float64 so that sums can be compared closely."""
     model = tiny_llama(seed, tokenizer.n_ids, initializer_range=0.3)
-    return LoadedModel("tiny", "", model.double(), tokenizer, eos_ids)
+    return LoadedModel("tiny", model.double(), tokenizer, eos_ids)
 
 
 def next_logits(model, ids):
