@@ -57,17 +57,9 @@ def duration(seconds: float) -> str:
     return f"{three(seconds / 60)} min"
 
 
-def size(n: float) -> str:
-    """Bytes with the unit that suits them, powers of ten: 120 B, 3.4 kB, 5.6 MB."""
-    for factor, unit in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
-        if abs(n) >= factor:
-            return f"{three(n / factor)} {unit}"
-    return f"{n:.0f} B"
-
-
-def several(format_: Format = three, between: str = " / ") -> Format:
+def several(format_: Format = three) -> Format:
     """Values one after the other."""
-    return lambda values: between.join("-" if is_missing(v) else format_(v) for v in values)
+    return lambda values: " / ".join("-" if is_missing(v) else format_(v) for v in values)
 
 
 def interval(format_: Format = three) -> Format:
@@ -186,21 +178,13 @@ def panels(lines: int, columns: int, size: tuple[float, float], **more: Any) -> 
 
 
 def wrapped(text: str) -> str:
-    """Markdown in lines of 100 characters: paragraphs, items of lists, tables and code, with blank
-    lines between them."""
+    """Markdown in lines of 100 characters: paragraphs and tables, with blank lines between them."""
     options: Any = {"break_on_hyphens": False, "break_long_words": False}
-    blocks = []
-    for block in re.split(r"\n\s*\n", text.strip()):
-        is_kept, block = block.lstrip().startswith(("|", "```")), block.strip()
-        items = (
-            [block] if is_kept else [" ".join(i.split()) for i in re.split(r"\n\s*(?=- )", block)]
-        )
-        indent = "  " if block.startswith("- ") else ""
-        fitted = (
-            i if is_kept else fill(i, 100, subsequent_indent=indent, **options) for i in items
-        )
-        blocks.append("\n".join(fitted))
-    return "\n\n".join(blocks)
+    blocks = [block.strip() for block in re.split(r"\n\s*\n", text.strip())]
+    return "\n\n".join(
+        block if block.startswith("|") else fill(" ".join(block.split()), 100, **options)
+        for block in blocks
+    )
 
 
 def with_numbers(text: str, place: str, said: str) -> str:
