@@ -8,54 +8,43 @@ lets `$` stand before a last newline, and `.` for a carriage return.
 from __future__ import annotations
 
 import json
+import re
 import warnings
 from collections.abc import Callable
 from typing import Any
 
 import yaml
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import SchemaError
+from jsonschema.validators import validator_for
 
 from bpe_automata.errors import ArgumentError
 
 
-class Verdicts:
-    """What `jsonschema` says under one schema, by the draft that it names (2020-12 where it names
-    none), with the formats that its helpers can check. Raises ArgumentError for what is no schema.
-    """
-
-    def __init__(self, schema: Any) -> None:
-        from jsonschema import Draft202012Validator
-        from jsonschema.exceptions import SchemaError
-        from jsonschema.validators import validator_for
-
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)
-            kind = validator_for(schema, default=Draft202012Validator)
-        try:
-            kind.check_schema(schema)
-        except SchemaError as error:
-            raise ArgumentError(error.message[:200]) from error
-        self._validator = kind(schema, format_checker=kind.FORMAT_CHECKER)
-
-    def is_valid(self, value: Any) -> bool:
-        """Raises what jsonschema raises, of a $ref that leads nowhere."""
-        return bool(self._validator.is_valid(value))
-
-    def complaint(self, value: Any) -> str:
-        """The first thing that is wrong."""
-        error = next(self._validator.iter_errors(value), None)
-        return f"{error.message[:200]} (at {error.json_path})" if error else ""
+def judge_of(schema: Any) -> Any:
+    """What `jsonschema` has for a schema, by the draft that it names (2020-12 where it names none),
+    with the formats that its helpers can check. Raises ArgumentError for what is no schema."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        kind = validator_for(schema, default=Draft202012Validator)
+    try:
+        kind.check_schema(schema)
+    except SchemaError as error:
+        raise ArgumentError(error.message[:200]) from error
+    return kind(schema, format_checker=kind.FORMAT_CHECKER)
 
 
 def checker(schema: Any, style: str) -> Callable[[str], str | None]:
     """What is wrong with a text, or None. Raises ArgumentError for what is no schema."""
-    judge = Verdicts(with_patterns_for_python(schema))
+    judge = judge_of(with_patterns_for_python(schema))
 
     def check(text: str) -> str | None:
         try:
             value = (json.loads if style == "json" else yaml.safe_load)(text)
         except Exception as error:  # whatever a parser raises
             return f"it cannot be read: {type(error).__name__}: {error}"[:200]
-        return None if judge.is_valid(value) else f"not valid: {judge.complaint(value)}"[:300]
+        wrong = next(judge.iter_errors(value), None)
+        return wrong and f"not valid: {wrong.message[:200]} (at {wrong.json_path})"[:300]
 
     return check
 
@@ -76,31 +65,22 @@ _CLASSES = {
     "w": "A-Za-z0-9_",
     "W": r"\0-/:-@\[-^`{-\U0010ffff",
 }
+_OUTSIDE = {rf"\{name}": f"[{members}]" for name, members in _CLASSES.items()}
+_OUTSIDE |= {"$": r"\Z", ".": r"[^\n\r\u2028\u2029]"}
+"""What stands for a piece of a pattern, but for what is in brackets."""
 _DATA = ("const", "enum", "default", "examples")
 _MAPS = ("properties", "$defs", "definitions", "dependentSchemas")
 
 
 def for_python(pattern: str) -> str:
     """The pattern that says the same for `re.search`."""
-    found, inside, at = [], False, 0
-    while at < len(pattern):
-        character, after = pattern[at], pattern[at + 1 : at + 2]
-        if character == "\\":
-            members = _CLASSES.get(after)
-            plain = character + after
-            found.append(plain if members is None else members if inside else f"[{members}]")
-            at += 2
-            continue
-        if inside:
-            inside = character != "]"
-            found.append(character)
-        elif character == "[":
-            inside = True
-            found.append(character)
-        else:
-            found.append({"$": r"\Z", ".": r"[^\n\r\u2028\u2029]"}.get(character, character))
-        at += 1
-    return "".join(found)
+
+    def said(piece: re.Match[str]) -> str:
+        if piece[0].startswith("["):
+            return re.sub(r"\\(.)", lambda one: _CLASSES.get(one[1], one[0]), piece[0])
+        return _OUTSIDE.get(piece[0], piece[0])
+
+    return re.sub(r"(?s)\\.|\[(?:\\.|[^\]\\])*\]|[$.]", said, pattern)
 
 
 def with_patterns_for_python(schema: Any) -> Any:

@@ -54,7 +54,7 @@ from experiments.inputs import (
     yaml_cases,
     yaml_text,
 )
-from experiments.judge import Verdicts, checker
+from experiments.judge import checker, judge_of
 from experiments.lab import Row
 from experiments.resources import spent
 from experiments.show import Table, plain
@@ -137,7 +137,7 @@ def verdicts(case: Case) -> list[bool | None]:
     found = list[bool | None]()
     for text in case.texts:
         try:
-            found.append(Verdicts(case.source["schema"]).is_valid(json.loads(text)))
+            found.append(judge_of(case.source["schema"]).is_valid(json.loads(text)))
         except Exception:  # whatever jsonschema raises
             found.append(None)
     return found
@@ -196,7 +196,7 @@ def of_files(config: Config, name: str) -> Row:
     """compile: microseconds to the first mask; slowest: of a mask along a file; files: what became
     of each."""
     case = next(row for row in yaml_cases(config.yaml_schemas) if row["id"] == name)
-    known, judge = tokenizer_of(config.tokenizer), Verdicts(case["schema"])
+    known, judge = tokenizer_of(config.tokenizer), judge_of(case["schema"])
     constrain(known, yaml_schema(WARMING)).matcher().allowed_ids()
     try:
         compiling, language = spent(lambda: yaml_schema(case["schema"], order="any"))

@@ -7,19 +7,19 @@ import re
 import pytest
 
 from bpe_automata.errors import ArgumentError
-from experiments.judge import Verdicts, for_python
+from experiments.judge import for_python, judge_of
 
 pytest.importorskip("jsonschema")
 DRAFT4 = {"$schema": "http://json-schema.org/draft-04/schema#", "type": "integer"}
 
 
 def test_the_judge_follows_the_draft_and_the_formats():
-    assert not Verdicts({"format": "date"}).is_valid("2023-02-29")
-    assert Verdicts({"format": "date"}).is_valid("2024-02-29")
-    assert not Verdicts(DRAFT4).is_valid(1.0)
-    assert Verdicts({"type": "integer"}).is_valid(1.0)
+    assert not judge_of({"format": "date"}).is_valid("2023-02-29")
+    assert judge_of({"format": "date"}).is_valid("2024-02-29")
+    assert not judge_of(DRAFT4).is_valid(1.0)
+    assert judge_of({"type": "integer"}).is_valid(1.0)
     with pytest.raises(ArgumentError):
-        Verdicts({"type": "no type"})
+        judge_of({"type": "no type"})
 
 
 @pytest.mark.parametrize(
