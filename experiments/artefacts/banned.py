@@ -159,23 +159,17 @@ def found(ban: Ban, text: str, before: str) -> list[str]:
 
 
 def stands(word: str, text: str, past: int, ban: Ban) -> bool:
-    """Does the word end somewhere after `past`?"""
-    flags = re.IGNORECASE if ban.ignore_case else 0
-    starts = [m.start() for m in re.finditer(f"(?={re.escape(word)})", text, flags)]
-    spans = [(start, start + len(word)) for start in starts]
-    if ban.ignore_case:  # where whole characters of the text fold to what the word folds to
-        indices = {0: 0}
-        for k, character in enumerate(text):
-            indices[max(indices) + len(character.casefold())] = k + 1
-        folded = word.casefold()
-        starts = [m.start() for m in re.finditer(f"(?={re.escape(folded)})", text.casefold())]
-        ends = [(s, s + len(folded)) for s in starts]
-        spans += [(indices[s], indices[e]) for s, e in ends if s in indices and e in indices]
+    """Does the word end somewhere after `past`? Cases are ignored as `re` does, or full folding."""
+    same = re.compile(re.escape(word), re.IGNORECASE if ban.ignore_case else 0).fullmatch
+    fold: Callable[[str], str] = str.casefold if ban.ignore_case else str
 
-    def alone(start: int, end: int) -> bool:
-        return not re.search(r"\w", text[max(0, start - 1) : start] + text[end : end + 1])
+    def is_word(begin: int, end: int) -> bool:
+        some, around = text[begin:end], text[max(0, begin - 1) : begin] + text[end : end + 1]
+        is_same = same(some) or fold(some) == fold(word)
+        return bool(is_same and not (ban.whole_word and re.search(r"\w", around)))
 
-    return any(e > past and (not ban.whole_word or alone(s, e)) for s, e in spans)
+    ends = range(past + 1, len(text) + 1)  # a character folds to three at most
+    return any(is_word(b, e) for e in ends for b in range(max(0, e - 3 * len(word)), e))
 
 
 # Random lists, and a model that wants to write their words.
