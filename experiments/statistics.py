@@ -102,9 +102,9 @@ def weighted_quantile(q: float) -> Statistic:
 
 
 def estimate(
-    group: pd.DataFrame, statistic: Statistic, field: str, *by: str
+    group: pd.DataFrame, statistic: Statistic, field: str, *by: str, level: float = 0.95
 ) -> tuple[float, float, float] | None:
-    """(value, low, high) with an interval of 95 %, of a field where it is there; None of nothing.
+    """(value, low, high) with an interval, of a field where it is there; None of nothing.
     For the interval the values of `by` are drawn again, each by themselves and with all their rows,
     which say less than as many unrelated ones (`bootstrap`)."""
     there = group[group[field].notna()]
@@ -112,4 +112,5 @@ def estimate(
         return None
     values = there[field].to_numpy(dtype=np.float64)
     value = float(statistic(values, np.ones((1, len(values))))[0])
-    return value, *bootstrap(values.tolist(), [there[one].tolist() for one in by], statistic)
+    groups = [there[one].tolist() for one in by]
+    return value, *bootstrap(values.tolist(), groups, statistic, level)

@@ -34,7 +34,7 @@ from experiments.models import GEMMA, SMOLLM2, LoadedModel, opened, special_ids
 from experiments.passages import KINDS, UNSPACED, beginning, passages
 from experiments.sampling import fault, losses
 from experiments.show import Format, Table, fixed, interval, markdown, percent
-from experiments.statistics import bootstrap, weighted_mean
+from experiments.statistics import estimate, weighted_mean
 
 TITLE, LONG = "Free generation with and without the tokenizer's own tokenization", True
 WORDS, BYTES = 3, 8
@@ -180,9 +180,7 @@ def mean(group: pd.DataFrame, of: str, level: float = LEVEL) -> Any:
     some = group[group["changed"] & group[f"{of} difference"].notna()]
     if some["unit"].nunique() < FEWEST:
         return None
-    values = some[f"{of} difference"].to_numpy(dtype=np.float64)
-    ends = bootstrap(values.tolist(), [some["unit"].tolist()], weighted_mean, level)
-    return float(values.mean()), *ends
+    return estimate(some, weighted_mean, f"{of} difference", "unit", level=level)
 
 
 def summed_up(rows: pd.DataFrame) -> pd.DataFrame:
