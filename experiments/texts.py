@@ -21,7 +21,6 @@ from pathlib import Path
 
 from bpe_automata import Tokenizer
 from bpe_automata.testing import ADVERSARIAL
-from experiments.walks import adds
 
 KINDS = ("adversarial", "multilingual", "code")
 SMOKE_TOKENIZER = str(Path(__file__).with_name("smoke_tokenizer"))
@@ -194,7 +193,7 @@ class Adversary:
         data = b"".join(map(self.tokenizer.token_bytes, changed))
         if changed and not first and self.rng.random() < 0.2:
             own = self.tokenizer.token_bytes(changed[0])
-            data = adds(self.tokenizer, changed[0], ()) + data[len(own) :]
+            data = self.tokenizer.text_bytes(changed[:1]) + data[len(own) :]
         return [*ids[:first], *self._spelled(data), *ids[last:]]
 
     def _spelled(self, data: bytes) -> list[int]:

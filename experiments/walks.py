@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -56,8 +55,7 @@ def random_ids(constraint: Constraint, rng: random.Random) -> list[int]:
     reached is alike likely, so that strings end and members come; after a random number of ids it
     takes those that come nearest to the end. Raises CannotFinishError."""
     engine = constraint.engine
-    ids = list[int]()
-    state, q = engine.initial(), constraint.dfa.start
+    ids, state = list[int](), engine.initial()
     for _ in range(rng.randrange(1, MOST_IDS + 1)):
         allowed = readable(constraint, state)
         if not len(allowed) or (engine.accepting(state) and rng.random() < 1 / 4):
@@ -66,7 +64,7 @@ def random_ids(constraint: Constraint, rng: random.Random) -> list[int]:
             some = [rng.randrange(len(allowed)) for _ in range(CANDIDATES)]
             short = _single_bytes(constraint.tokenizer)
             allowed = np.union1d(allowed[some], allowed[np.isin(allowed, short)])
-        after = ends(constraint, allowed, ids, q)
+        after = ends(engine, state, allowed)
         q = int(rng.choice(np.unique(after).tolist()))
         ids.append(int(rng.choice(allowed[after == q].tolist())))
         state = engine.step(state, ids[-1])
@@ -86,64 +84,32 @@ def readable(constraint: Constraint, state: Any) -> np.ndarray:
     return allowed[~np.isin(allowed, constraint.eos_ids)]
 
 
-def adds(tokenizer: Tokenizer, token: int, ids: Sequence[int]) -> bytes:
-    """What one more id adds to the text of `ids`: its bytes, without the space that decoding takes
-    away where text begins (which the last of `ids` tells)."""
-    return tokenizer.text_bytes((token,), ids[-1:])
-
-
 def finish(constraint: Constraint, ids: list[int], state: Any, rng: random.Random) -> list[int]:
     """The ids up to acceptance, by those that come nearest to an accepting state of the DFA; some
     steps are random."""
-    engine, dfa = constraint.engine, constraint.dfa
-    distance, ids = explicit(dfa, "a walk home").far, list(ids)
-    q = dfa.walk(constraint.tokenizer.text_bytes(ids))
-    for _ in range(STEPS + max(0, int(distance[q]))):
+    engine, ids = constraint.engine, list(ids)
+    distance = explicit(engine.dfa, "a walk home").far
+    for _ in range(STEPS + max(0, int(distance[engine.dfa_state(state)]))):
         if engine.accepting(state):
             return ids
         allowed = readable(constraint, state)
         if not len(allowed):
             break
-        after = ends(constraint, allowed, ids, q)
+        after = ends(engine, state, allowed)
         near = np.arange(len(allowed))
         if rng.random() >= ASTRAY:
             near = np.flatnonzero(distance[after] == distance[after].min())
-        chosen = int(near[rng.randrange(len(near))])
-        ids.append(int(allowed[chosen]))
-        state, q = engine.step(state, ids[-1]), int(after[chosen])
+        ids.append(int(allowed[near[rng.randrange(len(near))]]))
+        state = engine.step(state, ids[-1])
     raise CannotFinishError(ids)
 
 
-def ends(constraint: Constraint, tokens: np.ndarray, ids: Sequence[int], q: int) -> np.ndarray:
-    """int32 [len(tokens)]: the state of the DFA after each token, read from state `q` where the
-    text of `ids` leads."""
-    dfa, (data, begins_of, lengths) = constraint.dfa, _spelled(constraint.tokenizer, ids)
-    begins, unread = begins_of[tokens], lengths[tokens]
-    states = np.full(len(tokens), q, dtype=np.int32)
-    going = np.flatnonzero(unread)
-    while len(going):
-        column = dfa.byte_class[data[begins[going]]]
-        states[going] = dfa.after(states[going], column)
-        begins[going] += 1
-        unread[going] -= 1
-        going = going[(unread[going] > 0) & (states[going] != 0)]
-    return states
-
-
-def _spelled(tokenizer: Tokenizer, ids: Sequence[int]) -> tuple[np.ndarray, ...]:
-    """What each id adds to the text of `ids`: (data, begins, lengths), data[begins : begins +
-    lengths] of each; uint8 and int64. It is made once for the beginning of a text, once for what
-    follows an added token, and once for what follows any other: on nothing else does it depend."""
-    added = {token.id for token in tokenizer.description.added} if ids else set()
-    where = "at first" if not ids else "after added" if ids[-1] in added else "inside"
-
-    def build(tokenizer: Tokenizer) -> tuple[np.ndarray, ...]:
-        texts = [adds(tokenizer, token, ids) for token in range(tokenizer.n_ids)]
-        lengths = np.array([len(text) for text in texts], dtype=np.int64)
-        data = np.frombuffer(b"".join(texts), dtype=np.uint8)
-        return data, np.cumsum(lengths) - lengths, lengths
-
-    return tokenizer.derived(f"what ids add {where}", build)
+def ends(engine: Any, state: Any, tokens: np.ndarray) -> np.ndarray:
+    """int64 [len(tokens)]: the state of `engine.dfa` after each of the tokens in a state."""
+    found: np.ndarray = engine.product.after_each(*state[:3], tokens)[:, 0]
+    for k in np.flatnonzero(np.isin(tokens, [*engine.tokenizer.added_ids])).tolist():
+        found[k] = engine.dfa_state(engine.step(state, int(tokens[k])))
+    return found
 
 
 def read(path: Path) -> dict[str, dict[str, str]]:
