@@ -141,17 +141,13 @@ def compared(
 def after_words(
     loaded: LoadedModel, text: Sentence, words: Iterable[Sequence[int]], far: Sequence[int]
 ) -> Any:
-    """`next_log_probs` of the sentence, with each of these ids for its word."""
+    """Natural logs of the distributions of the next id, float64 [words, far, V]: in the sentence
+    with each of these ids for its word, at these distances from it, ascending."""
     begun, following = [*loaded.start_ids, *text.before], text.after[: far[-1]]
-    return next_log_probs(loaded.model, [[*begun, *word, *following] for word in words], far)
-
-
-def next_log_probs(model: Any, batch: Sequence[Sequence[int]], far: Sequence[int]) -> Any:
-    """Natural logs of the distributions of the next id, float64 [batch, far, V]: `far` ids,
-    ascending, after the position far[-1] ids before the end of each sequence."""
-    inputs = {name: values.to(model.device) for name, values in padded(batch).items()}
+    batch = padded([[*begun, *word, *following] for word in words])
+    inputs = {name: values.to(loaded.model.device) for name, values in batch.items()}
     with require("torch").inference_mode():
-        logits = model(**inputs, use_cache=False, logits_to_keep=far[-1] + 1).logits
+        logits = loaded.model(**inputs, use_cache=False, logits_to_keep=far[-1] + 1).logits
         return logits[:, list(far)].double().log_softmax(-1)
 
 
