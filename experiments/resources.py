@@ -79,8 +79,8 @@ def limited(seconds: float, megabytes: float) -> Iterator[None]:
     signal.setitimer(signal.ITIMER_REAL, _LOOKS, _LOOKS)
     try:
         yield
-    except SystemError as error:  # a kernel makes it of the other
-        raise MemoryError(f"over {megabytes:g} MB") from error
+    except (MemoryError, SystemError) as error:  # a kernel makes the one of the other
+        raise MemoryError(f"over {megabytes / 1e3:g} GB") from error
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, handler)

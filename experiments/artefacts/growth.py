@@ -167,10 +167,8 @@ def constructed(
     try:
         with limited(config.limit, config.mb):
             seconds, built = timed(lambda: METHODS[method](bench, dfa))
-    except TimeoutError:
-        return {"status": f"over {config.limit:g} s"}
-    except MemoryError:
-        return {"status": f"over {config.mb / 1e3:g} GB"}
+    except (TimeoutError, MemoryError) as error:
+        return {"status": str(error)}
     except Exception as error:  # what one cannot make, others may
         return {"status": "failed"} | failed(error)
     first, automaton, size = built()
