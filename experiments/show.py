@@ -14,8 +14,12 @@ from pathlib import Path
 from textwrap import fill
 from typing import Any
 
+import matplotlib
 import numpy as np
 import pandas as pd
+from matplotlib import pyplot
+
+matplotlib.use("Agg")  # figures are files
 
 # The numbers of a cell.
 
@@ -140,8 +144,6 @@ class Figure:
 
     def write(self, path: Path) -> None:
         """The figure is written as PNG, and closed."""
-        from matplotlib import pyplot
-
         width = self.canvas.get_figwidth()
         note = "\n".join(fill(line, int(16 * width)) for line in self.note.splitlines())
         letters = int((width - 0.2) / 0.103)  # of a headline, 0.103 inches wide on average
@@ -161,11 +163,6 @@ MODELS = ("#6a4c93", "#e09f3e")
 
 def panels(lines: int, columns: int, size: tuple[float, float], **more: Any) -> tuple[Any, Any]:
     """(a figure, its axes [lines, columns]), without a frame above and to the right."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
     more = {"figsize": size, "layout": "constrained", "squeeze": False} | more
     plain = {"axes.spines.top": False, "axes.spines.right": False, "axes.axisbelow": True}
     with pyplot.rc_context(plain):

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib import pyplot
 
 from bpe_automata import TokenAutomaton, Tokenizer, compile_regex
 from bpe_automata._constructions.cartesian_merge import CartesianMerge
@@ -36,7 +37,7 @@ from bpe_automata.viz import figure as natural
 from experiments.artefacts.distortion import BOOLEAN, MERGES, SIZES, TOKENS, automata
 from experiments.article.mistral import MISTRAL, NAME, Reference, mistral, mistral_table
 from experiments.lab import Row
-from experiments.show import CANONICAL, Figure, Table, panels
+from experiments.show import CANONICAL, Figure, Table
 
 TITLE = "The article's figures, redrawn"
 
@@ -314,10 +315,6 @@ def figure_of(name: str, page: pd.DataFrame) -> Figure:
     heights = [max(height for _, height in line) + 0.3 for line in sizes]
     width = max(sum(widths) + 0.3 * len(widths) + 0.1, 7.5)
     height = sum(heights) + 0.3 * len(heights) + 0.9
-    from matplotlib import pyplot
-
-    panels(1, 1, (1, 1))  # chooses the backend
-    pyplot.close("all")
     made, top = pyplot.figure(figsize=(width, height)), height - 0.5
     for line, row, tall in zip(lines, sizes, heights, strict=True):
         left = 0.2
