@@ -17,7 +17,6 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from importlib import metadata
 from subprocess import PIPE, Popen
 from threading import Timer
 from typing import Any
@@ -30,8 +29,8 @@ from bpe_automata._kernels.bits import has
 from bpe_automata.errors import BpeAutomataError
 from bpe_automata.schemas import json_schema
 from bpe_automata.schemas._nets import Order
-from experiments.files import require
-from experiments.lab import ROOT, Row
+from experiments.files import ROOT, require, version_of
+from experiments.lab import Row
 
 INSTALL = "pip install --group peers"
 ITEM, NAME = ", ", ": "
@@ -148,10 +147,7 @@ class Peer(Engine):
     @classmethod
     def version(cls) -> str | None:
         """The version of the installed package; None if there is none."""
-        try:
-            return metadata.version(cls.name)
-        except metadata.PackageNotFoundError:
-            return None
+        return version_of(cls.name)
 
     @classmethod
     def module(cls) -> Any:

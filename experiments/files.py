@@ -7,6 +7,7 @@ import importlib.util
 import json
 from collections.abc import Iterator
 from functools import partial
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,14 @@ require = partial(_optional.require, install=INSTALL)
 def cache_name() -> str:
     """What the installed transformers calls a model's key and value cache."""
     return str(require("bpe_automata.integrations.transformers._model").CACHE)
+
+
+def version_of(package: str) -> str | None:
+    """The version of an installed package; None if there is none."""
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
 
 
 def package_file(package: str, pattern: str, install: str) -> Path:

@@ -39,7 +39,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, as_completed
 from contextlib import contextmanager
-from importlib import metadata
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -50,9 +49,9 @@ from rich.progress import track
 
 from bpe_automata.errors import BpeAutomataError, MissingFileError
 from experiments import show
+from experiments.files import ROOT, version_of
 
 Row = dict[str, Any]
-ROOT = Path(__file__).resolve().parents[1]
 RESULTS, PAPER = ROOT / "results", ROOT / "paper_figures"
 FOLDER = ROOT / "experiments" / "artefacts"
 GPU = "-gpu"
@@ -162,12 +161,9 @@ def made_by(name: str, module: Any, config: Any) -> Row:
     config the name alone counts: who puts other data there removes the rows."""
     folder = ROOT / "bpe_automata"
     sources = b"".join(path.read_bytes() for path in sorted(folder.rglob("*.py")))
+    packages = (*PACKAGES, *getattr(module, "PACKAGES", ()))
     versions = {"python": platform.python_version()}
-    for package in (*PACKAGES, *getattr(module, "PACKAGES", ())):
-        try:
-            versions[package] = metadata.version(package)
-        except metadata.PackageNotFoundError:
-            versions[package] = "none"
+    versions |= {package: version_of(package) or "none" for package in packages}
     given = {k: v.name if isinstance(v, Path) else v for k, v in vars(config).items()}
     digest = hashlib.sha256(sources).hexdigest()[:16]
     return plain({"artefact": name, "config": given, "code": digest, "versions": versions})

@@ -232,9 +232,9 @@ def parts(found: pd.DataFrame) -> pd.DataFrame:
 
 
 SHARES: dict[str, show.Format] = dict.fromkeys(
-    ("tokenization", "myopia", "rest"), show.interval(show.percent())
+    ("tokenization", "myopia", "rest", "tokenization, Shapley", "myopia, Shapley"),
+    show.interval(show.percent()),
 )
-SHARES |= dict.fromkeys(("tokenization, Shapley", "myopia, Shapley"), show.interval(show.percent()))
 
 
 def targets(found: pd.DataFrame) -> pd.DataFrame:

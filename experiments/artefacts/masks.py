@@ -33,9 +33,9 @@ from bpe_automata._kernels.bits import has
 from bpe_automata.errors import BpeAutomataError, MissingDependencyError
 from experiments import engines, show
 from experiments.engines import PEERS, Begin, PeerError, Session, passes, refusals
-from experiments.files import lines_of
+from experiments.files import ROOT, lines_of
 from experiments.inputs import SCHEMAS, SMOKE_SCHEMAS, Case, schema_cases, shuffled, spelled
-from experiments.lab import ROOT, Row
+from experiments.lab import Row
 from experiments.resources import settled, spent
 from experiments.show import Figure, Table, duration, whole
 from experiments.statistics import quantile
