@@ -13,12 +13,12 @@ of parameters, their types and enumerations.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from experiments.models import LoadedModel
+from experiments.files import lines_of
+from experiments.models import SMOLLM2, LoadedModel
 
 
 @dataclass(frozen=True)
@@ -44,10 +44,8 @@ class Case:
 def read(path: Path) -> dict[str, Case]:
     """The cases of JSON lines with these fields, by name. A case without `base` is its own."""
     found = dict[str, Case]()
-    for line in path.read_text(encoding="utf-8").splitlines():
-        given: dict[str, Any] = {
-            k: tuple(v) if isinstance(v, list) else v for k, v in json.loads(line).items()
-        }
+    for line in lines_of(path):
+        given: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in line.items()}
         case = Case(**{"base": given["name"], **given})
         if case.name in found or not {*case.truth} <= {*case.answers}:
             raise ValueError(f"{path.name}: {case.name} is there twice, or its truth is no answer")
@@ -63,7 +61,7 @@ def read(path: Path) -> dict[str, Case]:
 
 ASSISTANT = "\n<<assistant>>\n"
 FORMATS = {
-    "smollm2": ("<|im_start|>user\n", "<|im_end|>\n<|im_start|>assistant\n"),
+    SMOLLM2: ("<|im_start|>user\n", "<|im_end|>\n<|im_start|>assistant\n"),
     "gemma": ("<start_of_turn>user\n", "<end_of_turn>\n<start_of_turn>model\n"),
 }
 """Part of a model's name in lower case -> what stands before the question, and after it. The first

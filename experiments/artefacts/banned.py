@@ -27,8 +27,9 @@ from bpe_automata.banning import AppliedBan, Ban, Spellings
 from bpe_automata.sampling import BannedGeneration, decode, decode_allowed, decode_without
 from bpe_automata.sampling._banned import free, tail
 from bpe_automata.sampling._loop import asked
+from experiments.cases import FORMATS
 from experiments.lab import Row
-from experiments.models import causal, opened
+from experiments.models import SMOLLM2, causal, opened
 from experiments.resources import timed
 from experiments.show import Table, fixed, whole
 
@@ -40,7 +41,7 @@ OURS = "When you are sad, a good friend will sit down with you, and"
 """A prompt that SmolLM2 goes on from with the words, which it does not do after the article's."""
 PROMPTS = {
     "the article's": PROMPT,
-    "the same as chat": f"<|im_start|>user\n{PROMPT}<|im_end|>\n<|im_start|>assistant\n",
+    "the same as chat": PROMPT.join(FORMATS[SMOLLM2]),
     "ours": OURS,
 }
 LIST_IDS, SPLITS, LONGEST = 40, 12, 6

@@ -33,12 +33,13 @@ from bpe_automata.errors import BpeAutomataError
 from bpe_automata.sampling import decode
 from bpe_automata.schemas import json_schema
 from experiments import show
+from experiments.cases import FORMATS
 from experiments.chop import chopped, encoded
 from experiments.engines import INSTALL
 from experiments.files import lines_of, require
 from experiments.inputs import SCHEMAS, SMOKE_SCHEMAS, Case, groups_of, schema_cases, tokenizer_of
 from experiments.lab import Row
-from experiments.models import LoadedModel, causal, device_name, opened
+from experiments.models import SMOLLM2, LoadedModel, causal, device_name, opened
 from experiments.resources import timed
 from experiments.statistics import median_interval
 
@@ -250,10 +251,8 @@ def ways(config: Config, family: str, index: int) -> list[Row]:
     loaded = opened(config.model, config.device, config.dtype)
     warmed(loaded)
     name, schema, dfa = chosen(config, family)[index]
-    text = (
-        f"<|im_start|>user\nCall {name}. Answer with a JSON object for this schema, without white "
-        f"space: {schema[:400]}<|im_end|>\n<|im_start|>assistant\n"
-    )
+    asked = f"Call {name}. Answer with a JSON object for this schema, without white space: "
+    text = (asked + schema[:400]).join(FORMATS[SMOLLM2])
     prompt, model, rows = loaded.prompt_ids(text), causal(loaded), list[Row]()
     about = {"family": family, "schema": name, "model": loaded.name}
     about |= {"device": device_name(loaded.device)}

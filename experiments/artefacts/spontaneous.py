@@ -23,6 +23,7 @@ import pandas as pd
 
 from bpe_automata import Tokenizer, constrain
 from experiments.batched import sample_batch
+from experiments.cases import FORMATS
 from experiments.lab import Row
 from experiments.models import GEMMA, SMOLLM2, opened, special_ids
 from experiments.sampling import fault
@@ -36,8 +37,6 @@ PROMPTS: dict[str, list[str]] = json.loads(
 """By kind of text, as many of each, chosen without looking at what models make of them. None ends
 with a space or, where words are divided by spaces, inside a word: the next id would have to mend
 that."""
-TURN = "<|im_start|>"
-"""Of the chat format that SmolLM2 was trained with; a model without it gets plain text."""
 PROBE = 1.0
 """The temperature of the headline."""
 
@@ -93,14 +92,14 @@ def measure(config: Config, source: str, kind: str) -> list[Row]:
 
 
 def prompts_of(kind: str, tokenizer: Tokenizer) -> list[str]:
-    """The prompts of a kind, in the chat format of the tokenizer's model where there is one."""
+    """The prompts of a kind; questions in the chat format that SmolLM2 was trained with, where the
+    tokenizer has it."""
     if kind != "chat":
         return PROMPTS[kind]
-    has_turns = any(token.content == TURN for token in tokenizer.description.added)
-    form = "Question: {}\nAnswer:"
-    if has_turns:
-        form = f"{TURN}user\n{{}}<|im_end|>\n{TURN}assistant\n"
-    return [form.format(question) for question in PROMPTS[kind]]
+    before, after = FORMATS[SMOLLM2]
+    if before.removesuffix("user\n") not in {one.content for one in tokenizer.description.added}:
+        before, after = "Question: ", "\nAnswer:"
+    return [before + question + after for question in PROMPTS[kind]]
 
 
 # What the rows say.
