@@ -49,7 +49,7 @@ from rich.progress import track
 
 from bpe_automata.errors import BpeAutomataError, MissingFileError
 from experiments import show
-from experiments.files import ROOT, version_of
+from experiments.files import ROOT, lines_of, version_of
 
 Row = dict[str, Any]
 RESULTS, PAPER = ROOT / "results", ROOT / "paper_figures"
@@ -243,8 +243,7 @@ def rows_there(name: str, module: Any, config: Any, run: Run) -> tuple[Row, list
     published = run.paper / "rows" / f"{name}.jsonl.gz"
     if config != default(name, module) or not published.exists():
         raise MissingFileError(f"no rows of {name} are there: `python -m experiments {name}`")
-    with gzip.open(published, "rt", encoding="utf-8") as file:
-        manifest, *rows = map(json.loads, file)
+    manifest, *rows = lines_of(published)
     return manifest, rows
 
 

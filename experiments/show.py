@@ -157,6 +157,7 @@ class Figure:
 
 FREE, LIFT, CANONICAL, PALE = "#333333", "#d1495b", "#00798c", "#bbbbbb"
 """One meaning for a colour throughout: the model itself, any tokenization, its own, the rest."""
+COLORS = {"free": FREE, "lift": LIFT, "canonical": CANONICAL}
 MODELS = ("#6a4c93", "#e09f3e")
 """Of two models."""
 

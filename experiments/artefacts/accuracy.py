@@ -41,12 +41,7 @@ from experiments.statistics import estimate, weighted_mean
 
 TITLE, LONG = "How often the arguments of a function call are right", True
 PACKAGES = ("bfcl-eval",)
-COLORS = {
-    "free": show.FREE,
-    "lift": show.LIFT,
-    "canonical": show.CANONICAL,
-    "canonical SMC": "#7fbcc6",
-}
+COLORS = show.COLORS | {"canonical SMC": "#7fbcc6"}
 METHODS, SETTING = [*COLORS], ["model", "style", "taken"]
 ALPHA, FLIPS = 0.05, 20_000
 """Of tests, once corrected; random signs for a p-value."""

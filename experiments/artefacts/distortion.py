@@ -44,7 +44,6 @@ TITLE = "Distortion"
 CASES = read(Path(__file__).with_suffix(".jsonl"))
 BOOLEAN = "boolean: ((true)|(false))"
 """The regex of the article's other example."""
-COLORS = {"free": show.FREE, "lift": show.LIFT, "canonical": show.CANONICAL}
 SHOWN = ("president", "json_bool", "json_enum_quoted", "russian")
 """The prompts that the pages show; the first is the article's."""
 LEVEL = 0.01
@@ -119,7 +118,7 @@ def measure(config: Config, prompt: str) -> list[Row]:
         | {"p": float(law[method][k])}
         | {"TV": total_variation(free, law[method])}
         | ({"drawn": int(counts[method][k]), "n": config.samples} if method in counts else {})
-        for method in COLORS
+        for method in show.COLORS
         for k in range(tree.n)
     ]
 
@@ -270,10 +269,10 @@ def article(rows: pd.DataFrame) -> list[show.Table]:
     if len(president):
         p = president.drop_duplicates("method").set_index("method")["p"]
         names = "Mistral-7B-v0.1, 4 bits (published)", f"{president['model'].iloc[0]} (measured)"
-        data = pd.DataFrame([PUBLISHED, p])[[*COLORS]]
+        data = pd.DataFrame([PUBLISHED, p])[[*show.COLORS]]
         data.insert(0, "model", names)
         title = "In the text: the share of ` William` in the probability of two answers"
-        found.append(show.Table(title, data, dict.fromkeys(COLORS, show.fixed(4))))
+        found.append(show.Table(title, data, dict.fromkeys(show.COLORS, show.fixed(4))))
     sizes = rows[rows["prompt"] == "sizes"]
     pairs = sizes[["states", "transitions"]].astype(int).astype(str).agg(" / ".join, axis=1)
     published = [pair and "{} / {}".format(*pair) for pair in SIZES.values()]
@@ -298,7 +297,7 @@ def figure(rows: pd.DataFrame) -> show.Figure:
     canvas, ((bars, axes, masses),) = show.panels(1, 3, (12.5, 6.6), width_ratios=(1, 1.9, 0.6))
     first = found[found["prompt"] == found["prompt"].iloc[0]].drop_duplicates("method")
     names = ("the model\nitself", "any\ntokenization", "its own\ntokenization")
-    bars.bar_label(bars.bar(names, first["p"], color=COLORS.values()), fmt="%.3f")
+    bars.bar_label(bars.bar(names, first["p"], color=show.COLORS.values()), fmt="%.3f")
     bars.set(ylim=(0, 1), ylabel=f"probability of “{first['answer'].iloc[0].strip()}”")
     bars.set_title(f"Prompt: {first['prompt'].iloc[0]}", loc="left", fontsize=11)
     axes.hlines(
