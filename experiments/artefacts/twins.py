@@ -163,11 +163,8 @@ def batches(config: Config, read: Corpus, dropout: float, twin: int) -> Iterator
 def losses(config: Config, loaded: LoadedModel, read: Corpus) -> Iterator[Row]:
     """Losses of passages, per byte; what stands before is in the tokenizer's ids."""
     own, rng = read.speller.own, random.Random(f"{config.seed} drawn")
-    asked = [
-        *islice(
-            read.passages(PROMPT, LENGTH, random.Random(f"{config.seed} losses")), config.passages
-        )
-    ]
+    passages = read.passages(PROMPT, LENGTH, random.Random(f"{config.seed} losses"))
+    asked = [*islice(passages, config.passages)]
     sizes = [len(loaded.tokenizer.text_bytes([*own(after)])) for _, after in asked]
     drawn = [[*read.speller.spelled(after, config.dropout, rng)] for _, after in asked]
     for name, every in (("own", [[*own(after)] for _, after in asked]), ("drawn", drawn)):
