@@ -32,11 +32,11 @@ from bpe_automata.reference import TokenDFA, direct_merge, explicit, merges_in_o
 from bpe_automata.sampling import normalised
 from bpe_automata.testing import small_tokenizer
 from experiments import show
-from experiments.article.mistral import NAME, Reference, mistral_table
 from experiments.cases import read
 from experiments.exact import METHODS, Trie, pose, total_variation
 from experiments.files import require
 from experiments.lab import Row
+from experiments.mistral import NAME, Reference, mistral_table
 from experiments.models import opened
 from experiments.statistics import clopper_pearson
 

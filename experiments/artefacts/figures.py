@@ -35,8 +35,8 @@ from bpe_automata.testing import small_tokenizer
 from bpe_automata.viz import Drawing, Edge, Node, edge_label, plot
 from bpe_automata.viz import figure as natural
 from experiments.artefacts.distortion import BOOLEAN, MERGES, SIZES, TOKENS, automata
-from experiments.article.mistral import MISTRAL, NAME, Reference, mistral, mistral_table
 from experiments.lab import Row
+from experiments.mistral import MISTRAL, NAME, Reference, mistral, mistral_table
 from experiments.show import CANONICAL, Figure, Table
 
 TITLE = "The article's figures, redrawn"

@@ -22,8 +22,8 @@ from bpe_automata._constructions.explicit import explore
 from bpe_automata._core.canonical import canonical_automaton
 from bpe_automata._kernels.bits import members
 from bpe_automata.reference import CartesianProduct, direct_merge, explicit, product_mask
-from experiments.article.mistral import NAME, Reference, mistral_table
 from experiments.lab import Row, failed
+from experiments.mistral import NAME, Reference, mistral_table
 from experiments.resources import limited, timed
 from experiments.show import CANONICAL, PALE, Figure, Table, panels, whole
 

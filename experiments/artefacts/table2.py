@@ -46,9 +46,9 @@ from bpe_automata.reference import (
     product_mask,
 )
 from bpe_automata.schemas import json_schema
-from experiments.article.mistral import MISTRAL, NAME, Reference, mistral_table
 from experiments.inputs import SCHEMAS, SMOKE_SCHEMAS, Case, schema_cases, shuffled, tokenizer_of
 from experiments.lab import Row, failed
+from experiments.mistral import MISTRAL, NAME, Reference, mistral_table
 from experiments.resources import limited, repeated, timed
 from experiments.show import Table, fixed, markdown, percent, three
 from experiments.statistics import quantile

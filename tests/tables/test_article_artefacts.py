@@ -12,12 +12,12 @@ from bpe_automata._core.geometry import Geometry
 from bpe_automata._tokenizer.derivation import derive
 from bpe_automata.reference import all_texts, merges_in_order, replay
 from bpe_automata.testing import small_tokenizer
+from experiments import mistral
 from experiments.artefacts import figures, growth, table2
 from experiments.artefacts.distortion import MERGES as MERGES_5
 from experiments.artefacts.distortion import TOKENS
 from experiments.artefacts.figures import MADE as NEW
 from experiments.artefacts.figures import A, B, X, Y
-from experiments.article import mistral
 
 MERGES = (("a", "b"), ("a", "a"), ("a", "ab"), ("ab", "c"))
 
