@@ -23,10 +23,7 @@ SCHEMAS = {
         {"properties": {"a": DIGIT, "b": {"type": "boolean"}}, "type": "object", "required": ["a"]}
     ),
     "BROKEN": "{",
-    "HOST": '{"properties": {"a": {"format": "idn-hostname"}}}',
-    "NOTHING": '{"allOf": [{"type": "null"}, {"type": "string"}]}',
     "NULL": '{"type": "null"}',
-    "LARGE": '{"items": {"enum": [12, 34]}, "minItems": 30}',
 }
 
 
@@ -147,10 +144,9 @@ def test_verify_tells_a_counterexample(run, monkeypatch) -> None:
     monkeypatch.setattr(
         Tokenizer, "encode_batch", lambda self, texts: [[*self.encode(text), 0] for text in texts]
     )
-    code, out, _ = run("verify TOKENIZER --regex '[a-z]{2,}'")
+    code, out, _ = run("verify TOKENIZER --regex '[a-z]{2,}' --json")
     assert code == 1
-    assert "counterexample found" in out
-    found = json.loads(run("verify TOKENIZER --regex '[a-z]{2,}' --json")[1])["counterexample"]
+    found = json.loads(out)["counterexample"]
     assert [*found] == ["claim", "prompt_ids", "ids", "tokens", "text", "expected_ids"]
 
 
@@ -174,7 +170,6 @@ def test_warm_asks_for_the_kernels(run) -> None:
 
 # ---------------------------------------------------------------- errors
 
-SECONDS = r"--regex '(\w| ){0,300}x[a-z]{0,99}' --max-seconds 1e-6"
 ERRORS = {
     "generate --regex a --prompt b": "no model: give --model",
     "generate --model MODEL --regex a --prompt b": "--tokenizer",
@@ -183,23 +178,14 @@ ERRORS = {
     "G --schema none.json": "cannot read the schema none.json",
     "inspect none.json": "there is no tokenizer at none.json",
     "compile TOKENIZER --regex 'a('": "at position 1 of the regex",
-    r"compile TOKENIZER --regex '(a)\1'": "a backreference is not regular",
-    "compile TOKENIZER --regex '.*a.{9}' --max-states 9": "budget of 9 states",
-    r"compile TOKENIZER --regex '[^\s\S]'": "no text matches",
+    r"compile TOKENIZER --regex '(\w| ){0,300}x[a-z]{0,99}' --max-seconds 1e-6": "1e-06 seconds",
     "compile none --regex a --save FOLDER/o.doc": "o.doc: a picture is saved as",
     "compile none --regex a --save FOLDER/none/o.npz": "there is no folder",
     "compile none --regex a --save FOLDER/folder.npz": "is a folder",
-    **{f"{command} {SECONDS}": "budget of 1e-06 seconds exceeded"
-       for command in ("compile TOKENIZER", "verify TOKENIZER", "G ")},
     **{f"compile TOKENIZER --regex a {option}": "need --schema FILE"
        for option in ("--yaml", "--closed", "--depth 1")},
     "compile TOKENIZER --schema BROKEN": "is no JSON",
-    "compile TOKENIZER --schema HOST": "#/properties/a",
-    "compile TOKENIZER --schema NOTHING": "no value is valid",
     "compile TOKENIZER --schema NULL --yaml --whitespace spaced": "--whitespace is of JSON",
-    "compile TOKENIZER --schema LARGE --max-states 9": "states exceeded",
-    "verify TOKENIZER --regex er --prompt 'an ord'": "would merge with the answer",
-    "explain TOKENIZER --ids '1 99'": "id 99 is not in 0 .. 34",
     "explain TOKENIZER --text 'a\udcff'": "lone surrogate",
 }  # fmt: skip
 
@@ -247,7 +233,5 @@ def test_as_a_process(files) -> None:
 
     code, said, error = process("explain TOKENIZER --ids '30 31'")
     assert (code, "would be `␣order`" in said, error) == (1, True, "")
-    code, said, error = process("inspect none.json")
-    assert (code, said, error.count("\n")) == (2, "", 1)
     assert process("--version")[1] == f"bpe-automata {bpe_automata.__version__}\n"
     assert process(f"explain TOKENIZER --ids '{'0 ' * 50_000}' | head -n 1")[2] == ""
