@@ -44,8 +44,6 @@ _PIECES = (
 )
 _LOWER, _DIGITS = {"type": "Lowercase"}, {"type": "Digits", "individual_digits": True}
 _PIPELINES = (
-    {"byte_level": True, "pretokenizer": byte_level(True)},
-    {"byte_level": True, "pretokenizer": byte_level()},
     {"space": SPACE, "pretokenizer": metaspace("always", False)},
     {"byte_level": True, "pretokenizer": byte_level(True), "normalizer": {"type": "NFC"}},
     {"byte_level": True, "pretokenizer": sequence(_DIGITS, byte_level(True)), "normalizer": _LOWER},

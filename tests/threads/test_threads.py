@@ -36,7 +36,7 @@ from bpe_automata._sharing import Lock
 from bpe_automata.errors import BudgetExceededError
 
 N_THREADS = 8
-SHORT, LONG = 5, 1000
+SHORT, LONG = 3, 1000
 SLOWEST = 3600  # seconds that a thread is waited for: only a deadlock takes so long
 FILES = trained()
 
@@ -104,13 +104,6 @@ def test_threads_see_what_one_sees_alone(pytestconfig: pytest.Config, often: Non
     for trial in range(LONG if pytestconfig.getoption("--long") else SHORT):
         which = trial % len(FILES)
         compare(Tokenizer.from_json(FILES[which]), known[which], trial)
-
-
-@pytest.mark.long
-def test_threads_on_a_deployed_tokenizer(often: None, smollm2_tokenizer: Tokenizer) -> None:
-    want = all_asked(made(pickle.loads(pickle.dumps(smollm2_tokenizer))))
-    for trial in range(LONG // 10):
-        compare(pickle.loads(pickle.dumps(smollm2_tokenizer)), want, trial)
 
 
 @pytest.mark.skipif(
@@ -199,7 +192,7 @@ def in_child(work: Callable[[], bool]) -> bool:
 
 @forks
 @quiet
-@pytest.mark.parametrize("trial", range(6))
+@pytest.mark.parametrize("trial", range(3))
 def test_a_child_forked_in_the_middle_of_masks(trial: int) -> None:
     """Of threads that hold locks: the child has none of the threads, and needs the locks."""
     want = all_asked(made(Tokenizer.from_json(FILES[0])))
@@ -210,7 +203,7 @@ def test_a_child_forked_in_the_middle_of_masks(trial: int) -> None:
             all_asked(made(tokenizer))
 
     def fork() -> bool:
-        over.wait(0.02 * trial)
+        over.wait(0.04 * trial)
         try:
             return in_child(lambda: all_asked(made(tokenizer)) == want)
         finally:
