@@ -57,7 +57,7 @@ def doubled(n, folder):
 @pytest.mark.parametrize(
     ("made", "n"),
     [
-        *[(long_ranks, 32_768), (long_ranks, 65_536), (doubled, 15), (doubled, 16)],
+        *[(long_ranks, 65_536), (doubled, 16)],
         pytest.param(long_ranks, 200_000, marks=pytest.mark.long),
         pytest.param(doubled, 18, marks=pytest.mark.long),
     ],
