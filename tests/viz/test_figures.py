@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from itertools import combinations
 
+import networkx
 import numpy as np
 import pytest
 from graphs import a_star_b_star, drawings
@@ -23,12 +24,16 @@ from bpe_automata.viz._layout import lay_out, route
 @given(drawings())
 @examples(30)
 def test_no_two_nodes_overlap_ranks_ascend_and_curves_join_their_nodes(drawing: Drawing) -> None:
+    """Without circles all arrows lead to higher ranks."""
     layout = lay_out(drawing)
     rank, x = layout.rank, layout.centre[:, 0]
     for i, j in combinations(range(len(drawing.nodes)), 2):
         apart = np.abs(layout.centre[i] - layout.centre[j])
         assert (apart > (layout.size[i] + layout.size[j]) / 2 - 0.01).any(), (i, j)
     assert (np.less.outer(rank, rank) == np.less.outer(x, x)).all()
+    arrows = networkx.DiGraph([(e.source, e.target) for e in drawing.edges if e.source != e.target])
+    if networkx.is_directed_acyclic_graph(arrows):
+        assert all(rank[source] < rank[target] for source, target in arrows.edges)
     for edge, line in zip(drawing.edges, route(drawing, layout).lines, strict=True):
         ends = layout.centre[[edge.source, edge.target]]
         if edge.source != edge.target:
