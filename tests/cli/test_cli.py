@@ -24,6 +24,7 @@ SCHEMAS = {
     ),
     "BROKEN": "{",
     "NULL": '{"type": "null"}',
+    "NOTHING": '{"allOf": [{"type": "null"}, {"type": "string"}]}',
 }
 
 
@@ -185,6 +186,7 @@ ERRORS = {
     **{f"compile TOKENIZER --regex a {option}": "need --schema FILE"
        for option in ("--yaml", "--closed", "--depth 1")},
     "compile TOKENIZER --schema BROKEN": "is no JSON",
+    "compile TOKENIZER --schema NOTHING": "no value is valid",
     "compile TOKENIZER --schema NULL --yaml --whitespace spaced": "--whitespace is of JSON",
     "explain TOKENIZER --text 'a\udcff'": "lone surrogate",
 }  # fmt: skip
