@@ -56,7 +56,7 @@ def first_dead(row: np.ndarray, order: np.ndarray) -> Int:
     return np.int64(order[64 * w + bit])
 
 
-@inner
+@inlined
 def learn_at_once(c: Int, back: Int, memo: Arrays, kit: Arrays, scratch: Arrays) -> tuple[Int, Int]:
     """Learn from the short ids that surely lead on from a configuration, until every id is known
     to be live there; unless `back` is 1, only if something is known already of the configuration
@@ -104,7 +104,7 @@ def learn_at_once(c: Int, back: Int, memo: Arrays, kit: Arrays, scratch: Arrays)
     return NEED_STEPS if wanted[0] > 0 else DONE, np.int64(-1)
 
 
-@inner
+@inlined
 def learn_ahead(c: Int, memo: Arrays, kit: Arrays, scratch: Arrays) -> Int:
     """`learn_at_once`, first of the configurations on a way to acceptance, the last one first: in
     `[a-z]{500}` each is known by the next. Returns a code."""
@@ -125,7 +125,7 @@ def learn_ahead(c: Int, memo: Arrays, kit: Arrays, scratch: Arrays) -> Int:
     return DONE
 
 
-@inner
+@inlined
 def all_live(c: Int, work: Arrays) -> tuple[Int, bool]:
     """Is every id that BPE makes live at a configuration? Returns (code, is it so)."""
     memo, kit, scratch = work[0], work[1], work[2]

@@ -30,7 +30,7 @@ import numpy as np
 
 from bpe_automata._core.steps import BINDS, BREAKS, DONE, NEED_ROOM, WITHIN, Arrays, Int
 from bpe_automata._core.token_actions import ILLEGAL, INSIDE, JOINT, MUST_END
-from bpe_automata._kernels import inner, jit
+from bpe_automata._kernels import inlined, jit
 from bpe_automata._tokenizer.alphabet import DEAD
 
 NONE = -1
@@ -115,7 +115,7 @@ def number_all(  # noqa: PLR0915 - a call for each set would take longer than th
     return DONE
 
 
-@inner
+@inlined
 def joined(from_: np.ndarray, low: Int, relation: np.ndarray, after: np.ndarray) -> None:
     """The hypotheses after those of each layer; relation: words by hypothesis, from row `low`."""
     after[:] = 0
@@ -126,7 +126,7 @@ def joined(from_: np.ndarray, low: Int, relation: np.ndarray, after: np.ndarray)
                     after[p, w] |= relation[low + h, w]
 
 
-@inner
+@inlined
 def stepped(
     codes: np.ndarray, bits: np.ndarray, atom: Int, follow: np.ndarray, after: np.ndarray
 ) -> None:
@@ -139,7 +139,7 @@ def stepped(
                     after[p, w] |= follow[codes[p] & 1, h, atom, w]
 
 
-@inner
+@inlined
 def want_after(
     side: Int,
     row: Int,
@@ -235,8 +235,10 @@ def find_after(
     first, last, row = start[H], start[H + 1], np.int64(utf8_row[H])
     n, which, numbers = found_sets.shape[1], listed[0], listed[1]
     for side in range(1 if row > 0 else 2):  # inside a character there is no boundary
-        given = entries, where[side], classes, wanted, which, room
-        m = want_after(side, row, code[first:last], bits[first:last], *given)
+        layers = code[first:last], bits[first:last]
+        m = want_after(
+            side, row, layers[0], layers[1], entries, where[side], classes, wanted, which, room
+        )
         if number_all(m, wanted, described, told, found, readable, numbers) != DONE:
             return NEED_ROOM
         for c in range(n):

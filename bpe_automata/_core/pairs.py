@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from bpe_automata._core.steps import Arrays, Int
-from bpe_automata._kernels import inner
+from bpe_automata._kernels import inlined, inner
 from bpe_automata._kernels.geometry import (
     BIRTH,
     FOREVER,
@@ -21,7 +21,7 @@ from bpe_automata._kernels.geometry import (
 from bpe_automata._kernels.hashing import slot_of
 
 
-@inner
+@inlined
 def fill(positions: np.ndarray, low: Int, high: Int) -> None:
     """Add the positions low .. high - 1 to a set of them, uint64 words."""
     if low >= high:
@@ -55,7 +55,7 @@ def forbid(token: Int, pairs: Arrays, positions: np.ndarray) -> None:
         node = np.int64(ids[node, LEFT])
 
 
-@inner
+@inlined
 def keep(positions: np.ndarray, others: np.ndarray) -> bool:
     """Take what is not in `others` out of `positions`: is any left?"""
     some = np.uint64(0)
@@ -65,7 +65,7 @@ def keep(positions: np.ndarray, others: np.ndarray) -> bool:
     return some != 0
 
 
-@inner
+@inlined
 def is_empty(D: np.ndarray) -> bool:
     for w in range(len(D)):  # noqa: SIM110 - a loop is compiled
         if D[w] != 0:

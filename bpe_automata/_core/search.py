@@ -51,7 +51,7 @@ from bpe_automata._core.steps import (
     meets,
 )
 from bpe_automata._core.tokens import added_steps, read_tokens
-from bpe_automata._kernels import inner, jit
+from bpe_automata._kernels import inlined, inner, jit
 from bpe_automata._kernels.geometry import POSITION
 from bpe_automata._kernels.hashing import slot_of, spread
 from bpe_automata._kernels.links import known_step
@@ -136,7 +136,7 @@ def length(token: Int, trie: Arrays, added: Arrays) -> Int:
     return longest
 
 
-@inner
+@inlined
 def candidates(
     c: Int,
     token: Int,
@@ -263,7 +263,7 @@ def search_each(open_: np.ndarray, few: Int, work: Arrays) -> tuple[Int, bool]:
     return code, True
 
 
-@inner
+@inlined
 def settle(c: Int, work: Arrays) -> bool:
     """Learn all ids that lead on from a configuration where one id is known to be dead: none leads
     on with a boundary before it, as that would make every id live. Each id that is not known to be

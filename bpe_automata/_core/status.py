@@ -27,7 +27,7 @@ from bpe_automata._core.steps import (
     Int,
     want,
 )
-from bpe_automata._kernels import inner
+from bpe_automata._kernels import inlined, inner
 from bpe_automata._kernels.links import known_step
 
 B, U1, U0 = 0, 1, 2  # of `states.looks`, see `look_ahead`
@@ -117,7 +117,7 @@ def look_ahead(q: Int, base: Arrays, wanted: np.ndarray) -> None:
     known[q] = COMPLETE if whole else UNDER_WAY
 
 
-@inner
+@inlined
 def _status_within(q: Int, a: Int, H: Int, base: Arrays, bits: np.ndarray) -> Int:
     """The same in a text state that is not harmless: ALIVE if one ASCII character shows it."""
     steps, text, chars, states = base

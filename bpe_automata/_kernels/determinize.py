@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bpe_automata._kernels import inner, jit
+from bpe_automata._kernels import inlined, inner, jit
 from bpe_automata._kernels.hashing import (
     first_slot,
     lengthened,
@@ -170,7 +170,7 @@ def _explore(
     return DONE
 
 
-@inner
+@inlined
 def _cells(net: Network, nodes: np.ndarray) -> int:
     """How many cells the lists of a set need."""
     needed = 0
@@ -180,7 +180,7 @@ def _cells(net: Network, nodes: np.ndarray) -> int:
     return needed
 
 
-@inner
+@inlined
 def _reach(
     net: Network, nodes: np.ndarray, lists: Lists, cells: np.ndarray, watch: np.ndarray
 ) -> None:
@@ -202,7 +202,7 @@ def _reach(
                 used += 1
 
 
-@inner
+@inlined
 def _row(
     net: Network,
     sets: Sets,
@@ -231,7 +231,7 @@ def _row(
     return True
 
 
-@inner
+@inlined
 def _alike(lists: Lists, cells: np.ndarray, a: int, b: int) -> bool:
     """Whether two columns list the same nodes, in the same order."""
     if lists.total[a] != lists.total[b]:
@@ -260,7 +260,7 @@ def _closure(net: Network, sets: Sets, scratch: np.ndarray, cells: np.ndarray, a
     return state
 
 
-@inner
+@inlined
 def _close(net: Network, scratch: np.ndarray, epoch: int, node: int, count: int) -> int:
     """Add to the set what `node` leads to silently, of it the nodes that read or accept; the new
     count."""
@@ -281,7 +281,7 @@ def _close(net: Network, scratch: np.ndarray, epoch: int, node: int, count: int)
     return count
 
 
-@inner
+@inlined
 def _prune(net: Network, scratch: np.ndarray, epoch: int, count: int) -> int:
     """Keep the nodes that no other node of the set dominates, and mark them; their count."""
     for k in range(count):
@@ -306,7 +306,7 @@ def _prune(net: Network, scratch: np.ndarray, epoch: int, count: int) -> int:
     return kept
 
 
-@inner
+@inlined
 def _intern(net: Network, sets: Sets, scratch: np.ndarray, count: int) -> int:
     """The state of the set in scratch, a new one if need be; or _NO_ROOM."""
     if count == 0:
@@ -333,7 +333,7 @@ def _intern(net: Network, sets: Sets, scratch: np.ndarray, count: int) -> int:
     return state
 
 
-@inner
+@inlined
 def _same(scratch: np.ndarray, epoch: int, count: int, nodes: np.ndarray) -> bool:
     """Whether `nodes` are the set in scratch; both hold each node once."""
     if nodes.size != count:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from bpe_automata._kernels import inner, jit
+from bpe_automata._kernels import inlined, inner, jit
 from bpe_automata._kernels.hashing import first_slot, mix, next_slot, table_size
 from bpe_automata._kernels.watch import poll, stopped
 
@@ -160,7 +160,7 @@ def subtrees(
     return state, count
 
 
-@inner
+@inlined
 def _alike(
     label: np.ndarray,
     kind: np.ndarray,
