@@ -8,7 +8,7 @@ import sys
 
 import pytest
 from grammar_texts import GRAMMARS, JSON, SMALL
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from lark import Lark
 from lark.exceptions import LarkError
@@ -117,6 +117,8 @@ def texts_under(grammar, longest):
 
 @examples(150)
 @given(rules())
+@example({"start": [["s"]], "s": [["start", "a"], ["a", "a"]], "t": [[]]})
+@example({"start": [[], ["s", "s"]], "s": [["t"]], "t": [["start", "a"]]})
 def test_any_grammar_has_the_texts_of_its_rules(grammar):
     """Recursion of all kinds, rules that may be empty, ambiguity without bound."""
     expected = texts_under(grammar, 6)
@@ -150,6 +152,11 @@ def test_ambiguity_costs_no_more_than_the_text_is_long():
     both = compile_grammar('start: a | b\na: "(" a ")" | "(" b ")" | "x"\nb: "(" a "]" | "x"')
     assert both.accepts(b"(" * 200 + b"x" + b")" * 200)
     assert both.n_written < 20_000
+    # Of rules that begin with one another the outer ones come first, whatever their names are.
+    rules = [f's{k}: s{k - 1} "!" | s{max(k - 2, 0)} "?"' for k in range(14, 0, -1)]
+    levels = compile_grammar("\n".join(["start: s14", *rules, 's0: "x" | "(" s14 ")"']))
+    levels.walk(b"(" * 50)
+    assert levels.n_written < 3_000
 
 
 def test_large_counts_end_where_they_end():
