@@ -19,7 +19,9 @@ from __future__ import annotations
 import string
 from collections.abc import Hashable, Iterable
 from functools import lru_cache
+from types import MethodType
 from typing import Any, NamedTuple
+from weakref import proxy
 
 import numpy as np
 
@@ -77,14 +79,16 @@ class Endings:
     """Of a `Lift`, where the last id does not matter."""
 
     def __init__(self, engine: Any) -> None:
-        self.engine, self.dfa, self.budget, self.lock = engine, engine.dfa, engine.budget, Lock()
+        self.engine: Any = proxy(engine)  # which has these endings: so both go when the engine does
+        self.dfa, self.budget, self.lock = engine.dfa, engine.budget, Lock()
         self._linked = isinstance(self.dfa, LinkedDFA)
         self._far = self.dfa.far
         self._kernel = *fixed(*self.dfa.steps), *fixed(self._far)
         # One more: before an added token the space that a piece begins with may be left out.
         self._longest = 1 + max(map(len, engine.tokenizer.spellings))
         for name, size in _ENTRY_BYTES.items():
-            setattr(self, name, lru_cache(BYTES // size)(getattr(self, name)))
+            own = MethodType(getattr(type(self), name), proxy(self))
+            setattr(self, name, lru_cache(BYTES // size)(own))
         self._counts: BoundedMemo[tuple[Key, int], int] = BoundedMemo(200)
         self._shortest: BoundedMemo[State, list[int]] = BoundedMemo(500)
         self._plain_from: BoundedMemo[Key, int] = BoundedMemo(200)

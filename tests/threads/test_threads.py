@@ -11,6 +11,7 @@ often as the interpreter can.
 
 from __future__ import annotations
 
+import gc
 import os
 import pickle
 import random
@@ -19,6 +20,7 @@ import subprocess
 import sys
 import sysconfig
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from multiprocessing.pool import ThreadPool
@@ -29,7 +31,7 @@ import pytest
 from objects import KINDS, Trace, all_asked, made, trained
 from support import process
 
-from bpe_automata import Tokenizer
+from bpe_automata import Constraint, Tokenizer
 from bpe_automata._budget import Budget, spending
 from bpe_automata._decoding import batches
 from bpe_automata._sharing import Lock
@@ -138,6 +140,22 @@ def test_nothing_is_called_when_a_lock_goes() -> None:
     finally:
         sys.setprofile(None)
     assert called == []
+
+
+def test_the_memory_of_constraints_is_free_when_they_are_dropped() -> None:
+    """It does not wait for the garbage collector, which may come minutes later."""
+    objects = made(Tokenizer.from_json(FILES[0]))
+    all_asked(objects)
+    engines = [found.engine for found in objects.values() if isinstance(found, Constraint)]
+    left = [weakref.ref(one) for engine in engines for one in (engine, engine.dfa)]
+    gc.disable()
+    try:
+        del objects, engines
+        found = [one() for one in left]
+    finally:
+        gc.enable()
+    assert len(found) > 10
+    assert found == [None] * len(found)
 
 
 # ---------------------------------------------------------------- other processes
