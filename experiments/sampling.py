@@ -59,6 +59,14 @@ def padded(batch: Sequence[Sequence[int]]) -> dict[str, Any]:
     }
 
 
+def last_logits(model: Any, batch: Sequence[Sequence[int]], kept: int) -> Any:
+    """[batch, kept, V], of the model's dtype: logits after each of the last `kept` ids of sequences
+    that are read in one pass."""
+    inputs = {name: values.to(model.device) for name, values in padded(batch).items()}
+    with require("torch").inference_mode():
+        return model(**inputs, use_cache=False, logits_to_keep=kept).logits
+
+
 # What a model loses, in nats.
 
 AT_ONCE = 8
@@ -67,7 +75,8 @@ AT_ONCE = 8
 
 def losses(loaded: LoadedModel, asked: Sequence[tuple[str, str]]) -> list[float]:
     """In nats, of (prompt, text): log p(encode(prompt)) - log p(encode(prompt + text)). What both
-    begin with adds nothing; mostly that is the whole prompt."""
+    begin with adds nothing; mostly that is the whole prompt. The first id of all is taken as given,
+    whether it is a start id or not."""
     wanted = list[tuple[tuple[int, ...], tuple[int, ...]]]()
     for prompt, text in asked:
         before, all_ = loaded.prompt_ids(prompt), loaded.prompt_ids(prompt + text)
@@ -85,14 +94,11 @@ def id_losses(model: Any, asked: Sequence[tuple[Sequence[int], Sequence[int]]]) 
     torch, found = require("torch"), list[np.ndarray]()
     for start in range(0, len(asked), AT_ONCE):
         some = asked[start : start + AT_ONCE]
-        batch = padded([[*before, *after] for before, after in some])
-        inputs = {name: values.to(model.device) for name, values in batch.items()}
         kept = max(len(after) for _, after in some) + 1
-        with torch.inference_mode():
-            logits = model(**inputs, use_cache=False, logits_to_keep=kept).logits
-            for (_, after), own in zip(some, logits, strict=True):
-                at = own[-len(after) - 1 : -1].float()
-                right = torch.tensor(list(after), device=model.device)[:, None]
-                nats = at.logsumexp(1) - at.gather(1, right)[:, 0]
-                found.append(nats.double().cpu().numpy())
+        logits = last_logits(model, [[*before, *after] for before, after in some], kept)
+        for (_, after), own in zip(some, logits, strict=True):
+            at = own[-len(after) - 1 : -1].float()
+            right = torch.tensor(list(after), device=model.device)[:, None]
+            nats = at.logsumexp(1) - at.gather(1, right)[:, 0]
+            found.append(nats.double().cpu().numpy())
     return found

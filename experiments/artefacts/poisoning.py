@@ -27,7 +27,7 @@ from experiments import show
 from experiments.files import require
 from experiments.lab import Row
 from experiments.models import GEMMA, SMOLLM2, LoadedModel, opened
-from experiments.sampling import padded
+from experiments.sampling import last_logits
 from experiments.statistics import Statistic, estimate, weighted_mean, weighted_quantile
 from experiments.words import (
     ANOTHER,
@@ -144,11 +144,9 @@ def after_words(
     """Natural logs of the distributions of the next id, float64 [words, far, V]: in the sentence
     with each of these ids for its word, at these distances from it, ascending."""
     begun, following = [*loaded.start_ids, *text.before], text.after[: far[-1]]
-    batch = padded([[*begun, *word, *following] for word in words])
-    inputs = {name: values.to(loaded.model.device) for name, values in batch.items()}
-    with require("torch").inference_mode():
-        logits = loaded.model(**inputs, use_cache=False, logits_to_keep=far[-1] + 1).logits
-        return logits[:, list(far)].double().log_softmax(-1)
+    read = [[*begun, *word, *following] for word in words]
+    logits = last_logits(loaded.model, read, far[-1] + 1)
+    return logits[:, list(far)].double().log_softmax(-1)
 
 
 def numbers_of(values: Any) -> list[float]:

@@ -1,10 +1,9 @@
 """Added tokens, which are cut out of the text before all else, in two passes: the text automaton
-against `encode`; and derivations of tokens from their bytes.
-"""
+against `encode`."""
 
 from __future__ import annotations
 
-from itertools import chain, pairwise, product
+from itertools import chain, product
 
 import pytest
 from hypothesis import given
@@ -14,14 +13,9 @@ from support import examples
 from bpe_automata import Budget
 from bpe_automata._budget import spending
 from bpe_automata._core.canonical import canonical_automaton
-from bpe_automata._tokenizer.derivation import bpe as fast_bpe
-from bpe_automata._tokenizer.derivation import derive
 from bpe_automata.errors import BudgetExceededError, UnsupportedTokenizerError
-from bpe_automata.reference import bpe, merge_ranks
-from bpe_automata.reference._bpe import base_symbols
 from bpe_automata.testing import (
     added_token,
-    bpe_tokenizers,
     byte_level,
     byte_spelling,
     resegmentations,
@@ -92,8 +86,7 @@ def test_what_the_first_pass_cuts_out_ends_the_text_of_the_second(flag):
     second = added_token("ab", normalized=True, **{flag: True})
     tokenizer = small_tokenizer("ab ", added=[added_token("<x>"), second])
     for ids in chain(*(product(range(tokenizer.n_ids), repeat=n) for n in range(5))):
-        own = tokenizer.encode(tokenizer.decode(ids)) == [*ids]
-        assert cut_by_automaton(tokenizer, ids) == own, ids
+        assert cut_by_automaton(tokenizer, ids) == is_own(tokenizer, ids), ids
 
 
 @pytest.mark.parametrize("normalized", [False, True])
@@ -103,48 +96,3 @@ def test_tables_of_too_many_added_tokens_are_a_typed_error(normalized):
     tokenizer = small_tokenizer(table, (), byte_level(), added, normalizer=nfc)
     with spending(Budget(max_bytes=500_000)), pytest.raises(BudgetExceededError, match="bytes"):
         canonical_automaton(tokenizer)
-
-
-# ---------------------------------------------------------------- derivation
-# BPE on a token's own bytes ends in that token, or the token appears in no output.
-
-
-@examples(25)
-@given(bpe_tokenizers())
-def test_derivation_is_bpe_on_the_tokens_own_bytes(tokenizer):
-    description = tokenizer.description
-    derivation, ranks = derive(description), merge_ranks(description)
-    for token, data in enumerate(description.tokens):
-        symbols = base_symbols(description, data) if data else None
-        carried_out = trace(symbols, ranks) if symbols else []
-        made = bpe(symbols, ranks) if symbols else []
-        assert derivation.reachable[token] == (made == [token])
-        if derivation.reachable[token] and len(symbols) > 1:
-            left, right = int(derivation.left[token]), int(derivation.right[token])
-            assert carried_out[-1] == (left, right)
-            numbers = derivation.proper[:, 2].tolist()
-            number = numbers.index(token)
-            assert derivation.proper[number].tolist() == [left, right, token]
-            assert max(numbers.index(p) if p in numbers else -1 for p in (left, right)) < number
-            epoch = max(ranks[pair][0] for pair in carried_out)
-            assert derivation.epoch[number] == epoch
-            assert derivation.birth[token] == derivation.epoch.tolist().index(epoch)
-
-
-def trace(symbols, ranks):
-    """The pairs that BPE merges, in the order in which it does."""
-    tokens, carried_out = list(symbols), []
-    while pairs := [(ranks[p][0], at) for at, p in enumerate(pairwise(tokens)) if p in ranks]:
-        _, at = min(pairs)
-        carried_out.append((tokens[at], tokens[at + 1]))
-        tokens[at : at + 2] = [ranks[carried_out[-1]][1]]
-    return carried_out
-
-
-@examples(25)
-@given(st.data())
-def test_the_kernel_is_the_plain_min_rank_loop(data):
-    tokenizer = data.draw(bpe_tokenizers())
-    description = tokenizer.description
-    symbols = data.draw(st.lists(st.sampled_from(sorted(description.base.values())), max_size=20))
-    assert fast_bpe(derive(description), symbols) == bpe(symbols, merge_ranks(description))
