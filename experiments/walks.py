@@ -20,14 +20,11 @@ from bpe_automata._automata.linked import explicit
 from bpe_automata._kernels.bits import members
 
 STEPS = 400
-"""Ids that a completion may take beyond one for each byte of the shortest end."""
+"""A completion may take so many ids more than the shortest way to acceptance has bytes."""
 ASTRAY = 0.1
-"""Share of random steps in a completion, for the nearest way may lead round in circles."""
-
-
+"""The share of random steps in a completion: the nearest way alone may lead round in circles."""
 MOST_IDS, CANDIDATES = 80, 48
-"""How many ids of `random_ids` are chosen at random, at most; and among how many of a mask, drawn
-first, each is chosen by the state that it leads to."""
+"""`random_ids` chooses at most so many ids at random, each among so many of its mask."""
 
 
 class CannotFinishError(Exception):
@@ -41,7 +38,7 @@ def walk(constraint: Constraint, rng: random.Random, most: int) -> tuple[list[in
     ids: list[int] = []
     state = engine.initial()
     for _ in range(rng.randrange(1, most + 1)):
-        allowed = readable(constraint, state)
+        allowed = text_ids(constraint, state)
         if not len(allowed):
             break
         token = int(allowed[rng.randrange(len(allowed))])
@@ -51,20 +48,20 @@ def walk(constraint: Constraint, rng: random.Random, most: int) -> tuple[list[in
 
 
 def random_ids(constraint: Constraint, rng: random.Random) -> list[int]:
-    """A walk that ends. Where the masks leave a choice, each state of the automaton that can be
-    reached is alike likely, so that strings end and members come; after a random number of ids it
-    takes those that come nearest to the end. Raises CannotFinishError."""
+    """Random ids up to acceptance. Each id is chosen by the state that it leads to: all states that
+    the mask leads to are equally likely, so that quotes and braces come as often as letters do.
+    After a random number of ids `finish` takes over. Raises CannotFinishError."""
     engine = constraint.engine
     ids, state = list[int](), engine.initial()
     for _ in range(rng.randrange(1, MOST_IDS + 1)):
-        allowed = readable(constraint, state)
+        allowed = text_ids(constraint, state)
         if not len(allowed) or (engine.accepting(state) and rng.random() < 1 / 4):
             break
         if len(allowed) > CANDIDATES:
             some = [rng.randrange(len(allowed)) for _ in range(CANDIDATES)]
-            short = _single_bytes(constraint.tokenizer)
-            allowed = np.union1d(allowed[some], allowed[np.isin(allowed, short)])
-        after = ends(engine, state, allowed)
+            single = _single_bytes(constraint.tokenizer)
+            allowed = np.union1d(allowed[some], allowed[np.isin(allowed, single)])
+        after = states_after(engine, state, allowed)
         q = int(rng.choice(np.unique(after).tolist()))
         ids.append(int(rng.choice(allowed[after == q].tolist())))
         state = engine.step(state, ids[-1])
@@ -78,24 +75,24 @@ def _single_bytes(tokenizer: Tokenizer) -> np.ndarray:
     )
 
 
-def readable(constraint: Constraint, state: Any) -> np.ndarray:
+def text_ids(constraint: Constraint, state: Any) -> np.ndarray:
     """The allowed ids that are not end-of-sequence."""
     allowed = members(constraint.engine.mask(state))
     return allowed[~np.isin(allowed, constraint.eos_ids)]
 
 
 def finish(constraint: Constraint, ids: list[int], state: Any, rng: random.Random) -> list[int]:
-    """The ids up to acceptance, by those that come nearest to an accepting state of the DFA; some
-    steps are random."""
+    """The ids, and further ones up to acceptance: mostly one that comes nearest to an accepting
+    state of the DFA, sometimes a random one. Raises CannotFinishError."""
     engine, ids = constraint.engine, list(ids)
     distance = explicit(engine.dfa, "a walk home").far
     for _ in range(STEPS + max(0, int(distance[engine.dfa_state(state)]))):
         if engine.accepting(state):
             return ids
-        allowed = readable(constraint, state)
+        allowed = text_ids(constraint, state)
         if not len(allowed):
             break
-        after = ends(engine, state, allowed)
+        after = states_after(engine, state, allowed)
         near = np.arange(len(allowed))
         if rng.random() >= ASTRAY:
             near = np.flatnonzero(distance[after] == distance[after].min())
@@ -104,7 +101,7 @@ def finish(constraint: Constraint, ids: list[int], state: Any, rng: random.Rando
     raise CannotFinishError(ids)
 
 
-def ends(engine: Any, state: Any, tokens: np.ndarray) -> np.ndarray:
+def states_after(engine: Any, state: Any, tokens: np.ndarray) -> np.ndarray:
     """int64 [len(tokens)]: the state of `engine.dfa` after each of the tokens in a state."""
     found: np.ndarray = engine.product.after_each(*state[:3], tokens)[:, 0]
     for k in np.flatnonzero(np.isin(tokens, [*engine.tokenizer.added_ids])).tolist():
