@@ -125,15 +125,14 @@ def cluster(run: Run) -> Iterator[Submit]:
 
     del run
     paths = os.pathsep.join([str(ROOT), *filter(None, sys.path)])
-    ray.init(
-        os.environ.get("RAY_ADDRESS"),
-        ignore_reinit_error=True,
-        log_to_driver=False,
-        runtime_env={"env_vars": {"PYTHONPATH": paths}},
-    )
-    gpus = 1 if ray.cluster_resources().get("GPU") else 0
-    task = ray.remote(num_cpus=1, num_gpus=gpus, max_retries=2)(one)
-    yield lambda *given: task.remote(*given).future()
+    environment, address = {"env_vars": {"PYTHONPATH": paths}}, os.environ.get("RAY_ADDRESS")
+    ray.init(address, log_to_driver=False, runtime_env=environment)
+    try:
+        gpus = 1 if ray.cluster_resources().get("GPU") else 0
+        task = ray.remote(num_cpus=1, num_gpus=gpus, max_retries=2)(one)
+        yield lambda *given: task.remote(*given).future()
+    finally:
+        ray.shutdown()
 
 
 def measured(
