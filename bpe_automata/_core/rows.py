@@ -50,16 +50,19 @@ def read_row(
     bound ones. What follows the set H0 is known. part: the trie that is read (all tokens, or those
     that a slice leaves); few: int64, ids that are read besides.
 
-    Returns (code, n, m); NEED_SEARCH: n pairs in scratch[8] are to be searched."""
+    Returns (code, n, m); NEED_SEARCH: n pairs in scratch[8] are to be searched; NEED_STEPS: n nodes
+    of the trie, from the end of scratch[0] on, wait for steps."""
     (steps, text, chars, _), sets, trie, added, pairs = kit
     met, rows, ids = memo[2], memo[4], pairs[0]
     judged, path, wanted, numbers = scratch[0], scratch[1], scratch[2], scratch[5]
     row0, at, failed, open_ = np.int64(sets[1][H0]), sets[2][H0], visited[0], scratch[8]
+    calls = wanted[-1]
     n = read_tokens(q0, a0, row0, np.int64(0), deepest, steps, text, part, path, judged, wanted)
+    n_stuck = wanted[-1] - calls
     if len(few) > 0:
         n += read_these(few, q0, a0, row0, by_id, steps, text, trie, judged[n:], wanted)
     if wanted[0] > 0:
-        return NEED_STEPS, 0, 0
+        return NEED_STEPS, n_stuck, 0
     m, n_open, n_free, n_found = 0, 0, 0, 0
     if row0 == 0 and meets(sets[0][H0, BREAKS], chars[2]):
         m = added_steps(q0, a0, added, steps, wanted, judged[n:])

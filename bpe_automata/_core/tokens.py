@@ -37,11 +37,12 @@ def read_tokens(
     wanted: np.ndarray,
 ) -> Int:
     """The tokens of low < bytes <= high that can be read from (q0, a0) in UTF-8 row row0, whatever
-    the hypotheses: rows (token, state, text state, class) of `found`, int32. Returns how many."""
+    the hypotheses: rows (token, state, text state, class) of `found`, int32. Returns how many.
+    `found` has room for twice as many: its last rows name the nodes at which a step is wanted."""
     trans, byte_class, behind = steps
     nodes, start, data = trie
     utf8, next_ = text[0], text[1]
-    n, node, end = 0, np.int64(0), len(nodes)
+    n, node, end, last = 0, np.int64(0), len(nodes), len(found) - 1
     plain = row0 == 0 and a0 == 0
     path[0] = q0
     while node < end:
@@ -52,7 +53,8 @@ def read_tokens(
         q = known_step(path[d - 1], byte_class[label], trans, behind)
         if q < 0:
             want(-1 - q, wanted)
-            q = np.int64(0)
+            found[last, 0] = node
+            q, last = np.int64(0), last - 1
         if q == 0:
             node = np.int64(nodes[node, SKIP])
             continue
@@ -88,7 +90,8 @@ def read_these(
     wanted: np.ndarray,
 ) -> Int:
     """As `read_tokens` for some tokens alone (int64): a row for each, of state 0 and class 0 where
-    it cannot be read. by_id: see `tables.Tables`. Returns how many there are."""
+    it cannot be read, of state -1 where a step is wanted. by_id: see `tables.Tables`. Returns how
+    many there are."""
     start, data = trie[1], trie[2]
     for i in range(len(ids)):
         t = np.int64(ids[i])
@@ -97,7 +100,7 @@ def read_these(
         if row0 != 0 or (a0 != 0 and (f < 0 or text[1][a0, f] != text[1][0, f])):
             a = text_after(a0, row0, spelled, text[0], text[1])
         read = q > 0 and a >= 0
-        found[i, 0], found[i, 1], found[i, 2] = t, q if read else 0, a if read else 0
+        found[i, 0], found[i, 1], found[i, 2] = t, q if read else min(q, 0), a if read else 0
         found[i, 3] = by_id[t, 0] if read else 0
     return len(ids)
 
