@@ -43,7 +43,7 @@ def refine(
     splitter, block = 0, 1
     while splitter < edge_counts[0] and not stopped(watch):
         for index in range(edges[FIRST, splitter], edges[PAST, splitter]):
-            if poll(watch):
+            if index & 15 == 0 and poll(watch):  # a poll takes as long as a step
                 break
             into: Any = np.int64(tail[edges[ELEMENT, index]])
             _mark(states, state_counts, into)
@@ -51,7 +51,7 @@ def refine(
         splitter += 1
         while block < state_counts[0]:
             for index in range(states[FIRST, block], states[PAST, block]):
-                if poll(watch):
+                if index & 15 == 0 and poll(watch):
                     break
                 s = states[ELEMENT, index]
                 for edge in range(ptr[s], ptr[s + 1]):
