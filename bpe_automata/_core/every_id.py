@@ -15,7 +15,7 @@ from bpe_automata._core.configurations import (
     number_all,
 )
 from bpe_automata._core.pairs import may_follow
-from bpe_automata._core.search import SHORT, length, search
+from bpe_automata._core.search import SHORT, length
 from bpe_automata._core.status import know_all
 from bpe_automata._core.steps import (
     ALIVE,
@@ -26,6 +26,7 @@ from bpe_automata._core.steps import (
     NEED_CONFIGURATIONS,
     NEED_ROOM,
     NEED_ROWS,
+    NEED_SEARCH,
     NEED_SET,
     NEED_STEPS,
     NO_TOKEN,
@@ -37,6 +38,7 @@ from bpe_automata._core.steps import (
 )
 from bpe_automata._core.tokens import read_tokens
 from bpe_automata._kernels import inlined, inner, jit
+from bpe_automata._kernels.hashing import slot_of
 
 
 @inlined
@@ -127,9 +129,10 @@ def learn_ahead(c: Int, memo: Arrays, kit: Arrays, scratch: Arrays) -> Int:
 
 @inlined
 def all_live(c: Int, work: Arrays) -> tuple[Int, bool]:
-    """Is every id that BPE makes live at a configuration? Returns (code, is it so)."""
-    memo, kit, scratch = work[0], work[1], work[2]
-    met, rows, ids, order = memo[2], memo[4], kit[4][0], kit[4][2]
+    """Is every id that BPE makes live at a configuration? Returns (code, is it so); NEED_SEARCH:
+    the pair scratch[8][0] is to be searched."""
+    memo, kit, scratch, failed = work[0], work[1], work[2], work[3][0]
+    met, rows, order = memo[2], memo[4], kit[4][2]
     if met[c, STATUS] == 0:
         scratch[5][0] = c
         know_all(scratch[5], np.int64(1), memo, kit, scratch[2])
@@ -141,21 +144,21 @@ def all_live(c: Int, work: Arrays) -> tuple[Int, bool]:
         code = learn_ahead(c, memo, kit, scratch)
         if code != DONE:
             return code, False
-    while not known_of_all(met[c, OPEN]):
-        row = met[c, OPEN]
-        token = first_dead(rows[row], order) if row >= 0 else np.int64(order[0])
-        code = search(c, token, work)
-        if code != DONE:
-            return code, False
-        if not is_live(token, c, met, rows, ids):
-            return DONE, False
-    return DONE, True
+    row = met[c, OPEN]
+    if known_of_all(row):
+        return DONE, True
+    token = first_dead(rows[row], order) if row >= 0 else np.int64(order[0])
+    pair = (c << 20) | (token + 1)
+    if failed[slot_of(failed, pair)] == pair:
+        return DONE, False
+    scratch[8][0] = pair
+    return NEED_SEARCH, False
 
 
 @jit
 def live_at(region: np.ndarray, sets_of: np.ndarray, work: Arrays) -> tuple[Int, bool]:
     """Is every id live at all states of a region (int64) with each of some sets (int64), in state 0
-    of the text automaton? Returns (code, is it so)."""
+    of the text automaton? Returns (code, is it so), see `all_live`."""
     memo, kit, scratch = work[0], work[1], work[2]
     met, n, m = memo[2], len(region), len(sets_of)
     numbers = np.empty(n * m, np.int64)

@@ -313,6 +313,8 @@ class Product(Reader):
                 self.tables.sets.know(number)
         elif code == NEED_STEPS:
             self._enter(room[2])
+        elif code == NEED_SEARCH:  # of one pair
+            self.ask(search_each, room[8][:1].copy(), 0)
         elif code == NEED_TIME:
             pass
         elif code == NEED_CONFIGURATIONS:

@@ -293,7 +293,7 @@ def settle(c: Int, work: Arrays) -> bool:
     return bool(wanted[-1] == before)
 
 
-@inner
+@inlined
 def search(root: Int, token: Int, work: Arrays) -> Int:  # noqa: PLR0915 - one loop
     """Find whether an id is live at a configuration, by its number: then `is_live` says so. First
     along ids that lead nearer to acceptance alone, then along all. Returns a code: where it is not
