@@ -20,11 +20,12 @@ from bpe_automata._automata.linked import explicit
 from bpe_automata._kernels.bits import members
 
 STEPS = 400
-"""A completion may take so many ids more than the shortest way to acceptance has bytes."""
+"""A completion may take this many ids, and one more for each byte of the shortest one."""
 ASTRAY = 0.1
 """The share of random steps in a completion: the nearest way alone may lead round in circles."""
 MOST_IDS, CANDIDATES = 80, 48
-"""`random_ids` chooses at most so many ids at random, each among so many of its mask."""
+"""`random_ids` chooses at most 80 ids at random; each among 48 draws from its mask, and all ids of
+one byte."""
 
 
 class CannotFinishError(Exception):
@@ -49,7 +50,7 @@ def walk(constraint: Constraint, rng: random.Random, most: int) -> tuple[list[in
 
 def random_ids(constraint: Constraint, rng: random.Random) -> list[int]:
     """Random ids up to acceptance. Each id is chosen by the state that it leads to: all states that
-    the mask leads to are equally likely, so that quotes and braces come as often as letters do.
+    candidates lead to are equally likely, so that quotes and braces come as often as letters do.
     After a random number of ids `finish` takes over. Raises CannotFinishError."""
     engine = constraint.engine
     ids, state = list[int](), engine.initial()

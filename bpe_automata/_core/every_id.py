@@ -7,6 +7,7 @@ import numpy as np
 from bpe_automata._core.configurations import (
     EVERY_ID,
     EVERY_MADE,
+    NONE_KNOWN,
     configuration,
     is_live,
     key_of,
@@ -140,7 +141,7 @@ def all_live(c: Int, work: Arrays) -> tuple[Int, bool]:
             return NEED_STEPS, False
     if met[c, STATUS] != PARTLY:
         return DONE, met[c, STATUS] == ALIVE
-    if not known_of_all(met[c, OPEN]):
+    if met[c, OPEN] == NONE_KNOWN:
         code = learn_ahead(c, memo, kit, scratch)
         if code != DONE:
             return code, False

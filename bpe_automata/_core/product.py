@@ -273,12 +273,12 @@ class Product(Reader):
             if code == DONE:
                 return Row(base, room[9][0, :n].copy(), room[9][1, :m].copy())
             self._go_on(code, room, n, 0)
-            if code == NEED_STEPS and n:
+            if code == NEED_STEPS and 0 < n <= _ALONG:
                 self._enter_along(q, part, room[0][-n:, 0])
 
     def _enter_along(self, q: int, part: Arrays, stuck: np.ndarray) -> None:
-        """Enter the states along the tokens behind some nodes of a trie, if they are few. Each time
-        these lead a byte farther, which is no reason to read all the others again."""
+        """Enter the states along the tokens behind some nodes of a trie, if they are few. Each pass
+        gets one byte farther, for which the whole trie need not be read again."""
         nodes, t = part[0], self.tables
         behind = np.concatenate([nodes[node : nodes[node, SKIP]] for node in stuck.tolist()])
         tokens = behind[behind[:, KLASS] != 0, TOKEN].astype(np.int64)
@@ -307,13 +307,13 @@ class Product(Reader):
             self._give(code, room)
 
     def _give(self, code: int, room: tuple[Any, ...]) -> None:
-        """Find what a kernel lacks: sets, steps, or room in one of its tables."""
+        """Find what a kernel lacks: sets, steps, the answer of one search, or room in a table."""
         if code == NEED_SET:
             for number in room[3][1 : 1 + int(room[3][0])].tolist():
                 self.tables.sets.know(number)
         elif code == NEED_STEPS:
             self._enter(room[2])
-        elif code == NEED_SEARCH:  # of one pair
+        elif code == NEED_SEARCH:
             self.ask(search_each, room[8][:1].copy(), 0)
         elif code == NEED_TIME:
             pass

@@ -38,7 +38,7 @@ def read_tokens(
 ) -> Int:
     """The tokens of low < bytes <= high that can be read from (q0, a0) in UTF-8 row row0, whatever
     the hypotheses: rows (token, state, text state, class) of `found`, int32. Returns how many.
-    `found` has room for twice as many: its last rows name the nodes at which a step is wanted."""
+    The last rows of `found`, which has two for each node, name the nodes that want a step."""
     trans, byte_class, behind = steps
     nodes, start, data = trie
     utf8, next_ = text[0], text[1]

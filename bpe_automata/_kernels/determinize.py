@@ -216,7 +216,9 @@ def _row(
     columns list alike is worked out once."""
     lists.slots[:] = 0
     for column in range(len(lists.head)):
-        if lists.head[column] < 0 or (column & 15 == 0 and poll(watch)):
+        if column & 15 == 0 and poll(watch):
+            return True
+        if lists.head[column] < 0:
             continue
         slot = first_slot(lists.total[column], lists.slots)
         while lists.slots[slot] != 0 and not _alike(lists, cells, lists.slots[slot] - 1, column):
