@@ -205,8 +205,11 @@ def added_arrays(canonical: CanonicalAutomaton, prefixed: PrefixedDfa, banned: s
     return fixed(*around, text.after_row, text.after, texts, text.data)
 
 
+_MOST_ROOMS = 4
+
+
 class Scratch(threading.local):
-    """Room for kernels, of each thread; its size is that of the largest tokenizer so far."""
+    """Room for kernels, of each thread: that of the tokenizers that it used last."""
 
     def __init__(self) -> None:
         self.sizes: dict[str, int] = {"listed": 1 << 14, "frames": 256}
@@ -216,6 +219,8 @@ class Scratch(threading.local):
         key = n_rows, depth, n_words, n_ids, *self.sizes.values()
         found = self._made.get(key)
         if found is None:
+            if len(self._made) == _MOST_ROOMS:
+                del self._made[next(iter(self._made))]
             found = self._made[key] = (
                 np.empty((2 * n_rows, 4), np.int32),
                 np.zeros(depth + 2, np.int32),
