@@ -215,8 +215,8 @@ def _multiples_of(divisor: Decimal) -> ByteDFA:
     "-" after the sign, "0" after a first zero, else "1"), the number of digits behind the dot
     (None: no dot), the remainder of the digits so far by m, the zeros behind a multiple of m."""
     whole, fraction = _digits(divisor)
-    places, significant = len(fraction), (whole + fraction).rstrip("0")
-    zeros = len(whole + fraction) - len(significant)
+    digits, places = whole + fraction, len(fraction)
+    significant, zeros = digits.strip("0"), len(digits) - len(digits.rstrip("0"))
     if len(significant) > 9 or int(significant) * (places + 2) > _MOST_REMAINDERS:
         why = f"to divide by {divisor:.12g} takes one per remainder"
         raise BudgetExceededError("states", _MOST_REMAINDERS, why)

@@ -12,7 +12,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from support import examples
 
@@ -53,6 +53,7 @@ def test_comparisons_are_exact(name: str, bound: Decimal, texts: list[str]) -> N
 
 @given(NEAR, st.integers(-8, 8), st.lists(NEAR, max_size=6), st.integers(-99, 99))
 @examples(50)
+@example("0.5", -8, ["0.0000005"], 3)
 def test_multiples_are_exact(text: str, shift: int, texts: list[str], times: int) -> None:
     divisor = abs(Decimal(text)).scaleb(shift)
     assume(divisor and len(divisor.normalize().as_tuple().digits) < 4)
