@@ -24,8 +24,8 @@ STEPS = 400
 ASTRAY = 0.1
 """The share of random steps in a completion: the nearest way alone may lead round in circles."""
 MOST_IDS, CANDIDATES = 80, 48
-"""`random_ids` chooses at most 80 ids at random; each among 48 draws from its mask, and all ids of
-one byte."""
+"""`random_ids` chooses at most 80 ids at random: each among 48 that are drawn from its mask, and
+those of the mask that have one byte."""
 
 
 class CannotFinishError(Exception):
@@ -87,7 +87,7 @@ def finish(constraint: Constraint, ids: list[int], state: Any, rng: random.Rando
     state of the DFA, sometimes a random one. Raises CannotFinishError."""
     engine, ids = constraint.engine, list(ids)
     distance = explicit(engine.dfa, "a walk home").far
-    for _ in range(STEPS + max(0, int(distance[engine.dfa_state(state)]))):
+    for _ in range(1 + STEPS + max(0, int(distance[engine.dfa_state(state)]))):
         if engine.accepting(state):
             return ids
         allowed = text_ids(constraint, state)

@@ -1,7 +1,7 @@
 """How soon the texts of an engine can be complete: what `within` needs to know.
 
-    U(state)       ids that are enough: those of a short text home, by the tokenizer's own
-                   tokenization (U >= the least number)
+    U(state)       ids that are enough: those of a short text home, by one tokenization that the
+                   engine admits (U >= the least number)
     mask(state, k) = { n in the engine's mask : U(state n) < k },   and end-of-sequence
 
 The text home depends on the state of the byte automaton alone, and byte after byte on the state
@@ -76,7 +76,7 @@ to the key before them."""
 
 
 class Endings:
-    """Of a `Lift`, where the last id does not matter."""
+    """What both engines share, with the answers of the lift, where the last id does not matter."""
 
     def __init__(self, engine: Any) -> None:
         self.engine: Any = proxy(engine)  # which has these endings: so both go when the engine does
@@ -341,6 +341,8 @@ class Endings:
         closed: dict[Key, np.ndarray] = {}
         for _ in range(most):
             opened, level = level, {}
+            if not opened:
+                break
             if len(closed) > _MOST_OPENED:
                 why = "the fewest ids to the end of the text were not found in them"
                 raise BudgetExceededError("configurations", _MOST_OPENED, why)

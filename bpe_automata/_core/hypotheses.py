@@ -235,9 +235,9 @@ def find_after(
     first, last, row = start[H], start[H + 1], np.int64(utf8_row[H])
     n, which, numbers = found_sets.shape[1], listed[0], listed[1]
     for side in range(1 if row > 0 else 2):  # inside a character there is no boundary
-        layers = code[first:last], bits[first:last]
+        codes, members = code[first:last], bits[first:last]
         m = want_after(
-            side, row, layers[0], layers[1], entries, where[side], classes, wanted, which, room
+            side, row, codes, members, entries, where[side], classes, wanted, which, room
         )
         if number_all(m, wanted, described, told, found, readable, numbers) != DONE:
             return NEED_ROOM

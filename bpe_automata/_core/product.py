@@ -37,7 +37,6 @@ from bpe_automata._core.steps import (
     WITHIN,
 )
 from bpe_automata._core.tables import NO_ADDED, Arrays, TokenizerTables, fixed, scratch
-from bpe_automata._core.tokens import read_these
 from bpe_automata._kernels.bits import set_bits
 from bpe_automata._kernels.geometry import POSITION
 from bpe_automata._kernels.hashing import with_room
@@ -194,8 +193,8 @@ class Product(Reader):
 
     @locked
     def ask(self, kernel: Any, *arguments: Any) -> Any:
-        """What a kernel answers, of those that return (code, answer), after `arguments` and what
-        all of them are given."""
+        """Call a kernel that returns (code, answer) until it is done, and give it what it lacks.
+        It takes `arguments`, and behind them `work`."""
         quota, budget = np.array([_QUOTA]), _QUOTA
         while True:
             room = self._emptied()
@@ -272,49 +271,34 @@ class Product(Reader):
             code, n, m = read_row(q, a, H, few.astype(np.int64), t.by_id, *given)
             if code == DONE:
                 return Row(base, room[9][0, :n].copy(), room[9][1, :m].copy())
-            self._go_on(code, room, n, 0)
+            check()
+            self._give(code, room, n)
             if code == NEED_STEPS and 0 < n <= _ALONG:
                 self._enter_along(q, part, room[0][-n:, 0])
 
     def _enter_along(self, q: int, part: Arrays, stuck: np.ndarray) -> None:
-        """Enter the states along the tokens behind some nodes of a trie, if they are few. Each pass
-        gets one byte farther, for which the whole trie need not be read again."""
-        nodes, t = part[0], self.tables
+        """Enter the states along the tokens behind some nodes of a trie, if they are few: each byte
+        may lead to a state that is new, for which the whole trie need not be read again."""
+        nodes = part[0]
         behind = np.concatenate([nodes[node : nodes[node, SKIP]] for node in stuck.tolist()])
         tokens = behind[behind[:, KLASS] != 0, TOKEN].astype(np.int64)
-        found, wanted = np.empty((len(tokens), 4), np.int32), np.zeros(4096, np.int64)
-        while len(tokens) <= _ALONG:
-            wanted[0] = 0
-            read_these(tokens, q, 0, 0, t.by_id, self.steps, t.text, t.trie, found, wanted)
-            if not wanted[0]:
-                return
-            check()
-            self._enter(wanted)
-            tokens = tokens[found[: len(tokens), 1] < 0]
+        if len(tokens) <= _ALONG:
+            self.step_each(q, 0, 0, tokens)
 
     def _emptied(self) -> tuple[Any, ...]:
         room = self._scratch()
         room[2][0] = room[3][0] = 0
         return room
 
-    def _go_on(self, code: int, room: tuple[Any, ...], n: int, few: int) -> None:
-        """Do what a kernel asks for before it is called again: n searches of the pairs in
-        scratch[8], each with at most `few` calls of `candidates` (0: any number), or `_give`."""
-        check()
-        if code == NEED_SEARCH:
-            self.ask(search_each, np.sort(room[8][:n]), few)
-        else:
-            self._give(code, room)
-
-    def _give(self, code: int, room: tuple[Any, ...]) -> None:
-        """Find what a kernel lacks: sets, steps, the answer of one search, or room in a table."""
+    def _give(self, code: int, room: tuple[Any, ...], n: int = 1) -> None:
+        """Find what a kernel lacks: sets, steps, searches of n pairs, or room in a table."""
         if code == NEED_SET:
             for number in room[3][1 : 1 + int(room[3][0])].tolist():
                 self.tables.sets.know(number)
         elif code == NEED_STEPS:
             self._enter(room[2])
         elif code == NEED_SEARCH:
-            self.ask(search_each, room[8][:1].copy(), 0)
+            self.ask(search_each, np.sort(room[8][:n]), 0)
         elif code == NEED_TIME:
             pass
         elif code == NEED_CONFIGURATIONS:

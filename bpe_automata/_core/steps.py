@@ -94,14 +94,13 @@ def want(number: Int, wanted: np.ndarray) -> None:
 
 @jit
 def walk(state: Int, data: np.ndarray, steps: Arrays, wanted: np.ndarray) -> Int:
-    """The state after some bytes, 0 where there is none, -1 where a step is wanted."""
+    """The state after some bytes, 0 where there is none or a step is wanted."""
     trans, byte_class, behind = steps
     for byte in data:
         state = known_step(state, byte_class[byte], trans, behind)
-        if state < 0:
-            want(-1 - state, wanted)
-            return -1
-        if state == 0:
+        if state <= 0:
+            if state < 0:
+                want(-1 - state, wanted)
             return 0
     return state
 

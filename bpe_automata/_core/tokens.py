@@ -90,8 +90,7 @@ def read_these(
     wanted: np.ndarray,
 ) -> Int:
     """As `read_tokens` for some tokens alone (int64): a row for each, of state 0 and class 0 where
-    it cannot be read, of state -1 where a step is wanted. by_id: see `tables.Tables`. Returns how
-    many there are."""
+    it cannot be read. by_id: see `tables.Tables`. Returns how many there are."""
     start, data = trie[1], trie[2]
     for i in range(len(ids)):
         t = np.int64(ids[i])
@@ -100,7 +99,7 @@ def read_these(
         if row0 != 0 or (a0 != 0 and (f < 0 or text[1][a0, f] != text[1][0, f])):
             a = text_after(a0, row0, spelled, text[0], text[1])
         read = q > 0 and a >= 0
-        found[i, 0], found[i, 1], found[i, 2] = t, q if read else min(q, 0), a if read else 0
+        found[i, 0], found[i, 1], found[i, 2] = t, q if read else 0, a if read else 0
         found[i, 3] = by_id[t, 0] if read else 0
     return len(ids)
 

@@ -43,7 +43,7 @@ def refine(
     splitter, block = 0, 1
     while splitter < edge_counts[0] and not stopped(watch):
         for index in range(edges[FIRST, splitter], edges[PAST, splitter]):
-            if index & 15 == 0 and poll(watch):  # as often as other kernels, in time
+            if index & 15 == 0 and poll(watch):  # a step is as short as a poll
                 break
             into: Any = np.int64(tail[edges[ELEMENT, index]])
             _mark(states, state_counts, into)
