@@ -12,8 +12,10 @@ A model writes the arguments of a call, for requests of BFCL whose right argumen
 Each writes once with the likeliest ids, but for populations, which are always drawn, and several
 times with drawn ones (at temperature 0.7; a free answer is asked for three times at most, and a
 population has 8 texts). The likeliest ids are taken in compact JSON, too: what a tokenizer makes of
-a style may be tokens that a model has hardly seen. Requests are asked in plain text, with an
-example before them: in its chat format SmolLM2 answers most of them with prose or with Python.
+a style may be tokens that a model has hardly seen. They have four times the room of drawn ones: an
+answer that is longer than usual is told from one that does not end. Requests are asked in plain
+text, with an example before them: in its chat format SmolLM2 answers most of them with prose or
+with Python.
 """
 
 from __future__ import annotations
@@ -51,7 +53,8 @@ ALPHA, FLIPS = 0.05, 20_000
 class Config:
     """requests: drawn from all that can be asked; seeds: drawn answers of each method, at
     `temperature`; retries: of a free answer that is not valid; particles: of a population; ids: of
-    an answer, at most; file: of requests with their answers, in the place of BFCL's."""
+    a drawn answer, at most; room: ids of another one, at most; file: of requests with their
+    answers, in the place of BFCL's."""
 
     models: tuple[str, ...] = (SMOLLM2, GEMMA)
     requests: int = 200
@@ -60,6 +63,7 @@ class Config:
     retries: int = 2
     particles: int = 8
     ids: int = 32
+    room: int = 128
     file: Path | None = None
     device: str = "auto"
     dtype: str = "float32"
@@ -67,7 +71,14 @@ class Config:
 
 
 SMOKE = Config(
-    (SMOLLM2,), 2, 1, retries=1, particles=2, ids=9, file=Path(__file__).with_suffix(".jsonl")
+    (SMOLLM2,),
+    2,
+    1,
+    retries=1,
+    particles=2,
+    ids=9,
+    room=12,
+    file=Path(__file__).with_suffix(".jsonl"),
 )
 
 
@@ -101,30 +112,37 @@ def measure(config: Config, model: str, request: str) -> list[Row]:
     asked += [Asked(method, "spaced", k) for method in METHODS for k in range(config.seeds)]
     copies = {"free": 1 + config.retries, "canonical SMC": config.particles}
     each = [k for k, of in enumerate(asked) for _ in range(copies.get(of.method, 1))]
-    texts = sample_batch(
-        loaded.model,
-        [prompt] * len(each),
-        [constraints.get((asked[k].method.removesuffix(" SMC"), asked[k].style)) for k in each],
-        np.stack([uniforms(config, request, asked[k].take, j) for j, k in enumerate(each)]),
-        temperatures=[0 if asked[k].take is None else config.temperature for k in each],
-        ends=special_ids(loaded),
-        stop=lambda ids: is_closed(loaded.tokenizer.decode(ids, prompt)),
-        populations=[k if asked[k].method == "canonical SMC" else -1 for k in each],
-    )
+    found: list[list[Drawn]] = [[] for _ in asked]
+    for is_drawn, most in enumerate((config.room, config.ids)):
+        numbers = [j for j, k in enumerate(each) if (asked[k].take is not None) == is_drawn]
+        if not numbers:
+            continue
+        of = [each[j] for j in numbers]
+        texts = sample_batch(
+            loaded.model,
+            [prompt] * len(of),
+            [constraints.get((asked[k].method.removesuffix(" SMC"), asked[k].style)) for k in of],
+            np.stack([uniforms(config, request, asked[each[j]].take, j, most) for j in numbers]),
+            temperatures=[is_drawn * config.temperature] * len(of),
+            ends=special_ids(loaded),
+            stop=lambda ids: is_closed(loaded.tokenizer.decode(ids, prompt)),
+            populations=[k if asked[k].method == "canonical SMC" else -1 for k in of],
+        )
+        for k, text in zip(of, texts, strict=True):
+            found[k].append(text)
     rows = list[Row]()
-    for number, of in enumerate(asked):
-        own = [text for k, text in zip(each, texts, strict=True) if k == number]
-        if of.method == "canonical SMC":
-            own = [chosen(own, uniforms(config, request, of.take, -1)[0])]
+    for asking, own in zip(asked, found, strict=True):
+        if asking.method == "canonical SMC":
+            own = [chosen(own, uniforms(config, request, asking.take, -1, 1)[0])]
         every = [judged(loaded, one, text.ids, text.ended) for text in own]
-        rows.append(of._asdict() | next((row for row in every if row["valid"]), every[-1]))
+        rows.append(asking._asdict() | next((row for row in every if row["valid"]), every[-1]))
     return rows
 
 
-def uniforms(config: Config, request: str, take: int | None, copy: int) -> np.ndarray:
-    """float64 [ids], in [0, 1)."""
+def uniforms(config: Config, request: str, take: int | None, copy: int, count: int) -> np.ndarray:
+    """float64 [count], in [0, 1)."""
     words = [config.seed, zlib.crc32(request.encode()), take or 0, 1 + copy]
-    return np.random.default_rng(words).random(config.ids)
+    return np.random.default_rng(words).random(count)
 
 
 def chosen(texts: Sequence[Drawn], uniform: float) -> Drawn:
@@ -205,24 +223,27 @@ def compared(rows: pd.DataFrame) -> pd.DataFrame:
     return found.assign(p=(found["p"] * found["p"].notna().sum()).clip(upper=1))
 
 
+def cut(rows: pd.DataFrame) -> str:
+    """How many ids an answer may have."""
+    each = rows.groupby(rows["take"].isna().map({True: "likeliest", False: "drawn"}))
+    return " or ".join(f"{most} {taken} ids" for taken, most in each["ids"].max().items())
+
+
 def tables(rows: pd.DataFrame) -> list[show.Table]:
     """A line for each setting and method."""
     found = compared(rows).rename(columns={"less": "less the lift, points", "p": "p (corrected)"})
     shares = show.interval(lambda value: f"{100 * value:.1f}")
     formats: dict[str, show.Format] = {"right": shares, "valid": shares}
     formats["less the lift, points"] = show.interval(lambda value: f"{100 * value:+.1f}")
-    formats |= {
-        "unfinished": show.percent(1),
-        "of the finished": show.percent(1),
-        "own ids": show.percent(),
-    }
+    formats |= {"unfinished": show.percent(1), "of the finished": show.percent(1)}
+    formats["own ids"] = show.percent()
     formats["p (corrected)"] = show.small
     note = f"""{rows["request"].nunique()} requests with short prompts and answers; right: as BFCL's
         checker judges, in per cent; valid: JSON under the function's schema; intervals: 95 %,
         bootstrap of requests
 
-        unfinished: cut off at {rows["ids"].max():.0f} ids, and counted as wrong; of the finished:
-        right ones; own ids: those of finished answers are the tokenizer's own
+        unfinished: cut off at {cut(rows)}, and counted as wrong; of the finished: right ones; own
+        ids: those of finished answers are the tokenizer's own
 
         less the lift: on the same requests; p: of the signs of the differences ({FLIPS:,} flips),
         times their number (Bonferroni)
@@ -258,8 +279,7 @@ def figure(rows: pd.DataFrame) -> show.Figure:
         "Any mask makes more function calls right; in compact JSON the canonical one leaves many "
         "unfinished",
         f"{rows['request'].nunique()} requests of BFCL. Solid: right answers, with 95 % intervals "
-        "by drawing requests again; pale: finished, but wrong; above: cut off at "
-        f"{rows['ids'].max():.0f} ids.",
+        f"by drawing requests again; pale: finished, but wrong; above: cut off at {cut(rows)}.",
     )
 
 
@@ -278,6 +298,6 @@ def numbers(rows: pd.DataFrame) -> dict[str, str]:
     return {
         "accuracy": f"""{show.markdown(table)}
 
-        {rows["request"].nunique()} requests of BFCL, answers of at most {rows["ids"].max():.0f}
-        ids; * is clear of the lift (p below {ALPHA}, corrected for {found["p"].notna().sum()})."""
+        {rows["request"].nunique()} requests of BFCL, answers cut off at {cut(rows)}; * is clear of
+        the lift (p below {ALPHA}, corrected for {found["p"].notna().sum()})."""
     }
