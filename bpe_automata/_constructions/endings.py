@@ -1,14 +1,15 @@
 """How soon the texts of an engine can be complete: what `within` needs to know.
 
-    U(state)       ids that are enough: those of a short text home, by one tokenization that the
-                   engine admits (U >= the least number)
+The *text home* of a state of the byte automaton is a short text that leads from it to acceptance:
+byte by byte to the nearest state. Some tokenization of it that the engine admits is counted.
+
+    U(state)       ids that are enough: those of that tokenization (U >= the least number)
     mask(state, k) = { n in the engine's mask : U(state n) < k },   and end-of-sequence
 
-The text home depends on the state of the byte automaton alone, and byte after byte on the state
-that is reached: so the text home after its first id is the rest of it, U falls by one with each of
-its ids, and a mask that holds one id leads to masks that do, until the text is complete. Where no
-text home may follow the last id, some texts are tried that begin with another byte. Bytes bound
-ids: as long as many are left, none of this is looked at, and the mask is the engine's own.
+So the text home after its first id is the rest of it, U falls by one with each of its ids, and a
+mask that holds one id leads to masks that do, until the text is complete. Where no text home may
+follow the last id, some texts are tried that begin with another byte. Bytes bound ids: as long as
+many are left, none of this is looked at, and the mask is the engine's own.
 
 What U does not settle is searched for, breadth-first: the least number, and a way where a mask
 would be empty.
@@ -28,9 +29,8 @@ import numpy as np
 from bpe_automata._automata.linked import LinkedDFA
 from bpe_automata._automata.parts import PLAIN
 from bpe_automata._budget import check, spent
-from bpe_automata._constructions.cartesian_merge import CartesianMerge, ProductState
-from bpe_automata._core.canonical import NO_TOKEN
-from bpe_automata._core.endings import furthest, may_follow_any
+from bpe_automata._core.endings import furthest
+from bpe_automata._core.steps import NO_TOKEN
 from bpe_automata._core.tables import fixed
 from bpe_automata._kernels.bits import contained, members, packed, set_bits
 from bpe_automata._limits import untouched
@@ -46,9 +46,11 @@ _MOST_OPENED = 2000  # keys of a search
 _SLACK = 8  # bytes: of a character, and of the space that a text may begin with
 _UNPROVED = 64  # further bytes, where `far` may be a few less than the true number
 _TOO_FAR = 1 << 20  # bytes: nothing leads to such states, which are written with others
+# Of the answers that are kept, how large one is: all of a kind may have `BYTES`.
 _ENTRY_BYTES = {"leads": 1_000_000, "_sides": 30_000, "ways": 500, "_furthest": 200}
 _ENTRY_BYTES |= {"_beginnings": 1500, "_home": 1500}
 _MOST_TRIED = 8  # bytes that are tried besides the first of a text home
+# Bytes, the earlier the sooner a text home takes them: letters, which few tokens spell many of.
 _ORDER = np.array(list(dict.fromkeys((*string.ascii_letters.encode(), *PLAIN, *range(256)))))
 
 
@@ -379,66 +381,6 @@ class Endings:
             self._shortest.put(state, ids[k:])
             state = self.engine.step(state, token)
         return ids
-
-
-class CanonicalEndings(Endings):
-    """Of `CartesianMerge`."""
-
-    engine: CartesianMerge
-
-    def __init__(self, engine: CartesianMerge) -> None:
-        super().__init__(engine)
-        self.lock = engine.product.lock
-        self._canonical, derivation = engine.canonical, engine.canonical.derivation
-        self._pairs = engine.product.tables.pairs
-        self._reachable = packed(np.flatnonzero(derivation.reachable), engine.n_ids)
-
-    @property
-    def detour(self) -> int:  # type: ignore[override]
-        return self.engine.product.detour
-
-    def split(self, state: ProductState) -> tuple[Key, int]:
-        return state[:3], state.last
-
-    def ends(self, key: Key) -> bool:
-        return self.engine.accepting(ProductState(*key, NO_TOKEN))
-
-    def leads(self, key: Key) -> Leads:
-        bits = self.engine.product.sides(*key)
-        ids = members(bits[0] | bits[1])
-        reached = self.engine.product.after_each(*key, ids)
-        place = reached[:, 0] << 40 | reached[:, 1] << 24
-        classes = self._canonical.actions.of_token[ids]
-        after = np.empty((2, len(ids)), np.int64)
-        for k, sets in enumerate(self._canonical.sets.successors(key[2])):
-            after[k] = np.where(contained(bits[k], ids), place | sets[classes], -1)
-        for k in np.flatnonzero(np.isin(ids, list(self.engine.tokenizer.added_ids))).tolist():
-            q, text, H, _ = self.engine.step(ProductState(*key, NO_TOKEN), int(ids[k]))
-            after[:, k] = q << 40 | text << 24 | H, -1
-        return self.grouped(ids, after)
-
-    def read(self, key: Key, token: int, q: int) -> list[tuple[Key, int, bool]]:
-        text = self._canonical.text_after(key[1], key[2], token)
-        if text < 0 or not self._canonical.usable[token]:
-            return []
-        number = self._canonical.actions.of_token[token]
-        free, bound = (int(side[number]) for side in self._canonical.sets.successors(key[2]))
-        sides = ((free, True), (bound, False))
-        return [((q, text, H), token, is_free) for H, is_free in sides if H >= 0]
-
-    def may_follow(self, ids: np.ndarray, tokens: np.ndarray) -> np.ndarray:
-        found: np.ndarray = may_follow_any(ids, tokens, self._pairs)
-        return found
-
-    def after_last(self, token: int, bits: np.ndarray) -> None:
-        self.engine.followers(ProductState(0, 0, 0, token), bits)
-
-    def before(self, token: int) -> np.ndarray:
-        bits = self._reachable.copy()
-        if self._canonical.derivation.reachable[token]:
-            self._canonical.geometry.clear_predecessors(token, bits)
-            return bits
-        return np.zeros_like(bits)
 
 
 def _ids_by_bytes(tokenizer: Tokenizer) -> dict[bytes, list[int]]:

@@ -16,11 +16,13 @@ import numpy as np
 
 from bpe_automata._arguments import at_least
 from bpe_automata._budget import check
-from bpe_automata._constructions.cartesian_merge import CartesianMerge
-from bpe_automata._constructions.endings import CanonicalEndings, Endings
+from bpe_automata._constructions.cartesian_merge import CartesianMerge, ProductState
+from bpe_automata._constructions.endings import Endings, Key, Leads
 from bpe_automata._constructions.engine import Engine, TextEngine
 from bpe_automata._constructions.lift import Lift
-from bpe_automata._kernels.bits import members
+from bpe_automata._core.endings import may_follow_any
+from bpe_automata._core.steps import NO_TOKEN
+from bpe_automata._kernels.bits import contained, members, packed
 from bpe_automata._sharing import Immutable
 from bpe_automata.errors import BudgetExceededError, BudgetTooSmallError, UnsupportedFeatureError
 
@@ -68,6 +70,66 @@ class Within(Immutable, Generic[State]):
 
     def dfa_state(self, state: tuple[State, int]) -> int:
         return self.inner.dfa_state(state[0])
+
+
+class CanonicalEndings(Endings):
+    """Its last id matters: some ids may follow it only with a boundary before them."""
+
+    engine: CartesianMerge
+
+    def __init__(self, engine: CartesianMerge) -> None:
+        super().__init__(engine)
+        self.lock = engine.product.lock
+        self._canonical, derivation = engine.canonical, engine.canonical.derivation
+        self._pairs = engine.product.tables.pairs
+        self._reachable = packed(np.flatnonzero(derivation.reachable), engine.n_ids)
+
+    @property
+    def detour(self) -> int:  # type: ignore[override]
+        return self.engine.product.detour
+
+    def split(self, state: ProductState) -> tuple[Key, int]:
+        return state[:3], state.last
+
+    def ends(self, key: Key) -> bool:
+        return self.engine.accepting(ProductState(*key, NO_TOKEN))
+
+    def leads(self, key: Key) -> Leads:
+        bits = self.engine.product.sides(*key)
+        ids = members(bits[0] | bits[1])
+        reached = self.engine.product.after_each(*key, ids)
+        place = reached[:, 0] << 40 | reached[:, 1] << 24
+        classes = self._canonical.actions.of_token[ids]
+        after = np.empty((2, len(ids)), np.int64)
+        for k, sets in enumerate(self._canonical.sets.successors(key[2])):
+            after[k] = np.where(contained(bits[k], ids), place | sets[classes], -1)
+        for k in np.flatnonzero(np.isin(ids, list(self.engine.tokenizer.added_ids))).tolist():
+            q, text, H, _ = self.engine.step(ProductState(*key, NO_TOKEN), int(ids[k]))
+            after[:, k] = q << 40 | text << 24 | H, -1
+        return self.grouped(ids, after)
+
+    def read(self, key: Key, token: int, q: int) -> list[tuple[Key, int, bool]]:
+        text = self._canonical.text_after(key[1], key[2], token)
+        if text < 0 or not self._canonical.usable[token]:
+            return []
+        number = self._canonical.actions.of_token[token]
+        free, bound = (int(side[number]) for side in self._canonical.sets.successors(key[2]))
+        sides = ((free, True), (bound, False))
+        return [((q, text, H), token, is_free) for H, is_free in sides if H >= 0]
+
+    def may_follow(self, ids: np.ndarray, tokens: np.ndarray) -> np.ndarray:
+        found: np.ndarray = may_follow_any(ids, tokens, self._pairs)
+        return found
+
+    def after_last(self, token: int, bits: np.ndarray) -> None:
+        self.engine.followers(ProductState(0, 0, 0, token), bits)
+
+    def before(self, token: int) -> np.ndarray:
+        bits = self._reachable.copy()
+        if self._canonical.derivation.reachable[token]:
+            self._canonical.geometry.clear_predecessors(token, bits)
+            return bits
+        return np.zeros_like(bits)
 
 
 def endings_of(engine: Engine[Any]) -> Endings:

@@ -16,7 +16,9 @@ import numpy as np
 
 from bpe_automata._budget import READING, Budget, check, spending
 from bpe_automata._core.geometry import Geometry
-from bpe_automata._core.sets import BEGINNING, NONE, HypothesisSets
+from bpe_automata._core.hypotheses import NONE
+from bpe_automata._core.sets import HypothesisSets
+from bpe_automata._core.steps import BEGINNING, NO_TOKEN
 from bpe_automata._core.stored import Parts, cached
 from bpe_automata._core.token_actions import (
     TokenActions,
@@ -32,7 +34,6 @@ from bpe_automata._tokenizer.pipeline import compile_pipeline
 from bpe_automata._tokenizer.tokenizer import Tokenizer, sample_texts
 from bpe_automata.errors import TokenizerMismatchError, UnsupportedTokenizerError
 
-NO_TOKEN = -1
 _MOST_JOINTS = 24  # tokens of a text that are tried in other ids
 
 

@@ -131,7 +131,7 @@ def learn_ahead(c: Int, memo: Arrays, kit: Arrays, scratch: Arrays) -> Int:
 @inlined
 def all_live(c: Int, work: Arrays) -> tuple[Int, bool]:
     """Is every id that BPE makes live at a configuration? Returns (code, is it so); NEED_SEARCH:
-    the pair scratch[8][0] is to be searched."""
+    the pair in PAIRS of scratch is to be searched."""
     memo, kit, scratch, failed = work[0], work[1], work[2], work[3][0]
     met, rows, order = memo[2], memo[4], kit[4][2]
     if met[c, STATUS] == 0:

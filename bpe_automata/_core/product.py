@@ -19,9 +19,17 @@ from bpe_automata._core.search import search_each
 from bpe_automata._core.slices import MOST_FEW, Slice
 from bpe_automata._core.status import B
 from bpe_automata._core.steps import (
+    COUNTS,
     DONE,
+    FAILED,
+    FOUND,
+    HINTS,
     KEY,
     KLASS,
+    LISTED,
+    MET,
+    N_FAILED,
+    NEED,
     NEED_CONFIGURATIONS,
     NEED_ROWS,
     NEED_SEARCH,
@@ -30,13 +38,19 @@ from bpe_automata._core.steps import (
     NEED_TIME,
     NEED_VISITED,
     OPEN,
+    OUT,
+    PAIRS,
     PARTLY,
+    ROWS,
     SKIP,
+    SLOTS,
     STATUS,
     TOKEN,
+    VALUES,
+    WANTED,
     WITHIN,
 )
-from bpe_automata._core.tables import NO_ADDED, Arrays, TokenizerTables, fixed, scratch
+from bpe_automata._core.tables import NO_ADDED, SCRATCH, Arrays, TokenizerTables, fixed
 from bpe_automata._kernels.bits import set_bits
 from bpe_automata._kernels.geometry import POSITION
 from bpe_automata._kernels.hashing import with_room
@@ -47,24 +61,24 @@ _QUOTA = 2000  # calls of `candidates` in one call of a kernel, doubled where th
 _ROOM = 4096  # configurations, at first
 _ALONG = 1000  # tokens: so many are read one by one in a tenth of the time of all
 _NONE = np.empty(0, np.int32)
-_NO_BASE = np.empty((2, 0), np.int32)
+_NONE_PACKED = np.empty((2, 0), np.int32)
 
 
 class Row(NamedTuple):
-    """Ids that can be read at a configuration, with a boundary before them and without: base int32
-    [2, words], packed, or [2, 0]; free, bound int32, further ones. Not to be written to."""
+    """Ids that can be read at a configuration, with a boundary before them and without: packed
+    int32 [2, words], or [2, 0]; free, bound int32, further ones. Not to be written to."""
 
-    base: np.ndarray
+    packed: np.ndarray
     free: np.ndarray
     bound: np.ndarray
 
     def holds(self, token: int) -> tuple[bool, bool]:
         """Can an id be read, with a boundary before it, without one?"""
         found = [bool((ids == token).any()) for ids in (self.free, self.bound)]
-        if self.base.shape[1]:
+        if self.packed.shape[1]:
             word, bit = token >> 5, token & 31
             found = [
-                f or bool(row[word] >> bit & 1) for f, row in zip(found, self.base, strict=True)
+                f or bool(row[word] >> bit & 1) for f, row in zip(found, self.packed, strict=True)
             ]
         return found[0], found[1]
 
@@ -132,9 +146,9 @@ class Product(Reader):
         return base, t.sets.current(), t.trie, self.added, t.pairs
 
     def _scratch(self) -> tuple[Any, ...]:
-        t, n_words = self.tables, self._memo[4].shape[1]
+        t, n_words = self.tables, self._memo[ROWS].shape[1]
         n = len(t.trie[0]) + len(self.added[4]) + 1
-        return scratch.of(n, t.deepest, n_words, t.n_ids)
+        return SCRATCH.of(n, t.deepest, n_words, t.n_ids)
 
     # ---------------------------------------------------------------- rows
 
@@ -152,40 +166,40 @@ class Product(Reader):
         return found
 
     def _read(self, q: int, a: int, H: int) -> Row:
-        base, part, few = _NO_BASE, self.tables.trie, _NONE
+        packed, part, few = _NONE_PACKED, self.tables.trie, _NONE
         if self._sliced and self.tables.sets.utf8_row(H) == 0:
             taken = self._taken(q, a, H)
             if taken is not None:
-                base, few, part = taken
-        return self.read_part(q, a, H, base, part, few)
+                packed, few, part = taken
+        return self.read_part(q, a, H, packed, part, few)
 
     def _taken(self, q: int, a: int, H: int) -> tuple[np.ndarray, np.ndarray, Arrays] | None:
-        """What a slice says of a row: (`Row.base`, ids that are to be read one by one, the trie of
-        the others)."""
+        """What a slice says of a row: (`Row.packed`, ids that are to be read one by one, the trie
+        of the others)."""
         found = self.slice_of(q)
         if found is None:
             return None
-        part, length = found
-        if not part.is_worth_it():
+        slice_, length = found
+        if not slice_.is_worth_it():
             return None
-        taken = part.taken(a, H, loop_product)
+        taken = slice_.taken(a, H, loop_product)
         if taken is None:
             return None
         if taken.singly is not None:
-            return taken.base, taken.singly, part.rest
-        if self._all_live(q, part, length, taken.needs):
-            return taken.both, taken.few, part.rest
+            return taken.surely, taken.singly, slice_.rest
+        if self._all_live(q, slice_, length, taken.needs):
+            return taken.perhaps, taken.few, slice_.rest
         if len(taken.few) + len(taken.later) > MOST_FEW:
             return None
-        return taken.base, np.union1d(taken.few, taken.later), part.rest
+        return taken.surely, np.union1d(taken.few, taken.later), slice_.rest
 
-    def _all_live(self, q: int, part: Slice, length: int, needs: np.ndarray) -> bool:
+    def _all_live(self, q: int, slice_: Slice, length: int, needs: np.ndarray) -> bool:
         """Is every id live at all states near q with the sets that tokens of a slice lead to?"""
-        key = q, part, needs.tobytes()
+        key = q, slice_, needs.tobytes()
         found = self._live.get(key)
         if found is None:
             base = self.steps, self.tables.text, self.chars, self.states
-            given = q, part.K, part.wide, self.tables.kinds, length, base
+            given = q, slice_.K, slice_.wide, self.tables.kinds, length, base
             states = self._written(region, *given)
             found = len(states) > 0 and bool(self.ask(live_at, states, needs))
             self._live.put(key, found)
@@ -214,18 +228,13 @@ class Product(Reader):
         -1 for none, with a boundary before each and without. rows: see `read_tokens`."""
         numbers = np.empty((2, len(rows)), np.int64)
         self.tables.sets.know(H)
-        while True:
-            room = self._emptied()
-            code = judge(rows, H, self._memo, self._kit(), room, numbers)
-            if code == DONE:
-                return numbers
-            check()
-            self._give(code, room)
+        self.ask(judge, rows, H, numbers)
+        return numbers
 
     def configurations(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The keys and statuses of configurations, 0 where there is none."""
         met, at = numbers >= 0, np.maximum(numbers, 0)
-        found = np.where(met[..., None], self._memo[2][at], 0)
+        found = np.where(met[..., None], self._memo[MET][at], 0)
         return found[..., KEY], found[..., STATUS]
 
     def characters_behind(self, sets: np.ndarray) -> np.ndarray:
@@ -238,20 +247,20 @@ class Product(Reader):
         found: np.ndarray = members.reshape(len(sets), len(lead_on)) @ lead_on > 0
         return found
 
-    def settled(self, ids: np.ndarray, c: np.ndarray, few: int) -> np.ndarray:
+    def settled(self, ids: np.ndarray, c: np.ndarray, calls: int) -> np.ndarray:
         """int: is each of some ids live at a configuration, by its number? 1: yes, -1: no, 0: at
-        most `few` calls of `candidates` for each do not tell."""
+        most so many calls of `candidates` for each do not tell."""
         found, pairs = self._known_live(ids, c), c << 20 | ids + 1
-        open_ = pairs[~found & (self._memo[2][c, STATUS] == PARTLY)]
-        open_ = open_[~np.isin(open_, self._visited[0])]
-        if len(open_) and few:
-            self.ask(search_each, open_, few)
+        open_ = pairs[~found & (self._memo[MET][c, STATUS] == PARTLY)]
+        open_ = open_[~np.isin(open_, self._visited[FAILED])]
+        if len(open_) and calls:
+            self.ask(search_each, open_, calls)
             found = self._known_live(ids, c)
-        return np.where(found, 1, np.where(np.isin(pairs, self._visited[0]), -1, 0))
+        return np.where(found, 1, np.where(np.isin(pairs, self._visited[FAILED]), -1, 0))
 
     def _known_live(self, ids: np.ndarray, c: np.ndarray) -> np.ndarray:
         """bool: `is_live` of each id at a configuration."""
-        dead, rows = self._memo[2][c, OPEN], self._memo[4]
+        dead, rows = self._memo[MET][c, OPEN], self._memo[ROWS]
         at = self.tables.pairs[0][ids, POSITION].astype(np.int64)
         row = rows[np.maximum(dead, 0), at >> 6] >> (at & 63).astype(np.uint64)
         in_row = (dead >= 0) & (row & np.uint64(1) == 0)
@@ -259,22 +268,22 @@ class Product(Reader):
         return found
 
     def read_part(
-        self, q: int, a: int, H: int, base: np.ndarray, part: Arrays, few: np.ndarray
+        self, q: int, a: int, H: int, packed: np.ndarray, part: Arrays, few: np.ndarray
     ) -> Row:
-        """A row of which `base` is known, the tokens of the trie `part` and the ids `few`, int32,
+        """A row of which `packed` is known, the tokens of the trie `part` and the ids `few`, int32,
         are not."""
         t = self.tables
         t.sets.know(H)
         while True:
             room = self._emptied()
-            given = self._memo, self._kit(), part, room, self._visited, t.deepest, room[9]
+            given = self._memo, self._kit(), part, room, self._visited, t.deepest, room[OUT]
             code, n, m = read_row(q, a, H, few.astype(np.int64), t.by_id, *given)
             if code == DONE:
-                return Row(base, room[9][0, :n].copy(), room[9][1, :m].copy())
+                return Row(packed, room[OUT][0, :n].copy(), room[OUT][1, :m].copy())
             check()
             self._give(code, room, n)
             if code == NEED_STEPS and 0 < n <= _ALONG:
-                self._enter_along(q, part, room[0][-n:, 0])
+                self._enter_along(q, part, room[FOUND][-n:, 0])
 
     def _enter_along(self, q: int, part: Arrays, stuck: np.ndarray) -> None:
         """Enter the states along the tokens behind some nodes of a trie, if they are few: each byte
@@ -287,51 +296,52 @@ class Product(Reader):
 
     def _emptied(self) -> tuple[Any, ...]:
         room = self._scratch()
-        room[2][0] = room[3][0] = 0
+        room[WANTED][0] = room[NEED][0] = 0
         return room
 
     def _give(self, code: int, room: tuple[Any, ...], n: int = 1) -> None:
         """Find what a kernel lacks: sets, steps, searches of n pairs, or room in a table."""
         if code == NEED_SET:
-            for number in room[3][1 : 1 + int(room[3][0])].tolist():
+            for number in room[NEED][1 : 1 + int(room[NEED][0])].tolist():
                 self.tables.sets.know(number)
         elif code == NEED_STEPS:
-            self._enter(room[2])
+            self._enter(room[WANTED])
         elif code == NEED_SEARCH:
-            self.ask(search_each, np.sort(room[8][:n]), 0)
+            self.ask(search_each, np.sort(room[PAIRS][:n]), 0)
         elif code == NEED_TIME:
             pass
         elif code == NEED_CONFIGURATIONS:
-            met = np.zeros((4 * len(self._memo[2]), 4), np.int64)
+            before = self._memo[MET]
+            met = np.zeros((4 * len(before), 4), np.int64)
             met[:, OPEN] = NONE_KNOWN
-            met[: len(self._memo[2])] = self._memo[2]
-            table = with_room(self._memo[0], self._memo[1], 2 * len(met))
-            self._memo = *table, met, *self._memo[3:]
+            met[: len(before)] = before
+            table = with_room(self._memo[SLOTS], self._memo[VALUES], 2 * len(met))
+            self._memo = *table, met, *self._memo[COUNTS:]
         elif code == NEED_ROWS:
-            rows = self._memo[4]
+            rows = self._memo[ROWS]
             more = np.zeros((4 * len(rows), rows.shape[1]), np.uint64)
             more[: len(rows)] = rows
-            self._memo = *self._memo[:4], more, *self._memo[5:]
+            self._memo = *self._memo[:ROWS], more, *self._memo[HINTS:]
         elif code == NEED_VISITED:
-            new = self._visited_with(4 * len(self._visited[4]))
-            failed = self._visited[0]
+            new = self._visited_with(4 * len(self._visited[LISTED]))
+            failed = self._visited[FAILED]
             slots, _ = with_room(failed, np.zeros(len(failed), np.int32), len(new[0]) // 2)
-            new[1][0] = (failed >= 0).sum()
+            new[N_FAILED][0] = (failed >= 0).sum()
             self._visited = slots, *new[1:]
         else:  # NEED_ROOM
-            scratch.grow()
+            SCRATCH.grow()
 
     def statuses(self) -> dict[tuple[int, int, int], int]:
         """What is known of the configurations that were met, for tests: see `steps`."""
-        found = self._memo[2][: int(self._memo[3][0]), [KEY, STATUS]].tolist()
+        found = self._memo[MET][: int(self._memo[COUNTS][0]), [KEY, STATUS]].tolist()
         return {(k >> 40, k >> 24 & 0xFFFF, k & 0xFFFFFF): s for k, s in found if s}
 
     @property
     def detour(self) -> int:
         """The most bytes of the ids by which it was found that acceptance can be reached, until it
         is reached whatever the last id was; those of slices included."""
-        loops = [part.detour for part in list(self.tables.slices.values())]
-        return max([int(self._memo[3][2]), *loops])
+        loops = [one.detour for one in list(self.tables.slices.values())]
+        return max([int(self._memo[COUNTS][2]), *loops])
 
     # ---------------------------------------------------------------- masks
 
@@ -340,14 +350,14 @@ class Product(Reader):
         row, mask = self.row(q, a, H), np.empty((self.tables.n_ids + 31) >> 5, np.int32)
         if last >= 0 and not self.tables.reachable[last]:
             last = -1
-        compose(row.base, row.free, row.bound, last, self.tables.follow, ends, mask)
+        compose(row.packed, row.free, row.bound, last, self.tables.follow, ends, mask)
         return mask
 
     def sides(self, q: int, a: int, H: int) -> tuple[np.ndarray, np.ndarray]:
         """int32 words, twice: the ids of a row with a boundary before them, and without one."""
         row, both = self.row(q, a, H), np.zeros((2, (self.tables.n_ids + 31) >> 5), np.int32)
-        if row.base.shape[1]:
-            both[:] = row.base
+        if row.packed.shape[1]:
+            both[:] = row.packed
         set_bits(both[0], row.free.astype(np.int64))
         set_bits(both[1], row.bound.astype(np.int64))
         return both[0], both[1]

@@ -50,8 +50,8 @@ def read_row(
     bound ones. What follows the set H0 is known. part: the trie that is read (all tokens, or those
     that a slice leaves); few: int64, ids that are read besides.
 
-    Returns (code, n, m); NEED_SEARCH: n pairs in scratch[8] are to be searched; NEED_STEPS: n nodes
-    of the trie, from the end of scratch[0] on, wait for steps."""
+    Returns (code, n, m); NEED_SEARCH: n pairs, listed in PAIRS of scratch, are to be searched;
+    NEED_STEPS: n nodes of the trie, listed last in FOUND of scratch, wait for steps."""
     (steps, text, chars, _), sets, trie, added, pairs = kit
     met, rows, ids = memo[2], memo[4], pairs[0]
     judged, path, wanted, numbers = scratch[0], scratch[1], scratch[2], scratch[5]
@@ -83,9 +83,8 @@ def read_row(
                 and complete(c, last, memo, kit, wanted) < 0
             ):
                 pair = (c << 20) | (last + 1)
-                if failed[slot_of(failed, pair)] != pair and n_open < len(
-                    open_
-                ):  # the next call finds the rest
+                is_open = failed[slot_of(failed, pair)] != pair
+                if is_open and n_open < len(open_):  # the next call finds the rest
                     open_[n_open] = pair
                     n_open += 1
             elif s in (ALIVE, PARTLY):
@@ -97,24 +96,23 @@ def read_row(
 
 
 @jit
-def judge(
-    rows: np.ndarray, H0: Int, memo: Arrays, kit: Arrays, scratch: Arrays, numbers: np.ndarray
-) -> Int:
+def judge(rows: np.ndarray, H0: Int, numbers: np.ndarray, work: Arrays) -> tuple[Int, bool]:
     """Find the configurations that tokens lead to from a known set, and their statuses. rows:
     as of `read_tokens`; numbers: int64 [2, n], filled with these, -1 for none, with a boundary
-    before the token and without. Returns a code."""
+    before the token and without. Returns (code, True)."""
+    memo, kit, scratch, _, _, _ = work
     sets, wanted, n = kit[1], scratch[2], np.int64(len(rows))
     for side in range(2):
         after = sets[3][sets[2][H0], side]
         if not number_all(rows, n, after, memo, numbers[side]):
-            return NEED_CONFIGURATIONS
+            return NEED_CONFIGURATIONS, True
         know_all(numbers[side], n, memo, kit, wanted)
-    return DONE
+    return DONE, True
 
 
 @jit
 def compose(
-    base: np.ndarray,
+    packed: np.ndarray,
     free: np.ndarray,
     bound: np.ndarray,
     last: Int,
@@ -122,20 +120,20 @@ def compose(
     ends: np.ndarray,
     mask: np.ndarray,
 ) -> None:
-    """Write a mask, int32 words: base int32 [2, words] (or [2, 0]) and ids of a row, without those
-    that the last id forbids among the bound ones; ends: ids to add. follow: what may not come after
-    an id, see `Geometry.after`; last: -1 where no bound id may come."""
+    """Write a mask, int32 words: packed int32 [2, words] (or [2, 0]) and ids of a row, without
+    those that the last id forbids among the bound ones; ends: ids to add. follow: what may not come
+    after an id, see `Geometry.after`; last: -1 where no bound id may come."""
     ids, merges, order = follow
     one = np.int32(1)
-    side, sliced = 1 if last >= 0 else 0, base.shape[1] > 0
+    side, sliced = 1 if last >= 0 else 0, packed.shape[1] > 0
     for w in range(len(mask)):
-        mask[w] = base[side, w] if sliced else np.int32(0)
+        mask[w] = packed[side, w] if sliced else np.int32(0)
     if last >= 0:
         for t in bound:
             mask[t >> 5] |= one << np.int32(t & 31)
         clear_intervals(last, RIGHT, 0, ids, merges, order, mask)
         for w in range(len(mask) if sliced else 0):
-            mask[w] |= base[0, w]
+            mask[w] |= packed[0, w]
     for t in free:
         mask[t >> 5] |= one << np.int32(t & 31)
     for t in ends:

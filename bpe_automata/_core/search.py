@@ -225,9 +225,9 @@ def visit(pair: Int, visited: Arrays) -> Int:
 
 
 @jit
-def search_each(open_: np.ndarray, few: Int, work: Arrays) -> tuple[Int, bool]:
-    """Find whether ids are live at configurations: `pair`s, int64, sorted. few: at most so many
-    calls of `candidates` for each id of a slice (0: as many as it takes); a configuration for which
+def search_each(open_: np.ndarray, calls: Int, work: Arrays) -> tuple[Int, bool]:
+    """Find whether ids are live at configurations: `pair`s, int64, sorted. calls: at most so many
+    of `candidates` for each id of a slice (0: as many as it takes); a configuration for which
     they are not enough is noted as LATER. Returns (code, True)."""
     memo, kit, _, visited, _, quota = work
     met, rows, failed, count = memo[2], memo[4], visited[0], visited[1]
@@ -245,10 +245,10 @@ def search_each(open_: np.ndarray, few: Int, work: Arrays) -> tuple[Int, bool]:
             failed[at] = pair
             count[0] += 1
             continue
-        if few > 0:
-            quota[0] = few
+        if calls > 0:
+            quota[0] = calls
         found = search(c, token, work)
-        if found == NEED_TIME and few > 0:
+        if found == NEED_TIME and calls > 0:
             met[c, STATUS] = LATER
         elif found in (NEED_STEPS, NEED_SET):  # others may need more of them
             code, waiting = found, waiting + 1

@@ -7,7 +7,7 @@ import numpy as np
 
 from bpe_automata._budget import check
 from bpe_automata._core.hypotheses import NONE, find_after, number_all
-from bpe_automata._core.steps import BEGINNING, DONE, Arrays
+from bpe_automata._core.steps import DONE, Arrays
 from bpe_automata._core.token_actions import (
     ILLEGAL,
     MUST_END,
@@ -19,8 +19,6 @@ from bpe_automata._limits import check_fits, untouched
 from bpe_automata._sharing import BoundedMemo, Lock, locked
 from bpe_automata._tokenizer.alphabet import DEAD
 from bpe_automata._tokenizer.pipeline import Pipeline
-
-__all__ = ["BEGINNING", "MOST_SETS", "NONE", "HypothesisSets", "words"]
 
 MOST_SETS = 1 << 24  # keys of configurations have room for so many
 _LONGEST = 4  # bytes of a character

@@ -17,7 +17,17 @@ import numpy as np
 
 from bpe_automata._automata.algebra import all_texts
 from bpe_automata._automata.dfa import ByteDFA
-from bpe_automata._core.steps import ALIVE, DEPTH, HARMLESS, KLASS, LABEL, SKIP, TOKEN, Int
+from bpe_automata._core.steps import (
+    ALIVE,
+    COUNTS,
+    DEPTH,
+    HARMLESS,
+    KLASS,
+    LABEL,
+    SKIP,
+    TOKEN,
+    Int,
+)
 from bpe_automata._core.tables import Tables, fixed
 from bpe_automata._kernels import jit
 from bpe_automata._sharing import BoundedMemo, Lock, cached, locked
@@ -33,25 +43,25 @@ _CHARACTER = 3  # bytes of tokens that end one, at most
 
 
 class Taken(NamedTuple):
-    """base: packed int32 [2, words], the tokens of a slice that surely may come, with and without a
-    boundary before them; few: int32, those that are to be read one by one; both: as `base`, with
-    those that may come if every id is live at all states nearby with the sets `needs` (int64);
+    """surely: packed int32 [2, words], the tokens of a slice that may come, with and without a
+    boundary before them; few: int32, those that are to be read one by one; perhaps: as `surely`,
+    with those that may come if every id is live at all states nearby with the sets `needs` (int64);
     later: int32, these tokens; singly: these and `few`, where they are so few that they are rather
     read one by one than looked at everywhere nearby, or `later` is empty."""
 
-    base: np.ndarray
+    surely: np.ndarray
     few: np.ndarray
-    both: np.ndarray
+    perhaps: np.ndarray
     later: np.ndarray
     needs: np.ndarray
     singly: np.ndarray | None
 
 
 def _taken(
-    base: np.ndarray, few: np.ndarray, both: np.ndarray, later: np.ndarray, needs: np.ndarray
+    surely: np.ndarray, few: np.ndarray, perhaps: np.ndarray, later: np.ndarray, needs: np.ndarray
 ) -> Taken:
     singly = np.union1d(few, later) if len(few) + len(later) <= _SINGLY or not len(later) else None
-    return Taken(base, few, both, later, needs, singly)
+    return Taken(surely, few, perhaps, later, needs, singly)
 
 
 class Slice:
@@ -92,7 +102,7 @@ class Slice:
     @property
     def detour(self) -> int:
         """As of a product. (What is known of a loop that is a slice of no others.)"""
-        return max(_CHARACTER, int(self._loop._memo[3][2])) if self._loop else 0
+        return max(_CHARACTER, int(self._loop._memo[COUNTS][2])) if self._loop else 0
 
     def taken(self, a: int, H: int, product: MakeProduct) -> Taken | None:
         """What is known of the tokens of the slice at (a, H); None where too many are to be read
@@ -109,12 +119,12 @@ class Slice:
         found = self._surely(H, product) if a == 0 else self.taken(0, H, product)
         odd = self._read_otherwise(a)
         if found is not None and len(odd):
-            gone = np.zeros(found.base.shape[1] * 32, np.bool_)
+            gone = np.zeros(found.surely.shape[1] * 32, np.bool_)
             gone[odd] = True
             kept = ~np.packbits(gone, bitorder="little").view(np.int32)
             few = np.union1d(found.few, odd)
             later = found.later[~gone[found.later]]
-            found = _taken(found.base & kept, few, found.both & kept, later, found.needs)
+            found = _taken(found.surely & kept, few, found.perhaps & kept, later, found.needs)
         if found is not None and len(found.few) > MOST_FEW:
             found = None
         self._rows.put((a, H), (found,))
@@ -133,15 +143,15 @@ class Slice:
         side, ids = np.nonzero(_of_tokens((c >= 0) & ~surely, of))
         found = loop.settled(ids, c[side, of[ids]], _EACH if surely.any() else 0)
         bits[side[found == 1], ids[found == 1]] = True
-        base = both = np.packbits(bits, axis=1, bitorder="little").view(np.int32)
+        known = perhaps = np.packbits(bits, axis=1, bitorder="little").view(np.int32)
         side, ids = side[found != 1], ids[found != 1]
         whole = tail[of[ids]] == 0
         later, needs = ids[whole], np.unique(sets[side[whole], of[ids[whole]]]).astype(np.int64)
         if len(later):
             bits[side[whole], later] = True
-            both = np.packbits(bits, axis=1, bitorder="little").view(np.int32)
+            perhaps = np.packbits(bits, axis=1, bitorder="little").view(np.int32)
         unsure = self._not_dead(H, side[~whole], ids[~whole], product)
-        return _taken(base, unsure, both, np.unique(later), needs)
+        return _taken(known, unsure, perhaps, np.unique(later), needs)
 
     def _not_dead(
         self, H: int, side: np.ndarray, ids: np.ndarray, product: MakeProduct

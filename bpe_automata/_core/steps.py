@@ -69,7 +69,11 @@ Arrays = tuple[Any, ...]
 Int = Any  # int64 inside kernels, which are also called with int
 
 ALIVE, DEAD, PARTLY, LATER = 1, 2, 3, 4
+SLOTS, VALUES, MET, COUNTS, ROWS, HINTS = 0, 1, 2, 3, 4, 5  # of `memo`
 KEY, OPEN, STATUS, DETOUR = 0, 1, 2, 3  # columns of `memo.met`
+FAILED, N_FAILED, SEEN, STAMPS, LISTED, NOW = 0, 1, 2, 3, 4, 5  # of `visited`
+FOUND, PATH, WANTED, NEED, OPENED = 0, 1, 2, 3, 4  # of `scratch`
+NUMBERS, FRAMES, OTHER, PAIRS, OUT = 5, 6, 7, 8, 9
 LABEL, DEPTH, SKIP, TOKEN, KLASS, TEXT, FIRST = 0, 1, 2, 3, 4, 5, 6  # of `trie.nodes`
 BREAKS, BINDS, WITHIN = 0, 1, 2  # of `sets.bits`
 ENDS, HARMLESS = 0, 1  # of `text.told`

@@ -209,7 +209,8 @@ _MOST_ROOMS = 4
 
 
 class Scratch(threading.local):
-    """Room for kernels, of each thread: that of the tokenizers that it used last."""
+    """Room for kernels, of each thread: that of the tokenizers that it used last. For the columns
+    of the tuple see `steps.FOUND` and those behind it."""
 
     def __init__(self) -> None:
         self.sizes: dict[str, int] = {"listed": 1 << 14, "frames": 256}
@@ -240,4 +241,4 @@ class Scratch(threading.local):
         self._made = {}
 
 
-scratch = Scratch()
+SCRATCH = Scratch()

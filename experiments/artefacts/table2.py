@@ -33,7 +33,8 @@ from bpe_automata._constructions.explicit import explore
 from bpe_automata._constructions.lift import Lift
 from bpe_automata._core.canonical import CanonicalAutomaton
 from bpe_automata._core.geometry import Geometry
-from bpe_automata._core.sets import BEGINNING, NONE
+from bpe_automata._core.hypotheses import NONE
+from bpe_automata._core.steps import BEGINNING
 from bpe_automata._kernels.bits import contained, has, members
 from bpe_automata._tokenizer.derivation import derive
 from bpe_automata.errors import BpeAutomataError, BudgetExceededError

@@ -14,11 +14,8 @@ from hypothesis import strategies as st
 from bpe_automata import Tokenizer, compile_regex, link_regex
 from bpe_automata._constructions.cartesian_merge import CartesianMerge
 from bpe_automata._core import product, reader, slices
-from bpe_automata._core.canonical import (
-    NO_TOKEN,
-    CanonicalState,
-)
-from bpe_automata._core.steps import ALIVE, DEAD, PARTLY
+from bpe_automata._core.canonical import CanonicalState
+from bpe_automata._core.steps import ALIVE, DEAD, NO_TOKEN, PARTLY
 from bpe_automata._kernels.bits import members
 from bpe_automata._tokenizer.description import Prefix
 from bpe_automata.errors import (
