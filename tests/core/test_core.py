@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from support.laws import begun
 
 from bpe_automata import Tokenizer, compile_regex, link_regex
 from bpe_automata._constructions.cartesian_merge import CartesianMerge
@@ -18,12 +19,7 @@ from bpe_automata._core.canonical import CanonicalState
 from bpe_automata._core.steps import ALIVE, DEAD, NO_TOKEN, PARTLY
 from bpe_automata._kernels.bits import members
 from bpe_automata._tokenizer.description import Prefix
-from bpe_automata.errors import (
-    BudgetExceededError,
-    EmptyLanguageError,
-    MissingDependencyError,
-    PromptError,
-)
+from bpe_automata.errors import BudgetExceededError, MissingDependencyError
 from bpe_automata.testing import (
     bpe_tokenizers,
     byte_level,
@@ -44,14 +40,6 @@ LANGUAGES = (
     r"\d{4}-\d{2}-\d{2}",
     r"\s*(def|class) [a-z_]+\(\):\n( {4}[a-z ]+\n)+",
 )
-
-
-def begun(engine, prefix=()):
-    """The first state, or the class of the error."""
-    try:
-        return engine.initial(prefix)
-    except (EmptyLanguageError, PromptError) as error:
-        return type(error)
 
 
 def same_walk(one, other, seed, prefix=(), steps=IDS):

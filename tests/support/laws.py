@@ -65,6 +65,14 @@ def _spellings(data, spelled):
             yield from ([left, right] for right in spelled.get(data[cut:], ()))
 
 
+def begun(engine, prefix=()):
+    """The first state, or the class of the error."""
+    try:
+        return engine.initial(prefix)
+    except (EmptyLanguageError, PromptError) as error:
+        return type(error)
+
+
 def every_mask_is_that_of_the_trie_of_encode(
     tokenizer, regex, prefix=(), eos_ids=(), added_tokens=True, most=MOST_STRINGS
 ):
