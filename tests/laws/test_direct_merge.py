@@ -19,7 +19,7 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 from support import examples
 
-from bpe_automata import ByteDFA, Tokenizer, compile_regex
+from bpe_automata import ByteDFA, Tokenizer
 from bpe_automata._constructions.cartesian_merge import CartesianMerge
 from bpe_automata._constructions.explicit import explore
 from bpe_automata._core.geometry import Geometry
@@ -220,15 +220,6 @@ def test_masks_of_the_product_are_those_of_the_fast_one(case, language):
             if both not in seen:
                 seen.add(both)
                 todo.append(both)
-
-
-def test_masks_hold_only_what_can_be_finished():
-    """a ... a c is aa ... aa c or aa ... aa ac: a single a can be read, but never finished."""
-    case = Case(small_tokenizer(["a", "c", "aa", "ac"], [("a", "a"), ("a", "c")]))
-    symbols = case.symbols_of(compile_regex("a*c"))
-    product = CartesianProduct(lift(symbols, case.spelled), all_texts(case.base, case.merges))
-    assert {token for token, _ in product.readable(product.start)} == {0, 1, 2, 3}
-    assert product_mask(product, product.start) == {1, 2, 3}
 
 
 # ---------------------------------------------------------------- all texts
