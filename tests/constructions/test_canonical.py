@@ -15,7 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support import examples
-from support.steps import metaspace
+from support.drawn import with_prefix
+from support.laws import accepted_iff_encode_gives_the_ids_back, own_ids
 
 from bpe_automata import compile_regex, constrain
 from bpe_automata._constructions.explicit import explore, explored
@@ -36,29 +37,16 @@ from bpe_automata.testing import (
 from bpe_automata.testing._inputs import own_pieces
 
 
-def is_canonical(tokenizer, ids):
-    """By definition: encode(decode(ids)) == ids, if the ids spell text at all."""
-    try:
-        text = tokenizer.text_bytes(ids).decode("utf-8")
-    except UnicodeDecodeError:
-        return False
-    return tokenizer.encode(text) == list(ids)
-
-
 @examples(60)
 @given(st.data())
 def test_random_tokenizers(data):
-    tokenizer = data.draw(bpe_tokenizers())
-    automaton = canonical_automaton(tokenizer)
+    tokenizer, some = data.draw(bpe_tokenizers()), []
     any_ids = st.lists(st.integers(0, tokenizer.n_ids - 1), max_size=6)
     for _ in range(4):
         text = data.draw(texts(tokenizer))
-        for ids in (
-            tokenizer.encode(text),
-            data.draw(resegmentations(tokenizer, text)),
-            data.draw(any_ids),
-        ):
-            assert automaton.accepts(ids) == is_canonical(tokenizer, ids)
+        some += [tokenizer.encode(text), data.draw(resegmentations(tokenizer, text))]
+        some.append(data.draw(any_ids))
+    accepted_iff_encode_gives_the_ids_back(tokenizer, some)
 
 
 @examples(30)
@@ -131,7 +119,7 @@ def by_steps(engine, state, most):
 @examples(30)
 @given(st.data(), st.sampled_from(METHODS))
 def test_explored_is_what_single_steps_find(data, method):
-    tokenizer = data.draw(bpe_tokenizers())
+    tokenizer = data.draw(bpe_tokenizers() | with_prefix())
     regex = data.draw(cyclic_regexes(own_pieces(tokenizer)))
     added = [token.id for token in tokenizer.description.added]
     eos = tuple(added[:1]) if data.draw(st.booleans()) else ()
@@ -151,45 +139,6 @@ def test_explored_is_what_single_steps_find(data, method):
     assert automaton.relevant().all()
     assert automaton.spellings == tokenizer.spellings
     assert automaton.alphabet.tolist() == [i for i in range(tokenizer.n_ids) if i not in eos]
-
-
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("regex", ["(a|yb)*", "(a<x> a| a)*|y( b)?", "(y| z|zb)a?b?"])
-def test_with_a_space_before_each_piece(method, regex):
-    """Where added tokens are read from other states than ordinary ones."""
-    space = metaspace("always")
-    vocabulary, merges = ["▁", "a", "▁a", "b", "<", "x", ">"], [("▁", "a")]
-    tokenizer = small_tokenizer(vocabulary, merges, space, ["<x>", "y", " z"], None, space)
-    engine = constrain(tokenizer, regex, method=method).engine
-    states, transitions, accepting = by_steps(engine, engine.initial(), 2000)
-    found = explored(engine, engine.initial())
-    assert found.states == tuple(states)
-    assert list(found.automaton.transitions()) == transitions
-    assert found.automaton.accepting.tolist() == accepting
-    assert len(states) > 1
-
-
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize(
-    "regex",
-    [
-        r'\{"name": "[a-z]{1,3}"\}',
-        r"\s+\S{1,2}(\n\s*)?",
-        r"(é|日本|😀|\u0301)+",
-        r"a(<\|im_end\|>| <\|im_start\|>)*b?",
-    ],
-)
-def test_many_steps_are_many_single_steps_on_smollm2(smollm2_tokenizer, method, regex):
-    engine = constrain(smollm2_tokenizer, regex, method=method).engine
-    rng, here = random.Random(0), engine.initial()
-    for _ in range(80):
-        tokens = members(engine.mask(here))
-        tokens = tokens[~np.isin(tokens, engine.eos_ids)]
-        after = engine.steps(here, tokens)
-        assert len(after) == len(tokens)
-        for k in rng.sample(range(len(tokens)), min(200, len(tokens))):
-            assert after[k] == engine.step(here, int(tokens[k]))
-        here = rng.choice(after) if after else engine.initial()
 
 
 def test_the_budget():
@@ -236,7 +185,7 @@ def check(tokenizer, regex, longest=10):
     automaton = explore(engine, initial, 4000)
     for witness in paths_through(automaton):
         assert witness is not None, "an irrelevant state"
-        assert is_canonical(tokenizer, witness), witness
+        assert own_ids(tokenizer, witness) == witness
         assert dfa.accepts(tokenizer.decode(witness).encode())
     for text in spelled:
         assert automaton.accepts(tokenizer.encode(text))

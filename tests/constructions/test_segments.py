@@ -199,29 +199,20 @@ def test_encode_has_a_joint_at_each_cut(name, regex):
     assert met > 60
 
 
-def cuts(tokenizer, regex):
-    """What is read before each, of those on the way to `abc`."""
-    dfa = compile_regex(regex)
-    language = Language(dfa, Segments(tokenizer))
-    return {text.decode() for text in (b"a", b"ab") if language.cut[dfa.walk(text)]}
-
-
 @pytest.mark.parametrize(
-    ("merges", "added", "right"),
+    ("merges", "added", "more", "right"),
     [
-        ([], [], {"a", "ab"}),
-        ([("a", "b")], [], {"ab"}),
-        ([("b", "c")], [], {"a"}),
-        ([("a", "b"), ("ab", "c")], [], set()),
-        ([], ["bc"], {"a"}),
+        ([], [], [], {"a", "ab"}),
+        ([("a", "b")], [], [], {"ab"}),
+        ([("b", "c")], [], [], {"a"}),
+        ([("a", "b"), ("ab", "c")], [], [], set()),
+        ([], ["bc"], [], {"a"}),
+        ([], [], ["ab"], {"ab"}),
     ],
 )
-def test_a_merge_or_an_added_token_across_is_no_cut(merges, added, right):
-    tokens = ["a", "b", "c", "d", *map("".join, merges)]
-    assert cuts(small_tokenizer(tokens, merges, None, added), "ab(c|d)") == right
-
-
-def test_a_token_that_no_merge_makes_is_no_cut():
-    """With `ignore_merges` a pretoken that is in the vocabulary is that token."""
-    tokenizer = small_tokenizer(["a", "b", "c", "ab"], [], None, ignore_merges=True)
-    assert cuts(tokenizer, "abc?") == {"ab"}
+def test_a_merge_an_added_token_or_one_looked_up_whole_is_no_cut(merges, added, more, right):
+    """Of what is read on the way to `abc`; more: tokens that no merge makes."""
+    tokens, dfa = [*"abcd", *map("".join, merges), *more], compile_regex("ab(c|d)?")
+    tokenizer = small_tokenizer(tokens, merges, None, added, ignore_merges=bool(more))
+    language = Language(dfa, Segments(tokenizer))
+    assert {text for text in ("a", "ab") if language.cut[dfa.walk(text.encode())]} == right

@@ -5,18 +5,12 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support import examples
+from support import examples, named
 
-from bpe_automata import Tokenizer, compile_regex, constrain
+from bpe_automata import compile_regex, constrain
 from bpe_automata._constructions.explicit import explore
 from bpe_automata._tokenizer.sources.named import names
-from bpe_automata.errors import (
-    BudgetExceededError,
-    EmptyLanguageError,
-    ImproperMergeTableError,
-    MissingDependencyError,
-    MissingFileError,
-)
+from bpe_automata.errors import BudgetExceededError, EmptyLanguageError, ImproperMergeTableError
 from bpe_automata.reference import direct_merged
 from bpe_automata.testing import (
     bpe_tokenizers,
@@ -75,22 +69,15 @@ def test_trained_tokenizers(data):
         return
 
 
-def load(name):
-    try:
-        return Tokenizer.load(name)
-    except (MissingDependencyError, MissingFileError) as error:
-        pytest.skip(str(error))
-
-
 @pytest.mark.parametrize("name", FEW)
 def test_real_tokenizers(name):
-    tokenizer = load(name)
+    tokenizer = named(name)
     assert all(check(tokenizer, regex) for regex in REGEXES)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", names())
 def test_all_real_tokenizers(name):
-    tokenizer = load(name)
+    tokenizer = named(name)
     found = [check(tokenizer, regex) for regex in (*REGEXES, *MORE_REGEXES)]
     assert sum(n is not None for n in found) >= 6

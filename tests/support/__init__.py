@@ -20,7 +20,7 @@ from hypothesis import HealthCheck, settings
 from bpe_automata import Tokenizer, constrain
 from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._automata.linked import ByteAutomaton
-from bpe_automata.errors import MissingDependencyError
+from bpe_automata.errors import MissingDependencyError, MissingFileError
 
 
 def examples(count: int) -> settings:
@@ -73,7 +73,7 @@ def named(name: str) -> Tokenizer:
     """A tokenizer; the test is skipped where its file or its library is missing."""
     try:
         return Tokenizer.load(name)
-    except MissingDependencyError as error:
+    except (MissingDependencyError, MissingFileError) as error:
         pytest.skip(str(error))
 
 
