@@ -1,14 +1,14 @@
-"""Added tokens, which are cut out of the text before all else, in two passes: the text automaton
-against `encode`."""
+"""Added tokens, which are cut out of the text before all else, in two passes, against `encode`."""
 
 from __future__ import annotations
 
-from itertools import chain, product
+from itertools import product
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support import examples
+from support.laws import accepted_iff_encode_gives_the_ids_back
 
 from bpe_automata import Budget
 from bpe_automata._budget import spending
@@ -32,32 +32,13 @@ FLAGS = st.sampled_from(
 ).map(lambda names: dict.fromkeys(names, True))
 
 
-def cut_by_automaton(tokenizer, ids):
-    """Are these ids what is cut out of their own text? Ordinary tokens are single characters."""
-    pipeline = canonical_automaton(tokenizer).pipeline
-    text, state = pipeline.text, pipeline.text.start
-    numbers = {int(token): k for k, token in enumerate(text.ids)}
-    for token in ids:
-        if token in numbers:
-            state = int(text.after[text.after_row[state], numbers[token]])
-        else:
-            state = int(text.next[state, pipeline.alphabet.atom(tokenizer.decode([token]))])
-        if state < 0:
-            return False
-    return bool(text.ends[state])
-
-
-def is_own(tokenizer, ids):
-    return tokenizer.encode(tokenizer.decode(ids)) == list(ids)
-
-
 @examples(100)
 @given(
     st.data(),
     st.dictionaries(SPECIAL, st.just({}) | FLAGS, min_size=1, max_size=4),
     st.sampled_from(["ab< .\n", "ab<", "a"]),
 )
-def test_ids_are_cut_so_iff_encode_cuts_them_so(data, entries, characters):
+def test_ids_are_accepted_iff_encode_cuts_them_out_so(data, entries, characters):
     """Overlaps, shared beginnings, one inside another; characters that only added tokens spell;
     normalized=True (a second pass), lstrip, rstrip, single_word, in any company."""
     added = [added_token(content, **flags) for content, flags in sorted(entries.items())]
@@ -68,25 +49,12 @@ def test_ids_are_cut_so_iff_encode_cuts_them_so(data, entries, characters):
         assert any(entries.values()), "plain added tokens are never refused"
         return
     pieces = st.sampled_from([*sorted(entries), *characters])
+    some = [list(ids) for ids in product(tokenizer.added_ids, range(tokenizer.n_ids))]
     for _ in range(2):
         text = "".join(data.draw(st.lists(pieces, max_size=6)))
-        for ids in (
-            tokenizer.encode(text),
-            data.draw(resegmentations(tokenizer, text)),
-            data.draw(st.lists(st.integers(0, tokenizer.n_ids - 1), max_size=6)),
-        ):
-            assert cut_by_automaton(tokenizer, ids) == is_own(tokenizer, ids)
-    for ids in product(tokenizer.added_ids, range(tokenizer.n_ids)):
-        assert cut_by_automaton(tokenizer, ids) == is_own(tokenizer, ids)
-
-
-@pytest.mark.parametrize("flag", ["single_word", "lstrip", "rstrip"])
-def test_what_the_first_pass_cuts_out_ends_the_text_of_the_second(flag):
-    """`ab` before `<x>` is a single word. Every short sequence is tried."""
-    second = added_token("ab", normalized=True, **{flag: True})
-    tokenizer = small_tokenizer("ab ", added=[added_token("<x>"), second])
-    for ids in chain(*(product(range(tokenizer.n_ids), repeat=n) for n in range(5))):
-        assert cut_by_automaton(tokenizer, ids) == is_own(tokenizer, ids), ids
+        some += [tokenizer.encode(text), data.draw(resegmentations(tokenizer, text))]
+        some.append(data.draw(st.lists(st.integers(0, tokenizer.n_ids - 1), max_size=6)))
+    accepted_iff_encode_gives_the_ids_back(tokenizer, some)
 
 
 @pytest.mark.parametrize("normalized", [False, True])

@@ -7,7 +7,6 @@ from __future__ import annotations
 import itertools
 import json
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,7 +16,6 @@ from support import examples
 from tokenizers import Regex, Tokenizer, models, normalizers
 from tokenizers.normalizers import Lowercase, Nmt, Replace, Strip, StripAccents
 
-from bpe_automata._storage import CorruptCacheWarning, cache_folder
 from bpe_automata._tokenizer.description import Normalization
 from bpe_automata._tokenizer.engines import Oniguruma
 from bpe_automata._tokenizer.filter_table import TableFilter, classes_of, product
@@ -241,22 +239,3 @@ def test_random_texts_of_characters_that_matter(make, form: str, data) -> None:
     text = "".join(data.draw(st.lists(letters, max_size=7)))
     check(step, reader, text)
     check(step, reader, step.apply(text))
-
-
-def test_kept_on_disk_and_made_again_if_broken(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def made():
-        filters = form_filters(python_form("nfc"))
-        return [[a.tolist() for a in (f.table, f.accepting, *f.classes)] for f in filters]
-
-    monkeypatch.setenv("BPE_AUTOMATA_CACHE", str(tmp_path))
-    first = made()
-    files = sorted(cache_folder("filter").iterdir())
-    assert len(files) == 2
-    assert made() == first
-    files[0].write_bytes(b"no array")
-    files[1].write_bytes(files[1].read_bytes()[:-8])
-    with pytest.warns(CorruptCacheWarning) as told:
-        assert made() == first
-    assert len(told) == 2

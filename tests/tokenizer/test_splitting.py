@@ -13,7 +13,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from support import examples
 from support.sources import CL100K
-from support.steps import BEHAVIORS, metaspace, prefixed
+from support.steps import BEHAVIORS, DEPLOYED, metaspace, prefixed
 
 from bpe_automata._core.canonical import canonical_automaton
 from bpe_automata._tokenizer.description import Prefix, SplitRule
@@ -23,25 +23,12 @@ from bpe_automata._tokenizer.pike import Program
 from bpe_automata._tokenizer.pipeline import compile_pipeline
 from bpe_automata._tokenizer.sources.json_pretokenizer import Pretokenizer, read_pretokenizer
 from bpe_automata._tokenizer.sources.json_vocabulary import byte_to_char, char_to_byte
-from bpe_automata._tokenizer.sources.published import GPT2, LLAMA3, O200K, QWEN, TEKKEN
 from bpe_automata.errors import BudgetExceededError, UnsupportedTokenizerError
 from bpe_automata.reference import readings
 from bpe_automata.testing import byte_level, sequence, small_tokenizer, split, texts
 
-DEPLOYED = {
-    "gpt2": GPT2,
-    "gpt2 of tiktoken": (
-        r"'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s"
-    ),
-    "llama3": LLAMA3,
-    "qwen2": QWEN,
-    "cl100k": CL100K,
-    "tekken": TEKKEN,
-    "o200k": O200K,
-}
-"""Split patterns of published tokenizers."""
-
-
+TIKTOKEN_GPT2 = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s"
+PUBLISHED = {**dict(DEPLOYED), "gpt2 of tiktoken": TIKTOKEN_GPT2, "cl100k": CL100K}
 EVERY_BYTE = small_tokenizer(byte_to_char(), (), byte_level()).description
 
 
@@ -123,10 +110,10 @@ def both(dialect, pattern, behavior="Isolated", invert=False):
     return readings_by([rule], Oniguruma()), lambda text: own_pieces(step, text)
 
 
-@pytest.mark.parametrize("name", DEPLOYED)
+@pytest.mark.parametrize("name", PUBLISHED)
 @pytest.mark.parametrize("dialect", ["oniguruma", "fancy-regex"])
 def test_deployed_patterns(dialect, name):
-    read, pieces = both(dialect, DEPLOYED[name])
+    read, pieces = both(dialect, PUBLISHED[name])
 
     @examples(50)
     @given(texts())

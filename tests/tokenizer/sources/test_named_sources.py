@@ -60,14 +60,6 @@ def test_the_description_gives_the_ids_of_the_library(name: str) -> None:
     assert source.backend.encode(checked[-1]) == ids
 
 
-def test_qwen_composes_across_the_edge_of_a_special_token() -> None:
-    """NFC comes before the special tokens are looked for: U+0338 takes the `>` of one away."""
-    source = known("qwen")
-    text = "<|im_end|>\u0338"
-    assert Encoder(source.description, "fancy-regex")(text) == source.backend.encode(text)
-    assert source.description.added[2].id not in source.backend.encode(text)
-
-
 # ---------------------------------------------------------------- facts, against the packages
 
 
