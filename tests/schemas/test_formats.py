@@ -160,8 +160,6 @@ WITH_DATE = {**ITEMS, "contains": {"format": "date"}}
     ("schema", "good", "bad"),
     [
         ({"not": {"format": "email"}}, ["a", "a.b"], ["a@b", "a@[x:y]", "@"]),
-        ({"not": {"format": "date"}}, ["2024-02-30", ""], ["2024-02-29", "0000-01-01"]),
-        ({"not": {"format": "ipv4"}}, ["1.2.3", "1.2.3.256"], ["1.2.3.4"]),
         ({"not": {"format": "duration"}}, ["1D"], ["P1D", "p1d", "-P1D"]),
         ({"enum": ["a@b", "a b@c", "x", 1], "not": {"format": "email"}}, ["x"], ["a@b", "a b@c"]),
         ({"not": {"properties": {"a": {"format": "email"}}}}, [{"a": "x"}], [{"a": "a b@c"}]),

@@ -6,14 +6,14 @@ import gc
 import json
 import pickle
 import random
-import threading
 import weakref
+from concurrent.futures import ThreadPoolExecutor
 
 import jsonschema
 import numpy as np
 import pytest
 import yaml
-from support import named, same_arrays
+from support import named, same_arrays, same_masks
 
 from bpe_automata import constrain
 from bpe_automata._budget import Budget
@@ -30,7 +30,7 @@ PERSON["$defs"]["person"]["properties"] = {
     "age": {"type": "integer", "minimum": 0},
     "friends": {"type": "array", "items": {"$ref": "#/$defs/person"}, "maxItems": 5},
 }
-LINE = {"type": "array", "items": {"enum": [0, 1]}, "minItems": 5_000, "maxItems": 5_001}
+LINE = {"type": "array", "items": {"enum": [0, 1]}, "minItems": 1_000, "maxItems": 1_001}
 
 
 # ---------------------------------------------------------------- laws
@@ -50,8 +50,6 @@ def test_yaml_is_nested_without_limit_and_in_any_order():
         value = yaml.safe_load(text)
         assert valid(value)
         assert yaml_text(value) == text
-    again = pickle.loads(pickle.dumps(found))
-    assert again.accepts(text.encode())
 
 
 CHAIN = {
@@ -67,28 +65,21 @@ SCHEMAS = (
 )
 
 
-@pytest.mark.parametrize("method", ["canonical", "lift"])
-@pytest.mark.parametrize("name", ["smollm2", "gpt2", "mistral-v1"])
-def test_masks_are_those_of_what_is_written_out(name, method):
+ALL = [(name, how) for name in ("smollm2", "mistral-v1", "gpt2") for how in ("canonical", "lift")]
+SLOW = [pytest.param(*pair, marks=pytest.mark.long) for pair in ALL[3:]]
+
+
+@pytest.mark.parametrize(("name", "method"), [*ALL[:3], *SLOW])
+def test_masks_are_those_of_what_is_written_out(name, method, request):
     """mistral-v1 has no pretokenizer, and puts a space before a text."""
-    tokenizer, rng, compared = named(name), random.Random(1), 0
+    tokenizer, compared = named(name), 0
     for schema in SCHEMAS:
-        one = constrain(tokenizer, json_schema(schema), method)
-        other = constrain(tokenizer, json_schema(schema).to_dfa(depth=6), method)
+        found = json_schema(schema)
+        pair = found, found.to_dfa(depth=6)
         for prompt in ((), tokenizer.encode("Answer:")):
-            for _ in range(4):
-                first, second = one.matcher(prompt), other.matcher(prompt)
-                for _ in range(25):
-                    ids = first.allowed_ids()
-                    assert np.array_equal(ids, second.allowed_ids())
-                    compared += 1
-                    text = np.setdiff1d(ids, one.eos_ids)
-                    if not len(text):
-                        break
-                    chosen = int(rng.choice(text))
-                    first.advance(chosen)
-                    second.advance(chosen)
-    assert compared > 100
+            for seed in range(4 if request.config.getoption("--long") else 1):
+                compared += same_masks(tokenizer, method, *pair, 25, prompt, seed)
+    assert compared > 50
 
 
 # ---------------------------------------------------------------- without limits
@@ -114,10 +105,10 @@ def test_nothing_is_begun_that_has_no_end():
 
 
 def test_counts_are_as_large_as_they_like():
-    found = json_schema(LINE, budget=Budget(max_states=200_000, max_seconds=100))
-    for n in (4_999, 5_000, 5_001, 5_002):
-        assert found.accepts(b"[" + b",".join([b"0"] * n) + b"]") == (n in (5_000, 5_001))
-    assert len(found.shortest()) == 2 * 5_000 + 1
+    found = json_schema(LINE)
+    for n in (999, 1_000, 1_001, 1_002):
+        assert found.accepts(b"[" + b",".join([b"0"] * n) + b"]") == (n in (1_000, 1_001))
+    assert len(found.shortest()) == 2 * 1_000 + 1
 
 
 @pytest.mark.parametrize("method", ["canonical", "lift"])
@@ -136,34 +127,25 @@ def test_a_constraint_that_is_kept_works_for_ever(method):
         language = json_schema(schema, order="any", budget=budget)
         return constrain(tokenizer, language, method)
 
-    kept, wrong = made(), []
+    kept = made()
     first = weakref.ref(kept.engine.dfa)
 
     def work(seed):
         rng = random.Random(seed)
         for trial in range(25):
-            one = kept.matcher()
-            other = made().matcher() if trial % 5 == 0 else None
+            matchers = [kept.matcher()] if trial % 5 else [kept.matcher(), made().matcher()]
             for _ in range(30):
-                ids = one.allowed_ids()
-                if other is not None and list(ids) != list(other.allowed_ids()):
-                    wrong.append(one.ids)
-                ids = ids[~np.isin(ids, tokenizer.eos_ids)]
+                ids, *others = [matcher.allowed_ids() for matcher in matchers]
+                assert all(np.array_equal(ids, other) for other in others)
+                ids = np.setdiff1d(ids, tokenizer.eos_ids)
                 if not ids.size:
                     break
-                chosen = int(rng.choice(ids.tolist()))
-                one.advance(chosen)
-                if other is not None:
-                    other.advance(chosen)
-        done.append(seed)
+                chosen = int(rng.choice(ids))
+                for matcher in matchers:
+                    matcher.advance(chosen)
 
-    done: list[int] = []
-    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert (sorted(done), wrong) == ([0, 1, 2], [])
+    with ThreadPoolExecutor(3) as pool:
+        list(pool.map(work, range(3)))
     gc.collect()
     assert first() is None
 

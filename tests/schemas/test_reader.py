@@ -136,11 +136,6 @@ def whole(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-D4 = "http://json-schema.org/draft-04/schema#"
-D7 = "http://json-schema.org/draft-07/schema#"
-D2019 = "https://json-schema.org/draft/2019-09/schema"
-
-
 def accepts(schema: Any, *texts: str, **options: Any) -> list[bool]:
     dfa = json_schema(schema, **options)
     return [dfa.accepts(text.encode()) for text in texts]
@@ -170,32 +165,17 @@ def test_a_named_property_comes_once_and_members_of_one_name_must_all_fit() -> N
 @pytest.mark.parametrize(
     ("schema", "good", "bad"),
     [
-        ({"minimum": 1, "exclusiveMinimum": True, "$schema": D4}, "2", "1"),
         ({"minimum": 1, "exclusiveMinimum": True}, "2", "1"),
-        ({"$schema": D7, "items": [{"type": "null"}], "additionalItems": False}, "[null]",
-         "[null,1]"),
         ({"items": [{"type": "null"}], "additionalItems": {"const": 1}}, "[null,1]", "[null,2]"),
-        ({"$schema": D4, "dependencies": {"a": ["b"]}}, '{"b":1,"a":1}', '{"a":1}'),
         ({"dependencies": {"a": {"required": ["b"]}}}, '{"a":1,"b":1}', '{"a":1}'),
-        ({"$schema": D7, "$ref": "#/definitions/n", "type": "string",
-          "definitions": {"n": {"type": "null"}}}, "null", '""'),
-        ({"$schema": D2019, "$ref": "#/definitions/n", "const": 1,
-          "definitions": {"n": {"type": "integer"}}}, "1", "2"),
-        ({"patternProperties": {"^x": {"const": 1}, "y$": {"type": "number"}},
-          "additionalProperties": False}, '{"xy":1,"ay":2}', '{"xy":2}'),
-        ({"propertyNames": {"maxLength": 1}, "properties": {"aa": {}}}, '{"b":1}', '{"aa":1}'),
-        ({"const": {"a": [1, {"b": None}]}}, '{"a":[1,{"b":null}]}', '{"a":[1,{}]}'),
-        ({"$ref": "#n", "$defs": {"x": {"$anchor": "n", "type": "null"}}}, "null", "1"),
-        ({"$ref": "item", "$defs": {"x": {"$id": "item", "type": "null"}}}, "null", "1"),
-        ({"$id": "http://e.org/a/", "$ref": "b", "$defs": {"x": {"$id": "b", "const": 2}}}, "2",
-         "1"),
         ({"$ref": "#/x-parts/a~1b%20c", "x-parts": {"a/b c": {"const": 2}}}, "2", "1"),
         ({"nullable": True, "type": "string", "x": 3}, '""', "null"),
         ({"oneOf": [{"required": ["k"], "properties": {"k": {"const": k}}} for k in "aba"]},
          '{"k":"b"}', '{"k":"a"}'),
     ],
 )  # fmt: skip
-def test_a_keyword_allows_and_forbids(schema: Any, good: str, bad: str) -> None:
+def test_what_the_official_suite_does_not_try(schema: Any, good: str, bad: str) -> None:
+    """Older spellings in the newest draft; places that no draft names; keywords of none."""
     assert accepts(schema, good, bad) == [True, False]
 
 
@@ -302,13 +282,6 @@ def test_one_other_name_is_still_there() -> None:
     found = json_schema(named, unique_names=True)
     texts = (b'{"a":1,"b":2,"c":3}', b'{"a":1,"b":2,"b":3}', b'{"c":3,"c":3}')
     assert [found.accepts(text) for text in texts] == [True, False, False]
-
-
-def test_without_it_all_values_of_a_name_are_valid() -> None:
-    assert json_schema(FREE).accepts(b'{"a":1,"a":2}')
-    assert not json_schema(FREE).accepts(b'{"a":1,"a":"x"}')
-    named = {"type": "object", "properties": {"a": {"type": "integer"}}}
-    assert not json_schema(named).accepts(b'{"a":1,"a":2}')
 
 
 # Not draft 4, which has neither boolean schemas nor an exclusiveMinimum that is a number.

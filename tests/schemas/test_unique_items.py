@@ -164,10 +164,8 @@ def test_what_is_valid_is_accepted_however_it_is_loosened():
 @pytest.mark.parametrize(
     ("schema", "right", "wrong"),
     [
-        ({"items": {"enum": [1.5, 2.5]}}, "[1.5,2.5]", "[1.5,1.5]"),
         ({"items": {"enum": [1, 1.5]}}, "[1.50,1]", "[1.5,1.50]"),
         ({"prefixItems": [{"enum": [1]}, {}], "maxItems": 1}, "[1]", "[1,1]"),
-        ({"items": {"enum": [*"abcdefghij"]}}, '["a","c","b","j"]', '["a","b","c","a"]'),
     ],
 )
 def test_unique_items_that_are_few(schema: dict[str, Any], right: str, wrong: str) -> None:

@@ -9,7 +9,7 @@ import random
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -52,12 +52,18 @@ def same_arrays(one: ByteDFA, other: ByteDFA) -> bool:
 
 
 def same_masks(
-    tokenizer: Tokenizer, method: str, one: ByteAutomaton, other: ByteAutomaton, most: int = 12
+    tokenizer: Tokenizer,
+    method: str,
+    one: ByteAutomaton,
+    other: ByteAutomaton,
+    most: int = 12,
+    prompt: Sequence[int] = (),
+    seed: int = 0,
 ) -> int:
     """The masks of two automata are equal along a random text of so many ids, or fewer where none
     goes on. Returns how many masks were compared."""
-    first, second = (constrain(tokenizer, dfa, method).matcher() for dfa in (one, other))
-    rng = random.Random(0)
+    first, second = (constrain(tokenizer, dfa, method).matcher(prompt) for dfa in (one, other))
+    rng = random.Random(seed)
     for done in range(most):
         assert np.array_equal(first.allowed_ids(), second.allowed_ids())
         ids = np.setdiff1d(first.allowed_ids(), tokenizer.eos_ids)
