@@ -4,11 +4,9 @@ schemas.
 
 from __future__ import annotations
 
-import itertools
 import json
 import random
 import re
-from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any, Literal
 
@@ -17,6 +15,7 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 from support import examples
+from support.values import depth, orders, spelled
 
 from bpe_automata.errors import ArgumentError, UnsatisfiableSchemaError, UnsupportedSchemaError
 from bpe_automata.schemas import json_schema, schema_of
@@ -111,22 +110,6 @@ def _with(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 schemas = st.recursive(_leaves, _with, max_leaves=6)
 
 
-def orders(value: Any) -> Iterator[Any]:
-    """A value with the members of its objects in every order."""
-    if isinstance(value, dict):
-        for keys in itertools.permutations(value):
-            for inner in itertools.product(*(list(orders(value[key])) for key in keys)):
-                yield dict(zip(keys, inner, strict=True))
-    elif isinstance(value, list):
-        yield from map(list, itertools.product(*map(orders, value)))
-    else:
-        yield value
-
-
-def spelled(value: Any) -> bytes:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
-
-
 def whole(value: Any) -> Any:
     """With integers for the floats that are whole."""
     if isinstance(value, dict):
@@ -183,9 +166,9 @@ def test_a_recursive_schema_goes_as_many_rounds_as_asked() -> None:
     node = {"type": "object", "properties": {"n": {"$ref": "#"}}, "additionalProperties": False}
     texts = ['{"n":' * rounds + "{}" + "}" * rounds for rounds in range(5)]
     assert accepts(node, *texts) == [True] * 5
-    for depth in range(4):
-        found = json_schema(node).to_dfa(depth=depth)
-        assert [found.accepts(t.encode()) for t in texts] == [n <= depth for n in range(5)]
+    for most in range(4):
+        found = json_schema(node).to_dfa(depth=most)
+        assert [found.accepts(t.encode()) for t in texts] == [n <= most for n in range(5)]
 
 
 def test_what_nothing_is_said_of_is_nested_as_deep_as_asked() -> None:
@@ -356,13 +339,6 @@ def is_small(value: Any) -> bool:
     """Has it few orders, and only numbers and texts that one spelling stands for?"""
     text = json.dumps(value)
     return text.count(":") <= 4 and not re.search(r"[0-9]{9}|e[+-]?[0-9]", text)
-
-
-def depth(value: Any) -> int:
-    """Of arrays and objects that hold something."""
-    if not isinstance(value, dict | list) or not value:
-        return 0
-    return 1 + max(map(depth, value.values() if isinstance(value, dict) else value))
 
 
 @examples(30)

@@ -10,6 +10,7 @@ from typing import Any
 
 import jsonschema
 import pytest
+from support.values import spelled
 
 from bpe_automata._automata.sources import from_strings
 from bpe_automata.errors import (
@@ -23,10 +24,6 @@ from bpe_automata.schemas import json_schema, yaml_schema
 STRINGS = {"type": "array", "items": {"type": "string"}, "uniqueItems": True}
 FUNCTIONS = (json_schema, yaml_schema)
 LOOSEN = ("uniqueItems",)
-
-
-def spelled(value: Any) -> bytes:
-    return json.dumps(value, separators=(",", ":")).encode()
 
 
 @pytest.mark.parametrize("fewest", [0, 1, 40, 129])

@@ -12,6 +12,7 @@ import yaml
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from support import examples, same_arrays
+from support.values import depth
 
 from bpe_automata._automata.algebra import all_texts
 from bpe_automata._automata.compile import compile_regex
@@ -166,13 +167,6 @@ VALUES = st.recursive(
     lambda v: st.lists(v, max_size=3) | st.dictionaries(STRINGS, v, max_size=3),
     max_leaves=8,
 )
-
-
-def depth(value: object) -> int:
-    """How deep arrays and objects that hold something are nested."""
-    if not isinstance(value, dict | list) or not value:
-        return 0
-    return 1 + max(map(depth, value.values() if isinstance(value, dict) else value))
 
 
 def names(value: object) -> list[str]:
