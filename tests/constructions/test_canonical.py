@@ -37,7 +37,7 @@ from bpe_automata.testing import (
 from bpe_automata.testing._inputs import own_pieces
 
 
-@examples(60)
+@examples(40)
 @given(st.data())
 def test_random_tokenizers(data):
     tokenizer, some = data.draw(bpe_tokenizers()), []
@@ -49,7 +49,7 @@ def test_random_tokenizers(data):
     accepted_iff_encode_gives_the_ids_back(tokenizer, some)
 
 
-@examples(30)
+@examples(20)
 @given(bpe_tokenizers())
 def test_every_text_is_read_from_a_universal_hypothesis_and_from_no_other(tokenizer):
     automaton = canonical_automaton(tokenizer)
@@ -116,7 +116,7 @@ def by_steps(engine, state, most):
     return states, found, [engine.accepting(here) for here in states]
 
 
-@examples(30)
+@examples(20)
 @given(st.data(), st.sampled_from(METHODS))
 def test_explored_is_what_single_steps_find(data, method):
     tokenizer = data.draw(bpe_tokenizers() | with_prefix())
@@ -199,7 +199,7 @@ def alone(draw):
     return small_tokenizer(table.vocabulary, table.merges)
 
 
-@examples(65)
+@examples(40)
 @given(st.data(), bpe_tokenizers() | alone())
 def test_random_tokenizers_and_cyclic_regexes(data, tokenizer):
     try:

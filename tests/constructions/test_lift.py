@@ -41,7 +41,7 @@ from bpe_automata.testing import (
 from bpe_automata.testing._inputs import own_pieces
 
 
-@examples(35)
+@examples(25)
 @given(st.data())
 def test_random_tokenizers(data):
     """Every state of the DFA; a state is alive iff ids lead on, also where bytes are missing."""
@@ -197,7 +197,7 @@ def patterns(pieces, classes):
     return st.one_of(plain, classed.map(lambda three: "({}){}({})".format(*three)))
 
 
-@examples(40)
+@examples(25)
 @given(patterns(PIECES[:-1], CLASSES[:-2]))
 def test_the_masks_are_those_of_the_lift(pattern):
     end = SMALLER.n_ids - 2

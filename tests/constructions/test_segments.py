@@ -96,7 +96,7 @@ def compare_templates(data, tokenizer):
     event(f"parts were found: {segments.found > 0}")
 
 
-@examples(25)
+@examples(15)
 @given(st.data())
 def test_parts_put_together_are_the_whole(data):
     compare_templates(data, data.draw(bpe_tokenizers()))

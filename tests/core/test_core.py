@@ -8,9 +8,9 @@ import random
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from support import named
+from support import examples, named
 from support.laws import begun
 
 from bpe_automata import compile_regex, link_regex
@@ -62,14 +62,6 @@ def same_walk(one, other, seed, prefix=(), steps=IDS):
     return steps
 
 
-def examples(config, few):
-    """Settings of Hypothesis. A tokenizer takes minutes to shrink, and is small as it is."""
-    phases = (Phase.explicit, Phase.reuse, Phase.generate)
-    n = 20 * few if config.getoption("--long") else few
-    checks = list(HealthCheck)
-    return settings(max_examples=n, phases=phases, suppress_health_check=checks, deadline=None)
-
-
 # ---------------------------------------------------------------- a plain search
 
 
@@ -109,10 +101,10 @@ class Plain:
         return [token for token, then in self.after[here].items() if then in self.live]
 
 
-def test_masks_and_statuses_are_those_of_a_plain_search(request):
+def test_masks_and_statuses_are_those_of_a_plain_search():
     compared, statuses = [0], {ALIVE: 0, DEAD: 0, PARTLY: 0}
 
-    @examples(request.config, 40)
+    @examples(40)
     @given(st.data(), bpe_tokenizers(), st.integers(0, 100))
     def law(data, tokenizer, seed):
         if tokenizer.added_ids or tokenizer.description.prefix is not Prefix.NONE:

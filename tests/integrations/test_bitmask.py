@@ -68,7 +68,7 @@ def apply_rows(logits, bits, rows):
 
 @pytest.mark.parametrize("device", DEVICES)
 @given(case=cases())
-@examples(40)
+@examples(25)
 def test_logits_by_the_definition(device, case):
     """A row that is there twice in `rows` is refused."""
     *drawn, bits, rows = case

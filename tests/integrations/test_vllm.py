@@ -70,7 +70,6 @@ def test_rows_go_and_move(removed, moved, expected, servers):
 
 REFUSED = [
     ({"bpe_automata": "yes"}, {}, "give"),
-    ({"bpe_automata": "[1]"}, {}, "give"),
     ({"bpe_automata_regex": 7}, {}, "give"),
     ({"bpe_automata_regexes": "a"}, {}, "has no option 'regexes'"),
     ({"bpe_automata": "{}", "bpe_automata_regex": "a"}, {}, "not both"),
@@ -80,7 +79,6 @@ REFUSED = [
 REFUSED += [
     ({"bpe_automata": {"regex": "a", **options}}, {}, reason)
     for options, reason in (
-        ({"regexes": "b"}, "has no option 'regexes'"),
         ({"schema": True}, "in place of the regex"),
         ({"regex": None}, "in place of the regex"),
         ({"regex": None, "schema": [1]}, "schema of bpe_automata is"),

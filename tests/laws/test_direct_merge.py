@@ -135,7 +135,7 @@ def check_consistent(dfa):
     assert dfa.states() - {dfa.start} == dfa.relevant() - {dfa.start}
 
 
-@examples(200)
+@examples(100)
 @given(token_dfas((0, 1, 2)))
 def test_algorithm_1_replaces_each_pair(dfa):
     """L(after) = L(before) with each a b replaced by ab."""
@@ -147,7 +147,7 @@ def test_algorithm_1_replaces_each_pair(dfa):
     assert changed or not any((0, 1) in pairwise(w) for w in before)
 
 
-@examples(200)
+@examples(100)
 @given(token_dfas((0, 1)))
 def test_algorithm_2_replaces_each_double_from_the_left(dfa):
     before = dfa.sequences(LONGEST + 2)
@@ -157,7 +157,7 @@ def test_algorithm_2_replaces_each_double_from_the_left(dfa):
     assert dfa.sequences(LONGEST + 2, size) == {tuple(replay(w, [(0, 0, 9)])) for w in before}
 
 
-@examples(200)
+@examples(100)
 @given(proper_tables, byte_dfas(SYMBOLS))
 def test_direct_merge_is_the_tokenization_of_the_language(case, language):
     symbols = case.symbols_of(language)
@@ -170,7 +170,7 @@ def test_direct_merge_is_the_tokenization_of_the_language(case, language):
 # ---------------------------------------------------------------- CartesianMerge
 
 
-@examples(150)
+@examples(75)
 @given(proper_tables, byte_dfas(SYMBOLS))
 def test_direct_merge_is_the_reference_cartesian_merge(case, language):
     symbols = case.symbols_of(language)
@@ -182,7 +182,7 @@ def test_direct_merge_is_the_reference_cartesian_merge(case, language):
         assert merged.equivalent(explicit(product.automaton())) is None, shown(case, symbols)
 
 
-@examples(150)
+@examples(75)
 @given(proper_tables, byte_dfas(SYMBOLS))
 def test_direct_merge_is_the_fast_cartesian_merge(case, language):
     symbols = case.symbols_of(language)
@@ -197,7 +197,7 @@ def test_direct_merge_is_the_fast_cartesian_merge(case, language):
     assert merged.minimised().n_states == fast.minimised().n_states
 
 
-@examples(200)
+@examples(100)
 @given(proper_tables, byte_dfas(SYMBOLS))
 def test_masks_of_the_product_are_those_of_the_fast_one(case, language):
     """Algorithm 6, at every pair of states within reach."""
@@ -225,7 +225,7 @@ def test_masks_of_the_product_are_those_of_the_fast_one(case, language):
 # ---------------------------------------------------------------- all texts
 
 
-@examples(150)
+@examples(75)
 @given(proper_tables)
 def test_algorithm_3_is_algorithm_4_is_the_rectangles(case):
     texts = all_texts(case.base, case.merges)
@@ -245,7 +245,7 @@ def test_algorithm_3_is_algorithm_4_is_the_rectangles(case):
             }
 
 
-@examples(200)
+@examples(100)
 @given(proper_tables)
 def test_algorithm_3_is_direct_merge_of_all_texts(case):
     loops = TokenDFA.of([(0, symbol, 0) for symbol in case.base], 0, [0])
@@ -258,7 +258,7 @@ def test_algorithm_3_is_direct_merge_of_all_texts(case):
 # ---------------------------------------------------------------- improper tables
 
 
-@examples(200)
+@examples(100)
 @given(tables(shuffled=True), st.data())
 def test_rule_order_replay_is_min_rank_exactly_on_the_proper_tables(case, data):
     """On an improper table some token's own bytes show the difference."""

@@ -47,7 +47,7 @@ def check(tokenizer, regex):
     return merged.n_states
 
 
-@examples(60)
+@examples(30)
 @given(st.data())
 def test_random_tokenizers(data):
     tokenizer = data.draw(bpe_tokenizers())

@@ -35,7 +35,7 @@ def qwen():
     return named("qwen")
 
 
-@examples(100)
+@examples(60)
 @given(st.data())
 def test_random_tokenizers_and_finite_regexes(data):
     """From the start, or after the beginning of what `encode` makes of some text."""

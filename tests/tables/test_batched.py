@@ -61,11 +61,14 @@ def test_each_text_is_the_one_of_decode(model, logits_of, regexes):
 
 
 def test_without_a_constraint_ids_are_those_of_the_model_and_of_the_numbers(model):
-    """Any of its logits may be drawn, those beyond the tokenizer's ids too."""
-    uniforms = drawn_uniforms(0, 200, 2)
-    found = sample_batch(model, [PROMPT] * 200, [None] * 200, uniforms, ends=[END])
-    for text, numbers in zip(found, uniforms, strict=True):
-        ids = drawn_by_hand(model, PROMPT, numbers[: len(text.ids) + text.ended])
+    """Any of its logits may be drawn, those beyond the tokenizer's ids too, after prompts of two
+    lengths, each at its own temperature."""
+    n, prompts = 200, [PROMPT, [1, 2, 3, 0, 2]] * 100
+    uniforms, heats = drawn_uniforms(0, n, 2), [(0.8, 1.4, 1.0)[k % 3] for k in range(n)]
+    found = sample_batch(model, prompts, [None] * n, uniforms, temperatures=heats, ends=[END])
+    for k, text in enumerate(found):
+        numbers = uniforms[k][: len(text.ids) + text.ended]
+        ids = drawn_by_hand(model, prompts[k], numbers, heats[k])
         assert ids == [*text.ids, *[END] * text.ended]
     assert max(max(text.ids, default=0) for text in found) >= TOKENIZER.n_ids
 

@@ -7,12 +7,11 @@ from itertools import product
 
 import numpy as np
 import pytest
-from tiny import drawn_by_hand, loaded_model, next_logits
+from tiny import loaded_model, next_logits
 
 from bpe_automata import constrain
 from bpe_automata.testing import byte_level, small_tokenizer
 from experiments.artefacts.free_text import drawn_pairs
-from experiments.batched import sample_batch
 from experiments.sampling import fault, losses
 
 MERGES = [("a", "b"), ("Ġ", "a"), ("Ġ", "Ġ"), ("b", "a"), ("Ã", "©")]
@@ -58,19 +57,6 @@ def test_whole_and_cut_texts_against_all_texts_there_are(prompt):
         for ids in product(known, repeat=size):
             for ended, right in ((True, whole), (False, begun)):
                 assert (fault(start, ids, ended) is None) == (ids in right), (ids, ended)
-
-
-def test_texts_follow_the_distribution_of_one_pass_for_each_id(tiny):
-    """Two prompts of different length, padded."""
-    model, end = tiny.model, tiny.eos_ids[0]
-    prompts, temperatures = [[1, 2, 3, 4, 5], [6, 0]], [0.8, 1.4, 1.0]
-    which, drawn = [0, 1, 1], np.random.default_rng(0).random((3, 6))
-    given = [prompts[k] for k in which], [None] * 3, drawn
-    found = sample_batch(model, *given, temperatures=temperatures, ends={end})
-    for k, text in enumerate(found):
-        numbers = drawn[k][: len(text.ids) + text.ended]
-        ids = drawn_by_hand(model, prompts[which[k]], numbers, temperatures[k])
-        assert ids == [*text.ids, *[end] * text.ended]
 
 
 def test_the_mask_changes_a_text_iff_it_is_not_canonical(pairs):

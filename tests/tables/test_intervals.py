@@ -1,6 +1,5 @@
-"""Intervals keep their promise: Clopper-Pearson and the sign test computed exactly, the bootstrap
-by its laws, and those of crossed groups by how often they cover; a quantile is the smallest value
-that enough do not exceed."""
+"""Intervals keep their promise: the sign test computed exactly, the bootstrap by its laws, that of
+crossed groups by all draws; a quantile is the smallest value that enough do not exceed."""
 
 from __future__ import annotations
 
@@ -10,22 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from experiments.statistics import (
-    bootstrap,
-    clopper_pearson,
-    median_interval,
-    quantile,
-    weighted_mean,
-)
-
-
-@pytest.mark.parametrize("p", [0.003, 0.1, 0.5, 0.77, 0.999])
-def test_coverage_is_at_least_the_level(p):
-    n, alpha = 60, 0.05
-    inside = [
-        low <= p <= high for low, high in (clopper_pearson(k, n, alpha) for k in range(n + 1))
-    ]
-    assert stats.binom.pmf(np.arange(n + 1), n, p)[inside].sum() >= 1 - alpha
+from experiments.statistics import bootstrap, median_interval, quantile, weighted_mean
 
 
 def test_bootstrap_of_a_mean_is_as_wide_as_theory_says(rng):
@@ -45,21 +29,6 @@ def test_the_interval_of_crossed_groups_against_all_draws_there_are():
     exact, groups = np.quantile(means, [0.1, 0.9]), np.indices(values.shape).reshape(2, -1).tolist()
     found = bootstrap(values.ravel(), groups, weighted_mean, level=0.8)
     assert found == pytest.approx(exact, rel=0.05)
-
-
-@pytest.mark.parametrize(("of_rows", "of_columns"), [(1.0, 1.0), (1.0, 0.1), (0.1, 1.0)])
-def test_intervals_of_crossed_groups_cover(of_rows, of_columns, rng):
-    """Each row meets 3 of the columns in turn, as words meet templates; the truth is 0."""
-    repeats, rows, columns = 100, 60, 30
-    row = np.repeat(np.arange(rows), 3)
-    column = (row + np.tile(np.arange(3), rows)) % columns
-    groups, covered = [row.tolist(), column.tolist()], 0
-    for _ in range(repeats):
-        values = of_rows * rng.normal(size=rows)[row] + 0.5 * rng.normal(size=len(row))
-        values += of_columns * rng.normal(size=columns)[column]
-        low, high = bootstrap(values, groups, weighted_mean)
-        covered += low <= 0 <= high
-    assert covered >= 0.9 * repeats
 
 
 @pytest.mark.parametrize("n", [1, 2, 7, 100, 300])

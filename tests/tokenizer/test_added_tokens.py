@@ -32,7 +32,7 @@ FLAGS = st.sampled_from(
 ).map(lambda names: dict.fromkeys(names, True))
 
 
-@examples(100)
+@examples(60)
 @given(
     st.data(),
     st.dictionaries(SPECIAL, st.just({}) | FLAGS, min_size=1, max_size=4),

@@ -118,7 +118,7 @@ STEPS = st.one_of(
 
 
 @given(steps=st.lists(STEPS, max_size=4), texts=st.lists(TEXTS, min_size=20, max_size=40))
-@examples(60)
+@examples(30)
 def test_filters_and_their_product_accept_what_the_sequence_leaves(steps, texts) -> None:
     whole = normalizers.Sequence(steps)
     try:
@@ -229,7 +229,7 @@ def test_every_composition_alone_and_with_a_mark_between(make, form: str) -> Non
 
 @by_form
 @given(data=st.data())
-@examples(150)
+@examples(100)
 def test_random_texts_of_characters_that_matter(make, form: str, data) -> None:
     step, reader = known(make, form)
     of = facts(make)

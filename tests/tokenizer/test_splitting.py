@@ -127,7 +127,7 @@ OPTIONS = st.tuples(st.sampled_from(BEHAVIORS), st.booleans())
 
 
 @pytest.mark.parametrize("dialect", ["oniguruma", "fancy-regex"])
-@examples(40)
+@examples(25)
 @given(st.data(), OPTIONS, st.lists(SMALL, min_size=1, max_size=8))
 def test_random_patterns(dialect, data, options, some):
     """Priorities, lazy and nested repetition, lookahead: as the regex engine backtracks."""

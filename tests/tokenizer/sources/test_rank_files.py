@@ -39,7 +39,7 @@ TEXTS = st.lists(st.text("ab 1é\n'sX\u0301日", max_size=14), min_size=5, max_s
 PATTERNS = st.sampled_from([GPT2, LLAMA3, TEKKEN, r"[ab ]+|\d", r"a+b?"])
 
 
-@examples(200)
+@examples(100)
 @given(st.lists(PIECES, unique=True, max_size=20), PATTERNS, TEXTS, st.booleans(), st.booleans())
 def test_random_ranks_are_read_exactly(tokens, pattern, checked, reverse, normalize) -> None:
     """In any order, so that most tables are improper; some patterns leave gaps."""

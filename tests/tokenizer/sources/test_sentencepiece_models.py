@@ -46,7 +46,7 @@ def models(draw: st.DrawFn) -> Any:
     return model(LETTERS + drawn, dummy=draw(st.booleans()), fallback=draw(st.booleans()))
 
 
-@examples(300)
+@examples(200)
 @given(models(), st.lists(st.text(ALPHABET, max_size=14), min_size=5, max_size=20))
 def test_random_models_are_read_exactly_or_refused(proto: Any, checked: list[str]) -> None:
     try:
@@ -89,7 +89,7 @@ def slow_leftmost_first(n: int, lengths: set[int]) -> list[int]:
         parts[found[0] : found[0] + 2] = [parts[found[0]] + parts[found[0] + 1]]
 
 
-@examples(200)
+@examples(100)
 @example({*range(2, 17)})
 @given(st.sets(st.integers(2, 20)))
 def test_a_table_is_equal_or_there_is_none(longer: set[int]) -> None:
