@@ -209,10 +209,10 @@ class VllmRunner:
         slots = len(self.rows)
         self.table = torch.full((slots, 640), 7777, dtype=torch.int32)
         self.total = torch.zeros(slots, dtype=torch.int32)
-        self.prompt = np.array([len(row.prompt) for row in self.rows], dtype=np.int32)
+        prompts = np.array([len(row.prompt) for row in self.rows], dtype=np.int32)
         states = SimpleNamespace(
             all_token_ids=SimpleNamespace(gpu=self.table),
-            prompt_len=SimpleNamespace(np=self.prompt),
+            prompt_len=SimpleNamespace(np=prompts),
             total_len=SimpleNamespace(gpu=self.total),
         )
         self.processor = servers.vllm_runner.ConstraintLogitsProcessor(vllm_config(), states)
@@ -224,48 +224,42 @@ class VllmRunner:
         options = self.rows[slot].options
         asked = asking(**({"prefix": self.prefix, **options} if options else {}))
         assert self.processor.add_request(slot, asked) == bool(options)
-        self.write(slot, [])
+        self.write(slot, self.rows[slot].prompt)
 
-    def write(self, slot, ids):
-        whole = [*self.rows[slot].prompt, *ids]
+    def write(self, slot, whole):
         self.table[slot, : len(whole)] = torch.tensor(whole, dtype=torch.int32)
         self.total[slot] = len(whole)
 
     def masks(self, ids):
         """After each id of a draft the mask is the definition; returns those after the last."""
-        ids = [*ids, []]
-        drafts = [self.committed(slot, own) for slot, own in enumerate(ids)]
-        lines = [(slot, k) for slot, own in enumerate(drafts) for k in range(own + 1)][::-1]
-        context = self.context(lines, ids)
-        found = masked(lambda logits: self.processor.apply(logits, context), len(lines))
-        masks = dict(zip(lines, found, strict=True))
-        for (slot, k), mask in masks.items():
-            if self.rows[slot].options.keys() <= {"regex", "method"}:
-                seen = ids[slot][: len(ids[slot]) - drafts[slot] + k]
-                assert np.array_equal(mask, self.rows[slot].definition(self.prefix, seen))
-        return np.stack([masks[slot, own] for slot, own in enumerate(drafts)])[:-1]
-
-    def committed(self, slot, ids):
-        """Write all ids of a request that are no draft. How many are one."""
-        known = self.table[slot, int(self.prompt[slot]) : int(self.total[slot])].tolist()
-        if ids[: len(known)] != known:
-            self.add(slot)
-            known = []
-        n = min(2, len(ids) - len(known))
-        self.write(slot, ids[: len(ids) - n])
-        return n
-
-    def context(self, lines, ids):
-        slots = [slot for slot, _ in lines]
-        places = [int(self.total[slot]) - 1 + k for slot, k in lines]
-        whole = [[*row.prompt, *own] for row, own in zip(self.rows, ids, strict=True)]
-        fed = [whole[slot][at] for slot, at in zip(slots, places, strict=True)]
-        return SimpleNamespace(
+        whole = [[*row.prompt, *own] for row, own in zip(self.rows, [*ids, []], strict=True)]
+        lines = [(k, at) for k, own in enumerate(whole) for at in self.drafted(k, own)][::-1]
+        slots, places = zip(*lines, strict=True)
+        context = SimpleNamespace(
             expanded_idx_mapping=torch.tensor(slots),
             idx_mapping_np=np.array(list(dict.fromkeys(slots))),
-            input_ids=torch.tensor(fed),
+            input_ids=torch.tensor([whole[slot][at] for slot, at in lines]),
             pos=torch.tensor(places),
         )
+        found = masked(lambda logits: self.processor.apply(logits, context), len(lines))
+        masks = dict(zip(lines, found, strict=True))
+        for (slot, at), mask in masks.items():
+            row = self.rows[slot]
+            if row.options.keys() <= {"regex", "method"}:
+                seen = whole[slot][len(row.prompt) : at + 1]
+                assert np.array_equal(mask, row.definition(self.prefix, seen))
+        return np.stack([masks[k, len(own) - 1] for k, own in enumerate(whole)])[:-1]
+
+    def drafted(self, slot, whole):
+        """The places whose masks are asked for: of the last id that is committed, and of the draft.
+        All others are written."""
+        known = self.table[slot, : int(self.total[slot])].tolist()
+        if whole[: len(known)] != known:
+            self.add(slot)
+            known = self.rows[slot].prompt
+        n = min(2, len(whole) - len(known))
+        self.write(slot, whole[: len(whole) - n])
+        return range(len(whole) - n - 1, len(whole))
 
 
 def grammar_of(backend, kind, text, prompt):

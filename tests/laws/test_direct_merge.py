@@ -18,6 +18,7 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 from support import examples
+from support.drawn import automaton_parts
 
 from bpe_automata import ByteDFA, Tokenizer
 from bpe_automata._constructions.cartesian_merge import CartesianMerge
@@ -114,13 +115,8 @@ def shown(case, dfa):
 # ---------------------------------------------------------------- DirectMerge
 
 
-@st.composite
-def token_dfas(draw, tokens=(0, 1)):
-    n = draw(st.integers(1, 4))
-    state = st.integers(0, n - 1)
-    edges = draw(st.dictionaries(st.tuples(state, st.sampled_from(tokens)), state, max_size=8))
-    listed = [(source, token, target) for (source, token), target in edges.items()]
-    return TokenDFA.of(listed, 0, draw(st.sets(state)))
+def token_dfas(*tokens):
+    return automaton_parts(symbols=tokens).map(lambda parts: TokenDFA.of(*parts))
 
 
 def check_consistent(dfa):
@@ -136,7 +132,7 @@ def check_consistent(dfa):
 
 
 @examples(100)
-@given(token_dfas((0, 1, 2)))
+@given(token_dfas(0, 1, 2))
 def test_algorithm_1_replaces_each_pair(dfa):
     """L(after) = L(before) with each a b replaced by ab."""
     before = dfa.sequences(LONGEST)
@@ -148,7 +144,7 @@ def test_algorithm_1_replaces_each_pair(dfa):
 
 
 @examples(100)
-@given(token_dfas((0, 1)))
+@given(token_dfas(0, 1))
 def test_algorithm_2_replaces_each_double_from_the_left(dfa):
     before = dfa.sequences(LONGEST + 2)
     merge_twin(dfa, 0, 9)

@@ -259,17 +259,3 @@ def test_flags_of_a_pattern_are_not_lost() -> None:
     text = pydantic.StringConstraints(pattern=re.compile("a b", re.VERBOSE))
     with pytest.raises(ArgumentError, match=r"re\.VERBOSE.* 'a b'"):
         json_schema(pydantic.TypeAdapter(Annotated[str, text]))
-
-
-def test_other_arguments_by_name_have_their_type() -> None:
-    pytest.importorskip("pydantic")
-
-    def typed(a: int, **others: int) -> None: ...
-
-    def free(**others: Any) -> None: ...
-
-    found = json_schema(typed)
-    accepted = [found.accepts(t) for t in (b'{"a":1}', b'{"a":1,"z":2}', b'{"a":1,"z":"s"}')]
-    assert accepted == [True, True, False]
-    assert not found.accepts(b'{"z":2}')
-    assert json_schema(free).accepts(b'{"z":"s"}')

@@ -104,18 +104,6 @@ def test_texts_of_pieces_are_plain_iff_they_are_read_back_everywhere(text):
     assert plain().accepts(text.encode()) == read_back_everywhere(text)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [*"ynYN", "1e3", "08", "0o17", "12e03", "+.5", "1e-5", "._", "-0x_", "1_0e3", "09.5"],
-)
-def test_what_another_yaml_would_resolve_is_quoted(text):
-    found = yaml_schema({"enum": [text, "a"]})
-    assert sorted(found.strings(9)) == sorted((f'"{text}"\n'.encode(), b"a\n"))
-    key = yaml_schema({"properties": {text: {"const": text}}, "required": [text]})
-    assert key.accepts(f'"{text}": "{text}"\n'.encode())
-    assert not key.accepts(f'{text}: "{text}"\n'.encode())
-
-
 @examples(200)
 @given(st.text() | st.lists(st.sampled_from(PIECES), max_size=6).map("".join))
 def test_the_spelling_is_read_back_everywhere(text):
