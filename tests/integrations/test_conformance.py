@@ -9,10 +9,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-
-pytest.importorskip("torch")
-pytest.importorskip("transformers")
-
 import torch
 from hf_tiny import encoder_decoder, tiny
 from hosts import HOSTS, Row, Sglang, Vllm, VllmRunner, vllm_config

@@ -6,10 +6,6 @@ import pickle
 import re
 
 import pytest
-
-pytest.importorskip("torch")
-pytest.importorskip("transformers")
-
 import torch
 from hf_tiny import REGEXES, counted, hosted, tiny
 from served import END, PAD, START, tokenizer

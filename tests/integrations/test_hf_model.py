@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-
-pytest.importorskip("torch")
-pytest.importorskip("transformers")
-
 import torch
 from hf_tiny import KINDS, ON, tiny
 from hypothesis import given

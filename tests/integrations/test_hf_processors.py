@@ -4,10 +4,6 @@ find the likeliest texts, and continuous batching is refused."""
 from __future__ import annotations
 
 import pytest
-
-pytest.importorskip("torch")
-pytest.importorskip("transformers")
-
 import torch
 from hf_tiny import PROMPTS as TEXTS
 from hf_tiny import processor, tiny

@@ -7,8 +7,6 @@ from typing import Literal
 
 import pytest
 
-pytest.importorskip("torch")
-pytest.importorskip("transformers")
 pytest.importorskip("outlines", reason="outlines is missing: pip install outlines")
 pytest.importorskip("outlines.processors.base_logits_processor")
 

@@ -8,15 +8,11 @@ import re
 import numpy as np
 import pytest
 import standins
+from hosts import filled, grammar_of, masked
 from hypothesis import given
 from hypothesis import strategies as st
 from served import END, START, V, mask_after, tokenizer
 from support import examples
-
-pytest.importorskip("torch")
-pytest.importorskip("transformers")
-
-from hosts import filled, grammar_of, masked
 
 from bpe_automata import constrain
 from bpe_automata.errors import ArgumentError, BpeAutomataError, BufferShapeError

@@ -11,15 +11,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from served import END, START, V, answered, bools, mask_after, tokenizer, unpacked
-from support import process
-
-pytest.importorskip("torch")
-pytest.importorskip("transformers")
-
 import torch
 from hosts import ONLY_END, Row, Vllm, VllmRunner, asking, batch_update, params, vllm_config
+from served import END, START, V, answered, bools, mask_after, tokenizer, unpacked
 from standins import MoveDirectionality
+from support import process
 
 from bpe_automata.errors import ArgumentError, BudgetExceededError
 from bpe_automata.integrations._requests import Constraints
