@@ -71,9 +71,7 @@ def test_a_real_tokenizer_under_nfc(qwen, regex):
 
 
 def test_a_character_beyond_ascii_costs_little(qwen):
-    """A mask of this took 7 to 50 s as long as each last letter was remembered for the sake of
-    marks that the language does not hold: now the 30 that it holds are told apart, and the rest
-    is one state."""
+    """Of the letters that marks may follow the 30 that it holds are told apart."""
     constraint = constrain(qwen, "Müller [a-z]{20}")
     matcher = constraint.matcher()
     while len(ids := np.setdiff1d(matcher.allowed_ids(), qwen.eos_ids)):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import sys
 from collections import defaultdict
-from types import ModuleType, SimpleNamespace
+from importlib.util import find_spec
+from types import SimpleNamespace
 
 import pytest
 
@@ -76,14 +76,12 @@ def test_what_is_right(changed, arguments, right):
 def checker():
     """The package's own. Of its table of hosted models, which needs all of their clients, it asks
     one thing alone: may a name hold a dot?"""
-    if importlib.util.find_spec("bfcl_eval") is None:
+    if find_spec("bfcl_eval") is None:
         pytest.skip("bfcl-eval is not installed")
     with pytest.MonkeyPatch.context() as patch:
-        stand_in = ModuleType("bfcl_eval.constants.model_config")
-        stand_in.MODEL_CONFIG_MAPPING = defaultdict(
-            lambda: SimpleNamespace(underscore_to_dot=False)
-        )
-        patch.setitem(sys.modules, stand_in.__name__, stand_in)
+        known = defaultdict(lambda: SimpleNamespace(underscore_to_dot=False))
+        stand_in = SimpleNamespace(MODEL_CONFIG_MAPPING=known)
+        patch.setitem(sys.modules, "bfcl_eval.constants.model_config", stand_in)
         ast_checker = pytest.importorskip("bfcl_eval.eval_checker.ast_eval.ast_checker")
         language = pytest.importorskip("bfcl_eval.constants.enums").Language.PYTHON
 
@@ -145,10 +143,8 @@ def test_the_first_object_ends_with_its_own_brace(text):
     assert accuracy.value_in(text[:-1]) is None
 
 
+@pytest.mark.skipif(find_spec("bfcl_eval") is None, reason="bfcl-eval is not installed")
 def test_what_was_measured_is_what_is_judged_now():
-    """The rows in the repository, judged again."""
-    if importlib.util.find_spec("bfcl_eval") is None:
-        pytest.skip("no requests")
     config = accuracy.Config()
     _, rows = lab.rows_there("accuracy", accuracy, config, lab.Run(results=lab.ROOT / "none"))
     known = bfcl.chosen(config.requests, config.seed)

@@ -12,13 +12,9 @@ from bpe_automata.sampling import decode
 from bpe_automata.testing import byte_level, small_tokenizer
 from experiments.batched import drawn_uniforms, sample_batch
 
-torch = pytest.importorskip("torch")
-pytest.importorskip("transformers")
-MERGES = ["a b", "ab c", "b c", "c a", "a a"]
-TOKENS = [*"abcĠ", *(merge.replace(" ", "") for merge in MERGES)]
-TOKENIZER = small_tokenizer(
-    TOKENS, [tuple(merge.split()) for merge in MERGES], byte_level(), added=["<end>"]
-)
+MERGES = [("a", "b"), ("ab", "c"), ("b", "c"), ("c", "a"), ("a", "a")]
+TOKENS = [*"abcĠ", *map("".join, MERGES)]
+TOKENIZER = small_tokenizer(TOKENS, MERGES, byte_level(), ["<end>"])
 END = len(TOKENS)
 PROMPT = [0, 3]  # "a "
 REGEXES = [r"(abc|ca|bb){1,3}", r"[abc]{2}", r"a*b"]

@@ -9,7 +9,6 @@ import pytest
 from bpe_automata.errors import ArgumentError
 from experiments.judge import for_python, judge_of
 
-pytest.importorskip("jsonschema")
 DRAFT4 = {"$schema": "http://json-schema.org/draft-04/schema#", "type": "integer"}
 
 

@@ -15,8 +15,6 @@ from experiments.artefacts.poisoning import compared, of_way, of_words, ratios
 from experiments.statistics import weighted_mean
 from experiments.words import ANOTHER, CUT, OWN, SMALLEST, TEMPLATES, WAYS, WORDS
 
-pytest.importorskip("torch")
-
 
 @pytest.mark.parametrize("category", WORDS)
 def test_every_word_stands_in_templates_that_are_long_enough(category, smollm2_tokenizer):
