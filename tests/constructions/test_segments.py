@@ -138,15 +138,6 @@ def test_hypotheses_tell_parts_apart():
     assert ids["xab"][1:] != ids["yxab"][2:]
 
 
-def test_text_states_tell_parts_apart():
-    """A special token is not read as text, so no ids of text spell it."""
-    added = [added_token("<s>", special=True)]
-    segments = Segments(small_tokenizer(["x", "<", "s", ">"], [], None, added), ())
-    for regex in ("(x|<)s>", "<s>|x", "xs>"):
-        assert compare(segments, compile_regex(regex), ())
-    assert segments.automaton(compile_regex("(x|<)s>")).total() == 1
-
-
 def test_added_tokens_are_read_as_they_may_be():
     tokenizer, dfa = named("smollm2"), compile_regex(r"a(<\|im_end\|>|b)c?")
     for added in (False, True):

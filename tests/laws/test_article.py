@@ -28,8 +28,6 @@ from bpe_automata.reference import (
 )
 from bpe_automata.testing import small_tokenizer
 
-BOOLEAN = "boolean: ((true)|(false))"
-
 
 @pytest.fixture(scope="module")
 def mistral():
@@ -88,36 +86,6 @@ def test_a_star_b_star():
 
 
 # ---------------------------------------------------------------- the Mistral-7B table
-
-
-def test_boolean(mistral, merges):
-    """Published: 17 states and 48 transitions under Outlines, 5 and 4 by DirectMerge."""
-    symbols = symbol_dfa(mistral.description, compile_regex(BOOLEAN))
-    lifted = lift(symbols, spelled_in_symbols([*mistral.description.base.values()], merges))
-    assert (len(lifted.states()), len([*lifted.transitions()])) == (17, 48)
-    published = direct_merge(as_published(mistral, BOOLEAN), merges)
-    assert (len(published.states()), len([*published.transitions()])) == (5, 4)
-    assert len(published.accepting) == 2
-    spelled = [mistral.token_bytes(token) for _, token, _ in sorted(published.transitions())]
-    assert spelled == [b"boolean", b":", b" true", b" false"]
-    minimal = explicit(direct_merge(symbols, merges))
-    assert (minimal.n_states, minimal.n_transitions) == (4, 4)
-    assert minimal.equivalent(explicit(published)) is None
-
-
-def as_published(tokenizer, regex):
-    """The automaton that the article begins with: interegular's, as it comes, not minimal."""
-    interegular = pytest.importorskip("interegular")
-    fsm = interegular.parse_pattern(regex).to_fsm()
-    base = tokenizer.description.base
-    listed = [
-        (state, base[character.encode()], target)
-        for state, row in fsm.map.items()
-        for key, target in row.items()
-        for character in fsm.alphabet.by_transition[key]
-        if isinstance(character, str)
-    ]
-    return TokenDFA.of(listed, fsm.initial, fsm.finals)
 
 
 @pytest.mark.parametrize("k", [1, 4, 16, 64, 128])

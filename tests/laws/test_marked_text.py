@@ -69,15 +69,11 @@ def test_trained_tokenizers(data):
         return
 
 
-@pytest.mark.parametrize("name", FEW)
-def test_real_tokenizers(name):
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name in FEW else pytest.mark.long) for name in names()]
+)
+def test_real_tokenizers(name, request):
     tokenizer = named(name)
-    assert all(check(tokenizer, regex) for regex in REGEXES)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("name", names())
-def test_all_real_tokenizers(name):
-    tokenizer = named(name)
-    found = [check(tokenizer, regex) for regex in (*REGEXES, *MORE_REGEXES)]
-    assert sum(n is not None for n in found) >= 6
+    more = MORE_REGEXES if request.config.getoption("--long") else ()
+    found = [check(tokenizer, regex) for regex in (*REGEXES, *more)]
+    assert sum(n is not None for n in found) >= len(found) - bool(more)

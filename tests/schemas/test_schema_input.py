@@ -134,23 +134,24 @@ def test_a_schema_of_5_mb_is_refused_or_read_within_the_budget() -> None:
     assert json_schema(json.dumps(unused)).accepts(b"null")
 
 
-@pytest.mark.parametrize("keyword", ["items", "properties"])
-def test_schemas_inside_one_another_are_read_and_written(keyword: str) -> None:
-    schema: Any = {"const": 1}
-    for _ in range(MAX_NESTING - 1):
-        of_kind = {"items": schema} if keyword == "items" else {"properties": {"a": schema}}
-        schema = {"type": "array" if keyword == "items" else "object", **of_kind}
-    begin, end = ("[", "]") if keyword == "items" else ('{"a":', "}")
-    dfa = json_schema(schema, closed=True)
-    for text, is_valid in (("1", True), ("2", False)):
-        deep = begin * (MAX_NESTING - 1) + text + end * (MAX_NESTING - 1)
-        assert dfa.accepts(deep.encode()) == is_valid
-
-
 def nested(count: int, around: Callable[[Any], Any], schema: Any) -> Any:
     for _ in range(count):
         schema = around(schema)
     return schema
+
+
+@pytest.mark.parametrize(
+    ("around", "begin", "end"),
+    [
+        (lambda schema: {"type": "array", "items": schema}, "[", "]"),
+        (lambda schema: {"type": "object", "properties": {"a": schema}}, '{"a":', "}"),
+    ],
+)
+def test_schemas_inside_one_another_are_read_and_written(around: Any, begin: str, end: str) -> None:
+    levels = MAX_NESTING - 1
+    dfa = json_schema(nested(levels, around, {"const": 1}), closed=True)
+    for text, is_valid in (("1", True), ("2", False)):
+        assert dfa.accepts((begin * levels + text + end * levels).encode()) == is_valid
 
 
 @pytest.mark.parametrize(
