@@ -7,7 +7,7 @@ import re
 
 import pytest
 import torch
-from hf_tiny import REGEXES, counted, hosted, tiny
+from hf_tiny import PROMPTS, REGEXES, counted, hosted, tiny
 from served import END, PAD, START, tokenizer
 from tokenizers import processors
 
@@ -15,8 +15,7 @@ from bpe_automata import Tokenizer, compile_grammar, constrain
 from bpe_automata.errors import ArgumentError, BudgetTooSmallError, PromptError
 from bpe_automata.integrations.transformers import generate
 
-MODEL, TOKENIZER = tiny(), tokenizer()
-PROMPTS = ["ab ", "trf a0", "0"]
+MODEL, TOKENIZER, PROMPTS = tiny(), tokenizer(), PROMPTS[:3]
 
 
 def by_hand(prompt, language, method, steps):

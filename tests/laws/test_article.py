@@ -98,31 +98,22 @@ def test_direct_merge_of_all_texts_is_algorithm_3(mistral, merges, k):
     assert merged.equivalent(explicit(texts.fused().automaton())) is None
 
 
-def test_algorithm_3_is_the_rectangles_on_a_part_of_the_table(mistral, merges):
-    check_rows(mistral, merges[:3000], sample=300)
+WHOLE = pytest.param(None, None, marks=pytest.mark.long)
 
 
-@pytest.mark.long
-def test_algorithm_3_is_the_rectangles_on_the_whole_table(mistral, merges):
-    check_rows(mistral, merges, sample=None)
-
-
-def check_rows(tokenizer, merges, sample):
-    """forbidden(t) by Algorithm 3 against the rectangles, for all tokens that the merges make."""
-    texts = all_texts(tokenizer.description.base.values(), merges)
-    whole = tokenizer.description
-    listed, tied = np.array(merges, dtype=np.int32), whole.tied[: len(merges)]
-    part = replace(whole, merges=listed, tied=tied)
-    derivation = derive(part)
-    geometry = Geometry(derivation)
-    made = np.array(sorted(texts.delta))
-    rows = made if sample is None else random.Random(3).sample(made.tolist(), sample)
-    assert len(rows) > 200
-    for left in rows:
+@pytest.mark.parametrize(("n", "sample"), [(3000, 300), WHOLE])
+def test_algorithm_3_is_the_rectangles(mistral, merges, n, sample):
+    """What may not follow a token, for tokens that the first n merges make."""
+    listed, whole = merges[:n], mistral.description
+    texts = all_texts(whole.base.values(), listed)
+    tied = whole.tied[: len(listed)]
+    geometry = Geometry(derive(replace(whole, merges=np.array(listed, dtype=np.int32), tied=tied)))
+    made = set(texts.delta)
+    for left in made if sample is None else random.Random(3).sample(sorted(made), sample):
         allowed = np.full(geometry.n_words, -1, dtype=np.int32)
-        geometry.clear_followers(int(left), allowed)
-        forbidden = set(made.tolist()) - set(members(allowed).tolist())
-        assert texts.forbidden[texts.delta[left]] == forbidden, tokenizer.token_bytes(int(left))
+        geometry.clear_followers(left, allowed)
+        forbidden = made - set(members(allowed).tolist())
+        assert texts.forbidden[texts.delta[left]] == forbidden, mistral.token_bytes(left)
 
 
 def test_the_product_is_direct_merge_on_the_mistral_table(mistral, merges):
