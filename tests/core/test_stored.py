@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support import examples, named
+from support import examples, named, process
 
 from bpe_automata import Tokenizer
 from bpe_automata._core import stored
@@ -327,12 +327,6 @@ for turn in range(150):
 
 def test_two_processes_may_write_at_once(cache: Path) -> None:
     """Each of them always reads a file that one of them has written whole."""
-    command = [sys.executable, "-c", _WRITER]
-    writers = [
-        subprocess.Popen([*command, str(k)], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        for k in (1, 2)
-    ]
-    for writer in writers:
-        _, errors = writer.communicate(timeout=3600)
-        assert writer.returncode == 0, errors.decode()
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(partial(process, _WRITER), (1, 2)))
     assert [path.suffix for path in (cache / "both").iterdir()] == [".arrays"]
