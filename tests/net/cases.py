@@ -28,6 +28,7 @@ CONSTRAINTS = ROOT / "experiments" / "artefacts" / "masks.jsonl"
 REGEXES = FOLDER / "regexes.jsonl"
 """Drawn once by a seed, with a text each; some by hand: linked ones, and two that are refused."""
 SCHEMAS = Path(os.environ.get("BPE_AUTOMATA_DATA") or ROOT.parent / "shared" / "data") / "maskbench"
+"""The folder of MaskBench: beside the checkout, or BPE_AUTOMATA_DATA/maskbench."""
 
 SMOKE = "smoke"
 """The tokenizer of 400 tokens that is part of the repository."""
@@ -35,7 +36,6 @@ TOKENIZERS = (
     *(SMOKE, "smollm2", "llama-3", "gpt2", "whisper", "llama-4", "qwen", "deepseek", "mistral-v1"),
     *("mistral-v2", "mistral-v3", "mistral-v7", "tekken", "tekken-240718"),
 )
-OF_SCHEMAS = ("smollm2", "llama-3")
 METHODS: tuple[Method, ...] = ("canonical", "lift")
 
 PROMPTS = ("The answer is:", "Say: ", "The lighth", "Line:\n")
