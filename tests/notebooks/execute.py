@@ -1,4 +1,4 @@
-"""Run one notebook and write what comes out: `python execute.py notebook.ipynb result.ipynb`.
+"""Run one notebook and print what it shows: `python execute.py notebook.ipynb`.
 
 A program of its own, because a notebook leaves modules and figures behind. The cells run in
 IPython's shell in this process and not in a kernel: a kernel sends outputs over a socket and says
@@ -18,7 +18,6 @@ sys.modules["rfc3987_syntax"] = None
 import nbformat  # noqa: E402
 from IPython.core.interactiveshell import InteractiveShell  # noqa: E402
 from IPython.utils.capture import capture_output  # noqa: E402
-from nbformat.v4 import new_output  # noqa: E402
 from traitlets.config import Config  # noqa: E402
 
 
@@ -29,28 +28,17 @@ class Shell(InteractiveShell):
         pass
 
 
-def main(source: Path, target: Path) -> None:
-    notebook = nbformat.read(source, as_version=4)
-    target = target.absolute()
-    os.chdir(source.parent)
-    sys.path.insert(0, "")  # as in a kernel: the notebook's folder
-    shell = Shell.instance(config=Config(HistoryManager={"enabled": False}))
-    shell.enable_matplotlib("inline")
-    for cell in notebook.cells:
-        if cell.cell_type == "code":
-            with capture_output() as captured:
-                result = shell.run_cell(cell.source, store_history=True)
-            if not result.success:
-                sys.stderr.write(captured.stdout + captured.stderr)
-            result.raise_error()
-            cell.execution_count = result.execution_count
-            printed = [("stdout", captured.stdout), ("stderr", captured.stderr)]
-            cell.outputs = [new_output("stream", name=n, text=text) for n, text in printed if text]
-            for shown in captured.outputs:
-                output = new_output("display_data", data=shown.data, metadata=shown.metadata or {})
-                cell.outputs.append(output)
-    nbformat.write(notebook, target)
-
-
-if __name__ == "__main__":
-    main(*map(Path, sys.argv[1:]))
+notebook = nbformat.read(sys.argv[1], as_version=4)
+os.chdir(Path(sys.argv[1]).parent)
+sys.path.insert(0, "")  # as in a kernel: the notebook's folder
+shell = Shell.instance(config=Config(HistoryManager={"enabled": False}))
+shell.enable_matplotlib("inline")
+for cell in notebook.cells:
+    if cell.cell_type == "code":
+        with capture_output() as captured:
+            result = shell.run_cell(cell.source, store_history=True)
+        shown = [captured.stdout, captured.stderr]
+        for output in captured.outputs:
+            shown += [text for kind, text in output.data.items() if kind != "image/png"]
+        print(*shown, sep="\n")
+        result.raise_error()
