@@ -6,6 +6,7 @@ import json
 import shlex
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from support import tiny_llama
@@ -28,53 +29,42 @@ SCHEMAS = {
 }
 
 
-def saved(tokenizer: Tokenizer, folder) -> str:
-    folder.mkdir()
-    (folder / "tokenizer.json").write_text(tokenizer.to_json(), encoding="utf-8")
-    (folder / "tokenizer_config.json").write_text('{"eos_token": "<eos>"}', encoding="utf-8")
-    return str(folder / "tokenizer.json")
+G = "generate --model ./MODEL --tokenizer TOKENIZER --prompt an"
 
 
 @pytest.fixture(scope="module")
-def files(tmp_path_factory) -> dict[str, str]:
+def folder(tmp_path_factory) -> Path:
     """TOKENIZER: letters, space, newline and ` order`; `xyz` is never made. PRINTABLE: single
     characters. MODEL: a llama of nearly no size. And the schemas."""
-    folder = tmp_path_factory.mktemp("files")
+    made = tmp_path_factory.mktemp("files")
     letters = [byte_spelling(c.encode()) for c in "abcdefghijklmnopqrstuvwxyz \n"]
     vocabulary = [*letters, *map("".join, MERGES), "xyz"]
-    tokenizer = small_tokenizer(vocabulary, MERGES, byte_level(use_regex=True), ["<eos>"])
     symbols = [byte_spelling(bytes((byte,))) for byte in [10, *range(32, 127)]]
-    printable = small_tokenizer(symbols, [], byte_level(), ["<eos>"])
+    tokenizers = {
+        "TOKENIZER": small_tokenizer(vocabulary, MERGES, byte_level(use_regex=True), ["<eos>"]),
+        "PRINTABLE": small_tokenizer(symbols, [], byte_level(), ["<eos>"]),
+    }
+    for name, tokenizer in tokenizers.items():
+        (made / name).mkdir()
+        (made / name / "tokenizer.json").write_text(tokenizer.to_json(), encoding="utf-8")
+        (made / name / "tokenizer_config.json").write_text('{"eos_token": "<eos>"}')
     heads = {"num_attention_heads": 1, "num_key_value_heads": 1}
     model = tiny_llama(0, 40, size=8, **heads, eos_token_id=34, bos_token_id=None)
-    model.save_pretrained(folder / "model")
+    model.save_pretrained(made / "MODEL")
     for name, content in SCHEMAS.items():
-        (folder / f"{name}.json").write_text(content, encoding="utf-8")
-    (folder / "folder.npz").mkdir()
-    return {
-        "TOKENIZER": saved(tokenizer, folder / "letters"),
-        "PRINTABLE": saved(printable, folder / "printable"),
-        "MODEL": str(folder / "model"),
-        "FOLDER": str(folder),
-        **{name: str(folder / f"{name}.json") for name in SCHEMAS},
-    }
-
-
-def words(line: str, files: dict[str, str]) -> list[str]:
-    """The words of a command line, in which G stands for the beginning of `generate`."""
-    line = line.replace("G ", "generate --model MODEL --tokenizer TOKENIZER --prompt an ")
-    for name, path in files.items():
-        line = line.replace(name, path)
-    return shlex.split(line)
+        (made / name).write_text(content, encoding="utf-8")
+    (made / "folder.npz").mkdir()
+    return made
 
 
 @pytest.fixture
-def run(capsys, files):
-    """Run in this process: (exit code, stdout, stderr)."""
+def run(capsys, folder, monkeypatch):
+    """Run in this process, in that folder: (exit code, stdout, stderr)."""
+    monkeypatch.chdir(folder)
 
     def call(line: str) -> tuple[int, str, str]:
         capsys.readouterr()
-        code = main(words(line, files))
+        code = main(shlex.split(line))
         captured = capsys.readouterr()
         return code, captured.out, captured.err
 
@@ -84,30 +74,30 @@ def run(capsys, files):
 SAID = [
     ("inspect TOKENIZER", 0, ["bytes", "regex 's|'t|", "1: <eos>", "1: `xyz`", "% of the pairs"]),
     ("compile TOKENIZER --regex '( order)+'", 0, ["1 id in the first", "4 ids in the first"]),
-    ("compile TOKENIZER --regex ' order' --save FOLDER/o.txt", 0, ["2 states, 1 transition\n"]),
+    ("compile TOKENIZER --regex ' order' --save o.txt", 0, ["2 states, 1 transition\n"]),
     ("compile TOKENIZER --schema ORDER --yaml", 0, ["ORDER", "states as texts lead to them"]),
     ("verify TOKENIZER --regex '( order|a)+' -n 50", 0, ["no counterexample in 50 walk"]),
     ("explain TOKENIZER --ids '30 31'", 1, ["token 1: `␣ord`+`er` would be `␣order`"]),
     ("explain TOKENIZER --ids 32,0", 0, ["canonical"]),
     ("explain TOKENIZER --text 'an order\n\nb'", 0, ["`a`\n", "`n`\n", "`␣order`\n"]),
-    ("G --regex ' orders'", 0, [" orders\n"]),
-    ("G --close --regex ' order( order)*ed' --max-new-tokens 3", 0, [" ordered\n"]),
+    (f"{G} --regex ' orders'", 0, [" orders\n"]),
+    (f"{G} --close --regex ' order( order)*ed' --max-new-tokens 3", 0, [" ordered\n"]),
 ]
 
 
 @pytest.mark.parametrize(("line", "code", "parts"), SAID, ids=[line for line, *_ in SAID])
-def test_what_a_command_says(run, files, line, code, parts) -> None:
+def test_what_a_command_says(run, line, code, parts) -> None:
     found, out, err = run(line)
     assert (found, err) == (code, "")
-    assert [part for part in parts if files.get(part, part) not in out] == []
+    assert [part for part in parts if part not in out] == []
 
 
 JSON = {
     "inspect TOKENIZER": {"ids": 35, "merges": 5, "base_symbols": 28, "eos_ids": [34]},
     "compile TOKENIZER --schema ORDER --yaml --depth 0": {"dfa_states": 11},
     "verify TOKENIZER --regex '[a-z]+' -n 20 --prompt 'the ord'": {"ok": True, "walks": 20},
-    "G --regex '( order){2}' --sample": {"ids": [32, 32], "healing": None},
-    "G --schema ORDER --yaml": {"complete": True, "finish_reason": "complete"},
+    f"{G} --regex '( order){{2}}' --sample": {"ids": [32, 32], "healing": None},
+    f"{G} --schema ORDER --yaml": {"complete": True, "finish_reason": "complete"},
 }
 
 
@@ -117,24 +107,23 @@ def test_the_same_as_json(run, line) -> None:
     assert found == {**found, **JSON[line]}
 
 
-def texts_of(run, files, tokenizer, options) -> set[str]:
+def texts_of(run, tokenizer, options) -> set[str]:
     """All texts of the automaton that `compile` saves."""
-    path = f"{files['FOLDER']}/saved.npz"
-    found = json.loads(run(f"compile {tokenizer} --save {path} --json {options}")[1])["saved"]
-    automaton, loaded = TokenAutomaton.load(path), Tokenizer.load(files[tokenizer])
+    found = json.loads(run(f"compile {tokenizer} --save saved.npz --json {options}")[1])["saved"]
+    automaton, loaded = TokenAutomaton.load("saved.npz"), Tokenizer.load(Path(tokenizer))
     assert (found["states"], found["transitions"]) == (automaton.n_states, automaton.n_transitions)
     return {loaded.decode(ids) for ids in automaton.enumerate(200)}
 
 
-def test_the_whole_automaton_is_saved_as_the_options_say(run, files) -> None:
-    assert texts_of(run, files, "TOKENIZER", "--regex '( order){1,2}'") == {" order", 2 * " order"}
+def test_the_whole_automaton_is_saved_as_the_options_say(run) -> None:
+    assert texts_of(run, "TOKENIZER", "--regex '( order){1,2}'") == {" order", 2 * " order"}
     objects = [{"a": n, **more} for n in range(10) for more in ({}, {"b": True}, {"b": False})]
     options = "--schema OBJECT --closed"
     compact = {json.dumps(value, separators=(",", ":")) for value in objects}
-    assert texts_of(run, files, "PRINTABLE", options) == compact
-    spaced = texts_of(run, files, "PRINTABLE", f"{options} --whitespace spaced")
+    assert texts_of(run, "PRINTABLE", options) == compact
+    spaced = texts_of(run, "PRINTABLE", f"{options} --whitespace spaced")
     assert spaced == set(map(json.dumps, objects))
-    in_yaml = texts_of(run, files, "PRINTABLE", f"{options} --yaml")
+    in_yaml = texts_of(run, "PRINTABLE", f"{options} --yaml")
     assert len(in_yaml) == 30
     assert {"a: 0\n", "a: 9\nb: true\n"} <= in_yaml
 
@@ -173,16 +162,16 @@ def test_warm_asks_for_the_kernels(run) -> None:
 
 ERRORS = {
     "generate --regex a --prompt b": "no model: give --model",
-    "generate --model MODEL --regex a --prompt b": "--tokenizer",
+    "generate --model ./MODEL --regex a --prompt b": "--tokenizer",
     "generate --model ./none --regex a --prompt b": "no model at ./none",
-    "G --close --regex ' order( order)*ed' --max-new-tokens 2": "takes 3 ids, only 2",
-    "G --schema none.json": "cannot read the schema none.json",
+    f"{G} --close --regex ' order( order)*ed' --max-new-tokens 2": "takes 3 ids, only 2",
+    f"{G} --schema none.json": "cannot read the schema none.json",
     "inspect none.json": "there is no tokenizer at none.json",
     "compile TOKENIZER --regex 'a('": "at position 1 of the regex",
     r"compile TOKENIZER --regex '(\w| ){0,300}x[a-z]{0,99}' --max-seconds 1e-6": "1e-06 seconds",
-    "compile none --regex a --save FOLDER/o.doc": "o.doc: a picture is saved as",
-    "compile none --regex a --save FOLDER/none/o.npz": "there is no folder",
-    "compile none --regex a --save FOLDER/folder.npz": "is a folder",
+    "compile none --regex a --save o.doc": "o.doc: a picture is saved as",
+    "compile none --regex a --save none/o.npz": "there is no folder",
+    "compile none --regex a --save folder.npz": "is a folder",
     **{f"compile TOKENIZER --regex a {option}": "need --schema FILE"
        for option in ("--yaml", "--closed", "--depth 1")},
     "compile TOKENIZER --schema BROKEN": "is no JSON",
@@ -224,16 +213,16 @@ def test_usage_errors(line, capsys) -> None:
     assert "usage: bpe-automata" in capsys.readouterr().err
 
 
-def test_as_a_process(files) -> None:
+def test_as_a_process(folder) -> None:
     """Also into a pipe that is closed early."""
-    name = shlex.join([sys.executable, "-m", "bpe_automata"])
 
     def process(line: str) -> tuple[int, str, str]:
-        line = f"{name} {shlex.join(words(line, files))}".replace("'|'", "|")
+        line = f"{shlex.quote(sys.executable)} -m bpe_automata {line}"
         done = subprocess.run(line, shell=True, capture_output=True, text=True, timeout=3600)
         return done.returncode, done.stdout, done.stderr
 
-    code, said, error = process("explain TOKENIZER --ids '30 31'")
+    explain = f"explain {folder}/TOKENIZER --ids"
+    code, said, error = process(f"{explain} '30 31'")
     assert (code, "would be `␣order`" in said, error) == (1, True, "")
     assert process("--version")[1] == f"bpe-automata {bpe_automata.__version__}\n"
-    assert process(f"explain TOKENIZER --ids '{'0 ' * 50_000}' | head -n 1")[2] == ""
+    assert process(f"{explain} '{'0 ' * 50_000}' | head -n 1")[2] == ""
