@@ -1,20 +1,28 @@
-"""Budgets of time bound whatever is started, and Ctrl-C ends it: see `budget`, `_kernels.watch`."""
+"""Budgets of time bound whatever is started, and Ctrl-C ends it: see `budget`, `_kernels.watch`.
+
+A long call, of every kind that a user can start, is made by (folder) -> call.
+"""
 
 from __future__ import annotations
 
 import gc
+import itertools
+import json
 import os
 import signal
 import threading
-from collections.abc import Iterator
-from itertools import count
+from collections.abc import Callable, Iterator
+from functools import cache
 from math import inf
+from pathlib import Path
+from uuid import uuid4
 
+import numpy as np
 import pytest
-from long_calls import HARD, LONG
 from support import called_after
 
-from bpe_automata import Budget, compile_regex
+from bpe_automata import Budget, TokenAutomaton, Tokenizer, compile_regex, constrain
+from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._budget import (
     check,
     check_bytes,
@@ -23,7 +31,124 @@ from bpe_automata._budget import (
     spending,
     with_room,
 )
+from bpe_automata._core.canonical import canonical_automaton
+from bpe_automata._decoding.constraint import Constraint
+from bpe_automata.banning import Ban
 from bpe_automata.errors import BudgetExceededError
+from bpe_automata.schemas import json_schema
+from bpe_automata.testing import added_token, byte_level, byte_spelling, small_tokenizer
+
+Call = Callable[[], object]
+
+HARD = "(?:.{1,30}a.{1,30}){1,30}x.{15}"
+ROOM = Budget(max_states=10**7, max_seconds=1000, max_bytes=8 * 10**9)
+_LETTERS = [byte_spelling(bytes([byte])) for byte in range(256)]
+_MERGES = [("a", "b"), ("b", "a"), ("ab", "a"), ("ab", "ab"), ("c", "d"), ("cd", "a"), ("d", "d")]
+_END = "e\u0301".encode()
+_FIRST_WORD = 10**6
+
+
+def _tokenizer(**options: object) -> Tokenizer:
+    vocabulary = [*_LETTERS, *map("".join, _MERGES)]
+    return small_tokenizer(vocabulary, _MERGES, byte_level(), ["<end>"], **options)
+
+
+@cache
+def _tangle(n: int) -> ByteDFA:
+    """A DFA of random transitions by a, b, c, d, which from one state far away reads an e with an
+    accent, and ends."""
+    k = len(_END)
+    trans = np.zeros((n + k, 5 + k), np.int32)
+    trans[1:n, 1:5] = np.random.default_rng(0).integers(1, n - 1, (n - 1, 4))
+    trans[n - 2, 1] = n - 1
+    trans[range(n - 1, n + k - 1), range(5, 5 + k)] = range(n, n + k)
+    byte_class = np.zeros(256, np.uint8)
+    byte_class[[*b"abcd", *_END]] = range(1, 5 + k)
+    return ByteDFA(trans, byte_class, np.arange(n + k) == n + k - 1, 1)
+
+
+@cache
+def _hopeless() -> Constraint:
+    """Whatever ids come, in the end stands a text that the tokenizer's normalizer changes: that is
+    known once all that they lead to was looked at."""
+    return constrain(_tokenizer(normalizer={"type": "NFC"}), _tangle(3_000_000), budget=ROOM)
+
+
+@cache
+def _automaton(seed: int, states: int = 300_000, symbols: int = 20) -> TokenAutomaton:
+    """Half of the symbols can be read in each state, at random."""
+    rng, k = np.random.default_rng(seed), symbols // 2
+    read = np.sort(np.argsort(rng.random((states, symbols)), axis=1)[:, :k]).ravel()
+    offsets, targets = np.arange(states + 1) * k, rng.integers(0, states, states * k)
+    return TokenAutomaton(0, rng.random(states) < 0.1, offsets, read, targets)
+
+
+def _words(n: int) -> list[str]:
+    return [f"{k * k:x}word" for k in range(_FIRST_WORD, _FIRST_WORD + n)]
+
+
+def _file(folder: Path, doublings: int, pairs: int, words: int) -> Path:
+    """A tokenizer.json with a token of 2 ** doublings letters, pairs of letters, added tokens; one
+    of them is new each time, so that nothing made of it is found on the disk."""
+    powers = ["a" * 2**k for k in range(doublings)]
+    two = itertools.islice(itertools.product(_LETTERS, repeat=2), pairs)
+    merges = [*zip(powers, powers, strict=True), *two]
+    vocabulary = [*dict.fromkeys([*_LETTERS, *map("".join, merges)])]
+    contents = [f"<{word}>" for word in [*_words(words), uuid4().hex]]
+    entries = [{"id": k, **added_token(c)} for k, c in enumerate(contents, len(vocabulary))]
+    ids = {token: k for k, token in enumerate(vocabulary)}
+    data = {
+        "added_tokens": entries,
+        "pre_tokenizer": byte_level(),
+        "decoder": byte_level(),
+        "model": {"type": "BPE", "vocab": ids, "merges": merges},
+    }
+    path = folder / "tokenizer.json"
+    path.write_text(json.dumps(data), encoding="utf-8")
+    return path
+
+
+def _written_out(_: Path) -> Call:
+    constraint = constrain(_tokenizer(), _tangle(300_000), budget=ROOM)
+    return lambda: constraint.automaton(max_edges=10**8)
+
+
+def _ban(_: Path) -> Call:
+    words = _words(20_000)
+    return lambda: Ban(words, whole_word=True, ignore_case=True, budget=ROOM).allowed
+
+
+def _schema(_: Path) -> Call:
+    """Nothing is twice in it, so that nothing made for one part serves another."""
+    words = _words(100_000)
+    lists = [{"items": {"enum": words[at : at + 200]}} for at in range(0, len(words), 200)]
+    schema = {"type": "object", "properties": dict(zip(words, lists, strict=False))}
+    return lambda: json_schema(schema, budget=Budget(2 * 10**6, 1000, 8 * 10**9)).to_dfa(ROOM)
+
+
+def _load(folder: Path) -> Call:
+    path = _file(folder, 10, 256**2, 10_000)
+    return lambda: Tokenizer.load(path)
+
+
+def _canonical(folder: Path) -> Call:
+    tokenizer = Tokenizer.load(_file(folder, 19, 0, 3000))
+    return lambda: canonical_automaton(tokenizer, ROOM)
+
+
+LONG: dict[str, Callable[[Path], Call]] = {
+    "compile": lambda _: lambda: compile_regex(HARD, ROOM),
+    "mask": lambda _: _hopeless().matcher,  # the first mask is made with it
+    "within": lambda _: _hopeless().within(3000).matcher,
+    "automaton": _written_out,
+    "ban": _ban,
+    "schema": _schema,
+    "load": _load,
+    "canonical automaton": _canonical,
+    "minimised": lambda _: _automaton(0).minimised,
+    "intersection": lambda _: lambda: _automaton(0).intersection(_automaton(1)),
+    "equivalent": lambda _: lambda: [_automaton(k).equivalent(_automaton(0)) for k in (0, 1)],
+}
 
 
 def test_inside_the_earlier_end_counts_and_is_named_and_nothing_is_spent_outside():
@@ -102,7 +227,7 @@ def test_a_deep_caller_spends_of_its_own_budget():
             check_bytes(1001, "the table")
         assert caught.value.limit == 1000
         with pytest.raises(BudgetExceededError) as caught:
-            all(check() is None for _ in count())
+            all(check() is None for _ in itertools.count())
         assert (caught.value.resource, caught.value.limit) == ("seconds", 0.05)
         return threading.get_ident()
 
