@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import numpy as np
@@ -129,29 +128,6 @@ def test_a_kernel_that_is_begun_anew_finds_its_arrays_as_they_were():
     for n in (0, 100, 100_000):
         counts = np.array([7])
         assert watched(counting, counts, n) == counts[0] == 7 + n
-
-
-FORKED = """
-import os
-from bpe_automata import Budget, compile_regex
-from bpe_automata.errors import BudgetExceededError
-HARD = "(?:.{1,30}a.{1,30}){1,30}x.{15}"
-def answer():
-    try:
-        compile_regex(HARD, Budget(10**7, 0.3, 8 * 10**9))
-    except BudgetExceededError:
-        return compile_regex("a{2,90}b").accepts(b"aab")
-assert answer()
-child = os.fork()
-if not child:
-    os._exit(0 if answer() else 1)
-print(os.waitpid(child, 0)[1], answer())
-"""
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no processes are forked here")
-def test_a_forked_child_works():
-    assert process(FORKED).stdout == "0 True\n"
 
 
 ids_of_words = st.sets(st.integers(0, 127) | st.sampled_from([31, 63, 95]), max_size=20)

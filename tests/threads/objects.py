@@ -5,6 +5,7 @@ thread and process, at any time, whatever others do.
 
 from __future__ import annotations
 
+import pickle
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -235,3 +236,7 @@ def made(tokenizer: Tokenizer) -> dict[str, Any]:
 def all_asked(objects: dict[str, Any]) -> dict[str, Trace]:
     """What each of them says."""
     return {name: KINDS[name].ask(found) for name, found in objects.items()}
+
+
+def all_unpickled(sent: dict[str, bytes]) -> dict[str, Trace]:
+    return all_asked({name: pickle.loads(found) for name, found in sent.items()})

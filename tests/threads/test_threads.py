@@ -16,22 +16,22 @@ import os
 import pickle
 import random
 import signal
-import subprocess
 import sys
 import sysconfig
 import threading
 import weakref
 from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
+from multiprocessing import get_context
 from multiprocessing.pool import ThreadPool
-from pathlib import Path
 from typing import Any
 
 import pytest
-from objects import KINDS, Trace, all_asked, made, trained
+from objects import KINDS, Trace, all_asked, all_unpickled, made, trained
 from support import process
 
-from bpe_automata import Constraint, Tokenizer
+from bpe_automata import Constraint, Tokenizer, compile_regex
 from bpe_automata._budget import Budget, spending
 from bpe_automata._decoding import batches
 from bpe_automata._sharing import Lock
@@ -68,21 +68,12 @@ def run(*works: Callable[[], Any]) -> list[Any]:
 @contextmanager
 def held(lock: Lock) -> Iterator[None]:
     """Another thread has the lock meanwhile."""
-    begun, over = threading.Event(), threading.Event()
-
-    def hold() -> None:
-        with lock:
-            begun.set()
-            over.wait(SLOWEST)
-
-    holder = threading.Thread(target=hold, daemon=True)
-    holder.start()
-    assert begun.wait(SLOWEST)
-    try:
-        yield
-    finally:
-        over.set()
-        holder.join(SLOWEST)
+    with ThreadPool(1) as other:
+        other.apply(lock.acquire)
+        try:
+            yield
+        finally:
+            other.apply(lock.release)
 
 
 def compare(fresh: Tokenizer, want: dict[str, Trace], seed: int) -> None:
@@ -160,36 +151,20 @@ def test_the_memory_of_constraints_is_free_when_they_are_dropped() -> None:
 
 # ---------------------------------------------------------------- other processes
 
-PROGRAM = """
-import pickle, sys
-from objects import all_asked
-sent = pickle.load(sys.stdin.buffer)
-found = [all_asked({name: pickle.loads(x) for name, x in one.items()}) for one in sent]
-sys.stdout.buffer.write(pickle.dumps(found))
-"""
-
 
 def test_objects_travel_as_what_they_were_made_of() -> None:
     """To a process that begins anew, which sees what is seen here. What was found of them lazily
     stays here."""
-    sent, want = [], []
-    for data in FILES:
-        every = made(Tokenizer.from_json(data))
-        objects = {name: found for name, found in every.items() if KINDS[name].travels}
-        sent.append({name: pickle.dumps(found) for name, found in objects.items()})
-        want.append(all_asked(objects))
-        for name, fresh in sent[-1].items():
-            assert len(fresh) == len(pickle.dumps(objects[name])) < 100_000, name
-    here = Path(__file__).parent
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM],
-        input=pickle.dumps(sent),
-        stdout=subprocess.PIPE,
-        check=True,
-        timeout=SLOWEST,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (here, *here.parents[:2])))},
-    )
-    assert pickle.loads(done.stdout) == want
+    with ProcessPoolExecutor(1, get_context("spawn")) as other:
+        for data in FILES:
+            every = made(Tokenizer.from_json(data))
+            objects = {name: found for name, found in every.items() if KINDS[name].travels}
+            sent = {name: pickle.dumps(found) for name, found in objects.items()}
+            seen = other.submit(all_unpickled, sent)
+            want = all_asked(objects)
+            for name, fresh in sent.items():
+                assert len(fresh) == len(pickle.dumps(objects[name])) < 100_000, name
+            assert seen.result(SLOWEST) == want
 
 
 forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
@@ -228,6 +203,18 @@ def test_a_child_forked_in_the_middle_of_masks(trial: int) -> None:
             over.set()
 
     assert run(*4 * [work], fork)[-1]
+
+
+@forks
+@quiet
+def test_a_child_ends_long_kernels_as_its_parent_does() -> None:
+    def stopped() -> bool:
+        with pytest.raises(BudgetExceededError):
+            compile_regex("(?:.{1,30}a.{1,30}){1,30}x.{15}", Budget(10**7, 0.3, 8 * 10**9))
+        return compile_regex("a{2,90}b").accepts(b"aab")
+
+    assert stopped()
+    assert in_child(stopped)
 
 
 @forks
