@@ -10,9 +10,9 @@ import hashlib
 import json
 import os
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -47,9 +47,7 @@ EACH = 60  # schemas of each file
 
 def loaded(name: str) -> Tokenizer:
     """Raises MissingDependencyError where it is not installed."""
-    if name == SMOKE:
-        return Tokenizer.load(ROOT / "experiments" / "smoke_tokenizer")
-    return Tokenizer.load(name)
+    return Tokenizer.load(ROOT / "experiments" / "smoke_tokenizer" if name == SMOKE else name)
 
 
 # ---------------------------------------------------------------- cases
@@ -60,7 +58,6 @@ class Case:
     """kind: "regex", "linked" or "compiled"; given: the regex or the schema; number: of the case,
     which decides about prompts and seeds; brief: is less to be followed?"""
 
-    name: str
     kind: str
     given: Any
     texts: tuple[str, ...]
@@ -71,7 +68,8 @@ class Case:
     @property
     def fingerprint(self) -> str:
         """Another one where the case is no longer the one that was recorded."""
-        return _short(json.dumps([self.kind, self.given, self.texts, self.options]).encode())
+        whole = json.dumps([self.kind, self.given, self.texts, self.options])
+        return hashlib.sha256(whole.encode()).hexdigest()[:8]
 
     def constraint(self, tokenizer: Tokenizer, method: Method) -> Constraint:
         """Raises BpeAutomataError."""
@@ -97,17 +95,16 @@ def regex_cases() -> dict[str, Case]:
     """By name: the constraints of the experiment on masks, their schemas linked and compiled, and
     random regexes."""
     rows = [json.loads(line) for path in (CONSTRAINTS, REGEXES) for line in _lines(path)]
-    found = list[Case]()
+    found = dict[str, Case]()
     for number, row in enumerate(row for row in rows if row["group"] not in ("warming", "admits")):
         name, source, texts = row["name"], row["source"], tuple(row["texts"])
         if "regex" in source:
-            found.append(Case(name, "regex", source["regex"], texts, number))
+            found[name] = Case("regex", source["regex"], texts, number)
             continue
         for kind in ("linked", "compiled"):
             options = {"whitespace": "spaced"}
-            full = f"{name} ({kind})"
-            found.append(Case(full, kind, source["schema"], texts, number, False, options))
-    return {case.name: case for case in found}
+            found[f"{name} ({kind})"] = Case(kind, source["schema"], texts, number, False, options)
+    return found
 
 
 def chosen_schemas() -> list[str]:
@@ -120,29 +117,22 @@ def chosen_schemas() -> list[str]:
     return [name for row in zip(*columns, strict=True) for name in row]
 
 
-def schema_cases(names: Sequence[str]) -> dict[str, Case]:
-    """Those that are in the files, by name."""
-    return {name: case for name in names if (case := _schema_case(*name.split())) is not None}
-
-
-_STYLES = ("compact", "spaced", "flexible")
-_WRITERS = (
-    partial(json.dumps, separators=(",", ":"), ensure_ascii=False),
-    partial(json.dumps, ensure_ascii=False),
-    partial(json.dumps, indent=2, ensure_ascii=False),
+_STYLES = (
+    ("compact", {"separators": (",", ":")}),
+    ("spaced", {}),
+    ("flexible", {"indent": 2}),
 )
 
 
-def _schema_case(file: str, line: str) -> Case | None:
-    lines, number = _lines(SCHEMAS / file), int(line)
-    if number >= len(lines):
-        return None
-    row = json.loads(lines[number])
-    write = _WRITERS[number % 3]
-    texts = [write(test["data"]) for test in row["tests"] if test["valid"]]
-    options = {"whitespace": _STYLES[number % 3], "order": "any"}
-    name = f"{file} {line}"
-    return Case(name, "linked", row["schema"], tuple(texts[:2]), number, True, options)
+def schema_case(name: str) -> Case:
+    """The schema of that name, and what the style of its number writes of its values."""
+    file, line = name.split()
+    row, number = json.loads(_lines(SCHEMAS / file)[int(line)]), int(line)
+    whitespace, style = _STYLES[number % 3]
+    values = [test["data"] for test in row["tests"] if test["valid"]][:2]
+    texts = tuple(json.dumps(value, ensure_ascii=False, **style) for value in values)
+    options = {"whitespace": whitespace, "order": "any"}
+    return Case("linked", row["schema"], texts, number, True, options)
 
 
 @cache
@@ -227,7 +217,3 @@ def _choice(allowed: np.ndarray, step: int, seed: int) -> int | None:
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):
         mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
     return int(among[np.argmin(mixed)])
-
-
-def _short(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()[:8]

@@ -29,7 +29,7 @@ from net.cases import (
     digests,
     loaded,
     regex_cases,
-    schema_cases,
+    schema_case,
 )
 
 DIGESTS = Path(__file__).with_name("digests.json")
@@ -50,9 +50,7 @@ ALL = [
 
 
 def cases_of(part: str, names: Collection[str]) -> dict[str, Case]:
-    """Those cases, as far as they are there."""
-    known = regex_cases() if part == "regex" else schema_cases(list(names))
-    return {name: known[name] for name in names if name in known}
+    return {name: regex_cases()[name] if part == "regex" else schema_case(name) for name in names}
 
 
 @pytest.mark.parametrize(("part", "name"), ALL)
