@@ -12,7 +12,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, partial
 from math import inf
 from pathlib import Path
 from uuid import uuid4
@@ -20,6 +20,7 @@ from uuid import uuid4
 import numpy as np
 import pytest
 from support import called_after
+from support.making import PLAIN, make
 
 from bpe_automata import Budget, TokenAutomaton, Tokenizer, compile_regex, constrain
 from bpe_automata._automata.dfa import ByteDFA
@@ -36,7 +37,7 @@ from bpe_automata._decoding.constraint import Constraint
 from bpe_automata.banning import Ban
 from bpe_automata.errors import BudgetExceededError
 from bpe_automata.schemas import json_schema
-from bpe_automata.testing import added_token, byte_level, byte_spelling, small_tokenizer
+from bpe_automata.testing import byte_level, byte_spelling, small_tokenizer
 
 Call = Callable[[], object]
 
@@ -94,17 +95,10 @@ def _file(folder: Path, doublings: int, pairs: int, words: int) -> Path:
     two = itertools.islice(itertools.product(_LETTERS, repeat=2), pairs)
     merges = [*zip(powers, powers, strict=True), *two]
     vocabulary = [*dict.fromkeys([*_LETTERS, *map("".join, merges)])]
-    contents = [f"<{word}>" for word in [*_words(words), uuid4().hex]]
-    entries = [{"id": k, **added_token(c)} for k, c in enumerate(contents, len(vocabulary))]
-    ids = {token: k for k, token in enumerate(vocabulary)}
-    data = {
-        "added_tokens": entries,
-        "pre_tokenizer": byte_level(),
-        "decoder": byte_level(),
-        "model": {"type": "BPE", "vocab": ids, "merges": merges},
-    }
+    added = [f"<{word}>" for word in [*_words(words), uuid4().hex]]
+    parts = {"vocabulary": vocabulary, "merges": merges, "added": added}
     path = folder / "tokenizer.json"
-    path.write_text(json.dumps(data), encoding="utf-8")
+    path.write_text(json.dumps(make(PLAIN, pretokenizer=byte_level(), **parts)), encoding="utf-8")
     return path
 
 
@@ -126,11 +120,6 @@ def _schema(_: Path) -> Call:
     return lambda: json_schema(schema, budget=Budget(2 * 10**6, 1000, 8 * 10**9)).to_dfa(ROOM)
 
 
-def _load(folder: Path) -> Call:
-    path = _file(folder, 10, 256**2, 10_000)
-    return lambda: Tokenizer.load(path)
-
-
 def _canonical(folder: Path) -> Call:
     tokenizer = Tokenizer.load(_file(folder, 19, 0, 3000))
     return lambda: canonical_automaton(tokenizer, ROOM)
@@ -143,7 +132,7 @@ LONG: dict[str, Callable[[Path], Call]] = {
     "automaton": _written_out,
     "ban": _ban,
     "schema": _schema,
-    "load": _load,
+    "load": lambda folder: partial(Tokenizer.load, _file(folder, 10, 256**2, 10_000)),
     "canonical automaton": _canonical,
     "minimised": lambda _: _automaton(0).minimised,
     "intersection": lambda _: lambda: _automaton(0).intersection(_automaton(1)),
