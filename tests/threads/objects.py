@@ -8,7 +8,7 @@ from __future__ import annotations
 import pickle
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
 from itertools import islice
 from typing import Any
@@ -17,7 +17,9 @@ from support.making import SPACE, make
 from support.steps import metaspace
 
 from bpe_automata import (
+    ByteDFA,
     Constraint,
+    LinkedDFA,
     Matcher,
     TokenAutomaton,
     Tokenizer,
@@ -135,17 +137,9 @@ def batched(tokenizer: Tokenizer) -> Trace:
     return found
 
 
-def banned(ban: Ban) -> Trace:
-    return [ban.found_in("aab the Cat"), ban.allowed.n_states, ban.allowed.accepts(b"a cat")]
-
-
 def counted(automaton: TokenAutomaton) -> Trace:
     drawn, few = automaton.sample_uniform(random.Random(8)), islice(automaton.enumerate(), 5)
     return [automaton.total(), drawn, automaton.minimised().n_states, *few]
-
-
-def tabled(table: TokenTable) -> Trace:
-    return [table.names, table.step(table.begin(2), [0, 1]).tolist(), table.allowed([1]).tolist()]
 
 
 def read(automaton: Any) -> Trace:
@@ -162,80 +156,80 @@ def requested(constraints: Constraints) -> Trace:
 
 # ---------------------------------------------------------------- of which objects
 
-
-@dataclass(frozen=True)
-class Kind:
-    """An object that is made of a tokenizer, and what is asked of it. `travels`: it is pickled."""
-
-    make: Callable[[Tokenizer], Any]
-    ask: Callable[[Any], Trace]
-    travels: bool = True
-
-
-def _constraint(language: Any = REGEX, **options: Any) -> Callable[[Tokenizer], Constraint]:
-    return lambda tokenizer: constrain(tokenizer, language, eos_ids=(), **options)
-
-
-def _automaton(_: object = None) -> TokenAutomaton:
-    """Of many ways: of nothing of a tokenizer's."""
-    listed = [(k, i, k + 1) for k in range(8) for i in range(1 + k % 3)]
-    return TokenAutomaton.from_transitions(listed, 0, [4, 6, 8])
-
-
-def _begun(tokenizer: Tokenizer) -> Matcher:
-    matcher = _constraint()(tokenizer).matcher()
-    for _ in range(2):
-        matcher.advance(int(matcher.allowed_ids()[-1]))
-    return matcher
-
-
 COUNTS = "x(ab){0,300}"
-BAN = Ban(["ab", "cat"], ignore_case=True)
-KINDS = {
-    "canonical": Kind(_constraint(), walked),
-    "lift": Kind(_constraint(method="lift"), walked),
-    "without added tokens": Kind(_constraint(added_tokens=False), walked),
-    "schema": Kind(lambda t: _constraint(json_schema(SCHEMA).to_dfa(depth=3))(t), walked),
-    "linked": Kind(lambda t: _constraint(link_regex("((a|aa){0,300},?){200,}"))(t), walked),
-    "within": Kind(lambda t: _constraint()(t).within(3), walked),
-    "healed": Kind(_constraint(), healed),
-    "verified": Kind(_constraint(FINITE), verified),
-    "written out": Kind(lambda t: _constraint(FINITE)(t).automaton(max_edges=3000), counted),
-    "banned": Kind(lambda t: BAN.constrain(t, REGEX, eos_ids=()), walked),
-    "applied ban": Kind(
-        lambda t: AppliedBan(BAN, _constraint()(t)), lambda ban: along(ban.after("ca").matcher())
-    ),
-    "ban": Kind(lambda _: Ban(["ab", "cat"], ignore_case=True), banned),
-    "spellings": Kind(
-        lambda t: Spellings(t, BAN), lambda s: [s.automaton(max_edges=10**6).n_states], False
-    ),
-    "matcher": Kind(_begun, along),
-    "token automaton": Kind(_automaton, counted),
-    "table": Kind(lambda _: TokenTable.of(_automaton(), [5], 6), tabled),
-    "listed": Kind(
-        lambda _: Matcher(Listed(_automaton(), [5], 6)), lambda m: along(m, forced=False)
-    ),
-    "byte automaton": Kind(lambda _: compile_regex(COUNTS), read),
-    "linked automaton": Kind(lambda _: link_regex(COUNTS), read),
-    "begun automaton": Kind(lambda _: link_regex(COUNTS).begun_with(b"xab"), read),
-    "tokenizer": Kind(lambda t: t, encoded),
-    "batch": Kind(lambda t: t, batched),
-    "server": Kind(lambda t: Constraints(t, [t.n_ids - 1]), requested, travels=False),
-}
-
-if find_spec("lark") is not None:
-    GRAMMAR = 'start: "x" ("ab" start2)?\nstart2: "ab"*'
-    KINDS["grammar"] = Kind(lambda _: compile_grammar(GRAMMAR), read)
+WORDS = ["ab", "cat"]
+BAN = Ban(WORDS, ignore_case=True)
+GRAMMAR = 'start: "x" ("ab" start2)?\nstart2: "ab"*'
 
 
 def made(tokenizer: Tokenizer) -> dict[str, Any]:
     """One object of each kind, of which nothing is known yet."""
-    return {name: kind.make(tokenizer) for name, kind in KINDS.items()}
+    constraint, finite = (
+        partial(constrain, tokenizer, language, eos_ids=()) for language in (REGEX, FINITE)
+    )
+    begun = constraint().matcher()
+    for _ in range(2):
+        begun.advance(int(begun.allowed_ids()[-1]))
+    counts = link_regex("((a|aa){0,300},?){200,}")
+    listed = [(k, i, k + 1) for k in range(8) for i in range(1 + k % 3)]
+    automata = [TokenAutomaton.from_transitions(listed, 0, [4, 6, 8]) for _ in range(3)]
+    grammar = {"grammar": compile_grammar(GRAMMAR)} if find_spec("lark") is not None else {}
+    return {
+        "canonical": constraint(),
+        "lift": constraint("lift"),
+        "without added tokens": constraint(added_tokens=False),
+        "schema": constrain(tokenizer, json_schema(SCHEMA).to_dfa(depth=3), eos_ids=()),
+        "linked": constrain(tokenizer, counts, eos_ids=()),
+        "within": constraint().within(3),
+        "healed": constraint(),
+        "verified": finite(),
+        "written out": finite().automaton(max_edges=3000),
+        "banned": BAN.constrain(tokenizer, REGEX, eos_ids=()),
+        "applied ban": AppliedBan(BAN, constraint()),
+        "ban": Ban(WORDS, ignore_case=True),
+        "spellings": Spellings(tokenizer, BAN),
+        "matcher": begun,
+        "token automaton": automata[0],
+        "table": TokenTable.of(automata[1], [5], 6),
+        "listed": Matcher(Listed(automata[2], [5], 6)),
+        "byte automaton": compile_regex(COUNTS),
+        "linked automaton": link_regex(COUNTS),
+        "begun automaton": link_regex(COUNTS).begun_with(b"xab"),
+        "tokenizer": tokenizer,
+        "batch": tokenizer,
+        "server": Constraints(tokenizer, [tokenizer.n_ids - 1]),
+        **grammar,
+    }
+
+
+STAY = {"spellings", "server"}
+"""What is not pickled."""
+
+ASKED: dict[object, Callable[[Any], Trace]] = {
+    "healed": healed,
+    "verified": verified,
+    "listed": partial(along, forced=False),
+    "batch": batched,
+    Constraint: walked,
+    TokenAutomaton: counted,
+    AppliedBan: lambda ban: along(ban.after("ca").matcher()),
+    Ban: lambda ban: [ban.found_in("aab the Cat"), ban.allowed.n_states, *read(ban.allowed)],
+    Spellings: lambda spellings: [spellings.automaton(max_edges=10**6).n_states],
+    Matcher: along,
+    TokenTable: lambda table: [
+        *(table.names, table.step(table.begin(2), [0, 1]).tolist(), table.allowed([1]).tolist())
+    ],
+    ByteDFA: read,
+    LinkedDFA: read,
+    Tokenizer: encoded,
+    Constraints: requested,
+}
+"""By the name of an object, or its class."""
 
 
 def all_asked(objects: dict[str, Any]) -> dict[str, Trace]:
     """What each of them says."""
-    return {name: KINDS[name].ask(found) for name, found in objects.items()}
+    return {name: (ASKED.get(name) or ASKED[type(found)])(found) for name, found in objects.items()}
 
 
 def all_unpickled(sent: dict[str, bytes]) -> dict[str, Trace]:

@@ -28,7 +28,7 @@ from multiprocessing.pool import ThreadPool
 from typing import Any
 
 import pytest
-from objects import KINDS, Trace, all_asked, all_unpickled, made, trained
+from objects import STAY, Trace, all_asked, all_unpickled, made, trained
 from support import process
 
 from bpe_automata import Constraint, Tokenizer, compile_regex
@@ -80,7 +80,7 @@ def compare(fresh: Tokenizer, want: dict[str, Trace], seed: int) -> None:
     """Threads that ask fresh objects the same at the same time, or each in an order of its own;
     and one after them: nothing may be wrong for good."""
     objects, rng = made(fresh), random.Random(seed)
-    shared = sorted(KINDS.keys() - {"matcher", "listed"})
+    shared = sorted(objects.keys() - {"matcher", "listed"})
     orders = [rng.sample(shared, len(shared)) for _ in range(N_THREADS)]
     if rng.random() < 0.5:
         orders = orders[:1] * N_THREADS
@@ -158,7 +158,7 @@ def test_objects_travel_as_what_they_were_made_of() -> None:
     with ProcessPoolExecutor(1, get_context("spawn")) as other:
         for data in FILES:
             every = made(Tokenizer.from_json(data))
-            objects = {name: found for name, found in every.items() if KINDS[name].travels}
+            objects = {name: found for name, found in every.items() if name not in STAY}
             sent = {name: pickle.dumps(found) for name, found in objects.items()}
             seen = other.submit(all_unpickled, sent)
             want = all_asked(objects)
