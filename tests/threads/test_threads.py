@@ -23,12 +23,13 @@ import weakref
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from multiprocessing import get_context
 from multiprocessing.pool import ThreadPool
 from typing import Any
 
 import pytest
-from objects import STAY, Trace, all_asked, all_unpickled, made, trained
+from objects import STAY, all_asked, all_unpickled, made, trained
 from support import process
 
 from bpe_automata import Constraint, Tokenizer, compile_regex
@@ -41,16 +42,6 @@ N_THREADS = 8
 SHORT, LONG = 3, 1000
 SLOWEST = 3600  # seconds that a thread is waited for: only a deadlock takes so long
 FILES = trained()
-
-
-@pytest.fixture
-def often(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Threads take turns every microsecond, and batches are shared among more of them at once."""
-    monkeypatch.setattr(batches, "_NEW", -1.0)
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    yield
-    sys.setswitchinterval(before)
 
 
 def run(*works: Callable[[], Any]) -> list[Any]:
@@ -76,27 +67,25 @@ def held(lock: Lock) -> Iterator[None]:
             other.apply(lock.release)
 
 
-def compare(fresh: Tokenizer, want: dict[str, Trace], seed: int) -> None:
-    """Threads that ask fresh objects the same at the same time, or each in an order of its own;
-    and one after them: nothing may be wrong for good."""
-    objects, rng = made(fresh), random.Random(seed)
-    shared = sorted(objects.keys() - {"matcher", "listed"})
-    orders = [rng.sample(shared, len(shared)) for _ in range(N_THREADS)]
-    if rng.random() < 0.5:
-        orders = orders[:1] * N_THREADS
-
-    works = (lambda order=order: all_asked({n: objects[n] for n in order}) for order in orders)
-    for found in run(*works):
-        assert found == {name: want[name] for name in found}
-    assert all_asked(objects) == want
-    assert all_asked(made(fresh)) == want
-
-
-def test_threads_see_what_one_sees_alone(pytestconfig: pytest.Config, often: None) -> None:
+def test_threads_see_what_one_sees_alone(request, monkeypatch) -> None:
+    """Those that ask fresh objects the same at the same time, or each in an order of its own; and
+    one after them: nothing may be wrong for good."""
+    request.addfinalizer(partial(sys.setswitchinterval, sys.getswitchinterval()))
+    sys.setswitchinterval(1e-6)
+    monkeypatch.setattr(batches, "_NEW", -1.0)  # batches are shared among more threads at once
     known = [all_asked(made(Tokenizer.from_json(data))) for data in FILES]
-    for trial in range(LONG if pytestconfig.getoption("--long") else SHORT):
-        which = trial % len(FILES)
-        compare(Tokenizer.from_json(FILES[which]), known[which], trial)
+    for trial in range(LONG if request.config.getoption("--long") else SHORT):
+        rng, want = random.Random(trial), known[trial % len(FILES)]
+        fresh = Tokenizer.from_json(FILES[trial % len(FILES)])
+        objects = made(fresh)
+        shared = sorted(objects.keys() - {"matcher", "listed"})
+        orders = [rng.sample(shared, len(shared)) for _ in range(N_THREADS)]
+        if rng.random() < 0.5:
+            orders = orders[:1] * N_THREADS
+        for found in run(*(partial(all_asked, {n: objects[n] for n in order}) for order in orders)):
+            assert found == {name: want[name] for name in found}
+        assert all_asked(objects) == want
+        assert all_asked(made(fresh)) == want
 
 
 @pytest.mark.skipif(
