@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,6 +22,9 @@ LONGEST = (
 )
 """Files that take longest, in seconds. They come first: of processes that share the tests none is
 left with one of them when the others are done."""
+
+# Two threads of torch on a busy machine are far slower than one.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 # Draws are the same each time, so that whoever clones this sees what CI saw; --long draws anew.
 hypothesis.settings.register_profile("default", deadline=None, derandomize=True)
@@ -82,13 +84,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if item.get_closest_marker("long"):
             item.add_marker(pytest.mark.skip(reason="slow; run with --long"))
-
-
-def pytest_runtest_setup() -> None:
-    """One torch thread, once a test has imported torch: two on a busy machine are far slower."""
-    torch = sys.modules.get("torch")
-    if torch is not None and torch.get_num_threads() != 1:
-        torch.set_num_threads(1)
 
 
 @pytest.fixture(scope="session")
