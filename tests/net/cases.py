@@ -45,9 +45,9 @@ LOWEST = 64  # ids among which a walk with an even seed chooses
 EACH = 60  # schemas of each file
 
 
-def loaded(name: str) -> Tokenizer:
-    """Raises MissingDependencyError where it is not installed."""
-    return Tokenizer.load(ROOT / "experiments" / "smoke_tokenizer" if name == SMOKE else name)
+def source(name: str) -> str | Path:
+    """What is loaded for that name."""
+    return ROOT / "experiments" / "smoke_tokenizer" if name == SMOKE else name
 
 
 # ---------------------------------------------------------------- cases
