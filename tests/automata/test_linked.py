@@ -1,9 +1,13 @@
-"""Linked automata out of random parts, against the same parts joined in one assembly."""
+"""Random networks of regexes: joined in one assembly they read what their ways read; linked out of
+parts they are that assembly."""
 
 from __future__ import annotations
 
 import pickle
 import random
+import re
+from functools import cache
+from itertools import combinations_with_replacement, product
 
 import networkx
 import numpy as np
@@ -33,17 +37,17 @@ PIECES = ("a", "b", "ab", "", "[ab]", "a*", "(ab)*", "b+", "c", "a|bc", "<", "<c
 N = 4
 
 
-@st.composite
-def networks(draw):
-    """Edges (from, regex, to) between places: texts begin at the first, and end at the last."""
-    edges = draw(
-        st.lists(
-            st.tuples(st.integers(0, N - 2), st.sampled_from(PIECES), st.integers(0, N - 1)),
-            min_size=2,
-            max_size=8,
-        )
-    )
-    return [(one, piece, other) for one, piece, other in edges if piece or one < other]
+def lists_of_edges(sources):
+    """Edges (from, regex, to) between places; the first `sources` of them are left."""
+    place = st.integers(0, N - 1)
+    edge = st.tuples(st.integers(0, sources - 1), st.sampled_from(PIECES), place)
+    return st.lists(edge, min_size=2, max_size=8)
+
+
+def networks():
+    """Texts begin at the first place, and end at the last."""
+    found = lists_of_edges(N - 1)
+    return found.map(lambda edges: [(p, piece, q) for p, piece, q in edges if piece or p < q])
 
 
 def labelled(alternatives, costs, follow, rest):
@@ -77,13 +81,50 @@ def _far(edges):
     return networkx.single_source_dijkstra_path_length(back, N - 1)
 
 
-def joined(edges):
+def joined(edges, ends=(N - 1,)):
+    """In one assembly, what is literal as bytes."""
     parts = Assembly()
     places = [parts.state() for _ in range(N)]
-    parts.accept(places[-1])
+    for end in ends:
+        parts.accept(places[end])
     for one, piece, other in edges:
-        parts.put(places[one], compile_regex(piece), places[other])
+        literal = re.escape(piece) == piece
+        parts.put(places[one], piece.encode() if literal else compile_regex(piece), places[other])
     return parts.dfa(places[0])
+
+
+matches = cache(re.fullmatch)
+
+
+def reads(edges, ends, word):
+    """Is there a way from the first place to one of `ends` that reads the word?"""
+    ways = networkx.DiGraph()
+    ways.add_node((0, 0))
+    for one, piece, other in edges:
+        for at, to in combinations_with_replacement(range(len(word) + 1), 2):
+            if matches(piece, word[at:to]):
+                ways.add_edge((one, at), (other, to))
+    reached = networkx.descendants(ways, (0, 0)) | {(0, 0)}
+    return any((end, len(word)) in reached for end in ends)
+
+
+@examples(60)
+@given(lists_of_edges(N), st.sets(st.integers(0, N - 1)))
+def test_any_network_reads_what_its_ways_read(edges, ends):
+    whole = joined(edges, ends)
+    for word in map("".join, (w for n in range(5) for w in product("abc", repeat=n))):
+        assert whole.accepts(word.encode()) == reads(edges, ends, word)
+
+
+def test_a_long_chain_outgrows_its_first_room():
+    """More states than the tables have rows at first."""
+    parts, two = Assembly(), compile_regex("[ab]{2}")
+    start = parts.state()
+    parts.accept(parts.read(start, [two] * 70_000))
+    dfa = parts.dfa(start)
+    assert dfa.n_states == 140_002
+    for count, wanted in ((139_999, False), (140_000, True), (140_001, False)):
+        assert dfa.accepts(b"a" * count) == wanted
 
 
 @examples(60)
@@ -99,10 +140,20 @@ def test_parts_that_overlap_are_told_apart_as_they_are_met(edges):
     assert same_arrays(again.to_dfa(), whole)
 
 
-def test_a_text_that_is_an_added_token_is_not_taken_for_plain():
-    """Behind `a` only `<c>` may come, which is an added token and so no text of this language."""
-    tokenizer = small_tokenizer(["a", "b", "<", "c", ">"], added=["<c>"])
-    edges = [(0, "a", 1), (0, "b", 2), (1, "<c>", 3), (2, "<b", 3)]
+ADDED, PLAIN = small_tokenizer("ab<c>", added=["<c>"]), small_tokenizer("ac")
+
+
+@pytest.mark.parametrize(
+    ("tokenizer", "edges"),
+    [
+        (ADDED, [(0, "a", 1), (0, "b", 2), (1, "<c>", 3), (2, "<b", 3)]),
+        (PLAIN, [(0, "a", 1), (0, "c", 3), (1, "a", 1), (1, "b", 3)]),
+        (PLAIN, [(0, "a", 1), (0, "c", 3), (1, "a|b", 2), (2, "a", 2), (2, "b", 3)]),
+    ],
+)
+def test_what_comes_to_no_end_is_masked(tokenizer, edges):
+    """Behind `a` there is only `<c>`, which is an added token and so no text of the language; or a
+    text ends in `b` alone, which has no id: not in the state that any other byte leads to."""
     for automaton in (joined(edges), linked(edges)):
         matcher = constrain(tokenizer, automaton, added_tokens=False).matcher()
         assert matcher.allowed_ids().tolist() == [1]
@@ -131,15 +182,6 @@ def test_a_text_before_and_a_byte_before():
     for text, good in ((b" aba", True), (b"aba", True), (b"  aba", False)):
         assert bool(found.accepting[found.walk(text, before)]) == good
     assert not found.accepts(b" aba")
-
-
-def test_the_dead_state_is_near_to_nothing():
-    """Behind `a` a text ends in `b` alone, for which the tokenizer has no id: not in the state that
-    any other byte leads to."""
-    tokenizer, edges = small_tokenizer(["a", "c"]), [(0, "a", 1), (0, "c", 3)]
-    for behind in ([(1, "a", 1), (1, "b", 3)], [(1, "a|b", 2), (2, "a", 2), (2, "b", 3)]):
-        for automaton in (joined(edges + behind), linked(edges + behind)):
-            assert constrain(tokenizer, automaton).matcher().allowed_ids().tolist() == [1]
 
 
 def test_a_part_that_is_left_for_nowhere_is_refused():

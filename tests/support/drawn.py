@@ -79,6 +79,27 @@ def listings(draw: st.DrawFn, ends: int = 2) -> Listing:
     return made if 0 in made.useful() else Listing(transitions, frozenset({0}), made.eos_ids, n_ids)
 
 
+# ---------------------------------------------------------------- regexes
+
+COUNTS = st.builds(lambda n, more: f"{{{n},{n + more}}}", st.integers(0, 3), st.integers(0, 4))
+
+
+def regexes(leaves, repeats, flags=("",), max_leaves=8):
+    """Regexes made of others; flags: of groups."""
+
+    def larger(inner):
+        return st.one_of(
+            st.builds("{}{}".format, inner, inner),
+            st.builds("({}|{})".format, inner, inner),
+            st.builds("(?:{}){}".format, inner, repeats),
+            st.builds("(?{}:{})".format, st.sampled_from(flags), inner),
+        )
+
+    return st.recursive(leaves, larger, max_leaves=max_leaves)
+
+
+# ---------------------------------------------------------------- token automata
+
 SYMBOLS = (3, 5, 8)
 LONGEST = 5
 

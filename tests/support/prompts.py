@@ -9,7 +9,7 @@ from itertools import product
 import pytest
 import regex as regex_package
 
-from bpe_automata import Tokenizer, compile_regex, constrain, heal
+from bpe_automata import Tokenizer, compile_regex, constrain, heal, link_regex
 from bpe_automata.errors import PromptError, UnsupportedRegexError, UnsupportedTokenizerError
 from bpe_automata.reference import canonical_trie, compare
 from bpe_automata.testing import added_token, byte_level
@@ -148,9 +148,10 @@ def matches(name, pattern, variant=""):
 
 def regex_refused(name, pattern, position, variant=""):
     def check(folder):
-        with pytest.raises(UnsupportedRegexError) as caught:
-            compile_regex(pattern)
-        assert (caught.value.pattern, caught.value.position) == (pattern, position)
+        for refuse in (compile_regex, link_regex):
+            with pytest.raises(UnsupportedRegexError) as caught:
+                refuse(pattern)
+            assert (caught.value.pattern, caught.value.position) == (pattern, position)
 
     return Case(REGEX_SECTION, name, True, check, variant)
 
