@@ -129,8 +129,7 @@ def test_every_state_and_mask_of_random_tokenizers(data, tokenizer, linked, meth
 
 
 def written():
-    """Merges that forbid pairs, characters in several tokens, an added token, and GPT-2's pattern,
-    whose lookahead makes the canonical sequences not closed under prefixes."""
+    """GPT-2's pattern makes the canonical sequences not closed under prefixes."""
     bytes_ = sorted({*"éèñ日本".encode(), *b" \n"})
     space, newline = byte_spelling(b" "), byte_spelling(b"\n")
     merges = [("a", "b"), ("ab", "c"), ("b", "c"), ("'", "s"), (space, "a"), (space, space)]
@@ -148,14 +147,9 @@ EOS = tuple(t.id for t in TOKENIZER.description.added if t.content == "<end>")
 @pytest.mark.parametrize(
     ("language", "prompt"),
     [
-        ("(x|b)(a|c)x(b|x)(a|c){2}(b|cc)", ""),
         (r"\n\n+a[ \n]+|(  )*a", ""),
-        (r"(a|<\|x\|>){1,3}", ""),
         ("(é|è|日){1,3}a", ""),
-        ("(ab|c)+a{2,}", ""),
-        ("[abc ]*", ""),
         ("aaa?b|abcabc", ""),  # the shortest text is not the one of the fewest ids
-        (r"[ \n]*b?c", "a "),
         ("(abc|bc| a)+", "<|x|>"),
         (r"\n?(a|b)", "\n"),
     ],
@@ -167,7 +161,7 @@ def test_a_budget_of_ids(language, prompt, method):
 
 @pytest.mark.parametrize(
     "regex",
-    ["[aqe\u0300\u0323]{1,4}b", "(a\u0300?|q<?|<\u0323?|à)+", "[^a]{2,3}", "(q|<|<x>){2,4}"],
+    ["[aqe\u0300\u0323]{1,4}b", "(a\u0300?|q<?|<\u0323?|à)+", "(q|<|<x>){2,4}"],
 )
 def test_what_normalization_composes(regex):
     """NFC: a text that begins with a mark is read otherwise after `a` than after `<`."""
@@ -208,27 +202,6 @@ def test_min_tokens_under_a_budget_and_at_the_end():
     assert matcher.allowed_ids().tolist() == list(EOS)
     matcher.advance(EOS[0])
     assert matcher.min_tokens_to_accept() == 0
-
-
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize(
-    "regex", [r"(?s:.{5,20})", pytest.param(r"\w{60}", marks=pytest.mark.long)]
-)
-def test_walks_in_smollm2_end_in_time(smollm2_tokenizer, regex, method):
-    """Random ones, which turn for the end only when they have to."""
-    made = constrain(smollm2_tokenizer, regex, method)
-    needed = made.matcher().min_tokens_to_accept()
-    for budget in (needed, needed + 5, 400):
-        matcher, rng = made.within(budget).matcher(), np.random.default_rng(budget)
-        while len(ids := np.setdiff1d(matcher.allowed_ids(), made.eos_ids)):
-            matcher.advance(int(rng.choice(ids)))
-        assert matcher.is_accepting
-        assert len(matcher.ids) <= budget
-        text = smollm2_tokenizer.decode(matcher.ids)
-        assert made.dfa.accepts(text.encode())
-        assert method == "lift" or smollm2_tokenizer.encode(text) == list(matcher.ids)
-    with pytest.raises(BudgetTooSmallError):
-        made.within(needed - 1).matcher()
 
 
 def test_what_is_asked_grows_with_the_text_and_not_with_its_square(smollm2_tokenizer, monkeypatch):

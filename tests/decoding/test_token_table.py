@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support import examples
-from support.drawn import Listing, listings
+from support.drawn import listings
 
 from bpe_automata import TokenAutomaton
 from bpe_automata._decoding.matcher import matcher_of
@@ -23,16 +23,12 @@ from bpe_automata.errors import (
 PATH = [("a", 3, "b"), ("b", 4, "a"), ("b", 5, "c")]
 
 
-def table_of(listing: Listing) -> TokenTable:
-    return TokenTable.of(listing.automaton, listing.eos_ids, listing.n_ids)
-
-
 @given(listings(), st.lists(st.integers(0, 80), max_size=8))
-@examples(150)
+@examples(100)
 def test_table_matcher_and_dict_agree(listing, choices):
     """Along a path of allowed ids every id is tried, allowed or not."""
-    table = table_of(listing)
-    matcher = matcher_of(listing.automaton, listing.eos_ids, listing.n_ids)
+    parts = listing.automaton, listing.eos_ids, listing.n_ids
+    table, matcher = TokenTable.of(*parts), matcher_of(*parts)
     state, ids = table.begin(1), []
     for choice in [*choices, None]:
         wanted = sorted(listing.allowed(ids))
@@ -80,13 +76,10 @@ def test_where_no_accepting_state_is_named_states_that_nothing_leaves_accept():
 @pytest.mark.parametrize(
     ("error", "match", "change"),
     [
-        (TokenOutOfRangeError, r"state 0 reads id 10, not in 0 .. 9", {"listed": [(0, 10, 1)]}),
         (MalformedAutomatonError, r"is -1", {"listed": [(0, -1, 1)]}),
         (NondeterministicError, r"determinise=True", {"listed": [(0, 1, 1), (0, 1, 2)]}),
         (MalformedAutomatonError, r"start 'x' is in no", {"start": "x"}),
-        (EmptyLanguageError, r"from the start 0", {"accepting": []}),
         (EmptyLanguageError, r"start 0", {"listed": [(0, 1, 0), (2, 1, 3)], "accepting": [3]}),
-        (MalformedAutomatonError, r"state 0 reads the end-of-seq", {"listed": [(0, 7, 1)]}),
         (TokenOutOfRangeError, r"end-of-sequence id 10", {"eos_ids": [10]}),
         (ArgumentError, r"position 0 is '7'", {"eos_ids": ["7"]}),
         (ArgumentError, r"eos_ids is 7", {"eos_ids": 7}),
@@ -109,9 +102,8 @@ def test_what_is_no_automaton_is_refused(error, match, change):
     ],
 )
 def test_a_step_of_what_is_no_batch_is_refused(states, ids, match):
-    table = TokenTable.from_transitions(PATH, "a", n_ids=10)
     with pytest.raises(ArgumentError, match=match):
-        table.step(states, ids)
+        TokenTable.from_transitions(PATH, "a", n_ids=10).step(states, ids)
 
 
 @pytest.mark.parametrize(

@@ -16,23 +16,7 @@ from bpe_automata._decoding.explanation import explain
 from bpe_automata._decoding.verification import verify
 from bpe_automata._kernels.bits import clear_bits, set_bits
 from bpe_automata.errors import EmptyLanguageError, PromptError, TokenOutOfRangeError
-from bpe_automata.testing import (
-    bpe_tokenizers,
-    resegmentations,
-    small_tokenizer,
-    split,
-    texts,
-)
-
-
-@pytest.mark.parametrize("method", ["canonical", "lift"])
-@pytest.mark.parametrize("regex", [r"(<\|im_end\|>|<\|im_start\|>|a| )*", r"[日本語é🎉]+|\s{1,6}"])
-def test_nothing_is_found(smollm2_tokenizer, regex, method) -> None:
-    result = verify(smollm2_tokenizer, regex, n=60, method=method)
-    assert result.ok, str(result)
-    assert result.walks == result.strings + result.skipped == 60
-    assert str(result).startswith("ok: no counterexample in 60 walks")
-
+from bpe_automata.testing import bpe_tokenizers, resegmentations, small_tokenizer, split, texts
 
 # ---------------------------------------------------------------- wrong on purpose
 
@@ -66,13 +50,7 @@ NOT_ITS_OWN = "accepted, but it is not its own tokenization"
 MISTAKES = [
     ("(true|false)", "canonical", lambda engine: changed(engine, [TRUE]), "refused", [TRUE]),
     # which random strings hardly spell; nor does a walk over the allowed ids show it
-    (
-        "[a-z]{1,9}",
-        "lift",
-        lambda engine: changed(engine, [ING]),
-        "is refused after the oth",
-        [ING],
-    ),
+    ("[a-z]{1,9}", "lift", lambda engine: changed(engine, [ING]), "refused after the oth", [ING]),
     ("true", "canonical", lambda engine: changed(engine, [EOS]), "end-of-sequence is refused", []),
     ("true", "canonical", lambda engine: changed(engine, [], [EOS]), "end-of-sequence is all", []),
     (r"\n{1,3}a?", "canonical", accepting_by_text, NOT_ITS_OWN, []),
@@ -106,11 +84,12 @@ def test_one_method_is_not_the_other(smollm2_tokenizer) -> None:
 
 
 def test_another_tokenizer_is_found() -> None:
-    """An automaton of a tokenizer with other merges."""
     vocabulary = ["a", "b", "ab", "ba"]
     one = small_tokenizer(vocabulary, [("a", "b"), ("b", "a")])
     other = small_tokenizer(vocabulary, [("b", "a"), ("a", "b")])
-    assert verify(one, constrain(one, "[ab]+")).ok
+    result = verify(one, constrain(one, "[ab]+"), n=60)
+    assert result.walks == result.strings + result.skipped == 60
+    assert str(result).startswith("ok: no counterexample in 60 walks")
     assert not verify(one, constrain(other, "[ab]+")).ok
 
 
@@ -142,8 +121,8 @@ def check(tokenizer, ids: list[int]) -> None:
     assert found.canonical or 0 <= found.position < len(ids)
 
 
-@examples(100)
-@given(data=st.data())
+@examples(30)
+@given(st.data())
 def test_canonical_iff_encode_gives_the_ids_back(data) -> None:
     tokenizer = data.draw(bpe_tokenizers())
     any_id = st.integers(0, tokenizer.n_ids - 1)

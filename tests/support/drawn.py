@@ -1,5 +1,5 @@
 """What random tests draw: automata as plain lists that say with dicts alone what is accepted, token
-automata whose language is found by walking over every sequence, and small tokenizers."""
+automata whose language is found by walking over every sequence, and regexes."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from itertools import product
 from hypothesis import strategies as st
 
 from bpe_automata import TokenAutomaton
-from bpe_automata.testing import small_tokenizer
-from support.steps import metaspace
 
 
 @dataclass(frozen=True)
@@ -164,22 +162,3 @@ def automata(draw, spelled=False, symbols=SYMBOLS):
     return TokenAutomaton.from_transitions(
         *draw(automaton_parts(symbols=symbols)), SYMBOLS, spellings
     )
-
-
-# Tokenizers in whose texts marks may follow letters, so that the text automaton remembers a letter,
-# and some that put a space before a text.
-
-
-VOCABULARY = ["▁", *"abc\x02", "▁a", "ab", "▁ab", "▁▁"]
-MERGES = [("▁", "a"), ("a", "b"), ("▁a", "b"), ("▁", "▁")]
-
-
-def spaced(scheme, added=()):
-    """With the pretokenizer Metaspace; scheme: "always" or "first"."""
-    return small_tokenizer(VOCABULARY, MERGES, metaspace(scheme, False), added)
-
-
-def with_prefix():
-    """One of them, with an added token or without."""
-    added = st.sampled_from([(), ("c",), ("<|",)])
-    return st.builds(spaced, st.sampled_from(["always", "first"]), added)
