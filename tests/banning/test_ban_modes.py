@@ -17,7 +17,6 @@ from tiny_bans import (
     SPECIAL,
     SPELLINGS,
     TOKENIZER,
-    N,
     is_text,
     may_be_text,
     only,
@@ -72,10 +71,6 @@ def every_run(monkeypatch, run):
         script[-1] = (script[-1][0] + 1, script[-1][1])
 
 
-def is_banned(ban, text, before=""):
-    return bool(ban.found_in(text, before))
-
-
 FEW = {
     "anywhere": (2, 3, END),
     "inside one another": (2, 3, 7, END),
@@ -98,14 +93,14 @@ def test_both_modes_write_the_same_texts(name, before, monkeypatch):
     written = {}
     for mode in MODES:
         runs = list(every_run(monkeypatch, run_of(mode)))
-        assert not any(is_banned(ban, run.text, before) for run in runs)
+        assert not any(ban.found_in(run.text, before) for run in runs)
         written[mode] = {run.ids for run in runs if run.finish_reason == "complete"}
     wanted = {
         ids
         for ids in sequences(2)
         if set(ids) <= set(few)
         and is_text(data := TOKENIZER.text_bytes(ids))
-        and not is_banned(ban, data.decode(), before)
+        and not ban.found_in(data.decode(), before)
     }
     assert written[decode_allowed] == written[decode_without] == wanted
     assert len(wanted) > 1
@@ -136,7 +131,7 @@ def test_no_banned_word_passes_on_any_seed(data):
         except EmptyLanguageError:
             assert mode is decode_without or ban.allowed_after(before).is_empty
             continue
-        assert not is_banned(ban, run.text, before), (run, ban)
+        assert not ban.found_in(run.text, before), (run, ban)
         assert run.text == TOKENIZER.decode(run.ids)
         assert len(run.ids) <= options["max_new_tokens"]
         assert run.acted == len(run.rollbacks) <= cap or mode is decode_allowed
@@ -165,13 +160,8 @@ def test_what_a_model_does_wrong():
     def failing(ids):
         raise RuntimeError("no")
 
-    def nothing(ids):
-        logits = np.full(N, -np.inf)
-        logits[SPECIAL] = 0
-        return logits
-
     for mode in MODES:
-        for model, error in ((failing, ModelError), (nothing, LogitsError)):
+        for model, error in ((failing, ModelError), (only([SPECIAL]), LogitsError)):
             with pytest.raises(error):
                 mode(model, Ban(["ab"]), TOKENIZER, constraint=FREE)
 

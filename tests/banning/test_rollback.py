@@ -7,14 +7,7 @@ from collections import Counter, defaultdict
 
 import numpy as np
 import pytest
-from tiny_bans import (
-    END,
-    SPELLINGS,
-    TOKENIZER,
-    indifferent,
-    places,
-    random_model,
-)
+from tiny_bans import END, SPELLINGS, TOKENIZER, places, random_model
 
 from bpe_automata import constrain
 from bpe_automata.banning import Ban
@@ -130,7 +123,7 @@ def test_it_is_what_all_retries_one_by_one_come_to():
 @pytest.mark.parametrize("options", [{"max_new_tokens": -1}, {"max_rollbacks": -1}])
 def test_arguments(options):
     with pytest.raises(ArgumentError, match=next(iter(options))):
-        decode_without(indifferent, Ban(["a"]), TOKENIZER, **options)
+        decode_without(random_model(0), Ban(["a"]), TOKENIZER, **options)
 
 
 @pytest.mark.parametrize("eos_ids", [(), None])

@@ -4,8 +4,6 @@ automaton of its spellings, against every sequence of ids tried.
 
 from __future__ import annotations
 
-import re
-
 import pytest
 import tiny_bans as small
 from hypothesis import given
@@ -15,11 +13,7 @@ from support import examples
 from bpe_automata import compile_regex, constrain
 from bpe_automata._automata.algebra import intersection
 from bpe_automata.banning import Ban, Spellings
-from bpe_automata.errors import (
-    ArgumentError,
-    RegexSyntaxError,
-    UnsupportedRegexError,
-)
+from bpe_automata.errors import ArgumentError, RegexSyntaxError, UnsupportedRegexError
 
 TOKENIZER = small.TOKENIZER
 BANS = {
@@ -41,7 +35,7 @@ def completions(ban, ids, before):
     low, high = len(first), len(first) + len(spelled[0]) if spelled else 0
 
     def complete(n, ended):
-        parts = small.parts(ban, first + b"".join(spelled[:n]), ended)
+        parts = small.byte_parts(ban, first + b"".join(spelled[:n]), ended)
         return any(low <= start < high for start, _ in parts)
 
     ended = ids[-1] == small.END
@@ -74,32 +68,13 @@ texts = st.text(LETTERS, max_size=9)
 before = st.text(LETTERS, max_size=4)
 
 
-def reads_as(part: str, word: str, ignore_case: bool) -> bool:
-    """The definition, for one part of a text."""
-    if not ignore_case:
-        return part == word
-    folded = part.casefold() == word.casefold()
-    return folded or re.fullmatch(re.escape(word), part, re.IGNORECASE) is not None
-
-
-def is_whole(text: str, start: int, end: int) -> bool:
-    around = text[max(0, start - 1) : start] + text[end : end + 1]
-    return re.search(r"\w", around) is None
-
-
 def found_by_hand(ban: Ban, text: str, past: int = 0) -> list[tuple[int, int]]:
-    """The shortest banned part from each place that ends after `past`, by trying all parts."""
-    found = []
-    for start in range(len(text)):
-        for end in range(max(start, past) + 1, len(text) + 1):
-            part = text[start:end]
-            banned = any(reads_as(part, word, ban.ignore_case) for word in ban.words) or any(
-                re.fullmatch(regex, part, re.IGNORECASE * ban.ignore_case) for regex in ban.regexes
-            )
-            if banned and (not ban.whole_word or is_whole(text, start, end)):
-                found.append((start, end))
-                break
-    return found
+    """The shortest banned part from each place that ends after `past`."""
+    found: dict[int, int] = {}
+    for start, end in small.parts(ban, text):
+        if end > past:
+            found.setdefault(start, end)
+    return [*found.items()]
 
 
 @st.composite

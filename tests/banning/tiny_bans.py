@@ -12,15 +12,9 @@ from bpe_automata.testing import byte_level, byte_spelling, small_tokenizer
 
 SPELLINGS = [b"\xc3", b"\xa9", b"a", b"b", b"ab", b" ", b"b ", b"ba", "é".encode(), "aé".encode()]
 END, SPECIAL = 10, 11
-
-
-def tokenizer():
-    return small_tokenizer(
-        [byte_spelling(spelled) for spelled in SPELLINGS],
-        (),
-        byte_level(),
-        ["<end>", "<x>"],
-    )
+TOKENIZER = small_tokenizer([*map(byte_spelling, SPELLINGS)], (), byte_level(), ["<end>", "<x>"])
+N = TOKENIZER.n_ids
+FREE = constrain(TOKENIZER, "[abé ]*", "lift", eos_ids=[END], added_tokens=False)
 
 
 def sequences(longest):
@@ -42,33 +36,34 @@ def may_be_text(data: bytes) -> bool:
     return is_text(data) or is_text(data + b"\xa9")
 
 
-def parts(ban, data: bytes, ended: bool):
-    """The (start, end) in `data`, a beginning of a text, of what is banned and complete; with
-    `ended` the text ends there. By trying every part; not for bans that ignore case."""
-    text = data.decode(errors="ignore")  # without a character that is not whole yet
+def parts(ban, text: str, ended: bool = True):
+    """The (start, end) of what is banned and complete in a text that ends there, or may go on; by
+    trying every part."""
+    folded = {word.casefold() for word in ban.words} if ban.ignore_case else ()
+    flags = re.IGNORECASE * ban.ignore_case
+    banned = [re.compile(one, flags) for one in (*map(re.escape, ban.words), *ban.regexes)]
     for start, end in itertools.combinations(range(len(text) + 1), 2):
-        around = text[max(0, start - 1) : start] + text[end : end + 1]
+        part, around = text[start:end], text[max(0, start - 1) : start] + text[end : end + 1]
         whole = (end < len(text) or ended) and not re.search(r"\w", around)
-        if text[start:end] in ban.words and (whole or not ban.whole_word):
-            yield len(text[:start].encode()), len(text[:end].encode())
+        if (whole or not ban.whole_word) and (
+            part.casefold() in folded or any(one.fullmatch(part) for one in banned)
+        ):
+            yield start, end
+
+
+def byte_parts(ban, data: bytes, ended: bool):
+    """The same in bytes that begin a text, without a character that is not whole yet."""
+    text = data.decode(errors="ignore")
+    for part in parts(ban, text, ended):
+        yield tuple(len(text[:at].encode()) for at in part)
 
 
 def places(ban, before: bytes, spelled: list[bytes], ended: bool) -> set[int]:
     """In which ids something banned begins that is complete and not all of it in `before`."""
     ends = np.cumsum([len(before), *map(len, spelled)])
-    found = parts(ban, b"".join([before, *spelled]), ended)
+    found = byte_parts(ban, b"".join([before, *spelled]), ended)
     starts = [start for start, end in found if end > len(before)]
     return set(np.maximum(0, np.searchsorted(ends, starts, side="right") - 1).tolist())
-
-
-TOKENIZER = tokenizer()
-N = TOKENIZER.n_ids
-FREE = constrain(TOKENIZER, "[abé ]*", "lift", eos_ids=[END], added_tokens=False)
-
-
-def indifferent(ids):
-    """A model that takes every id to be as likely as any other."""
-    return np.zeros(N)
 
 
 def only(ids):
