@@ -45,50 +45,26 @@ def problem(method, eos, prompt, temperature):
     return model, constraint_of(method, eos), {ids: p / z for ids, p in truth.items()}, z
 
 
-def far_off(generations, logs, truth):
-    """The sequences whose estimated probability is too far from the exact one, in its own standard
-    error; and any that should not be there."""
-    found = {generation.ids for generation in generations}
-    values = np.array([[g.ids == ids for ids in truth] for g in generations], dtype=float)
-    value, error = estimate(values, logs)
+@case
+@pytest.mark.parametrize(
+    ("sampler", "options"),
+    [(weighted, {"n": 1500}), *((adaptive, {"n": 600, "accepts": n}) for n in (1, 3))],
+)
+def test_weights_are_proper(method, eos, prompt, temperature, sampler, options):
+    """The mean weight is Z, and each sequence has its probability, to a few standard errors."""
+    model, constraint, truth, z = problem(method, eos, prompt, temperature)
+    options = {"max_new_tokens": LONGEST, "temperature": temperature, "seed": 4, **options}
+    found = sampler(model, constraint, prompt, **options).generations
+    logs = log_weights(found)
+    normaliser = log_normaliser(logs)
+    assert abs(normaliser.value - np.log(z)) < SIGMAS * normaliser.standard_error
+    value, error = estimate([[g.ids == ids for ids in truth] for g in found], logs)
+    seen = {ids: p for ids, p in zip(truth, value.tolist(), strict=True) if p}
+    assert distribution(found) == pytest.approx(seen)
     expected = np.array(list(truth.values()))
     # What is too rare to be seen has no standard error; then that of a count of zero.
     floor = np.sqrt(expected * (1 - expected) / effective_sample_size(logs))
-    wrong = np.abs(value - expected) > SIGMAS * np.maximum(error, floor)
-    return [ids for ids, bad in zip(truth, wrong, strict=True) if bad] + sorted(found - set(truth))
-
-
-def distance(found, truth):
-    """Total variation."""
-    return sum(abs(found.get(ids, 0) - truth.get(ids, 0)) for ids in {*found, *truth}) / 2
-
-
-def check(generations, truth, z):
-    """Their weighted frequencies, and the mean weight. Returns the estimate of log Z."""
-    logs = log_weights(generations)
-    assert not far_off(generations, logs, truth)
-    normaliser = log_normaliser(logs)
-    assert abs(normaliser.value - np.log(z)) < SIGMAS * normaliser.standard_error
-    return normaliser.value
-
-
-@case
-def test_weighted(method, eos, prompt, temperature):
-    model, constraint, truth, z = problem(method, eos, prompt, temperature)
-    options = {"max_new_tokens": LONGEST, "temperature": temperature, "seed": 4}
-    found = weighted(model, constraint, prompt, n=1500, **options)
-    assert found.log_normaliser == check(found.generations, truth, z)
-    assert distance(distribution(found.generations), truth) < 0.06
-    assert not found.resampled
-
-
-@case
-@pytest.mark.parametrize("accepts", [1, 3])
-def test_adaptive(method, eos, prompt, temperature, accepts):
-    model, constraint, truth, z = problem(method, eos, prompt, temperature)
-    options = {"max_new_tokens": LONGEST, "temperature": temperature, "seed": 6}
-    found = adaptive(model, constraint, prompt, n=600, accepts=accepts, **options)
-    check(found.generations, truth, z)
+    assert (np.abs(value - expected) <= SIGMAS * np.maximum(error, floor)).all()
 
 
 @case

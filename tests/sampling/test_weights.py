@@ -154,16 +154,6 @@ def test_systematic_is_exact_over_all_its_points(weights):
     assert (np.abs(counts - expected) < 1).all()
 
 
-@pytest.mark.parametrize("scheme", SCHEMES)
-def test_copies_are_as_many_as_weights_say(scheme):
-    weights, rng = [5, 0, 1, 3, 0], np.random.default_rng(8)
-    counts = np.array([copies(weights, scheme, rng) for _ in range(4000)])
-    error = counts.std(axis=0) / np.sqrt(len(counts))
-    expected = len(weights) * np.array(weights) / sum(weights)
-    assert (np.abs(counts.mean(axis=0) - expected) <= 4.5 * error).all()
-    assert error[0] > 0
-
-
 @examples(40)
 @given(WHOLE, st.sampled_from(sorted(SCHEMES)), st.sampled_from((0.0, 1 - 2**-53)))
 def test_nothing_without_weight_is_chosen(weights, scheme, u):
