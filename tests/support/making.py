@@ -152,6 +152,11 @@ def make(
     }
 
 
+def as_json(component: Any) -> Json:
+    """A part of a tokenizer of `tokenizers`, as the file spells it."""
+    return dict(json.loads(component.__getstate__()))
+
+
 def library(data: Json) -> tokenizers.Tokenizer:
     """The tokenizer as `tokenizers` itself reads it."""
     return tokenizers.Tokenizer.from_str(json.dumps(data))

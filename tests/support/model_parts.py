@@ -2,9 +2,23 @@
 
 from __future__ import annotations
 
+import json
+
+import tokenizers
+from tokenizers import decoders, models, processors
+
 from bpe_automata import Tokenizer
 from bpe_automata.testing import added_token, byte_level, byte_spelling, split
-from support.making import PLAIN, SPACE, Section, encodes_otherwise, library, never, texts_of
+from support.making import (
+    PLAIN,
+    SPACE,
+    Section,
+    as_json,
+    encodes_otherwise,
+    library,
+    never,
+    texts_of,
+)
 from support.steps import MAPPED, MARKED, PREPEND, SPACED, in_turn, metaspace
 
 FOREIGN = (*PLAIN, "é", "日", "x", "<unk>", "<")
@@ -32,27 +46,16 @@ WITH_MARK = {"vocabulary": (*TABLE, "<"), "merges": pairs("a+b ab+c")}
 UNKNOWN = {"unk_token": "<unk>", "more": ("<unk>",)}
 REMOVED = {"pretokenizer": {"type": "Punctuation", "behavior": "Removed"}}
 FALLING = {"byte_fallback": True, "more": BYTES}
-UNIGRAM = {"type": "Unigram", "vocab": [["<unk>", 0.0], ["a", -1.0]], "unk_id": 0}
-WORDLEVEL = {"type": "WordLevel", "vocab": {"a": 0, "[UNK]": 1}, "unk_token": "[UNK]"}
-WORDPIECE = {"type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##",
-             "max_input_chars_per_word": 100, "vocab": {"a": 0, "[UNK]": 1}}  # fmt: skip
-
-ONCE = {"Sequence": {"id": "A", "type_id": 0}}
-TEMPLATE = {
-    "type": "TemplateProcessing",
-    "single": [{"SpecialToken": {"id": "a", "type_id": 0}}, ONCE],
-    "pair": [ONCE, {"Sequence": {"id": "B", "type_id": 1}}],
-    "special_tokens": {"a": {"id": "a", "ids": [0], "tokens": ["a"]}},
-}
-TRUNCATION = {"direction": "Right", "max_length": 2, "strategy": "LongestFirst", "stride": 0}
-PADDING = {
-    "strategy": {"Fixed": 9},
-    "direction": "Right",
-    "pad_to_multiple_of": None,
-    "pad_id": 0,
-    "pad_type_id": 0,
-    "pad_token": "a",
-}
+KNOWN = {"a": 0, "[UNK]": 1}
+OTHERS = [
+    models.Unigram([("<unk>", 0.0), ("a", -1.0)], 0, False),
+    *(kind(KNOWN, unk_token="[UNK]") for kind in (models.WordPiece, models.WordLevel)),
+]
+WHOLE = tokenizers.Tokenizer(models.BPE())
+WHOLE.post_processor = processors.TemplateProcessing("a $A", "$A $B", [("a", 0)])
+WHOLE.enable_truncation(2)
+WHOLE.enable_padding(length=9, pad_token="a")
+LEFT_OUT = json.loads(WHOLE.to_str())
 
 MODEL_CASES = [
     MODEL.reads("characters or bytes as symbols", MAPPED, pieces=(*PLAIN, "é", "日")),
@@ -60,9 +63,6 @@ MODEL_CASES = [
     MODEL.reads("`unk_token`", UNKNOWN, pieces=FOREIGN, **WITH_MARK),
     MODEL.reads("`fuse_unk`", {"fuse_unk": True}, pieces=FOREIGN, **WITH_MARK, **UNKNOWN),
     MODEL.reads("`byte_fallback`", FALLING, pieces=FOREIGN, vocabulary=TABLE, merges=pairs("a+b")),
-    MODEL.reads("`byte_fallback`", FALLING, "spaces as ▁", (*PLAIN, "é", "\n"),
-                vocabulary=(*TABLE, SPACE, SPACE + "a"), merges=[("a", "b"), (SPACE, "a")],
-                normalizer=SPACED),
     MODEL.reads("`ignore_merges`", {"ignore_merges": True}, more=("abca", " abab", "cabb"),
                 **WORDS),
     MODEL.reads("tokens that no merge reaches", {"merges": pairs("b+c a+b ab+c")}, pieces=ABCD,
@@ -79,10 +79,8 @@ MODEL_CASES = [
          merges=pairs("a+b"), byte_level=True, pretokenizer=byte_level(), matters=never),
     MODEL.reads("ids without a token", {"vocab": {t: 3 * i + 2 for i, t in enumerate(TABLE)}},
                 pieces=ABCD, vocabulary=TABLE, merges=pairs("a+b ab+c")),
-    *(
-        MODEL.refuses(f"`{other['type']}`", other, "model", other["type"])
-        for other in (UNIGRAM, WORDPIECE, WORDLEVEL)
-    ),
+    *(MODEL.refuses(f"`{other['type']}`", other, "model", other["type"])
+      for other in map(as_json, OTHERS)),
     MODEL.refuses("`dropout` over 0", {"dropout": 0.1}, "model.dropout"),
     MODEL.refuses("`continuing_subword_prefix`", {"continuing_subword_prefix": "##"},
                   "model.continuing_subword_prefix", vocabulary=("a", "b"), merges=()),
@@ -103,9 +101,8 @@ MODEL_CASES = [
                   unk_token="<x>", more=("<x>",)),
     MODEL.refuses("`ignore_merges` with tokens of missing symbols", {"more": ("axb",)},
                   "ignore_merges", "'x'", ignore_merges=True, vocabulary=("a", "b"), merges=()),
-    AROUND.reads("`post_processor`", {"around": {"post_processor": TEMPLATE}}),
-    AROUND.reads("`truncation`", {"around": {"truncation": TRUNCATION}}),
-    AROUND.reads("`padding`", {"around": {"padding": PADDING}}),
+    *(AROUND.reads(f"`{part}`", {"around": {part: LEFT_OUT[part]}})
+      for part in ("post_processor", "truncation", "padding")),
 ]  # fmt: skip
 
 
@@ -186,10 +183,6 @@ def decodes_otherwise(data, without, pieces):
 DECODER = Section("decoder", "decoder", PLAIN, decodes_otherwise)
 
 
-def not_dec(name, decoder, says="", **base):
-    return DECODER.refuses(name, decoder, "decoder", says, **base)
-
-
 def steps(*decoders):
     return {"type": "Sequence", "decoders": list(decoders)}
 
@@ -210,25 +203,15 @@ DECODER_CASES = [
     DECODER.reads("`ByteLevel`", BYTE_LEVEL, pieces=PARTS, **MAPPED),
     *(DECODER.reads("`Metaspace`", metaspace(scheme), scheme, pretokenizer=metaspace(scheme),
                     space=SPACE) for scheme in ("always", "first", "never")),
-    DECODER.reads(SEVERAL, LLAMA, "llama", pieces=PARTS, **LLAMA_BASE),
-    DECODER.reads(SEVERAL, steps(UNSPACED, FALLBACK, FUSE), "gemma",
-                  pieces=PARTS, **{**LLAMA_BASE, "normalizer": SPACED}),
-    *(
-        not_dec(f"`{decoder['type']}`", decoder, "changes the text of tokens")
-        for decoder in (
-            {"type": "BPEDecoder", "suffix": "</w>"},
-            {"type": "WordPiece", "prefix": "##", "cleanup": True},
-            {"type": "CTC", "pad_token": "<pad>", "word_delimiter_token": "|", "cleanup": True},
-        )
-    ),
-    *(
-        not_dec("one that does not match its encoder", decoder, says, variant=variant, **base)
-        for decoder, says, variant, base in (
-            (BYTE_LEVEL, "without a ByteLevel", "bytes", {}),
-            (FUSE, "is missing", "no bytes", MAPPED),
-            (steps(UNSPACED, FUSE, STRIP), "byte tokens", "no byte tokens", LLAMA_BASE),
-            (FUSE, "spaces are written", "no spaces", MARKED),
-            (steps(FUSE, STRIP), "takes away", "strips", {}),
-        )
-    ),
+    DECODER.reads(SEVERAL, LLAMA, pieces=PARTS, **LLAMA_BASE),
+    *(DECODER.refuses(f"`{other['type']}`", other, "decoder", "changes the text of tokens")
+      for other in map(as_json, (decoders.BPEDecoder(), decoders.WordPiece(), decoders.CTC()))),
+    *(DECODER.refuses("one that does not match its encoder", decoder, "decoder", says, says, **base)
+      for decoder, says, base in (
+          (BYTE_LEVEL, "without a ByteLevel", {}),
+          (FUSE, "is missing", MAPPED),
+          (steps(UNSPACED, FUSE, STRIP), "byte tokens", LLAMA_BASE),
+          (FUSE, "spaces are written", MARKED),
+          (steps(FUSE, STRIP), "takes away", {}),
+      )),
 ]  # fmt: skip

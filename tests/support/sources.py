@@ -9,11 +9,12 @@ from unittest import mock
 
 import pytest
 
+import support
 from bpe_automata import Tokenizer
 from bpe_automata._tokenizer.sources.gguf import WORDS, gemma4_json, pretokenizer_of
-from bpe_automata._tokenizer.sources.named import TABLE, names
+from bpe_automata._tokenizer.sources.named import names
 from bpe_automata._tokenizer.sources.published import GPT2
-from bpe_automata.errors import MissingDependencyError, TokenizerError, UnsupportedTokenizerError
+from bpe_automata.errors import TokenizerError, UnsupportedTokenizerError
 from support import files
 from support.files import NORMAL, PIECES, TEXT, UNUSED, USER
 from support.making import Case, library, named, obey, texts_of
@@ -255,12 +256,8 @@ def by_name(name):
     """A real tokenizer by its name; skipped where its package is missing."""
 
     def check(folder):
-        try:
-            TABLE[name].find()
-            tokenizer = Tokenizer.load(name)
-        except MissingDependencyError as error:
-            pytest.skip(str(error))
-        obey(tokenizer, (*TEXT, " the", "The", "'LL", "日本", "12345", "e\u0301", "🎉", "\r\n"))
+        pieces = (*TEXT, " the", "The", "'LL", "日本", "12345", "e\u0301", "🎉", "\r\n")
+        obey(support.named(name), pieces)
 
     return Case("`Tokenizer.load(name)`", f"`{name}`", False, check, long=name not in SHORT)
 

@@ -5,13 +5,14 @@ A split pattern is in the dialect of `tokenizers` (Oniguruma), and where it diff
 
 from __future__ import annotations
 
-import base64
 import struct
+
+from tokenizers import normalizers, pre_tokenizers
 
 from bpe_automata._tokenizer.sources import published
 from bpe_automata._tokenizer.sources.json_vocabulary import byte_to_char
 from bpe_automata.testing import byte_level, byte_spelling, sequence, split
-from support.making import SPACE, Section
+from support.making import SPACE, Section, as_json
 
 ALPHABET = (*"abéeEA²2ﬁ \u0301\u200b", "e\u0301", "ab", "fi")
 SPACES = ("a", " ", "  ", "b", "\n", "ab", " a", "aab")
@@ -28,20 +29,14 @@ def replace(pattern, content):
 
 
 def strip(left, right):
-    return {"type": "Strip", "strip_left": left, "strip_right": right}
+    return as_json(normalizers.Strip(left, right))
 
 
 NORM = Section("normalizer", "normalizer", ALPHABET)
 NFD, NFC, LOWER = {"type": "NFD"}, {"type": "NFC"}, {"type": "Lowercase"}
-BERT = {
-    "type": "BertNormalizer",
-    "clean_text": True,
-    "handle_chinese_chars": True,
-    "strip_accents": None,
-    "lowercase": True,
-}
-NOTHING = base64.b64encode(struct.pack("<I", 1024) + bytes(1024) + b"\0").decode()
-PRECOMPILED = {"type": "Precompiled", "precompiled_charsmap": NOTHING}
+BERT = as_json(normalizers.BertNormalizer())
+NOTHING = struct.pack("<I", 1024) + bytes(1024) + b"\0"
+PRECOMPILED = as_json(normalizers.Precompiled(NOTHING))
 UNDO = in_turn(NFD, strip(True, True), NFC)
 
 NORMALIZER_CASES = [
@@ -65,15 +60,10 @@ NORMALIZER_CASES = [
     NORM.refuses("`ByteLevel`", {"type": "ByteLevel"}, "normalizer", "ByteLevel"),
     NORM.refuses("other `Prepend`", {"type": "Prepend", "prepend": "x"}, "normalizer Prepend", "x"),
     NORM.refuses("steps that may undo one another", UNDO, "normalizer Sequence", "undo"),
-    NORM.refuses(
-                 "steps after spaces became `▁`",
-                 in_turn(SPACED, LOWER),
-                 "normalizer Sequence",
-                 space=SPACE,
-                 ),
-    NORM.refuses(
-        "`Replace` that writes `▁`", replace({"Regex": "c"}, SPACE), "normalizer Replace", SPACE
-                 ),
+    NORM.refuses("steps after spaces became `▁`", in_turn(SPACED, LOWER), "normalizer Sequence",
+                 space=SPACE),
+    NORM.refuses("`Replace` that writes `▁`", replace({"Regex": "c"}, SPACE), "normalizer Replace",
+                 SPACE),
     NORM.refuses("`Replace` by what may be shorter or longer", replace({"Regex": "a|bab"}, "ab"),
                  "normalizer Replace", "shorter"),
     NORM.refuses("`Replace` with lookbehind", replace({"Regex": "(?<=a)b"}, ""),
@@ -90,8 +80,7 @@ PATTERN = {"Regex": r"[a ]+|\d"}
 
 
 def metaspace(scheme="always", divide=True, replacement=SPACE):
-    options = {"replacement": replacement, "prepend_scheme": scheme, "split": divide}
-    return {"type": "Metaspace", **options}
+    return as_json(pre_tokenizers.Metaspace(replacement, scheme, divide))
 
 
 PRE = Section("pretokenizer", "pretokenizer", WORDS)
@@ -112,7 +101,6 @@ TABLED = {**CUT, "vocabulary": BYTE_TABLE, "merges": BYTE_MERGES}
 MARKED = {"space": SPACE, "pretokenizer": metaspace()}
 DIGITS, MARKS = {"type": "Digits", "individual_digits": True}, {"type": "Punctuation"}
 AFTER_BYTES = sequence(byte_level(True), DIGITS)
-FIRST_STRIPPED = {"type": "Strip", "strip_left": True, "strip_right": False}
 
 PRETOKENIZER_CASES = [
     *(SPLIT.reads(f"`{behavior}`", split(PATTERN, behavior, invert), "invert" * invert)
@@ -164,7 +152,7 @@ PRETOKENIZER_CASES = [
                 sequence(metaspace(), {"type": "Whitespace"}), "pretokenizer", "sees '▁'",
                 **MARKED),
     PRE.refuses("`add_prefix_space` after a normalizer that strips", prefixed(True),
-                "ByteLevel.add_prefix_space", "strip", normalizer=FIRST_STRIPPED, **MAPPED),
+                "ByteLevel.add_prefix_space", "strip", normalizer=strip(True, False), **MAPPED),
 ]  # fmt: skip
 
 
