@@ -5,7 +5,6 @@ against brute force, `re`, and compiled regexes.
 from __future__ import annotations
 
 import itertools
-import random
 import re
 
 import numpy as np
@@ -21,7 +20,7 @@ from bpe_automata._automata.dfa import BrokenAutomatonError, ByteDFA
 from bpe_automata._automata.program import members
 from bpe_automata._automata.sources import from_strings
 from bpe_automata._automata.syntax import parse
-from bpe_automata.errors import BudgetExceededError, EmptyLanguageError, UnsupportedRegexError
+from bpe_automata.errors import BudgetExceededError, UnsupportedRegexError
 from bpe_automata.testing import byte_dfas, cyclic_regexes
 
 FINITE = ["", "a?(b|é)?", "(a|b){0,3}", "(foo|foobar)", "[ab]{2}|c", "日?本?", "a{0,2}b{0,2}"]
@@ -39,11 +38,6 @@ def test_strings_are_all_strings_in_order(pattern: str) -> None:
     assert dfa.far[dfa.start] == len(expected[0])
     with pytest.raises(BudgetExceededError):
         list(dfa.strings(len(expected) - 1))
-
-
-def test_sample_of_nothing() -> None:
-    with pytest.raises(EmptyLanguageError):
-        compile_regex(r"[^\s\S]").sample(random.Random(0))
 
 
 GOOD = compile_regex("ab?")

@@ -109,11 +109,6 @@ def test_a_ban_is_what_its_definition_says(data):
 @pytest.mark.parametrize(
     ("word", "text", "banned"),
     [
-        ("straße", "STRASSE", True),
-        ("strasse", "Straße", True),
-        ("ss", "ß", True),
-        ("ß", "sS", True),
-        ("fin", "ﬁn", True),
         ("office", "oﬃce", True),
         ("sa", "ßa", False),  # no part of it reads so, though it folds to "ssa"
         ("i", "ı", True),  # by re.IGNORECASE, though not by folding

@@ -8,6 +8,7 @@ from __future__ import annotations
 import signal
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -83,19 +84,18 @@ def test_masks_are_those_of_the_matchers() -> None:
 # ---------------------------------------------------------------- threads
 
 
+@dataclass(eq=False)
 class ByHand:
-    """One state, of which `mask` is what a test says."""
+    """One state, whose mask comes after a call that a test says."""
 
+    call: Callable[[], None]
     n_ids, eos_ids = 5, ()
-
-    def __init__(self, mask: Callable[[], None]) -> None:
-        self._mask = mask
 
     def initial(self, prefix: Sequence[int] = ()) -> int:
         return 0
 
     def mask(self, state: int) -> np.ndarray:
-        self._mask()
+        self.call()
         return np.array([6], dtype=np.int32)
 
 

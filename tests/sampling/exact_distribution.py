@@ -7,6 +7,7 @@ import re
 from itertools import product
 
 import numpy as np
+from scipy.special import softmax
 
 from bpe_automata import constrain
 from bpe_automata.testing import small_tokenizer
@@ -21,8 +22,8 @@ class TableModel:
     """A random distribution for each context, drawn once from the seed; wider than the vocabulary
     by `padding`. `calls`: what it was asked."""
 
-    def __init__(self, seed=0, n_ids=TOKENIZER.n_ids, padding=0, prompt=(), spread=1.0):
-        self.seed, self.width, self.spread = seed, n_ids + padding, spread
+    def __init__(self, seed=0, padding=0, prompt=()):
+        self.seed, self.width = seed, TOKENIZER.n_ids + padding
         self.prompt, self.calls, self._known = tuple(prompt), [], {}
 
     def __call__(self, ids):
@@ -30,14 +31,13 @@ class TableModel:
         self.calls.append(tuple(ids))
         if tuple(ids) not in self._known:
             rng = np.random.default_rng((self.seed, *ids))
-            self._known[tuple(ids)] = rng.normal(size=self.width, scale=self.spread)
+            self._known[tuple(ids)] = rng.normal(size=self.width)
         return self._known[tuple(ids)].copy()
 
 
-def probabilities(logits, temperature=1.0):
-    """softmax, float64 [V]."""
-    scaled = np.exp((logits - logits.max()) / temperature)
-    return scaled / scaled.sum()
+def logs(weights):
+    with np.errstate(divide="ignore"):
+        return np.log(np.array(weights, dtype=float))
 
 
 def constraint_of(method, eos_ids, regex=REGEX):
@@ -62,8 +62,8 @@ def exact(model, method, eos_ids, *, prompt=(), temperature=1.0, longest=LONGEST
     for ids in kept:
         p = 1.0
         for at, token in enumerate(ids):
-            p *= probabilities(model((*prompt, *ids[:at])), temperature)[token]
+            p *= softmax(model((*prompt, *ids[:at])) / temperature)[token]
         if eos_ids:
-            p *= probabilities(model((*prompt, *ids)), temperature)[list(eos_ids)].sum()
+            p *= softmax(model((*prompt, *ids)) / temperature)[list(eos_ids)].sum()
         found[ids] = p
     return found

@@ -7,9 +7,10 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from exact_distribution import LONGEST, TableModel, constraint_of, exact, probabilities
+from exact_distribution import LONGEST, TableModel, constraint_of, exact, logs
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.special import softmax
 from support import examples
 
 from bpe_automata.errors import ArgumentError
@@ -26,11 +27,6 @@ EOS = [(4,), (4, 5), ()]
 WHOLE = st.lists(st.integers(0, 9), min_size=1, max_size=8).filter(any)
 
 
-def logs(weights):
-    with np.errstate(divide="ignore"):
-        return np.log(np.array(weights, dtype=float))
-
-
 # ---------------------------------------------------------------- E[w] = Z
 
 
@@ -42,7 +38,7 @@ def masked_paths(constraint, model, longest):
         if matcher.is_finished:
             yield matcher.ids, q, w
         elif len(matcher.ids) < longest:
-            p = probabilities(model(matcher.ids))[: constraint.n_ids]
+            p = softmax(model(matcher.ids))[: constraint.n_ids]
             mass = p[matcher.mask()].sum()
             for token in matcher.allowed_ids().tolist():
                 after = matcher.copy()
@@ -71,7 +67,7 @@ def test_the_weight_of_a_generation_is_what_its_masks_left(prompt, temperature):
         found = decode(model, constraint, prompt, temperature=temperature, seed=seed)
         matcher, expected = constraint.matcher(prompt), 0.0
         for token in (*found.ids, 4):
-            p = probabilities(model((*prompt, *matcher.ids)), temperature)
+            p = softmax(model((*prompt, *matcher.ids)) / temperature)
             expected += math.log(p[: constraint.n_ids][matcher.mask()].sum())
             matcher.advance(token)
         assert found.log_weight == pytest.approx(expected, abs=1e-12)

@@ -14,10 +14,10 @@ from bpe_automata import Tokenizer
 from bpe_automata._tokenizer.sources.gguf import WORDS, gemma4_json, pretokenizer_of
 from bpe_automata._tokenizer.sources.named import names
 from bpe_automata._tokenizer.sources.published import GPT2
-from bpe_automata.errors import TokenizerError, UnsupportedTokenizerError
+from bpe_automata.errors import TokenizerError
 from support import files
 from support.files import NORMAL, PIECES, TEXT, UNUSED, USER
-from support.making import Case, library, named, obey, texts_of
+from support.making import Case, library, obey, refused, texts_of
 
 GGUF = "GGUF `gpt2`: `tokenizer.ggml.pre`"
 GGML = "tokenizer.ggml."
@@ -40,15 +40,6 @@ def reads(name, load, truth, pieces=TEXT, variant="", long=False, section="sourc
         assert unlike is None or found != [unlike()(text) for text in texts]
 
     return Case(section, name, False, check, variant, long)
-
-
-def does_not(section, name, load, component, says="", variant="", error=UnsupportedTokenizerError):
-    def check(folder):
-        with pytest.raises(error) as caught:
-            load(folder)
-        named(caught.value, component, says)
-
-    return Case(section, name, True, check, variant)
 
 
 # ---------------------------------------------------------------- tokenizer.json
@@ -200,11 +191,8 @@ def option(name, given, without=None, pieces=TEXT, variant=""):
 
 
 def no_option(name, component, says="", variant="", **changes):
-    def load(folder):
-        sentencepiece(folder)  # without it, it is read
-        return sentencepiece(folder, **changes)
-
-    return does_not(SENTENCEPIECE, name, load, component, says, variant)
+    load = partial(sentencepiece, **changes)
+    return refused(SENTENCEPIECE, name, load, component, says, variant, sentencepiece)
 
 
 def with_piece(*pieces):
@@ -283,15 +271,15 @@ CASES = [
     reads("`pretokenizer=` given, where the file has none",
           lambda folder: Tokenizer.load(gguf_path(folder, pre=None), pretokenizer="gpt-neox"),
           of_gguf("gpt-2"), section=GGUF),
-    does_not("source", "GGUF of other models", gguf(model="bert"), "GGUF tokenizer model", "bert"),
-    does_not(GGUF, "`jais-2`", gguf(pre="jais-2"), "GGUF pretokenizer", "known are"),
-    does_not(GGUF, "others", gguf(pre="superbpe"), "GGUF pretokenizer", "superbpe"),
-    does_not(GGUF, "`default`", gguf(pre="default"), "GGUF pretokenizer", "default"),
-    does_not(GGUF, "none", gguf(pre=None), "GGUF pretokenizer", "None"),
-    does_not("source", "`encode_special_tokens`", literal_specials, "encode_special_tokens",
-             error=TokenizerError),
-    does_not("source", "tiktoken special tokens of which one begins another",
-             lambda folder: rank_file(folder, {"<|x": 300, "<|x|>": 301}), "special tokens"),
+    refused("source", "GGUF of other models", gguf(model="bert"), "GGUF tokenizer model", "bert"),
+    refused(GGUF, "`jais-2`", gguf(pre="jais-2"), "GGUF pretokenizer", "known are"),
+    refused(GGUF, "others", gguf(pre="superbpe"), "GGUF pretokenizer", "superbpe"),
+    refused(GGUF, "`default`", gguf(pre="default"), "GGUF pretokenizer", "default"),
+    refused(GGUF, "none", gguf(pre=None), "GGUF pretokenizer", "None"),
+    refused("source", "`encode_special_tokens`", literal_specials, "encode_special_tokens",
+            error=TokenizerError),
+    refused("source", "tiktoken special tokens of which one begins another",
+            lambda folder: rank_file(folder, {"<|x": 300, "<|x|>": 301}), "special tokens"),
     *(by_name(name) for name in names() if name != "tekken"),
     *OPTIONS,
     in_tiktoken("cl100k's", CL100K),

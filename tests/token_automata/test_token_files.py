@@ -47,21 +47,11 @@ def test_a_damaged_npz_is_refused_or_says_the_same(tmp_path_factory, data):
     assert found.identical(SPELLED)
 
 
-def test_nothing_is_unpickled(tmp_path):
-    opened = []
+class Trap:
+    """Whoever unpickles it ends the process."""
 
-    class Trap:
-        def __reduce__(self):
-            return (opened.append, (1,))
-
-    path = SPELLED.save(tmp_path / "a.npz")
-    with np.load(path) as content:
-        parts = dict(content)
-    np.savez(path, **{**parts, "symbols": np.array([Trap()], dtype=object)})
-    opened.clear()
-    with pytest.raises(MalformedAutomatonError):
-        TokenAutomaton.load(path)
-    assert not opened
+    def __reduce__(self):
+        return exec, ("raise SystemExit",)
 
 
 @pytest.mark.parametrize(
@@ -71,6 +61,7 @@ def test_nothing_is_unpickled(tmp_path):
         ({"accepting": [True]}, "4 offsets for 1 states"),
         ({"symbols": [1, 1.5, 2]}, "not an array of integers"),
         ({"ends": 7}, "no file of a token automaton"),
+        ({"symbols": np.array([Trap()])}, "no file of a token automaton"),
     ],
 )
 def test_a_file_that_is_wrong_says_what(tmp_path, change, message):
@@ -113,27 +104,24 @@ def test_one_arrow_for_the_ids_between_two_states():
     ]
     assert [node.accepting for node in drawing.nodes] == [False, False, True, False]
     assert [node.start for node in drawing.nodes] == [True, False, False, False]
-    assert drawing.caption == "4 states, 5 transitions"
-    assert not any(part.lit for part in (*drawing.nodes, *drawing.edges))
     assert repr(SMALL) == "TokenAutomaton(4 states, 5 transitions)"
 
 
 SAID = [
-    ([0, 2], [0, 1, 2], "the path is accepted", "accepted: 0 (a), 2 (\\n)"),
-    ([0], [0, 1], "the path ends too early",
+    ([0, 2], [0, 1, 2], "accepted: 0 (a), 2 (\\n)"),
+    ([0], [0, 1],
      "not accepted: the sequence ends too early; the shortest completion is 2 (\\n)"),
-    ([0, 3], [0, 1, 3], "the path cannot go on with 3 (\\xff) at position 1",
+    ([0, 3], [0, 1, 3],
      "not accepted: the sequence cannot go on with 3 (\\xff) at position 1; what can be read "
      "there: 2 (\\n); the shortest end: 2 (\\n)"),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("ids", "lit", "caption", "said"), SAID)
-def test_the_path_of_a_sequence_is_lit_and_explained(ids, lit, caption, said):
+@pytest.mark.parametrize(("ids", "lit", "said"), SAID)
+def test_the_path_of_a_sequence_is_lit_and_explained(ids, lit, said):
     drawing = SMALL.picture(ids).drawing
     assert [k for k, node in enumerate(drawing.nodes) if node.lit] == lit
     assert all({e.source, e.target} <= set(lit) for e in drawing.edges if e.lit)
-    assert drawing.caption.endswith(caption)
     assert str(SMALL.explain(ids)) == said
 
 
@@ -142,7 +130,6 @@ def test_a_large_automaton_is_summarised():
     big = TokenAutomaton.from_transitions(listed, 0, [40], spellings=SPELLINGS)
     drawing = big.picture().drawing
     assert [(node.label, node.note) for node in drawing.nodes] == [("0", "3 out"), ("1", "3 out")]
-    assert drawing.caption.startswith("41 states, 120 transitions; too large to draw")
     assert [e.lit for e in big.picture([0, 1, 2]).drawing.edges] == [True, True, True, False]
 
 
