@@ -101,7 +101,7 @@ alone = merge_tables().map(lambda table: small_tokenizer(table.vocabulary, table
 """What is in reach depends on the last id nearly everywhere."""
 
 
-@examples(50)
+@examples(30)
 @given(st.data(), bpe_tokenizers() | alone, st.booleans(), st.sampled_from(METHODS))
 def test_every_state_and_mask_of_random_tokenizers(data, tokenizer, linked, method):
     """Linked: the automaton is entered as it is met."""

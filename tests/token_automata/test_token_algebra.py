@@ -16,7 +16,7 @@ from bpe_automata._token_automata.automaton import TokenAutomaton
 from bpe_automata.errors import BudgetExceededError, EmptyLanguageError, InfiniteLanguageError
 
 
-@examples(80)
+@examples(40)
 @given(automata(), automata())
 def test_operations_are_those_on_sets(one, other):
     a, b = set(language_of(one)), set(language_of(other))
@@ -26,7 +26,7 @@ def test_operations_are_those_on_sets(one, other):
     assert set(language_of(one.complement())) == set(words()) - a
 
 
-@examples(80)
+@examples(40)
 @given(automata(), automata())
 def test_laws_of_languages(one, other):
     """On whole languages, not to a length."""
@@ -66,7 +66,7 @@ def test_operations_have_a_budget():
 # Trimmed, minimal and equal automata.
 
 
-@examples(80)
+@examples(40)
 @given(automata())
 def test_trimmed_is_the_same_language_with_relevant_states_only(automaton):
     trimmed = automaton.trimmed()
@@ -75,7 +75,7 @@ def test_trimmed_is_the_same_language_with_relevant_states_only(automaton):
     assert trimmed.n_states == max(1, int(automaton.relevant().sum()))
 
 
-@examples(80)
+@examples(40)
 @given(automata())
 def test_minimised_has_one_state_for_each_myhill_nerode_class(automaton):
     """Classes of prefixes by what can follow them, all of at most n symbols."""
@@ -86,7 +86,7 @@ def test_minimised_has_one_state_for_each_myhill_nerode_class(automaton):
     assert language_of(minimal) == language_of(automaton)
 
 
-@examples(80)
+@examples(40)
 @given(automaton_parts(), st.randoms(use_true_random=False))
 def test_equal_languages_give_equal_arrays(given_parts, rng):
     """The states renamed, one of them doubled: the same minimal automaton."""
@@ -102,7 +102,7 @@ def test_equal_languages_give_equal_arrays(given_parts, rng):
     assert one.minimised().identical(other.minimised())
 
 
-@examples(80)
+@examples(40)
 @given(automata(), automata())
 def test_a_counterexample_is_the_first_difference(one, other):
     """Automata of n and m states that differ do so on less than n + m symbols."""
@@ -133,14 +133,14 @@ class Chosen:
         return self.number
 
 
-@examples(80)
+@examples(40)
 @given(automaton_parts(nondeterministic=True))
 def test_determinised_with_moves_that_read_nothing(given_parts):
     automaton = TokenAutomaton.from_transitions(*given_parts, SYMBOLS, determinise=True)
     assert language_of(automaton) == language(*given_parts)
 
 
-@examples(80)
+@examples(40)
 @given(automaton_parts())
 def test_the_automaton_is_that_of_its_transitions(given_parts):
     automaton = TokenAutomaton.from_transitions(*given_parts, SYMBOLS)
@@ -155,7 +155,7 @@ def test_the_automaton_is_that_of_its_transitions(given_parts):
     assert not automaton.accepts([2**70])
 
 
-@examples(80)
+@examples(40)
 @given(automata())
 def test_counts_listings_and_whether_there_is_an_end(automaton):
     """A cycle on the way to acceptance of n states gives a sequence of n to 2n - 1 symbols."""
@@ -182,7 +182,7 @@ def test_counts_listings_and_whether_there_is_an_end(automaton):
             list(automaton.enumerate(limit=limit))
 
 
-@examples(80)
+@examples(40)
 @given(automata())
 def test_each_random_number_gives_another_sequence(automaton):
     """So samples are exactly uniform, the generator's numbers being so."""

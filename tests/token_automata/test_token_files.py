@@ -21,7 +21,7 @@ SPELLED = TokenAutomaton.from_transitions(
 )
 
 
-@examples(150)
+@examples(60)
 @given(automata(spelled=True))
 def test_there_and_back(tmp_path_factory, automaton):
     folder = tmp_path_factory.getbasetemp()
@@ -29,7 +29,7 @@ def test_there_and_back(tmp_path_factory, automaton):
         assert TokenAutomaton.load(made.save(folder / "a.npz")).identical(made)
 
 
-@examples(150)
+@examples(60)
 @given(st.data())
 def test_a_damaged_npz_is_refused_or_says_the_same(tmp_path_factory, data):
     """One bit changed, or cut short: never another automaton, never another error."""
@@ -133,7 +133,7 @@ def test_a_large_automaton_is_summarised():
     assert [e.lit for e in big.picture([0, 1, 2]).drawing.edges] == [True, True, True, False]
 
 
-@examples(80)
+@examples(40)
 @given(automata(), st.lists(st.sampled_from((3, 5, 8, 9)), max_size=4))
 def test_an_explanation_is_true(automaton, ids):
     found, walks = automaton.explain(ids), words(automaton.n_states)
