@@ -1,5 +1,5 @@
 """What tests of several folders share: how many examples a law is tried on, equality of automata,
-small tokenizer files, and the cases of the support matrix (`cases`).
+small tokenizer files, and the cases of the support matrix.
 """
 
 from __future__ import annotations

@@ -127,9 +127,9 @@ def gemma4_fields() -> Json:
     }
 
 
-def gguf_file(folder: Path, fields: Json, name: str = "x.gguf", weights: Any = None) -> Path:
+def gguf_file(folder: Path, fields: Json, weights: Any = None) -> Path:
     gguf = pytest.importorskip("gguf")
-    path = folder / name
+    path = folder / "x.gguf"
     writer = gguf.GGUFWriter(path, "llama")
     add = {list: writer.add_array, bool: writer.add_bool, int: writer.add_uint32}
     for field, value in fields.items():
@@ -174,17 +174,16 @@ def sentencepiece_file(folder: Path, pieces: list[Any] = PIECES, **changes: Any)
     return folder / "x.model", {}
 
 
+def gguf_of(fields: Callable[[], Json]) -> Callable[[Path], Written]:
+    return lambda folder: (gguf_file(folder, fields()), {})
+
+
 KINDS: dict[str, Callable[[Path], Written]] = {
     "json": json_file,
     "ranks": rank_file,
     "tekken": tekken_file,
     "sentencepiece": sentencepiece_file,
-    **{
-        f"gguf of {kind}": lambda folder, fields=fields: (gguf_file(folder, fields()), {})
-        for kind, fields in (
-            ("gpt2", gpt2_fields),
-            ("llama", llama_fields),
-            ("gemma4", gemma4_fields),
-        )
-    },
+    "gguf of gpt2": gguf_of(gpt2_fields),
+    "gguf of llama": gguf_of(llama_fields),
+    "gguf of gemma4": gguf_of(gemma4_fields),
 }
