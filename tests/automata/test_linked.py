@@ -1,8 +1,6 @@
 """Random networks of regexes: joined in one assembly they read what their ways read; linked out of
 parts they are that assembly."""
 
-from __future__ import annotations
-
 import pickle
 import random
 import re

@@ -1,7 +1,5 @@
 """Going back: to which id, what is banned there, and what is reported."""
 
-from __future__ import annotations
-
 import itertools
 from collections import Counter, defaultdict
 

@@ -2,8 +2,6 @@
 walked step by step, of finite languages and of infinite ones.
 """
 
-from __future__ import annotations
-
 import itertools
 import random
 import re

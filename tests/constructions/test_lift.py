@@ -1,8 +1,6 @@
 """The lift is right: { ids : bytes(ids) in L }, every mask against all ids; and the naive engine
 has the same masks."""
 
-from __future__ import annotations
-
 import re
 from contextlib import contextmanager
 

@@ -1,7 +1,5 @@
 """Vegas segments: what is put together of shared parts is what is built whole."""
 
-from __future__ import annotations
-
 import random
 
 import numpy as np

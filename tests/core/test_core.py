@@ -2,8 +2,6 @@
 automaton of canonical sequences; statuses are so by brute force; slices change nothing, nor do
 interruptions, nor whether an automaton is linked."""
 
-from __future__ import annotations
-
 import random
 
 import numpy as np

@@ -1,7 +1,5 @@
 """When BPE breaks a pair of ids, and the rectangles of broken pairs, against the definition."""
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import replace
 

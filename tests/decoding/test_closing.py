@@ -5,8 +5,6 @@ Three laws: a mask within a budget holds only ids after which a text can be comp
 every way along such masks an end is reached, none of them empty before; where many ids are left it
 is the plain mask. (What is left out of a mask near the end is measured, not tested.)"""
 
-from __future__ import annotations
-
 import json
 import random
 

@@ -3,8 +3,6 @@
 The continuations come from the explicit automaton, from `encode` of every text, and from the byte
 DFA's strings, never from the code under test."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st

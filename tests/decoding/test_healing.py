@@ -1,7 +1,5 @@
 """Prompts whose last ids would merge with the answer: healing."""
 
-from __future__ import annotations
-
 import pytest
 
 from bpe_automata import constrain, heal

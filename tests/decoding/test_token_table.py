@@ -1,7 +1,5 @@
 """Automata given by hand: the table, the matcher and a plain dict say the same."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

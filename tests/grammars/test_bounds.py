@@ -1,7 +1,5 @@
 """Hostile grammars, and what is counted before lark is given one."""
 
-from __future__ import annotations
-
 import re
 import sys
 

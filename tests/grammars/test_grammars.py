@@ -3,8 +3,6 @@
 JSON is what a tutorial of lark builds up (which is under the MIT licence), written anew.
 """
 
-from __future__ import annotations
-
 import itertools
 import random
 import sys

@@ -1,7 +1,5 @@
 """Tiny random models of transformers over the tokenizer of these tests, and batches."""
 
-from __future__ import annotations
-
 from contextlib import contextmanager
 
 import pytest

@@ -1,7 +1,5 @@
 """Packed masks on logits: the definition, and two ways that give the same bits."""
 
-from __future__ import annotations
-
 import importlib
 import importlib.util
 

@@ -5,8 +5,6 @@ was before: so no id that the constraint forbids is emitted, a text ends only wh
 and whatever is masked, no other logit changes.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

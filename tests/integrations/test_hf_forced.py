@@ -1,7 +1,5 @@
 """Decoding with forced ids draws what transformers draws without, in fewer passes."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 import transformers

@@ -1,7 +1,5 @@
 """`generate`: the ids are those of a matcher, with a safe end too; prompts of every kind."""
 
-from __future__ import annotations
-
 import pickle
 import re
 

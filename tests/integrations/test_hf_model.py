@@ -1,7 +1,5 @@
 """Models of transformers as functions of ids: equal to fresh passes, whatever was asked before."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

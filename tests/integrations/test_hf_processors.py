@@ -1,8 +1,6 @@
 """The processors of a constraint and of a token table answer the same calls in the same way, beams
 find the likeliest texts, and continuous batching is refused."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from hf_tiny import PROMPTS as TEXTS

@@ -3,8 +3,6 @@
 The last tests run llama-cpp-python 0.3.36 itself on SmolLM2, where it is installed.
 """
 
-from __future__ import annotations
-
 import logging
 import re
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """Outlines 1.3.3 with this package's masks, on a tiny random model of transformers."""
 
-from __future__ import annotations
-
 import re
 from typing import Literal
 

@@ -1,8 +1,6 @@
 """SGLang's grammar backend, beyond what holds for every host: requests that share, masks of the
 scheduler, text that is led, and what a client is told."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The article's own examples (Tran-Thien 2024), and its Algorithm 3 on the Mistral-7B table."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """DirectMerge of complete tokenizers, through marked text: the second, independent path."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,8 +1,6 @@
 """The strongest law: every mask at every prefix, end of sequence included, equals the trie of
 `encode(s)` over all strings s of a finite language."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

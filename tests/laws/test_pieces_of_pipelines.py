@@ -1,7 +1,5 @@
 """Single features of tokenizers, by small explicit examples, compared with `tokenizers` itself."""
 
-from __future__ import annotations
-
 import itertools
 
 import pytest

@@ -1,8 +1,6 @@
 """Whole random tokenizers, trained by `tokenizers`: each is refused with a typed error, or obeys
 every law. With --long at least 300 different ones obey them, otherwise 9."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 from hypothesis import HealthCheck, Phase, given, settings

@@ -6,8 +6,6 @@ by another that a cell is done, and on a loaded machine an output that came late
 cell that fails ends the program with its traceback.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from pathlib import Path

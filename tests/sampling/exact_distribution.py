@@ -1,8 +1,6 @@
 """Small models, and the exact distribution of what they write in a language, by trying all
 sequences."""
 
-from __future__ import annotations
-
 import re
 from itertools import product
 

@@ -1,8 +1,6 @@
 """Each sampler converges to the model's own distribution given the language, which is computed by
 trying all sequences."""
 
-from __future__ import annotations
-
 from collections import Counter
 from functools import cache
 from itertools import combinations, permutations

@@ -2,8 +2,6 @@
 compute what their docstrings say.
 """
 
-from __future__ import annotations
-
 import gzip
 from fractions import Fraction
 from math import log

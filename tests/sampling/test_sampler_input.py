@@ -1,8 +1,6 @@
 """Bad input to every sampler: typed errors, nothing changed; and what each of them gives where
 there is nothing to give."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import numpy as np

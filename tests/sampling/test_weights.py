@@ -1,7 +1,5 @@
 """Importance weights: the formulas, and that the mean weight is the mass of the language."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 

@@ -1,7 +1,5 @@
 """Languages of schemas without limits: nesting, counts, orders; threads, processes, budgets."""
 
-from __future__ import annotations
-
 import gc
 import json
 import pickle

@@ -1,7 +1,5 @@
 """The laws that hold for every tokenizer that is accepted, each as one function."""
 
-from __future__ import annotations
-
 import random
 from itertools import islice
 

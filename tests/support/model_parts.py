@@ -1,7 +1,5 @@
 """The BPE model, added tokens and decoder of a `tokenizer.json`, as cases of the matrix."""
 
-from __future__ import annotations
-
 import json
 
 import tokenizers

@@ -2,8 +2,6 @@
 prompts that end where the answer would merge with them, and the syntax of regexes.
 """
 
-from __future__ import annotations
-
 from itertools import product
 
 import pytest

@@ -3,8 +3,6 @@
 A split pattern is in the dialect of `tokenizers` (Oniguruma), and where it differs, of `tiktoken`.
 """
 
-from __future__ import annotations
-
 import struct
 
 from tokenizers import normalizers, pre_tokenizers

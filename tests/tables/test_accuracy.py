@@ -1,7 +1,5 @@
 """Function calls: what is right, as the checker of BFCL says too; where an answer ends."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections import defaultdict

@@ -1,8 +1,6 @@
 """The article's constructions on a tiny table: methods that agree, limits that are rows, and
 comparisons that can fail."""
 
-from __future__ import annotations
-
 from string import ascii_lowercase
 
 import pytest

@@ -1,7 +1,5 @@
 """Texts that a model writes under bans, searched by strings alone."""
 
-from __future__ import annotations
-
 import pandas as pd
 import pytest
 

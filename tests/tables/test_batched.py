@@ -1,7 +1,5 @@
 """Batches of texts are drawn as the library's own loops draw them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from support import tiny_llama

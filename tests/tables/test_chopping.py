@@ -1,7 +1,5 @@
 """The published heuristic that gives forced ids back, against trying every token."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 from support import examples

@@ -1,7 +1,5 @@
 """Engines make the masks that they should; rows end where their process does."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 

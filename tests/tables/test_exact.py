@@ -1,8 +1,6 @@
 """Distributions over answers on a small random model, against brute force: every tokenization, and
 every probability by a pass of its own. Samples and weighted populations follow them."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

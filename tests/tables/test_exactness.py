@@ -1,7 +1,5 @@
 """The exactness table finds an automaton that is wrong."""
 
-from __future__ import annotations
-
 import random
 
 import pytest

@@ -1,7 +1,5 @@
 """Forced tokens: counts against those by hand."""
 
-from __future__ import annotations
-
 import pytest
 
 from bpe_automata import compile_regex

@@ -1,7 +1,5 @@
 """Free draws: what ids are a draw of, and what the test of fit finds."""
 
-from __future__ import annotations
-
 import itertools
 from types import SimpleNamespace
 

@@ -1,8 +1,6 @@
 """Texts that a model wrote freely: what counts as canonical in them, how they are drawn, alone and
 beside canonical ones from the same random numbers, and their losses."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import numpy as np

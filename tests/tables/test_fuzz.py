@@ -1,7 +1,5 @@
 """The fuzzer runs, and finds a matcher that goes back by too few ids."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import Phase, settings
 from hypothesis.stateful import run_state_machine_as_test

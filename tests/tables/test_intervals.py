@@ -1,8 +1,6 @@
 """Intervals keep their promise: the sign test computed exactly, the bootstrap by its laws, that of
 crossed groups by all draws; a quantile is the smallest value that enough do not exceed."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The judge of schemas: drafts, formats, and patterns that Python's `re` reads as ECMA 262 does."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

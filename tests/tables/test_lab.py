@@ -1,8 +1,6 @@
 """The laboratory: it resumes; a cell that raises, dies or hangs is a row; artefacts measure and
 show; the numbers on the pages are those of the rows, and every page is linked."""
 
-from __future__ import annotations
-
 import json
 import re
 

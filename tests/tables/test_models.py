@@ -1,7 +1,5 @@
 """The packaged models have the logits that transformers makes of the same files."""
 
-from __future__ import annotations
-
 import pytest
 
 from bpe_automata.errors import MissingDependencyError

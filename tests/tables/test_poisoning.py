@@ -1,7 +1,5 @@
 """A mis-tokenized word: its other ids, the distributions after it, and what is said of them."""
 
-from __future__ import annotations
-
 import random
 from itertools import product
 

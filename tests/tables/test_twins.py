@@ -1,7 +1,5 @@
 """Twins: ids of BPE-dropout spell the same text, each merge left out as often as is said."""
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 

@@ -1,7 +1,5 @@
 """Union, intersection, difference, complement; determinisation."""
 
-from __future__ import annotations
-
 import random
 from itertools import islice
 

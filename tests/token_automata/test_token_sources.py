@@ -1,7 +1,5 @@
 """Automata from lists of transitions, from networkx, from interegular; arrays that are none."""
 
-from __future__ import annotations
-
 import json
 
 import networkx

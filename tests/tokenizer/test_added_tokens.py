@@ -1,7 +1,5 @@
 """Added tokens, which are cut out of the text before all else, in two passes, against `encode`."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import pytest

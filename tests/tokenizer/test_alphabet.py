@@ -2,8 +2,6 @@
 what the engines match at every code point.
 """
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

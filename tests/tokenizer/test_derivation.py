@@ -1,7 +1,5 @@
 """Derivations: BPE on a token's own bytes ends in that token, or the token appears in no output."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 from hypothesis import given
