@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from support import examples
-from support.steps import metaspace
+from support.drawn import PREFIXED
 
 from bpe_automata import compile_regex, constrain
 from bpe_automata._decoding.forced import forced_bytes
@@ -23,13 +23,6 @@ from bpe_automata.testing import bpe_tokenizers, finite_regexes, small_tokenizer
 from bpe_automata.testing._inputs import own_pieces
 
 METHODS = ("canonical", "lift")
-VOCABULARY = ["▁", *"abc\x02", "▁a", "ab", "▁ab", "▁▁"]
-MERGES = [("▁", "a"), ("a", "b"), ("▁a", "b"), ("▁", "▁")]
-PREFIXED = [
-    small_tokenizer(VOCABULARY, MERGES, metaspace(scheme, False), added)
-    for scheme in ("always", "first")
-    for added in ((), ("c",), ("<|",))
-]
 
 
 def finite(data, method, **options):

@@ -1,5 +1,5 @@
 """What random tests draw: automata as plain lists that say with dicts alone what is accepted, token
-automata whose language is found by walking over every sequence, and regexes."""
+automata whose language is found by walking over every sequence, and small tokenizers."""
 
 from __future__ import annotations
 
@@ -9,6 +9,17 @@ from itertools import product
 from hypothesis import strategies as st
 
 from bpe_automata import TokenAutomaton
+from bpe_automata.testing import small_tokenizer
+from support.steps import metaspace
+
+VOCABULARY = ["▁", *"abc\x02", "▁a", "ab", "▁ab", "▁▁"]
+MERGES = [("▁", "a"), ("a", "b"), ("▁a", "b"), ("▁", "▁")]
+# Tokenizers that put a space before the text, with an added token or without.
+PREFIXED = [
+    small_tokenizer(VOCABULARY, MERGES, metaspace(scheme, False), added)
+    for scheme in ("always", "first")
+    for added in ((), ("c",), ("<|",))
+]
 
 
 @dataclass(frozen=True)
