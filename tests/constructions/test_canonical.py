@@ -204,3 +204,19 @@ def test_random_tokenizers_and_cyclic_regexes(data, tokenizer):
         check(tokenizer, data.draw(cyclic_regexes(own_pieces(tokenizer))))
     except BudgetExceededError:
         return
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(
+    "regex", [r"\s+\S{1,2}(\n\s*)?", r"(é|日本|😀|\u0301)+", r"a(<\|im_end\|>)*b?"]
+)
+def test_many_steps_are_many_single_steps_on_smollm2(smollm2_tokenizer, method, regex):
+    engine = constrain(smollm2_tokenizer, regex, method=method).engine
+    rng, here = random.Random(0), engine.initial()
+    for _ in range(40):
+        tokens = np.setdiff1d(members(engine.mask(here)), engine.eos_ids)
+        after = engine.steps(here, tokens)
+        assert len(after) == len(tokens)
+        for k in rng.sample(range(len(tokens)), min(100, len(tokens))):
+            assert after[k] == engine.step(here, int(tokens[k]))
+        here = rng.choice(after) if after else engine.initial()

@@ -222,3 +222,21 @@ def test_what_is_asked_grows_with_the_text_and_not_with_its_square(smollm2_token
         assert matcher.is_accepting
         asked.append(count[0])
     assert asked[1] < 6 * asked[0]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_walks_in_smollm2_end_in_time(smollm2_tokenizer, method):
+    """Random ones, which turn for the end only when they have to."""
+    made = constrain(smollm2_tokenizer, r"(?s:.{5,20})", method)
+    needed = made.matcher().min_tokens_to_accept()
+    for budget in (needed, needed + 5, 400):
+        matcher, rng = made.within(budget).matcher(), np.random.default_rng(budget)
+        while len(ids := np.setdiff1d(matcher.allowed_ids(), made.eos_ids)):
+            matcher.advance(int(rng.choice(ids)))
+        assert matcher.is_accepting
+        assert len(matcher.ids) <= budget
+        text = smollm2_tokenizer.decode(matcher.ids)
+        assert made.dfa.accepts(text.encode())
+        assert method == "lift" or smollm2_tokenizer.encode(text) == list(matcher.ids)
+    with pytest.raises(BudgetTooSmallError):
+        made.within(needed - 1).matcher()

@@ -90,6 +90,8 @@ def test_a_budget_too_small_is_refused_before_the_model_is_asked():
         {"return_dict_in_generate": True},
         {"max_length": 9},
         {"max_new_tokens": 0},
+        {"eos_token_id": 0},
+        {"num_return_sequences": 2},
         {"attention_mask": torch.ones(1, 3)},
         {"inputs_embeds": torch.ones(1, 3, 16)},
     ],

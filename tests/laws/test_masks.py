@@ -112,3 +112,8 @@ def test_no_text_goes_on_inside_a_character():
     assert canonical_trie(tokenizer, ["", "a"], whole) == {(): {None, 0}, (0,): {None}}
     with pytest.raises(PromptError):
         constrain(tokenizer, "a?").matcher(whole[:2])
+
+
+def test_a_language_of_missing_bytes_is_empty(smollm2_tokenizer):
+    with pytest.raises(EmptyLanguageError):
+        constrain(smollm2_tokenizer, r"a\x04").matcher()

@@ -48,7 +48,7 @@ def check(tokenizer, data, done):
 
 def test_trained_tokenizers_are_refused_or_obey_every_law(request):
     n = 1200 if request.config.getoption("--long") else 36
-    obedient, done = set[str](), Counter[str]()
+    obedient, pipelines, done = set[str](), set[str](), Counter[str]()
 
     # A tokenizer takes minutes to shrink; the failing one is small as it is.
     phases = (Phase.explicit, Phase.reuse, Phase.generate)
@@ -58,7 +58,11 @@ def test_trained_tokenizers_are_refused_or_obey_every_law(request):
     def law(data, tokenizer):
         check(tokenizer, data, done)
         obedient.add(tokenizer.fingerprint)
+        of = tokenizer.description
+        kinds = [normalizer.kind for normalizer in of.normalizers]
+        pipelines.add(repr([kinds, of.splitters, of.prefix, of.byte_level]))
 
     law()
     assert len(obedient) >= n // 4  # the first ones are much alike
+    assert len(pipelines) >= n // 12
     assert all(done.values())

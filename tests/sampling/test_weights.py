@@ -154,3 +154,13 @@ def test_nothing_without_weight_is_chosen(weights, scheme, u):
     counts = copies(weights, scheme, Fixed(u))
     assert counts.sum() == len(weights)
     assert not counts[np.array(weights) == 0].any()
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_copies_are_as_many_as_weights_say(scheme):
+    weights, rng = [5, 0, 1, 3, 0], np.random.default_rng(8)
+    counts = np.array([copies(weights, scheme, rng) for _ in range(4000)])
+    error = counts.std(axis=0) / np.sqrt(len(counts))
+    expected = len(weights) * np.array(weights) / sum(weights)
+    assert (np.abs(counts.mean(axis=0) - expected) <= 4.5 * error).all()
+    assert error[0] > 0

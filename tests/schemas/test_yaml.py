@@ -228,3 +228,12 @@ def test_the_names_that_are_written_of_all(name):
     keys = YamlStyle().keys(all_texts())
     assert keys.accepts(f"{spelled(name)}:".encode()) == (name in WRITTEN_NAMES)
     assert yaml.safe_load(f"{spelled(name)}: 1\n") == {name: 1}
+
+
+@pytest.mark.parametrize("text", [*"ynYN", "1e3", "08", "0o17", "+.5", "1e-5", "._", "-0x_"])
+def test_what_another_yaml_would_resolve_is_quoted(text):
+    found = yaml_schema({"enum": [text, "a"]})
+    assert sorted(found.strings(9)) == sorted((f'"{text}"\n'.encode(), b"a\n"))
+    key = yaml_schema({"properties": {text: {"const": text}}, "required": [text]})
+    assert key.accepts(f'"{text}": "{text}"\n'.encode())
+    assert not key.accepts(f'{text}: "{text}"\n'.encode())

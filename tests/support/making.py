@@ -242,7 +242,7 @@ def refused(
     error: type[BpeAutomataError] = UnsupportedTokenizerError,
 ) -> Case:
     """`act(folder)` ends with an error that says which component it is, and what about it;
-    `read(folder)`, the same without it, does not."""
+    `read(folder)`, the same without it where it is given, does not."""
 
     def check(folder: Path) -> None:
         read(folder)

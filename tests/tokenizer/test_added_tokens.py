@@ -62,3 +62,13 @@ def test_tables_of_too_many_added_tokens_are_a_typed_error(normalized):
     tokenizer = small_tokenizer(table, (), byte_level(), added, normalizer=nfc)
     with spending(Budget(max_bytes=500_000)), pytest.raises(BudgetExceededError, match="bytes"):
         canonical_automaton(tokenizer)
+
+
+@pytest.mark.parametrize("flag", ["single_word", "lstrip", "rstrip"])
+def test_what_the_first_pass_cuts_out_ends_the_text_of_the_second(flag):
+    """`ab` before `<x>` is a single word. Every short sequence is tried."""
+    second = added_token("ab", normalized=True, **{flag: True})
+    tokenizer = small_tokenizer("ab ", added=[added_token("<x>"), second])
+    for n in range(5):
+        every = list(product(range(tokenizer.n_ids), repeat=n))
+        accepted_iff_encode_gives_the_ids_back(tokenizer, every)
