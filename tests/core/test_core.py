@@ -15,7 +15,7 @@ from bpe_automata import compile_regex, link_regex
 from bpe_automata._constructions.cartesian_merge import CartesianMerge
 from bpe_automata._core import product, reader, slices
 from bpe_automata._core.canonical import CanonicalState
-from bpe_automata._core.steps import ALIVE, DEAD, NO_TOKEN, PARTLY
+from bpe_automata._core.steps import ALIVE, DEAD, MET, NO_TOKEN, PARTLY, STATUS
 from bpe_automata._kernels.bits import members
 from bpe_automata._tokenizer.description import Prefix
 from bpe_automata.errors import BudgetExceededError
@@ -100,7 +100,7 @@ class Plain:
 
 
 def test_masks_and_statuses_are_those_of_a_plain_search():
-    compared, statuses = [0], {ALIVE: 0, DEAD: 0, PARTLY: 0}
+    compared, asked, statuses = [0], [0], {ALIVE: 0, DEAD: 0, PARTLY: 0}
 
     @examples(40)
     @given(st.data(), bpe_tokenizers(), st.integers(0, 100))
@@ -124,7 +124,9 @@ def test_masks_and_statuses_are_those_of_a_plain_search():
                 token = rng.choice(ids)
                 state, here = engine.step(state, token), plain.after[here][token]
             known = engine.product.statuses()
-            lasts = [NO_TOKEN, *range(0, tokenizer.n_ids, 3)]
+            numbers = np.flatnonzero(engine.product._memo[MET][:, STATUS])
+            own = np.flatnonzero(engine.product.tables.reachable)
+            lasts = [NO_TOKEN, *own.tolist()]
             starts = {c: [(c[0], CanonicalState(*c[1:], last)) for last in lasts] for c in known}
             plain = Plain(engine, [start for some in starts.values() for start in some])
         except BudgetExceededError:
@@ -134,9 +136,16 @@ def test_masks_and_statuses_are_those_of_a_plain_search():
             assert all(live) or status != ALIVE
             assert not any(live) or status != DEAD
             statuses[status] += 1
+        partly = [k for k, status in enumerate(known.values()) if status == PARTLY]
+        for c, configuration in zip(numbers[partly], np.array(list(known))[partly], strict=True):
+            found = engine.product.settled(own, np.full(len(own), c), 1000)
+            live = [start in plain.live for start in starts[tuple(configuration.tolist())][1:]]
+            assert found.tolist() == [1 if one else -1 for one in live]
+            asked[0] += len(own)
 
     law()
     assert compared[0] > 40
+    assert asked[0] > 100
     assert min(statuses[ALIVE], statuses[PARTLY]) > 5
 
 
