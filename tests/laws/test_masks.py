@@ -117,3 +117,11 @@ def test_no_text_goes_on_inside_a_character():
 def test_a_language_of_missing_bytes_is_empty(smollm2_tokenizer):
     with pytest.raises(EmptyLanguageError):
         constrain(smollm2_tokenizer, r"a\x04").matcher()
+
+
+def test_an_added_token_may_come_where_no_character_may(smollm2_tokenizer):
+    """Two spaces are one pretoken only where the text ends behind them."""
+    matcher = constrain(smollm2_tokenizer, "  <repo_name>", added_tokens=True).matcher()
+    for token in smollm2_tokenizer.encode("  <repo_name>"):
+        assert matcher.allowed_ids().tolist() == [token]
+        matcher.advance(token)
