@@ -275,8 +275,7 @@ def figure(rows: pd.DataFrame) -> show.Figure:
     axes[0][0].legend(fontsize=8, frameon=False, ncols=4, loc="upper left")
     return show.Figure(
         canvas,
-        "Any mask makes more function calls right; in compact JSON the canonical one costs SmolLM2 "
-        "most of them, though nearly all end",
+        "How many function calls are right, by method, style of JSON and how ids are taken",
         f"{sizes(rows)} of BFCL. Solid: right answers, with 95 % intervals "
         "by drawing requests again; pale: finished, but wrong; above: cut off.",
     )
