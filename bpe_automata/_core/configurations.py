@@ -8,7 +8,7 @@ from bpe_automata._core.pairs import forbid, is_empty, keep
 from bpe_automata._core.steps import BEGINNING, DETOUR, KEY, OPEN, Arrays, Int
 from bpe_automata._kernels import inlined, inner, jit
 from bpe_automata._kernels.geometry import POSITION
-from bpe_automata._kernels.hashing import slot_of
+from bpe_automata._kernels.numba_hashing import slot_of
 
 # Of `memo.met`: no id is known to be live; every id that BPE makes is; every id is, and so it is
 # where there is no last one. Else the row of those that are not known to be.

@@ -39,7 +39,7 @@ from bpe_automata._core.steps import (
 )
 from bpe_automata._core.tokens import read_tokens
 from bpe_automata._kernels import inlined, inner, jit
-from bpe_automata._kernels.hashing import slot_of
+from bpe_automata._kernels.numba_hashing import slot_of
 
 
 @inlined

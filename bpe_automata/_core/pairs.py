@@ -18,7 +18,7 @@ from bpe_automata._kernels.geometry import (
     RANK,
     RIGHT,
 )
-from bpe_automata._kernels.hashing import slot_of
+from bpe_automata._kernels.numba_hashing import slot_of
 
 
 @inlined

@@ -53,7 +53,7 @@ from bpe_automata._core.steps import (
 from bpe_automata._core.tables import NO_ADDED, SCRATCH, Arrays, TokenizerTables, fixed
 from bpe_automata._kernels.bits import set_bits
 from bpe_automata._kernels.geometry import POSITION
-from bpe_automata._kernels.hashing import with_room
+from bpe_automata._kernels.numba_hashing import with_room
 from bpe_automata._limits import untouched
 from bpe_automata._sharing import BoundedMemo, locked
 

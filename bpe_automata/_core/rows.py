@@ -27,7 +27,7 @@ from bpe_automata._core.steps import (
 from bpe_automata._core.tokens import added_steps, read_these, read_tokens
 from bpe_automata._kernels import jit
 from bpe_automata._kernels.geometry import RIGHT, clear_intervals
-from bpe_automata._kernels.hashing import slot_of
+from bpe_automata._kernels.numba_hashing import slot_of
 
 
 @jit

@@ -53,7 +53,7 @@ from bpe_automata._core.steps import (
 from bpe_automata._core.tokens import added_steps, read_tokens
 from bpe_automata._kernels import inlined, inner, jit
 from bpe_automata._kernels.geometry import POSITION
-from bpe_automata._kernels.hashing import slot_of, spread
+from bpe_automata._kernels.numba_hashing import slot_of, spread
 from bpe_automata._kernels.links import known_step
 
 SHORT = 3  # bytes of the ids that are looked at first

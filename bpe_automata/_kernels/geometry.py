@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from bpe_automata._kernels import jit
-from bpe_automata._kernels.hashing import look_up
+from bpe_automata._kernels.numba_hashing import look_up
 
 FOREVER = 2**31 - 1
 

@@ -1,0 +1,19 @@
+# An end to kernels that may be long: for Ctrl-C, and where the time is up. Such a kernel counts down
+# from 0 in its outer loops: `poll(&left)`.
+
+from libc.stdint cimport int64_t
+
+cdef enum:
+    POLLS = 20000  # between two looks at the clock: some milliseconds
+
+
+cdef int look() except -1 with gil
+
+
+cdef inline int poll(int64_t* left) except -1 nogil:
+    """Raises BudgetExceededError, and what a signal's handler raises: KeyboardInterrupt."""
+    left[0] -= 1
+    if left[0] > 0:
+        return 0
+    left[0] = POLLS
+    return look()

@@ -1,0 +1,12 @@
+# cython: language_level=3
+"""What long kernels ask now and then: see `watch.pxd`."""
+
+from cpython.exc cimport PyErr_CheckSignals
+
+from bpe_automata._budget import check
+
+
+cdef int look() except -1 with gil:
+    PyErr_CheckSignals()
+    check()
+    return 0
