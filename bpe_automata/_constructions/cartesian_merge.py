@@ -25,10 +25,9 @@ import numpy as np
 from bpe_automata._automata.linked import ByteAutomaton
 from bpe_automata._budget import Budget, spent
 from bpe_automata._core.canonical import CanonicalAutomaton, CanonicalState, canonical_automaton
-from bpe_automata._core.hypotheses import NONE
 from bpe_automata._core.prefixed import prefixed
 from bpe_automata._core.product import Product
-from bpe_automata._core.steps import BEGINNING, NO_TOKEN
+from bpe_automata._core.arrays import BEGINNING, NO_SET, NO_TOKEN
 from bpe_automata._core.tables import TokenizerTables, added_arrays
 from bpe_automata._kernels.bits import contained, has
 from bpe_automata._sharing import BoundedMemo, Immutable
@@ -147,7 +146,7 @@ class CartesianMerge(Immutable):
         is_free, is_bound = self.product.row(*state[:3]).holds(token)
         free, bound = canonical.sets.successors(state.hypotheses)
         token_class = canonical.actions.of_token[token]
-        number = int(free[token_class]) if is_free else NONE
+        number = int(free[token_class]) if is_free else NO_SET
         if is_bound and canonical.allowed(state.last, token):
             number = canonical.sets.union(number, int(bound[token_class]))
         text = canonical.text_after(state.text, state.hypotheses, token)
@@ -170,8 +169,8 @@ class CartesianMerge(Immutable):
         bound_bits = self.followers(state, bound_bits)
         free, bound = canonical.sets.successors(state.hypotheses)
         classes = canonical.actions.of_token[tokens]
-        by_free = np.where(contained(free_bits, tokens), free[classes], NONE).astype(np.int64)
-        by_bound = np.where(contained(bound_bits, tokens), bound[classes], NONE).astype(np.int64)
+        by_free = np.where(contained(free_bits, tokens), free[classes], NO_SET).astype(np.int64)
+        by_bound = np.where(contained(bound_bits, tokens), bound[classes], NO_SET).astype(np.int64)
         pairs, which = np.unique((by_free + 1) << 32 | (by_bound + 1), return_inverse=True)
         low = (1 << 32) - 1
         union = canonical.sets.union

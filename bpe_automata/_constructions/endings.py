@@ -29,8 +29,8 @@ import numpy as np
 from bpe_automata._automata.linked import LinkedDFA
 from bpe_automata._automata.parts import PLAIN
 from bpe_automata._budget import check, spent
-from bpe_automata._core.endings import furthest
-from bpe_automata._core.steps import NO_TOKEN
+from bpe_automata._core.tokens import furthest
+from bpe_automata._core.arrays import NO_TOKEN
 from bpe_automata._core.tables import fixed
 from bpe_automata._kernels.bits import contained, members, packed, set_bits
 from bpe_automata._limits import untouched
@@ -85,7 +85,6 @@ class Endings:
         self.dfa, self.budget, self.lock = engine.dfa, engine.budget, Lock()
         self._linked = isinstance(self.dfa, LinkedDFA)
         self._far = self.dfa.far
-        self._kernel = *fixed(*self.dfa.steps), *fixed(self._far)
         # One more: before an added token the space that a piece begins with may be left out.
         self._longest = 1 + max(map(len, engine.tokenizer.spellings))
         for name, size in _ENTRY_BYTES.items():
@@ -209,8 +208,9 @@ class Endings:
     def _furthest(self, q: int, detour: int) -> int:
         """Bytes to acceptance at most, from states that an id can lead to; where these are many,
         from all that are written down."""
-        *steps, far = self._kernel
-        found = int(furthest(q, self._longest + detour + _SLACK, tuple(steps), far, self._seen))
+        trans, _, behind = self.dfa.steps
+        depth = self._longest + detour + _SLACK
+        found = int(furthest(q, depth, trans, behind, self._far, self._seen))
         if found < 0:
             n = self.dfa.n_written if self._linked else self.dfa.n_states
             found = int(self._far[:n].max(where=self._far[:n] < _TOO_FAR, initial=0))
@@ -248,7 +248,7 @@ class Endings:
         return found
 
     def grouped(self, ids: np.ndarray, after: np.ndarray) -> Leads:
-        """after: int64 [2, n], keys in one word (see `_core.configurations`), -1 for none."""
+        """after: int64 [2, n], keys in one word (see `_core.status`), -1 for none."""
         order = after.reshape(-1).argsort()[(after < 0).sum() :]
         in_order = after.reshape(-1)[order]
         first = np.flatnonzero(np.diff(in_order, prepend=-1))

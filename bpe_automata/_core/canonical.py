@@ -16,9 +16,8 @@ import numpy as np
 
 from bpe_automata._budget import READING, Budget, check, spending
 from bpe_automata._core.geometry import Geometry
-from bpe_automata._core.hypotheses import NONE
 from bpe_automata._core.sets import HypothesisSets
-from bpe_automata._core.steps import BEGINNING, NO_TOKEN
+from bpe_automata._core.arrays import BEGINNING, NO_SET, NO_TOKEN
 from bpe_automata._core.stored import Parts, cached
 from bpe_automata._core.token_actions import (
     TokenActions,
@@ -93,9 +92,9 @@ class CanonicalAutomaton(Immutable):
         free, bound = self.sets.successors(state.hypotheses)
         token_class = self.actions.of_token[token]
         after = int(free[token_class])
-        if bound[token_class] != NONE and self.allowed(state.last, token):
+        if bound[token_class] != NO_SET and self.allowed(state.last, token):
             after = self.sets.union(after, int(bound[token_class]))
-        return None if after == NONE else CanonicalState(text, after, token)
+        return None if after == NO_SET else CanonicalState(text, after, token)
 
     def _step_added(self, state: CanonicalState, number: int) -> CanonicalState | None:
         text = self.pipeline.text

@@ -17,15 +17,8 @@ from typing import NamedTuple
 import numpy as np
 
 from bpe_automata._budget import check
-from bpe_automata._kernels.geometry import (
-    BIRTH,
-    LEFT,
-    MERGES,
-    POSITION,
-    RIGHT,
-    breaking_merge,
-    clear_intervals,
-)
+from bpe_automata._core.arrays import Pairs
+from bpe_automata._core.pairs import breaking_merge, clear_after, clear_before
 from bpe_automata._kernels.hashing import build_table
 from bpe_automata._tokenizer.derivation import Derivation, bpe
 from bpe_automata.errors import ImproperMergeTableError
@@ -210,8 +203,7 @@ class Geometry:
     them come the pairs that only trying shows to be broken, as if they were merges of two tokens
     that nothing uses up, with rectangles of one pair. slots, values: hash table of all these, from
     left * n_ids + right to their number; ordered: see `ties.Ties`. `tables` holds all of them.
-    before, after: ids, merges and order, as `_kernels.geometry.clear_intervals` takes them, of what
-    may not come before an id and of what may not follow it.
+    before, after: `Pairs`, of what may not come before an id and of what may not follow it.
     """
 
     def __init__(self, derivation: Derivation, tables: Tables | None = None) -> None:
@@ -223,8 +215,9 @@ class Geometry:
         self.slots, self.values = self.tables.slots, self.tables.values
         self.rows, self.columns = self.tables.rows, self.tables.columns
         self.ordered = self.tables.ordered
-        self.before = _beside(derivation, self.columns, self.rows)
-        self.after = _beside(derivation, self.rows, self.columns)
+        table = self.slots, self.values
+        self.before = Pairs(*_beside(derivation, self.columns, self.rows), *table)
+        self.after = Pairs(*_beside(derivation, self.rows, self.columns))
 
     @property
     def n_words(self) -> int:
@@ -232,11 +225,11 @@ class Geometry:
 
     def clear_followers(self, token: int, bits: np.ndarray) -> None:
         """Clear in `bits` (int32 [n_words], packed by id) what may not follow `token`."""
-        clear_intervals(token, RIGHT, 0, *self.after, bits)
+        clear_after(token, self.after, bits)
 
     def clear_predecessors(self, token: int, bits: np.ndarray) -> None:
         """Clear in `bits` (int32 [n_words], packed by id) what may not come before `token`."""
-        clear_intervals(token, LEFT, 1, *self.before, bits)
+        clear_before(token, self.before, bits)
 
     def breaking_merge(self, left: int, right: int) -> int:
         """The rank of the first merge that breaks the pair, -1 if it is canonical."""
@@ -276,14 +269,12 @@ def _table(
 def _beside(
     derivation: Derivation, here: Side, there: Side
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    n, merges = len(derivation.birth), here.merges
-    ids = np.zeros((n + 1, 5), np.int32)
+    """ids, merges and order of `Pairs`."""
     columns = there.position, derivation.birth, derivation.left, derivation.right
-    for number, column in zip((POSITION, BIRTH, LEFT, RIGHT), columns, strict=True):
-        ids[:n, number] = column
-    ids[:, MERGES] = here.by_part
+    ids = np.stack([*(np.append(column, 0) for column in columns), here.by_part], axis=1)
+    merges = here.merges
     beside = np.stack([merges, there.low[merges], there.high[merges]], axis=1)
-    return ids, beside.astype(np.int32), there.order
+    return ids.astype(np.int32), beside.astype(np.int32), there.order
 
 
 def _side(

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bpe_automata._core.endings import may_follow_any
+from bpe_automata._core.pairs import may_follow_any
 
 Tables = Any  # a `tables.TokenizerTables`, which has these and finds them here
 
@@ -50,7 +50,8 @@ class Characters:
     that are nothing but the last bytes of a character."""
 
     def __init__(self, tables: Tables) -> None:
-        (coarse, steady), (start, data) = tables.chars[0].T, tables.trie[1:]
+        coarse, steady = tables.chars[0].T
+        start, data = tables.trie.start_array, tables.trie.data_array
         self._tables, self._kind = tables, np.where(steady == 1, coarse, -1)
         self._tokens = tables.chars[4].astype(np.int64)
         self._spelled = [data[start[t] : start[t + 1]].tolist() for t in self._tokens]

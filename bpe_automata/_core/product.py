@@ -10,50 +10,35 @@ import numpy as np
 from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._automata.linked import ByteAutomaton, LinkedDFA
 from bpe_automata._budget import check
-from bpe_automata._core.configurations import EVERY_ID, EVERY_MADE, NONE_KNOWN
-from bpe_automata._core.every_id import live_at
-from bpe_automata._core.reader import Reader
-from bpe_automata._core.regions import region
-from bpe_automata._core.rows import compose, judge, read_row
-from bpe_automata._core.search import search_each
-from bpe_automata._core.slices import MOST_FEW, Slice
-from bpe_automata._core.status import B
-from bpe_automata._core.steps import (
-    COUNTS,
+from bpe_automata._core.arrays import (
     DONE,
-    FAILED,
-    FOUND,
-    HINTS,
-    KEY,
-    KLASS,
-    LISTED,
+    EVERY_ID,
+    EVERY_MADE,
     MET,
-    N_FAILED,
-    NEED,
     NEED_CONFIGURATIONS,
+    NEED_ROOM,
     NEED_ROWS,
     NEED_SEARCH,
     NEED_SET,
     NEED_STEPS,
     NEED_TIME,
     NEED_VISITED,
-    OPEN,
-    OUT,
-    PAIRS,
+    NONE_KNOWN,
     PARTLY,
-    ROWS,
-    SKIP,
-    SLOTS,
-    STATUS,
-    TOKEN,
-    VALUES,
-    WANTED,
     WITHIN,
+    B,
+    Room,
+    Trie,
+    Work,
 )
-from bpe_automata._core.tables import NO_ADDED, SCRATCH, Arrays, TokenizerTables, fixed
+from bpe_automata._core.reader import Reader
+from bpe_automata._core.regions import region
+from bpe_automata._core.rows import compose, judge, live_at, read_row
+from bpe_automata._core.search import search_each
+from bpe_automata._core.slices import MOST_FEW, Slice
+from bpe_automata._core.tables import NO_ADDED, ROOMS, Arrays, TokenizerTables
 from bpe_automata._kernels.bits import set_bits
-from bpe_automata._kernels.geometry import POSITION
-from bpe_automata._kernels.numba_hashing import with_room
+from bpe_automata._kernels.hashing import lengthened, with_room
 from bpe_automata._limits import untouched
 from bpe_automata._sharing import BoundedMemo, locked
 
@@ -94,61 +79,62 @@ class Product(Reader):
         dfa: ByteAutomaton,
         added: Arrays,
         *,
+        text: Arrays | None = None,
         good: np.ndarray | None = None,
         ends: bool = True,
         sliced: bool = True,
     ) -> None:
-        """added: see `tokens.added_steps`. good: uint8 [n_states], the states known to lead to
-        acceptance by steady atoms; by default found along shortest texts. ends: False where no
-        state is to count as accepting. sliced: False where wide states are read in full."""
+        """added: see `Work`. text: `tables.text`, or another text automaton over the same atoms.
+        good: uint8 [n_states], the states known to lead to acceptance by steady atoms; by default
+        found along shortest texts. ends: False where no state is to count as accepting. sliced:
+        False where wide states are read in full."""
         n, shape = dfa.n_states, (dfa.n_states, 3, len(tables.chars[2]))
         made = untouched((n, np.uint8), (shape, np.uint64), (n, np.bool_), (n, np.uint8))
-        known, looks, never, unknown = made
-        far = dfa.far
+        known, self._looks, never, unknown = made
         if good is None:
             good = dfa.plain.view(np.uint8) if isinstance(dfa, LinkedDFA) else unknown
-        accepting, far = fixed(dfa.accepting if ends else never, far)
-        super().__init__(tables, dfa, tables.chars, (accepting, good, known, looks, far))
-        self.added, self._sliced = added, sliced
-        self._memo = self._empty_memo()
-        self._visited = self._visited_with(1024)
+        accepting = dfa.accepting if ends else never
+        super().__init__(tables, dfa)
+        states, trie, pairs = (accepting, good, known, self._looks, dfa.far), tables.trie, tables.pairs
+        given = text or tables.text, tables.chars, states, trie, pairs, added, tables.deepest
+        self.base = self._work = Work(dfa.steps, *given)
+        self._room_for = len(trie.nodes_array) + len(added[4]) + 1, tables.deepest
+        self._counts, self._sliced = np.zeros(3, np.int64), sliced
+        self._work.remember(self._counts, np.full(len(tables.text[0]), -1, np.int32))
+        self._table, self._met = (np.empty(0, np.int64), np.empty(0, np.int32)), np.empty(0, MET)
+        self._set_met(_ROOM)
+        self._set_rows(np.zeros((64, -(-len(tables.order) // 64)), np.uint64))
+        self._set_failed(np.full(_ROOM, -1, np.int64))
+        self._sets: Arrays = ()
         self._rows: BoundedMemo[tuple[int, int, int], Row] = BoundedMemo(4096)
         self._live: BoundedMemo[tuple[int, Slice, bytes], bool] = BoundedMemo(200)
 
-    def _empty_memo(self) -> tuple[Any, ...]:
-        """`memo` of the kernels: slots, values, met, counts, rows, hints."""
-        slots, n_words = 4 * _ROOM, -(-len(self.tables.pairs[2]) // 64)
-        met = np.zeros((_ROOM, 4), np.int64)
-        met[:, OPEN] = NONE_KNOWN
-        return (
-            np.full(slots, -1, np.int64),
-            np.zeros(slots, np.int32),
-            met,
-            np.zeros(3, np.int64),
-            np.zeros((64, n_words), np.uint64),
-            np.full(len(self.text[0]), -1, np.int32),
-        )
+    def _set_met(self, room: int) -> None:
+        """Make room for so many configurations, a power of two."""
+        met = np.zeros(room, MET)
+        met["open"] = NONE_KNOWN
+        met[: len(self._met)] = self._met
+        self._table, self._met = with_room(*self._table, 2 * room), met
+        self._work.remember_met(*self._table, met)
 
-    def _visited_with(self, room: int) -> tuple[Any, ...]:
-        slots = 4 * room  # room is a power of two, as slots are found by a mask
-        return (
-            np.full(slots, -1, np.int64),
-            np.zeros(1, np.int64),
-            np.zeros(slots, np.int64),
-            np.zeros(slots, np.int64),
-            np.zeros(room, np.int64),
-            np.zeros(2, np.int64),
-        )
+    def _set_rows(self, rows: np.ndarray) -> None:
+        self._ids_left = rows
+        self._work.remember_rows(rows)
 
-    def _kit(self) -> tuple[Any, ...]:
-        t = self.tables
-        base = self.steps, self.text, self.chars, self.states
-        return base, t.sets.current(), t.trie, self.added, t.pairs
+    def _set_failed(self, failed: np.ndarray) -> None:
+        self._failed = failed
+        n_failed = int((failed >= 0).sum())
+        self._work.remember_visited(failed, n_failed, np.zeros((3, len(failed)), np.int64))
 
-    def _scratch(self) -> tuple[Any, ...]:
-        t, n_words = self.tables, self._memo[ROWS].shape[1]
-        n = len(t.trie[0]) + len(self.added[4]) + 1
-        return SCRATCH.of(n, t.deepest, n_words, t.n_ids)
+    def _emptied(self) -> Room:
+        """Room for a kernel; and what is known of hypothesis sets by now is at hand."""
+        sets = self.tables.sets.current()
+        if sets is not self._sets:
+            self._sets = sets
+            self._work.know_sets(*sets)
+        room = ROOMS.of(*self._room_for, self._ids_left.shape[1])
+        room.empty()
+        return room
 
     # ---------------------------------------------------------------- rows
 
@@ -173,7 +159,7 @@ class Product(Reader):
                 packed, few, part = taken
         return self.read_part(q, a, H, packed, part, few)
 
-    def _taken(self, q: int, a: int, H: int) -> tuple[np.ndarray, np.ndarray, Arrays] | None:
+    def _taken(self, q: int, a: int, H: int) -> tuple[np.ndarray, np.ndarray, Trie] | None:
         """What a slice says of a row: (`Row.packed`, ids that are to be read one by one, the trie
         of the others)."""
         found = self.slice_of(q)
@@ -198,8 +184,7 @@ class Product(Reader):
         key = q, slice_, needs.tobytes()
         found = self._live.get(key)
         if found is None:
-            base = self.steps, self.tables.text, self.chars, self.states
-            given = q, slice_.K, slice_.wide, self.tables.kinds, length, base
+            given = q, slice_.K, slice_.wide, self.tables.kinds, length, self.base
             states = self._written(region, *given)
             found = len(states) > 0 and bool(self.ask(live_at, states, needs))
             self._live.put(key, found)
@@ -208,24 +193,22 @@ class Product(Reader):
     @locked
     def ask(self, kernel: Any, *arguments: Any) -> Any:
         """Call a kernel that returns (code, answer) until it is done, and give it what it lacks.
-        It takes `arguments`, and behind them `work`."""
-        quota, budget = np.array([_QUOTA]), _QUOTA
+        It takes `arguments`, and behind them the `Work` and a `Room`."""
+        budget = _QUOTA
         while True:
-            room = self._emptied()
-            given = self._memo, self._kit(), room, self._visited, self.tables.deepest, quota
-            code, answer = kernel(*arguments, given)
+            room, self._work.quota = self._emptied(), budget
+            code, answer = kernel(*arguments, self._work, room)
             if code == DONE:
                 return answer
             check()
             budget = 2 * budget if code == NEED_TIME else budget
-            quota[0] = budget
             self._give(code, room)
 
     # ---------------------------------------------------------------- of a loop: see `slices`
 
     def judged(self, rows: np.ndarray, H: int) -> np.ndarray:
         """int64 [2, n]: the configurations that tokens lead to from the start and a hypothesis set,
-        -1 for none, with a boundary before each and without. rows: see `read_tokens`."""
+        -1 for none, with a boundary before each and without. rows: see `judge`."""
         numbers = np.empty((2, len(rows)), np.int64)
         self.tables.sets.know(H)
         self.ask(judge, rows, H, numbers)
@@ -234,13 +217,13 @@ class Product(Reader):
     def configurations(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The keys and statuses of configurations, 0 where there is none."""
         met, at = numbers >= 0, np.maximum(numbers, 0)
-        found = np.where(met[..., None], self._memo[MET][at], 0)
-        return found[..., KEY], found[..., STATUS]
+        keys, statuses = self._met["key"][at], self._met["status"][at]
+        return np.where(met, keys, 0), np.where(met, statuses, 0)
 
     def characters_behind(self, sets: np.ndarray) -> np.ndarray:
         """bool [n, kinds]: the kinds of characters that may end where each set is, inside one, and
         behind which a boundary may come, and acceptance is within reach."""
-        after, looks = self.chars[3], self.states[3][self.dfa.start]
+        after, looks = self.tables.chars[3], self._looks[self.dfa.start]
         lead_on = (after & looks[B]).any(axis=3).reshape(-1, after.shape[2]).astype(np.float32)
         inside = self.tables.sets.current()[0][sets, WITHIN:].view(np.uint8)
         members = np.unpackbits(inside, axis=-1, count=after.shape[1], bitorder="little")
@@ -251,24 +234,23 @@ class Product(Reader):
         """int: is each of some ids live at a configuration, by its number? 1: yes, -1: no, 0: at
         most so many calls of `candidates` for each do not tell."""
         found, pairs = self._known_live(ids, c), c << 20 | ids + 1
-        open_ = pairs[~found & (self._memo[MET][c, STATUS] == PARTLY)]
-        open_ = open_[~np.isin(open_, self._visited[FAILED])]
+        open_ = pairs[~found & (self._met["status"][c] == PARTLY)]
+        open_ = open_[~np.isin(open_, self._failed)]
         if len(open_) and calls:
             self.ask(search_each, open_, calls)
             found = self._known_live(ids, c)
-        return np.where(found, 1, np.where(np.isin(pairs, self._visited[FAILED]), -1, 0))
+        return np.where(found, 1, np.where(np.isin(pairs, self._failed), -1, 0))
 
     def _known_live(self, ids: np.ndarray, c: np.ndarray) -> np.ndarray:
         """bool: `is_live` of each id at a configuration."""
-        dead, rows = self._memo[MET][c, OPEN], self._memo[ROWS]
-        at = self.tables.pairs[0][ids, POSITION].astype(np.int64)
-        row = rows[np.maximum(dead, 0), at >> 6] >> (at & 63).astype(np.uint64)
-        in_row = (dead >= 0) & (row & np.uint64(1) == 0)
-        found: np.ndarray = (dead == EVERY_ID) | ((at >= 0) & (in_row | (dead == EVERY_MADE)))
+        left, at = self._met["open"][c], self.tables.positions[ids].astype(np.int64)
+        row = self._ids_left[np.maximum(left, 0), at >> 6] >> (at & 63).astype(np.uint64)
+        in_row = (left >= 0) & (row & np.uint64(1) == 0)
+        found: np.ndarray = (left == EVERY_ID) | ((at >= 0) & (in_row | (left == EVERY_MADE)))
         return found
 
     def read_part(
-        self, q: int, a: int, H: int, packed: np.ndarray, part: Arrays, few: np.ndarray
+        self, q: int, a: int, H: int, packed: np.ndarray, part: Trie, few: np.ndarray
     ) -> Row:
         """A row of which `packed` is known, the tokens of the trie `part` and the ids `few`, int32,
         are not."""
@@ -276,64 +258,49 @@ class Product(Reader):
         t.sets.know(H)
         while True:
             room = self._emptied()
-            given = self._memo, self._kit(), part, room, self._visited, t.deepest, room[OUT]
-            code, n, m = read_row(q, a, H, few.astype(np.int64), t.by_id, *given)
+            given = few.astype(np.int64), t.by_id, part, self._work, room
+            code, n, m = read_row(q, a, H, *given)
             if code == DONE:
-                return Row(packed, room[OUT][0, :n].copy(), room[OUT][1, :m].copy())
+                return Row(packed, room.out[0, :n].copy(), room.out[1, :m].copy())
             check()
             self._give(code, room, n)
             if code == NEED_STEPS and 0 < n <= _ALONG:
-                self._enter_along(q, part, room[FOUND][-n:, 0])
+                self._enter_along(q, part, room.reads[-n:, 0])
 
-    def _enter_along(self, q: int, part: Arrays, stuck: np.ndarray) -> None:
+    def _enter_along(self, q: int, part: Trie, stuck: np.ndarray) -> None:
         """Enter the states along the tokens behind some nodes of a trie, if they are few: each byte
         may lead to a state that is new, for which the whole trie need not be read again."""
-        nodes = part[0]
-        behind = np.concatenate([nodes[node : nodes[node, SKIP]] for node in stuck.tolist()])
-        tokens = behind[behind[:, KLASS] != 0, TOKEN].astype(np.int64)
+        nodes = part.nodes_array
+        behind = np.concatenate([nodes[node : nodes["skip"][node]] for node in stuck.tolist()])
+        tokens = behind["token"][behind["klass"] != 0].astype(np.int64)
         if len(tokens) <= _ALONG:
             self.step_each(q, 0, 0, tokens)
 
-    def _emptied(self) -> tuple[Any, ...]:
-        room = self._scratch()
-        room[WANTED][0] = room[NEED][0] = 0
-        return room
-
-    def _give(self, code: int, room: tuple[Any, ...], n: int = 1) -> None:
+    def _give(self, code: int, room: Room, n: int = 1) -> None:
         """Find what a kernel lacks: sets, steps, searches of n pairs, or room in a table."""
         if code == NEED_SET:
-            for number in room[NEED][1 : 1 + int(room[NEED][0])].tolist():
+            for number in room.sets_needed():
                 self.tables.sets.know(number)
         elif code == NEED_STEPS:
-            self._enter(room[WANTED])
+            self._enter(room.wanted)
         elif code == NEED_SEARCH:
-            self.ask(search_each, np.sort(room[PAIRS][:n]), 0)
-        elif code == NEED_TIME:
-            pass
+            self.ask(search_each, np.sort(room.pairs[:n]), 0)
         elif code == NEED_CONFIGURATIONS:
-            before = self._memo[MET]
-            met = np.zeros((4 * len(before), 4), np.int64)
-            met[:, OPEN] = NONE_KNOWN
-            met[: len(before)] = before
-            table = with_room(self._memo[SLOTS], self._memo[VALUES], 2 * len(met))
-            self._memo = *table, met, *self._memo[COUNTS:]
+            self._set_met(4 * len(self._met))
         elif code == NEED_ROWS:
-            rows = self._memo[ROWS]
-            more = np.zeros((4 * len(rows), rows.shape[1]), np.uint64)
-            more[: len(rows)] = rows
-            self._memo = *self._memo[:ROWS], more, *self._memo[HINTS:]
+            self._set_rows(lengthened(self._ids_left, 4 * len(self._ids_left)))
         elif code == NEED_VISITED:
-            new = self._visited_with(4 * len(self._visited[LISTED]))
-            failed = self._visited[FAILED]
-            slots, _ = with_room(failed, np.zeros(len(failed), np.int32), len(new[0]) // 2)
-            new[N_FAILED][0] = (failed >= 0).sum()
-            self._visited = slots, *new[1:]
-        else:  # NEED_ROOM
-            SCRATCH.grow()
+            nothing = np.zeros(len(self._failed), np.int32)
+            self._set_failed(with_room(self._failed, nothing, 2 * len(self._failed))[0])
+        elif code == NEED_ROOM:
+            ROOMS.grow()
+        elif code != NEED_TIME:
+            raise AssertionError(f"a kernel needs {code}")
 
     def statuses(self) -> dict[tuple[int, int, int], int]:
-        """What is known of the configurations that were met, for tests: see `steps`."""
-        found = self._memo[MET][: int(self._memo[COUNTS][0]), [KEY, STATUS]].tolist()
+        """What is known of the configurations that were met, for tests: see `arrays.ALIVE`."""
+        met = self._met[: self._counts[0]]
+        found = zip(met["key"].tolist(), met["status"].tolist(), strict=True)
         return {(k >> 40, k >> 24 & 0xFFFF, k & 0xFFFFFF): s for k, s in found if s}
 
     @property
@@ -341,7 +308,12 @@ class Product(Reader):
         """The most bytes of the ids by which it was found that acceptance can be reached, until it
         is reached whatever the last id was; those of slices included."""
         loops = [one.detour for one in list(self.tables.slices.values())]
-        return max([int(self._memo[COUNTS][2]), *loops])
+        return max([self.own_detour, *loops])
+
+    @property
+    def own_detour(self) -> int:
+        """The same without slices."""
+        return int(self._counts[2])
 
     # ---------------------------------------------------------------- masks
 
@@ -374,6 +346,5 @@ def loop_product(tables: TokenizerTables, dfa: ByteDFA, ends: bool) -> Product:
     """The product of a loop: one that never ends, read by steady atoms alone, or any text."""
     good = np.ones(dfa.n_states, np.uint8)
     good[0] = 0
-    found = Product(tables, dfa, NO_ADDED, good=good, ends=ends, sliced=False)
-    found.text = found.text if ends else tables.steady_text
-    return found
+    text = None if ends else tables.steady_text
+    return Product(tables, dfa, NO_ADDED, text=text, good=good, ends=ends, sliced=False)

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from bpe_automata._automata.linked import ByteAutomaton
+from bpe_automata._core.arrays import Base, Wanted
 from bpe_automata._core.regions import loop_bytes, proved_depth
 from bpe_automata._core.slices import Slice
-from bpe_automata._core.steps import walk
-from bpe_automata._core.tables import MOST_STATES, Arrays, Tables, fixed
-from bpe_automata._core.tokens import read_these
+from bpe_automata._core.tables import MOST_STATES, Tables
+from bpe_automata._core.tokens import step_each, walk
 from bpe_automata._limits import check_fits, untouched
 from bpe_automata._sharing import Lock
 
@@ -26,48 +26,45 @@ _FEWEST = 500  # tokens that are worth a slice
 class Reader:
     """Of one byte automaton and one tokenizer."""
 
-    def __init__(self, tables: Tables, dfa: ByteAutomaton, chars: Arrays, states: Arrays) -> None:
-        """chars, states: see `_core.steps`."""
+    base: Base
+
+    def __init__(self, tables: Tables, dfa: ByteAutomaton) -> None:
         advice = "use smaller repeat counts, or split the language"
         check_fits("states", dfa.n_states, MOST_STATES, advice)
         self.tables, self.dfa, self.lock = tables, dfa, Lock()
-        self.steps, self.text = fixed(*dfa.steps), tables.text
-        self.chars, self.states = chars, states
         self._loops: dict[bytes, np.ndarray] = {}
         self._loop_of: dict[int, tuple[bytes, bool]] = {}
 
     def after(self, q: int, data: bytes) -> int:
         """The state of the byte automaton after some bytes."""
-        return int(self._written(walk, q, np.frombuffer(data, np.uint8), self.steps))
+        return int(self._written(walk, q, np.frombuffer(data, np.uint8), self.base))
 
     def step_each(self, q: int, a: int, row0: int, tokens: np.ndarray) -> np.ndarray:
         """int64 [n, 2]: the states of the byte automaton and of the text automaton after each token
         (int64), read in UTF-8 row row0; 0 where there is none."""
-        found = np.empty((len(tokens), 4), np.int32)
-        given = self.tables.by_id, self.steps, self.text, self.tables.trie, found
-        self._written(read_these, tokens, q, a, row0, *given)
+        given = self.tables.by_id, self.base, self.tables.trie
+        found: np.ndarray = self._written(step_each, tokens, q, a, row0, *given)
         return found[:, 1:3].astype(np.int64)
 
-    def _enter(self, wanted: np.ndarray) -> None:
-        for number in wanted[1 : 1 + int(wanted[0])].tolist():
+    def _enter(self, wanted: Wanted) -> None:
+        for number in wanted.steps:
             self.dfa.enter(number)  # type: ignore[union-attr]
 
     # ---------------------------------------------------------------- slices
 
     def slice_of(self, q: int) -> tuple[Slice, int] | None:
         """The slice of the region in which a state is, None if there is none."""
-        base = self.steps, self.tables.text, self.chars, self.states
         loop = self._loop_of.get(q)
         if loop is None:
-            key = self._written(loop_bytes, q, base).tobytes()
+            key = self._written(loop_bytes, q, self.base).tobytes()
             K = np.frombuffer(key, np.bool_)
-            wide = key != _NO_BYTES and self._depth(q, K, True, base) >= _LENGTHS[-1] + _MARGIN
+            wide = key != _NO_BYTES and self._depth(q, K, True) >= _LENGTHS[-1] + _MARGIN
             loop = self._loop_of[q] = key, wide
         key, wide = loop
         if key == _NO_BYTES:
             return None
         K = np.frombuffer(key, np.bool_)
-        depth = self._depth(q, K, wide, base)
+        depth = self._depth(q, K, wide)
         for length in _LENGTHS:
             if depth >= length + _MARGIN:
                 found = self._made(K, wide, length)
@@ -83,7 +80,7 @@ class Reader:
                 t.slices[key] = found
         return found
 
-    def _depth(self, q: int, K: np.ndarray, wide: bool, base: Arrays) -> int:
+    def _depth(self, q: int, K: np.ndarray, wide: bool) -> int:
         key = K.tobytes() + bytes([wide])
         proved = self._loops.get(key)
         if proved is None:
@@ -94,15 +91,15 @@ class Reader:
         most = _LENGTHS[0] + _MARGIN
         if proved[q] - 1 >= most:
             return most
-        given = q, K, wide, self.tables.kinds, _FAR * most, proved, base
+        given = q, K, wide, self.tables.kinds, _FAR * most, proved
         visited = np.empty((4096, 2), np.int64), np.zeros(2, np.int64)
-        return int(self._written(proved_depth, *given, *visited))
+        return int(self._written(proved_depth, *given, self.base, *visited))
 
     def _written(self, kernel: Any, *given: Any) -> Any:
         """What a kernel returns once all steps that it wants are written down."""
         while True:
-            wanted = np.zeros(4096, np.int64)
+            wanted = Wanted()
             found = kernel(*given, wanted)
-            if not wanted[0]:
+            if not wanted:
                 return found
             self._enter(wanted)

@@ -1,13 +1,13 @@
 """The hypothesis sets of a tokenizer, interned, and where token classes lead from them. See
-`hypotheses` for what the arrays hold."""
+`hypotheses` for what they are, and `hypotheses.SetArrays` for what the arrays hold."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from bpe_automata._budget import check
-from bpe_automata._core.hypotheses import NONE, find_after, number_all
-from bpe_automata._core.steps import DONE, Arrays
+from bpe_automata._core.arrays import NO_SET
+from bpe_automata._core.hypotheses import Classes, SetArrays, find_after, number_of
 from bpe_automata._core.token_actions import (
     ILLEGAL,
     MUST_END,
@@ -20,6 +20,7 @@ from bpe_automata._sharing import BoundedMemo, Lock, locked
 from bpe_automata._tokenizer.alphabet import DEAD
 from bpe_automata._tokenizer.pipeline import Pipeline
 
+Arrays = tuple[np.ndarray, ...]
 MOST_SETS = 1 << 24  # keys of configurations have room for so many
 _LONGEST = 4  # bytes of a character
 _INTRICATE = "more than are told apart: the tokenizer's pretokenizer is too intricate"
@@ -43,7 +44,8 @@ class HypothesisSets:
         self.lock = Lock()
         self.follow = words(pipeline.boundaries.follow)
         self._utf8, coarse = pipeline.alphabet.utf8, np.array(pipeline.coarse, np.int32)
-        self._leads, self._classes = _classes(actions, pipeline.boundaries.n, self.follow, coarse)
+        self._leads, classes = _classes(actions, pipeline.boundaries.n)
+        self._classes = Classes(*classes, self.follow, coarse)
         self._whole = _whole(actions, whole)
         self._readable = _completed(pipeline), words(pipeline.boundaries.ends), self._whole[2]
         self._unions: BoundedMemo[tuple[int, int], int] = BoundedMemo(_UNION)
@@ -57,7 +59,7 @@ class HypothesisSets:
         self._number(0, {2 * (OFF + 2): layer})
 
     def _with_rows(self, n: int) -> list[np.ndarray]:
-        return untouched(((n, 2, len(self._classes[0])), np.int32))
+        return untouched(((n, 2, len(self._classes)), np.int32))
 
     def _with_room(self) -> tuple[Arrays, Arrays, Arrays]:
         """(described, told, found) for twice as many layers as `_room` says of sets."""
@@ -69,17 +71,15 @@ class HypothesisSets:
         slots = np.full(1 << (2 * n).bit_length(), -1, np.int32)
         return tuple(made[:4]), tuple(made[4:6]), (slots, made[6], np.zeros(1, np.int64))
 
-    def _numbering(self) -> tuple[Arrays, Arrays, Arrays, Arrays]:
-        return self._described, self._told, self._found, self._readable
-
     def _show(self) -> None:
         bits, self._ends = self._told
+        self._sets = SetArrays(self._described, self._told, self._found, self._readable)
         self._arrays = bits, self._described[0], self._at, *self._rows
 
     def _grow(self) -> None:
         """Give room for more sets. Raises BudgetExceededError over MOST_SETS."""
         check()
-        described, told, found = self._numbering()[:3]
+        described, told, found = self._described, self._told, self._found
         n = int(found[2][0])
         check_fits("hypothesis sets", n + 1, MOST_SETS, _INTRICATE)
         self._room *= 2
@@ -99,7 +99,7 @@ class HypothesisSets:
         self._show()
 
     def current(self) -> Arrays:
-        """`sets` of the kernels, see `steps`."""
+        """What `Work.know_sets` takes; the same tuple until it grows."""
         return self._arrays
 
     @locked
@@ -119,12 +119,7 @@ class HypothesisSets:
         wholes = (code[start[number] : start[number + 1]] >> 1) - 2
         where = np.stack([[self._moved(side, w) for w in wholes.tolist()] for side in range(2)])
         entries = np.array([_entry(row, lead, self._utf8) for lead in self._leads])
-        given = entries, where, self._classes
-        n, m, n_words = len(self._classes[0]), len(wholes), self.follow.shape[-1]
-        layers = np.empty(n * m, np.int32), np.empty((n * m, n_words), np.uint64)
-        wanted = np.empty(n, np.int32), np.zeros(n + 1, np.int64), *layers
-        room = wanted, np.empty((2, n), np.int32), np.empty((2, m, n_words), np.uint64)
-        while find_after(number, *given, *self._numbering(), after, *room) != DONE:
+        while not find_after(number, entries, where, self._classes, self._sets, after):
             self._grow()
         self._n_rows = k + 1
         self._at[number] = k
@@ -151,10 +146,10 @@ class HypothesisSets:
         return free, bound
 
     def union(self, one: int, other: int) -> int:
-        """The union of two sets (NONE is empty); both are about the same text."""
-        if one == other or other == NONE:
+        """The union of two sets (NO_SET is empty); both are about the same text."""
+        if one == other or other == NO_SET:
             return one
-        if one == NONE:
+        if one == NO_SET:
             return other
         found = self._unions.get((one, other))
         return self._new_union(one, other) if found is None else found
@@ -172,12 +167,12 @@ class HypothesisSets:
 
     def _number(self, utf8_row: int, layers: dict[int, np.ndarray]) -> int:
         """The number of a set, by its layers and their codes."""
-        numbers, codes = np.zeros(1, np.int32), np.array(sorted(layers), np.int32)
         while True:
+            codes = np.array(sorted(layers), np.int32)
             bits = np.stack([layers[code] for code in codes.tolist()])
-            wanted = np.array([utf8_row], np.int32), np.array([0, len(codes)]), codes.copy(), bits
-            if number_all(1, wanted, *self._numbering(), numbers) == DONE:
-                return int(numbers[0])
+            found: int | None = number_of(utf8_row, codes, bits, self._sets)
+            if found is not None:
+                return found
             self._grow()
 
     def ends(self, number: int) -> bool:
@@ -198,11 +193,9 @@ def _entry(row: int, lead: bytes, utf8: np.ndarray) -> int:
     return row
 
 
-def _classes(
-    actions: TokenActions, n: int, follow: np.ndarray, coarse: np.ndarray
-) -> tuple[list[bytes], Arrays]:
+def _classes(actions: TokenActions, n: int) -> tuple[list[bytes], Arrays]:
     """The leads, and lead, element, tail int32 [classes], relations uint64 [elements, 2n, words]:
-    the lead of each class, by number, and the hypotheses after each element; follow, coarse."""
+    the lead of each class, by number, and the hypotheses after each element."""
     leads = {b"": 0}
     lead = [leads.setdefault(c.lead, len(leads)) for c in actions.classes]
     columns = lead, [c.element for c in actions.classes], [c.tail for c in actions.classes]
@@ -210,7 +203,7 @@ def _classes(
     for number, relation in enumerate(actions.relations):
         relations[number, : len(relation)] = relation
     made = (np.array(column, np.int32) for column in columns)
-    return list(leads), (*made, words(relations), follow, coarse)
+    return list(leads), (*made, words(relations))
 
 
 def _whole(actions: TokenActions, whole: WholePretokens) -> Arrays:

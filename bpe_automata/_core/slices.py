@@ -1,7 +1,7 @@
 """Slices of the vocabulary. In a wide state (a string, a line, a counted class) hundreds of bytes
 do alike. Tokens of at most L bytes, each in K (or beyond ASCII, where all of that stays there too),
 are read there as a loop over K reads them. Which of them may come depends for most on the
-hypotheses H and the text state a alone (see `steps`), and is remembered for a tokenizer, K, L, a
+hypotheses H and the text state a alone (see `status`), and is remembered for a tokenizer, K, L, a
 and H; for the others, `Taken.later`, also on what is live nearby. Tokens behind which the text
 state is not harmless are in no slice. All tokens outside a slice are read in a trie of their own.
 
@@ -17,19 +17,9 @@ import numpy as np
 
 from bpe_automata._automata.algebra import all_texts
 from bpe_automata._automata.dfa import ByteDFA
-from bpe_automata._core.steps import (
-    ALIVE,
-    COUNTS,
-    DEPTH,
-    HARMLESS,
-    KLASS,
-    LABEL,
-    SKIP,
-    TOKEN,
-    Int,
-)
+from bpe_automata._core.arrays import ALIVE, HARMLESS, Trie
 from bpe_automata._core.tables import Tables, fixed
-from bpe_automata._kernels import jit
+from bpe_automata._core.tokens import inside, without
 from bpe_automata._sharing import BoundedMemo, Lock, cached, locked
 
 Arrays = tuple[np.ndarray, ...]
@@ -88,9 +78,9 @@ class Slice:
         return self._asked * len(self.ids) >= _WORTH * self._tables.n_ids
 
     @cached
-    def rest(self) -> Arrays:
-        nodes, *texts = self._tables.trie
-        return *fixed(without(nodes, self._inside)), *texts
+    def rest(self) -> Trie:
+        trie = self._tables.trie
+        return trie.with_nodes(*fixed(without(trie, self._inside)))
 
     @cached
     def packed(self) -> np.ndarray:
@@ -102,7 +92,7 @@ class Slice:
     @property
     def detour(self) -> int:
         """As of a product. (What is known of a loop that is a slice of no others.)"""
-        return max(_CHARACTER, int(self._loop._memo[COUNTS][2])) if self._loop else 0
+        return max(_CHARACTER, self._loop.own_detour) if self._loop else 0
 
     def taken(self, a: int, H: int, product: MakeProduct) -> Taken | None:
         """What is known of the tokens of the slice at (a, H); None where too many are to be read
@@ -213,46 +203,6 @@ def _loop_of(K: np.ndarray, wide: bool) -> ByteDFA:
     byte_class = every.byte_class.copy()
     byte_class[np.append(~K, np.full(128, not wide))] = trans.shape[1] - 1
     return ByteDFA(trans, byte_class, every.accepting, every.start)
-
-
-@jit
-def without(nodes: np.ndarray, gone: np.ndarray) -> np.ndarray:
-    """The nodes of a trie without some tokens (bool [n_ids]), and without what led to these
-    alone."""
-    n = len(nodes)
-    tokens, number = np.zeros(n + 1, np.int32), np.zeros(n + 1, np.int32)  # before each node
-    for i in range(n):
-        t = nodes[i, TOKEN]
-        tokens[i + 1] = tokens[i] + (t >= 0 and not gone[t])
-    for i in range(n):
-        number[i + 1] = number[i] + (tokens[nodes[i, SKIP]] > tokens[i])
-    left = np.empty((number[n], nodes.shape[1]), np.int32)
-    for i in range(n):
-        k = number[i]
-        if number[i + 1] == k:
-            continue
-        for column in range(nodes.shape[1]):
-            left[k, column] = nodes[i, column]
-        left[k, SKIP] = number[nodes[i, SKIP]]
-        if tokens[i + 1] == tokens[i]:
-            left[k, TOKEN], left[k, KLASS] = -1, 0
-    return left
-
-
-@jit
-def inside(use: np.ndarray, length: Int, may: np.ndarray, trie: Arrays) -> np.ndarray:
-    """bool [n_ids]: the tokens of at most so many bytes, all of which are in `use` (bool [256]).
-    may: bool [n_ids], those that come into question."""
-    nodes, found, node = trie[0], np.zeros(len(may), np.bool_), np.int64(0)
-    while node < len(nodes):
-        if nodes[node, DEPTH] > length or not use[nodes[node, LABEL]]:
-            node = np.int64(nodes[node, SKIP])
-            continue
-        t = nodes[node, TOKEN]
-        if t >= 0:
-            found[t] = may[t]
-        node += 1
-    return found
 
 
 def _of_tokens(groups: np.ndarray, of: np.ndarray) -> np.ndarray:

@@ -13,9 +13,9 @@ from bpe_automata._core import stored
 from bpe_automata._core.canonical import CanonicalAutomaton
 from bpe_automata._core.groups import Groups, grouped
 from bpe_automata._core.sets import words
-from bpe_automata._core.steps import HARMLESS
+from bpe_automata._core.arrays import HARMLESS, NODE, Room, Trie
 from bpe_automata._core.token_actions import INSIDE
-from bpe_automata._core.vocabulary import Trie
+from bpe_automata._core.vocabulary import Trie as VocabularyTrie
 from bpe_automata._kernels.distance import distances
 from bpe_automata._limits import check_fits
 from bpe_automata._sharing import Immutable, Lock, cached
@@ -32,8 +32,7 @@ MOST_TEXTS, MOST_STATES, MOST_IDS = 1 << 16, 1 << 23, (1 << 20) - 2
 
 
 def fixed(*arrays: np.ndarray) -> Arrays:
-    """The arrays, not to be written to: numba compiles a kernel anew for those that may be, and
-    whether they may depends on whether they come from the disk."""
+    """The arrays, contiguous, not to be written to."""
     found = tuple(np.ascontiguousarray(array).view() for array in arrays)
     for array in found:
         array.flags.writeable = False
@@ -107,22 +106,24 @@ def fragments(canonical: CanonicalAutomaton) -> np.ndarray:
     return np.flatnonzero(found).astype(np.int32)
 
 
-def packed_trie(trie: Trie, *columns: np.ndarray) -> Arrays:
-    """`trie` of the kernels. columns: int32 [nodes], thrice: class, text state and first atom."""
-    shape = trie.label, trie.depth, trie.skip, trie.token
-    nodes = np.stack([*shape, *columns], axis=1, dtype=np.int32)
-    return fixed(nodes, trie.start, trie.data)
+def packed_trie(trie: VocabularyTrie, klass: Any, text: Any, first: Any) -> Trie:
+    """The vocabulary as kernels take it. klass, text, first: int32 [nodes], see `arrays.Node`."""
+    nodes = np.empty(len(trie.label), NODE)
+    columns = trie.label, trie.depth, trie.skip, trie.token, klass, text, first
+    for name, column in zip(NODE.names, columns, strict=True):
+        nodes[name] = column
+    return Trie(*fixed(nodes, trie.start, trie.data))
 
 
 class Tables(Immutable):
-    """What a reader needs to know of a tokenizer; see `steps` for what the tuples hold. by_id:
+    """What a reader needs to know of a tokenizer; see `arrays.Base` for what the tuples hold. by_id:
     int32 [n_ids, 3]: class, text state and first atom of each token; kinds: see `kinds_of_rows`;
     any_text: its product with all texts, where it was needed."""
 
     n_ids: int
     deepest: int
     text: Arrays
-    trie: Arrays
+    trie: Trie
     by_id: np.ndarray
     kinds: np.ndarray
     lock: Lock
@@ -170,8 +171,8 @@ class TokenizerTables(Tables):
         self.trie = packed_trie(trie, *nodes)
         actions, geometry = canonical.actions, canonical.geometry
         (self.by_id,) = fixed(np.stack([actions.of_token, actions.text, actions.first], axis=1))
-        self.pairs = fixed(*geometry.before, geometry.slots, geometry.values)
-        self.follow = fixed(*geometry.after)
+        self.pairs, self.follow = geometry.before, geometry.after
+        self.positions, self.order = geometry.rows.position, geometry.rows.order
         self.reachable = canonical.derivation.reachable
         (self.kinds,) = fixed(kinds_of_rows(utf8))
         steadily = np.where(steady, text.next, -1).astype(np.int32)
@@ -208,37 +209,26 @@ def added_arrays(canonical: CanonicalAutomaton, prefixed: PrefixedDfa, banned: s
 _MOST_ROOMS = 4
 
 
-class Scratch(threading.local):
-    """Room for kernels, of each thread: that of the tokenizers that it used last. For the columns
-    of the tuple see `steps.FOUND` and those behind it."""
+class Rooms(threading.local):
+    """Room for kernels, of each thread: that of the tokenizers that it used last."""
 
     def __init__(self) -> None:
-        self.sizes: dict[str, int] = {"listed": 1 << 14, "frames": 256}
-        self._made: dict[tuple[int, ...], tuple[Any, ...]] = {}
+        self._sizes = [1 << 14, 256]  # options and frames of a search
+        self._made: dict[tuple[int, ...], Room] = {}
 
-    def of(self, n_rows: int, depth: int, n_words: int, n_ids: int) -> tuple[Any, ...]:
-        key = n_rows, depth, n_words, n_ids, *self.sizes.values()
+    def of(self, n: int, depth: int, n_words: int) -> Room:
+        """For n nodes of a trie and added tokens; see `arrays.Room`."""
+        key = n, depth, n_words, *self._sizes
         found = self._made.get(key)
         if found is None:
             if len(self._made) == _MOST_ROOMS:
                 del self._made[next(iter(self._made))]
-            found = self._made[key] = (
-                np.empty((2 * n_rows, 4), np.int32),
-                np.zeros(depth + 2, np.int32),
-                np.zeros(4096, np.int64),
-                np.zeros(64, np.int64),
-                np.empty((self.sizes["listed"], 4), np.int64),
-                np.empty(2 * n_rows, np.int64),
-                np.empty((self.sizes["frames"], 6), np.int64),
-                np.empty(n_words, np.uint64),
-                np.empty(n_rows, np.int64),
-                np.empty((2, 2 * n_rows), np.int32),
-            )
+            found = self._made[key] = Room(*key)
         return found
 
     def grow(self) -> None:
-        self.sizes = {name: 2 * size for name, size in self.sizes.items()}
+        self._sizes = [2 * size for size in self._sizes]
         self._made = {}
 
 
-SCRATCH = Scratch()
+ROOMS = Rooms()

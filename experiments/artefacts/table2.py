@@ -33,8 +33,7 @@ from bpe_automata._constructions.explicit import explore
 from bpe_automata._constructions.lift import Lift
 from bpe_automata._core.canonical import CanonicalAutomaton
 from bpe_automata._core.geometry import Geometry
-from bpe_automata._core.hypotheses import NONE
-from bpe_automata._core.steps import BEGINNING
+from bpe_automata._core.arrays import BEGINNING, NO_SET
 from bpe_automata._kernels.bits import contained, has, members
 from bpe_automata._tokenizer.derivation import derive
 from bpe_automata.errors import BpeAutomataError, BudgetExceededError
@@ -293,9 +292,9 @@ def successors(engine: CartesianMerge, here: tuple[int, int, int]) -> set[tuple[
     reached = engine.product.after_each(*here, ids)
     classes = engine.canonical.actions.of_token[ids]
     each = zip(free_bound, sets.successors(here[2]), strict=True)
-    sides = [np.where(contained(side, ids), after[classes], NONE) for side, after in each]
+    sides = [np.where(contained(side, ids), after[classes], NO_SET) for side, after in each]
     for state, text, one, other in np.unique(np.column_stack([reached, *sides]), axis=0).tolist():
-        leads |= {(state, text, k) for k in {one, other, sets.union(one, other)} - {NONE}}
+        leads |= {(state, text, k) for k in {one, other, sets.union(one, other)} - {NO_SET}}
     return leads
 
 

@@ -15,7 +15,7 @@ from bpe_automata import compile_regex, link_regex
 from bpe_automata._constructions.cartesian_merge import CartesianMerge
 from bpe_automata._core import product, reader, slices
 from bpe_automata._core.canonical import CanonicalState
-from bpe_automata._core.steps import ALIVE, DEAD, MET, NO_TOKEN, PARTLY, STATUS
+from bpe_automata._core.arrays import ALIVE, DEAD, NO_TOKEN, PARTLY
 from bpe_automata._kernels.bits import members
 from bpe_automata._tokenizer.description import Prefix
 from bpe_automata.errors import BudgetExceededError
@@ -124,7 +124,7 @@ def test_masks_and_statuses_are_those_of_a_plain_search():
                 token = rng.choice(ids)
                 state, here = engine.step(state, token), plain.after[here][token]
             known = engine.product.statuses()
-            numbers = np.flatnonzero(engine.product._memo[MET][:, STATUS])
+            numbers = np.flatnonzero(engine.product._met["status"])
             own = np.flatnonzero(engine.product.tables.reachable)
             lasts = [NO_TOKEN, *own.tolist()]
             starts = {c: [(c[0], CanonicalState(*c[1:], last)) for last in lasts] for c in known}

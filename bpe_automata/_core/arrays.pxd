@@ -1,0 +1,245 @@
+# What kernels are given: arrays behind pointers, rows of them as structs.
+#
+# A *configuration* is (q, a, H): a state of the byte DFA, a state of the text automaton, and a
+# hypothesis set. Its status is a matter of two ANDs of bits (see `status.pyx`).
+
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+
+cpdef enum:
+    # Statuses.
+    ALIVE = 1  # whatever the last id was, some text goes on from it to acceptance
+    DEAD = 2  # no text goes on to acceptance
+    PARTLY = 3  # it may depend on what the last id would merge with, or more than one character decides
+    LATER = 4  # PARTLY, in the loop of a slice, where a search was given up
+    # What a kernel answers: done, or what it needs to go on.
+    DONE = 0
+    NEED_STEPS = 1
+    NEED_SET = 2
+    NEED_ROOM = 3
+    NEED_TIME = 4
+    NEED_CONFIGURATIONS = 5
+    NEED_ROWS = 6
+    NEED_VISITED = 7
+    NEED_SEARCH = 8
+    # Of `Met.open`: no id is known to be live; every id that BPE makes is; every id is, and so it
+    # is where there is no last one. Else it is the row of those that are not known to be.
+    NONE_KNOWN = -3
+    EVERY_MADE = -2
+    EVERY_ID = -1
+    NO_TOKEN = -1
+    BEGINNING = 0  # the hypothesis set at the beginning of a text
+    NO_SET = -1
+    # Rows of bits of a hypothesis set: those after which a boundary may come, or none; inside a
+    # character those before it, without a boundary there and, behind them, with one.
+    BREAKS = 0
+    BINDS = 1
+    WITHIN = 2
+    # Columns of `told`: may a text end in a text state? Can every text of steady atoms be read
+    # from it, and end ("harmless")?
+    ENDS = 0
+    HARMLESS = 1
+    # Rows of `looks`, see `look_ahead`.
+    B = 0
+    U1 = 1
+    U0 = 2
+
+cdef enum:
+    COMPLETE = 2  # of `known`
+    UNDER_WAY = 1
+    FOREVER = 0x7FFFFFFF
+    MOST_WANTED = 1022
+    MOST_NEEDED = 63
+
+
+cdef struct Node:  # of a trie, depth first
+    int32_t label, depth
+    int32_t skip  # the next node outside its subtree
+    int32_t token, klass  # -1 and 0: none
+    int32_t text, first  # the text state behind the token, and its first atom (-1: none)
+
+
+cdef struct Id:  # what is known of an id on one side of a pair, see `pairs.pyx`
+    int32_t position, birth, left, right, merges
+
+
+cdef struct Interval:
+    int32_t rank, low, high
+
+
+cdef struct Atom:
+    int32_t coarse, steady
+
+
+cdef struct AddedText:
+    int32_t id, begin, end  # the id is -1 where it may not come
+
+
+cdef struct Read:  # where a token leads
+    int32_t token, q, a, klass
+
+
+cdef struct Met:  # a configuration, and what is known of it
+    int64_t key
+    int64_t open  # the ids that are not known to be live there, see above
+    int64_t status  # 0: not known
+    int64_t detour  # the most bytes of ids by which an id was found to be live, see `search.pyx`
+
+
+cdef struct Option:  # of a search: an id that may come
+    int64_t id, child, free, far
+
+
+cdef struct Frame:
+    int64_t c, id  # a configuration and the last id
+    int64_t free  # was there a boundary before the id?
+    int64_t phases, next, past  # phases done; its options that are left
+
+
+cdef class Wanted:
+    """Steps that are not written down: `n` of `numbers`; `calls` counts those that are left out,
+    too."""
+    cdef int64_t n, calls
+    cdef int64_t[MOST_WANTED] numbers
+
+
+cdef class Trie:
+    cdef readonly object nodes_array, start_array, data_array
+    cdef int64_t n
+    cdef const Node* nodes
+    cdef const int32_t* start
+    cdef const uint8_t* data
+
+
+cdef class Pairs:
+    cdef object kept
+    cdef const Id* ids
+    cdef const Interval* merges
+    cdef const int32_t* order
+    cdef const int64_t* slots
+    cdef const int32_t* values
+    cdef int64_t n_ids, n_order, n_slots
+
+
+cdef class Base:
+    cdef object kept
+    cdef const int32_t* trans  # [states, columns]
+    cdef const uint8_t* byte_class
+    cdef const int32_t* behind
+    cdef const int32_t* utf8  # [rows, 256]
+    cdef const int32_t* next_text  # [texts, atoms]
+    cdef const uint8_t* told  # [texts, 2]
+    cdef const Atom* atoms
+    cdef const uint64_t* into  # [4, kinds, words]
+    cdef const uint64_t* end  # [words]
+    cdef const uint64_t* follow  # [2, hypotheses, kinds - 1, words]
+    cdef const int32_t* fragments
+    cdef const uint8_t* accepting
+    cdef uint8_t* good
+    cdef uint8_t* known
+    cdef uint64_t* looks  # [states, 3, words]
+    cdef const int32_t* far
+    cdef int64_t n_states, columns, n_behind, n_atoms, n_kinds, n_words, n_hypotheses, n_fragments
+    cdef int64_t n_far
+
+
+cdef class Work(Base):
+    cdef readonly Trie trie
+    cdef readonly Pairs pairs
+    cdef object kept_sets, kept_added, kept_met, kept_counts, kept_rows, kept_visited
+    cdef public int64_t quota  # calls of `candidates` that are left
+    cdef int64_t deepest  # bytes of the longest id
+    # Hypothesis sets.
+    cdef const uint64_t* bits  # [sets, 4, words]
+    cdef const int32_t* utf8_row
+    cdef const int32_t* at
+    cdef const int32_t* after  # [rows, 2, classes]
+    cdef int64_t n_classes
+    # Added tokens.
+    cdef const int32_t* added_from
+    cdef const int32_t* added_behind
+    cdef const int32_t* added_row
+    cdef const int32_t* added_after  # [rows, texts]
+    cdef const AddedText* added
+    cdef const uint8_t* added_data
+    cdef int64_t n_added, n_around
+    # What was met: a hash table of configurations; the ids that are not known to be live by
+    # position, [rows, row_words]; by row of UTF-8, see `complete`.
+    cdef int64_t* slots
+    cdef int32_t* values
+    cdef Met* met
+    cdef int64_t* counts  # configurations, rows, the most `detour`
+    cdef uint64_t* rows
+    cdef int32_t* hints
+    cdef int64_t n_slots, n_met, n_rows, row_words
+    # Pairs that are known to be dead, and those of one search.
+    cdef int64_t* failed
+    cdef int64_t* seen
+    cdef int64_t* stamps
+    cdef int64_t* listed
+    cdef int64_t n_failed, n_visited, now, most_failed, most_seen, most_listed
+
+
+cdef class Room:
+    """What kernels write to, of one thread. Python reads `reads`, `pairs`, `out`."""
+    cdef readonly object reads, pairs, out
+    cdef readonly Wanted wanted
+    cdef object kept
+    cdef Read* found
+    cdef int32_t* path
+    cdef Option* options
+    cdef int64_t* numbers
+    cdef Frame* frames
+    cdef uint64_t* other
+    cdef int64_t* open
+    cdef int32_t* free
+    cdef int32_t* bound
+    cdef int64_t n_found, n_options, n_frames, n_open
+    cdef int64_t n_needed
+    cdef int64_t[MOST_NEEDED] needed
+
+
+cdef const void* address(object array, char* kind, bint writable=*) except? NULL
+
+
+cdef inline const int32_t* ints(object array) except? NULL:
+    return <const int32_t*>address(array, b"i4")
+
+
+cdef inline const int64_t* longs(object array) except? NULL:
+    return <const int64_t*>address(array, b"i8")
+
+
+cdef inline const uint8_t* bytes_(object array) except? NULL:
+    """Of uint8 and bool alike."""
+    return <const uint8_t*>address(array, b"u1")
+
+
+cdef inline const uint64_t* words(object array) except? NULL:
+    return <const uint64_t*>address(array, b"u8")
+
+
+cdef inline int64_t known_step(int64_t state, int64_t column, Base base) noexcept nogil:
+    """The state after a byte of a column; -1 - the number of the step if that is not known."""
+    cdef int64_t entry = base.trans[state * base.columns + column]
+    if entry < 0 and base.behind[-1 - entry] > 0:
+        return base.behind[-1 - entry]
+    return entry
+
+
+cdef inline int64_t after_byte(int64_t state, int64_t byte, Base base) noexcept nogil:
+    return known_step(state, base.byte_class[byte], base)
+
+
+cdef inline void want(int64_t number, Wanted wanted) noexcept nogil:
+    wanted.calls += 1
+    if wanted.n < MOST_WANTED and (wanted.n == 0 or wanted.numbers[wanted.n - 1] != number):
+        wanted.numbers[wanted.n] = number
+        wanted.n += 1
+
+
+cdef inline bint meets(const uint64_t* one, const uint64_t* other, int64_t n) noexcept nogil:
+    cdef int64_t w
+    for w in range(n):
+        if one[w] & other[w]:
+            return True
+    return False

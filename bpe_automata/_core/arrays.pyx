@@ -1,0 +1,181 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+"""What kernels are given. See `arrays.pxd` for what the structs and classes hold; arrays are
+contiguous, and kept as long as there is a pointer to them."""
+
+from cpython.buffer cimport (
+    PyBUF_C_CONTIGUOUS,
+    PyBUF_FORMAT,
+    PyBUF_WRITABLE,
+    PyBuffer_Release,
+    PyObject_GetBuffer,
+)
+from libc.string cimport strlen
+
+import numpy as np
+
+NODE = np.dtype([(name, np.int32) for name in ("label", "depth", "skip", "token", "klass", "text", "first")])
+"""As `Node`."""
+MET = np.dtype([(name, np.int64) for name in ("key", "open", "status", "detour")])
+"""As `Met`."""
+
+
+cdef const void* address(object array, char* kind, bint writable=False) except? NULL:
+    """Where the items of an array lie. kind: i4, i8, u1 (of bool, too) or u8. Raises ValueError of
+    an array of another kind, or of one that is not contiguous or may not be written to."""
+    cdef Py_buffer view
+    PyObject_GetBuffer(
+        array, &view, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT | (PyBUF_WRITABLE if writable else 0)
+    )
+    cdef char format = view.format[strlen(view.format) - 1]
+    cdef Py_ssize_t size = view.itemsize
+    cdef const void* found = view.buf
+    PyBuffer_Release(&view)
+    if size != kind[1] - c"0" or (format in b"bhilq") != (kind[0] == c"i"):
+        raise ValueError(f"an array of {kind.decode()} is needed, not of {array.dtype}")
+    return found
+
+
+cdef class Wanted:
+    @property
+    def steps(self):
+        """Their numbers."""
+        return [self.numbers[k] for k in range(self.n)]
+
+    def __bool__(self):
+        return self.n > 0
+
+
+cdef class Trie:
+    def __init__(self, nodes, start, data):
+        """nodes NODE [n]; start int32 [ids + 1], data uint8: the bytes of each id."""
+        self.nodes_array, self.start_array, self.data_array = nodes, start, data
+        self.n, self.nodes = len(nodes), <const Node*>ints(nodes.view(np.int32))
+        self.start, self.data = ints(start), bytes_(data)
+
+    def with_nodes(self, nodes):
+        """The same tokens with other nodes."""
+        return Trie(nodes, self.start_array, self.data_array)
+
+
+cdef class Pairs:
+    def __init__(self, ids, merges, order, slots=None, values=None):
+        """ids int32 [n + 1, 5], merges int32 [m, 3], order int32: the id at each position; slots
+        int64, values int32: hash table of the ranks, where it is needed."""
+        self.kept = ids, merges, order, slots, values
+        self.ids, self.merges = <const Id*>ints(ids), <const Interval*>ints(merges)
+        self.order, self.n_ids, self.n_order = ints(order), len(ids) - 1, len(order)
+        if slots is not None:
+            self.slots, self.values, self.n_slots = longs(slots), ints(values), len(slots)
+
+
+cdef class Base:
+    def __init__(self, steps, text, chars, states):
+        """steps: trans int32 [states, columns], byte_class uint8 [256], behind int32: the state
+        that each step which is not in `trans` leads to, 0: not written down.
+
+        text: utf8 int32 [rows, 256], next int32 [texts, atoms], told bool [texts, 2].
+
+        chars: atoms int32 [atoms, 2], the coarse atom that each belongs to, and is it steady; into
+        uint64 [4, kinds, words], the hypotheses that a coarse atom may follow with a boundary into
+        a universal one, with one where the text may end then, with one, without one (behind them
+        all, those that any atom may follow); end uint64 [words], those with which a text may end;
+        follow uint64 [2, n, coarse, words], those after an atom, without and with a boundary before
+        it; fragments int32, the tokens that are nothing but the last bytes of a character.
+
+        states: accepting bool [states]; good uint8 [states], see `leads_home`; known uint8, looks
+        uint64 [states, 3, words], see `look_ahead`; far int32 [states], bytes to acceptance (of a
+        linked automaton perhaps fewer)."""
+        trans, byte_class, behind = steps
+        utf8, next_text, told = text
+        atoms, into, end, follow, fragments = chars
+        accepting, good, known, looks, far = states
+        self.kept = steps, text, chars, states
+        self.trans, self.byte_class, self.behind = ints(trans), bytes_(byte_class), ints(behind)
+        self.utf8, self.next_text, self.told = ints(utf8), ints(next_text), bytes_(told)
+        self.atoms, self.into, self.end = <const Atom*>ints(atoms), words(into), words(end)
+        self.follow, self.fragments = words(follow), ints(fragments)
+        self.accepting, self.far = bytes_(accepting), ints(far)
+        self.good = <uint8_t*>address(good, b"u1", True)
+        self.known = <uint8_t*>address(known, b"u1", True)
+        self.looks = <uint64_t*>address(looks, b"u8", True)
+        (self.n_states, self.columns), self.n_behind = trans.shape, len(behind)
+        self.n_atoms, self.n_far, self.n_fragments = next_text.shape[1], len(far), len(fragments)
+        self.n_kinds, self.n_words, self.n_hypotheses = into.shape[1], into.shape[2], follow.shape[1]
+
+
+cdef class Work(Base):
+    def __init__(self, steps, text, chars, states, trie, pairs, added, deepest):
+        """added: from, behind, row int32, after int32 [rows, n], texts int32 [n, 3], data uint8:
+        the states before and after an added token of each state (of length 0: itself), the row of
+        each text state, and the text states after each token; its id and where its bytes are."""
+        super().__init__(steps, text, chars, states)
+        self.trie, self.pairs, self.deepest, self.kept_added = trie, pairs, deepest, added
+        from_, behind, row, after, texts, data = added
+        self.added_from, self.added_behind, self.added_row = ints(from_), ints(behind), ints(row)
+        self.added_after, self.added, self.added_data = (
+            ints(after), <const AddedText*>ints(texts), bytes_(data)
+        )
+        self.n_added, self.n_around = len(texts), len(from_)
+        self.row_words = (self.pairs.n_order + 63) >> 6
+
+    def know_sets(self, bits, utf8_row, at, after):
+        """bits uint64 [sets, 4, words], utf8_row int32 [sets], at int32 [sets]: of a known set (at
+        >= 0) the row of `after`, int32 [rows, 2, classes]: the sets after each token class, with a
+        boundary before the token and without."""
+        self.kept_sets = bits, utf8_row, at, after
+        self.bits, self.utf8_row, self.at = words(bits), ints(utf8_row), ints(at)
+        self.after, self.n_classes = ints(after), after.shape[2]
+
+    def remember(self, counts, hints):
+        """counts int64 [3], hints int32 [rows of utf8]."""
+        self.kept_counts = counts, hints
+        self.counts = <int64_t*>address(counts, b"i8", True)
+        self.hints = <int32_t*>address(hints, b"i4", True)
+
+    def remember_met(self, slots, values, met):
+        """slots int64, values int32: hash table of configurations; met MET [n]."""
+        self.kept_met = slots, values, met
+        self.slots = <int64_t*>address(slots, b"i8", True)
+        self.values = <int32_t*>address(values, b"i4", True)
+        self.met = <Met*>address(met.view(np.int64), b"i8", True)
+        self.n_slots, self.n_met = len(slots), len(met)
+
+    def remember_rows(self, rows):
+        """rows: uint64 [n, words]."""
+        self.kept_rows, self.n_rows = rows, len(rows)
+        self.rows = <uint64_t*>address(rows, b"u8", True)
+
+    def remember_visited(self, failed, n_failed, room):
+        """failed int64: hash table without values of pairs, of which there are `n_failed`; room
+        int64 [3, n] for those of one search, of which half are used."""
+        self.kept_visited, self.n_failed, self.most_failed = (failed, room), n_failed, len(failed)
+        self.failed = <int64_t*>address(failed, b"i8", True)
+        self.seen = <int64_t*>address(room, b"i8", True)
+        self.most_seen = room.shape[1]
+        self.stamps, self.listed = self.seen + self.most_seen, self.seen + 2 * self.most_seen
+        self.now = self.n_visited = 0
+
+
+cdef class Room:
+    def __init__(self, int64_t n, depth, n_words, n_options, n_frames):
+        """n: nodes of a trie and added tokens; depth: bytes of the longest id; n_words: of a row
+        of ids by position."""
+        self.reads, self.pairs = np.empty((2 * n, 4), np.int32), np.empty(n, np.int64)
+        self.out, self.wanted = np.empty((2, 2 * n), np.int32), Wanted()
+        path, other = np.empty(depth + 2, np.int32), np.empty(n_words, np.uint64)
+        options, numbers = np.empty((n_options, 4), np.int64), np.empty(2 * n, np.int64)
+        frames = np.empty((n_frames, 6), np.int64)
+        self.kept = path, other, options, numbers, frames
+        self.found, self.path = <Read*>ints(self.reads), <int32_t*>ints(path)
+        self.options, self.numbers = <Option*>longs(options), <int64_t*>longs(numbers)
+        self.frames, self.other = <Frame*>longs(frames), <uint64_t*>words(other)
+        self.open, self.free = <int64_t*>longs(self.pairs), <int32_t*>ints(self.out)
+        self.bound = self.free + 2 * n
+        self.n_found, self.n_open, self.n_options, self.n_frames = 2 * n, n, n_options, n_frames
+
+    def empty(self):
+        self.n_needed = self.wanted.n = self.wanted.calls = 0
+
+    def sets_needed(self):
+        """Those of which it must be known what follows."""
+        return [self.needed[k] for k in range(self.n_needed)]

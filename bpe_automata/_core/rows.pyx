@@ -1,0 +1,323 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+"""Rows, the ids that can be read at a configuration, and masks made of them. Is every id live at a
+configuration? That is what slices ask of all states of a region."""
+
+from libc.stdint cimport int32_t, int64_t, uint64_t
+from libc.stdlib cimport free as free_memory, malloc
+
+from bpe_automata._core.arrays cimport (
+    ALIVE,
+    BREAKS,
+    DEAD,
+    DONE,
+    EVERY_ID,
+    EVERY_MADE,
+    NEED_CONFIGURATIONS,
+    NEED_ROOM,
+    NEED_ROWS,
+    NEED_SEARCH,
+    NEED_SET,
+    NEED_STEPS,
+    NONE_KNOWN,
+    NO_TOKEN,
+    PARTLY,
+    Pairs,
+    Read,
+    Room,
+    Trie,
+    Work,
+    address,
+    ints,
+    longs,
+    meets,
+)
+from bpe_automata._core.pairs cimport clear_forbidden, may_follow
+from bpe_automata._core.search cimport SHORT, complete, length
+from bpe_automata._core.status cimport (
+    H_of,
+    a_of,
+    configuration,
+    is_dead,
+    is_live,
+    key_of,
+    know_all,
+    learn,
+    members,
+    need_set,
+    number_all,
+    pair_of,
+    q_of,
+    sets_after,
+)
+from bpe_automata._core.tokens cimport added_steps, read_these, read_tokens
+
+
+def read_row(int64_t q0, int64_t a0, int64_t H0, few, by_id, Trie part, Work work, Room room):
+    """The ids that can be read at a configuration and after which acceptance can be reached; what
+    the last id forbids is not taken out (`compose` does that): room.out[0, :n] free ones,
+    room.out[1, :m] bound ones. What follows the set H0 is known. part: the trie that is read (all
+    tokens, or those that a slice leaves); few: int64, ids that are read besides.
+
+    Returns (code, n, m); NEED_SEARCH: room.pairs[:n] are to be searched; NEED_STEPS: n nodes of the
+    trie, listed last in room.reads, wait for steps."""
+    cdef const int64_t* ids = longs(few)
+    cdef const int32_t* known = ints(by_id)
+    cdef int64_t n_few = len(few), code, n = 0, m = 0
+    with nogil:
+        code = read_part(q0, a0, H0, ids, n_few, known, part, work, room, &n, &m)
+    return code, n, m
+
+
+cdef int64_t read_part(
+    int64_t q0, int64_t a0, int64_t H0, const int64_t* few, int64_t n_few, const int32_t* by_id,
+    Trie part, Work work, Room room, int64_t* n_free, int64_t* n_bound
+) noexcept nogil:
+    cdef int64_t row0 = work.utf8_row[H0], calls = room.wanted.calls, n, n_stuck, m = 0, total, i
+    cdef int64_t n_open = 0, t, c, s, last, pair
+    cdef int64_t[2] n_found
+    cdef int32_t* out
+    cdef int side
+    n = read_tokens(q0, a0, row0, 0, work.deepest, work, part, room)
+    n_stuck = room.wanted.calls - calls
+    n += read_these(
+        few, n_few, q0, a0, row0, by_id, work, work.trie, room.found + n, room.wanted
+    )
+    if room.wanted.n > 0:
+        n_free[0] = n_stuck
+        return NEED_STEPS
+    if row0 == 0 and meets(members(H0, BREAKS, work), work.end, work.n_words):
+        m = added_steps(q0, a0, work, room.found + n, room.wanted)
+    for side in range(2):
+        out, n_found[side] = room.bound if side else room.free, 0
+        total = n if side else n + m  # added tokens come between pretokens alone
+        if not number_all(room.found, total, sets_after(H0, side, work), work, room.numbers):
+            return NEED_CONFIGURATIONS
+        know_all(room.numbers, total, work, room.wanted)
+        for i in range(total):
+            t, c = room.found[i].token, room.numbers[i]
+            if c < 0:
+                continue
+            s, last = work.met[c].status, t if i < n else NO_TOKEN
+            if (
+                s == PARTLY
+                and not is_live(last, c, work)
+                and complete(c, last, work, room.wanted) < 0
+            ):
+                pair = pair_of(c, last)
+                if not is_dead(pair, work) and n_open < room.n_open:  # the next call finds the rest
+                    room.open[n_open] = pair
+                    n_open += 1
+            elif s == ALIVE or s == PARTLY:
+                out[n_found[side]] = <int32_t>t
+                n_found[side] += 1
+    n_free[0], n_bound[0] = n_found[0], n_found[1]
+    if room.wanted.n > 0:
+        n_free[0] = 0
+        return NEED_STEPS
+    if n_open > 0:
+        n_free[0] = n_open
+        return NEED_SEARCH
+    return DONE
+
+
+def judge(rows, int64_t H0, numbers, Work work, Room room):
+    """Find the configurations that tokens lead to from a known set, and their statuses. rows: int32
+    [n, 4], as of `Read`; numbers: int64 [2, n], filled with these, -1 for none, with a boundary
+    before the token and without. Returns (code, True)."""
+    cdef const Read* found = <const Read*>ints(rows)
+    cdef int64_t* filled = <int64_t*>address(numbers, b"i8", True)
+    cdef int64_t n = len(rows)
+    cdef int side
+    for side in range(2):
+        if not number_all(found, n, sets_after(H0, side, work), work, filled + side * n):
+            return NEED_CONFIGURATIONS, True
+        know_all(filled + side * n, n, work, room.wanted)
+    return DONE, True
+
+
+def compose(packed, free, bound, int64_t last, Pairs follow, ends, mask):
+    """Write a mask, int32 words: packed int32 [2, words] (or [2, 0]) and ids of a row, without
+    those that the last id forbids among the bound ones; ends: ids to add. follow: what may not come
+    after an id; last: -1 where no bound id may come."""
+    cdef const int32_t* slice_ = ints(packed)
+    cdef const int32_t* free_ids = ints(free)
+    cdef const int32_t* bound_ids = ints(bound)
+    cdef const int32_t* end_ids = ints(ends)
+    cdef int32_t* bits = <int32_t*>address(mask, b"i4", True)
+    cdef int64_t n = len(mask), n_free = len(free), n_bound = len(bound), n_ends = len(ends), w, k
+    cdef bint sliced = packed.shape[1] > 0
+    with nogil:
+        for w in range(n):
+            bits[w] = slice_[(n if last >= 0 else 0) + w] if sliced else 0
+        if last >= 0:
+            for k in range(n_bound):
+                bits[bound_ids[k] >> 5] |= <int32_t>1 << (bound_ids[k] & 31)
+            clear_forbidden(last, True, follow, bits)
+            if sliced:
+                for w in range(n):
+                    bits[w] |= slice_[w]
+        for k in range(n_free):
+            bits[free_ids[k] >> 5] |= <int32_t>1 << (free_ids[k] & 31)
+        for k in range(n_ends):
+            bits[end_ids[k] >> 5] |= <int32_t>1 << (end_ids[k] & 31)
+
+
+# ---------------------------------------------------------------- is every id live?
+
+
+cdef inline bint all_known(int64_t row) noexcept nogil:
+    """Is every id live that BPE makes, by what `Met.open` says?"""
+    return row == EVERY_MADE or row == EVERY_ID
+
+
+cdef int64_t first_dead(int64_t row, Work work) noexcept nogil:
+    """The first id of those that are not known to be live."""
+    cdef const uint64_t* positions = work.rows + row * work.row_words
+    cdef int64_t w = 0, bit = 0
+    while positions[w] == 0:
+        w += 1
+    while not (positions[w] >> bit) & 1:
+        bit += 1
+    return work.pairs.order[64 * w + bit]
+
+
+cdef int64_t learn_at_once(
+    int64_t c, bint back, Work work, Room room, int64_t* nearer
+) noexcept nogil:
+    """Learn from the short ids that surely lead on from a configuration, until every id is known
+    to be live there; unless `back`, only if something is known already of the configuration nearest
+    to acceptance that an id of one byte leads to: nearer[0], -1: learnt. Returns a code."""
+    cdef int64_t key = work.met[c].key, q0, a0, H0, best, nearest = -1, first, n, i, t, child, s
+    cdef int64_t away
+    cdef int turn, side
+    q0, a0, H0 = q_of(key), a_of(key), H_of(key)
+    nearer[0] = -1
+    if work.at[H0] < 0:
+        need_set(H0, room)
+        return NEED_SET
+    if work.counts[1] == work.n_rows:
+        return NEED_ROWS
+    best = work.far[q0]
+    for turn in range(back, 3):
+        first = NO_TOKEN
+        n = read_tokens(
+            q0, a0, work.utf8_row[H0], 0, SHORT if turn == 2 else 1, work, work.trie, room
+        )
+        for side in range(2):
+            if not number_all(room.found, n, sets_after(H0, side, work), work, room.numbers):
+                return NEED_CONFIGURATIONS
+            know_all(room.numbers, n, work, room.wanted)
+            for i in range(n):
+                t, child = room.found[i].token, room.numbers[i]
+                s = work.met[child].status if child >= 0 else DEAD
+                if s == DEAD or s == 0:
+                    continue
+                if turn == 0:
+                    away = work.far[q_of(work.met[child].key)]
+                    if s != ALIVE and not all_known(work.met[child].open) and away < best:
+                        nearest, best = child, away
+                elif side == 1 and first >= 0 and not may_follow(first, t, work.pairs):
+                    continue
+                elif s == ALIVE or is_live(t, child, work):
+                    learn(
+                        c, t, side == 0, length(t, work) + work.met[child].detour, work,
+                        room.other,
+                    )
+                    if all_known(work.met[c].open):
+                        return DONE
+                    first = first_dead(work.met[c].open, work)
+        if nearest >= 0:
+            nearer[0] = nearest
+            return DONE
+    return NEED_STEPS if room.wanted.n > 0 else DONE
+
+
+cdef int64_t learn_ahead(int64_t c, Work work, Room room) noexcept nogil:
+    """`learn_at_once`, first of the configurations on a way to acceptance, the last one first: in
+    `[a-z]{500}` each is known by the next. Returns a code."""
+    cdef int64_t n = 1, code, nearest = -1
+    room.frames[0].c, room.frames[0].phases = c, 0
+    while n > 0:
+        code = learn_at_once(
+            room.frames[n - 1].c, room.frames[n - 1].phases > 0, work, room, &nearest
+        )
+        if code != DONE:
+            return code
+        if nearest >= 0:
+            if n == room.n_frames:
+                return NEED_ROOM
+            room.frames[n - 1].phases = 1
+            room.frames[n].c, room.frames[n].phases = nearest, 0
+            n += 1
+        else:
+            n -= 1
+    return DONE
+
+
+cdef int64_t all_live(int64_t c, Work work, Room room, bint* live) noexcept nogil:
+    """Is every id that BPE makes live at a configuration? Returns a code; NEED_SEARCH: the pair in
+    room.open is to be searched."""
+    cdef int64_t code, row, token, pair
+    live[0] = False
+    if work.met[c].status == 0:
+        room.numbers[0] = c
+        know_all(room.numbers, 1, work, room.wanted)
+        if work.met[c].status == 0:
+            return NEED_STEPS
+    if work.met[c].status != PARTLY:
+        live[0] = work.met[c].status == ALIVE
+        return DONE
+    if work.met[c].open == NONE_KNOWN:
+        code = learn_ahead(c, work, room)
+        if code != DONE:
+            return code
+    row = work.met[c].open
+    if all_known(row):
+        live[0] = True
+        return DONE
+    token = first_dead(row, work) if row >= 0 else work.pairs.order[0]
+    pair = pair_of(c, token)
+    if is_dead(pair, work):
+        return DONE
+    room.open[0] = pair
+    return NEED_SEARCH
+
+
+def live_at(region, sets, Work work, Room room):
+    """Is every id live at all states of a region (int64) with each of some sets (int64), in state 0
+    of the text automaton? Returns (code, is it so)."""
+    cdef const int64_t* states = longs(region)
+    cdef const int64_t* given = longs(sets)
+    cdef int64_t n = len(region), m = len(sets), code
+    cdef bint live = False
+    with nogil:
+        code = live_everywhere(states, n, given, m, work, room, &live)
+    return code, live
+
+
+cdef int64_t live_everywhere(
+    const int64_t* states, int64_t n, const int64_t* sets, int64_t m, Work work, Room room,
+    bint* live
+) noexcept nogil:
+    cdef int64_t* numbers = <int64_t*>malloc((n * m + 1) * sizeof(int64_t))
+    cdef int64_t i, code = DONE
+    live[0] = False
+    for i in range(n * m):  # the farther states first, to which the others lead
+        numbers[i] = configuration(key_of(states[n - 1 - i // m], 0, sets[i % m]), work)
+        if numbers[i] < 0:
+            code = NEED_CONFIGURATIONS
+            break
+    if code == DONE:
+        know_all(numbers, n * m, work, room.wanted)
+        live[0] = True
+        for i in range(n * m):
+            if work.met[numbers[i]].status == DEAD:
+                live[0] = False
+        i = 0
+        while i < n * m and live[0] and code == DONE:
+            code = all_live(numbers[i], work, room, live)
+            i += 1
+    free_memory(numbers)
+    if code != DONE:
+        live[0] = False
+    return code
