@@ -24,10 +24,10 @@ import numpy as np
 
 from bpe_automata._automata.linked import ByteAutomaton
 from bpe_automata._budget import Budget, spent
+from bpe_automata._core.arrays import BEGINNING, NO_SET, NO_TOKEN
 from bpe_automata._core.canonical import CanonicalAutomaton, CanonicalState, canonical_automaton
 from bpe_automata._core.prefixed import prefixed
 from bpe_automata._core.product import Product
-from bpe_automata._core.arrays import BEGINNING, NO_SET, NO_TOKEN
 from bpe_automata._core.tables import TokenizerTables, added_arrays
 from bpe_automata._kernels.bits import contained, has
 from bpe_automata._sharing import BoundedMemo, Immutable

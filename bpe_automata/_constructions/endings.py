@@ -29,9 +29,8 @@ import numpy as np
 from bpe_automata._automata.linked import LinkedDFA
 from bpe_automata._automata.parts import PLAIN
 from bpe_automata._budget import check, spent
-from bpe_automata._core.tokens import furthest
 from bpe_automata._core.arrays import NO_TOKEN
-from bpe_automata._core.tables import fixed
+from bpe_automata._core.tokens import furthest
 from bpe_automata._kernels.bits import contained, members, packed, set_bits
 from bpe_automata._limits import untouched
 from bpe_automata._sharing import BYTES, BoundedMemo, Lock, locked

@@ -20,8 +20,8 @@ from bpe_automata._constructions.cartesian_merge import CartesianMerge, ProductS
 from bpe_automata._constructions.endings import Endings, Key, Leads
 from bpe_automata._constructions.engine import Engine, TextEngine
 from bpe_automata._constructions.lift import Lift
-from bpe_automata._core.pairs import may_follow_any
 from bpe_automata._core.arrays import NO_TOKEN
+from bpe_automata._core.pairs import may_follow_any
 from bpe_automata._kernels.bits import contained, members, packed
 from bpe_automata._sharing import Immutable
 from bpe_automata.errors import BudgetExceededError, BudgetTooSmallError, UnsupportedFeatureError

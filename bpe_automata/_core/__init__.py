@@ -1,1 +1,1 @@
-"""The canonical engine: see `steps` for its words, `search`, `slices` and `product`."""
+"""The canonical engine: see `arrays` for its words, `search`, `slices` and `product`."""

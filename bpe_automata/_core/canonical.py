@@ -15,9 +15,9 @@ from typing import NamedTuple
 import numpy as np
 
 from bpe_automata._budget import READING, Budget, check, spending
+from bpe_automata._core.arrays import BEGINNING, NO_SET, NO_TOKEN
 from bpe_automata._core.geometry import Geometry
 from bpe_automata._core.sets import HypothesisSets
-from bpe_automata._core.arrays import BEGINNING, NO_SET, NO_TOKEN
 from bpe_automata._core.stored import Parts, cached
 from bpe_automata._core.token_actions import (
     TokenActions,

@@ -95,10 +95,10 @@ class Product(Reader):
             good = dfa.plain.view(np.uint8) if isinstance(dfa, LinkedDFA) else unknown
         accepting = dfa.accepting if ends else never
         super().__init__(tables, dfa)
-        states, trie, pairs = (accepting, good, known, self._looks, dfa.far), tables.trie, tables.pairs
-        given = text or tables.text, tables.chars, states, trie, pairs, added, tables.deepest
-        self.base = self._work = Work(dfa.steps, *given)
-        self._room_for = len(trie.nodes_array) + len(added[4]) + 1, tables.deepest
+        states = accepting, good, known, self._looks, dfa.far
+        given = text or tables.text, tables.chars, states, tables.trie, tables.pairs, added
+        self.base = self._work = Work(dfa.steps, *given, tables.deepest)
+        self._room_for = len(tables.trie.nodes_array) + len(added[4]) + 1, tables.deepest
         self._counts, self._sliced = np.zeros(3, np.int64), sliced
         self._work.remember(self._counts, np.full(len(tables.text[0]), -1, np.int32))
         self._table, self._met = (np.empty(0, np.int64), np.empty(0, np.int32)), np.empty(0, MET)

@@ -10,10 +10,10 @@ import numpy as np
 from bpe_automata._automata.parts import PLAIN
 from bpe_automata._budget import check
 from bpe_automata._core import stored
+from bpe_automata._core.arrays import HARMLESS, NODE, Room, Trie
 from bpe_automata._core.canonical import CanonicalAutomaton
 from bpe_automata._core.groups import Groups, grouped
 from bpe_automata._core.sets import words
-from bpe_automata._core.arrays import HARMLESS, NODE, Room, Trie
 from bpe_automata._core.token_actions import INSIDE
 from bpe_automata._core.vocabulary import Trie as VocabularyTrie
 from bpe_automata._kernels.distance import distances
@@ -116,9 +116,9 @@ def packed_trie(trie: VocabularyTrie, klass: Any, text: Any, first: Any) -> Trie
 
 
 class Tables(Immutable):
-    """What a reader needs to know of a tokenizer; see `arrays.Base` for what the tuples hold. by_id:
-    int32 [n_ids, 3]: class, text state and first atom of each token; kinds: see `kinds_of_rows`;
-    any_text: its product with all texts, where it was needed."""
+    """What a reader needs to know of a tokenizer; see `arrays.Base` for what the tuples hold.
+    by_id: int32 [n_ids, 3]: class, text state and first atom of each token; kinds: see
+    `kinds_of_rows`; any_text: its product with all texts, where it was needed."""
 
     n_ids: int
     deepest: int

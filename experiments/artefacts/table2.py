@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from bpe_automata._core.arrays import BEGINNING, NO_SET
 
 from bpe_automata import Segments, Tokenizer, compile_regex
 from bpe_automata._automata.dfa import ByteDFA
@@ -33,7 +34,6 @@ from bpe_automata._constructions.explicit import explore
 from bpe_automata._constructions.lift import Lift
 from bpe_automata._core.canonical import CanonicalAutomaton
 from bpe_automata._core.geometry import Geometry
-from bpe_automata._core.arrays import BEGINNING, NO_SET
 from bpe_automata._kernels.bits import contained, has, members
 from bpe_automata._tokenizer.derivation import derive
 from bpe_automata.errors import BpeAutomataError, BudgetExceededError
