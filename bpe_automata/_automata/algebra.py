@@ -22,7 +22,7 @@ from bpe_automata._automata.compile import compile_regex
 from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._budget import Budget, out_of_memory, out_of_states, spending
 from bpe_automata._kernels.byte_product import OUT_OF_MEMORY, OUT_OF_STATES, Factors, product
-from bpe_automata._kernels.old_watch import watched
+from bpe_automata._kernels.watch import watched
 
 _DEFAULT = Budget()
 

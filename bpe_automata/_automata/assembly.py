@@ -16,8 +16,8 @@ from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._automata.minimise import equal_columns, minimise
 from bpe_automata._budget import Budget, check_bytes, out_of_memory, out_of_states, spending
 from bpe_automata._kernels.determinize import OUT_OF_MEMORY, OUT_OF_STATES, Network, determinize
-from bpe_automata._kernels.old_watch import watched
 from bpe_automata._kernels.utf8 import numbered
+from bpe_automata._kernels.watch import watched
 
 _DEFAULT = Budget()
 _INT = np.int32

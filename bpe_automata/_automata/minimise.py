@@ -12,8 +12,8 @@ import numpy as np
 from bpe_automata._budget import check
 from bpe_automata._kernels.distance import distances
 from bpe_automata._kernels.minimise import ELEMENT, FIRST, PAST, ROWS, SET, WHERE, refine
-from bpe_automata._kernels.old_watch import watched
 from bpe_automata._kernels.utf8 import breadth_first
+from bpe_automata._kernels.watch import watched
 
 
 def minimise(

@@ -13,7 +13,7 @@ import numpy as np
 from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._kernels import written
 from bpe_automata._kernels.distance import edges_of, shorten
-from bpe_automata._kernels.old_watch import watched
+from bpe_automata._kernels.watch import watched
 from bpe_automata._kernels.written import leave_block
 from bpe_automata._sharing import cached
 from bpe_automata.errors import BpeAutomataError, BudgetExceededError

@@ -14,8 +14,8 @@ from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._automata.minimise import equal_columns
 from bpe_automata._budget import Budget
 from bpe_automata._kernels.minimise import subtrees, trie
-from bpe_automata._kernels.old_watch import watched
 from bpe_automata._kernels.utf8 import breadth_first
+from bpe_automata._kernels.watch import watched
 from bpe_automata._limits import NUMBERS, check_fits
 from bpe_automata.errors import UnsupportedRegexError
 

@@ -18,8 +18,8 @@ from typing import NamedTuple
 import numpy as np
 
 from bpe_automata._automata.dfa import ByteDFA
-from bpe_automata._kernels.old_watch import watched
 from bpe_automata._kernels.utf8 import instantiate, numbered
+from bpe_automata._kernels.watch import watched
 
 _BLOCKS = 0x110000 >> 6  # of 64 code points
 

@@ -12,9 +12,9 @@ from typing import NamedTuple
 import numpy as np
 
 from bpe_automata._kernels import inner, jit
-from bpe_automata._kernels.numba_hashing import EMPTY, longer, slot_of, table_size, with_room
-from bpe_automata._kernels.old_watch import poll
+from bpe_automata._kernels.hashing import EMPTY, longer, slot_of, table_size, with_room
 from bpe_automata._kernels.utf8 import row_number
+from bpe_automata._kernels.watch import poll
 
 DONE, OUT_OF_STATES, OUT_OF_MEMORY = 0, 1, 2
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bpe_automata._kernels import inlined, inner, jit
-from bpe_automata._kernels.numba_hashing import (
+from bpe_automata._kernels.hashing import (
     first_slot,
     lengthened,
     mix,
@@ -23,7 +23,7 @@ from bpe_automata._kernels.numba_hashing import (
     rehashed,
     table_size,
 )
-from bpe_automata._kernels.old_watch import poll
+from bpe_automata._kernels.watch import poll
 
 DONE, OUT_OF_STATES, OUT_OF_MEMORY = 0, 1, 2
 _NO_ROOM, _NO_CELLS = -1, -2

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from bpe_automata._kernels import jit
-from bpe_automata._kernels.old_watch import poll
+from bpe_automata._kernels.watch import poll
 
 NEVER = -1
 

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from bpe_automata._kernels import inlined, inner, jit
-from bpe_automata._kernels.numba_hashing import first_slot, mix, next_slot, table_size
-from bpe_automata._kernels.old_watch import poll, stopped
+from bpe_automata._kernels.hashing import first_slot, mix, next_slot, table_size
+from bpe_automata._kernels.watch import poll, stopped
 
 # Rows of a partition: its elements grouped by set; where an element is; the set of an element;
 # and for each set its first index, the index past its last one, how many elements are marked, and

@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from bpe_automata._kernels import jit
-from bpe_automata._kernels.numba_hashing import longer
-from bpe_automata._kernels.old_watch import poll
+from bpe_automata._kernels.hashing import longer
+from bpe_automata._kernels.watch import poll
 
 DEAD, COMPLETE = 0, -1
 

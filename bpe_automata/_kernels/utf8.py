@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from bpe_automata._kernels import inner, jit
-from bpe_automata._kernels.numba_hashing import (
+from bpe_automata._kernels.hashing import (
     first_slot,
     lengthened,
     mix,
@@ -13,7 +13,7 @@ from bpe_automata._kernels.numba_hashing import (
     rehashed,
     table_size,
 )
-from bpe_automata._kernels.old_watch import poll
+from bpe_automata._kernels.watch import poll
 
 
 def instantiate(

@@ -22,7 +22,7 @@ import numpy as np
 from bpe_automata._budget import check
 from bpe_automata._kernels.bpe import Merges, merge_each
 from bpe_automata._kernels.hashing import build_table
-from bpe_automata._kernels.old_watch import watched
+from bpe_automata._kernels.watch import watched
 from bpe_automata._tokenizer.alphabet import LAST_CODE_POINT
 from bpe_automata._tokenizer.description import Description
 

@@ -25,7 +25,7 @@ import numpy as np
 from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._budget import Budget, check, spent
 from bpe_automata._kernels import occurrences as kernels
-from bpe_automata._kernels.old_watch import watched
+from bpe_automata._kernels.watch import watched
 from bpe_automata._limits import NUMBERS, check_fits
 from bpe_automata._token_automata.automaton import TokenAutomaton
 from bpe_automata._tokenizer.tokenizer import AddedTokens, Tokenizer

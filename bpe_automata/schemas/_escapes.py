@@ -26,8 +26,8 @@ from bpe_automata._automata.minimise import equal_columns
 from bpe_automata._automata.sources import from_strings
 from bpe_automata._automata.utf8 import bytes_to_go
 from bpe_automata._budget import Budget, out_of_memory
-from bpe_automata._kernels.old_watch import watched
 from bpe_automata._kernels.utf8 import numbered
+from bpe_automata._kernels.watch import watched
 from bpe_automata.errors import ArgumentError
 
 Escapes = Literal["minimal", "any"]

@@ -22,8 +22,8 @@ from bpe_automata._automata.sources import from_strings
 from bpe_automata._automata.utf8 import bytes_to_go
 from bpe_automata._budget import Budget, out_of_memory, spending
 from bpe_automata._kernels.byte_product import layers, made
-from bpe_automata._kernels.old_watch import watched
 from bpe_automata._kernels.utf8 import numbered
+from bpe_automata._kernels.watch import watched
 from bpe_automata._sharing import cached
 from bpe_automata.errors import UnsupportedSchemaError
 
