@@ -11,16 +11,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bpe_automata._automata.dfa import ByteDFA
-from bpe_automata._kernels import written
-from bpe_automata._kernels.distance import edges_of, shorten
-from bpe_automata._kernels.watch import watched
-from bpe_automata._kernels.written import leave_block
+from bpe_automata._kernels import distance
+from bpe_automata._kernels.distance import edges_of, leave_block, shorten
 from bpe_automata._sharing import cached
 from bpe_automata.errors import BpeAutomataError, BudgetExceededError
 
-BYTE = written.BYTE
+BYTE = distance.BYTE
 """The unit of lengths. The lower half of a length counts the bytes that are not plain."""
-FAR = written.FAR
+FAR = distance.FAR
 """The length of a text that there is not."""
 PLAIN = b"\t\n\r" + bytes(byte for byte in range(0x20, 0x7F) if byte != ord("<"))
 """Bytes that nearly all tokenizers have ids for, that begin none of their added tokens, and that no
@@ -82,7 +80,8 @@ class Table:
         alone? That to one is not enough: all others might be needed for the text to have an end."""
         key = readable.tobytes()
         if key not in self._left:
-            some = _edges(self.trans, self.byte_class, np.unique(self.byte_class[readable]))
+            columns = np.unique(self.byte_class[readable]).astype(np.int64)
+            some = _edges(self.trans, self.byte_class, columns)
             labels = {label for labels in self.exits.values() for label in labels}
             self._left[key] = all(
                 np.array_equal(self._leads_to(label, some), self._leads_to(label, self._edges))
@@ -107,7 +106,7 @@ class Table:
         found = self._blocks.get((key, number))
         if found is None:
             first = np.unique(byte_class, return_index=True)[1]
-            columns = self.byte_class[first]
+            columns = self.byte_class[first].astype(np.uint8)
             if (self.byte_class != columns[byte_class]).any():
                 raise BpeAutomataError("a part tells bytes apart that its automaton does not")
             if len(self._blocks) >= _MOST_BLOCKS:
@@ -237,7 +236,7 @@ def _nearest(far: np.ndarray, edges: _Edges) -> np.ndarray:
     """int64 [n]: the least of steps to a state and what `far` says of it, which is written over.
     FAR of the dead state."""
     far[0] = FAR
-    watched(shorten, far, *edges, BYTE)
+    shorten(far, *edges)
     return far
 
 

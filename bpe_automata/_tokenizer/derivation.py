@@ -16,15 +16,26 @@ of its parts; `_core.geometry` treats the cases where encoders do otherwise.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from bpe_automata._budget import check
-from bpe_automata._kernels.bpe import Merges, merge_each
 from bpe_automata._kernels.hashing import build_table
-from bpe_automata._kernels.watch import watched
+from bpe_automata._kernels.words import merge_each
 from bpe_automata._tokenizer.alphabet import LAST_CODE_POINT
 from bpe_automata._tokenizer.description import Description
+
+
+class Merges(NamedTuple):
+    """slots int64, values int32: hash table from left * n_ids + right to the row of a merge; made,
+    rank int32 [rows]: the token that it makes, and its rank; n_ids."""
+
+    slots: np.ndarray
+    values: np.ndarray
+    made: np.ndarray
+    rank: np.ndarray
+    n_ids: int
 
 
 @dataclass(frozen=True)
@@ -62,7 +73,7 @@ def derive(description: Description) -> Derivation:
     listed = Merges(slots, values, made, description.ranks, n_ids)
     starts, symbols = _base_symbols(description)
     merged = symbols.copy()
-    size, left, right, row = watched(merge_each, starts, merged, listed)
+    size, left, right, row = merge_each(starts, merged, *listed)
     whole = np.flatnonzero(size == 1)
     reachable = np.zeros(n_ids, dtype=bool)
     reachable[whole] = merged[starts[whole]] == whole
@@ -107,7 +118,7 @@ def _epochs(
 def bpe(derivation: Derivation, symbols: list[int]) -> list[int]:
     """BPE of one pretoken, given as the ids of its base symbols."""
     work, starts = np.array(symbols, dtype=np.int32), np.array([0, len(symbols)], dtype=np.int32)
-    size, *_ = watched(merge_each, starts, work, derivation.listed)
+    size, *_ = merge_each(starts, work, *derivation.listed)
     return work[: size[0]].tolist()
 
 

@@ -6,7 +6,7 @@
 The first id may begin before the banned text, the last one may go on after it. For whole words the
 last one is the one that shows that the word has ended: by a character of no word, or, as an
 end-of-sequence id, by the end of the text. Every tokenization is in it, not the tokenizer's own
-alone. It is lazy: a state is a set of threads (see `_kernels.occurrences`), and for a finite list
+alone. It is lazy: a state is a set of threads (see `_kernels.words`), and for a finite list
 of words the threads only ever get nearer to their ends, so that it has no cycle. `automaton` writes
 it down. Banned texts that begin elsewhere are not seen: `Watch` begins anew at each id.
 
@@ -24,8 +24,7 @@ import numpy as np
 
 from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._budget import Budget, check, spent
-from bpe_automata._kernels import occurrences as kernels
-from bpe_automata._kernels.watch import watched
+from bpe_automata._kernels.words import COMPLETE, DEAD, Search
 from bpe_automata._limits import NUMBERS, check_fits
 from bpe_automata._token_automata.automaton import TokenAutomaton
 from bpe_automata._tokenizer.tokenizer import AddedTokens, Tokenizer
@@ -35,9 +34,12 @@ from bpe_automata.errors import BudgetExceededError, DecodingError
 
 Threads = tuple[int, ...]
 """The threads of one state, ascending: COMPLETE for a match, none if all have failed."""
-MATCH: Threads = (kernels.COMPLETE,)
+MATCH: Threads = (COMPLETE,)
 _ADVICE = "the spellings are too many to list; raise max_edges, or follow them with Watch"
 _Row = tuple[np.ndarray, list[Threads]]
+_NO_CLASSES = np.zeros(256, np.uint8)
+_NOTHING = ByteDFA(np.zeros((1, 1), np.int32), _NO_CLASSES, np.array([False]), 0)
+_ANYWHERE = ByteDFA(np.array([[0], [1]], np.int32), _NO_CLASSES, np.array([False, True]), 1)
 
 
 class Spellings:
@@ -58,17 +60,10 @@ class Spellings:
         ids = [i for i, s in enumerate(tokenizer.spellings) if s and i not in silent]
         self._ids = np.array(ids, dtype=np.int64)
         self._bytes = tokenizer.derived("bytes of ids", _bytes_of_ids)
-        anywhere = kernels.Dfa(
-            np.zeros((1, 1), np.int32), np.zeros(256, np.uint8), np.ones(1, np.bool_), 0
-        )
-        nothing = anywhere._replace(accepting=np.zeros(1, np.bool_))
-        self._search = kernels.Search(
-            _arrays(ban.occurrence),
-            _arrays(not_of_word()) if ban.whole_word else nothing,
-            _arrays(word_may_begin()) if ban.whole_word else anywhere,
-            ban.whole_word,
-        )
-        threads = ban.occurrence.n_states * len(self._search.follows.trans)
+        self._before = word_may_begin() if ban.whole_word else _ANYWHERE
+        self._follows = not_of_word() if ban.whole_word else _NOTHING
+        self._search = Search(ban.occurrence, self._follows, self._before, ban.whole_word)
+        threads = ban.occurrence.n_states * self._follows.n_states
         check_fits("threads", threads, NUMBERS, "ban fewer or shorter words at once")
 
     # ------------------------------------------------------------ step by step
@@ -76,36 +71,28 @@ class Spellings:
     def context(self, text: bytes, context: int | None = None) -> int:
         """What of the text before matters for whether a word may begin: a number. `context`: that
         of the text before `text`, None for nothing."""
-        before = self._search.before
-        state = before.start if context is None else context
-        for byte in text:
-            state = int(before.trans[state, before.byte_class[byte]])
-        return state
+        return self._before.walk(text, context)
 
     def begun(self, context: int, data: bytes) -> Threads:
         """The state after a first id that spells `data`."""
-        return _state(
-            watched(kernels.begun, self._search, context, np.frombuffer(data, np.uint8)).tolist()
-        )
+        return _state(self._search.begun(context, data).tolist())
 
     def step(self, threads: Threads, data: bytes) -> Threads:
         """The state after one more id that spells `data`."""
-        array = np.frombuffer(data, np.uint8)
-        return _state(kernels.thread_after(self._search, thread, array) for thread in threads)
+        return _state(self._search.after(thread, data) for thread in threads)
 
     def ends(self, threads: Threads) -> bool:
         """Is a banned whole word complete if the text ends here?"""
-        follows = self._search.follows
-        wide = len(follows.trans)
-        return self.ban.whole_word and any(thread % wide == follows.start for thread in threads)
+        n, start = self._follows.n_states, self._follows.start
+        return self.ban.whole_word and any(thread % n == start for thread in threads)
 
     def pending(self, before: str) -> Threads:
         """The threads of what has begun in `before` and has not ended there."""
         data, dfa = before.encode(), self.ban.occurrence
-        context, found = self._search.before.start, list[int]()
+        context, found = self._before.start, list[int]()
         for k in range(len(data)):
-            if self._search.before.accepting[context] and (state := dfa.walk(data[k:])):
-                found.append(state * len(self._search.follows.trans))
+            if self._before.accepting[context] and (state := dfa.walk(data[k:])):
+                found.append(state * self._follows.n_states)
             context = self.context(data[k : k + 1], context)
         return _state(found)
 
@@ -146,15 +133,12 @@ class Spellings:
 
     def _first_row(self, before: str) -> _Row:
         context = self.context(before.encode())
-        return _by_token(watched(kernels.all_begun, self._search, context, *self._bytes, self._ids))
+        return _by_token(self._search.all_begun(context, *self._bytes, self._ids))
 
     def _row(self, threads: Threads) -> _Row:
         if threads == MATCH:
             return np.empty(0, np.int64), []
-        found = [
-            watched(kernels.all_after, self._search, thread, *self._bytes, self._ids)
-            for thread in threads
-        ]
+        found = [self._search.all_after(thread, *self._bytes, self._ids) for thread in threads]
         symbols, after = _by_token(np.concatenate(found))
         if not self.ends(threads) or not self.eos_ids:
             return symbols, after
@@ -165,9 +149,9 @@ class Spellings:
 def _state(threads: Iterable[int]) -> Threads:
     """The state of these threads: a match if one of them is complete."""
     found = set(threads)
-    if kernels.COMPLETE in found:
+    if COMPLETE in found:
         return MATCH
-    return tuple(sorted(found - {kernels.DEAD}))
+    return tuple(sorted(found - {DEAD}))
 
 
 def _by_token(rows: np.ndarray) -> _Row:
@@ -178,10 +162,6 @@ def _by_token(rows: np.ndarray) -> _Row:
     threads = rows[:, 1].tolist()
     pairs = zip(first.tolist(), ends.tolist(), strict=True)
     return tokens.astype(np.int64), [_state(threads[low:high]) for low, high in pairs]
-
-
-def _arrays(dfa: ByteDFA) -> kernels.Dfa:
-    return kernels.Dfa(dfa.trans, dfa.byte_class, dfa.accepting, dfa.start)
 
 
 def _bytes_of_ids(tokenizer: Tokenizer) -> tuple[np.ndarray, np.ndarray]:

@@ -1,4 +1,4 @@
-"""Packed masks applied to logits in place: numba on CPUs, torch elsewhere.
+"""Packed masks applied to logits in place: by a kernel on CPUs, by torch elsewhere.
 
     logits[row, i] = -inf   wherever   bitmask[row, i // 32] >> (i % 32) & 1 = 0
 
@@ -47,8 +47,7 @@ def apply_bitmask(logits: Any, bitmask: Any, *, rows: Rows | None = None) -> Non
         return
     if isinstance(logits, np.ndarray) or logits.device.type == "cpu":
         pattern = MINUS_INFINITY[dtype]
-        sources = np.arange(len(bitmask), dtype=np.int64)
-        apply_kernel(_patterns(logits, pattern), _as_numpy(bitmask), targets, sources, pattern)
+        apply_kernel(_patterns(logits, pattern), _as_numpy(bitmask), targets, pattern)
     else:
         apply_torch(logits, bitmask, targets)
 
