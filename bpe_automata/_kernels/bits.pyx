@@ -42,10 +42,21 @@ def only(const int32_t[:] bits):
     return found
 
 
-def members(bits):
+def members(const int32_t[:] bits):
     """The ids in a packed set, ascending, int64."""
-    each = np.unpackbits(bits.view(np.uint8), bitorder="little")
-    return np.flatnonzero(each.view(np.bool_))
+    cdef Py_ssize_t w, i, n = 0
+    cdef uint32_t word
+    ids = np.empty(32 * bits.shape[0], np.int64)
+    cdef int64_t[::1] found = ids
+    with nogil:
+        for w in range(bits.shape[0]):
+            word, i = <uint32_t>bits[w], 32 * w
+            while word:
+                found[n] = i
+                n += word & 1
+                word >>= 1
+                i += 1
+    return ids[:n].copy()
 
 
 def packed(ids, n_ids):
@@ -65,27 +76,48 @@ def contained(bits, ids):
     return (bits[ids >> 5] >> (ids & 31)) & 1 == 1
 
 
+cdef uint32_t BIT[32]  # which compilers make vectors of, and not of shifts
+for k in range(32):
+    BIT[k] = <uint32_t>1 << k
+
+
+cdef inline void mask_row(
+    char* row, int64_t step, int64_t n_ids, const int32_t* bits, int64_t words,
+    pattern_t minus_infinity,
+) noexcept nogil:
+    """step: bytes from one cell to the next."""
+    cdef int64_t w, i
+    cdef uint32_t word
+    cdef pattern_t* cell
+    for w in range(words):
+        word = <uint32_t>bits[w]
+        if word == 0:
+            for i in range(32 * w, min(32 * w + 32, n_ids)):
+                (<pattern_t*>(row + i * step))[0] = minus_infinity
+        elif word != <uint32_t>-1:
+            for i in range(min(32, n_ids - 32 * w)):
+                cell = <pattern_t*>(row + (32 * w + i) * step)
+                cell[0] = cell[0] if word & BIT[i] else minus_infinity
+    for i in range(32 * words, n_ids):
+        (<pattern_t*>(row + i * step))[0] = minus_infinity
+
+
 def apply_bitmask(
-    pattern_t[:, :] logits, const int32_t[:, :] bits, const int64_t[:] rows,
+    pattern_t[:, :] logits, const int32_t[:, ::1] bits, const int64_t[::1] rows,
     pattern_t minus_infinity,
 ):
     """logits[rows[k], i] = -inf for each i whose bit in bits[k] is 0.
 
     logits: the bit patterns of floats [batch, V], of any strides; minus_infinity: that of -inf. So
-    one kernel serves float16, bfloat16, float32 and float64, and nothing that is allowed is read or
-    changed. bits: [n, words]; ids beyond the words have no bit. rows: [n], in range."""
-    cdef int64_t n_ids = logits.shape[1], words = min(bits.shape[1], (n_ids + 31) // 32)
-    cdef int64_t k, w, i, row
-    cdef int32_t word
+    one kernel serves float16, bfloat16, float32 and float64, and what is allowed keeps its bits.
+    bits: [n, words]; ids beyond the words have no bit. rows: [n], in range."""
+    cdef int64_t n_ids = logits.shape[1], words = min(bits.shape[1], (n_ids + 31) // 32), k
+    cdef int64_t step = logits.strides[1]
+    cdef char* row
     with nogil:
         for k in range(rows.shape[0]):
-            row = rows[k]
-            for w in range(words):
-                word = bits[k, w]
-                if word == -1:
-                    continue
-                for i in range(32 * w, min(32 * w + 32, n_ids)):
-                    if not (word >> (i & 31)) & 1:
-                        logits[row, i] = minus_infinity
-            for i in range(32 * words, n_ids):
-                logits[row, i] = minus_infinity
+            row = <char*>&logits[rows[k], 0]
+            if step == sizeof(pattern_t):  # in a loop of its own, which is faster
+                mask_row(row, sizeof(pattern_t), n_ids, &bits[k, 0], words, minus_infinity)
+            else:
+                mask_row(row, step, n_ids, &bits[k, 0], words, minus_infinity)

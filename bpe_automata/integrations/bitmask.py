@@ -47,7 +47,8 @@ def apply_bitmask(logits: Any, bitmask: Any, *, rows: Rows | None = None) -> Non
         return
     if isinstance(logits, np.ndarray) or logits.device.type == "cpu":
         pattern = MINUS_INFINITY[dtype]
-        apply_kernel(_patterns(logits, pattern), _as_numpy(bitmask), targets, pattern)
+        bits = np.ascontiguousarray(_as_numpy(bitmask))
+        apply_kernel(_patterns(logits, pattern), bits, targets, pattern)
     else:
         apply_torch(logits, bitmask, targets)
 
