@@ -117,10 +117,10 @@ def shorten(
     cdef bint changed = True
     with nogil:
         while changed:
-            poll(&left)
             changed = False
             for turn in range(2):
                 for i in range(n):
+                    poll(&left)
                     k = i if turn else n - 1 - i
                     for edge in range(start[k], start[k + 1] if k + 1 < n else m):
                         nearer = far[head[edge]] + byte + odd[edge]
