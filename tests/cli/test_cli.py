@@ -132,22 +132,14 @@ def test_verify_tells_a_counterexample(run, monkeypatch) -> None:
     assert [*found] == ["claim", "prompt_ids", "ids", "tokens", "text", "expected_ids"]
 
 
-def test_warm_asks_for_the_kernels(run) -> None:
-    """All that are used outside of the kernels, but those that make tables grow."""
-    code, out, _ = run("warm --json")
-    assert code == 0
-    assert set(json.loads(out)) == {"kernels_compiled", "tokenizers_prepared", "seconds"}
-    home = "bpe_automata._kernels"
-    asked = {
-        name: kernel
-        for module, content in list(sys.modules.items())
-        for name, kernel in vars(content).items()
-        if module.startswith("bpe_automata.") and not module.startswith(home)
-        if hasattr(kernel, "py_func") and kernel.py_func.__module__.startswith(home)
-    }
-    assert len(asked) > 25
-    left = {name for name, kernel in asked.items() if not kernel.signatures}
-    assert left <= {"slot_of", "spread", "known_step"}
+def test_warm_keeps_what_masks_need_of_tokenizers(run, tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("BPE_AUTOMATA_CACHE", str(tmp_path))
+    monkeypatch.setattr("bpe_automata._core.stored.FEWEST_IDS", 0)
+    assert run("warm TOKENIZER PRINTABLE")[0] == 0
+    kept = {*(tmp_path / "automaton").iterdir()}
+    code, out, _ = run("warm PRINTABLE --json")
+    assert (code, json.loads(out)["tokenizers_prepared"]) == (0, ["PRINTABLE"])
+    assert {*(tmp_path / "automaton").iterdir()} == kept != set()
 
 
 # ---------------------------------------------------------------- errors
@@ -194,7 +186,7 @@ def test_interrupt_and_a_missing_package(run, monkeypatch) -> None:
     assert "pip install 'bpe-automata[torch]'" in run("inspect owner/name")[2]
 
 
-USAGE = ("", "nonsense", "explain t.json", "verify t.json --regex a -n 0", "compile t.json")
+USAGE = ("", "nonsense", "warm", "explain t.json", "verify t.json --regex a -n 0", "compile t.json")
 
 
 @pytest.mark.parametrize("line", [*USAGE, "compile t.json --regex a --schema s.json"])
