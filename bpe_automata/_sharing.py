@@ -23,8 +23,6 @@ from functools import wraps
 from math import inf
 from typing import Any, Concatenate, Generic, ParamSpec, Protocol, Self, TypeVar, overload
 
-from numba.core.compiler_lock import global_compiler_lock
-
 from bpe_automata._budget import out_of_time, seconds_left
 
 P = ParamSpec("P")
@@ -136,9 +134,7 @@ _held = _Held()
 
 def _hold_all() -> None:
     """Take every lock, without waiting for one while others are held: so it does not matter in
-    which order other threads take them. Last comes numba's own: a child that found it taken, as
-    another thread was compiling or loading a kernel, could never load one. Whoever holds that one
-    waits for none of the others."""
+    which order other threads take them."""
     first: Any = None
     while True:
         locks = [lock for ref in list(_live) if (lock := ref()) is not None]
@@ -147,8 +143,6 @@ def _hold_all() -> None:
             _held.locks.append(first)
         busy = next((k for k in locks if k is not first and not _taken(k)), None)
         if busy is None:
-            global_compiler_lock.acquire()
-            _held.locks.append(global_compiler_lock)
             return
         _release_all()
         first = busy

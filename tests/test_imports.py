@@ -60,7 +60,7 @@ HOSTS = {"torch", "transformers", "vllm", "sglang", "llama_cpp", "outlines"}
 @pytest.mark.parametrize(
     ("script", "unwanted"),
     [
-        ("import bpe_automata", {"numpy", "numba", "tokenizers", "bpe_automata.errors"}),
+        ("import bpe_automata", {"numpy", "tokenizers", "bpe_automata.errors"}),
         ("from bpe_automata import Tokenizer, constrain", {f"{OWN}._constructions.segments"}),
         (f"import {OWN}._decoding.drafts, {OWN}.integrations.bitmask", HOSTS),
         (f"import {OWN}.integrations.llama_cpp, {OWN}._cli", HOSTS),
