@@ -159,7 +159,8 @@ def made_by(name: str, module: Any, config: Any) -> Row:
     """What rows must not be mixed of: config, code of the package, versions. Of a path in the
     config the name alone counts: who puts other data there removes the rows."""
     folder = ROOT / "bpe_automata"
-    sources = b"".join(path.read_bytes() for path in sorted(folder.rglob("*.py")))
+    files = [path for path in sorted(folder.rglob("*")) if path.suffix in (".py", ".pyx", ".pxd")]
+    sources = b"".join(path.read_bytes() for path in files)
     packages = (*PACKAGES, *getattr(module, "PACKAGES", ()))
     versions = {"python": platform.python_version()}
     versions |= {package: version_of(package) or "none" for package in packages}

@@ -58,8 +58,9 @@ def store(origin: Origin, source: Source) -> None:
 def digest_of_sources(folder: str) -> str:
     """Digest of the sources of a subpackage (of no bytes, where sources are not shipped)."""
     digest = hashlib.sha256()
-    for file in sorted((Path(__file__).parents[1] / folder).rglob("*.py")):
-        digest.update(file.read_bytes())
+    for file in sorted((Path(__file__).parents[1] / folder).rglob("*")):
+        if file.suffix in (".py", ".pyx", ".pxd"):
+            digest.update(file.read_bytes())
     return digest.hexdigest()
 
 
