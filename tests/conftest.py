@@ -16,7 +16,7 @@ LONGEST = (
     "tables/test_lab.py",
     "notebooks/test_notebooks.py",
     *("threads/test_threads.py", "tokenizer/test_normalizers.py"),
-    *("laws/test_direct_merge.py", "schemas/test_linking.py", "test_kernels.py"),
+    *("laws/test_direct_merge.py", "schemas/test_linking.py"),
     *("token_automata/test_token_algebra.py", "laws/test_trained_tokenizers.py"),
     *("laws/test_masks.py", "decoding/test_closing.py"),
 )
