@@ -6,8 +6,7 @@ within budgets: the one that ends first counts, and the error names it.
 
 Seconds are CPU seconds of the thread, so that what is refused does not depend on what else the
 machine does. One exception: for a lock that another thread holds (`sharing.locked`) a call waits
-at most as long, by the clock on the wall, as it has seconds left. Compiling kernels, once on a
-machine, and loading them are not counted.
+at most as long, by the clock on the wall, as it has seconds left.
 """
 
 from __future__ import annotations
@@ -98,15 +97,15 @@ class spending(type(threading.RLock())):  # type: ignore[misc]  # noqa: N801 - a
 
 class _Thread:
     """inner: what the thread spends of, the innermost first; sure_until: ns of the clock on the
-    wall, until which its time cannot be up, as no thread works for longer than passes; excused: ns
-    that were not counted."""
+    wall, until which its time cannot be up, as no thread works for longer than passes; helped: ns
+    that others have worked for it."""
 
-    __slots__ = ("excused", "inner", "sure_until")
+    __slots__ = ("helped", "inner", "sure_until")
 
     def __init__(self) -> None:
         self.inner: spending | None = None
         self.sure_until = 0
-        self.excused = 0
+        self.helped = 0
 
     def current(self) -> spending | None:
         """Those that were left are let go."""
@@ -176,23 +175,6 @@ def seconds_left() -> float:
     return math.inf if deadline == _NEVER else max(0.0, (deadline - time.thread_time_ns()) / 1e9)
 
 
-def excuse(nanoseconds: int) -> None:
-    """Do not count so much of the work that the thread has done."""
-    thread = _local.thread
-    thread.sure_until = 0
-    thread.excused += nanoseconds
-    inner = thread.current()
-    while inner is not None:
-        if inner.deadline != _NEVER:
-            inner.deadline += nanoseconds
-        inner = inner.around
-
-
-def excused() -> int:
-    """ns of the thread's work that were not counted so far."""
-    return _local.thread.excused
-
-
 def with_room(find: Callable[[], T]) -> T:
     """find(), with room for all its calls: in a thread with a stack of its own if the caller's is
     deep already. So what recurs to a bounded depth is refused everywhere or nowhere. What it
@@ -209,15 +191,27 @@ def with_room(find: Callable[[], T]) -> T:
                 found.append(find())
         except BaseException as error:  # goes on in the caller's thread
             errors.append(error)
-        spent_there[0] = time.thread_time_ns() - excused()
+        spent_there[0] = time.thread_time_ns() + _local.thread.helped
 
     thread = threading.Thread(target=copy_context().run, args=(run,), daemon=True)
     thread.start()
     thread.join()
-    excuse(-spent_there[0])
+    _count(spent_there[0])
     if errors:
         raise errors[0]
     return found[0]
+
+
+def _count(nanoseconds: int) -> None:
+    """Spend what another thread has worked for this one."""
+    thread = _local.thread
+    thread.sure_until = 0
+    thread.helped += nanoseconds
+    inner = thread.current()
+    while inner is not None:
+        if inner.deadline != _NEVER:
+            inner.deadline -= nanoseconds
+        inner = inner.around
 
 
 def handed_on() -> Callable[[], spending]:

@@ -27,7 +27,6 @@ from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._budget import (
     check,
     check_bytes,
-    excuse,
     seconds_left,
     spending,
     with_room,
@@ -161,16 +160,6 @@ def test_inside_the_earlier_end_counts_and_is_named_and_nothing_is_spent_outside
     check()
     check_bytes(10**15, "a table")
     assert [*left, seconds_left()] == [inf, inf]
-
-
-def test_work_that_is_excused_is_not_counted():
-    with spending(Budget(max_seconds=50)), spending(Budget(max_seconds=10)):
-        excuse(10**10)
-        assert 15 < seconds_left() <= 20
-    with spending(Budget(max_seconds=50)):
-        with spending(Budget(max_seconds=10)):
-            excuse(10**10)
-        assert 55 < seconds_left() <= 60
 
 
 @pytest.fixture
