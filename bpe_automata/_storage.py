@@ -128,15 +128,6 @@ def _made_private(folder: Path) -> bool:
     return _private(folder)
 
 
-def private_folder(kind: str) -> Path | None:
-    """The cache's folder for `kind`, made if need be, for files that could do harm; None where it
-    cannot be made, or others may write to it."""
-    folder = cache_folder(kind)
-    with contextlib.suppress(OSError):
-        return folder if _made_private(folder) else None
-    return None
-
-
 # ---------------------------------------------------------------- arrays in a file
 
 

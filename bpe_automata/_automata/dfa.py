@@ -8,13 +8,12 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 
 from bpe_automata._budget import Budget, check, spent
 from bpe_automata._kernels.distance import NEVER, distances
-from bpe_automata._kernels.links import Steps
 from bpe_automata._limits import NUMBERS, check_fits
 from bpe_automata._sharing import Immutable, cached
 from bpe_automata.errors import BpeAutomataError, BudgetExceededError, EmptyLanguageError
@@ -165,6 +164,24 @@ class ByteLanguage(Immutable):
         return self.picture()._repr_mimebundle_()
 
 
+class Steps(NamedTuple):
+    """trans int32 [n_states, columns], byte_class uint8 [256]: where each state leads. Of a linked
+    automaton an entry may be -1 - the number of a step that leaves what was written down at once;
+    behind int32 [steps]: the state that such a step leads to, 0: not written down yet."""
+
+    trans: np.ndarray
+    byte_class: np.ndarray
+    behind: np.ndarray
+
+    def known(self, entries: np.ndarray) -> np.ndarray:
+        """int64: the states behind some entries of `trans`; below 0 where they are not known."""
+        found = entries.astype(np.int64)
+        away = np.flatnonzero(entries < 0)
+        behind = self.behind[-1 - found.flat[away]]
+        found.flat[away] = np.where(behind > 0, behind, found.flat[away])
+        return found
+
+
 @dataclass(frozen=True, eq=False)
 class ByteDFA(ByteLanguage):
     """{ w in bytes* : start --w--> accepting }, complete, with dead state 0.
@@ -208,7 +225,11 @@ class ByteDFA(ByteLanguage):
     @cached
     def steps(self) -> Steps:
         """The same for kernels."""
-        return Steps(self.trans, self.byte_class, np.zeros(0, np.int32))
+        trans, byte_class = self.trans, self.byte_class
+        if byte_class.dtype != np.uint8:  # perhaps there are columns of no byte
+            columns, byte_class = np.unique(byte_class, return_inverse=True)
+            trans, byte_class = np.ascontiguousarray(trans[:, columns]), byte_class.astype(np.uint8)
+        return Steps(trans, byte_class, np.zeros(0, np.int32))
 
     @property
     def is_empty(self) -> bool:

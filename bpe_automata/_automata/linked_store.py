@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from bpe_automata._automata.dfa import Steps
 from bpe_automata._automata.parts import BYTE, ROWS, Block, Part
 from bpe_automata._budget import Budget, out_of_memory
 from bpe_automata._kernels.distance import NEVER, write_block
-from bpe_automata._kernels.links import Steps
 from bpe_automata._limits import NUMBERS, untouched
 from bpe_automata.errors import BudgetExceededError, UnsupportedFeatureError
 
@@ -56,7 +56,7 @@ class Instance:
 class Written:
     """Arrays with room for all states and steps, which never move.
 
-    steps: see `_kernels.links`; over all states accepting bool, far int32, plain bool: see
+    steps: see `dfa.Steps`; over all states accepting bool, far int32, plain bool: see
     `linked.LinkedDFA`. Only one thread may write at a time: all methods but those that ask.
     """
 
@@ -91,7 +91,7 @@ class Written:
         return self._instance_with[self._bases[bisect_right(self._bases, state) - 1]]
 
     def after(self, state: int, column: int) -> int:
-        """As `_kernels.links.known_step`, without a kernel."""
+        """The state after a byte of a column; -1 - the number of the step if that is not known."""
         entry = int(self.steps.trans[state, column])
         return entry if entry >= 0 else int(self.steps.behind[-1 - entry]) or entry
 
