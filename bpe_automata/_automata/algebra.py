@@ -20,9 +20,8 @@ from bpe_automata._automata.assembly import Assembly
 from bpe_automata._automata.assembly import reduced as reduced  # also part of this module
 from bpe_automata._automata.compile import compile_regex
 from bpe_automata._automata.dfa import ByteDFA
-from bpe_automata._budget import Budget, out_of_memory, out_of_states, spending
-from bpe_automata._kernels.byte_product import OUT_OF_MEMORY, OUT_OF_STATES, Factors, product
-from bpe_automata._kernels.watch import watched
+from bpe_automata._budget import Budget, spending
+from bpe_automata._kernels.products import product
 
 _DEFAULT = Budget()
 
@@ -90,13 +89,8 @@ def _product(
     acceptance for that?"""
     joint = one.byte_class.astype(np.int64) * 256 + other.byte_class
     kinds, byte_class = np.unique(joint, return_inverse=True)
-    factors = Factors(one.trans, other.trans, kinds // 256, kinds % 256, *need)
-    limits = budget.max_states, budget.max_bytes
+    factors = one.trans, other.trans, kinds // 256, kinds % 256, *need
     with spending(budget):
-        status, pairs, trans = watched(product, factors, one.start, other.start, *limits)
-    if status == OUT_OF_STATES:
-        raise out_of_states(budget.max_states)
-    if status == OUT_OF_MEMORY:
-        raise out_of_memory(budget)
+        pairs, trans = product(*factors, one.start, other.start, budget)
     ends = accepts(one.accepting[pairs[:, 0]], other.accepting[pairs[:, 1]])
     return reduced((trans, byte_class.ravel()), ends, 1, budget)

@@ -13,11 +13,9 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from bpe_automata._automata.dfa import ByteDFA
-from bpe_automata._automata.minimise import equal_columns, minimise
+from bpe_automata._automata.minimise import equal_columns, minimise, numbered
 from bpe_automata._budget import Budget, check_bytes, out_of_memory, out_of_states, spending
-from bpe_automata._kernels.determinize import OUT_OF_MEMORY, OUT_OF_STATES, Network, determinize
-from bpe_automata._kernels.utf8 import numbered
-from bpe_automata._kernels.watch import watched
+from bpe_automata._kernels.determinize import Network, determinize
 
 _DEFAULT = Budget()
 _INT = np.int32
@@ -132,7 +130,7 @@ class Assembly:
         edges = np.hstack([letters, steps])
         net = self._network(accepts, edges, some_byte, columns)
         limits = budget.max_instructions, budget
-        return *subsets(net, start, columns, *limits), column
+        return *determinize(net, start, columns, *limits), column
 
     def _network(
         self, accepts: np.ndarray, steps: np.ndarray, some_byte: np.ndarray, n_columns: int
@@ -179,13 +177,12 @@ def network(
     rows tail, head; classes: of each how many columns it has, and the columns of all; distances:
     int32 [2, n], rows near and far, or None where nothing is a copy."""
     n = len(accepts)
-    near, far = np.full((2, n), -1, _INT) if distances is None else distances
+    distances = np.full((2, n), -1, _INT) if distances is None else distances
     (first, reads, to), (silent_first, heads) = _by_tail(edges, n), _by_tail(silent, n)
     sizes, columns = classes
     class_first = np.append(0, np.cumsum(sizes)).astype(_INT)
-    return Network(
-        *(first, reads, to, silent_first, heads, accepts, near, far, class_first, columns)
-    )
+    steps = first, reads, to, silent_first, heads
+    return Network(*steps, accepts, distances, class_first, columns)
 
 
 def _by_tail(edges: np.ndarray, n: int) -> tuple[np.ndarray, ...]:
@@ -193,19 +190,6 @@ def _by_tail(edges: np.ndarray, n: int) -> tuple[np.ndarray, ...]:
     first = np.append(0, np.cumsum(np.bincount(edges[0], minlength=n))).astype(_INT)
     order = np.argsort(edges[0], kind="stable")
     return first, *(np.ascontiguousarray(row[order], _INT) for row in edges[1:])
-
-
-def subsets(
-    net: Network, start: int, columns: int, most: int, budget: Budget
-) -> tuple[np.ndarray, np.ndarray]:
-    """The sets of the subset construction: (trans, accepting), the start being 1 unless it is dead.
-    most: states. Raises BudgetExceededError."""
-    status, trans, accepting = watched(determinize, net, start, columns, most, budget.max_bytes)
-    if status == OUT_OF_STATES:
-        raise out_of_states(most)
-    if status == OUT_OF_MEMORY:
-        raise out_of_memory(budget)
-    return trans, accepting
 
 
 def alphabet(classes: Sequence[np.ndarray], letters: bytes) -> tuple[np.ndarray, np.ndarray]:
@@ -239,8 +223,8 @@ def reduced(
     trans = np.ascontiguousarray(trans[:, columns])
     with spending(budget):
         trans, accepting, start, column = minimise(trans, accepting, start)
-        trans, accepting, start = watched(numbered, trans, accepting, start)
-    return ByteDFA(trans, column[byte_class].astype(np.uint8), accepting, int(start))
+        trans, accepting, start = numbered(trans, accepting, start)
+    return ByteDFA(trans, column[byte_class].astype(np.uint8), accepting, start)
 
 
 def by_first_byte(byte_class: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from bpe_automata._automata.assembly import Assembly, network, subsets
+from bpe_automata._automata.assembly import Assembly, network
 from bpe_automata._automata.codepoints import N_CODE_POINTS, SURROGATES, Inversion, Substituted
 from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._automata.minimise import minimise
@@ -24,6 +24,7 @@ from bpe_automata._automata.program import JUMP, MATCH, SPLIT, Program
 from bpe_automata._automata.syntax import Parsed, Unsupported, parse, parse_text
 from bpe_automata._automata.utf8 import byte_table
 from bpe_automata._budget import Budget, out_of_memory, spending
+from bpe_automata._kernels.determinize import determinize
 from bpe_automata.errors import BudgetExceededError, UnsupportedRegexError
 
 __all__ = ["Budget", "atoms", "compile_regex", "determinized", "finish"]
@@ -91,10 +92,7 @@ def finish(
     if np.count_nonzero(trans) * _EDGE_BYTES > budget.max_bytes:
         raise out_of_memory(budget)
     trans, accepting, start, column = minimise(trans, accepting, start)
-    found = byte_table(trans, accepting, start, starts, column[atom_of], budget.max_bytes)
-    if found is None:
-        raise out_of_memory(budget)
-    return ByteDFA(*found)
+    return ByteDFA(*byte_table(trans, accepting, start, starts, column[atom_of], budget))
 
 
 def _program(parsed: Parsed, budget: Budget) -> Program:
@@ -158,7 +156,7 @@ def determinized(
     silent = np.hstack([[split, split + 1], [moves, moves + arg[moves]]])
     classes = member.sum(axis=0, dtype=np.int32), np.nonzero(member.T)[1].astype(np.int32)
     net = network(code == MATCH, edges, silent, classes, rows[2:])
-    return subsets(net, 0, len(member), budget.max_states, budget)
+    return determinize(net, 0, len(member), budget.max_states, budget)
 
 
 # Regexes with many different characters, such as a choice between thousands of Chinese words.

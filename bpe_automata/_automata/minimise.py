@@ -11,9 +11,7 @@ import numpy as np
 
 from bpe_automata._budget import check
 from bpe_automata._kernels.distance import distances
-from bpe_automata._kernels.minimise import ELEMENT, FIRST, PAST, ROWS, SET, WHERE, refine
-from bpe_automata._kernels.utf8 import breadth_first
-from bpe_automata._kernels.watch import watched
+from bpe_automata._kernels.minimise import breadth_first, refine
 
 
 def minimise(
@@ -26,7 +24,7 @@ def minimise(
     pairwise different, column[a] is the new one of the old column a, and state 0 is dead. Raises
     BudgetExceededError.
     """
-    live = watched(breadth_first, trans, start) > 0
+    live = breadth_first(trans, start)[0] > 0
     live &= distances(trans, accepting) >= 0
     states = np.flatnonzero(live)
     number = np.zeros(len(trans), np.int32)
@@ -40,7 +38,7 @@ def minimise(
     np.cumsum(np.bincount(head, minlength=len(states)), out=ptr[1:])
     check()
     tail, label = tail[by_head].astype(np.int32), label[by_head].astype(np.int32)
-    block, n_blocks = blocks(ptr, tail, label, accepting[states])
+    block, n_blocks = refine(ptr, tail, label, accepting[states])
     number[states] = block + 1
     one_of_each = np.zeros(n_blocks + 1, np.int64)
     one_of_each[number[states]] = states
@@ -50,29 +48,6 @@ def minimise(
     return np.ascontiguousarray(small[:, first]), final, int(number[start]), column
 
 
-def blocks(
-    ptr: np.ndarray, tail: np.ndarray, label: np.ndarray, accepting: np.ndarray
-) -> tuple[np.ndarray, int]:
-    """The block of each state, all of them being live: (int32 [n], number of blocks). ptr: int64
-    [n + 1]; tail, label: int32 [m], the edges into each state; accepting: bool [n]."""
-    n, m = len(accepting), len(tail)
-    states = _partition(np.zeros(n, np.int32))
-    edges = _partition(np.unique(label, return_inverse=True)[1].astype(np.int32))
-    watched(refine, ptr, tail, accepting, *states, *edges)
-    return states[0][SET, :n].copy(), int(states[1][0]) if m + n > 0 else 0
-
-
-def _partition(sets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """See `_kernels.minimise`; sets: int32, the set of each element."""
-    n = len(sets)
-    rows = np.zeros((ROWS, n + 1), np.int32)
-    order = np.argsort(sets, kind="stable")
-    rows[ELEMENT, :n], rows[WHERE, order], rows[SET, :n] = order, np.arange(n), sets
-    past = np.cumsum(np.bincount(sets))
-    rows[FIRST, 1 : len(past)], rows[PAST, : len(past)] = past[:-1], past
-    return rows, np.array([len(past), 0])
-
-
 def equal_columns(trans: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Equal columns have one number, in order of first occurrence: (int32 [k], the first column of
     each number)."""
@@ -80,3 +55,12 @@ def equal_columns(trans: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     column = [numbers.setdefault(one.tobytes(), len(numbers)) for one in trans.T]
     first = np.unique(column, return_index=True)[1]
     return np.array(column, np.int32), first
+
+
+def numbered(
+    trans: np.ndarray, accepting: np.ndarray, start: int
+) -> tuple[np.ndarray, np.ndarray, int]:
+    """(trans, accepting, start): the states within reach of `start` in breadth-first order, columns
+    in order; the others go away. Dead is 0."""
+    number, order = breadth_first(trans, start)
+    return number[trans[order]], accepting[order], int(number[start])

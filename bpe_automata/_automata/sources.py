@@ -13,9 +13,7 @@ from bpe_automata._automata.compile import one_of
 from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._automata.minimise import equal_columns
 from bpe_automata._budget import Budget
-from bpe_automata._kernels.minimise import subtrees, trie
-from bpe_automata._kernels.utf8 import breadth_first
-from bpe_automata._kernels.watch import watched
+from bpe_automata._kernels.minimise import breadth_first, subtrees, trie
 from bpe_automata._limits import NUMBERS, check_fits
 from bpe_automata.errors import UnsupportedRegexError
 
@@ -49,8 +47,8 @@ def of_texts(kinds: Mapping[bytes, int]) -> tuple[np.ndarray, np.ndarray, np.nda
     np.cumsum([len(text) for text in texts], out=ptr[1:])
     data = np.array(np.frombuffer(b"".join(texts), np.uint8))
     given = np.array([kinds[text] for text in texts], np.int32)
-    parent, label, ends = watched(trie, data, ptr, given)
-    state, n_states = watched(subtrees, parent, label, ends)
+    parent, label, ends = trie(data, ptr, given)
+    state, n_states = subtrees(parent, label, ends)
     used = np.unique(label[1:])
     column = np.zeros(256, np.int64)  # 0: bytes that lead nowhere
     column[used] = np.arange(1, len(used) + 1)
@@ -59,7 +57,7 @@ def of_texts(kinds: Mapping[bytes, int]) -> tuple[np.ndarray, np.ndarray, np.nda
     number, first = equal_columns(table)
     kept, byte_class = by_first_byte(number[column])
     table = np.ascontiguousarray(table[:, first[kept]])
-    order = watched(breadth_first, table, int(state[0]))
+    order, _ = breadth_first(table, int(state[0]))
     trans, found = np.zeros_like(table), np.zeros(n_states, np.int32)
     trans[order], found[order[state]] = order[table], ends
     return trans, byte_class.astype(np.uint8), found, int(order[state[0]])

@@ -18,8 +18,9 @@ from typing import NamedTuple
 import numpy as np
 
 from bpe_automata._automata.dfa import ByteDFA
-from bpe_automata._kernels.utf8 import instantiate, numbered
-from bpe_automata._kernels.watch import watched
+from bpe_automata._automata.minimise import numbered
+from bpe_automata._budget import Budget
+from bpe_automata._kernels.products import instantiate
 
 _BLOCKS = 0x110000 >> 6  # of 64 code points
 
@@ -40,25 +41,23 @@ def byte_table(
     start: int,
     starts: np.ndarray,
     atom_of: np.ndarray,
-    max_bytes: int,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, int] | None:
+    budget: Budget,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
     """The byte DFA of a minimal, trimmed character DFA whose columns are pairwise different.
 
     trans: int32 [n, n_atoms]; accepting: bool [n]; start: a state; starts, atom_of: int32, the
     first code point of each interval, and its atom (surrogates must lie in the atom whose column is
     dead, atom 0).
-    Returns (trans int32 [m, n_classes], byte_class uint8 [256], accepting bool [m], start), None if
-    the table would take more than `max_bytes`. Raises BudgetExceededError.
+    Returns (trans int32 [m, n_classes], byte_class uint8 [256], accepting bool [m], start). Raises
+    BudgetExceededError.
     """
     given = (np.asarray(column, np.int32).tobytes() for column in (starts, atom_of))
     tree, byte_class, some_byte = _read(*given)
-    table = watched(instantiate, trans, *tree, some_byte, max_bytes)
-    if not table.size:
-        return None
+    table = instantiate(trans, *tree, some_byte, budget)
     final = np.zeros(len(table), np.bool_)
     final[: accepting.size] = accepting
-    table, final, start = watched(numbered, table, final, start)
-    return table, byte_class, final, int(start)
+    table, final, start = numbered(table, final, start)
+    return table, byte_class, final, start
 
 
 @lru_cache(maxsize=64)

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from bpe_automata._automata.minimise import blocks
 from bpe_automata._budget import check
+from bpe_automata._kernels.minimise import refine
 from bpe_automata._limits import NUMBERS, check_fits
 from bpe_automata._token_automata.explain import symbol_text
 from bpe_automata._token_automata.graph import (
@@ -127,7 +127,7 @@ def minimised(automaton: AnyTable) -> AnyTable:
     check_fits("transitions", automaton.n_transitions, NUMBERS - 1, "more than are numbered")
     ptr, tail, edge = by_head(automaton)
     label = np.searchsorted(automaton.alphabet, automaton.symbols).astype(np.int32)[edge]
-    block, _ = blocks(ptr, tail, label, automaton.accepting)
+    block, _ = refine(ptr, tail, label, automaton.accepting)
     _, one_of_each = np.unique(block, return_index=True)
     merged = renumbered(automaton, one_of_each, block)
     return with_only(merged, reached(merged))

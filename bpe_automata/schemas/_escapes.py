@@ -22,12 +22,10 @@ from typing import Literal
 import numpy as np
 
 from bpe_automata._automata.dfa import ByteDFA
-from bpe_automata._automata.minimise import equal_columns
+from bpe_automata._automata.minimise import equal_columns, numbered
 from bpe_automata._automata.sources import from_strings
 from bpe_automata._automata.utf8 import bytes_to_go
 from bpe_automata._budget import Budget, out_of_memory
-from bpe_automata._kernels.utf8 import numbered
-from bpe_automata._kernels.watch import watched
 from bpe_automata.errors import ArgumentError
 
 Escapes = Literal["minimal", "any"]
@@ -181,8 +179,8 @@ def _through(dfa: ByteDFA, steps: list[Step], budget: Budget) -> ByteDFA:
         for letter in letters:
             table[number[node][here], column[ord(letter)]] = number[following][after]
     is_end = np.arange(begin + 2) == begin + 1
-    table, accepting, start = watched(numbered, table, is_end, begin)
-    return ByteDFA(table, column.astype(np.uint8), accepting, int(start))
+    table, accepting, start = numbered(table, is_end, begin)
+    return ByteDFA(table, column.astype(np.uint8), accepting, start)
 
 
 def _columns(dfa: ByteDFA, letters: set[str]) -> tuple[np.ndarray, np.ndarray]:

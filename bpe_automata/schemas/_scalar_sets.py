@@ -17,13 +17,11 @@ import numpy as np
 
 from bpe_automata._automata import algebra
 from bpe_automata._automata.dfa import ByteDFA
-from bpe_automata._automata.minimise import equal_columns
+from bpe_automata._automata.minimise import equal_columns, numbered
 from bpe_automata._automata.sources import from_strings
 from bpe_automata._automata.utf8 import bytes_to_go
-from bpe_automata._budget import Budget, out_of_memory, spending
-from bpe_automata._kernels.byte_product import layers, made
-from bpe_automata._kernels.utf8 import numbered
-from bpe_automata._kernels.watch import watched
+from bpe_automata._budget import Budget, spending
+from bpe_automata._kernels.products import counted
 from bpe_automata._sharing import cached
 from bpe_automata.errors import UnsupportedSchemaError
 
@@ -32,7 +30,6 @@ NO_TEXT = from_strings(())
 """The empty set of strings, or of numbers."""
 _CACHED = 1024
 _FEW = 300  # characters that an automaton counts one by one
-_COPIES = 3  # of the table, while it grows
 _DEFAULT = Budget()
 
 
@@ -276,16 +273,10 @@ def within_length(
         return dfa
     if dfa.start == 0 or (most is not None and most < max(fewest, 0)):
         return from_strings(())
-    left = bytes_to_go(dfa)
-    count = fewest if most is None else most + 1
-    limit = budget.max_bytes // (_COPIES * 4 * dfa.n_classes)
-    count = min(count, limit + 1)  # no array needs to be longer to see that it is too long
+    bounds = max(fewest, 0), -1 if most is None else most
+    given = dfa.trans, dfa.accepting, bytes_to_go(dfa), dfa.start, *bounds
     with spending(budget):
-        ok, *found = watched(layers, dfa.trans, left, dfa.start, count, limit)
-        if not ok:
-            raise out_of_memory(budget)
-        bounds = (max(fewest, 0), -1 if most is None else most)
-        rows, accepting, start = watched(made, dfa.trans, dfa.accepting, left, *found, bounds)
+        rows, accepting, start = counted(*given, budget)
         return _numbered(rows, dfa.byte_class, accepting, start)
 
 
@@ -293,7 +284,7 @@ def _numbered(
     rows: np.ndarray, byte_class: np.ndarray, accepting: np.ndarray, start: int
 ) -> ByteDFA:
     """The automaton without unreachable states and equal columns, numbered breadth-first."""
-    rows, accepting, start = watched(numbered, rows, accepting, start)
+    rows, accepting, start = numbered(rows, accepting, start)
     column, kept = equal_columns(rows)
     rows = rows if len(kept) == rows.shape[1] else np.ascontiguousarray(rows[:, kept])
-    return ByteDFA(rows, column[byte_class].astype(np.uint8), accepting, int(start))
+    return ByteDFA(rows, column[byte_class].astype(np.uint8), accepting, start)
