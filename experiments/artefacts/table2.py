@@ -24,7 +24,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from bpe_automata._core.arrays import BEGINNING, NO_SET
 
 from bpe_automata import Segments, Tokenizer, compile_regex
 from bpe_automata._automata.dfa import ByteDFA
@@ -32,6 +31,7 @@ from bpe_automata._budget import check
 from bpe_automata._constructions.cartesian_merge import CartesianMerge, ProductState
 from bpe_automata._constructions.explicit import explore
 from bpe_automata._constructions.lift import Lift
+from bpe_automata._core.arrays import BEGINNING, NO_SET
 from bpe_automata._core.canonical import CanonicalAutomaton
 from bpe_automata._core.geometry import Geometry
 from bpe_automata._kernels.bits import contained, has, members

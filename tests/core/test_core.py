@@ -6,7 +6,6 @@ import random
 
 import numpy as np
 import pytest
-from bpe_automata._core.arrays import ALIVE, DEAD, NO_TOKEN, PARTLY
 from hypothesis import given
 from hypothesis import strategies as st
 from support import examples, named
@@ -15,6 +14,7 @@ from support.laws import begun
 from bpe_automata import compile_regex, link_regex
 from bpe_automata._constructions.cartesian_merge import CartesianMerge
 from bpe_automata._core import product, reader, slices
+from bpe_automata._core.arrays import ALIVE, DEAD, NO_TOKEN, PARTLY
 from bpe_automata._core.canonical import CanonicalState
 from bpe_automata._kernels.bits import members
 from bpe_automata._tokenizer.description import Prefix
