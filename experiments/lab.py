@@ -66,7 +66,7 @@ FAILURE = "failure"
 NOT_MEASURED = "not measured"
 LACKS = (NOT_MEASURED, "Missing", "ModuleNotFoundError")
 """How failures begin that say what is missing: rows, data, or a package."""
-PACKAGES = ("numpy", "numba", "tokenizers", "torch", "transformers", "gguf")
+PACKAGES = ("numpy", "tokenizers", "torch", "transformers", "gguf")
 
 
 @dataclasses.dataclass(frozen=True)
