@@ -1,4 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+# cython: freethreading_compatible=True
 """What kernels are given. See `arrays.pxd` for what the structs and classes hold; arrays are
 contiguous, and kept as long as there is a pointer to them."""
 

@@ -1,4 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+# cython: freethreading_compatible=True
 """Sets of boundary hypotheses, as bits: what is known about pretokens after some ids.
 
 A member is (h, boundary, whole): h a hypothesis of the pipeline; inside a character, `boundary`

@@ -1,4 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+# cython: freethreading_compatible=True
 """Masks of the lift, by one walk over the vocabulary; and where ids lead, for its good states."""
 
 import numpy as np

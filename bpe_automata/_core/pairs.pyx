@@ -1,4 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+# cython: freethreading_compatible=True
 """Which ids may stand side by side without a boundary: one rectangle for each merge.
 
 A pair (L, R) of reachable tokens is broken by a merge (u, v) of rank m iff u is on L's right spine

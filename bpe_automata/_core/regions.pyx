@@ -1,4 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+# cython: freethreading_compatible=True
 """Regions: states in which many bytes do alike, as in strings, lines and counted classes (see
 `_core.slices`)."""
 

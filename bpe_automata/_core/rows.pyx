@@ -1,4 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+# cython: freethreading_compatible=True
 """Rows, the ids that can be read at a configuration, and masks made of them. Is every id live at a
 configuration? That is what slices ask of all states of a region."""
 

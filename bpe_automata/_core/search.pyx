@@ -1,4 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+# cython: freethreading_compatible=True
 """Is an id live where it leads?
 
 An id r that leads to a configuration c is live there if some id n may come next that leads to an

@@ -1,4 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+# cython: freethreading_compatible=True
 """Configurations, numbered as they are met, and what is known of them. Can a text go on from one?
 Two ANDs of bits say so, nearly always.
 

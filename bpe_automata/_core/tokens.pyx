@@ -1,4 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+# cython: freethreading_compatible=True
 """Where tokens lead from a state of the byte automaton and one of the text automaton."""
 
 import numpy as np
