@@ -10,6 +10,8 @@ from support import called_after
 
 from bpe_automata import Budget
 from bpe_automata._budget import spending
+from bpe_automata._core.arrays import Pairs
+from bpe_automata._core.pairs import clear_after
 from bpe_automata._kernels import bits
 from bpe_automata._kernels.distance import shorten
 from bpe_automata._kernels.hashing import build_table, look_up, table_size, with_room
@@ -68,3 +70,21 @@ def test_a_long_kernel_ends_by_its_budget_or_a_signal():
         endless()
     with called_after(0.2, enough), pytest.raises(EnoughError):
         endless()
+
+
+def test_arrays_that_a_kernel_cannot_read_are_refused():
+    """They come as pointers, so another dtype or a gap between items would be read wrongly."""
+    ids, merges, order = (
+        np.zeros((2, 5), np.int32),
+        np.zeros((0, 3), np.int32),
+        np.zeros(1, np.int32),
+    )
+    Pairs(ids, merges, order)
+    with pytest.raises(ValueError, match="i4 is needed, not of int64"):
+        Pairs(ids.astype(np.int64), merges, order)
+    with pytest.raises(ValueError, match="contiguous"):
+        Pairs(ids[:, ::-1], merges, order)
+    fixed = np.zeros(1, np.int32)
+    fixed.flags.writeable = False
+    with pytest.raises(ValueError, match="read-only"):
+        clear_after(0, Pairs(ids, merges, order), fixed)

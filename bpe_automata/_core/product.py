@@ -43,7 +43,7 @@ from bpe_automata._limits import untouched
 from bpe_automata._sharing import BoundedMemo, locked
 
 _QUOTA = 2000  # calls of `candidates` in one call of a kernel, doubled where they are too few
-_ROOM = 4096  # configurations, at first
+_ROOM = 1024  # configurations, at first
 _ALONG = 1000  # tokens: so many are read one by one in a tenth of the time of all
 _NONE = np.empty(0, np.int32)
 _NONE_PACKED = np.empty((2, 0), np.int32)
