@@ -170,29 +170,34 @@ cdef int64_t added_steps(int64_t q, int64_t a, Work work, Read* found, Wanted wa
 
 
 def without(Trie trie, gone):
-    """NODE [n]: the nodes of a trie without some tokens (bool [ids]), and without what led to
-    these alone."""
+    """NODE [n]: the nodes of a trie without some tokens (bool [ids]), and without what led to these
+    alone."""
     cdef const uint8_t* is_gone = bytes_(gone)
-    cdef int64_t i, k, t, n = trie.n
-    before, numbers = np.zeros(n + 1, np.int32), np.zeros(n + 1, np.int32)
-    cdef int32_t* tokens = <int32_t*>ints(before)
-    cdef int32_t* number = <int32_t*>ints(numbers)
+    cdef int64_t i, n = trie.n, k = 0, d, t, top = 0
+    kept, before = np.empty(n, NODE), np.empty(n + 1, np.int32)
+    cdef Node* nodes = <Node*>ints(kept.view(np.int32))
+    cdef int32_t* tokens = <int32_t*>ints(before)  # that are kept, before each node
+    path = np.empty(trie.nodes_array["depth"].max(initial=0) + 1, np.int64)
+    cdef int64_t* last = <int64_t*>longs(path)  # by depth, the last node that was kept
+    tokens[0] = 0
     for i in range(n):
         t = trie.nodes[i].token
         tokens[i + 1] = tokens[i] + (t >= 0 and not is_gone[t])
-    for i in range(n):
-        number[i + 1] = number[i] + (tokens[trie.nodes[i].skip] > tokens[i])
-    left = np.empty(number[n], NODE)
-    cdef Node* nodes = <Node*>ints(left.view(np.int32))
-    for i in range(n):
-        k = number[i]
-        if number[i + 1] == k:
+    i = 0
+    while i < n:
+        if tokens[trie.nodes[i].skip] == tokens[i]:
+            i = trie.nodes[i].skip
             continue
-        nodes[k] = trie.nodes[i]
-        nodes[k].skip = number[trie.nodes[i].skip]
+        nodes[k], d = trie.nodes[i], trie.nodes[i].depth
         if tokens[i + 1] == tokens[i]:
             nodes[k].token, nodes[k].klass = -1, 0
-    return left
+        while top >= d:  # their subtrees end here
+            nodes[last[top]].skip, top = <int32_t>k, top - 1
+        last[d], top = k, d
+        k, i = k + 1, i + 1
+    for d in range(1, top + 1):
+        nodes[last[d]].skip = <int32_t>k
+    return kept[:k]
 
 
 def inside(use, int64_t length, may, Trie trie):
