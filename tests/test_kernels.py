@@ -79,12 +79,13 @@ def test_arrays_that_a_kernel_cannot_read_are_refused():
         np.zeros((0, 3), np.int32),
         np.zeros(1, np.int32),
     )
-    Pairs(ids, merges, order)
+    table = np.full(16, -1, np.int64), np.zeros(16, np.int32)
+    Pairs(ids, merges, order, *table)
     with pytest.raises(ValueError, match="i4 is needed, not of int64"):
-        Pairs(ids.astype(np.int64), merges, order)
+        Pairs(ids.astype(np.int64), merges, order, *table)
     with pytest.raises(ValueError, match="contiguous"):
-        Pairs(ids[:, ::-1], merges, order)
+        Pairs(ids[:, ::-1], merges, order, *table)
     fixed = np.zeros(1, np.int32)
     fixed.flags.writeable = False
     with pytest.raises(ValueError, match="read-only"):
-        clear_after(0, Pairs(ids, merges, order), fixed)
+        clear_after(0, Pairs(ids, merges, order, *table), fixed)

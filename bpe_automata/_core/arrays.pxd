@@ -3,7 +3,7 @@
 # A *configuration* is (q, a, H): a state of the byte DFA, a state of the text automaton, and a
 # hypothesis set. Its status is a matter of two ANDs of bits (see `status.pyx`).
 
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
 cpdef enum:
     # Statuses.
@@ -145,7 +145,8 @@ cdef class Base:
 cdef class Work(Base):
     cdef readonly Trie trie
     cdef readonly Pairs pairs
-    cdef object kept_sets, kept_added, kept_met, kept_counts, kept_rows, kept_visited
+    cdef readonly object slots_array, values_array, met_array, rows_array, failed_array
+    cdef object kept_sets, kept_added, kept_counts, kept_visited
     cdef public int64_t quota  # calls of `candidates` that are left
     cdef int64_t deepest  # bytes of the longest id
     # Hypothesis sets.
@@ -198,24 +199,45 @@ cdef class Room:
     cdef int64_t[MOST_NEEDED] needed
 
 
-cdef const void* address(object array, char* kind, bint writable=*) except? NULL
+cdef void* address(object array, char* kind, bint writable) except? NULL
 
 
+# Of arrays that are read, and of those that are written to; `bytes_` of uint8 and bool alike.
 cdef inline const int32_t* ints(object array) except? NULL:
-    return <const int32_t*>address(array, b"i4")
+    return <const int32_t*>address(array, b"i4", False)
 
 
 cdef inline const int64_t* longs(object array) except? NULL:
-    return <const int64_t*>address(array, b"i8")
+    return <const int64_t*>address(array, b"i8", False)
 
 
 cdef inline const uint8_t* bytes_(object array) except? NULL:
-    """Of uint8 and bool alike."""
-    return <const uint8_t*>address(array, b"u1")
+    return <const uint8_t*>address(array, b"u1", False)
 
 
 cdef inline const uint64_t* words(object array) except? NULL:
-    return <const uint64_t*>address(array, b"u8")
+    return <const uint64_t*>address(array, b"u8", False)
+
+
+cdef inline int32_t* ints_out(object array) except? NULL:
+    return <int32_t*>address(array, b"i4", True)
+
+
+cdef inline int64_t* longs_out(object array) except? NULL:
+    return <int64_t*>address(array, b"i8", True)
+
+
+cdef inline uint8_t* bytes_out(object array) except? NULL:
+    return <uint8_t*>address(array, b"u1", True)
+
+
+cdef inline uint64_t* words_out(object array) except? NULL:
+    return <uint64_t*>address(array, b"u8", True)
+
+
+cdef inline void add_bit(int32_t* bits, int64_t i) noexcept nogil:
+    """To a packed set of ids."""
+    bits[i >> 5] |= <int32_t>(<uint32_t>1 << (i & 31))
 
 
 cdef inline int64_t known_step(int64_t state, int64_t column, Base base) noexcept nogil:

@@ -20,7 +20,7 @@ MET = np.dtype([(name, np.int64) for name in ("key", "open", "status", "detour")
 """As `Met`."""
 
 
-cdef const void* address(object array, char* kind, bint writable=False) except? NULL:
+cdef void* address(object array, char* kind, bint writable) except? NULL:
     """Where the items of an array lie. kind: i4, i8, u1 (of bool, too) or u8. Raises ValueError of
     an array of another kind, or of one that is not contiguous or may not be written to."""
     cdef Py_buffer view
@@ -29,9 +29,9 @@ cdef const void* address(object array, char* kind, bint writable=False) except? 
     )
     cdef char format = view.format[strlen(view.format) - 1]
     cdef Py_ssize_t size = view.itemsize
-    cdef const void* found = view.buf
+    cdef void* found = view.buf
     PyBuffer_Release(&view)
-    if size != kind[1] - c"0" or (format in b"bhilq") != (kind[0] == c"i"):
+    if size != kind[1] - c"0" or format not in (b"bhilq" if kind[0] == c"i" else b"?BHILQ"):
         raise ValueError(f"an array of {kind.decode()} is needed, not of {array.dtype}")
     return found
 
@@ -59,14 +59,13 @@ cdef class Trie:
 
 
 cdef class Pairs:
-    def __init__(self, ids, merges, order, slots=None, values=None):
+    def __init__(self, ids, merges, order, slots, values):
         """ids int32 [n + 1, 5], merges int32 [m, 3], order int32: the id at each position; slots
-        int64, values int32: hash table of the ranks, where it is needed."""
+        int64, values int32: hash table of the ranks."""
         self.kept = ids, merges, order, slots, values
         self.ids, self.merges = <const Id*>ints(ids), <const Interval*>ints(merges)
         self.order, self.n_ids, self.n_order = ints(order), len(ids) - 1, len(order)
-        if slots is not None:
-            self.slots, self.values, self.n_slots = longs(slots), ints(values), len(slots)
+        self.slots, self.values, self.n_slots = longs(slots), ints(values), len(slots)
 
 
 cdef class Base:
@@ -96,9 +95,7 @@ cdef class Base:
         self.atoms, self.into, self.end = <const Atom*>ints(atoms), words(into), words(end)
         self.follow, self.fragments = words(follow), ints(fragments)
         self.accepting, self.far = bytes_(accepting), ints(far)
-        self.good = <uint8_t*>address(good, b"u1", True)
-        self.known = <uint8_t*>address(known, b"u1", True)
-        self.looks = <uint64_t*>address(looks, b"u8", True)
+        self.good, self.known, self.looks = bytes_out(good), bytes_out(known), words_out(looks)
         (self.n_states, self.columns), self.n_behind = trans.shape, len(behind)
         self.n_atoms, self.n_far, self.n_fragments = next_text.shape[1], len(far), len(fragments)
         self.n_kinds, self.n_words, self.n_hypotheses = into.shape[1], into.shape[2], follow.shape[1]
@@ -123,36 +120,35 @@ cdef class Work(Base):
         """bits uint64 [sets, 4, words], utf8_row int32 [sets], at int32 [sets]: of a known set (at
         >= 0) the row of `after`, int32 [rows, 2, classes]: the sets after each token class, with a
         boundary before the token and without."""
-        self.kept_sets = bits, utf8_row, at, after
-        self.bits, self.utf8_row, self.at = words(bits), ints(utf8_row), ints(at)
-        self.after, self.n_classes = ints(after), after.shape[2]
+        self.bits, self.utf8_row, self.at, self.after, self.kept_sets = (
+            words(bits), ints(utf8_row), ints(at), ints(after), (bits, utf8_row, at, after)
+        )
+        self.n_classes = after.shape[2]
 
     def remember(self, counts, hints):
         """counts int64 [3], hints int32 [rows of utf8]."""
-        self.kept_counts = counts, hints
-        self.counts = <int64_t*>address(counts, b"i8", True)
-        self.hints = <int32_t*>address(hints, b"i4", True)
+        self.counts, self.hints, self.kept_counts = (
+            longs_out(counts), ints_out(hints), (counts, hints)
+        )
 
     def remember_met(self, slots, values, met):
         """slots int64, values int32: hash table of configurations; met MET [n]."""
-        self.kept_met = slots, values, met
-        self.slots = <int64_t*>address(slots, b"i8", True)
-        self.values = <int32_t*>address(values, b"i4", True)
-        self.met = <Met*>address(met.view(np.int64), b"i8", True)
+        self.slots, self.values, self.met, self.slots_array, self.values_array, self.met_array = (
+            longs_out(slots), ints_out(values), <Met*>longs_out(met.view(np.int64)), slots, values, met
+        )
         self.n_slots, self.n_met = len(slots), len(met)
 
     def remember_rows(self, rows):
         """rows: uint64 [n, words]."""
-        self.kept_rows, self.n_rows = rows, len(rows)
-        self.rows = <uint64_t*>address(rows, b"u8", True)
+        self.rows, self.rows_array, self.n_rows = words_out(rows), rows, len(rows)
 
     def remember_visited(self, failed, n_failed, room):
         """failed int64: hash table without values of pairs, of which there are `n_failed`; room
         int64 [3, n] for those of one search, of which half are used."""
-        self.kept_visited, self.n_failed, self.most_failed = (failed, room), n_failed, len(failed)
-        self.failed = <int64_t*>address(failed, b"i8", True)
-        self.seen = <int64_t*>address(room, b"i8", True)
-        self.most_seen = room.shape[1]
+        self.failed, self.seen, self.failed_array, self.kept_visited = (
+            longs_out(failed), longs_out(room), failed, room
+        )
+        self.n_failed, self.most_failed, self.most_seen = n_failed, len(failed), room.shape[1]
         self.stamps, self.listed = self.seen + self.most_seen, self.seen + 2 * self.most_seen
         self.now = self.n_visited = 0
 
@@ -167,10 +163,10 @@ cdef class Room:
         options, numbers = np.empty((n_options, 4), np.int64), np.empty(2 * n, np.int64)
         frames = np.empty((n_frames, 6), np.int64)
         self.kept = path, other, options, numbers, frames
-        self.found, self.path = <Read*>ints(self.reads), <int32_t*>ints(path)
-        self.options, self.numbers = <Option*>longs(options), <int64_t*>longs(numbers)
-        self.frames, self.other = <Frame*>longs(frames), <uint64_t*>words(other)
-        self.open, self.free = <int64_t*>longs(self.pairs), <int32_t*>ints(self.out)
+        self.found, self.path = <Read*>ints_out(self.reads), ints_out(path)
+        self.options, self.numbers = <Option*>longs_out(options), longs_out(numbers)
+        self.frames, self.other = <Frame*>longs_out(frames), words_out(other)
+        self.open, self.free = longs_out(self.pairs), ints_out(self.out)
         self.bound = self.free + 2 * n
         self.n_found, self.n_open, self.n_options, self.n_frames = 2 * n, n, n_options, n_frames
 

@@ -217,7 +217,7 @@ class Geometry:
         self.ordered = self.tables.ordered
         table = self.slots, self.values
         self.before = Pairs(*_beside(derivation, self.columns, self.rows), *table)
-        self.after = Pairs(*_beside(derivation, self.rows, self.columns))
+        self.after = Pairs(*_beside(derivation, self.rows, self.columns), *table)
 
     @property
     def n_words(self) -> int:

@@ -25,11 +25,14 @@ from bpe_automata._core.arrays cimport (
     NEED_ROOM,
     NO_SET,
     WITHIN,
-    address,
     bytes_,
+    bytes_out,
     ints,
+    ints_out,
     longs,
+    longs_out,
     words,
+    words_out,
 )
 from bpe_automata._core import token_actions
 from bpe_automata._tokenizer import alphabet
@@ -79,11 +82,11 @@ cdef class SetArrays:
         slots, hashes, count = found
         completed, ending, complete = readable
         self.kept = described, told, found, readable
-        self.utf8_row, self.start = <int32_t*>ints(utf8_row), <int64_t*>longs(start)
-        self.code, self.bits = <int32_t*>ints(code), <uint64_t*>words(bits)
-        self.known, self.ends = <uint64_t*>words(known), <uint8_t*>bytes_(ends)
-        self.slots, self.hashes = <int32_t*>ints(slots), <uint64_t*>words(hashes)
-        self.count = <int64_t*>longs(count)
+        self.utf8_row, self.start = ints_out(utf8_row), longs_out(start)
+        self.code, self.bits = ints_out(code), words_out(bits)
+        self.known, self.ends = words_out(known), bytes_out(ends)
+        self.slots, self.hashes = ints_out(slots), words_out(hashes)
+        self.count = longs_out(count)
         self.completed, self.ending = words(completed), words(ending)
         self.complete = bytes_(complete)
         self.n_sets, self.n_layers, self.n_slots = len(utf8_row), len(code), len(slots)
@@ -199,7 +202,7 @@ def number_of(int64_t row, codes, layers, SetArrays sets):
     """The number of a set: codes int32 [layers], layers uint64 [layers, words], which are written
     over. None if there is no room for it."""
     found = number(
-        row, <int32_t*>address(codes, b"i4", True), <uint64_t*>address(layers, b"u8", True),
+        row, ints_out(codes), words_out(layers),
         len(codes), sets,
     )
     return None if found == -2 else found
@@ -324,16 +327,16 @@ def find_after(int64_t H, entries, where, Classes classes, SetArrays sets, found
     cdef int64_t n = classes.n, n_words = sets.n_words, count, r, c, side, k
     cdef const int64_t* given = longs(entries)
     cdef const int32_t* moved = ints(where)
-    cdef int32_t* found = <int32_t*>address(found_sets, b"i4", True)
+    cdef int32_t* found = ints_out(found_sets)
     rows, begins, codes = np.empty(n, np.int32), np.zeros(n + 1, np.int64), np.empty(n * m, np.int32)
     layers, room = np.empty(n * m * n_words, np.uint64), np.empty(2 * m * n_words, np.uint64)
     places, numbers = np.empty(n, np.int32), np.empty(n, np.int32)
     cdef Want wanted
-    cdef int32_t* which = <int32_t*>ints(places)
-    cdef int32_t* numbered = <int32_t*>ints(numbers)
-    cdef uint64_t* between = <uint64_t*>words(room)
-    wanted.rows, wanted.begins = <int32_t*>ints(rows), <int64_t*>longs(begins)
-    wanted.codes, wanted.layers = <int32_t*>ints(codes), <uint64_t*>words(layers)
+    cdef int32_t* which = ints_out(places)
+    cdef int32_t* numbered = ints_out(numbers)
+    cdef uint64_t* between = words_out(room)
+    wanted.rows, wanted.begins = ints_out(rows), longs_out(begins)
+    wanted.codes, wanted.layers = ints_out(codes), words_out(layers)
     with nogil:
         for side in range(1 if row > 0 else 2):  # inside a character there is no boundary
             count = want_after(

@@ -6,7 +6,19 @@ import numpy as np
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
-from bpe_automata._core.arrays cimport Base, Node, Trie, address, after_byte, bytes_, ints, longs
+from bpe_automata._core.arrays cimport (
+    Base,
+    Node,
+    Trie,
+    add_bit,
+    after_byte,
+    bytes_,
+    bytes_out,
+    ints,
+    ints_out,
+    longs,
+    longs_out,
+)
 
 cdef enum:
     AT_ONCE = 200  # states that one call settles
@@ -18,10 +30,10 @@ def read_mask(todo, Base base, Trie trie, int64_t deepest, missing, mask):
     the nodes below it are left, and become such a row of `missing`, int64 [n, 4], with the number
     of the step. Returns how many; all rows of `missing`: perhaps there are more."""
     cdef const int64_t* row = longs(todo)
-    cdef int64_t* lacking = <int64_t*>address(missing, b"i8", True)
-    cdef int32_t* bits = <int32_t*>address(mask, b"i4", True)
+    cdef int64_t* lacking = longs_out(missing)
+    cdef int32_t* bits = ints_out(mask)
     way = np.empty(deepest + 2, np.int64)
-    cdef int64_t* path = <int64_t*>longs(way)
+    cdef int64_t* path = longs_out(way)
     cdef int64_t n = 0, n_todo = len(todo), most = len(missing), k, node, q
     cdef const Node* here
     with nogil:
@@ -41,7 +53,7 @@ def read_mask(todo, Base base, Trie trie, int64_t deepest, missing, mask):
                     continue
                 path[here.depth] = q
                 if here.token >= 0 and base.good[q] == 1:
-                    bits[here.token >> 5] |= <int32_t>1 << (here.token & 31)
+                    add_bit(bits, here.token)
                 node += 1
     return n
 
@@ -54,21 +66,21 @@ def lead_on(open_, int64_t at, good, trans, byte_class, Trie trie, added, around
     around: added_from, added_behind, int32; seen: int64 [states], the last state for which each
     was listed."""
     cdef const int64_t* asked = longs(open_)
-    cdef uint8_t* is_good = <uint8_t*>address(good, b"u1", True)
+    cdef uint8_t* is_good = bytes_out(good)
     cdef const int32_t* steps = ints(trans)
     cdef const uint8_t* column = bytes_(byte_class)
     cdef const int64_t* tokens = longs(added)
     cdef const int32_t* before = ints(around[0])
     cdef const int32_t* behind = ints(around[1])
-    cdef int64_t* last_of = <int64_t*>address(seen, b"i8", True)
-    cdef int32_t* edge = <int32_t*>address(edges, b"i4", True)
+    cdef int64_t* last_of = longs_out(seen)
+    cdef int32_t* edge = ints_out(edges)
     cdef int64_t n_states = len(trans), columns = trans.shape[1], most = edges.shape[1], n = 0
     cdef int64_t end = min(at + AT_ONCE, len(open_)), n_added = len(added), q, begun, node, k, i
     cdef int64_t after
     cdef bint is_read
     cdef const Node* here
     way = np.empty(trie.nodes_array["depth"].max(initial=1) + 1, np.int64)
-    cdef int64_t* path = <int64_t*>longs(way)
+    cdef int64_t* path = longs_out(way)
     with nogil:
         while at < end and n + n_states <= most:
             q, begun, node, k = asked[at], n, 0, 0

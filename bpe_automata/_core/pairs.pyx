@@ -14,9 +14,9 @@ of these, by part and by rank: the rank and the interval of positions low:high o
 
 import numpy as np
 
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
-from bpe_automata._core.arrays cimport FOREVER, Pairs, address, ints, longs
+from bpe_automata._core.arrays cimport FOREVER, Pairs, bytes_out, ints, ints_out, longs
 from bpe_automata._kernels.hashing cimport slot_of
 
 
@@ -64,19 +64,19 @@ cdef void clear_forbidden(int64_t token, bint after, Pairs pairs, int32_t* bits)
                 break
             for at in range(pairs.merges[i].low, pairs.merges[i].high):
                 other = pairs.order[at]
-                bits[other >> 5] &= ~(<int32_t>1 << (other & 31))
+                bits[other >> 5] &= ~<int32_t>(<uint32_t>1 << (other & 31))
         limit = <int64_t>pairs.ids[node].birth + (0 if after else 1)
         node = pairs.ids[node].right if after else pairs.ids[node].left
 
 
 def clear_after(int64_t token, Pairs pairs, bits):
     """Clear in `bits` (int32 words, packed by id) what may not follow a token. pairs: of that."""
-    clear_forbidden(token, True, pairs, <int32_t*>address(bits, b"i4", True))
+    clear_forbidden(token, True, pairs, ints_out(bits))
 
 
 def clear_before(int64_t token, Pairs pairs, bits):
     """Clear in `bits` what may not come before a token. pairs: of that."""
-    clear_forbidden(token, False, pairs, <int32_t*>address(bits, b"i4", True))
+    clear_forbidden(token, False, pairs, ints_out(bits))
 
 
 cdef bint may_follow(int64_t token, int64_t n, Pairs pairs) noexcept nogil:
@@ -107,7 +107,7 @@ def may_follow_any(ids, tokens, Pairs pairs):
     cdef const int64_t* lasts = longs(ids)
     cdef int64_t i, k, n = len(tokens), m = len(ids)
     answers = np.zeros(n, np.bool_)
-    cdef uint8_t* found = <uint8_t*>address(answers, b"u1", True)
+    cdef uint8_t* found = bytes_out(answers)
     with nogil:
         for i in range(n):
             for k in range(m):

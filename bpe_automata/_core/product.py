@@ -101,9 +101,10 @@ class Product(Reader):
         self._room_for = len(tables.trie.nodes_array) + len(added[4]) + 1, tables.deepest
         self._counts, self._sliced = np.zeros(3, np.int64), sliced
         self._work.remember(self._counts, np.full(len(tables.text[0]), -1, np.int32))
-        self._table, self._met = (np.empty(0, np.int64), np.empty(0, np.int32)), np.empty(0, MET)
+        nothing = np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, MET)
+        self._work.remember_met(*nothing)
         self._set_met(_ROOM)
-        self._set_rows(np.zeros((64, -(-len(tables.order) // 64)), np.uint64))
+        self._work.remember_rows(np.zeros((64, -(-len(tables.order) // 64)), np.uint64))
         self._set_failed(np.full(_ROOM, -1, np.int64))
         self._sets: Arrays = ()
         self._rows: BoundedMemo[tuple[int, int, int], Row] = BoundedMemo(4096)
@@ -113,16 +114,12 @@ class Product(Reader):
         """Make room for so many configurations, a power of two."""
         met = np.zeros(room, MET)
         met["open"] = NONE_KNOWN
-        met[: len(self._met)] = self._met
-        self._table, self._met = with_room(*self._table, 2 * room), met
-        self._work.remember_met(*self._table, met)
-
-    def _set_rows(self, rows: np.ndarray) -> None:
-        self._ids_left = rows
-        self._work.remember_rows(rows)
+        work = self._work
+        met[: len(work.met_array)] = work.met_array
+        table = with_room(work.slots_array, work.values_array, 2 * room)
+        work.remember_met(*table, met)
 
     def _set_failed(self, failed: np.ndarray) -> None:
-        self._failed = failed
         n_failed = int((failed >= 0).sum())
         self._work.remember_visited(failed, n_failed, np.zeros((3, len(failed)), np.int64))
 
@@ -130,9 +127,9 @@ class Product(Reader):
         """Room for a kernel; and what is known of hypothesis sets by now is at hand."""
         sets = self.tables.sets.current()
         if sets is not self._sets:
-            self._sets = sets
             self._work.know_sets(*sets)
-        room = ROOMS.of(*self._room_for, self._ids_left.shape[1])
+            self._sets = sets
+        room = ROOMS.of(*self._room_for, self._work.rows_array.shape[1])
         room.empty()
         return room
 
@@ -217,7 +214,7 @@ class Product(Reader):
     def configurations(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The keys and statuses of configurations, 0 where there is none."""
         met, at = numbers >= 0, np.maximum(numbers, 0)
-        keys, statuses = self._met["key"][at], self._met["status"][at]
+        keys, statuses = self._work.met_array["key"][at], self._work.met_array["status"][at]
         return np.where(met, keys, 0), np.where(met, statuses, 0)
 
     def characters_behind(self, sets: np.ndarray) -> np.ndarray:
@@ -234,17 +231,17 @@ class Product(Reader):
         """int: is each of some ids live at a configuration, by its number? 1: yes, -1: no, 0: at
         most so many calls of `candidates` for each do not tell."""
         found, pairs = self._known_live(ids, c), c << 20 | ids + 1
-        open_ = pairs[~found & (self._met["status"][c] == PARTLY)]
-        open_ = open_[~np.isin(open_, self._failed)]
+        open_ = pairs[~found & (self._work.met_array["status"][c] == PARTLY)]
+        open_ = open_[~np.isin(open_, self._work.failed_array)]
         if len(open_) and calls:
             self.ask(search_each, open_, calls)
             found = self._known_live(ids, c)
-        return np.where(found, 1, np.where(np.isin(pairs, self._failed), -1, 0))
+        return np.where(found, 1, np.where(np.isin(pairs, self._work.failed_array), -1, 0))
 
     def _known_live(self, ids: np.ndarray, c: np.ndarray) -> np.ndarray:
         """bool: `is_live` of each id at a configuration."""
-        left, at = self._met["open"][c], self.tables.positions[ids].astype(np.int64)
-        row = self._ids_left[np.maximum(left, 0), at >> 6] >> (at & 63).astype(np.uint64)
+        left, at = self._work.met_array["open"][c], self.tables.positions[ids].astype(np.int64)
+        row = self._work.rows_array[np.maximum(left, 0), at >> 6] >> (at & 63).astype(np.uint64)
         in_row = (left >= 0) & (row & np.uint64(1) == 0)
         found: np.ndarray = (left == EVERY_ID) | ((at >= 0) & (in_row | (left == EVERY_MADE)))
         return found
@@ -286,12 +283,14 @@ class Product(Reader):
         elif code == NEED_SEARCH:
             self.ask(search_each, np.sort(room.pairs[:n]), 0)
         elif code == NEED_CONFIGURATIONS:
-            self._set_met(4 * len(self._met))
+            self._set_met(4 * len(self._work.met_array))
         elif code == NEED_ROWS:
-            self._set_rows(lengthened(self._ids_left, 4 * len(self._ids_left)))
+            rows = self._work.rows_array
+            self._work.remember_rows(lengthened(rows, 4 * len(rows)))
         elif code == NEED_VISITED:
-            nothing = np.zeros(len(self._failed), np.int32)
-            self._set_failed(with_room(self._failed, nothing, 2 * len(self._failed))[0])
+            failed = self._work.failed_array
+            nothing = np.zeros(len(failed), np.int32)
+            self._set_failed(with_room(failed, nothing, 2 * len(failed))[0])
         elif code == NEED_ROOM:
             ROOMS.grow()
         elif code != NEED_TIME:
@@ -299,7 +298,7 @@ class Product(Reader):
 
     def statuses(self) -> dict[tuple[int, int, int], int]:
         """What is known of the configurations that were met, for tests: see `arrays.ALIVE`."""
-        met = self._met[: self._counts[0]]
+        met = self._work.met_array[: self._counts[0]]
         found = zip(met["key"].tolist(), met["status"].tolist(), strict=True)
         return {(k >> 40, k >> 24 & 0xFFFF, k & 0xFFFFFF): s for k, s in found if s}
 

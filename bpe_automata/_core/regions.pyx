@@ -7,7 +7,17 @@ import numpy as np
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
-from bpe_automata._core.arrays cimport Base, Wanted, address, after_byte, bytes_, ints, want
+from bpe_automata._core.arrays cimport (
+    Base,
+    Wanted,
+    after_byte,
+    bytes_,
+    bytes_out,
+    ints,
+    ints_out,
+    longs_out,
+    want,
+)
 from bpe_automata._core.status cimport leads_home
 
 cdef enum:
@@ -21,7 +31,7 @@ def loop_bytes(int64_t q, Base base, Wanted wanted):
     all of these bytes themselves; bytes behind which most of them are not read are left out first.
     None if they are fewer than 8. Steps that are not written down are wanted."""
     found = np.zeros(128, np.bool_)
-    cdef uint8_t* K = <uint8_t*>address(found, b"u1", True)
+    cdef uint8_t* K = bytes_out(found)
     cdef int64_t[256] first  # by column: a byte of it; -2: it is kept
     cdef int64_t[256] weight
     cdef int64_t[128] column
@@ -169,9 +179,9 @@ def proved_depth(
     goes on from these two."""
     cdef const uint8_t* read = bytes_(K)
     cdef const int32_t* rows = ints(kinds)
-    cdef int32_t* known = <int32_t*>address(proved, b"i4", True)
-    cdef int64_t* visited = <int64_t*>address(queue, b"i8", True)
-    cdef int64_t* begun = <int64_t*>address(at, b"i8", True)
+    cdef int32_t* known = ints_out(proved)
+    cdef int64_t* visited = longs_out(queue)
+    cdef int64_t* begun = longs_out(at)
     cdef int64_t[MOST_AFTER] after
     cdef int64_t most = len(queue), reached = most_depth, n = max(1, begun[0]), k = begun[1]
     cdef int64_t i, m, state, d

@@ -3,8 +3,9 @@
 """Rows, the ids that can be read at a configuration, and masks made of them. Is every id live at a
 configuration? That is what slices ask of all states of a region."""
 
+import numpy as np
+
 from libc.stdint cimport int32_t, int64_t, uint64_t
-from libc.stdlib cimport free as free_memory, malloc
 
 from bpe_automata._core.arrays cimport (
     ALIVE,
@@ -27,9 +28,11 @@ from bpe_automata._core.arrays cimport (
     Room,
     Trie,
     Work,
-    address,
+    add_bit,
     ints,
+    ints_out,
     longs,
+    longs_out,
     meets,
 )
 from bpe_automata._core.pairs cimport clear_forbidden, may_follow
@@ -126,14 +129,16 @@ def judge(rows, int64_t H0, numbers, Work work, Room room):
     [n, 4], as of `Read`; numbers: int64 [2, n], filled with these, -1 for none, with a boundary
     before the token and without. Returns (code, True)."""
     cdef const Read* found = <const Read*>ints(rows)
-    cdef int64_t* filled = <int64_t*>address(numbers, b"i8", True)
-    cdef int64_t n = len(rows)
+    cdef int64_t* filled = longs_out(numbers)
+    cdef int64_t n = len(rows), code = DONE
     cdef int side
-    for side in range(2):
-        if not number_all(found, n, sets_after(H0, side, work), work, filled + side * n):
-            return NEED_CONFIGURATIONS, True
-        know_all(filled + side * n, n, work, room.wanted)
-    return DONE, True
+    with nogil:
+        for side in range(2):
+            if not number_all(found, n, sets_after(H0, side, work), work, filled + side * n):
+                code = NEED_CONFIGURATIONS
+                break
+            know_all(filled + side * n, n, work, room.wanted)
+    return code, True
 
 
 def compose(packed, free, bound, int64_t last, Pairs follow, ends, mask):
@@ -144,7 +149,7 @@ def compose(packed, free, bound, int64_t last, Pairs follow, ends, mask):
     cdef const int32_t* free_ids = ints(free)
     cdef const int32_t* bound_ids = ints(bound)
     cdef const int32_t* end_ids = ints(ends)
-    cdef int32_t* bits = <int32_t*>address(mask, b"i4", True)
+    cdef int32_t* bits = ints_out(mask)
     cdef int64_t n = len(mask), n_free = len(free), n_bound = len(bound), n_ends = len(ends), w, k
     cdef bint sliced = packed.shape[1] > 0
     with nogil:
@@ -152,15 +157,15 @@ def compose(packed, free, bound, int64_t last, Pairs follow, ends, mask):
             bits[w] = slice_[(n if last >= 0 else 0) + w] if sliced else 0
         if last >= 0:
             for k in range(n_bound):
-                bits[bound_ids[k] >> 5] |= <int32_t>1 << (bound_ids[k] & 31)
+                add_bit(bits, bound_ids[k])
             clear_forbidden(last, True, follow, bits)
             if sliced:
                 for w in range(n):
                     bits[w] |= slice_[w]
         for k in range(n_free):
-            bits[free_ids[k] >> 5] |= <int32_t>1 << (free_ids[k] & 31)
+            add_bit(bits, free_ids[k])
         for k in range(n_ends):
-            bits[end_ids[k] >> 5] |= <int32_t>1 << (end_ids[k] & 31)
+            add_bit(bits, end_ids[k])
 
 
 # ---------------------------------------------------------------- is every id live?
@@ -171,8 +176,8 @@ cdef inline bint all_known(int64_t row) noexcept nogil:
     return row == EVERY_MADE or row == EVERY_ID
 
 
-cdef int64_t first_dead(int64_t row, Work work) noexcept nogil:
-    """The first id of those that are not known to be live."""
+cdef int64_t first_open(int64_t row, Work work) noexcept nogil:
+    """The first id of those that are not known to be live, of which there are some."""
     cdef const uint64_t* positions = work.rows + row * work.row_words
     cdef int64_t w = 0, bit = 0
     while positions[w] == 0:
@@ -226,7 +231,7 @@ cdef int64_t learn_at_once(
                     )
                     if all_known(work.met[c].open):
                         return DONE
-                    first = first_dead(work.met[c].open, work)
+                    first = first_open(work.met[c].open, work)
         if nearest >= 0:
             nearer[0] = nearest
             return DONE
@@ -276,7 +281,7 @@ cdef int64_t all_live(int64_t c, Work work, Room room, bint* live) noexcept nogi
     if all_known(row):
         live[0] = True
         return DONE
-    token = first_dead(row, work) if row >= 0 else work.pairs.order[0]
+    token = first_open(row, work) if row >= 0 else work.pairs.order[0]
     pair = pair_of(c, token)
     if is_dead(pair, work):
         return DONE
@@ -291,34 +296,31 @@ def live_at(region, sets, Work work, Room room):
     cdef const int64_t* given = longs(sets)
     cdef int64_t n = len(region), m = len(sets), code
     cdef bint live = False
+    filled = np.empty(n * m, np.int64)
+    cdef int64_t* numbers = longs_out(filled)
     with nogil:
-        code = live_everywhere(states, n, given, m, work, room, &live)
+        code = live_everywhere(states, n, given, m, work, room, numbers, &live)
     return code, live
 
 
 cdef int64_t live_everywhere(
     const int64_t* states, int64_t n, const int64_t* sets, int64_t m, Work work, Room room,
-    bint* live
+    int64_t* numbers, bint* live
 ) noexcept nogil:
-    cdef int64_t* numbers = <int64_t*>malloc((n * m + 1) * sizeof(int64_t))
     cdef int64_t i, code = DONE
     live[0] = False
     for i in range(n * m):  # the farther states first, to which the others lead
         numbers[i] = configuration(key_of(states[n - 1 - i // m], 0, sets[i % m]), work)
         if numbers[i] < 0:
-            code = NEED_CONFIGURATIONS
-            break
-    if code == DONE:
-        know_all(numbers, n * m, work, room.wanted)
-        live[0] = True
-        for i in range(n * m):
-            if work.met[numbers[i]].status == DEAD:
-                live[0] = False
-        i = 0
-        while i < n * m and live[0] and code == DONE:
-            code = all_live(numbers[i], work, room, live)
-            i += 1
-    free_memory(numbers)
-    if code != DONE:
-        live[0] = False
-    return code
+            return NEED_CONFIGURATIONS
+    know_all(numbers, n * m, work, room.wanted)
+    for i in range(n * m):
+        if work.met[numbers[i]].status == DEAD:
+            return DONE
+    for i in range(n * m):
+        code = all_live(numbers[i], work, room, live)
+        if code != DONE or not live[0]:
+            live[0] = False
+            return code
+    live[0] = True
+    return DONE

@@ -288,7 +288,8 @@ cdef int64_t search_all(
 cdef bint settle(int64_t c, Work work, Room room) noexcept nogil:
     """Learn all ids that lead on from a configuration where one id is known to be dead: none leads
     on with a boundary before it, as that would make every id live. Each id that is not known to be
-    live afterwards is dead. False if it is not known of some id whether it leads on."""
+    live afterwards is dead. False if it is not known of some id whether it leads on. (What follows
+    its set is known, as a search has ended there.)"""
     cdef int64_t key = work.met[c].key, q0, a0, H0, before = room.wanted.calls, n, i, t, child, s
     q0, a0, H0 = q_of(key), a_of(key), H_of(key)
     n = read_tokens(q0, a0, work.utf8_row[H0], 0, work.deepest, work, work.trie, room)

@@ -50,10 +50,7 @@ class HypothesisSets:
         self._readable = _completed(pipeline), words(pipeline.boundaries.ends), self._whole[2]
         self._unions: BoundedMemo[tuple[int, int], int] = BoundedMemo(_UNION)
         self._n_rows, self._room = 0, _ROOM
-        self._rows = self._with_rows(_ROWS)
-        self._described, self._told, self._found = self._with_room()
-        self._at = np.full(self._room, -1, np.int32)
-        self._show()
+        self._show(self._with_room(), self._with_rows(_ROWS), np.full(self._room, -1, np.int32))
         layer = np.zeros(self.follow.shape[-1], np.uint64)
         layer[0] = 1
         self._number(0, {2 * (OFF + 2): layer})
@@ -71,10 +68,15 @@ class HypothesisSets:
         slots = np.full(1 << (2 * n).bit_length(), -1, np.int32)
         return tuple(made[:4]), tuple(made[4:6]), (slots, made[6], np.zeros(1, np.int64))
 
-    def _show(self) -> None:
-        bits, self._ends = self._told
-        self._sets = SetArrays(self._described, self._told, self._found, self._readable)
-        self._arrays = bits, self._described[0], self._at, *self._rows
+    def _show(
+        self, made: tuple[Arrays, Arrays, Arrays], rows: list[np.ndarray], at: np.ndarray
+    ) -> None:
+        """Let these be the arrays: all of them or, if a signal comes between, none."""
+        described, told, found = made
+        sets = SetArrays(*made, self._readable)
+        arrays = told[0], described[0], at, *rows
+        self._described, self._told, self._found, self._rows = described, told, found, rows
+        self._at, self._ends, self._sets, self._arrays = at, told[1], sets, arrays
 
     def _grow(self) -> None:
         """Give room for more sets. Raises BudgetExceededError over MOST_SETS."""
@@ -95,8 +97,7 @@ class HypothesisSets:
             slots[at] = k
         at = np.full(len(hashes), -1, np.int32)
         at[:n] = self._at[:n]
-        (self._described, self._told, self._found), self._at = made, at
-        self._show()
+        self._show(made, self._rows, at)
 
     def current(self) -> Arrays:
         """What `Work.know_sets` takes; the same tuple until it grows."""
@@ -112,8 +113,7 @@ class HypothesisSets:
             more = self._with_rows(2 * k)
             for old, new in zip(self._rows, more, strict=True):
                 new[:k] = old
-            self._rows, self._at = more, self._at.copy()
-            self._show()
+            self._show((self._described, self._told, self._found), more, self._at.copy())
         after, row = self._rows[0][k], self.utf8_row(number)
         _, start, code, _ = self._described
         wholes = (code[start[number] : start[number + 1]] >> 1) - 2

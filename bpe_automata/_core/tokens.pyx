@@ -16,11 +16,13 @@ from bpe_automata._core.arrays cimport (
     Trie,
     Wanted,
     Work,
-    address,
     after_byte,
     bytes_,
+    bytes_out,
     ints,
+    ints_out,
     longs,
+    longs_out,
     want,
 )
 
@@ -175,10 +177,10 @@ def without(Trie trie, gone):
     cdef const uint8_t* is_gone = bytes_(gone)
     cdef int64_t i, n = trie.n, k = 0, d, t, top = 0
     kept, before = np.empty(n, NODE), np.empty(n + 1, np.int32)
-    cdef Node* nodes = <Node*>ints(kept.view(np.int32))
-    cdef int32_t* tokens = <int32_t*>ints(before)  # that are kept, before each node
+    cdef Node* nodes = <Node*>ints_out(kept.view(np.int32))
+    cdef int32_t* tokens = ints_out(before)  # that are kept, before each node
     path = np.empty(trie.nodes_array["depth"].max(initial=0) + 1, np.int64)
-    cdef int64_t* last = <int64_t*>longs(path)  # by depth, the last node that was kept
+    cdef int64_t* last = longs_out(path)  # by depth, the last node that was kept
     tokens[0] = 0
     for i in range(n):
         t = trie.nodes[i].token
@@ -204,7 +206,7 @@ def inside(use, int64_t length, may, Trie trie):
     """bool [ids]: the tokens of at most so many bytes, all of which are in `use` (bool [256]).
     may: bool [ids], those that come into question."""
     answers = np.zeros(len(may), np.bool_)
-    cdef uint8_t* found = <uint8_t*>address(answers, b"u1", True)
+    cdef uint8_t* found = bytes_out(answers)
     cdef const uint8_t* used = bytes_(use)
     cdef const uint8_t* asked = bytes_(may)
     cdef int64_t node = 0, t
@@ -230,7 +232,7 @@ def furthest(int64_t q, int64_t depth, trans, behind, far, seen):
     cdef const int32_t* steps = ints(trans)
     cdef const int32_t* written = ints(behind)
     cdef const int32_t* bytes_left = ints(far)
-    cdef int32_t* marks = <int32_t*>address(seen, b"i4", True)
+    cdef int32_t* marks = ints_out(seen)
     cdef int64_t most = bytes_left[q], k = 0, n = 1, end, state, column, after
     cdef int64_t columns = trans.shape[1]
     marks[0] += 1

@@ -1,4 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+# cython: freethreading_compatible=True
 # cython: initializedcheck=False
 """Packed sets of ids: int32 words, bit i % 32 of word i // 32 is id i."""
 

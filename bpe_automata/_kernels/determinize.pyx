@@ -1,4 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+# cython: freethreading_compatible=True
 # cython: initializedcheck=False
 """Subset construction: states of the DFA are sets of nodes of a network with silent edges.
 

@@ -1,4 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+# cython: freethreading_compatible=True
 # cython: initializedcheck=False
 """Distance to acceptance: distance(q) = min { |w| : q --w--> accepting }; and how parts of linked
 automata are written down, with the lengths of their shortest texts: see `_automata.parts`."""

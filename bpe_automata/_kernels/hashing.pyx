@@ -1,4 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+# cython: freethreading_compatible=True
 # cython: initializedcheck=False
 """Open-addressing hash tables from non-negative int64 keys to values.
 

@@ -1,4 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+# cython: freethreading_compatible=True
 # cython: initializedcheck=False
 """Products of DFAs, over bytes: with another one, with a count of characters, and with UTF-8.
 

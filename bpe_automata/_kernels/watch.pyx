@@ -1,4 +1,5 @@
 # cython: language_level=3
+# cython: freethreading_compatible=True
 """What long kernels ask now and then: see `watch.pxd`."""
 
 from cpython.exc cimport PyErr_CheckSignals

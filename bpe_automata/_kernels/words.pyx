@@ -1,4 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+# cython: freethreading_compatible=True
 # cython: initializedcheck=False
 # distutils: language = c++
 """What is done word by word: byte pair encoding, and the search for banned texts in tokens."""
@@ -6,7 +7,8 @@
 import numpy as np
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
-from libcpp.queue cimport priority_queue
+from libcpp.algorithm cimport pop_heap, push_heap
+from libcpp.vector cimport vector
 
 from bpe_automata._kernels.hashing cimport slot_of
 from bpe_automata._kernels.watch cimport poll
@@ -37,7 +39,7 @@ def merge_each(
     cdef int32_t[::1] size = last[0], left = last[1], right = last[2], row = last[3]
     cdef int64_t[::1] before = room[0], after = room[1]
     cdef int64_t[::1] rows = room[2]  # of the pair of a symbol and the next one, -1: no merge
-    cdef priority_queue[int64_t] heap  # of -key: the greatest comes first
+    cdef vector[int64_t] heap  # of -key: the greatest comes first
     with nogil:
         for k in range(n_texts):
             work, n = &symbols[starts[k]], starts[k + 1] - starts[k]
@@ -49,11 +51,13 @@ def merge_each(
                     slot = slot_of(&slots[0], slots.shape[0], key)
                     if slots[slot] == key:
                         rows[i] = values[slot]
-                        heap.push(-(<int64_t>rank[rows[i]] << 32 | i))
+                        heap.push_back(-(<int64_t>rank[rows[i]] << 32 | i))
+                        push_heap(heap.begin(), heap.end())
             while not heap.empty():
                 poll(&polls)
-                key = -heap.top()
-                heap.pop()
+                pop_heap(heap.begin(), heap.end())
+                key = -heap.back()
+                heap.pop_back()
                 at = key & <int64_t>0xFFFFFFFF
                 if rows[at] < 0 or rank[rows[at]] != key >> 32:
                     continue
@@ -73,7 +77,8 @@ def merge_each(
                         slot = slot_of(&slots[0], slots.shape[0], key)
                         if slots[slot] == key:
                             rows[here] = values[slot]
-                            heap.push(-(<int64_t>rank[rows[here]] << 32 | here))
+                            heap.push_back(-(<int64_t>rank[rows[here]] << 32 | here))
+                            push_heap(heap.begin(), heap.end())
             size[k] = 0
             for i in range(n):
                 if work[i] >= 0:
