@@ -25,7 +25,9 @@ def refine(
     int32 [m], the edges into state s are those from ptr[s], int64, to ptr[s + 1] - 1; accepting:
     bool [n]."""
     cdef _Partition states = _Partition(np.zeros(len(accepting), np.int32))
-    cdef _Partition edges = _Partition(np.array(label))
+    # Without gaps: a set without edges would change the order in which sets are split and numbered.
+    labels = np.unique(label, return_inverse=True)[1].astype(np.int32)
+    cdef _Partition edges = _Partition(labels)
     cdef int64_t s, edge, index, splitter = 0, block = 1, left = 0
     with nogil:
         for s in range(accepting.shape[0]):
@@ -60,7 +62,7 @@ cdef class _Partition:
 
     def __init__(self, set_of):
         n, order, sizes = len(set_of), np.argsort(set_of, kind="stable"), np.bincount(set_of)
-        first, past, marks, touched = np.zeros((4, n + len(sizes)), np.int32)
+        first, past, marks, touched = np.zeros((4, n), np.int32)
         past[: len(sizes)] = np.cumsum(sizes)
         first[1 : len(sizes)] = past[: len(sizes) - 1]
         where = np.empty(n, np.int32)
