@@ -9,7 +9,7 @@ cpdef enum:
     # Statuses.
     ALIVE = 1  # whatever the last id was, some text goes on from it to acceptance
     DEAD = 2  # no text goes on to acceptance
-    PARTLY = 3  # it may depend on what the last id would merge with, or more than one character decides
+    PARTLY = 3  # it may depend on the last id, or more than one character decides
     LATER = 4  # PARTLY, in the loop of a slice, where a search was given up
     # What a kernel answers: done, or what it needs to go on.
     DONE = 0

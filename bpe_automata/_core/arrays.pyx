@@ -14,7 +14,8 @@ from libc.string cimport strlen
 
 import numpy as np
 
-NODE = np.dtype([(name, np.int32) for name in ("label", "depth", "skip", "token", "klass", "text", "first")])
+NODE_FIELDS = "label", "depth", "skip", "token", "klass", "text", "first"
+NODE = np.dtype([(name, np.int32) for name in NODE_FIELDS])
 """As `Node`."""
 MET = np.dtype([(name, np.int64) for name in ("key", "open", "status", "detour")])
 """As `Met`."""
@@ -98,7 +99,8 @@ cdef class Base:
         self.good, self.known, self.looks = bytes_out(good), bytes_out(known), words_out(looks)
         (self.n_states, self.columns), self.n_behind = trans.shape, len(behind)
         self.n_atoms, self.n_far, self.n_fragments = next_text.shape[1], len(far), len(fragments)
-        self.n_kinds, self.n_words, self.n_hypotheses = into.shape[1], into.shape[2], follow.shape[1]
+        self.n_kinds, self.n_words = into.shape[1:]
+        self.n_hypotheses = follow.shape[1]
 
 
 cdef class Work(Base):
@@ -133,9 +135,10 @@ cdef class Work(Base):
 
     def remember_met(self, slots, values, met):
         """slots int64, values int32: hash table of configurations; met MET [n]."""
-        self.slots, self.values, self.met, self.slots_array, self.values_array, self.met_array = (
-            longs_out(slots), ints_out(values), <Met*>longs_out(met.view(np.int64)), slots, values, met
+        self.slots, self.values, self.met = (
+            longs_out(slots), ints_out(values), <Met*>longs_out(met.view(np.int64))
         )
+        self.slots_array, self.values_array, self.met_array = slots, values, met
         self.n_slots, self.n_met = len(slots), len(met)
 
     def remember_rows(self, rows):

@@ -328,7 +328,7 @@ def find_after(int64_t H, entries, where, Classes classes, SetArrays sets, found
     cdef const int64_t* given = longs(entries)
     cdef const int32_t* moved = ints(where)
     cdef int32_t* found = ints_out(found_sets)
-    rows, begins, codes = np.empty(n, np.int32), np.zeros(n + 1, np.int64), np.empty(n * m, np.int32)
+    rows, codes, begins = np.empty(n, np.int32), np.empty(n * m, np.int32), np.zeros(n + 1, int)
     layers, room = np.empty(n * m * n_words, np.uint64), np.empty(2 * m * n_words, np.uint64)
     places, numbers = np.empty(n, np.int32), np.empty(n, np.int32)
     cdef Want wanted

@@ -66,7 +66,8 @@ from bpe_automata._kernels.hashing cimport slot_of, spread
 cdef enum:
     MANY = 8  # ids that are open at one configuration
     MOST_WAITING = 16  # ids whose searches wait for something, in one call
-    NEARER = 3  # phases: ids of one byte, if they surely lead on; of SHORT; all; those that lead away
+    # Phases: ids of one byte, if they surely lead on; ids of SHORT; all; those that lead away.
+    NEARER = 3
     NO_ID = -2
 
 

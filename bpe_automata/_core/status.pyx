@@ -77,7 +77,7 @@ cdef void learn(
     int64_t c, int64_t n, bint free, int64_t detour, Work work, uint64_t* other
 ) noexcept nogil:
     """Note that an id leads on from a configuration; free: with a boundary before it. detour: bytes
-    from there until acceptance can be reached whatever the last id was, those of the id included."""
+    from there until acceptance can be reached whatever the last id was, those of the id too."""
     cdef uint64_t* row
     cdef uint64_t left = 0
     cdef int64_t w, open_ = work.met[c].open

@@ -77,7 +77,7 @@ cdef int64_t read_tokens(
     """The tokens of low < bytes <= high that can be read from (q0, a0) in UTF-8 row row0, whatever
     the hypotheses: rows of room.found. Returns how many. The last rows of it, which has two for
     each node, name the nodes that want a step."""
-    cdef int64_t n = 0, node = 0, last = room.n_found - 1, q, a, t
+    cdef int64_t n = 0, node = 0, last = room.n_found - 1, q, a, t, size
     cdef int32_t* path = room.path
     cdef Read* found = room.found
     cdef const Node* here
@@ -99,7 +99,8 @@ cdef int64_t read_tokens(
         if here.klass != 0 and here.depth > low:
             t, a = here.token, here.text
             if reads_otherwise(a0, row0, here.first, base):
-                a = text_after(a0, row0, trie.data + trie.start[t], trie.start[t + 1] - trie.start[t], base)
+                size = trie.start[t + 1] - trie.start[t]
+                a = text_after(a0, row0, trie.data + trie.start[t], size, base)
             if a >= 0:
                 found[n].token, found[n].q, found[n].a = <int32_t>t, <int32_t>q, <int32_t>a
                 found[n].klass = here.klass
@@ -142,7 +143,9 @@ def step_each(ids, int64_t q, int64_t a, int64_t row, by_id, Base base, Trie tri
     return reads
 
 
-cdef int64_t added_steps(int64_t q, int64_t a, Work work, Read* found, Wanted wanted) noexcept nogil:
+cdef int64_t added_steps(
+    int64_t q, int64_t a, Work work, Read* found, Wanted wanted
+) noexcept nogil:
     """The added tokens that can be read between pretokens: rows of class -1. Returns how many."""
     cdef int64_t n = 0, k, row, begin, text, last
     if work.n_added == 0:

@@ -21,9 +21,9 @@ from bpe_automata._kernels.watch cimport poll
 def refine(
     const int64_t[::1] ptr, const int32_t[::1] tail, label, const uint8_t[::1] accepting
 ):
-    """(the block of each state int32 [n], the number of blocks), all states being live. tail, label:
-    int32 [m], the edges into state s are those from ptr[s], int64, to ptr[s + 1] - 1; accepting:
-    bool [n]."""
+    """(the block of each state int32 [n], the number of blocks), all states being live. tail,
+    label: int32 [m], the edges into state s are those from ptr[s], int64, to ptr[s + 1] - 1;
+    accepting: bool [n]."""
     cdef _Partition states = _Partition(np.zeros(len(accepting), np.int32))
     # Without gaps: a set without edges would change the order in which sets are split and numbered.
     labels = np.unique(label, return_inverse=True)[1].astype(np.int32)
@@ -86,7 +86,7 @@ cdef class _Partition:
         self.marks[which] += 1
 
     cdef void split(self) noexcept nogil:
-        """Cut each set into its marked and its other elements; the smaller part becomes a new set."""
+        """Cut each set into its marked and its other elements; the smaller part is a new set."""
         cdef int32_t which, first, past, cut, new
         cdef int64_t t, index
         for t in range(self.n_touched):

@@ -38,7 +38,8 @@ def product(
     """From the pair (p, q): (pairs int32 [n, 2], trans int32 [n, k]), breadth-first by column. The
     dead pair is state 0, the start state 1 (or 0, if it is dead). a, b: row 0 all 0; a_column,
     b_column: theirs of each column; need_a, need_b: is a pair dead once this part of it is?"""
-    cdef int64_t n_columns = a_column.shape[0], max_states = budget.max_states, left = 0, here = 1, c
+    cdef int64_t n_columns = a_column.shape[0], max_states = budget.max_states
+    cdef int64_t left = 0, here = 1, c
     cdef _Pairs found = _Pairs(n_columns, len(b), need_a, need_b)
     with nogil:
         found.number(p, q)
@@ -66,7 +67,8 @@ cdef class _Pairs:
 
     def __init__(self, n_columns, width, need_a, need_b):
         room = 64 + n_columns
-        self.pairs, self.trans = np.zeros((room, 2), np.int32), np.zeros((room, n_columns), np.int32)
+        self.pairs = np.zeros((room, 2), np.int32)
+        self.trans = np.zeros((room, n_columns), np.int32)
         self.slots = np.full(table_size_for(room), EMPTY, np.int64)
         self.values = np.zeros(len(self.slots), np.int32)
         self.count, self.width, self.need_a, self.need_b = 1, width, need_a, need_b

@@ -1,5 +1,5 @@
-# An end to kernels that may be long: for Ctrl-C, and where the time is up. Such a kernel counts down
-# from 0 in its outer loops: `poll(&left)`.
+# An end to kernels that may be long: for Ctrl-C, and where the time is up. Such a kernel counts
+# down from 0 in its outer loops: `poll(&left)`.
 
 from libc.stdint cimport int64_t
 
