@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from support import examples, named
 from support.laws import begun
 
-from bpe_automata import compile_regex, link_regex
+from bpe_automata import compile_regex, constrain, link_regex
 from bpe_automata._constructions.cartesian_merge import CartesianMerge
 from bpe_automata._core import product, reader, slices
 from bpe_automata._core.arrays import ALIVE, DEAD, NO_TOKEN, PARTLY
@@ -200,3 +200,14 @@ def test_slices_of_a_linked_automaton_are_those_of_the_written_one(smollm2_token
     for n in range(66):
         slices_ = [e.product.slice_of(e.dfa.walk(begin + b"a" * n)) for e in (linked, written)]
         assert slices_[0] == slices_[1], n
+
+
+def test_an_id_of_which_nothing_is_known_is_not_dead():
+    """After a letter only z may come, which a and b would merge with: so these are dead. Whether
+    the others are live depends on what may come after z, which no search from a or b asks."""
+    letters = "abcdefghijkl"
+    vocabulary, merges = [*letters, "y", "z", "az", "bz"], [("a", "z"), ("b", "z")]
+    tokenizer = small_tokenizer(vocabulary, merges)
+    found = constrain(tokenizer, f"[{letters}]zy", eos_ids=()).matcher().allowed_ids()
+    first = {tokenizer.encode(f"{letter}zy")[0] for letter in letters}
+    assert set(found.tolist()) == first == {vocabulary.index(t) for t in [*letters[2:], "az", "bz"]}
