@@ -35,7 +35,8 @@ STAMP := $(VENV)/.installed
 # Kernels are compiled again when a source of theirs has changed.
 BUILT := $(VENV)/.built
 KERNELS := $(wildcard bpe_automata/*/*.pyx bpe_automata/*/*.pxd)
-BUILD := python -W ignore -c 'import setuptools; setuptools.setup()' --quiet build_ext --inplace
+BUILD := python -W ignore -c 'import logging, setuptools; logging.disable(logging.WARNING); \
+	setuptools.setup()' --quiet build_ext --inplace
 
 HOSTS := .venv-hosts
 HOSTS_PIP := $(HOSTS)/bin/python -m pip --disable-pip-version-check --quiet install

@@ -76,7 +76,7 @@ cdef int64_t read_tokens(
 ) noexcept nogil:
     """The tokens of low < bytes <= high that can be read from (q0, a0) in UTF-8 row row0, whatever
     the hypotheses: rows of room.found. Returns how many. The last rows of it, which has two for
-    each node, name the nodes that want a step."""
+    each node, name the nodes that want a step. (No node has a row of both kinds.)"""
     cdef int64_t n = 0, node = 0, last = room.n_found - 1, q, a, t, size
     cdef int32_t* path = room.path
     cdef Read* found = room.found
