@@ -7,17 +7,7 @@ import numpy as np
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from bpe_automata._core.arrays cimport (
-    Base,
-    Node,
-    Trie,
-    add_bit,
-    after_byte,
-    bytes_,
-    bytes_out,
-    ints,
-    ints_out,
-    longs,
-    longs_out,
+    Base, Node, Trie, add_bit, after_byte, bytes_, bytes_out, ints, ints_out, longs, longs_out,
 )
 
 cdef enum:

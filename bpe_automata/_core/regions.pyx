@@ -8,15 +8,7 @@ import numpy as np
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from bpe_automata._core.arrays cimport (
-    Base,
-    Wanted,
-    after_byte,
-    bytes_,
-    bytes_out,
-    ints,
-    ints_out,
-    longs_out,
-    want,
+    Base, Wanted, after_byte, bytes_, bytes_out, ints, ints_out, longs_out, want,
 )
 from bpe_automata._core.status cimport leads_home
 

@@ -8,50 +8,15 @@ import numpy as np
 from libc.stdint cimport int32_t, int64_t, uint64_t
 
 from bpe_automata._core.arrays cimport (
-    ALIVE,
-    BREAKS,
-    DEAD,
-    DONE,
-    EVERY_ID,
-    EVERY_MADE,
-    NEED_CONFIGURATIONS,
-    NEED_ROOM,
-    NEED_ROWS,
-    NEED_SEARCH,
-    NEED_SET,
-    NEED_STEPS,
-    NONE_KNOWN,
-    NO_TOKEN,
-    PARTLY,
-    Pairs,
-    Read,
-    Room,
-    Trie,
-    Work,
-    add_bit,
-    ints,
-    ints_out,
-    longs,
-    longs_out,
-    meets,
+    ALIVE, BREAKS, DEAD, DONE, EVERY_ID, EVERY_MADE, NEED_CONFIGURATIONS, NEED_ROOM, NEED_ROWS,
+    NEED_SEARCH, NEED_SET, NEED_STEPS, NONE_KNOWN, NO_TOKEN, PARTLY, Pairs, Read, Room, Trie, Work,
+    add_bit, ints, ints_out, longs, longs_out, meets,
 )
 from bpe_automata._core.pairs cimport clear_forbidden, may_follow
 from bpe_automata._core.search cimport SHORT, complete, length
 from bpe_automata._core.status cimport (
-    H_of,
-    a_of,
-    configuration,
-    is_dead,
-    is_live,
-    key_of,
-    know_all,
-    learn,
-    members,
-    need_set,
-    number_all,
-    pair_of,
-    q_of,
-    sets_after,
+    H_of, a_of, configuration, is_dead, is_live, key_of, know_all, learn, members, need_set,
+    number_all, pair_of, q_of, sets_after,
 )
 from bpe_automata._core.tokens cimport added_steps, read_these, read_tokens
 

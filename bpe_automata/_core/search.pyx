@@ -17,48 +17,14 @@ put into phases, must not change while a search runs; and one thread at a time m
 from libc.stdint cimport int32_t, int64_t, uint64_t
 
 from bpe_automata._core.arrays cimport (
-    ALIVE,
-    BREAKS,
-    B,
-    COMPLETE,
-    DEAD,
-    DONE,
-    HARMLESS,
-    LATER,
-    NEED_CONFIGURATIONS,
-    NEED_ROOM,
-    NEED_ROWS,
-    NEED_SET,
-    NEED_STEPS,
-    NEED_TIME,
-    NEED_VISITED,
-    NO_TOKEN,
-    PARTLY,
-    WITHIN,
-    Frame,
-    Option,
-    Room,
-    Wanted,
-    Work,
-    after_byte,
-    longs,
-    meets,
+    ALIVE, BREAKS, B, COMPLETE, DEAD, DONE, HARMLESS, LATER, NEED_CONFIGURATIONS, NEED_ROOM,
+    NEED_ROWS, NEED_SET, NEED_STEPS, NEED_TIME, NEED_VISITED, NO_TOKEN, PARTLY, WITHIN, Frame,
+    Option, Room, Wanted, Work, after_byte, longs, meets,
 )
 from bpe_automata._core.pairs cimport may_follow
 from bpe_automata._core.status cimport (
-    H_of,
-    a_of,
-    is_dead,
-    is_live,
-    know_all,
-    learn,
-    look_ahead,
-    members,
-    need_set,
-    number_all,
-    pair_of,
-    q_of,
-    sets_after,
+    H_of, a_of, is_dead, is_live, know_all, learn, look_ahead, members, need_set, number_all,
+    pair_of, q_of, sets_after,
 )
 from bpe_automata._core.tokens cimport added_steps, read_tokens
 from bpe_automata._kernels.hashing cimport slot_of, spread

@@ -1,17 +1,7 @@
 from libc.stdint cimport int32_t, int64_t, uint64_t
 
 from bpe_automata._core.arrays cimport (
-    BINDS,
-    BREAKS,
-    EVERY_ID,
-    EVERY_MADE,
-    MOST_NEEDED,
-    NONE_KNOWN,
-    Base,
-    Read,
-    Room,
-    Wanted,
-    Work,
+    BINDS, BREAKS, EVERY_ID, EVERY_MADE, MOST_NEEDED, NONE_KNOWN, Base, Read, Room, Wanted, Work,
 )
 from bpe_automata._kernels.hashing cimport slot_of
 

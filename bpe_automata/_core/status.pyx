@@ -13,29 +13,8 @@ What is PARTLY is settled by `search`, exactly, so a status may be PARTLY where 
 from libc.stdint cimport int32_t, int64_t, uint64_t
 
 from bpe_automata._core.arrays cimport (
-    ALIVE,
-    BEGINNING,
-    BINDS,
-    BREAKS,
-    B,
-    COMPLETE,
-    DEAD,
-    ENDS,
-    EVERY_ID,
-    EVERY_MADE,
-    HARMLESS,
-    NONE_KNOWN,
-    PARTLY,
-    U0,
-    U1,
-    UNDER_WAY,
-    Base,
-    Read,
-    Wanted,
-    Work,
-    after_byte,
-    meets,
-    want,
+    ALIVE, BEGINNING, BINDS, BREAKS, B, COMPLETE, DEAD, ENDS, EVERY_ID, EVERY_MADE, HARMLESS,
+    NONE_KNOWN, PARTLY, U0, U1, UNDER_WAY, Base, Read, Wanted, Work, after_byte, meets, want,
 )
 from bpe_automata._core.pairs cimport forbid
 from bpe_automata._kernels.hashing cimport slot_of

@@ -9,21 +9,8 @@ from bpe_automata._core.arrays import NODE
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from bpe_automata._core.arrays cimport (
-    Base,
-    Node,
-    Read,
-    Room,
-    Trie,
-    Wanted,
-    Work,
-    after_byte,
-    bytes_,
-    bytes_out,
-    ints,
-    ints_out,
-    longs,
-    longs_out,
-    want,
+    Base, Node, Read, Room, Trie, Wanted, Work, after_byte, bytes_, bytes_out, ints, ints_out,
+    longs, longs_out, want,
 )
 
 
