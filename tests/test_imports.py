@@ -8,6 +8,7 @@ import ast
 import doctest
 import importlib
 import re
+import shutil
 import sys
 from importlib.metadata import distribution
 from importlib.util import find_spec, resolve_name
@@ -192,3 +193,11 @@ def test_the_distribution_declares_no_plugin_of_any_host():
     """vLLM loads every entry point of its groups into every server; so do others."""
     groups = {entry.group for entry in distribution("bpe-automata").entry_points}
     assert groups <= {"console_scripts"}
+
+
+def test_a_tree_without_compiled_kernels_says_what_to_do(tmp_path):
+    leave = shutil.ignore_patterns("*.so", "*.pyd", "__pycache__")
+    shutil.copytree(PACKAGE, tmp_path / OWN, ignore=leave)
+    code = "import sys; sys.path.insert(0, sys.argv[1]); from bpe_automata import compile_regex"
+    done = process(code, tmp_path, check=False)
+    assert "ImportError: the kernels of bpe_automata are not compiled: `pip" in done.stderr
