@@ -73,7 +73,7 @@ def _run_compile(arguments: argparse.Namespace) -> int:
         check_target(arguments.save, (".npz",))  # before anything that takes time
     tokenizer = load_tokenizer(arguments.tokenizer)
     budget = Budget(max_states=arguments.max_states, max_seconds=arguments.max_seconds)
-    compile_regex("(ab|c)*", budget)  # loads or compiles kernels before the clock starts
+    compile_regex("(ab|c)*", budget)  # imports what is needed before the clock starts
     begin = time.perf_counter()
     dfa = language_of(arguments, budget)
     taken = time.perf_counter() - begin
@@ -99,7 +99,7 @@ def _first_mask(
     tokenizer: Tokenizer, dfa: ByteAutomaton, method: Method, budget: Budget
 ) -> dict[str, Any]:
     ends = tokenizer.eos_ids
-    constrain(tokenizer, compile_regex("(ab|c)*"), method, ends).matcher().allowed_ids()  # kernels
+    constrain(tokenizer, compile_regex("(ab|c)*"), method, ends).matcher().allowed_ids()  # imports
     begin = time.perf_counter()
     constraint = constrain(tokenizer, dfa, method, ends, budget=budget)
     matcher = constraint.matcher()

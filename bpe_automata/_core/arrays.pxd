@@ -21,19 +21,17 @@ cpdef enum:
     NEED_ROWS = 6
     NEED_VISITED = 7
     NEED_SEARCH = 8
-    # Of `Met.open`: no id is known to be live; every id that BPE makes is; every id is, and so it
-    # is where there is no last one. Else it is the row of those that are not known to be.
-    NONE_KNOWN = -3
-    EVERY_MADE = -2
-    EVERY_ID = -1
+    # Of `Met.open`; from 0 on it is the row of the ids that are not known to be live.
+    NONE_KNOWN = -3  # no id is known to be live
+    EVERY_MADE = -2  # every id that BPE makes is
+    EVERY_ID = -1  # every id is, and so is having no last id
     NO_TOKEN = -1
     BEGINNING = 0  # the hypothesis set at the beginning of a text
     NO_SET = -1
-    # Rows of bits of a hypothesis set: those after which a boundary may come, or none; inside a
-    # character those before it, without a boundary there and, behind them, with one.
-    BREAKS = 0
-    BINDS = 1
-    WITHIN = 2
+    # The four rows of bits of a hypothesis set.
+    BREAKS = 0  # members after which a boundary may come
+    BINDS = 1  # members after which none may come
+    WITHIN = 2  # members inside a character without a boundary before it; behind them, with one
     # Columns of `told`: may a text end in a text state? Can every text of steady atoms be read
     # from it, and end ("harmless")?
     ENDS = 0

@@ -3,11 +3,11 @@
 """Configurations, numbered as they are met, and what is known of them. Can a text go on from one?
 Two ANDs of bits say so, nearly always.
 
-B(q)    the hypotheses with which one character may follow, a boundary before it, such that
-        acceptance is within reach then, whatever ids spell the rest
-ALIVE   if the hypotheses of a set after which a boundary may come meet B(q), or the text may end
-
-What is PARTLY is settled by `search`, exactly, so a status may be PARTLY where it need not be.
+B(q)    hypotheses after which a boundary and an ASCII character surely lead to acceptance, whatever
+        the ids (perhaps not all such)
+ALIVE   the text may end, or a hypothesis after which a boundary may come is in B(q)
+DEAD    no character can follow: see U1 and U0 of `look_ahead`
+PARTLY  neither is told; `search` settles it, exactly
 """
 
 from libc.stdint cimport int32_t, int64_t, uint64_t

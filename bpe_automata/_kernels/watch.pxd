@@ -1,5 +1,6 @@
-# An end to kernels that may be long: for Ctrl-C, and where the time is up. Such a kernel counts
-# down from 0 in its outer loops: `poll(&left)`.
+# An end to kernels that may be long: for Ctrl-C, and where the time is up. Such a kernel keeps a
+# counter, at first 0, and says `poll(&left)` in its outer loops. The first call looks at the clock
+# and for signals, then each POLLS-th.
 
 from libc.stdint cimport int64_t
 

@@ -18,8 +18,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from functools import lru_cache
-from math import inf
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 import numpy as np
@@ -137,8 +135,6 @@ def _language(schema: Any, options: _Options) -> LinkedDFA:
     if options.order not in get_args(Order):
         raise ArgumentError(f"order is {short(options.order)}: give 'open', 'schema' or 'any'")
     style = _style(options)
-    if schema is not _SMALL:
-        _load_kernels()
     found, told = _read(schema, options, style)
     for warning in told:
         warnings.warn(warning, stacklevel=3)
@@ -223,18 +219,3 @@ def _check(options: _Options) -> None:
 _compiling = Lock()
 """Sets of values keep memos, and all schemas share some of them: one thread compiles at a time, and
 enters what is linked."""
-
-_SMALL: dict[str, Any] = {
-    "properties": {
-        "a": {"type": "string", "minLength": 1, "maxLength": 3, "pattern": "^x"},
-        "b": {"type": "number", "minimum": 0, "multipleOf": 0.5},
-    },
-    "oneOf": [{"required": ["a"]}, {"required": ["b"], "additionalProperties": False}],
-}
-
-
-@lru_cache(maxsize=1)
-def _load_kernels() -> None:
-    """Read a small schema without a limit of seconds: the first use of the kernels may take longer
-    than the budget of a schema."""
-    json_schema(_SMALL, budget=Budget(max_seconds=inf)).accepts(b'{"b":1.5}')

@@ -238,7 +238,7 @@ def chosen(config: Config, family: str) -> list[tuple[str, str, ByteDFA]]:
 
 @cache
 def warmed(loaded: LoadedModel) -> None:
-    """Each way once, so that no kernel is compiled or loaded on the clock."""
+    """Each way once, so that nothing is loaded on the clock."""
     prompt = loaded.prompt_ids("{")
     for method, forced in WAYS.values():
         constraint = constrain(loaded.tokenizer, WARM, method, eos_ids=loaded.eos_ids)

@@ -69,7 +69,7 @@ def tied() -> Tokenizer:
 
 
 def assert_same(one: Parts, other: Parts) -> None:
-    """Also in what decides which compiled kernel an array goes to."""
+    """Also in what decides whether a kernel takes an array."""
     first, second = flattened(one), flattened(other)
     assert first.keys() == second.keys()
     for name, array in first.items():

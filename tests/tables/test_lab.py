@@ -97,7 +97,7 @@ SLOW = (
     *("accuracy", "banned", "figures", "forced", "free-text", "growth", "masks", "poisoning"),
     *("schemas", "table2"),
 )
-"""They take more than ten seconds each, a minute or more where kernels are compiled first."""
+"""They take more than ten seconds each."""
 MEASURED = [
     pytest.param(name, marks=pytest.mark.long if name in SLOW else ())
     for name in NAMES
