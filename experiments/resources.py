@@ -79,7 +79,7 @@ def limited(seconds: float, megabytes: float) -> Iterator[None]:
     signal.setitimer(signal.ITIMER_REAL, _LOOKS, _LOOKS)
     try:
         yield
-    except (MemoryError, SystemError) as error:  # a kernel makes the one of the other
+    except MemoryError as error:
         raise MemoryError(f"over {megabytes / 1e3:g} GB") from error
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)

@@ -175,7 +175,7 @@ cdef class Work(Base):
     cdef int64_t* seen
     cdef int64_t* stamps
     cdef int64_t* listed
-    cdef int64_t n_failed, n_visited, now, most_failed, most_seen, most_listed
+    cdef int64_t n_failed, n_visited, now, most_failed, most_seen
 
 
 cdef class Room:

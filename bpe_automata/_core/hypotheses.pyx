@@ -19,8 +19,8 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.string cimport memset
 
 from bpe_automata._core.arrays cimport (
-    BINDS, BREAKS, DONE, NEED_ROOM, NO_SET, WITHIN, bytes_, bytes_out, ints, ints_out, longs,
-    longs_out, words, words_out,
+    BINDS, BREAKS, NO_SET, WITHIN, bytes_, bytes_out, ints, ints_out, longs, longs_out, words,
+    words_out,
 )
 from bpe_automata._core import token_actions
 from bpe_automata._tokenizer import alphabet

@@ -1,6 +1,6 @@
 from libc.stdint cimport int64_t
 
-from bpe_automata._core.arrays cimport Room, Wanted, Work
+from bpe_automata._core.arrays cimport Wanted, Work
 
 cdef enum:
     SHORT = 3  # bytes of the ids that are looked at first

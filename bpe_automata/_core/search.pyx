@@ -32,7 +32,8 @@ from bpe_automata._kernels.hashing cimport slot_of, spread
 cdef enum:
     MANY = 8  # ids that are open at one configuration
     MOST_WAITING = 16  # ids whose searches wait for something, in one call
-    # Phases: ids of one byte, if they surely lead on; ids of SHORT; all; those that lead away.
+    # Phases: ids of one byte, if they surely lead on; ids of up to SHORT bytes; longer ones; and
+    # all that do not lead nearer to acceptance.
     NEARER = 3
     NO_ID = -2
 
@@ -213,7 +214,7 @@ cdef void fail(int64_t pair, Work work) noexcept nogil:
 
 def search_each(pairs, int64_t calls, Work work, Room room):
     """Find whether ids are live at configurations: `pair_of` each, int64, sorted. calls: at most so
-    many of `candidates` for each id of a slice (0: as many as it takes); a configuration for which
+    many of `candidates` for each id of a slice (0: `work.quota` for all); a configuration for which
     they are not enough is noted as LATER. Returns (code, True)."""
     cdef const int64_t* open_ = longs(pairs)
     cdef int64_t n = len(pairs), code

@@ -1,4 +1,4 @@
-from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.stdint cimport int32_t, int64_t
 
 from bpe_automata._core.arrays cimport Base, Read, Room, Trie, Wanted, Work
 

@@ -29,7 +29,7 @@ cdef int64_t walk_along(
 
 
 def walk(int64_t state, data, Base base, Wanted wanted):
-    """The state after some bytes (uint8), 0 where there is none or a step is wanted."""
+    """`walk_along` for Python; data: uint8."""
     return walk_along(state, bytes_(data), len(data), base, wanted)
 
 
@@ -50,7 +50,8 @@ cdef int64_t text_after(
 
 
 cdef bint reads_otherwise(int64_t a0, int64_t row0, int64_t first, Base base) noexcept nogil:
-    """May a token, by its first atom, be read otherwise than from text state 0 and UTF-8 row 0?"""
+    """May the text state be another than the one that is kept of a token, which holds from text
+    state 0 and UTF-8 row 0? first: the token's first atom."""
     if row0 != 0:
         return True
     return a0 != 0 and (
