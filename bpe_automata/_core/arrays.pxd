@@ -192,7 +192,8 @@ cdef class Room:
     cdef int64_t* open
     cdef int32_t* free
     cdef int32_t* bound
-    cdef int64_t n_found, n_options, n_frames, n_open
+    cdef int64_t n_found, n_options, n_frames, most_pairs
+    cdef readonly int64_t n_pairs  # in `open`, to be searched
     cdef int64_t n_needed
     cdef int64_t[MOST_NEEDED] needed
 

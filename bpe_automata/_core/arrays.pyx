@@ -167,10 +167,10 @@ cdef class Room:
         self.frames, self.other = <Frame*>longs_out(frames), words_out(other)
         self.open, self.free = longs_out(self.pairs), ints_out(self.out)
         self.bound = self.free + 2 * n
-        self.n_found, self.n_open, self.n_options, self.n_frames = 2 * n, n, n_options, n_frames
+        self.n_found, self.most_pairs, self.n_options, self.n_frames = 2 * n, n, n_options, n_frames
 
     def empty(self):
-        self.n_needed = self.wanted.n = self.wanted.calls = 0
+        self.n_needed = self.n_pairs = self.wanted.n = self.wanted.calls = 0
 
     def sets_needed(self):
         """Those of which it must be known what follows."""

@@ -33,10 +33,11 @@ from bpe_automata._core.arrays import (
 )
 from bpe_automata._core.reader import Reader
 from bpe_automata._core.regions import region
-from bpe_automata._core.rows import compose, judge, live_at, read_row
+from bpe_automata._core.rows import added_tokens, compose, judge, live_at, made_row
 from bpe_automata._core.search import search_each
 from bpe_automata._core.slices import MOST_FEW, Slice
 from bpe_automata._core.tables import NO_ADDED, ROOMS, Arrays, TokenizerTables
+from bpe_automata._core.tokens import read_trie, step_each
 from bpe_automata._kernels.bits import set_bits
 from bpe_automata._kernels.hashing import lengthened, with_room
 from bpe_automata._limits import untouched
@@ -44,8 +45,8 @@ from bpe_automata._sharing import BoundedMemo, locked
 
 _QUOTA = 2000  # calls of `candidates` in one call of a kernel, doubled where they are too few
 _ROOM = 1024  # configurations, at first
-_ALONG = 1000  # tokens: so many are read one by one in a tenth of the time of all
 _NONE = np.empty(0, np.int32)
+_NO_READS = np.empty((0, 4), np.int32)
 _NONE_PACKED = np.empty((2, 0), np.int32)
 
 
@@ -99,7 +100,7 @@ class Product(Reader):
         given = text or tables.text, tables.chars, states, tables.trie, tables.pairs, added
         self.base = self._work = Work(dfa.steps, *given, tables.deepest)
         self._room_for = len(tables.trie.nodes_array) + len(added[4]) + 1, tables.deepest
-        self._counts, self._sliced = np.zeros(3, np.int64), sliced
+        self._counts, self._sliced, self._has_added = np.zeros(3, np.int64), sliced, len(added[4]) > 0
         self._work.remember(self._counts, np.full(len(tables.text[0]), -1, np.int32))
         nothing = np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, MET)
         self._work.remember_met(*nothing)
@@ -253,35 +254,34 @@ class Product(Reader):
         are not."""
         t = self.tables
         t.sets.know(H)
+        row0, reads = t.sets.utf8_row(H), [_NO_READS]
+        if len(few):
+            given = few.astype(np.int64), q, a, row0, t.by_id, self.base, t.trie
+            reads.append(self._written(step_each, *given))
+        stuck = _NO_READS
         while True:
             room = self._emptied()
-            given = few.astype(np.int64), t.by_id, part, self._work, room
-            code, n, m = read_row(q, a, H, *given)
-            if code == DONE:
-                return Row(packed, room.out[0, :n].copy(), room.out[1, :m].copy())
+            n, n_stuck = read_trie(q, a, row0, stuck, part, self._work, room)
+            reads.append(room.reads[:n].copy())
+            if not n_stuck:
+                break
+            stuck = room.reads[-n_stuck:].copy()
             check()
-            self._give(code, room, n)
-            if code == NEED_STEPS and 0 < n <= _ALONG:
-                self._enter_along(q, part, room.reads[-n:, 0])
+            self._enter(room.wanted)
+        made = sum(map(len, reads))
+        if self._has_added:
+            reads.append(self.ask(added_tokens, q, a, H))
+        return Row(packed, *self.ask(made_row, np.concatenate(reads), made, H))
 
-    def _enter_along(self, q: int, part: Trie, stuck: np.ndarray) -> None:
-        """Enter the states along the tokens behind some nodes of a trie, if they are few: each byte
-        may lead to a state that is new, for which the whole trie need not be read again."""
-        nodes = part.nodes_array
-        behind = np.concatenate([nodes[node : nodes["skip"][node]] for node in stuck.tolist()])
-        tokens = behind["token"][behind["klass"] != 0].astype(np.int64)
-        if len(tokens) <= _ALONG:
-            self.step_each(q, 0, 0, tokens)
-
-    def _give(self, code: int, room: Room, n: int = 1) -> None:
-        """Find what a kernel lacks: sets, steps, searches of n pairs, or room in a table."""
+    def _give(self, code: int, room: Room) -> None:
+        """Find what a kernel lacks: sets, steps, searches, or room in a table."""
         if code == NEED_SET:
             for number in room.sets_needed():
                 self.tables.sets.know(number)
         elif code == NEED_STEPS:
             self._enter(room.wanted)
         elif code == NEED_SEARCH:
-            self.ask(search_each, np.sort(room.pairs[:n]), 0)
+            self.ask(search_each, np.sort(room.pairs[: room.n_pairs]), 0)
         elif code == NEED_CONFIGURATIONS:
             self._set_met(4 * len(self._work.met_array))
         elif code == NEED_ROWS:

@@ -9,7 +9,7 @@ from libc.stdint cimport int32_t, int64_t, uint64_t
 
 from bpe_automata._core.arrays cimport (
     ALIVE, BREAKS, DEAD, DONE, EVERY_ID, EVERY_MADE, NEED_CONFIGURATIONS, NEED_ROOM, NEED_ROWS,
-    NEED_SEARCH, NEED_SET, NEED_STEPS, NONE_KNOWN, NO_TOKEN, PARTLY, Pairs, Read, Room, Trie, Work,
+    NEED_SEARCH, NEED_SET, NEED_STEPS, NONE_KNOWN, NO_TOKEN, PARTLY, Pairs, Read, Room, Work,
     add_bit, ints, ints_out, longs, longs_out, meets,
 )
 from bpe_automata._core.pairs cimport clear_forbidden, may_follow
@@ -18,75 +18,67 @@ from bpe_automata._core.status cimport (
     H_of, a_of, configuration, is_dead, is_live, key_of, know_all, learn, members, need_set,
     number_all, pair_of, q_of, sets_after,
 )
-from bpe_automata._core.tokens cimport added_steps, read_these, read_tokens
+from bpe_automata._core.tokens cimport added_steps, read_tokens
 
 
-def read_row(int64_t q0, int64_t a0, int64_t H0, few, by_id, Trie part, Work work, Room room):
-    """The ids that can be read at a configuration and after which acceptance can be reached; what
-    the last id forbids is not taken out (`compose` does that): room.out[0, :n] free ones,
-    room.out[1, :m] bound ones. What follows the set H0 is known. part: the trie that is read (all
-    tokens, or those that a slice leaves); few: int64, ids that are read besides.
-
-    Returns (code, n, m); NEED_SEARCH: room.pairs[:n] are to be searched; NEED_STEPS: n nodes of the
-    trie, listed last in room.reads, wait for steps."""
-    cdef const int64_t* ids = longs(few)
-    cdef const int32_t* known = ints(by_id)
-    cdef int64_t n_few = len(few), code, n = 0, m = 0
+def made_row(reads, int64_t made, int64_t H0, Work work, Room room):
+    """Of the tokens that can be read at a configuration with the set H0, of which it is known what
+    follows, those after which acceptance can be reached; what the last id forbids is not taken out
+    (`compose` does that). reads: int32 [n, 4], rows of `Read`; from the row `made` on added tokens,
+    which come between pretokens alone. Returns (code, (free ones, bound ones)), int32."""
+    cdef const Read* found = <const Read*>ints(reads)
+    cdef int64_t n = len(reads), code, n_free = 0, n_bound = 0
     with nogil:
-        code = read_part(q0, a0, H0, ids, n_few, known, part, work, room, &n, &m)
-    return code, n, m
+        code = split(found, n, made, H0, work, room, &n_free, &n_bound)
+    if code != DONE:
+        return code, None
+    return code, (room.out[0, :n_free].copy(), room.out[1, :n_bound].copy())
 
 
-cdef int64_t read_part(
-    int64_t q0, int64_t a0, int64_t H0, const int64_t* few, int64_t n_few, const int32_t* by_id,
-    Trie part, Work work, Room room, int64_t* n_free, int64_t* n_bound
+cdef int64_t split(
+    const Read* found, int64_t n, int64_t made, int64_t H0, Work work, Room room, int64_t* n_free,
+    int64_t* n_bound
 ) noexcept nogil:
-    cdef int64_t row0 = work.utf8_row[H0], calls = room.wanted.calls, n, n_stuck, m = 0, total, i
-    cdef int64_t n_open = 0, t, c, s, last, pair
-    cdef int64_t[2] n_found
+    cdef int64_t total, i, t, c, s, last, pair
+    cdef int64_t[2] n_out
     cdef int32_t* out
     cdef int side
-    n = read_tokens(q0, a0, row0, 0, work.deepest, work, part, room)
-    n_stuck = room.wanted.calls - calls
-    n += read_these(
-        few, n_few, q0, a0, row0, by_id, work, work.trie, room.found + n, room.wanted
-    )
-    if room.wanted.n > 0:
-        n_free[0] = n_stuck
-        return NEED_STEPS
-    if row0 == 0 and meets(members(H0, BREAKS, work), work.end, work.n_words):
-        m = added_steps(q0, a0, work, room.found + n, room.wanted)
     for side in range(2):
-        out, n_found[side] = room.bound if side else room.free, 0
-        total = n if side else n + m  # added tokens come between pretokens alone
-        if not number_all(room.found, total, sets_after(H0, side, work), work, room.numbers):
+        out, n_out[side], total = room.bound if side else room.free, 0, made if side else n
+        if not number_all(found, total, sets_after(H0, side, work), work, room.numbers):
             return NEED_CONFIGURATIONS
         know_all(room.numbers, total, work, room.wanted)
         for i in range(total):
-            t, c = room.found[i].token, room.numbers[i]
+            t, c = found[i].token, room.numbers[i]
             if c < 0:
                 continue
-            s, last = work.met[c].status, t if i < n else NO_TOKEN
+            s, last = work.met[c].status, t if i < made else NO_TOKEN
             if (
                 s == PARTLY
                 and not is_live(last, c, work)
                 and complete(c, last, work, room.wanted) < 0
             ):
                 pair = pair_of(c, last)
-                if not is_dead(pair, work) and n_open < room.n_open:  # the next call finds the rest
-                    room.open[n_open] = pair
-                    n_open += 1
+                if not is_dead(pair, work) and room.n_pairs < room.most_pairs:
+                    room.open[room.n_pairs] = pair  # the next call finds the rest
+                    room.n_pairs += 1
             elif s == ALIVE or s == PARTLY:
-                out[n_found[side]] = <int32_t>t
-                n_found[side] += 1
-    n_free[0], n_bound[0] = n_found[0], n_found[1]
+                out[n_out[side]] = <int32_t>t
+                n_out[side] += 1
+    n_free[0], n_bound[0] = n_out[0], n_out[1]
     if room.wanted.n > 0:
-        n_free[0] = 0
         return NEED_STEPS
-    if n_open > 0:
-        n_free[0] = n_open
-        return NEED_SEARCH
-    return DONE
+    return NEED_SEARCH if room.n_pairs > 0 else DONE
+
+
+def added_tokens(int64_t q, int64_t a, int64_t H, Work work, Room room):
+    """The added tokens that can be read at a configuration between pretokens, int32 [n, 4], rows of
+    `Read`. Returns (code, these)."""
+    cdef int64_t n = 0
+    with nogil:
+        if work.utf8_row[H] == 0 and meets(members(H, BREAKS, work), work.end, work.n_words):
+            n = added_steps(q, a, work, room.found, room.wanted)
+    return NEED_STEPS if room.wanted.n > 0 else DONE, room.reads[:n].copy()
 
 
 def judge(rows, int64_t H0, numbers, Work work, Room room):
@@ -250,7 +242,7 @@ cdef int64_t all_live(int64_t c, Work work, Room room, bint* live) noexcept nogi
     pair = pair_of(c, token)
     if is_dead(pair, work):
         return DONE
-    room.open[0] = pair
+    room.open[0], room.n_pairs = pair, 1
     return NEED_SEARCH
 
 

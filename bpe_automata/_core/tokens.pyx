@@ -63,14 +63,25 @@ cdef int64_t read_tokens(
     int64_t q0, int64_t a0, int64_t row0, int64_t low, int64_t high, Base base, Trie trie, Room room
 ) noexcept nogil:
     """The tokens of low < bytes <= high that can be read from (q0, a0) in UTF-8 row row0, whatever
-    the hypotheses: rows of room.found. Returns how many. The last rows of it, which has two for
-    each node, name the nodes that want a step. (No node has a row of both kinds.)"""
-    cdef int64_t n = 0, node = 0, last = room.n_found - 1, q, a, t, size
+    the hypotheses: rows of room.found. Returns how many."""
+    cdef int64_t n = 0, n_stuck = 0
+    room.path[0] = <int32_t>q0
+    read_nodes(0, trie.n, a0, row0, low, high, base, trie, room, &n, &n_stuck)
+    return n
+
+
+cdef void read_nodes(
+    int64_t node, int64_t end, int64_t a0, int64_t row0, int64_t low, int64_t high, Base base,
+    Trie trie, Room room, int64_t* n_read, int64_t* n_stuck
+) noexcept nogil:
+    """Read the nodes from one to another, not itself; room.path has the states above the first.
+    Tokens are added to room.found. A node that wants a step is added to the last rows of it, which
+    has two for each node, with the state above it; no node has a row of both kinds."""
+    cdef int64_t n = n_read[0], last = room.n_found - 1 - n_stuck[0], q, a, t, size
     cdef int32_t* path = room.path
     cdef Read* found = room.found
     cdef const Node* here
-    path[0] = <int32_t>q0
-    while node < trie.n:
+    while node < end:
         here = &trie.nodes[node]
         if here.depth == 1 and base.utf8[row0 * 256 + here.label] == -1:
             node = here.skip
@@ -78,7 +89,7 @@ cdef int64_t read_tokens(
         q = after_byte(path[here.depth - 1], here.label, base)
         if q < 0:
             want(-1 - q, room.wanted)
-            found[last].token = <int32_t>node
+            found[last].token, found[last].q = <int32_t>node, path[here.depth - 1]
             q, last = 0, last - 1
         if q == 0:
             node = here.skip
@@ -94,40 +105,54 @@ cdef int64_t read_tokens(
                 found[n].klass = here.klass
                 n += 1
         node = here.skip if here.depth == high else node + 1
-    return n
+    n_read[0], n_stuck[0] = n, room.n_found - 1 - last
 
 
-cdef int64_t read_these(
-    const int64_t* ids, int64_t n, int64_t q0, int64_t a0, int64_t row0, const int32_t* by_id,
-    Base base, Trie trie, Read* found, Wanted wanted
-) noexcept nogil:
-    """As `read_tokens` for n tokens alone: a row for each, of state 0 and class 0 where it cannot
-    be read. by_id: [ids, 3], class, text state and first atom of each. Returns n."""
-    cdef int64_t i, t, q, a, size
-    cdef const uint8_t* spelled
-    cdef bint read
-    for i in range(n):
-        t = ids[i]
-        spelled, size = trie.data + trie.start[t], trie.start[t + 1] - trie.start[t]
-        q, a = walk_along(q0, spelled, size, base, wanted), by_id[3 * t + 1]
-        if reads_otherwise(a0, row0, by_id[3 * t + 2], base):
-            a = text_after(a0, row0, spelled, size, base)
-        read = q > 0 and a >= 0
-        found[i].token, found[i].klass = <int32_t>t, by_id[3 * t] if read else 0
-        found[i].q, found[i].a = <int32_t>q if read else 0, <int32_t>a if read else 0
-    return n
+def read_trie(
+    int64_t q, int64_t a, int64_t row0, stuck, Trie trie, Work work, Room room
+):
+    """The tokens of a trie that can be read from (q, a) in a UTF-8 row: room.reads[:n]. Returns
+    (n, how many of the last rows of room.reads are nodes that want a step). stuck: int32 [m, 4],
+    such rows; only what is behind them is read, unless there are none."""
+    cdef const Read* nodes = <const Read*>ints(stuck)
+    cdef int64_t i, node, m = len(stuck), n = 0, n_stuck = 0
+    with nogil:
+        if m == 0:
+            room.path[0] = <int32_t>q
+            read_nodes(
+                0, trie.n, a, row0, 0, work.deepest, work, trie, room, &n, &n_stuck
+            )
+        for i in range(m):
+            node = nodes[i].token
+            room.path[trie.nodes[node].depth - 1] = nodes[i].q
+            read_nodes(
+                node, trie.nodes[node].skip, a, row0, 0, work.deepest, work, trie, room, &n,
+                &n_stuck,
+            )
+    return n, n_stuck
 
 
-def step_each(ids, int64_t q, int64_t a, int64_t row, by_id, Base base, Trie trie, Wanted wanted):
-    """int32 [n, 4], rows of `Read`: where some tokens (int64) lead from (q, a) in a UTF-8 row, 0
-    where a token cannot be read. by_id: int32 [ids, 3], see `read_these`."""
+def step_each(ids, int64_t q0, int64_t a0, int64_t row0, by_id, Base base, Trie trie, Wanted wanted):
+    """int32 [n, 4], rows of `Read`: where some tokens (int64) lead from (q0, a0) in a UTF-8 row,
+    state 0 and class 0 where a token cannot be read. by_id: int32 [ids, 3], class, text state and
+    first atom of each."""
     reads = np.empty((len(ids), 4), np.int32)
     cdef const int64_t* tokens = longs(ids)
     cdef const int32_t* known = ints(by_id)
-    cdef Read* found = <Read*>ints(reads)
-    cdef int64_t n = len(ids)
+    cdef Read* found = <Read*>ints_out(reads)
+    cdef int64_t n = len(ids), i, t, q, a, size
+    cdef const uint8_t* spelled
+    cdef bint read
     with nogil:
-        read_these(tokens, n, q, a, row, known, base, trie, found, wanted)
+        for i in range(n):
+            t = tokens[i]
+            spelled, size = trie.data + trie.start[t], trie.start[t + 1] - trie.start[t]
+            q, a = walk_along(q0, spelled, size, base, wanted), known[3 * t + 1]
+            if reads_otherwise(a0, row0, known[3 * t + 2], base):
+                a = text_after(a0, row0, spelled, size, base)
+            read = q > 0 and a >= 0
+            found[i].token, found[i].klass = <int32_t>t, known[3 * t] if read else 0
+            found[i].q, found[i].a = <int32_t>q if read else 0, <int32_t>a if read else 0
     return reads
 
 
