@@ -13,7 +13,7 @@ from bpe_automata._budget import spending
 from bpe_automata._core.arrays import Pairs
 from bpe_automata._core.pairs import clear_after
 from bpe_automata._kernels import bits
-from bpe_automata._kernels.distance import shorten
+from bpe_automata._kernels.blocks import shorten
 from bpe_automata._kernels.hashing import build_table, look_up, table_size, with_room
 from bpe_automata.errors import BudgetExceededError
 

@@ -34,6 +34,7 @@ from bpe_automata._automata.linked_store import Written, members_of, packed_set
 from bpe_automata._automata.part_tables import table_of
 from bpe_automata._automata.parts import BYTE, Covers, Part, Place
 from bpe_automata._budget import Budget, check, spending, spent
+from bpe_automata._kernels.blocks import merged_row
 from bpe_automata._sharing import Lock, locked
 from bpe_automata.errors import (
     BpeAutomataError,
@@ -340,17 +341,12 @@ class LinkedDFA(ByteLanguage):
 
     def _merged(self, states: tuple[int, ...]) -> np.ndarray:
         """The row of a set: int64 [columns], states and -1 - the numbers of steps."""
-        table = self.steps.known(self.steps.trans[list(states)])
-        row: np.ndarray = table.max(axis=0, initial=0) + table.min(axis=0, initial=0)
-        known, columns = dict[tuple[int, ...], int](), list(zip(*table.tolist(), strict=True))
-        for column in np.flatnonzero(((table != row) & (table != 0)).any(axis=0)).tolist():
-            entries = columns[column]
-            if entries not in known:  # most bytes of a string lead alike
-                known[entries] = self._step_to({*entries} - {0})
-            row[column] = known[entries]
-        return row
+        given = np.array(states, np.int64), self.steps.trans, self.steps.behind
+        row, which, several = merged_row(*given)
+        entries = np.array([0, *map(self._step_to, several)])
+        return np.where(which > 0, entries[which], row)
 
-    def _step_to(self, entries: set[int]) -> int:
+    def _step_to(self, entries: tuple[int, ...]) -> int:
         """The entry of a step to several others at once."""
         found, ends = set[int](), False
         for entry in entries:

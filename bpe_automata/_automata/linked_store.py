@@ -13,7 +13,8 @@ import numpy as np
 from bpe_automata._automata.dfa import Steps
 from bpe_automata._automata.parts import BYTE, ROWS, Block, Part
 from bpe_automata._budget import Budget, out_of_memory
-from bpe_automata._kernels.distance import NEVER, write_block
+from bpe_automata._kernels.blocks import write_block
+from bpe_automata._kernels.distance import NEVER
 from bpe_automata._limits import NUMBERS, untouched
 from bpe_automata.errors import BudgetExceededError, UnsupportedFeatureError
 

@@ -11,14 +11,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bpe_automata._automata.dfa import ByteDFA
-from bpe_automata._kernels import distance
-from bpe_automata._kernels.distance import edges_of, leave_block, shorten
+from bpe_automata._kernels import blocks
+from bpe_automata._kernels.blocks import edges_of, leave_block, shorten
 from bpe_automata._sharing import cached
 from bpe_automata.errors import BpeAutomataError, BudgetExceededError
 
-BYTE = distance.BYTE
+BYTE = blocks.BYTE
 """The unit of lengths. The lower half of a length counts the bytes that are not plain."""
-FAR = distance.FAR
+FAR = blocks.FAR
 """The length of a text that there is not."""
 PLAIN = b"\t\n\r" + bytes(byte for byte in range(0x20, 0x7F) if byte != ord("<"))
 """Bytes that nearly all tokenizers have ids for, that begin none of their added tokens, and that no
