@@ -320,8 +320,8 @@ class LinkedDFA(ByteLanguage):
             return ()
         instance = self._written.instance_at(state)
         at, part = instance.at(state), instance.part
-        seen[state] = part.reads(at)
         labels = part.table.exits.get(at, ())
+        seen[state] = not labels or part.reads(at)
         return [place for label in labels for place in part.follow(instance.context, label)]
 
     def _state(self, states: tuple[int, ...], ends: bool) -> int:

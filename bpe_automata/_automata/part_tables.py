@@ -40,7 +40,12 @@ def table_of(alternatives: list[Alternative]) -> Table:
 
 
 def _made(alternatives: tuple[Alternative, ...]) -> Table:
-    return _of_language(alternatives) or _of_texts(alternatives) or _assembled(alternatives)
+    return (
+        _of_language(alternatives)
+        or _of_texts(alternatives)
+        or _of_texts_beside(alternatives)
+        or _assembled(alternatives)
+    )
 
 
 _kept = lru_cache(_KEPT)(_made)
@@ -70,6 +75,47 @@ def _of_texts(alternatives: tuple[Alternative, ...]) -> Table | None:
     known = list(kinds)
     exits = {state: known[kind[state] - 1] for state in np.flatnonzero(kind).tolist()}
     return Table(trans, byte_class, start, exits)
+
+
+def _of_texts_beside(alternatives: tuple[Alternative, ...]) -> Table | None:
+    """The table, where all are texts but for a language behind one of them: a trie, in which the
+    state of the language is known wherever it has begun, and the states of the language. It need
+    not be minimal. Names that an object lists, beside all others, are read by such a table."""
+    labels, languages = dict[bytes, set[int]](), list[tuple[bytes, ByteDFA, int]]()
+    for pieces, label in alternatives:
+        *before, last = pieces or (b"",)
+        if not all(isinstance(piece, bytes) for piece in before):
+            return None
+        text = b"".join(before)  # type: ignore[arg-type]
+        if isinstance(last, bytes):
+            labels.setdefault(text + last, set()).add(label)
+        else:
+            languages.append((text, last, label))
+    if len(languages) != 1:
+        return None
+    begin, language, label = languages[0]
+    n, columns, node = language.n_states, language.byte_class, {b"": 0}
+    inside, steps = [language.start if begin == b"" else 0], list[tuple[int, int, int]]()
+    for text in (begin, *labels):
+        for end in range(1, len(text) + 1):
+            if text[:end] not in node:
+                parent, byte = node[text[: end - 1]], text[end - 1]
+                node[text[:end]] = child = len(inside)
+                after = int(language.trans[inside[parent], columns[byte]])
+                inside.append(language.start if text[:end] == begin else after)
+                steps.append((n + parent, byte, n + child))
+    tails, letters, heads = np.array(steps, np.int32).reshape(-1, 3).T
+    column, some_byte = alphabet([columns], bytes(letters.tolist()))
+    trans = language.trans[:, columns[some_byte]]
+    trans = np.ascontiguousarray(np.concatenate([trans, trans[inside]]))
+    trans[tails, column[letters]] = heads
+    exits: dict[int, tuple[int, ...]] = {}
+    exits |= dict.fromkeys(np.flatnonzero(language.accepting).tolist(), (label,))
+    for text, found in labels.items():
+        exits[n + node[text]] = tuple(sorted(found))
+    for at in np.flatnonzero(language.accepting[inside]).tolist():
+        exits[n + at] = tuple(sorted({*exits.get(n + at, ()), label}))
+    return Table(trans, column.astype(np.uint8), n, exits)
 
 
 def _assembled(alternatives: tuple[Alternative, ...]) -> Table:

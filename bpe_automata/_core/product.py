@@ -100,7 +100,8 @@ class Product(Reader):
         given = text or tables.text, tables.chars, states, tables.trie, tables.pairs, added
         self.base = self._work = Work(dfa.steps, *given, tables.deepest)
         self._room_for = len(tables.trie.nodes_array) + len(added[4]) + 1, tables.deepest
-        self._counts, self._sliced, self._has_added = np.zeros(3, np.int64), sliced, len(added[4]) > 0
+        self._counts, self._sliced = np.zeros(3, np.int64), sliced
+        self._has_added = len(added[4]) > 0
         self._work.remember(self._counts, np.full(len(tables.text[0]), -1, np.int32))
         nothing = np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, MET)
         self._work.remember_met(*nothing)

@@ -106,6 +106,32 @@ def reads(edges, ends, word):
     return any((end, len(word)) in reached for end in ends)
 
 
+WORDS = ["".join(word) for n in range(5) for word in product("abc", repeat=n)]
+SHORT = st.sampled_from(["", "a", "b", "ab"])
+
+
+@examples(200)
+@given(
+    st.lists(st.tuples(SHORT, st.integers(0, 3)), min_size=1, max_size=6),
+    st.lists(st.tuples(SHORT, st.sampled_from(PIECES), st.integers(0, 3)), min_size=1, max_size=2),
+)
+def test_a_table_tells_what_each_text_is(texts, languages):
+    """Texts, and languages behind texts: each word has the labels of the alternatives it is of."""
+    alternatives = [((text.encode(),), label) for text, label in texts]
+    for before, piece, label in languages:
+        alternatives.append(((before.encode(), compile_regex(piece)), label))
+    table = table_of(alternatives)
+    for word in WORDS:
+        state = table.begun_after(word.encode()).start
+        of_texts = {label for text, label in texts if text == word}
+        of_languages = {
+            label
+            for before, piece, label in languages
+            if word.startswith(before) and matches(piece, word[len(before) :])
+        }
+        assert set(table.exits.get(state, ())) == of_texts | of_languages, word
+
+
 @examples(60)
 @given(lists_of_edges(N), st.sets(st.integers(0, N - 1)))
 def test_any_network_reads_what_its_ways_read(edges, ends):
