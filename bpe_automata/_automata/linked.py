@@ -137,7 +137,7 @@ class LinkedDFA(ByteLanguage):
     def walk(self, data: bytes, state: int | None = None) -> int:
         """The state after some bytes, from `state` (the start by default)."""
         state = self.start if state is None else state
-        for byte in data:
+        for byte in memoryview(data):
             check()
             state = self.step(state, byte)
         return state

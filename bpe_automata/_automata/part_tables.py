@@ -40,36 +40,27 @@ def table_of(alternatives: list[Alternative]) -> Table:
 
 
 def _made(alternatives: tuple[Alternative, ...]) -> Table:
-    return (
-        _of_language(alternatives)
-        or _of_texts(alternatives)
-        or _of_texts_beside(alternatives)
-        or _assembled(alternatives)
-    )
+    texts, languages = dict[bytes, set[int]](), list[tuple[bytes, ByteDFA, int]]()
+    for pieces, label in alternatives:
+        *before, last = pieces or (b"",)
+        if not all(isinstance(piece, bytes) for piece in before):
+            return _assembled(alternatives)
+        text = b"".join(before)  # type: ignore[arg-type]
+        if isinstance(last, bytes):
+            texts.setdefault(text + last, set()).add(label)
+        else:
+            languages.append((text, last, label))
+    exits_of = {text: tuple(sorted(labels)) for text, labels in texts.items()}
+    if not languages:
+        return _of_texts(exits_of)
+    return _beside(exits_of, *languages[0]) if len(languages) == 1 else _assembled(alternatives)
 
 
 _kept = lru_cache(_KEPT)(_made)
 
 
-def _of_language(alternatives: tuple[Alternative, ...]) -> Table | None:
-    """The table of one language alone, which shares its arrays."""
-    if len(alternatives) != 1 or len(alternatives[0][0]) != 1:
-        return None
-    (language,), label = alternatives[0]
-    if isinstance(language, bytes) or not language.start:
-        return None
-    ends = np.flatnonzero(language.accepting).tolist()
-    return Table(language.trans, language.byte_class, language.start, dict.fromkeys(ends, (label,)))
-
-
-def _of_texts(alternatives: tuple[Alternative, ...]) -> Table | None:
-    """The table, where all are texts."""
-    labels = dict[bytes, tuple[int, ...]]()
-    for pieces, label in alternatives:
-        if not all(isinstance(piece, bytes) for piece in pieces):
-            return None
-        text = b"".join(pieces)  # type: ignore[arg-type]
-        labels[text] = *labels.get(text, ()), label
+def _of_texts(labels: dict[bytes, tuple[int, ...]]) -> Table:
+    """The table of texts alone."""
     kinds = {found: kind for kind, found in enumerate(dict.fromkeys(labels.values()), 1)}
     trans, byte_class, kind, start = of_texts({text: kinds[labels[text]] for text in labels})
     known = list(kinds)
@@ -77,25 +68,18 @@ def _of_texts(alternatives: tuple[Alternative, ...]) -> Table | None:
     return Table(trans, byte_class, start, exits)
 
 
-def _of_texts_beside(alternatives: tuple[Alternative, ...]) -> Table | None:
-    """The table, where all are texts but for a language behind one of them: a trie, in which the
-    state of the language is known wherever it has begun, and the states of the language. It need
-    not be minimal. Names that an object lists, beside all others, are read by such a table."""
-    labels, languages = dict[bytes, set[int]](), list[tuple[bytes, ByteDFA, int]]()
-    for pieces, label in alternatives:
-        *before, last = pieces or (b"",)
-        if not all(isinstance(piece, bytes) for piece in before):
-            return None
-        text = b"".join(before)  # type: ignore[arg-type]
-        if isinstance(last, bytes):
-            labels.setdefault(text + last, set()).add(label)
-        else:
-            languages.append((text, last, label))
-    if len(languages) != 1:
-        return None
-    begin, language, label = languages[0]
+def _beside(
+    labels: dict[bytes, tuple[int, ...]], begin: bytes, language: ByteDFA, label: int
+) -> Table:
+    """The table of texts, and of a language with its label behind the text `begin`: names that an
+    object lists, and all others. It has the states of the language, and a trie in which it is known
+    of each node in which of these the language is; so it need not be minimal."""
+    exits: dict[int, tuple[int, ...]] = {}
+    exits |= dict.fromkeys(np.flatnonzero(language.accepting).tolist(), (label,))
+    if not labels and not begin:  # it shares the arrays of the language
+        return Table(language.trans, language.byte_class, language.start, exits)
     n, columns, node = language.n_states, language.byte_class, {b"": 0}
-    inside, steps = [language.start if begin == b"" else 0], list[tuple[int, int, int]]()
+    inside, steps = [0 if begin else language.start], list[tuple[int, int, int]]()
     for text in (begin, *labels):
         for end in range(1, len(text) + 1):
             if text[:end] not in node:
@@ -109,10 +93,7 @@ def _of_texts_beside(alternatives: tuple[Alternative, ...]) -> Table | None:
     trans = language.trans[:, columns[some_byte]]
     trans = np.ascontiguousarray(np.concatenate([trans, trans[inside]]))
     trans[tails, column[letters]] = heads
-    exits: dict[int, tuple[int, ...]] = {}
-    exits |= dict.fromkeys(np.flatnonzero(language.accepting).tolist(), (label,))
-    for text, found in labels.items():
-        exits[n + node[text]] = tuple(sorted(found))
+    exits |= {n + node[text]: found for text, found in labels.items()}
     for at in np.flatnonzero(language.accepting[inside]).tolist():
         exits[n + at] = tuple(sorted({*exits.get(n + at, ()), label}))
     return Table(trans, column.astype(np.uint8), n, exits)

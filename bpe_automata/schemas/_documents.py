@@ -2,7 +2,9 @@
 
 A schema is identified by its JSON pointer. `$id` gives it a URI, which is the base of references
 inside it; `$anchor` gives it a name inside the nearest `$id`. Other documents come from a registry
-of the package `referencing`, the metaschemas from `jsonschema-specifications`.
+of the package `referencing`, the metaschemas from `jsonschema-specifications`. References inside
+a document are resolved here: that package takes -1 and 01 for indices of a pointer, and fails at
+malformed parts that nothing refers to (see `tests/schemas/test_references.py`).
 
 Where a `$dynamicRef` or a `$recursiveRef` leads depends on the way to it: they are refused by name.
 

@@ -59,6 +59,20 @@ def test_what_a_reference_finds_must_be_a_schema() -> None:
         json_schema({}, registry={"t": {}})
 
 
+@pytest.mark.parametrize("pointer", ["allOf/-1", "allOf/01", "allOf/2", "title/0"])
+def test_only_what_json_pointers_spell_is_found(pointer: str) -> None:
+    """As RFC 6901 has it; `referencing` takes -1 and 01 for indices, and letters for items."""
+    error = fault({"allOf": [{}, {}], "title": "text", "$ref": f"#/{pointer}"})
+    assert isinstance(error, InvalidSchemaError)
+    assert "leads nowhere" in str(error)
+
+
+def test_what_nothing_refers_to_may_be_faulty() -> None:
+    """`referencing` raises AttributeError, as it goes through all parts to find an anchor."""
+    definitions = {"x": {"$anchor": "b", "type": "null"}, "y": {"items": 3}}
+    assert json_schema({"$ref": "#b", "$defs": definitions}).accepts(b"null")
+
+
 def test_a_metaschema_without_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "jsonschema_specifications", None)
     with pytest.raises(MissingDependencyError, match="pip install jsonschema-specifications"):
