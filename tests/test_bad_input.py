@@ -19,6 +19,7 @@ from bpe_automata.errors import (
     PromptError,
     TokenOutOfRangeError,
 )
+from bpe_automata.schemas import json_schema
 from bpe_automata.testing import byte_level, small_tokenizer
 
 TOKENIZER = small_tokenizer(["a", "b", "c", "ab", "abc", "ca"], [("a", "b"), ("ab", "c")])
@@ -103,6 +104,8 @@ WRONG: list[tuple[type[Exception], str, Callable[[Any], object], Sequence[object
     (ArgumentError, "the text is .*: give a str", TOKENIZER.encode, [3, b"abc", None, ["a"]]),
     *((ArgumentError, "the budget is a (int|str): give a Budget",
        lambda wrong, call=call: call(budget=wrong), [3, 0, "1"]) for call in BOUNDED),
+    *((TypeError, "a bytes-like object is required", call, ["a"])
+      for call in (compile_regex("a").accepts, json_schema({}).accepts)),
     (BufferShapeError, "give a numpy array", MATCHER.mask, [[], "a", 3]),
     (PromptError, r"not canonical at its token 2 \(b'b'\): give the ids",
      constrain(TOKENIZER, "c").matcher, [[2, 0, 1]]),
