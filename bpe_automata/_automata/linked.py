@@ -33,6 +33,7 @@ from bpe_automata._automata.dfa import ByteDFA, ByteLanguage
 from bpe_automata._automata.linked_store import Written, members_of, packed_set
 from bpe_automata._automata.part_tables import table_of
 from bpe_automata._automata.parts import BYTE, Covers, Part, Place
+from bpe_automata._automata.rounds import Repeat
 from bpe_automata._budget import Budget, check, spending, spent
 from bpe_automata._kernels.blocks import merged_row
 from bpe_automata._sharing import Lock, locked
@@ -77,16 +78,20 @@ class LinkedDFA(ByteLanguage):
         lock: Lock | None = None,
         origin: tuple[Callable[..., LinkedDFA], tuple[Any, ...]] | None = None,
         nested: Callable[[int], LinkedDFA] | None = None,
+        rule: Repeat | None = None,
+        special: frozenset[str] = frozenset(),
     ) -> None:
         """begin: where texts begin. byte_class: uint8 [256], columns that tell apart whatever its
         parts do. budget: six times its states may be written down. readable: bool [256], the
         bytes by which each state must lead to acceptance, all by default: entering a part where
         that is not so raises UnsupportedFeatureError. lock: held while parts are made and entered.
         origin: a function and its arguments that make the automaton anew, in another process.
-        nested: makes the automaton of the values of a depth, see `to_dfa`. Raises
+        nested: makes the automaton of the values of a depth, see `to_dfa`. rule: what reads its
+        texts, but for the empty one, so that it can be joined with others. special: the added
+        tokens that its texts spell. Raises
         BudgetExceededError where the shortest text has more bytes than there is room for states."""
-        self.lock = lock or Lock()
-        self._origin, self._nested = origin, nested
+        self.lock, self.shares_its_lock = lock or Lock(), lock is not None
+        self._origin, self._nested, self.rule, self.special = origin, nested, rule, special
         self._readable = None if readable is None or readable.all() else readable
         self.budget, self.byte_class = budget, byte_class
         self._begin = tuple(begin)
@@ -217,7 +222,7 @@ class LinkedDFA(ByteLanguage):
         alone: entering a part where that is not so raises UnsupportedFeatureError."""
         origin = LinkedDFA.live_by, (self, readable)
         given = self._begin, self.byte_class, self.budget, readable
-        return LinkedDFA(*given, lock=self.lock, origin=origin)
+        return LinkedDFA(*given, lock=self.lock, origin=origin, special=self.special)
 
     @locked
     def state_before(self, byte: int) -> int:
@@ -238,7 +243,8 @@ class LinkedDFA(ByteLanguage):
         part = Part(table, table.far({0: 0}), lambda *_: self._begin, lambda _: rest)
         columns = alphabet([self.byte_class], data)[0].astype(np.uint8)
         given = [(part, None)], columns, self.budget, self._readable
-        return LinkedDFA(*given, lock=self.lock, origin=(LinkedDFA.begun_with, (self, data)))
+        origin = LinkedDFA.begun_with, (self, data)
+        return LinkedDFA(*given, lock=self.lock, origin=origin, special=self.special)
 
     def anew(self) -> LinkedDFA:
         """The same automaton, of which nothing is written down yet. Raises UnsupportedFeatureError

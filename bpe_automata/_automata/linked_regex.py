@@ -20,7 +20,7 @@ from bpe_automata._automata.linked import ByteAutomaton, LinkedDFA
 from bpe_automata._automata.part_tables import columns
 from bpe_automata._automata.parts import FAR, check_length
 from bpe_automata._automata.program import REPEATS, kept_flags
-from bpe_automata._automata.rounds import NO_END, Edge, Node, Repeat, length, places
+from bpe_automata._automata.rounds import NO_END, Edge, Node, Repeat, beginning, length
 from bpe_automata._automata.syntax import Parsed, parse
 from bpe_automata._budget import Budget, spending
 from bpe_automata.errors import BudgetExceededError, EmptyLanguageError
@@ -51,10 +51,9 @@ def link_regex(pattern: str, budget: Budget = Budget()) -> LinkedDFA:  # noqa: B
             raise nested_too_deeply() from None
         if net.root.far >= FAR:
             raise EmptyLanguageError(f"no text matches {pattern!r}")
-        once = Repeat(net.root, 1, 1).stack([(net.end, None, ((1, 1),))])
-        again = link_regex, (pattern, budget)
-        told_apart = columns(texts for texts, _ in net.pieces.values())
-        return LinkedDFA(places([(net.root, once)]), told_apart, budget, origin=again)
+        rule = Repeat(Node(lambda: net.root.edges, False, net.root.far, 0), 1, 1)
+        given = beginning(rule, net.root.ends), columns(texts for texts, _ in net.pieces.values())
+        return LinkedDFA(*given, budget, origin=(link_regex, (pattern, budget)), rule=rule)
 
 
 def compile_or_link(pattern: str, budget: Budget) -> ByteAutomaton:
@@ -75,14 +74,13 @@ def compile_or_link(pattern: str, budget: Budget) -> ByteAutomaton:
 
 
 class _Nets:
-    """The nets of a regex, made from its end to its beginning. root, end: of the outermost; pieces:
-    the texts of each, without the empty one, and whether that is among them."""
+    """The nets of a regex, made from its end to its beginning. root: of the outermost; pieces: the
+    texts of each, without the empty one, and whether that is among them."""
 
     def __init__(self, parsed: Parsed, budget: Budget) -> None:
         self._source, self._budget, self._depth = parsed.source, budget, 0
         self.pieces: dict[tuple[str, int], tuple[ByteDFA, bool]] = {}
-        self.end = self._node(True)
-        self.root = self._sequence(parsed.tree, parsed.flags, self.end)
+        self.root = self._sequence(parsed.tree, parsed.flags, self._node(True))
 
     def _sequence(self, items: Any, flags: int, then: Node) -> Node:
         """The node from which some items are read, up to another node."""

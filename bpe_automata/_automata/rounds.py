@@ -99,9 +99,9 @@ class Repeat:
     most: int
 
     def before(self, to: Node, outer: Stack | None) -> Place:
-        """Its beginning, before a node; in a stack, None behind all. Rules, which are read once and
-        by nothing that repeats, leave no frame where nothing comes after them."""
-        if outer and self.most == 1 and to.ends and not to.reads:
+        """Its beginning, before a node; in a stack, None behind all. Rules, which are read once,
+        leave no frame where nothing comes after them in another rule."""
+        if outer and outer.repeat.most == self.most == 1 and to.ends and not to.reads:
             return self.body.part, self.stack(outer.frames)
         return self.body.part, self.stack([(to, outer, ((self.least, self.most),))])
 
@@ -154,6 +154,15 @@ Text = bytes | ByteDFA | tuple[bytes | ByteDFA, ...]
 Edge = tuple[Text | Repeat, Node]
 Frame = tuple[Node, Stack | None, Ranges]
 Follow = Callable[[Stack, int], list[Place]]
+
+
+def beginning(rule: Repeat, may_be_empty: bool) -> list[Place]:
+    """Where the texts begin that a rule reads, and the empty text, if that is one of them."""
+    found: list[Place] = [(None, None)] if may_be_empty else []
+    return [*found, rule.before(_END, None)] if rule.body.reads else found
+
+
+_END = Node(tuple, True, 0, 0, False)
 
 
 def places(nodes: Iterable[tuple[Node, Stack | None]]) -> list[Place]:

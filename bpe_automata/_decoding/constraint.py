@@ -155,7 +155,8 @@ def constrain(
     text could never end, an EndlessTextWarning says so (of a linked language that is not known).
     added_tokens: which added tokens may be read as the text that they spell: by default "plain",
     those that the tokenizer does not mark as special, for a special one means something to the
-    model and is left out where text is shown; True: all but end-of-sequence; False: none. Under
+    model and is left out where text is shown; a tuple of texts: these too; True: all but
+    end-of-sequence; False: none. Under
     "canonical" a text that spells any other added token is not in the language, since `encode`
     would write it with that id; under "lift" it is, spelled by ordinary tokens. budget: of this
     call, the automaton of the tokenizer included where it is not made yet (see
@@ -170,8 +171,7 @@ def constrain(
             f"the tokenizer is {short(tokenizer)}: give a Tokenizer, as Tokenizer.load makes of a "
             "path, a name or another library's tokenizer"
         )
-    if added_tokens not in ("plain", True, False):
-        raise ArgumentError(f"added_tokens is {added_tokens!r}: give 'plain', True or False")
+    check_added(added_tokens)
     if method not in get_args(Method):
         raise ArgumentError(f"method {method!r} is neither 'canonical' nor 'lift'")
     eos = tokenizer.eos_ids if eos_ids is None else end_ids(eos_ids, tokenizer.n_ids)
@@ -190,6 +190,7 @@ def constrain(
                 EndlessTextWarning,
                 stacklevel=2,
             )
+        added_tokens = _with_special(tokenizer, dfa, method, eos, added_tokens)
         engine = _engine(method)(tokenizer, dfa, eos, added_tokens, budget=budget)
     return Constraint(tokenizer, dfa, method, engine, added_tokens, budget)
 
@@ -217,6 +218,41 @@ def automaton_of(language: Any, budget: Budget = _DEFAULT) -> ByteAutomaton:
     from bpe_automata.schemas import json_schema
 
     return json_schema(language, budget=budget)
+
+
+def check_added(added_tokens: object) -> None:
+    """Raises ArgumentError for what tells no added tokens."""
+    are_texts = isinstance(added_tokens, tuple) and all(isinstance(t, str) for t in added_tokens)
+    if not are_texts and added_tokens not in ("plain", True, False):
+        why = f"added_tokens is {short(added_tokens)}"
+        raise ArgumentError(f"{why}: give 'plain', True, False or a tuple of texts")
+
+
+def _with_special(
+    tokenizer: Tokenizer,
+    dfa: ByteAutomaton,
+    method: Method,
+    eos: tuple[int, ...],
+    added_tokens: AddedTokens,
+) -> AddedTokens:
+    """The added tokens that may be read, those of the language (see `special`) among them. Raises
+    ArgumentError, UnsupportedFeatureError."""
+    names = tuple(sorted(dfa.special)) if isinstance(dfa, LinkedDFA) else ()
+    if not names:
+        return added_tokens
+    if method == "lift":
+        why = "other ids spell the text of the token, too: use method='canonical'"
+        raise UnsupportedFeatureError("`special` under method 'lift'", why)
+    if added_tokens is False:
+        raise ArgumentError(f"added_tokens=False leaves out {names}, which the language names")
+    ids = {token.content: token.id for token in tokenizer.description.added}
+    ending = [name for name in names if ids.get(name) in eos]
+    if ending:
+        why = f"{ending[0]!r} is an end-of-sequence id, and the language names it"
+        raise ArgumentError(f"{why}: give eos_ids without it")
+    given = added_tokens if isinstance(added_tokens, tuple) else ()
+    tokenizer.added_as_text(names)
+    return True if added_tokens is True else (*given, *names)
 
 
 def _never_ends(dfa: ByteDFA) -> bool:

@@ -12,8 +12,7 @@ from functools import partial
 
 from bpe_automata._automata.linked import LinkedDFA
 from bpe_automata._automata.part_tables import columns
-from bpe_automata._automata.parts import Place
-from bpe_automata._automata.rounds import Edge, Node, Repeat
+from bpe_automata._automata.rounds import Edge, Node, Repeat, beginning
 from bpe_automata._budget import Budget, check, spending
 from bpe_automata._grammars.networks import Networks
 from bpe_automata._grammars.reading import ROOT, read
@@ -58,7 +57,9 @@ def compile_grammar(
         networks = Networks(*read(grammar, start, reserved_words, budget))
         told_apart = columns(networks.terminals.values())
         again = partial(compile_grammar, start=start, reserved_words=reserved_words, budget=budget)
-        return LinkedDFA(_Rules(networks).texts(), told_apart, budget, origin=(again, (grammar,)))
+        rule = _Rules(networks).rule(ROOT)
+        given = beginning(rule, ROOT in networks.may_be_empty), told_apart, budget
+        return LinkedDFA(*given, origin=(again, (grammar,)), rule=rule)
 
 
 class _Rules:
@@ -71,15 +72,8 @@ class _Rules:
         self._nodes: dict[tuple[int | None, str], Node] = {}
         self._alike: dict[tuple[str, int, bool, frozenset[tuple[str, int]]], Node] = {}
 
-    def texts(self) -> list[Place]:
-        """Where texts begin."""
-        end = Node(tuple, True, 0, 0, False)
-        found: list[Place] = [(None, None)] if ROOT in self._networks.may_be_empty else []
-        if ROOT in self._networks.least:
-            found.append(self._rule(ROOT).before(end, None))
-        return found
-
-    def _rule(self, name: str) -> Repeat:
+    def rule(self, name: str) -> Repeat:
+        """What reads the texts of a rule, but for the empty one."""
         if name not in self._rules:
             self._rules[name] = Repeat(self._node(None, name), 1, 1)
         return self._rules[name]
@@ -102,4 +96,4 @@ class _Rules:
     def _edges(self, edges: frozenset[tuple[str, int]], rule: str) -> Iterator[Edge]:
         for symbol, to in sorted(edges):
             texts = self._networks.terminals.get(symbol)
-            yield self._rule(symbol) if texts is None else texts, self._node(to, rule)
+            yield self.rule(symbol) if texts is None else texts, self._node(to, rule)

@@ -41,7 +41,7 @@ from bpe_automata.errors import (
 )
 
 T = TypeVar("T")
-AddedTokens = Literal["plain"] | bool
+AddedTokens = Literal["plain"] | bool | tuple[str, ...]
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _STRIPPED = (Prefix.TEXT, Prefix.PIECE, Prefix.FIRST_UNLESS_SPACE, Prefix.PIECE_UNLESS_SPACE)
 _MOST_IDS = 256  # ids whose own text is compared, spread over the vocabulary
@@ -186,10 +186,17 @@ class Tokenizer(Immutable):
 
     def added_as_text(self, which: AddedTokens) -> frozenset[int]:
         """The ids of the added tokens that count as the text that they spell: "plain", those that
-        are not special; True, all; False, none."""
-        if which == "plain":
-            return frozenset(token.id for token in self.description.added if not token.special)
-        return self.added_ids if which else frozenset()
+        are not special; these and some others, a tuple of their texts; True, all; False, none.
+        Raises ArgumentError for the text of no added token."""
+        if isinstance(which, bool):
+            return self.added_ids if which else frozenset()
+        named = () if which == "plain" else which
+        added = {token.content: token for token in self.description.added}
+        for text in named:
+            if text not in added:
+                why = f"{short(text)} is none of the tokenizer's {len(added)} added tokens"
+                raise ArgumentError(f"{why}: {' '.join(list(added)[:20])}")
+        return frozenset(t.id for t in added.values() if not t.special or t.content in named)
 
     def token_bytes(self, token_id: int) -> bytes:
         """The bytes that one id spells, including a space that it begins with.

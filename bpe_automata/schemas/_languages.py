@@ -24,6 +24,7 @@ import numpy as np
 
 from bpe_automata._arguments import short
 from bpe_automata._automata.linked import LinkedDFA
+from bpe_automata._automata.rounds import beginning
 from bpe_automata._budget import Budget, spending, with_room
 from bpe_automata._sharing import Lock
 from bpe_automata.errors import ArgumentError, LoosenedSchemaWarning, UnsatisfiableSchemaError
@@ -187,12 +188,13 @@ def _linked(
             raise ArgumentError("a language that is not empty has no text")
         return found
 
-    begin = Linker(style, options.order, options.unique_names, depth).begin(values)
-    if not begin:
+    rule = Linker(style, options.order, options.unique_names, depth).texts(values)
+    if rule is None:
         return None
     again = _again, (read, options)
     columns = np.arange(256, dtype=np.uint8)
-    return LinkedDFA(begin, columns, options.budget, lock=_compiling, origin=again, nested=nested)
+    given = beginning(rule, False), columns, options.budget
+    return LinkedDFA(*given, lock=_compiling, origin=again, nested=nested, rule=rule)
 
 
 def _style(options: _Options) -> Style:

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from bpe_automata._automata.parts import BYTE, FAR, Place
+from bpe_automata._automata.parts import BYTE, FAR
 from bpe_automata._automata.rounds import Edge, Repeat, length
 from bpe_automata._budget import check
 from bpe_automata._sharing import cached
@@ -47,11 +47,10 @@ class Linker:
         self._lengths: dict[int, int] = {}
         self._measured: dict[int, _Value] = {}  # while their lengths are found
 
-    def begin(self, values: Values) -> list[Place]:
-        """Where the texts of a set begin; nowhere, if it has none."""
-        if self.length(values) >= FAR:
-            return []
-        return [self.rule(values, self.style.root, self._depth).before(END, None)]
+    def texts(self, values: Values) -> Repeat | None:
+        """What reads the texts of a set, None if it has none."""
+        is_empty = self.length(values) >= FAR
+        return None if is_empty else self.rule(values, self.style.root, self._depth)
 
     def rule(self, values: Values, context: Context, depth: int | None) -> Repeat:
         """See `Linking.rule`."""

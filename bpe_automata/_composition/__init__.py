@@ -1,0 +1,4 @@
+"""Languages that are made of others.
+
+joining   one after another, one of several, one again and again; special tokens between them
+"""

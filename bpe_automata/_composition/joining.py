@@ -1,0 +1,170 @@
+"""Languages one after another, one of several, and one again and again, as one linked automaton.
+
+Regexes, lists of texts, schemas and grammars are joined as nets (see `_automata.rounds`): each is
+a rule that is entered when a text leads there, so a join takes no longer than its parts. A text may
+be cut into texts of the parts in several ways; the automaton reads all of them at once. The result
+is one language, so its masks are exact across the seams, too: where a part ends inside a token, the
+next one goes on in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bpe_automata._arguments import at_least, short
+from bpe_automata._automata.algebra import difference
+from bpe_automata._automata.assembly import alphabet
+from bpe_automata._automata.compile import compile_regex
+from bpe_automata._automata.dfa import ByteDFA
+from bpe_automata._automata.linked import LinkedDFA
+from bpe_automata._automata.part_tables import columns
+from bpe_automata._automata.parts import FAR, check_length
+from bpe_automata._automata.rounds import NO_END, Edge, Node, Repeat, beginning, length
+from bpe_automata._budget import Budget, spending
+from bpe_automata._sharing import Lock
+from bpe_automata.errors import ArgumentError, EmptyLanguageError, UnsupportedFeatureError
+
+_DEFAULT = Budget()
+
+
+def join(*languages: Any, budget: Budget = _DEFAULT) -> LinkedDFA:
+    """{ u v ... : u in the first language, v in the second one, ... }, as one automaton.
+
+    languages: what `constrain` takes, automata among them; at least one. budget: as of
+    `link_regex`. Raises ArgumentError, EmptyLanguageError where one of them has no text,
+    UnsupportedFeatureError for a linked automaton that `begun_with` or `live_by` made, and the
+    errors of what makes them.
+
+        join("<answer>", {"type": "object"}, "</answer>")
+    """
+    with spending(budget):
+        parts = _parts(languages, budget, "join")
+        rank = _rank(parts)
+        then = _node([], True, rank)
+        for part in reversed(parts):
+            edges = [(part.texts, then)] if part.texts else []
+            if part.may_be_empty:
+                edges += then.edges
+            then = _node(edges, part.may_be_empty and then.ends, rank)
+        return _linked(then, parts, budget, partial(join, budget=budget), languages)
+
+
+def either(*languages: Any, budget: Budget = _DEFAULT) -> LinkedDFA:
+    """The union of languages, as one automaton. Arguments and errors are those of `join`."""
+    with spending(budget):
+        parts = _parts(languages, budget, "either")
+        rank = _rank(parts)
+        end = _node([], True, rank)
+        edges = [(part.texts, end) for part in parts if part.texts]
+        root = _node(edges, any(part.may_be_empty for part in parts), rank)
+        return _linked(root, parts, budget, partial(either, budget=budget), languages)
+
+
+def repeat(
+    language: Any, least: int = 0, most: int | None = None, *, budget: Budget = _DEFAULT
+) -> LinkedDFA:
+    """From `least` to `most` texts of a language (None: any number), one after another, as one
+    automaton. Raises ArgumentError for numbers that are negative or in the wrong order; the other
+    arguments and errors are those of `join`."""
+    least = at_least(0, least, "least")
+    end_of = NO_END if most is None else at_least(max(1, least), most, "most")
+    with spending(budget):
+        parts = _parts([language], budget, "repeat")
+        (part,), rank = parts, _rank(parts)
+        end = _node([], True, rank)
+        edges = list[Edge]()
+        if part.texts:  # an empty text is never counted as a round
+            body = _node([(part.texts, _node([], True, rank + 1))], False, rank + 1)
+            edges.append((Repeat(body, 1 if part.may_be_empty else max(1, least), end_of), end))
+        root = _node(edges, part.may_be_empty or least == 0, rank)
+        again = partial(repeat, budget=budget)
+        return _linked(root, parts, budget, again, (language, least, most))
+
+
+def special(text: str) -> LinkedDFA:
+    """The language of one added token, such as "</think>", for a `join`: `constrain` lets the
+    tokenizer's token of that text be read there, although it may be marked as special.
+
+    It is the id: nothing else spells it under "canonical", and method "lift" refuses it. `to_dfa`
+    keeps the text alone: name it in `added_tokens` of `constrain` then. Raises ArgumentError for
+    what is no text."""
+    if not isinstance(text, str) or not text:
+        raise ArgumentError(
+            f"the special token is {short(text)}: give its text, such as '</think>'"
+        )
+    rule = Repeat(_node([(text.encode(), _node([], True, 0))], False, 0), 1, 1)
+    given = beginning(rule, False), columns([text.encode()])
+    names = frozenset((text,))
+    return LinkedDFA(*given, origin=(special, (text,)), rule=rule, special=names)
+
+
+class _Part(NamedTuple):
+    """A language of a join. texts: what reads those that are not empty, None if there are none;
+    rank: that of the node where it begins; lock: that of others who enter its nets, too. Automata
+    themselves are not kept, as each has room of its own."""
+
+    texts: Any
+    may_be_empty: bool
+    byte_class: np.ndarray
+    rank: int = 0
+    lock: Lock | None = None
+    special: frozenset[str] = frozenset()
+
+
+def _parts(languages: Sequence[Any], budget: Budget, what: str) -> list[_Part]:
+    if not languages:
+        raise ArgumentError(f"there is nothing to {what}: give at least one language")
+    return [_part(one, budget, at) for at, one in enumerate(languages)]
+
+
+def _part(language: Any, budget: Budget, at: int) -> _Part:
+    from bpe_automata._decoding.constraint import automaton_of
+
+    made = automaton_of(language, budget)
+    if made.is_empty:
+        raise EmptyLanguageError(f"language {at}, {short(language)}, has no text")
+    may_be_empty = bool(made.accepting[made.start])
+    if isinstance(made, ByteDFA):
+        texts = difference(made, compile_regex(""), budget) if may_be_empty else made
+        return _Part(None if texts.is_empty else texts, may_be_empty, made.byte_class)
+    if made.rule is None:
+        why = "it does not tell what it was made of: give the language itself"
+        raise UnsupportedFeatureError("joining this linked automaton", why)
+    if made is language:  # its nets belong to it, and to the lock that it has
+        made = made.anew()
+    rule: Any = made.rule
+    given = rule if rule.body.reads else None, may_be_empty, made.byte_class, rule.body.rank
+    return _Part(*given, made.lock if made.shares_its_lock else None, made.special)
+
+
+def _rank(parts: list[_Part]) -> int:
+    """Of the nodes that lead to the beginnings of some parts; there is one below for a repeat."""
+    return min(0, *(part.rank for part in parts)) - 2
+
+
+def _node(edges: list[Edge], ends: bool, rank: int) -> Node:
+    lengths = [length(what) + to.far for what, to in edges]
+    far = 0 if ends else min(lengths, default=FAR)
+    if far < FAR:
+        check_length(far, "the languages that are joined")
+    return Node(lambda: edges, ends, far, rank)
+
+
+def _linked(
+    root: Node, parts: list[_Part], budget: Budget, make: Any, given: tuple[Any, ...]
+) -> LinkedDFA:
+    rule = Repeat(_node(list(root.edges), False, root.rank), 1, 1)
+    classes = alphabet([part.byte_class for part in parts], b" ")[0].astype(np.uint8)
+    return LinkedDFA(
+        beginning(rule, root.ends),
+        classes,
+        budget,
+        lock=next((part.lock for part in parts if part.lock), None),
+        origin=(make, given),
+        rule=rule,
+        special=frozenset().union(*(part.special for part in parts)),
+    )
