@@ -9,7 +9,7 @@ next one goes on in it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -21,9 +21,9 @@ from bpe_automata._automata.assembly import alphabet
 from bpe_automata._automata.compile import compile_regex
 from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._automata.linked import LinkedDFA
-from bpe_automata._automata.part_tables import columns
 from bpe_automata._automata.parts import FAR, check_length
 from bpe_automata._automata.rounds import NO_END, Edge, Node, Repeat, beginning, length
+from bpe_automata._automata.sources import from_strings
 from bpe_automata._budget import Budget, spending
 from bpe_automata._sharing import Lock
 from bpe_automata.errors import ArgumentError, EmptyLanguageError, UnsupportedFeatureError
@@ -96,10 +96,17 @@ def special(text: str) -> LinkedDFA:
         raise ArgumentError(
             f"the special token is {short(text)}: give its text, such as '</think>'"
         )
-    rule = Repeat(_node([(text.encode(), _node([], True, 0))], False, 0), 1, 1)
-    given = beginning(rule, False), columns([text.encode()])
-    names = frozenset((text,))
-    return LinkedDFA(*given, origin=(special, (text,)), rule=rule, special=names)
+    return naming(from_strings([text]), (text,), _DEFAULT, special, (text,))
+
+
+def naming(
+    dfa: ByteDFA, names: Iterable[str], budget: Budget, make: Any, given: tuple[Any, ...]
+) -> LinkedDFA:
+    """A language without the empty text, some of whose texts spell special tokens. make, given:
+    what makes it anew."""
+    part = _Part(dfa, False, dfa.byte_class, special=frozenset(names))
+    root = _node([(dfa, _node([], True, 0))], False, 0)
+    return _linked(root, [part], budget, make, given)
 
 
 class _Part(NamedTuple):

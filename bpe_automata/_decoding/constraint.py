@@ -142,6 +142,7 @@ def constrain(
     eos_ids: Iterable[int] | None = None,
     *,
     added_tokens: AddedTokens = "plain",
+    after: Any = None,
     budget: Budget | None = None,
 ) -> Constraint:
     """Constrain a model to a language.
@@ -158,7 +159,9 @@ def constrain(
     model and is left out where text is shown; a tuple of texts: these too; True: all but
     end-of-sequence; False: none. Under
     "canonical" a text that spells any other added token is not in the language, since `encode`
-    would write it with that id; under "lift" it is, spelled by ordinary tokens. budget: of this
+    would write it with that id; under "lift" it is, spelled by ordinary tokens. after: what ends a
+    free text before the language, a text or `special("</think>")`, as of `text_until`; None for no
+    free text. budget: of this
     call, the automaton of the tokenizer included where it is not made yet (see
     `canonical_automaton`), and of each call of what is made; by default `Budget()`, without that
     automaton.
@@ -183,6 +186,11 @@ def constrain(
         if dfa.is_empty:
             shown = repr(language) if isinstance(language, str) else "the constraint"
             raise EmptyLanguageError(f"no text matches {shown}")
+        if after is not None:
+            from bpe_automata._composition.free import text_until
+            from bpe_automata._composition.joining import join
+
+            dfa = join(text_until(after, budget=budget), dfa, budget=budget)
         if eos_ids is None and not eos and isinstance(dfa, ByteDFA) and _never_ends(dfa):
             warnings.warn(
                 f"{tokenizer!r} names no end-of-sequence id, so a text can go on for ever: give "

@@ -3,6 +3,7 @@ special tokens are ids, not texts."""
 
 import pickle
 from functools import partial
+from itertools import product
 
 import pytest
 from hypothesis import assume, given
@@ -20,6 +21,8 @@ from bpe_automata import (
     link_regex,
     repeat,
     special,
+    text_until,
+    text_without,
 )
 from bpe_automata.errors import (
     ArgumentError,
@@ -194,3 +197,45 @@ def test_a_join_of_one_language_is_that_language() -> None:
         json_schema({"type": "boolean"}).to_dfa().shortest()
         == join({"type": "boolean"}).to_dfa().shortest()
     )
+
+
+# ---------------------------------------------------------------- free text
+
+FREE = [("ab",), ("aba", "bb"), ("a",), ("<think>", "b"), ("aa", "ab")]
+
+
+@pytest.mark.parametrize("triggers", FREE)
+def test_free_text_ends_at_its_first_trigger(triggers) -> None:
+    until, without = text_until(*triggers), text_without(*triggers)
+    for size in range(7):
+        for text in map("".join, product("ab", repeat=size)):
+            ends = [end for end in range(size + 1) if text[:end].endswith(triggers)]
+            assert until.accepts(text.encode()) == (ends == [size])
+            assert without.accepts(text.encode()) == (ends == [])
+
+
+def test_free_text_is_any_text() -> None:
+    text = "\u00e9\n\U0001f600 <think "
+    assert text_until("<think>").accepts(f"{text}<think>".encode())
+    assert text_without("<think>").accepts(text.encode())
+    assert not text_without("<think>").accepts(b"\xff")
+    with pytest.raises(ArgumentError, match="give at least one"):
+        text_until()
+    with pytest.raises(ArgumentError, match="is no text of text_without"):
+        text_without("a", "")
+
+
+def test_the_language_comes_after_the_thoughts() -> None:
+    """Free ids, then the id of the trigger, then the language alone; the seam is the tokenizer's
+    own: `a` before the trigger is not merged with what comes behind."""
+    matcher = constrain(SPECIAL, "b(ab)*", after=special(THINK)).matcher()
+    (think,) = SPECIAL.encode(THINK)
+    for text in ("abba", "a", THINK, "b"):
+        for token in SPECIAL.encode(text):
+            assert not matcher.is_accepting
+            matcher.advance(token)
+        if text != "b":
+            assert matcher.allows(think) == (text != THINK)
+    assert matcher.is_accepting
+    assert SPECIAL.decode(matcher.ids) == f"abbaa{THINK}b"
+    assert not constrain(SPECIAL, "b", after="a").matcher().allows(think)

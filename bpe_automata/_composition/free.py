@@ -1,0 +1,59 @@
+"""Free text: any text up to a trigger, or without some texts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from bpe_automata._arguments import short
+from bpe_automata._automata.algebra import all_texts, difference
+from bpe_automata._automata.compile import compile_regex
+from bpe_automata._automata.linked import LinkedDFA
+from bpe_automata._budget import Budget, spending
+from bpe_automata._composition.joining import join, naming
+from bpe_automata.errors import ArgumentError
+
+_DEFAULT = Budget()
+
+
+def text_until(*triggers: Any, budget: Budget = _DEFAULT) -> LinkedDFA:
+    """Any text up to the first trigger, with the trigger: none occurs before its end.
+
+    triggers: texts, or what `special` makes of some; at least one. budget: as of `join`. Raises
+    ArgumentError, BudgetExceededError.
+
+        join(text_until(special("</think>")), {"type": "object"})
+    """
+    with spending(budget):
+        any_of = _any_of(triggers, "text_until")
+        holds = compile_regex(f"(?s:.*)({any_of})", budget)
+        free = difference(holds, compile_regex(f"(?s:.*)({any_of})(?s:.+)", budget), budget)
+        names = [name for one in triggers if isinstance(one, LinkedDFA) for name in one.special]
+        return naming(free, names, budget, partial(text_until, budget=budget), triggers)
+
+
+def text_without(*texts: Any, budget: Budget = _DEFAULT) -> LinkedDFA:
+    """Any text in which none of some texts occurs; the empty one is among them. Arguments and
+    errors are those of `text_until`.
+
+        join(repeat(join(text_until("<tool>"), tool, "</tool>")), text_without("<tool>"))
+    """
+    with spending(budget):
+        holds = compile_regex(f"(?s:.*)({_any_of(texts, 'text_without')})(?s:.*)", budget)
+        return join(difference(all_texts(), holds, budget), budget=budget)
+
+
+def _any_of(texts: Sequence[Any], what: str) -> str:
+    """The regex of some texts, which may be those of special tokens."""
+    found = list[str]()
+    for one in texts:
+        names = one.special if isinstance(one, LinkedDFA) else [one]
+        for text in names or [one]:
+            if not isinstance(text, str) or not text:
+                raise ArgumentError(f"{short(one)} is no text of {what}: give texts, or `special`")
+            found.append(re.escape(text))
+    if not found:
+        raise ArgumentError(f"{what} has no text: give at least one")
+    return "|".join(found)
