@@ -106,6 +106,7 @@ arguments kernels viz
 automata tokenizer
 token_automata
 schemas grammars core models
+composition
 constructions
 decoding
 banning reference

@@ -13,7 +13,7 @@ from typing import Any
 
 from bpe_automata._automata.linked import ByteAutomaton
 from bpe_automata._budget import Budget
-from bpe_automata._decoding.constraint import automaton_of
+from bpe_automata._composition.language import automaton_of
 from bpe_automata._tokenizer.sources.named import named_encoding_origin, names
 from bpe_automata._tokenizer.tokenizer import Tokenizer
 from bpe_automata.errors import ArgumentError, MissingDependencyError, MissingFileError

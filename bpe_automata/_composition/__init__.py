@@ -1,5 +1,6 @@
 """Languages that are made of others.
 
+language  what may be given for a language, and its automaton
 joining   one after another, one of several, one again and again; special tokens between them
 free      any text up to a trigger, or without some texts
 """

@@ -25,6 +25,7 @@ from bpe_automata._automata.parts import FAR, check_length
 from bpe_automata._automata.rounds import NO_END, Edge, Node, Repeat, beginning, length
 from bpe_automata._automata.sources import from_strings
 from bpe_automata._budget import Budget, spending
+from bpe_automata._composition.language import automaton_of
 from bpe_automata._sharing import Lock
 from bpe_automata.errors import ArgumentError, EmptyLanguageError, UnsupportedFeatureError
 
@@ -129,8 +130,6 @@ def _parts(languages: Sequence[Any], budget: Budget, what: str) -> list[_Part]:
 
 
 def _part(language: Any, budget: Budget, at: int) -> _Part:
-    from bpe_automata._decoding.constraint import automaton_of
-
     made = automaton_of(language, budget)
     if made.is_empty:
         raise EmptyLanguageError(f"language {at}, {short(language)}, has no text")

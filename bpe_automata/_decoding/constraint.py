@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from bpe_automata._arguments import end_ids, sequence_of_ids, short
 from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._automata.linked import ByteAutomaton, LinkedDFA
-from bpe_automata._automata.linked_regex import compile_or_link
-from bpe_automata._automata.sources import from_strings
 from bpe_automata._budget import Budget, spending
+from bpe_automata._composition.language import automaton_of
 from bpe_automata._constructions.engine import TextEngine
 from bpe_automata._core.canonical import canonical_automaton
 from bpe_automata._decoding.matcher import Matcher
@@ -201,31 +200,6 @@ def constrain(
         added_tokens = _with_special(tokenizer, dfa, method, eos, added_tokens)
         engine = _engine(method)(tokenizer, dfa, eos, added_tokens, budget=budget)
     return Constraint(tokenizer, dfa, method, engine, added_tokens, budget)
-
-
-def automaton_of(language: Any, budget: Budget = _DEFAULT) -> ByteAutomaton:
-    """The automaton of what `constrain` takes for a language. Raises ArgumentError, and the errors
-    of what makes it."""
-    if isinstance(language, ByteDFA | LinkedDFA):
-        return language
-    if isinstance(language, str):
-        return compile_or_link(language, budget)
-    if isinstance(language, list | tuple | set | frozenset):
-        for at, text in enumerate(language):
-            if not isinstance(text, str):
-                raise ArgumentError(f"text at position {at} is {short(text)}: give a str")
-        return from_strings(language)
-    from bpe_automata.schemas._sources import is_source
-
-    if not is_source(language):
-        raise ArgumentError(
-            f"the language is {short(language)}: give a regex, a list of texts, a schema (a dict, "
-            "a pydantic model, a function; of JSON text schemas.json_schema makes one), or an "
-            "automaton; one over ids is followed by `decoding.matcher_of`"
-        )
-    from bpe_automata.schemas import json_schema
-
-    return json_schema(language, budget=budget)
 
 
 def check_added(added_tokens: object) -> None:

@@ -22,7 +22,8 @@ from bpe_automata._automata.compile import compile_regex
 from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._automata.linked import explicit
 from bpe_automata._budget import Budget, spending
-from bpe_automata._decoding.constraint import Constraint, Method, automaton_of, constrain, rebuilt
+from bpe_automata._composition.language import automaton_of
+from bpe_automata._decoding.constraint import Constraint, Method, constrain, rebuilt
 from bpe_automata._sharing import Immutable, cached
 from bpe_automata._tokenizer.tokenizer import AddedTokens, Tokenizer
 from bpe_automata.banning._patterns import (

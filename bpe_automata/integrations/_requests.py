@@ -14,8 +14,9 @@ from typing import Any, Literal
 from bpe_automata._arguments import short
 from bpe_automata._automata.linked import ByteAutomaton
 from bpe_automata._budget import Budget
+from bpe_automata._composition.language import automaton_of
 from bpe_automata._core.canonical import canonical_automaton
-from bpe_automata._decoding.constraint import Constraint, Method, automaton_of, constrain
+from bpe_automata._decoding.constraint import Constraint, Method, constrain
 from bpe_automata._grammars.linking import compile_grammar
 from bpe_automata._sharing import Lock, locked
 from bpe_automata._tokenizer.tokenizer import AddedTokens, Tokenizer
