@@ -11,7 +11,7 @@ import numpy as np
 
 from bpe_automata._budget import check
 from bpe_automata._kernels.distance import distances
-from bpe_automata._kernels.minimise import breadth_first, refine
+from bpe_automata._kernels.minimise import breadth_first, edges_into, refine
 
 
 def minimise(
@@ -29,15 +29,9 @@ def minimise(
     states = np.flatnonzero(live)
     number = np.zeros(len(trans), np.int32)
     number[states] = np.arange(1, len(states) + 1)
-    heads = number[trans[states]]
     check()
-    tail, label = np.nonzero(heads)
-    head = heads[tail, label] - 1
-    by_head = np.argsort(head, kind="stable")
-    ptr = np.zeros(len(states) + 1, np.int64)
-    np.cumsum(np.bincount(head, minlength=len(states)), out=ptr[1:])
+    ptr, tail, label = edges_into(trans, states, number)
     check()
-    tail, label = tail[by_head].astype(np.int32), label[by_head].astype(np.int32)
     block, n_blocks = refine(ptr, tail, label, accepting[states])
     number[states] = block + 1
     one_of_each = np.zeros(n_blocks + 1, np.int64)

@@ -11,6 +11,38 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from bpe_automata._kernels.hashing cimport first_slot, mix, next_slot, table_size_for
 from bpe_automata._kernels.watch cimport poll
 
+
+def edges_into(
+    const int32_t[:, ::1] trans, const int64_t[::1] states, const int32_t[::1] number
+):
+    """(ptr int64 [n + 1], tail int32 [m], label int32 [m]) of the edges between n states, as
+    `refine` takes them. trans: of all states; number: 1 + the index of each among `states`, 0 of
+    the others."""
+    cdef int64_t n = states.shape[0], k = trans.shape[1], s, c, edge
+    cdef int32_t head
+    ptrs = np.zeros(n + 2, np.int64)
+    cdef int64_t[::1] ptr = ptrs
+    with nogil:
+        for s in range(n):
+            for c in range(k):
+                head = number[trans[states[s], c]]
+                if head != 0:
+                    ptr[head + 1] += 1
+        for s in range(n + 1):
+            ptr[s + 1] += ptr[s]
+    tails, labels = np.empty(ptr[n + 1], np.int32), np.empty(ptr[n + 1], np.int32)
+    cdef int32_t[::1] tail = tails, label = labels
+    with nogil:
+        for s in range(n):
+            for c in range(k):
+                head = number[trans[states[s], c]]
+                if head != 0:
+                    edge = ptr[head]
+                    tail[edge], label[edge] = <int32_t>s, <int32_t>c
+                    ptr[head] += 1
+    return ptrs[: n + 1], tails, labels
+
+
 # Two partitions are refined, of the states of a DFA and of its edges. Two states stay together
 # while the edges that leave them lie in the same sets of edges; two edges stay together while they
 # have the same label and their heads stay together. Splitting always renames the smaller half, so
@@ -26,7 +58,8 @@ def refine(
     accepting: bool [n]."""
     cdef _Partition states = _Partition(np.zeros(len(accepting), np.int32))
     # Without gaps: a set without edges would change the order in which sets are split and numbered.
-    labels = np.unique(label, return_inverse=True)[1].astype(np.int32)
+    is_used = np.bincount(label) > 0
+    labels = (np.cumsum(is_used) - 1)[label].astype(np.int32)
     cdef _Partition edges = _Partition(labels)
     cdef int64_t s, edge, index, splitter = 0, block = 1, left = 0
     with nogil:
