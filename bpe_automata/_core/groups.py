@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bpe_automata._core.arrays import Trie
 from bpe_automata._core.pairs import may_follow_any
 
 Tables = Any  # a `tables.TokenizerTables`, which has these and finds them here
@@ -51,11 +52,9 @@ class Characters:
 
     def __init__(self, tables: Tables) -> None:
         coarse, steady = tables.chars[0].T
-        start, data = tables.trie.start_array, tables.trie.data_array
         self._tables, self._kind = tables, np.where(steady == 1, coarse, -1)
         self._tokens = tables.chars[4].astype(np.int64)
-        self._spelled = [data[start[t] : start[t + 1]].tolist() for t in self._tokens]
-        self._entries: dict[int, np.ndarray] = {}
+        self._entries = _entries(self._tokens, tables.trie, tables.text[0])
         self._known: dict[tuple[int, int], frozenset[int]] = {}
 
     def kinds(self, token: int, row: int) -> frozenset[int]:
@@ -64,7 +63,7 @@ class Characters:
         found = self._known.get((token, row))
         if found is None:
             may = may_follow_any(np.array([token]), self._tokens, self._tables.pairs)
-            there = self._entries_of(row)
+            there = self._entries[row]
             kinds = self._kind[-2 - there[may & (there < -1)]]
             found = frozenset(kinds[kinds >= 0].tolist())
             for k in np.flatnonzero(may & (there > 0)):
@@ -72,17 +71,15 @@ class Characters:
             self._known[token, row] = found
         return found
 
-    def _entries_of(self, row: int) -> np.ndarray:
-        """Where each token leads from a row: another one, -2 - an atom, or -1."""
-        if row not in self._entries:
-            found = [_entry(row, data, self._tables.text[0]) for data in self._spelled]
-            self._entries[row] = np.array(found, np.int64)
-        return self._entries[row]
 
-
-def _entry(row: int, spelled: list[int], utf8: np.ndarray) -> int:
-    for n, byte in enumerate(spelled):
-        row = int(utf8[row, byte])
-        if row < 0:
-            return row if n == len(spelled) - 1 else -1
-    return row
+def _entries(tokens: np.ndarray, trie: Trie, utf8: np.ndarray) -> np.ndarray:
+    """int64 [rows, tokens]: where each token leads from each row of UTF-8: to another one, -2 - an
+    atom, or -1."""
+    begin, end = trie.start_array[tokens], trie.start_array[tokens + 1]
+    found = np.repeat(np.arange(len(utf8))[:, None], len(tokens), axis=1)
+    for at in range((end - begin).max(initial=0)):
+        here = begin + at < end
+        letters = trie.data_array[np.where(here, begin + at, 0)]
+        after = np.where(found >= 0, utf8[np.maximum(found, 0), letters], -1)
+        found = np.where(here, after, found)
+    return found
