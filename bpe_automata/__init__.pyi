@@ -10,6 +10,11 @@ from ._composition.joining import (
     repeat as repeat,
     special as special,
 )
+from ._composition.tools import (
+    TOOL_FORMATS as TOOL_FORMATS,
+    ToolFormat as ToolFormat,
+    tools as tools,
+)
 from ._core.canonical import (
     CanonicalAutomaton as CanonicalAutomaton,
     canonical_automaton as canonical_automaton,

@@ -74,7 +74,10 @@ class Immutable:
 
 
 class Lock(type(threading.RLock())):  # type: ignore[misc]
-    """A re-entrant lock that a fork waits for. Taken by `with`, or by `locked` methods."""
+    """A re-entrant lock that a fork waits for. Taken by `with`, or by `locked` methods. is_global:
+    does it guard what all objects of a kind share, those that are made anew, too?"""
+
+    is_global = False
 
     def __init__(self) -> None:
         # Nothing of Python's runs when a lock goes: Ctrl-C would be lost in a callback.

@@ -90,7 +90,7 @@ class LinkedDFA(ByteLanguage):
         texts, but for the empty one, so that it can be joined with others. special: the added
         tokens that its texts spell. Raises
         BudgetExceededError where the shortest text has more bytes than there is room for states."""
-        self.lock, self.shares_its_lock = lock or Lock(), lock is not None
+        self.lock = lock or Lock()
         self._origin, self._nested, self.rule, self.special = origin, nested, rule, special
         self._readable = None if readable is None or readable.all() else readable
         self.budget, self.byte_class = budget, byte_class

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import partial
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -88,11 +89,12 @@ def repeat(
 
 def special(text: str) -> LinkedDFA:
     """The language of one added token, such as "</think>", for a `join`: `constrain` lets the
-    tokenizer's token of that text be read there, although it may be marked as special.
+    tokenizer's token of that text be read, although it may be marked as special.
 
-    It is the id: nothing else spells it under "canonical", and method "lift" refuses it. `to_dfa`
-    keeps the text alone: name it in `added_tokens` of `constrain` then. Raises ArgumentError for
-    what is no text."""
+    It is the id: nothing else spells it under "canonical", and method "lift" refuses it. Where the
+    language holds its text elsewhere, as in a string of JSON, that is the id, too, as it is to
+    `encode`. `to_dfa` keeps the text alone: name it in `added_tokens` of `constrain` then. Raises
+    ArgumentError for what is no text."""
     if not isinstance(text, str) or not text:
         raise ArgumentError(
             f"the special token is {short(text)}: give its text, such as '</think>'"
@@ -112,8 +114,8 @@ def naming(
 
 class _Part(NamedTuple):
     """A language of a join. texts: what reads those that are not empty, None if there are none;
-    rank: that of the node where it begins; lock: that of others who enter its nets, too. Automata
-    themselves are not kept, as each has room of its own."""
+    rank: that of the node where it begins; lock: that of its nets, if it has some. (Automata
+    themselves are not kept, as each has room of its own.)"""
 
     texts: Any
     may_be_empty: bool
@@ -126,13 +128,24 @@ class _Part(NamedTuple):
 def _parts(languages: Sequence[Any], budget: Budget, what: str) -> list[_Part]:
     if not languages:
         raise ArgumentError(f"there is nothing to {what}: give at least one language")
-    return [_part(one, budget, at) for at, one in enumerate(languages)]
+    found = [  # automata of others at last, when all locks are known
+        one if isinstance(one, LinkedDFA) else _part(automaton_of(one, budget), at, budget)
+        for at, one in enumerate(languages)
+    ]
+    # One lock for all nets: those of another one are made anew, so that nobody else enters them.
+    locks = [one.lock for one in found if one.lock]
+    lock = max(locks, key=attrgetter("is_global"), default=None)
+    return [
+        _part(one if one.lock is lock else one.anew(), at, budget)
+        if isinstance(one, LinkedDFA)
+        else one
+        for at, one in enumerate(found)
+    ]
 
 
-def _part(language: Any, budget: Budget, at: int) -> _Part:
-    made = automaton_of(language, budget)
+def _part(made: ByteDFA | LinkedDFA, at: int, budget: Budget) -> _Part:
     if made.is_empty:
-        raise EmptyLanguageError(f"language {at}, {short(language)}, has no text")
+        raise EmptyLanguageError(f"language {at} of those that are joined has no text")
     may_be_empty = bool(made.accepting[made.start])
     if isinstance(made, ByteDFA):
         texts = difference(made, compile_regex(""), budget) if may_be_empty else made
@@ -140,11 +153,9 @@ def _part(language: Any, budget: Budget, at: int) -> _Part:
     if made.rule is None:
         why = "it does not tell what it was made of: give the language itself"
         raise UnsupportedFeatureError("joining this linked automaton", why)
-    if made is language:  # its nets belong to it, and to the lock that it has
-        made = made.anew()
     rule: Any = made.rule
     given = rule if rule.body.reads else None, may_be_empty, made.byte_class, rule.body.rank
-    return _Part(*given, made.lock if made.shares_its_lock else None, made.special)
+    return _Part(*given, made.lock, made.special)
 
 
 def _rank(parts: list[_Part]) -> int:
@@ -165,12 +176,30 @@ def _linked(
 ) -> LinkedDFA:
     rule = Repeat(_node(list(root.edges), False, root.rank), 1, 1)
     classes = alphabet([part.byte_class for part in parts], b" ")[0].astype(np.uint8)
+    locks = [part.lock for part in parts if part.lock]
+    origins = tuple(
+        _Origin(*one.__reduce__()) if isinstance(one, LinkedDFA) else one for one in given
+    )
     return LinkedDFA(
         beginning(rule, root.ends),
         classes,
         budget,
-        lock=next((part.lock for part in parts if part.lock), None),
-        origin=(make, given),
+        lock=max(locks, key=attrgetter("is_global"), default=None),
+        origin=(_made_again, (make, origins)),
         rule=rule,
         special=frozenset().union(*(part.special for part in parts)),
     )
+
+
+class _Origin(NamedTuple):
+    """What makes a linked automaton, in place of itself."""
+
+    make: Any
+    given: tuple[Any, ...]
+
+
+def _made_again(make: Any, given: tuple[Any, ...]) -> LinkedDFA:
+    found: LinkedDFA = make(
+        *(_made_again(*one) if isinstance(one, _Origin) else one for one in given)
+    )
+    return found

@@ -158,9 +158,9 @@ def constrain(
     model and is left out where text is shown; a tuple of texts: these too; True: all but
     end-of-sequence; False: none. Under
     "canonical" a text that spells any other added token is not in the language, since `encode`
-    would write it with that id; under "lift" it is, spelled by ordinary tokens. after: what ends a
-    free text before the language, a text or `special("</think>")`, as of `text_until`; None for no
-    free text. budget: of this
+    would write it with that id; under "lift" it is, spelled by ordinary tokens. after: the text
+    or special token, such as "</think>", that ends a free text before the language; None where
+    there is none. budget: of this
     call, the automaton of the tokenizer included where it is not made yet (see
     `canonical_automaton`), and of each call of what is made; by default `Budget()`, without that
     automaton.
@@ -187,8 +187,10 @@ def constrain(
             raise EmptyLanguageError(f"no text matches {shown}")
         if after is not None:
             from bpe_automata._composition.free import text_until
-            from bpe_automata._composition.joining import join
+            from bpe_automata._composition.joining import join, special
 
+            added = {token.content for token in tokenizer.description.added if token.special}
+            after = special(after) if isinstance(after, str) and after in added else after
             dfa = join(text_until(after, budget=budget), dfa, budget=budget)
         if eos_ids is None and not eos and isinstance(dfa, ByteDFA) and _never_ends(dfa):
             warnings.warn(

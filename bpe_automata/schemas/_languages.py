@@ -219,5 +219,6 @@ def _check(options: _Options) -> None:
 
 
 _compiling = Lock()
+_compiling.is_global = True
 """Sets of values keep memos, and all schemas share some of them: one thread compiles at a time, and
 enters what is linked."""

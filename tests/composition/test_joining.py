@@ -228,7 +228,7 @@ def test_free_text_is_any_text() -> None:
 def test_the_language_comes_after_the_thoughts() -> None:
     """Free ids, then the id of the trigger, then the language alone; the seam is the tokenizer's
     own: `a` before the trigger is not merged with what comes behind."""
-    matcher = constrain(SPECIAL, "b(ab)*", after=special(THINK)).matcher()
+    matcher = constrain(SPECIAL, "b(ab)*", after=THINK).matcher()
     (think,) = SPECIAL.encode(THINK)
     for text in ("abba", "a", THINK, "b"):
         for token in SPECIAL.encode(text):

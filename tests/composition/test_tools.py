@@ -1,0 +1,193 @@
+"""Calls of tools: what is drawn from each format is read by a reader of that format."""
+
+import json
+import random
+import re
+
+import jsonschema
+import pytest
+from support import named
+
+from bpe_automata import TOOL_FORMATS, ToolFormat, constrain, tools
+from bpe_automata.errors import ArgumentError
+from bpe_automata.schemas import json_schema
+
+WEATHER = {
+    "type": "object",
+    "properties": {
+        "city": {"enum": ["Paris", 'Q\u00fcrt "x"']},
+        "days": {"type": "integer", "minimum": 1, "maximum": 14},
+        "hours": {"type": "array", "items": {"type": "boolean"}, "maxItems": 2},
+    },
+    "required": ["city"],
+    "additionalProperties": False,
+}
+NOTHING = {"type": "object", "additionalProperties": False}
+
+
+def close(door: str, gently: bool = True) -> None:
+    """A function of Python."""
+
+
+FUNCTIONS = [
+    {"type": "function", "function": {"name": "get_weather", "parameters": WEATHER}},
+    {"name": "get_weather_now", "parameters": WEATHER},
+    {"name": "stop"},
+    close,
+]
+SCHEMAS = {
+    "get_weather": WEATHER,
+    "get_weather_now": WEATHER,
+    "stop": NOTHING,
+    "close": {
+        "type": "object",
+        "properties": {"door": {"type": "string"}, "gently": {"type": "boolean"}},
+        "required": ["door"],
+        "additionalProperties": False,
+    },
+}
+
+
+def of_llama(text):
+    """As the reader in `llama-models` does, of one call."""
+    utilities = pytest.importorskip("llama_models.llama3.tool_utils").ToolUtils
+    found = [utilities.maybe_extract_custom_tool_call(one) for one in split(text)]
+    return [(name, arguments) for name, arguments in found]
+
+
+def split(text):
+    """At each semicolon between two JSON objects."""
+    decoder, at = json.JSONDecoder(), 0
+    while at < len(text):
+        _, end = decoder.raw_decode(text, at)
+        yield text[at:end]
+        assert text[end : end + 2] in ("; ", "")
+        at = end + 2
+
+
+def objects(found, arguments="arguments"):
+    return [(one["name"], one[arguments]) for one in found]
+
+
+READERS = {
+    "json": lambda text: objects(json.loads(text)),
+    "hermes": lambda text: objects(
+        map(json.loads, re.findall(r"<tool_call>(.*?)</tool_call>", text, re.DOTALL))
+    ),
+    "llama-3": of_llama,
+    "mistral-v3": lambda text: objects(json.loads(text.removeprefix("[TOOL_CALLS]"))),
+    "mistral-tekken": lambda text: objects(json.loads(text.removeprefix("[TOOL_CALLS]"))),
+    "mistral-v13": lambda text: [
+        (name, json.loads(arguments))
+        for name, _, arguments in (
+            one.partition("[ARGS]") for one in text.split("[TOOL_CALLS]")[1:]
+        )
+    ],
+}
+
+
+def drawn(automaton, rng, free=40):
+    """A text: so many random bytes, and then the nearest end."""
+    state, found = automaton.start, bytearray()
+    while True:
+        after = automaton.successors(state)
+        if automaton.accepting[state] and (len(found) > free or not after or rng.random() < 0.3):
+            return found.decode()
+        if len(found) > free:
+            byte = min(after, key=lambda one: (automaton.far[after[one]], one))
+        else:
+            byte = rng.choice(list(after))
+        found.append(byte)
+        state = after[byte]
+
+
+@pytest.mark.parametrize("name", TOOL_FORMATS)
+def test_calls_that_are_drawn_are_read_by_their_format(name) -> None:
+    rng, read, automaton = random.Random(0), READERS[name], tools(FUNCTIONS, name, "required")
+    several, names = 0, set()
+    for _ in range(100):
+        text = drawn(automaton, rng, rng.choice((0, 40, 90, 140)))
+        calls = read(text)
+        assert calls, text
+        several += len(calls) > 1
+        for called, arguments in calls:
+            names.add(called)
+            jsonschema.validate(arguments, SCHEMAS[called])
+    assert several
+    assert names == {*SCHEMAS}
+
+
+CALLS = {
+    "json": '[{"name": "stop", "arguments": {}}]',
+    "hermes": '<tool_call>\n{"name": "stop", "arguments": {}}\n</tool_call>',
+    "llama-3": '{"name": "stop", "parameters": {}}',
+    "mistral-v3": '[TOOL_CALLS] [{"name": "stop", "arguments": {}}]',
+    "mistral-tekken": '[TOOL_CALLS][{"name": "stop", "arguments": {}}]',
+    "mistral-v13": "[TOOL_CALLS]stop[ARGS]{}",
+}
+
+
+@pytest.mark.parametrize("name", TOOL_FORMATS)
+def test_free_text_may_hold_calls(name) -> None:
+    automaton, call = tools(FUNCTIONS, name), CALLS[name].encode()
+    begin = re.match(rb"<\w+>|\[\w+\]|.", call)[0]
+    assert all(map(automaton.accepts, (b"", b"Hello, \xc3\xa9!", call)))
+    assert not automaton.accepts(call[:-1])
+    assert not automaton.accepts(begin)
+    if TOOL_FORMATS[name].has_trigger:
+        assert automaton.accepts(b"I stop. " + call + b" Done.")
+        assert not automaton.accepts(b"I stop. " + begin)
+        once = tools(FUNCTIONS, name, parallel=False)
+        assert once.accepts(b"I stop. " + call + b" Done.")
+        assert not once.accepts(call + b"\n" + call)
+        assert automaton.accepts(call + b"\n" + call)
+
+
+@pytest.mark.parametrize("name", TOOL_FORMATS)
+def test_one_function_is_called_by_its_name(name) -> None:
+    automaton = tools(FUNCTIONS, name, "stop")
+    assert automaton.to_dfa().shortest() == CALLS[name].encode()
+    assert not automaton.accepts(CALLS[name].replace("stop", "close").encode())
+
+
+def test_a_format_of_ones_own() -> None:
+    own = ToolFormat(before=("call ",), between=(" ",), after=(".",), separator=("\n",))
+    automaton = tools(FUNCTIONS, own, "required", whitespace="compact")
+    assert automaton.accepts(b'call stop {}.\ncall close {"door":"a","gently":true}.')
+    assert tools(FUNCTIONS, own, parallel=False).accepts(b"I will call stop {}. Really.")
+
+
+@pytest.mark.parametrize("name", ["json", "hermes", "llama-3"])
+def test_a_call_is_read_along_its_own_ids(name) -> None:
+    """What a model that was trained on the format writes stays allowed."""
+    tokenizer = named("smollm2")
+    arguments = '{"city": "Paris", "days": 3, "hours": [true]}'
+    text = CALLS[name].replace("stop", "get_weather").replace("{}", arguments)
+    matcher = constrain(tokenizer, tools(FUNCTIONS, name)).matcher()
+    for token in tokenizer.encode(text):
+        matcher.advance(token)
+    assert matcher.is_accepting
+
+
+@pytest.mark.parametrize(
+    ("message", "functions", "given"),
+    [
+        ("no functions", [], {}),
+        ("has no name", [3], {}),
+        ('has no "name"', [{"parameters": {}}], {}),
+        ("two functions", [close, close], {}),
+        ("format is 'xml'", FUNCTIONS, {"format": "xml"}),
+        ("choice is 'open'", FUNCTIONS, {"choice": "open"}),
+    ],
+)
+def test_what_is_no_tool_is_refused(message, functions, given) -> None:
+    with pytest.raises(ArgumentError, match=message):
+        tools(functions, **given)
+
+
+def test_the_arguments_of_a_function_are_those_of_its_schema() -> None:
+    alone = json_schema(close, whitespace="spaced")
+    assert alone.accepts(b'{"door": "a"}')
+    assert tools([close], "llama-3", "close").accepts(
+        b'{"name": "close", "parameters": {"door": "a"}}'
+    )
