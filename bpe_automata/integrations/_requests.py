@@ -51,8 +51,8 @@ class Options:
     with the options of `style` (pairs); choices: texts; grammar: in lark's format, see
     `compile_grammar`. method: "canonical" or "lift". prefix: begin after the prompt's own ids;
     False: as if the text stood alone; "if possible": after the prompt if an answer can follow it,
-    else alone. added_tokens: as `constrain`. eos_ids: None for those of the model. max_seconds: of
-    each call (see `Budget`), at most what the server allows.
+    else alone. added_tokens, after: as `constrain`. eos_ids: None for those of the model.
+    max_seconds: of each call (see `Budget`), at most what the server allows.
     """
 
     regex: str | None
@@ -65,6 +65,7 @@ class Options:
     choices: tuple[str, ...] | None = None
     grammar: str | None = None
     style: tuple[tuple[str, Any], ...] = ()
+    after: str | None = None
 
     @property
     def budget(self) -> Budget:
@@ -94,7 +95,7 @@ class Options:
     @property
     def language(self) -> tuple[object, ...]:
         """What is asked for, without how ids are found for it."""
-        return self.regex, self.schema, self.choices, self.grammar, self.style
+        return self.regex, self.schema, self.choices, self.grammar, self.style, self.after
 
 
 def is_asked(extra_args: Mapping[str, Any] | None) -> bool:
@@ -165,6 +166,10 @@ WANTED: dict[str, tuple[Callable[[Any], bool], str]] = {
         "True, False or 'if possible'",
     ),
     "added_tokens": (lambda given: given in ("plain", True, False), "'plain', True or False"),
+    "after": (
+        lambda given: given is None or (isinstance(given, str) and given != ""),
+        "a text, such as '</think>'",
+    ),
     "eos_ids": (
         lambda given: bool(given) and _is_list(given, lambda one: type(one) is int and one >= 0),
         "a list of ids",
@@ -298,6 +303,7 @@ class Constraints:
                 method=options.method,
                 eos_ids=eos_ids,
                 added_tokens=options.added_tokens,
+                after=options.after,
                 budget=budget,
             )
         return self._used(key, found)

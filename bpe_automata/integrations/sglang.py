@@ -59,7 +59,7 @@ MOST_KEYS = 1024
 
 def register(name: str = NAME, **options: Any) -> None:
     """Let `--grammar-backend NAME` mean this backend. options: for `RegexBackend` (method, prefix,
-    added_tokens, and those of a schema)."""
+    added_tokens, after, and those of a schema)."""
     _offer(name)
     _host.register_grammar_backend(
         name,
@@ -161,8 +161,9 @@ class RegexBackend(_host.BaseGrammarBackend):  # type: ignore[misc]
     """Makes the grammars of one server.
 
     tokenizer: the server's, or anything that `Tokenizer.load` reads. vocab_size: how many logits
-    the model gives. eos_token_ids: by default the tokenizer's. method, prefix, added_tokens, and as
-    style the options of `json_schema` (order, whitespace, ...): as in `Options`, for all requests.
+    the model gives. eos_token_ids: by default the tokenizer's. method, prefix, added_tokens, after,
+    and as style the options of `json_schema` (order, whitespace, ...): as in `Options`, for all
+    requests; with `after`, those that think first among them.
     Raises ArgumentError and what `Tokenizer.load` raises.
     """
 
@@ -175,15 +176,17 @@ class RegexBackend(_host.BaseGrammarBackend):  # type: ignore[misc]
         method: Any = "canonical",
         prefix: Prefix = True,
         added_tokens: AddedTokens = "plain",
+        after: str | None = None,
         **style: Any,
     ) -> None:
         super().__init__()
-        check_options({"method": method, "prefix": prefix, "added_tokens": added_tokens})
+        given = {"method": method, "prefix": prefix, "added_tokens": added_tokens, "after": after}
+        check_options(given)
         loaded = Tokenizer.load(tokenizer)
         if vocab_size < loaded.n_ids:
             raise ArgumentError(f"{vocab_size} logits for a tokenizer of {loaded.n_ids} ids")
         self._constraints = Constraints(loaded, listed_ids(eos_token_ids))
-        self._options = Options("", method, prefix, added_tokens, style=style_of(style))
+        self._options = Options("", **given, style=style_of(style))
 
     def get_request_grammar_key(
         self, key: tuple[str, str], *, input_ids: Sequence[int], thinking_budget: int | None
@@ -196,12 +199,12 @@ class RegexBackend(_host.BaseGrammarBackend):  # type: ignore[misc]
         return AFTER_PROMPT, json.dumps([kind, text, under_way(self._constraints.tokenizer, ids)])
 
     def get_cached_or_future_value(self, key: tuple[str, str], require_reasoning: bool) -> Any:
-        """As the base class; a request that thinks first is refused, for its answer does not begin
-        after the prompt."""
-        if require_reasoning:
-            why = "bpe_automata constrains from the first token: reasoning is not supported"
+        """As the base class; a request that thinks first is refused without `after`, as the ids
+        that it thinks are read, too: up to there they are free."""
+        if require_reasoning and self._options.after is None:
+            why = "reasoning is read, too: give register(after='</think>'), the text that ends it"
             return _host.InvalidGrammarObject(why), True
-        return super().get_cached_or_future_value(key, require_reasoning)
+        return super().get_cached_or_future_value(key, False)
 
     def set_cache(self, key: tuple[str, str], value: Any) -> None:
         """As the base class, but the oldest of more than `MOST_KEYS` goes: prompts are many."""

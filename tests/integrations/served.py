@@ -61,3 +61,11 @@ def answered(step) -> str:
             assert token == END
             return tokenizer().decode(ids).replace(" ", "")
         ids.append(token)
+
+
+def thinking(prompt):
+    """(the mask, bool [V], before each id; the id) of a text whose free part ends with <pad>."""
+    matcher = constrain(tokenizer(), "yes", eos_ids=(END,), after="<pad>").matcher(prompt)
+    for token in [*tokenizer().encode("de yes"), PAD, *tokenizer().encode("yes"), END]:
+        yield bools(matcher.allowed_ids()), token
+        matcher.advance(token)

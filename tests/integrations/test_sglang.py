@@ -9,7 +9,7 @@ import standins
 from hosts import filled, grammar_of, masked
 from hypothesis import given
 from hypothesis import strategies as st
-from served import END, START, V, mask_after, tokenizer
+from served import END, START, V, mask_after, thinking, tokenizer
 from support import examples
 
 from bpe_automata import constrain
@@ -91,6 +91,15 @@ def test_other_kinds_are_the_base_class_s_and_thinking_is_refused(backend):
     found, hit = backend.get_cached_or_future_value(("regex", "a"), True)
     assert hit
     assert "reasoning" in found.error_message
+
+
+def test_with_after_a_request_thinks_first(servers):
+    thinks = servers.sglang.RegexBackend(tokenizer(), V, {END}, after="<pad>")
+    found, _ = thinks.get_cached_or_future_value(("regex", "yes"), True)
+    grammar = found.result()
+    for mask, token in thinking(()):
+        assert np.array_equal(filled(grammar), mask)
+        grammar.accept_token(token)
 
 
 def test_masks_are_applied_moved_and_reset(backend):

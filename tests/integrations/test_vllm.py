@@ -13,7 +13,17 @@ import numpy as np
 import pytest
 import torch
 from hosts import ONLY_END, Row, Vllm, VllmRunner, asking, batch_update, params, vllm_config
-from served import END, START, V, answered, bools, mask_after, tokenizer, unpacked
+from served import (
+    END,
+    START,
+    V,
+    answered,
+    bools,
+    mask_after,
+    thinking,
+    tokenizer,
+    unpacked,
+)
 from standins import MoveDirectionality
 from support import process
 
@@ -82,6 +92,7 @@ REFUSED += [
         ({"regex": None, "schema": {"properties": {"a": {"type": "int"}}}}, "/properties/a"),
         *(({"max_seconds": wrong}, f"max_seconds is {wrong}") for wrong in (0, float("nan"), True)),
         ({"method": "both"}, "method of bpe_automata is 'both'"),
+        *(({"after": wrong}, "after of bpe_automata is") for wrong in ("", 3)),
         ({"prefix": 1}, "prefix of bpe_automata is 1: give True, False or 'if possible'"),
         *(({"eos_ids": wrong}, "give a list of ids") for wrong in ([], ["</s>"], [-1])),
         ({"regex": r"[^\x00-\U0010ffff]"}, "no text matches"),
@@ -116,6 +127,15 @@ def test_flat_keys_json_text_and_schemas_are_read(extra, text, servers):
     made = processor(servers, (params(extra), ids))
     for token in [*tokenizer().encode(text), END]:
         assert np.array_equal(masks(made, 1)[0], mask_after(text, (), ids))
+        ids.append(token)
+
+
+def test_a_request_thinks_before_its_answer(servers):
+    """Free ids up to the special token, and then the answer alone."""
+    ids: list[int] = []
+    made = processor(servers, (asking(regex="yes", after="<pad>"), ids))
+    for mask, token in thinking([START]):
+        assert np.array_equal(masks(made, 1)[0], mask)
         ids.append(token)
 
 
