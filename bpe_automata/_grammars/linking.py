@@ -9,11 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
+from typing import Any, Literal
 
+from bpe_automata._arguments import short
 from bpe_automata._automata.linked import LinkedDFA
 from bpe_automata._automata.part_tables import columns
+from bpe_automata._automata.parts import FAR
 from bpe_automata._automata.rounds import Edge, Node, Repeat, beginning
 from bpe_automata._budget import Budget, check, spending
+from bpe_automata._grammars.gbnf import read_gbnf
 from bpe_automata._grammars.networks import Networks
 from bpe_automata._grammars.reading import ROOT, read
 from bpe_automata.errors import ArgumentError
@@ -22,18 +26,20 @@ from bpe_automata.errors import ArgumentError
 def compile_grammar(
     grammar: str,
     *,
-    start: str = "start",
+    format: Literal["lark", "gbnf"] = "lark",
+    start: str | None = None,
     reserved_words: bool = False,
     budget: Budget = Budget(),  # noqa: B008 - frozen
 ) -> LinkedDFA:
-    """The language of a context-free grammar in lark's format, over UTF-8 bytes.
+    """The language of a context-free grammar, over UTF-8 bytes.
 
-    grammar: in lark's format, with its `%import`, `%ignore`, templates and operators. start: the
-    rule of whole texts. A text belongs to the language if it can be cut into terminals in some way
-    that the rules allow, with ignored ones, as long as they can be, in any place between: what lark
-    parses with `parser="earley", lexer="dynamic_complete"`. Priorities choose among trees, so they
-    change nothing but `reserved_words`. Brackets may be nested without limit; any recursion and
-    ambiguity is allowed.
+    grammar: in the format of lark, with its `%import`, `%ignore`, templates and operators; or in
+    that of llama.cpp, format="gbnf", without tokens (`<[1]>`). start: the rule of whole texts,
+    "start" by default, in GBNF "root". A text belongs to the language if it can be cut into
+    terminals in some way that the rules allow, with ignored ones, as long as they can be, in any
+    place between: what lark parses with `parser="earley", lexer="dynamic_complete"`. Priorities
+    choose among trees, so they change nothing but `reserved_words`. Brackets may be nested without
+    limit; any recursion and ambiguity is allowed.
 
     reserved_words: if true, a regex terminal does not match a text that is a string terminal of the
     same priority. So a name is never a keyword, as in lark's basic lexer (the contextual one allows
@@ -49,17 +55,29 @@ def compile_grammar(
     UnsupportedGrammarError, EmptyLanguageError, BudgetExceededError, and MissingDependencyError
     without lark.
     """
-    if not isinstance(grammar, str) or not isinstance(start, str):
+    if not isinstance(grammar, str) or not isinstance(start, str | None):
         raise ArgumentError("the grammar and its start are texts: give strings")
+    if format not in ("lark", "gbnf"):
+        raise ArgumentError(f"format is {short(format)}: give 'lark' or 'gbnf'")
+    if format == "gbnf" and reserved_words:
+        raise ArgumentError("reserved_words is of lark's terminals: leave it out for GBNF")
     if not isinstance(budget, Budget):
         raise ArgumentError(f"the budget is a {type(budget).__name__}: give a Budget")
     with spending(budget):
-        networks = Networks(*read(grammar, start, reserved_words, budget))
+        if format == "gbnf":
+            found = read_gbnf(grammar, start or "root", budget)
+        else:
+            found = read(grammar, start or "start", reserved_words, budget)
+        networks = Networks(*found)
         told_apart = columns(networks.terminals.values())
-        again = partial(compile_grammar, start=start, reserved_words=reserved_words, budget=budget)
-        rule = _Rules(networks).rule(ROOT)
-        given = beginning(rule, ROOT in networks.may_be_empty), told_apart, budget
-        return LinkedDFA(*given, origin=(again, (grammar,)), rule=rule)
+        given: dict[str, Any] = {"format": format, "start": start, "reserved_words": reserved_words}
+        again = partial(compile_grammar, **given, budget=budget)
+        rule = _Rules(networks).rule(ROOT) if ROOT in networks.least else _NOTHING
+        begin = beginning(rule, ROOT in networks.may_be_empty)
+        return LinkedDFA(begin, told_apart, budget, origin=(again, (grammar,)), rule=rule)
+
+
+_NOTHING = Repeat(Node(tuple, False, FAR, 0), 1, 1)
 
 
 class _Rules:

@@ -136,9 +136,7 @@ def _loaded(text: str) -> tuple[list[Any], Rules, list[str]]:
             raise BudgetExceededError("calls", sys.getrecursionlimit(), advice) from None
         if _GBNF.search(text):
             raise GrammarError(
-                'this looks like GBNF, which writes `root ::= "yes" | "no"`: lark writes '
-                '`start: "yes" | "no"`, names rules by lower case letters and `_`, and has regexes '
-                "for classes of characters, `/[0-9]+/`"
+                'this looks like GBNF, which writes `root ::= "yes" | "no"`: give format="gbnf"'
             ) from error
         raise GrammarError(f"lark cannot read the grammar: {error}") from error
 
