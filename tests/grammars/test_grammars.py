@@ -231,7 +231,7 @@ def test_with_reserved_words_lark_lexes_as_is_meant():
 # ---------------------------------------------------------------- errors
 
 
-GBNF = r"looks like GBNF.*format="gbnf""
+GBNF = r'looks like GBNF.*format="gbnf"'
 WRONG = [
     *((grammar, UnsupportedGrammarError, "A is not supported") for grammar in (
         "start: A\nA: /a(?=b)/", "start: A\nA: /^a/", "start: A\nA: /x(?:(?:|a)*){0}/",
