@@ -62,7 +62,7 @@ def endless() -> None:
     head, numbers = np.empty_like(order), np.arange(len(order), dtype=np.int32)
     head[order[:-1]], head[order[-1]] = order[1:], order[-1]
     far = np.where(numbers == order[-1], 0, 1 << 61)
-    shorten(far, numbers, numbers, head, np.zeros(len(order), np.bool_))
+    shorten(far, numbers, numbers, head, np.zeros(len(order), np.bool_), 1)
 
 
 def test_a_long_kernel_ends_by_its_budget_or_a_signal():

@@ -57,8 +57,9 @@ class LinkedDFA(ByteLanguage):
 
     byte_class uint8 [256], as of a `ByteDFA`. Over all states, of which `n_states` have room:
     accepting bool; far int32, bytes to the nearest accepting state or a few less, NEVER of state 0;
-    plain bool, is that by `PLAIN` bytes, as far as is known? All states but 0 lead to acceptance.
-    Shared by any number of threads. `to_dfa` writes all of it down, where that ends.
+    plain bool, is that by `PLAIN` bytes, as far as is known? tagged bool, or by those and `tags`?
+    All states but 0 lead to acceptance. Shared by any number of threads. `to_dfa` writes all of it
+    down, where that ends.
     """
 
     is_empty, is_linked = False, True
@@ -80,6 +81,7 @@ class LinkedDFA(ByteLanguage):
         nested: Callable[[int], LinkedDFA] | None = None,
         rule: Repeat | None = None,
         special: frozenset[str] = frozenset(),
+        tags: frozenset[bytes] = frozenset(),
     ) -> None:
         """begin: where texts begin. byte_class: uint8 [256], columns that tell apart whatever its
         parts do. budget: six times its states may be written down. readable: bool [256], the
@@ -88,16 +90,17 @@ class LinkedDFA(ByteLanguage):
         origin: a function and its arguments that make the automaton anew, in another process.
         nested: makes the automaton of the values of a depth, see `to_dfa`. rule: what reads its
         texts, but for the empty one, so that it can be joined with others. special: the added
-        tokens that its texts spell. Raises
+        tokens that its texts spell; tags: see `parts.BYTE`. Raises
         BudgetExceededError where the shortest text has more bytes than there is room for states."""
         self.lock = lock or Lock()
         self._origin, self._nested, self.rule, self.special = origin, nested, rule, special
+        self.tags = tags
         self._readable = None if readable is None or readable.all() else readable
         self.budget, self.byte_class = budget, byte_class
         self._begin = tuple(begin)
         self._written = written = Written(byte_class, budget, self._readable)
         self.steps, self.accepting = written.steps, written.accepting
-        self.far, self.plain = written.far, written.plain
+        self.far, self.plain, self.tagged = written.far, written.plain, written.tagged
         self._members: dict[int, bytes] = {}  # of states that are sets
         self._state_of: dict[bytes, int] = {}
         self._step_of: dict[bytes, int] = {}  # the number of a step to a set
@@ -221,8 +224,7 @@ class LinkedDFA(ByteLanguage):
         """The same automaton, of which every state leads to acceptance by some bytes (bool [256])
         alone: entering a part where that is not so raises UnsupportedFeatureError."""
         origin = LinkedDFA.live_by, (self, readable)
-        given = self._begin, self.byte_class, self.budget, readable
-        return LinkedDFA(*given, lock=self.lock, origin=origin, special=self.special)
+        return self._like(self._begin, self.byte_class, readable, origin)
 
     @locked
     def state_before(self, byte: int) -> int:
@@ -242,9 +244,20 @@ class LinkedDFA(ByteLanguage):
         table = table_of([((data,), 0)])
         part = Part(table, table.far({0: 0}), lambda *_: self._begin, lambda _: rest)
         columns = alphabet([self.byte_class], data)[0].astype(np.uint8)
-        given = [(part, None)], columns, self.budget, self._readable
         origin = LinkedDFA.begun_with, (self, data)
-        return LinkedDFA(*given, lock=self.lock, origin=origin, special=self.special)
+        return self._like([(part, None)], columns, self._readable, origin)
+
+    def _like(
+        self,
+        begin: Sequence[Place],
+        byte_class: np.ndarray,
+        readable: np.ndarray | None,
+        origin: tuple[Callable[..., LinkedDFA], tuple[Any, ...]],
+    ) -> LinkedDFA:
+        """Another one over the same nets."""
+        found = LinkedDFA(begin, byte_class, self.budget, readable, lock=self.lock, origin=origin)
+        found.special, found.tags = self.special, self.tags
+        return found
 
     def anew(self) -> LinkedDFA:
         """The same automaton, of which nothing is written down yet. Raises UnsupportedFeatureError

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from bpe_automata._automata.dfa import Steps
-from bpe_automata._automata.parts import BYTE, ROWS, Block, Part
+from bpe_automata._automata.parts import BYTE, ODD, ROWS, Block, Part
 from bpe_automata._budget import Budget, out_of_memory
 from bpe_automata._kernels.blocks import write_block
 from bpe_automata._kernels.distance import NEVER
@@ -57,7 +57,7 @@ class Instance:
 class Written:
     """Arrays with room for all states and steps, which never move.
 
-    steps: see `dfa.Steps`; over all states accepting bool, far int32, plain bool: see
+    steps: see `dfa.Steps`; over all states accepting bool, far int32, plain, tagged bool: see
     `linked.LinkedDFA`. Only one thread may write at a time: all methods but those that ask.
     """
 
@@ -66,13 +66,15 @@ class Written:
         `LinkedDFA`. Raises BudgetExceededError."""
         self._readable = readable
         columns = int(byte_class.max()) + 1
-        most, size = budget.max_states, 4 * columns + 4 * _STEPS + 6  # bytes of a state
+        most, size = budget.max_states, 4 * columns + 4 * _STEPS + 7  # bytes of a state
         wanted = min(_ROOM * most, max(most + most // 4, _FEW_BYTES // size))
         n = self.room = min(wanted, NUMBERS // _STEPS, _MOST_BYTES // size)
         try:
             steps = ((n, columns), np.int32), (_STEPS * n, np.int32)
-            states = (n, np.int32), (n, np.bool_), (n, np.bool_)
-            trans, behind, self.far, self.accepting, self.plain = untouched(*steps, *states)
+            states = (n, np.int32), (n, np.bool_), (n, np.bool_), (n, np.bool_)
+            trans, behind, self.far, self.accepting, self.plain, self.tagged = untouched(
+                *steps, *states
+            )
         except (OSError, MemoryError) as error:
             raise out_of_memory(budget) from error
         self.steps = Steps(trans, byte_class, behind)
@@ -103,7 +105,8 @@ class Written:
 
     def length(self, state: int) -> int:
         """Of the shortest text from a state to acceptance, or a little more."""
-        return int(self.far[state]) * BYTE + (not self.plain[state])
+        odd = 0 if self.plain[state] else 1 if self.tagged[state] else ODD
+        return int(self.far[state]) * BYTE + odd
 
     @property
     def is_nearly_full(self) -> bool:
@@ -126,8 +129,8 @@ class Written:
         first, n = block.first, len(block.cells)
         step, base = self._room_for_steps(len(block.away)), self._room(n)
         lengths = part.far[first : first + n]
-        given = step, lengths, part.rest(context), self.far, self.plain, self.steps.trans
-        write_block(base, block.cells, *given)
+        states = self.far, self.plain, self.tagged, self.steps.trans
+        write_block(base, block.cells, step, lengths, part.rest(context), *states)
         instance = Instance(base, part, context, block)
         if len(block.away):
             self._leading[step] = instance
@@ -185,7 +188,7 @@ class Written:
         found = self._room(1)
         self._bases.append(found)
         self.accepting[found], self.far[found] = ends, length // BYTE
-        self.plain[found] = length % BYTE == 0
+        self.plain[found], self.tagged[found] = length % BYTE == 0, length % BYTE < ODD
         self.steps.trans[found] = row
         return found
 

@@ -27,10 +27,13 @@ def columns(pieces: Iterable[bytes | ByteDFA]) -> np.ndarray:
     return alphabet(languages, letters)[0].astype(np.uint8)
 
 
-def table_of(alternatives: list[Alternative]) -> Table:
-    """The table that reads one of some alternatives, and then is at the exit with its label. Raises
-    BudgetExceededError."""
+def table_of(alternatives: list[Alternative], is_tag: bool = False) -> Table:
+    """The table that reads one of some alternatives, and then is at the exit with its label.
+    is_tag: see `Table`. Raises BudgetExceededError."""
     given = tuple(alternatives)
+    if is_tag:
+        made = _made(given)
+        return Table(made.trans, made.byte_class, made.start, made.exits, is_tag)
     sizes = [
         len(piece) if isinstance(piece, bytes) else piece.n_states
         for pieces, _ in given

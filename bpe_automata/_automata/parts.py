@@ -17,7 +17,10 @@ from bpe_automata._sharing import cached
 from bpe_automata.errors import BpeAutomataError, BudgetExceededError
 
 BYTE = blocks.BYTE
-"""The unit of lengths. The lower half of a length counts the bytes that are not plain."""
+"""The unit of lengths. The lower half of a length counts the bytes that are not plain, by `ODD`;
+or by 1, if they are of a *tag*, a text of which an engine finds out whether its tokenizer reads it
+as it reads plain texts. (Where tags have more than 2,047 such bytes, one more is of no tag.)"""
+ODD = blocks.ODD
 FAR = blocks.FAR
 """The length of a text that there is not."""
 PLAIN = b"\t\n\r" + bytes(byte for byte in range(0x20, 0x7F) if byte != ord("<"))
@@ -35,7 +38,7 @@ class Table:
     """A DFA with labelled exits, which many parts share.
 
     trans int32 [n, k], row 0 all 0; byte_class uint8 [256]; start; exits: of each accepting state
-    its labels.
+    its labels; is_tag: is all that it reads (the rest of) some tags?
     """
 
     def __init__(
@@ -44,8 +47,10 @@ class Table:
         byte_class: np.ndarray,
         start: int,
         exits: dict[int, tuple[int, ...]],
+        is_tag: bool = False,
     ) -> None:
         self.trans, self.byte_class, self.start, self.exits = trans, byte_class, start, exits
+        self._more = 1 if is_tag else ODD
         self._blocks: dict[tuple[bytes, int], Block] = {}
         self._far: dict[bytes, np.ndarray] = {}
         self._left: dict[bytes, bool] = {}
@@ -63,7 +68,7 @@ class Table:
         if found is None:
             begin, (exits, labels) = np.full(len(self.trans), FAR, np.int64), self._at_exits
             np.minimum.at(begin, exits, costs[labels])
-            found = _nearest(begin, self._edges)
+            found = _nearest(begin, self._edges, self._more)
             if len(self._far) >= _MOST_COSTS:
                 self._far.clear()
             self._far[key] = found
@@ -232,11 +237,11 @@ def _edges(trans: np.ndarray, byte_class: np.ndarray, columns: np.ndarray | None
     return _Edges(*edges_of(trans, every, odd))
 
 
-def _nearest(far: np.ndarray, edges: _Edges) -> np.ndarray:
+def _nearest(far: np.ndarray, edges: _Edges, more: int = ODD) -> np.ndarray:
     """int64 [n]: the least of steps to a state and what `far` says of it, which is written over.
     FAR of the dead state."""
     far[0] = FAR
-    shorten(far, *edges)
+    shorten(far, *edges, more)
     return far
 
 
@@ -246,10 +251,11 @@ def lengths(dfa: ByteDFA) -> np.ndarray:
     return _nearest(begin, _edges(dfa.trans, dfa.byte_class))
 
 
-def length_of(texts: bytes | ByteDFA) -> int:
-    """Of a text; of the first of the shortest ones of a language, FAR if it has none."""
+def length_of(texts: bytes | ByteDFA, more: int = ODD) -> int:
+    """Of a text; of the first of the shortest ones of a language, FAR if it has none. more: what a
+    byte that is not plain counts."""
     text = texts if isinstance(texts, bytes) else texts.shortest()
-    return FAR if text is None else len(text) * BYTE + len(text.translate(None, PLAIN))
+    return FAR if text is None else len(text) * BYTE + more * len(text.translate(None, PLAIN))
 
 
 def check_length(length: int, of: str) -> None:

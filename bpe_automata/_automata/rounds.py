@@ -24,7 +24,7 @@ from operator import attrgetter
 from bpe_automata._automata.codepoints import union
 from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._automata.part_tables import Alternative, table_of
-from bpe_automata._automata.parts import FAR, Part, Place, Table, length_of
+from bpe_automata._automata.parts import FAR, ODD, Part, Place, Table, length_of
 from bpe_automata._budget import check
 from bpe_automata._sharing import cached
 
@@ -44,10 +44,12 @@ class Node:
         far: int,
         rank: int,
         are_compared: bool = True,
+        is_tag: bool = False,
     ) -> None:
         """edges: finds them, when they are first needed. ends: may the net end here? far: length of
         the shortest text to the end of the net; rank: of the part. are_compared: are stacks that
-        others include left out? Only where few are one in another."""
+        others include left out? Only where few are one in another. is_tag: see `parts.Table`."""
+        self._is_tag = is_tag
         self._find, self.ends, self.far = edges, ends, far
         self.rank, self.are_compared = rank, are_compared
 
@@ -80,7 +82,7 @@ class Node:
             repeat, to = behind[label]
             return [repeat.before(to, stack)] if repeat else places([(to, stack)])
 
-        return self.part_of(table_of(alternatives), costs, follow)
+        return self.part_of(table_of(alternatives, self._is_tag), costs, follow)
 
     def part_of(self, table: Table, costs: dict[int, int], follow: Follow) -> Part:
         """The part with a table. costs: of its labels, see `Table.far`; follow: a stack and a label
@@ -183,11 +185,11 @@ def places(nodes: Iterable[tuple[Node, Stack | None]]) -> list[Place]:
     return list(found.values())
 
 
-def length(what: Text | Repeat) -> int:
-    """Of the shortest of some texts, or of a repeat."""
+def length(what: Text | Repeat, more: int = ODD) -> int:
+    """Of the shortest of some texts, or of a repeat. more: see `length_of`."""
     if isinstance(what, Repeat):
         return what.least * what.body.far
-    return min(sum(map(length_of, _pieces(what))), FAR)
+    return min(sum(length_of(piece, more) for piece in _pieces(what)), FAR)
 
 
 def _pieces(what: Text | Repeat) -> tuple[bytes | ByteDFA, ...]:

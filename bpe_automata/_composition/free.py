@@ -31,7 +31,8 @@ def text_until(*triggers: Any, budget: Budget = _DEFAULT) -> LinkedDFA:
         holds = compile_regex(f"(?s:.*)({any_of})", budget)
         free = difference(holds, compile_regex(f"(?s:.*)({any_of})(?s:.+)", budget), budget)
         names = [name for one in triggers if isinstance(one, LinkedDFA) for name in one.special]
-        return naming(free, names, budget, partial(text_until, budget=budget), triggers)
+        tags = [text.encode() for text in _texts(triggers, "text_until")]
+        return naming(free, tags, names, budget, partial(text_until, budget=budget), triggers)
 
 
 def text_without(*texts: Any, budget: Budget = _DEFAULT) -> LinkedDFA:
@@ -47,13 +48,17 @@ def text_without(*texts: Any, budget: Budget = _DEFAULT) -> LinkedDFA:
 
 def _any_of(texts: Sequence[Any], what: str) -> str:
     """The regex of some texts, which may be those of special tokens."""
+    return "|".join(map(re.escape, _texts(texts, what)))
+
+
+def _texts(texts: Sequence[Any], what: str) -> list[str]:
     found = list[str]()
     for one in texts:
         names = one.special if isinstance(one, LinkedDFA) else [one]
         for text in names or [one]:
             if not isinstance(text, str) or not text:
                 raise ArgumentError(f"{short(one)} is no text of {what}: give texts, or `special`")
-            found.append(re.escape(text))
+            found.append(text)
     if not found:
         raise ArgumentError(f"{what} has no text: give at least one")
-    return "|".join(found)
+    return found

@@ -22,7 +22,7 @@ from bpe_automata._automata.assembly import alphabet
 from bpe_automata._automata.compile import compile_regex
 from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._automata.linked import LinkedDFA
-from bpe_automata._automata.parts import FAR, check_length
+from bpe_automata._automata.parts import BYTE, FAR, ODD, check_length, length_of
 from bpe_automata._automata.rounds import NO_END, Edge, Node, Repeat, beginning, length
 from bpe_automata._automata.sources import from_strings
 from bpe_automata._budget import Budget, spending
@@ -99,16 +99,21 @@ def special(text: str) -> LinkedDFA:
         raise ArgumentError(
             f"the special token is {short(text)}: give its text, such as '</think>'"
         )
-    return naming(from_strings([text]), (text,), _DEFAULT, special, (text,))
+    return naming(from_strings([text]), (text.encode(),), (text,), _DEFAULT, special, (text,))
 
 
 def naming(
-    dfa: ByteDFA, names: Iterable[str], budget: Budget, make: Any, given: tuple[Any, ...]
+    dfa: ByteDFA,
+    tags: Iterable[bytes],
+    names: Iterable[str],
+    budget: Budget,
+    make: Any,
+    given: tuple[Any, ...],
 ) -> LinkedDFA:
-    """A language without the empty text, some of whose texts spell special tokens. make, given:
-    what makes it anew."""
-    part = _Part(dfa, False, dfa.byte_class, special=frozenset(names))
-    root = _node([(dfa, _node([], True, 0))], False, 0)
+    """A language without the empty text, whose texts end with tags; names: those that are special
+    tokens. make, given: what makes it anew."""
+    part = _tagged(dfa, tags, names)
+    root = _node([(part.texts, _node([], True, -2))], False, -2)
     return _linked(root, [part], budget, make, given)
 
 
@@ -123,6 +128,7 @@ class _Part(NamedTuple):
     rank: int = 0
     lock: Lock | None = None
     special: frozenset[str] = frozenset()
+    tags: frozenset[bytes] = frozenset()
 
 
 def _parts(languages: Sequence[Any], budget: Budget, what: str) -> list[_Part]:
@@ -148,6 +154,9 @@ def _part(made: ByteDFA | LinkedDFA, at: int, budget: Budget) -> _Part:
         raise EmptyLanguageError(f"language {at} of those that are joined has no text")
     may_be_empty = bool(made.accepting[made.start])
     if isinstance(made, ByteDFA):
+        tag = _only_text(made)
+        if tag is not None and length_of(tag) % BYTE:
+            return _tagged(made, (tag,))
         texts = difference(made, compile_regex(""), budget) if may_be_empty else made
         return _Part(None if texts.is_empty else texts, may_be_empty, made.byte_class)
     if made.rule is None:
@@ -155,7 +164,23 @@ def _part(made: ByteDFA | LinkedDFA, at: int, budget: Budget) -> _Part:
         raise UnsupportedFeatureError("joining this linked automaton", why)
     rule: Any = made.rule
     given = rule if rule.body.reads else None, may_be_empty, made.byte_class, rule.body.rank
-    return _Part(*given, made.lock, made.special)
+    return _Part(*given, made.lock, made.special, made.tags)
+
+
+def _tagged(dfa: ByteDFA, tags: Iterable[bytes], names: Iterable[str] = ()) -> _Part:
+    """A language that leads to its end by the rest of a tag, wherever it is."""
+    body = _node([(dfa, _node([], True, 0))], False, 0, is_tag=True)
+    sets = frozenset(names), frozenset(tags)
+    return _Part(Repeat(body, 1, 1), False, dfa.byte_class, 0, None, *sets)
+
+
+def _only_text(dfa: ByteDFA) -> bytes | None:
+    """The text of a language that has one."""
+    text = dfa.shortest()
+    if text is None or dfa.n_states != len(text) + 2:
+        return None
+    letters = (dfa.trans[:, dfa.byte_class] > 0).sum()
+    return text if letters == len(text) else None
 
 
 def _rank(parts: list[_Part]) -> int:
@@ -163,12 +188,13 @@ def _rank(parts: list[_Part]) -> int:
     return min(0, *(part.rank for part in parts)) - 2
 
 
-def _node(edges: list[Edge], ends: bool, rank: int) -> Node:
-    lengths = [length(what) + to.far for what, to in edges]
+def _node(edges: list[Edge], ends: bool, rank: int, is_tag: bool = False) -> Node:
+    more = 1 if is_tag else ODD
+    lengths = [to.far + length(what, more) for what, to in edges]
     far = 0 if ends else min(lengths, default=FAR)
     if far < FAR:
         check_length(far, "the languages that are joined")
-    return Node(lambda: edges, ends, far, rank)
+    return Node(lambda: edges, ends, far, rank, is_tag=is_tag)
 
 
 def _linked(
@@ -188,6 +214,7 @@ def _linked(
         origin=(_made_again, (make, origins)),
         rule=rule,
         special=frozenset().union(*(part.special for part in parts)),
+        tags=frozenset().union(*(part.tags for part in parts)),
     )
 
 

@@ -93,7 +93,9 @@ class Product(Reader):
         made = untouched((n, np.uint8), (shape, np.uint64), (n, np.bool_), (n, np.uint8))
         known, self._looks, never, unknown = made
         if good is None:
-            good = dfa.plain.view(np.uint8) if isinstance(dfa, LinkedDFA) else unknown
+            good = unknown
+            if isinstance(dfa, LinkedDFA):
+                good = (dfa.tagged if tables.reads_tags(dfa.tags) else dfa.plain).view(np.uint8)
         accepting = dfa.accepting if ends else never
         super().__init__(tables, dfa)
         states = accepting, good, known, self._looks, dfa.far

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -182,6 +183,27 @@ class TokenizerTables(Tables):
     @cached
     def groups(self) -> Groups:
         return stored.cached(Groups, self.canonical.tokenizer, lambda: grouped(self))
+
+    def reads_tags(self, tags: Iterable[bytes]) -> bool:
+        """Does every rest of each of some texts lead from all harmless states to harmless ones?"""
+        utf8, after, told = self.text
+        quiet = told[:, HARMLESS].astype(np.bool_)
+        for tag in tags:
+            row, ends = 0, list[np.ndarray]()  # of each rest that began so far, where it leads
+            for byte in tag:
+                if row == 0:
+                    ends.append(np.flatnonzero(quiet))
+                row = int(utf8[row, byte])
+                if row == -1:
+                    return False
+                if row < -1:
+                    ends = [after[states, -2 - row] for states in ends]
+                    if any((states < 0).any() for states in ends):
+                        return False
+                    row = 0
+            if row != 0 or not all(quiet[states].all() for states in ends):
+                return False
+        return True
 
     def sliceable(self) -> np.ndarray:
         """bool [n_ids]: the tokens behind which the text automaton is in a harmless state."""

@@ -10,9 +10,9 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from bpe_automata._kernels.watch cimport poll
 
-BYTE = 1 << 32
+BYTE, ODD = 1 << 32, 1 << 11
 FAR = BYTE << 29
-cdef int64_t byte = BYTE, far_away = FAR
+cdef int64_t byte = BYTE, odd_byte = ODD, far_away = FAR
 
 
 def edges_of(
@@ -47,12 +47,12 @@ def edges_of(
 
 def shorten(
     int64_t[::1] far, const int32_t[::1] tail, const int32_t[::1] start,
-    const int32_t[::1] head, const uint8_t[::1] odd,
+    const int32_t[::1] head, const uint8_t[::1] odd, int64_t more
 ):
     """Write into `far` [n] the least of what it says of a state and of ways to others.
 
     tail [k]: the states with edges; start [k]: the first edge of each; head: where edges lead;
-    odd: bool, is one longer by 1 than `BYTE`? In turns against the numbers and with them: a
+    odd: bool, is one longer by `more` than `BYTE`? In turns against the numbers and with them: a
     shortest way of n edges takes n turns at most."""
     cdef int64_t n = tail.shape[0], m = head.shape[0], left = 0, nearer, turn, i, k, edge
     cdef bint changed = True
@@ -64,7 +64,7 @@ def shorten(
                     poll(&left)
                     k = i if turn else n - 1 - i
                     for edge in range(start[k], start[k + 1] if k + 1 < n else m):
-                        nearer = far[head[edge]] + byte + odd[edge]
+                        nearer = far[head[edge]] + byte + more * odd[edge]
                         if nearer < far[tail[k]]:
                             far[tail[k]], changed = nearer, True
 
@@ -102,17 +102,18 @@ def leave_block(
 
 def write_block(
     int64_t base, const int32_t[:, ::1] cells, int64_t step, const int64_t[::1] lengths,
-    int64_t rest, int32_t[::1] far, uint8_t[::1] plain, int32_t[:, ::1] trans,
+    int64_t rest, int32_t[::1] far, uint8_t[::1] plain, uint8_t[::1] tagged, int32_t[:, ::1] trans,
 ):
     """Write down the states of a block (see `parts.Block`) from `base` on. step: the number of
     their first step away; lengths: of the shortest text to the end of the part, and `rest` what is
-    behind that, each at most FAR; far, plain, trans: of the automaton."""
+    behind that, each at most FAR; far, plain, tagged, trans: of the automaton."""
     cdef int64_t k, c, length
     cdef int32_t cell
     with nogil:
         for k in range(cells.shape[0]):
             length = min(lengths[k] + rest, far_away)
             far[base + k], plain[base + k] = <int32_t>(length // byte), length % byte == 0
+            tagged[base + k] = length % byte < odd_byte
             for c in range(cells.shape[1]):
                 cell = cells[k, c]
                 if cell != 0:

@@ -24,6 +24,7 @@ from bpe_automata import (
     text_until,
     text_without,
 )
+from bpe_automata._automata.parts import PLAIN
 from bpe_automata.errors import (
     ArgumentError,
     EmptyLanguageError,
@@ -31,7 +32,7 @@ from bpe_automata.errors import (
     UnsupportedFeatureError,
 )
 from bpe_automata.schemas import json_schema
-from bpe_automata.testing import bpe_tokenizers, small_tokenizer
+from bpe_automata.testing import added_token, bpe_tokenizers, small_tokenizer
 
 BUDGET = Budget(max_states=2_000)  # as there are many at once, and each has room of its own
 grammar = partial(compile_grammar, budget=BUDGET)
@@ -99,6 +100,39 @@ def test_their_masks_are_those_of_regexes(tokenizer, tree, seed, method) -> None
         same_masks(tokenizer, method, joined, compile_regex(regex), seed=seed)
     except (PromptError, EmptyLanguageError, UnsupportedFeatureError):
         assume(False)  # the tokenizer lacks some byte
+
+
+AT_BRACKETS = {"type": "Split", "pattern": {"String": "<"}, "behavior": "Isolated", "invert": False}
+ADDED = ("<a>", "<a", "b<", "<b>", ">", "<<")
+TAGS = ("<a>", "<", "<b>", "a<b", "<<", "<ab>", "b<")
+AROUND = ("[ab]*", "a*", "(<a)*", "[ab>]{0,2}", "[<b]?")
+
+
+@examples(150)
+@given(
+    st.dictionaries(st.sampled_from(ADDED), st.booleans(), max_size=3),
+    st.sampled_from((None, AT_BRACKETS)),
+    st.lists(st.tuples(st.sampled_from(AROUND), st.sampled_from(TAGS)), min_size=1, max_size=2),
+    st.integers(0, 99),
+)
+def test_tags_that_added_tokens_begin_alike(added, split, parts, seed) -> None:
+    """A tag lets states be known to lead to an end without a search; only where the tokenizer reads
+    it, whatever comes before, as it reads plain texts."""
+    entries = [added_token(text, special=is_special) for text, is_special in added.items()]
+    merges = [("a", "b"), ("<", "a"), ("a", ">"), ("<a", ">")]
+    vocabulary = [*PLAIN.decode(), "<", "ab", "<a", "a>", "<a>"]
+    tokenizer = small_tokenizer(vocabulary, merges, split, entries)
+    joined = join(*(one for around, tag in parts for one in (around, [tag])), "b?", budget=BUDGET)
+    regex = "".join(f"({around}){tag}" for around, tag in parts) + "b?"
+    assert joined.tags == {tag.encode() for _, tag in parts}
+    try:
+        expected = constrain(tokenizer, compile_regex(regex)).matcher()
+    except EmptyLanguageError:
+        with pytest.raises(EmptyLanguageError):
+            constrain(tokenizer, joined).matcher()
+        return
+    assert expected.allowed_ids().size
+    same_masks(tokenizer, "canonical", joined, compile_regex(regex), seed=seed)
 
 
 def test_schemas_go_on_without_end_inside_of_a_join() -> None:
