@@ -68,6 +68,8 @@ class LinkedDFA(ByteLanguage):
     byte_class: np.ndarray
     accepting: np.ndarray
     far: np.ndarray
+    depth = 0  # of joins in one another
+    perhaps_special: frozenset[str] = frozenset()  # as `special`, if a tokenizer has them
 
     def __init__(
         self,
@@ -257,6 +259,7 @@ class LinkedDFA(ByteLanguage):
         """Another one over the same nets."""
         found = LinkedDFA(begin, byte_class, self.budget, readable, lock=self.lock, origin=origin)
         found.special, found.tags = self.special, self.tags
+        found.perhaps_special = self.perhaps_special
         return found
 
     def anew(self) -> LinkedDFA:

@@ -12,7 +12,7 @@ from bpe_automata._automata.algebra import all_texts, difference
 from bpe_automata._automata.compile import compile_regex
 from bpe_automata._automata.linked import LinkedDFA
 from bpe_automata._budget import Budget, spending
-from bpe_automata._composition.joining import join, naming
+from bpe_automata._composition.joining import is_unicode, join, naming, perhaps_special, special
 from bpe_automata.errors import ArgumentError
 
 _DEFAULT = Budget()
@@ -30,9 +30,19 @@ def text_until(*triggers: Any, budget: Budget = _DEFAULT) -> LinkedDFA:
         any_of = _any_of(triggers, "text_until")
         holds = compile_regex(f"(?s:.*)({any_of})", budget)
         free = difference(holds, compile_regex(f"(?s:.*)({any_of})(?s:.+)", budget), budget)
-        names = [name for one in triggers if isinstance(one, LinkedDFA) for name in one.special]
+        made = [one for one in triggers if isinstance(one, LinkedDFA)]
+        names = [name for one in made for name in one.special]
+        perhaps = [name for one in made for name in one.perhaps_special]
         tags = [text.encode() for text in _texts(triggers, "text_until")]
-        return naming(free, tags, names, budget, partial(text_until, budget=budget), triggers)
+        again = partial(_until, tags, names, perhaps, budget)
+        return naming(free, tags, names, again, perhaps, budget)
+
+
+def _until(tags: list[bytes], names: list[str], perhaps: list[str], budget: Budget) -> LinkedDFA:
+    """What `text_until` makes, made anew."""
+    texts = [tag.decode() for tag in tags]
+    marks = {**dict.fromkeys(names, special), **dict.fromkeys(perhaps, perhaps_special)}
+    return text_until(*(marks[t](t) if t in marks else t for t in texts), budget=budget)
 
 
 def text_without(*texts: Any, budget: Budget = _DEFAULT) -> LinkedDFA:
@@ -54,11 +64,13 @@ def _any_of(texts: Sequence[Any], what: str) -> str:
 def _texts(texts: Sequence[Any], what: str) -> list[str]:
     found = list[str]()
     for one in texts:
-        names = one.special if isinstance(one, LinkedDFA) else [one]
-        for text in names or [one]:
-            if not isinstance(text, str) or not text:
-                raise ArgumentError(f"{short(one)} is no text of {what}: give texts, or `special`")
-            found.append(text)
+        text = one
+        if isinstance(one, LinkedDFA) and one.depth == 1:
+            (text,) = one.special | one.perhaps_special or {""}
+            text = text if one.tags == {text.encode()} else ""
+        if not isinstance(text, str) or not text or not is_unicode(text):
+            raise ArgumentError(f"{short(one)} is no text of {what}: give texts, or `special`")
+        found.append(text)
     if not found:
         raise ArgumentError(f"{what} has no text: give at least one")
     return found

@@ -28,9 +28,15 @@ from bpe_automata._automata.sources import from_strings
 from bpe_automata._budget import Budget, spending
 from bpe_automata._composition.language import automaton_of
 from bpe_automata._sharing import Lock
-from bpe_automata.errors import ArgumentError, EmptyLanguageError, UnsupportedFeatureError
+from bpe_automata.errors import (
+    ArgumentError,
+    BudgetExceededError,
+    EmptyLanguageError,
+    UnsupportedFeatureError,
+)
 
 _DEFAULT = Budget()
+_DEEPEST = 50  # joins in one another
 
 
 def join(*languages: Any, budget: Budget = _DEFAULT) -> LinkedDFA:
@@ -38,8 +44,8 @@ def join(*languages: Any, budget: Budget = _DEFAULT) -> LinkedDFA:
 
     languages: what `constrain` takes, automata among them; at least one. budget: as of
     `link_regex`. Raises ArgumentError, EmptyLanguageError where one of them has no text,
-    UnsupportedFeatureError for a linked automaton that `begun_with` or `live_by` made, and the
-    errors of what makes them.
+    BudgetExceededError for more than 50 joins in one another, UnsupportedFeatureError for a linked
+    automaton that `begun_with` or `live_by` made, and the errors of what makes them.
 
         join("<answer>", {"type": "object"}, "</answer>")
     """
@@ -52,7 +58,7 @@ def join(*languages: Any, budget: Budget = _DEFAULT) -> LinkedDFA:
             if part.may_be_empty:
                 edges += then.edges
             then = _node(edges, part.may_be_empty and then.ends, rank)
-        return _linked(then, parts, budget, partial(join, budget=budget), languages)
+        return _linked(then, parts, budget, partial(join, budget=budget))
 
 
 def either(*languages: Any, budget: Budget = _DEFAULT) -> LinkedDFA:
@@ -63,7 +69,7 @@ def either(*languages: Any, budget: Budget = _DEFAULT) -> LinkedDFA:
         end = _node([], True, rank)
         edges = [(part.texts, end) for part in parts if part.texts]
         root = _node(edges, any(part.may_be_empty for part in parts), rank)
-        return _linked(root, parts, budget, partial(either, budget=budget), languages)
+        return _linked(root, parts, budget, partial(either, budget=budget))
 
 
 def repeat(
@@ -83,8 +89,8 @@ def repeat(
             body = _node([(part.texts, _node([], True, rank + 1))], False, rank + 1)
             edges.append((Repeat(body, 1 if part.may_be_empty else max(1, least), end_of), end))
         root = _node(edges, part.may_be_empty or least == 0, rank)
-        again = partial(repeat, budget=budget)
-        return _linked(root, parts, budget, again, (language, least, most))
+        again = partial(repeat, least=least, most=most, budget=budget)
+        return _linked(root, parts, budget, again)
 
 
 def special(text: str) -> LinkedDFA:
@@ -95,40 +101,53 @@ def special(text: str) -> LinkedDFA:
     language holds its text elsewhere, as in a string of JSON, that is the id, too, as it is to
     `encode`. `to_dfa` keeps the text alone: name it in `added_tokens` of `constrain` then. Raises
     ArgumentError for what is no text."""
-    if not isinstance(text, str) or not text:
+    if not isinstance(text, str) or not text or not is_unicode(text):
         raise ArgumentError(
             f"the special token is {short(text)}: give its text, such as '</think>'"
         )
-    return naming(from_strings([text]), (text.encode(),), (text,), _DEFAULT, special, (text,))
+    return naming(from_strings([text]), [text.encode()], [text], partial(special, text))
+
+
+def is_unicode(text: str) -> bool:
+    """Has a text UTF-8, that is no half of a surrogate pair?"""
+    return not any("\ud800" <= letter <= "\udfff" for letter in text)
+
+
+def perhaps_special(text: str) -> LinkedDFA:
+    """One text; where the tokenizer has a special token of it, that token."""
+    return naming(from_strings([text]), [text.encode()], [], partial(perhaps_special, text), [text])
 
 
 def naming(
     dfa: ByteDFA,
     tags: Iterable[bytes],
     names: Iterable[str],
-    budget: Budget,
     make: Any,
-    given: tuple[Any, ...],
+    perhaps: Iterable[str] = (),
+    budget: Budget = _DEFAULT,
 ) -> LinkedDFA:
     """A language without the empty text, whose texts end with tags; names: those that are special
-    tokens. make, given: what makes it anew."""
-    part = _tagged(dfa, tags, names)
+    tokens; perhaps: and those that are, if the tokenizer has them. make: makes it anew."""
+    part = _tagged(dfa, tags)._replace(special=frozenset(names), perhaps=frozenset(perhaps))
     root = _node([(part.texts, _node([], True, -2))], False, -2)
-    return _linked(root, [part], budget, make, given)
+    return _linked(root, [part], budget, make, is_whole=True)
 
 
 class _Part(NamedTuple):
     """A language of a join. texts: what reads those that are not empty, None if there are none;
-    rank: that of the node where it begins; lock: that of its nets, if it has some. (Automata
-    themselves are not kept, as each has room of its own.)"""
+    source: what makes it anew; rank: that of the node where it begins; lock: that of its nets, if
+    it has some; depth: of joins. (Linked automata are not kept, as each has room of its own.)"""
 
     texts: Any
     may_be_empty: bool
     byte_class: np.ndarray
+    source: Any
     rank: int = 0
     lock: Lock | None = None
     special: frozenset[str] = frozenset()
     tags: frozenset[bytes] = frozenset()
+    perhaps: frozenset[str] = frozenset()
+    depth: int = 0
 
 
 def _parts(languages: Sequence[Any], budget: Budget, what: str) -> list[_Part]:
@@ -158,20 +177,21 @@ def _part(made: ByteDFA | LinkedDFA, at: int, budget: Budget) -> _Part:
         if tag is not None and length_of(tag) % BYTE:
             return _tagged(made, (tag,))
         texts = difference(made, compile_regex(""), budget) if may_be_empty else made
-        return _Part(None if texts.is_empty else texts, may_be_empty, made.byte_class)
+        return _Part(None if texts.is_empty else texts, may_be_empty, made.byte_class, made)
     if made.rule is None:
         why = "it does not tell what it was made of: give the language itself"
         raise UnsupportedFeatureError("joining this linked automaton", why)
     rule: Any = made.rule
-    given = rule if rule.body.reads else None, may_be_empty, made.byte_class, rule.body.rank
-    return _Part(*given, made.lock, made.special, made.tags)
+    read, origin = rule if rule.body.reads else None, _Origin(made.__reduce__())
+    given = read, may_be_empty, made.byte_class, origin, rule.body.rank
+    depth = made.depth
+    return _Part(*given, made.lock, made.special, made.tags, made.perhaps_special, depth)
 
 
-def _tagged(dfa: ByteDFA, tags: Iterable[bytes], names: Iterable[str] = ()) -> _Part:
+def _tagged(dfa: ByteDFA, tags: Iterable[bytes]) -> _Part:
     """A language that leads to its end by the rest of a tag, wherever it is."""
     body = _node([(dfa, _node([], True, 0))], False, 0, is_tag=True)
-    sets = frozenset(names), frozenset(tags)
-    return _Part(Repeat(body, 1, 1), False, dfa.byte_class, 0, None, *sets)
+    return _Part(Repeat(body, 1, 1), False, dfa.byte_class, dfa, tags=frozenset(tags))
 
 
 def _only_text(dfa: ByteDFA) -> bytes | None:
@@ -198,35 +218,50 @@ def _node(edges: list[Edge], ends: bool, rank: int, is_tag: bool = False) -> Nod
 
 
 def _linked(
-    root: Node, parts: list[_Part], budget: Budget, make: Any, given: tuple[Any, ...]
+    root: Node, parts: list[_Part], budget: Budget, make: Any, is_whole: bool = False
 ) -> LinkedDFA:
+    """make: makes it anew out of its parts, or if it is_whole without them."""
+    depth = 1 + max(part.depth for part in parts)
+    if depth > _DEEPEST:
+        raise BudgetExceededError("joins in one another", _DEEPEST, "give more languages to one")
     rule = Repeat(_node(list(root.edges), False, root.rank), 1, 1)
     classes = alphabet([part.byte_class for part in parts], b" ")[0].astype(np.uint8)
     locks = [part.lock for part in parts if part.lock]
-    origins = tuple(
-        _Origin(*one.__reduce__()) if isinstance(one, LinkedDFA) else one for one in given
-    )
-    return LinkedDFA(
+    sources = () if is_whole else tuple(part.source for part in parts)
+    made = LinkedDFA(
         beginning(rule, root.ends),
         classes,
         budget,
         lock=max(locks, key=attrgetter("is_global"), default=None),
-        origin=(_made_again, (make, origins)),
+        origin=(_made_again, (make, sources)),
         rule=rule,
         special=frozenset().union(*(part.special for part in parts)),
         tags=frozenset().union(*(part.tags for part in parts)),
     )
+    made.perhaps_special = frozenset().union(*(part.perhaps for part in parts))
+    made.depth = depth
+    return made
 
 
 class _Origin(NamedTuple):
-    """What makes a linked automaton, in place of itself."""
+    """What makes a linked automaton, in place of itself: a function and its arguments."""
 
-    make: Any
-    given: tuple[Any, ...]
+    of: tuple[Any, tuple[Any, ...]]
 
 
-def _made_again(make: Any, given: tuple[Any, ...]) -> LinkedDFA:
-    found: LinkedDFA = make(
-        *(_made_again(*one) if isinstance(one, _Origin) else one for one in given)
-    )
-    return found
+def _made_again(make: Any, sources: tuple[Any, ...]) -> LinkedDFA:
+    """Parts that come several times are made once."""
+    known: dict[int, LinkedDFA] = {}
+
+    def made(make: Any, sources: tuple[Any, ...]) -> LinkedDFA:
+        return make(*map(part, sources))
+
+    def part(source: Any) -> Any:
+        if not isinstance(source, _Origin):
+            return source
+        if id(source.of) not in known:
+            make, given = source.of
+            known[id(source.of)] = made(*given) if make is _made_again else make(*given)
+        return known[id(source.of)]
+
+    return made(make, sources)

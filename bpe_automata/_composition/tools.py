@@ -7,15 +7,18 @@ arguments. The arguments are JSON by the schema of the function.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from bpe_automata._arguments import short
+from bpe_automata._automata.algebra import complement
+from bpe_automata._automata.compile import compile_regex
 from bpe_automata._automata.linked import LinkedDFA
 from bpe_automata._budget import Budget
 from bpe_automata._composition.free import text_until, text_without
-from bpe_automata._composition.joining import either, join, repeat, special
+from bpe_automata._composition.joining import either, join, perhaps_special, repeat, special
 from bpe_automata.errors import ArgumentError
 
 _DEFAULT = Budget()
@@ -25,7 +28,8 @@ _MARKED = "\0"  # before the text of a special token
 @dataclass(frozen=True)
 class ToolFormat:
     """How calls are written: begin, calls with `separator` between two of them, end; each call is
-    before, the name, between, the arguments, after. Texts behind a NUL are special tokens.
+    before, the name, between, the arguments, after. Texts behind a NUL are special tokens; others
+    are, where a tokenizer has a special token of all of the text.
 
     has_trigger: does what comes first tell calls from other text? Otherwise an answer that begins
     with it is a call.
@@ -45,7 +49,7 @@ TOOL_FORMATS = {
         ('{"name": "',), ('", "arguments": ',), ("}",), (", ",), ("[",), ("]",), has_trigger=False
     ),
     "hermes": ToolFormat(
-        ("<tool_call>", '\n{"name": "'), ('", "arguments": ',), ("}\n</tool_call>",), ("\n",)
+        ("<tool_call>", '\n{"name": "'), ('", "arguments": ',), ("}\n", "</tool_call>"), ("\n",)
     ),
     "llama-3": ToolFormat(
         ('{"name": "',), ('", "parameters": ',), ("}",), ("; ",), has_trigger=False
@@ -86,6 +90,8 @@ def tools(
     made = _format(format)
     named = dict[str, Any]()
     for name, source in map(_named, functions):
+        if name in ("auto", "required"):
+            raise ArgumentError(f"a function is called {name!r}, which is a choice: rename it")
         if name in named:
             raise ArgumentError(f"two functions are called {short(name)}: give each name once")
         named[name] = source
@@ -105,18 +111,22 @@ def tools(
         return join(first, *others, call, *several, *end, budget=budget)
     if not made.has_trigger:
         calls = join(first, *others, call, *several, *end, budget=budget)
-        letter = (*made.begin, *made.before)[0][0]
-        return either(calls, rf"([^\{letter}](?s:.*))?", budget=budget)
-    trigger = first if isinstance(first, LinkedDFA) else first[0]
+        (begin,) = first.special | first.perhaps_special
+        others_begin = compile_regex(f"{re.escape(begin)}(?s:.*)", budget)
+        return either(calls, complement(others_begin, budget), budget=budget)
     several = several if made.begin else []  # others begin with a trigger of their own
-    block = join(text_until(trigger), *others, call, *several, *end, budget=budget)
-    return join(repeat(block, 0, None if parallel else 1), text_without(trigger), budget=budget)
+    block = join(text_until(first, budget=budget), *others, call, *several, *end, budget=budget)
+    return join(
+        repeat(block, 0, None if parallel else 1), text_without(first, budget=budget), budget=budget
+    )
 
 
 def _format(given: str | ToolFormat) -> ToolFormat:
     if isinstance(given, ToolFormat):
+        if not any(text.removeprefix(_MARKED) for text in (*given.begin, *given.before)):
+            raise ArgumentError("the ToolFormat has no text before a call: give begin or before")
         return given
-    if given not in TOOL_FORMATS:
+    if not isinstance(given, str) or given not in TOOL_FORMATS:
         known = ", ".join(map(repr, TOOL_FORMATS))
         raise ArgumentError(f"format is {short(given)}: give one of {known}, or a ToolFormat")
     return TOOL_FORMATS[given]
@@ -124,7 +134,11 @@ def _format(given: str | ToolFormat) -> ToolFormat:
 
 def _texts(pieces: Iterable[str]) -> list[Any]:
     """The languages of some texts of a format."""
-    return [special(text[1:]) if text[:1] == _MARKED else [text] for text in pieces]
+    return [
+        special(text[1:]) if text[0] == _MARKED else perhaps_special(text)
+        for text in pieces
+        if text.removeprefix(_MARKED)
+    ]
 
 
 def _call(

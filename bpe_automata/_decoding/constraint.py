@@ -207,7 +207,7 @@ def constrain(
 def check_added(added_tokens: object) -> None:
     """Raises ArgumentError for what tells no added tokens."""
     are_texts = isinstance(added_tokens, tuple) and all(isinstance(t, str) for t in added_tokens)
-    if not are_texts and added_tokens not in ("plain", True, False):
+    if not are_texts and added_tokens != "plain" and not isinstance(added_tokens, bool):
         why = f"added_tokens is {short(added_tokens)}"
         raise ArgumentError(f"{why}: give 'plain', True, False or a tuple of texts")
 
@@ -221,15 +221,17 @@ def _with_special(
 ) -> AddedTokens:
     """The added tokens that may be read, those of the language (see `special`) among them. Raises
     ArgumentError, UnsupportedFeatureError."""
-    names = tuple(sorted(dfa.special)) if isinstance(dfa, LinkedDFA) else ()
+    if not isinstance(dfa, LinkedDFA):
+        return added_tokens
+    ids = {token.content: token.id for token in tokenizer.description.added if token.special}
+    names = tuple(sorted(dfa.special | (dfa.perhaps_special & ids.keys())))
     if not names:
         return added_tokens
     if method == "lift":
-        why = "other ids spell the text of the token, too: use method='canonical'"
-        raise UnsupportedFeatureError("`special` under method 'lift'", why)
+        why = f"other ids spell {names[0]!r}, too: use method='canonical'"
+        raise UnsupportedFeatureError("a language with special tokens under method 'lift'", why)
     if added_tokens is False:
         raise ArgumentError(f"added_tokens=False leaves out {names}, which the language names")
-    ids = {token.content: token.id for token in tokenizer.description.added}
     ending = [name for name in names if ids.get(name) in eos]
     if ending:
         why = f"{ending[0]!r} is an end-of-sequence id, and the language names it"

@@ -2,7 +2,8 @@
 
 Its symbols are literals, classes of characters and rules, so a terminal is one of the first two, or
 a repeat of one. Other repeats and groups become rules of their own. Texts are read character by
-character: nothing is ignored between symbols.
+character: nothing is ignored between symbols. Unlike llama.cpp, a rule that is defined twice and a
+count above 2,000 are refused.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ _SPACE = re.compile(r"(?:[ \t]|#[^\r\n]*)*")
 _LINES = re.compile(r"(?:[ \t\r\n]|#[^\r\n]*)*")
 _NAME = re.compile(r"[A-Za-z0-9_-]+")
 _CHARACTER = re.compile(
-    r"\\x([0-9A-Fa-f]{2})|\\u([0-9A-Fa-f]{4})|\\U([0-9A-Fa-f]{8})|\\([nrt\\\"\[\]])|([^\\\r\n])"
+    r"\\x([0-9A-Fa-f]{2})|\\u([0-9A-Fa-f]{4})|\\U([0-9A-Fa-f]{8})|\\([nrt\\\"\[\]])|([^\\])"
 )
-_COUNTS = re.compile(r"([*+?])|\{[ \t]*(\d{1,9})[ \t]*(,?)[ \t]*(\d{0,9})[ \t]*\}")
+_COUNTS = re.compile(r"([*+?])|\{\s*([0-9]{1,9})\s*(,?)\s*([0-9]{0,9})\s*\}")
 _MARKED = {"n": "\n", "r": "\r", "t": "\t"}
-_MOST_CHARACTERS, _DEEPEST, _MOST_COUNT = 200_000, 100, 2_000
+_MOST_CHARACTERS, _DEEPEST, _MOST_COUNT, _MOST_SYMBOLS = 200_000, 100, 2_000, 20_000
 _Sequence = tuple[str, ...]
 
 
@@ -96,8 +97,13 @@ class _Reader:
             one = self._symbol()
             if one is None:
                 return found
-            counts = self._match(_COUNTS)
-            found += one if counts is None else self._repeated(one, counts)
+            self._skip(space)
+            while counts := self._match(_COUNTS):
+                one = self._repeated(one, counts)
+                self._skip(space)
+            found += one
+            if len(found) > _MOST_SYMBOLS:
+                raise BudgetExceededError("symbols of a rule", _MOST_SYMBOLS, "use smaller counts")
 
     def _symbol(self) -> _Sequence | None:
         """A literal, a class, a rule or a group; None where there is none."""
@@ -148,6 +154,8 @@ class _Reader:
             pattern = f"(?:{self.terminals[one[0]][0]}){{{max(1, low)},{high or ''}}}"
             some = (self._terminal(pattern),)
             return some if low else (self._rule([(), some]),)
+        if len(one) * max(low, high or 0) > _MOST_SYMBOLS:
+            raise BudgetExceededError("symbols of a rule", _MOST_SYMBOLS, "use smaller counts")
         if high is None:
             again = self._rule([()])
             self.rules[again].append((again, *one))
@@ -178,19 +186,21 @@ class _Reader:
                     raise self.wrong(f"the range from {low!r} to {high!r} is empty", begin)
             found.append(f"{re.escape(low)}-{re.escape(high)}")
         if not found:
-            return "(?s:.)" if sign else "(?!)"
+            if sign:
+                return "(?s:.)"
+            raise self.wrong("this class has no characters", begin)
         return f"[{sign}{''.join(found)}]"
 
     def _character(self, begin: int) -> str:
         at, found = self._at, self._match(_CHARACTER)
         if found is None:
             if at >= len(self._text) or self._text[at] != "\\":
-                raise self.wrong("this has no end on its line", begin)
+                raise self.wrong("this has no end", begin)
             raise self.wrong(f"{self._text[at : at + 2]!r} is no escape", at)
         *numbers, marked, plain = found.groups()
         number = next((int(one, 16) for one in numbers if one), None)
         if number is None:
-            return plain or _MARKED.get(marked, marked)
+            number = ord(plain or _MARKED.get(marked, marked))
         if number > 0x10FFFF or 0xD800 <= number < 0xE000:
             raise UnsupportedGrammarError(found[0], "it is no character")
         return chr(number)

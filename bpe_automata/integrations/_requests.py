@@ -165,7 +165,10 @@ WANTED: dict[str, tuple[Callable[[Any], bool], str]] = {
         lambda given: isinstance(given, bool) or given == "if possible",
         "True, False or 'if possible'",
     ),
-    "added_tokens": (lambda given: given in ("plain", True, False), "'plain', True or False"),
+    "added_tokens": (
+        lambda given: given == "plain" or isinstance(given, bool),
+        "'plain', True or False",
+    ),
     "after": (
         lambda given: given is None or (isinstance(given, str) and given != ""),
         "a text, such as '</think>'",

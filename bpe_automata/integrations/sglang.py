@@ -163,7 +163,7 @@ class RegexBackend(_host.BaseGrammarBackend):  # type: ignore[misc]
     tokenizer: the server's, or anything that `Tokenizer.load` reads. vocab_size: how many logits
     the model gives. eos_token_ids: by default the tokenizer's. method, prefix, added_tokens, after,
     and as style the options of `json_schema` (order, whitespace, ...): as in `Options`, for all
-    requests; with `after`, those that think first among them.
+    requests. With `after` each of them thinks first, whether it says so or not.
     Raises ArgumentError and what `Tokenizer.load` raises.
     """
 

@@ -27,6 +27,7 @@ from bpe_automata import (
 from bpe_automata._automata.parts import PLAIN
 from bpe_automata.errors import (
     ArgumentError,
+    BudgetExceededError,
     EmptyLanguageError,
     PromptError,
     UnsupportedFeatureError,
@@ -151,6 +152,28 @@ def test_in_another_process_a_join_is_made_anew() -> None:
         assert read.accepts(text) == joined.accepts(text) == (text != b"abbcx" and len(text) < 16)
 
 
+def test_what_was_given_may_change_afterwards() -> None:
+    texts, schema = ["x"], {"type": "array", "items": {"const": 1}}
+    joined = join(texts, schema)
+    texts[:], schema["items"] = ["q"], {"const": 2}
+    for one in (joined, joined.anew(), pickle.loads(pickle.dumps(joined))):
+        assert (one.accepts(b"x[1]"), one.accepts(b"q[2]")) == (True, False)
+
+
+def test_parts_that_come_again_are_made_anew_once() -> None:
+    """Twenty joins, not a million."""
+    doubled = join("b", budget=BUDGET)
+    for _ in range(20):
+        doubled = either(doubled, doubled, budget=BUDGET)
+    assert pickle.loads(pickle.dumps(doubled)).accepts(b"b")
+    deep = join("b", budget=BUDGET)
+    for _ in range(49):
+        deep = repeat(deep, 1, 2, budget=BUDGET)
+    assert deep.accepts(b"bbb")
+    with pytest.raises(BudgetExceededError, match="50 joins in one another"):
+        repeat(deep, budget=BUDGET)
+
+
 # ---------------------------------------------------------------- special tokens
 
 THINK, END = "<think>", "<end>"
@@ -207,6 +230,10 @@ def test_other_special_tokens_stay_out() -> None:
         (ArgumentError, "give a regex", partial(join, "a", 3)),
         (ArgumentError, "give its text", partial(special, 3)),
         (ArgumentError, "give its text", partial(special, "")),
+        (ArgumentError, "give its text", partial(special, "\ud800")),
+        (ArgumentError, "is no text of", partial(text_until, "\ud800")),
+        (ArgumentError, "is no text of", lambda: text_until(join("a", special(THINK)))),
+        (ArgumentError, "added_tokens is 1", lambda: constrain(SPECIAL, "a", added_tokens=1)),
         (EmptyLanguageError, "language 1", partial(join, "a", [])),
         (UnsupportedFeatureError, "joining", lambda: join(link_regex("a").begun_with(b"a"))),
         (UnsupportedFeatureError, "lift", lambda: constrain(SPECIAL, special(THINK), "lift")),

@@ -11,6 +11,7 @@ from support import named
 from bpe_automata import TOOL_FORMATS, ToolFormat, constrain, tools
 from bpe_automata.errors import ArgumentError
 from bpe_automata.schemas import json_schema
+from bpe_automata.testing import added_token, byte_level, byte_spelling, small_tokenizer
 
 WEATHER = {
     "type": "object",
@@ -130,7 +131,7 @@ CALLS = {
 @pytest.mark.parametrize("name", TOOL_FORMATS)
 def test_free_text_may_hold_calls(name) -> None:
     automaton, call = tools(FUNCTIONS, name), CALLS[name].encode()
-    begin = re.match(rb"<\w+>|\[\w+\]|.", call)[0]
+    begin = (*TOOL_FORMATS[name].begin, *TOOL_FORMATS[name].before)[0].lstrip("\0").encode()
     assert all(map(automaton.accepts, (b"", b"Hello, \xc3\xa9!", call)))
     assert not automaton.accepts(call[:-1])
     assert not automaton.accepts(begin)
@@ -155,6 +156,22 @@ def test_a_format_of_ones_own() -> None:
     automaton = tools(FUNCTIONS, own, "required", whitespace="compact")
     assert automaton.accepts(b'call stop {}.\ncall close {"door":"a","gently":true}.')
     assert tools(FUNCTIONS, own, parallel=False).accepts(b"I will call stop {}. Really.")
+    alone = tools(FUNCTIONS, ToolFormat(("data ",), (" ",), (), has_trigger=False))
+    assert [alone.accepts(text) for text in (b"dog", b"1", b"", b"data ", b"data stop {}")] == [
+        *(True, True, True, False, True),
+    ]
+
+
+@pytest.mark.parametrize("is_special", [False, True])
+def test_a_tag_is_its_token_where_the_tokenizer_has_one(is_special) -> None:
+    tag = added_token("<tool_call>", special=is_special)
+    letters = [byte_spelling(bytes([byte])) for byte in range(256)]
+    tokenizer = small_tokenizer(letters, (), byte_level(), [tag])
+    matcher = constrain(tokenizer, tools(FUNCTIONS, "hermes"), eos_ids=()).matcher()
+    for token in tokenizer.encode("I do. " + CALLS["hermes"] + " Done."):
+        matcher.advance(token)
+    assert matcher.is_accepting
+    assert tokenizer.encode("<tool_call>")[0] == 256
 
 
 @pytest.mark.parametrize("name", ["json", "hermes", "llama-3"])
@@ -176,6 +193,9 @@ def test_a_call_is_read_along_its_own_ids(name) -> None:
         ("has no name", [3], {}),
         ('has no "name"', [{"parameters": {}}], {}),
         ("two functions", [close, close], {}),
+        ("which is a choice", [{"name": "auto"}], {}),
+        ("no text before a call", FUNCTIONS, {"format": ToolFormat((), (), ())}),
+        (r"format is \[\]", FUNCTIONS, {"format": []}),
         ("format is 'xml'", FUNCTIONS, {"format": "xml"}),
         ("choice is 'open'", FUNCTIONS, {"choice": "open"}),
     ],

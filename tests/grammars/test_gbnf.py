@@ -123,6 +123,13 @@ def test_xgrammar_reads_them_alike(grammar, texts, others) -> None:
         assert read == (text in texts), text
 
 
+def test_repeats_and_lines_are_read_as_llama_cpp_reads_them() -> None:
+    """Space before a sign, signs one after another, and lines inside of texts and groups."""
+    grammar = 'root ::= "a" * [b-c] {1, 2} ? ("d"\n+) "e\nf" {2}{2}'
+    expected = compile_regex("a*([b-c]{1,2})?d+(?:(?:e\nf){2}){2}")
+    assert same_arrays(compile_grammar(grammar, format="gbnf").to_dfa(), expected)
+
+
 def test_brackets_go_as_deep_as_one_likes() -> None:
     nested = compile_grammar('root ::= "(" root ")" | ""', format="gbnf")
     assert nested.accepts(b"(" * 500 + b")" * 500)
@@ -141,6 +148,13 @@ def test_brackets_go_as_deep_as_one_likes() -> None:
         (GrammarError, "this bracket has no end", 'root ::= ("x"'),
         (GrammarError, "is no escape", r'root ::= "\q"'),
         (GrammarError, "is empty", "root ::= [b-a]"),
+        (GrammarError, "no characters", "root ::= []"),
+        (
+            BudgetExceededError,
+            "symbols of a rule",
+            'root ::= ("a" r){2000}{2000}\nr ::= "b"',
+        ),
+        (UnsupportedGrammarError, "no character", 'root ::= "\ud800"'),
         (GrammarError, "is no symbol", 'root ::= "x" )'),
         (GrammarError, "from 3 to 2 times", 'root ::= "x"{3,2}'),
         (UnsupportedGrammarError, "no character", r'root ::= "\uD800"'),

