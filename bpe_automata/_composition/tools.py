@@ -116,9 +116,8 @@ def tools(
         return either(calls, complement(others_begin, budget), budget=budget)
     several = several if made.begin else []  # others begin with a trigger of their own
     block = join(text_until(first, budget=budget), *others, call, *several, *end, budget=budget)
-    return join(
-        repeat(block, 0, None if parallel else 1), text_without(first, budget=budget), budget=budget
-    )
+    blocks = repeat(block, 0, None if parallel else 1, budget=budget)
+    return join(blocks, text_without(first, budget=budget), budget=budget)
 
 
 def _format(given: str | ToolFormat) -> ToolFormat:
