@@ -257,24 +257,31 @@ class Product(Reader):
         are not."""
         t = self.tables
         t.sets.know(H)
-        row0, reads = t.sets.utf8_row(H), [_NO_READS]
+        row0, before, stuck = t.sets.utf8_row(H), list[np.ndarray](), _NO_READS
         if len(few):
             given = few.astype(np.int64), q, a, row0, t.by_id, self.base, t.trie
-            reads.append(self._written(step_each, *given))
-        stuck = _NO_READS
+            before.append(self._written(step_each, *given))
         while True:
             room = self._emptied()
             n, n_stuck = read_trie(q, a, row0, stuck, part, self._work, room)
-            reads.append(room.reads[:n].copy())
             if not n_stuck:
                 break
+            before.append(room.reads[:n].copy())
             stuck = room.reads[-n_stuck:].copy()
             check()
             self._enter(room.wanted)
-        made = sum(map(len, reads))
+        reads = np.concatenate([*before, room.reads[:n]]) if before else room.reads[:n]
+        made = len(reads)
         if self._has_added:
-            reads.append(self.ask(added_tokens, q, a, H))
-        return Row(packed, *self.ask(made_row, np.concatenate(reads), made, H))
+            reads = reads.copy()  # other kernels write over the room
+            reads = np.concatenate([reads, self.ask(added_tokens, q, a, H)])
+            room = self._emptied()
+        code, found = made_row(reads, made, H, self._work, room)
+        if code != DONE:
+            reads = reads.copy()
+            self._give(code, room)
+            found = self.ask(made_row, reads, made, H)
+        return Row(packed, *found)
 
     def _give(self, code: int, room: Room) -> None:
         """Find what a kernel lacks: sets, steps, searches, or room in a table."""
