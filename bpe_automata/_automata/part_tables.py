@@ -1,5 +1,5 @@
-"""The tables of parts (see `parts`), out of texts and languages: the same for all who ask for the
-same."""
+"""The tables of parts (see `parts`), out of texts and languages. Small ones are shared by all who
+ask for the same."""
 
 from __future__ import annotations
 
@@ -75,8 +75,8 @@ def _beside(
     labels: dict[bytes, tuple[int, ...]], begin: bytes, language: ByteDFA, label: int
 ) -> Table:
     """The table of texts, and of a language with its label behind the text `begin`: names that an
-    object lists, and all others. It has the states of the language, and a trie in which it is known
-    of each node in which of these the language is; so it need not be minimal."""
+    object lists, and all others. Behind the states of the language comes a trie, each node of which
+    knows the state that the language is in; so the table need not be minimal."""
     exits: dict[int, tuple[int, ...]] = {}
     exits |= dict.fromkeys(np.flatnonzero(language.accepting).tolist(), (label,))
     if not labels and not begin:  # it shares the arrays of the language

@@ -76,7 +76,7 @@ def repeat(
     language: Any, least: int = 0, most: int | None = None, *, budget: Budget = _DEFAULT
 ) -> LinkedDFA:
     """From `least` to `most` texts of a language (None: any number), one after another, as one
-    automaton. Raises ArgumentError for numbers that are negative or in the wrong order; the other
+    automaton. `most` is at least 1 and at least `least`, or ArgumentError is raised; the other
     arguments and errors are those of `join`."""
     least = at_least(0, least, "least")
     end_of = NO_END if most is None else at_least(max(1, least), most, "most")
@@ -204,7 +204,7 @@ def _only_text(dfa: ByteDFA) -> bytes | None:
 
 
 def _rank(parts: list[_Part]) -> int:
-    """Of the nodes that lead to the beginnings of some parts; there is one below for a repeat."""
+    """Less than that of each part that these nodes lead to, by two: a repeat needs one between."""
     return min(0, *(part.rank for part in parts)) - 2
 
 

@@ -28,8 +28,8 @@ _MARKED = "\0"  # before the text of a special token
 @dataclass(frozen=True)
 class ToolFormat:
     """How calls are written: begin, calls with `separator` between two of them, end; each call is
-    before, the name, between, the arguments, after. Texts behind a NUL are special tokens; others
-    are, where a tokenizer has a special token of all of the text.
+    before, the name, between, the arguments, after. A text that begins with NUL is the special
+    token of its rest; any other is a special token if the tokenizer has one that is spelled so.
 
     has_trigger: does what comes first tell calls from other text? Otherwise an answer that begins
     with it is a call.
@@ -79,11 +79,12 @@ def tools(
 
     functions: Python functions, pydantic models, or dicts as OpenAI's interface takes them, with
     "name" and "parameters", perhaps inside of "function". format: a name of `TOOL_FORMATS`, or one
-    of your own. choice: "required", one call at least; "auto", any text, and calls wherever the
-    format begins them (a text that begins as a call does is one, in a format without a trigger); or
-    the name of a function, which is called once. parallel: may there be several calls? options:
-    those of `schemas.json_schema` for the arguments; white space is "spaced" by default, as models
-    are trained on it. Raises ArgumentError, and what `join` and `json_schema` raise.
+    of your own. choice: "required", calls alone, at least one; "auto", any text, and calls wherever
+    the format begins them (a text that begins as a call does is one, in a format without a
+    trigger); or the name of a function, which is called once. parallel: may there be several
+    calls? options: those of `schemas.json_schema` for the arguments; white space is "spaced" by
+    default, as models are trained on it. Raises ArgumentError, and what `join` and `json_schema`
+    raise.
 
         constrain(tokenizer, tools([get_weather, search], "hermes"))
     """
@@ -104,17 +105,20 @@ def tools(
     parallel = parallel and choice not in named
     call = _call(made, chosen, budget, {"whitespace": "spaced", **options})
     first, *others = (*_texts(made.begin), *_texts(made.before))
-    other = join(*_texts(made.separator), *_texts(made.before), call, budget=budget)
-    several = [repeat(other, budget=budget)] if parallel else []
-    end = _texts(made.end)
-    if choice != "auto":
-        return join(first, *others, call, *several, *end, budget=budget)
-    if not made.has_trigger:
+    several, end = list[LinkedDFA](), _texts(made.end)
+    alone = (
+        not made.begin and not made.end
+    )  # each call begins with the trigger, and is all there is
+    if parallel and not (choice == "auto" and made.has_trigger and alone):
+        other = join(*_texts(made.separator), *_texts(made.before), call, budget=budget)
+        several = [repeat(other, budget=budget)]
+    if choice != "auto" or not made.has_trigger:
         calls = join(first, *others, call, *several, *end, budget=budget)
+        if choice != "auto":
+            return calls
         (begin,) = first.special | first.perhaps_special
         others_begin = compile_regex(f"{re.escape(begin)}(?s:.*)", budget)
         return either(calls, complement(others_begin, budget), budget=budget)
-    several = several if made.begin else []  # others begin with a trigger of their own
     block = join(text_until(first, budget=budget), *others, call, *several, *end, budget=budget)
     blocks = repeat(block, 0, None if parallel else 1, budget=budget)
     return join(blocks, text_without(first, budget=budget), budget=budget)
@@ -122,7 +126,10 @@ def tools(
 
 def _format(given: str | ToolFormat) -> ToolFormat:
     if isinstance(given, ToolFormat):
-        if not any(text.removeprefix(_MARKED) for text in (*given.begin, *given.before)):
+        every = given.begin, given.before, given.between, given.after, given.separator, given.end
+        if any(isinstance(one, str) for one in every):
+            raise ArgumentError("a field of the ToolFormat is a text: give a tuple of texts")
+        if not _texts((*given.begin, *given.before)):
             raise ArgumentError("the ToolFormat has no text before a call: give begin or before")
         return given
     if not isinstance(given, str) or given not in TOOL_FORMATS:
@@ -136,7 +143,7 @@ def _texts(pieces: Iterable[str]) -> list[Any]:
     return [
         special(text[1:]) if text[0] == _MARKED else perhaps_special(text)
         for text in pieces
-        if text.removeprefix(_MARKED)
+        if text not in ("", _MARKED)
     ]
 
 
@@ -169,4 +176,5 @@ def _named(function: Any) -> tuple[str, Any]:
     name = inner.get("name") if isinstance(inner, dict) else None
     if not isinstance(name, str) or not name:
         raise ArgumentError(f'{short(function)} has no "name": give OpenAI\'s form of a tool')
-    return name, inner.get("parameters", {"type": "object", "additionalProperties": False})
+    given = inner.get("parameters")
+    return name, {"type": "object", "additionalProperties": False} if given is None else given

@@ -156,6 +156,10 @@ def test_a_format_of_ones_own() -> None:
     automaton = tools(FUNCTIONS, own, "required", whitespace="compact")
     assert automaton.accepts(b'call stop {}.\ncall close {"door":"a","gently":true}.')
     assert tools(FUNCTIONS, own, parallel=False).accepts(b"I will call stop {}. Really.")
+    done = ToolFormat(("<c>",), (":",), ("</c>",), end=("<done>",))
+    for choice in ("auto", "required"):
+        assert tools(FUNCTIONS, done, choice).accepts(b"<c>stop:{}</c><c>stop:{}</c><done>")
+    assert tools([{"name": "f", "parameters": None}], own, "f").accepts(b"call f {}.")
     alone = tools(FUNCTIONS, ToolFormat(("data ",), (" ",), (), has_trigger=False))
     assert [alone.accepts(text) for text in (b"dog", b"1", b"", b"data ", b"data stop {}")] == [
         *(True, True, True, False, True),
@@ -194,6 +198,7 @@ def test_a_call_is_read_along_its_own_ids(name) -> None:
         ('has no "name"', [{"parameters": {}}], {}),
         ("two functions", [close, close], {}),
         ("which is a choice", [{"name": "auto"}], {}),
+        ("give a tuple of texts", FUNCTIONS, {"format": ToolFormat("<c>", (":",), ())}),
         ("no text before a call", FUNCTIONS, {"format": ToolFormat((), (), ())}),
         (r"format is \[\]", FUNCTIONS, {"format": []}),
         ("format is 'xml'", FUNCTIONS, {"format": "xml"}),
