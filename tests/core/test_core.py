@@ -191,6 +191,36 @@ def test_an_id_that_is_dead_in_a_loop_is_in_no_slice(monkeypatch):
     assert same_walk(sliced, whole, 0, steps=30) > 2
 
 
+def test_slices_end_where_only_a_special_token_goes_on(monkeypatch):
+    """Beyond 40 characters the text needs `<x>`, which cannot be read as text."""
+    every = [byte_spelling(bytes([byte])) for byte in range(256)]
+    merges = [("a", "b"), ("ab", "c"), ("abc", "d"), ("abcd", "e")]
+    vocabulary = [*every, *map("".join, merges)]
+    tokenizer = small_tokenizer(vocabulary, merges, byte_level(use_regex=True), added=["<x>"])
+    monkeypatch.setattr(reader, "_FEWEST", 1)
+    monkeypatch.setattr(slices, "_WORTH", 0)
+    dfa = compile_regex("[a-l.;]{1,40}|[a-l.;]{41,99}<x>")
+    engines = [CartesianMerge(tokenizer, dfa, added_tokens=False) for _ in range(2)]
+    engines[1].product._sliced = False
+    assert engines[0].product.slice_of(dfa.walk(b"l" * 20)) is not None
+    states = [engine.initial() for engine in engines]
+    for left in range(40, 0, -1):
+        sliced, whole = (e.mask(s) for e, s in zip(engines, states, strict=True))
+        np.testing.assert_array_equal(sliced, whole)
+        assert len(members(sliced)) == 14 + min(4, left - 1)
+        states = [e.step(s, ord("l")) for e, s in zip(engines, states, strict=True)]
+
+
+def test_a_character_may_begin_an_added_token():
+    """Behind the bytes of é a bar could come with a boundary before it, were it not `é|`."""
+    every = [byte_spelling(bytes([byte])) for byte in range(256)]
+    tokenizer = small_tokenizer(every, (), byte_level(use_regex=True), added=["é|"])
+    matcher = constrain(tokenizer, r"aé\||aé;b|b", eos_ids=()).matcher()
+    assert matcher.allowed_ids().tolist() == [97, 98]
+    matcher = constrain(tokenizer, r"aé\||b", eos_ids=()).matcher()
+    assert matcher.allowed_ids().tolist() == [98]
+
+
 @pytest.mark.parametrize("regex", ["[a-z]{66}", '"[^"\\x00-\\x1f]{0,66}"'])
 def test_slices_of_a_linked_automaton_are_those_of_the_written_one(smollm2_tokenizer, regex):
     """Its steps are entered as far as that takes, the very first of them too."""
