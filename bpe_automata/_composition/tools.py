@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from bpe_automata._arguments import short
 from bpe_automata._automata.algebra import complement
@@ -32,7 +32,7 @@ class ToolFormat:
     token of its rest; any other is a special token if the tokenizer has one that is spelled so.
 
     has_trigger: does what comes first tell calls from other text? Otherwise an answer that begins
-    with it is a call.
+    with it is a call. arguments: "json", or "python" for those of a call in Python.
     """
 
     before: tuple[str, ...]
@@ -42,6 +42,7 @@ class ToolFormat:
     begin: tuple[str, ...] = ()
     end: tuple[str, ...] = ()
     has_trigger: bool = True
+    arguments: Literal["json", "python"] = "json"
 
 
 TOOL_FORMATS = {
@@ -54,6 +55,9 @@ TOOL_FORMATS = {
     "llama-3": ToolFormat(
         ('{"name": "',), ('", "parameters": ',), ("}",), ("; ",), has_trigger=False
     ),
+    "llama-python": ToolFormat(
+        (), (), (), (", ",), ("[",), ("]",), has_trigger=False, arguments="python"
+    ),
     "mistral-v3": ToolFormat(
         ('{"name": "',), ('", "arguments": ',), ("}",), (", ",), ("\0[TOOL_CALLS]", " ["), ("]",)
     ),
@@ -62,8 +66,8 @@ TOOL_FORMATS = {
     ),
     "mistral-v13": ToolFormat(("\0[TOOL_CALLS]",), ("\0[ARGS]",), ()),
 }
-"""What reads them: any reader of a JSON list; Hermes and Qwen; Llama 3.1 to 3.3; Mistral with
-SentencePiece, with Tekken, and from version 13 of its tokenizers on."""
+"""What reads them: any reader of a JSON list; Hermes and Qwen; Llama 3.1 to 3.3; Llama 3.2 and
+later; Mistral with SentencePiece, with Tekken, and from version 13 of its tokenizers on."""
 
 
 def tools(
@@ -83,8 +87,8 @@ def tools(
     the format begins them (a text that begins as a call does is one, in a format without a
     trigger); or the name of a function, which is called once. parallel: may there be several
     calls? options: those of `schemas.json_schema` for the arguments; white space is "spaced" by
-    default, as models are trained on it. Raises ArgumentError, and what `join` and `json_schema`
-    raise.
+    default, as models are trained on it, and always in calls of Python. Raises ArgumentError, and
+    what `join` and `json_schema` raise.
 
         constrain(tokenizer, tools([get_weather, search], "hermes"))
     """
@@ -103,7 +107,7 @@ def tools(
         raise ArgumentError(f"choice is {short(choice)}: give 'auto', 'required' or one of {known}")
     chosen = {choice: named[choice]} if choice in named else named
     parallel = parallel and choice not in named
-    call = _call(made, chosen, budget, {"whitespace": "spaced", **options})
+    call = _call(made, chosen, budget, options)
     first, *others = (*_texts(made.begin), *_texts(made.before))
     several, end = list[LinkedDFA](), _texts(made.end)
     alone = (
@@ -152,12 +156,22 @@ def _call(
 ) -> LinkedDFA:
     """What comes behind `before`: names, arguments, and `after`."""
     from bpe_automata.schemas import json_schema
+    from bpe_automata.schemas._call_style import is_name
+    from bpe_automata.schemas._languages import call_arguments
 
+    arguments: Callable[..., LinkedDFA] = json_schema
+    if made.arguments == "python":
+        arguments = call_arguments
+        for name in named:
+            if not is_name(name):
+                raise ArgumentError(f"no function of Python can be called {short(name)}: rename it")
+    else:
+        options = {"whitespace": "spaced", **options}
     calls = [
         join(
             [json.dumps(name, ensure_ascii=False)[1:-1]],
             *_texts(made.between),
-            json_schema(schema, budget=budget, **options),
+            arguments(schema, budget=budget, **options),
             budget=budget,
         )
         for name, schema in named.items()

@@ -76,14 +76,14 @@ class JsonStyle(Style):
             return _spelled(text).encode()
         return self._quoted(from_strings((text,)))
 
-    def key(self, name: str) -> Piece:
+    def key(self, name: str, layout: Layout) -> Piece:
         """In quotes, with a colon."""
         quoted, colon = self.string(name), self._colon
         if isinstance(quoted, bytes) and isinstance(colon, bytes):
             return quoted + colon
         return concatenation(quoted, colon)
 
-    def keys(self, names: ByteDFA) -> ByteDFA:
+    def keys(self, names: ByteDFA, layout: Layout) -> ByteDFA:
         """In quotes, with a colon."""
 
         def find() -> ByteDFA:

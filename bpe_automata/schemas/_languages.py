@@ -46,7 +46,8 @@ _LOOSE = ("uniqueItems",)  # keywords that may be left out
 
 
 class _Options(NamedTuple):
-    """How a schema is read and written, see `json_schema`. whitespace: "yaml" for block YAML."""
+    """How a schema is read and written, see `json_schema`. whitespace: "yaml" for block YAML,
+    "call" for `call_arguments`."""
 
     whitespace: Any
     escapes: Any
@@ -129,6 +130,25 @@ def yaml_schema(
     return _language(schema, _Options(*given))
 
 
+def call_arguments(
+    schema: Any,
+    *,
+    order: Literal["open", "schema", "any"] = "open",
+    closed: bool = False,
+    formats: Literal["draft", "all"] = "draft",
+    loosen: Sequence[str] = (),
+    registry: Registry[Any] | None = None,
+    budget: Budget = _DEFAULT,
+) -> LinkedDFA:
+    """The automaton of the objects that are valid under a schema, each written as the arguments of
+    a call in Python, `(city="Paris", days=3)`, in parentheses. Values other than objects are left
+    out. No argument comes twice, so of each pattern of names (or "any other name") at most one.
+    Arguments and errors are those of `json_schema`; and UnsupportedSchemaError for an argument
+    whose name is no ASCII identifier."""
+    given = "call", "minimal", order, closed, formats, False, loosen, registry, budget
+    return _language(schema, _Options(*given))
+
+
 def _language(schema: Any, options: _Options) -> LinkedDFA:
     from bpe_automata.schemas._nets import Order
 
@@ -144,6 +164,7 @@ def _language(schema: Any, options: _Options) -> LinkedDFA:
 
 def _read(schema: Any, options: _Options, style: Style) -> tuple[LinkedDFA, list[Warning]]:
     """The automaton, and what is told of keywords that are left out or look misspelled."""
+    from bpe_automata.schemas._call_style import arguments
     from bpe_automata.schemas._documents import Document, check_reached
     from bpe_automata.schemas._limits import as_too_large, limited_steps
     from bpe_automata.schemas._reader import Reader
@@ -158,6 +179,8 @@ def _read(schema: Any, options: _Options, style: Style) -> tuple[LinkedDFA, list
             told: list[Warning] = [UserWarning(text) for text in check_reached(document)]
             reader = Reader(document, options.closed, tuple(options.loosen))
             values = reader.values("#")
+            if options.whitespace == "call":
+                values = arguments(values)
             check_regular(values)
             found = _linked(values, options, style, read)
             if found is None:
@@ -199,11 +222,14 @@ def _linked(
 
 def _style(options: _Options) -> Style:
     """Raises ArgumentError."""
+    from bpe_automata.schemas._call_style import CallStyle
     from bpe_automata.schemas._json_style import JsonStyle  # builds automata when imported
     from bpe_automata.schemas._yaml_style import YamlStyle
 
     if options.whitespace == "yaml":
         return YamlStyle(options.budget)
+    if options.whitespace == "call":
+        return CallStyle(options.budget)
     return JsonStyle(options.whitespace, options.escapes, options.budget)
 
 

@@ -27,7 +27,7 @@ from bpe_automata._automata.rounds import Follow, Node, Stack, length, places
 from bpe_automata._sharing import cached
 from bpe_automata.schemas._nets import END, MEMBER, Choice, Container, State
 from bpe_automata.schemas._scalar_sets import ALL_STRINGS, finite, lower_bound, subtract
-from bpe_automata.schemas._style import Piece, Style
+from bpe_automata.schemas._style import Layout, Piece, Style
 from bpe_automata.schemas._values import ObjectShape, Values
 
 _UNBOUNDED = 1 << 60  # more members than any object has
@@ -48,7 +48,7 @@ class Objects(Container[ObjectShape]):
     @cached
     def entries(self) -> Entries:
         """The members that may come, by number."""
-        return Entries(self._shape, self._linker.style, self._linker.unique)
+        return Entries(self._shape, self._linker.style, self.layout, self._linker.unique)
 
     # What may come next.
 
@@ -226,14 +226,15 @@ class Entries:
     the schema; `again` may come again and again; `all` are both, and an entry's number is its index
     there. unique: no name comes twice, so of each set of other names one member may come."""
 
-    def __init__(self, shape: ObjectShape, style: Style, unique: bool) -> None:
-        self._shape, self._style = shape, style
+    def __init__(self, shape: ObjectShape, style: Style, layout: Layout, unique: bool) -> None:
+        self._shape, self._style, self._layout = shape, style, layout
         self._bits = {name: 1 << i for i, name in enumerate(shape.named)}
         self.once = list[Entry]()
         for name, member in shape.named.items():
-            key = partial(style.key, name)
+            key = partial(style.key, name, layout)
             self.once.append(Entry(key, member.child.values, key))
         others = list(self._others())
+        unique = unique or layout.unique
         self.again = [] if unique else others
         self.once += others if unique else []
         self.n = len(self.once)
@@ -264,11 +265,11 @@ class Entries:
         for names, child in self._shape.rest:
             keys = partial(self._keys_but, lower_bound(names))
             if names is ALL_STRINGS:  # all shapes share the spellings of all names, which take time
-                yield Entry(keys, child.values, partial(self._style.keys, names))
+                yield Entry(keys, child.values, partial(self._style.keys, names, self._layout))
             elif not keys().is_empty:
                 yield Entry(keys, child.values, keys)
 
     def _keys_but(self, names: ByteDFA) -> ByteDFA:
         """The spellings of names but those that are listed."""
         others = subtract(names, finite(frozenset(self._bits)))
-        return others if others.is_empty else self._style.keys(others)
+        return others if others.is_empty else self._style.keys(others, self._layout)

@@ -33,7 +33,8 @@ Piece: TypeAlias = bytes | ByteDFA  # a text, or a language
 class Layout:
     """The text before, between and after the properties of an object or the items of an array.
 
-    empty: the whole text of an empty one. inside: the context of each value in it.
+    empty: the whole text of an empty one. inside: the context of each value in it. unique: may no
+    name come twice, whatever else is asked for?
     """
 
     first: Piece
@@ -41,6 +42,7 @@ class Layout:
     last: Piece
     empty: Piece
     inside: Context
+    unique: bool = False
 
 
 class Style(ABC):
@@ -90,11 +92,12 @@ class Style(ABC):
         """The spelling of one string as a value."""
 
     @abstractmethod
-    def key(self, name: str) -> Piece:
-        """The spelling of a property's name, with all text between it and the value."""
+    def key(self, name: str, layout: Layout) -> Piece:
+        """The spelling of a property's name, with all text between it and the value. layout: of the
+        object."""
 
     @abstractmethod
-    def keys(self, names: ByteDFA) -> ByteDFA:
+    def keys(self, names: ByteDFA, layout: Layout) -> ByteDFA:
         """The spellings of a set of names, like those of `key`."""
 
     def _once(self, purpose: Hashable, of: ByteDFA, find: Callable[[], ByteDFA]) -> ByteDFA:

@@ -77,11 +77,11 @@ class YamlStyle(Style):
         """Plain, or else in double quotes."""
         return spelled(text).encode()
 
-    def key(self, name: str) -> Piece:
+    def key(self, name: str, layout: Layout) -> Piece:
         """The name as a scalar, with a colon. Raises UnsupportedSchemaError if it is too long."""
         return key(name)
 
-    def keys(self, names: ByteDFA) -> ByteDFA:
+    def keys(self, names: ByteDFA, layout: Layout) -> ByteDFA:
         """The spellings of names, each with a colon; see `keys`."""
         return self._once("keys", names, lambda: keys(names, self._budget))
 

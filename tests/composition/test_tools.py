@@ -6,10 +6,12 @@ import re
 
 import jsonschema
 import pytest
-from support import named
+from hypothesis import given
+from hypothesis import strategies as st
+from support import examples, named
 
 from bpe_automata import TOOL_FORMATS, ToolFormat, constrain, tools
-from bpe_automata.errors import ArgumentError
+from bpe_automata.errors import ArgumentError, UnsupportedSchemaError
 from bpe_automata.schemas import json_schema
 from bpe_automata.testing import added_token, byte_level, byte_spelling, small_tokenizer
 
@@ -66,6 +68,13 @@ def split(text):
         at = end + 2
 
 
+def of_python(text):
+    """As the reader in `llama-models` does, which is Python's own."""
+    found = pytest.importorskip("llama_models.llama3.tool_utils")
+    assert found.is_valid_python_list(text)
+    return found.parse_python_list_for_function_calls(text)
+
+
 def objects(found, arguments="arguments"):
     return [(one["name"], one[arguments]) for one in found]
 
@@ -76,6 +85,7 @@ READERS = {
         map(json.loads, re.findall(r"<tool_call>(.*?)</tool_call>", text, re.DOTALL))
     ),
     "llama-3": of_llama,
+    "llama-python": of_python,
     "mistral-v3": lambda text: objects(json.loads(text.removeprefix("[TOOL_CALLS]"))),
     "mistral-tekken": lambda text: objects(json.loads(text.removeprefix("[TOOL_CALLS]"))),
     "mistral-v13": lambda text: [
@@ -122,6 +132,7 @@ CALLS = {
     "json": '[{"name": "stop", "arguments": {}}]',
     "hermes": '<tool_call>\n{"name": "stop", "arguments": {}}\n</tool_call>',
     "llama-3": '{"name": "stop", "parameters": {}}',
+    "llama-python": "[stop()]",
     "mistral-v3": '[TOOL_CALLS] [{"name": "stop", "arguments": {}}]',
     "mistral-tekken": '[TOOL_CALLS][{"name": "stop", "arguments": {}}]',
     "mistral-v13": "[TOOL_CALLS]stop[ARGS]{}",
@@ -164,6 +175,66 @@ def test_a_format_of_ones_own() -> None:
     assert [alone.accepts(text) for text in (b"dog", b"1", b"", b"data ", b"data stop {}")] == [
         *(True, True, True, False, True),
     ]
+
+
+ARGUMENTS = {
+    "properties": {
+        "x": {"type": ["object", "null", "boolean"], "required": ["class"]},
+        "class": False,
+        "y": {"items": {"type": ["string", "number"]}},
+    },
+    "required": ["x"],
+    "patternProperties": {"^z": {"maxLength": 3}},
+}
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-99, 99) | st.text('a"\\\n\x00é😀', max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=2)
+        | st.dictionaries(st.sampled_from(["class", "a b", "x", ""]), inner, max_size=2)
+    ),
+    max_leaves=4,
+)
+
+
+def in_python(value):
+    """A literal with the white space of `repr`, and strings as in JSON."""
+    if isinstance(value, list):
+        return f"[{', '.join(map(in_python, value))}]"
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{json.dumps(k)}: {in_python(v)}' for k, v in value.items())}}}"
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)
+
+
+@pytest.fixture(scope="module")
+def argued():
+    functions = [{"name": "f", "parameters": ARGUMENTS}]
+    return json_schema(ARGUMENTS), tools(functions, "llama-python", "required")
+
+
+@examples(200)
+@given(st.dictionaries(st.sampled_from(["x", "y", "z", "zz", "class", "match"]), VALUES))
+def test_arguments_in_python_are_those_in_json(argued, given):
+    as_json, as_call = argued
+    text = f"[f({', '.join(f'{name}={in_python(value)}' for name, value in given.items())})]"
+    is_valid = as_json.accepts(json.dumps(given, ensure_ascii=False, separators=",:").encode())
+    names = [name for name in given if name.startswith("z")]  # each pattern has one name
+    assert as_call.accepts(text.encode()) == (is_valid and len(names) < 2)
+    if is_valid:
+        ((_, arguments),) = of_python(text)
+        assert arguments == given
+
+
+def test_what_python_cannot_name_is_refused() -> None:
+    with pytest.raises(ArgumentError, match="no function of Python"):
+        tools([{"name": "get-weather"}], "llama-python")
+    for name in ("city name", "class", "__debug__", "é"):
+        schema = {"type": "object", "properties": {name: True}}
+        with pytest.raises(UnsupportedSchemaError, match="rename it"):
+            tools([{"name": "f", "parameters": schema}], "llama-python")
+    automaton = tools([{"name": "f", "parameters": {"minProperties": 1}}], "llama-python")
+    assert automaton.accepts(b"[f(a=1)]")
+    for text in (b"[f()]", b"[f(a=1, a=2)]", b"[f(class=1)]", b'[f("a"=1)]', b"[f(None)]"):
+        assert not automaton.accepts(text)
 
 
 @pytest.mark.parametrize("is_special", [False, True])

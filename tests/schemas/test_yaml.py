@@ -29,6 +29,7 @@ from bpe_automata.schemas._yaml_style import (
 )
 from experiments.inputs import yaml_text
 
+MEMBERS = YamlStyle().objects(YamlStyle.root)
 PLACES = (
     ("{}\n", lambda t: t),
     ("k: {}\n", lambda t: {"k": t}),
@@ -211,12 +212,12 @@ def test_other_spellings_are_not_accepted(anything, text):
 
 
 def test_the_longest_key():
-    assert YamlStyle().key("x" * 1024) == b"x" * 1024 + b":"
+    assert YamlStyle().key("x" * 1024, MEMBERS) == b"x" * 1024 + b":"
     assert yaml.safe_load(f"{'x' * 1024}: 1\n") == {"x" * 1024: 1}
     with pytest.raises(yaml.YAMLError):
         yaml.safe_load(f"{'x' * 1025}: 1\n")
     with pytest.raises(UnsupportedSchemaError, match="1024 characters"):
-        YamlStyle().key("x" * 1025)
+        YamlStyle().key("x" * 1025, MEMBERS)
 
 
 WRITTEN_NAMES = ("\uffff" * 4, "1" * 8, "no: " * 2, "/a b/{id}" * 7, "a" * 64, "@" * 64)
@@ -225,7 +226,7 @@ OTHER_NAMES = ("\uffff" * 5, "1" * 9, "no: " * 3, "a" * 65, "@" * 65, "@" * 16 +
 
 @pytest.mark.parametrize("name", WRITTEN_NAMES + OTHER_NAMES)
 def test_the_names_that_are_written_of_all(name):
-    keys = YamlStyle().keys(all_texts())
+    keys = YamlStyle().keys(all_texts(), MEMBERS)
     assert keys.accepts(f"{spelled(name)}:".encode()) == (name in WRITTEN_NAMES)
     assert yaml.safe_load(f"{spelled(name)}: 1\n") == {name: 1}
 
