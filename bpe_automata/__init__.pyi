@@ -3,6 +3,7 @@ from ._automata.dfa import BrokenAutomatonError as BrokenAutomatonError, ByteDFA
 from ._automata.linked import LinkedDFA as LinkedDFA
 from ._automata.linked_regex import link_regex as link_regex
 from ._automata.sources import from_interegular as from_interegular, from_strings as from_strings
+from ._composition.described import described as described
 from ._composition.free import text_until as text_until, text_without as text_without
 from ._composition.joining import (
     either as either,

@@ -11,8 +11,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from bpe_automata._arguments import short
 from bpe_automata._automata.linked import ByteAutomaton
 from bpe_automata._budget import Budget
+from bpe_automata._composition.described import described
 from bpe_automata._composition.language import automaton_of
 from bpe_automata._tokenizer.sources.named import named_encoding_origin, names
 from bpe_automata._tokenizer.tokenizer import Tokenizer
@@ -159,7 +161,8 @@ def progress_line(what: str) -> Iterator[Callable[[int, int], None] | None]:
         print("\r\033[K", end="", file=sys.stderr, flush=True)
 
 
-# The constraint of a command: --regex R, or --schema FILE with options for its style.
+# The constraint of a command: --regex R, --schema FILE with options for its style, or --language
+# with what a request of a server would say.
 
 _WHITESPACE = ("compact", "spaced", "flexible")
 _FORMATS = ("draft", "all")
@@ -167,7 +170,7 @@ _ORDERS = ("open", "schema", "any")
 
 
 def add_language(parser: argparse.ArgumentParser) -> None:
-    """Add --regex and --schema, of which one is required, and the options of --schema."""
+    """Add --regex, --schema and --language, of which one is required, and options of --schema."""
     one = parser.add_mutually_exclusive_group(required=True)
     one.add_argument("--regex", help=REGEX)
     one.add_argument(
@@ -175,6 +178,12 @@ def add_language(parser: argparse.ArgumentParser) -> None:
         type=Path,
         metavar="FILE",
         help="a JSON Schema; the text must be JSON that is valid under it",
+    )
+    one.add_argument(
+        "--language",
+        metavar="JSON",
+        help='a description as a server takes it, or a file of one: {"tools": [...], "format": '
+        '"hermes"}, {"grammar": "...", "format": "gbnf"}, {"choices": [...]}',
     )
     schema = parser.add_argument_group("with --schema")
     schema.add_argument("--yaml", action="store_true", help="write YAML, in block style")
@@ -201,7 +210,9 @@ def language_of(arguments: argparse.Namespace, budget: Budget) -> ByteAutomaton:
             raise ArgumentError(
                 "--yaml, --whitespace, --order, --depth, --closed and --formats need --schema FILE"
             )
-        return automaton_of(str(arguments.regex), budget)
+        if arguments.language is None:
+            return automaton_of(str(arguments.regex), budget)
+        return described(_description(arguments.language), budget, "--language")
     if arguments.yaml and arguments.whitespace:
         raise ArgumentError("--whitespace is of JSON: leave it out, or leave out --yaml")
     text = _read(arguments.schema)
@@ -221,14 +232,26 @@ def language_of(arguments: argparse.Namespace, budget: Budget) -> ByteAutomaton:
 
 
 def named(arguments: argparse.Namespace) -> dict[str, str]:
-    """The regex or the file of the schema, for a report."""
-    if arguments.schema is None:
-        return {"regex": arguments.regex}
-    return {"schema": str(arguments.schema)}
+    """The regex, the file of the schema, or the description, for a report."""
+    given = {"regex": arguments.regex, "schema": arguments.schema, "language": arguments.language}
+    return {name: str(value) for name, value in given.items() if value is not None}
+
+
+def _description(given: str) -> Mapping[str, Any]:
+    text = given if given.lstrip().startswith("{") else _read(Path(given))
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ArgumentError(f"--language is no JSON: {error}") from error
+    if not isinstance(found, dict):
+        raise ArgumentError(
+            f'--language is {short(found)}: give an object, such as {{"regex": "a"}}'
+        )
+    return found
 
 
 def _read(path: Path) -> str:
     try:
         return path.expanduser().read_text("utf-8")
     except OSError as error:
-        raise MissingFileError(f"cannot read the schema {path}: {error.strerror}") from None
+        raise MissingFileError(f"cannot read {path}: {error.strerror}") from None

@@ -146,7 +146,7 @@ def _for_people(report: dict[str, Any]) -> dict[str, Any]:
             f"{counted(saved['transitions'], 'transition')}"
         )
     return {
-        **{key: report[key] for key in ("regex", "schema") if key in report},
+        **{key: report[key] for key in ("regex", "schema", "language") if key in report},
         "byte DFA": f"{states} x {counted(report['byte_classes'], 'class', 'classes')} of bytes, "
         f"{report['dfa_seconds'] * 1000:.2f} ms",
         **masks,

@@ -14,10 +14,9 @@ from typing import Any, Literal
 from bpe_automata._arguments import short
 from bpe_automata._automata.linked import ByteAutomaton
 from bpe_automata._budget import Budget
-from bpe_automata._composition.language import automaton_of
+from bpe_automata._composition.described import FLAGS, KEYS, described, kind_of
 from bpe_automata._core.canonical import canonical_automaton
 from bpe_automata._decoding.constraint import Constraint, Method, constrain
-from bpe_automata._grammars.linking import compile_grammar
 from bpe_automata._sharing import Lock, locked
 from bpe_automata._tokenizer.tokenizer import AddedTokens, Tokenizer
 from bpe_automata.errors import (
@@ -26,15 +25,17 @@ from bpe_automata.errors import (
     BudgetExceededError,
     PromptError,
 )
-from bpe_automata.schemas import json_schema
 
 KEY = "bpe_automata"
 """The key of a request's extra arguments under which its constraint is."""
 
+STRUCTURED = "structured_outputs"
+"""The option that holds vLLM's own fields of that name, where they mean the same here."""
+
+VLLM_NAMES = {n: n for n in ("regex", "structural_tag")} | {"json": "schema", "choice": "choices"}
+"""Its languages, and what a description calls them."""
+
 METHODS: tuple[Method, ...] = ("canonical", "lift")
-STYLE = ("order", "whitespace", "escapes", "closed", "formats", "unique_names", "loosen")
-"""The options of `json_schema` that a request may give beside a schema."""
-LANGUAGES = ("regex", "schema", "choices", "grammar")
 Prefix = bool | Literal["if possible"]
 MOST = 64
 """How many constraints are kept. One may hold a few times 64 MB of rows that were visited."""
@@ -47,25 +48,22 @@ SECONDS = "BPE_AUTOMATA_MAX_SECONDS"
 class Options:
     """The constraint of one request.
 
-    One of regex: Python syntax, `re.fullmatch` semantics; schema: JSON text, read by `json_schema`
-    with the options of `style` (pairs); choices: texts; grammar: in lark's format, see
-    `compile_grammar`. method: "canonical" or "lift". prefix: begin after the prompt's own ids;
-    False: as if the text stood alone; "if possible": after the prompt if an answer can follow it,
-    else alone. added_tokens, after: as `constrain`. eos_ids: None for those of the model.
-    max_seconds: of each call (see `Budget`), at most what the server allows.
+    language: JSON text of a description, see `_composition.described`. method: "canonical" or
+    "lift". prefix: begin after the prompt's own ids; False: as if the text stood alone; "if
+    possible": after the prompt if an answer can follow it, else alone. added_tokens, after: as
+    `constrain`. eos_ids: None for those of the model. within: the ids that an answer has at most,
+    see `Constraint.within`. max_seconds: of each call (see `Budget`), at most what the server
+    allows.
     """
 
-    regex: str | None
+    language: str
     method: Method = "canonical"
     prefix: Prefix = True
     added_tokens: AddedTokens = "plain"
     eos_ids: tuple[int, ...] | None = None
-    schema: str | None = None
     max_seconds: float | None = None
-    choices: tuple[str, ...] | None = None
-    grammar: str | None = None
-    style: tuple[tuple[str, Any], ...] = ()
     after: str | None = None
+    within: int | None = None
 
     @property
     def budget(self) -> Budget:
@@ -85,17 +83,8 @@ class Options:
         return prompt if self.prefix else ()
 
     def compiled(self) -> ByteAutomaton:
-        """The language. Raises what `automaton_of`, `json_schema` or `compile_grammar` raise."""
-        if self.schema is not None:
-            return json_schema(self.schema, budget=self.budget, **dict(self.style))
-        if self.grammar is not None:
-            return compile_grammar(self.grammar, budget=self.budget)
-        return automaton_of(self.regex if self.choices is None else self.choices, self.budget)
-
-    @property
-    def language(self) -> tuple[object, ...]:
-        """What is asked for, without how ids are found for it."""
-        return self.regex, self.schema, self.choices, self.grammar, self.style, self.after
+        """The language. Raises what `described` raises."""
+        return described(json.loads(self.language), self.budget, KEY)
 
 
 def is_asked(extra_args: Mapping[str, Any] | None) -> bool:
@@ -122,30 +111,48 @@ def read_options(extra_args: Mapping[str, Any] | None) -> Options | None:
     given = _nested(found[KEY]) if KEY in found else _flat(found)
     if KEY in found and len(found) > 1:
         raise ArgumentError(f"give either {KEY} or {max(found)}, not both")
-    known = {*Options.__dataclass_fields__, *STYLE} - {"style"}
-    if unknown := set(given) - known:
-        raise ArgumentError(f"{KEY} has no option {min(map(str, unknown))!r}, only {sorted(known)}")
     given = {name: value for name, value in given.items() if value is not None}
-    check_options(given)
-    style = style_of({name: given.pop(name) for name in STYLE if name in given})
-    languages = [name for name in LANGUAGES if name in given]
-    if len(languages) != 1 or (style and languages != ["schema"]):
-        raise ArgumentError(
-            f'{KEY} is {short(given)}; give {{"regex": "...", "method": "canonical"}}, or in place '
-            f'of the regex a "schema" (with any of {", ".join(STYLE)}), "choices" (a list of '
-            'texts) or a "grammar"'
-        )
-    if not isinstance(given.get("schema", ""), str):
-        try:
-            given["schema"] = json.dumps(given["schema"])
-        except (TypeError, ValueError, RecursionError) as error:
-            raise ArgumentError(f"schema of {KEY} is no JSON: {error}") from error
-    for name in ("choices", "eos_ids"):
-        if name in given:
-            given[name] = tuple(given[name])
-    if "max_seconds" in given:
-        given["max_seconds"] = _read_seconds(given["max_seconds"], "max_seconds")
-    return Options(**{"regex": None, **given, "style": style})
+    own = {name: given.pop(name) for name in WANTED if name in given}
+    if unknown := {str(name) for name in given if name not in (*KEYS, STRUCTURED)}:
+        known = sorted({*KEYS, *WANTED, STRUCTURED})
+        raise ArgumentError(f"{KEY} has no option {min(unknown)!r}, only {known}")
+    check_options(own)
+    if STRUCTURED in given:
+        given = {**_structured(given.pop(STRUCTURED)), **given}
+    for name in ("eos_ids", "added_tokens"):
+        if isinstance(own.get(name), list):
+            own[name] = tuple(own[name])
+    if "max_seconds" in own:
+        own["max_seconds"] = _read_seconds(own["max_seconds"], "max_seconds")
+    return Options(text_of(given), **own)
+
+
+def text_of(description: Mapping[str, Any]) -> str:
+    """The JSON text of a description, once its keys are checked. Raises ArgumentError."""
+    kind = kind_of(description, KEY)
+    try:
+        return json.dumps(description)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ArgumentError(f"{kind} of {KEY} is no JSON: {error}") from error
+
+
+def _structured(given: Any) -> dict[str, Any]:
+    """The description of vLLM's own fields. White space is free there by default, and so it is
+    here, as far as "flexible" goes."""
+    if not isinstance(given, Mapping):
+        raise ArgumentError(f'{STRUCTURED} of {KEY} is {short(given)}: give {{"json": schema}}')
+    fields = {name: value for name, value in given.items() if value not in (None, False)}
+    compact = fields.pop("disable_any_whitespace", False)
+    closed = bool(fields.pop("disable_additional_properties", False))
+    if fields.pop("json_object", False):
+        fields["json"] = {"type": "object"}
+    if unknown := {str(name) for name in fields if name not in VLLM_NAMES}:
+        why = 'give a grammar as "grammar" with its "format"'
+        raise ArgumentError(f"{STRUCTURED} of {KEY}: {min(unknown)} is not supported; {why}")
+    found = {VLLM_NAMES[name]: value for name, value in fields.items()}
+    if "schema" in found:
+        found |= {"whitespace": "compact" if compact else "flexible", "closed": closed}
+    return found
 
 
 def _is_list(given: object, holds: Callable[[Any], bool]) -> bool:
@@ -153,21 +160,18 @@ def _is_list(given: object, holds: Callable[[Any], bool]) -> bool:
 
 
 WANTED: dict[str, tuple[Callable[[Any], bool], str]] = {
-    "regex": (lambda given: isinstance(given, str), "a text"),
-    "grammar": (lambda given: isinstance(given, str), "a text"),
-    "choices": (
-        lambda given: _is_list(given, lambda one: isinstance(one, str)),
-        "a list of texts",
-    ),
-    "schema": (lambda given: isinstance(given, str | bool | Mapping), "an object, or JSON text"),
     "method": (lambda given: given in METHODS, f"one of {METHODS}"),
     "prefix": (
         lambda given: isinstance(given, bool) or given == "if possible",
         "True, False or 'if possible'",
     ),
     "added_tokens": (
-        lambda given: given == "plain" or isinstance(given, bool),
-        "'plain', True or False",
+        lambda given: (
+            given == "plain"
+            or isinstance(given, bool)
+            or _is_list(given, lambda one: isinstance(one, str))
+        ),
+        "'plain', True, False or a list of texts",
     ),
     "after": (
         lambda given: given is None or (isinstance(given, str) and given != ""),
@@ -177,6 +181,8 @@ WANTED: dict[str, tuple[Callable[[Any], bool], str]] = {
         lambda given: bool(given) and _is_list(given, lambda one: type(one) is int and one >= 0),
         "a list of ids",
     ),
+    "within": (lambda given: type(given) is int and given > 0, "a number of ids over 0"),
+    "max_seconds": (lambda given: True, ""),
 }
 """What an option may be, and how that is said."""
 
@@ -200,22 +206,11 @@ def _nested(given: Any) -> Mapping[str, Any]:
 def _flat(found: Mapping[str, Any]) -> dict[str, Any]:
     """Flat values have no True and False: 1 and 0, "true" and "false" are taken for them."""
     given = {key.removeprefix(f"{KEY}_"): value for key, value in found.items()}
-    for name in ("prefix", "added_tokens", "closed", "unique_names"):
+    for name in ("prefix", "added_tokens", *FLAGS):
         word = str(given.get(name)).lower()
         if word in ("1", "true", "0", "false"):
             given[name] = word in ("1", "true")
     return given
-
-
-def style_of(options: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
-    """Options of `json_schema`, as `Options` has them; their values are checked there. Raises
-    ArgumentError for one that there is not."""
-    found = dict[str, Any]()
-    for name, value in options.items():
-        found[name] = tuple(map(str, value)) if isinstance(value, list | tuple) else value
-        if name not in STYLE or not isinstance(found[name], str | bool | tuple):
-            raise ArgumentError(f"{name} is {short(value)}: options of a schema are {STYLE}")
-    return tuple(sorted(found.items()))
 
 
 def _read_seconds(given: object, name: str) -> float:
@@ -240,7 +235,7 @@ def check_language(options: Options) -> None:
     matches. Raises ArgumentError."""
     try:
         if _is_empty(options):
-            raise ArgumentError(f"no text matches {options.regex or 'the constraint'!r}")
+            raise ArgumentError(f"no text matches {short(options.language)}")
     except BpeAutomataError as error:
         raise ArgumentError(f"{KEY}: {told(error)}") from error
 
@@ -295,7 +290,8 @@ class Constraints:
         """Raises what `ends_of` and `constrain` raise."""
         eos_ids = self.ends_of(options)
         budget = options.budget
-        key = (*options.language, options.method, options.added_tokens, eos_ids, budget.max_seconds)
+        asked = options.language, options.method, options.added_tokens, options.after
+        key = (*asked, eos_ids, budget.max_seconds)
         found = self._kept.get(key)
         if found is None:
             if options.method == "canonical":
@@ -309,7 +305,8 @@ class Constraints:
                 after=options.after,
                 budget=budget,
             )
-        return self._used(key, found)
+        kept = self._used(key, found)
+        return kept if options.within is None else kept.within(options.within)
 
     @locked
     def _used(self, key: tuple[object, ...], made: Constraint) -> Constraint:

@@ -1,4 +1,4 @@
-"""SGLang: a grammar backend for regexes and JSON schemas.
+"""SGLang: a grammar backend.
 
     from bpe_automata.integrations.sglang import register
     register()
@@ -9,8 +9,8 @@
 Written against SGLang 0.5.23. Importing this module registers nothing. SGLang's scheduler is a new
 process that reads the script again: so `register` stands above the guard. A grammar begins after
 the prompt of its request: its cache key holds the ids of the text that is under way (those from
-the last added token on, a few with chat templates). EBNF and structural tags are answered as
-unsupported, by SGLang's own default. SGLang has no room for other options of a request: they are
+the last added token on, a few with chat templates). EBNF is read as GBNF; structural tags are those
+with `structures` and one trigger. SGLang has no room for other options of a request: they are
 those of `register`, and of seconds `BPE_AUTOMATA_MAX_SECONDS`. Where no answer can follow a prompt,
 SGLang aborts the request and tells its client why; with `register(prefix="if possible")` the answer
 begins there as if it stood alone.
@@ -38,7 +38,7 @@ from bpe_automata.integrations._requests import (
     Prefix,
     check_options,
     listed_ids,
-    style_of,
+    text_of,
     told,
 )
 from bpe_automata.integrations.bitmask import apply_bitmask
@@ -48,7 +48,11 @@ _torch: Any = require("torch", "pip install torch")
 
 NAME = "bpe_automata"
 AFTER_PROMPT = "after prompt"
-"""The kind of key whose text is JSON: "regex" or "json", its text, the prompt's ids that matter."""
+"""The kind of key whose text is JSON: the kind that was asked for, its text, the prompt's ids that
+matter."""
+
+KINDS = {"regex": "regex", "json": "schema", "ebnf": "grammar", "structural_tag": "structural_tag"}
+"""What SGLang calls a language, and what a description does."""
 
 ANY_OBJECT = "$$ANY$$"
 """What SGLang says in place of a schema where any JSON object is wanted."""
@@ -162,7 +166,7 @@ class RegexBackend(_host.BaseGrammarBackend):  # type: ignore[misc]
 
     tokenizer: the server's, or anything that `Tokenizer.load` reads. vocab_size: how many logits
     the model gives. eos_token_ids: by default the tokenizer's. method, prefix, added_tokens, after,
-    and as style the options of `json_schema` (order, whitespace, ...): as in `Options`, for all
+    as in `Options`, and as style the options of `json_schema` (order, whitespace, ...): for all
     requests. With `after` each of them thinks first, whether it says so or not.
     Raises ArgumentError and what `Tokenizer.load` raises.
     """
@@ -186,14 +190,15 @@ class RegexBackend(_host.BaseGrammarBackend):  # type: ignore[misc]
         if vocab_size < loaded.n_ids:
             raise ArgumentError(f"{vocab_size} logits for a tokenizer of {loaded.n_ids} ids")
         self._constraints = Constraints(loaded, listed_ids(eos_token_ids))
-        self._options = Options("", **given, style=style_of(style))
+        self._options, self._style = Options("", **given), style
+        text_of({"schema": True, **style})
 
     def get_request_grammar_key(
         self, key: tuple[str, str], *, input_ids: Sequence[int], thinking_budget: int | None
     ) -> tuple[str, str]:
-        """For a regex or a schema, that and the prompt's end; other keys are left as they are."""
+        """For a language, that and the prompt's end; other keys are left as they are."""
         kind, text = key
-        if kind not in ("regex", "json") or not self._options.prefix:
+        if kind not in KINDS or not self._options.prefix:
             return key
         ids = np.asarray(input_ids, dtype=np.int64).tolist()
         return AFTER_PROMPT, json.dumps([kind, text, under_way(self._constraints.tokenizer, ids)])
@@ -220,20 +225,26 @@ class RegexBackend(_host.BaseGrammarBackend):  # type: ignore[misc]
         """The grammar of a JSON schema that stands alone."""
         return self._grammar("json", key_string, ())
 
+    def dispatch_ebnf(self, key_string: str) -> Any:
+        """The grammar of a GBNF that stands alone."""
+        return self._grammar("ebnf", key_string, ())
+
+    def dispatch_structural_tag(self, key_string: str) -> Any:
+        """The grammar of structural tags that stand alone."""
+        return self._grammar("structural_tag", key_string, ())
+
     def dispatch_fallback(self, key_type: str, key_string: str) -> Any:
-        """The grammar of a regex or a schema after the end of a prompt."""
+        """The grammar of a language after the end of a prompt."""
         if key_type != AFTER_PROMPT:
             return super().dispatch_fallback(key_type, key_string)
         return self._grammar(*json.loads(key_string))
 
     def _grammar(self, kind: str, text: str, prompt: Sequence[int]) -> Any:
         """A RegexGrammar, or, as SGLang expects it, an object that holds what is wrong."""
-        if kind == "regex":
-            asked = replace(self._options, regex=text)
-        else:
-            schema = '{"type": "object"}' if text == ANY_OBJECT else text
-            asked = replace(self._options, regex=None, schema=schema)
+        asked_for = '{"type": "object"}' if (kind, text) == ("json", ANY_OBJECT) else text
+        options = {"format": "gbnf"} if kind == "ebnf" else {} if kind == "regex" else self._style
         try:
+            asked = replace(self._options, language=text_of({KINDS[kind]: asked_for, **options}))
             constraint = self._constraints.of(asked)
             matcher = constraint.matcher(asked.followed(constraint, prompt))
         except BpeAutomataError as error:

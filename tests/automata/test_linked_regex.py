@@ -15,13 +15,13 @@ from support.drawn import COUNTS, regexes
 from bpe_automata import Budget, LinkedDFA, compile_regex, constrain, link_regex
 from bpe_automata._automata import linked_regex
 from bpe_automata._automata.linked_store import members_of
+from bpe_automata._composition.described import described
 from bpe_automata._core.canonical import canonical_automaton
 from bpe_automata.errors import (
     BpeAutomataError,
     BudgetExceededError,
     EmptyLanguageError,
 )
-from bpe_automata.integrations._requests import Options
 from bpe_automata.testing import small_tokenizer
 
 # ---------------------------------------------------------------- small counts, taken for large
@@ -185,7 +185,7 @@ def test_what_exceeds_a_budget():
     "pattern", [r".{0,100000}", r'("[^"]{0,20000}",?){1,1000}', r"(?i:ab|c){5,900000}"]
 )
 def test_a_constraint_links_what_is_too_large(pattern):
-    for found in (constrain(LETTERS, pattern).dfa, Options(pattern).compiled()):
+    for found in (constrain(LETTERS, pattern).dfa, described({"regex": pattern})):
         assert isinstance(found, LinkedDFA)
         assert same_masks(LETTERS, "canonical", found, link_regex(pattern)) == 12
 

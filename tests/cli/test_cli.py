@@ -24,6 +24,7 @@ SCHEMAS = {
         {"properties": {"a": DIGIT, "b": {"type": "boolean"}}, "type": "object", "required": ["a"]}
     ),
     "BROKEN": "{",
+    "LANGUAGE": json.dumps({"grammar": 'root ::= " order" | "er"', "format": "gbnf"}),
     "NULL": '{"type": "null"}',
     "NOTHING": '{"allOf": [{"type": "null"}, {"type": "string"}]}',
 }
@@ -76,6 +77,7 @@ SAID = [
     ("compile TOKENIZER --regex '( order)+'", 0, ["1 id in the first", "4 ids in the first"]),
     ("compile TOKENIZER --regex ' order' --save o.txt", 0, ["2 states, 1 transition\n"]),
     ("compile TOKENIZER --schema ORDER --yaml", 0, ["ORDER", "states as texts lead to them"]),
+    ("compile TOKENIZER --language LANGUAGE", 0, ["LANGUAGE", "2 ids in the first"]),
     ("verify TOKENIZER --regex '( order|a)+' -n 50", 0, ["no counterexample in 50 walk"]),
     ("explain TOKENIZER --ids '30 31'", 1, ["token 1: `␣ord`+`er` would be `␣order`"]),
     ("explain TOKENIZER --ids 32,0", 0, ["canonical"]),
@@ -149,7 +151,10 @@ ERRORS = {
     "generate --model ./MODEL --regex a --prompt b": "--tokenizer",
     "generate --model ./none --regex a --prompt b": "no model at ./none",
     f"{G} --close --regex ' order( order)*ed' --max-new-tokens 2": "takes 3 ids, only 2",
-    f"{G} --schema none.json": "cannot read the schema none.json",
+    f"{G} --language '[]'": "cannot read []",
+    f"{G} --language '{{}}'": "in place of the regex",
+    f"{G} --language NULL --yaml": "need --schema FILE",
+    f"{G} --schema none.json": "cannot read none.json",
     "inspect none.json": "there is no tokenizer at none.json",
     "compile TOKENIZER --regex 'a('": "at position 1 of the regex",
     r"compile TOKENIZER --regex '(\w| ){0,300}x[a-z]{0,99}' --max-seconds 1e-6": "1e-06 seconds",

@@ -280,15 +280,24 @@ def filled(grammar):
     return unpacked(mask[1].numpy())
 
 
+SGLANG = {
+    "regex": "regex",
+    "schema": "json",
+    "grammar": "ebnf",
+    "structural_tag": "structural_tag",
+}
+
+
 class Sglang:
     """Requests read ids and take them back."""
 
     def __init__(self, servers, rows, prefix):
         self.grammars, self.read = [], [[] for _ in rows]
         for row in rows:
-            kind = "regex" if "regex" in row.options else "schema"
             options = {"prefix": prefix, **row.options}
-            text, kind = options.pop(kind), kind.replace("schema", "json")
+            options.pop("format", None)  # it is GBNF
+            (own,) = options.keys() & SGLANG.keys()
+            text, kind = options.pop(own), SGLANG[own]
             backend = servers.sglang.RegexBackend(tokenizer(), V, {END}, **options)
             self.grammars.append(grammar_of(backend, kind, text, row.prompt))
 

@@ -55,7 +55,8 @@ class BaseGrammarBackend:
 
     def _init_value_dispatch(self, key, require_reasoning):
         kind, text = key
-        dispatch = {name: getattr(self, f"dispatch_{name}") for name in ("json", "regex", "ebnf")}
+        kinds = "json", "regex", "ebnf", "structural_tag"
+        dispatch = {name: getattr(self, f"dispatch_{name}") for name in kinds}
         return dispatch[kind](text) if kind in dispatch else self.dispatch_fallback(kind, text)
 
     def get_cached_or_future_value(self, key, require_reasoning):

@@ -5,6 +5,9 @@ was before: so no id that the constraint forbids is emitted, a text ends only wh
 and whatever is masked, no other logit changes.
 """
 
+import json
+import random
+
 import numpy as np
 import pytest
 import torch
@@ -12,10 +15,10 @@ from hf_tiny import encoder_decoder, tiny
 from hosts import HOSTS, Row, Sglang, Vllm, VllmRunner, vllm_config
 from hypothesis import given
 from hypothesis import strategies as st
-from served import END, REGEXES, START, V, answered, constraint, tokenizer
+from served import END, REGEXES, START, V, bools, constraint, tokenizer
 from support import examples
 
-from bpe_automata import constrain
+from bpe_automata import constrain, join, repeat, text_until, text_without
 from bpe_automata.errors import (
     ArgumentError,
     BufferShapeError,
@@ -51,21 +54,50 @@ def test_masks_are_the_definition_wherever_the_rows_go(name, servers, rows, pref
             ids = [own[:left] for own in ids]
 
 
-LANGUAGES = {
-    "regex": ("yes", "yes"),
-    "schema": ('{"const": 7}', "7"),
-    "choices": (["node"], "node"),
-    "grammar": ('start: "no"', "no"),
-}
-TAKES = [(host, kind) for host in (Vllm, VllmRunner) for kind in LANGUAGES]
-TAKES += [(Sglang, "regex"), (Sglang, "schema")]
+TAG = {"triggers": ["x"], "structures": [{"begin": "xa", "schema": {"const": 7}, "end": "b"}]}
+CALL = [{"type": "function", "function": {"name": "yes"}}]
+TAGGED = join(repeat(join(text_until("x"), "a7b")), text_without("x"))
+LANGUAGES = [
+    ({"regex": "yes"}, "yes"),
+    ({"schema": '{"const": 7}'}, "7"),
+    ({"schema": {"enum": [[], [7]]}, "whitespace": "spaced"}, r"\[7?\]"),
+    ({"grammar": 'root ::= "no" | "ye"', "format": "gbnf"}, "no|ye"),
+    ({"structural_tag": json.dumps(TAG)}, TAGGED),
+    ({"choices": ["node", "no"]}, "node|no"),
+    ({"grammar": 'start: "no"'}, "no"),
+    ({"tools": CALL, "format": "llama-python", "choice": "yes"}, r"\[yes\(\)\]"),
+    ({"tools": json.dumps(CALL), "format": "llama-python", "choice": "yes"}, r"\[yes\(\)\]"),
+    ({"structural_tag": TAG}, TAGGED),
+    ({"structured_outputs": {"json": {"const": 7}, "disable_any_whitespace": True}}, "7"),
+    ({"structured_outputs": {"choice": ["node"], "regex": None}}, "node"),
+    ({"structured_outputs": {"structural_tag": json.dumps(TAG)}}, TAGGED),
+]
+TAKES = [(host, *pair) for host in (Vllm, VllmRunner) for pair in LANGUAGES]
+TAKES += [(Sglang, *pair) for pair in LANGUAGES[:5]]
 
 
-@pytest.mark.parametrize(("host", "kind"), TAKES)
-def test_what_constrain_takes_a_server_takes(host, kind, servers):
-    asked, text = LANGUAGES[kind]
-    made = host(servers, [Row({kind: asked}, [START])], True)
-    assert answered(lambda ids: made.masks([ids])[0]) == text
+@pytest.mark.parametrize(("host", "asked", "language"), TAKES)
+def test_what_constrain_takes_a_server_takes(host, asked, language, servers):
+    """Along ids of which each may follow."""
+    ids, rng = list[int](), random.Random(0)
+    made = host(servers, [Row(asked, [START])], True)
+    matcher = constrain(tokenizer(), language, eos_ids=(END,)).matcher([START])
+    for _ in range(6):
+        if matcher.is_finished:
+            break
+        assert np.array_equal(made.masks([ids])[0], bools(matcher.allowed_ids()))
+        ids.append(int(rng.choice(matcher.allowed_ids())))
+        matcher.advance(ids[-1])
+
+
+def test_an_answer_within_so_many_ids(servers):
+    asked = {"regex": "(no)*|yes yes", "within": 2}
+    for host in (Vllm, VllmRunner):
+        made = host(servers, [Row(asked, [START])], True)
+        (no,) = tokenizer().encode("no")
+        for ids in ([], [no], [no, no]):
+            expected = [END] + [no] * (len(ids) < 2)
+            assert np.array_equal(made.masks([ids])[0], bools(expected)), ids
 
 
 NO_END = constrain(tokenizer(), "ab", eos_ids=())

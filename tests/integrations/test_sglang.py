@@ -76,7 +76,8 @@ def test_the_text_under_way_leads_to_the_state_of_the_whole_prompt(servers, trai
         ("regex", "a\u00e9", [START], "no answer is canonical"),
         ("regex", "bab", tokenizer().encode("a"), 'merge with the answer.*prefix "if possible"'),
         ("json", '{"properties": {"a": {"type": "int"}}}', [START], "/properties/a"),
-        ("ebnf", "{}", [START], "Unknown"),
+        ("ebnf", "{}", [START], "GBNF, line 1"),
+        ("structural_tag", "{}", [START], "with one trigger"),
     ],
 )
 def test_what_cannot_be_compiled_is_told_to_the_request(backend, kind, text, prompt, reason):

@@ -37,7 +37,7 @@ from bpe_automata._decoding.token_table import Listed, TokenTable
 from bpe_automata._kernels.bits import members
 from bpe_automata.banning import Ban, Spellings
 from bpe_automata.banning._words import AppliedBan
-from bpe_automata.integrations._requests import Constraints, Options
+from bpe_automata.integrations._requests import Constraints, Options, text_of
 from bpe_automata.schemas import json_schema
 from bpe_automata.testing import added_token, byte_level, sequence
 
@@ -150,7 +150,10 @@ def read(automaton: Any) -> Trace:
 
 def requested(constraints: Constraints) -> Trace:
     """The constraints that a server keeps between requests."""
-    made = [constraints.of(Options(regex, method="lift")) for regex in (REGEX, FINITE)]
+    made = [
+        constraints.of(Options(text_of({"regex": regex}), method="lift"))
+        for regex in (REGEX, FINITE)
+    ]
     return [along(constraint.matcher()) for constraint in made]
 
 
