@@ -8,9 +8,11 @@ from ._composition.free import text_until as text_until, text_without as text_wi
 from ._composition.joining import (
     either as either,
     join as join,
+    part as part,
     repeat as repeat,
     special as special,
 )
+from ._composition.readings import FinishedPart as FinishedPart
 from ._composition.tools import (
     TOOL_FORMATS as TOOL_FORMATS,
     ToolFormat as ToolFormat,
@@ -54,6 +56,7 @@ from ._decoding.matcher import (
     matcher_of as matcher_of,
 )
 from ._decoding.removed import Removed as Removed
+from ._decoding.streaming import Stream as Stream, Streamed as Streamed
 from ._decoding.token_table import Listed as Listed, TokenTable as TokenTable
 from ._decoding.verification import Verification as Verification, verify as verify
 from ._token_automata.algebra import Counterexample as Counterexample

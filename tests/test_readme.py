@@ -36,7 +36,7 @@ def test_the_examples_print_what_they_say(code: str, printed: str, smollm2_gguf,
 def test_the_readme_is_read_in_five_minutes() -> None:
     assert len(TEXTS["README.md"].splitlines()) <= 215
     assert "```python" in TEXTS["README.md"]
-    assert (len(EXAMPLES), len(COMMANDS)) == (15, 5)
+    assert (len(EXAMPLES), len(COMMANDS)) == (16, 5)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -36,6 +36,7 @@ class ByteLanguage(Immutable):
 
     is_linked: ClassVar[bool]
     budget: Budget | None = None  # of each call
+    tree: Any = None  # of joins with named parts, see `_composition.joining.Tree`
     if TYPE_CHECKING:  # what each kind has of its own
 
         @property

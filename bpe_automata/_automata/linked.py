@@ -260,6 +260,7 @@ class LinkedDFA(ByteLanguage):
         found = LinkedDFA(begin, byte_class, self.budget, readable, lock=self.lock, origin=origin)
         found.special, found.tags = self.special, self.tags
         found.perhaps_special = self.perhaps_special
+        found.tree = self.tree
         return found
 
     def anew(self) -> LinkedDFA:

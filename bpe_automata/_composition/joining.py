@@ -21,7 +21,7 @@ from bpe_automata._automata.algebra import difference
 from bpe_automata._automata.assembly import alphabet
 from bpe_automata._automata.compile import compile_regex
 from bpe_automata._automata.dfa import ByteDFA
-from bpe_automata._automata.linked import LinkedDFA
+from bpe_automata._automata.linked import ByteAutomaton, LinkedDFA
 from bpe_automata._automata.parts import BYTE, FAR, ODD, check_length, length_of
 from bpe_automata._automata.rounds import NO_END, Edge, Node, Repeat, beginning, length
 from bpe_automata._automata.sources import from_strings
@@ -49,16 +49,31 @@ def join(*languages: Any, budget: Budget = _DEFAULT) -> LinkedDFA:
 
         join("<answer>", {"type": "object"}, "</answer>")
     """
+    return _joined(languages, budget, partial(join, budget=budget))
+
+
+def part(name: str, language: Any, *, budget: Budget = _DEFAULT) -> LinkedDFA:
+    """A language with a name, for a `join`: a `Stream` tells each text of it, but empty ones, as soon
+    as it is finished. Raises ArgumentError for a name that is no text, and what `join` raises."""
+    if not isinstance(name, str):
+        raise ArgumentError(f"the name of a part is {short(name)}: give a text")
+    made = _joined([language], budget, partial(part, name, budget=budget))
+    with spending(budget):
+        made.tree = Named(name, _tree_of(language, budget))
+    return made
+
+
+def _joined(languages: Sequence[Any], budget: Budget, make: Any) -> LinkedDFA:
     with spending(budget):
         parts = _parts(languages, budget, "join")
         rank = _rank(parts)
         then = _node([], True, rank)
-        for part in reversed(parts):
-            edges = [(part.texts, then)] if part.texts else []
-            if part.may_be_empty:
+        for one in reversed(parts):
+            edges = [(one.texts, then)] if one.texts else []
+            if one.may_be_empty:
                 edges += then.edges
-            then = _node(edges, part.may_be_empty and then.ends, rank)
-        return _linked(then, parts, budget, partial(join, budget=budget))
+            then = _node(edges, one.may_be_empty and then.ends, rank)
+        return _with_tree(_linked(then, parts, budget, make), languages, Joined, budget)
 
 
 def either(*languages: Any, budget: Budget = _DEFAULT) -> LinkedDFA:
@@ -67,9 +82,10 @@ def either(*languages: Any, budget: Budget = _DEFAULT) -> LinkedDFA:
         parts = _parts(languages, budget, "either")
         rank = _rank(parts)
         end = _node([], True, rank)
-        edges = [(part.texts, end) for part in parts if part.texts]
-        root = _node(edges, any(part.may_be_empty for part in parts), rank)
-        return _linked(root, parts, budget, partial(either, budget=budget))
+        edges = [(one.texts, end) for one in parts if one.texts]
+        root = _node(edges, any(one.may_be_empty for one in parts), rank)
+        made = _linked(root, parts, budget, partial(either, budget=budget))
+        return _with_tree(made, languages, OneOf, budget)
 
 
 def repeat(
@@ -82,15 +98,16 @@ def repeat(
     end_of = NO_END if most is None else at_least(max(1, least), most, "most")
     with spending(budget):
         parts = _parts([language], budget, "repeat")
-        (part,), rank = parts, _rank(parts)
+        (one,), rank = parts, _rank(parts)
         end = _node([], True, rank)
         edges = list[Edge]()
-        if part.texts:  # an empty text is never counted as a round
-            body = _node([(part.texts, _node([], True, rank + 1))], False, rank + 1)
-            edges.append((Repeat(body, 1 if part.may_be_empty else max(1, least), end_of), end))
-        root = _node(edges, part.may_be_empty or least == 0, rank)
+        if one.texts:  # an empty text is never counted as a round
+            body = _node([(one.texts, _node([], True, rank + 1))], False, rank + 1)
+            edges.append((Repeat(body, 1 if one.may_be_empty else max(1, least), end_of), end))
+        root = _node(edges, one.may_be_empty or least == 0, rank)
         again = partial(repeat, least=least, most=most, budget=budget)
-        return _linked(root, parts, budget, again)
+        made = _linked(root, parts, budget, again)
+        return _with_tree(made, [language], lambda of: Rounds(of[0], least, most), budget)
 
 
 def special(text: str) -> LinkedDFA:
@@ -128,9 +145,52 @@ def naming(
 ) -> LinkedDFA:
     """A language without the empty text, whose texts end with tags; names: those that are special
     tokens; perhaps: and those that are, if the tokenizer has them. make: makes it anew."""
-    part = _tagged(dfa, tags)._replace(special=frozenset(names), perhaps=frozenset(perhaps))
-    root = _node([(part.texts, _node([], True, -2))], False, -2)
-    return _linked(root, [part], budget, make, is_whole=True)
+    one = _tagged(dfa, tags)._replace(special=frozenset(names), perhaps=frozenset(perhaps))
+    root = _node([(one.texts, _node([], True, -2))], False, -2)
+    return _linked(root, [one], budget, make, is_whole=True)
+
+
+class Named(NamedTuple):
+    """A part with a name."""
+
+    name: str
+    inner: Tree
+
+
+class Joined(NamedTuple):
+    """Parts one after another."""
+
+    inner: tuple[Tree, ...]
+
+
+class OneOf(NamedTuple):
+    """One of several parts."""
+
+    inner: tuple[Tree, ...]
+
+
+class Rounds(NamedTuple):
+    """A part from `least` to `most` times."""
+
+    inner: Tree
+    least: int
+    most: int | None
+
+
+Tree = Named | Joined | OneOf | Rounds | ByteAutomaton
+"""How a language was joined, as far as parts of it have names: what has none is an automaton."""
+
+
+def _tree_of(language: Any, budget: Budget) -> Tree:
+    made = automaton_of(language, budget)
+    return made if made.tree is None else made.tree
+
+
+def _with_tree(made: LinkedDFA, languages: Sequence[Any], node: Any, budget: Budget) -> LinkedDFA:
+    """Keep how it was joined, if that matters."""
+    if any(isinstance(one, LinkedDFA) and one.tree is not None for one in languages):
+        made.tree = node(tuple(_tree_of(one, budget) for one in languages))
+    return made
 
 
 class _Part(NamedTuple):
@@ -205,7 +265,7 @@ def _only_text(dfa: ByteDFA) -> bytes | None:
 
 def _rank(parts: list[_Part]) -> int:
     """Less than that of each part that these nodes lead to, by two: a repeat needs one between."""
-    return min(0, *(part.rank for part in parts)) - 2
+    return min(0, *(one.rank for one in parts)) - 2
 
 
 def _node(edges: list[Edge], ends: bool, rank: int, is_tag: bool = False) -> Node:
@@ -254,9 +314,9 @@ def _made_again(make: Any, sources: tuple[Any, ...]) -> LinkedDFA:
     known: dict[int, LinkedDFA] = {}
 
     def made(make: Any, sources: tuple[Any, ...]) -> LinkedDFA:
-        return make(*map(part, sources))
+        return make(*map(one, sources))
 
-    def part(source: Any) -> Any:
+    def one(source: Any) -> Any:
         if not isinstance(source, _Origin):
             return source
         if id(source.of) not in known:

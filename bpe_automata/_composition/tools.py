@@ -18,7 +18,7 @@ from bpe_automata._automata.compile import compile_regex
 from bpe_automata._automata.linked import LinkedDFA
 from bpe_automata._budget import Budget
 from bpe_automata._composition.free import text_until, text_without
-from bpe_automata._composition.joining import either, join, perhaps_special, repeat, special
+from bpe_automata._composition.joining import either, join, part, perhaps_special, repeat, special
 from bpe_automata.errors import ArgumentError
 
 _DEFAULT = Budget()
@@ -88,7 +88,8 @@ def tools(
     trigger); or the name of a function, which is called once. parallel: may there be several
     calls? options: those of `schemas.json_schema` for the arguments; white space is "spaced" by
     default, as models are trained on it, and always in calls of Python. Raises ArgumentError, and
-    what `join` and `json_schema` raise.
+    what `join` and `json_schema` raise. The arguments of each call are a `part` that is called as
+    its function.
 
         constrain(tokenizer, tools([get_weather, search], "hermes"))
     """
@@ -171,7 +172,7 @@ def _call(
         join(
             [json.dumps(name, ensure_ascii=False)[1:-1]],
             *_texts(made.between),
-            arguments(schema, budget=budget, **options),
+            part(name, arguments(schema, budget=budget, **options), budget=budget),
             budget=budget,
         )
         for name, schema in named.items()
