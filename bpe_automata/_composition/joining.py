@@ -53,8 +53,8 @@ def join(*languages: Any, budget: Budget = _DEFAULT) -> LinkedDFA:
 
 
 def part(name: str, language: Any, *, budget: Budget = _DEFAULT) -> LinkedDFA:
-    """A language with a name, for a `join`: a `Stream` tells each of its texts, but empty ones, once
-    it is finished. Raises ArgumentError for a name that is no text, and what `join` raises."""
+    """A language with a name, for a `join`: a `Stream` tells each of its texts (but empty ones)
+    once it is finished. Raises ArgumentError for a name that is no text, and what `join` raises."""
     if not isinstance(name, str):
         raise ArgumentError(f"the name of a part is {short(name)}: give a text")
     made = _joined([language], budget, partial(part, name, budget=budget))
