@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from bpe_automata import Constraint
+from bpe_automata import Constraint, batch_masks
 from bpe_automata.errors import LogitsError, PromptError
 from bpe_automata.integrations.bitmask import apply_bitmask
 from bpe_automata.sampling._logits import has_ended
@@ -97,11 +97,9 @@ class Texts:
         all ids: logits of which nothing is left would be nan."""
         if self.bits is None:
             return
-        written = self.bits.numpy()
-        for slot in slots:
-            matcher = self._matchers[int(self.order[slot])]
-            if matcher is not None:
-                matcher.mask(written, slot)
+        written, matchers = self.bits.numpy(), [self._matchers[k] for k in self.order.tolist()]
+        masked = [slot for slot in slots if matchers[slot] is not None]
+        batch_masks([matchers[slot] for slot in masked], written, masked)
         dead = ~written.any(axis=1)
         self.going[dead] = False
         written[dead] = -1

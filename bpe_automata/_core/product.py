@@ -33,7 +33,7 @@ from bpe_automata._core.arrays import (
 )
 from bpe_automata._core.reader import Reader
 from bpe_automata._core.regions import region
-from bpe_automata._core.rows import added_tokens, compose, judge, live_at, made_row
+from bpe_automata._core.rows import added_tokens, compose, judge, live_at, made_row, row_holds
 from bpe_automata._core.search import search_each
 from bpe_automata._core.slices import MOST_FEW, Slice
 from bpe_automata._core.tables import NO_ADDED, ROOMS, Arrays, TokenizerTables
@@ -60,13 +60,8 @@ class Row(NamedTuple):
 
     def holds(self, token: int) -> tuple[bool, bool]:
         """Can an id be read, with a boundary before it, without one?"""
-        found = [bool((ids == token).any()) for ids in (self.free, self.bound)]
-        if self.packed.shape[1]:
-            word, bit = token >> 5, token & 31
-            found = [
-                f or bool(row[word] >> bit & 1) for f, row in zip(found, self.packed, strict=True)
-            ]
-        return found[0], found[1]
+        found: tuple[bool, bool] = row_holds(*self, token)
+        return found
 
 
 class Product(Reader):

@@ -125,6 +125,19 @@ def compose(packed, free, bound, int64_t last, Pairs follow, ends, mask):
             add_bit(bits, end_ids[k])
 
 
+def row_holds(packed, free, bound, int64_t token):
+    """(can an id be read with a boundary before it, can it without one), of a row."""
+    cdef const int32_t* slice_ = ints(packed)
+    cdef const int32_t* ids
+    cdef int64_t n = packed.shape[1], k
+    cdef bint[2] found
+    for side, listed in enumerate((free, bound)):
+        ids, found[side] = ints(listed), n > 0 and slice_[side * n + (token >> 5)] >> (token & 31) & 1
+        for k in range(len(listed)):
+            found[side] |= ids[k] == token
+    return found[0], found[1]
+
+
 # ---------------------------------------------------------------- is every id live?
 
 

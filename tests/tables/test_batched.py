@@ -1,13 +1,18 @@
 """Batches of texts are drawn as the library's own loops draw them."""
 
+from threading import Event
+
 import numpy as np
 import pytest
+import torch
 from support import tiny_llama
 from tiny import drawn_by_hand, next_logits
+from transformers.modeling_outputs import CausalLMOutputWithPast
 
 from bpe_automata import constrain
 from bpe_automata.sampling import decode
 from bpe_automata.testing import byte_level, small_tokenizer
+from experiments import batched
 from experiments.batched import drawn_uniforms, sample_batch
 
 MERGES = [("a", "b"), ("ab", "c"), ("b", "c"), ("c", "a"), ("a", "a")]
@@ -100,3 +105,57 @@ def test_populations_have_the_distribution_of_the_model(logits_of, model):
     assert weights.mean() == pytest.approx(total, rel=0.1)
     assert sum(abs(shares[ids] - p / total) for ids, p in law.items()) / 2 < 0.04
     assert all(text.ended and text.log_weight == 0 for text in texts[-20:])
+
+
+class Told:
+    """A model that tells when it is called, and then waits."""
+
+    device = torch.device("cpu")
+
+    def __init__(self, tell) -> None:
+        self._tell = tell
+
+    def batch_select_indices(self, _) -> None:
+        """Of its cache, which is nothing."""
+
+    def __call__(self, input_ids, **_):
+        self._tell()
+        logits = torch.zeros(len(input_ids), 1, TOKENIZER.n_ids)
+        return CausalLMOutputWithPast(logits=logits, past_key_values=self)
+
+
+@pytest.mark.parametrize("queued", [False, True])
+def test_masks_are_made_while_the_model_reads(queued, monkeypatch):
+    """Beside a model that computes, in another thread: here it goes on only when they are made.
+    Where a device has a queue, after the call that fills it, and before anything waits for it."""
+    order, made = list[str](), Event()
+    made.set()
+
+    def tell():
+        order.append("model")
+        assert queued or made.wait(60)
+        made.clear()
+
+    def read(texts, tokens, read=batched.Texts.read):
+        read(texts, tokens)
+        order.append("masks")
+        made.set()
+
+    def drawn(*given, draw=batched.draw):
+        order.append("draw")
+        return draw(*given)
+
+    full = torch.full
+    monkeypatch.setattr(batched, "is_queued", lambda _: queued)
+    monkeypatch.setattr(torch, "full", lambda *given, pin_memory, **of: full(*given, **of))
+    monkeypatch.setattr(batched, "draw", drawn)
+    monkeypatch.setattr(batched.Texts, "read", read)
+    constraints = [constrain(TOKENIZER, "[abc]{40}", eos_ids=[END])] * 4
+    sample_batch(Told(tell), [PROMPT] * 4, constraints, drawn_uniforms(0, 4, 6))
+    rounds = [order[at : at + 3] for at in range(1, len(order), 3)]
+    expected = ["draw", "model", "masks"]
+    assert order[0] == "model"
+    assert [one if queued else sorted(one) for one in rounds[:-1]] == [
+        expected if queued else sorted(expected)
+    ] * 5
+    assert rounds[-1] == ["draw", "masks"]
