@@ -221,6 +221,14 @@ def test_a_character_may_begin_an_added_token():
     assert matcher.allowed_ids().tolist() == [98]
 
 
+def test_a_last_character_behind_what_may_begin_an_added_token_needs_a_boundary():
+    """There is none between < and the bar, which merge."""
+    every = [byte_spelling(bytes([byte])) for byte in range(256)]
+    pretokenizer, added = byte_level(use_regex=True), ["<x>"]
+    tokenizer = small_tokenizer([*every, "<|"], [("<", "|")], pretokenizer, added)
+    assert constrain(tokenizer, r"<\|", eos_ids=()).matcher().allowed_ids().tolist() == [256]
+
+
 @pytest.mark.parametrize("regex", ["[a-z]{66}", '"[^"\\x00-\\x1f]{0,66}"'])
 def test_slices_of_a_linked_automaton_are_those_of_the_written_one(smollm2_tokenizer, regex):
     """Its steps are entered as far as that takes, the very first of them too."""

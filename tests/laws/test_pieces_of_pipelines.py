@@ -16,7 +16,12 @@ from bpe_automata import Tokenizer, constrain
 from bpe_automata._core.canonical import canonical_automaton
 from bpe_automata._decoding.explanation import explain
 from bpe_automata._tokenizer.description import Prefix
-from bpe_automata.errors import EmptyLanguageError, PromptError, UnsupportedTokenizerError
+from bpe_automata.errors import (
+    EmptyLanguageError,
+    PromptError,
+    TokenizerMismatchError,
+    UnsupportedTokenizerError,
+)
 from bpe_automata.testing import added_token, byte_level, byte_spelling, small_tokenizer
 
 BYTES = [f"<0x{byte:02X}>" for byte in range(256)]
@@ -62,13 +67,13 @@ MERGES = [("▁", "a"), ("a", "b"), ("▁a", "b"), ("▁", "▁")]
 TEXTS = ("", "a", " a", "  a", "ab", " ", "  ", "<x>", "<x>a", "<x> a", "a<x>b", " <x>", "<x><x>ab")
 
 
-def prefixed(prefix, **more):
+def prefixed(prefix, added=("<x>",), **more):
     if prefix is Prefix.SPACE_FIRST:
         pretokenizer = byte_level() | {"add_prefix_space": True}
         vocabulary = [token.replace("▁", "Ġ") for token in VOCABULARY]
         merges = [(x.replace("▁", "Ġ"), y.replace("▁", "Ġ")) for x, y in MERGES]
-        return small_tokenizer(vocabulary, merges, pretokenizer, ["<x>"])
-    return small_tokenizer(VOCABULARY, MERGES, added=["<x>"], **PREFIXES[prefix], **more)
+        return small_tokenizer(vocabulary, merges, pretokenizer, added)
+    return small_tokenizer(VOCABULARY, MERGES, added=added, **PREFIXES[prefix], **more)
 
 
 EVERY_PREFIX = [*PREFIXES, Prefix.SPACE_FIRST]
@@ -99,6 +104,22 @@ def test_masks_with_a_prefix_at_the_start_and_after_prompts(prefix):
             compared += every_mask_is_that_of_the_trie_of_encode(tokenizer, regex, ids)
             verify_finds_nothing(tokenizer, regex, ids, n=4)
     assert compared > 100
+
+
+@pytest.mark.parametrize("prefix", EVERY_PREFIX, ids=lambda p: p.name)
+def test_an_added_token_may_begin_with_a_space(prefix):
+    """But where a prefix depends on a space: such tokenizers are refused, as they do not decode what
+    they encode."""
+    added = ["<x>", " <y>"]
+    if prefix in (Prefix.FIRST_UNLESS_SPACE, Prefix.PIECE_UNLESS_SPACE):
+        with pytest.raises(TokenizerMismatchError):
+            prefixed(prefix, added=added)
+        return
+    tokenizer = prefixed(prefix, added=added)
+    for prompt in ("", "a", "<x>", "a <y>"):
+        ids = tokenizer.encode(prompt)
+        for regex in ("( <y>|<y>|a| ){0,2}", "( <y>){1,2}b"):
+            every_mask_is_that_of_the_trie_of_encode(tokenizer, regex, ids)
 
 
 @pytest.mark.parametrize("prefix", EVERY_PREFIX, ids=lambda p: p.name)
