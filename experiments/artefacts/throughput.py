@@ -203,8 +203,11 @@ def in_short(found: pd.DataFrame) -> str:
         return "No large batch was measured."
     where = some["where"].iloc[0]
     said = [
-        f"{' and '.join(f'{100 * r:.0f} %' for r in of['ratio'])} at {batch} texts"
+        f"{' and '.join(f'{100 * r:.0f} %' for r in of['ratio'])} with {batch} texts"
         for batch, of in some.groupby("batch")
     ]
     of_what = " and ".join(some["language"].unique())
-    return f"On a {where} canonical masks leave {', '.join(said)} at a time ({of_what})."
+    return (
+        f"Of the tokens per second that a {where} writes without masks, canonical masks leave "
+        f"{', '.join(said)} at a time ({of_what})."
+    )

@@ -108,8 +108,8 @@ def test_masks_with_a_prefix_at_the_start_and_after_prompts(prefix):
 
 @pytest.mark.parametrize("prefix", EVERY_PREFIX, ids=lambda p: p.name)
 def test_an_added_token_may_begin_with_a_space(prefix):
-    """But where a prefix depends on a space: such a tokenizer is refused, as it does not decode what
-    it encodes."""
+    """But where a prefix depends on a space: such a tokenizer is refused, as it does not decode
+    what it encodes."""
     added = ["<x>", " <y>"]
     if prefix in (Prefix.FIRST_UNLESS_SPACE, Prefix.PIECE_UNLESS_SPACE):
         with pytest.raises(TokenizerMismatchError):
