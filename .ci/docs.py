@@ -14,7 +14,11 @@ from types import ModuleType
 import bpe_automata
 
 ROOT = Path(__file__).parents[1]
-PACKAGES = ("schemas", "sampling", "banning", "viz", "models", "reference", "testing", "errors")
+THEORY = "automata tokenizer canonical constructions token_automata grammars composition decoding"
+PACKAGES = (
+    *THEORY.split(),
+    *["schemas", "sampling", "banning", "viz", "models", "reference", "testing", "errors"],
+)
 
 
 def main(to: Path) -> None:
@@ -40,7 +44,9 @@ def main(to: Path) -> None:
 def page_of(module: ModuleType) -> str:
     """What the module says of itself, and each public name by the place where it is made."""
     names = getattr(module, "__all__", None) or [
-        name for name, one in vars(module).items() if getattr(one, "__module__", "") == module.__name__
+        name
+        for name, one in vars(module).items()
+        if getattr(one, "__module__", "") == module.__name__
     ]
     lines = [f"# {module.__name__}\n", f"::: {module.__name__}\n    options:\n      members: []\n"]
     for name in sorted(names, key=str.lower):

@@ -22,10 +22,8 @@ Terms:
     state pair     a state of the byte DFA with one of the text automaton
     configuration  a state pair with a set of hypotheses: all that a mask depends on but the last id
 
-Public are the names in `__all__` of this package and of `schemas`, `sampling`, `banning`, `viz`,
-`models`, `reference` and `testing`, the modules of `integrations`, and `errors`: all that has no
-underscore in its path. Anything else may change without notice. Names are imported when they are
-first used.
+Public are the names in `__all__` of this package and of those in it, the modules of `integrations`,
+and `errors`. Anything else may change without notice. Names are imported when they are first used.
 """
 
 import lazy_loader

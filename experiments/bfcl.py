@@ -27,7 +27,7 @@ from typing import Any
 
 from jsonschema import Draft202012Validator
 
-from bpe_automata._automata.dfa import ByteDFA
+from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.errors import BpeAutomataError
 from bpe_automata.schemas import json_schema
 from experiments.files import lines_of, package_file

@@ -19,10 +19,10 @@ from collections.abc import Hashable, Sequence
 from typing import Any
 
 from bpe_automata import Tokenizer
-from bpe_automata._automata.linked import ByteAutomaton
-from bpe_automata._constructions.engine import TextEngine
-from bpe_automata._decoding.forced import bytes_from, text_state
-from bpe_automata._tokenizer.description import Prefix
+from bpe_automata.automata.linked import ByteAutomaton
+from bpe_automata.constructions.engine import TextEngine
+from bpe_automata.decoding.forced import bytes_from, text_state
+from bpe_automata.tokenizer.description import Prefix
 
 _SENTINEL = "\x02"
 """Put before a text that is not to be taken for the beginning of one, as llguidance does."""

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from bpe_automata import Tokenizer
-from bpe_automata._tokenizer.sources import published
 from bpe_automata.errors import MissingFileError
+from bpe_automata.tokenizer.sources import published
 from experiments.files import require
 
 Line = dict[str, str]

@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 
 from bpe_automata import Constraint, Tokenizer, constrain
-from bpe_automata._decoding.constraint import Method
 from bpe_automata._kernels.bits import has
+from bpe_automata.decoding.constraint import Method
 from bpe_automata.errors import BpeAutomataError
 from bpe_automata.schemas import json_schema
 from bpe_automata.schemas._nets import Order

@@ -44,11 +44,11 @@ from typing import Any
 import numpy as np
 
 from bpe_automata import Constraint, Tokenizer, constrain
-from bpe_automata._automata.linked import explicit
-from bpe_automata._automata.sources import from_strings
-from bpe_automata._decoding.constraint import Method
-from bpe_automata._decoding.healing import heal
 from bpe_automata._kernels.bits import members
+from bpe_automata.automata.linked import explicit
+from bpe_automata.automata.sources import from_strings
+from bpe_automata.decoding.constraint import Method
+from bpe_automata.decoding.healing import heal
 from bpe_automata.errors import BpeAutomataError, BudgetExceededError, PromptError
 from bpe_automata.sampling import normalised
 from experiments.files import cache_name, require

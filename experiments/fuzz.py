@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, rule
 
 from bpe_automata import Matcher, Tokenizer, compile_regex, constrain, errors
-from bpe_automata._decoding.matcher import matcher_of
+from bpe_automata.decoding.matcher import matcher_of
 from bpe_automata.reference import canonical_trie
 from bpe_automata.testing import bpe_tokenizers, finite_regexes, texts, trained_tokenizers
 from bpe_automata.testing._inputs import own_pieces

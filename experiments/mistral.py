@@ -12,7 +12,7 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 from bpe_automata import Tokenizer
-from bpe_automata._automata.dfa import ByteDFA
+from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.reference import (
     AllTexts,
     Merge,

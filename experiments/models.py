@@ -24,8 +24,8 @@ from typing import Any
 
 from bpe_automata import Tokenizer
 from bpe_automata._storage import cache_folder
-from bpe_automata._tokenizer.sources.gguf import read_fields, sentencepiece_proto
 from bpe_automata.errors import MissingFileError
+from bpe_automata.tokenizer.sources.gguf import read_fields, sentencepiece_proto
 from experiments.files import package_file, require
 
 SMOLLM2, GEMMA = "smollm2", "gemma-3-270m"

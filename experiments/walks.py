@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from bpe_automata import Constraint, Tokenizer
-from bpe_automata._automata.linked import explicit
 from bpe_automata._kernels.bits import members
+from bpe_automata.automata.linked import explicit
 
 STEPS = 400
 """A completion may take this many ids, and one more for each byte of the shortest one."""

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bpe_automata import Tokenizer
-from bpe_automata._tokenizer.alphabet import is_utf8
 from bpe_automata.errors import BpeAutomataError
+from bpe_automata.tokenizer.alphabet import is_utf8
 
 _DATA: dict[str, Any] = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
 WORDS: dict[str, list[str]] = {

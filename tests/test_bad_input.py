@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from bpe_automata import Tokenizer, constrain, errors, heal, verify
-from bpe_automata._automata.compile import compile_regex
+from bpe_automata.automata.compile import compile_regex
 from bpe_automata.errors import (
     ArgumentError,
     BrokenTokenizerError,

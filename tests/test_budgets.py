@@ -23,7 +23,6 @@ from support import called_after
 from support.making import PLAIN, make
 
 from bpe_automata import Budget, TokenAutomaton, Tokenizer, compile_regex, constrain
-from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._budget import (
     check,
     check_bytes,
@@ -31,9 +30,10 @@ from bpe_automata._budget import (
     spending,
     with_room,
 )
-from bpe_automata._core.canonical import canonical_automaton
-from bpe_automata._decoding.constraint import Constraint
+from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.banning import Ban
+from bpe_automata.canonical.canonical import canonical_automaton
+from bpe_automata.decoding.constraint import Constraint
 from bpe_automata.errors import BudgetExceededError
 from bpe_automata.schemas import json_schema
 from bpe_automata.testing import byte_level, byte_spelling, small_tokenizer

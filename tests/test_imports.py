@@ -62,8 +62,8 @@ HOSTS = {"torch", "transformers", "vllm", "sglang", "llama_cpp", "outlines"}
     ("script", "unwanted"),
     [
         ("import bpe_automata", {"numpy", "tokenizers", "bpe_automata.errors"}),
-        ("from bpe_automata import Tokenizer, constrain", {f"{OWN}._constructions.segments"}),
-        (f"import {OWN}._decoding.drafts, {OWN}.integrations.bitmask", HOSTS),
+        ("from bpe_automata import Tokenizer, constrain", {f"{OWN}.constructions.segments"}),
+        (f"import {OWN}.decoding.drafts, {OWN}.integrations.bitmask", HOSTS),
         (f"import {OWN}.integrations.llama_cpp, {OWN}._cli", HOSTS),
     ],
 )
@@ -79,7 +79,7 @@ def test_a_tokenizer_that_is_kept_brings_in_no_readers_and_no_library(tmp_path, 
     load = f"from {OWN} import Tokenizer, constrain\n"
     load += "constrain(Tokenizer.load('smollm2'), 'true').matcher()"
     first, second = modules_after(load), modules_after(load)
-    files = (f"{OWN}._tokenizer.sources.{name}" for name in ("gguf", "tokenizer_json"))
+    files = (f"{OWN}.tokenizer.sources.{name}" for name in ("gguf", "tokenizer_json"))
     readers = {"tokenizers", *files}
     assert readers <= first
     assert not second & readers
@@ -105,7 +105,7 @@ storage
 arguments kernels viz
 automata tokenizer
 token_automata
-schemas grammars core models
+schemas grammars canonical models
 composition
 constructions
 decoding

@@ -10,11 +10,11 @@ from support import called_after
 
 from bpe_automata import Budget
 from bpe_automata._budget import spending
-from bpe_automata._core.arrays import Pairs
-from bpe_automata._core.pairs import clear_after
 from bpe_automata._kernels import bits
 from bpe_automata._kernels.blocks import shorten
 from bpe_automata._kernels.hashing import build_table, look_up, table_size, with_room
+from bpe_automata.canonical.arrays import Pairs
+from bpe_automata.canonical.pairs import clear_after
 from bpe_automata.errors import BudgetExceededError
 
 

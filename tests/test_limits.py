@@ -7,18 +7,18 @@ import pytest
 from support.files import rank_lines, ranks
 
 from bpe_automata import Budget, ByteDFA, Tokenizer, compile_regex, constrain
-from bpe_automata._automata import dfa as byte_dfa
-from bpe_automata._automata import sources
-from bpe_automata._core import reader, sets, tables, token_actions
-from bpe_automata._core.prefixed import prefixed
-from bpe_automata._token_automata import algebra
-from bpe_automata._token_automata.automaton import TokenAutomaton
-from bpe_automata._tokenizer import tokenizer as tokenizers
-from bpe_automata._tokenizer.description import Prefix
+from bpe_automata.automata import dfa as byte_dfa
+from bpe_automata.automata import sources
 from bpe_automata.banning import Ban, Spellings
 from bpe_automata.banning import _spellings as spellings
+from bpe_automata.canonical import reader, sets, tables, token_actions
+from bpe_automata.canonical.prefixed import prefixed
 from bpe_automata.errors import BpeAutomataError, BudgetExceededError
 from bpe_automata.testing import small_tokenizer
+from bpe_automata.token_automata import algebra
+from bpe_automata.token_automata.automaton import TokenAutomaton
+from bpe_automata.tokenizer import tokenizer as tokenizers
+from bpe_automata.tokenizer.description import Prefix
 
 
 def ranked(n, folder):

@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from bpe_automata._arguments import short
-from bpe_automata._automata.linked import ByteAutomaton
 from bpe_automata._budget import Budget
-from bpe_automata._composition.described import described
-from bpe_automata._composition.language import automaton_of
-from bpe_automata._tokenizer.sources.named import named_encoding_origin, names
-from bpe_automata._tokenizer.tokenizer import Tokenizer
+from bpe_automata.automata.linked import ByteAutomaton
+from bpe_automata.composition.descriptions import described
+from bpe_automata.composition.language import automaton_of
 from bpe_automata.errors import ArgumentError, MissingDependencyError, MissingFileError
+from bpe_automata.tokenizer.sources.named import named_encoding_origin, names
+from bpe_automata.tokenizer.tokenizer import Tokenizer
 
 REGEX = "Python syntax plus \\p{...}; the whole text must match"
 Commands = Any  # what argparse's add_subparsers returns has no public name

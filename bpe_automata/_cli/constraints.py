@@ -13,9 +13,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, get_args
 
-from bpe_automata._automata.compile import compile_regex
-from bpe_automata._automata.dfa import ByteDFA
-from bpe_automata._automata.linked import ByteAutomaton
 from bpe_automata._budget import Budget
 from bpe_automata._cli.common import (
     Commands,
@@ -32,14 +29,17 @@ from bpe_automata._cli.common import (
     seconds,
     show,
 )
-from bpe_automata._core.canonical import canonical_automaton
-from bpe_automata._decoding.constraint import Constraint, Method, constrain
-from bpe_automata._decoding.removed import Removed
 from bpe_automata._optional import require
 from bpe_automata._storage import cache_folder
-from bpe_automata._tokenizer.sources.named import TABLE
-from bpe_automata._tokenizer.tokenizer import Tokenizer
+from bpe_automata.automata.compile import compile_regex
+from bpe_automata.automata.dfa import ByteDFA
+from bpe_automata.automata.linked import ByteAutomaton
+from bpe_automata.canonical.canonical import canonical_automaton
+from bpe_automata.decoding.constraint import Constraint, Method, constrain
+from bpe_automata.decoding.removed import Removed
 from bpe_automata.errors import BudgetExceededError, MissingFileError
+from bpe_automata.tokenizer.sources.named import TABLE
+from bpe_automata.tokenizer.tokenizer import Tokenizer
 from bpe_automata.viz import check_target, counted
 
 _METHODS = get_args(Method)

@@ -28,13 +28,13 @@ from bpe_automata._cli.common import (
     seconds,
     show,
 )
-from bpe_automata._core.canonical import CanonicalAutomaton, canonical_automaton
-from bpe_automata._decoding.constraint import Method, constrain
-from bpe_automata._decoding.explanation import Explanation, explain
-from bpe_automata._decoding.verification import Verification, verify
-from bpe_automata._decoding.visible import visible
-from bpe_automata._tokenizer.description import SplitRule
-from bpe_automata._tokenizer.tokenizer import Tokenizer
+from bpe_automata.canonical.canonical import CanonicalAutomaton, canonical_automaton
+from bpe_automata.decoding.constraint import Method, constrain
+from bpe_automata.decoding.explanation import Explanation, explain
+from bpe_automata.decoding.verification import Verification, verify
+from bpe_automata.decoding.visible import visible
+from bpe_automata.tokenizer.description import SplitRule
+from bpe_automata.tokenizer.tokenizer import Tokenizer
 
 _EXAMPLES = 5
 _ADDED_SHOWN = 20

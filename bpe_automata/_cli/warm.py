@@ -10,8 +10,8 @@ import argparse
 import time
 
 from bpe_automata._cli.common import Commands, add_command, load_tokenizer, show
-from bpe_automata._core.canonical import canonical_automaton
-from bpe_automata._core.tables import TokenizerTables
+from bpe_automata.canonical.canonical import canonical_automaton
+from bpe_automata.canonical.tables import TokenizerTables
 
 
 def add_warm(commands: Commands) -> None:

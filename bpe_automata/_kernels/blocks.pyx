@@ -2,7 +2,7 @@
 # cython: freethreading_compatible=True
 # cython: initializedcheck=False
 """How linked automata are written down: blocks of their parts, with the lengths of the shortest
-texts to the end of a part, and rows of states that are sets. See `_automata.parts`."""
+texts to the end of a part, and rows of states that are sets. See `automata.parts`."""
 
 import numpy as np
 

@@ -156,7 +156,7 @@ def instantiate(
     const int32_t[::1] some_byte,
     budget,
 ):
-    """The byte DFA of a character DFA, see `_automata.utf8`: int32, one row per character state,
+    """The byte DFA of a character DFA, see `automata.utf8`: int32, one row per character state,
     then one per distinct (node, character state) vector."""
     cdef int64_t n_nodes = len(nodes), n_classes = len(some_byte), q, v, c, left = 0
     cdef int32_t byte, child, first

@@ -26,7 +26,7 @@ def merge_each(
     const int32_t[::1] values, const int32_t[::1] made, const int32_t[::1] rank, int64_t n_ids,
 ):
     """Run BPE on each of the pretokens symbols[starts[k]:starts[k + 1]], in place, in O(n log n)
-    for n symbols, which are >= 0. The merges: see `_tokenizer.derivation.Merges`.
+    for n symbols, which are >= 0. The merges: see `tokenizer.derivation.Merges`.
 
     Returns (size, left, right, row), int32, of each pretoken: how many symbols are left of it, at
     its beginning, then its last merge: the parts and the row, -1 if there was none.

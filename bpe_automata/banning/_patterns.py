@@ -16,9 +16,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
-from bpe_automata._automata.compile import Budget, compile_regex
-from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._budget import check
+from bpe_automata.automata.compile import Budget, compile_regex
+from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.errors import EmptyLanguageError, UnsupportedRegexError
 
 _FLAGS = re.compile(r"\(\?([aiLmsux]+)\)")

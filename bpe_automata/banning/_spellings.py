@@ -22,15 +22,15 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._budget import Budget, check, spent
 from bpe_automata._kernels.words import COMPLETE, DEAD, Search
 from bpe_automata._limits import NUMBERS, check_fits
-from bpe_automata._token_automata.automaton import TokenAutomaton
-from bpe_automata._tokenizer.tokenizer import AddedTokens, Tokenizer
+from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.banning._patterns import not_of_word, word_may_begin
 from bpe_automata.banning._words import Ban
 from bpe_automata.errors import BudgetExceededError, DecodingError
+from bpe_automata.token_automata.automaton import TokenAutomaton
+from bpe_automata.tokenizer.tokenizer import AddedTokens, Tokenizer
 
 Threads = tuple[int, ...]
 """The threads of one state, ascending: COMPLETE for a match, none if all have failed."""

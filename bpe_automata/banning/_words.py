@@ -17,15 +17,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bpe_automata._automata import algebra
-from bpe_automata._automata.compile import compile_regex
-from bpe_automata._automata.dfa import ByteDFA
-from bpe_automata._automata.linked import explicit
 from bpe_automata._budget import Budget, spending
-from bpe_automata._composition.language import automaton_of
-from bpe_automata._decoding.constraint import Constraint, Method, constrain, rebuilt
 from bpe_automata._sharing import Immutable, cached
-from bpe_automata._tokenizer.tokenizer import AddedTokens, Tokenizer
+from bpe_automata.automata import algebra
+from bpe_automata.automata.compile import compile_regex
+from bpe_automata.automata.dfa import ByteDFA
+from bpe_automata.automata.linked import explicit
 from bpe_automata.banning._patterns import (
     checked_regex,
     not_of_word,
@@ -33,7 +30,10 @@ from bpe_automata.banning._patterns import (
     word_may_begin,
     word_pattern,
 )
+from bpe_automata.composition.language import automaton_of
+from bpe_automata.decoding.constraint import Constraint, Method, constrain, rebuilt
 from bpe_automata.errors import ArgumentError, EmptyLanguageError
+from bpe_automata.tokenizer.tokenizer import AddedTokens, Tokenizer
 
 _CONTINUES = range(0x80, 0xC0)
 

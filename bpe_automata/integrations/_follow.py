@@ -11,10 +11,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from bpe_automata._decoding.batches import Asked
-from bpe_automata._decoding.constraint import Constraint
-from bpe_automata._decoding.drafts import common_length
 from bpe_automata._kernels.bits import packed
+from bpe_automata.decoding.batches import Asked
+from bpe_automata.decoding.constraint import Constraint
+from bpe_automata.decoding.drafts import common_length
 from bpe_automata.errors import DecodingError, TokenNotAllowedError, TokenOutOfRangeError
 
 

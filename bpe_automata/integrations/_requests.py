@@ -12,19 +12,19 @@ from functools import lru_cache
 from typing import Any, Literal
 
 from bpe_automata._arguments import short
-from bpe_automata._automata.linked import ByteAutomaton
 from bpe_automata._budget import Budget
-from bpe_automata._composition.described import FLAGS, KEYS, described, kind_of
-from bpe_automata._core.canonical import canonical_automaton
-from bpe_automata._decoding.constraint import Constraint, Method, constrain
 from bpe_automata._sharing import Lock, locked
-from bpe_automata._tokenizer.tokenizer import AddedTokens, Tokenizer
+from bpe_automata.automata.linked import ByteAutomaton
+from bpe_automata.canonical.canonical import canonical_automaton
+from bpe_automata.composition.descriptions import FLAGS, KEYS, described, kind_of
+from bpe_automata.decoding.constraint import Constraint, Method, constrain
 from bpe_automata.errors import (
     ArgumentError,
     BpeAutomataError,
     BudgetExceededError,
     PromptError,
 )
+from bpe_automata.tokenizer.tokenizer import AddedTokens, Tokenizer
 
 KEY = "bpe_automata"
 """The key of a request's extra arguments under which its constraint is."""
@@ -48,7 +48,7 @@ SECONDS = "BPE_AUTOMATA_MAX_SECONDS"
 class Options:
     """The constraint of one request.
 
-    language: JSON text of a description, see `_composition.described`. method: "canonical" or
+    language: JSON text of a description, see `composition.descriptions`. method: "canonical" or
     "lift". prefix: begin after the prompt's own ids; False: as if the text stood alone; "if
     possible": after the prompt if an answer can follow it, else alone. added_tokens, after: as
     `constrain`. eos_ids: None for those of the model. within: the ids that an answer has at most,

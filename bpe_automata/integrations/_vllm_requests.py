@@ -17,11 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from bpe_automata._decoding.batches import Asked, Found, found_masks
-from bpe_automata._decoding.constraint import Constraint
 from bpe_automata._kernels.bits import packed
 from bpe_automata._optional import require
-from bpe_automata._tokenizer.tokenizer import Tokenizer
+from bpe_automata.decoding.batches import Asked, Found, found_masks
+from bpe_automata.decoding.constraint import Constraint
 from bpe_automata.errors import ArgumentError, BpeAutomataError, TokenizerError
 from bpe_automata.integrations._follow import Follower
 from bpe_automata.integrations._requests import (
@@ -35,6 +34,7 @@ from bpe_automata.integrations._requests import (
     told,
 )
 from bpe_automata.integrations.bitmask import apply_bitmask
+from bpe_automata.tokenizer.tokenizer import Tokenizer
 
 INSTALL = "pip install vllm"
 logger = logging.getLogger(__name__)

@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from bpe_automata._decoding.constraint import Constraint
 from bpe_automata._kernels.bits import packed
 from bpe_automata._optional import require
+from bpe_automata.decoding.constraint import Constraint
 from bpe_automata.errors import (
     BufferShapeError,
     DecodingError,

@@ -17,20 +17,20 @@ from typing import Any
 
 import numpy as np
 
-from bpe_automata._automata.dfa import ByteDFA
-from bpe_automata._automata.linked import LinkedDFA
-from bpe_automata._decoding.constraint import Constraint, Method, constrain
-from bpe_automata._grammars.linking import compile_grammar
 from bpe_automata._optional import require
-from bpe_automata._tokenizer.tokenizer import Tokenizer
+from bpe_automata.automata.dfa import ByteDFA
+from bpe_automata.automata.linked import LinkedDFA
+from bpe_automata.decoding.constraint import Constraint, Method, constrain
 from bpe_automata.errors import (
     BufferShapeError,
     DecodingError,
     UnsupportedFeatureError,
 )
+from bpe_automata.grammars.linking import compile_grammar
 from bpe_automata.integrations._follow import Follower
 from bpe_automata.integrations._requests import listed_ids
 from bpe_automata.integrations.bitmask import apply_bitmask
+from bpe_automata.tokenizer.tokenizer import Tokenizer
 
 INSTALL = "pip install outlines"
 _host: Any = require("outlines.processors.base_logits_processor", INSTALL)

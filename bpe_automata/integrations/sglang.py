@@ -27,10 +27,9 @@ from typing import Any
 
 import numpy as np
 
-from bpe_automata._decoding.drafts import common_length
-from bpe_automata._decoding.matcher import Matcher
 from bpe_automata._optional import require
-from bpe_automata._tokenizer.tokenizer import AddedTokens, Tokenizer
+from bpe_automata.decoding.drafts import common_length
+from bpe_automata.decoding.matcher import Matcher
 from bpe_automata.errors import ArgumentError, BpeAutomataError
 from bpe_automata.integrations._requests import (
     Constraints,
@@ -42,6 +41,7 @@ from bpe_automata.integrations._requests import (
     told,
 )
 from bpe_automata.integrations.bitmask import apply_bitmask
+from bpe_automata.tokenizer.tokenizer import AddedTokens, Tokenizer
 
 _host: Any = require("sglang.srt.constrained.base_grammar_backend", "pip install sglang")
 _torch: Any = require("torch", "pip install torch")

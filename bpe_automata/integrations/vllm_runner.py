@@ -20,8 +20,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from bpe_automata._decoding.batches import Asked
 from bpe_automata._optional import require
+from bpe_automata.decoding.batches import Asked
 from bpe_automata.integrations._vllm_requests import (
     INSTALL,
     RequestRow,

@@ -30,8 +30,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bpe_automata._arguments import integer, sequence_of_ids, short
-from bpe_automata._tokenizer.tokenizer import Tokenizer
 from bpe_automata.errors import ArgumentError, TokenOutOfRangeError
+from bpe_automata.tokenizer.tokenizer import Tokenizer
 
 
 def character_tokenizer(text_or_alphabet: str, end: str = "<end>") -> Tokenizer:

@@ -11,9 +11,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from bpe_automata._tokenizer.derivation import Derivation
-from bpe_automata._tokenizer.description import Description
-from bpe_automata._tokenizer.pipeline import Pipeline
+from bpe_automata.tokenizer.derivation import Derivation
+from bpe_automata.tokenizer.description import Description
+from bpe_automata.tokenizer.pipeline import Pipeline
 
 Ranks = Mapping[tuple[int, int], tuple[int, int]]
 """(left, right) -> (rank, token made)."""
@@ -63,7 +63,7 @@ def breaks_by_spines(left: int, right: int, derivation: Derivation, ranks: Ranks
     """Some merge (u, v) of rank m has u on the right spine of `left` and v on the left spine of
     `right`, both alive at m. Equal ranks go left to right, so v may be used up at m itself.
 
-    These are all pairs that are broken, unless merges are tied: see `_core.geometry`."""
+    These are all pairs that are broken, unless merges are tied: see `canonical.geometry`."""
     for u, u_birth, u_end in _spine(left, derivation.right, derivation.birth):
         for v, v_birth, v_end in _spine(right, derivation.left, derivation.birth):
             rank, _ = ranks.get((u, v), (FOREVER, -1))

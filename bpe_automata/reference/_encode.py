@@ -15,9 +15,9 @@ from functools import lru_cache
 
 from tokenizers import Regex, pre_tokenizers
 
-from bpe_automata._tokenizer.description import AddedToken, Description, Prefix, SplitRule
 from bpe_automata.errors import UnsupportedTokenizerError
 from bpe_automata.reference._bpe import Ranks, bpe, merge_ranks
+from bpe_automata.tokenizer.description import AddedToken, Description, Prefix, SplitRule
 
 Split = Callable[[SplitRule, str], list[str]]
 

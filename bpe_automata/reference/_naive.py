@@ -29,21 +29,21 @@ import numpy as np
 import regex
 
 from bpe_automata._arguments import end_ids, integer
-from bpe_automata._automata.compile import compile_regex
-from bpe_automata._automata.dfa import ByteDFA
-from bpe_automata._automata.syntax import parse
-from bpe_automata._constructions.engine import Engine
-from bpe_automata._decoding.constraint import Constraint
 from bpe_automata._kernels.bits import members, packed
 from bpe_automata._kernels.distance import NEVER
-from bpe_automata._tokenizer.description import Prefix
-from bpe_automata._tokenizer.tokenizer import Tokenizer
+from bpe_automata.automata.compile import compile_regex
+from bpe_automata.automata.dfa import ByteDFA
+from bpe_automata.automata.syntax import parse
+from bpe_automata.constructions.engine import Engine
+from bpe_automata.decoding.constraint import Constraint
 from bpe_automata.errors import (
     EmptyLanguageError,
     TokenOutOfRangeError,
     UnsupportedRegexError,
     UnsupportedTokenizerError,
 )
+from bpe_automata.tokenizer.description import Prefix
+from bpe_automata.tokenizer.tokenizer import Tokenizer
 
 
 class Naive:

@@ -11,12 +11,12 @@ Source: Tran-Thien 2024; complete tokenizers are ours.
 
 from __future__ import annotations
 
-from bpe_automata._automata.compile import compile_regex
-from bpe_automata._automata.dfa import ByteDFA
-from bpe_automata._decoding.constraint import constrain
-from bpe_automata._token_automata.automaton import TokenAutomaton
-from bpe_automata._tokenizer.tokenizer import Tokenizer
+from bpe_automata.automata.compile import compile_regex
+from bpe_automata.automata.dfa import ByteDFA
+from bpe_automata.decoding.constraint import constrain
 from bpe_automata.reference._tokenized import direct_merged
+from bpe_automata.token_automata.automaton import TokenAutomaton
+from bpe_automata.tokenizer.tokenizer import Tokenizer
 
 
 def direct_merge(

@@ -17,19 +17,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bpe_automata._automata.dfa import ByteDFA
-from bpe_automata._core.geometry import Geometry
-from bpe_automata._core.prefixed import prefixed
-from bpe_automata._token_automata.automaton import TokenAutomaton
-from bpe_automata._tokenizer.alphabet import is_utf8
-from bpe_automata._tokenizer.derivation import derive
-from bpe_automata._tokenizer.description import Description
-from bpe_automata._tokenizer.pipeline import Pipeline, compile_pipeline
-from bpe_automata._tokenizer.tokenizer import Tokenizer
+from bpe_automata.automata.dfa import ByteDFA
+from bpe_automata.canonical.geometry import Geometry
+from bpe_automata.canonical.prefixed import prefixed
 from bpe_automata.errors import ImproperMergeTableError
 from bpe_automata.reference._bpe import base_symbols, merge_ranks
 from bpe_automata.reference._direct_merge import Merge, direct_merge
 from bpe_automata.reference._token_dfa import TokenDFA
+from bpe_automata.token_automata.automaton import TokenAutomaton
+from bpe_automata.tokenizer.alphabet import is_utf8
+from bpe_automata.tokenizer.derivation import derive
+from bpe_automata.tokenizer.description import Description
+from bpe_automata.tokenizer.pipeline import Pipeline, compile_pipeline
+from bpe_automata.tokenizer.tokenizer import Tokenizer
 
 
 def direct_merged(
@@ -56,7 +56,7 @@ def merges_in_order(description: Description) -> list[Merge]:
     """The merge table, of a pair that is listed twice the last listing, as encoders read it; of an
     improper table the derivations, each right after its parts, which is when encoders carry them
     out. Raises ImproperMergeTableError where encoders have no such order: see
-    `_core.geometry`."""
+    `canonical.geometry`."""
     derivation = derive(description)
     if len(np.unique(derivation.epoch)) < len(derivation.epoch):
         if not Geometry(derivation).ordered:

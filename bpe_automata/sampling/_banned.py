@@ -9,11 +9,10 @@ from itertools import accumulate
 
 import numpy as np
 
-from bpe_automata._automata.algebra import all_texts
-from bpe_automata._decoding.constraint import Constraint, constrain
-from bpe_automata._decoding.matcher import Generation, Matcher
-from bpe_automata._tokenizer.tokenizer import Tokenizer
+from bpe_automata.automata.algebra import all_texts
 from bpe_automata.banning import AppliedBan, Ban
+from bpe_automata.decoding.constraint import Constraint, constrain
+from bpe_automata.decoding.matcher import Generation, Matcher
 from bpe_automata.errors import ArgumentError
 from bpe_automata.sampling._logits import (
     Model,
@@ -23,6 +22,7 @@ from bpe_automata.sampling._logits import (
     only_the_end_follows,
 )
 from bpe_automata.sampling._loop import Run
+from bpe_automata.tokenizer.tokenizer import Tokenizer
 
 _UNKNOWN = "\N{REPLACEMENT CHARACTER}".encode()
 

@@ -11,9 +11,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from bpe_automata._arguments import at_least, number, sequence_of_ids
-from bpe_automata._decoding.constraint import Constraint
-from bpe_automata._decoding.matcher import Matcher
 from bpe_automata._kernels.bits import clear_bits
+from bpe_automata.decoding.constraint import Constraint
+from bpe_automata.decoding.matcher import Matcher
 from bpe_automata.errors import ArgumentError, LogitsError
 
 Model: TypeAlias = Callable[[Sequence[int]], np.ndarray]

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from bpe_automata._decoding.constraint import Constraint
-from bpe_automata._decoding.matcher import Generation, Matcher
+from bpe_automata.decoding.constraint import Constraint
+from bpe_automata.decoding.matcher import Generation, Matcher
 from bpe_automata.errors import ModelError
 from bpe_automata.sampling._logits import (
     Model,

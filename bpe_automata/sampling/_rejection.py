@@ -17,8 +17,8 @@ from typing import NamedTuple
 import numpy as np
 
 from bpe_automata._arguments import at_least
-from bpe_automata._decoding.constraint import Constraint
-from bpe_automata._decoding.matcher import Generation, Matcher
+from bpe_automata.decoding.constraint import Constraint
+from bpe_automata.decoding.matcher import Generation, Matcher
 from bpe_automata.sampling._logits import (
     Model,
     checked,

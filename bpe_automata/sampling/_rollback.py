@@ -22,9 +22,8 @@ from typing import Literal
 import numpy as np
 
 from bpe_automata._arguments import at_least
-from bpe_automata._decoding.constraint import Constraint
-from bpe_automata._tokenizer.tokenizer import Tokenizer
 from bpe_automata.banning import Ban, Spellings, Watch
+from bpe_automata.decoding.constraint import Constraint
 from bpe_automata.errors import ArgumentError, EmptyLanguageError
 from bpe_automata.sampling._banned import BannedGeneration, Rollback, free, kept, tail
 from bpe_automata.sampling._logits import (
@@ -35,6 +34,7 @@ from bpe_automata.sampling._logits import (
     only_the_end_follows,
 )
 from bpe_automata.sampling._loop import asked
+from bpe_automata.tokenizer.tokenizer import Tokenizer
 
 _KEPT = 32  # positions whose distribution is kept, so that going back asks the model nothing anew
 _End = Literal["complete", "truncated"] | None

@@ -26,7 +26,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bpe_automata._decoding.matcher import Generation
+from bpe_automata.decoding.matcher import Generation
 from bpe_automata.errors import ArgumentError
 
 

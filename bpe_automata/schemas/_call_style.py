@@ -11,12 +11,12 @@ from __future__ import annotations
 import keyword
 import re
 
-from bpe_automata._automata.algebra import concatenation, difference, intersection
-from bpe_automata._automata.compile import compile_regex
-from bpe_automata._automata.dfa import ByteDFA
-from bpe_automata._automata.sources import from_strings
 from bpe_automata._budget import Budget
 from bpe_automata._sharing import cached
+from bpe_automata.automata.algebra import concatenation, difference, intersection
+from bpe_automata.automata.compile import compile_regex
+from bpe_automata.automata.dfa import ByteDFA
+from bpe_automata.automata.sources import from_strings
 from bpe_automata.errors import UnsupportedSchemaError
 from bpe_automata.schemas._json_style import JsonStyle
 from bpe_automata.schemas._style import Context, Layout, Piece

@@ -20,8 +20,9 @@ from functools import lru_cache
 from re import _parser  # type: ignore[attr-defined]
 from typing import Any, cast
 
-from bpe_automata._automata.algebra import any_of, difference, intersection
-from bpe_automata._automata.codepoints import (
+from bpe_automata._budget import Budget, out_of_instructions, spending
+from bpe_automata.automata.algebra import any_of, difference, intersection
+from bpe_automata.automata.codepoints import (
     Inversion,
     Substituted,
     complement,
@@ -30,10 +31,9 @@ from bpe_automata._automata.codepoints import (
     substitute,
     union,
 )
-from bpe_automata._automata.compile import compile_tree
-from bpe_automata._automata.dfa import ByteDFA
-from bpe_automata._automata.syntax import Parsed, parse_all
-from bpe_automata._budget import Budget, out_of_instructions, spending
+from bpe_automata.automata.compile import compile_tree
+from bpe_automata.automata.dfa import ByteDFA
+from bpe_automata.automata.syntax import Parsed, parse_all
 from bpe_automata.errors import BudgetExceededError, RegexSyntaxError, UnsupportedRegexError
 
 # The classes of ECMA-262 as sets of code points. A string is a sequence of code points, as with the

@@ -21,11 +21,11 @@ from typing import Literal
 
 import numpy as np
 
-from bpe_automata._automata.dfa import ByteDFA
-from bpe_automata._automata.minimise import equal_columns, numbered
-from bpe_automata._automata.sources import from_strings
-from bpe_automata._automata.utf8 import bytes_to_go
 from bpe_automata._budget import Budget, out_of_memory
+from bpe_automata.automata.dfa import ByteDFA
+from bpe_automata.automata.minimise import equal_columns, numbered
+from bpe_automata.automata.sources import from_strings
+from bpe_automata.automata.utf8 import bytes_to_go
 from bpe_automata.errors import ArgumentError
 
 Escapes = Literal["minimal", "any"]

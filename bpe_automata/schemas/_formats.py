@@ -26,9 +26,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache, partial
 
-from bpe_automata._automata.algebra import difference
-from bpe_automata._automata.compile import compile_regex
-from bpe_automata._automata.dfa import ByteDFA
+from bpe_automata.automata.algebra import difference
+from bpe_automata.automata.compile import compile_regex
+from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.errors import ArgumentError
 from bpe_automata.schemas._scalar_sets import Bounded, within_length
 

@@ -16,11 +16,11 @@ from functools import partial
 from itertools import islice
 from operator import itemgetter, le
 
-from bpe_automata._automata.part_tables import table_of
-from bpe_automata._automata.parts import FAR, Place, Table
-from bpe_automata._automata.rounds import Follow, Node, Repeat, Stack, length, places
 from bpe_automata._budget import check
 from bpe_automata._sharing import cached
+from bpe_automata.automata.part_tables import table_of
+from bpe_automata.automata.parts import FAR, Place, Table
+from bpe_automata.automata.rounds import Follow, Node, Repeat, Stack, length, places
 from bpe_automata.errors import BudgetExceededError
 from bpe_automata.schemas._nets import ITEM, Arrays, Choice, State
 from bpe_automata.schemas._regularity import Kind, apart, single_values

@@ -16,11 +16,11 @@ from collections import defaultdict
 from functools import lru_cache
 from typing import Literal, get_args
 
-from bpe_automata._automata.algebra import concatenation
-from bpe_automata._automata.compile import compile_regex
-from bpe_automata._automata.dfa import ByteDFA
-from bpe_automata._automata.sources import from_strings
 from bpe_automata._budget import Budget
+from bpe_automata.automata.algebra import concatenation
+from bpe_automata.automata.compile import compile_regex
+from bpe_automata.automata.dfa import ByteDFA
+from bpe_automata.automata.sources import from_strings
 from bpe_automata.errors import ArgumentError
 from bpe_automata.schemas._escapes import Escapes, json_string
 from bpe_automata.schemas._numbers import spellings

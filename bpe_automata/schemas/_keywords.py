@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable
 from functools import reduce
 from typing import Any
 
-from bpe_automata._automata.dfa import ByteDFA
+from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.errors import (
     BudgetExceededError,
     InvalidSchemaError,

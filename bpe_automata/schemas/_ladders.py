@@ -14,13 +14,13 @@ from functools import lru_cache
 
 import numpy as np
 
-from bpe_automata._automata.algebra import intersection
-from bpe_automata._automata.assembly import Assembly
-from bpe_automata._automata.compile import compile_regex
-from bpe_automata._automata.dfa import ByteDFA
-from bpe_automata._automata.parts import BYTE, Place, Table, lengths
-from bpe_automata._automata.rounds import Node, Stack, places
 from bpe_automata._sharing import cached
+from bpe_automata.automata.algebra import intersection
+from bpe_automata.automata.assembly import Assembly
+from bpe_automata.automata.compile import compile_regex
+from bpe_automata.automata.dfa import ByteDFA
+from bpe_automata.automata.parts import BYTE, Place, Table, lengths
+from bpe_automata.automata.rounds import Node, Stack, places
 from bpe_automata.schemas._nets import END, ITEM, Choice
 
 _CHARACTERS = 64  # of a rung

@@ -23,10 +23,10 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 import numpy as np
 
 from bpe_automata._arguments import short
-from bpe_automata._automata.linked import LinkedDFA
-from bpe_automata._automata.rounds import beginning
 from bpe_automata._budget import Budget, spending, with_room
 from bpe_automata._sharing import Lock
+from bpe_automata.automata.linked import LinkedDFA
+from bpe_automata.automata.rounds import beginning
 from bpe_automata.errors import ArgumentError, LoosenedSchemaWarning, UnsatisfiableSchemaError
 
 if TYPE_CHECKING:

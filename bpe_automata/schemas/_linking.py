@@ -1,6 +1,6 @@
-"""Builds the linked automaton of all JSON texts of a set of values (see `_automata.linked`).
+"""Builds the linked automaton of all JSON texts of a set of values (see `automata.linked`).
 
-    value      a rule, see `_automata.rounds`: its scalars, and its objects and arrays
+    value      a rule, see `automata.rounds`: its scalars, and its objects and arrays
     object     after each member, what may come next: a node for each set of members that are left
     array      after each item, a comma or the end: a node for each count that matters
 
@@ -16,10 +16,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from bpe_automata._automata.parts import BYTE, FAR
-from bpe_automata._automata.rounds import Edge, Repeat, length
 from bpe_automata._budget import check
 from bpe_automata._sharing import cached
+from bpe_automata.automata.parts import BYTE, FAR
+from bpe_automata.automata.rounds import Edge, Repeat, length
 from bpe_automata.errors import BudgetExceededError
 from bpe_automata.schemas._items import ComparedItems, DistinctItems, Items
 from bpe_automata.schemas._ladders import ladder

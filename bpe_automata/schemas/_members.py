@@ -20,11 +20,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
-from bpe_automata._automata.dfa import ByteDFA
-from bpe_automata._automata.part_tables import Alternative, table_of
-from bpe_automata._automata.parts import FAR, Place, Table
-from bpe_automata._automata.rounds import Follow, Node, Stack, length, places
 from bpe_automata._sharing import cached
+from bpe_automata.automata.dfa import ByteDFA
+from bpe_automata.automata.part_tables import Alternative, table_of
+from bpe_automata.automata.parts import FAR, Place, Table
+from bpe_automata.automata.rounds import Follow, Node, Stack, length, places
 from bpe_automata.schemas._nets import END, MEMBER, Choice, Container, State
 from bpe_automata.schemas._scalar_sets import ALL_STRINGS, finite, lower_bound, subtract
 from bpe_automata.schemas._style import Layout, Piece, Style

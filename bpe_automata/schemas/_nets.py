@@ -1,7 +1,7 @@
 """What the nets of arrays and of objects have in common.
 
 A value is read by a net: nodes, joined by edges that read a text or another value (see
-`_automata.rounds`). A `Container` makes the nodes that read the arrays, or the objects, of one
+`automata.rounds`). A `Container` makes the nodes that read the arrays, or the objects, of one
 shape. Of arrays with one or two integers it is
 
     node --[--> item 0 --integer--> behind 1 --,--> item 1 --integer--> behind 2 --]--> END
@@ -24,9 +24,9 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any, Generic, Literal, Protocol
 
-from bpe_automata._automata.parts import BYTE, FAR, Part, Table
-from bpe_automata._automata.rounds import Edge, Follow, Node, Repeat, length
 from bpe_automata._sharing import cached
+from bpe_automata.automata.parts import BYTE, FAR, Part, Table
+from bpe_automata.automata.rounds import Edge, Follow, Node, Repeat, length
 from bpe_automata.schemas._style import Context, Layout, Piece, Style
 from bpe_automata.schemas._values import ArrayShape, Shape, Values
 

@@ -25,11 +25,11 @@ from typing import Any
 
 import numpy as np
 
-from bpe_automata._automata.algebra import concatenation, difference, intersection, reduced, union
-from bpe_automata._automata.compile import compile_regex
-from bpe_automata._automata.dfa import ByteDFA
-from bpe_automata._automata.sources import from_strings
 from bpe_automata._budget import Budget, check
+from bpe_automata.automata.algebra import concatenation, difference, intersection, reduced, union
+from bpe_automata.automata.compile import compile_regex
+from bpe_automata.automata.dfa import ByteDFA
+from bpe_automata.automata.sources import from_strings
 from bpe_automata.errors import ArgumentError, BudgetExceededError
 
 Number = int | float | Decimal

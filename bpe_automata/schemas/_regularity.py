@@ -14,8 +14,8 @@ from collections.abc import Iterable
 from contextlib import suppress
 from decimal import Decimal
 
-from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._budget import check
+from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.errors import BudgetExceededError, UnsupportedSchemaError
 from bpe_automata.schemas._boolean import Shapes, difference, intersection, shape_difference
 from bpe_automata.schemas._drafts import below

@@ -15,14 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from bpe_automata._automata import algebra
-from bpe_automata._automata.dfa import ByteDFA
-from bpe_automata._automata.minimise import equal_columns, numbered
-from bpe_automata._automata.sources import from_strings
-from bpe_automata._automata.utf8 import bytes_to_go
 from bpe_automata._budget import Budget, spending
 from bpe_automata._kernels.products import counted
 from bpe_automata._sharing import cached
+from bpe_automata.automata import algebra
+from bpe_automata.automata.dfa import ByteDFA
+from bpe_automata.automata.minimise import equal_columns, numbered
+from bpe_automata.automata.sources import from_strings
+from bpe_automata.automata.utf8 import bytes_to_go
 from bpe_automata.errors import UnsupportedSchemaError
 
 ALL_STRINGS = algebra.all_texts()

@@ -18,7 +18,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from bpe_automata._automata.dfa import ByteDFA
+from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.schemas._scalar_sets import ALL_STRINGS
 
 _MAX_ENTRIES = 512

@@ -15,8 +15,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._sharing import cached
+from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.schemas._numbers import ALL_NUMBERS
 from bpe_automata.schemas._scalar_sets import ALL_STRINGS, NO_TEXT, Finite, contains_name
 

@@ -19,10 +19,10 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
-from bpe_automata._automata.algebra import any_of, concatenation, difference, intersection, union
-from bpe_automata._automata.compile import compile_regex
-from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._budget import Budget
+from bpe_automata.automata.algebra import any_of, concatenation, difference, intersection, union
+from bpe_automata.automata.compile import compile_regex
+from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.errors import UnsupportedSchemaError
 from bpe_automata.schemas import _numbers
 from bpe_automata.schemas._escapes import with_escapes

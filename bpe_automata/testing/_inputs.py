@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 from hypothesis import strategies as st
 
-from bpe_automata._automata.dfa import ByteDFA
-from bpe_automata._tokenizer.tokenizer import Tokenizer
+from bpe_automata.automata.dfa import ByteDFA
+from bpe_automata.tokenizer.tokenizer import Tokenizer
 
 ADVERSARIAL: tuple[str, ...] = (
     *"abcdestlmrvABCDESTLMRV0123456789 \t\n\r'\"_-.,!?{}<>|",

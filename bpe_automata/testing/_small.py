@@ -9,17 +9,17 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from bpe_automata._core.canonical import canonical_automaton
-from bpe_automata._tokenizer.pipeline import compile_pipeline
-from bpe_automata._tokenizer.sources.json_vocabulary import byte_to_char
-from bpe_automata._tokenizer.sources.published import GPT2, LLAMA3
-from bpe_automata._tokenizer.tokenizer import Tokenizer
+from bpe_automata.canonical.canonical import canonical_automaton
 from bpe_automata.errors import (
     BudgetExceededError,
     EncodingError,
     TokenizerError,
     UnsupportedTokenizerError,
 )
+from bpe_automata.tokenizer.pipeline import compile_pipeline
+from bpe_automata.tokenizer.sources.json_vocabulary import byte_to_char
+from bpe_automata.tokenizer.sources.published import GPT2, LLAMA3
+from bpe_automata.tokenizer.tokenizer import Tokenizer
 
 Json = dict[str, Any]
 

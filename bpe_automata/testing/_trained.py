@@ -14,8 +14,7 @@ import tokenizers
 from hypothesis import strategies as st
 from tokenizers import models, pre_tokenizers, trainers
 
-from bpe_automata._core.canonical import canonical_automaton
-from bpe_automata._tokenizer.tokenizer import Tokenizer
+from bpe_automata.canonical.canonical import canonical_automaton
 from bpe_automata.errors import (
     BudgetExceededError,
     EncodingError,
@@ -26,6 +25,7 @@ from bpe_automata.errors import (
 from bpe_automata.testing._inputs import ADVERSARIAL
 from bpe_automata.testing._small import added_token, matching_decoder, sequence, split_patterns
 from bpe_automata.testing._small import byte_level as byte_level_step
+from bpe_automata.tokenizer.tokenizer import Tokenizer
 
 SPACE = "▁"
 

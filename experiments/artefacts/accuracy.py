@@ -32,7 +32,7 @@ import pandas as pd
 from scipy.stats import permutation_test
 
 from bpe_automata import Constraint, constrain
-from bpe_automata._decoding.constraint import Method
+from bpe_automata.decoding.constraint import Method
 from bpe_automata.sampling import normalised
 from experiments import bfcl, show
 from experiments.batched import Drawn, sample_batch

@@ -22,8 +22,8 @@ import numpy as np
 import pandas as pd
 
 from bpe_automata import Constraint, Tokenizer
-from bpe_automata._decoding.constraint import rebuilt
 from bpe_automata.banning import AppliedBan, Ban, Spellings
+from bpe_automata.decoding.constraint import rebuilt
 from bpe_automata.sampling import BannedGeneration, decode, decode_allowed, decode_without
 from bpe_automata.sampling._banned import free, tail
 from bpe_automata.sampling._loop import asked

@@ -24,13 +24,13 @@ import numpy as np
 import pandas as pd
 
 from bpe_automata import TokenAutomaton, Tokenizer, compile_regex
-from bpe_automata._constructions.cartesian_merge import CartesianMerge
-from bpe_automata._constructions.explicit import explore
-from bpe_automata._constructions.lift import Lift
-from bpe_automata._tokenizer.description import Description
+from bpe_automata.constructions.cartesian_merge import CartesianMerge
+from bpe_automata.constructions.explicit import explore
+from bpe_automata.constructions.lift import Lift
 from bpe_automata.reference import TokenDFA, direct_merge, explicit, merges_in_order, replay
 from bpe_automata.sampling import normalised
 from bpe_automata.testing import small_tokenizer
+from bpe_automata.tokenizer.description import Description
 from experiments import show
 from experiments.cases import read
 from experiments.exact import METHODS, Trie, pose, total_variation

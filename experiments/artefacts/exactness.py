@@ -28,10 +28,10 @@ import numpy as np
 import pandas as pd
 
 from bpe_automata import Tokenizer, constrain
-from bpe_automata._core.canonical import canonical_automaton
-from bpe_automata._tokenizer.sources.named import TABLE
+from bpe_automata.canonical.canonical import canonical_automaton
 from bpe_automata.errors import EmptyLanguageError, TokenizerError
 from bpe_automata.reference import canonical_trie, compare
+from bpe_automata.tokenizer.sources.named import TABLE
 from experiments import deployed
 from experiments.lab import FAILURE, Row, failed
 from experiments.show import Table, markdown, percent

@@ -18,11 +18,11 @@ import pandas as pd
 from matplotlib import pyplot
 
 from bpe_automata import TokenAutomaton, Tokenizer, compile_regex
-from bpe_automata._constructions.cartesian_merge import CartesianMerge
-from bpe_automata._constructions.explicit import explore
-from bpe_automata._constructions.lift import Lift
-from bpe_automata._constructions.segments import Segments
 from bpe_automata._kernels.bits import members
+from bpe_automata.constructions.cartesian_merge import CartesianMerge
+from bpe_automata.constructions.explicit import explore
+from bpe_automata.constructions.lift import Lift
+from bpe_automata.constructions.segments import Segments
 from bpe_automata.reference import (
     CartesianProduct,
     TokenDFA,

@@ -24,11 +24,11 @@ import numpy as np
 import pandas as pd
 
 from bpe_automata import Tokenizer, compile_regex, constrain
-from bpe_automata._automata.compile import Budget
-from bpe_automata._automata.dfa import ByteDFA
-from bpe_automata._decoding.constraint import Method
-from bpe_automata._decoding.forced import bytes_from, forced_tokens
 from bpe_automata._kernels.bits import has
+from bpe_automata.automata.compile import Budget
+from bpe_automata.automata.dfa import ByteDFA
+from bpe_automata.decoding.constraint import Method
+from bpe_automata.decoding.forced import bytes_from, forced_tokens
 from bpe_automata.errors import BpeAutomataError
 from bpe_automata.sampling import decode
 from bpe_automata.schemas import json_schema

@@ -17,10 +17,10 @@ from typing import Any
 import pandas as pd
 
 from bpe_automata import ByteDFA, TokenAutomaton, compile_regex
-from bpe_automata._constructions.cartesian_merge import CartesianMerge
-from bpe_automata._constructions.explicit import explore
-from bpe_automata._core.canonical import canonical_automaton
 from bpe_automata._kernels.bits import members
+from bpe_automata.canonical.canonical import canonical_automaton
+from bpe_automata.constructions.cartesian_merge import CartesianMerge
+from bpe_automata.constructions.explicit import explore
 from bpe_automata.reference import CartesianProduct, direct_merge, explicit, product_mask
 from experiments.lab import Row, failed
 from experiments.mistral import NAME, Reference, mistral_table

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bpe_automata._decoding.visible import visible_tokens
+from bpe_automata.decoding.visible import visible_tokens
 from experiments import show
 from experiments.files import require
 from experiments.lab import Row

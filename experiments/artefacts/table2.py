@@ -26,16 +26,15 @@ import numpy as np
 import pandas as pd
 
 from bpe_automata import Segments, Tokenizer, compile_regex
-from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._budget import check
-from bpe_automata._constructions.cartesian_merge import CartesianMerge, ProductState
-from bpe_automata._constructions.explicit import explore
-from bpe_automata._constructions.lift import Lift
-from bpe_automata._core.arrays import BEGINNING, NO_SET
-from bpe_automata._core.canonical import CanonicalAutomaton
-from bpe_automata._core.geometry import Geometry
 from bpe_automata._kernels.bits import contained, has, members
-from bpe_automata._tokenizer.derivation import derive
+from bpe_automata.automata.dfa import ByteDFA
+from bpe_automata.canonical.arrays import BEGINNING, NO_SET
+from bpe_automata.canonical.canonical import CanonicalAutomaton
+from bpe_automata.canonical.geometry import Geometry
+from bpe_automata.constructions.cartesian_merge import CartesianMerge, ProductState
+from bpe_automata.constructions.explicit import explore
+from bpe_automata.constructions.lift import Lift
 from bpe_automata.errors import BpeAutomataError, BudgetExceededError
 from bpe_automata.reference import (
     AllTexts,
@@ -46,6 +45,7 @@ from bpe_automata.reference import (
     product_mask,
 )
 from bpe_automata.schemas import json_schema
+from bpe_automata.tokenizer.derivation import derive
 from experiments.inputs import SCHEMAS, SMOKE_SCHEMAS, Case, schema_cases, shuffled, tokenizer_of
 from experiments.lab import Row, failed
 from experiments.mistral import MISTRAL, NAME, Reference, mistral_table

@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 
 from bpe_automata import Constraint, constrain
-from bpe_automata._decoding.constraint import Method
+from bpe_automata.decoding.constraint import Method
 from experiments.batched import Drawn, drawn_uniforms, is_queued, sample_batch
 from experiments.lab import Row
 from experiments.models import LoadedModel, opened

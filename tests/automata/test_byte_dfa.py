@@ -13,13 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support import examples, same_arrays
 
-from bpe_automata._automata import algebra
-from bpe_automata._automata.codepoints import runs
-from bpe_automata._automata.compile import Budget, compile_regex
-from bpe_automata._automata.dfa import BrokenAutomatonError, ByteDFA
-from bpe_automata._automata.program import members
-from bpe_automata._automata.sources import from_strings
-from bpe_automata._automata.syntax import parse
+from bpe_automata.automata import algebra
+from bpe_automata.automata.codepoints import runs
+from bpe_automata.automata.compile import Budget, compile_regex
+from bpe_automata.automata.dfa import BrokenAutomatonError, ByteDFA
+from bpe_automata.automata.program import members
+from bpe_automata.automata.sources import from_strings
+from bpe_automata.automata.syntax import parse
 from bpe_automata.errors import BudgetExceededError, UnsupportedRegexError
 from bpe_automata.testing import byte_dfas, cyclic_regexes
 

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from support import examples, same_arrays, same_masks
 
 from bpe_automata import LinkedDFA, compile_regex, constrain
-from bpe_automata._automata.assembly import Assembly
-from bpe_automata._automata.linked import explicit
-from bpe_automata._automata.part_tables import table_of
-from bpe_automata._automata.parts import BYTE, Part, length_of
 from bpe_automata._budget import Budget
+from bpe_automata.automata.assembly import Assembly
+from bpe_automata.automata.linked import explicit
+from bpe_automata.automata.part_tables import table_of
+from bpe_automata.automata.parts import BYTE, Part, length_of
 from bpe_automata.errors import (
     BudgetExceededError,
     EmptyLanguageError,

@@ -13,10 +13,10 @@ from support import examples, same_arrays, same_masks
 from support.drawn import COUNTS, regexes
 
 from bpe_automata import Budget, LinkedDFA, compile_regex, constrain, link_regex
-from bpe_automata._automata import linked_regex
-from bpe_automata._automata.linked_store import members_of
-from bpe_automata._composition.described import described
-from bpe_automata._core.canonical import canonical_automaton
+from bpe_automata.automata import linked_regex
+from bpe_automata.automata.linked_store import members_of
+from bpe_automata.canonical.canonical import canonical_automaton
+from bpe_automata.composition.descriptions import described
 from bpe_automata.errors import (
     BpeAutomataError,
     BudgetExceededError,

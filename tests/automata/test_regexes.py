@@ -19,10 +19,10 @@ from support import same_arrays
 from support.drawn import COUNTS, regexes
 
 from bpe_automata import link_regex
-from bpe_automata._automata.compile import Budget, _by_atoms, _by_bytes, _program, compile_regex
-from bpe_automata._automata.dfa import ByteDFA
-from bpe_automata._automata.sources import from_interegular
-from bpe_automata._automata.syntax import parse
+from bpe_automata.automata.compile import Budget, _by_atoms, _by_bytes, _program, compile_regex
+from bpe_automata.automata.dfa import ByteDFA
+from bpe_automata.automata.sources import from_interegular
+from bpe_automata.automata.syntax import parse
 from bpe_automata.errors import (
     BudgetExceededError,
     EmptyLanguageError,

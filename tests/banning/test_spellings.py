@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from support import examples
 
 from bpe_automata import compile_regex, constrain
-from bpe_automata._automata.algebra import intersection
+from bpe_automata.automata.algebra import intersection
 from bpe_automata.banning import Ban, Spellings
 from bpe_automata.errors import ArgumentError, RegexSyntaxError, UnsupportedRegexError
 

@@ -124,7 +124,7 @@ def test_the_whole_automaton_is_saved_as_the_options_say(run) -> None:
 
 def test_verify_tells_a_counterexample(run, monkeypatch) -> None:
     """An encoder that disagrees with the merge table, and that nobody has tried before."""
-    monkeypatch.setattr("bpe_automata._core.canonical.try_automaton", lambda it: None)
+    monkeypatch.setattr("bpe_automata.canonical.canonical.try_automaton", lambda it: None)
     monkeypatch.setattr(
         Tokenizer, "encode_batch", lambda self, texts: [[*self.encode(text), 0] for text in texts]
     )
@@ -136,7 +136,7 @@ def test_verify_tells_a_counterexample(run, monkeypatch) -> None:
 
 def test_warm_keeps_what_masks_need_of_tokenizers(run, tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("BPE_AUTOMATA_CACHE", str(tmp_path))
-    monkeypatch.setattr("bpe_automata._core.stored.FEWEST_IDS", 0)
+    monkeypatch.setattr("bpe_automata.canonical.stored.FEWEST_IDS", 0)
     assert run("warm TOKENIZER PRINTABLE")[0] == 0
     kept = {*(tmp_path / "automaton").iterdir()}
     code, out, _ = run("warm PRINTABLE --json")

@@ -24,7 +24,7 @@ from bpe_automata import (
     text_until,
     text_without,
 )
-from bpe_automata._automata.parts import PLAIN
+from bpe_automata.automata.parts import PLAIN
 from bpe_automata.errors import (
     ArgumentError,
     BudgetExceededError,

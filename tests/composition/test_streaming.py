@@ -22,7 +22,7 @@ from bpe_automata import (
     text_until,
     tools,
 )
-from bpe_automata._composition.readings import Parser
+from bpe_automata.composition.readings import Parser
 from bpe_automata.errors import ArgumentError, BudgetExceededError
 from bpe_automata.testing import byte_level, byte_spelling, small_tokenizer
 

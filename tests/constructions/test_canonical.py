@@ -17,10 +17,10 @@ from support.drawn import PREFIXED
 from support.laws import accepted_iff_encode_gives_the_ids_back, own_ids
 
 from bpe_automata import compile_regex, constrain
-from bpe_automata._constructions.explicit import explore, explored
-from bpe_automata._core.canonical import canonical_automaton
-from bpe_automata._core.tables import universal as universal_of
 from bpe_automata._kernels.bits import members
+from bpe_automata.canonical.canonical import canonical_automaton
+from bpe_automata.canonical.tables import universal as universal_of
+from bpe_automata.constructions.explicit import explore, explored
 from bpe_automata.errors import BudgetExceededError, EmptyLanguageError
 from bpe_automata.testing import (
     bpe_tokenizers,

@@ -14,10 +14,10 @@ from support import examples
 from support.steps import PREPEND, SPACED, in_turn
 
 from bpe_automata import ByteDFA, compile_regex, constrain
-from bpe_automata._constructions.lift import Lift
-from bpe_automata._core import reader, slices
-from bpe_automata._decoding.constraint import rebuilt
 from bpe_automata._kernels.bits import members
+from bpe_automata.canonical import reader, slices
+from bpe_automata.constructions.lift import Lift
+from bpe_automata.decoding.constraint import rebuilt
 from bpe_automata.errors import (
     ArgumentError,
     EmptyLanguageError,

@@ -10,8 +10,8 @@ from support import examples, named
 from support.steps import metaspace
 
 from bpe_automata import Segments, compile_regex, constrain, explore, link_regex
-from bpe_automata._constructions.cartesian_merge import CartesianMerge
-from bpe_automata._constructions.segments import Language
+from bpe_automata.constructions.cartesian_merge import CartesianMerge
+from bpe_automata.constructions.segments import Language
 from bpe_automata.errors import (
     BudgetExceededError,
     EmptyLanguageError,

@@ -12,12 +12,11 @@ from support import examples, named
 from support.laws import begun
 
 from bpe_automata import compile_regex, constrain, link_regex
-from bpe_automata._constructions.cartesian_merge import CartesianMerge
-from bpe_automata._core import product, reader, slices
-from bpe_automata._core.arrays import ALIVE, DEAD, NO_TOKEN, PARTLY
-from bpe_automata._core.canonical import CanonicalState
 from bpe_automata._kernels.bits import members
-from bpe_automata._tokenizer.description import Prefix
+from bpe_automata.canonical import product, reader, slices
+from bpe_automata.canonical.arrays import ALIVE, DEAD, NO_TOKEN, PARTLY
+from bpe_automata.canonical.canonical import CanonicalState
+from bpe_automata.constructions.cartesian_merge import CartesianMerge
 from bpe_automata.errors import BudgetExceededError
 from bpe_automata.testing import (
     bpe_tokenizers,
@@ -27,6 +26,7 @@ from bpe_automata.testing import (
     small_tokenizer,
 )
 from bpe_automata.testing._inputs import own_pieces
+from bpe_automata.tokenizer.description import Prefix
 
 STRINGS, IDS = 300, 12
 LANGUAGES = (

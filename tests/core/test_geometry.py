@@ -9,15 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import examples
 
-from bpe_automata._core import geometry
-from bpe_automata._core.canonical import canonical_automaton
-from bpe_automata._core.geometry import Geometry
 from bpe_automata._kernels.bits import has, members, set_bits
-from bpe_automata._tokenizer.derivation import derive
+from bpe_automata.canonical import geometry
+from bpe_automata.canonical.canonical import canonical_automaton
+from bpe_automata.canonical.geometry import Geometry
 from bpe_automata.errors import ImproperMergeTableError
 from bpe_automata.reference import bpe, breaks_by_spines, is_canonical, merge_ranks, replay
 from bpe_automata.reference._bpe import base_symbols
 from bpe_automata.testing import merge_tables, small_tokenizer
+from bpe_automata.tokenizer.derivation import derive
 
 
 class Table:

@@ -15,19 +15,6 @@ from hypothesis import strategies as st
 from support import examples, named, process
 
 from bpe_automata import Tokenizer
-from bpe_automata._core import stored
-from bpe_automata._core.canonical import (
-    CanonicalAutomaton,
-    build_parts,
-    canonical_automaton,
-)
-from bpe_automata._core.stored import (
-    Parts,
-    cache_path,
-    cached,
-    flattened,
-    restored,
-)
 from bpe_automata._storage import (
     CorruptCacheWarning,
     CorruptFileError,
@@ -36,13 +23,26 @@ from bpe_automata._storage import (
     load_arrays,
     store_arrays,
 )
-from bpe_automata._tokenizer import alphabet
-from bpe_automata._tokenizer.engines import Oniguruma
-from bpe_automata._tokenizer.unicode_forms import form_filters, python_form
+from bpe_automata.canonical import stored
+from bpe_automata.canonical.canonical import (
+    CanonicalAutomaton,
+    build_parts,
+    canonical_automaton,
+)
+from bpe_automata.canonical.stored import (
+    Parts,
+    cache_path,
+    cached,
+    flattened,
+    restored,
+)
 from bpe_automata.testing._small import (
     bpe_tokenizers,
     small_tokenizer,
 )
+from bpe_automata.tokenizer import alphabet
+from bpe_automata.tokenizer.engines import Oniguruma
+from bpe_automata.tokenizer.unicode_forms import form_filters, python_form
 
 REAL = ("smollm2", "whisper", "mistral-v3")
 

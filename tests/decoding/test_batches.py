@@ -19,9 +19,9 @@ from support.drawn import listings
 
 from bpe_automata import Matcher, constrain
 from bpe_automata._budget import Budget, check, spending
-from bpe_automata._decoding import batches
-from bpe_automata._decoding.batches import batch_masks
-from bpe_automata._decoding.matcher import matcher_of
+from bpe_automata.decoding import batches
+from bpe_automata.decoding.batches import batch_masks
+from bpe_automata.decoding.matcher import matcher_of
 from bpe_automata.errors import ArgumentError, BudgetExceededError, BufferShapeError
 from bpe_automata.testing import small_tokenizer
 

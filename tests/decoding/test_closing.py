@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from support import examples
 
 from bpe_automata import Matcher, constrain
-from bpe_automata._automata.linked_regex import link_regex
-from bpe_automata._constructions.explicit import explored
-from bpe_automata._constructions.within import Within, min_tokens
 from bpe_automata._kernels.bits import members
+from bpe_automata.automata.linked_regex import link_regex
+from bpe_automata.constructions.explicit import explored
+from bpe_automata.constructions.within import Within, min_tokens
 from bpe_automata.errors import (
     ArgumentError,
     BudgetExceededError,

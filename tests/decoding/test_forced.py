@@ -10,9 +10,9 @@ from support import examples
 from support.drawn import PREFIXED
 
 from bpe_automata import compile_regex, constrain
-from bpe_automata._decoding.forced import forced_bytes
-from bpe_automata._decoding.matcher import Matcher
-from bpe_automata._decoding.token_table import Listed
+from bpe_automata.decoding.forced import forced_bytes
+from bpe_automata.decoding.matcher import Matcher
+from bpe_automata.decoding.token_table import Listed
 from bpe_automata.errors import (
     ArgumentError,
     BudgetExceededError,

@@ -19,8 +19,8 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule
 from support.drawn import Listing
 
 from bpe_automata import Matcher, constrain
-from bpe_automata._decoding.matcher import matcher_of
-from bpe_automata._decoding.token_table import Listed
+from bpe_automata.decoding.matcher import matcher_of
+from bpe_automata.decoding.token_table import Listed
 from bpe_automata.errors import (
     ArgumentError,
     BufferShapeError,

@@ -8,8 +8,8 @@ from support import examples
 from support.drawn import listings
 
 from bpe_automata import TokenAutomaton
-from bpe_automata._decoding.matcher import matcher_of
-from bpe_automata._decoding.token_table import Listed, TokenTable
+from bpe_automata.decoding.matcher import matcher_of
+from bpe_automata.decoding.token_table import Listed, TokenTable
 from bpe_automata.errors import (
     ArgumentError,
     EmptyLanguageError,

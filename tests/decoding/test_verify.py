@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from support import examples
 
 from bpe_automata import constrain
-from bpe_automata._core.canonical import canonical_automaton
-from bpe_automata._decoding.explanation import explain
-from bpe_automata._decoding.verification import verify
 from bpe_automata._kernels.bits import clear_bits, set_bits
+from bpe_automata.canonical.canonical import canonical_automaton
+from bpe_automata.decoding.explanation import explain
+from bpe_automata.decoding.verification import verify
 from bpe_automata.errors import EmptyLanguageError, PromptError, TokenOutOfRangeError
 from bpe_automata.testing import bpe_tokenizers, resegmentations, small_tokenizer, split, texts
 

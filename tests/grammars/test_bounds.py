@@ -6,8 +6,8 @@ import sys
 import pytest
 
 from bpe_automata import Budget, compile_grammar
-from bpe_automata._grammars.bounds import CHARACTERS
 from bpe_automata.errors import BudgetExceededError, GrammarError
+from bpe_automata.grammars.bounds import CHARACTERS
 
 HOSTILE = {
     "alternatives": "start: " + " | ".join(f'"w{k}"' for k in range(100_000)),

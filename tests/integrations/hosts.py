@@ -16,8 +16,8 @@ import torch
 from served import END, V, bools, constraint, mask_after, tokenizer, unpacked
 from standins import MoveDirectionality
 
-from bpe_automata._decoding.drafts import checked_draft, common_length, draft_masks
-from bpe_automata._decoding.token_table import TokenTable
+from bpe_automata.decoding.drafts import checked_draft, common_length, draft_masks
+from bpe_automata.decoding.token_table import TokenTable
 from bpe_automata.errors import ArgumentError, DecodingError
 from bpe_automata.integrations.llama_cpp import ConstraintProcessor
 from bpe_automata.integrations.transformers import (

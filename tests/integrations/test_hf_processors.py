@@ -8,7 +8,7 @@ from hf_tiny import processor, tiny
 from served import END, PAD, constraint, tokenizer
 
 from bpe_automata import constrain
-from bpe_automata._decoding.token_table import TokenTable
+from bpe_automata.decoding.token_table import TokenTable
 from bpe_automata.errors import (
     ArgumentError,
     BufferShapeError,

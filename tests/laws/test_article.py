@@ -8,10 +8,9 @@ import pytest
 from support import named
 
 from bpe_automata import compile_regex, constrain
-from bpe_automata._constructions.explicit import explore
-from bpe_automata._core.geometry import Geometry
 from bpe_automata._kernels.bits import members
-from bpe_automata._tokenizer.derivation import derive
+from bpe_automata.canonical.geometry import Geometry
+from bpe_automata.constructions.explicit import explore
 from bpe_automata.reference import (
     CartesianProduct,
     TokenDFA,
@@ -25,6 +24,7 @@ from bpe_automata.reference import (
     symbol_dfa,
 )
 from bpe_automata.testing import small_tokenizer
+from bpe_automata.tokenizer.derivation import derive
 
 
 @pytest.fixture(scope="module")

@@ -21,11 +21,10 @@ from support import examples
 from support.drawn import automaton_parts
 
 from bpe_automata import ByteDFA, Tokenizer
-from bpe_automata._constructions.cartesian_merge import CartesianMerge
-from bpe_automata._constructions.explicit import explore
-from bpe_automata._core.geometry import Geometry
 from bpe_automata._kernels.bits import members
-from bpe_automata._tokenizer.derivation import derive
+from bpe_automata.canonical.geometry import Geometry
+from bpe_automata.constructions.cartesian_merge import CartesianMerge
+from bpe_automata.constructions.explicit import explore
 from bpe_automata.errors import EmptyLanguageError, ImproperMergeTableError
 from bpe_automata.reference import (
     CartesianProduct,
@@ -46,6 +45,7 @@ from bpe_automata.reference import (
     symbol_dfa,
 )
 from bpe_automata.testing import byte_dfas, merge_tables, small_tokenizer
+from bpe_automata.tokenizer.derivation import derive
 
 SYMBOLS = ("a", "b", "c")
 LONGEST = 6
@@ -56,7 +56,7 @@ def _taken_as_they_are():
     """Each table is compared with others made of it; the texts that a tokenizer is tried on when
     it is loaded, which is what takes longest, say nothing more here."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("bpe_automata._tokenizer.tokenizer.check_decoding", lambda tokenizer: None)
+        patch.setattr("bpe_automata.tokenizer.tokenizer.check_decoding", lambda tokenizer: None)
         yield
 
 

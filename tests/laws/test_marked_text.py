@@ -6,8 +6,7 @@ from hypothesis import strategies as st
 from support import examples, named
 
 from bpe_automata import compile_regex, constrain
-from bpe_automata._constructions.explicit import explore
-from bpe_automata._tokenizer.sources.named import names
+from bpe_automata.constructions.explicit import explore
 from bpe_automata.errors import BudgetExceededError, EmptyLanguageError, ImproperMergeTableError
 from bpe_automata.reference import direct_merged
 from bpe_automata.testing import (
@@ -17,6 +16,7 @@ from bpe_automata.testing import (
     trained_tokenizers,
 )
 from bpe_automata.testing._inputs import own_pieces
+from bpe_automata.tokenizer.sources.named import names
 
 MOST_EDGES = 20_000
 REGEXES = (

@@ -13,9 +13,8 @@ from support.laws import (
 from support.steps import PREPEND, SPACED, in_turn, metaspace
 
 from bpe_automata import Tokenizer, constrain
-from bpe_automata._core.canonical import canonical_automaton
-from bpe_automata._decoding.explanation import explain
-from bpe_automata._tokenizer.description import Prefix
+from bpe_automata.canonical.canonical import canonical_automaton
+from bpe_automata.decoding.explanation import explain
 from bpe_automata.errors import (
     EmptyLanguageError,
     PromptError,
@@ -23,6 +22,7 @@ from bpe_automata.errors import (
     UnsupportedTokenizerError,
 )
 from bpe_automata.testing import added_token, byte_level, byte_spelling, small_tokenizer
+from bpe_automata.tokenizer.description import Prefix
 
 BYTES = [f"<0x{byte:02X}>" for byte in range(256)]
 PREPENDED = in_turn(PREPEND, SPACED)

@@ -16,8 +16,8 @@ import pytest
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import FormatError
 
-from bpe_automata._automata.algebra import difference
 from bpe_automata._budget import Budget
+from bpe_automata.automata.algebra import difference
 from bpe_automata.errors import (
     ArgumentError,
     UnsatisfiableSchemaError,

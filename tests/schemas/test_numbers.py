@@ -16,7 +16,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from support import examples
 
-from bpe_automata._automata.dfa import ByteDFA
+from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.errors import ArgumentError, BudgetExceededError, UnsatisfiableSchemaError
 from bpe_automata.schemas import _numbers as numbers
 from bpe_automata.schemas import json_schema

@@ -22,7 +22,7 @@ from referencing import Registry
 from referencing.jsonschema import DRAFT202012
 from support.values import orders
 
-from bpe_automata._automata.linked import LinkedDFA
+from bpe_automata.automata.linked import LinkedDFA
 from bpe_automata.errors import (
     SchemaTooLargeError,
     UnsatisfiableSchemaError,

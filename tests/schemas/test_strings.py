@@ -16,10 +16,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import examples, same_arrays
 
-from bpe_automata._automata.algebra import intersection
-from bpe_automata._automata.compile import compile_regex
-from bpe_automata._automata.dfa import ByteDFA
 from bpe_automata._budget import Budget
+from bpe_automata.automata.algebra import intersection
+from bpe_automata.automata.compile import compile_regex
+from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.errors import (
     BudgetExceededError,
     RegexSyntaxError,

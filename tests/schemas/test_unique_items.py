@@ -12,7 +12,7 @@ import jsonschema
 import pytest
 from support.values import spelled
 
-from bpe_automata._automata.sources import from_strings
+from bpe_automata.automata.sources import from_strings
 from bpe_automata.errors import (
     ArgumentError,
     LoosenedSchemaWarning,

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from support import examples, same_arrays
 from support.values import depth
 
-from bpe_automata._automata.algebra import all_texts
-from bpe_automata._automata.compile import compile_regex
+from bpe_automata.automata.algebra import all_texts
+from bpe_automata.automata.compile import compile_regex
 from bpe_automata.errors import UnsupportedSchemaError
 from bpe_automata.schemas import _yaml_style, yaml_schema
 from bpe_automata.schemas._yaml_style import (

@@ -18,8 +18,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from bpe_automata import Tokenizer, constrain
-from bpe_automata._automata.dfa import ByteDFA
-from bpe_automata._automata.linked import ByteAutomaton
+from bpe_automata.automata.dfa import ByteDFA
+from bpe_automata.automata.linked import ByteAutomaton
 from bpe_automata.errors import MissingDependencyError, MissingFileError
 
 

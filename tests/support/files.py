@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from bpe_automata._tokenizer.sources.json_vocabulary import byte_to_char
-from bpe_automata._tokenizer.sources.published import GPT2
 from bpe_automata.testing import byte_level
+from bpe_automata.tokenizer.sources.json_vocabulary import byte_to_char
+from bpe_automata.tokenizer.sources.published import GPT2
 from support.making import make
 
 Json = dict[str, Any]
@@ -67,7 +67,7 @@ def sentencepiece_proto(pieces: list[Any], fallback: bool = True, **changes: Any
     """A BPE model without a prefix; `changes`: `normalizer_spec__name="x"` and the like."""
     pytest.importorskip("sentencepiece")
     pytest.importorskip("google.protobuf")
-    from bpe_automata._tokenizer.sources.sentencepiece import model_proto
+    from bpe_automata.tokenizer.sources.sentencepiece import model_proto
 
     proto = model_proto()
     hidden = [("<unk>", 0.0, UNKNOWN), ("<s>", 0.0, CONTROL), ("</s>", 0.0, CONTROL)]

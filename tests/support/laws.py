@@ -4,8 +4,8 @@ import random
 from itertools import islice
 
 from bpe_automata import compile_regex, constrain
-from bpe_automata._core.canonical import canonical_automaton
-from bpe_automata._decoding.verification import verify
+from bpe_automata.canonical.canonical import canonical_automaton
+from bpe_automata.decoding.verification import verify
 from bpe_automata.errors import BudgetExceededError, EmptyLanguageError, PromptError
 from bpe_automata.reference import canonical_trie, compare
 from bpe_automata.testing._inputs import _ids_of_bytes

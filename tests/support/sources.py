@@ -11,10 +11,10 @@ import pytest
 
 import support
 from bpe_automata import Tokenizer
-from bpe_automata._tokenizer.sources.gguf import WORDS, gemma4_json, pretokenizer_of
-from bpe_automata._tokenizer.sources.named import names
-from bpe_automata._tokenizer.sources.published import GPT2
 from bpe_automata.errors import TokenizerError
+from bpe_automata.tokenizer.sources.gguf import WORDS, gemma4_json, pretokenizer_of
+from bpe_automata.tokenizer.sources.named import names
+from bpe_automata.tokenizer.sources.published import GPT2
 from support import files
 from support.files import NORMAL, PIECES, TEXT, UNUSED, USER
 from support.making import Case, library, obey, refused, texts_of

@@ -7,9 +7,9 @@ import struct
 
 from tokenizers import normalizers, pre_tokenizers
 
-from bpe_automata._tokenizer.sources import published
-from bpe_automata._tokenizer.sources.json_vocabulary import byte_to_char
 from bpe_automata.testing import byte_level, byte_spelling, sequence, split
+from bpe_automata.tokenizer.sources import published
+from bpe_automata.tokenizer.sources.json_vocabulary import byte_to_char
 from support.making import SPACE, Section, as_json
 
 ALPHABET = (*"abéeEA²2ﬁ \u0301\u200b", "e\u0301", "ab", "fi")

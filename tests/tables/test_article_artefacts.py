@@ -6,10 +6,10 @@ from string import ascii_lowercase
 import pytest
 
 from bpe_automata import compile_regex
-from bpe_automata._core.geometry import Geometry
-from bpe_automata._tokenizer.derivation import derive
+from bpe_automata.canonical.geometry import Geometry
 from bpe_automata.reference import all_texts, merges_in_order, replay
 from bpe_automata.testing import small_tokenizer
+from bpe_automata.tokenizer.derivation import derive
 from experiments import mistral
 from experiments.artefacts import figures, growth, table2
 from experiments.artefacts.distortion import MERGES as MERGES_5

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import examples
 
-from bpe_automata._automata.compile import compile_regex
+from bpe_automata.automata.compile import compile_regex
 from bpe_automata.testing import bpe_tokenizers, finite_regexes
 from bpe_automata.testing._inputs import own_pieces
 from experiments.chop import chopped

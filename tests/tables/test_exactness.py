@@ -5,7 +5,7 @@ import random
 import pytest
 
 from bpe_automata import Tokenizer
-from bpe_automata._core.canonical import CanonicalAutomaton, canonical_automaton
+from bpe_automata.canonical.canonical import CanonicalAutomaton, canonical_automaton
 from experiments.artefacts.exactness import of_texts
 from experiments.texts import SMOKE_TOKENIZER
 

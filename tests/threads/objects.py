@@ -31,12 +31,12 @@ from bpe_automata import (
     link_regex,
     verify,
 )
-from bpe_automata._core.canonical import canonical_automaton
-from bpe_automata._decoding.batches import batch_masks
-from bpe_automata._decoding.token_table import Listed, TokenTable
 from bpe_automata._kernels.bits import members
 from bpe_automata.banning import Ban, Spellings
 from bpe_automata.banning._words import AppliedBan
+from bpe_automata.canonical.canonical import canonical_automaton
+from bpe_automata.decoding.batches import batch_masks
+from bpe_automata.decoding.token_table import Listed, TokenTable
 from bpe_automata.integrations._requests import Constraints, Options, text_of
 from bpe_automata.schemas import json_schema
 from bpe_automata.testing import added_token, byte_level, sequence

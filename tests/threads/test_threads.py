@@ -34,8 +34,8 @@ from support import process
 
 from bpe_automata import Constraint, Tokenizer, compile_regex
 from bpe_automata._budget import Budget, spending
-from bpe_automata._decoding import batches
 from bpe_automata._sharing import Lock
+from bpe_automata.decoding import batches
 from bpe_automata.errors import BudgetExceededError
 
 N_THREADS = 8

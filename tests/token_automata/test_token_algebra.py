@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from support import examples
 from support.drawn import LONGEST, SYMBOLS, automata, automaton_parts, language, language_of, words
 
-from bpe_automata._token_automata.algebra import Counterexample
-from bpe_automata._token_automata.automaton import TokenAutomaton
 from bpe_automata.errors import BudgetExceededError, EmptyLanguageError, InfiniteLanguageError
+from bpe_automata.token_automata.algebra import Counterexample
+from bpe_automata.token_automata.automaton import TokenAutomaton
 
 
 @examples(40)

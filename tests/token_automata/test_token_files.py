@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from support import examples
 from support.drawn import automata, words
 
-from bpe_automata._token_automata.automaton import TokenAutomaton
 from bpe_automata.errors import MalformedAutomatonError, MissingFileError
+from bpe_automata.token_automata.automaton import TokenAutomaton
 
 SPELLED = TokenAutomaton.from_transitions(
     [(0, 1, 1), (1, 2, 1), (1, 0, 2)], 0, [1, 2], range(5), [b"a", b"\xff\x00", b"", b"\xc3\xa9"]

@@ -9,8 +9,8 @@ from hypothesis import given
 from support import examples
 from support.drawn import automata
 
-from bpe_automata._token_automata.automaton import TokenAutomaton
 from bpe_automata.errors import ArgumentError, MalformedAutomatonError, NondeterministicError
+from bpe_automata.token_automata.automaton import TokenAutomaton
 
 GOOD = {
     "start": 0,

@@ -10,7 +10,7 @@ from support.laws import accepted_iff_encode_gives_the_ids_back
 
 from bpe_automata import Budget
 from bpe_automata._budget import spending
-from bpe_automata._core.canonical import canonical_automaton
+from bpe_automata.canonical.canonical import canonical_automaton
 from bpe_automata.errors import BudgetExceededError, UnsupportedTokenizerError
 from bpe_automata.testing import (
     added_token,

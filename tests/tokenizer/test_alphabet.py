@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from support import examples
 from tokenizers import Regex, pre_tokenizers
 
-from bpe_automata._tokenizer import alphabet
-from bpe_automata._tokenizer.alphabet import engine_class, from_pairs
-from bpe_automata._tokenizer.engines import NAMED_KINDS, FancyRegex, Oniguruma
+from bpe_automata.tokenizer import alphabet
+from bpe_automata.tokenizer.alphabet import engine_class, from_pairs
+from bpe_automata.tokenizer.engines import NAMED_KINDS, FancyRegex, Oniguruma
 
 CLASSES = (r"\s", r"\p{L}", r"[a-c\x{3042}-\x{4E00}]")
 READABLE = from_pairs([(0, 0x3100), (0x10000, 0x10400)])

@@ -6,11 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import examples
 
-from bpe_automata._tokenizer.derivation import bpe as fast_bpe
-from bpe_automata._tokenizer.derivation import derive
 from bpe_automata.reference import bpe, merge_ranks
 from bpe_automata.reference._bpe import base_symbols
 from bpe_automata.testing import bpe_tokenizers
+from bpe_automata.tokenizer.derivation import bpe as fast_bpe
+from bpe_automata.tokenizer.derivation import derive
 
 
 @examples(25)

@@ -16,14 +16,14 @@ from support import examples
 from tokenizers import Regex, Tokenizer, models, normalizers
 from tokenizers.normalizers import Lowercase, Nmt, Replace, Strip, StripAccents
 
-from bpe_automata._tokenizer.description import Normalization
-from bpe_automata._tokenizer.engines import Oniguruma
-from bpe_automata._tokenizer.filter_table import TableFilter, classes_of, product
-from bpe_automata._tokenizer.normalizer_filters import filters_of
-from bpe_automata._tokenizer.probing import Composing, composing
-from bpe_automata._tokenizer.sources.json_normalizer import read_normalizer
-from bpe_automata._tokenizer.unicode_forms import FORMS, form_filters, python_form, tokenizers_form
 from bpe_automata.errors import UnsupportedTokenizerError
+from bpe_automata.tokenizer.description import Normalization
+from bpe_automata.tokenizer.engines import Oniguruma
+from bpe_automata.tokenizer.filter_table import TableFilter, classes_of, product
+from bpe_automata.tokenizer.normalizer_filters import filters_of
+from bpe_automata.tokenizer.probing import Composing, composing
+from bpe_automata.tokenizer.sources.json_normalizer import read_normalizer
+from bpe_automata.tokenizer.unicode_forms import FORMS, form_filters, python_form, tokenizers_form
 
 LETTERS = [
     *'aabbxsABé`"0 7\t\n',

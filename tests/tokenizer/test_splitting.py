@@ -15,17 +15,17 @@ from support import examples
 from support.sources import CL100K
 from support.steps import BEHAVIORS, DEPLOYED, metaspace, prefixed
 
-from bpe_automata._core.canonical import canonical_automaton
-from bpe_automata._tokenizer.description import Prefix, SplitRule
-from bpe_automata._tokenizer.engines import FancyRegex, Oniguruma
-from bpe_automata._tokenizer.pattern import parse
-from bpe_automata._tokenizer.pike import Program
-from bpe_automata._tokenizer.pipeline import compile_pipeline
-from bpe_automata._tokenizer.sources.json_pretokenizer import Pretokenizer, read_pretokenizer
-from bpe_automata._tokenizer.sources.json_vocabulary import byte_to_char, char_to_byte
+from bpe_automata.canonical.canonical import canonical_automaton
 from bpe_automata.errors import BudgetExceededError, UnsupportedTokenizerError
 from bpe_automata.reference import readings
 from bpe_automata.testing import byte_level, sequence, small_tokenizer, split, texts
+from bpe_automata.tokenizer.description import Prefix, SplitRule
+from bpe_automata.tokenizer.engines import FancyRegex, Oniguruma
+from bpe_automata.tokenizer.pattern import parse
+from bpe_automata.tokenizer.pike import Program
+from bpe_automata.tokenizer.pipeline import compile_pipeline
+from bpe_automata.tokenizer.sources.json_pretokenizer import Pretokenizer, read_pretokenizer
+from bpe_automata.tokenizer.sources.json_vocabulary import byte_to_char, char_to_byte
 
 TIKTOKEN_GPT2 = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s"
 PUBLISHED = {**dict(DEPLOYED), "gpt2 of tiktoken": TIKTOKEN_GPT2, "cl100k": CL100K}

@@ -17,11 +17,11 @@ from support.making import library
 
 from bpe_automata import Tokenizer
 from bpe_automata._storage import CorruptCacheWarning
-from bpe_automata._tokenizer import stored
-from bpe_automata._tokenizer import tokenizer as loading
-from bpe_automata._tokenizer.description import Description
-from bpe_automata._tokenizer.sources import detect, named
 from bpe_automata.testing import added_token
+from bpe_automata.tokenizer import stored
+from bpe_automata.tokenizer import tokenizer as loading
+from bpe_automata.tokenizer.description import Description
+from bpe_automata.tokenizer.sources import detect, named
 
 TEXTS = ("ab ab  ab", "é<end>a", "a\n1", "")
 ADDED = [added_token("<end>", special=True), added_token("<x>", normalized=True)]

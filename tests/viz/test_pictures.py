@@ -16,8 +16,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from support import examples
 
-from bpe_automata._automata.compile import compile_regex
-from bpe_automata._automata.sources import from_strings
+from bpe_automata.automata.compile import compile_regex
+from bpe_automata.automata.sources import from_strings
 from bpe_automata.viz import (
     BrokenDrawingError,
     Drawing,

@@ -18,7 +18,7 @@ except ImportError as error:
     message = f"{error.name} is missing; install it with: pip install 'bpe-automata[torch]'"
     raise MissingDependencyError(message) from error
 
-from bpe_automata._decoding.matcher import Generation
+from bpe_automata.decoding.matcher import Generation
 from bpe_automata.integrations.transformers._forced import ForcedDecoding
 from bpe_automata.integrations.transformers._generate import generate
 from bpe_automata.integrations.transformers._model import CausalModel

@@ -11,11 +11,10 @@ import torch
 from transformers import LogitsProcessorList
 
 from bpe_automata._budget import Budget
-from bpe_automata._decoding.constraint import Constraint, Method, constrain
-from bpe_automata._decoding.healing import Healed
-from bpe_automata._decoding.healing import heal as give_back
-from bpe_automata._decoding.matcher import Generation
-from bpe_automata._tokenizer.tokenizer import Tokenizer
+from bpe_automata.decoding.constraint import Constraint, Method, constrain
+from bpe_automata.decoding.healing import Healed
+from bpe_automata.decoding.healing import heal as give_back
+from bpe_automata.decoding.matcher import Generation
 from bpe_automata.errors import ArgumentError, DecodingError, PromptError
 from bpe_automata.integrations.transformers._forced import ForcedDecoding
 from bpe_automata.integrations.transformers._model import check_decoder
@@ -27,6 +26,7 @@ from bpe_automata.integrations.transformers._rows import (
     padded,
     same_ids,
 )
+from bpe_automata.tokenizer.tokenizer import Tokenizer
 
 
 @overload

@@ -12,7 +12,7 @@ import torch
 from transformers.cache_utils import DynamicLayer
 from transformers.generation import GenerateDecoderOnlyOutput
 
-from bpe_automata._decoding.drafts import common_length
+from bpe_automata.decoding.drafts import common_length
 from bpe_automata.errors import PromptError, TokenOutOfRangeError, UnsupportedFeatureError
 
 

@@ -15,10 +15,9 @@ import numpy as np
 import torch
 from transformers import LogitsProcessor
 
-from bpe_automata._constructions.engine import Engine
-from bpe_automata._decoding.matcher import Generation, Reason
 from bpe_automata._kernels.bits import has, members, only, packed
-from bpe_automata._tokenizer.tokenizer import Tokenizer
+from bpe_automata.constructions.engine import Engine
+from bpe_automata.decoding.matcher import Generation, Reason
 from bpe_automata.errors import (
     BufferShapeError,
     LogitsError,
@@ -34,6 +33,7 @@ from bpe_automata.integrations.transformers._rows import (
     State,
     continuous_batching,
 )
+from bpe_automata.tokenizer.tokenizer import Tokenizer
 
 
 class ConstraintLogitsProcessor(LogitsProcessor):  # type: ignore[misc]

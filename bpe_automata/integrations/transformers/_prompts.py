@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from bpe_automata._arguments import sequence_of_ids, short
-from bpe_automata._tokenizer.tokenizer import Tokenizer
 from bpe_automata.errors import ArgumentError
+from bpe_automata.tokenizer.tokenizer import Tokenizer
 
 Prompt: TypeAlias = str | Sequence[int] | Sequence[Mapping[str, Any]]
 """A text, its ids (also a tensor or array [length]), or chat messages with "role" and "content"."""

@@ -10,12 +10,11 @@ import numpy as np
 import torch
 
 from bpe_automata._arguments import short
-from bpe_automata._constructions.engine import Engine
-from bpe_automata._decoding.batches import found_masks, written
-from bpe_automata._decoding.constraint import Constraint
-from bpe_automata._decoding.token_table import Listed, TokenTable
 from bpe_automata._kernels.bits import has, packed
-from bpe_automata._tokenizer.tokenizer import Tokenizer
+from bpe_automata.constructions.engine import Engine
+from bpe_automata.decoding.batches import found_masks, written
+from bpe_automata.decoding.constraint import Constraint
+from bpe_automata.decoding.token_table import Listed, TokenTable
 from bpe_automata.errors import (
     ArgumentError,
     BudgetTooSmallError,
@@ -25,6 +24,7 @@ from bpe_automata.errors import (
     TokenOutOfRangeError,
     UnsupportedFeatureError,
 )
+from bpe_automata.tokenizer.tokenizer import Tokenizer
 
 State: TypeAlias = Hashable
 Language: TypeAlias = Constraint | TokenTable

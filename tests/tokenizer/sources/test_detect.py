@@ -14,14 +14,12 @@ import tokenizers
 from support import files
 
 from bpe_automata import Tokenizer, constrain
-from bpe_automata._core.canonical import (
+from bpe_automata.canonical.canonical import (
     CanonicalAutomaton,
     build_parts,
     canonical_automaton,
     try_automaton,
 )
-from bpe_automata._tokenizer.source import Source
-from bpe_automata._tokenizer.sources.detect import path_origin
 from bpe_automata.errors import (
     BrokenTokenizerError,
     TokenizerError,
@@ -30,6 +28,8 @@ from bpe_automata.errors import (
 )
 from bpe_automata.testing import byte_level, small_tokenizer
 from bpe_automata.testing._small import byte_spelling
+from bpe_automata.tokenizer.source import Source
+from bpe_automata.tokenizer.sources.detect import path_origin
 
 RANKS = files.rank_lines(files.ranks())
 RANK_OPTIONS = {"pattern": r"\S+|\s+", "special_tokens": {"<e>": 300}}

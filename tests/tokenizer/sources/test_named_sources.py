@@ -15,17 +15,17 @@ from unittest import mock
 
 import pytest
 
-from bpe_automata._tokenizer.source import Source
-from bpe_automata._tokenizer.sources import published
-from bpe_automata._tokenizer.sources.named import TABLE, name_origin, names
-from bpe_automata._tokenizer.sources.published import (
+from bpe_automata.errors import MissingDependencyError
+from bpe_automata.reference._encode import Encoder
+from bpe_automata.tokenizer.source import Source
+from bpe_automata.tokenizer.sources import published
+from bpe_automata.tokenizer.sources.named import TABLE, name_origin, names
+from bpe_automata.tokenizer.sources.published import (
     llama3_specials,
     llama4_specials,
     qwen_specials,
     whisper_specials,
 )
-from bpe_automata.errors import MissingDependencyError
-from bpe_automata.reference._encode import Encoder
 
 _LONG = ("mistral-v2", "mistral-v7", "llama-4", "tekken-240718")  # each much like another
 _LIBRARY = {"mistral": "sentencepiece", "smollm2": "tokenizers", "deepseek": "tokenizers"}

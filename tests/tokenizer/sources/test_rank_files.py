@@ -15,12 +15,12 @@ from support.files import gguf_file, llama_fields, rank_lines, tekken_json
 from support.files import ranks as ranks_of
 
 from bpe_automata import Tokenizer
-from bpe_automata._tokenizer.source import Source
-from bpe_automata._tokenizer.sources.gguf import pretokenizer_of, read_fields, read_gguf
-from bpe_automata._tokenizer.sources.published import GPT2, LLAMA3, TEKKEN
-from bpe_automata._tokenizer.sources.tiktoken import read_tekken, read_tiktoken
 from bpe_automata.errors import BrokenTokenizerError
 from bpe_automata.reference._encode import Encoder
+from bpe_automata.tokenizer.source import Source
+from bpe_automata.tokenizer.sources.gguf import pretokenizer_of, read_fields, read_gguf
+from bpe_automata.tokenizer.sources.published import GPT2, LLAMA3, TEKKEN
+from bpe_automata.tokenizer.sources.tiktoken import read_tekken, read_tiktoken
 
 tiktoken = pytest.importorskip("tiktoken")
 library = pytest.importorskip("gguf")

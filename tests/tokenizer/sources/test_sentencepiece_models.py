@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 from support import examples
 from support.files import NORMAL, UNUSED, USER, sentencepiece_proto
 
-from bpe_automata._tokenizer.source import Source
-from bpe_automata._tokenizer.sources.implied_merges import leftmost_first, run_merges
 from bpe_automata.errors import BrokenTokenizerError, UnsupportedTokenizerError
 from bpe_automata.reference import Encoder, bpe
+from bpe_automata.tokenizer.source import Source
+from bpe_automata.tokenizer.sources.implied_merges import leftmost_first, run_merges
 
 pytest.importorskip("sentencepiece")
 pytest.importorskip("google.protobuf")
 
-from bpe_automata._tokenizer.sources.sentencepiece import read_sentencepiece
+from bpe_automata.tokenizer.sources.sentencepiece import read_sentencepiece
 
 
 def model(pieces: list[Any], *, dummy: bool = True, fallback: bool = True) -> Any:

@@ -1,1 +1,0 @@
-"""The canonical engine: see `arrays` for its words, `search`, `slices` and `product`."""

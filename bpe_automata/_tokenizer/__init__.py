@@ -1,7 +1,0 @@
-"""Floor 1: what a tokenizer does, read completely or refused.
-
-`Tokenizer` reads one, with the readers in `sources`; `Description` holds what it is made of.
-`derivation` computes how BPE makes each token; `pipeline` compiles the rest of `encode` into
-automata: `alphabet`, `text_automaton` (added tokens, prefix, normalizers) and `boundaries` (the
-pretokenizer).
-"""

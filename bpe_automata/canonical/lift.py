@@ -1,0 +1,166 @@
+"""Masks of the lift: of a status nothing is left but whether ids lead to acceptance from a state of
+the byte automaton, which is found beforehand, so one walk over the vocabulary makes a mask. Wide
+states have slices as in a `Product`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bpe_automata._budget import check
+from bpe_automata._kernels.distance import distances, distances_by_head
+from bpe_automata._limits import check_fits
+from bpe_automata._sharing import Lock, cached, locked
+from bpe_automata.automata.linked import LinkedDFA
+from bpe_automata.canonical.arrays import Base, Trie
+from bpe_automata.canonical.lifting import lead_on, read_mask
+from bpe_automata.canonical.prefixed import PrefixedDfa
+from bpe_automata.canonical.reader import Reader
+from bpe_automata.canonical.tables import MOST_IDS, Tables, fixed, kinds_of_rows, packed_trie
+from bpe_automata.canonical.vocabulary import vocabulary_trie
+from bpe_automata.tokenizer.alphabet import build_alphabet, is_utf8
+from bpe_automata.tokenizer.tokenizer import Tokenizer
+
+_ROOM = 1 << 16
+_MISSING = 1 << 10  # steps that one call of a kernel may find that are not written down
+
+
+class LiftTables(Tables):
+    """Of a tokenizer. The tokens are all but the added ones, whose spelling may be that of another.
+    They may begin and end inside a character; those of slices are whole characters."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        check_fits("ids", tokenizer.n_ids, MOST_IDS, "too many")
+        added = {token.id for token in tokenizer.description.added}
+        ids = (i for i in range(tokenizer.n_ids) if i not in added)
+        trie = vocabulary_trie(tokenizer.spellings, ids)
+        self.tokenizer, self.n_ids, self.deepest = tokenizer, tokenizer.n_ids, int(trie.deepest)
+        self.lock, self.slices = Lock(), {}
+        utf8 = build_alphabet([], ()).utf8
+        self.text = fixed(utf8, np.zeros((1, 1), np.int32), np.ones((1, 2), np.bool_))
+        (self.kinds,) = fixed(kinds_of_rows(utf8))
+        is_token = (trie.token >= 0).astype(np.int32)
+        self.trie = packed_trie(trie, is_token, *np.zeros((2, len(is_token)), np.int32))
+        (self.by_id,) = fixed(np.zeros((self.n_ids, 3), np.int32))
+
+    def sliceable(self) -> np.ndarray:
+        return self._whole
+
+    @cached
+    def _whole(self) -> np.ndarray:
+        return np.array(list(map(is_utf8, self.tokenizer.spellings)), np.bool_)
+
+    def single_bytes(self, banned: np.ndarray) -> np.ndarray:
+        """bool [256]: those that an ordinary id spells alone which is not banned."""
+        nodes, found = self.trie.nodes_array, np.zeros(256, np.bool_)
+        alone = nodes[(nodes["depth"] == 1) & (nodes["token"] >= 0)]
+        found[alone["label"][~np.isin(alone["token"], banned)]] = True
+        return found
+
+
+class LiftReader(Reader):
+    """Of a byte automaton and a tokenizer. added: int64, the added tokens that may be read as text;
+    banned: int32, ids that are not read; good: uint8 [n_states], see `good_states`."""
+
+    def __init__(
+        self,
+        tables: LiftTables,
+        prefixed: PrefixedDfa,
+        added: np.ndarray,
+        banned: np.ndarray,
+    ) -> None:
+        self.added, self.prefixed = added, prefixed
+        dfa, none = prefixed.dfa, np.zeros((1, 1, 1), np.uint64)
+        self.good = good_states(tables, prefixed, added, banned)
+        far = np.empty(0, np.int32)
+        states = dfa.accepting, self.good, np.zeros(1, np.uint8), none, far
+        chars = np.ones((1, 2), np.int32), none, none[0, 0], none[None], far
+        super().__init__(tables, dfa)
+        self.base = Base(dfa.steps, tables.text, chars, states)
+
+    @locked
+    def mask(self, q: int) -> np.ndarray:
+        """int32 words: the ids that lead from a state to a good one. Raises
+        BudgetExceededError."""
+        trie, mask = self._begun(q)
+        whole = np.array([[0, len(trie.nodes_array), q, 0]])
+        todo, missing = whole, np.empty((_MISSING, 4), np.int64)
+        while len(todo):
+            n = read_mask(todo, self.base, trie, self.tables.deepest, missing, mask)
+            check()
+            for number in sorted(set(missing[:n, 3].tolist())):
+                self.dfa.enter(number)  # type: ignore[union-attr]
+            todo = missing[:n].copy() if n < _MISSING else whole
+        if len(self.added):
+            ids = self.added[self.good[self.after_added(q, self.added)] == 1]
+            np.bitwise_or.at(mask, ids >> 5, np.left_shift(1, ids & 31).astype(np.int32))
+        return mask
+
+    def _begun(self, q: int) -> tuple[Trie, np.ndarray]:
+        """The trie that is to be read, and what a mask has beside it. To make the trie that a slice
+        leaves takes longer than to read all tokens, so that waits until reading those of the slice
+        has cost about as much."""
+        found = self.slice_of(q)
+        if found is not None:
+            part = found[0]
+            if part.is_worth_it():
+                return part.rest, part.packed.copy()
+        return self.tables.trie, np.zeros((self.tables.n_ids + 31) >> 5, np.int32)
+
+    def after_each(self, q: int, tokens: np.ndarray) -> np.ndarray:
+        """int64: the state after each ordinary token (int64)."""
+        return self.step_each(q, 0, 0, tokens)[:, 0]
+
+    def after_added(self, q: int, tokens: np.ndarray) -> np.ndarray:
+        """The same of added tokens."""
+        ends = self.after_each(int(self.prefixed.added_from[q]), tokens)
+        return self.prefixed.after_added[ends]
+
+
+# ---------------------------------------------------------------- from where ids lead to acceptance
+
+
+def good_states(
+    tables: LiftTables, prefixed: PrefixedDfa, added: np.ndarray, banned: np.ndarray
+) -> np.ndarray:
+    """uint8 [n_states], 1: some ids lead to acceptance, none of them banned. That single bytes lead
+    there is enough, and every state of a linked automaton is one from which they do (see
+    `LinkedDFA.live_by`). Others are settled by tokens."""
+    dfa = prefixed.dfa
+    if isinstance(dfa, LinkedDFA):
+        good = np.ones(dfa.n_states, np.uint8)
+        good[0] = 0
+        return good
+    columns = np.unique(dfa.byte_class[tables.single_bytes(banned)])
+    far = by_bytes = dfa.far
+    if len(columns) < dfa.n_classes:
+        check()  # a table may have hundreds of megabytes
+        by_bytes = distances(np.ascontiguousarray(dfa.trans[:, columns]), dfa.accepting)
+    good = (by_bytes >= 0).view(np.uint8)
+    open_ = np.flatnonzero((far >= 0) & (good == 0))
+    if len(open_):
+        nearest_first = open_[np.argsort(far[open_], kind="stable")]
+        nodes = tables.trie.nodes_array.copy()
+        nodes["klass"][np.isin(nodes["token"], banned)] = 0
+        settle(nearest_first, good, prefixed, tables.trie.with_nodes(nodes), added)
+    return good
+
+
+def settle(
+    open_: np.ndarray, good: np.ndarray, prefixed: PrefixedDfa, trie: Trie, added: np.ndarray
+) -> None:
+    """Make those of the open states (int64) good from which ids lead to a good one: each is asked
+    once where they lead, and these steps are followed backwards. trie: of class 0 where a node's
+    token is not read; added: int64, the added tokens that are."""
+    n, at = prefixed.dfa.n_states, 0
+    seen, edges = np.full(n, -1, np.int64), np.empty((2, n + _ROOM), np.int32)
+    listed = [edges[:, :0]]
+    around = prefixed.added_from, prefixed.after_added
+    given = good, *prefixed.dfa.steps[:2], trie, added, around, seen, edges
+    while at < len(open_):
+        check()
+        at, count = lead_on(open_, at, *given)
+        listed.append(edges[:, :count].copy())
+    tails, heads = np.concatenate(listed, axis=1)
+    ptr = np.concatenate([[0], np.cumsum(np.bincount(heads, minlength=n))])
+    by_head = tails[np.argsort(heads, kind="stable")]
+    good[:] = distances_by_head(ptr, by_head, good == 1) >= 0

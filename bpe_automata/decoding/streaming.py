@@ -1,0 +1,86 @@
+"""What is known of a text while it is written: its whole characters, and its finished parts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from bpe_automata._arguments import at_least
+from bpe_automata._budget import spending
+from bpe_automata.composition.readings import FinishedPart, Parser
+from bpe_automata.decoding.constraint import Constraint
+from bpe_automata.decoding.matcher import Matcher
+
+
+@dataclass(frozen=True)
+class Streamed:
+    """text: the whole characters so far; certain: how many of them cannot be taken back any more;
+    parts: the named parts that are finished and certain, in their order."""
+
+    text: str
+    certain: int
+    parts: tuple[FinishedPart, ...]
+
+
+class Stream:
+    """Follows a text while it is written: `matcher` reads its ids, and `read` tells what is known.
+
+    constraint: of parts that `part` named, or any other, which has no parts. prefix: the ids of the
+    prompt. hold: how many of the last ids the caller may yet take back. Raises what
+    `Constraint.matcher` raises, and ArgumentError.
+
+        stream = Stream(constrain(tokenizer, join(part("thought", text_until("</think>")), schema)))
+        stream.matcher.advance(token)
+        print(stream.read().text)
+    """
+
+    matcher: Matcher
+
+    def __init__(self, constraint: Constraint, prefix: Sequence[int] = (), hold: int = 0) -> None:
+        self._constraint, self._prefix = constraint, tuple(prefix)
+        self._hold = at_least(0, hold, "hold")
+        self.matcher = constraint.matcher(prefix)
+        tree = getattr(constraint.dfa, "tree", None)
+        self._parser = Parser(tree) if tree is not None else None
+        self._ids: list[int] = []
+        self._states: list[tuple[bytes, Any]] = [(b"", self._parser and self._parser.begin())]
+
+    def read(self) -> Streamed:
+        """What is known now. Raises BudgetExceededError where a text can be cut into parts in more
+        than 1,000 ways."""
+        ids = [token for token in self.matcher.ids if token not in self._constraint.eos_ids]
+        same = 0
+        while same < min(len(ids), len(self._ids)) and ids[same] == self._ids[same]:
+            same += 1
+        del self._states[same + 1 :], self._ids[same:]
+        with spending(self._constraint.budget):
+            for token in ids[same:]:
+                self._read_one(token)
+        data, _ = self._states[-1]
+        kept = self._states[max(len(ids) - self._hold, 0)]
+        if self._parser is None:
+            parts: tuple[FinishedPart, ...] = ()
+        else:
+            has_ended = self.matcher.is_finished and kept is self._states[-1]
+            parts = self._parser.finished(kept[1], kept[0], has_ended)
+        return Streamed(_whole(data), len(_whole(kept[0])), parts)
+
+    def _read_one(self, token: int) -> None:
+        data, readings = self._states[-1]
+        tokenizer = self._constraint.tokenizer
+        new = tokenizer.text_bytes([token], (*self._prefix, *self._ids))
+        if self._parser is not None:
+            readings = self._parser.after(readings, len(data), new)
+        self._states.append((data + new, readings))
+        self._ids.append(token)
+
+
+def _whole(data: bytes) -> str:
+    """The text without the bytes of a character that is not finished."""
+    for end in range(len(data), max(len(data) - 4, -1), -1):
+        try:
+            return data[:end].decode()
+        except UnicodeDecodeError:
+            continue
+    return data.decode("utf-8", "replace")

@@ -1,0 +1,1 @@
+from .linking import compile_grammar as compile_grammar
