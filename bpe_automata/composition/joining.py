@@ -177,13 +177,22 @@ class Rounds(NamedTuple):
     most: int | None
 
 
-Tree = Named | Joined | OneOf | Rounds | ByteAutomaton
-"""How a language was joined, as far as parts of it have names: what has none is an automaton."""
+Tree = Named | Joined | OneOf | Rounds | Any
+"""How a language was joined, as far as parts of it have names: what has none is what makes it."""
 
 
 def _tree_of(language: Any, budget: Budget) -> Tree:
     made = automaton_of(language, budget)
-    return made if made.tree is None else made.tree
+    return _source(made) if made.tree is None else made.tree
+
+
+def with_automata(tree: Tree) -> Tree:
+    """The tree with an automaton for each part that has no name in it."""
+    if isinstance(tree, Named | Rounds):
+        return tree._replace(inner=with_automata(tree.inner))
+    if isinstance(tree, Joined | OneOf):
+        return tree._replace(inner=tuple(map(with_automata, tree.inner)))
+    return _made_again(lambda made: made, (tree,))
 
 
 def _with_tree(made: LinkedDFA, languages: Sequence[Any], node: Any, budget: Budget) -> LinkedDFA:
@@ -242,8 +251,8 @@ def _part(made: ByteDFA | LinkedDFA, at: int, budget: Budget) -> _Part:
         why = "it does not tell what it was made of: give the language itself"
         raise UnsupportedFeatureError("joining this linked automaton", why)
     rule: Any = made.rule
-    read, origin = rule if rule.body.reads else None, _Origin(made.__reduce__())
-    given = read, may_be_empty, made.byte_class, origin, rule.body.rank
+    read = rule if rule.body.reads else None
+    given = read, may_be_empty, made.byte_class, _source(made), rule.body.rank
     depth = made.depth
     return _Part(*given, made.lock, made.special, made.tags, made.perhaps_special, depth)
 
@@ -309,7 +318,11 @@ class _Origin(NamedTuple):
     of: tuple[Any, tuple[Any, ...]]
 
 
-def _made_again(make: Any, sources: tuple[Any, ...]) -> LinkedDFA:
+def _source(made: ByteAutomaton) -> ByteDFA | _Origin:
+    return made if isinstance(made, ByteDFA) else _Origin(made.__reduce__())
+
+
+def _made_again(make: Any, sources: tuple[Any, ...]) -> Any:
     """Parts that come several times are made once."""
     known: dict[int, LinkedDFA] = {}
 

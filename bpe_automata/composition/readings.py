@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from bpe_automata._budget import check
-from bpe_automata.composition.joining import Joined, Named, OneOf, Rounds, Tree
+from bpe_automata.composition.joining import Joined, Named, OneOf, Rounds, Tree, with_automata
 from bpe_automata.errors import BudgetExceededError
 
 _MOST_READINGS = 1000
@@ -43,10 +43,10 @@ _END: _Reading = (None, 0, ())
 
 
 class Parser:
-    """Of a tree of parts."""
+    """Of a tree of parts, whose automata it makes."""
 
     def __init__(self, tree: Tree) -> None:
-        self._tree = tree
+        self._tree = with_automata(tree)
 
     def begin(self) -> _Readings:
         """At the beginning of a text."""

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from bpe_automata._arguments import at_least
 from bpe_automata._budget import spending
+from bpe_automata.automata.linked import ByteAutomaton
 from bpe_automata.composition.readings import FinishedPart, Parser
 from bpe_automata.decoding.constraint import Constraint
 from bpe_automata.decoding.matcher import Matcher
@@ -41,8 +43,7 @@ class Stream:
         self._constraint, self._prefix = constraint, tuple(prefix)
         self._hold = at_least(0, hold, "hold")
         self.matcher = constraint.matcher(prefix)
-        tree = getattr(constraint.dfa, "tree", None)
-        self._parser = Parser(tree) if tree is not None else None
+        self._parser = _parser_of(constraint.dfa) if constraint.dfa.tree is not None else None
         self._ids: list[int] = []
         self._states: list[tuple[bytes, Any]] = [(b"", self._parser and self._parser.begin())]
 
@@ -74,6 +75,15 @@ class Stream:
             readings = self._parser.after(readings, len(data), new)
         self._states.append((data + new, readings))
         self._ids.append(token)
+
+
+_PARSERS: WeakKeyDictionary[ByteAutomaton, Parser] = WeakKeyDictionary()
+"""Those of languages that are followed, as their automata take long to make."""
+
+
+def _parser_of(dfa: ByteAutomaton) -> Parser:
+    found = _PARSERS.get(dfa)
+    return found or _PARSERS.setdefault(dfa, Parser(dfa.tree))
 
 
 def _whole(data: bytes) -> str:
