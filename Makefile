@@ -125,11 +125,12 @@ exactness: $(BUILT)
 
 # The site, in an environment of its own: build/site/index.html.
 DOCS := .venv-docs
+DOCS_PIP := $(DOCS)/bin/python -m pip --disable-pip-version-check --quiet install
 docs: $(BUILT)
-	@test -x $(DOCS)/bin/mkdocs || { $(PYTHON) -m venv $(DOCS) && \
-		$(DOCS)/bin/python -m pip --disable-pip-version-check --quiet install --group docs; }
+	@test -x $(DOCS)/bin/mkdocs || { $(PYTHON) -m venv $(DOCS) && $(DOCS_PIP) --upgrade pip && \
+		$(DOCS_PIP) --group docs; }
 	@$(BIN)/python .ci/docs.py build/docs
-	@$(DOCS)/bin/python -m mkdocs build --quiet --strict -f .ci/mkdocs.yml
+	@NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/python -m mkdocs build --quiet --strict -f .ci/mkdocs.yml
 	@echo build/site/index.html
 
 wheel: $(BUILT)
