@@ -3,10 +3,10 @@ automata, whose states are made as texts lead to them.
 
     compile_regex(r) accepts s.encode()  <=>  re.fullmatch(r, s)
 
-source and syntax    `syntax`, `codepoints`, `utf8`, `program` read a regex; `sources` the rest
-explicit             `compile` and `assembly` make a `dfa`; `minimise`, `algebra`
-linked               `linked` enters `parts` (tables: `part_tables`, `linked_store`); `rounds` makes
-                     parts of rules; `linked_regex` of regexes
+    source and syntax    `syntax`, `codepoints`, `utf8`, `program` read a regex; `sources` the rest
+    explicit             `compile` and `assembly` make a `dfa`; `minimise`, `algebra`
+    linked               `linked` enters `parts` (their tables: `part_tables`, `linked_store`);
+                         `rounds` makes parts of rules, `linked_regex` of regexes
 """
 
 import lazy_loader

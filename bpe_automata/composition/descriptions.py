@@ -93,8 +93,10 @@ def kind_of(description: Mapping[str, Any], where: str) -> str:
 def described(
     description: Mapping[str, Any], budget: Budget = _DEFAULT, where: str = "the description"
 ) -> ByteAutomaton:
-    """The automaton of a description, see above. Raises ArgumentError, and what `automaton_of`,
-    `json_schema`, `compile_grammar`, `tools` and `join` raise.
+    """The automaton of a description: a mapping with one of the keys regex, choices, schema,
+    grammar, tools and structural_tag, and options beside it, called as the arguments of
+    `json_schema`, `compile_grammar` and `tools` are. Raises ArgumentError, and what these and
+    `join` raise.
 
         constrain(tokenizer, described({"grammar": text, "format": "gbnf"}))
     """

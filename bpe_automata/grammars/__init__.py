@@ -1,13 +1,13 @@
 """Context-free grammars, in lark's format or llama.cpp's, as linked automata.
 
-terminals   the texts of a terminal
-bounds      what lark may be given, as nothing stops it
-rules       rules without repeats, options and templates
-reading     what lark makes of a grammar: trees of rules; terminals, with what is ignored before
-            them
-gbnf        rules and terminals of llama.cpp's format
-networks    rules as networks of symbols, without left recursion
-linking     the nodes of the networks, as those of counted repeats are
+    terminals   the texts of a terminal
+    bounds      what lark may be given, as nothing stops it
+    rules       rules without repeats, options and templates
+    reading     what lark makes of a grammar: trees of rules; terminals, with what is ignored before
+                them
+    gbnf        rules and terminals of llama.cpp's format
+    networks    rules as networks of symbols, without left recursion
+    linking     the nodes of the networks, as those of counted repeats are
 """
 
 import lazy_loader
