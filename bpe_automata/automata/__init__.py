@@ -3,6 +3,8 @@ automata, whose states are made as texts lead to them.
 
     compile_regex(r) accepts s.encode()  <=>  re.fullmatch(r, s)
 
+Modules:
+
     source and syntax    `syntax`, `codepoints`, `utf8`, `program` read a regex; `sources` the rest
     explicit             `compile` and `assembly` make a `dfa`; `minimise`, `algebra`
     linked               `linked` enters `parts` (their tables: `part_tables`, `linked_store`);

@@ -90,7 +90,9 @@ class Product(Reader):
         if good is None:
             good = unknown
             if isinstance(dfa, LinkedDFA):
-                good = (dfa.tagged if tables.reads_tags(dfa.tags) else dfa.plain).view(np.uint8)
+                good = (dfa.tagged if tables.reads_tags(dfa.tags, added) else dfa.plain).view(
+                    np.uint8
+                )
         accepting = dfa.accepting if ends else never
         super().__init__(tables, dfa)
         states = accepting, good, known, self._looks, dfa.far

@@ -116,6 +116,11 @@ def packed_trie(trie: VocabularyTrie, klass: Any, text: Any, first: Any) -> Trie
     return Trie(*fixed(nodes, trie.start, trie.data))
 
 
+_NOTHING, _NONE_AFTER = np.empty(0, np.int32), np.empty((0, 0), np.int32)
+_NO_TEXTS = np.empty((0, 3), np.int32), np.empty(0, np.uint8)
+NO_ADDED = fixed(_NOTHING, _NOTHING, _NOTHING, _NONE_AFTER, *_NO_TEXTS)
+
+
 class Tables(Immutable):
     """What a reader needs to know of a tokenizer; see `arrays.Base` for what the tuples hold.
     by_id: int32 [n_ids, 3]: class, text state and first atom of each token; kinds: see
@@ -184,14 +189,19 @@ class TokenizerTables(Tables):
     def groups(self) -> Groups:
         return stored.cached(Groups, self.canonical.tokenizer, lambda: grouped(self))
 
-    def reads_tags(self, tags: Iterable[bytes]) -> bool:
-        """Does every rest of each of some texts lead from all harmless states to harmless ones?"""
+    def reads_tags(self, tags: Iterable[bytes], added: Arrays = NO_ADDED) -> bool:
+        """Does every rest of each of some texts lead from all harmless states to harmless ones? Of
+        a text that is one of the added tokens (see `added_arrays`) its token may do so."""
         utf8, after, told = self.text
         quiet = told[:, HARMLESS].astype(np.bool_)
+        _, _, row_of, behind, texts, data = added
+        cut = {data[begin:end].tobytes(): k for k, (i, begin, end) in enumerate(texts) if i >= 0}
         for tag in tags:
             row, ends = 0, list[np.ndarray]()  # of each rest that began so far, where it leads
-            for byte in tag:
-                if row == 0:
+            there = behind[row_of[quiet], cut[tag]] if tag in cut else np.full(1, -1)
+            is_cut = bool((there >= 0).all() and quiet[there].all())
+            for at, byte in enumerate(tag):
+                if row == 0 and (at > 0 or not is_cut):
                     ends.append(np.flatnonzero(quiet))
                 row = int(utf8[row, byte])
                 if row == -1:
@@ -210,11 +220,6 @@ class TokenizerTables(Tables):
         after = self.by_id[:, 1]
         found: np.ndarray = (after >= 0) & self.text[2][after, HARMLESS]
         return found
-
-
-_NOTHING, _NONE_AFTER = np.empty(0, np.int32), np.empty((0, 0), np.int32)
-_NO_TEXTS = np.empty((0, 3), np.int32), np.empty(0, np.uint8)
-NO_ADDED = fixed(_NOTHING, _NOTHING, _NOTHING, _NONE_AFTER, *_NO_TEXTS)
 
 
 def added_arrays(canonical: CanonicalAutomaton, prefixed: PrefixedDfa, banned: set[int]) -> Arrays:

@@ -1,11 +1,13 @@
 """Languages that are made of others.
 
-    language    what may be given for a language, and its automaton
-    joining     one after another, one of several, one again and again; special tokens between them
-    free        any text up to a trigger, or without some texts
-    calls       calls of functions, in the formats of models
-    descriptions  languages as data: what requests and the command line say
-    readings    the named parts of a text that is being written
+Modules:
+
+    language       what may be given for a language, and its automaton
+    joining        one after another, one of several, one again and again; special tokens between them
+    free           any text up to a trigger, or without some texts
+    calls          calls of functions, in the formats of models
+    descriptions   languages as data: what requests and the command line say
+    readings       the named parts of a text that is being written
 """
 
 import lazy_loader

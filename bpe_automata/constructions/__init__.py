@@ -1,6 +1,8 @@
 """Token automata of a language: `lift` admits every tokenization of a matching text,
 `cartesian_merge` the tokenizer's own, and `explicit` writes either out.
 
+Modules:
+
     within       texts of so many ids at most (`endings`: the shortest ways to an end)
     segments     parts that many languages have in common, made once
     engine       what all of them have in common

@@ -1,5 +1,7 @@
 """Constraints, and the matcher that follows one.
 
+Modules:
+
     constraint   a language over a tokenizer; `removed`: what its normalizer takes out of that
     matcher      the one mutable object; `streaming` tells what is known of its text
     masks        `batches`, `drafts`; `forced` ids; `token_table` of explicit automata

@@ -1,5 +1,7 @@
 """Context-free grammars, in lark's format or llama.cpp's, as linked automata.
 
+Modules:
+
     terminals   the texts of a terminal
     bounds      what lark may be given, as nothing stops it
     rules       rules without repeats, options and templates
