@@ -3,7 +3,7 @@
 Modules:
 
     language       what may be given for a language, and its automaton
-    joining        one after another, one of several, one again and again; special tokens between them
+    joining        one after another, one of several, again and again; special tokens between them
     free           any text up to a trigger, or without some texts
     calls          calls of functions, in the formats of models
     descriptions   languages as data: what requests and the command line say

@@ -250,7 +250,8 @@ def test_a_tag_is_its_token_where_the_tokenizer_has_one(is_special) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "tags"), [("json", ()), ("hermes", ()), ("hermes", ("<tool_call>",)), ("llama-3", ())]
+    ("name", "tags"),
+    [("json", ()), ("hermes", ()), ("hermes", ("<tool_call>", "</tool_call>")), ("llama-3", ())],
 )
 def test_a_call_is_read_along_its_own_ids(name, tags) -> None:
     """What a model that was trained on the format writes stays allowed. Where a tag is an added
