@@ -92,7 +92,7 @@ def common(several):
     return several[0][:n]
 
 
-@examples(300)
+@examples(120)
 @given(TREES, st.text("abc", max_size=6))
 def test_parts_are_those_of_all_ways_to_cut_a_text(tree, text) -> None:
     language = made(tree)
