@@ -259,11 +259,12 @@ def test_a_call_is_read_along_its_own_ids(name, tags) -> None:
     tokenizer = named("smollm2")
     if tags:
         read = json.loads(tokenizer.to_json())
-        entries = enumerate(map(added_token, tags), tokenizer.n_ids)
+        entries = enumerate((added_token(tag, special=False) for tag in tags), tokenizer.n_ids)
         read["added_tokens"] += [entry | {"id": number} for number, entry in entries]
         tokenizer = Tokenizer.from_json(read, tokenizer.eos_ids)
-    text = CALLS[name].replace("stop", "close").replace("{}", '{"door": "front", "gently": true}')
-    matcher = constrain(tokenizer, tools(FUNCTIONS, name)).matcher()
+    get = {"name": "get", "parameters": {"type": "object", "properties": {"city": True}}}
+    text = CALLS[name].replace("stop", "get").replace("{}", '{"city": "Paris, France"}')
+    matcher = constrain(tokenizer, tools([*FUNCTIONS, get], name)).matcher()
     for token in tokenizer.encode(text):
         matcher.advance(token)
     assert matcher.is_accepting
