@@ -262,7 +262,8 @@ def test_a_call_is_read_along_its_own_ids(name, tags) -> None:
         entries = enumerate((added_token(tag, special=False) for tag in tags), tokenizer.n_ids)
         read["added_tokens"] += [entry | {"id": number} for number, entry in entries]
         tokenizer = Tokenizer.from_json(read, tokenizer.eos_ids)
-    get = {"name": "get", "parameters": {"type": "object", "properties": {"city": True}}}
+    schema = {"properties": {"city": {"type": "string"}}, "required": ["city"]}
+    get = {"name": "get", "parameters": {"type": "object", **schema}}
     text = CALLS[name].replace("stop", "get").replace("{}", '{"city": "Paris, France"}')
     matcher = constrain(tokenizer, tools([*FUNCTIONS, get], name)).matcher()
     for token in tokenizer.encode(text):
