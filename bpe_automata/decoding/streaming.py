@@ -44,8 +44,9 @@ class Stream:
         self._hold = at_least(0, hold, "hold")
         self.matcher = constraint.matcher(prefix)
         self._parser = _parser_of(constraint.dfa) if constraint.dfa.tree is not None else None
-        self._ids: list[int] = []
-        self._states: list[tuple[bytes, Any]] = [(b"", self._parser and self._parser.begin())]
+        self._ids, self._data = list[int](), bytearray()
+        # Behind each id: the bytes so far, and the readings of them.
+        self._states: list[tuple[int, Any]] = [(0, self._parser and self._parser.begin())]
 
     def read(self) -> Streamed:
         """What is known now. Raises BudgetExceededError where a text can be cut into parts in more
@@ -54,27 +55,27 @@ class Stream:
         same = 0
         while same < min(len(ids), len(self._ids)) and ids[same] == self._ids[same]:
             same += 1
-        del self._states[same + 1 :], self._ids[same:]
+        del self._states[same + 1 :], self._ids[same:], self._data[self._states[same][0] :]
         with spending(self._constraint.budget):
             for token in ids[same:]:
                 self._read_one(token)
-        data, _ = self._states[-1]
-        kept = self._states[max(len(ids) - self._hold, 0)]
+        length, readings = kept = self._states[max(len(ids) - self._hold, 0)]
         if self._parser is None:
             parts: tuple[FinishedPart, ...] = ()
         else:
             has_ended = self.matcher.is_finished and kept is self._states[-1]
-            parts = self._parser.finished(kept[1], kept[0], has_ended)
-        return Streamed(_whole(data), len(_whole(kept[0])), parts)
+            parts = self._parser.finished(readings, bytes(self._data[:length]), has_ended)
+        return Streamed(_whole(self._data), len(_whole(self._data[:length])), parts)
 
     def _read_one(self, token: int) -> None:
-        data, readings = self._states[-1]
-        tokenizer = self._constraint.tokenizer
-        new = tokenizer.text_bytes([token], (*self._prefix, *self._ids))
+        length, readings = self._states[-1]
+        before = (self._ids or self._prefix)[-1:]
+        new = self._constraint.tokenizer.text_bytes([token], before)
         if self._parser is not None:
-            readings = self._parser.after(readings, len(data), new)
-        self._states.append((data + new, readings))
+            readings = self._parser.after(readings, length, new)
+        self._states.append((length + len(new), readings))
         self._ids.append(token)
+        self._data += new
 
 
 _PARSERS: WeakKeyDictionary[ByteAutomaton, Parser] = WeakKeyDictionary()
@@ -86,7 +87,7 @@ def _parser_of(dfa: ByteAutomaton) -> Parser:
     return found or _PARSERS.setdefault(dfa, Parser(dfa.tree))
 
 
-def _whole(data: bytes) -> str:
+def _whole(data: bytearray) -> str:
     """The text without the bytes of a character that is not finished."""
     for end in range(len(data), max(len(data) - 4, -1), -1):
         try:
