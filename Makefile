@@ -164,6 +164,6 @@ $(STAMP): $(VENV)/.demo
 	@touch $@
 
 clean:
-	rm -rf $(VENV) $(HOSTS) $(FREE) $(DOCS) .checked build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(HOSTS) $(FREE) $(DOCS) .cache .checked build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	rm -f bpe_automata/*/*.so bpe_automata/*/*.c bpe_automata/*/*.cpp
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
