@@ -1,4 +1,4 @@
-"""Linked automata: byte automata that are made of parts, and written down only where they are met.
+"""Linked automata: byte automata that are made of parts, and written down where they are visited.
 
     part       a small DFA whose accepting states are exits, with labels
     context    what surrounds a copy of a part: it says what follows each exit
@@ -53,7 +53,7 @@ _WAVE = 4096  # states whose rows are made at once
 
 
 class LinkedDFA(ByteLanguage):
-    """{ w in bytes* : start --w--> accepting }, with the dead state 0, written down as it is met.
+    """{ w in bytes* : start --w--> accepting }, with the dead state 0, written down when visited.
 
     byte_class uint8 [256], as of a `ByteDFA`. Over all states, of which `n_states` have room:
     accepting bool; far int32, bytes to the nearest accepting state or a few less, NEVER of state 0;
@@ -197,7 +197,7 @@ class LinkedDFA(ByteLanguage):
                 raise UnsupportedFeatureError("the depth of this linked automaton", why)
             return self._nested(at_least(0, depth, "depth")).to_dfa(budget)
         with spending(budget):
-            met, waves = 2, [np.array([0, self.start])]  # in the order in which they are met
+            n, waves = 2, [np.array([0, self.start])]  # in the order in which they are visited
             number = np.zeros(self.n_states, np.int32)
             number[self.start] = 1
             rows = list[np.ndarray]()
@@ -205,10 +205,10 @@ class LinkedDFA(ByteLanguage):
                 check()
                 row = self._entered(self.steps.known(self.steps.trans[wave]))
                 new = np.unique(row[(number[row] == 0) & (row > 0)])
-                if met + len(new) > budget.max_instructions:
+                if n + len(new) > budget.max_instructions:
                     raise BudgetExceededError("states", budget.max_instructions, _ENDLESS)
-                number[new] = np.arange(met, met + len(new))
-                met += len(new)
+                number[new] = np.arange(n, n + len(new))
+                n += len(new)
                 waves += np.split(new, range(_WAVE, len(new), _WAVE)) if len(new) else []
                 rows.append(number[row])
             table = np.ascontiguousarray(np.concatenate(rows)), self.byte_class

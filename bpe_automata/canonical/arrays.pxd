@@ -21,7 +21,7 @@ cpdef enum:
     NEED_ROWS = 6
     NEED_VISITED = 7
     NEED_SEARCH = 8
-    # Of `Met.open`; from 0 on it is the row of the ids that are not known to be live.
+    # Of `Config.open`; from 0 on it is the row of the ids that are not known to be live.
     NONE_KNOWN = -3  # no id is known to be live
     EVERY_MADE = -2  # every id that BPE makes is
     EVERY_ID = -1  # every id is, and so is having no last id
@@ -76,7 +76,7 @@ cdef struct Read:  # where a token leads
     int32_t token, q, a, klass
 
 
-cdef struct Met:  # a configuration, and what is known of it
+cdef struct Config:  # a configuration, and what is known of it
     int64_t key
     int64_t open  # the ids that are not known to be live there, see above
     int64_t status  # 0: not known
@@ -143,7 +143,7 @@ cdef class Base:
 cdef class Work(Base):
     cdef readonly Trie trie
     cdef readonly Pairs pairs
-    cdef readonly object slots_array, values_array, met_array, rows_array, failed_array
+    cdef readonly object slots_array, values_array, configs_array, rows_array, failed_array
     cdef object kept_sets, kept_added, kept_counts, kept_visited
     cdef public int64_t quota  # calls of `candidates` that are left
     cdef int64_t deepest  # bytes of the longest id
@@ -161,15 +161,15 @@ cdef class Work(Base):
     cdef const AddedText* added
     cdef const uint8_t* added_data
     cdef int64_t n_added, n_around
-    # What was met: a hash table of configurations; the ids that are not known to be live by
+    # What was visited: a hash table of configurations; the ids that are not known to be live by
     # position, [rows, row_words]; by row of UTF-8, see `complete`.
     cdef int64_t* slots
     cdef int32_t* values
-    cdef Met* met
+    cdef Config* configs
     cdef int64_t* counts  # configurations, rows, the most `detour`
     cdef uint64_t* rows
     cdef int32_t* hints
-    cdef int64_t n_slots, n_met, n_rows, row_words
+    cdef int64_t n_slots, n_configs, n_rows, row_words
     # Pairs that are known to be dead, and those of one search.
     cdef int64_t* failed
     cdef int64_t* seen

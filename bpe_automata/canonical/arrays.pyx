@@ -13,8 +13,8 @@ import numpy as np
 NODE_FIELDS = "label", "depth", "skip", "token", "klass", "text", "first"
 NODE = np.dtype([(name, np.int32) for name in NODE_FIELDS])
 """As `Node`."""
-MET = np.dtype([(name, np.int64) for name in ("key", "open", "status", "detour")])
-"""As `Met`."""
+CONFIG = np.dtype([(name, np.int64) for name in ("key", "open", "status", "detour")])
+"""As `Config`."""
 
 
 cdef void* address(object array, char* kind, bint writable) except? NULL:
@@ -129,13 +129,13 @@ cdef class Work(Base):
             longs_out(counts), ints_out(hints), (counts, hints)
         )
 
-    def remember_met(self, slots, values, met):
-        """slots int64, values int32: hash table of configurations; met MET [n]."""
-        self.slots, self.values, self.met = (
-            longs_out(slots), ints_out(values), <Met*>longs_out(met.view(np.int64))
+    def remember_configs(self, slots, values, configs):
+        """slots int64, values int32: hash table of configurations; configs CONFIG [n]."""
+        self.slots, self.values, self.configs = (
+            longs_out(slots), ints_out(values), <Config*>longs_out(configs.view(np.int64))
         )
-        self.slots_array, self.values_array, self.met_array = slots, values, met
-        self.n_slots, self.n_met = len(slots), len(met)
+        self.slots_array, self.values_array, self.configs_array = slots, values, configs
+        self.n_slots, self.n_configs = len(slots), len(configs)
 
     def remember_rows(self, rows):
         """rows: uint64 [n, words]."""

@@ -15,10 +15,10 @@ from bpe_automata._sharing import BoundedMemo, locked
 from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.automata.linked import ByteAutomaton, LinkedDFA
 from bpe_automata.canonical.arrays import (
+    CONFIG,
     DONE,
     EVERY_ID,
     EVERY_MADE,
-    MET,
     NEED_CONFIGURATIONS,
     NEED_ROOM,
     NEED_ROWS,
@@ -102,23 +102,23 @@ class Product(Reader):
         self._counts, self._sliced = np.zeros(3, np.int64), sliced
         self._has_added = len(added[4]) > 0
         self._work.remember(self._counts, np.full(len(tables.text[0]), -1, np.int32))
-        nothing = np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, MET)
-        self._work.remember_met(*nothing)
-        self._set_met(_ROOM)
+        nothing = np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, CONFIG)
+        self._work.remember_configs(*nothing)
+        self._set_configs(_ROOM)
         self._work.remember_rows(np.zeros((64, -(-len(tables.order) // 64)), np.uint64))
         self._set_failed(np.full(_ROOM, -1, np.int64))
         self._sets: Arrays = ()
         self._rows: BoundedMemo[tuple[int, int, int], Row] = BoundedMemo(4096)
         self._live: BoundedMemo[tuple[int, Slice, bytes], bool] = BoundedMemo(200)
 
-    def _set_met(self, room: int) -> None:
+    def _set_configs(self, room: int) -> None:
         """Make room for so many configurations, a power of two."""
-        met = np.zeros(room, MET)
-        met["open"] = NONE_KNOWN
+        configs = np.zeros(room, CONFIG)
+        configs["open"] = NONE_KNOWN
         work = self._work
-        met[: len(work.met_array)] = work.met_array
+        configs[: len(work.configs_array)] = work.configs_array
         table = with_room(work.slots_array, work.values_array, 2 * room)
-        work.remember_met(*table, met)
+        work.remember_configs(*table, configs)
 
     def _set_failed(self, failed: np.ndarray) -> None:
         n_failed = int((failed >= 0).sum())
@@ -214,9 +214,9 @@ class Product(Reader):
 
     def configurations(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The keys and statuses of configurations, 0 where there is none."""
-        met, at = numbers >= 0, np.maximum(numbers, 0)
-        keys, statuses = self._work.met_array["key"][at], self._work.met_array["status"][at]
-        return np.where(met, keys, 0), np.where(met, statuses, 0)
+        are_there, at = numbers >= 0, np.maximum(numbers, 0)
+        keys, statuses = self._work.configs_array["key"][at], self._work.configs_array["status"][at]
+        return np.where(are_there, keys, 0), np.where(are_there, statuses, 0)
 
     def characters_behind(self, sets: np.ndarray) -> np.ndarray:
         """bool [n, kinds]: the kinds of characters that may end where each set is, inside one, and
@@ -232,7 +232,7 @@ class Product(Reader):
         """int: is each of some ids live at a configuration, by its number? 1: yes, -1: no, 0: at
         most so many calls of `candidates` for each do not tell."""
         found, pairs = self._known_live(ids, c), c << 20 | ids + 1
-        open_ = pairs[~found & (self._work.met_array["status"][c] == PARTLY)]
+        open_ = pairs[~found & (self._work.configs_array["status"][c] == PARTLY)]
         open_ = open_[~np.isin(open_, self._work.failed_array)]
         if len(open_) and calls:
             self.ask(search_each, open_, calls)
@@ -241,7 +241,7 @@ class Product(Reader):
 
     def _known_live(self, ids: np.ndarray, c: np.ndarray) -> np.ndarray:
         """bool: `is_live` of each id at a configuration."""
-        left, at = self._work.met_array["open"][c], self.tables.positions[ids].astype(np.int64)
+        left, at = self._work.configs_array["open"][c], self.tables.positions[ids].astype(np.int64)
         row = self._work.rows_array[np.maximum(left, 0), at >> 6] >> (at & 63).astype(np.uint64)
         in_row = (left >= 0) & (row & np.uint64(1) == 0)
         found: np.ndarray = (left == EVERY_ID) | ((at >= 0) & (in_row | (left == EVERY_MADE)))
@@ -290,7 +290,7 @@ class Product(Reader):
         elif code == NEED_SEARCH:
             self.ask(search_each, np.sort(room.pairs[: room.n_pairs]), 0)
         elif code == NEED_CONFIGURATIONS:
-            self._set_met(4 * len(self._work.met_array))
+            self._set_configs(4 * len(self._work.configs_array))
         elif code == NEED_ROWS:
             rows = self._work.rows_array
             self._work.remember_rows(lengthened(rows, 4 * len(rows)))
@@ -304,9 +304,9 @@ class Product(Reader):
             raise AssertionError(f"a kernel needs {code}")
 
     def statuses(self) -> dict[tuple[int, int, int], int]:
-        """What is known of the configurations that were met, for tests: see `arrays.ALIVE`."""
-        met = self._work.met_array[: self._counts[0]]
-        found = zip(met["key"].tolist(), met["status"].tolist(), strict=True)
+        """What is known of the configurations that were visited, for tests: see `arrays.ALIVE`."""
+        configs = self._work.configs_array[: self._counts[0]]
+        found = zip(configs["key"].tolist(), configs["status"].tolist(), strict=True)
         return {(k >> 40, k >> 24 & 0xFFFF, k & 0xFFFFFF): s for k, s in found if s}
 
     @property

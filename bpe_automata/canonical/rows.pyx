@@ -52,7 +52,7 @@ cdef int64_t split(
             t, c = found[i].token, room.numbers[i]
             if c < 0:
                 continue
-            s, last = work.met[c].status, t if i < made else NO_TOKEN
+            s, last = work.configs[c].status, t if i < made else NO_TOKEN
             if (
                 s == PARTLY
                 and not is_live(last, c, work)
@@ -132,7 +132,9 @@ def row_holds(packed, free, bound, int64_t token):
     cdef int64_t n = packed.shape[1], k
     cdef bint[2] found
     for side, listed in enumerate((free, bound)):
-        ids, found[side] = ints(listed), n > 0 and slice_[side * n + (token >> 5)] >> (token & 31) & 1
+        ids, found[side] = ints(listed), False
+        if n > 0:
+            found[side] = slice_[side * n + (token >> 5)] >> (token & 31) & 1
         for k in range(len(listed)):
             found[side] |= ids[k] == token
     return found[0], found[1]
@@ -142,7 +144,7 @@ def row_holds(packed, free, bound, int64_t token):
 
 
 cdef inline bint all_known(int64_t row) noexcept nogil:
-    """Is every id live that BPE makes, by what `Met.open` says?"""
+    """Is every id live that BPE makes, by what `Config.open` says?"""
     return row == EVERY_MADE or row == EVERY_ID
 
 
@@ -163,7 +165,7 @@ cdef int64_t learn_at_once(
     """Learn from the short ids that surely lead on from a configuration, until every id is known
     to be live there; unless `back`, only if something is known already of the configuration nearest
     to acceptance that an id of one byte leads to: nearer[0], -1: learnt. Returns a code."""
-    cdef int64_t key = work.met[c].key, q0, a0, H0, best, nearest = -1, first, n, i, t, child, s
+    cdef int64_t key = work.configs[c].key, q0, a0, H0, best, nearest = -1, first, n, i, t, child, s
     cdef int64_t away
     cdef int turn, side
     q0, a0, H0 = q_of(key), a_of(key), H_of(key)
@@ -185,23 +187,23 @@ cdef int64_t learn_at_once(
             know_all(room.numbers, n, work, room.wanted)
             for i in range(n):
                 t, child = room.found[i].token, room.numbers[i]
-                s = work.met[child].status if child >= 0 else DEAD
+                s = work.configs[child].status if child >= 0 else DEAD
                 if s == DEAD or s == 0:
                     continue
                 if turn == 0:
-                    away = work.far[q_of(work.met[child].key)]
-                    if s != ALIVE and not all_known(work.met[child].open) and away < best:
+                    away = work.far[q_of(work.configs[child].key)]
+                    if s != ALIVE and not all_known(work.configs[child].open) and away < best:
                         nearest, best = child, away
                 elif side == 1 and first >= 0 and not may_follow(first, t, work.pairs):
                     continue
                 elif s == ALIVE or is_live(t, child, work):
                     learn(
-                        c, t, side == 0, length(t, work) + work.met[child].detour, work,
+                        c, t, side == 0, length(t, work) + work.configs[child].detour, work,
                         room.other,
                     )
-                    if all_known(work.met[c].open):
+                    if all_known(work.configs[c].open):
                         return DONE
-                    first = first_open(work.met[c].open, work)
+                    first = first_open(work.configs[c].open, work)
         if nearest >= 0:
             nearer[0] = nearest
             return DONE
@@ -235,19 +237,19 @@ cdef int64_t all_live(int64_t c, Work work, Room room, bint* live) noexcept nogi
     room.open is to be searched."""
     cdef int64_t code, row, token, pair
     live[0] = False
-    if work.met[c].status == 0:
+    if work.configs[c].status == 0:
         room.numbers[0] = c
         know_all(room.numbers, 1, work, room.wanted)
-        if work.met[c].status == 0:
+        if work.configs[c].status == 0:
             return NEED_STEPS
-    if work.met[c].status != PARTLY:
-        live[0] = work.met[c].status == ALIVE
+    if work.configs[c].status != PARTLY:
+        live[0] = work.configs[c].status == ALIVE
         return DONE
-    if work.met[c].open == NONE_KNOWN:
+    if work.configs[c].open == NONE_KNOWN:
         code = learn_ahead(c, work, room)
         if code != DONE:
             return code
-    row = work.met[c].open
+    row = work.configs[c].open
     if all_known(row):
         live[0] = True
         return DONE
@@ -285,7 +287,7 @@ cdef int64_t live_everywhere(
             return NEED_CONFIGURATIONS
     know_all(numbers, n * m, work, room.wanted)
     for i in range(n * m):
-        if work.met[numbers[i]].status == DEAD:
+        if work.configs[numbers[i]].status == DEAD:
             return DONE
     for i in range(n * m):
         code = all_live(numbers[i], work, room, live)

@@ -6,7 +6,7 @@ An id r that leads to a configuration c is live there if some id n may come next
 ALIVE configuration, or is live where it leads: reachability in a graph of pairs (c, r). A search
 goes depth first, towards acceptance. Where it succeeds, n may come after many other last ids too:
 
-    met.open    of c, the ids that are not known to be live there: all but those that may come
+    config.open    of c, the ids that are not known to be live there: all but those that may come
                 before some n that leads on. A few n nearly always leave nothing, and then c is
                 never asked again.
 
@@ -66,7 +66,7 @@ cdef int64_t complete(int64_t c, int64_t token, Work work, Wanted wanted) noexce
     """A token that completes the character begun at a configuration, that may follow an id, and
     behind which a boundary may come or the text end: it shows that the id is live. -1 if there is
     none."""
-    cdef int64_t key = work.met[c].key, q0, a0, H, row, k, t, i, inside, q, atom, entry, a, kind
+    cdef int64_t key = work.configs[c].key, q0, a0, H, row, k, t, i, inside, q, atom, entry, a, kind
     cdef int64_t before, calls, last, size
     q0, a0, H = q_of(key), a_of(key), H_of(key)
     row = work.utf8_row[H]
@@ -104,8 +104,8 @@ cdef int64_t complete(int64_t c, int64_t token, Work work, Wanted wanted) noexce
         ) and may_follow(token, t, work.pairs):
             size = work.trie.start[t + 1] - work.trie.start[t]
             work.hints[row] = <int32_t>t
-            work.met[c].detour = max(work.met[c].detour, size)
-            work.counts[2] = max(work.counts[2], work.met[c].detour)
+            work.configs[c].detour = max(work.configs[c].detour, size)
+            work.counts[2] = max(work.counts[2], work.configs[c].detour)
             return t
     return -1
 
@@ -135,8 +135,8 @@ cdef Look candidates(
     whether they may come after the id, are listed from room.options[top] on, only those that lead
     nearer to acceptance (`nearer`) or only those that do not."""
     cdef Look look
-    cdef int64_t key = work.met[c].key, q0, a0, H0, row0, before, n, m = 0, total, i, t, child, s
-    cdef int64_t far
+    cdef int64_t key = work.configs[c].key, q0, a0, H0, row0, before, n, m = 0, total, i, t, child
+    cdef int64_t s, far
     cdef int side
     cdef bint binds
     cdef Option* option
@@ -167,16 +167,16 @@ cdef Look candidates(
             t, child = room.found[i].token if i < n else NO_TOKEN, room.numbers[i]
             if child < 0:
                 continue
-            s = work.met[child].status
+            s = work.configs[child].status
             if s == 0 or s == DEAD:
                 continue
             if s == ALIVE or is_live(t, child, work):
                 if side == 0 or may_follow(token, t, work.pairs):
                     look.leads, look.free = t, 1 - side
-                    look.detour = length(t, work) + work.met[child].detour
+                    look.detour = length(t, work) + work.configs[child].detour
                     return look
                 continue
-            far = work.far[q_of(work.met[child].key)]
+            far = work.far[q_of(work.configs[child].key)]
             if (far < work.far[q0]) != nearer:
                 continue
             if look.top == room.n_options:
@@ -229,7 +229,7 @@ cdef int64_t search_all(
     cdef int64_t i, c, token, found, code = DONE, waiting = 0, tried = -1, settled = -1
     for i in range(n):
         c, token = open_[i] >> 20, (open_[i] & 0xFFFFF) - 1
-        if work.met[c].status == LATER or is_live(token, c, work) or is_dead(open_[i], work):
+        if work.configs[c].status == LATER or is_live(token, c, work) or is_dead(open_[i], work):
             continue
         # What is not live by now is dead: see `settle`.
         if c == settled and 2 * work.n_failed < work.most_failed:
@@ -239,7 +239,7 @@ cdef int64_t search_all(
             work.quota = calls
         found = search(c, token, work, room)
         if found == NEED_TIME and calls > 0:
-            work.met[c].status = LATER
+            work.configs[c].status = LATER
         elif found == NEED_STEPS or found == NEED_SET:  # others may need more of them
             code, waiting = found, waiting + 1
             if waiting == MOST_WAITING:
@@ -258,7 +258,8 @@ cdef bint settle(int64_t c, Work work, Room room) noexcept nogil:
     on with a boundary before it, as that would make every id live. Each id that is not known to be
     live afterwards is dead. False if it is not known of some id whether it leads on. (What follows
     its set is known, as a search has ended there.)"""
-    cdef int64_t key = work.met[c].key, q0, a0, H0, before = room.wanted.calls, n, i, t, child, s
+    cdef int64_t key = work.configs[c].key, q0, a0, H0, before = room.wanted.calls, n, i, t, child
+    cdef int64_t s
     q0, a0, H0 = q_of(key), a_of(key), H_of(key)
     n = read_tokens(q0, a0, work.utf8_row[H0], 0, work.deepest, work, work.trie, room)
     if not number_all(room.found, n, sets_after(H0, 1, work), work, room.numbers):
@@ -266,11 +267,11 @@ cdef bint settle(int64_t c, Work work, Room room) noexcept nogil:
     know_all(room.numbers, n, work, room.wanted)
     for i in range(n):
         t, child = room.found[i].token, room.numbers[i]
-        s = work.met[child].status if child >= 0 else DEAD
+        s = work.configs[child].status if child >= 0 else DEAD
         if s == ALIVE or (s == PARTLY and is_live(t, child, work)):
             if work.counts[1] == work.n_rows:
                 return False
-            learn(c, t, False, length(t, work) + work.met[child].detour, work, room.other)
+            learn(c, t, False, length(t, work) + work.configs[child].detour, work, room.other)
         elif s != DEAD and not is_dead(pair_of(child, t), work):
             return False
     return room.wanted.calls == before
@@ -329,7 +330,7 @@ cdef int64_t search(int64_t root, int64_t token, Work work, Room room) noexcept 
             continue
         if is_live(option.id, option.child, work):
             look.leads, look.free = option.id, option.free
-            look.detour = length(option.id, work) + work.met[option.child].detour
+            look.detour = length(option.id, work) + work.configs[option.child].detour
             break
         new = visit(pair_of(option.child, option.id), work)
         if new == 1:

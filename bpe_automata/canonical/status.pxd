@@ -47,7 +47,7 @@ cdef inline bint is_dead(int64_t pair, Work work) noexcept nogil:
 
 cdef inline bint is_live(int64_t token, int64_t c, Work work) noexcept nogil:
     """Is it known that an id is live at a configuration?"""
-    cdef int64_t row = work.met[c].open, at
+    cdef int64_t row = work.configs[c].open, at
     if row == EVERY_ID:
         return True
     if token < 0 or row == NONE_KNOWN or work.pairs.ids[token].position < 0:

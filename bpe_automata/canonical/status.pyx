@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 # cython: freethreading_compatible=True
-"""Configurations, numbered as they are met, and what is known of them. Can a text go on from one?
-Two ANDs of bits say so, nearly always.
+"""Configurations, numbered as they are visited, and what is known of them. Can a text go on from
+one? Two ANDs of bits say so, nearly always.
 
 B(q)    hypotheses after which a boundary and an ASCII character surely lead to acceptance, whatever
         the ids (perhaps not all such)
@@ -24,9 +24,9 @@ cdef int64_t configuration(int64_t key, Work work) noexcept nogil:
     """The number of a configuration, by its key; -1: there is no room for one more."""
     cdef int64_t n = work.counts[0], at = slot_of(work.slots, work.n_slots, key)
     if work.slots[at] != key:
-        if n >= work.n_met or 2 * n >= work.n_slots:
+        if n >= work.n_configs or 2 * n >= work.n_slots:
             return -1
-        work.slots[at], work.values[at], work.met[n].key = key, <int32_t>n, key
+        work.slots[at], work.values[at], work.configs[n].key = key, <int32_t>n, key
         work.counts[0] = n + 1
     return work.values[at]
 
@@ -59,14 +59,14 @@ cdef void learn(
     from there until acceptance can be reached whatever the last id was, those of the id too."""
     cdef uint64_t* row
     cdef uint64_t left = 0
-    cdef int64_t w, open_ = work.met[c].open
-    work.met[c].detour = max(work.met[c].detour, detour)
+    cdef int64_t w, open_ = work.configs[c].open
+    work.configs[c].detour = max(work.configs[c].detour, detour)
     work.counts[2] = max(work.counts[2], detour)
     if free:
-        work.met[c].open = EVERY_ID
+        work.configs[c].open = EVERY_ID
     elif open_ != EVERY_ID and open_ != EVERY_MADE:
         if open_ == NONE_KNOWN:
-            open_ = work.met[c].open = work.counts[1]
+            open_ = work.configs[c].open = work.counts[1]
             work.counts[1] += 1
             row = work.rows + open_ * work.row_words
             forbid(n, work.pairs, row)
@@ -79,7 +79,7 @@ cdef void learn(
                 row[w] &= other[w]
                 left |= row[w]
         if left == 0:
-            work.met[c].open = EVERY_MADE
+            work.configs[c].open = EVERY_MADE
 
 
 cdef bint leads_home(int64_t q, Base base) noexcept nogil:
@@ -195,19 +195,19 @@ cdef void know_all(const int64_t* numbers, int64_t n, Work work, Wanted wanted) 
     cdef const uint64_t* looks
     for i in range(n):
         c = numbers[i]
-        if c < 0 or work.met[c].status != 0:
+        if c < 0 or work.configs[c].status != 0:
             continue
-        key = work.met[c].key
+        key = work.configs[c].key
         q, a, H = q_of(key), a_of(key), H_of(key)
         if work.utf8_row[H] != 0:
-            work.met[c].status = PARTLY
+            work.configs[c].status = PARTLY
             continue
         breaks = members(H, BREAKS, work)
         if work.accepting[q] and work.told[2 * a + ENDS] and meets(breaks, work.end, m):
-            work.met[c].status = ALIVE
+            work.configs[c].status = ALIVE
             continue
         if not work.told[2 * a + HARMLESS]:
-            work.met[c].status = status_within(q, a, H, work)
+            work.configs[c].status = status_within(q, a, H, work)
             continue
         before, calls = wanted.n, wanted.calls
         if work.known[q] != COMPLETE:
@@ -215,13 +215,13 @@ cdef void know_all(const int64_t* numbers, int64_t n, Work work, Wanted wanted) 
         looks = work.looks + 3 * q * m
         if meets(breaks, looks + B * m, m):
             wanted.n, wanted.calls = before, calls  # they are not needed
-            work.met[c].status = ALIVE
+            work.configs[c].status = ALIVE
         elif work.known[q] == COMPLETE:
             if (
                 work.n_added > 0
                 or meets(breaks, looks + U1 * m, m)
                 or meets(members(H, BINDS, work), looks + U0 * m, m)
             ):
-                work.met[c].status = PARTLY
+                work.configs[c].status = PARTLY
             else:
-                work.met[c].status = DEAD
+                work.configs[c].status = DEAD

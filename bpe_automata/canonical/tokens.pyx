@@ -132,7 +132,9 @@ def read_trie(
     return n, n_stuck
 
 
-def step_each(ids, int64_t q0, int64_t a0, int64_t row0, by_id, Base base, Trie trie, Wanted wanted):
+def step_each(
+    ids, int64_t q0, int64_t a0, int64_t row0, by_id, Base base, Trie trie, Wanted wanted
+):
     """int32 [n, 4], rows of `Read`: where some tokens (int64) lead from (q0, a0) in a UTF-8 row,
     state 0 and class 0 where a token cannot be read. by_id: int32 [ids, 3], class, text state and
     first atom of each."""

@@ -62,11 +62,11 @@ def read(
     every: Rules = {ROOT: [(start,)], **every_rule}
     if start not in every:
         raise GrammarError(f"the grammar has no rule {start!r}: give another `start`")
-    met, order = {ROOT}, [ROOT]
+    visited, order = {ROOT}, [ROOT]
     for name in order:
         check()
-        new = dict.fromkeys(s for s in chain.from_iterable(every.get(name, ())) if s not in met)
-        met |= new.keys()
+        new = dict.fromkeys(s for s in chain.from_iterable(every.get(name, ())) if s not in visited)
+        visited |= new.keys()
         order += new
     rules = {name: every[name] for name in order if name in every}
     in_rules = [name for name in order if name not in every]

@@ -100,13 +100,13 @@ def _arrows(automaton: Automaton, states: Iterable[int]) -> dict[_Step, np.ndarr
     """The symbols of the arrows that leave some states: of many, of those between them, and of a
     few others that most symbols lead to."""
     found: dict[_Step, np.ndarray] = {}
-    met = set(states)
+    visited = set(states)
     for state in states:
         symbols, targets = automaton.row(state)
         after, sizes = np.unique(targets, return_counts=True)
         for to in after[np.argsort(-sizes, kind="stable")].tolist():
-            if to in met or len(met) < _MOST_STATES:
-                met.add(to)
+            if to in visited or len(visited) < _MOST_STATES:
+                visited.add(to)
                 found[state, to] = symbols[targets == to]
     return found
 

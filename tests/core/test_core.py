@@ -124,7 +124,7 @@ def test_masks_and_statuses_are_those_of_a_plain_search():
                 token = rng.choice(ids)
                 state, here = engine.step(state, token), plain.after[here][token]
             known = engine.product.statuses()
-            numbers = np.flatnonzero(engine.product._work.met_array["status"])
+            numbers = np.flatnonzero(engine.product._work.configs_array["status"])
             own = np.flatnonzero(engine.product.tables.reachable)
             lasts = [NO_TOKEN, *own.tolist()]
             starts = {c: [(c[0], CanonicalState(*c[1:], last)) for last in lasts] for c in known}
