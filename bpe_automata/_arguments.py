@@ -72,6 +72,6 @@ def short(value: object) -> str:
     """For a message: what it looks like, cut."""
     try:
         shown = repr(value)
-    except ValueError:  # an int, or what holds one, of more digits than Python shows
-        shown = f"a {type(value).__name__} of too many digits to show"
+    except (ValueError, RecursionError):  # an int of more digits than Python shows; deep lists
+        shown = f"a {type(value).__name__} that is too large to show"
     return shown if len(shown) <= 60 else f"{shown[:60]}…"

@@ -31,12 +31,14 @@ from bpe_automata._arguments import at_least
 from bpe_automata._budget import Budget, check, spending, spent
 from bpe_automata._kernels.blocks import merged_row
 from bpe_automata._sharing import Lock, locked
+from bpe_automata.automata.algebra import concatenation
 from bpe_automata.automata.assembly import alphabet, reduced
 from bpe_automata.automata.dfa import ByteDFA, ByteLanguage
 from bpe_automata.automata.linked_store import Written, members_of, packed_set
 from bpe_automata.automata.part_tables import table_of
 from bpe_automata.automata.parts import BYTE, Covers, Part, Place
 from bpe_automata.automata.rounds import Repeat
+from bpe_automata.automata.trees import Joined
 from bpe_automata.errors import (
     BpeAutomataError,
     BudgetExceededError,
@@ -247,7 +249,10 @@ class LinkedDFA(ByteLanguage):
         part = Part(table, table.far({0: 0}), lambda *_: self._begin, lambda _: rest)
         columns = alphabet([self.byte_class], data)[0].astype(np.uint8)
         origin = LinkedDFA.begun_with, (self, data)
-        return self._like([(part, None)], columns, self._readable, origin)
+        found = self._like([(part, None)], columns, self._readable, origin)
+        if self.tree is not None:
+            found.tree = Joined((concatenation(data), self.tree))
+        return found
 
     def _like(
         self,

@@ -6,11 +6,13 @@ arguments. The arguments are JSON by the schema of the function.
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Literal
+from types import FunctionType
+from typing import Any, Literal, get_args
 
 from bpe_automata._arguments import short
 from bpe_automata._budget import Budget
@@ -23,6 +25,9 @@ from bpe_automata.errors import ArgumentError
 
 _DEFAULT = Budget()
 _MARKED = "\0"  # before the text of a special token
+Arguments = Literal["json", "python"]
+STYLE = ("order", "closed", "formats", "loosen", "whitespace", "escapes", "unique_names")
+"""Options of `json_schema`; the last three are of JSON alone."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +47,7 @@ class ToolFormat:
     begin: tuple[str, ...] = ()
     end: tuple[str, ...] = ()
     has_trigger: bool = True
-    arguments: Literal["json", "python"] = "json"
+    arguments: Arguments = "json"
 
 
 TOOL_FORMATS = {
@@ -94,6 +99,9 @@ def tools(
         constrain(tokenizer, tools([get_weather, search], "hermes"))
     """
     made = _format(format)
+    _check_options(made, options)
+    if isinstance(functions, dict | str) or not isinstance(functions, Iterable):
+        raise ArgumentError(f"the functions are {short(functions)}: give a list of them")
     named = dict[str, Any]()
     for name, source in map(_named, functions):
         if name in ("auto", "required"):
@@ -129,11 +137,23 @@ def tools(
     return join(blocks, text_without(first, budget=budget), budget=budget)
 
 
+def _check_options(made: ToolFormat, options: dict[str, Any]) -> None:
+    known = (*(STYLE if made.arguments == "json" else STYLE[:4]), "registry")
+    if unknown := set(options) - set(known):
+        what = "calls of Python" if made.arguments == "python" else "tools"
+        raise ArgumentError(f"{what} have no option {min(unknown)!r}, only {', '.join(known)}")
+
+
 def _format(given: str | ToolFormat) -> ToolFormat:
     if isinstance(given, ToolFormat):
         every = given.begin, given.before, given.between, given.after, given.separator, given.end
-        if any(isinstance(one, str) for one in every):
-            raise ArgumentError("a field of the ToolFormat is a text: give a tuple of texts")
+        for one in every:
+            if not isinstance(one, tuple) or not all(isinstance(text, str) for text in one):
+                raise ArgumentError(
+                    f"a field of the ToolFormat is {short(one)}: give a tuple of texts"
+                )
+        if given.arguments not in get_args(Arguments):
+            raise ArgumentError(f"arguments is {short(given.arguments)}: give 'json' or 'python'")
         if not _texts((*given.begin, *given.before)):
             raise ArgumentError("the ToolFormat has no text before a call: give begin or before")
         return given
@@ -166,6 +186,7 @@ def _call(
         for name in named:
             if not is_name(name):
                 raise ArgumentError(f"no function of Python can be called {short(name)}: rename it")
+            _check_named(name, named[name])
     else:
         options = {"whitespace": "spaced", **options}
     calls = [
@@ -178,6 +199,14 @@ def _call(
         for name, schema in named.items()
     ]
     return join(either(*calls, budget=budget), *_texts(made.after), budget=budget)
+
+
+def _check_named(name: str, function: Any) -> None:
+    """Raises ArgumentError for a function with arguments that cannot be given by name."""
+    if isinstance(function, FunctionType):
+        given = inspect.signature(function).parameters.values()
+        if any(one.kind is one.POSITIONAL_ONLY for one in given):
+            raise ArgumentError(f"{name} has arguments that cannot be given by name")
 
 
 def _named(function: Any) -> tuple[str, Any]:

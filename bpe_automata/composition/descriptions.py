@@ -25,21 +25,20 @@ from typing import Any
 from bpe_automata._arguments import short
 from bpe_automata._budget import Budget
 from bpe_automata.automata.linked import ByteAutomaton
-from bpe_automata.composition.calls import tools
+from bpe_automata.composition.calls import STYLE, tools
 from bpe_automata.composition.free import text_until, text_without
 from bpe_automata.composition.joining import either, join, repeat
 from bpe_automata.composition.language import automaton_of
 from bpe_automata.errors import ArgumentError
 
 _DEFAULT = Budget()
-_STYLE = ("order", "whitespace", "escapes", "closed", "formats", "unique_names", "loosen")
 OPTIONS = {
     "regex": (),
     "choices": (),
-    "schema": _STYLE,
+    "schema": STYLE,
     "grammar": ("format",),
-    "tools": ("format", "choice", "parallel", *_STYLE),
-    "structural_tag": _STYLE,
+    "tools": ("format", "choice", "parallel", *STYLE),
+    "structural_tag": STYLE,
 }
 """The options that may stand beside each kind of language."""
 
@@ -72,6 +71,8 @@ _WANTED: dict[str, tuple[Callable[[Any], bool], str]] = {
 def kind_of(description: Mapping[str, Any], where: str) -> str:
     """Which kind of language it is. where: what messages call the description. Raises ArgumentError
     for none, for several, for options that do not go with it, and for values of the wrong type."""
+    if not isinstance(description, Mapping):
+        raise ArgumentError(f'{where} is {short(description)}: give {{"regex": "..."}}')
     for name, value in description.items():
         if name not in KEYS:
             raise ArgumentError(f"{where} has no option {str(name)!r}, only {sorted(KEYS)}")

@@ -10,7 +10,7 @@ next one goes on in it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -28,6 +28,7 @@ from bpe_automata.automata.linked import ByteAutomaton, LinkedDFA
 from bpe_automata.automata.parts import BYTE, FAR, ODD, check_length, length_of
 from bpe_automata.automata.rounds import NO_END, Edge, Node, Repeat, beginning, length
 from bpe_automata.automata.sources import from_strings
+from bpe_automata.automata.trees import Joined, Named, OneOf, Rounds, Tree
 from bpe_automata.composition.language import automaton_of
 from bpe_automata.errors import (
     ArgumentError,
@@ -50,7 +51,7 @@ def join(*languages: Any, budget: Budget = _DEFAULT) -> LinkedDFA:
 
         join("<answer>", {"type": "object"}, "</answer>")
     """
-    return _joined(languages, budget, partial(join, budget=budget))
+    return _joined(languages, budget, partial(join, budget=budget))[0]
 
 
 def part(name: str, language: Any, *, budget: Budget = _DEFAULT) -> LinkedDFA:
@@ -58,13 +59,12 @@ def part(name: str, language: Any, *, budget: Budget = _DEFAULT) -> LinkedDFA:
     once it is finished. Raises ArgumentError for a name that is no text, and what `join` raises."""
     if not isinstance(name, str):
         raise ArgumentError(f"the name of a part is {short(name)}: give a text")
-    made = _joined([language], budget, partial(part, name, budget=budget))
-    with spending(budget):
-        made.tree = Named(name, _tree_of(language, budget))
+    made, (one,) = _joined([language], budget, partial(part, name, budget=budget))
+    made.tree = Named(name, one.source if made.tree is None else made.tree)
     return made
 
 
-def _joined(languages: Sequence[Any], budget: Budget, make: Any) -> LinkedDFA:
+def _joined(languages: Sequence[Any], budget: Budget, make: Any) -> tuple[LinkedDFA, list[_Part]]:
     with spending(budget):
         parts = _parts(languages, budget, "join")
         rank = _rank(parts)
@@ -74,7 +74,7 @@ def _joined(languages: Sequence[Any], budget: Budget, make: Any) -> LinkedDFA:
             if one.may_be_empty:
                 edges += then.edges
             then = _node(edges, one.may_be_empty and then.ends, rank)
-        return _with_tree(_linked(then, parts, budget, make), languages, Joined, budget)
+        return _with_tree(_linked(then, parts, budget, make), languages, parts, Joined), parts
 
 
 def either(*languages: Any, budget: Budget = _DEFAULT) -> LinkedDFA:
@@ -86,7 +86,7 @@ def either(*languages: Any, budget: Budget = _DEFAULT) -> LinkedDFA:
         edges = [(one.texts, end) for one in parts if one.texts]
         root = _node(edges, any(one.may_be_empty for one in parts), rank)
         made = _linked(root, parts, budget, partial(either, budget=budget))
-        return _with_tree(made, languages, OneOf, budget)
+        return _with_tree(made, languages, parts, OneOf)
 
 
 def repeat(
@@ -108,7 +108,7 @@ def repeat(
         root = _node(edges, one.may_be_empty or least == 0, rank)
         again = partial(repeat, least=least, most=most, budget=budget)
         made = _linked(root, parts, budget, again)
-        return _with_tree(made, [language], lambda of: Rounds(of[0], least, most), budget)
+        return _with_tree(made, [language], parts, lambda of: Rounds(of[0], least, most))
 
 
 def special(text: str) -> LinkedDFA:
@@ -151,46 +151,6 @@ def naming(
     return _linked(root, [one], budget, make, is_whole=True)
 
 
-@dataclass(frozen=True, eq=False)
-class Named:
-    """A part with a name."""
-
-    name: str
-    inner: Tree
-
-
-@dataclass(frozen=True, eq=False)
-class Joined:
-    """Parts one after another."""
-
-    inner: tuple[Tree, ...]
-
-
-@dataclass(frozen=True, eq=False)
-class OneOf:
-    """One of several parts."""
-
-    inner: tuple[Tree, ...]
-
-
-@dataclass(frozen=True, eq=False)
-class Rounds:
-    """A part from `least` to `most` times."""
-
-    inner: Tree
-    least: int
-    most: int | None
-
-
-Tree = Named | Joined | OneOf | Rounds | Any
-"""How a language was joined, as far as parts of it have names: what has none is what makes it."""
-
-
-def _tree_of(language: Any, budget: Budget) -> Tree:
-    made = automaton_of(language, budget)
-    return _source(made) if made.tree is None else made.tree
-
-
 def with_automata(tree: Tree) -> Tree:
     """The tree with an automaton for each part that has no name in it."""
     if isinstance(tree, Named | Rounds):
@@ -200,10 +160,14 @@ def with_automata(tree: Tree) -> Tree:
     return _made_again(lambda made: made, (tree,))
 
 
-def _with_tree(made: LinkedDFA, languages: Sequence[Any], node: Any, budget: Budget) -> LinkedDFA:
+def _with_tree(
+    made: LinkedDFA, languages: Sequence[Any], parts: list[_Part], node: Any
+) -> LinkedDFA:
     """Keep how it was joined, if that matters."""
-    if any(isinstance(one, LinkedDFA) and one.tree is not None for one in languages):
-        made.tree = node(tuple(_tree_of(one, budget) for one in languages))
+    trees = [one.tree if isinstance(one, LinkedDFA) else None for one in languages]
+    if any(tree is not None for tree in trees):
+        pairs = zip(trees, parts, strict=True)
+        made.tree = node(tuple(one.source if tree is None else tree for tree, one in pairs))
     return made
 
 

@@ -11,10 +11,11 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from bpe_automata._budget import check
-from bpe_automata.composition.joining import Joined, Named, OneOf, Rounds, Tree, with_automata
+from bpe_automata.automata.trees import Joined, Named, OneOf, Rounds, Tree
+from bpe_automata.composition.joining import with_automata
 from bpe_automata.errors import BudgetExceededError
 
-_MOST_READINGS = 1000
+_MOST_READINGS = 10_000
 
 
 class FinishedPart(NamedTuple):
@@ -63,15 +64,14 @@ class Parser:
             readings = self._closed(found)
         return readings
 
-    def finished(
-        self, readings: _Readings, data: bytes, has_ended: bool
-    ) -> tuple[FinishedPart, ...]:
-        """The parts on which all readings agree; has_ended: those that may end here."""
+    def finished(self, readings: _Readings, has_ended: bool) -> tuple[tuple[str, int, int], ...]:
+        """The parts on which all readings agree, by name, begin and end; has_ended: those that may
+        end here."""
         told = [readings[_END]] if has_ended and _END in readings else list(readings.values())
         common = told[0].parts if told else ()
         for one in told[1:]:
             common = _common(common, one.parts)
-        return tuple(FinishedPart(n, data[b:e].decode(), b, e) for n, b, e in common)
+        return common
 
     def _closed(self, found: Iterable[tuple[_Reading, _Told]]) -> _Readings:
         made: _Readings = {}
@@ -80,7 +80,7 @@ class Parser:
             known = made.get(reading)
             made[reading] = told if known is None else _agreed(known, told)
             if len(made) > _MOST_READINGS:
-                advice = "its parts can be cut in too many ways: put a text between them"
+                advice = "there are too many parts, or ways to cut it: put a text between parts"
                 raise BudgetExceededError("readings of a text", _MOST_READINGS, advice)
         return made
 
@@ -138,9 +138,10 @@ class Parser:
             else:
                 yield from self._leave(around, told, at, seen)
         else:
-            if count >= node.least:
+            is_empty = (id(node.inner), frames) in seen  # so may all others be: none is counted
+            if is_empty or count >= node.least:
                 yield from self._leave(around, told, at, seen)
-            if node.most is None or count < node.most:
+            if not is_empty and (node.most is None or count < node.most):
                 more = min(count + 1, max(node.least, 1)) if node.most is None else count + 1
                 yield from self._enter(node.inner, (*around, (node, more)), told, at, seen)
 

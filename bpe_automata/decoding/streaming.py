@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from bpe_automata._arguments import at_least
@@ -12,6 +12,7 @@ from bpe_automata._budget import spending
 from bpe_automata.automata.linked import ByteAutomaton
 from bpe_automata.composition.readings import FinishedPart, Parser
 from bpe_automata.decoding.constraint import Constraint
+from bpe_automata.decoding.drafts import common_length
 from bpe_automata.decoding.matcher import Matcher
 
 
@@ -29,8 +30,7 @@ class Stream:
     """Follows a text while it is written: `matcher` reads its ids, and `read` tells what is known.
 
     constraint: of parts that `part` named, or any other, which has no parts. prefix: the ids of the
-    prompt. hold: how many of the last ids the caller may yet take back. Raises what
-    `Constraint.matcher` raises, and ArgumentError.
+    prompt. Raises what `Constraint.matcher` and `read` raise.
 
         stream = Stream(constrain(tokenizer, join(part("thought", text_until("</think>")), schema)))
         stream.matcher.advance(token)
@@ -39,43 +39,70 @@ class Stream:
 
     matcher: Matcher
 
-    def __init__(self, constraint: Constraint, prefix: Sequence[int] = (), hold: int = 0) -> None:
+    def __init__(self, constraint: Constraint, prefix: Sequence[int] = ()) -> None:
         self._constraint, self._prefix = constraint, tuple(prefix)
-        self._hold = at_least(0, hold, "hold")
         self.matcher = constraint.matcher(prefix)
-        self._parser = _parser_of(constraint.dfa) if constraint.dfa.tree is not None else None
-        self._ids, self._data = list[int](), bytearray()
-        # Behind each id: the bytes so far, and the readings of them.
-        self._states: list[tuple[int, Any]] = [(0, self._parser and self._parser.begin())]
+        self._parser: Parser | None = None
+        with spending(constraint.budget):
+            if constraint.dfa.tree is not None:
+                self._parser = _parser_of(constraint.dfa)
+            begin = _Behind(0, b"", self._parser.begin() if self._parser else None)
+        self._ids, self._data, self._characters = tuple[int, ...](), bytearray(), list[str]()
+        self._behind = [begin]
+        self._parts: dict[tuple[str, int, int], FinishedPart] = {}
 
-    def read(self) -> Streamed:
-        """What is known now. Raises BudgetExceededError where a text can be cut into parts in more
-        than 1,000 ways."""
-        ids = [token for token in self.matcher.ids if token not in self._constraint.eos_ids]
-        same = 0
-        while same < min(len(ids), len(self._ids)) and ids[same] == self._ids[same]:
-            same += 1
-        del self._states[same + 1 :], self._ids[same:], self._data[self._states[same][0] :]
+    def read(self, hold: int = 0) -> Streamed:
+        """What is known now. hold: how many of the last ids the caller may yet take back. Raises
+        ArgumentError, and BudgetExceededError for a text that can be cut into parts in more than
+        10,000 ways."""
+        hold, read = at_least(0, hold, "hold"), self.matcher.ids
+        ids = tuple(token for token in read if token not in self._constraint.eos_ids)
+        if ids[: len(self._ids)] != self._ids:
+            self._take_back(common_length(list(ids), list(self._ids)))
         with spending(self._constraint.budget):
-            for token in ids[same:]:
+            for token in ids[len(self._ids) :]:
                 self._read_one(token)
-        length, readings = kept = self._states[max(len(ids) - self._hold, 0)]
+            sure = min(max(len(read) - hold, 0), len(ids))
+            text, certain = "".join(self._characters), len("".join(self._characters[:sure]))
+            return Streamed(text, certain, self._finished(sure))
+
+    def _finished(self, sure: int) -> tuple[FinishedPart, ...]:
+        """The parts behind so many ids."""
         if self._parser is None:
-            parts: tuple[FinishedPart, ...] = ()
-        else:
-            has_ended = self.matcher.is_finished and kept is self._states[-1]
-            parts = self._parser.finished(readings, bytes(self._data[:length]), has_ended)
-        return Streamed(_whole(self._data), len(_whole(self._data[:length])), parts)
+            return ()
+        has_ended = sure == len(self._ids) and self.matcher.is_finished
+        for key in (found := self._parser.finished(self._behind[sure].readings, has_ended)):
+            if key not in self._parts:
+                name, begin, end = key
+                text = self._data[begin:end].decode()
+                self._parts[key] = FinishedPart(name, text, begin, end)
+        return tuple(self._parts[key] for key in found)
+
+    def _take_back(self, kept: int) -> None:
+        """Forget all but the first ids."""
+        del self._behind[kept + 1 :], self._characters[kept:]
+        del self._data[self._behind[kept].length :]
+        self._ids, self._parts = self._ids[:kept], {}
 
     def _read_one(self, token: int) -> None:
-        length, readings = self._states[-1]
+        length, begun, readings = self._behind[-1]
         before = (self._ids or self._prefix)[-1:]
         new = self._constraint.tokenizer.text_bytes([token], before)
         if self._parser is not None:
             readings = self._parser.after(readings, length, new)
-        self._states.append((length + len(new), readings))
-        self._ids.append(token)
+        text, begun = _whole(begun + new)
+        self._behind.append(_Behind(length + len(new), begun, readings))
+        self._characters.append(text)
         self._data += new
+        self._ids += (token,)
+
+
+class _Behind(NamedTuple):
+    """Behind an id: the bytes so far, those of a character that is not finished, the readings."""
+
+    length: int
+    begun: bytes
+    readings: Any
 
 
 _PARSERS: WeakKeyDictionary[ByteAutomaton, Parser] = WeakKeyDictionary()
@@ -87,11 +114,11 @@ def _parser_of(dfa: ByteAutomaton) -> Parser:
     return found or _PARSERS.setdefault(dfa, Parser(dfa.tree))
 
 
-def _whole(data: bytearray) -> str:
-    """The text without the bytes of a character that is not finished."""
+def _whole(data: bytes) -> tuple[str, bytes]:
+    """(the whole characters, the bytes of one that is not finished)."""
     for end in range(len(data), max(len(data) - 4, -1), -1):
         try:
-            return data[:end].decode()
+            return data[:end].decode(), data[end:]
         except UnicodeDecodeError:
             continue
-    return data.decode("utf-8", "replace")
+    return data.decode("utf-8", "replace"), b""

@@ -35,6 +35,8 @@ STRUCTURED = "structured_outputs"
 VLLM_NAMES = {n: n for n in ("regex", "structural_tag")} | {"json": "schema", "choice": "choices"}
 """Its languages, and what a description calls them."""
 
+VLLM_FLAGS = "json_object", "disable_any_whitespace", "disable_additional_properties"
+
 METHODS: tuple[Method, ...] = ("canonical", "lift")
 Prefix = bool | Literal["if possible"]
 MOST = 64
@@ -105,6 +107,8 @@ def read_options(extra_args: Mapping[str, Any] | None) -> Options | None:
     """The options under `KEY`, a mapping or the JSON text of one, or else under keys of their own
     (`bpe_automata_regex`, ...), as servers need them that take flat values only; None if the
     request has no constraint. Raises ArgumentError."""
+    if not isinstance(extra_args, Mapping | None):
+        raise ArgumentError(f"the extra arguments are {short(extra_args)}: give a mapping")
     found = _given(extra_args or {})
     if not found:
         return None
@@ -118,7 +122,10 @@ def read_options(extra_args: Mapping[str, Any] | None) -> Options | None:
         raise ArgumentError(f"{KEY} has no option {min(unknown)!r}, only {known}")
     check_options(own)
     if STRUCTURED in given:
-        given = {**_structured(given.pop(STRUCTURED)), **given}
+        found_there = _structured(given.pop(STRUCTURED))
+        if twice := found_there.keys() & given.keys():
+            raise ArgumentError(f"{KEY} has {min(twice)} beside {STRUCTURED}: give it once")
+        given = {**found_there, **given}
     for name in ("eos_ids", "added_tokens"):
         if isinstance(own.get(name), list):
             own[name] = tuple(own[name])
@@ -137,20 +144,27 @@ def text_of(description: Mapping[str, Any]) -> str:
 
 
 def _structured(given: Any) -> dict[str, Any]:
-    """The description of vLLM's own fields. White space is free there by default, and so it is
-    here, as far as "flexible" goes."""
+    """The description of vLLM's own fields. White space in JSON is free there by default, and so it
+    is here, as far as "flexible" goes."""
     if not isinstance(given, Mapping):
         raise ArgumentError(f'{STRUCTURED} of {KEY} is {short(given)}: give {{"json": schema}}')
-    fields = {name: value for name, value in given.items() if value not in (None, False)}
-    compact = fields.pop("disable_any_whitespace", False)
-    closed = bool(fields.pop("disable_additional_properties", False))
-    if fields.pop("json_object", False):
+    fields = {name: value for name, value in given.items() if value is not None}
+    flags = {name: fields.pop(name, False) for name in VLLM_FLAGS}
+    for name, value in flags.items():
+        if not isinstance(value, bool):
+            raise ArgumentError(f"{name} of {STRUCTURED} is {short(value)}: give True or False")
+    any_object, compact, closed = flags.values()
+    if any_object:
+        if "json" in fields:
+            raise ArgumentError(f"{STRUCTURED} of {KEY} has json and json_object: give one of them")
         fields["json"] = {"type": "object"}
     if unknown := {str(name) for name in fields if name not in VLLM_NAMES}:
-        why = 'give a grammar as "grammar" with its "format"'
-        raise ArgumentError(f"{STRUCTURED} of {KEY}: {min(unknown)} is not supported; {why}")
+        raise ArgumentError(
+            f"{STRUCTURED} of {KEY}: {min(unknown)} is not supported, only {sorted(VLLM_NAMES)}, "
+            f'{", ".join(VLLM_FLAGS)} (a grammar is given as "grammar", with its "format")'
+        )
     found = {VLLM_NAMES[name]: value for name, value in fields.items()}
-    if "schema" in found:
+    if found.keys() & {"schema", "structural_tag"}:
         found |= {"whitespace": "compact" if compact else "flexible", "closed": closed}
     return found
 
@@ -207,7 +221,8 @@ def _flat(found: Mapping[str, Any]) -> dict[str, Any]:
     """Flat values have no True and False: 1 and 0, "true" and "false" are taken for them."""
     given = {key.removeprefix(f"{KEY}_"): value for key, value in found.items()}
     for name in ("prefix", "added_tokens", *FLAGS):
-        word = str(given.get(name)).lower()
+        value = given.get(name)
+        word = str(value).lower() if value in (0, 1) or isinstance(value, str) else ""
         if word in ("1", "true", "0", "false"):
             given[name] = word in ("1", "true")
     return given

@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 
 from bpe_automata._optional import require
+from bpe_automata.composition.descriptions import described
 from bpe_automata.decoding.drafts import common_length
 from bpe_automata.decoding.matcher import Matcher
 from bpe_automata.errors import ArgumentError, BpeAutomataError
@@ -191,7 +192,7 @@ class RegexBackend(_host.BaseGrammarBackend):  # type: ignore[misc]
             raise ArgumentError(f"{vocab_size} logits for a tokenizer of {loaded.n_ids} ids")
         self._constraints = Constraints(loaded, listed_ids(eos_token_ids))
         self._options, self._style = Options("", **given), style
-        text_of({"schema": True, **style})
+        described({"schema": True, **style}, where=f"register of {NAME}")
 
     def get_request_grammar_key(
         self, key: tuple[str, str], *, input_ids: Sequence[int], thinking_budget: int | None

@@ -103,6 +103,8 @@ def json_schema(
     a name that looks like a misspelled keyword, as all others are ignored. What is
     too large may show only when a text leads there, as BudgetExceededError of that call.
     """
+    if whitespace in ("yaml", "call"):
+        raise ArgumentError(f"whitespace is {whitespace!r}: give 'compact', 'spaced' or 'flexible'")
     given = whitespace, escapes, order, closed, formats, unique_names, loosen, registry, budget
     return _language(schema, _Options(*given))
 

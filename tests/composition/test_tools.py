@@ -32,6 +32,10 @@ def close(door: str, gently: bool = True) -> None:
     """A function of Python."""
 
 
+def positional(door: str, /) -> None:
+    """Its argument has no name for its callers."""
+
+
 FUNCTIONS = [
     {"type": "function", "function": {"name": "get_weather", "parameters": WEATHER}},
     {"name": "get_weather_now", "parameters": WEATHER},
@@ -276,6 +280,10 @@ def test_a_call_is_read_along_its_own_ids(name, tags) -> None:
     [
         ("no functions", [], {}),
         ("has no name", [3], {}),
+        ("give a list of them", close, {}),
+        ("tools have no option 'white'", [close], {"white": 1}),
+        ("give 'json' or 'python'", [close], {"format": ToolFormat(("c",), (), (), arguments="x")}),
+        ("cannot be given by name", [positional], {"format": "llama-python"}),
         ('has no "name"', [{"parameters": {}}], {}),
         ("two functions", [close, close], {}),
         ("which is a choice", [{"name": "auto"}], {}),

@@ -91,6 +91,17 @@ REFUSED += [
         ({"within": 0}, "give a number of ids"),
         ({"regex": None, "tools": "[", "format": "json"}, "tools of bpe_automata is no JSON"),
         ({"regex": None, "tools": []}, "no functions"),
+        (
+            {"regex": None, "tools": [{"name": "f"}], "format": "llama-python", "escapes": "any"},
+            "calls of Python have no option 'escapes'",
+        ),
+        ({"regex": None, "schema": {}, "whitespace": "call"}, "whitespace is 'call'"),
+        (
+            {"regex": None, "structured_outputs": {"json": {}, "json_object": True}},
+            "json and json_object",
+        ),
+        ({"regex": None, "schema": {}, "structured_outputs": {"json": {}}}, "give it once"),
+        ({"regex": None, "structured_outputs": {"json_object": "no"}}, "give True or False"),
         ({"regex": None, "tools": {}}, "tools of bpe_automata is"),
         ({"regex": None, "structural_tag": "{}"}, "with one trigger"),
         ({"regex": None, "structured_outputs": {"grammar": "a"}}, "grammar is not supported"),
