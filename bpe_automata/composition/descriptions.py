@@ -8,9 +8,9 @@ A description is a mapping with one of these keys, and options of it beside it:
     grammar          a text; format
     tools            functions, as OpenAI's interface takes them; format, choice, parallel, and
                      options of `json_schema`
-    structural_tag   {"structures": [{"begin", "schema", "end"}], "triggers": [a text]}, as servers
-                     take it: free text, in which each trigger begins a structure; options of
-                     `json_schema`
+    structural_tag   {"structures": [{"begin", "schema", "end"}], "triggers": [one text]}, a form
+                     that servers take: free text, in which the trigger begins a structure;
+                     options of `json_schema`
 
 Options are called as the arguments of `json_schema`, `compile_grammar` and `tools` are, and mean
 the same. Tools and structural tags may be given as JSON text, too.
@@ -139,13 +139,13 @@ def _tagged(given: Any, budget: Budget, options: dict[str, Any], where: str) -> 
     try:
         (trigger,) = given["triggers"]
         found = [(one["begin"], one["schema"], one["end"]) for one in given["structures"]]
-        if not trigger or not all(begin.startswith(trigger) for begin, _, _ in found):
-            raise ArgumentError(f"{message}, with which each structure begins")
         texts = [text for begin, _, end in found for text in (begin, end)]
     except (TypeError, KeyError, ValueError, AttributeError) as error:
         raise ArgumentError(message) from error
-    if not found or not _are_texts([trigger, *texts]):
+    if not found or not _are_texts(given["triggers"]) or not _are_texts(texts):
         raise ArgumentError(message)
+    if not trigger or not all(begin.startswith(trigger) for begin, _, _ in found):
+        raise ArgumentError(f"{message}, with which each structure begins")
     structures = [
         join(
             [begin[len(trigger) :]], json_schema(schema, budget=budget, **options), [end],

@@ -2,7 +2,7 @@
 
 A joined text may be cut into its parts in several ways (see `joining`). So all of them are followed
 at once, each by the automata of the parts themselves: a *reading* is where one of them is, and what
-it says of the named parts so far. A part is finished as soon as all readings agree on it.
+it says of the named parts so far. A part is finished once all readings agree on it.
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ class Parser:
         return readings
 
     def finished(self, readings: _Readings, has_ended: bool) -> tuple[tuple[str, int, int], ...]:
-        """The parts on which all readings agree, by name, begin and end; has_ended: those that may
-        end here."""
+        """The parts on which all readings agree, by name, begin and end; has_ended: has the text
+        ended? Then only the reading at its end counts."""
         told = [readings[_END]] if has_ended and _END in readings else list(readings.values())
         common = told[0].parts if told else ()
         for one in told[1:]:
@@ -138,7 +138,10 @@ class Parser:
             else:
                 yield from self._leave(around, told, at, seen)
         else:
-            is_empty = (id(node.inner), frames) in seen  # so may all others be: none is counted
+            is_empty = (
+                id(node.inner),
+                frames,
+            ) in seen  # as may all further rounds be: no need to count
             if is_empty or count >= node.least:
                 yield from self._leave(around, told, at, seen)
             if not is_empty and (node.most is None or count < node.most):

@@ -19,7 +19,8 @@ from bpe_automata.decoding.matcher import Matcher
 @dataclass(frozen=True)
 class Streamed:
     """text: the whole characters so far; certain: how many of them cannot be taken back any more;
-    parts: the named parts that are finished and certain, in their order."""
+    parts: the named parts that are finished and certain, in their order, as far as all ways to cut
+    the text agree; none is told behind the first on which they differ, and none without a text."""
 
     text: str
     certain: int
@@ -64,13 +65,13 @@ class Stream:
                 self._read_one(token)
             sure = min(max(len(read) - hold, 0), len(ids))
             text, certain = "".join(self._characters), len("".join(self._characters[:sure]))
-            return Streamed(text, certain, self._finished(sure))
+            has_ended = hold == 0 and self.matcher.is_finished
+            return Streamed(text, certain, self._finished(sure, has_ended))
 
-    def _finished(self, sure: int) -> tuple[FinishedPart, ...]:
+    def _finished(self, sure: int, has_ended: bool) -> tuple[FinishedPart, ...]:
         """The parts behind so many ids."""
         if self._parser is None:
             return ()
-        has_ended = sure == len(self._ids) and self.matcher.is_finished
         for key in (found := self._parser.finished(self._behind[sure].readings, has_ended)):
             if key not in self._parts:
                 name, begin, end = key

@@ -31,6 +31,7 @@ from bpe_automata.integrations._requests import (
     is_asked,
     listed_ids,
     read_options,
+    text_of,
     told,
 )
 from bpe_automata.integrations.bitmask import apply_bitmask
@@ -80,7 +81,7 @@ class RequestRow:
         self._tokenizer = constraints.tokenizer
         self._ended_row = packed(constraints.eos_ids, constraints.tokenizer.n_ids)
         try:
-            self._options = read_options(params.extra_args) or Options("")
+            self._options = read_options(params.extra_args) or Options(text_of({"regex": ""}))
             ends = constraints.ends_of(self._options)
             self._ended_row = packed(ends, constraints.tokenizer.n_ids)
             self._constraint = constraints.of(self._options)

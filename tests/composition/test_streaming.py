@@ -178,6 +178,14 @@ def test_parts_behind_what_was_given_back() -> None:
     assert [one.text for one in stream.read(hold=1).parts] == ["cd;", "e;"]
 
 
+def test_an_end_that_may_be_taken_back_finishes_nothing() -> None:
+    tokenizer = named("smollm2")
+    stream = Stream(constrain(tokenizer, part("x", "(ab)+")))
+    for token in [*tokenizer.encode("ab"), tokenizer.eos_ids[0]]:
+        stream.matcher.advance(token)
+    assert [stream.read(hold).parts for hold in (1, 0)] == [(), (("x", "ab", 0, 2),)]
+
+
 def test_rounds_without_a_text_are_not_counted() -> None:
     parser = Parser(repeat(part("x", "a?"), 500, budget=BUDGET).tree)
     assert len(parser.begin()) == 2

@@ -104,6 +104,16 @@ REFUSED += [
         ({"regex": None, "structured_outputs": {"json_object": "no"}}, "give True or False"),
         ({"regex": None, "tools": {}}, "tools of bpe_automata is"),
         ({"regex": None, "structural_tag": "{}"}, "with one trigger"),
+        (
+            {
+                "regex": None,
+                "structural_tag": {
+                    "triggers": ["<"],
+                    "structures": [{"begin": "a", "schema": {}, "end": ""}],
+                },
+            },
+            "with which each structure begins",
+        ),
         ({"regex": None, "structured_outputs": {"grammar": "a"}}, "grammar is not supported"),
         ({"structured_outputs": {"json": {}}}, "in place of the regex"),
         ({"regex": None, "schema": [1]}, "schema of bpe_automata is"),
