@@ -5,8 +5,8 @@ automata, whose states are made as texts lead to them.
 
 Modules:
 
-    source and syntax    `syntax`, `codepoints`, `utf8`, `program` read a regex; `sources` the rest
-    explicit             `compile` and `assembly` make a `dfa`; `minimise`, `algebra`
+    source and syntax    `syntax`, `codepoints` make the tree of a regex; `sources` reads the rest
+    explicit             `compile`, `utf8` and `assembly` make a `dfa`; `minimise`, `algebra`
     linked               `linked` enters `parts` (their tables: `part_tables`, `linked_store`);
                          `rounds` makes parts of rules, `linked_regex` of regexes
 """

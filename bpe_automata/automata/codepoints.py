@@ -9,15 +9,13 @@ running the class over a string of all code points.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from itertools import chain
+from re import _compiler, _parser  # type: ignore[attr-defined]
 from typing import Any
 
 import numpy as np
-
-from bpe_automata.errors import RegexSyntaxError, UnsupportedRegexError
 
 N_CODE_POINTS = 0x110000
 Inversion = tuple[int, ...]
@@ -64,60 +62,94 @@ def without(members: Inversion, removed: Inversion) -> Inversion:
     return complement(union((complement(members), removed)))
 
 
-# `\p{...}`, which the standard library's parser does not know. Each property is replaced by one
-# surrogate code point, which no well-formed string holds, so that the parser sees a literal. A
-# surrogate that the pattern itself spells, raw or in hexadecimal, is not used. Offsets in the
-# shorter pattern are mapped back to the original one.
+# Classes of the parser's tree -> sets of code points, as `re` itself reads them.
+#
+#     members(item, flags) == { c : re.fullmatch(item, c, flags) }
+#
+# Literals, ranges and `.` are read off the tree. Categories such as `\w` are answered by `re` once
+# per process, over all code points. Ignoring case matters only for code points that have case, so
+# there `re` is asked about those few thousand, and the rest is read off the tree.
 
-_ESCAPE = re.compile(r"\\(?:[pP]\{[^{}]*\}|.)", re.DOTALL)
-_SENTINELS = range(0xDC00, 0xE000)
-
-
-@dataclass(frozen=True)
-class Substituted:
-    """`text` is `pattern` with each property of `names` (by its sentinel) made one character."""
-
-    pattern: str
-    text: str
-    names: dict[int, str] = field(default_factory=dict)
-    shifts: tuple[tuple[int, int], ...] = ((0, 0),)  # offset in text past a sentinel, in pattern
-
-    def position(self, offset: int) -> int:
-        """The offset in `pattern` of an offset in `text`."""
-        in_text, in_pattern = max(pair for pair in self.shifts if pair[0] <= offset)
-        return offset - in_text + in_pattern
+Item = tuple[Any, Any]
+_MEANING = re.IGNORECASE | re.ASCII | re.DOTALL  # the flags that change what a class holds
+_NOT_NEWLINE: Inversion = (0, 10, 11, N_CODE_POINTS)
 
 
-def substitute(pattern: str) -> Substituted:
-    """Replace the properties of a pattern. Raises RegexSyntaxError for one that is unknown."""
-    if "\\p{" not in pattern and "\\P{" not in pattern:
-        return Substituted(pattern, pattern)
-    lowered, names, shifts = pattern.lower(), dict[str, int](), [(0, 0)]
-    free = [s for s in _SENTINELS if f"{s:x}" not in lowered and chr(s) not in pattern]
+def members(op: Any, av: Any, flags: int, properties: Mapping[int, str]) -> Inversion:
+    """The code points of a LITERAL, NOT_LITERAL, ANY or IN node.
 
-    def sentinel(match: re.Match[str]) -> str:
-        name, (in_text, in_pattern) = match.group(), shifts[-1]
-        if len(name) == 2:
-            return name
-        _check_property(pattern, match.start(), name)
-        if name not in names:
-            if not free:
-                raise UnsupportedRegexError(pattern, match.start(), "too many properties")
-            names[name] = free.pop()
-        shifts.append((in_text + match.start() - in_pattern + 1, match.end()))
-        return chr(names[name])
-
-    text = _ESCAPE.sub(sentinel, pattern)
-    return Substituted(pattern, text, {s: n for n, s in names.items()}, tuple(shifts))
+    `properties` maps the code points that stand for `\\p{...}` to its text.
+    """
+    if op is _parser.ANY:
+        return EVERYTHING if flags & re.DOTALL else _NOT_NEWLINE
+    items = av if op is _parser.IN else [(_parser.LITERAL, av)]
+    negated = op is _parser.NOT_LITERAL or items[0][0] is _parser.NEGATE
+    items = tuple(item for item in items if item[0] is not _parser.NEGATE)
+    names = tuple(properties[x] for o, x in items if o is _parser.LITERAL and x in properties)
+    if names:
+        items = tuple(i for i in items if i[0] is not _parser.LITERAL or i[1] not in properties)
+    return _members(items, names, negated, flags & _MEANING)
 
 
-def _check_property(pattern: str, position: int, name: str) -> None:
-    import regex  # when a property asks for it: that takes a tenth of a second
+@lru_cache(maxsize=4096)
+def _members(
+    items: tuple[Item, ...], names: tuple[str, ...], negated: bool, flags: int
+) -> Inversion:
+    sets = [property_members(name, bool(flags & re.IGNORECASE)) for name in names]
+    plain = union(_item_members(item, flags) for item in items)
+    if flags & re.IGNORECASE and items:
+        plain = union((without(plain, _cased_set()), _ask_cased(items, flags)))
+    found = union((plain, *sets)) if sets else plain
+    return complement(found) if negated else found
 
-    try:
-        regex.compile(name)
-    except regex.error as error:
-        raise RegexSyntaxError(pattern, position, f"{name}: {error.msg}") from None
+
+def _item_members(item: Item, flags: int) -> Inversion:
+    """One part of a class, case respected."""
+    op, av = item
+    if op is _parser.LITERAL:
+        return (av, av + 1)
+    if op is _parser.RANGE:
+        return (av[0], av[1] + 1)
+    return _category(item, flags & re.ASCII)
+
+
+@lru_cache(maxsize=32)
+def _category(item: Item, flags: int) -> Inversion:
+    """The members of `\\w` and the like."""
+    return runs(_compiled((item,), flags))
+
+
+def _compiled(items: tuple[Item, ...], flags: int) -> re.Pattern[str]:
+    """`[items]+`, as `re` has it."""
+    state = _parser.State()
+    state.flags = flags if flags & re.ASCII else flags | re.UNICODE
+    body = _parser.SubPattern(state, [(_parser.IN, list(items))])
+    repeat = (_parser.MAX_REPEAT, (1, _parser.MAXREPEAT, body))
+    found: re.Pattern[str] = _compiler.compile(_parser.SubPattern(state, [repeat]), state.flags)
+    return found
+
+
+def _ask_cased(items: tuple[Item, ...], flags: int) -> Inversion:
+    """The code points with case that `re` matches."""
+    found = "".join(_compiled(items, flags).findall(cased_code_points()))
+    return union((ord(c), ord(c) + 1) for c in found)
+
+
+@lru_cache(maxsize=1)
+def _cased_set() -> Inversion:
+    return union((ord(c), ord(c) + 1) for c in cased_code_points())
+
+
+@lru_cache(maxsize=1)
+def cased_code_points() -> str:
+    """All code points that some case mapping changes, or makes."""
+    text, found = all_code_points(), set[str]()
+    blocks = (text[start : start + 512] for start in range(0, N_CODE_POINTS, 512))
+    for c in chain.from_iterable(b for b in blocks if b != b.lower() or b != b.upper()):
+        changed = {c, *c.lower(), *c.upper(), *c.title()}
+        if len(changed) > 1:
+            found |= changed
+    return "".join(sorted(found))
 
 
 @lru_cache(maxsize=256)

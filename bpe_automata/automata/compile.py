@@ -8,24 +8,24 @@ Where there are too many atoms for that, the program is made deterministic over 
 
 from __future__ import annotations
 
-import re
 import sys
+from array import array
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import accumulate, chain
 from operator import xor
-from typing import Any
 
 import numpy as np
 
-from bpe_automata._budget import Budget, out_of_memory, spending
+from bpe_automata._budget import Budget, check, out_of_instructions, out_of_memory, spending
 from bpe_automata._kernels.determinize import determinize
 from bpe_automata.automata.assembly import Assembly, network
-from bpe_automata.automata.codepoints import N_CODE_POINTS, SURROGATES, Inversion, Substituted
+from bpe_automata.automata.codepoints import N_CODE_POINTS, SURROGATES, Inversion
 from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.automata.minimise import minimise
-from bpe_automata.automata.program import JUMP, MATCH, SPLIT, Program
-from bpe_automata.automata.syntax import Parsed, Unsupported, parse, parse_text
+from bpe_automata.automata.syntax import Alternation, Chars, Repetition, Tree, may_be_empty, parse
 from bpe_automata.automata.utf8 import byte_table
-from bpe_automata.errors import BudgetExceededError, UnsupportedRegexError
+from bpe_automata.errors import BudgetExceededError
 
 __all__ = ["Budget", "atoms", "compile_regex", "determinized", "finish"]
 
@@ -40,35 +40,144 @@ def compile_regex(pattern: str, budget: Budget = Budget()) -> ByteDFA:  # noqa: 
     `\\P{...}` as the `regex` package reads them. An empty language gives a DFA that `is_empty`.
     Raises RegexSyntaxError, UnsupportedRegexError (both with a position), BudgetExceededError.
     """
-    with spending(budget):
-        try:
-            return compile_tree(parse(pattern), budget)
-        except RecursionError:
-            raise nested_too_deeply() from None
+    with spending(budget), refusing_deep_nesting():
+        return compile_tree(parse(pattern), budget)
 
 
-def nested_too_deeply() -> BudgetExceededError:
-    """The error for a regex that the standard library's parser, or what walks its tree, does not
-    come to the end of."""
-    advice = "groups are nested too deeply for the parser of the standard library"
-    return BudgetExceededError("stack frames", sys.getrecursionlimit(), advice)
+@contextmanager
+def refusing_deep_nesting() -> Iterator[None]:
+    """Raises BudgetExceededError where the standard library's parser, or what walks a tree, does
+    not come to the end of nested groups."""
+    try:
+        yield
+    except RecursionError:
+        advice = "groups are nested too deeply for the parser of the standard library"
+        raise BudgetExceededError("stack frames", sys.getrecursionlimit(), advice) from None
 
 
-def compile_tree(parsed: Parsed, budget: Budget) -> ByteDFA:
-    """The minimal DFA of a tree, or of a part of one. Raises UnsupportedRegexError,
-    BudgetExceededError."""
-    program = _program(parsed, budget)
-    return (_by_atoms if _is_narrow(program, budget) else _by_bytes)(program, budget)
+def compile_tree(tree: Tree, budget: Budget) -> ByteDFA:
+    """The minimal DFA of a tree without assertions. Raises BudgetExceededError."""
+    program = _Program(tree, budget)
+    return (_by_atoms if program.is_narrow() else _by_bytes)(program, budget)
 
 
-def _is_narrow(program: Program, budget: Budget) -> bool:
-    """Do tables over atoms surely fit, with as many atoms as classes, and as many states as the
-    program has lines? `determinize` doubles them, with the old and the new there at once."""
-    atoms = len(program.classes)
-    return 24 * (program.n_instructions + atoms) * atoms <= budget.max_bytes
+# Thompson's construction: the tree as a program of characters, splits and jumps.
+#
+#     L(program) = { w : some path from instruction 0 to MATCH reads w }
+#
+# All jumps are relative, so that a repeated body is copied as a block. Copies of the body of a
+# bounded repeat know how far they are from the first one (rows `near` and `far`), by which
+# `_kernels.determinize` drops the copies that add nothing.
+#
+# A program is four parallel arrays `code, arg, near, far`: instruction i reads a character of class
+# code[i] >= 0 and goes to i + 1; SPLIT goes to i + 1 and i + arg[i]; JUMP to i + arg[i]; MATCH
+# ends. near[i] is the distance back to the same instruction in the first copy of the innermost
+# bounded repeat, far[i] the same for the next repeat around it, -1 where there is none.
+
+SPLIT, JUMP, MATCH = -1, -2, -3
 
 
-def _by_atoms(program: Program, budget: Budget) -> ByteDFA:
+class _Program:
+    """A program under construction, and the classes that it reads."""
+
+    def __init__(self, tree: Tree, budget: Budget) -> None:
+        self._budget = budget
+        self._rows = array("i")  # four numbers for each instruction
+        self._class: dict[Inversion, int] = {}
+        self._sequence(tree)
+        self._add(MATCH, 0)
+
+    @property
+    def classes(self) -> list[Inversion]:
+        return list(self._class)
+
+    @property
+    def n_instructions(self) -> int:
+        return len(self._rows) // 4
+
+    def rows(self) -> np.ndarray:
+        """int32 [4, n], as the comment above says."""
+        return np.ascontiguousarray(self._from(0).T)
+
+    def is_narrow(self) -> bool:
+        """Do tables over atoms surely fit, with as many atoms as classes, and as many states as the
+        program has lines? `determinize` doubles them, with the old and the new there at once."""
+        atoms = len(self._class)
+        return 24 * (self.n_instructions + atoms) * atoms <= self._budget.max_bytes
+
+    def _from(self, first: int) -> np.ndarray:
+        """int32 [n, 4]: the instructions from one on."""
+        return np.array(self._rows[4 * first :], np.int32).reshape(-1, 4)
+
+    def _add(self, code: int, arg: int) -> None:
+        self._rows.extend((code, arg, -1, -1))
+
+    def _lead(self, at: int) -> None:
+        """Let a jump or a split lead to the next instruction that is added."""
+        self._rows[4 * at + 1] = self.n_instructions - at
+
+    def _sequence(self, tree: Tree) -> None:
+        for node in tree:
+            check()
+            if isinstance(node, Chars):
+                self._add(self._class.setdefault(node.members, len(self._class)), 0)
+            elif isinstance(node, Alternation):
+                self._alternation(node.options)
+            elif isinstance(node, Repetition):
+                self._repetition(node)
+            else:
+                raise TypeError(f"an assertion in a tree to be compiled: {node}")
+
+    def _alternation(self, options: tuple[Tree, ...]) -> None:
+        jumps = []
+        for option in options[:-1]:
+            split = self.n_instructions
+            self._add(SPLIT, 0)
+            self._sequence(option)
+            jumps.append(self.n_instructions)
+            self._add(JUMP, 0)
+            self._lead(split)
+        self._sequence(options[-1])
+        for jump in jumps:
+            self._lead(jump)
+
+    def _repetition(self, node: Repetition) -> None:
+        # What can be empty can be there as often as one likes.
+        least, most = 0 if may_be_empty(node.body) else node.least, node.most
+        start = self.n_instructions
+        if least == 0:
+            self._add(SPLIT, 0)
+        first = self.n_instructions
+        self._sequence(node.body)
+        length = self.n_instructions - first
+        copies = max(least, 1) if most is None else most
+        if start + copies * (length + 1) > self._budget.max_instructions:
+            raise out_of_instructions(self._budget)
+        self._rows.extend(self._rows[4 * first :] * (max(least, 1) - 1))
+        if most is None:
+            self._add(SPLIT, -length)
+        elif most > max(least, 1):
+            self._optional_copies(length, most - max(least, 1))
+        if least == 0:
+            self._lead(start)
+        if most == 0:
+            del self._rows[4 * start :]
+
+    def _optional_copies(self, length: int, times: int) -> None:
+        """Append (SPLIT past all, body) `times` times, and tie the copies to the last body."""
+        first, stride = self.n_instructions - length, length + 1
+        body, distance = self._from(first), np.arange(times + 1)[:, None] * stride
+        copies = np.full((times + 1, stride, 4), -1, np.int32)
+        copies[:, 0, 0], copies[:, :1, 1] = SPLIT, (times + 1) * stride - distance
+        copies[:, 1:] = body
+        near, far = body[:, 2], body[:, 3]
+        copies[:, 1:, 2] = np.where(near < 0, distance, near)
+        copies[:, 1:, 3] = np.where((near >= 0) & (far < 0), distance, far)
+        del self._rows[4 * first :]
+        self._rows.frombytes(copies.ravel()[4:].tobytes())  # no split before the first
+
+
+def _by_atoms(program: _Program, budget: Budget) -> ByteDFA:
     if 2 * len(program.classes) ** 2 > budget.max_bytes:  # which atom is of which class
         raise out_of_memory(budget)
     starts, atom_of, member = atoms(program.classes)
@@ -93,13 +202,6 @@ def finish(
         raise out_of_memory(budget)
     trans, accepting, start, column = minimise(trans, accepting, start)
     return ByteDFA(*byte_table(trans, accepting, start, starts, column[atom_of], budget))
-
-
-def _program(parsed: Parsed, budget: Budget) -> Program:
-    try:
-        return Program(parsed, budget)
-    except Unsupported as error:
-        raise _unsupported(parsed.source, error.op, parsed.flags) from None
 
 
 # Atoms: two code points share an atom iff every class holds both of them or neither.
@@ -146,7 +248,7 @@ def determinized(
 ) -> tuple[np.ndarray, np.ndarray]:
     """The reachable states of the subset construction: (trans, accepting), the start being 1.
 
-    rows: as `Program.rows` gives them; member: uint8 [n_atoms, n_classes], as `atoms` does. Raises
+    rows: as `_Program.rows` gives them; member: uint8 [n_atoms, n_classes], as `atoms` does. Raises
     BudgetExceededError.
     """
     code, arg = rows[:2]
@@ -166,7 +268,7 @@ def determinized(
 # program is put together of the bytes of its classes, of which there are 256.
 
 
-def _by_bytes(program: Program, budget: Budget) -> ByteDFA:
+def _by_bytes(program: _Program, budget: Budget) -> ByteDFA:
     net = Assembly()
     for _ in range(program.n_instructions):
         net.state()
@@ -191,51 +293,3 @@ def one_of(members: Inversion, budget: Budget) -> bytes | ByteDFA:
     trans = np.zeros((3, len(member)), np.int32)
     trans[1] = 2 * member[:, 0]
     return finish(trans, np.array([False, False, True]), 1, starts, atom_of, budget)
-
-
-# Where in the pattern an unsupported construct stands. The standard library's tree has no
-# positions, so the pattern is read once more, after it was refused.
-
-_LINE_COMMENT = r"(?P<line> \#[^\n]* ) |"  # of a verbose pattern
-_TOKEN = r"""
-      (?P<comment> \(\?\#[^)]*\)? )
-    | (?P<lookaround> \(\?<?[=!] )
-    | (?P<conditional> \(\?\( )
-    | (?P<atomic> \(\?> )
-    | (?P<backreference> \(\?P=[^)]*\) | \\(?![0-3]?[0-7]{3}) [1-9][0-9]? )
-    | (?P<boundary> \\[bB] )
-    | (?P<anchor> \\[AZ] | \^ | \$ )
-    | (?P<class> \[\^?\]?(?:[^\]\\]|\\.)*\] )
-    | (?P<possessive> (?:[*+?]|\{[0-9]*,?[0-9]*\})\+ )
-    | (?P<other> \\. | [*+?] | . )
-    """
-_REASONS = {
-    "lookaround": "lookaround is not supported",
-    "conditional": "a conditional group is not supported",
-    "atomic": "an atomic group is not supported",
-    "backreference": "a backreference is not regular",
-    "boundary": "a word boundary is not supported",
-    "possessive": "a possessive repeat is not supported",
-    "anchor": "an anchor that is not at the start or end of the whole regex is not supported",
-}
-
-
-def _unsupported(source: Substituted, op: Any, flags: int) -> UnsupportedRegexError:
-    """The error for a pattern whose tree holds the unsupported node `op`."""
-    pattern = (_LINE_COMMENT if flags & re.VERBOSE else "") + _TOKEN
-    tokens = list(re.finditer(pattern, source.text, re.VERBOSE | re.DOTALL))
-    for token in tokens:
-        is_refused = token.lastgroup != "anchor" or _alone_is_refused(token, tokens)
-        if token.lastgroup in _REASONS and is_refused:
-            at = source.position(token.start())
-            return UnsupportedRegexError(source.pattern, at, _REASONS[token.lastgroup])
-    first = next((token.start() for token in tokens if token.lastgroup == "anchor"), 0)
-    why = f"{str(op).lower()} is not supported"
-    return UnsupportedRegexError(source.pattern, source.position(first), why)
-
-
-def _alone_is_refused(anchor: re.Match[str], tokens: list[re.Match[str]]) -> bool:
-    """Whether an anchor is still in the tree when all the others are replaced by `(?:)`."""
-    others = {one.start() for one in tokens if one.lastgroup == "anchor"} - {anchor.start()}
-    text = "".join("(?:)" if one.start() in others else one[0] for one in tokens)
-    return "(AT, " in repr(parse_text(Substituted(text, text)))

@@ -36,14 +36,10 @@ from bpe_automata.automata.assembly import alphabet, reduced
 from bpe_automata.automata.dfa import ByteDFA, ByteLanguage
 from bpe_automata.automata.linked_store import Written, members_of, packed_set
 from bpe_automata.automata.part_tables import table_of
-from bpe_automata.automata.parts import BYTE, Covers, Part, Place
+from bpe_automata.automata.parts import BYTE, Covers, Marks, Part, Place
 from bpe_automata.automata.rounds import Repeat
 from bpe_automata.automata.trees import Joined
-from bpe_automata.errors import (
-    BpeAutomataError,
-    BudgetExceededError,
-    UnsupportedFeatureError,
-)
+from bpe_automata.errors import BpeAutomataError, BudgetExceededError, UnsupportedFeatureError
 
 _DEFAULT = Budget()
 _TOO_FAR = "the shortest text needs more of them; pass a larger Budget"
@@ -59,7 +55,8 @@ class LinkedDFA(ByteLanguage):
 
     byte_class uint8 [256], as of a `ByteDFA`. Over all states, of which `n_states` have room:
     accepting bool; far int32, bytes to the nearest accepting state or a few less, NEVER of state 0;
-    plain bool, is that by `PLAIN` bytes, as far as is known? tagged bool, or by those and `tags`?
+    plain bool, is that by `PLAIN` bytes, as far as is known? tagged bool, or by those and the tags
+    of `marks`?
     All states but 0 lead to acceptance. Shared by any number of threads. `to_dfa` writes all of it
     down, where that ends.
     """
@@ -71,7 +68,8 @@ class LinkedDFA(ByteLanguage):
     accepting: np.ndarray
     far: np.ndarray
     depth = 0  # of joins in one another
-    perhaps_special: frozenset[str] = frozenset()  # as `special`, if a tokenizer has them
+    nested: Callable[[int], LinkedDFA] | None = None
+    """Makes the automaton of the values of a depth, see `to_dfa`."""
 
     def __init__(
         self,
@@ -82,23 +80,19 @@ class LinkedDFA(ByteLanguage):
         *,
         lock: Lock | None = None,
         origin: tuple[Callable[..., LinkedDFA], tuple[Any, ...]] | None = None,
-        nested: Callable[[int], LinkedDFA] | None = None,
         rule: Repeat | None = None,
-        special: frozenset[str] = frozenset(),
-        tags: frozenset[bytes] = frozenset(),
+        marks: Marks = Marks(),  # noqa: B008 - immutable
     ) -> None:
         """begin: where texts begin. byte_class: uint8 [256], columns that tell apart whatever its
         parts do. budget: six times its states may be written down. readable: bool [256], the
         bytes by which each state must lead to acceptance, all by default: entering a part where
         that is not so raises UnsupportedFeatureError. lock: held while parts are made and entered.
         origin: a function and its arguments that make the automaton anew, in another process.
-        nested: makes the automaton of the values of a depth, see `to_dfa`. rule: what reads its
-        texts, but for the empty one, so that it can be joined with others. special: the added
-        tokens that its texts spell; tags: see `parts.BYTE`. Raises
-        BudgetExceededError where the shortest text has more bytes than there is room for states."""
+        rule: what reads its texts, but for the empty one, so that it can be joined with others.
+        Raises BudgetExceededError where the shortest text has more bytes than there is room for
+        states."""
         self.lock = lock or Lock()
-        self._origin, self._nested, self.rule, self.special = origin, nested, rule, special
-        self.tags = tags
+        self._origin, self.rule, self.marks = origin, rule, marks
         self._readable = None if readable is None or readable.all() else readable
         self.budget, self.byte_class = budget, byte_class
         self._begin = tuple(begin)
@@ -194,10 +188,10 @@ class LinkedDFA(ByteLanguage):
         so always where they are infinitely many; UnsupportedFeatureError for the depth of another
         automaton."""
         if depth is not None:
-            if self._nested is None:
+            if self.nested is None:
                 why = "only the values of a schema are counted by their depth: leave it out"
                 raise UnsupportedFeatureError("the depth of this linked automaton", why)
-            return self._nested(at_least(0, depth, "depth")).to_dfa(budget)
+            return self.nested(at_least(0, depth, "depth")).to_dfa(budget)
         with spending(budget):
             n, waves = 2, [np.array([0, self.start])]  # in the order in which they are visited
             number = np.zeros(self.n_states, np.int32)
@@ -262,9 +256,8 @@ class LinkedDFA(ByteLanguage):
         origin: tuple[Callable[..., LinkedDFA], tuple[Any, ...]],
     ) -> LinkedDFA:
         """Another one over the same nets."""
-        found = LinkedDFA(begin, byte_class, self.budget, readable, lock=self.lock, origin=origin)
-        found.special, found.tags = self.special, self.tags
-        found.perhaps_special = self.perhaps_special
+        given = begin, byte_class, self.budget, readable
+        found = LinkedDFA(*given, lock=self.lock, origin=origin, marks=self.marks)
         found.tree = self.tree
         return found
 

@@ -10,19 +10,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import groupby
 from math import inf
-from re import _parser  # type: ignore[attr-defined]
-from typing import Any
 
 from bpe_automata._budget import Budget, spending
 from bpe_automata.automata.algebra import difference
-from bpe_automata.automata.compile import compile_regex, compile_tree, nested_too_deeply
+from bpe_automata.automata.compile import compile_regex, compile_tree, refusing_deep_nesting
 from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.automata.linked import ByteAutomaton, LinkedDFA
 from bpe_automata.automata.part_tables import columns
 from bpe_automata.automata.parts import FAR, check_length
-from bpe_automata.automata.program import REPEATS, kept_flags
-from bpe_automata.automata.rounds import NO_END, Edge, Node, Repeat, beginning, length
-from bpe_automata.automata.syntax import Parsed, parse
+from bpe_automata.automata.rounds import NO_END, Edge, Repeat, beginning, length
+from bpe_automata.automata.rounds import Node as NetNode
+from bpe_automata.automata.syntax import Alternation, Node, Repetition, Tree, parse
 from bpe_automata.errors import BudgetExceededError, EmptyLanguageError
 
 _LARGE = 256  # characters: a repeat that is longer than this when written out is large
@@ -44,16 +42,8 @@ def link_regex(pattern: str, budget: Budget = Budget()) -> LinkedDFA:  # noqa: B
     Raises RegexSyntaxError, UnsupportedRegexError (both with a position), EmptyLanguageError,
     BudgetExceededError.
     """
-    with spending(budget):
-        try:
-            net = _Nets(parse(pattern), budget)
-        except RecursionError:
-            raise nested_too_deeply() from None
-        if net.root.far >= FAR:
-            raise EmptyLanguageError(f"no text matches {pattern!r}")
-        rule = Repeat(Node(lambda: net.root.edges, False, net.root.far, 0), 1, 1)
-        given = beginning(rule, net.root.ends), columns(texts for texts, _ in net.pieces.values())
-        return LinkedDFA(*given, budget, origin=(link_regex, (pattern, budget)), rule=rule)
+    with spending(budget), refusing_deep_nesting():
+        return _linked(pattern, parse(pattern), budget)
 
 
 def compile_or_link(pattern: str, budget: Budget) -> ByteAutomaton:
@@ -61,108 +51,109 @@ def compile_or_link(pattern: str, budget: Budget) -> ByteAutomaton:
 
     Raises what `compile_regex` raises, also where both go over the budget; and EmptyLanguageError
     where it is linked."""
-    with spending(budget):
+    with spending(budget), refusing_deep_nesting():
+        tree = parse(pattern)
         try:
-            return compile_regex(pattern, budget)
+            return compile_tree(tree, budget)
         except BudgetExceededError as error:
-            if error.resource not in _OF_SIZE or not any(map(_is_large, parse(pattern).tree)):
+            if error.resource not in _OF_SIZE or not any(map(_is_large, tree)):
                 raise
             try:
-                return link_regex(pattern, budget)
+                return _linked(pattern, tree, budget)
             except BudgetExceededError:
                 raise error from None
+
+
+def _linked(pattern: str, tree: Tree, budget: Budget) -> LinkedDFA:
+    net = _Nets(tree, budget)
+    if net.root.far >= FAR:
+        raise EmptyLanguageError(f"no text matches {pattern!r}")
+    rule = Repeat(NetNode(lambda: net.root.edges, False, net.root.far, 0), 1, 1)
+    given = beginning(rule, net.root.ends), columns(texts for texts, _ in net.pieces.values())
+    return LinkedDFA(*given, budget, origin=(link_regex, (pattern, budget)), rule=rule)
 
 
 class _Nets:
     """The nets of a regex, made from its end to its beginning. root: of the outermost; pieces: the
     texts of each, without the empty one, and whether that is among them."""
 
-    def __init__(self, parsed: Parsed, budget: Budget) -> None:
-        self._source, self._budget, self._depth = parsed.source, budget, 0
-        self.pieces: dict[tuple[str, int], tuple[ByteDFA, bool]] = {}
-        self.root = self._sequence(parsed.tree, parsed.flags, self._node(True))
+    def __init__(self, tree: Tree, budget: Budget) -> None:
+        self._budget, self._depth = budget, 0
+        self.pieces: dict[Tree, tuple[ByteDFA, bool]] = {}
+        self.root = self._sequence(tree, self._node(True))
 
-    def _sequence(self, items: Any, flags: int, then: Node) -> Node:
-        """The node from which some items are read, up to another node."""
-        for large, run in reversed([(k, list(run)) for k, run in groupby(items, _is_large)]):
-            if not large:
-                then = self._piece(run, flags, then)
+    def _sequence(self, tree: Tree, then: NetNode) -> NetNode:
+        """The node from which a tree is read, up to another node."""
+        for is_large, run in reversed([(k, tuple(run)) for k, run in groupby(tree, _is_large)]):
+            if not is_large:
+                then = self._piece(run, then)
                 continue
-            for op, av in reversed(run):
-                if op is _parser.SUBPATTERN:
-                    then = self._sequence(av[3], kept_flags(av, flags), then)
-                elif op is _parser.BRANCH:
-                    then = self._branch(av[1], flags, then)
-                else:
-                    then = self._repeat(av, flags, then)
+            for node in reversed(run):
+                if isinstance(node, Alternation):
+                    then = self._alternation(node.options, then)
+                elif isinstance(node, Repetition):
+                    then = self._repetition(node, then)
         return then
 
-    def _piece(self, items: list[Any], flags: int, then: Node) -> Node:
-        key = repr(items), flags
-        if key not in self.pieces:
-            texts = compile_tree(Parsed(self._source, items, flags), self._budget)
+    def _piece(self, tree: Tree, then: NetNode) -> NetNode:
+        if tree not in self.pieces:
+            texts = compile_tree(tree, self._budget)
             may_be_empty = bool(texts.accepting[texts.start])
             if may_be_empty:
                 texts = difference(texts, compile_regex(""), self._budget)
-            self.pieces[key] = texts, may_be_empty
-        texts, may_be_empty = self.pieces[key]
+            self.pieces[tree] = texts, may_be_empty
+        texts, may_be_empty = self.pieces[tree]
         read = self._node(False, [] if texts.is_empty else [(texts, then)])
         return self._any_of([read, then]) if may_be_empty else read
 
-    def _branch(self, alternatives: list[Any], flags: int, then: Node) -> Node:
-        by_size: dict[bool, list[Any]] = {False: [], True: []}
-        for one in alternatives:
+    def _alternation(self, options: tuple[Tree, ...], then: NetNode) -> NetNode:
+        by_size: dict[bool, list[Tree]] = {False: [], True: []}
+        for one in options:
             by_size[any(map(_is_large, one))].append(one)
-        found = [self._sequence(one, flags, then) for one in by_size[True]]
+        found = [self._sequence(one, then) for one in by_size[True]]
         if by_size[False]:
-            found.append(self._piece([(_parser.BRANCH, (None, by_size[False]))], flags, then))
+            found.append(self._piece((Alternation(tuple(by_size[False])),), then))
         return self._any_of(found)
 
-    def _repeat(self, bounds: Any, flags: int, then: Node) -> Node:
-        least, most, body = bounds
-        if most <= 1:
-            once = self._sequence(body, flags, then)  # also where it is not read: for its errors
-            return self._any_of(([] if least else [then]) + ([once] if most else []))
+    def _repetition(self, node: Repetition, then: NetNode) -> NetNode:
+        if node.most is not None and node.most <= 1:
+            once = self._sequence(node.body, then)  # also where it is not read: for its errors
+            return self._any_of(([] if node.least else [then]) + ([once] if node.most else []))
         if self._depth == _DEEPEST:
             raise BudgetExceededError("repeats in one another", _DEEPEST, "nest fewer of them")
         self._depth += 1
-        inside = self._sequence(body, flags, self._node(True))
+        inside = self._sequence(node.body, self._node(True))
         begin = self._node(False, inside.edges)
         self._depth -= 1
-        least = 0 if inside.ends else least
-        most = NO_END if most == _parser.MAXREPEAT else most
-        repeat = Repeat(begin, max(1, least), most)
+        least = 0 if inside.ends else node.least
+        repeat = Repeat(begin, max(1, least), NO_END if node.most is None else node.most)
         repeated = self._node(False, [(repeat, then)] if begin.edges else [])
         return repeated if least else self._any_of([repeated, then])
 
-    def _any_of(self, nodes: list[Node]) -> Node:
+    def _any_of(self, nodes: list[NetNode]) -> NetNode:
         edges = {(id(what), id(to)): (what, to) for node in nodes for what, to in node.edges}
         return self._node(any(node.ends for node in nodes), edges.values())
 
-    def _node(self, ends: bool, edges: Iterable[Edge] = ()) -> Node:
+    def _node(self, ends: bool, edges: Iterable[Edge] = ()) -> NetNode:
         """Edges behind which no text can end are left out."""
         live = tuple((what, to) for what, to in edges if to.far < FAR)
         lengths = [length(what) + to.far for what, to in live]
         check_length(max(lengths, default=0), "some part of the regex")
         far = 0 if ends else min(lengths, default=FAR)
-        return Node(lambda: live, ends, far, self._depth)
+        return NetNode(lambda: live, ends, far, self._depth)
 
 
-def _is_large(item: Any) -> bool:
-    """Is an item of a tree a large repeat, or does it hold one that can be taken apart?"""
-    return _size(item) == inf
+def _is_large(node: Node) -> bool:
+    """Is a node a large repeat, or does it hold one that can be taken apart?"""
+    return _size(node) == inf
 
 
-def _size(item: Any) -> float:
-    """How many characters an item has once its repeats are written out; inf if it is large."""
-    op, av = item
-    if op is _parser.SUBPATTERN:
-        return sum(map(_size, av[3]))
-    if op is _parser.BRANCH:
-        return sum(_size(one) for body in av[1] for one in body)
-    if op not in REPEATS:
+def _size(node: Node) -> float:
+    """How many characters a node has once its repeats are written out; inf if it is large."""
+    if isinstance(node, Alternation):
+        return sum(_size(one) for option in node.options for one in option)
+    if not isinstance(node, Repetition):
         return 1
-    least, most, body = av
-    copies = max(1, least if most == _parser.MAXREPEAT else most)
-    size = copies * sum(map(_size, body))
+    copies = max(1, node.least if node.most is None else node.most)
+    size = copies * sum(map(_size, node.body))
     return inf if copies > 1 and size > _LARGE else size

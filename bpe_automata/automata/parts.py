@@ -30,6 +30,24 @@ spelled."""
 _PLAIN = np.frombuffer(PLAIN, np.uint8)
 ROWS = 64
 """Of a part, that are written down together."""
+
+
+class Marks(NamedTuple):
+    """The added tokens in the texts of a language. special: those that it names; perhaps: those
+    that are special if a tokenizer has them; tags: see `BYTE`."""
+
+    special: frozenset[str] = frozenset()
+    perhaps: frozenset[str] = frozenset()
+    tags: frozenset[bytes] = frozenset()
+
+    def union(self, others: Iterable[Marks]) -> Marks:
+        """Those of all of the languages."""
+        special, perhaps, tags = zip(self, *others, strict=True)
+        return Marks(
+            frozenset().union(*special), frozenset().union(*perhaps), frozenset().union(*tags)
+        )
+
+
 _LONGEST = 1 << 20  # bytes of a shortest text
 _MOST_COSTS, _MOST_BLOCKS = 64, 64  # that are kept of one table, with what is found for them
 

@@ -90,7 +90,7 @@ class Product(Reader):
         if good is None:
             good = unknown
             if isinstance(dfa, LinkedDFA):
-                good = (dfa.tagged if tables.reads_tags(dfa.tags, added) else dfa.plain).view(
+                good = (dfa.tagged if tables.reads_tags(dfa.marks.tags, added) else dfa.plain).view(
                     np.uint8
                 )
         accepting = dfa.accepting if ends else never

@@ -129,7 +129,7 @@ def tools(
         calls = join(first, *others, call, *several, *end, budget=budget)
         if choice != "auto":
             return calls
-        (begin,) = first.special | first.perhaps_special
+        (begin,) = first.marks.special | first.marks.perhaps
         others_begin = compile_regex(f"{re.escape(begin)}(?s:.*)", budget)
         return either(calls, complement(others_begin, budget), budget=budget)
     block = join(text_until(first, budget=budget), *others, call, *several, *end, budget=budget)

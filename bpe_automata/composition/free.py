@@ -12,6 +12,7 @@ from bpe_automata._budget import Budget, spending
 from bpe_automata.automata.algebra import all_texts, difference
 from bpe_automata.automata.compile import compile_regex
 from bpe_automata.automata.linked import LinkedDFA
+from bpe_automata.automata.parts import Marks
 from bpe_automata.composition.joining import is_unicode, join, naming, perhaps_special, special
 from bpe_automata.errors import ArgumentError
 
@@ -30,19 +31,17 @@ def text_until(*triggers: Any, budget: Budget = _DEFAULT) -> LinkedDFA:
         any_of = _any_of(triggers, "text_until")
         holds = compile_regex(f"(?s:.*)({any_of})", budget)
         free = difference(holds, compile_regex(f"(?s:.*)({any_of})(?s:.+)", budget), budget)
-        made = [one for one in triggers if isinstance(one, LinkedDFA)]
-        names = [name for one in made for name in one.special]
-        perhaps = [name for one in made for name in one.perhaps_special]
         tags = [text.encode() for text in _texts(triggers, "text_until")]
-        again = partial(_until, tags, names, perhaps, budget)
-        return naming(free, tags, names, again, perhaps, budget)
+        plain = Marks(tags=frozenset(tags))
+        marks = plain.union(one.marks for one in triggers if isinstance(one, LinkedDFA))
+        return naming(free, marks, partial(_until, tags, marks, budget), budget)
 
 
-def _until(tags: list[bytes], names: list[str], perhaps: list[str], budget: Budget) -> LinkedDFA:
+def _until(tags: list[bytes], marks: Marks, budget: Budget) -> LinkedDFA:
     """What `text_until` makes, made anew."""
+    makes = dict.fromkeys(marks.special, special) | dict.fromkeys(marks.perhaps, perhaps_special)
     texts = [tag.decode() for tag in tags]
-    marks = {**dict.fromkeys(names, special), **dict.fromkeys(perhaps, perhaps_special)}
-    return text_until(*(marks[t](t) if t in marks else t for t in texts), budget=budget)
+    return text_until(*(makes[t](t) if t in makes else t for t in texts), budget=budget)
 
 
 def text_without(*texts: Any, budget: Budget = _DEFAULT) -> LinkedDFA:
@@ -66,8 +65,8 @@ def _texts(texts: Sequence[Any], what: str) -> list[str]:
     for one in texts:
         text = one
         if isinstance(one, LinkedDFA) and one.depth == 1:
-            (text,) = one.special | one.perhaps_special or {""}
-            text = text if one.tags == {text.encode()} else ""
+            (text,) = one.marks.special | one.marks.perhaps or {""}
+            text = text if one.marks.tags == {text.encode()} else ""
         if not isinstance(text, str) or not text or not is_unicode(text):
             raise ArgumentError(f"{short(one)} is no text of {what}: give texts, or `special`")
         found.append(text)

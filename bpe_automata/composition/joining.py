@@ -9,7 +9,7 @@ next one goes on in it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from operator import attrgetter
@@ -25,7 +25,7 @@ from bpe_automata.automata.assembly import alphabet
 from bpe_automata.automata.compile import compile_regex
 from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.automata.linked import ByteAutomaton, LinkedDFA
-from bpe_automata.automata.parts import BYTE, FAR, ODD, check_length, length_of
+from bpe_automata.automata.parts import BYTE, FAR, ODD, Marks, check_length, length_of
 from bpe_automata.automata.rounds import NO_END, Edge, Node, Repeat, beginning, length
 from bpe_automata.automata.sources import from_strings
 from bpe_automata.automata.trees import Joined, Named, OneOf, Rounds, Tree
@@ -123,7 +123,8 @@ def special(text: str) -> LinkedDFA:
         raise ArgumentError(
             f"the special token is {short(text)}: give its text, such as '</think>'"
         )
-    return naming(from_strings([text]), [text.encode()], [text], partial(special, text))
+    marks = Marks(special=frozenset((text,)), tags=frozenset((text.encode(),)))
+    return naming(from_strings([text]), marks, partial(special, text))
 
 
 def is_unicode(text: str) -> bool:
@@ -133,20 +134,14 @@ def is_unicode(text: str) -> bool:
 
 def perhaps_special(text: str) -> LinkedDFA:
     """One text; where the tokenizer has a special token of it, that token."""
-    return naming(from_strings([text]), [text.encode()], [], partial(perhaps_special, text), [text])
+    marks = Marks(perhaps=frozenset((text,)), tags=frozenset((text.encode(),)))
+    return naming(from_strings([text]), marks, partial(perhaps_special, text))
 
 
-def naming(
-    dfa: ByteDFA,
-    tags: Iterable[bytes],
-    names: Iterable[str],
-    make: Any,
-    perhaps: Iterable[str] = (),
-    budget: Budget = _DEFAULT,
-) -> LinkedDFA:
-    """A language without the empty text, whose texts end with tags; names: those that are special
-    tokens; perhaps: and those that are, if the tokenizer has them. make: makes it anew."""
-    one = _tagged(dfa, tags)._replace(special=frozenset(names), perhaps=frozenset(perhaps))
+def naming(dfa: ByteDFA, marks: Marks, make: Any, budget: Budget = _DEFAULT) -> LinkedDFA:
+    """A language without the empty text, whose texts end with the tags of the marks. make: makes
+    it anew."""
+    one = _tagged(dfa, marks)
     root = _node([(one.texts, _node([], True, -2))], False, -2)
     return _linked(root, [one], budget, make, is_whole=True)
 
@@ -182,9 +177,7 @@ class _Part(NamedTuple):
     source: Any
     rank: int = 0
     lock: Lock | None = None
-    special: frozenset[str] = frozenset()
-    tags: frozenset[bytes] = frozenset()
-    perhaps: frozenset[str] = frozenset()
+    marks: Marks = Marks()
     depth: int = 0
 
 
@@ -213,7 +206,7 @@ def _part(made: ByteDFA | LinkedDFA, at: int, budget: Budget) -> _Part:
     if isinstance(made, ByteDFA):
         tag = _only_text(made)
         if tag is not None and length_of(tag) % BYTE:
-            return _tagged(made, (tag,))
+            return _tagged(made, Marks(tags=frozenset((tag,))))
         texts = difference(made, compile_regex(""), budget) if may_be_empty else made
         return _Part(None if texts.is_empty else texts, may_be_empty, made.byte_class, made)
     if made.rule is None:
@@ -222,14 +215,13 @@ def _part(made: ByteDFA | LinkedDFA, at: int, budget: Budget) -> _Part:
     rule: Any = made.rule
     read = rule if rule.body.reads else None
     given = read, may_be_empty, made.byte_class, _source(made), rule.body.rank
-    depth = made.depth
-    return _Part(*given, made.lock, made.special, made.tags, made.perhaps_special, depth)
+    return _Part(*given, made.lock, made.marks, made.depth)
 
 
-def _tagged(dfa: ByteDFA, tags: Iterable[bytes]) -> _Part:
+def _tagged(dfa: ByteDFA, marks: Marks) -> _Part:
     """A language that leads to its end by the rest of a tag, wherever it is."""
     body = _node([(dfa, _node([], True, 0))], False, 0, is_tag=True)
-    return _Part(Repeat(body, 1, 1), False, dfa.byte_class, dfa, tags=frozenset(tags))
+    return _Part(Repeat(body, 1, 1), False, dfa.byte_class, dfa, marks=marks)
 
 
 def _only_text(dfa: ByteDFA) -> bytes | None:
@@ -273,10 +265,8 @@ def _linked(
         lock=max(locks, key=attrgetter("is_global"), default=None),
         origin=(_made_again, (make, sources)),
         rule=rule,
-        special=frozenset().union(*(part.special for part in parts)),
-        tags=frozenset().union(*(part.tags for part in parts)),
+        marks=Marks().union(part.marks for part in parts),
     )
-    made.perhaps_special = frozenset().union(*(part.perhaps for part in parts))
     made.depth = depth
     return made
 

@@ -191,7 +191,8 @@ def constrain(
 
             added = {token.content for token in tokenizer.description.added if token.special}
             after = special(after) if isinstance(after, str) and after in added else after
-            dfa = join(text_until(after, budget=budget), dfa, budget=budget)
+            parts = text_until(after, budget=budget), dfa
+            dfa = join(*parts, budget=budget)
         if eos_ids is None and not eos and isinstance(dfa, ByteDFA) and _never_ends(dfa):
             warnings.warn(
                 f"{tokenizer!r} names no end-of-sequence id, so a text can go on for ever: give "
@@ -224,7 +225,7 @@ def _with_special(
     if not isinstance(dfa, LinkedDFA):
         return added_tokens
     ids = {token.content: token.id for token in tokenizer.description.added if token.special}
-    names = tuple(sorted(dfa.special | (dfa.perhaps_special & ids.keys())))
+    names = tuple(sorted(dfa.marks.special | (dfa.marks.perhaps & ids.keys())))
     if not names:
         return added_tokens
     if method == "lift":

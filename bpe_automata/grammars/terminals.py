@@ -16,22 +16,29 @@ Other assertions look at what is outside the terminal, and are refused.
 from __future__ import annotations
 
 from functools import lru_cache
-from re import _parser  # type: ignore[attr-defined]
-from typing import Any
 
 import numpy as np
 
 from bpe_automata._budget import Budget, check, out_of_instructions, out_of_memory, out_of_states
-from bpe_automata.automata.codepoints import Inversion, Substituted
+from bpe_automata.automata.codepoints import Inversion
 from bpe_automata.automata.compile import atoms, finish
 from bpe_automata.automata.dfa import ByteDFA
-from bpe_automata.automata.program import CHARACTERS, REPEATS, kept_flags, members
-from bpe_automata.automata.syntax import parse_all
+from bpe_automata.automata.syntax import (
+    Alternation,
+    Anchor,
+    Chars,
+    Look,
+    Repetition,
+    Substituted,
+    Tree,
+    may_be_empty,
+    parse_assertions,
+)
+from bpe_automata.automata.syntax import Node as RegexNode
 from bpe_automata.errors import UnsupportedRegexError, UnsupportedTokenizerError
-from bpe_automata.tokenizer.pattern_tree import Alt, Char, Look, Node, Repeat, Seq
+from bpe_automata.tokenizer.pattern_tree import Alt, Char, Node, Repeat, Seq, longest
+from bpe_automata.tokenizer.pattern_tree import Look as CharLook
 from bpe_automata.tokenizer.pike import END, Program, Threads
-
-_LOOKBEHIND = -1  # the direction of an assertion, in the tree
 
 
 @lru_cache(maxsize=256)
@@ -48,8 +55,7 @@ class _Terminal:
         self._pattern, self._budget = pattern, budget
         self._classes: dict[Inversion, int] = {}
         self._looks_behind = False
-        parsed = parse_all(Substituted(pattern, pattern))
-        tree = self._sequence(parsed, parsed.state.flags)
+        tree = self._sequence(parse_assertions(Substituted(pattern, pattern)))
         try:
             self._program = Program(tree, pattern, budget.max_instructions)
         except UnsupportedTokenizerError:
@@ -58,40 +64,37 @@ class _Terminal:
     def _refuse(self, why: str) -> UnsupportedRegexError:
         return UnsupportedRegexError(self._pattern, 0, f"{why} is not supported in a terminal")
 
-    def _sequence(self, items: Any, flags: int) -> Node:
-        return Seq(tuple(self._item(op, av, flags) for op, av in items))
+    def _sequence(self, tree: Tree) -> Node:
+        return Seq(tuple(self._node(node) for node in tree))
 
-    def _item(self, op: Any, av: Any, flags: int) -> Node:
+    def _node(self, node: RegexNode) -> Node:
         check()
-        if op in CHARACTERS:
-            return Char(self._class((op, av), flags))
-        if op is _parser.SUBPATTERN:
-            return self._sequence(av[3], kept_flags(av, flags))
-        if op is _parser.BRANCH:
-            return Alt(tuple(self._sequence(body, flags) for body in av[1]))
-        if op in REPEATS:
-            return self._repeat(op, av, flags)
-        if op not in (_parser.ASSERT, _parser.ASSERT_NOT):
-            raise self._refuse(str(op).lower())
-        direction, body = av
-        if direction != _LOOKBEHIND or len(body) != 1 or body[0][0] not in CHARACTERS:
-            raise self._refuse("an assertion other than a lookbehind for one character")
-        self._looks_behind = True
-        return Look(self._class(body[0], flags), op is _parser.ASSERT_NOT)
+        if isinstance(node, Chars):
+            return Char(self._class(node))
+        if isinstance(node, Alternation):
+            return Alt(tuple(self._sequence(option) for option in node.options))
+        if isinstance(node, Repetition):
+            return self._repetition(node)
+        if isinstance(node, Look) and node.behind and len(node.body) == 1:
+            one = node.body[0]
+            if isinstance(one, Chars):
+                self._looks_behind = True
+                return CharLook(self._class(one), node.denied)
+        if isinstance(node, Anchor):
+            raise self._refuse("an anchor")
+        raise self._refuse("lookaround other than a lookbehind for one character")
 
-    def _class(self, item: tuple[Any, Any], flags: int) -> str:
-        return str(self._classes.setdefault(members(*item, flags, {}), len(self._classes)))
+    def _class(self, chars: Chars) -> str:
+        return str(self._classes.setdefault(chars.members, len(self._classes)))
 
-    def _repeat(self, op: Any, bounds: Any, flags: int) -> Node:
-        least, most, body = bounds
-        shortest, longest = body.getwidth()
-        item = self._sequence(body, flags)
-        if shortest == 0 and _prefers(item):
+    def _repetition(self, node: Repetition) -> Node:
+        item = self._sequence(node.body)
+        if may_be_empty(node.body) and _prefers(item):
             raise self._refuse("a repeat of what may be empty and has alternatives or lazy repeats")
-        if longest == 0:  # nothing, however often
-            least, most = min(least, 1), min(most, 1)
-        bound = None if most == _parser.MAXREPEAT else most
-        return Repeat(item, least, bound, op is _parser.MAX_REPEAT)
+        least, most = node.least, node.most
+        if longest(item) == 0:  # nothing, however often
+            least, most = min(least, 1), 1 if most is None else min(most, 1)
+        return Repeat(item, least, most, node.greedy)
 
     def dfa(self) -> ByteDFA:
         """Of all texts that end where the first thread that matches does."""

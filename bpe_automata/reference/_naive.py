@@ -22,7 +22,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import lru_cache
-from re import _parser  # type: ignore[attr-defined]
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,7 +32,7 @@ from bpe_automata._kernels.bits import members, packed
 from bpe_automata._kernels.distance import NEVER
 from bpe_automata.automata.compile import compile_regex
 from bpe_automata.automata.dfa import ByteDFA
-from bpe_automata.automata.syntax import parse
+from bpe_automata.automata.syntax import Alternation, Repetition, Tree, parse
 from bpe_automata.constructions.engine import Engine
 from bpe_automata.decoding.constraint import Constraint
 from bpe_automata.errors import (
@@ -147,7 +146,7 @@ def _characters(beginning: bytes) -> Iterator[str]:
 
 def _refuse_lazy(pattern: str) -> None:
     """Raises UnsupportedRegexError for a lazy repetition, RegexSyntaxError for no regex."""
-    if _is_lazy(parse(pattern).tree):
+    if _is_lazy(parse(pattern)):
         lazy = regex.search(r"[*+?}]\?", pattern)
         raise UnsupportedRegexError(
             pattern,
@@ -157,12 +156,13 @@ def _refuse_lazy(pattern: str) -> None:
         )
 
 
-def _is_lazy(node: Any) -> bool:
-    """Is there a lazy repetition in a tree of the standard library's parser?"""
-    if node is _parser.MIN_REPEAT:
-        return True
-    parts = node if isinstance(node, tuple | list) else getattr(node, "data", ())
-    return any(map(_is_lazy, parts))
+def _is_lazy(tree: Tree) -> bool:
+    """Is there a lazy repetition in a tree?"""
+    return any(
+        (isinstance(node, Alternation) and any(map(_is_lazy, node.options)))
+        or (isinstance(node, Repetition) and (not node.greedy or _is_lazy(node.body)))
+        for node in tree
+    )
 
 
 # Any engine against masks that come of trying everything: a trie of all canonical sequences up to a

@@ -219,7 +219,9 @@ def _linked(
     again = _again, (read, options)
     columns = np.arange(256, dtype=np.uint8)
     given = beginning(rule, False), columns, options.budget
-    return LinkedDFA(*given, lock=_compiling, origin=again, nested=nested, rule=rule)
+    found = LinkedDFA(*given, lock=_compiling, origin=again, rule=rule)
+    found.nested = nested
+    return found
 
 
 def _style(options: _Options) -> Style:

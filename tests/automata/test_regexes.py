@@ -19,7 +19,7 @@ from support import same_arrays
 from support.drawn import COUNTS, regexes
 
 from bpe_automata import link_regex
-from bpe_automata.automata.compile import Budget, _by_atoms, _by_bytes, _program, compile_regex
+from bpe_automata.automata.compile import Budget, _by_atoms, _by_bytes, _Program, compile_regex
 from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.automata.sources import from_interegular
 from bpe_automata.automata.syntax import parse
@@ -254,6 +254,6 @@ wide_patterns = regexes(
 def test_what_is_put_together_from_its_parts_is_what_atoms_give(pattern: str) -> None:
     """The same arrays, since both are minimal and numbered alike."""
     budget = Budget()
-    program = _program(parse(pattern), budget)
+    program = _Program(parse(pattern), budget)
     one, other = _by_bytes(program, budget), _by_atoms(program, budget)
     assert same_arrays(one, other)

@@ -125,7 +125,7 @@ def test_tags_that_added_tokens_begin_alike(added, split, parts, seed) -> None:
     tokenizer = small_tokenizer(vocabulary, merges, split, entries)
     joined = join(*(one for around, tag in parts for one in (around, [tag])), "b?", budget=BUDGET)
     regex = "".join(f"({around}){tag}" for around, tag in parts) + "b?"
-    assert joined.tags == {tag.encode() for _, tag in parts}
+    assert joined.marks.tags == {tag.encode() for _, tag in parts}
     try:
         expected = constrain(tokenizer, compile_regex(regex)).matcher()
     except EmptyLanguageError:
@@ -142,7 +142,7 @@ def test_schemas_go_on_without_end_inside_of_a_join() -> None:
     assert joined.accepts(b"<a>" + deep + b"</a>")
     assert joined.accepts(b"<a>" + deep + b',{"a":1}</a>')
     assert not joined.accepts(b"<a>" + deep[1:] + b"</a>")
-    assert joined.special == frozenset()
+    assert joined.marks.special == frozenset()
 
 
 def test_in_another_process_a_join_is_made_anew() -> None:
